@@ -1,0 +1,28 @@
+//! Quantities and nothing else.
+//!
+//! A quantity is an `f64` that knows its unit: finite and not negative from birth, so that a formula built from
+//! quantities cannot divide bytes by FLOP/s or forget a factor of 1,024. Only meaningful products exist:
+//!
+//! ```
+//! use rackmath_units::{Bytes, ByteRate, Seconds};
+//! let sweep: Seconds = Bytes::gb(192.0) / ByteRate::tb_per_s(8.0);
+//! assert_eq!(sweep.to_string(), "24.0 ms");
+//! assert_eq!("80 GiB".parse::<Bytes>().unwrap(), Bytes::gib(80.0));
+//! ```
+//!
+//! Decimal and binary bytes have different names (`gb`, `gib`). Peaks are dense, bandwidths are one-way; the types
+//! cannot check that, the catalogue does.
+
+pub mod float;
+mod fraction;
+mod parse;
+mod quantity;
+mod show;
+
+pub use fraction::Fraction;
+pub use parse::UnitError;
+pub use quantity::{
+    ByteRate, Bytes, BytesPerParam, BytesPerToken, DollarRate, Dollars, DollarsPerToken, Flop, FlopPerToken, FlopRate,
+    Intensity, Joules, Params, Seconds, SecondsPerToken, TokenRate, Tokens, Watts,
+};
+pub use show::{grouped, significant};
