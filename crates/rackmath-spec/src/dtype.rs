@@ -1,0 +1,252 @@
+//! Number formats: how many bits a stored value really costs, and which arithmetic a chip does it in.
+//!
+//! Block formats store a shared scale beside a block of values, so a "4-bit" parameter costs more than half a byte:
+//!
+//! | format | block | scale | bits per value |
+//! |--------|-------|-------|----------------|
+//! | MXFP8, MXFP6, MXFP4 | 32 | 8 bits (E8M0) | 8.25, 6.25, 4.25 |
+//! | NVFP4 | 16 | 8 bits (E4M3) | 4.5 |
+//! | FP8 blocks of 128 x 128 | 16,384 | 32 bits | 8.002 |
+//! | INT4 groups of 128 | 128 | 16 bits | 4.125 |
+//! | INT4 groups of 32 | 32 | 16 bits | 4.5 |
+//!
+//! Source: OCP Microscaling Formats v1.0 (block 32, E8M0); NVIDIA NVFP4 (block 16, E4M3); DeepSeek-V3 report section 3.3
+//! (128 x 128 weight blocks). Ignores: the one FP32 scale per tensor of NVFP4, and zero points of asymmetric INT4.
+
+use crate::SpecError;
+use rackmath_units::BytesPerParam;
+use std::fmt;
+use std::str::FromStr;
+
+/// A format values are stored in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dtype {
+    /// 32-bit float.
+    Fp32,
+    /// bfloat16.
+    Bf16,
+    /// IEEE half.
+    Fp16,
+    /// 8-bit float with one scale per tensor or channel.
+    Fp8,
+    /// 8-bit float with one FP32 scale per 128 x 128 block.
+    Fp8Block,
+    /// OCP MXFP8.
+    MxFp8,
+    /// 8-bit integer.
+    Int8,
+    /// OCP MXFP6.
+    MxFp6,
+    /// A bare 4-bit float without scales: the lecture's half byte.
+    Fp4,
+    /// OCP MXFP4.
+    MxFp4,
+    /// NVIDIA NVFP4.
+    NvFp4,
+    /// Weight-only 4-bit integers in groups of 128 (GPTQ, AWQ).
+    Int4,
+    /// Weight-only 4-bit integers in groups of 32.
+    Int4G32,
+}
+
+/// An arithmetic a chip has a peak for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Math {
+    /// 32-bit float outside the tensor units.
+    Fp32,
+    /// TF32 tensor arithmetic.
+    Tf32,
+    /// bfloat16.
+    Bf16,
+    /// IEEE half.
+    Fp16,
+    /// 8-bit float.
+    Fp8,
+    /// 6-bit float.
+    Fp6,
+    /// 4-bit float.
+    Fp4,
+    /// 8-bit integer.
+    Int8,
+    /// 4-bit integer.
+    Int4,
+}
+
+impl Dtype {
+    /// Every format, widest first.
+    pub const ALL: [Self; 13] = [
+        Self::Fp32,
+        Self::Bf16,
+        Self::Fp16,
+        Self::Fp8,
+        Self::Fp8Block,
+        Self::MxFp8,
+        Self::Int8,
+        Self::MxFp6,
+        Self::Fp4,
+        Self::MxFp4,
+        Self::NvFp4,
+        Self::Int4,
+        Self::Int4G32,
+    ];
+
+    /// Bits per stored value, scales included.
+    pub fn bits(self) -> f64 {
+        match self {
+            Self::Fp32 => 32.0,
+            Self::Bf16 | Self::Fp16 => 16.0,
+            Self::Fp8 | Self::Int8 => 8.0,
+            Self::Fp8Block => 8.0 + 32.0 / (128.0 * 128.0),
+            Self::MxFp8 => 8.25,
+            Self::MxFp6 => 6.25,
+            Self::Fp4 => 4.0,
+            Self::MxFp4 => 4.25,
+            Self::NvFp4 | Self::Int4G32 => 4.5,
+            Self::Int4 => 4.125,
+        }
+    }
+
+    /// Bytes per stored value, scales included.
+    pub fn width(self) -> BytesPerParam {
+        BytesPerParam::new(self.bits() / 8.0)
+    }
+
+    /// The arithmetics weights of this format can run in, best first: a chip without the first uses the next one it has.
+    pub fn maths(self) -> &'static [Math] {
+        match self {
+            Self::Fp32 => &[Math::Tf32, Math::Fp32],
+            Self::Bf16 => &[Math::Bf16, Math::Fp16, Math::Fp32],
+            Self::Fp16 => &[Math::Fp16, Math::Bf16, Math::Fp32],
+            Self::Fp8 | Self::Fp8Block | Self::MxFp8 => &[Math::Fp8, Math::Bf16, Math::Fp16, Math::Fp32],
+            Self::Int8 => &[Math::Int8, Math::Bf16, Math::Fp16, Math::Fp32],
+            Self::MxFp6 => &[Math::Fp6, Math::Fp8, Math::Bf16, Math::Fp16, Math::Fp32],
+            Self::Fp4 | Self::MxFp4 | Self::NvFp4 => &[Math::Fp4, Math::Fp8, Math::Bf16, Math::Fp16, Math::Fp32],
+            // Weight-only: unpacked to 16 bits before the multiplication.
+            Self::Int4 | Self::Int4G32 => &[Math::Bf16, Math::Fp16, Math::Fp32],
+        }
+    }
+
+    /// The short name used in tables and flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fp32 => "fp32",
+            Self::Bf16 => "bf16",
+            Self::Fp16 => "fp16",
+            Self::Fp8 => "fp8",
+            Self::Fp8Block => "fp8-block",
+            Self::MxFp8 => "mxfp8",
+            Self::Int8 => "int8",
+            Self::MxFp6 => "mxfp6",
+            Self::Fp4 => "fp4",
+            Self::MxFp4 => "mxfp4",
+            Self::NvFp4 => "nvfp4",
+            Self::Int4 => "int4",
+            Self::Int4G32 => "int4-g32",
+        }
+    }
+}
+
+impl Math {
+    /// Every arithmetic, widest first.
+    pub const ALL: [Self; 9] =
+        [Self::Fp32, Self::Tf32, Self::Bf16, Self::Fp16, Self::Fp8, Self::Fp6, Self::Fp4, Self::Int8, Self::Int4];
+
+    /// The short name used in chip files and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Bf16 => "bf16",
+            Self::Fp16 => "fp16",
+            Self::Fp8 => "fp8",
+            Self::Fp6 => "fp6",
+            Self::Fp4 => "fp4",
+            Self::Int8 => "int8",
+            Self::Int4 => "int4",
+        }
+    }
+
+    /// Bytes of one operand, without scales: the w that goes with this arithmetic in R.
+    pub fn operand(self) -> BytesPerParam {
+        BytesPerParam::new(match self {
+            Self::Fp32 | Self::Tf32 => 4.0,
+            Self::Bf16 | Self::Fp16 => 2.0,
+            Self::Fp8 | Self::Int8 => 1.0,
+            Self::Fp6 => 0.75,
+            Self::Fp4 | Self::Int4 => 0.5,
+        })
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Math {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Dtype {
+    type Err = SpecError;
+
+    /// Reads our names and those of transformers, vLLM, SGLang and TensorRT-LLM.
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let lower = text.trim().to_ascii_lowercase().replace('_', "-");
+        Ok(match lower.strip_prefix("torch.").unwrap_or(&lower) {
+            "fp32" | "float32" | "float" => Self::Fp32,
+            "bf16" | "bfloat16" => Self::Bf16,
+            "fp16" | "float16" | "half" => Self::Fp16,
+            "fp8" | "float8" | "fp8-e4m3" | "fp8-e5m2" | "float8-e4m3fn" | "float8-e5m2" | "e4m3"
+            | "fp8-per-tensor" => Self::Fp8,
+            "fp8-block" | "fp8-block-scaled" | "fp8-ds-mla" => Self::Fp8Block,
+            "mxfp8" => Self::MxFp8,
+            "int8" | "w8a8" | "w8a8-int8" => Self::Int8,
+            "mxfp6" => Self::MxFp6,
+            "fp4" => Self::Fp4,
+            "mxfp4" => Self::MxFp4,
+            "nvfp4" | "modelopt-fp4" => Self::NvFp4,
+            "int4" | "w4a16" | "awq" | "gptq" | "awq-marlin" | "gptq-marlin" => Self::Int4,
+            "int4-g32" => Self::Int4G32,
+            _ => return Err(SpecError::unknown("number format", text, Self::ALL.iter().map(|d| d.name()))),
+        })
+    }
+}
+
+impl FromStr for Math {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let lower = text.trim().to_ascii_lowercase();
+        Self::ALL
+            .into_iter()
+            .find(|m| m.name() == lower)
+            .ok_or_else(|| SpecError::unknown("arithmetic", text, Self::ALL.iter().map(|m| m.name())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_scales_are_counted() {
+        // OCP MX: 32 values share 8 bits; NVFP4: 16 values share 8 bits.
+        assert_eq!(Dtype::MxFp4.bits(), 4.0 + 8.0 / 32.0);
+        assert_eq!(Dtype::NvFp4.bits(), 4.0 + 8.0 / 16.0);
+        assert_eq!(Dtype::MxFp8.bits(), 8.0 + 8.0 / 32.0);
+    }
+
+    #[test]
+    fn every_name_reads_back_and_a_typo_gets_the_nearest() {
+        for dtype in Dtype::ALL {
+            assert_eq!(dtype.name().parse::<Dtype>().unwrap(), dtype);
+        }
+        assert_eq!("torch.bfloat16".parse::<Dtype>().unwrap(), Dtype::Bf16);
+        let error = "nvpf4".parse::<Dtype>().unwrap_err().to_string();
+        assert!(error.contains("nvfp4"), "{error}");
+    }
+}

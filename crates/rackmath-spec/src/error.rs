@@ -1,0 +1,124 @@
+//! What can be wrong with what a person handed in.
+
+use thiserror::Error;
+
+/// A name, file or value that cannot be used, with the nearest thing that can.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SpecError {
+    /// A word that names nothing in the catalogue or in a closed list.
+    #[error("no {kind} \"{given}\"{}", hint(nearest))]
+    Unknown {
+        /// What kind of thing was asked for.
+        kind: &'static str,
+        /// The word as given, shortened.
+        given: String,
+        /// The closest valid words, best first.
+        nearest: Vec<String>,
+    },
+    /// A file that is too large, not text, or not in its format.
+    #[error("{file}: {problem}")]
+    File {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A field with a value that cannot be.
+    #[error("{file}: {field} = {given}; expected {expected}")]
+    Field {
+        /// The file.
+        file: String,
+        /// The field, with its path.
+        field: String,
+        /// The value as given, shortened.
+        given: String,
+        /// What would be accepted.
+        expected: String,
+    },
+    /// An architecture this reader does not know.
+    #[error(
+        "{file}: architecture \"{architecture}\" is not known, so its parameters and KV cache cannot be counted{}; fields not understood: {}",
+        hint(nearest),
+        listed(fields)
+    )]
+    Architecture {
+        /// The file.
+        file: String,
+        /// What it calls itself.
+        architecture: String,
+        /// Known architectures with a similar name.
+        nearest: Vec<String>,
+        /// Fields beyond those every architecture shares.
+        fields: Vec<String>,
+    },
+    /// A known architecture with fields that would change its shapes in a way this reader does not know.
+    #[error(
+        "{file}: fields that may change the shapes of \"{architecture}\" are not understood: {}; if they do not, remove them from a copy of the file",
+        listed(fields)
+    )]
+    Fields {
+        /// The file.
+        file: String,
+        /// What it calls itself.
+        architecture: String,
+        /// The fields.
+        fields: Vec<String>,
+    },
+}
+
+impl SpecError {
+    /// An unknown word, with its nearest neighbours among the valid ones.
+    pub fn unknown<'a>(kind: &'static str, given: &str, valid: impl Iterator<Item = &'a str>) -> Self {
+        Self::Unknown { kind, given: shorten(given), nearest: nearest(given, valid) }
+    }
+}
+
+/// The closest words to a mistyped one, best first: at most three, and none that is far off.
+pub fn nearest<'a>(given: &str, valid: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let given = given.trim().to_lowercase();
+    let mut scored: Vec<(f64, &str)> = valid
+        .map(|word| {
+            let lower = word.to_lowercase();
+            let contained = given.len() >= 3 && (lower.contains(&given) || given.contains(&lower));
+            let score = strsim::jaro_winkler(&given, &lower) + if contained { 0.2 } else { 0.0 };
+            (score, word)
+        })
+        .filter(|(score, _)| *score > 0.75)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.dedup_by(|a, b| a.1 == b.1);
+    scored.into_iter().take(3).map(|(_, word)| word.to_owned()).collect()
+}
+
+/// At most forty characters of what was given, so that a hostile file cannot flood the terminal.
+pub(crate) fn shorten(text: &str) -> String {
+    let clean: String = text.chars().take(40).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if clean.len() < text.len() { clean + "…" } else { clean }
+}
+
+fn hint(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        words => {
+            let quoted: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
+            format!("; did you mean {}?", quoted.join(" or "))
+        }
+    }
+}
+
+fn listed(fields: &[String]) -> String {
+    if fields.is_empty() { "none".into() } else { fields.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typo_finds_its_word() {
+        let words = ["deepseek-v3", "deepseek-v2", "llama-3.1-8b"];
+        assert_eq!(nearest("deepsek-v3", words.into_iter())[0], "deepseek-v3");
+        assert!(nearest("zzzz", words.into_iter()).is_empty());
+        assert_eq!(shorten(&"x".repeat(1000)).chars().count(), 41);
+    }
+}

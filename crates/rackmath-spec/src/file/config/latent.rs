@@ -1,0 +1,113 @@
+//! Models with multi-head latent attention: DeepSeek V2 and V3, Kimi K2, GLM-5, LongCat.
+
+use super::fields::{Fields, most};
+use super::moe::deepseek_experts;
+use super::parts::{block, experts, gated, layers, mtp, runs, shape};
+use crate::SpecError;
+use crate::model::{Block, Ffn, Gate, Indexer, Latent, Mixer, Moe, Mtp, Run, Shape};
+
+type Read = Result<Shape, SpecError>;
+
+/// Latent attention with DeepSeek's spellings, and its sparse indexer where the file has one.
+pub(super) fn latent(f: &Fields) -> Result<Latent, SpecError> {
+    f.pass_over(&[
+        "attention_bias",
+        "num_key_value_heads",
+        "qk_head_dim",
+        "mla_scale_q_lora",
+        "mla_scale_kv_lora",
+        "attention_method",
+    ]);
+    Ok(Latent {
+        heads: f.count("num_attention_heads", most::HEADS)?,
+        q_rank: f.opt_count("q_lora_rank", most::DIM)?,
+        kv_rank: f.count("kv_lora_rank", most::DIM)?,
+        rope_dim: f.count("qk_rope_head_dim", most::HEADS)?,
+        nope_dim: f.count("qk_nope_head_dim", most::HEADS)?,
+        v_dim: f.count("v_head_dim", most::HEADS)?,
+        gate: Gate::None,
+        indexer: indexer(f)?,
+    })
+}
+
+pub(super) fn indexer(f: &Fields) -> Result<Option<Indexer>, SpecError> {
+    let Some(top_k) = f.opt_count("index_topk", most::TOKENS)? else { return Ok(None) };
+    Ok(Some(Indexer {
+        heads: f.count("index_n_heads", most::HEADS)?,
+        dim: f.count("index_head_dim", most::HEADS)?,
+        top_k,
+    }))
+}
+
+/// Latent attention throughout, dense networks first, experts after.
+fn deepseek(f: &Fields, notes: &mut Vec<String>, moe: Moe, vocab_copies: u64) -> Read {
+    f.pass_over(&["index_skip_topk_offset", "indexer_rope_interleave"]);
+    let attention = Mixer::Latent(latent(f)?);
+    let first = f.opt_count("first_k_dense_replace", most::LAYERS)?.unwrap_or(0);
+    let every = f.count_or("moe_layer_freq", most::LAYERS, 1)?;
+    let plain = block(attention.clone(), Ffn::Dense(gated(f.count("intermediate_size", most::DIM)?)));
+    let sparse = block(attention, Ffn::Moe(moe));
+    let runs = runs(layers(f)?, |i| Ok(if i >= first && i % every == 0 { sparse.clone() } else { plain.clone() }))?;
+    let shape = shape(f, notes, false, runs)?;
+    let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(0);
+    Ok(Shape { mtp: mtp(&shape, ahead, sparse, vocab_copies), ..shape })
+}
+
+/// DeepSeek-V2: no score corrections.
+pub(super) fn deepseek_v2(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let moe = deepseek_experts(f, 0)?;
+    deepseek(f, notes, moe, 0)
+}
+
+/// DeepSeek-V3 and V3.2, Kimi K2, GLM-5: one correction value per expert.
+pub(super) fn deepseek_v3(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let moe = deepseek_experts(f, 1)?;
+    deepseek(f, notes, moe, 0)
+}
+
+/// GLM-4.7-Flash: the extra layer repeats embedding and head.
+pub(super) fn glm4_moe_lite(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(&["head_dim"]);
+    let moe = deepseek_experts(f, 1)?;
+    deepseek(f, notes, moe, 2)
+}
+
+/// LongCat-Flash: each block has two attentions, two dense networks and one mixture whose output joins at the end.
+///
+/// Written here as two layers of one attention and one dense network; the mixture sits in the second beside its network,
+/// which every token passes like a shared expert.
+pub(super) fn longcat(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(&["zero_expert_type", "router_bias"]);
+    let attention = Mixer::Latent(latent(f)?);
+    let dense = gated(f.count("ffn_hidden_size", most::DIM)?);
+    let zero_experts = f.opt_count("zero_expert_num", most::EXPERTS)?.unwrap_or(0);
+    let moe = Moe {
+        shared: Some(dense),
+        zero_experts,
+        router_vectors: 1,
+        ..experts(
+            f.count("n_routed_experts", most::EXPERTS)?,
+            f.count("moe_topk", most::EXPERTS)?,
+            f.count("expert_ffn_hidden_size", most::DIM)?,
+        )
+    };
+    let plain = block(attention.clone(), Ffn::Dense(dense));
+    let sparse = block(attention, Ffn::Moe(moe));
+    let blocks = layers(f)?;
+    let mut all: Vec<Run> = Vec::new();
+    for _ in 0..blocks {
+        Shape::push(&mut all, plain.clone());
+        Shape::push(&mut all, sparse.clone());
+    }
+    let shape = shape(f, notes, false, all)?;
+    notes.push(
+        "zero-computation experts take part of the routing, so fewer than top-k real experts run on average".into(),
+    );
+    let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(1);
+    let extra = Mtp {
+        n: ahead,
+        block: Block { norms: 2, ..plain },
+        extra: 2 * shape.hidden * shape.hidden + 3 * shape.hidden + shape.vocab * shape.hidden,
+    };
+    Ok(Shape { mtp: Some(extra), ..shape })
+}

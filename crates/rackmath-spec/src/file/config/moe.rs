@@ -1,0 +1,262 @@
+//! Mixtures of experts with ordinary attention.
+
+use super::dense::qwen_spans;
+use super::fields::{Fields, most};
+use super::parts::{attention, block, experts, gated, gqa, layers, mtp, runs, shape, spans};
+use crate::SpecError;
+use crate::model::{Attention, Bias, BlockIndex, Ffn, KvSource, Mixer, Mlp, Moe, Norm, QkNorm, Shape, Span};
+
+type Read = Result<Shape, SpecError>;
+
+fn top_k(f: &Fields) -> Result<u64, SpecError> {
+    f.count_any(&["num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk"], most::EXPERTS)
+}
+
+pub(super) fn mixtral(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let span = f.opt_count("sliding_window", most::TOKENS)?.map_or(Span::Full, Span::Window);
+    let moe =
+        experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, f.count("intermediate_size", most::DIM)?);
+    let block = block(Mixer::Attention(Attention { span, ..gqa(f)? }), Ffn::Moe(moe));
+    shape(f, notes, false, runs(layers(f)?, |_| Ok(block.clone()))?)
+}
+
+/// Qwen1.5-MoE: a shared network with its own gate.
+pub(super) fn qwen2_moe(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let attention = Attention { bias: Bias { qkv: true, out: false }, ..gqa(f)? };
+    let moe = qwen_experts(f)?;
+    qwen_moe(f, notes, &attention, &moe)
+}
+
+pub(super) fn qwen3_moe(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let bias = f.flag("attention_bias", false)?;
+    let attention = Attention { bias: Bias { qkv: bias, out: bias }, qk_norm: QkNorm::PerHead, ..gqa(f)? };
+    let moe = qwen_experts(f)?;
+    qwen_moe(f, notes, &attention, &moe)
+}
+
+/// Qwen's experts, with the gated shared network where the file gives one.
+pub(super) fn qwen_experts(f: &Fields) -> Result<Moe, SpecError> {
+    let n = f.count("num_experts", most::EXPERTS)?;
+    let shared = f.opt_count("shared_expert_intermediate_size", most::DIM)?.map(gated);
+    Ok(Moe {
+        shared,
+        shared_gate: shared.is_some(),
+        ..experts(n, top_k(f)?, f.count("moe_intermediate_size", most::DIM)?)
+    })
+}
+
+fn qwen_moe(f: &Fields, notes: &mut Vec<String>, attention: &Attention, moe: &Moe) -> Read {
+    let spans = qwen_spans(f)?;
+    let dense = f.layer_set("mlp_only_layers")?;
+    let step = f.count_or("decoder_sparse_step", most::LAYERS, 1)?;
+    let width = f.count("intermediate_size", most::DIM)?;
+    let runs = runs(layers(f)?, |i| {
+        let attention = Attention { span: spans[i as usize], ..attention.clone() };
+        let sparse = !dense.contains(&i) && (i + 1) % step == 0;
+        let ffn = if sparse { Ffn::Moe(moe.clone()) } else { Ffn::Dense(gated(width)) };
+        Ok(block(Mixer::Attention(attention), ffn))
+    })?;
+    shape(f, notes, false, runs)
+}
+
+/// gpt-oss: biases everywhere, a sink per head, every other layer a window.
+pub(super) fn gpt_oss(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(&["initial_context_length"]);
+    let bias = f.flag("attention_bias", true)?;
+    let n = layers(f)?;
+    let window = f.count("sliding_window", most::TOKENS)?;
+    let spans = match spans(f, n)? {
+        Some(spans) => spans,
+        None => (0..n).map(|i| if i % 2 == 0 { Span::Window(window) } else { Span::Full }).collect(),
+    };
+    let attention = Attention { bias: Bias { qkv: bias, out: bias }, sinks: true, ..gqa(f)? };
+    let width = f.count("intermediate_size", most::DIM)?;
+    let moe = Moe {
+        expert: Mlp { bias: true, ..gated(width) },
+        router_vectors: 1,
+        ..experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, width)
+    };
+    let runs = runs(n, |i| {
+        let attention = Attention { span: spans[i as usize], ..attention.clone() };
+        Ok(block(Mixer::Attention(attention), Ffn::Moe(moe.clone())))
+    })?;
+    shape(f, notes, false, runs)
+}
+
+/// Llama 4: three layers of four see their own chunk; every n-th layer has experts and a shared network.
+pub(super) fn llama4(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(&["use_qk_norm", "attn_temperature_tuning", "attn_scale", "floor_scale", "for_llm_compressor"]);
+    let n = layers(f)?;
+    let chunk = f.count("attention_chunk_size", most::TOKENS)?;
+    let global = f.count_or("no_rope_layer_interval", most::LAYERS, 4)?;
+    let listed = f.counts_per_layer("no_rope_layers", n, 1)?;
+    let step = f.count_or("interleave_moe_layer_step", most::LAYERS, 1)?;
+    let moe_layers = f.layer_set("moe_layers")?;
+    let bias = f.flag("attention_bias", false)?;
+    let attention = Attention { bias: Bias { qkv: bias, out: bias }, ..gqa(f)? };
+    let (width, dense) = (f.count("intermediate_size", most::DIM)?, f.count("intermediate_size_mlp", most::DIM)?);
+    let moe =
+        Moe { shared: Some(gated(width)), ..experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, width) };
+    let runs = runs(n, |i| {
+        // The list marks layers that use rotary positions with 1; those see a chunk, the others everything.
+        let rotary = listed.as_ref().map_or((i + 1) % global != 0, |list| list[i as usize] == 1);
+        let span = if rotary { Span::Chunk(chunk) } else { Span::Full };
+        let sparse = if moe_layers.is_empty() { (i + 1) % step == 0 } else { moe_layers.contains(&i) };
+        let ffn = if sparse { Ffn::Moe(moe.clone()) } else { Ffn::Dense(gated(dense)) };
+        Ok(block(Mixer::Attention(Attention { span, ..attention.clone() }), ffn))
+    })?;
+    shape(f, notes, false, runs)
+}
+
+/// MiniMax-M2: norms across all heads, score corrections, no shared network.
+pub(super) fn minimax_m2(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(&[
+        "attn_type_list",
+        "layernorm_full_attention_beta",
+        "layernorm_linear_attention_beta",
+        "layernorm_mlp_beta",
+        "shared_moe_mode",
+    ]);
+    no_mtp(f, notes);
+    if let Some(shared) = f.opt_count("shared_intermediate_size", most::DIM)? {
+        return Err(f.refuse("shared_intermediate_size", shared, "0"));
+    }
+    let qk_norm = minimax_norm(f)?;
+    let corrected = u64::from(f.flag("use_routing_bias", true)?);
+    let moe = Moe {
+        router_vectors: corrected,
+        ..experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, f.count("intermediate_size", most::DIM)?)
+    };
+    let block = block(Mixer::Attention(Attention { qk_norm, ..gqa(f)? }), Ffn::Moe(moe));
+    shape(f, notes, false, runs(layers(f)?, |_| Ok(block.clone()))?)
+}
+
+fn minimax_norm(f: &Fields) -> Result<QkNorm, SpecError> {
+    Ok(match (f.flag("use_qk_norm", false)?, f.text_of("qk_norm_type")?) {
+        (false, _) => QkNorm::None,
+        (true, Some("per_head")) => QkNorm::PerHead,
+        (true, Some("per_layer") | None) => QkNorm::AllHeads,
+        (true, Some(other)) => return Err(f.refuse("qk_norm_type", other, "per_head or per_layer")),
+    })
+}
+
+fn no_mtp(f: &Fields, notes: &mut Vec<String>) {
+    let keys = ["use_mtp", "num_mtp_modules", "mtp_transformer_layers", "num_nextn_predict_layers"];
+    if keys.iter().filter(|key| f.has(key)).count() > 0 {
+        notes.push(
+            "the file names multi-token-prediction modules; released checkpoints of this family hold none".into(),
+        );
+    }
+}
+
+/// MiniMax-M3: block-sparse attention in most layers, three dense layers first.
+pub(super) fn minimax_m3(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(&["use_gemma_norm"]);
+    no_mtp(f, notes);
+    if f.flag("attention_output_gate", false)? {
+        return Err(f.refuse("attention_output_gate", true, "false"));
+    }
+    let n = layers(f)?;
+    let attention = Attention { qk_norm: minimax_norm(f)?, ..gqa(f)? };
+    let sparse = f.object("sparse_attention_config")?;
+    let (index, freq) = match &sparse {
+        Some(s) if s.flag("use_sparse_attention", false)? => (
+            Some(BlockIndex {
+                block: s.count("sparse_block_size", most::TOKENS)?,
+                top_k: s.count("sparse_topk_blocks", most::TOKENS)?,
+                heads: s.count("sparse_num_index_heads", most::HEADS)?,
+                kv_heads: 1,
+                dim: s.count("sparse_index_dim", most::HEADS)?,
+            }),
+            s.counts_per_layer("sparse_attention_freq", n, 1)?,
+        ),
+        _ => (None, None),
+    };
+    let moe_layer = f.counts_per_layer("moe_layer_freq", n, 1)?;
+    let dense = f.count("dense_intermediate_size", most::DIM)?;
+    let shared = f.count("shared_intermediate_size", most::DIM)? * f.count_or("n_shared_experts", 1000, 1)?;
+    let moe = Moe {
+        shared: Some(gated(shared)),
+        router_vectors: u64::from(f.flag("use_routing_bias", true)?),
+        ..experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, f.count("intermediate_size", most::DIM)?)
+    };
+    let runs = runs(n, |i| {
+        let on = |list: &Option<Vec<u64>>| list.as_ref().is_none_or(|list| list[i as usize] == 1);
+        let span = index.filter(|_| on(&freq)).map_or(Span::Full, Span::Blocks);
+        let ffn = if on(&moe_layer) { Ffn::Moe(moe.clone()) } else { Ffn::Dense(gated(dense)) };
+        Ok(block(Mixer::Attention(Attention { span, ..attention.clone() }), ffn))
+    })?;
+    shape(f, notes, false, runs)
+}
+
+/// GLM-4.5: biases on queries, keys and values, score corrections, a layer that predicts ahead with its own vocabulary.
+pub(super) fn glm4_moe(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let bias = f.flag("attention_bias", false)?;
+    let qk_norm = if f.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::None };
+    let attention = Attention { bias: Bias { qkv: bias, out: false }, qk_norm, ..gqa(f)? };
+    let first = f.opt_count("first_k_dense_replace", most::LAYERS)?.unwrap_or(0);
+    let dense = f.count("intermediate_size", most::DIM)?;
+    let moe = deepseek_experts(f, 1)?;
+    let sparse = block(Mixer::Attention(attention.clone()), Ffn::Moe(moe));
+    let plain = block(Mixer::Attention(attention), Ffn::Dense(gated(dense)));
+    let runs = runs(layers(f)?, |i| Ok(if i < first { plain.clone() } else { sparse.clone() }))?;
+    let shape = shape(f, notes, false, runs)?;
+    let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(0);
+    // The checkpoint repeats the embedding and the head inside the extra layer.
+    Ok(Shape { mtp: mtp(&shape, ahead, sparse, 2), ..shape })
+}
+
+/// Experts as DeepSeek spells them; `vectors` values per expert beside the router.
+pub(super) fn deepseek_experts(f: &Fields, vectors: u64) -> Result<Moe, SpecError> {
+    let width = f.count("moe_intermediate_size", most::DIM)?;
+    let shared = f.opt_count("n_shared_experts", 1000)?.or(f.opt_count("num_shared_experts", 1000)?);
+    let n = f.count_any(&["n_routed_experts", "num_experts"], most::EXPERTS)?;
+    Ok(Moe { shared: shared.map(|n| gated(n * width)), router_vectors: vectors, ..experts(n, top_k(f)?, width) })
+}
+
+pub(super) fn dbrx(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let (hidden, heads) = (f.count("d_model", most::DIM)?, f.count("n_heads", most::HEADS)?);
+    if hidden % heads != 0 {
+        return Err(f.refuse("n_heads", heads, format!("a divisor of d_model {hidden}")));
+    }
+    let a = f.object("attn_config")?.ok_or_else(|| f.missing("attn_config"))?;
+    let e = f.object("ffn_config")?.ok_or_else(|| f.missing("ffn_config"))?;
+    let kv_heads = a.count_or("kv_n_heads", most::HEADS, heads)?;
+    let moe = experts(
+        e.count("moe_num_experts", most::EXPERTS)?,
+        e.count("moe_top_k", most::EXPERTS)?,
+        e.count("ffn_hidden_size", most::DIM)?,
+    );
+    let block = block(Mixer::Attention(attention(heads, kv_heads, hidden / heads)), Ffn::Moe(moe));
+    shape(f, notes, false, runs(layers(f)?, |_| Ok(block.clone()))?)
+}
+
+/// Phi-3.5-MoE: biases on attention and head, layer norms.
+pub(super) fn phimoe(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(&["input_jitter_noise", "sliding_window"]);
+    let bias = f.flag("attention_bias", false)?;
+    let attention = Attention { bias: Bias { qkv: bias, out: bias }, ..gqa(f)? };
+    let moe =
+        experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, f.count("intermediate_size", most::DIM)?);
+    let block = block(Mixer::Attention(attention), Ffn::Moe(moe));
+    let shape = shape(f, notes, false, runs(layers(f)?, |_| Ok(block.clone()))?)?;
+    Ok(Shape { norm: Norm::Layer, head_bias: f.flag("lm_head_bias", false)?, ..shape })
+}
+
+/// Hunyuan-Large: layers in pairs, the second reads the first's keys and values.
+pub(super) fn hunyuan(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let qk_norm = if f.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::None };
+    let share = if f.flag("use_cla", false)? { f.count("cla_share_factor", most::LAYERS)? } else { 1 };
+    let attention = Attention { qk_norm, ..gqa(f)? };
+    let width = f.count("intermediate_size", most::DIM)?;
+    let n_shared = f.opt_count("num_shared_expert", 1000)?.unwrap_or(0);
+    let moe = Moe {
+        shared: (n_shared > 0).then(|| gated(n_shared * width)),
+        ..experts(f.count("num_experts", most::EXPERTS)?, top_k(f)?, width)
+    };
+    let runs = runs(layers(f)?, |i| {
+        let kv = if i % share == 0 { KvSource::Own } else { KvSource::Shared };
+        Ok(block(Mixer::Attention(Attention { kv, ..attention.clone() }), Ffn::Moe(moe.clone())))
+    })?;
+    shape(f, notes, true, runs)
+}

@@ -1,0 +1,99 @@
+//! The formats that come in: our TOML files and a published `config.json`.
+//!
+//! Nothing here opens a file; a face reads it (bounded by [`MAX_BYTES`]) and hands in the text.
+
+mod chip;
+pub mod config;
+mod law;
+mod model;
+mod system;
+
+pub use chip::chip;
+pub use law::clark_laws;
+pub use model::{config_json, model};
+pub use system::system;
+
+/// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.
+pub const MAX_BYTES: u64 = 8 << 20;
+
+use crate::{Cited, SpecError, error::shorten};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// Parses one of our TOML files, naming the file in the error.
+fn parse_toml<'a, T: Deserialize<'a>>(file: &str, text: &'a str) -> Result<T, SpecError> {
+    toml::from_str(text).map_err(|error| SpecError::File { file: shorten(file), problem: error.to_string() })
+}
+
+/// A cited value as written: text for quantities, a number for counts.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCited<T> {
+    value: T,
+    source: String,
+    checked: Option<String>,
+    range: Option<(T, T)>,
+    note: Option<String>,
+    trap: Option<String>,
+}
+
+/// Where a value stands, for error messages, and the citations its short keys refer to.
+struct Place<'a> {
+    file: &'a str,
+    sources: &'a BTreeMap<String, String>,
+}
+
+impl Place<'_> {
+    /// Reads a cited quantity.
+    fn quantity<T: FromStr<Err: std::fmt::Display>>(
+        &self,
+        field: &str,
+        raw: RawCited<String>,
+    ) -> Result<Cited<T>, SpecError> {
+        self.cited(field, raw, |text| text.parse().map_err(|e: T::Err| (text.clone(), e.to_string())))
+    }
+
+    /// Reads a cited positive count.
+    fn count(&self, field: &str, raw: RawCited<u64>) -> Result<Cited<u64>, SpecError> {
+        self.cited(field, raw, |n| if *n > 0 { Ok(*n) } else { Err(("0".into(), "a positive count".into())) })
+    }
+
+    fn cited<R, T>(
+        &self,
+        field: &str,
+        raw: RawCited<R>,
+        read: impl Fn(&R) -> Result<T, (String, String)>,
+    ) -> Result<Cited<T>, SpecError> {
+        let read = |raw: &R| {
+            read(raw).map_err(|(given, expected)| SpecError::Field {
+                file: shorten(self.file),
+                field: field.into(),
+                given: shorten(&given),
+                expected,
+            })
+        };
+        Ok(Cited {
+            value: read(&raw.value)?,
+            range: raw.range.map(|(low, high)| Ok::<_, SpecError>((read(&low)?, read(&high)?))).transpose()?,
+            source: self.source(field, raw.source)?,
+            checked: raw.checked.map(|key| self.source(field, key)).transpose()?,
+            note: raw.note,
+            trap: raw.trap,
+        })
+    }
+
+    /// A citation: a key of `[sources]`, or the citation itself. A single bare word that is no key is a slip.
+    fn source(&self, field: &str, key: String) -> Result<String, SpecError> {
+        match self.sources.get(&key) {
+            Some(full) => Ok(full.clone()),
+            None if key.trim().contains(' ') => Ok(key),
+            None => Err(SpecError::Field {
+                file: shorten(self.file),
+                field: format!("{field}.source"),
+                given: shorten(&key),
+                expected: "a key of [sources] or a citation of several words".into(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Reads a system file.
+
+use super::{Place, RawCited, parse_toml};
+use crate::error::shorten;
+use crate::{Chip, Level, SpecError, System};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSystem {
+    name: String,
+    chip: String,
+    n_chips: u64,
+    #[serde(default)]
+    aliases: Vec<String>,
+    #[serde(rename = "as_of")]
+    _as_of: String,
+    #[serde(default)]
+    sources: BTreeMap<String, String>,
+    #[serde(default)]
+    level: Vec<RawLevel>,
+    power: Option<RawCited<String>>,
+    #[serde(default)]
+    facts: BTreeMap<String, RawCited<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLevel {
+    name: String,
+    chips: u64,
+    topology: String,
+    bandwidth: RawCited<String>,
+}
+
+/// Reads a system and its aliases; `chip_of` finds the chip it names.
+pub fn system(
+    id: &str,
+    text: &str,
+    chip_of: impl Fn(&str) -> Result<Chip, SpecError>,
+) -> Result<(System, Vec<String>), SpecError> {
+    let file = format!("system {id}");
+    let raw: RawSystem = parse_toml(&file, text)?;
+    let place = Place { file: &file, sources: &raw.sources };
+    if raw.n_chips == 0 || raw.level.iter().any(|l| l.chips == 0) {
+        return Err(SpecError::Field {
+            file: shorten(&file),
+            field: "n_chips".into(),
+            given: "0".into(),
+            expected: "at least one chip, and at least one per level".into(),
+        });
+    }
+    let levels = raw
+        .level
+        .into_iter()
+        .map(|level| {
+            Ok(Level {
+                bandwidth: place.quantity(&format!("level.{}", level.name), level.bandwidth)?,
+                topology: level.topology.parse()?,
+                name: level.name,
+                chips: level.chips,
+            })
+        })
+        .collect::<Result<_, SpecError>>()?;
+    let facts = raw
+        .facts
+        .into_iter()
+        .map(|(key, value)| Ok((key.clone(), place.cited(&key, value, |t| Ok(t.clone()))?)))
+        .collect::<Result<_, SpecError>>()?;
+    let system = System {
+        id: id.to_owned(),
+        name: raw.name,
+        chip: chip_of(&raw.chip)?,
+        n_chips: raw.n_chips,
+        levels,
+        power: raw.power.map(|p| place.quantity("power", p)).transpose()?,
+        facts,
+    };
+    Ok((system, raw.aliases))
+}

@@ -1,0 +1,22 @@
+//! The nouns: models, chips, systems, laws, each validated when it is made, and the catalogue that holds them.
+//!
+//! Strings end here. A face hands in names and file contents; what leaves is a [`Model`], a [`System`], a [`Law`].
+
+mod catalog;
+mod chip;
+mod cited;
+mod dtype;
+mod error;
+pub mod file;
+mod law;
+pub mod model;
+mod system;
+
+pub use catalog::{Catalog, Entry};
+pub use chip::{Basis, Chip, Link, Memory, Physical, Power, Price};
+pub use cited::Cited;
+pub use dtype::{Dtype, Math};
+pub use error::{SpecError, nearest};
+pub use law::{ClarkLaw, Router};
+pub use model::Model;
+pub use system::{Level, System, Topology};

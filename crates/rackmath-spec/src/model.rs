@@ -1,0 +1,528 @@
+//! A model as the machine sees it: what mixes tokens, what transforms them, how wide, how many, in which format.
+//!
+//! A model is a list of runs of identical blocks between an embedding and a head. A block is one token mixer (an attention
+//! kind or a recurrence) and one feed-forward part, either of which may be absent. The lecture's presets know only totals;
+//! they are the [`Body::Lump`] variant. Counting lives in `rackmath-theory`; this file only says what is there.
+
+use crate::Dtype;
+use rackmath_units::{BytesPerToken, Params};
+
+/// A model with its origin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// The catalogue id, or the file it was read from.
+    pub id: String,
+    /// The name people use.
+    pub name: String,
+    /// The Hugging Face id, where there is one.
+    pub hf: Option<String>,
+    /// Layers, or totals only.
+    pub body: Body,
+    /// What its makers or its checkpoint say about its size.
+    pub published: Option<Published>,
+    /// Where the shapes were read, and when.
+    pub source: String,
+    /// Year and month of the source.
+    pub as_of: String,
+    /// Things the reader should tell the user, such as fields it passed over.
+    pub notes: Vec<String>,
+}
+
+/// What is known of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// Every layer.
+    Layers(Box<Shape>),
+    /// Totals only: the lecture's presets and models whose shapes are secret.
+    Lump(Lump),
+}
+
+/// A model known by its totals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lump {
+    /// All parameters.
+    pub total: Params,
+    /// Parameters used for one token.
+    pub active: Params,
+    /// Format of all weights.
+    pub weights: Dtype,
+    /// KV-cache bytes for each token of context, all layers.
+    pub kv: BytesPerToken,
+}
+
+/// A published size to check the computed one against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// The count.
+    pub total: u64,
+    /// Whether it is exact to the last digit, or a rounded label.
+    pub exact: bool,
+    /// What it counts.
+    pub counts: Counts,
+    /// Parameters of vision or audio towers inside the count.
+    pub towers: u64,
+    /// Published parameters per token, usually a label.
+    pub active: Option<u64>,
+    /// Where it was published.
+    pub source: String,
+}
+
+/// Which tensors a published count covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// Decoder, embeddings and head.
+    Main,
+    /// The same and the multi-token-prediction layers.
+    WithMtp,
+}
+
+/// A model known layer by layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// The architecture as the file names it.
+    pub architecture: String,
+    /// Width of the residual stream.
+    pub hidden: u64,
+    /// Rows of the embedding.
+    pub vocab: u64,
+    /// Whether the head reuses the embedding.
+    pub tied: bool,
+    /// Whether the head has a bias.
+    pub head_bias: bool,
+    /// Rows of a learned position table; 0 with rotary or no positions.
+    pub positions: u64,
+    /// The norm used throughout.
+    pub norm: Norm,
+    /// Hidden-wide norms outside the layers (final norm, embedding norm).
+    pub outer_norms: u64,
+    /// Runs of identical blocks, in order.
+    pub runs: Vec<Run>,
+    /// Multi-token-prediction layers behind the model.
+    pub mtp: Option<Mtp>,
+    /// Weights outside the layers that are none of the above.
+    pub side: Vec<Side>,
+    /// Longest context the makers state.
+    pub context_max: Option<u64>,
+    /// Formats by part.
+    pub formats: Formats,
+}
+
+/// `n` identical blocks in a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// How many.
+    pub n: u64,
+    /// The block.
+    pub block: Block,
+}
+
+/// One layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// How tokens see each other.
+    pub mixer: Mixer,
+    /// What happens to each token alone.
+    pub ffn: Ffn,
+    /// Hidden-wide norms in the block.
+    pub norms: u64,
+    /// Small modules counted but not otherwise modelled.
+    pub side: Vec<Side>,
+}
+
+/// A named lump of weights beside the main path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// What it is.
+    pub name: &'static str,
+    /// Its parameters.
+    pub params: u64,
+    /// How a token uses it.
+    pub usage: SideUse,
+}
+
+/// How a token uses a side module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideUse {
+    /// Multiplied with every token.
+    Multiplied,
+    /// Looked up: one row of so many.
+    LookedUp {
+        /// Rows in the table.
+        rows: u64,
+    },
+    /// Present in the checkpoint and never read.
+    Unused,
+}
+
+/// How tokens see each other.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mixer {
+    /// Multi-head, grouped-query or multi-query attention.
+    Attention(Attention),
+    /// Multi-head latent attention, with or without a sparse indexer.
+    Latent(Latent),
+    /// Attention over a compressed cache (DeepSeek-V4).
+    Compressed(Compressed),
+    /// A recurrence with a state of fixed size.
+    Linear(Linear),
+    /// A block with only a feed-forward part.
+    None,
+}
+
+/// Attention with a key and a value per KV head and token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attention {
+    /// Query heads.
+    pub heads: u64,
+    /// Key-value heads.
+    pub kv_heads: u64,
+    /// Width of a query and key head.
+    pub qk_dim: u64,
+    /// Width of a value head.
+    pub v_dim: u64,
+    /// Which earlier tokens a token sees.
+    pub span: Span,
+    /// Whose keys and values it reads.
+    pub kv: KvSource,
+    /// Biases on the projections.
+    pub bias: Bias,
+    /// Norms on queries and keys.
+    pub qk_norm: QkNorm,
+    /// Whether values are the keys, so that one projection and one cache entry serve both.
+    pub k_is_v: bool,
+    /// A learned gate on the output.
+    pub gate: Gate,
+    /// Whether each head has a learned sink.
+    pub sinks: bool,
+}
+
+/// Which earlier tokens a token sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// All of them.
+    Full,
+    /// The last so many.
+    Window(u64),
+    /// Those in its own chunk of so many.
+    Chunk(u64),
+    /// The best few blocks, chosen by an indexer.
+    Blocks(BlockIndex),
+}
+
+/// Block selection for sparse attention: an indexer scores one summary per block and the best blocks are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockIndex {
+    /// Tokens in a block.
+    pub block: u64,
+    /// Blocks read.
+    pub top_k: u64,
+    /// Query heads of the indexer.
+    pub heads: u64,
+    /// Key heads of the indexer.
+    pub kv_heads: u64,
+    /// Width of an index head.
+    pub dim: u64,
+}
+
+/// Whose cache a layer reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KvSource {
+    /// Its own.
+    Own,
+    /// An earlier layer's: nothing is stored here, but the same bytes are read again.
+    Shared,
+}
+
+/// Which projections carry a bias.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bias {
+    /// Queries, keys and values.
+    pub qkv: bool,
+    /// The output projection.
+    pub out: bool,
+}
+
+/// Norms on queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QkNorm {
+    /// None.
+    None,
+    /// One weight vector of head width for queries and one for keys, shared by the heads.
+    PerHead,
+    /// Weight vectors across all heads.
+    AllHeads,
+    /// The same as per head with a bias each.
+    PerHeadBiased,
+}
+
+/// A learned gate on the attention output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// None.
+    None,
+    /// One value per output element: doubles the query projection.
+    PerElement,
+    /// One value per head.
+    PerHead,
+}
+
+/// Multi-head latent attention: keys and values of all heads come from one small vector per token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latent {
+    /// Query heads.
+    pub heads: u64,
+    /// Rank of the query compression, if queries are compressed.
+    pub q_rank: Option<u64>,
+    /// Width of the cached latent.
+    pub kv_rank: u64,
+    /// Width of the cached rotary key, shared by the heads.
+    pub rope_dim: u64,
+    /// Width of a key head without rotary part.
+    pub nope_dim: u64,
+    /// Width of a value head.
+    pub v_dim: u64,
+    /// Whether a full-rank gate multiplies the output.
+    pub gate: Gate,
+    /// A sparse indexer (DeepSeek sparse attention).
+    pub indexer: Option<Indexer>,
+}
+
+/// The indexer of sparse latent attention: scores every cached token with a small key, then the best are read in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Indexer {
+    /// Index heads.
+    pub heads: u64,
+    /// Width of an index head and of the cached index key.
+    pub dim: u64,
+    /// Tokens read in full.
+    pub top_k: u64,
+}
+
+/// Attention over a window and a cache compressed along the sequence (DeepSeek-V4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compressed {
+    /// Query heads; there is one KV head whose entry serves as key and value.
+    pub heads: u64,
+    /// Width of an entry.
+    pub dim: u64,
+    /// Width of the rotary part of an entry.
+    pub rope_dim: u64,
+    /// Rank of the query compression.
+    pub q_rank: u64,
+    /// Groups of the output projection.
+    pub o_groups: u64,
+    /// Rank of each group of the output projection.
+    pub o_rank: u64,
+    /// Uncompressed tokens always read.
+    pub window: u64,
+    /// Tokens folded into one entry; `None` for a layer with the window only.
+    pub ratio: Option<u64>,
+    /// The indexer that picks entries, where all are too many.
+    pub indexer: Option<Indexer>,
+}
+
+/// A recurrence: its state has a fixed size, is read and written each token, and replaces the KV cache.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Linear {
+    /// Gated delta net (Qwen3-Next, Qwen3.5).
+    GatedDelta {
+        /// Key heads.
+        k_heads: u64,
+        /// Value heads.
+        v_heads: u64,
+        /// Width of a key head.
+        k_dim: u64,
+        /// Width of a value head.
+        v_dim: u64,
+        /// Taps of the short convolution.
+        conv: u64,
+    },
+    /// Kimi delta attention.
+    Kda {
+        /// Heads.
+        heads: u64,
+        /// Width of a head, keys and values alike.
+        dim: u64,
+        /// Taps of the short convolution.
+        conv: u64,
+        /// Whether the output gate is one full matrix instead of two of low rank.
+        full_gate: bool,
+    },
+    /// Mamba, first version.
+    Mamba1 {
+        /// Inner width.
+        inner: u64,
+        /// State per channel.
+        state: u64,
+        /// Taps of the short convolution.
+        conv: u64,
+        /// Rank of the step-size projection.
+        dt_rank: u64,
+        /// Whether dt, B and C are normalised with weights (Jamba).
+        inner_norms: bool,
+        /// Whether the convolution has a bias.
+        conv_bias: bool,
+        /// Whether the projections have biases.
+        proj_bias: bool,
+    },
+    /// Mamba-2.
+    Mamba2 {
+        /// Heads.
+        heads: u64,
+        /// Width of a head.
+        dim: u64,
+        /// Groups sharing B and C.
+        groups: u64,
+        /// State per channel.
+        state: u64,
+        /// Taps of the short convolution.
+        conv: u64,
+        /// Whether the convolution has a bias.
+        conv_bias: bool,
+        /// Whether the projections have biases.
+        proj_bias: bool,
+    },
+    /// Lightning attention (MiniMax-01).
+    Lightning {
+        /// Heads.
+        heads: u64,
+        /// Width of a head.
+        dim: u64,
+    },
+}
+
+/// What happens to each token alone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ffn {
+    /// A block with only a mixer.
+    None,
+    /// One network for every token.
+    Dense(Mlp),
+    /// A router and experts.
+    Moe(Moe),
+}
+
+/// A feed-forward network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mlp {
+    /// Inner width.
+    pub width: u64,
+    /// Whether a third matrix gates the inner layer (SwiGLU, GeGLU).
+    pub gated: bool,
+    /// Whether the matrices carry biases.
+    pub bias: bool,
+}
+
+/// A mixture of experts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moe {
+    /// Routed experts.
+    pub experts: u64,
+    /// Routed experts a token uses.
+    pub top_k: u64,
+    /// One routed expert.
+    pub expert: Mlp,
+    /// The network every token passes besides, all shared experts as one width.
+    pub shared: Option<Mlp>,
+    /// Whether a one-column gate weighs the shared network.
+    pub shared_gate: bool,
+    /// Router outputs beyond the experts (LongCat's zero-computation experts).
+    pub zero_experts: u64,
+    /// Values per expert beside the router matrix: biases and score corrections.
+    pub router_vectors: u64,
+    /// Experts on a narrower vector than the residual stream, if so.
+    pub latent: Option<LatentExperts>,
+}
+
+/// Experts working on a narrower vector, with one projection in and one out per layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatentExperts {
+    /// The narrower width.
+    pub width: u64,
+    /// Whether the narrow vector is normalised with weights.
+    pub norm: bool,
+}
+
+/// Layers that predict tokens further ahead, run only when speculating.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mtp {
+    /// How many.
+    pub n: u64,
+    /// Their block.
+    pub block: Block,
+    /// Projection, norms and other weights of each.
+    pub extra: u64,
+}
+
+/// The norm used throughout a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Norm {
+    /// A weight per channel.
+    Rms,
+    /// A weight and a bias per channel.
+    Layer,
+    /// No weights at all.
+    Bare,
+}
+
+/// Number formats by part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Formats {
+    /// Routed experts.
+    pub routed: Dtype,
+    /// Attention, dense networks, shared experts.
+    pub linear: Dtype,
+    /// Embedding, head, router, norms.
+    pub other: Dtype,
+}
+
+impl Norm {
+    /// Vectors of weights a norm holds.
+    pub fn vectors(self) -> u64 {
+        match self {
+            Self::Rms => 1,
+            Self::Layer => 2,
+            Self::Bare => 0,
+        }
+    }
+}
+
+impl Formats {
+    /// One format for all.
+    pub fn uniform(dtype: Dtype) -> Self {
+        Self { routed: dtype, linear: dtype, other: dtype }
+    }
+}
+
+impl Shape {
+    /// Number of blocks, MTP layers apart.
+    pub fn n_layers(&self) -> u64 {
+        self.runs.iter().map(|run| run.n).sum()
+    }
+
+    /// The first mixture of experts, if any.
+    pub fn moe(&self) -> Option<&Moe> {
+        self.runs.iter().find_map(|run| match &run.block.ffn {
+            Ffn::Moe(moe) => Some(moe),
+            _ => None,
+        })
+    }
+
+    /// Appends a block, extending the last run when it is the same.
+    pub(crate) fn push(runs: &mut Vec<Run>, block: Block) {
+        match runs.last_mut() {
+            Some(run) if run.block == block => run.n += 1,
+            _ => runs.push(Run { n: 1, block }),
+        }
+    }
+}
+
+impl Model {
+    /// The layers, unless the model is known by totals only.
+    pub fn shape(&self) -> Option<&Shape> {
+        match &self.body {
+            Body::Layers(shape) => Some(shape),
+            Body::Lump(_) => None,
+        }
+    }
+}

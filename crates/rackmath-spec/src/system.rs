@@ -1,0 +1,104 @@
+//! Chips put together: a node, a rack, a pod, with its levels of network.
+
+use crate::{Chip, Cited};
+use rackmath_units::{ByteRate, Bytes, FlopRate, Watts};
+use std::fmt;
+
+/// A machine: so many equal chips and the networks between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct System {
+    /// The catalogue id, or what the user wrote, such as "8xh200".
+    pub id: String,
+    /// The name people use.
+    pub name: String,
+    /// The chip.
+    pub chip: Chip,
+    /// Packages in the machine.
+    pub n_chips: u64,
+    /// Networks, innermost first. Empty for a lone chip.
+    pub levels: Vec<Level>,
+    /// Power of the whole machine, where known.
+    pub power: Option<Cited<Watts>>,
+    /// Other facts worth showing: weight, cables, hops.
+    pub facts: Vec<(String, Cited<String>)>,
+}
+
+/// One level of network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// nvlink, ici, infiniband.
+    pub name: String,
+    /// Chips it joins.
+    pub chips: u64,
+    /// One-way bandwidth of a chip into this level.
+    pub bandwidth: Cited<ByteRate>,
+    /// How they are joined.
+    pub topology: Topology,
+}
+
+/// How chips of a level are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// Any chip to any other at full rate.
+    Switched,
+    /// Every pair has its own link with an equal share of the rate.
+    Mesh,
+    /// A ring in each of several dimensions.
+    Torus,
+    /// Through the host's PCIe tree.
+    Pcie,
+}
+
+impl Topology {
+    /// Every topology.
+    pub const ALL: [Self; 4] = [Self::Switched, Self::Mesh, Self::Torus, Self::Pcie];
+
+    /// The word used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Switched => "switched",
+            Self::Mesh => "mesh",
+            Self::Torus => "torus",
+            Self::Pcie => "pcie",
+        }
+    }
+}
+
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for Topology {
+    type Err = crate::SpecError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|t| t.name() == text)
+            .ok_or_else(|| crate::SpecError::unknown("topology", text, Self::ALL.iter().map(|t| t.name())))
+    }
+}
+
+impl System {
+    /// Memory of all chips together.
+    pub fn capacity(&self) -> Bytes {
+        self.chip.memory.size() * self.n_chips as f64
+    }
+
+    /// Memory bandwidth of all chips together.
+    pub fn bandwidth(&self) -> ByteRate {
+        self.chip.memory.bandwidth.value * self.n_chips as f64
+    }
+
+    /// Dense peak of all chips together.
+    pub fn peak(&self, per_chip: FlopRate) -> FlopRate {
+        per_chip * self.n_chips as f64
+    }
+
+    /// Compute dies in the machine.
+    pub fn dies(&self) -> u64 {
+        self.chip.dies * self.n_chips
+    }
+}
