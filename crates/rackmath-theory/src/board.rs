@@ -1,0 +1,406 @@
+//! The lecture's blackboard: the time and cost of one step, and exactly where its lines cross.
+//!
+//! $$ t = \max\big(B\,q\,c,\ t_w + B\,k(L)\big) \qquad c = \frac{2 N_{act}}{F} \quad t_w = \frac{w N_{tot}}{W} \quad k(L) = \frac{kv(L)}{W} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | B | batch | sequences | sequences in one pass |
+//! | q | pass | tokens | tokens per sequence in one pass: 1 decodes, the prompt's length prefills |
+//! | L | context | tokens | tokens already in the cache |
+//! | c | compute per token | s | multiplying one token |
+//! | t_w | weights | s | reading every weight once |
+//! | k(L) | kv | s | reading one sequence's cache once |
+//!
+//! Where the lines cross, at large batch and at given batch:
+//! B_kink = t_w / (c - k), L* where c = k(L*), L_kink where c = t_w / B + k(L), q_kink = (t_w / B + k) / c.
+//!
+//! Strict counting, the default, adds what the lecture leaves out: attention arithmetic, and that a small batch touches
+//! only some experts (t_w then depends on B). Lecture counting leaves both out.
+//!
+//! Assumes: weights and cache spread evenly over all chips, every byte at full bandwidth, every multiplication at the dense
+//! peak, no network, no launch overhead: a lower bound. Source: lecture D1-D9, D11, D48; section 5 rows 1, 3, 6, 8.
+
+use crate::count::{self, Count, Part, experts_run};
+use crate::curve::Curve;
+use crate::kv::{self, Cache};
+use crate::roofline::{Binding, Overlap, Terms};
+use rackmath_spec::model::{Body, Formats};
+use rackmath_spec::{Chip, Dtype, Math, Model, System};
+use rackmath_units::{
+    Bytes, DollarRate, DollarsPerToken, FlopRate, Fraction, Params, Seconds, SecondsPerToken, TokenRate, Tokens, float,
+};
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// Attention arithmetic, and only the experts a batch touches.
+    Strict,
+    /// Neither: the formulas as they stood on the board.
+    Lecture,
+}
+
+/// What a board is drawn for.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// The machine.
+    pub system: &'a System,
+    /// Weight formats as run, which may differ from the checkpoint's.
+    pub formats: Formats,
+    /// Cache format.
+    pub kv: Dtype,
+    /// The arithmetic to compute in, instead of the best one for each weight format.
+    pub math: Option<Math>,
+    /// What is counted.
+    pub counting: Counting,
+    /// How compute and memory overlap.
+    pub overlap: Overlap,
+    /// Price of the whole machine.
+    pub price: DollarRate,
+}
+
+/// The board: everything a step needs, in seconds of the whole machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Board {
+    compute: f64,
+    absorbed: Curve,
+    materialised: Curve,
+    expand: Curve,
+    always: f64,
+    routed: f64,
+    /// Natural logarithm of the chance that one token misses an expert; 0 when all weights are always read.
+    ln_miss: f64,
+    kv: Curve,
+    overlap: Overlap,
+    price: DollarRate,
+}
+
+/// One step, with its parts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Sequences.
+    pub batch: Tokens,
+    /// Context of each.
+    pub context: Tokens,
+    /// Tokens of each in this pass.
+    pub pass: Tokens,
+    /// Its three times.
+    pub terms: Terms,
+    /// How long it takes.
+    pub time: Seconds,
+    /// What it costs for each token that passes.
+    pub cost: DollarsPerToken,
+}
+
+/// The batch at which compute and memory take equally long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Balance {
+    /// At so many sequences.
+    At(f64),
+    /// Never: reading the cache alone takes longer than computing, at any batch.
+    NeverComputeBound,
+}
+
+impl Step {
+    /// The resource that sets the time.
+    pub fn binding(&self) -> Binding {
+        self.terms.binding()
+    }
+
+    /// Share of the time the arithmetic units would be busy at their peak.
+    pub fn mfu(&self) -> Fraction {
+        Fraction::checked(self.terms.compute / self.time).unwrap_or(Fraction::ONE)
+    }
+
+    /// Share of the time the memory would be busy at its peak.
+    pub fn mbu(&self) -> Fraction {
+        Fraction::checked(self.terms.memory() / self.time).unwrap_or(Fraction::ONE)
+    }
+
+    /// Tokens that pass in a second.
+    pub fn rate(&self) -> TokenRate {
+        self.batch * self.pass.get() / self.time
+    }
+
+    /// Tokens one user sees in a second.
+    pub fn user_rate(&self) -> TokenRate {
+        self.pass / self.time
+    }
+}
+
+/// The dense peak a chip runs weights of a format at, unless an arithmetic is prescribed.
+pub fn peak_for(chip: &Chip, weights: Dtype, math: Option<Math>) -> Option<(Math, FlopRate)> {
+    match math {
+        Some(math) => chip.peak.get(&math).map(|p| (math, p.value)),
+        None => chip.peak_for(weights).map(|(math, p)| (math, p.value)),
+    }
+}
+
+impl Board {
+    /// Draws the board; `None` when the chip has no peak for an arithmetic that is needed.
+    pub fn new(setup: &Setup) -> Option<Self> {
+        let count = count::count(setup.model);
+        let cache = kv::cache(setup.model, setup.kv);
+        Self::from_parts(setup, &count, &cache)
+    }
+
+    /// The same from a count and a cache made earlier.
+    pub fn from_parts(setup: &Setup, count: &Count, cache: &Cache) -> Option<Self> {
+        let n = setup.system.n_chips as f64;
+        let chip = &setup.system.chip;
+        let bandwidth = setup.system.bandwidth().get();
+        let mut compute = 0.0;
+        for part in Part::ALL {
+            let multiplied = multiplied(setup, count, part);
+            if multiplied > 0.0 {
+                let (_, peak) = peak_for(chip, part_dtype(setup, part), setup.math)?;
+                // A multiplication and an addition per parameter.
+                compute += 2.0 * multiplied / (peak.get() * n);
+            }
+        }
+        let (_, attention_peak) = peak_for(chip, setup.kv, None)?;
+        let (absorbed, materialised, expand) = match setup.counting {
+            Counting::Strict => {
+                let per_flop = 1.0 / (attention_peak.get() * n);
+                let (a, m, e) = cache.flop_curves();
+                (a.scaled(per_flop), m.scaled(per_flop), e.scaled(per_flop))
+            }
+            Counting::Lecture => Default::default(),
+        };
+        let bytes = |part: Part| part_bytes(setup, count, part).get() / bandwidth;
+        let routed = bytes(Part::Routed);
+        let always = Part::ALL.into_iter().filter(|p| *p != Part::Routed).map(bytes).sum();
+        Some(Self {
+            compute,
+            absorbed,
+            materialised,
+            expand,
+            always,
+            routed,
+            ln_miss: ln_miss(setup),
+            kv: cache.read_curve().scaled(1.0 / bandwidth),
+            overlap: setup.overlap,
+            price: setup.price,
+        })
+    }
+
+    /// One step.
+    pub fn step(&self, batch: Tokens, context: Tokens, pass: Tokens) -> Step {
+        let terms = self.terms(batch.get(), context.get(), pass.get());
+        let time = terms.time(self.overlap);
+        let cost = self.price * (time / (batch * pass.get()));
+        Step { batch, context, pass, terms, time, cost }
+    }
+
+    fn terms(&self, b: f64, l: f64, q: f64) -> Terms {
+        Terms {
+            compute: Seconds::s(b * self.sequence_compute(l, q)),
+            weights: Seconds::s(self.weights_at(b * q)),
+            kv: Seconds::s(b * self.kv.at(l)),
+        }
+    }
+
+    /// Arithmetic of `q` tokens of one sequence: weights, and the cheaper way to attend to a latent cache.
+    fn sequence_compute(&self, l: f64, q: f64) -> f64 {
+        let attention = if q == 1.0 {
+            self.absorbed.at(l).min(self.materialised.at(l) + self.expand.at(l))
+        } else {
+            self.absorbed.integral(l, q).min(self.materialised.integral(l, q) + self.expand.at(l))
+        };
+        q * self.compute + attention
+    }
+
+    /// Time to read the weights so many tokens touch.
+    fn weights_at(&self, tokens: f64) -> f64 {
+        let touched = if self.ln_miss == 0.0 { 1.0 } else { -float::exp_m1(tokens * self.ln_miss) };
+        self.always + self.routed * touched
+    }
+
+    /// Time to read every weight once: the latency floor of a large batch.
+    pub fn weights(&self) -> Seconds {
+        Seconds::s(self.always + self.routed)
+    }
+
+    /// Time to multiply one token with its weights.
+    pub fn compute_per_token(&self) -> SecondsPerToken {
+        SecondsPerToken::new(self.compute)
+    }
+
+    /// Time of the attention arithmetic of one decoded token.
+    pub fn attention_per_token(&self, context: Tokens) -> SecondsPerToken {
+        SecondsPerToken::new(self.sequence_compute(context.get(), 1.0) - self.compute)
+    }
+
+    /// Time to read one sequence's cache once.
+    pub fn kv_per_sequence(&self, context: Tokens) -> Seconds {
+        Seconds::s(self.kv.at(context.get()))
+    }
+
+    /// The fastest possible decode step: one sequence with no context.
+    pub fn latency_floor(&self) -> Seconds {
+        Seconds::s(self.weights_at(1.0))
+    }
+
+    /// What a token costs when the batch is endless.
+    pub fn cost_floor(&self, context: Tokens) -> DollarsPerToken {
+        let (c, k) = (self.sequence_compute(context.get(), 1.0), self.kv.at(context.get()));
+        let per_token = Terms { compute: Seconds::s(c), weights: Seconds::ZERO, kv: Seconds::s(k) }.time(self.overlap);
+        self.price * SecondsPerToken::new(per_token.get())
+    }
+
+    /// The batch at which computing takes as long as reading.
+    ///
+    /// With every expert touched this is t_w / (c - k) exactly; below that the touched share bends the line and the
+    /// crossing is found to the last bit by bisection.
+    pub fn balance_batch(&self, context: Tokens) -> Balance {
+        let slope = self.sequence_compute(context.get(), 1.0) - self.kv.at(context.get());
+        if slope <= 0.0 {
+            return Balance::NeverComputeBound;
+        }
+        let all = (self.always + self.routed) / slope;
+        if self.weights_at(all) == self.always + self.routed {
+            return Balance::At(all);
+        }
+        let bent = float::root(0.0, all, |b| b * slope - self.weights_at(b));
+        Balance::At(bent.unwrap_or(all))
+    }
+
+    /// The context at which reading a cache takes as long as computing a token, batch endless; `None` if it never does.
+    pub fn balanced_context(&self) -> Option<Tokens> {
+        self.kv.crossing(&self.absorbed, self.compute).map(Tokens::new)
+    }
+
+    /// The context at which a batch turns memory-bound; `None` if it is at any context, or never.
+    pub fn kink_context(&self, batch: Tokens) -> Option<Tokens> {
+        let level = self.compute - self.weights_at(batch.get()) / batch.get();
+        let bound_from_the_start = self.kv.fixed() - self.absorbed.fixed() > level;
+        if bound_from_the_start { None } else { self.kv.crossing(&self.absorbed, level).map(Tokens::new) }
+    }
+
+    /// The pass length at which a batch turns compute-bound; `None` when even an endless pass does not.
+    pub fn kink_pass(&self, batch: Tokens, context: Tokens) -> Option<f64> {
+        let (b, l) = (batch.get(), context.get());
+        let gap = |q: f64| {
+            let terms = self.terms(b, l, q);
+            terms.compute.get() - terms.memory().get()
+        };
+        if self.absorbed == Curve::default() && self.ln_miss == 0.0 {
+            return Some(((self.always + self.routed) / b + self.kv.at(l)) / self.compute);
+        }
+        // Compute grows at least in proportion to q, so this many tokens are enough.
+        let enough = 2.0 * ((self.always + self.routed) / b + self.kv.at(l)) / self.compute;
+        float::root(0.0, enough.max(1.0), gap)
+    }
+}
+
+/// The format the weights of a part run in.
+pub fn part_dtype(setup: &Setup, part: Part) -> Dtype {
+    match &setup.model.body {
+        Body::Layers(_) => part.dtype(&setup.formats),
+        Body::Lump(_) => setup.formats.linear,
+    }
+}
+
+/// Bytes of the weights of a part that a step reads.
+pub fn part_bytes(setup: &Setup, count: &Count, part: Part) -> Bytes {
+    let p = count.part(part);
+    let params = match &setup.model.body {
+        Body::Layers(_) => (p.total - p.idle) as f64,
+        // A lump's routed part is all that is not active, so that nothing is lost to rounding.
+        Body::Lump(lump) => match part {
+            Part::Dense => lump.active.get(),
+            Part::Routed => lump.total.get() - lump.active.get(),
+            _ => 0.0,
+        },
+    };
+    part_dtype(setup, part).width() * Params::new(params)
+}
+
+/// Parameters of a part that are multiplied with each token.
+fn multiplied(setup: &Setup, count: &Count, part: Part) -> f64 {
+    match &setup.model.body {
+        Body::Layers(_) => count.multiplied_in(part).get(),
+        Body::Lump(lump) if part == Part::Dense => lump.active.get(),
+        Body::Lump(_) => 0.0,
+    }
+}
+
+fn ln_miss(setup: &Setup) -> f64 {
+    let moe = setup.model.shape().and_then(|s| s.moe());
+    match (setup.counting, moe) {
+        (Counting::Strict, Some(moe)) if experts_run(moe) < moe.experts as f64 => {
+            float::ln_1p(-experts_run(moe) / moe.experts as f64)
+        }
+        _ => 0.0,
+    }
+}
+
+/// The closed forms of the lecture that need no board.
+pub mod closed {
+    use super::{Fraction, Seconds, TokenRate, Tokens};
+
+    /// D9: sequences at which compute hides the weights, `R * S`.
+    pub fn balance_batch(ridge: f64, sparsity: f64) -> f64 {
+        ridge * sparsity
+    }
+
+    /// D9 with a cache: larger by 1 / (1 - L / L*), without end from L* on.
+    pub fn balance_batch_with_cache(ridge: f64, sparsity: f64, context_ratio: f64) -> Option<f64> {
+        (context_ratio < 1.0).then(|| ridge * sparsity / (1.0 - context_ratio))
+    }
+
+    /// D5: MFU of an endless batch beyond the balanced context.
+    pub fn mfu_beyond(balanced: Tokens, context: Tokens) -> Fraction {
+        Fraction::checked(balanced / context).unwrap_or(Fraction::ONE)
+    }
+
+    /// X4: tokens each expert gets.
+    pub fn tokens_per_expert(batch: f64, top_k: f64, experts: f64) -> f64 {
+        batch * top_k / experts
+    }
+
+    /// D14: tokens per second of a machine that steps every `step` with `batch` sequences.
+    pub fn throughput(batch: Tokens, step: Seconds) -> TokenRate {
+        batch / step
+    }
+
+    /// D14: machines needed for a rate, not rounded.
+    pub fn machines(wanted: TokenRate, each: TokenRate) -> f64 {
+        wanted / each
+    }
+
+    /// D18: experts on a domain, using the largest power of two of chips that divides the work evenly.
+    pub fn experts_on(chips: u64, experts: u64) -> (u64, u64) {
+        let mut used = 1;
+        while used * 2 <= chips && used * 2 <= experts {
+            used *= 2;
+        }
+        (used, experts.div_ceil(used))
+    }
+
+    /// D7: how many times smaller the fast batch is, when price follows cost on the same machine.
+    pub fn fast_batch_ratio(price: f64, speed: f64) -> f64 {
+        price * speed
+    }
+
+    /// D7: x = B k / t_w at the standard batch, from a price and a speed multiple.
+    pub fn fast_x(price: f64, speed: f64) -> f64 {
+        (speed - 1.0) / (1.0 - 1.0 / price)
+    }
+
+    /// D7: the speed a price multiple buys; 1 + x is the limit.
+    pub fn fast_speed(price: f64, x: f64) -> f64 {
+        1.0 + x * (1.0 - 1.0 / price)
+    }
+
+    /// D7 turned round: the price multiple a speed costs; `None` beyond the limit.
+    pub fn fast_price(speed: f64, x: f64) -> Option<f64> {
+        (speed < 1.0 + x).then(|| 1.0 / (1.0 - (speed - 1.0) / x))
+    }
+
+    /// D8: the most a slower mode can save while memory-bound: the share of the weights, 1 / (1 + x).
+    pub fn slow_saving(x: f64) -> f64 {
+        1.0 / (1.0 + x)
+    }
+}

@@ -1,0 +1,313 @@
+//! What the cache stores and what a decode step reads, by attention kind.
+//!
+//! | kind | stored per layer at context L | read per layer |
+//! |------|-------------------------------|----------------|
+//! | full attention | h_kv (d_k + d_v) b L | the same |
+//! | window w, chunk w | h_kv (d_k + d_v) b min(L, w) | the same |
+//! | shared with an earlier layer | nothing | what the owner stores |
+//! | latent (MLA) | (r + d_r) b L | the same |
+//! | latent with an indexer (DSA) | (r + d_r) b L + index key L | index key L + (r + d_r) b min(L, k) |
+//! | block-sparse | K and V and index keys | index keys L + K and V of k blocks |
+//! | compressed m:1 | entry min(L, w) + entry L / m + index key L / m | window + index keys + entry min(L / m, k) |
+//! | recurrence | a state of fixed size | the state, read and written |
+//!
+//! b is the bytes of a cache element. A chunk is counted full: a step reads between one token and the whole chunk. Index
+//! keys are FP8 with one 32-bit scale per 128 values whatever the cache's format; recurrent states are FP32 and their
+//! convolution windows 16-bit, as serving engines keep them.
+//!
+//! Source: DeepSeek-V3.2 reference and vLLM/SGLang caches (132-byte index key; 584-byte V4 entry: 448 FP8, 64 BF16, 8 of
+//! scales and padding); Qwen3-Next, Kimi-Linear and Mamba-2 reference implementations.
+//! Ignores: page rounding (half a block per sequence) and the compressor states of V4 among the bytes read.
+
+use crate::count::overlap;
+use crate::curve::Curve;
+use rackmath_spec::model::{Attention, Body, Compressed, Indexer, KvSource, Latent, Linear, Mixer, Shape, Span};
+use rackmath_spec::{Dtype, Model};
+use rackmath_units::{Bytes, BytesPerToken, FlopPerToken, Tokens};
+
+/// Cache bytes and attention arithmetic of a model as functions of the context, for one sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cache {
+    stored: Curve,
+    read: Curve,
+    decode_flop: Curve,
+    prefill_flop: Curve,
+    expand_flop: Curve,
+}
+
+impl Cache {
+    /// Bytes kept for a sequence with so much context.
+    pub fn stored(&self, context: Tokens) -> Bytes {
+        Bytes::b(self.stored.at(context.get()))
+    }
+
+    /// Bytes read (and for states also written) by one step of one sequence.
+    pub fn read(&self, context: Tokens) -> Bytes {
+        Bytes::b(self.read.at(context.get()))
+    }
+
+    /// Bytes each further token adds to the cache once windows are full.
+    pub fn stored_per_token(&self) -> BytesPerToken {
+        BytesPerToken::new(self.stored.final_slope())
+    }
+
+    /// Bytes kept for a sequence however short: recurrent states.
+    pub fn stored_fixed(&self) -> Bytes {
+        Bytes::b(self.stored.fixed())
+    }
+
+    /// Attention FLOP of one decoded token, with the cheapest way to read a latent cache.
+    pub fn decode_flop(&self, context: Tokens) -> FlopPerToken {
+        FlopPerToken::new(self.decode_flop.at(context.get()))
+    }
+
+    /// Attention FLOP of one token of a long pass.
+    pub fn prefill_flop(&self, context: Tokens) -> FlopPerToken {
+        FlopPerToken::new(self.prefill_flop.at(context.get()))
+    }
+
+    /// The longest context whose cache fits in so many bytes; `None` when any fits.
+    pub fn longest(&self, room: Bytes) -> Option<Tokens> {
+        let empty = Curve::default();
+        self.stored.crossing(&empty, room.get()).map(Tokens::new)
+    }
+
+    pub(crate) fn read_curve(&self) -> &Curve {
+        &self.read
+    }
+
+    /// Absorbed and materialised arithmetic per token, and the arithmetic of materialising a whole context once.
+    pub(crate) fn flop_curves(&self) -> (&Curve, &Curve, &Curve) {
+        (&self.decode_flop, &self.prefill_flop, &self.expand_flop)
+    }
+}
+
+/// The cache of a model whose entries have the given format. A lump knows only its own bytes per token.
+pub fn cache(model: &Model, dtype: Dtype) -> Cache {
+    match &model.body {
+        Body::Layers(shape) => cache_of(shape, dtype),
+        Body::Lump(lump) => {
+            let mut line = Curve::default();
+            line.add_endless(lump.kv.get());
+            Cache {
+                stored: line.clone(),
+                read: line,
+                decode_flop: Curve::default(),
+                prefill_flop: Curve::default(),
+                expand_flop: Curve::default(),
+            }
+        }
+    }
+}
+
+fn cache_of(shape: &Shape, dtype: Dtype) -> Cache {
+    let mut all = Cache {
+        stored: Curve::default(),
+        read: Curve::default(),
+        decode_flop: Curve::default(),
+        prefill_flop: Curve::default(),
+        expand_flop: Curve::default(),
+    };
+    for run in &shape.runs {
+        let n = run.n as f64;
+        match &run.block.mixer {
+            Mixer::Attention(a) => attention(&mut all, a, dtype, n),
+            Mixer::Latent(a) => latent(&mut all, a, dtype, n),
+            Mixer::Compressed(a) => compressed(&mut all, a, dtype, n),
+            Mixer::Linear(a) => linear(&mut all, a, n),
+            Mixer::None => {}
+        }
+    }
+    all
+}
+
+/// Where a span stops growing.
+fn cap(span: Span) -> f64 {
+    match span {
+        Span::Full => f64::INFINITY,
+        Span::Window(w) | Span::Chunk(w) => w as f64,
+        Span::Blocks(index) => (index.block * index.top_k) as f64,
+    }
+}
+
+/// An index key: FP8 values and one FP32 scale per 128 of them.
+fn index_key(dim: u64) -> f64 {
+    dim as f64 + 4.0 * dim.div_ceil(128) as f64
+}
+
+fn attention(all: &mut Cache, a: &Attention, dtype: Dtype, n: f64) {
+    let entry = (a.kv_heads * (a.qk_dim + a.v_dim)) as f64 * dtype.width().get() * n;
+    // A multiplication and an addition for each query-key product, and again for each weighted value.
+    let flop = (2 * a.heads * (a.qk_dim + a.v_dim)) as f64 * n;
+    let cap = cap(a.span);
+    if let Span::Blocks(index) = a.span {
+        let key = (index.kv_heads * index.dim) as f64 * dtype.width().get() * n;
+        let score = (2 * index.heads * index.dim) as f64 * n;
+        all.stored.add_endless(key);
+        all.read.add_endless(key);
+        all.decode_flop.add_endless(score);
+        all.prefill_flop.add_endless(score);
+        // Sparse selection shortens reads, not storage.
+        all.stored.add_endless(entry);
+    } else if a.kv == KvSource::Own {
+        all.stored.add_ramp(entry, cap);
+    }
+    all.read.add_ramp(entry, cap);
+    all.decode_flop.add_ramp(flop, cap);
+    all.prefill_flop.add_ramp(flop, cap);
+}
+
+fn latent(all: &mut Cache, a: &Latent, dtype: Dtype, n: f64) {
+    let entry = (a.kv_rank + a.rope_dim) as f64 * dtype.width().get() * n;
+    // Absorbed: queries meet the latent itself, r + d_r wide for scores and r wide for values.
+    let absorbed = (2 * a.heads * (2 * a.kv_rank + a.rope_dim)) as f64 * n;
+    // Materialised: keys and values are expanded per head first, then attention is of ordinary width.
+    let materialised = (2 * a.heads * (a.nope_dim + a.rope_dim + a.v_dim)) as f64 * n;
+    let expand = (2 * a.heads * (a.nope_dim + a.v_dim) * a.kv_rank) as f64 * n;
+    let cap = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64);
+    all.stored.add_endless(entry);
+    all.read.add_ramp(entry, cap);
+    all.decode_flop.add_ramp(absorbed, cap);
+    all.prefill_flop.add_ramp(materialised, cap);
+    all.expand_flop.add_endless(expand);
+    if let Some(Indexer { heads, dim, .. }) = a.indexer {
+        let score = (2 * heads * dim) as f64 * n;
+        all.stored.add_endless(index_key(dim) * n);
+        all.read.add_endless(index_key(dim) * n);
+        all.decode_flop.add_endless(score);
+        all.prefill_flop.add_endless(score);
+    }
+}
+
+/// Bytes of one entry of the compressed cache: the rotary part stays 16-bit when the rest is narrower.
+fn entry_bytes(a: &Compressed, dtype: Dtype) -> f64 {
+    if dtype.bits() >= 16.0 {
+        return a.dim as f64 * dtype.width().get();
+    }
+    // One scale byte per 64 values, padded to eight.
+    let scales = ((a.dim - a.rope_dim).div_ceil(64)).next_multiple_of(8);
+    (a.dim - a.rope_dim) as f64 * dtype.width().get() + 2.0 * a.rope_dim as f64 + scales as f64
+}
+
+fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, n: f64) {
+    let entry = entry_bytes(a, dtype) * n;
+    // The entry serves as key and as value.
+    let flop = (2 * a.heads * 2 * a.dim) as f64 * n;
+    let window = a.window as f64;
+    all.stored.add_ramp(entry, window);
+    all.read.add_ramp(entry, window);
+    all.decode_flop.add_ramp(flop, window);
+    all.prefill_flop.add_ramp(flop, window);
+    let Some(ratio) = a.ratio else { return };
+    let m = ratio as f64;
+    // Values and scores not yet compressed, in FP32.
+    let state = |dim: u64| (2 * overlap(a) * ratio * overlap(a) * dim * 4) as f64 * n;
+    let cap = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64 * m);
+    all.stored.add_endless(entry / m);
+    all.stored.add_fixed(state(a.dim));
+    all.read.add_ramp(entry / m, cap);
+    all.decode_flop.add_ramp(flop / m, cap);
+    all.prefill_flop.add_ramp(flop / m, cap);
+    if let Some(Indexer { heads, dim, .. }) = a.indexer {
+        let score = (2 * heads * dim) as f64 * n / m;
+        all.stored.add_fixed(state(dim));
+        all.stored.add_endless(index_key(dim) * n / m);
+        all.read.add_endless(index_key(dim) * n / m);
+        all.decode_flop.add_endless(score);
+        all.prefill_flop.add_endless(score);
+    }
+}
+
+fn linear(all: &mut Cache, a: &Linear, n: f64) {
+    let (state, window) = match *a {
+        Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, conv } => {
+            (v_heads * k_dim * v_dim, (2 * k_heads * k_dim + v_heads * v_dim) * (conv - 1))
+        }
+        Linear::Kda { heads, dim, conv, .. } => (heads * dim * dim, 3 * heads * dim * (conv - 1)),
+        Linear::Mamba1 { inner, state, conv, .. } => (inner * state, inner * (conv - 1)),
+        Linear::Mamba2 { heads, dim, groups, state, conv, .. } => {
+            (heads * dim * state, (heads * dim + 2 * groups * state) * (conv - 1))
+        }
+        Linear::Lightning { heads, dim } => (heads * dim * dim, 0),
+    };
+    let bytes = (4 * state + 2 * window) as f64 * n;
+    // Three multiply-adds per state element: decay and look-up of the key, update, read-out.
+    let flop = 6.0 * state as f64 * n;
+    all.stored.add_fixed(bytes);
+    all.read.add_fixed(2.0 * bytes);
+    all.decode_flop.add_fixed(flop);
+    all.prefill_flop.add_fixed(flop);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmath_spec::Catalog;
+
+    fn stored(model: &str, dtype: Dtype) -> f64 {
+        cache(&Catalog::embedded().model(model).unwrap(), dtype).stored_per_token().get()
+    }
+
+    #[test]
+    fn bytes_per_token_of_known_models() {
+        // G65 and V1: Llama-3-70B 80 x 2 x 8 x 128; DeepSeek-V3 61 x 576.
+        assert_eq!(stored("llama-3.1-70b", Dtype::Fp8), 163_840.0);
+        assert_eq!(stored("llama-3.1-70b", Dtype::Bf16), 327_680.0);
+        assert_eq!(stored("deepseek-v3", Dtype::Fp8), 35_136.0);
+        assert_eq!(stored("lecture-frontier", Dtype::Bf16), 2_048.0);
+    }
+
+    #[test]
+    fn llama_2_13b_at_8k() {
+        // V11 (scaling book): 6.711 GB.
+        let model = Catalog::embedded().model("llama-2-13b").unwrap();
+        let bytes = cache(&model, Dtype::Bf16).stored(Tokens::new(8192.0));
+        assert!((bytes.as_gb() / 6.711 - 1.0).abs() < 1e-4, "{bytes}");
+    }
+
+    #[test]
+    fn sparse_attention_stores_all_and_reads_little() {
+        // Section 5, row 6 of the lecture: DSA stores about 43 kB per token and at 128 k reads 1.1 GB instead of 4.6 GB.
+        let model = Catalog::embedded().model("deepseek-v3.2").unwrap();
+        let c = cache(&model, Dtype::Fp8);
+        assert_eq!(c.stored_per_token().get(), 61.0 * (576.0 + 132.0));
+        let context = Tokens::new(131_072.0);
+        assert!((c.read(context).as_gb() - 1.13).abs() < 0.01, "{}", c.read(context));
+        let dense = cache(&Catalog::embedded().model("deepseek-v3").unwrap(), Dtype::Fp8).read(context);
+        assert!((dense.as_gb() - 4.6).abs() < 0.01, "{dense}");
+    }
+
+    #[test]
+    fn compressed_cache_of_deepseek_v4() {
+        // V4-Pro, one-byte cache: 30 layers 4:1 with a 132-byte key, 31 layers 128:1, entries of 584 bytes.
+        let expected = 30.0 * (584.0 + 132.0) / 4.0 + 31.0 * 584.0 / 128.0;
+        assert!((stored("deepseek-v4-pro", Dtype::Fp8) - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn linear_state_of_qwen3_5() {
+        // 45 delta layers of 64 x 128 x 128 = 47.2 M elements (FP32), plus 16-bit convolution windows.
+        let model = Catalog::embedded().model("qwen3.5-397b-a17b").unwrap();
+        let c = cache(&model, Dtype::Bf16);
+        let window = 45.0 * (2.0 * 16.0 * 128.0 + 64.0 * 128.0) * 3.0 * 2.0;
+        assert_eq!(c.stored_fixed().get(), 45.0 * 64.0 * 128.0 * 128.0 * 4.0 + window);
+        assert_eq!(c.stored_per_token().get(), 15.0 * 2.0 * 2.0 * 256.0 * 2.0);
+    }
+
+    #[test]
+    fn shared_layers_read_what_they_do_not_store() {
+        let model = Catalog::embedded().model("hunyuan-large").unwrap();
+        let c = cache(&model, Dtype::Bf16);
+        let context = Tokens::new(1000.0);
+        assert_eq!(c.read(context).get(), 2.0 * c.stored(context).get());
+    }
+
+    #[test]
+    fn attention_flop_of_deepseek_v3() {
+        // 61 x 2 x 128 x (128 + 64 + 128) materialised; 61 x 2 x 128 x (2 x 512 + 64) absorbed, per token of context.
+        let c = cache(&Catalog::embedded().model("deepseek-v3").unwrap(), Dtype::Fp8);
+        let one = Tokens::new(1.0);
+        assert_eq!(c.prefill_flop(one).get(), 4_997_120.0);
+        assert_eq!(c.decode_flop(one).get(), 61.0 * 2.0 * 128.0 * 1088.0);
+    }
+}

@@ -1,0 +1,158 @@
+//! Two resources and the ridge between them.
+//!
+//! $$ I = F / W \qquad R = \frac{(F/2)\,w}{W} \qquad T_{drain} = C / W $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | F | peak | FLOP/s | dense peak, a multiply-add is two |
+//! | W, C | bandwidth, capacity | B/s, B | memory |
+//! | w | width | B/param | bytes of a stored weight |
+//! | I | intensity | FLOP/B | where compute and memory take equally long |
+//! | R | ridge | 1 | the lecture's "300": weights multiplied per weight read |
+//!
+//! R does not depend on the precision only while F doubles each time w halves. The 2 in R makes multiplications out of FLOP.
+//! Source: lecture D1, D10, D13 and section 0.
+
+use rackmath_units::{ByteRate, Bytes, BytesPerParam, FlopRate, Intensity, Seconds};
+
+/// FLOP per byte at which both resources take equally long.
+pub fn intensity(peak: FlopRate, bandwidth: ByteRate) -> Intensity {
+    peak / bandwidth
+}
+
+/// The dimensionless ridge: tokens that must share a weight for compute to take as long as reading it.
+pub fn ridge(peak: FlopRate, width: BytesPerParam, bandwidth: ByteRate) -> f64 {
+    // Half the FLOP are multiplications, each with one weight of `width` bytes.
+    peak.get() / 2.0 * width.get() / bandwidth.get()
+}
+
+/// Time to read all of a memory once: the longest useful memory-bound step.
+pub fn drain(capacity: Bytes, bandwidth: ByteRate) -> Seconds {
+    capacity / bandwidth
+}
+
+/// How compute and memory overlap in time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Overlap {
+    /// Perfectly: the slower sets the time. A lower bound.
+    Max,
+    /// Not at all: the times add up. An upper bound, at most twice the lower.
+    Sum,
+    /// Weights overlap with compute, KV does not: attention cannot hide behind the matrix products (scaling book).
+    KvThenMax,
+    /// Something between: 1 is perfect, 0 is none.
+    Partial(rackmath_units::Fraction),
+}
+
+/// The three times of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// Multiplying.
+    pub compute: Seconds,
+    /// Reading weights.
+    pub weights: Seconds,
+    /// Reading the cache.
+    pub kv: Seconds,
+}
+
+/// The resource that sets the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Arithmetic.
+    Compute,
+    /// Memory, mostly weights.
+    Weights,
+    /// Memory, mostly the cache.
+    Kv,
+}
+
+impl Binding {
+    /// The words used in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Weights => "memory (weights)",
+            Self::Kv => "memory (KV)",
+        }
+    }
+}
+
+impl Terms {
+    /// Reading weights and cache.
+    pub fn memory(&self) -> Seconds {
+        self.weights + self.kv
+    }
+
+    /// The time under an overlap.
+    pub fn time(&self, overlap: Overlap) -> Seconds {
+        let (max, sum) = (self.compute.max(self.memory()), self.compute + self.memory());
+        match overlap {
+            Overlap::Max => max,
+            Overlap::Sum => sum,
+            Overlap::KvThenMax => self.kv + self.weights.max(self.compute),
+            Overlap::Partial(share) => max * share.get() + sum * share.rest().get(),
+        }
+    }
+
+    /// The resource that would have to get faster first.
+    pub fn binding(&self) -> Binding {
+        if self.compute >= self.memory() {
+            Binding::Compute
+        } else if self.weights >= self.kv {
+            Binding::Weights
+        } else {
+            Binding::Kv
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmath_units::Fraction;
+
+    fn r(tflop: f64, width: f64, tb: f64) -> f64 {
+        ridge(FlopRate::tflop_per_s(tflop), BytesPerParam::new(width), ByteRate::tb_per_s(tb))
+    }
+
+    fn close(got: f64, expected: f64, tolerance: f64) {
+        assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
+    }
+
+    #[test]
+    fn ridge_of_the_lectures_chips() {
+        // G1, G2: B200 in FP4, FP8, BF16.
+        for (tflop, width) in [(9000.0, 0.5), (4500.0, 1.0), (2250.0, 2.0)] {
+            close(r(tflop, width, 8.0), 281.25, 1e-9);
+        }
+        // G3: H100 in BF16 and FP8. G4: A100-80. G6: TPU v5e in BF16, and with int8 weights.
+        close(r(989.5, 2.0, 3.35), 295.37, 1e-4);
+        close(r(1979.0, 1.0, 3.35), 295.37, 1e-4);
+        close(r(312.0, 2.0, 2.039), 153.0, 1e-3);
+        close(r(197.0, 2.0, 0.82), 240.2, 1e-3);
+        close(r(197.0, 1.0, 0.82), 120.1, 1e-3);
+    }
+
+    #[test]
+    fn drain_times() {
+        // G10, G11.
+        let ms = |gb: f64, tb: f64| drain(Bytes::gb(gb), ByteRate::tb_per_s(tb)).as_ms();
+        close(ms(288.0, 20.0), 14.4, 1e-9);
+        for (gb, tb, expected) in
+            [(192.0, 8.0, 24.0), (80.0, 3.35, 23.88), (141.0, 4.8, 29.38), (80.0, 2.039, 39.23), (16.0, 0.82, 19.51)]
+        {
+            close(ms(gb, tb), expected, 1e-3);
+        }
+    }
+
+    #[test]
+    fn overlaps_lie_between_their_bounds() {
+        let t = Terms { compute: Seconds::s(3.0), weights: Seconds::s(2.0), kv: Seconds::s(2.5) };
+        let s = |overlap| t.time(overlap).get();
+        assert_eq!(s(Overlap::Max), 4.5);
+        assert_eq!(s(Overlap::KvThenMax), 5.5);
+        assert_eq!(s(Overlap::Partial(Fraction::new(0.5))), 6.0);
+        assert_eq!(s(Overlap::Sum), 7.5);
+        assert_eq!(t.binding(), Binding::Kv);
+    }
+}

@@ -1,0 +1,84 @@
+//! What experts buy: the scaling law of routed models.
+//!
+//! $$ \log L = a \log N + b \log \hat E + c \log N \log \hat E + d \qquad
+//!    \frac1{\hat E} = \frac1{E - 1 + \left(\frac1{E_s} - \frac1{E_m}\right)^{-1}} + \frac1{E_m} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | N | base | params | parameters of the dense model the experts are added to |
+//! | E | experts | 1 | experts, one used per token |
+//! | Ê | saturated | 1 | the same with a start and a ceiling |
+//! | L | loss | nats | validation loss |
+//!
+//! Logarithms are base 10. The effective parameter count is the dense N that reaches the same loss. The law is old, fitted
+//! on one expert per token and 130 billion tokens; newer techniques do better. Source: Clark et al. 2022 (lecture D15, X27).
+
+use rackmath_spec::ClarkLaw;
+use rackmath_units::{Params, float};
+
+/// The expert count with its start and its ceiling.
+pub fn saturated(law: &ClarkLaw, experts: f64) -> f64 {
+    let offset = 1.0 / (1.0 / law.e_start - 1.0 / law.e_max);
+    1.0 / (1.0 / (experts - 1.0 + offset) + 1.0 / law.e_max)
+}
+
+/// Validation loss of a base model with so many experts.
+pub fn loss(law: &ClarkLaw, base: Params, experts: f64) -> f64 {
+    let (n, e) = (float::log10(base.get()), float::log10(saturated(law, experts)));
+    float::pow(10.0, law.a * n + law.b * e + law.c * n * e + law.d)
+}
+
+/// The dense parameter count with the same loss.
+pub fn effective_params(law: &ClarkLaw, base: Params, experts: f64) -> Params {
+    let (e, one) = (float::log10(saturated(law, experts)), float::log10(saturated(law, 1.0)));
+    let n = float::log10(base.get());
+    // Solve the law at one expert for log N, given the loss with all experts.
+    let dense = (law.a * n + law.b * e + law.c * n * e - law.b * one) / (law.a + law.c * one);
+    Params::new(float::pow(10.0, dense))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rackmath_spec::{Catalog, Router};
+
+    fn law(router: Router) -> ClarkLaw {
+        Catalog::embedded().clark_laws().unwrap().into_iter().find(|l| l.router == router).unwrap()
+    }
+
+    fn close(got: f64, expected: f64, tolerance: f64) {
+        assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
+    }
+
+    #[test]
+    fn goldens() {
+        let law = law(Router::SBase);
+        // G34.
+        for (e, expected) in [(1.0, 1.847), (64.0, 53.769), (256.0, 141.381)] {
+            close(saturated(&law, e), expected, 1e-4);
+        }
+        // G33: 370 M with 64 experts; G36: 37 B with 64.
+        close(effective_params(&law, Params::new(370e6), 64.0).get(), 1.3686e9, 1e-3);
+        close(effective_params(&law, Params::new(37e9), 64.0).get() / 37e9, 1.726, 1e-3);
+        // Section 6: 5 M x 128 gives 51.8 M with the rounded coefficients.
+        close(effective_params(&law, Params::new(5e6), 128.0).get(), 51.8e6, 2e-3);
+    }
+
+    proptest! {
+        #[test]
+        fn one_expert_is_the_dense_model(n in 1e6f64..1e10, router in 0usize..3) {
+            let law = law(Router::ALL[router]);
+            let same = effective_params(&law, Params::new(n), 1.0).get();
+            prop_assert!((same / n - 1.0).abs() < 1e-9);
+        }
+
+        #[test]
+        fn the_effective_count_has_the_same_loss(n in 1e7f64..1e9, e in 1.0f64..512.0, router in 0usize..3) {
+            let law = law(Router::ALL[router]);
+            let dense = effective_params(&law, Params::new(n), e);
+            prop_assert!((loss(&law, dense, 1.0) / loss(&law, Params::new(n), e) - 1.0).abs() < 1e-9);
+            prop_assert!(dense.get() >= n * (1.0 - 1e-9), "experts never hurt in the fitted range");
+        }
+    }
+}

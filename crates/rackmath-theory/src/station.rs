@@ -1,0 +1,185 @@
+//! Trains that leave on time: a pass starts every T whether it is full or not.
+//!
+//! $$ \text{latency of one token} \in (T, 2T] \qquad \bar t = \tfrac32 T \qquad \lambda_{max} = \frac{B}{T\, n} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | T | interval | s | time of one step |
+//! | B | seats | sequences | most that ride together |
+//! | n | stops | tokens | output tokens: a rider keeps the seat for all of them |
+//! | lambda | rate | 1/s | requests arriving |
+//!
+//! Riders board in order of arrival when a seat is free. One who comes as the doors close has missed the train. Source:
+//! lecture D12 and 1c.2.
+
+use rackmath_units::{Fraction, Seconds};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Worst time from arrival to first token while seats are free: a full wait and a ride.
+pub fn worst_latency(interval: Seconds) -> Seconds {
+    interval * 2.0
+}
+
+/// Mean time from arrival to first token while seats are free, arrivals spread evenly.
+pub fn mean_latency(interval: Seconds) -> Seconds {
+    interval * 1.5
+}
+
+/// Requests per second that can be carried for ever.
+pub fn sustainable_rate(seats: f64, interval: Seconds, stops: f64) -> f64 {
+    seats / (interval.get() * stops)
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rider {
+    /// When it arrives.
+    pub arrival: Seconds,
+    /// Tokens it wants.
+    pub stops: u64,
+}
+
+/// What happened to one request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ride {
+    /// From arrival to departure.
+    pub wait: Seconds,
+    /// From arrival to its first token.
+    pub first_token: Seconds,
+    /// From arrival to its last token.
+    pub last_token: Seconds,
+}
+
+/// What happened to all of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Journal {
+    /// One entry per request, in order of arrival.
+    pub rides: Vec<Ride>,
+    /// Trains from the first departure with a rider to the last.
+    pub departures: u64,
+    /// Seats taken, of all seats of those trains.
+    pub fill: Fraction,
+}
+
+impl Journal {
+    /// Mean time to first token.
+    pub fn mean_first_token(&self) -> Seconds {
+        self.mean(|r| r.first_token)
+    }
+
+    /// Mean wait for a seat.
+    pub fn mean_wait(&self) -> Seconds {
+        self.mean(|r| r.wait)
+    }
+
+    /// Longest wait for a seat.
+    pub fn worst_wait(&self) -> Seconds {
+        self.rides.iter().fold(Seconds::ZERO, |worst, r| worst.max(r.wait))
+    }
+
+    fn mean(&self, of: impl Fn(&Ride) -> Seconds) -> Seconds {
+        let n = self.rides.len().max(1) as f64;
+        self.rides.iter().map(of).sum::<Seconds>() / n
+    }
+}
+
+/// Runs the station. Riders must come in order of arrival; each wants at least one token.
+pub fn simulate(interval: Seconds, seats: usize, riders: &[Rider]) -> Journal {
+    assert!(seats > 0 && interval.get() > 0.0, "a train needs seats and a timetable");
+    let t = interval.get();
+    // The train on which each taken seat is free again.
+    let mut free_on: BinaryHeap<Reverse<u64>> = BinaryHeap::with_capacity(seats);
+    let (mut first, mut last, mut last_boarded, mut ridden) = (u64::MAX, 0, 0, 0u64);
+    let rides = riders.iter().map(|rider| {
+        let missed = (rider.arrival.get() / t).floor() as u64;
+        // The next train after the one leaving at or before the arrival.
+        let mut train = (missed + 1).max(last_boarded);
+        if free_on.len() == seats {
+            let Reverse(free) = free_on.pop().expect("every seat is taken");
+            train = train.max(free);
+        }
+        last_boarded = train;
+        free_on.push(Reverse(train + rider.stops));
+        (first, last) = (first.min(train), last.max(train + rider.stops));
+        ridden += rider.stops;
+        let departure = Seconds::s(train as f64 * t);
+        let wait = departure.less(rider.arrival);
+        Ride { wait, first_token: wait + interval, last_token: wait + interval * rider.stops as f64 }
+    });
+    let rides: Vec<Ride> = rides.collect();
+    let departures = last.saturating_sub(first.min(last));
+    let fill = if departures == 0 { 0.0 } else { ridden as f64 / (departures as f64 * seats as f64) };
+    Journal { rides, departures, fill: Fraction::checked(fill).unwrap_or(Fraction::ONE) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_step_of_20_ms() {
+        // G15 and G16.
+        let t = Seconds::ms(20.0);
+        assert_eq!(worst_latency(t), Seconds::ms(40.0));
+        assert_eq!(mean_latency(t), Seconds::ms(30.0));
+        assert!((sustainable_rate(2000.0, t, 500.0) - 200.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn simulated_mean_of_even_arrivals_is_one_and_a_half_steps() {
+        // G15, simulated: evenly spread arrivals, never full.
+        let riders: Vec<Rider> =
+            (0..10_000).map(|i| Rider { arrival: Seconds::ms(f64::from(i) * 0.7777), stops: 1 }).collect();
+        let journal = simulate(Seconds::ms(20.0), 10_000, &riders);
+        assert!((journal.mean_first_token().as_ms() / 30.0 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_full_train_makes_riders_wait_whole_trips() {
+        let at_once = vec![Rider { arrival: Seconds::s(0.5), stops: 3 }; 4];
+        let journal = simulate(Seconds::s(1.0), 2, &at_once);
+        let waits: Vec<f64> = journal.rides.iter().map(|r| r.wait.get()).collect();
+        assert_eq!(waits, [0.5, 0.5, 3.5, 3.5]);
+        assert_eq!(journal.departures, 6);
+        assert_eq!(journal.fill, Fraction::ONE);
+    }
+
+    proptest! {
+        #[test]
+        fn with_free_seats_one_token_takes_between_one_and_two_steps(
+            gaps in proptest::collection::vec(0.0f64..0.1, 1..200), interval in 0.001f64..0.1,
+        ) {
+            let mut now = 0.0;
+            let riders: Vec<Rider> = gaps.iter().map(|g| {
+                now += g;
+                Rider { arrival: Seconds::s(now), stops: 1 }
+            }).collect();
+            let journal = simulate(Seconds::s(interval), riders.len(), &riders);
+            for ride in &journal.rides {
+                let steps = ride.first_token.get() / interval;
+                prop_assert!(steps > 1.0 - 1e-9 && steps <= 2.0 + 1e-9, "{steps}");
+            }
+        }
+
+        #[test]
+        fn stable_exactly_when_arrivals_fit_the_seats(seats in 1usize..20, stops in 1u64..30, load in 0.3f64..2.0) {
+            prop_assume!((load - 1.0).abs() > 0.1);
+            let interval = Seconds::ms(20.0);
+            let rate = load * sustainable_rate(seats as f64, interval, stops as f64);
+            let n = 2_000;
+            let riders: Vec<Rider> =
+                (0..n).map(|i| Rider { arrival: Seconds::s(f64::from(i) / rate), stops }).collect();
+            let journal = simulate(interval, seats, &riders);
+            let waited = journal.rides.last().unwrap().wait.get() / interval.get();
+            // Below capacity a rider waits at most for seats to turn over once; above, the queue grows without end.
+            let turnover = stops as f64 + 1.0;
+            if load < 1.0 { prop_assert!(waited <= turnover, "{waited}") }
+            else {
+                let backlog = f64::from(n) * stops as f64 * (1.0 - 1.0 / load) / seats as f64;
+                prop_assert!(waited > 0.5 * backlog - turnover, "{waited} of {backlog}");
+            }
+        }
+    }
+}
