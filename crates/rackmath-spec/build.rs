@@ -15,7 +15,7 @@ fn main() {
             println!("cargo::rerun-if-changed={}", file.display());
             let stem = file.file_stem().expect("a file").to_string_lossy();
             let full = file.canonicalize().expect("exists");
-            writeln!(code, "    ({stem:?}, include_str!({full:?})),").expect("string");
+            writeln!(code, "    ({stem:?}, include_str!({:?})),", full.display().to_string()).expect("string");
         }
         code.push_str("];\n");
     }

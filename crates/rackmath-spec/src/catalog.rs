@@ -28,6 +28,7 @@ pub struct Catalog {
     chips: Vec<Entry>,
     systems: Vec<Entry>,
     laws: Vec<Entry>,
+    given: Vec<Model>,
 }
 
 impl Default for Catalog {
@@ -57,6 +58,7 @@ impl Catalog {
             chips: entries(embedded::CHIPS),
             systems: entries(embedded::SYSTEMS),
             laws: entries(embedded::LAWS),
+            given: Vec::new(),
         }
     }
 
@@ -65,6 +67,14 @@ impl Catalog {
         file::model(id, text)?;
         self.models.retain(|e| e.id != id);
         self.models.push(owned(id, text));
+        Ok(())
+    }
+
+    /// Adds a model read from a `config.json`, found again by its id alone.
+    pub fn add_config(&mut self, id: &str, text: &str) -> Result<(), SpecError> {
+        let model = file::config_json(id, text)?;
+        self.given.retain(|m| m.id != id);
+        self.given.push(model);
         Ok(())
     }
 
@@ -101,6 +111,9 @@ impl Catalog {
 
     /// A model by id, alias or Hugging Face id.
     pub fn model(&self, name: &str) -> Result<Model, SpecError> {
+        if let Some(model) = self.given.iter().find(|m| m.id == name) {
+            return Ok(model.clone());
+        }
         let entry = find("model", name, &self.models)?;
         file::model(&entry.id, &entry.text).map(|(model, _)| model)
     }
@@ -123,7 +136,12 @@ impl Catalog {
                 let SpecError::Unknown { kind, given, .. } = missing else { return Err(missing) };
                 let names = all_names(&self.systems).into_iter().chain(all_names(&self.chips));
                 let names: Vec<String> = names.collect();
-                Err(SpecError::Unknown { kind, nearest: nearest(chip, names.iter().map(String::as_str)), given })
+                Err(SpecError::Unknown {
+                    kind,
+                    nearest: nearest(chip, names.iter().map(String::as_str)),
+                    given,
+                    valid: Vec::new(),
+                })
             }
         }
     }

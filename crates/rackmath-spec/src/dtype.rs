@@ -120,7 +120,8 @@ impl Dtype {
             Self::Fp8 | Self::Fp8Block | Self::MxFp8 => &[Math::Fp8, Math::Bf16, Math::Fp16, Math::Fp32],
             Self::Int8 => &[Math::Int8, Math::Bf16, Math::Fp16, Math::Fp32],
             Self::MxFp6 => &[Math::Fp6, Math::Fp8, Math::Bf16, Math::Fp16, Math::Fp32],
-            Self::Fp4 | Self::MxFp4 | Self::NvFp4 => &[Math::Fp4, Math::Fp8, Math::Bf16, Math::Fp16, Math::Fp32],
+            // Without FP4 units the weights are unpacked to 16 bits, as serving engines do.
+            Self::Fp4 | Self::MxFp4 | Self::NvFp4 => &[Math::Fp4, Math::Bf16, Math::Fp16, Math::Fp32],
             // Weight-only: unpacked to 16 bits before the multiplication.
             Self::Int4 | Self::Int4G32 => &[Math::Bf16, Math::Fp16, Math::Fp32],
         }

@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SpecError {
     /// A word that names nothing in the catalogue or in a closed list.
-    #[error("no {kind} \"{given}\"{}", hint(nearest))]
+    #[error("no {kind} \"{given}\"{}", hint_or(nearest, valid))]
     Unknown {
         /// What kind of thing was asked for.
         kind: &'static str,
@@ -14,6 +14,8 @@ pub enum SpecError {
         given: String,
         /// The closest valid words, best first.
         nearest: Vec<String>,
+        /// All valid words, where they are few.
+        valid: Vec<String>,
     },
     /// A file that is too large, not text, or not in its format.
     #[error("{file}: {problem}")]
@@ -69,7 +71,10 @@ pub enum SpecError {
 impl SpecError {
     /// An unknown word, with its nearest neighbours among the valid ones.
     pub fn unknown<'a>(kind: &'static str, given: &str, valid: impl Iterator<Item = &'a str>) -> Self {
-        Self::Unknown { kind, given: shorten(given), nearest: nearest(given, valid) }
+        let valid: Vec<&str> = valid.collect();
+        let nearest = nearest(given, valid.iter().copied());
+        let few = if valid.len() <= 16 { valid.into_iter().map(str::to_owned).collect() } else { Vec::new() };
+        Self::Unknown { kind, given: shorten(given), nearest, valid: few }
     }
 }
 
@@ -79,11 +84,12 @@ pub fn nearest<'a>(given: &str, valid: impl Iterator<Item = &'a str>) -> Vec<Str
     let mut scored: Vec<(f64, &str)> = valid
         .map(|word| {
             let lower = word.to_lowercase();
-            let contained = given.len() >= 3 && (lower.contains(&given) || given.contains(&lower));
-            let score = strsim::jaro_winkler(&given, &lower) + if contained { 0.2 } else { 0.0 };
+            // Slips of the finger count by edits; the start of a longer name counts too.
+            let contained = given.len() >= 3 && lower.contains(&given);
+            let score = strsim::normalized_damerau_levenshtein(&given, &lower) + if contained { 0.2 } else { 0.0 };
             (score, word)
         })
-        .filter(|(score, _)| *score > 0.75)
+        .filter(|(score, _)| *score > 0.5)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     scored.dedup_by(|a, b| a.1 == b.1);
@@ -94,6 +100,11 @@ pub fn nearest<'a>(given: &str, valid: impl Iterator<Item = &'a str>) -> Vec<Str
 pub(crate) fn shorten(text: &str) -> String {
     let clean: String = text.chars().take(40).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if clean.len() < text.len() { clean + "…" } else { clean }
+}
+
+/// The nearest words, or all of them when none is near and they are few.
+fn hint_or(nearest: &[String], valid: &[String]) -> String {
+    if nearest.is_empty() && !valid.is_empty() { format!("; expected {}", valid.join(", ")) } else { hint(nearest) }
 }
 
 fn hint(nearest: &[String]) -> String {

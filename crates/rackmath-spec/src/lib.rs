@@ -1,6 +1,6 @@
 //! The nouns: models, chips, systems, laws, each validated when it is made, and the catalogue that holds them.
 //!
-//! Strings end here. A face hands in names and file contents; what leaves is a [`Model`], a [`System`], a [`Law`].
+//! Strings end here. A face hands in names and file contents; what leaves is a [`Model`], a [`System`], a [`ClarkLaw`].
 
 mod catalog;
 mod chip;

@@ -25,13 +25,13 @@ fn bench(c: &mut Criterion) {
         let board = Board::new(&setup).unwrap();
         let (l, q) = (Tokens::new(8192.0), Tokens::new(1.0));
         c.bench_function(&format!("step/{name}"), |b| {
-            b.iter(|| board.step(black_box(Tokens::new(512.0)), black_box(l), black_box(q)))
+            b.iter(|| board.step(black_box(Tokens::new(512.0)), black_box(l), black_box(q)));
         });
         c.bench_function(&format!("curve-1000/{name}"), |b| {
             b.iter(|| {
                 let board = Board::new(black_box(&setup)).unwrap();
                 (1..=1000).map(|i| board.step(Tokens::new(f64::from(i) * 8.0), l, q).time.get()).sum::<f64>()
-            })
+            });
         });
     }
     c.bench_function("catalog/model", |b| b.iter(|| catalog.model(black_box("deepseek-v3")).unwrap()));

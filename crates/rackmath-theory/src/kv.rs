@@ -26,16 +26,50 @@ use rackmath_spec::{Dtype, Model};
 use rackmath_units::{Bytes, BytesPerToken, FlopPerToken, Tokens};
 
 /// Cache bytes and attention arithmetic of a model as functions of the context, for one sequence.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
     stored: Curve,
     read: Curve,
+    pieces: Vec<Piece>,
     decode_flop: Curve,
     prefill_flop: Curve,
     expand_flop: Curve,
 }
 
+/// One kind of read: so many layers, each so many bytes for each token up to a cap, or a fixed state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    /// What is read.
+    pub what: &'static str,
+    /// Layers that read it.
+    pub layers: u64,
+    /// Bytes per layer and token of context.
+    pub per_token: f64,
+    /// Tokens after which it stops growing; infinite when it never does.
+    pub cap: f64,
+    /// Bytes per layer that do not depend on the context.
+    pub fixed: f64,
+}
+
 impl Cache {
+    /// What a step reads, kind by kind: the sum of the pieces is [`Cache::read`].
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    fn add_read(&mut self, piece: Piece) {
+        let n = piece.layers as f64;
+        self.read.add_ramp(piece.per_token * n, piece.cap);
+        self.read.add_fixed(piece.fixed * n);
+        let same = |p: &&mut Piece| {
+            p.what == piece.what && p.per_token == piece.per_token && p.cap == piece.cap && p.fixed == piece.fixed
+        };
+        match self.pieces.iter_mut().find(same) {
+            Some(p) => p.layers += piece.layers,
+            None => self.pieces.push(piece),
+        }
+    }
+
     /// Bytes kept for a sequence with so much context.
     pub fn stored(&self, context: Tokens) -> Bytes {
         Bytes::b(self.stored.at(context.get()))
@@ -87,29 +121,18 @@ pub fn cache(model: &Model, dtype: Dtype) -> Cache {
     match &model.body {
         Body::Layers(shape) => cache_of(shape, dtype),
         Body::Lump(lump) => {
-            let mut line = Curve::default();
-            line.add_endless(lump.kv.get());
-            Cache {
-                stored: line.clone(),
-                read: line,
-                decode_flop: Curve::default(),
-                prefill_flop: Curve::default(),
-                expand_flop: Curve::default(),
-            }
+            let mut all = Cache::default();
+            all.stored.add_endless(lump.kv.get());
+            all.add_read(ramp("all layers", 1, lump.kv.get(), f64::INFINITY));
+            all
         }
     }
 }
 
 fn cache_of(shape: &Shape, dtype: Dtype) -> Cache {
-    let mut all = Cache {
-        stored: Curve::default(),
-        read: Curve::default(),
-        decode_flop: Curve::default(),
-        prefill_flop: Curve::default(),
-        expand_flop: Curve::default(),
-    };
+    let mut all = Cache::default();
     for run in &shape.runs {
-        let n = run.n as f64;
+        let n = run.n;
         match &run.block.mixer {
             Mixer::Attention(a) => attention(&mut all, a, dtype, n),
             Mixer::Latent(a) => latent(&mut all, a, dtype, n),
@@ -119,6 +142,10 @@ fn cache_of(shape: &Shape, dtype: Dtype) -> Cache {
         }
     }
     all
+}
+
+fn ramp(what: &'static str, layers: u64, per_token: f64, cap: f64) -> Piece {
+    Piece { what, layers, per_token, cap, fixed: 0.0 }
 }
 
 /// Where a span stops growing.
@@ -135,45 +162,53 @@ fn index_key(dim: u64) -> f64 {
     dim as f64 + 4.0 * dim.div_ceil(128) as f64
 }
 
-fn attention(all: &mut Cache, a: &Attention, dtype: Dtype, n: f64) {
-    let entry = (a.kv_heads * (a.qk_dim + a.v_dim)) as f64 * dtype.width().get() * n;
+fn attention(all: &mut Cache, a: &Attention, dtype: Dtype, layers: u64) {
+    let n = layers as f64;
+    let entry = (a.kv_heads * (a.qk_dim + a.v_dim)) as f64 * dtype.width().get();
     // A multiplication and an addition for each query-key product, and again for each weighted value.
     let flop = (2 * a.heads * (a.qk_dim + a.v_dim)) as f64 * n;
     let cap = cap(a.span);
     if let Span::Blocks(index) = a.span {
-        let key = (index.kv_heads * index.dim) as f64 * dtype.width().get() * n;
+        let key = (index.kv_heads * index.dim) as f64 * dtype.width().get();
         let score = (2 * index.heads * index.dim) as f64 * n;
-        all.stored.add_endless(key);
-        all.read.add_endless(key);
+        all.stored.add_endless(key * n);
+        all.add_read(ramp("index keys", layers, key, f64::INFINITY));
         all.decode_flop.add_endless(score);
         all.prefill_flop.add_endless(score);
         // Sparse selection shortens reads, not storage.
-        all.stored.add_endless(entry);
+        all.stored.add_endless(entry * n);
     } else if a.kv == KvSource::Own {
-        all.stored.add_ramp(entry, cap);
+        all.stored.add_ramp(entry * n, cap);
     }
-    all.read.add_ramp(entry, cap);
+    let what = match a.span {
+        Span::Full => "full attention",
+        Span::Window(_) => "windowed attention",
+        Span::Chunk(_) => "chunked attention",
+        Span::Blocks(_) => "selected blocks",
+    };
+    all.add_read(ramp(what, layers, entry, cap));
     all.decode_flop.add_ramp(flop, cap);
     all.prefill_flop.add_ramp(flop, cap);
 }
 
-fn latent(all: &mut Cache, a: &Latent, dtype: Dtype, n: f64) {
-    let entry = (a.kv_rank + a.rope_dim) as f64 * dtype.width().get() * n;
+fn latent(all: &mut Cache, a: &Latent, dtype: Dtype, layers: u64) {
+    let n = layers as f64;
+    let entry = (a.kv_rank + a.rope_dim) as f64 * dtype.width().get();
     // Absorbed: queries meet the latent itself, r + d_r wide for scores and r wide for values.
     let absorbed = (2 * a.heads * (2 * a.kv_rank + a.rope_dim)) as f64 * n;
     // Materialised: keys and values are expanded per head first, then attention is of ordinary width.
     let materialised = (2 * a.heads * (a.nope_dim + a.rope_dim + a.v_dim)) as f64 * n;
     let expand = (2 * a.heads * (a.nope_dim + a.v_dim) * a.kv_rank) as f64 * n;
     let cap = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64);
-    all.stored.add_endless(entry);
-    all.read.add_ramp(entry, cap);
+    all.stored.add_endless(entry * n);
+    all.add_read(ramp("latent attention", layers, entry, cap));
     all.decode_flop.add_ramp(absorbed, cap);
     all.prefill_flop.add_ramp(materialised, cap);
     all.expand_flop.add_endless(expand);
     if let Some(Indexer { heads, dim, .. }) = a.indexer {
         let score = (2 * heads * dim) as f64 * n;
         all.stored.add_endless(index_key(dim) * n);
-        all.read.add_endless(index_key(dim) * n);
+        all.add_read(ramp("index keys", layers, index_key(dim), f64::INFINITY));
         all.decode_flop.add_endless(score);
         all.prefill_flop.add_endless(score);
     }
@@ -189,13 +224,14 @@ fn entry_bytes(a: &Compressed, dtype: Dtype) -> f64 {
     (a.dim - a.rope_dim) as f64 * dtype.width().get() + 2.0 * a.rope_dim as f64 + scales as f64
 }
 
-fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, n: f64) {
-    let entry = entry_bytes(a, dtype) * n;
+fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, layers: u64) {
+    let n = layers as f64;
+    let entry = entry_bytes(a, dtype);
     // The entry serves as key and as value.
     let flop = (2 * a.heads * 2 * a.dim) as f64 * n;
     let window = a.window as f64;
-    all.stored.add_ramp(entry, window);
-    all.read.add_ramp(entry, window);
+    all.stored.add_ramp(entry * n, window);
+    all.add_read(ramp("window", layers, entry, window));
     all.decode_flop.add_ramp(flop, window);
     all.prefill_flop.add_ramp(flop, window);
     let Some(ratio) = a.ratio else { return };
@@ -203,22 +239,23 @@ fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, n: f64) {
     // Values and scores not yet compressed, in FP32.
     let state = |dim: u64| (2 * overlap(a) * ratio * overlap(a) * dim * 4) as f64 * n;
     let cap = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64 * m);
-    all.stored.add_endless(entry / m);
+    all.stored.add_endless(entry * n / m);
     all.stored.add_fixed(state(a.dim));
-    all.read.add_ramp(entry / m, cap);
+    all.add_read(ramp("compressed entries", layers, entry / m, cap));
     all.decode_flop.add_ramp(flop / m, cap);
     all.prefill_flop.add_ramp(flop / m, cap);
     if let Some(Indexer { heads, dim, .. }) = a.indexer {
         let score = (2 * heads * dim) as f64 * n / m;
         all.stored.add_fixed(state(dim));
         all.stored.add_endless(index_key(dim) * n / m);
-        all.read.add_endless(index_key(dim) * n / m);
+        all.add_read(ramp("index keys", layers, index_key(dim) / m, f64::INFINITY));
         all.decode_flop.add_endless(score);
         all.prefill_flop.add_endless(score);
     }
 }
 
-fn linear(all: &mut Cache, a: &Linear, n: f64) {
+fn linear(all: &mut Cache, a: &Linear, layers: u64) {
+    let n = layers as f64;
     let (state, window) = match *a {
         Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, conv } => {
             (v_heads * k_dim * v_dim, (2 * k_heads * k_dim + v_heads * v_dim) * (conv - 1))
@@ -230,11 +267,12 @@ fn linear(all: &mut Cache, a: &Linear, n: f64) {
         }
         Linear::Lightning { heads, dim } => (heads * dim * dim, 0),
     };
-    let bytes = (4 * state + 2 * window) as f64 * n;
+    let bytes = (4 * state + 2 * window) as f64;
     // Three multiply-adds per state element: decay and look-up of the key, update, read-out.
     let flop = 6.0 * state as f64 * n;
-    all.stored.add_fixed(bytes);
-    all.read.add_fixed(2.0 * bytes);
+    all.stored.add_fixed(bytes * n);
+    // Read and written back.
+    all.add_read(Piece { what: "recurrent state", layers, per_token: 0.0, cap: f64::INFINITY, fixed: 2.0 * bytes });
     all.decode_flop.add_fixed(flop);
     all.prefill_flop.add_fixed(flop);
 }

@@ -10,7 +10,7 @@ use std::ops::{Add, Div, Mul, Sub};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// An input, by its symbol.
-    Sym(&'static str),
+    Sym(String),
     /// A number with a reason, such as the 2 of a multiply-add.
     Num(f64),
     /// A sum.
@@ -23,11 +23,13 @@ pub enum Expr {
     Div(Box<Self>, Box<Self>),
     /// The larger of two.
     Max(Box<Self>, Box<Self>),
+    /// The smaller of two.
+    Min(Box<Self>, Box<Self>),
 }
 
 /// A symbol.
-pub fn sym(name: &'static str) -> Expr {
-    Expr::Sym(name)
+pub fn sym(name: &str) -> Expr {
+    Expr::Sym(name.to_owned())
 }
 
 /// A number.
@@ -38,6 +40,11 @@ pub fn num(value: f64) -> Expr {
 /// The larger of two.
 pub fn max(a: Expr, b: Expr) -> Expr {
     Expr::Max(Box::new(a), Box::new(b))
+}
+
+/// The smaller of two.
+pub fn min(a: Expr, b: Expr) -> Expr {
+    Expr::Min(Box::new(a), Box::new(b))
 }
 
 macro_rules! operator {
@@ -60,7 +67,7 @@ operator!(Div, div, Div);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     /// The symbol.
-    pub symbol: &'static str,
+    pub symbol: String,
     /// What it means.
     pub meaning: String,
     /// The value in base units, which the equation is evaluated with.
@@ -82,6 +89,7 @@ impl Expr {
             Self::Mul(a, b) => a.value(inputs) * b.value(inputs),
             Self::Div(a, b) => a.value(inputs) / b.value(inputs),
             Self::Max(a, b) => a.value(inputs).max(b.value(inputs)),
+            Self::Min(a, b) => a.value(inputs).min(b.value(inputs)),
         }
     }
 
@@ -92,11 +100,7 @@ impl Expr {
 
     /// With values.
     pub fn substituted(&self, inputs: &[Input]) -> String {
-        self.render(0, &|name| {
-            let shown = &find(inputs, name).shown;
-            // A value with a unit inside a product needs no brackets: units bind tighter than the operators.
-            shown.clone()
-        })
+        self.render(0, &|name| find(inputs, name).shown.clone())
     }
 
     fn render(&self, outer: u8, name: &impl Fn(&str) -> String) -> String {
@@ -109,6 +113,7 @@ impl Expr {
             Self::Mul(a, b) => (2, format!("{} × {}", a.render(2, name), b.render(2, name))),
             Self::Div(a, b) => (2, format!("{} / {}", a.render(2, name), b.render(3, name))),
             Self::Max(a, b) => (9, format!("max({}, {})", a.render(0, name), b.render(0, name))),
+            Self::Min(a, b) => (9, format!("min({}, {})", a.render(0, name), b.render(0, name))),
         };
         let _ = if level < outer { write!(out, "({text})") } else { write!(out, "{text}") };
         out
@@ -132,8 +137,8 @@ mod tests {
 
     #[test]
     fn evaluates_what_it_prints() {
-        let input = |symbol, value: f64| Input {
-            symbol,
+        let input = |symbol: &str, value: f64| Input {
+            symbol: symbol.into(),
             meaning: String::new(),
             value,
             shown: value.to_string(),

@@ -83,16 +83,16 @@ impl Place<'_> {
         })
     }
 
-    /// A citation: a key of `[sources]`, or the citation itself. A single bare word that is no key is a slip.
+    /// A citation: a key of `[sources]`, or the citation itself. A bare word that is no key is a slip.
     fn source(&self, field: &str, key: String) -> Result<String, SpecError> {
         match self.sources.get(&key) {
             Some(full) => Ok(full.clone()),
-            None if key.trim().contains(' ') => Ok(key),
+            None if key.trim().contains([' ', '/']) => Ok(key),
             None => Err(SpecError::Field {
                 file: shorten(self.file),
                 field: format!("{field}.source"),
                 given: shorten(&key),
-                expected: "a key of [sources] or a citation of several words".into(),
+                expected: "a key of [sources], an address, or a citation of several words".into(),
             }),
         }
     }

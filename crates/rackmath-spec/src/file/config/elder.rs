@@ -19,7 +19,7 @@ struct Elder {
 }
 
 fn elder(f: &Fields, notes: &mut Vec<String>, hidden: u64, e: Elder) -> Read {
-    if hidden % e.heads != 0 {
+    if !hidden.is_multiple_of(e.heads) {
         return Err(f.refuse("num_attention_heads", e.heads, format!("a divisor of the width {hidden}")));
     }
     let attention = Attention { bias: e.bias, ..attention(e.heads, e.kv_heads, hidden / e.heads) };

@@ -266,19 +266,18 @@ fn family(file: &str, inner: &Map<String, Value>, outer: &Map<String, Value>) ->
         class.unwrap_or("unnamed").to_owned()
     });
     let key = WRAPPERS.iter().find(|(wrapper, _)| *wrapper == given).map_or(given.as_str(), |(_, inside)| inside);
-    match FAMILIES.iter().find(|(name, _)| *name == key) {
-        Some((name, reader)) => Ok(((*name).to_owned(), *reader)),
-        None => {
-            let known = FAMILIES.iter().map(|(name, _)| *name).chain(WRAPPERS.iter().map(|(name, _)| *name));
-            let mut fields: Vec<String> = inner.keys().filter(|k| !harmless(k)).take(40).map(|k| shorten(k)).collect();
-            fields.sort();
-            Err(SpecError::Architecture {
-                file: shorten(file),
-                nearest: error::nearest(&given, known),
-                architecture: shorten(&given),
-                fields,
-            })
-        }
+    if let Some((name, reader)) = FAMILIES.iter().find(|(name, _)| *name == key) {
+        Ok(((*name).to_owned(), *reader))
+    } else {
+        let known = FAMILIES.iter().map(|(name, _)| *name).chain(WRAPPERS.iter().map(|(name, _)| *name));
+        let mut fields: Vec<String> = inner.keys().filter(|k| !harmless(k)).take(40).map(|k| shorten(k)).collect();
+        fields.sort();
+        Err(SpecError::Architecture {
+            file: shorten(file),
+            nearest: error::nearest(&given, known),
+            architecture: shorten(&given),
+            fields,
+        })
     }
 }
 

@@ -1,0 +1,114 @@
+//! Every file of the catalogue loads, is cited, and answers to names of its own.
+
+use rackmath_spec::{Catalog, Math};
+use std::collections::BTreeMap;
+
+#[test]
+fn every_file_loads() {
+    let catalog = Catalog::embedded();
+    let mut wrong: Vec<String> = Vec::new();
+    wrong.extend(catalog.model_ids().filter_map(|id| catalog.model(id).err()).map(|e| e.to_string()));
+    wrong.extend(catalog.chip_ids().filter_map(|id| catalog.chip(id).err()).map(|e| e.to_string()));
+    wrong.extend(catalog.system_ids().filter_map(|id| catalog.system(id).err()).map(|e| e.to_string()));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(catalog.clark_laws().unwrap().len() == 3);
+}
+
+#[test]
+fn the_chips_and_systems_people_ask_for_are_there() {
+    let catalog = Catalog::embedded();
+    for name in [
+        "a100-40gb",
+        "a100-80gb",
+        "a100_sxm",
+        "h100",
+        "h100_sxm",
+        "h100_pcie",
+        "h200_sxm",
+        "h20",
+        "h800",
+        "b200_sxm",
+        "b300_sxm",
+        "gb200",
+        "gb300",
+        "vr200",
+        "mi300x",
+        "mi325x",
+        "mi355x",
+        "tpu-v5e",
+        "tpu-v5p",
+        "tpu-v6e",
+        "tpu-v7",
+        "trainium2",
+        "gaudi3",
+        "l40s",
+        "rtx-4090",
+        "rtx-5090",
+        "rtx-pro-6000",
+        "dgx-spark",
+        "apple-m3-ultra",
+        "apple-m4-max",
+    ] {
+        catalog.chip(name).unwrap_or_else(|e| panic!("{e}"));
+    }
+    for name in ["gb200_nvl72", "gb300-nvl72", "vr-nvl144", "hgx-h100", "8xh200", "h200x8", "b200"] {
+        catalog.system(name).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let rubin = catalog.system("vr-nvl144").unwrap();
+    assert_eq!((rubin.n_chips, rubin.dies()), (72, 144), "the name counts dies");
+}
+
+#[test]
+fn no_two_files_answer_to_the_same_name() {
+    let catalog = Catalog::embedded();
+    for names in [catalog.names_of_models(), catalog.names_of_chips()] {
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
+        for (id, aliases) in &names {
+            for name in aliases.iter().chain([id]) {
+                let key = name.to_lowercase().replace('_', "-");
+                if let Some(other) = seen.insert(key, id.clone()).filter(|other| other != id) {
+                    panic!("{name} names both {id} and {other}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn chips_lie_within_the_range_of_their_peers() {
+    let catalog = Catalog::embedded();
+    for id in catalog.chip_ids() {
+        let chip = catalog.chip(id).unwrap();
+        // Dense 16-bit peak over bandwidth: from phone-class GPUs (25) to TPU v6e (560 FLOP per byte); a sparse peak or a
+        // both-way bandwidth would stand out.
+        let peak = chip.peak.get(&Math::Bf16).or(chip.peak.get(&Math::Fp16));
+        if let Some(peak) = peak {
+            let intensity = peak.value.get() / chip.memory.bandwidth.value.get();
+            assert!((20.0..=600.0).contains(&intensity), "{id}: {intensity} FLOP per byte");
+        }
+        for pair in [(Math::Bf16, Math::Fp8), (Math::Fp8, Math::Fp4)] {
+            if let (Some(wide), Some(narrow)) = (chip.peak.get(&pair.0), chip.peak.get(&pair.1)) {
+                let ratio = narrow.value / wide.value;
+                assert!((0.99..=4.5).contains(&ratio), "{id}: {} to {} is {ratio}", pair.0, pair.1);
+            }
+        }
+        let drain = chip.memory.capacity.value / chip.memory.bandwidth.value;
+        assert!((0.01..1.0).contains(&drain.get()), "{id}: drains in {drain}");
+        assert!(chip.as_of.starts_with("2026"), "{id} is dated {}", chip.as_of);
+    }
+}
+
+#[test]
+fn key_values_have_two_sources() {
+    let catalog = Catalog::embedded();
+    let real: Vec<&str> = catalog.chip_ids().filter(|id| !id.starts_with("lecture")).collect();
+    let lacking: Vec<&str> = real
+        .iter()
+        .copied()
+        .filter(|id| {
+            let chip = catalog.chip(id).unwrap();
+            chip.memory.capacity.checked.is_none() || chip.memory.bandwidth.checked.is_none()
+        })
+        .collect();
+    assert!(lacking.len() * 10 <= real.len(), "without a second source for their memory: {lacking:?}");
+}
