@@ -1,0 +1,148 @@
+//! A picture as data: drawn by the terminal, as SVG, as PNG, and by a page, so that they can never disagree.
+
+use rackmath_units::{Bytes, BytesPerToken, DollarsPerToken, Intensity, Seconds, TokenRate, Tokens};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A chart of lines.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// Under which conditions.
+    pub subtitle: String,
+    /// Across.
+    pub x: Axis,
+    /// Up.
+    pub y: Axis,
+    /// Lines, in drawing order.
+    pub series: Vec<Series>,
+    /// Points worth a label.
+    pub marks: Vec<Mark>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Axis {
+    /// What it measures.
+    pub label: String,
+    /// In which unit the values are.
+    pub unit: Unit,
+    /// How values are spaced.
+    pub scale: Scale,
+}
+
+/// The unit of an axis; values are in the base unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Seconds.
+    Seconds,
+    /// Dollars per million tokens.
+    UsdPerMtok,
+    /// Tokens, sequences, chips.
+    Count,
+    /// Tokens per second.
+    TokensPerS,
+    /// Bytes.
+    Bytes,
+    /// Bytes per token.
+    BytesPerToken,
+    /// FLOP per byte.
+    FlopPerByte,
+    /// A bare number.
+    Number,
+}
+
+/// How values are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Equal steps.
+    Linear,
+    /// Equal factors.
+    Log,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Series {
+    /// What the legend says.
+    pub name: String,
+    /// What it is, which decides how it is drawn.
+    pub role: Role,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The answer itself, drawn bold.
+    Envelope,
+    /// Reading weights.
+    Weights,
+    /// Reading the cache.
+    Kv,
+    /// Multiplying.
+    Compute,
+    /// A limit that is not crossed, drawn dashed.
+    Floor,
+}
+
+/// A labelled point.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Mark {
+    /// Across.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+    /// What is there.
+    pub label: String,
+}
+
+impl Unit {
+    /// A value with its unit, three digits.
+    pub fn show(self, value: f64) -> String {
+        if !value.is_finite() || value < 0.0 {
+            return value.to_string();
+        }
+        match self {
+            Self::Seconds => Seconds::s(value).to_string(),
+            Self::UsdPerMtok => DollarsPerToken::per_mtok(value).to_string(),
+            Self::Count => count(value),
+            Self::TokensPerS => TokenRate::per_s(value).to_string(),
+            Self::Bytes => Bytes::b(value).to_string(),
+            Self::BytesPerToken => BytesPerToken::new(value).to_string(),
+            Self::FlopPerByte => Intensity::new(value).to_string(),
+            Self::Number => rackmath_units::significant(value, 3),
+        }
+    }
+
+    /// The same without superfluous zeros, for ticks: "1 ms", "10 ms".
+    pub fn tick(self, value: f64) -> String {
+        let text = self.show(value);
+        let end = text.find(|c: char| !(c.is_ascii_digit() || ".,$".contains(c))).unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+        format!("{number}{}", unit.trim_end_matches("/Mtok").trim_end_matches(" tok/s"))
+    }
+}
+
+/// Whole numbers below ten million in full, others to three digits.
+pub fn count(value: f64) -> String {
+    if value.fract() == 0.0 && value < 1e7 { rackmath_units::grouped(value) } else { Tokens::new(value).to_string() }
+}
+
+impl Axis {
+    /// An axis with equal factors.
+    pub fn log(label: impl Into<String>, unit: Unit) -> Self {
+        Self { label: label.into(), unit, scale: Scale::Log }
+    }
+
+    /// An axis with equal steps.
+    pub fn linear(label: impl Into<String>, unit: Unit) -> Self {
+        Self { label: label.into(), unit, scale: Scale::Linear }
+    }
+}

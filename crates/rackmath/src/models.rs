@@ -1,0 +1,292 @@
+//! Which models are known, what one is made of, and how several compare.
+
+use crate::Error;
+use rackmath_spec::model::{Body, Counts, Ffn, Formats, KvSource, Linear, Mixer, Shape, Span};
+use rackmath_spec::{Catalog, Dtype, Model};
+use rackmath_theory::count::{self, Count, Part};
+use rackmath_theory::kv;
+use rackmath_units::Tokens;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which models to show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Names; all of the catalogue when empty.
+    pub names: Vec<String>,
+    /// Context the cache is shown at.
+    pub context: f64,
+    /// Cache format; each model's 16-bit type unless given.
+    pub kv: Option<String>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { names: Vec::new(), context: 8192.0, kv: None }
+    }
+}
+
+/// The models.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// Context the cache is shown at.
+    pub context: f64,
+    /// One entry each.
+    pub models: Vec<Card>,
+}
+
+/// One model.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Card {
+    /// Its catalogue id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its Hugging Face id.
+    pub hf: Option<String>,
+    /// Other names it answers to.
+    pub aliases: Vec<String>,
+    /// Its architecture as files name it.
+    pub architecture: Option<String>,
+    /// Layers.
+    pub layers: Option<u64>,
+    /// Width of the residual stream.
+    pub hidden: Option<u64>,
+    /// Longest context its makers state.
+    pub context_max: Option<u64>,
+    /// Its attention kinds, in words.
+    pub attention: String,
+    /// Its feed-forward kinds, in words.
+    pub ffn: String,
+    /// All parameters, as a decimal integer.
+    pub total_params: String,
+    /// Parameters one token uses, embeddings included.
+    pub active_params: f64,
+    /// Parameters a step reads.
+    pub read_params: f64,
+    /// Parameters multiplied with each token.
+    pub multiplied_params: f64,
+    /// Parameters of multi-token-prediction layers, not in the total.
+    pub mtp_params: String,
+    /// Total over active.
+    pub sparsity: f64,
+    /// Formats of the checkpoint.
+    pub formats: String,
+    /// Bytes of the weights.
+    pub weights_bytes: f64,
+    /// Format of the cache.
+    pub kv_dtype: String,
+    /// Bytes each further token of context adds to the cache.
+    pub kv_bytes_per_token: f64,
+    /// Cache of one sequence at the context.
+    pub kv_stored_bytes: f64,
+    /// Bytes a decode step reads of it (states are read and written).
+    pub kv_read_bytes: f64,
+    /// Weight FLOP per token.
+    pub flop_per_token: f64,
+    /// Attention FLOP of one decoded token at the context.
+    pub attention_flop_per_token: f64,
+    /// Parameters by part.
+    pub parts: Vec<PartCard>,
+    /// The published count and how ours differs.
+    pub published: Option<PublishedCard>,
+    /// Where the shapes come from.
+    pub source: String,
+    /// Things worth knowing.
+    pub notes: Vec<String>,
+}
+
+/// One part of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PartCard {
+    /// Its name.
+    pub part: String,
+    /// Its parameters.
+    pub total_params: f64,
+    /// Of which a token uses.
+    pub active_params: f64,
+    /// Its format.
+    pub dtype: String,
+}
+
+/// A published count.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PublishedCard {
+    /// The count, vision and audio towers taken off.
+    pub total_params: u64,
+    /// Whether it is exact or a rounded label.
+    pub exact: bool,
+    /// Ours over theirs, less one.
+    pub difference: f64,
+    /// Published parameters per token.
+    pub active_params: Option<u64>,
+    /// Where.
+    pub source: String,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let context = crate::setting::tokens("context", request.context, 0.0)?;
+    let dtype = match request.kv.as_deref() {
+        None | Some("auto") => None,
+        Some(name) => Some(name.parse::<Dtype>()?),
+    };
+    let names: Vec<String> =
+        if request.names.is_empty() { catalog.model_ids().map(str::to_owned).collect() } else { request.names.clone() };
+    let aliases = catalog.names_of_models();
+    let models = names
+        .iter()
+        .map(|name| {
+            let model = catalog.model(name)?;
+            let known = aliases.get(&model.id).cloned().unwrap_or_default();
+            Ok(card(&model, known, context, dtype))
+        })
+        .collect::<Result<_, Error>>()?;
+    Ok(Answer { context: request.context, models })
+}
+
+fn card(model: &Model, mut aliases: Vec<String>, context: Tokens, dtype: Option<Dtype>) -> Card {
+    aliases.retain(|a| Some(a) != model.hf.as_ref());
+    let count = count::count(model);
+    let shape = model.shape();
+    let formats = match &model.body {
+        Body::Layers(shape) => shape.formats,
+        Body::Lump(lump) => Formats::uniform(lump.weights),
+    };
+    let kv_dtype = dtype.unwrap_or(match &model.body {
+        Body::Layers(shape) if shape.formats.other.bits() >= 16.0 => shape.formats.other,
+        _ => Dtype::Bf16,
+    });
+    let cache = kv::cache(model, kv_dtype);
+    Card {
+        id: model.id.clone(),
+        name: model.name.clone(),
+        hf: model.hf.clone(),
+        aliases,
+        architecture: shape.map(|s| s.architecture.clone()),
+        layers: shape.map(Shape::n_layers),
+        hidden: shape.map(|s| s.hidden),
+        context_max: shape.and_then(|s| s.context_max),
+        attention: shape.map_or("totals only".into(), attention_words),
+        ffn: shape.map_or("totals only".into(), ffn_words),
+        total_params: count.total().to_string(),
+        active_params: count.active().get(),
+        read_params: count.read().get(),
+        multiplied_params: count.multiplied().get(),
+        mtp_params: count.mtp.to_string(),
+        sparsity: count.total() as f64 / count.active().get(),
+        formats: format_words(&count, formats),
+        weights_bytes: count.stored_bytes(&formats).get(),
+        kv_dtype: if shape.is_some() { kv_dtype.to_string() } else { "as given".into() },
+        kv_bytes_per_token: cache.stored_per_token().get(),
+        kv_stored_bytes: cache.stored(context).get(),
+        kv_read_bytes: cache.read(context).get(),
+        flop_per_token: count.flop_per_token().get(),
+        attention_flop_per_token: cache.decode_flop(context).get(),
+        parts: parts(&count, formats),
+        published: published(model, &count),
+        source: format!("{} ({})", model.source, model.as_of),
+        notes: model.notes.clone(),
+    }
+}
+
+fn format_words(count: &Count, formats: Formats) -> String {
+    if count.part(Part::Routed).total > 0 && formats.routed != formats.linear {
+        format!("{} experts, {} elsewhere", formats.routed, formats.linear)
+    } else {
+        formats.linear.to_string()
+    }
+}
+
+fn parts(count: &Count, formats: Formats) -> Vec<PartCard> {
+    let shown = Part::ALL.into_iter().filter(|p| count.part(*p).total > 0);
+    shown
+        .map(|p| PartCard {
+            part: p.name().into(),
+            total_params: count.part(p).total as f64,
+            active_params: count.part(p).active,
+            dtype: p.dtype(&formats).to_string(),
+        })
+        .collect()
+}
+
+fn published(model: &Model, count: &Count) -> Option<PublishedCard> {
+    let p = model.published.as_ref()?;
+    let ours = count.total() + if p.counts == Counts::WithMtp { count.mtp } else { 0 };
+    let theirs = p.total - p.towers;
+    Some(PublishedCard {
+        total_params: theirs,
+        exact: p.exact,
+        difference: ours as f64 / theirs as f64 - 1.0,
+        active_params: p.active,
+        source: p.source.clone(),
+    })
+}
+
+/// The mixers of a model in words: "12 full GQA 40/8, 36 chunk 8192 GQA 40/8".
+fn attention_words(shape: &Shape) -> String {
+    tally(shape, |block| match &block.mixer {
+        Mixer::None => None,
+        Mixer::Attention(a) => {
+            let kind = match (a.kv_heads, a.heads) {
+                (k, h) if k == h => "MHA",
+                (1, _) => "MQA",
+                _ => "GQA",
+            };
+            let span = match a.span {
+                Span::Full => "full ".to_owned(),
+                Span::Window(w) => format!("window-{w} "),
+                Span::Chunk(w) => format!("chunk-{w} "),
+                Span::Blocks(i) => format!("top-{}x{} sparse ", i.top_k, i.block),
+            };
+            let shared = if a.kv == KvSource::Shared { " (shared KV)" } else { "" };
+            Some(format!("{span}{kind} {}/{}{shared}", a.heads, a.kv_heads))
+        }
+        Mixer::Latent(a) => {
+            let sparse = a.indexer.map_or(String::new(), |i| format!(" top-{}", i.top_k));
+            Some(format!("MLA {}+{}{sparse}", a.kv_rank, a.rope_dim))
+        }
+        Mixer::Compressed(a) => Some(match (a.ratio, a.indexer) {
+            (None, _) => format!("window-{}", a.window),
+            (Some(m), Some(i)) => format!("compressed {m}:1 top-{}", i.top_k),
+            (Some(m), None) => format!("compressed {m}:1"),
+        }),
+        Mixer::Linear(a) => Some(
+            match a {
+                Linear::GatedDelta { .. } => "gated delta net",
+                Linear::Kda { .. } => "Kimi delta attention",
+                Linear::Mamba1 { .. } => "Mamba",
+                Linear::Mamba2 { .. } => "Mamba-2",
+                Linear::Lightning { .. } => "lightning attention",
+            }
+            .into(),
+        ),
+    })
+}
+
+fn ffn_words(shape: &Shape) -> String {
+    tally(shape, |block| match &block.ffn {
+        Ffn::None => None,
+        Ffn::Dense(mlp) => Some(format!("dense {}", mlp.width)),
+        Ffn::Moe(moe) => {
+            let shared = if moe.shared.is_some() { " + shared" } else { "" };
+            Some(format!("MoE {} of {}{shared}", moe.top_k, moe.experts))
+        }
+    })
+}
+
+/// Counts layers by a description, in order of first appearance.
+fn tally(shape: &Shape, describe: impl Fn(&rackmath_spec::model::Block) -> Option<String>) -> String {
+    let mut counts: Vec<(String, u64)> = Vec::new();
+    for run in &shape.runs {
+        if let Some(words) = describe(&run.block) {
+            match counts.iter_mut().find(|(w, _)| *w == words) {
+                Some((_, n)) => *n += run.n,
+                None => counts.push((words, run.n)),
+            }
+        }
+    }
+    let parts: Vec<String> = counts.iter().map(|(words, n)| format!("{n} {words}")).collect();
+    if parts.is_empty() { "none".into() } else { parts.join(", ") }
+}

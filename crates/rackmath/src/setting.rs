@@ -1,0 +1,322 @@
+//! Which model on which machine, in which formats, at which price: the part every question shares.
+
+use crate::Error;
+use rackmath_spec::model::{Body, Formats};
+use rackmath_spec::{Basis, Catalog, Dtype, Math, Model, System};
+use rackmath_theory::board::{Board, Counting, Setup, peak_for};
+use rackmath_theory::count::{self, Count, Part};
+use rackmath_theory::kv::{self, Cache};
+use rackmath_theory::roofline::Overlap;
+use rackmath_units::{Bytes, DollarRate, Fraction, Tokens};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A model on a machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Setting {
+    /// Model: a catalogue id, an alias, or a Hugging Face id.
+    pub model: String,
+    /// Machine: a system, a chip, or so many chips such as `8xh200`.
+    pub on: String,
+    /// Use this many chips of the machine instead of all.
+    pub chips: Option<u64>,
+    /// Weight format instead of the checkpoint's: `bf16`, `fp8`, `nvfp4`, `mxfp4`, `int4`.
+    pub weights: Option<String>,
+    /// KV-cache format; the model's 16-bit type unless given.
+    pub kv: Option<String>,
+    /// Arithmetic to compute in, instead of the best the chip has for the weights.
+    pub math: Option<String>,
+    /// `strict`, or `lecture` for the formulas as they stood on the board.
+    pub counting: String,
+    /// `max`, `sum`, `kv+max`, or a share from 0 (none) to 1 (perfect).
+    pub overlap: String,
+    /// Price per chip and hour in dollars, instead of the catalogue's.
+    pub price_usd_per_chip_hour: Option<f64>,
+    /// Whose price: `owner-hyperscaler`, `owner-neocloud`, `rental`, `on-demand`.
+    pub basis: Option<String>,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            model: "deepseek-v3".into(),
+            on: "gb200-nvl72".into(),
+            chips: None,
+            weights: None,
+            kv: None,
+            math: None,
+            counting: "strict".into(),
+            overlap: "max".into(),
+            price_usd_per_chip_hour: None,
+            basis: None,
+        }
+    }
+}
+
+/// A setting with all names resolved.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The model.
+    pub model: Model,
+    /// The machine.
+    pub system: System,
+    /// Weight formats as run.
+    pub formats: Formats,
+    /// Cache format.
+    pub kv: Dtype,
+    /// Arithmetic prescribed, if any.
+    pub math: Option<Math>,
+    /// What is counted.
+    pub counting: Counting,
+    /// How compute and memory overlap.
+    pub overlap: Overlap,
+    /// Price of one chip.
+    pub chip_price: DollarRate,
+    /// Where the price comes from.
+    pub price_source: String,
+    /// Whether a price is known at all.
+    pub priced: bool,
+    /// The model, counted.
+    pub count: Count,
+    /// Its cache.
+    pub cache: Cache,
+    /// The board.
+    pub board: Board,
+}
+
+/// Resolves every name of a setting, or says which one is wrong.
+pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> {
+    let model = catalog.model(&setting.model)?;
+    let mut system = catalog.system(&setting.on)?;
+    if let Some(chips) = setting.chips {
+        if chips == 0 || chips > 10_000_000 {
+            return Err(Error::value("chips", chips, "1 to 10,000,000"));
+        }
+        if chips != system.n_chips {
+            system.name = format!("{chips} x {}", system.chip.name);
+            system.n_chips = chips;
+        }
+    }
+    let formats = formats(&model, setting.weights.as_deref())?;
+    let kv = match setting.kv.as_deref() {
+        None | Some("auto") => usual_cache(&model),
+        Some(name) => name.parse::<Dtype>()?,
+    };
+    let math = setting.math.as_deref().map(str::parse::<Math>).transpose()?;
+    let counting = counting(&setting.counting)?;
+    let overlap = overlap(&setting.overlap)?;
+    let (chip_price, price_source, priced) = price(&system, setting)?;
+    let count = count::count(&model);
+    let cache = kv::cache(&model, kv);
+    let setup = Setup {
+        model: &model,
+        system: &system,
+        formats,
+        kv,
+        math,
+        counting,
+        overlap,
+        price: chip_price * system.n_chips as f64,
+    };
+    let board = Board::from_parts(&setup, &count, &cache).ok_or_else(|| no_peak(&system, formats, kv, math))?;
+    Ok(Resolved {
+        model,
+        system,
+        formats,
+        kv,
+        math,
+        counting,
+        overlap,
+        chip_price,
+        price_source,
+        priced,
+        count,
+        cache,
+        board,
+    })
+}
+
+/// Formats as run: the checkpoint's, or one for every matrix with embeddings and norms left as they are.
+fn formats(model: &Model, wanted: Option<&str>) -> Result<Formats, Error> {
+    let own = match &model.body {
+        Body::Layers(shape) => shape.formats,
+        Body::Lump(lump) => Formats::uniform(lump.weights),
+    };
+    match wanted {
+        None | Some("auto") => Ok(own),
+        Some(name) => {
+            let dtype = name.parse::<Dtype>()?;
+            let other = if dtype.bits() >= 16.0 { dtype } else { own.other };
+            let other = if matches!(model.body, Body::Lump(_)) { dtype } else { other };
+            Ok(Formats { routed: dtype, linear: dtype, other })
+        }
+    }
+}
+
+/// The cache format engines choose by themselves: the model's 16-bit type.
+fn usual_cache(model: &Model) -> Dtype {
+    match &model.body {
+        Body::Layers(shape) if shape.formats.other.bits() >= 16.0 => shape.formats.other,
+        Body::Layers(_) | Body::Lump(_) => Dtype::Bf16,
+    }
+}
+
+fn counting(word: &str) -> Result<Counting, Error> {
+    match word {
+        "strict" => Ok(Counting::Strict),
+        "lecture" => Ok(Counting::Lecture),
+        other => Err(Error::value("counting", format!("\"{other}\""), "strict or lecture")),
+    }
+}
+
+fn overlap(word: &str) -> Result<Overlap, Error> {
+    match word {
+        "max" => Ok(Overlap::Max),
+        "sum" => Ok(Overlap::Sum),
+        "kv+max" => Ok(Overlap::KvThenMax),
+        other => other
+            .parse::<Fraction>()
+            .map(Overlap::Partial)
+            .map_err(|_| Error::value("overlap", format!("\"{other}\""), "max, sum, kv+max, or a share from 0 to 1")),
+    }
+}
+
+fn price(system: &System, setting: &Setting) -> Result<(DollarRate, String, bool), Error> {
+    if let Some(price) = setting.price_usd_per_chip_hour {
+        let rate = DollarRate::checked(price / 3600.0).filter(|_| price < 1e6);
+        let rate = rate.ok_or_else(|| Error::value("price", price, "dollars per chip and hour, 0 to 1,000,000"))?;
+        return Ok((rate, "as given".into(), true));
+    }
+    let chip = &system.chip;
+    let found = match setting.basis.as_deref() {
+        None => chip.usual_price(),
+        Some(word) => {
+            let basis = word.parse::<Basis>()?;
+            let price = chip.price(basis);
+            if price.is_none() {
+                let mut has: Vec<&str> = chip.prices.iter().map(|p| p.basis.name()).collect();
+                has.dedup();
+                let has = if has.is_empty() { "another chip".into() } else { has.join(" or ") };
+                return Err(Error::NoPrice { chip: chip.id.clone(), basis: basis.to_string(), has });
+            }
+            price
+        }
+    };
+    Ok(match found {
+        Some(p) => (p.value, format!("{} price, {} ({})", p.basis, p.as_of, p.source), true),
+        None => (DollarRate::ZERO, "no price is known for this chip; give one with --price".into(), false),
+    })
+}
+
+fn no_peak(system: &System, formats: Formats, kv: Dtype, math: Option<Math>) -> Error {
+    let chip = &system.chip;
+    let has: Vec<&str> = chip.peak.keys().map(|m| m.name()).collect();
+    let lacking = [formats.routed, formats.linear, formats.other]
+        .into_iter()
+        .find(|d| peak_for(chip, *d, math).is_none())
+        .unwrap_or(kv);
+    let wanted = math.map_or_else(|| lacking.to_string(), |m| m.to_string());
+    Error::NoPeak { chip: chip.id.clone(), wanted, has: has.join(", ") }
+}
+
+impl Resolved {
+    /// Price of the whole machine.
+    pub fn price(&self) -> DollarRate {
+        self.chip_price * self.system.n_chips as f64
+    }
+
+    /// Bytes of the weights as run.
+    pub fn weight_bytes(&self) -> Bytes {
+        self.count.stored_bytes(&self.formats)
+    }
+
+    /// The formats of the weights in words: "fp8-block" or "mxfp4 experts, bf16 elsewhere".
+    pub fn format_words(&self) -> String {
+        let f = &self.formats;
+        let routed = self.count.part(Part::Routed).total > 0;
+        match (routed && f.routed != f.linear, f.linear == f.other) {
+            (false, true) => f.linear.to_string(),
+            (false, false) => format!("{} ({} embeddings and norms)", f.linear, f.other),
+            (true, true) => format!("{} experts, {} elsewhere", f.routed, f.linear),
+            (true, false) => format!("{} experts, {} matrices, {} embeddings and norms", f.routed, f.linear, f.other),
+        }
+    }
+
+    /// The arithmetic most multiplications run in, and its peak.
+    pub fn main_math(&self) -> Option<(Math, rackmath_units::FlopRate)> {
+        peak_for(&self.system.chip, self.main_format(), self.math)
+    }
+
+    /// The format of the weights most multiplications use.
+    pub fn main_format(&self) -> Dtype {
+        if self.count.part(Part::Routed).active > self.count.part(Part::Mixer).active {
+            self.formats.routed
+        } else {
+            self.formats.linear
+        }
+    }
+
+    /// The format of the cache in words.
+    pub fn kv_words(&self) -> String {
+        match self.model.body {
+            Body::Layers(_) => self.kv.to_string(),
+            Body::Lump(_) => format!("as given ({})", self.cache.stored_per_token()),
+        }
+    }
+
+    /// What the numbers assume, in sentences.
+    pub fn assumptions(&self) -> Vec<String> {
+        let spread = match self.system.n_chips {
+            1 => "on one chip".into(),
+            n => format!("spread evenly over {n} chips"),
+        };
+        let mut all = vec![format!("weights in {}, KV cache {}, {spread}", self.format_words(), self.kv_words())];
+        if let Some((math, peak)) = self.main_math() {
+            let own = self.main_format().maths().first().copied().filter(|_| self.math.is_none());
+            let why = match own {
+                Some(wanted) if wanted != math => format!(" ({} has no {wanted} units)", self.system.chip.id),
+                _ => String::new(),
+            };
+            all.push(format!("multiplications in {math} at the dense peak of {peak} per chip{why}"));
+        }
+        all.push(match self.counting {
+            Counting::Strict => "attention arithmetic counted; only the experts a batch touches are read".into(),
+            Counting::Lecture => "lecture counting: no attention arithmetic, every weight read in every step".into(),
+        });
+        all.push(match self.overlap {
+            Overlap::Max => "compute and memory overlap perfectly: a lower bound".into(),
+            Overlap::Sum => "compute and memory do not overlap: an upper bound of the roofline".into(),
+            Overlap::KvThenMax => "weights overlap with compute, KV reads do not (scaling book)".into(),
+            Overlap::Partial(share) => format!("{share} of the possible overlap of compute and memory"),
+        });
+        all.push("no network, no launch overhead, full bandwidth and dense peak: measured machines are slower".into());
+        all.push(format!("price: {} per chip, {}", self.chip_price, self.price_source));
+        all.extend(self.model.notes.iter().cloned());
+        all
+    }
+
+    /// Where the numbers come from.
+    pub fn sources(&self) -> Vec<String> {
+        let chip = &self.system.chip;
+        let mut all = vec![
+            format!("model: {} ({})", self.model.source, self.model.as_of),
+            format!(
+                "memory: {} at {}: {}",
+                chip.memory.capacity.value, chip.memory.bandwidth.value, chip.memory.bandwidth.source
+            ),
+        ];
+        if let Some((math, _)) = self.main_math() {
+            all.push(format!("{math} peak: {}", chip.peak[&math].source));
+        }
+        all.push(format!("checked {}", chip.as_of));
+        all
+    }
+}
+
+/// A batch, a context and a pass length that make sense.
+pub(crate) fn tokens(field: &'static str, value: f64, low: f64) -> Result<Tokens, Error> {
+    Tokens::checked(value)
+        .filter(|t| t.get() >= low && t.get() <= 1e12)
+        .ok_or_else(|| Error::value(field, value, format!("a number from {low} to 1e12")))
+}

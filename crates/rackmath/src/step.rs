@@ -1,0 +1,247 @@
+//! How long is one step, what binds it, and does it fit?
+
+use crate::Error;
+use crate::setting::{Resolved, Setting, resolve, tokens};
+use rackmath_spec::Catalog;
+use rackmath_theory::board::{Balance, Step, closed};
+use rackmath_theory::count::Part;
+use rackmath_theory::curve::distinct;
+use rackmath_theory::roofline::{self, Overlap};
+use rackmath_units::{Bytes, Tokens};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One step of a batch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model and machine.
+    pub setting: Setting,
+    /// Sequences in the batch; the balance batch unless given.
+    pub batch: Option<f64>,
+    /// Tokens of context each sequence has.
+    pub context: f64,
+    /// Tokens of each sequence in this pass: 1 decodes, a prompt's length prefills.
+    pub pass: f64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { setting: Setting::default(), batch: None, context: 4096.0, pass: 1.0 }
+    }
+}
+
+/// The step and everything around it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model's name.
+    pub model: String,
+    /// The machine's name.
+    pub system: String,
+    /// Chips.
+    pub chips: u64,
+    /// Sequences.
+    pub batch: f64,
+    /// Whether the batch was chosen here.
+    pub batch_chosen: bool,
+    /// Context of each.
+    pub context: f64,
+    /// Tokens of each in this pass.
+    pub pass: f64,
+    /// Time of the step.
+    pub time_s: f64,
+    /// Time to multiply.
+    pub compute_s: f64,
+    /// Time to read weights.
+    pub weights_s: f64,
+    /// Time to read the cache.
+    pub kv_s: f64,
+    /// The slower of compute and memory.
+    pub lower_bound_s: f64,
+    /// Compute and memory one after the other.
+    pub upper_bound_s: f64,
+    /// What sets the time.
+    pub binding: String,
+    /// Share of the dense peak in use.
+    pub mfu: f64,
+    /// Share of the memory bandwidth in use.
+    pub mbu: f64,
+    /// Tokens per second of the machine.
+    pub tokens_per_s: f64,
+    /// Tokens per second one user sees.
+    pub tokens_per_s_user: f64,
+    /// Cost of a token, if a price is known.
+    pub cost_usd_per_mtok: Option<f64>,
+    /// Cost of a token in an endless batch.
+    pub cost_floor_usd_per_mtok: Option<f64>,
+    /// Fastest possible step: one sequence, no context.
+    pub latency_floor_s: f64,
+    /// Time to read every weight once.
+    pub all_weights_s: f64,
+    /// Batch at which compute takes as long as memory; none when the cache alone takes longer.
+    pub balance_batch: Option<f64>,
+    /// Context at which an endless batch is balanced; none when it never turns memory-bound.
+    pub balanced_context: Option<f64>,
+    /// Context at which this batch turns memory-bound.
+    pub kink_context: Option<f64>,
+    /// Pass length at which this batch turns compute-bound.
+    pub kink_pass: Option<f64>,
+    /// The dimensionless ridge R of the machine for these weights.
+    pub ridge: Option<f64>,
+    /// Parameters read over parameters multiplied per token.
+    pub sparsity: f64,
+    /// Experts, for a mixture.
+    pub experts: Option<Experts>,
+    /// Memory.
+    pub memory: Memory,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+    /// Where they come from.
+    pub sources: Vec<String>,
+}
+
+/// How a batch meets the experts of one layer.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Experts {
+    /// Routed experts.
+    pub routed: u64,
+    /// Of which a token uses.
+    pub top_k: u64,
+    /// Different experts this batch touches, on average.
+    pub touched: f64,
+    /// Tokens each expert gets.
+    pub tokens_each: f64,
+}
+
+/// What the step needs to keep.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Memory {
+    /// Weights.
+    pub weights_bytes: f64,
+    /// Caches of all sequences.
+    pub kv_bytes: f64,
+    /// Cache one sequence adds for each token.
+    pub kv_bytes_per_token: f64,
+    /// Memory of the machine.
+    pub capacity_bytes: f64,
+    /// Whether both fit.
+    pub fits: bool,
+    /// What is missing.
+    pub missing_bytes: f64,
+    /// Most sequences of this context that fit.
+    pub batch_max: f64,
+    /// Longest context that fits with this batch; none when any does.
+    pub context_max: Option<f64>,
+    /// Fewest chips of this kind that hold the weights and one sequence.
+    pub chips_min: u64,
+    /// Time to read all of the memory once.
+    pub drain_s: f64,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let resolved = resolve(catalog, &request.setting)?;
+    let context = tokens("context", request.context, 0.0)?;
+    let pass = tokens("pass", request.pass, 1.0)?;
+    let batch = match request.batch {
+        Some(batch) => tokens("batch", batch, 1.0)?,
+        None => usual_batch(&resolved, context),
+    };
+    let step = resolved.board.step(batch, context, pass);
+    Ok(describe(&resolved, &step, request.batch.is_none()))
+}
+
+/// The balance batch, or as many sequences as fit when the batch never balances or does not fit.
+fn usual_batch(r: &Resolved, context: Tokens) -> Tokens {
+    let room = r.system.capacity().less(r.weight_bytes());
+    let each = r.cache.stored(context);
+    let fits = if each.get() > 0.0 { (room / each).floor().max(1.0) } else { 1e6 };
+    let wanted = match r.board.balance_batch(context) {
+        Balance::At(batch) => batch.ceil().max(1.0),
+        Balance::NeverComputeBound => fits,
+    };
+    Tokens::new(wanted.min(fits))
+}
+
+pub(crate) fn describe(r: &Resolved, step: &Step, batch_chosen: bool) -> Answer {
+    let board = &r.board;
+    let cost = |value: f64| r.priced.then_some(value);
+    Answer {
+        model: r.model.name.clone(),
+        system: r.system.name.clone(),
+        chips: r.system.n_chips,
+        batch: step.batch.get(),
+        batch_chosen,
+        context: step.context.get(),
+        pass: step.pass.get(),
+        time_s: step.time.get(),
+        compute_s: step.terms.compute.get(),
+        weights_s: step.terms.weights.get(),
+        kv_s: step.terms.kv.get(),
+        lower_bound_s: step.terms.time(Overlap::Max).get(),
+        upper_bound_s: step.terms.time(Overlap::Sum).get(),
+        binding: step.binding().name().to_owned(),
+        mfu: step.mfu().get(),
+        mbu: step.mbu().get(),
+        tokens_per_s: step.rate().get(),
+        tokens_per_s_user: step.user_rate().get(),
+        cost_usd_per_mtok: cost(step.cost.as_per_mtok()),
+        cost_floor_usd_per_mtok: cost(board.cost_floor(step.context).as_per_mtok()),
+        latency_floor_s: board.latency_floor().get(),
+        all_weights_s: board.weights().get(),
+        balance_batch: match board.balance_batch(step.context) {
+            Balance::At(batch) => Some(batch),
+            Balance::NeverComputeBound => None,
+        },
+        balanced_context: board.balanced_context().map(Tokens::get),
+        kink_context: board.kink_context(step.batch).map(Tokens::get),
+        kink_pass: board.kink_pass(step.batch, step.context),
+        ridge: r
+            .main_math()
+            .map(|(_, peak)| roofline::ridge(peak, r.main_format().width(), r.system.chip.memory.bandwidth.value)),
+        sparsity: r.count.read() / r.count.multiplied(),
+        experts: experts(r, step),
+        memory: memory(r, step),
+        assumptions: r.assumptions(),
+        sources: r.sources(),
+    }
+}
+
+fn experts(r: &Resolved, step: &Step) -> Option<Experts> {
+    let moe = r.model.shape()?.moe()?;
+    let (e, k) = (moe.experts as f64, rackmath_theory::count::experts_run(moe));
+    let tokens = step.batch.get() * step.pass.get();
+    Some(Experts {
+        routed: moe.experts,
+        top_k: moe.top_k,
+        touched: distinct(e, k, tokens),
+        tokens_each: closed::tokens_per_expert(tokens, k, e),
+    })
+}
+
+fn memory(r: &Resolved, step: &Step) -> Memory {
+    let (weights, capacity) = (r.weight_bytes(), r.system.capacity());
+    // After the pass each sequence keeps its context and the pass.
+    let each = r.cache.stored(step.context + step.pass);
+    let kv = each * step.batch.get();
+    let room = capacity.less(weights);
+    let per_chip = r.system.chip.memory.size();
+    let batch_max = if each.get() > 0.0 { (room / each).floor() } else { f64::from(u32::MAX) };
+    Memory {
+        weights_bytes: weights.get(),
+        kv_bytes: kv.get(),
+        kv_bytes_per_token: r.cache.stored_per_token().get(),
+        capacity_bytes: capacity.get(),
+        fits: weights + kv <= capacity,
+        missing_bytes: (weights + kv).less(capacity).get(),
+        batch_max,
+        context_max: r.cache.longest(room / step.batch.get()).map(Tokens::get),
+        chips_min: ((weights + each) / per_chip).ceil().max(1.0) as u64,
+        drain_s: roofline::drain(capacity, r.system.bandwidth()).get(),
+    }
+}
+
+/// Weight bytes of a part, for tables.
+pub(crate) fn part_bytes(r: &Resolved, part: Part) -> Bytes {
+    r.count.read_bytes_in(part, &r.formats)
+}
