@@ -1,0 +1,30 @@
+//! Rows of a sweep as comma-separated values, units in the header.
+
+use rackmath::curve::Answer;
+use std::fmt::Write as _;
+
+/// The sweep as CSV.
+pub fn curve(answer: &Answer) -> String {
+    let mut out = format!(
+        "{},label,time_s,compute_s,weights_s,kv_s,cost_usd_per_mtok,mfu,tokens_per_s,binding,fits\n",
+        answer.over.name()
+    );
+    for r in &answer.rows {
+        let _ = writeln!(
+            out,
+            "{},{},{},{},{},{},{},{},{},{},{}",
+            r.x,
+            r.label.as_deref().unwrap_or(""),
+            r.time_s,
+            r.compute_s,
+            r.weights_s,
+            r.kv_s,
+            r.cost_usd_per_mtok.map_or(String::new(), |c| c.to_string()),
+            r.mfu,
+            r.tokens_per_s,
+            r.binding,
+            r.fits
+        );
+    }
+    out
+}

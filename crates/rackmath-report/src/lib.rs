@@ -1,0 +1,18 @@
+//! An answer as a person sees it: text, a chart in the terminal, SVG, PNG, CSV.
+//!
+//! Only this crate rounds. A chart is laid out once as a [`scene::Scene`] and painted by [`svg`] and [`png`]; the terminal
+//! draws the same [`rackmath::figure::Figure`] in Braille.
+
+pub mod csv;
+mod font;
+mod plot;
+pub mod png;
+pub mod scene;
+pub mod style;
+pub mod svg;
+pub mod terminal;
+pub mod text;
+mod ticks;
+
+pub use plot::scene;
+pub use style::Style;

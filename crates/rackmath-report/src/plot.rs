@@ -1,0 +1,119 @@
+//! Lays a figure out as a scene: axes, grid, lines, marks, legend.
+
+use crate::font;
+use crate::scene::{Anchor, Color, Item, Scene};
+use crate::ticks::Range;
+use rackmath::figure::{Figure, Mark, Role, Series};
+
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 600.0;
+const LEFT: f64 = 92.0;
+const RIGHT: f64 = 28.0;
+const TOP: f64 = 78.0;
+const BOTTOM: f64 = 100.0;
+const INK: Color = Color(34, 34, 34);
+const GREY: Color = Color(110, 110, 110);
+const GRID: Color = Color(228, 228, 228);
+
+/// Colour, thickness and dash of a role; colours that colour-blind readers can tell apart (Okabe and Ito).
+pub(crate) fn pen(role: Role) -> (Color, f64, bool) {
+    match role {
+        Role::Envelope => (INK, 3.5, false),
+        Role::Weights => (Color(0, 114, 178), 2.0, false),
+        Role::Kv => (Color(230, 159, 0), 2.0, false),
+        Role::Compute => (Color(0, 158, 115), 2.0, false),
+        Role::Floor => (Color(204, 121, 167), 2.0, true),
+    }
+}
+
+/// The picture of a figure.
+pub fn scene(figure: &Figure) -> Scene {
+    let points = || figure.series.iter().flat_map(|s| s.points.iter());
+    let x = Range::of(&figure.x, points().map(|p| p.0));
+    let y = Range::of(&figure.y, points().map(|p| p.1)).widened();
+    let place = |p: (f64, f64)| {
+        (LEFT + x.at(p.0) * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y.at(p.1) * (HEIGHT - TOP - BOTTOM))
+    };
+    let mut items = vec![Item::Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT, fill: Color(255, 255, 255) }];
+    items.push(text(LEFT, 34.0, 20.0, true, Anchor::Start, INK, &figure.title));
+    items.push(text(LEFT, 58.0, 13.0, false, Anchor::Start, GREY, &figure.subtitle));
+    grid(&mut items, figure, x, y, place);
+    for series in &figure.series {
+        let (color, width, dashed) = pen(series.role);
+        let points = series.points.iter().map(|p| place(*p)).collect();
+        items.push(Item::Line { points, color, width, dashed });
+    }
+    marks(&mut items, &figure.marks, place);
+    legend(&mut items, &figure.series);
+    Scene { width: WIDTH, height: HEIGHT, items }
+}
+
+fn text(x: f64, y: f64, size: f64, bold: bool, anchor: Anchor, color: Color, text: &str) -> Item {
+    Item::Text { x, y, size, bold, turned: false, anchor, color, text: text.to_owned() }
+}
+
+fn grid(items: &mut Vec<Item>, figure: &Figure, x: Range, y: Range, place: impl Fn((f64, f64)) -> (f64, f64)) {
+    let thin = |points: Vec<(f64, f64)>, color| Item::Line { points, color, width: 1.0, dashed: false };
+    let (bottom, top) = (HEIGHT - BOTTOM, TOP);
+    for tick in x.ticks() {
+        let at = place((tick, y.low)).0;
+        items.push(thin(vec![(at, top), (at, bottom)], GRID));
+        items.push(text(at, bottom + 20.0, 13.0, false, Anchor::Middle, INK, &figure.x.unit.tick(tick)));
+    }
+    for tick in y.ticks() {
+        let at = place((x.low, tick)).1;
+        items.push(thin(vec![(LEFT, at), (WIDTH - RIGHT, at)], GRID));
+        items.push(text(LEFT - 8.0, at + 4.5, 13.0, false, Anchor::End, INK, &figure.y.unit.tick(tick)));
+    }
+    items.push(thin(vec![(LEFT, top), (LEFT, bottom), (WIDTH - RIGHT, bottom)], INK));
+    let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
+    items.push(text(middle, bottom + 44.0, 14.0, false, Anchor::Middle, INK, &figure.x.label));
+    items.push(Item::Text {
+        x: 22.0,
+        y: f64::midpoint(top, bottom),
+        size: 14.0,
+        bold: false,
+        turned: true,
+        anchor: Anchor::Middle,
+        color: INK,
+        text: figure.y.label.clone(),
+    });
+}
+
+/// Labels stand above their point, on the side with more room; a later one steps up when it would cover an earlier one.
+fn marks(items: &mut Vec<Item>, marks: &[Mark], place: impl Fn((f64, f64)) -> (f64, f64)) {
+    let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+    for mark in marks {
+        let (x, y) = place((mark.x, mark.y));
+        items.push(Item::Dot { x, y, r: 5.5, fill: Color(213, 94, 0) });
+        let wide = font::width(&mark.label, 13.0, true);
+        let right = x + 10.0 + wide < WIDTH - RIGHT;
+        let (anchor, from) = if right { (Anchor::Start, x + 10.0) } else { (Anchor::End, x - 10.0 - wide) };
+        let mut line = y - 12.0;
+        while taken.iter().any(|(l, r, at)| from < *r && from + wide > *l && (line - at).abs() < 16.0) {
+            line -= 17.0;
+        }
+        let line = line.max(TOP + 12.0);
+        taken.push((from, from + wide, line));
+        items.push(text(
+            if right { x + 10.0 } else { x - 10.0 },
+            line,
+            13.0,
+            true,
+            anchor,
+            Color(213, 94, 0),
+            &mark.label,
+        ));
+    }
+}
+
+fn legend(items: &mut Vec<Item>, series: &[Series]) {
+    let mut x = LEFT;
+    let y = HEIGHT - 22.0;
+    for s in series {
+        let (color, width, dashed) = pen(s.role);
+        items.push(Item::Line { points: vec![(x, y - 4.5), (x + 30.0, y - 4.5)], color, width, dashed });
+        items.push(text(x + 38.0, y, 13.0, false, Anchor::Start, INK, &s.name));
+        x += 62.0 + font::width(&s.name, 13.0, false);
+    }
+}

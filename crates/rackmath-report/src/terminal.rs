@@ -1,0 +1,212 @@
+//! Draws a figure in a terminal: Braille dots in colour, or letters where there is none.
+
+use crate::style::Style;
+use crate::ticks::Range;
+use rackmath::figure::{Figure, Role, Series};
+use std::fmt::Write as _;
+
+/// Rows of the plot.
+const ROWS: usize = 16;
+/// Columns for the labels on the left.
+const MARGIN: usize = 11;
+
+/// The figure as text.
+pub fn draw(figure: &Figure, style: Style) -> String {
+    let columns = style.width.clamp(40, 140) - MARGIN - 2;
+    let points = || figure.series.iter().flat_map(|s| s.points.iter());
+    let x = Range::of(&figure.x, points().map(|p| p.0));
+    let y = Range::of(&figure.y, points().map(|p| p.1)).widened();
+    let mut canvas = Canvas::new(columns, x, y);
+    for (i, series) in figure.series.iter().enumerate() {
+        canvas.line(series, i, style.color);
+    }
+    for mark in &figure.marks {
+        canvas.put(mark.x, mark.y, '●', Some(202));
+    }
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", style.bold(&figure.title));
+    let _ = writeln!(out, "{}", style.dim(&figure.subtitle));
+    let labels = row_labels(figure, y);
+    for (row, label) in labels.iter().enumerate() {
+        let axis = if label.is_some() { '┤' } else { '│' };
+        let label = label.clone().unwrap_or_default();
+        let _ = writeln!(out, "{label:>w$} {axis}{}", canvas.row(row, style), w = MARGIN - 1);
+    }
+    let (rule, ticks) = bottom(figure, x, columns);
+    let _ = writeln!(out, "{:>w$} └{rule}", "", w = MARGIN - 1);
+    let _ = writeln!(out, "{:>w$}  {ticks}", "", w = MARGIN - 1);
+    let _ = writeln!(out, "{:>w$}  {}", "", style.dim(&figure.x.label), w = MARGIN - 1);
+    let _ = writeln!(out, "{}", legend(figure, style));
+    for mark in &figure.marks {
+        let _ = writeln!(out, "{:>w$}  {} {}", "", style.tint(202, "●"), mark.label, w = MARGIN - 1);
+    }
+    out
+}
+
+/// Colour of a role in the 256-colour palette, and its letter where colours are off.
+fn pen(role: Role) -> (u8, char) {
+    match role {
+        Role::Envelope => (15, '*'),
+        Role::Weights => (39, 'w'),
+        Role::Kv => (214, 'k'),
+        Role::Compute => (35, 'c'),
+        Role::Floor => (176, '-'),
+    }
+}
+
+fn legend(figure: &Figure, style: Style) -> String {
+    let items: Vec<String> = figure
+        .series
+        .iter()
+        .map(|s| {
+            let (color, letter) = pen(s.role);
+            let sample = if style.color { "━━".to_owned() } else { letter.to_string() };
+            let sample = if s.role == Role::Envelope { style.bold(&sample) } else { style.tint(color, &sample) };
+            format!("{sample} {}", s.name)
+        })
+        .collect();
+    format!("{:>w$}  {}", "", items.join("   "), w = MARGIN - 1)
+}
+
+/// A label for each row that holds a tick.
+fn row_labels(figure: &Figure, y: Range) -> Vec<Option<String>> {
+    let mut labels = vec![None; ROWS];
+    for tick in y.ticks() {
+        let row = ((1.0 - y.at(tick)) * (ROWS - 1) as f64).round() as usize;
+        labels[row.min(ROWS - 1)] = Some(figure.y.unit.tick(tick));
+    }
+    labels
+}
+
+/// The line under the plot and its labels, dropping those that would collide.
+fn bottom(figure: &Figure, x: Range, columns: usize) -> (String, String) {
+    let mut rule: Vec<char> = vec!['─'; columns];
+    let mut labels: Vec<char> = vec![' '; columns + 8];
+    let mut free_from = 0;
+    for tick in x.ticks() {
+        let column = (x.at(tick) * (columns - 1) as f64).round() as usize;
+        let text: Vec<char> = figure.x.unit.tick(tick).chars().collect();
+        let start = column.saturating_sub(text.len() / 2);
+        rule[column.min(columns - 1)] = '┴';
+        if start >= free_from && start + text.len() <= labels.len() {
+            labels[start..start + text.len()].copy_from_slice(&text);
+            free_from = start + text.len() + 1;
+        }
+    }
+    (rule.into_iter().collect(), labels.into_iter().collect::<String>().trim_end().to_owned())
+}
+
+/// A grid of cells, each with Braille dots or one character, and a colour.
+struct Canvas {
+    columns: usize,
+    x: Range,
+    y: Range,
+    dots: Vec<u8>,
+    chars: Vec<Option<char>>,
+    colors: Vec<Option<u8>>,
+}
+
+impl Canvas {
+    fn new(columns: usize, x: Range, y: Range) -> Self {
+        let cells = columns * ROWS;
+        Self { columns, x, y, dots: vec![0; cells], chars: vec![None; cells], colors: vec![None; cells] }
+    }
+
+    fn line(&mut self, series: &Series, index: usize, color: bool) {
+        let (tint, letter) = pen(series.role);
+        if color {
+            self.braille(series, tint);
+        } else {
+            self.letters(series, letter, index);
+        }
+    }
+
+    /// Every dot column gets the dots between this height and the last one's.
+    fn braille(&mut self, series: &Series, tint: u8) {
+        let (wide, high) = (self.columns * 2, ROWS * 4);
+        let mut last: Option<i64> = None;
+        for dot_x in 0..wide {
+            let at = dot_x as f64 / (wide - 1) as f64;
+            let Some(value) = interpolate(series, self.x, self.y, self.x.value(at)) else {
+                last = None;
+                continue;
+            };
+            let height = self.y.at(value);
+            if !(-0.001..=1.001).contains(&height) {
+                last = None;
+                continue;
+            }
+            let dot_y = ((1.0 - height) * (high - 1) as f64).round() as i64;
+            let from = last.map_or(dot_y, |l| if dot_y > l { l + 1 } else { (l - 1).max(dot_y) });
+            for y in from.min(dot_y)..=from.max(dot_y) {
+                self.dot(dot_x, y.clamp(0, high as i64 - 1) as usize, tint);
+            }
+            // The envelope is bold: two dots high.
+            if series.role == Role::Envelope && dot_y + 1 < high as i64 {
+                self.dot(dot_x, (dot_y + 1) as usize, tint);
+            }
+            last = Some(dot_y);
+        }
+    }
+
+    /// Where there is no colour, a letter every few columns, shifted from line to line so that they do not hide each other.
+    fn letters(&mut self, series: &Series, letter: char, index: usize) {
+        let every = if series.role == Role::Envelope { 1 } else { 4 };
+        for column in 0..self.columns {
+            if column % every != index % every {
+                continue;
+            }
+            let at = column as f64 / (self.columns - 1) as f64;
+            if let Some(value) = interpolate(series, self.x, self.y, self.x.value(at)) {
+                self.put(self.x.value(at), value, letter, None);
+            }
+        }
+    }
+
+    fn dot(&mut self, dot_x: usize, dot_y: usize, tint: u8) {
+        // Bits of the Braille block: dots 1, 2, 3, 7 on the left, 4, 5, 6, 8 on the right.
+        const BITS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
+        let cell = dot_y / 4 * self.columns + dot_x / 2;
+        self.dots[cell] |= BITS[dot_y % 4][dot_x % 2];
+        self.colors[cell] = Some(tint);
+    }
+
+    fn put(&mut self, x: f64, y: f64, c: char, tint: Option<u8>) {
+        let (ax, ay) = (self.x.at(x), self.y.at(y));
+        if !(0.0..=1.0).contains(&ax) || !(0.0..=1.0).contains(&ay) {
+            return;
+        }
+        let column = (ax * (self.columns - 1) as f64).round() as usize;
+        let row = ((1.0 - ay) * (ROWS - 1) as f64).round() as usize;
+        self.chars[row * self.columns + column] = Some(c);
+        self.colors[row * self.columns + column] = tint;
+    }
+
+    fn row(&self, row: usize, style: Style) -> String {
+        let mut out = String::new();
+        for cell in row * self.columns..(row + 1) * self.columns {
+            let c = match (self.chars[cell], self.dots[cell]) {
+                (Some(c), _) => c,
+                (None, 0) => ' ',
+                (None, dots) => char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' '),
+            };
+            match self.colors[cell] {
+                Some(color) if c != ' ' => out.push_str(&style.tint(color, &c.to_string())),
+                _ => out.push(c),
+            }
+        }
+        out.trim_end().to_owned()
+    }
+}
+
+/// The height of a line at a place, straight between its points as drawn.
+fn interpolate(series: &Series, x: Range, y: Range, at: f64) -> Option<f64> {
+    let points = &series.points;
+    let after = points.iter().position(|p| p.0 >= at * (1.0 - 1e-12))?;
+    if after == 0 {
+        return (points[0].0 <= at * (1.0 + 1e-12)).then_some(points[0].1);
+    }
+    let (a, b) = (points[after - 1], points[after]);
+    let share = (x.at(at) - x.at(a.0)) / (x.at(b.0) - x.at(a.0));
+    Some(y.value(y.at(a.1) + (y.at(b.1) - y.at(a.1)) * share))
+}

@@ -1,0 +1,524 @@
+//! Answers as text.
+
+use crate::style::Style;
+use crate::terminal;
+use rackmath::figure::count;
+use rackmath::{chips, curve, explain, lecture, models, step, systems};
+use rackmath_units::{
+    ByteRate, Bytes, BytesPerToken, DollarRate, DollarsPerToken, FlopPerToken, FlopRate, Fraction, Params, Seconds,
+    TokenRate, Watts, significant,
+};
+use std::fmt::Write as _;
+
+/// A label and a value on one line.
+fn field(out: &mut String, style: Style, label: &str, value: &str) {
+    let _ = writeln!(out, "  {label:<22} {}", style.bold(value));
+}
+
+fn list(out: &mut String, style: Style, title: &str, items: &[String]) {
+    let _ = writeln!(out, "{}", style.dim(title));
+    for item in items {
+        out.push_str(&style.wrapped("  - ", "    ", item));
+    }
+}
+
+fn seconds(s: f64) -> String {
+    Seconds::s(s).to_string()
+}
+
+fn percent(share: f64) -> String {
+    Fraction::checked(share).map_or_else(|| "more than 100%".into(), |f| f.to_string())
+}
+
+/// A step.
+pub fn step(a: &step::Answer, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", style.bold(&format!("{} on {}", a.model, a.system)));
+    let chosen = if a.batch_chosen { " (chosen: where compute meets memory, or what fits)" } else { "" };
+    let pass = if a.pass > 1.0 { format!(", {} tokens each in this pass", count(a.pass)) } else { String::new() };
+    let _ = writeln!(out, "batch {}{chosen}, context {}{pass}\n", count(a.batch), count(a.context));
+    numbers(&mut out, a, style);
+    out.push('\n');
+    memory(&mut out, a, style);
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    list(&mut out, style, "sources", &a.sources);
+    out
+}
+
+fn numbers(out: &mut String, a: &step::Answer, style: Style) {
+    field(out, style, "step time", &format!("{}, bound by {}", seconds(a.time_s), a.binding));
+    let _ = writeln!(
+        out,
+        "  {:<22} multiply {}, read weights {}, read KV {}",
+        "",
+        seconds(a.compute_s),
+        seconds(a.weights_s),
+        seconds(a.kv_s)
+    );
+    let _ = writeln!(
+        out,
+        "  {:<22} between {} (perfect overlap) and {} (none)",
+        "",
+        seconds(a.lower_bound_s),
+        seconds(a.upper_bound_s)
+    );
+    field(
+        out,
+        style,
+        "throughput",
+        &format!("{}, {} per user", TokenRate::per_s(a.tokens_per_s), TokenRate::per_s(a.tokens_per_s_user)),
+    );
+    if let (Some(cost), Some(floor)) = (a.cost_usd_per_mtok, a.cost_floor_usd_per_mtok) {
+        let (cost, floor) = (DollarsPerToken::per_mtok(cost), DollarsPerToken::per_mtok(floor));
+        field(out, style, "cost", &format!("{cost} (floor {floor})"));
+    }
+    field(out, style, "in use", &format!("{} of the dense peak, {} of the bandwidth", percent(a.mfu), percent(a.mbu)));
+    let floor =
+        format!("{} for one sequence, {} to read every weight", seconds(a.latency_floor_s), seconds(a.all_weights_s));
+    field(out, style, "latency floor", &floor);
+    let balance = a
+        .balance_batch
+        .map_or("none: memory-bound at any batch".into(), |b| format!("{} sequences at this context", count(b)));
+    field(out, style, "balance batch", &balance);
+    let context = a
+        .balanced_context
+        .map_or("none: never memory-bound at a large batch".into(), |l| format!("{} tokens", count(l)));
+    field(out, style, "balanced context", &context);
+    let ridge = a.ridge.map_or(String::new(), |r| format!("R = {}, ", significant(r, 3)));
+    field(out, style, "ridge and sparsity", &format!("{ridge}S = {}", significant(a.sparsity, 3)));
+    if let Some(e) = &a.experts {
+        let touched = format!(
+            "{} of {} touched per layer, {} tokens each",
+            significant(e.touched, 3),
+            e.routed,
+            significant(e.tokens_each, 3)
+        );
+        field(out, style, "experts", &touched);
+    }
+}
+
+fn memory(out: &mut String, a: &step::Answer, style: Style) {
+    let m = &a.memory;
+    let total = format!(
+        "weights {} + KV {} of {}",
+        Bytes::b(m.weights_bytes),
+        Bytes::b(m.kv_bytes),
+        Bytes::b(m.capacity_bytes)
+    );
+    let verdict = if m.fits {
+        style.good("fits")
+    } else {
+        style.bad(&format!("does not fit: {} missing", Bytes::b(m.missing_bytes)))
+    };
+    let _ = writeln!(out, "  {:<22} {}: {total}", "memory", verdict);
+    if m.weights_bytes > m.capacity_bytes {
+        let _ = writeln!(out, "  {:<22} the weights alone need {} of these chips", "", m.chips_min);
+    } else {
+        let longest = m.context_max.map_or("any".into(), count);
+        let _ = writeln!(
+            out,
+            "  {:<22} at most {} sequences of this context, or a context of {longest} at this batch",
+            "",
+            count(m.batch_max)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "  {:<22} {}; reading all of memory once takes {}",
+        "",
+        BytesPerToken::new(m.kv_bytes_per_token),
+        seconds(m.drain_s)
+    );
+}
+
+/// A sweep.
+pub fn curve(a: &curve::Answer, style: Style) -> String {
+    let mut out = String::new();
+    if a.over == curve::Over::Precision || a.rows.len() < 25 {
+        out.push_str(&rows(a, style));
+    } else {
+        out.push_str(&terminal::draw(&a.time, style));
+        if let Some(cost) = &a.cost {
+            out.push('\n');
+            out.push_str(&terminal::draw(cost, style));
+        }
+    }
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    out
+}
+
+fn rows(a: &curve::Answer, style: Style) -> String {
+    let mut table =
+        style.table(&[a.over.name(), "step", "multiply", "weights", "KV", "$/Mtok", "MFU", "bound by", "fits"]);
+    for r in &a.rows {
+        table.add_row([
+            r.label.clone().unwrap_or_else(|| count(r.x)),
+            seconds(r.time_s),
+            seconds(r.compute_s),
+            seconds(r.weights_s),
+            seconds(r.kv_s),
+            r.cost_usd_per_mtok.map_or("-".into(), |c| format!("${}", significant(c, 3))),
+            percent(r.mfu),
+            r.binding.clone(),
+            if r.fits { "yes".into() } else { "no".into() },
+        ]);
+    }
+    format!("{}\n{}", style.bold(&a.time.title), style.finish(&table))
+}
+
+/// The headline: a step and its two curves.
+pub fn headline(s: &step::Answer, c: &curve::Answer, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", style.bold(&format!("{} on {}", s.model, s.system)));
+    let _ = writeln!(
+        out,
+        "{}\n",
+        style.dim(&format!("context {} tokens; a lower bound from data sheets", count(s.context)))
+    );
+    let _ = writeln!(
+        out,
+        "  No step is shorter than {} for one user, or {} once every weight is read.",
+        style.bold(&seconds(s.latency_floor_s)),
+        style.bold(&seconds(s.all_weights_s))
+    );
+    let balance = s.balance_batch.map_or_else(
+        || "  Memory binds at any batch: the cache takes longer to read than a token to compute.".into(),
+        |b| format!("  Batches below {} are bound by memory, larger ones by arithmetic.", style.bold(&count(b))),
+    );
+    let _ = writeln!(out, "{balance}");
+    if let (Some(cost), Some(floor)) = (s.cost_usd_per_mtok, s.cost_floor_usd_per_mtok) {
+        let alone = c.rows.first().and_then(|r| r.cost_usd_per_mtok).unwrap_or(cost);
+        let _ = writeln!(
+            out,
+            "  A token costs {} alone, {} at batch {}, and never less than {}.",
+            style.bold(&DollarsPerToken::per_mtok(alone).to_string()),
+            style.bold(&DollarsPerToken::per_mtok(cost).to_string()),
+            count(s.batch),
+            style.bold(&DollarsPerToken::per_mtok(floor).to_string())
+        );
+    }
+    let balanced = s.balanced_context.map_or_else(
+        || "  No context is too long for compute to keep up at a large batch.".into(),
+        |l| format!("  Contexts beyond {} tokens leave arithmetic idle at any batch.", style.bold(&count(l))),
+    );
+    let _ = writeln!(out, "{balanced}\n");
+    out.push_str(&terminal::draw(&c.time, style));
+    if let Some(cost) = &c.cost {
+        out.push('\n');
+        out.push_str(&terminal::draw(cost, style));
+    }
+    let _ = writeln!(
+        out,
+        "\n{}",
+        style.dim(
+            "next: rackmath step llama-3.1-70b --on 8xh200 --batch 64    rackmath explain step    rackmath --help"
+        )
+    );
+    out
+}
+
+/// Workings.
+pub fn explain(a: &explain::Answer, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}\n", style.bold(&format!("{} on {}", a.model, a.system)));
+    let mut cited: Vec<&str> = vec!["derived below", "the question"];
+    for w in &a.workings {
+        let _ = writeln!(out, "{} {}", style.bold(&w.symbol), style.dim(&w.meaning));
+        let _ = writeln!(out, "  = {}", w.equation);
+        let _ = writeln!(out, "  = {}", w.substituted);
+        let _ = writeln!(out, "  = {}", style.bold(&w.result));
+        for i in &w.inputs {
+            let _ = writeln!(out, "    {:<9} {:<18} {}", i.symbol, i.value, i.meaning);
+            // A source is printed where it first appears.
+            if !cited.contains(&i.source.as_str()) {
+                cited.push(&i.source);
+                out.push_str(
+                    &style.dim(
+                        style
+                            .wrapped(
+                                "                                 ",
+                                "                                 ",
+                                &i.source,
+                            )
+                            .trim_end(),
+                    ),
+                );
+                out.push('\n');
+            }
+        }
+        out.push('\n');
+    }
+    list(&mut out, style, "assumes", &a.assumptions);
+    out
+}
+
+/// Models: a table of many, or one in full.
+pub fn models(a: &models::Answer, style: Style) -> String {
+    match a.models.as_slice() {
+        [one] => model(one, a.context, style),
+        many => {
+            let mut table = style.table(&["model", "total", "active", "weights", "KV/token", "attention", "ffn"]);
+            for m in many {
+                table.add_row([
+                    m.id.clone(),
+                    Params::new(m.total_params.parse().unwrap_or(0.0)).to_string(),
+                    Params::new(m.active_params).to_string(),
+                    Bytes::b(m.weights_bytes).to_string(),
+                    Bytes::b(m.kv_bytes_per_token).to_string(),
+                    m.attention.clone(),
+                    m.ffn.clone(),
+                ]);
+            }
+            style.finish(&table)
+        }
+    }
+}
+
+fn grouped(digits: &str) -> String {
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn model(m: &models::Card, context: f64, style: Style) -> String {
+    let mut out = String::new();
+    let hf = m.hf.as_ref().map_or(String::new(), |hf| format!("  {hf}"));
+    let _ = writeln!(out, "{}{}\n", style.bold(&m.name), style.dim(&hf));
+    field(&mut out, style, "parameters", &format!("{} total", grouped(&m.total_params)));
+    let _ = writeln!(
+        out,
+        "  {:<22} {} per token with embeddings; {} multiplied, {} read in a step",
+        "",
+        Params::new(m.active_params),
+        Params::new(m.multiplied_params),
+        Params::new(m.read_params)
+    );
+    if m.mtp_params != "0" {
+        let _ = writeln!(out, "  {:<22} {} more in multi-token-prediction layers", "", grouped(&m.mtp_params));
+    }
+    if let Some(p) = &m.published {
+        let kind = if p.exact { "exactly" } else { "about" };
+        let text = format!("{kind} {} ({:+.2} %)", grouped(&p.total_params.to_string()), p.difference * 100.0);
+        let _ = writeln!(out, "  {:<22} {text}", "published");
+        out.push_str(&style.wrapped("                         ", "                         ", &p.source));
+    }
+    let architecture = m.architecture.as_deref().unwrap_or("totals only");
+    let layers = m.layers.map_or(String::new(), |n| format!(", {n} layers of width {}", m.hidden.unwrap_or(0)));
+    field(&mut out, style, "architecture", &format!("{architecture}{layers}"));
+    let _ = writeln!(out, "  {:<22} {}", "attention", m.attention);
+    let _ = writeln!(out, "  {:<22} {}", "feed-forward", m.ffn);
+    field(&mut out, style, "weights", &format!("{} in {}", Bytes::b(m.weights_bytes), m.formats));
+    let kv = format!("{} in {}", BytesPerToken::new(m.kv_bytes_per_token), m.kv_dtype);
+    field(&mut out, style, "KV cache", &kv);
+    let _ = writeln!(
+        out,
+        "  {:<22} at context {}: {} stored, {} read per decoded token",
+        "",
+        count(context),
+        Bytes::b(m.kv_stored_bytes),
+        Bytes::b(m.kv_read_bytes)
+    );
+    let flop = format!(
+        "{} weights + {} attention at context {}",
+        FlopPerToken::new(m.flop_per_token),
+        FlopPerToken::new(m.attention_flop_per_token),
+        count(context)
+    );
+    field(&mut out, style, "arithmetic", &flop);
+    if let Some(longest) = m.context_max {
+        let _ = writeln!(out, "  {:<22} {}", "longest context", count(longest as f64));
+    }
+    out.push('\n');
+    let mut table = style.table(&["part", "total", "per token", "format"]);
+    for p in &m.parts {
+        table.add_row([
+            p.part.clone(),
+            Params::new(p.total_params).to_string(),
+            Params::new(p.active_params).to_string(),
+            p.dtype.clone(),
+        ]);
+    }
+    out.push_str(&style.finish(&table));
+    out.push('\n');
+    if !m.aliases.is_empty() {
+        list(&mut out, style, "also called", &[m.aliases.join(", ")]);
+    }
+    list(&mut out, style, "source", std::slice::from_ref(&m.source));
+    if !m.notes.is_empty() {
+        list(&mut out, style, "notes", &m.notes);
+    }
+    out
+}
+
+/// Chips: a table of many, or one in full.
+pub fn chips(a: &chips::Answer, style: Style) -> String {
+    match a.chips.as_slice() {
+        [one] => chip(one, style),
+        many => {
+            let wide = style.width >= 118;
+            let mut header = vec!["chip", "memory", "bandwidth", "drain", "bf16", "R", "fp8", "R", "fp4", "R", "$/h"];
+            if wide {
+                header.extend(["scale-up", "domain"]);
+            }
+            let mut table = style.table(&header);
+            for c in many {
+                let mut row = vec![
+                    c.id.clone(),
+                    Bytes::b(c.capacity_bytes).to_string(),
+                    ByteRate::b_per_s(c.bandwidth_bytes_per_s).to_string(),
+                    seconds(c.drain_s),
+                ];
+                for math in ["bf16", "fp8", "fp4"] {
+                    let peak = c
+                        .peaks
+                        .iter()
+                        .find(|p| p.math == math)
+                        .or_else(|| (math == "bf16").then(|| c.peaks.iter().find(|p| p.math == "fp16")).flatten());
+                    row.push(
+                        peak.map_or("-".into(), |p| {
+                            FlopRate::flop_per_s(p.flop_per_s).to_string().replace("FLOP/s", "F")
+                        }),
+                    );
+                    row.push(peak.map_or("-".into(), |p| significant(p.ridge, 3)));
+                }
+                let price = ["rental", "on-demand", "owner-neocloud"]
+                    .iter()
+                    .find_map(|b| c.prices.iter().find(|p| p.basis == *b));
+                row.push(price.map_or("-".into(), |p| significant(p.usd_per_hour, 3)));
+                if wide {
+                    row.push(c.scale_up_bytes_per_s.map_or("-".into(), |b| ByteRate::b_per_s(b).to_string()));
+                    row.push(c.domain.to_string());
+                }
+                table.add_row(row);
+            }
+            style.finish(&table) + &style.dim("  dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources\n")
+        }
+    }
+}
+
+fn chip(c: &chips::Card, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}  {}\n", style.bold(&c.name), style.dim(&format!("{}, {} die(s)", c.generation, c.dies)));
+    let memory = format!(
+        "{} {} at {}, read once in {}",
+        Bytes::b(c.capacity_bytes),
+        c.memory,
+        ByteRate::b_per_s(c.bandwidth_bytes_per_s),
+        seconds(c.drain_s)
+    );
+    field(&mut out, style, "memory", &memory);
+    for p in &c.peaks {
+        let text = format!(
+            "{}, {} FLOP/B, R = {}",
+            FlopRate::flop_per_s(p.flop_per_s),
+            significant(p.intensity, 3),
+            significant(p.ridge, 3)
+        );
+        field(&mut out, style, &format!("{} dense", p.math), &text);
+    }
+    let up = c
+        .scale_up_bytes_per_s
+        .map_or("none".into(), |b| format!("{} one way, {} chips", ByteRate::b_per_s(b), c.domain));
+    field(&mut out, style, "scale-up", &format!("{} ({})", up, c.link));
+    if let Some(o) = c.scale_out_bytes_per_s {
+        let beta = c.beta.map_or(String::new(), |b| format!(", {}x slower", significant(b, 3)));
+        field(&mut out, style, "scale-out", &format!("{} one way{beta}", ByteRate::b_per_s(o)));
+    }
+    if let Some(w) = c.tdp_w {
+        field(&mut out, style, "power", &Watts::w(w).to_string());
+    }
+    for p in &c.prices {
+        let range = p.range_usd_per_hour.map_or(String::new(), |(l, h)| format!(" ({l:.2} to {h:.2})"));
+        let text = format!("{}{range}, {}", DollarRate::per_hour(p.usd_per_hour), p.as_of);
+        field(&mut out, style, &p.basis, &text);
+    }
+    let _ = writeln!(out, "\n{}", style.dim(&format!("every value and its source, checked {}", c.as_of)));
+    for f in &c.facts {
+        let range = f.range.as_ref().map_or(String::new(), |r| format!(" [{r}]"));
+        let _ = writeln!(out, "  {:<26} {}{range}", f.what, style.bold(&f.value));
+        let checked = f.checked.as_ref().map_or(String::new(), |c| format!("; agrees with {c}"));
+        out.push_str(&style.wrapped("      ", "      ", &format!("{}{checked}", f.source)));
+        for (word, text) in [("note", &f.note), ("trap", &f.trap)] {
+            if let Some(text) = text {
+                out.push_str(&style.wrapped(&format!("      {word}: "), "            ", text));
+            }
+        }
+    }
+    if !c.aliases.is_empty() {
+        list(&mut out, style, "also called", &[c.aliases.join(", ")]);
+    }
+    out
+}
+
+/// Machines.
+pub fn systems(a: &systems::Answer, style: Style) -> String {
+    let mut table = style.table(&[
+        "system",
+        "chips",
+        "dies",
+        "memory",
+        "bandwidth",
+        "drain",
+        "peak",
+        "scale-up",
+        "scale-out",
+        "power",
+    ]);
+    for s in &a.systems {
+        let link = |at: usize| {
+            let topology = |l: &systems::LevelCard| if at == 0 { format!(" {}", l.topology) } else { String::new() };
+            s.levels
+                .get(at)
+                .map_or("-".into(), |l| format!("{}{}", ByteRate::b_per_s(l.bandwidth_bytes_per_s), topology(l)))
+        };
+        table.add_row([
+            s.id.clone(),
+            format!("{} x {}", s.chips, s.chip),
+            s.dies.to_string(),
+            Bytes::b(s.capacity_bytes).to_string(),
+            ByteRate::b_per_s(s.bandwidth_bytes_per_s).to_string(),
+            seconds(s.drain_s),
+            format!("{} {}", FlopRate::flop_per_s(s.peak_flop_per_s), s.peak_math),
+            link(0),
+            link(1),
+            s.power_w.map_or("-".into(), |w| Watts::w(w).to_string()),
+        ]);
+    }
+    let mut out = style.finish(&table);
+    if let [one] = a.systems.as_slice() {
+        for l in &one.levels {
+            out.push_str(&style.wrapped(
+                &format!("  {}: ", l.name),
+                "    ",
+                &format!("{} chips, {}", l.chips, l.source),
+            ));
+        }
+        for (what, value, source) in &one.facts {
+            out.push_str(&style.wrapped(&format!("  {what}: "), "    ", &format!("{value} ({source})")));
+        }
+    }
+    out
+}
+
+/// The lecture's claims.
+pub fn lecture(a: &lecture::Answer, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", style.dim(&a.source));
+    for c in &a.claims {
+        let _ = writeln!(out, "\n{}  {}", style.bold(&format!("{} {}", c.id, c.title)), style.dim(&c.conclusion));
+        let _ = writeln!(out, "  {}", c.formula);
+        let mut table = style.table(&["for", "lecture", "ours", "why"]);
+        for n in &c.numbers {
+            table.add_row([n.inputs.clone(), n.lecture.clone(), n.ours.clone(), n.why.clone()]);
+        }
+        out.push_str(&style.finish(&table));
+    }
+    out
+}
