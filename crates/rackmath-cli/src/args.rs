@@ -1,0 +1,245 @@
+//! What can be typed.
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use rackmath::curve::Over;
+use rackmath_units::{DollarRate, Tokens};
+use std::path::PathBuf;
+
+/// The maths of how large language models are trained and served.
+///
+/// With no command: step time and cost per token against batch size for DeepSeek V3 on a GB200 NVL72 rack, where each line
+/// comes from, where the kinks are, and what binds.
+#[derive(Parser)]
+#[command(
+    name = "rackmath",
+    version,
+    max_term_width = 110,
+    after_help = "Examples:\n  rackmath                                            the headline picture\n  rackmath step llama-3.1-70b --on 8xh200 --batch 64  one decode step\n  rackmath curve qwen3-235b-a22b --over context       time and cost against context\n  rackmath explain balance ./config.json --on h100    an equation with your numbers in it\n  rackmath chips h100 h200 b200                       chips side by side"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Options of every command.
+#[derive(ClapArgs, Clone)]
+pub struct Common {
+    /// Print the answer as JSON (its schema: rackmath schema)
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Use colours: auto respects the terminal and NO_COLOR
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Columns to use, instead of the terminal's
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(40..))]
+    pub width: Option<u16>,
+    /// Folder with your own models/, chips/ and systems/ files
+    #[arg(long, global = true, value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Color {
+    /// When writing to a terminal and NO_COLOR is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// How long one step takes, what binds it, what it costs, and whether it fits
+    #[command(
+        after_help = "Example: rackmath step deepseek-v3 --on gb200-nvl72 --batch 4096 --context 8k --kv-cache-dtype fp8"
+    )]
+    Step(StepArgs),
+    /// Time and cost along an axis: batch, context, pass length, chips or precision
+    #[command(
+        after_help = "Example: rackmath curve llama-3.1-405b --on hgx-b200 --over batch --svg batch.svg --csv batch.csv"
+    )]
+    Curve(CurveArgs),
+    /// A number opened into its equation, with values and sources
+    #[command(
+        after_help = "Example: rackmath explain cost gpt-oss-120b --on h100 --batch 32\nTopics: step weights compute kv cost balance context ridge sparsity drain rate all"
+    )]
+    Explain(ExplainArgs),
+    /// Models: list all, show one in full, compare several
+    #[command(after_help = "Example: rackmath models deepseek-v3 --context 128k --kv-cache-dtype fp8")]
+    Models(ModelsArgs),
+    /// Chips: list all, show one with every source, compare several
+    #[command(after_help = "Example: rackmath chips h100 mi300x tpu-v7")]
+    Chips(NamesArgs),
+    /// Machines: nodes, racks and pods with their networks
+    #[command(after_help = "Example: rackmath systems gb200-nvl72")]
+    Systems(NamesArgs),
+    /// The lecture claim by claim: its formula, its number, ours, and why they differ
+    #[command(after_help = "Example: rackmath lecture D9")]
+    Lecture {
+        /// One claim, such as D9; all when left out
+        claim: Option<String>,
+    },
+    /// JSON Schema of a question's request and answer
+    #[command(after_help = "Example: rackmath schema step")]
+    Schema {
+        /// Which question
+        question: Question,
+    },
+    /// Shell completions
+    #[command(after_help = "Example: rackmath completions bash > ~/.local/share/bash-completion/completions/rackmath")]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// Questions with a schema.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Question {
+    Step,
+    Curve,
+    Explain,
+    Models,
+    Chips,
+    Systems,
+    Lecture,
+}
+
+/// Which model on which machine.
+#[derive(ClapArgs, Clone)]
+pub struct SettingArgs {
+    /// Catalogue name, Hugging Face id, or path of a config.json, a folder holding one, or a model .toml
+    #[arg(default_value = "deepseek-v3")]
+    pub model: String,
+    /// System, chip, so many chips such as 8xh200, or path of a chip or system .toml
+    #[arg(long, visible_aliases = ["system", "hardware"], default_value = "gb200-nvl72", value_name = "MACHINE")]
+    pub on: String,
+    /// Number of chips, instead of all of the machine's
+    #[arg(long, visible_aliases = ["gpus", "num-gpus"], value_name = "N")]
+    pub chips: Option<u64>,
+    /// Weight format: bf16 fp8 mxfp8 nvfp4 mxfp4 int4 ... [default: the checkpoint's]
+    #[arg(long, short = 'q', visible_aliases = ["dtype", "weights"], value_name = "FORMAT")]
+    pub quantization: Option<String>,
+    /// KV-cache format [default: the model's 16-bit type]
+    #[arg(long, visible_alias = "kv", value_name = "FORMAT")]
+    pub kv_cache_dtype: Option<String>,
+    /// Arithmetic to compute in: bf16 fp8 fp4 int8 ... [default: the best the chip has for the weights]
+    #[arg(long, visible_alias = "math", value_name = "MATH")]
+    pub compute_dtype: Option<String>,
+    /// strict, or lecture: no attention arithmetic, every weight read in every step
+    #[arg(long, default_value = "strict", value_name = "HOW")]
+    pub counting: String,
+    /// max, sum, kv+max (scaling book), or a share from 0 to 1
+    #[arg(long, default_value = "max", value_name = "HOW")]
+    pub overlap: String,
+    /// Price of a chip, such as $2.10/h
+    #[arg(long, value_name = "PRICE")]
+    pub price: Option<DollarRate>,
+    /// Whose price: owner-hyperscaler owner-neocloud rental on-demand
+    #[arg(long, value_name = "BASIS")]
+    pub basis: Option<String>,
+}
+
+/// A batch and a context.
+#[derive(ClapArgs, Clone)]
+pub struct LoadArgs {
+    /// Sequences in the batch [default: where compute meets memory]
+    #[arg(long, short = 'b', visible_aliases = ["max-num-seqs", "batch-size"], value_name = "N")]
+    pub batch: Option<Tokens>,
+    /// Tokens of context of each sequence: 4096, 128k, 128Ki
+    #[arg(long, short = 'c', visible_aliases = ["isl", "max-model-len", "context-length"], default_value = "4096", value_name = "TOKENS")]
+    pub context: Tokens,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct StepArgs {
+    #[command(flatten)]
+    pub setting: SettingArgs,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Tokens of each sequence in this pass: 1 decodes, a prompt's length prefills
+    #[arg(long, short = 'p', visible_alias = "chunk", default_value = "1", value_name = "TOKENS")]
+    pub pass: Tokens,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct CurveArgs {
+    #[command(flatten)]
+    pub step: StepArgs,
+    /// What to sweep
+    #[arg(long, short = 'o', default_value = "batch", value_parser = over, value_name = "AXIS")]
+    pub over: Over,
+    /// Where to start
+    #[arg(long, value_name = "X")]
+    pub from: Option<Tokens>,
+    /// Where to end
+    #[arg(long, value_name = "X")]
+    pub to: Option<Tokens>,
+    /// How many points
+    #[arg(long, default_value = "200", value_name = "N")]
+    pub points: usize,
+    /// Which picture to save
+    #[arg(long, default_value = "time", value_name = "WHICH")]
+    pub figure: Which,
+    /// Save the picture as SVG (- writes to standard output)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Save the picture as PNG
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<PathBuf>,
+    /// Save the points as CSV (- writes to standard output)
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+/// Which picture of a sweep.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Which {
+    /// Step time.
+    Time,
+    /// Cost per token.
+    Cost,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct ExplainArgs {
+    /// step, weights, compute, kv, cost, balance, context, ridge, sparsity, drain, rate or all
+    #[arg(default_value = "step")]
+    pub what: String,
+    #[command(flatten)]
+    pub setting: SettingArgs,
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct ModelsArgs {
+    /// Names or paths; all when left out
+    pub names: Vec<String>,
+    /// Context the cache is shown at
+    #[arg(long, short = 'c', visible_aliases = ["isl", "max-model-len"], default_value = "8192", value_name = "TOKENS")]
+    pub context: Tokens,
+    /// KV-cache format [default: the model's 16-bit type]
+    #[arg(long, visible_alias = "kv", value_name = "FORMAT")]
+    pub kv_cache_dtype: Option<String>,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct NamesArgs {
+    /// Names; all when left out
+    pub names: Vec<String>,
+}
+
+fn over(word: &str) -> Result<Over, String> {
+    Over::ALL.into_iter().find(|o| o.name() == word).ok_or_else(|| {
+        let all: Vec<&str> = Over::ALL.iter().map(|o| o.name()).collect();
+        let near = rackmath_spec::nearest(word, all.iter().copied());
+        let near = near.first().map_or(String::new(), |n| format!("; did you mean {n}?"));
+        format!("expected {}{near}", all.join(", "))
+    })
+}

@@ -1,0 +1,53 @@
+//! One module per question: from what was typed to a request, from the answer to a page.
+
+mod catalogue;
+mod curve;
+mod explain;
+mod headline;
+mod schema;
+mod step;
+
+use crate::args::{Args, Command, SettingArgs};
+use crate::failure::Failure;
+use crate::{inputs, output};
+use clap::CommandFactory;
+use rackmath::Catalog;
+use rackmath::setting::Setting;
+
+/// Runs what was typed.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let common = &args.common;
+    let mut catalog = inputs::catalog(common.catalog.as_deref())?;
+    match &args.command {
+        None => headline::run(common, &catalog),
+        Some(Command::Step(a)) => step::run(common, &mut catalog, a),
+        Some(Command::Curve(a)) => curve::run(common, &mut catalog, a),
+        Some(Command::Explain(a)) => explain::run(common, &mut catalog, a),
+        Some(Command::Models(a)) => catalogue::models(common, &mut catalog, a),
+        Some(Command::Chips(a)) => catalogue::chips(common, &catalog, a),
+        Some(Command::Systems(a)) => catalogue::systems(common, &catalog, a),
+        Some(Command::Lecture { claim }) => catalogue::lecture(common, &catalog, claim.as_deref()),
+        Some(Command::Schema { question }) => schema::run(*question),
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Args::command(), "rackmath", &mut script);
+            output::print(&String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+/// The setting as typed, with files read into the catalogue.
+fn setting(catalog: &mut Catalog, a: &SettingArgs) -> Result<Setting, Failure> {
+    Ok(Setting {
+        model: inputs::model(catalog, &a.model)?,
+        on: inputs::machine(catalog, &a.on)?,
+        chips: a.chips,
+        weights: a.quantization.clone(),
+        kv: a.kv_cache_dtype.clone(),
+        math: a.compute_dtype.clone(),
+        counting: a.counting.clone(),
+        overlap: a.overlap.clone(),
+        price_usd_per_chip_hour: a.price.map(rackmath_units::DollarRate::as_per_hour),
+        basis: a.basis.clone(),
+    })
+}

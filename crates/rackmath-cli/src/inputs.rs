@@ -1,0 +1,109 @@
+//! Files that users hand in: bounded reads, then text for the catalogue.
+
+use crate::failure::Failure;
+use rackmath::Catalog;
+use rackmath_spec::file::MAX_BYTES;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Reads a text file of bounded size.
+pub fn read(path: &Path) -> Result<String, Failure> {
+    let fail = |problem: &str| Failure::new(format!("{}: {problem}", path.display()));
+    let file = File::open(path).map_err(|e| fail(&e.to_string()))?;
+    let size = file.metadata().map_or(0, |m| m.len());
+    let too_large = || {
+        fail(&format!(
+            "larger than {} MiB; expected a config.json or a catalogue file of a few kilobytes",
+            MAX_BYTES >> 20
+        ))
+    };
+    if size > MAX_BYTES {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| fail(&e.to_string()))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(too_large());
+    }
+    String::from_utf8(bytes).map_err(|_| fail("not UTF-8 text; expected a JSON or TOML file"))
+}
+
+/// The catalogue, with the user's folder added.
+pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
+    let mut catalog = Catalog::embedded();
+    let Some(folder) = folder else { return Ok(catalog) };
+    if !folder.is_dir() {
+        return Err(Failure::new(format!(
+            "{} is not a folder; expected one with models/, chips/ or systems/ inside",
+            folder.display()
+        )));
+    }
+    // Chips first: systems refer to them.
+    for kind in ["chips", "systems", "models"] {
+        for path in toml_files(&folder.join(kind))? {
+            let (id, text) = (stem(&path), read(&path)?);
+            match kind {
+                "chips" => catalog.add_chip(&id, &text)?,
+                "systems" => catalog.add_system(&id, &text)?,
+                _ => catalog.add_model(&id, &text)?,
+            }
+        }
+    }
+    Ok(catalog)
+}
+
+fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = std::fs::read_dir(folder).map_err(|e| Failure::new(format!("{}: {e}", folder.display())))?;
+    let mut files: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+    files.retain(|p| p.extension().is_some_and(|x| x == "toml"));
+    files.sort();
+    Ok(files)
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned())
+}
+
+/// Whether a word means a file rather than a name of the catalogue.
+fn looks_like_a_path(word: &str) -> bool {
+    let extension = Path::new(word).extension();
+    word.starts_with(['.', '/', '~']) || extension.is_some_and(|x| x == "json" || x == "toml")
+}
+
+/// Adds the model a word points at, if it is a file; returns the name to ask the catalogue for.
+pub fn model(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
+    let path = Path::new(word);
+    let known = !looks_like_a_path(word) && catalog.model(word).is_ok();
+    if known || !(looks_like_a_path(word) || path.exists()) {
+        return Ok(word.to_owned());
+    }
+    let path = if path.is_dir() { path.join("config.json") } else { path.to_owned() };
+    let text = read(&path)?;
+    let name = path.display().to_string();
+    if path.extension().is_some_and(|x| x == "toml") {
+        catalog.add_model(&name, &text)?;
+    } else {
+        catalog.add_config(&name, &text)?;
+    }
+    Ok(name)
+}
+
+/// Adds the chip or system a word points at, if it is a file; returns the name to ask the catalogue for.
+pub fn machine(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
+    if !looks_like_a_path(word) {
+        return Ok(word.to_owned());
+    }
+    let path = Path::new(word);
+    let (id, text) = (stem(path), read(path)?);
+    // A system file names its chip and how many; a chip file has memory of its own.
+    if text.lines().any(|l| l.trim_start().starts_with("n_chips")) {
+        catalog.add_system(&id, &text)?;
+    } else {
+        catalog.add_chip(&id, &text)?;
+    }
+    Ok(id)
+}
