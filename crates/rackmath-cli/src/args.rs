@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rackmath::curve::Over;
-use rackmath_units::{DollarRate, Tokens};
+use rackmath_units::{DollarRate, Seconds, Tokens};
 use std::path::PathBuf;
 
 /// The maths of how large language models are trained and served.
@@ -84,6 +84,9 @@ pub enum Command {
         /// One claim, such as D9; all when left out
         claim: Option<String>,
     },
+    /// Trains that leave on time: waits, time to first token and fill of fixed steps
+    #[command(after_help = "Example: rackmath station --interval 20ms --seats 2000 --rate 150 --tokens 500")]
+    Station(StationArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -108,6 +111,7 @@ pub enum Question {
     Chips,
     Systems,
     Lecture,
+    Station,
 }
 
 /// Which model on which machine.
@@ -227,6 +231,31 @@ pub struct ModelsArgs {
     /// KV-cache format [default: the model's 16-bit type]
     #[arg(long, visible_alias = "kv", value_name = "FORMAT")]
     pub kv_cache_dtype: Option<String>,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct StationArgs {
+    /// Time of one step
+    #[arg(long, default_value = "20ms", value_name = "TIME")]
+    pub interval: Seconds,
+    /// Sequences a step can hold
+    #[arg(long, visible_alias = "max-num-seqs", default_value = "2000", value_name = "N")]
+    pub seats: u64,
+    /// Requests per second
+    #[arg(long, visible_alias = "request-rate", default_value = "150", value_name = "R")]
+    pub rate: f64,
+    /// Output tokens of each request
+    #[arg(long, visible_alias = "osl", default_value = "500", value_name = "TOKENS")]
+    pub tokens: u64,
+    /// Requests to simulate
+    #[arg(long, visible_alias = "num-prompts", default_value = "100000", value_name = "N")]
+    pub requests: u64,
+    /// Arrive at equal gaps instead of at random
+    #[arg(long)]
+    pub even: bool,
+    /// Seed of random arrivals
+    #[arg(long, default_value = "1", value_name = "N")]
+    pub seed: u64,
 }
 
 #[derive(ClapArgs, Clone)]

@@ -89,6 +89,11 @@ fn chips_side_by_side() {
 }
 
 #[test]
+fn station() {
+    insta::assert_snapshot!(shown(&["station", "--rate", "190"]));
+}
+
+#[test]
 fn lecture() {
     insta::assert_snapshot!(shown(&["lecture"]));
 }
@@ -103,6 +108,7 @@ fn answers_as_json_follow_their_schema() {
         ("chips", vec!["chips", "h200"]),
         ("systems", vec!["systems", "gb200-nvl72"]),
         ("lecture", vec!["lecture"]),
+        ("station", vec!["station"]),
     ] {
         let schema: serde_json::Value = serde_json::from_str(&shown(&["schema", question])).expect("JSON");
         let required = schema["answer"]["required"].as_array().expect("an object").clone();
@@ -262,7 +268,9 @@ fn completions_name_every_command() {
 
 #[test]
 fn help_teaches_with_an_example() {
-    for command in ["step", "curve", "explain", "models", "chips", "systems", "lecture", "schema", "completions"] {
+    for command in
+        ["step", "curve", "explain", "models", "chips", "systems", "lecture", "station", "schema", "completions"]
+    {
         assert!(shown(&[command, "--help"]).contains("Example: rackmath"), "{command}");
     }
 }

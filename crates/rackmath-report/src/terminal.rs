@@ -43,10 +43,13 @@ pub fn draw(figure: &Figure, style: Style) -> String {
     out
 }
 
+/// The envelope has no colour of its own: bold, in whatever the terminal writes with.
+const BOLD: u8 = 0;
+
 /// Colour of a role in the 256-colour palette, and its letter where colours are off.
 fn pen(role: Role) -> (u8, char) {
     match role {
-        Role::Envelope => (15, '*'),
+        Role::Envelope => (BOLD, '*'),
         Role::Weights => (39, 'w'),
         Role::Kv => (214, 'k'),
         Role::Compute => (35, 'c'),
@@ -191,6 +194,7 @@ impl Canvas {
                 (None, dots) => char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' '),
             };
             match self.colors[cell] {
+                Some(BOLD) if c != ' ' => out.push_str(&style.bold(&c.to_string())),
                 Some(color) if c != ' ' => out.push_str(&style.tint(color, &c.to_string())),
                 _ => out.push(c),
             }

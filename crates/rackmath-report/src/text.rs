@@ -3,7 +3,7 @@
 use crate::style::Style;
 use crate::terminal;
 use rackmath::figure::count;
-use rackmath::{chips, curve, explain, lecture, models, step, systems};
+use rackmath::{chips, curve, explain, lecture, models, station, step, systems};
 use rackmath_units::{
     ByteRate, Bytes, BytesPerToken, DollarRate, DollarsPerToken, FlopPerToken, FlopRate, Fraction, Params, Seconds,
     TokenRate, Watts, significant,
@@ -361,6 +361,7 @@ fn model(m: &models::Card, context: f64, style: Style) -> String {
 pub fn chips(a: &chips::Answer, style: Style) -> String {
     match a.chips.as_slice() {
         [one] => chip(one, style),
+        few if few.len() <= 6 => side_by_side(few, style),
         many => {
             let wide = style.width >= 118;
             let mut header = vec!["chip", "memory", "bandwidth", "drain", "bf16", "R", "fp8", "R", "fp4", "R", "$/h"];
@@ -401,6 +402,42 @@ pub fn chips(a: &chips::Answer, style: Style) -> String {
             style.finish(&table) + &style.dim("  dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources\n")
         }
     }
+}
+
+/// Few chips, one column each.
+fn side_by_side(chips: &[chips::Card], style: Style) -> String {
+    let names: Vec<&str> = std::iter::once("").chain(chips.iter().map(|c| c.id.as_str())).collect();
+    let mut table = style.table(&names);
+    let mut row = |label: String, value: &dyn Fn(&chips::Card) -> Option<String>| {
+        if chips.iter().any(|c| value(c).is_some()) {
+            let cells = chips.iter().map(|c| value(c).unwrap_or_else(|| "-".into()));
+            table.add_row(std::iter::once(label).chain(cells).collect::<Vec<_>>());
+        }
+    };
+    row("memory".into(), &|c| Some(format!("{} {}", Bytes::b(c.capacity_bytes), c.memory)));
+    row("bandwidth".into(), &|c| Some(ByteRate::b_per_s(c.bandwidth_bytes_per_s).to_string()));
+    row("drain time".into(), &|c| Some(seconds(c.drain_s)));
+    for math in ["bf16", "fp16", "fp8", "fp4", "int8"] {
+        let peak = |c: &chips::Card| c.peaks.iter().find(|p| p.math == math).cloned();
+        row(format!("{math} dense"), &|c| peak(c).map(|p| FlopRate::flop_per_s(p.flop_per_s).to_string()));
+        row("  intensity".into(), &|c| peak(c).map(|p| format!("{} FLOP/B", significant(p.intensity, 3))));
+        row("  R".into(), &|c| peak(c).map(|p| significant(p.ridge, 3)));
+    }
+    row("scale-up".into(), &|c| c.scale_up_bytes_per_s.map(|b| ByteRate::b_per_s(b).to_string()));
+    row("  domain".into(), &|c| Some(format!("{} chips", c.domain)));
+    row("scale-out".into(), &|c| c.scale_out_bytes_per_s.map(|b| ByteRate::b_per_s(b).to_string()));
+    row("power".into(), &|c| c.tdp_w.map(|w| Watts::w(w).to_string()));
+    for basis in ["owner-hyperscaler", "owner-neocloud", "rental", "on-demand"] {
+        let price = |c: &chips::Card| {
+            c.prices.iter().find(|p| p.basis == basis).map(|p| DollarRate::per_hour(p.usd_per_hour).to_string())
+        };
+        row(basis.into(), &price);
+    }
+    row("bytes per dollar".into(), &|c| {
+        let rent = c.prices.iter().find(|p| p.basis == "rental")?;
+        Some(Bytes::b(c.bandwidth_bytes_per_s * 3600.0 / rent.usd_per_hour).to_string())
+    });
+    style.finish(&table)
 }
 
 fn chip(c: &chips::Card, style: Style) -> String {
@@ -504,6 +541,49 @@ pub fn systems(a: &systems::Answer, style: Style) -> String {
             out.push_str(&style.wrapped(&format!("  {what}: "), "    ", &format!("{value} ({source})")));
         }
     }
+    out
+}
+
+/// A station and its riders.
+pub fn station(a: &station::Answer, style: Style) -> String {
+    let mut out = String::new();
+    let r = &a.request;
+    let title = format!(
+        "A step every {}, {} seats, {} requests/s of {} tokens",
+        seconds(r.interval_s),
+        count(r.seats as f64),
+        significant(r.rate_per_s, 3),
+        count(r.tokens as f64)
+    );
+    let _ = writeln!(out, "{}\n", style.bold(&title));
+    let verdict = if a.stable { style.good("stable") } else { style.bad("the queue grows for ever") };
+    let _ = writeln!(
+        out,
+        "  {:<22} {verdict}: up to {} requests/s can be carried",
+        "load",
+        significant(a.sustainable_rate_per_s, 3)
+    );
+    field(
+        &mut out,
+        style,
+        "time to first token",
+        &format!("{} mean, {} p99", seconds(a.mean_first_token_s), seconds(a.p99_first_token_s)),
+    );
+    let _ = writeln!(
+        out,
+        "  {:<22} with free seats: {} mean, {} at worst",
+        "",
+        seconds(a.mean_with_seats_s),
+        seconds(a.worst_with_seats_s)
+    );
+    field(
+        &mut out,
+        style,
+        "wait for a seat",
+        &format!("{} mean, {} at worst", seconds(a.mean_wait_s), seconds(a.worst_wait_s)),
+    );
+    field(&mut out, style, "time per token", &seconds(a.per_token_s));
+    field(&mut out, style, "seats taken", &format!("{} over {} steps", percent(a.fill), count(a.steps as f64)));
     out
 }
 

@@ -12,6 +12,7 @@ pub mod figure;
 pub mod lecture;
 pub mod models;
 pub mod setting;
+pub mod station;
 pub mod step;
 pub mod systems;
 

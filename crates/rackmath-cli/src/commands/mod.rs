@@ -5,6 +5,7 @@ mod curve;
 mod explain;
 mod headline;
 mod schema;
+mod station;
 mod step;
 
 use crate::args::{Args, Command, SettingArgs};
@@ -27,6 +28,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Chips(a)) => catalogue::chips(common, &catalog, a),
         Some(Command::Systems(a)) => catalogue::systems(common, &catalog, a),
         Some(Command::Lecture { claim }) => catalogue::lecture(common, &catalog, claim.as_deref()),
+        Some(Command::Station(a)) => station::run(common, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -3,7 +3,7 @@
 use crate::args::Question;
 use crate::failure::Failure;
 use crate::output;
-use rackmath::{chips, curve, explain, lecture, models, step, systems};
+use rackmath::{chips, curve, explain, lecture, models, station, step, systems};
 use schemars::{Schema, schema_for};
 use serde::Serialize;
 
@@ -22,6 +22,7 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::Models => Both { request: schema_for!(models::Request), answer: schema_for!(models::Answer) },
         Question::Chips => Both { request: schema_for!(chips::Request), answer: schema_for!(chips::Answer) },
         Question::Systems => Both { request: schema_for!(systems::Request), answer: schema_for!(systems::Answer) },
+        Question::Station => Both { request: schema_for!(station::Request), answer: schema_for!(station::Answer) },
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

@@ -1,0 +1,163 @@
+//! Trains that leave on time: how long do requests wait, and how full are the steps?
+
+use crate::Error;
+use rackmath_theory::station::{self, Rider};
+use rackmath_units::{Seconds, float};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A timetable and its riders.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Time of one step.
+    pub interval_s: f64,
+    /// Sequences a step can hold.
+    pub seats: u64,
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// Output tokens of each request.
+    pub tokens: u64,
+    /// Requests to simulate.
+    pub requests: u64,
+    /// How they arrive.
+    pub arrivals: Arrivals,
+    /// Seed of random arrivals.
+    pub seed: u64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            interval_s: 0.02,
+            seats: 2000,
+            rate_per_s: 150.0,
+            tokens: 500,
+            requests: 100_000,
+            arrivals: Arrivals::Poisson,
+            seed: 1,
+        }
+    }
+}
+
+/// How requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// At equal gaps.
+    Even,
+    /// At random, independent of each other.
+    Poisson,
+}
+
+/// What the riders saw, and what the closed forms say.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What was asked.
+    pub request: Request,
+    /// Requests per second that can be carried for ever.
+    pub sustainable_rate_per_s: f64,
+    /// Whether the rate asked for is below it.
+    pub stable: bool,
+    /// Worst time to first token with free seats: two steps.
+    pub worst_with_seats_s: f64,
+    /// Mean time to first token with free seats: one and a half steps.
+    pub mean_with_seats_s: f64,
+    /// Mean wait for a seat, simulated.
+    pub mean_wait_s: f64,
+    /// Longest wait for a seat, simulated.
+    pub worst_wait_s: f64,
+    /// Mean time to first token, simulated.
+    pub mean_first_token_s: f64,
+    /// 99th percentile of the time to first token, simulated.
+    pub p99_first_token_s: f64,
+    /// Time between tokens: one step.
+    pub per_token_s: f64,
+    /// Share of seats taken while the station ran.
+    pub fill: f64,
+    /// Steps run.
+    pub steps: u64,
+}
+
+/// Answers.
+pub fn answer(request: &Request) -> Result<Answer, Error> {
+    let r = request;
+    let interval = Seconds::checked(r.interval_s)
+        .filter(|t| (1e-6..=1e4).contains(&t.get()))
+        .ok_or_else(|| Error::value("interval", r.interval_s, "1 us to 10,000 s"))?;
+    if !(1..=10_000_000).contains(&r.seats) {
+        return Err(Error::value("seats", r.seats, "1 to 10,000,000"));
+    }
+    if !(1..=10_000_000).contains(&r.tokens) {
+        return Err(Error::value("tokens", r.tokens, "1 to 10,000,000"));
+    }
+    if !(1..=10_000_000).contains(&r.requests) {
+        return Err(Error::value("requests", r.requests, "1 to 10,000,000"));
+    }
+    if !(r.rate_per_s > 0.0 && r.rate_per_s <= 1e9) {
+        return Err(Error::value("rate", r.rate_per_s, "more than 0, at most 1e9 requests per second"));
+    }
+    let journal = station::simulate(interval, r.seats as usize, &riders(r));
+    let mut first: Vec<f64> = journal.rides.iter().map(|ride| ride.first_token.get()).collect();
+    first.sort_by(f64::total_cmp);
+    let at = ((first.len() as f64 * 0.99).ceil() as usize).clamp(1, first.len()) - 1;
+    let sustainable = station::sustainable_rate(r.seats as f64, interval, r.tokens as f64);
+    Ok(Answer {
+        request: r.clone(),
+        sustainable_rate_per_s: sustainable,
+        stable: r.rate_per_s <= sustainable,
+        worst_with_seats_s: station::worst_latency(interval).get(),
+        mean_with_seats_s: station::mean_latency(interval).get(),
+        mean_wait_s: journal.mean_wait().get(),
+        worst_wait_s: journal.worst_wait().get(),
+        mean_first_token_s: journal.mean_first_token().get(),
+        p99_first_token_s: first[at],
+        per_token_s: interval.get(),
+        fill: journal.fill.get(),
+        steps: journal.departures,
+    })
+}
+
+fn riders(r: &Request) -> Vec<Rider> {
+    let mut state = r.seed;
+    let mut now = 0.0;
+    (0..r.requests)
+        .map(|_| {
+            now += match r.arrivals {
+                Arrivals::Even => 1.0 / r.rate_per_s,
+                Arrivals::Poisson => -float::ln(uniform(&mut state)) / r.rate_per_s,
+            };
+            Rider { arrival: Seconds::s(now), stops: r.tokens }
+        })
+        .collect()
+}
+
+/// A number in (0, 1] from a splitmix64 stream: the same on every platform.
+fn uniform(state: &mut u64) -> f64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    ((z >> 11) + 1) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_empty_station_serves_within_two_steps() {
+        let a = answer(&Request { rate_per_s: 100.0, ..Request::default() }).unwrap();
+        assert!(a.stable && (a.sustainable_rate_per_s - 200.0).abs() < 1e-9);
+        assert!(a.p99_first_token_s <= 0.04 + 1e-12 && (a.mean_first_token_s / 0.03 - 1.0).abs() < 0.01);
+        // Half the seats at half the load; the run-up and the last trains pull the mean down a little.
+        assert!((a.fill - 0.5).abs() < 0.02, "{}", a.fill);
+    }
+
+    #[test]
+    fn beyond_the_sustainable_rate_the_queue_grows() {
+        let a = answer(&Request { rate_per_s: 250.0, ..Request::default() }).unwrap();
+        assert!(!a.stable && a.worst_wait_s > 50.0);
+    }
+}
