@@ -9,6 +9,7 @@ mod dtype;
 mod error;
 pub mod file;
 mod law;
+pub mod layout;
 pub mod model;
 mod system;
 
@@ -18,5 +19,6 @@ pub use cited::Cited;
 pub use dtype::{Dtype, Math};
 pub use error::{SpecError, nearest};
 pub use law::{ClarkLaw, Router};
+pub use layout::Layout;
 pub use model::Model;
 pub use system::{Level, System, Topology};

@@ -85,6 +85,19 @@ pub enum Use {
     Unused,
 }
 
+/// Along what a tensor can be cut over chips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Not at all: every chip of a tensor-parallel group has its own copy.
+    Whole,
+    /// Into as many shards as the tensor-parallel degree: query heads, network widths, vocabulary.
+    Tensor,
+    /// The same, but into at most so many shards: key-value heads, copied beyond.
+    KvHeads(u64),
+    /// Into groups of experts, and each expert into shards.
+    Experts,
+}
+
 /// One tensor of a layer, or several equal ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tensor {
@@ -94,6 +107,8 @@ pub struct Tensor {
     pub part: Part,
     /// How it is used.
     pub usage: Use,
+    /// Along what it can be cut.
+    pub cut: Cut,
     /// Input width.
     pub d_in: u64,
     /// Output width.
@@ -105,11 +120,13 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    fn params(&self) -> u128 {
+    /// All its parameters.
+    pub fn params(&self) -> u128 {
         u128::from(self.d_in) * u128::from(self.d_out) * u128::from(self.copies)
     }
 
-    fn used_params(&self) -> f64 {
+    /// Parameters one token uses.
+    pub fn used_params(&self) -> f64 {
         if self.usage == Use::Unused { 0.0 } else { self.d_in as f64 * self.d_out as f64 * self.used }
     }
 }
@@ -239,15 +256,20 @@ fn mtp_params(shape: &Shape, mtp: &Mtp) -> u128 {
 }
 
 fn matrix(name: &'static str, part: Part, d_in: u64, d_out: u64) -> Tensor {
-    Tensor { name, part, usage: Use::Matrix, d_in, d_out, copies: 1, used: 1.0 }
+    Tensor { name, part, usage: Use::Matrix, cut: Cut::Tensor, d_in, d_out, copies: 1, used: 1.0 }
 }
 
 fn vector(name: &'static str, part: Part, width: u64) -> Tensor {
-    Tensor { usage: Use::Vector, ..matrix(name, part, 1, width) }
+    Tensor { usage: Use::Vector, cut: Cut::Whole, ..matrix(name, part, 1, width) }
 }
 
-/// Embedding, head, positions, outer norms, side modules.
-fn outer_tensors(shape: &Shape) -> Vec<Tensor> {
+/// A matrix every chip of a tensor-parallel group keeps whole.
+fn whole(name: &'static str, part: Part, d_in: u64, d_out: u64) -> Tensor {
+    Tensor { cut: Cut::Whole, ..matrix(name, part, d_in, d_out) }
+}
+
+/// Embedding, head, positions, outer norms, side modules: all that is outside the layers.
+pub fn outer_tensors(shape: &Shape) -> Vec<Tensor> {
     let (h, v) = (shape.hidden, shape.vocab);
     let mut all = Vec::new();
     if shape.tied {
@@ -275,7 +297,7 @@ fn side_tensor(side: &Side) -> Tensor {
         SideUse::LookedUp { rows } => (Use::Lookup, 1.0 / rows as f64),
         SideUse::Unused => (Use::Unused, 0.0),
     };
-    Tensor { usage, used, ..matrix(side.name, Part::Other, 1, side.params) }
+    Tensor { usage, used, cut: Cut::Whole, ..matrix(side.name, Part::Other, 1, side.params) }
 }
 
 /// The tensors of one block.
@@ -305,9 +327,10 @@ fn attention_tensors(h: u64, a: &Attention) -> Vec<Tensor> {
     let mut all = vec![m("query", h, q), m("output", a.heads * a.v_dim, h)];
     let own = a.kv == KvSource::Own;
     if own {
-        all.push(m("key", h, k));
+        let kv = Cut::KvHeads(a.kv_heads);
+        all.push(Tensor { cut: kv, ..m("key", h, k) });
         if !a.k_is_v {
-            all.push(m("value", h, value));
+            all.push(Tensor { cut: kv, ..m("value", h, value) });
         }
     }
     match a.gate {
@@ -334,8 +357,8 @@ fn attention_tensors(h: u64, a: &Attention) -> Vec<Tensor> {
         all.push(v("sinks", a.heads));
     }
     if let Span::Blocks(index) = a.span {
-        all.push(m("index query", h, index.heads * index.dim));
-        all.push(m("index key", h, index.kv_heads * index.dim));
+        all.push(whole("index query", Part::Mixer, h, index.heads * index.dim));
+        all.push(whole("index key", Part::Mixer, h, index.kv_heads * index.dim));
         all.push(v("index norm", 2 * index.dim));
     }
     all
@@ -344,12 +367,14 @@ fn attention_tensors(h: u64, a: &Attention) -> Vec<Tensor> {
 fn latent_tensors(h: u64, a: &Latent) -> Vec<Tensor> {
     let m = |name, d_in, d_out| matrix(name, Part::Mixer, d_in, d_out);
     let v = |name, width| vector(name, Part::Mixer, width);
+    // The latent is one for all heads: what makes it is copied, what unfolds it per head is cut.
+    let w = |name, d_in, d_out| whole(name, Part::Mixer, d_in, d_out);
     let q = a.heads * (a.nope_dim + a.rope_dim);
     let mut all = match a.q_rank {
-        Some(rank) => vec![m("query down", h, rank), v("query norm", rank), m("query up", rank, q)],
+        Some(rank) => vec![w("query down", h, rank), v("query norm", rank), m("query up", rank, q)],
         None => vec![m("query", h, q)],
     };
-    all.push(m("kv down", h, a.kv_rank + a.rope_dim));
+    all.push(w("kv down", h, a.kv_rank + a.rope_dim));
     all.push(v("kv norm", a.kv_rank));
     all.push(m("kv up", a.kv_rank, a.heads * (a.nope_dim + a.v_dim)));
     all.push(m("output", a.heads * a.v_dim, h));
@@ -360,10 +385,10 @@ fn latent_tensors(h: u64, a: &Latent) -> Vec<Tensor> {
     }
     if let Some(index) = a.indexer {
         all.extend([
-            m("index query", a.q_rank.unwrap_or(h), index.heads * index.dim),
-            m("index key", h, index.dim),
+            w("index query", a.q_rank.unwrap_or(h), index.heads * index.dim),
+            w("index key", h, index.dim),
             v("index norm", 2 * index.dim),
-            m("index weights", h, index.heads),
+            w("index weights", h, index.heads),
         ]);
     }
     all
@@ -377,14 +402,15 @@ pub(crate) fn overlap(a: &Compressed) -> u64 {
 fn compressed_tensors(h: u64, a: &Compressed) -> Vec<Tensor> {
     let m = |name, d_in, d_out| matrix(name, Part::Mixer, d_in, d_out);
     let v = |name, width| vector(name, Part::Mixer, width);
+    let w = |name, d_in, d_out| whole(name, Part::Mixer, d_in, d_out);
     let wide = a.heads * a.dim;
     let groups =
         Tensor { copies: a.o_groups, used: a.o_groups as f64, ..m("output down", wide / a.o_groups, a.o_rank) };
     let mut all = vec![
-        m("query down", h, a.q_rank),
+        w("query down", h, a.q_rank),
         v("query norm", a.q_rank),
         m("query up", a.q_rank, wide),
-        m("kv", h, a.dim),
+        w("kv", h, a.dim),
         v("kv norm", a.dim),
         v("sinks", a.heads),
         groups,
@@ -392,8 +418,8 @@ fn compressed_tensors(h: u64, a: &Compressed) -> Vec<Tensor> {
     ];
     let compressor = |dim: u64, ratio: u64, overlap: u64| {
         [
-            m("compressor values", h, overlap * dim),
-            m("compressor gate", h, overlap * dim),
+            w("compressor values", h, overlap * dim),
+            w("compressor gate", h, overlap * dim),
             v("compressor positions", ratio * overlap * dim),
             v("compressor norm", dim),
         ]
@@ -402,8 +428,8 @@ fn compressed_tensors(h: u64, a: &Compressed) -> Vec<Tensor> {
         all.extend(compressor(a.dim, ratio, overlap(a)));
         if let Some(Indexer { heads, dim, .. }) = a.indexer {
             all.extend(compressor(dim, ratio, overlap(a)));
-            all.push(m("index query", a.q_rank, heads * dim));
-            all.push(m("index weights", h, heads));
+            all.push(w("index query", a.q_rank, heads * dim));
+            all.push(w("index weights", h, heads));
         }
     }
     all
@@ -487,7 +513,8 @@ fn linear_tensors(h: u64, a: &Linear) -> Vec<Tensor> {
 /// `copies` equal networks of which a token uses `used`.
 fn mlp_tensors(h: u64, mlp: Mlp, part: Part, copies: u64, used: f64) -> Vec<Tensor> {
     let up = mlp.width * if mlp.gated { 2 } else { 1 };
-    let t = |tensor: Tensor| Tensor { copies, used, ..tensor };
+    let cut = if part == Part::Routed { Cut::Experts } else { Cut::Tensor };
+    let t = |tensor: Tensor| Tensor { copies, used, cut, ..tensor };
     let mut all = vec![t(matrix("up", part, h, up)), t(matrix("down", part, mlp.width, h))];
     if mlp.bias {
         all.push(t(vector("bias", part, up + h)));
@@ -503,14 +530,14 @@ pub fn experts_run(moe: &Moe) -> f64 {
 fn moe_tensors(h: u64, moe: &Moe) -> Vec<Tensor> {
     let outputs = moe.experts + moe.zero_experts;
     let mut all = vec![
-        matrix("router", Part::Router, h, outputs),
+        whole("router", Part::Router, h, outputs),
         vector("router vectors", Part::Router, moe.router_vectors * outputs),
     ];
     let inner = moe.latent.map_or(h, |latent| latent.width);
     all.extend(mlp_tensors(inner, moe.expert, Part::Routed, moe.experts, experts_run(moe)));
     if let Some(latent) = moe.latent {
-        all.push(matrix("latent down", Part::Shared, h, latent.width));
-        all.push(matrix("latent up", Part::Shared, latent.width, h));
+        all.push(whole("latent down", Part::Shared, h, latent.width));
+        all.push(whole("latent up", Part::Shared, latent.width, h));
         if latent.norm {
             all.push(vector("latent norm", Part::Shared, latent.width));
         }
@@ -519,7 +546,7 @@ fn moe_tensors(h: u64, moe: &Moe) -> Vec<Tensor> {
         all.extend(mlp_tensors(h, shared, Part::Shared, 1, 1.0));
     }
     if moe.shared_gate {
-        all.push(matrix("shared gate", Part::Shared, h, 1));
+        all.push(whole("shared gate", Part::Shared, h, 1));
     }
     all
 }

@@ -132,16 +132,26 @@ pub fn cache(model: &Model, dtype: Dtype) -> Cache {
 fn cache_of(shape: &Shape, dtype: Dtype) -> Cache {
     let mut all = Cache::default();
     for run in &shape.runs {
-        let n = run.n;
-        match &run.block.mixer {
-            Mixer::Attention(a) => attention(&mut all, a, dtype, n),
-            Mixer::Latent(a) => latent(&mut all, a, dtype, n),
-            Mixer::Compressed(a) => compressed(&mut all, a, dtype, n),
-            Mixer::Linear(a) => linear(&mut all, a, n),
-            Mixer::None => {}
-        }
+        add(&mut all, &run.block.mixer, dtype, run.n);
     }
     all
+}
+
+/// The cache of one layer.
+pub fn layer(mixer: &Mixer, dtype: Dtype) -> Cache {
+    let mut one = Cache::default();
+    add(&mut one, mixer, dtype, 1);
+    one
+}
+
+fn add(all: &mut Cache, mixer: &Mixer, dtype: Dtype, n: u64) {
+    match mixer {
+        Mixer::Attention(a) => attention(all, a, dtype, n),
+        Mixer::Latent(a) => latent(all, a, dtype, n),
+        Mixer::Compressed(a) => compressed(all, a, dtype, n),
+        Mixer::Linear(a) => linear(all, a, n),
+        Mixer::None => {}
+    }
 }
 
 fn ramp(what: &'static str, layers: u64, per_token: f64, cap: f64) -> Piece {

@@ -8,7 +8,10 @@
 pub mod board;
 pub mod count;
 pub mod curve;
+pub mod experts;
 pub mod kv;
+pub mod layout;
+pub mod placement;
 pub mod roofline;
 pub mod sparsity;
 pub mod station;

@@ -4,6 +4,7 @@
 
 mod chip;
 pub mod config;
+pub mod flags;
 mod law;
 mod model;
 mod system;

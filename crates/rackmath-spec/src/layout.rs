@@ -1,0 +1,160 @@
+//! How a model is cut over chips: tensor, pipeline, data, context and expert parallel degrees.
+//!
+//! One pipeline stage has `tp x cp x dp` chips. Attention is cut into `tp` shards, the context into `cp`, and `dp` groups
+//! work on different sequences. The same chips hold the experts, cut into `ep` groups of experts and each expert into
+//! `etp` shards; `tp cp dp / (ep etp)` copies of the experts exist.
+//!
+//! | name | here | vLLM | SGLang | TensorRT-LLM | Megatron |
+//! |------|------|------|--------|--------------|----------|
+//! | tensor | tp | tp | tp / dp with attention-DP | tp, or 1 with attention-DP | tensor-model-parallel |
+//! | data | dp | dp | dp with attention-DP | tp with attention-DP | world / (tp cp pp) |
+//! | expert | ep, etp | tp dp with expert parallel | ep, tp / ep | ep, tp / ep | expert-model-, expert-tensor-parallel |
+
+use std::fmt;
+
+/// Degrees of a layout, consistent among themselves. Whether a model and a machine allow them is `theory::layout`'s question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Layout {
+    tp: u64,
+    pp: u64,
+    dp: u64,
+    cp: u64,
+    ep: u64,
+    etp: u64,
+    redundant: u64,
+    virtual_stages: u64,
+    sequence_parallel: bool,
+}
+
+/// Degrees before they are checked; everything is 1 or off unless set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Degrees {
+    /// Tensor parallel: shards of attention and dense networks.
+    pub tp: u64,
+    /// Pipeline stages.
+    pub pp: u64,
+    /// Data parallel: groups with their own sequences.
+    pub dp: u64,
+    /// Context parallel: shards of each sequence.
+    pub cp: u64,
+    /// Expert parallel: groups of experts.
+    pub ep: u64,
+    /// Shards of each expert; what is left of the stage's chips, spread as copies, when absent.
+    pub etp: u64,
+    /// Further copies of experts per layer, to spread load.
+    pub redundant: u64,
+    /// Chunks of layers on each pipeline rank.
+    pub virtual_stages: u64,
+    /// Whether norms and dropout are cut along the sequence inside a tensor-parallel group.
+    pub sequence_parallel: bool,
+}
+
+impl Default for Degrees {
+    fn default() -> Self {
+        Self { tp: 1, pp: 1, dp: 1, cp: 1, ep: 1, etp: 1, redundant: 0, virtual_stages: 1, sequence_parallel: false }
+    }
+}
+
+/// Degrees that do not go together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inconsistent(pub String);
+
+impl fmt::Display for Inconsistent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Layout {
+    /// Checks that the experts' chips are the stage's chips.
+    pub fn new(d: Degrees) -> Result<Self, Inconsistent> {
+        let named = [("tp", d.tp), ("pp", d.pp), ("dp", d.dp), ("cp", d.cp), ("ep", d.ep), ("etp", d.etp), ("virtual stages", d.virtual_stages)];
+        for (name, degree) in named {
+            if !(1..=100_000).contains(&degree) {
+                return Err(Inconsistent(format!("{name} = {degree}; expected 1 to 100,000")));
+            }
+        }
+        let stage = d.tp.saturating_mul(d.cp).saturating_mul(d.dp);
+        if stage.saturating_mul(d.pp) > 10_000_000 {
+            return Err(Inconsistent(format!("{} chips; expected at most 10,000,000", stage.saturating_mul(d.pp))));
+        }
+        if stage % (d.ep * d.etp) != 0 {
+            return Err(Inconsistent(format!(
+                "ep {} x etp {} = {}; expected a divisor of the {stage} chips of a stage (tp {} x cp {} x dp {})",
+                d.ep,
+                d.etp,
+                d.ep * d.etp,
+                d.tp,
+                d.cp,
+                d.dp
+            )));
+        }
+        Ok(Self {
+            tp: d.tp,
+            pp: d.pp,
+            dp: d.dp,
+            cp: d.cp,
+            ep: d.ep,
+            etp: d.etp,
+            redundant: d.redundant,
+            virtual_stages: d.virtual_stages,
+            sequence_parallel: d.sequence_parallel,
+        })
+    }
+
+    /// One chip.
+    pub fn single() -> Self {
+        Self::new(Degrees::default()).expect("one chip is consistent")
+    }
+
+    /// The degrees.
+    pub fn degrees(&self) -> Degrees {
+        Degrees {
+            tp: self.tp,
+            pp: self.pp,
+            dp: self.dp,
+            cp: self.cp,
+            ep: self.ep,
+            etp: self.etp,
+            redundant: self.redundant,
+            virtual_stages: self.virtual_stages,
+            sequence_parallel: self.sequence_parallel,
+        }
+    }
+
+    /// Chips of one pipeline stage.
+    pub fn stage_chips(&self) -> u64 {
+        self.tp * self.cp * self.dp
+    }
+
+    /// All chips.
+    pub fn chips(&self) -> u64 {
+        self.stage_chips() * self.pp
+    }
+
+    /// Copies of the experts within a stage.
+    pub fn expert_copies(&self) -> u64 {
+        self.stage_chips() / (self.ep * self.etp)
+    }
+}
+
+impl fmt::Display for Layout {
+    /// Only what is not 1: "tp8", "dp32 ep32", "tp4 pp2".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            ("tp", self.tp, 1),
+            ("pp", self.pp, 1),
+            ("dp", self.dp, 1),
+            ("cp", self.cp, 1),
+            ("ep", self.ep, 1),
+            ("etp", self.etp, 1),
+            ("redundant", self.redundant, 0),
+            ("vpp", self.virtual_stages, 1),
+        ];
+        let mut words: Vec<String> = parts.iter().filter(|(_, n, usual)| n != usual).map(|(name, n, _)| format!("{name}{n}")).collect();
+        if self.sequence_parallel {
+            words.push("sp".into());
+        }
+        f.pad(&if words.is_empty() { "one chip".to_owned() } else { words.join(" ") })
+    }
+}

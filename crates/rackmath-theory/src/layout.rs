@@ -1,0 +1,161 @@
+//! Which layouts a model and a machine allow.
+//!
+//! | degree | must | because |
+//! |--------|------|---------|
+//! | tp | divide the query heads; divide or be a multiple of the key-value heads; fit in the scale-up domain | heads are not cut; two reductions a layer do not cross the slow network |
+//! | pp | leave every stage (and virtual stage) a layer | - |
+//! | ep | divide the experts and their redundant copies | ranks hold whole experts |
+//! | etp | divide the width of an expert | - |
+//! | all | not need more chips than the machine has | - |
+//!
+//! A latent cache (MLA) is one vector for all heads: it cannot be cut along heads, so every chip of a tensor-parallel group
+//! keeps a copy. That is why such models are served with attention data parallel. Source: lecture D18, D24, D34; the
+//! checks of vLLM, SGLang and Megatron.
+
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::model::{Ffn, Linear, Mixer, Shape};
+use rackmath_spec::{Layout, Model, System};
+use std::fmt;
+
+/// Why a layout is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Illegal {
+    /// The degree at fault.
+    pub degree: &'static str,
+    /// Its value.
+    pub given: u64,
+    /// What would be allowed.
+    pub expected: String,
+}
+
+impl fmt::Display for Illegal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}; expected {}", self.degree, self.given, self.expected)
+    }
+}
+
+/// Chips of the innermost level of network: the scale-up domain.
+pub fn domain(system: &System) -> u64 {
+    system.levels.first().map_or(1, |level| level.chips.min(system.n_chips))
+}
+
+/// Checks a layout against a model and a machine.
+pub fn check(model: &Model, system: &System, layout: &Layout) -> Result<(), Illegal> {
+    let d = layout.degrees();
+    let no = |degree, given, expected: String| Err(Illegal { degree, given, expected });
+    if layout.chips() > system.n_chips {
+        return no("chips", layout.chips(), format!("at most the {} of {}", system.n_chips, system.id));
+    }
+    if d.tp > domain(system) {
+        return no("tp", d.tp, format!("at most the {} chips of a scale-up domain", domain(system)));
+    }
+    model.shape().map_or(Ok(()), |shape| check_shape(shape, &d))
+}
+
+fn check_shape(shape: &Shape, d: &Degrees) -> Result<(), Illegal> {
+    let no = |degree, given, expected: String| Err(Illegal { degree, given, expected });
+    if d.pp * d.virtual_stages > shape.n_layers() {
+        return no("pp", d.pp * d.virtual_stages, format!("at most the {} layers", shape.n_layers()));
+    }
+    for run in &shape.runs {
+        if let Some((heads, kv_heads)) = heads(&run.block.mixer) {
+            if heads % d.tp != 0 {
+                return no("tp", d.tp, format!("a divisor of the {heads} heads: {}", divisors(heads)));
+            }
+            if let Some(kv) = kv_heads.filter(|kv| kv % d.tp != 0 && d.tp % kv != 0) {
+                return no("tp", d.tp, format!("a divisor or a multiple of the {kv} key-value heads"));
+            }
+        }
+        match &run.block.ffn {
+            Ffn::None => {}
+            Ffn::Dense(mlp) if mlp.width % d.tp != 0 => {
+                return no("tp", d.tp, format!("a divisor of the network width {}", mlp.width));
+            }
+            Ffn::Dense(_) => {}
+            Ffn::Moe(moe) => {
+                if (moe.experts + d.redundant) % d.ep != 0 {
+                    let all = moe.experts + d.redundant;
+                    return no("ep", d.ep, format!("a divisor of the {all} experts with their copies: {}", divisors(all)));
+                }
+                if moe.expert.width % d.etp != 0 {
+                    return no("etp", d.etp, format!("a divisor of the expert width {}", moe.expert.width));
+                }
+            }
+        }
+    }
+    if shape.moe().is_none() && d.ep > 1 {
+        return no("ep", d.ep, "1: the model has no experts".into());
+    }
+    if shape.moe().is_none() && d.redundant > 0 {
+        return no("redundant", d.redundant, "0: the model has no experts".into());
+    }
+    Ok(())
+}
+
+/// Heads that tensor parallelism cuts, and key-value heads where there are any.
+fn heads(mixer: &Mixer) -> Option<(u64, Option<u64>)> {
+    match mixer {
+        Mixer::Attention(a) => Some((a.heads, Some(a.kv_heads))),
+        Mixer::Latent(a) => Some((a.heads, None)),
+        Mixer::Compressed(a) => Some((a.heads, None)),
+        Mixer::Linear(a) => Some((
+            match *a {
+                Linear::GatedDelta { k_heads, .. } => k_heads,
+                Linear::Kda { heads, .. } | Linear::Mamba2 { heads, .. } | Linear::Lightning { heads, .. } => heads,
+                Linear::Mamba1 { inner, .. } => inner,
+            },
+            None,
+        )),
+        Mixer::None => None,
+    }
+}
+
+fn divisors(n: u64) -> String {
+    let all: Vec<String> = (1..=n.min(1024)).filter(|d| n % d == 0).map(|d| d.to_string()).collect();
+    all.join(" ")
+}
+
+/// Layers of each stage: as even as can be, with the extra layers in the stages before the last, which also has the head.
+pub fn stage_layers(layers: u64, stages: u64) -> Vec<u64> {
+    let (each, extra) = (layers / stages, layers % stages);
+    (0..stages).map(|stage| each + u64::from(stages > 1 && stage + 1 < stages && stage + 1 + extra >= stages)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmath_spec::Catalog;
+
+    fn legal(model: &str, system: &str, d: Degrees) -> Result<(), Illegal> {
+        let catalog = Catalog::embedded();
+        check(&catalog.model(model).unwrap(), &catalog.system(system).unwrap(), &Layout::new(d).unwrap())
+    }
+
+    #[test]
+    fn what_deployments_run_and_what_they_cannot() {
+        let one = Degrees::default();
+        assert_eq!(legal("deepseek-v3", "gb200-nvl72", Degrees { dp: 64, ep: 64, ..one }), Ok(()));
+        assert_eq!(legal("llama-3.1-70b", "hgx-h100", Degrees { tp: 8, ..one }), Ok(()));
+        assert_eq!(legal("deepseek-v3", "gb200-nvl72", Degrees { dp: 72, ep: 72, ..one }).unwrap_err().degree, "ep");
+        assert_eq!(legal("deepseek-v3", "gb200-nvl72", Degrees { dp: 72, ep: 72, redundant: 32, ..one }), Ok(()));
+        assert_eq!(legal("llama-3.1-70b", "hgx-h100", Degrees { tp: 16, ..one }).unwrap_err().degree, "chips");
+        assert_eq!(legal("qwen3-32b", "hgx-h100", Degrees { tp: 8, ep: 8, ..one }).unwrap_err().degree, "ep");
+        assert_eq!(legal("llama-3.1-8b", "gb200-nvl72", Degrees { tp: 3, ..one }).unwrap_err().degree, "tp");
+        assert_eq!(legal("llama-3.1-8b", "gb200-nvl72", Degrees { pp: 33, ..one }).unwrap_err().degree, "pp");
+        // Two key-value heads over eight chips: copied four times, which is allowed.
+        assert_eq!(legal("qwen3.5-397b-a17b", "hgx-h200", Degrees { tp: 8, ..one }), Ok(()));
+    }
+
+    #[test]
+    fn stages_are_even_and_complete() {
+        assert_eq!(stage_layers(61, 4), [15, 15, 16, 15]);
+        assert_eq!(stage_layers(80, 8), [10; 8]);
+        assert_eq!(stage_layers(7, 3), [2, 3, 2]);
+        assert_eq!(stage_layers(5, 1), [5]);
+        for (layers, stages) in [(61, 16), (32, 7), (126, 5)] {
+            let all = stage_layers(layers, stages);
+            assert_eq!(all.iter().sum::<u64>(), layers);
+            assert!(all.iter().max().unwrap() - all.iter().min().unwrap() <= 1);
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! What each chip holds, computes and sends, and whether it fits.
+//!
+//! $$ c = \sum_t \frac{w_t N_t}{s_t} + \frac{B}{d}\,\frac{kv(L)}{s_{kv}} + a + r
+//!    \qquad\text{lecture: } c_{mem} = \frac{N w}{E P} + \frac{b L\,kv}{E} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | s_t | shards | 1 | chips a tensor is cut over: tp, ep etp, or 1 for what every chip copies |
+//! | B, d | batch, dp | sequences, 1 | sequences in flight, groups that share them |
+//! | s_kv | shards of the cache | 1 | min(tp, key-value heads); 1 for a latent cache; times cp |
+//! | a, r | activations, reserve | B | working memory of a step, and what the engine leaves alone |
+//! | E, P, b | ep, pp, micro-batch | 1 | the lecture's perfect sharding, with M = P micro-batches of b |
+//!
+//! Every stage keeps its own layers' cache of all sequences in flight. Filling P stages needs P times the sequences, so the
+//! cache per chip does not shrink with P (D33). Stage 0 also holds the embedding, the last stage the head and final norms.
+//!
+//! Activations assume at most `tokens` in one pass, two hidden-wide and two network-wide 16-bit buffers, and 32-bit logits
+//! for each sequence. Buffers hold one dispatch and one combine of those tokens. Assumes: routed experts evenly spread.
+//! Ignores: page rounding, allocator fragmentation. Source: lecture D31-D33, G45; engine defaults as stated in the request.
+
+use crate::count::{self, Cut, Part, Tensor, Use, block_tensors, outer_tensors};
+use crate::experts::destinations;
+use crate::kv;
+use crate::layout::{domain, stage_layers};
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::model::{Block, Body, Ffn, Formats, Mixer, Shape};
+use rackmath_spec::{Dtype, Layout, Model, System};
+use rackmath_units::{Bytes, Flop, Fraction, Params, Tokens};
+
+/// What is placed.
+#[derive(Clone, Debug)]
+pub struct Load<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// Weight formats as run.
+    pub formats: Formats,
+    /// Cache format.
+    pub kv: Dtype,
+    /// The machine.
+    pub system: &'a System,
+    /// The cut.
+    pub layout: Layout,
+    /// Sequences in flight.
+    pub batch: f64,
+    /// Context of each.
+    pub context: Tokens,
+    /// Most tokens one pass holds.
+    pub tokens: f64,
+    /// Share of a chip's memory the engine uses.
+    pub utilisation: Fraction,
+}
+
+/// Bytes of one chip by use.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Held {
+    /// Weights by part, in the order of [`Part::ALL`].
+    pub weights: [f64; Part::ALL.len()],
+    /// Cache of the sequences in flight.
+    pub kv: f64,
+    /// Working memory of a pass.
+    pub activations: f64,
+    /// Buffers of the collectives.
+    pub buffers: f64,
+    /// Left alone by the engine.
+    pub reserve: f64,
+}
+
+impl Held {
+    /// All weights.
+    pub fn all_weights(&self) -> Bytes {
+        Bytes::b(self.weights.iter().sum())
+    }
+
+    /// Weights of one part.
+    pub fn part(&self, part: Part) -> Bytes {
+        Bytes::b(self.weights[part as usize])
+    }
+
+    /// Everything.
+    pub fn total(&self) -> Bytes {
+        self.all_weights() + Bytes::b(self.kv + self.activations + self.buffers + self.reserve)
+    }
+}
+
+/// Bytes one chip sends in a decode step, by network.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sent {
+    /// Tensor-parallel reductions, inside the scale-up domain.
+    pub tensor: f64,
+    /// Dispatch and combine within the scale-up domain.
+    pub expert_up: f64,
+    /// Dispatch and combine that leave it.
+    pub expert_out: f64,
+    /// Hops to the next stage.
+    pub pipeline: f64,
+    /// Whether those hops leave the scale-up domain.
+    pub pipeline_leaves: bool,
+}
+
+/// One pipeline stage: all its chips are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// Its number.
+    pub index: u64,
+    /// First layer and number of layers.
+    pub layers: (u64, u64),
+    /// Chips in it.
+    pub chips: u64,
+    /// What each holds.
+    pub held: Held,
+    /// Arithmetic of each in one decode step of all sequences.
+    pub flop: Flop,
+    /// What each sends in one decode step of all sequences.
+    pub sent: Sent,
+}
+
+/// A model on a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// Stages in order.
+    pub stages: Vec<Stage>,
+    /// Memory of a chip.
+    pub capacity: Bytes,
+    /// Whether it fits.
+    pub fit: Fit,
+}
+
+/// Whether a placement fits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fit {
+    /// So much is free on the fullest chip.
+    Fits {
+        /// Free bytes.
+        spare: Bytes,
+    },
+    /// Something is missing on the fullest chip.
+    TooLarge {
+        /// Missing bytes.
+        missing: Bytes,
+        /// The fullest stage.
+        stage: u64,
+        /// Whether weights alone are too large.
+        weights_alone: bool,
+        /// Whether the cache alone is too large, so that no pipeline depth can help.
+        kv_alone: bool,
+    },
+}
+
+/// Places a model. A model known by its totals is spread evenly, as on the board.
+pub fn place(load: &Load) -> Placement {
+    let capacity = load.system.chip.memory.size();
+    let stages = match &load.model.body {
+        Body::Layers(shape) => place_layers(load, shape),
+        Body::Lump(_) => place_lump(load),
+    };
+    let fit = fit(&stages, capacity);
+    Placement { stages, capacity, fit }
+}
+
+fn fit(stages: &[Stage], capacity: Bytes) -> Fit {
+    let fullest = stages.iter().max_by(|a, b| a.held.total().get().total_cmp(&b.held.total().get())).expect("a stage");
+    let total = fullest.held.total();
+    if total <= capacity {
+        return Fit::Fits { spare: capacity.less(total) };
+    }
+    let room = capacity.get() - fullest.held.reserve;
+    Fit::TooLarge {
+        missing: total.less(capacity),
+        stage: fullest.index,
+        weights_alone: fullest.held.all_weights().get() > room,
+        kv_alone: fullest.held.kv > room,
+    }
+}
+
+/// Chips a tensor is cut over.
+pub fn shards(cut: Cut, d: &Degrees) -> u64 {
+    match cut {
+        Cut::Whole => 1,
+        Cut::Tensor => d.tp,
+        Cut::KvHeads(n) => d.tp.min(n),
+        Cut::Experts => d.ep * d.etp,
+    }
+}
+
+/// Bytes of a tensor on one chip of its stage.
+fn bytes_here(tensor: &Tensor, formats: &Formats, d: &Degrees) -> f64 {
+    let width = tensor.part.dtype(formats).width();
+    let all = (width * Params::new(tensor.params() as f64)).get();
+    let copies = if tensor.cut == Cut::Experts { 1.0 + d.redundant as f64 / tensor.copies.max(1) as f64 } else { 1.0 };
+    all * copies / shards(tensor.cut, d) as f64
+}
+
+/// How many chips the cache of a mixer is cut over.
+pub fn cache_shards(mixer: &Mixer, d: &Degrees) -> u64 {
+    d.cp * match mixer {
+        Mixer::Attention(a) => d.tp.min(a.kv_heads),
+        // One latent serves all heads, so each chip of a tensor-parallel group keeps it.
+        Mixer::Latent(_) | Mixer::Compressed(_) => 1,
+        Mixer::Linear(_) => d.tp,
+        Mixer::None => 1,
+    }
+}
+
+/// The layers one by one.
+fn blocks(shape: &Shape) -> impl Iterator<Item = &Block> {
+    shape.runs.iter().flat_map(|run| std::iter::repeat_n(&run.block, run.n as usize))
+}
+
+fn place_layers(load: &Load, shape: &Shape) -> Vec<Stage> {
+    let d = load.layout.degrees();
+    let counts = stage_layers(shape.n_layers(), d.pp);
+    let per_group = load.batch / d.dp as f64;
+    let mut layers = blocks(shape);
+    let mut first = 0;
+    let mut stages = Vec::with_capacity(counts.len());
+    for (index, n) in counts.iter().enumerate() {
+        let mut held = Held::default();
+        let (mut flop, mut sent) = (0.0, Sent::default());
+        for block in layers.by_ref().take(*n as usize) {
+            for tensor in block_tensors(shape, block) {
+                held.weights[tensor.part as usize] += bytes_here(&tensor, &load.formats, &d);
+                flop += flop_here(&tensor, load, &d);
+            }
+            let cache = kv::layer(&block.mixer, load.kv);
+            held.kv += per_group * cache.stored(load.context).get() / cache_shards(&block.mixer, &d) as f64;
+            flop += per_group * cache.decode_flop(load.context).get() / (d.tp * d.cp) as f64;
+            layer_traffic(&mut sent, load, shape, block, &d);
+        }
+        edges(&mut held, &mut flop, load, shape, index as u64, &d);
+        work_space(&mut held, load, shape, &d);
+        if d.pp > 1 {
+            // Each tensor-parallel rank hands its part of the 16-bit hidden vectors on.
+            sent.pipeline = per_group * shape.hidden as f64 * 2.0 / d.tp as f64;
+            sent.pipeline_leaves = load.layout.chips() > domain(load.system);
+        }
+        stages.push(Stage {
+            index: index as u64,
+            layers: (first, *n),
+            chips: load.layout.stage_chips(),
+            held,
+            flop: Flop::flop(flop),
+            sent,
+        });
+        first += n;
+    }
+    stages
+}
+
+/// Embedding on the first stage; head, final norms and side modules on the last; a tied embedding on both.
+fn edges(held: &mut Held, flop: &mut f64, load: &Load, shape: &Shape, index: u64, d: &Degrees) {
+    let last = index + 1 == d.pp;
+    for tensor in outer_tensors(shape) {
+        let here = match tensor.part {
+            Part::Embedding => index == 0 || (last && shape.tied),
+            Part::Head => last,
+            _ if tensor.usage == Use::Lookup => index == 0,
+            _ => last,
+        };
+        if here {
+            held.weights[tensor.part as usize] += bytes_here(&tensor, &load.formats, d);
+            if last {
+                *flop += flop_here(&tensor, load, d);
+            }
+        }
+    }
+}
+
+/// Arithmetic of a tensor on one chip for one token of every sequence.
+fn flop_here(tensor: &Tensor, load: &Load, d: &Degrees) -> f64 {
+    if matches!(tensor.usage, Use::Lookup | Use::Unused) {
+        return 0.0;
+    }
+    // A multiplication and an addition per parameter and token.
+    let all = 2.0 * tensor.used_params() * load.batch;
+    match tensor.cut {
+        // Every token's experts are spread over all chips of the stage.
+        Cut::Experts => all / load.layout.stage_chips() as f64,
+        cut => all / (d.dp * d.cp * shards(cut, d)) as f64,
+    }
+}
+
+fn layer_traffic(sent: &mut Sent, load: &Load, shape: &Shape, block: &Block, d: &Degrees) {
+    let hidden = shape.hidden as f64;
+    let per_group = load.batch / d.dp as f64;
+    let sublayers = f64::from(u8::from(block.mixer != Mixer::None)) + f64::from(u8::from(block.ffn != Ffn::None));
+    // An all-reduce of 16-bit vectors after each sublayer: 2 (n - 1) / n of them leave each chip.
+    let reduce = |n: u64| 2.0 * (n - 1) as f64 / n as f64 * per_group * hidden * 2.0;
+    let Ffn::Moe(moe) = &block.ffn else {
+        sent.tensor += sublayers * reduce(d.tp);
+        return;
+    };
+    if d.ep * d.etp <= 1 || d.ep == 1 {
+        sent.tensor += reduce(d.tp) + reduce(d.tp.max(d.etp));
+        return;
+    }
+    sent.tensor += reduce(d.tp);
+    let ranks = d.ep;
+    let to = destinations(moe.experts, moe.top_k, ranks) * (ranks - 1) as f64 / ranks as f64;
+    // One byte a value out, two back: FP8 dispatch and BF16 combine.
+    let bytes = load.batch / load.layout.stage_chips() as f64 * to * hidden * (1.0 + 2.0);
+    let domains = load.layout.stage_chips().div_ceil(domain(load.system)) as f64;
+    let leaves = (domains - 1.0) / domains;
+    sent.expert_out += bytes * leaves;
+    sent.expert_up += bytes * (1.0 - leaves);
+}
+
+/// Activations, logits, buffers and the engine's reserve.
+fn work_space(held: &mut Held, load: &Load, shape: &Shape, d: &Degrees) {
+    let (hidden, tokens) = (shape.hidden as f64, load.tokens);
+    let widest = shape
+        .runs
+        .iter()
+        .map(|run| match &run.block.ffn {
+            Ffn::None => 0.0,
+            Ffn::Dense(mlp) => mlp.width as f64 / d.tp as f64,
+            Ffn::Moe(moe) => {
+                let routed = moe.expert.width as f64 * moe.top_k as f64 / d.etp as f64;
+                routed.max(moe.shared.map_or(0.0, |s| s.width as f64 / d.tp as f64))
+            }
+        })
+        .fold(0.0, f64::max);
+    let sequences = load.batch / d.dp as f64;
+    held.activations = tokens * (2.0 * hidden + 2.0 * widest) * 2.0 + sequences * shape.vocab as f64 / d.tp as f64 * 4.0;
+    let sparse = shape.moe().filter(|_| d.ep > 1);
+    held.buffers = match sparse {
+        Some(moe) => tokens * hidden * (1.0 + 2.0) * (moe.top_k.min(d.ep)) as f64,
+        None if d.tp > 1 => tokens * hidden * 2.0,
+        None => 0.0,
+    };
+    held.reserve = load.system.chip.memory.size().get() * load.utilisation.rest().get();
+}
+
+/// The lecture's perfect sharding: weights over all chips, cache over the chips of a stage.
+fn place_lump(load: &Load) -> Vec<Stage> {
+    let d = load.layout.degrees();
+    let count = count::count(load.model);
+    let cache = kv::cache(load.model, load.kv);
+    let weights = count.stored_bytes(&load.formats).get() / load.layout.chips() as f64;
+    let stored = load.batch * cache.stored(load.context).get() / load.layout.chips() as f64;
+    let flop = 2.0 * count.multiplied().get() * load.batch / load.layout.chips() as f64;
+    (0..d.pp)
+        .map(|index| {
+            let mut held = Held { kv: stored, ..Held::default() };
+            held.weights[Part::Dense as usize] = weights;
+            held.reserve = load.system.chip.memory.size().get() * load.utilisation.rest().get();
+            Stage { index, layers: (0, 0), chips: load.layout.stage_chips(), held, flop: Flop::flop(flop), sent: Sent::default() }
+        })
+        .collect()
+}
+
+/// Most sequences of this context that fit, keeping everything else.
+pub fn largest_batch(load: &Load) -> f64 {
+    let at = |batch: f64| place(&Load { batch, ..load.clone() });
+    if matches!(at(0.0).fit, Fit::TooLarge { .. }) {
+        return 0.0;
+    }
+    // Memory is a line in the batch, so two points give its slope on the fullest stage.
+    let room = |p: &Placement| p.stages.iter().map(|s| (p.capacity.get() - s.held.total().get(), s.index)).collect::<Vec<_>>();
+    let (none, one) = (at(0.0), at(load.layout.degrees().dp as f64));
+    let step = load.layout.degrees().dp as f64;
+    let fits = room(&none)
+        .iter()
+        .zip(room(&one))
+        .map(|((free, _), (less, _))| if free - less > 0.0 { free / (free - less) * step } else { f64::INFINITY })
+        .fold(f64::INFINITY, f64::min);
+    if fits.is_finite() { fits.floor() } else { 1e9 }
+}
+
+/// Longest context that fits with this batch, or nothing if none does; infinite when any does.
+pub fn longest_context(load: &Load) -> Option<f64> {
+    let fits = |context: f64| matches!(place(&Load { context: Tokens::new(context), ..load.clone() }).fit, Fit::Fits { .. });
+    if !fits(0.0) {
+        return None;
+    }
+    let mut high = 1024.0;
+    while fits(high) {
+        high *= 2.0;
+        if high > 1e11 {
+            return Some(f64::INFINITY);
+        }
+    }
+    let mut low = high / 2.0;
+    if low < 1024.0 {
+        low = 0.0;
+    }
+    while high - low > 1.0 {
+        let middle = f64::midpoint(low, high).floor();
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    Some(low)
+}
+
+/// The lecture's closed form: bytes per chip of weights and of cache.
+pub fn lecture_memory(weights: Bytes, ep: f64, pp: f64, micro_batch: f64, cache: Bytes) -> (Bytes, Bytes) {
+    (weights / (ep * pp), cache * micro_batch / ep)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmath_spec::Catalog;
+
+    #[test]
+    fn g45_weights_shrink_with_stages_and_cache_does_not() {
+        for (pp, weights) in [(1.0, 15.625), (2.0, 7.8125), (4.0, 3.90625), (8.0, 1.953125)] {
+            let cache = Bytes::b(100_000.0 * 2048.0);
+            let (w, kv) = lecture_memory(Bytes::tb(1.0), 64.0, pp, 2400.0, cache);
+            assert_eq!((w.as_gb(), kv.as_gb()), (weights, 7.68));
+        }
+    }
+
+    #[test]
+    fn deepseek_in_bf16_does_not_fit_eight_h100() {
+        let catalog = Catalog::embedded();
+        let model = catalog.model("deepseek-v3").unwrap();
+        let system = catalog.system("hgx-h100").unwrap();
+        let layout = Layout::new(Degrees { tp: 8, etp: 8, ..Degrees::default() }).unwrap();
+        let load = Load {
+            model: &model,
+            formats: Formats::uniform(Dtype::Bf16),
+            kv: Dtype::Bf16,
+            system: &system,
+            layout,
+            batch: 1.0,
+            context: Tokens::new(1024.0),
+            tokens: 2048.0,
+            utilisation: Fraction::new(0.9),
+        };
+        let placed = place(&load);
+        assert!(matches!(placed.fit, Fit::TooLarge { weights_alone: true, kv_alone: false, .. }), "{:?}", placed.fit);
+        assert_eq!(largest_batch(&load), 0.0);
+    }
+
+    #[test]
+    fn deepseek_decode_chip_holds_what_was_published() {
+        // Section 5 row 9: a DeepSeek decode GPU holds about 5.1 GB of routed experts and 17 GB of replicated weights: EP128,
+        // attention data parallel, 2 slots of 288 / 144 ... here EP128 with 256 experts gives 2 experts in each of 58 layers.
+        let catalog = Catalog::embedded();
+        let model = catalog.model("deepseek-v3").unwrap();
+        let mut system = catalog.system("hgx-h800").unwrap();
+        system.n_chips = 128;
+        let layout = Layout::new(Degrees { dp: 128, ep: 128, ..Degrees::default() }).unwrap();
+        let formats = model.shape().unwrap().formats;
+        let load = Load {
+            model: &model,
+            formats,
+            kv: Dtype::Fp8,
+            system: &system,
+            layout,
+            batch: 128.0,
+            context: Tokens::new(4096.0),
+            tokens: 128.0,
+            utilisation: Fraction::new(0.9),
+        };
+        let held = place(&load).stages[0].held;
+        assert!((held.part(Part::Routed).as_gb() - 5.11).abs() < 0.02, "{}", held.part(Part::Routed));
+        let copied = held.all_weights().as_gb() - held.part(Part::Routed).as_gb();
+        assert!((copied - 18.0).abs() < 1.5, "{copied}");
+    }
+}

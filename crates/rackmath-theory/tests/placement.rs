@@ -1,0 +1,145 @@
+//! Bytes are conserved between a placement and its model, for every catalogue model and many layouts.
+
+use proptest::prelude::*;
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::model::{Body, Formats};
+use rackmath_spec::{Catalog, Dtype, Layout, Model, System};
+use rackmath_theory::count::{Part, count};
+use rackmath_theory::layout::check;
+use rackmath_theory::placement::{Load, Placement, largest_batch, place};
+use rackmath_units::{Fraction, Tokens};
+use std::sync::LazyLock;
+
+static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
+    let catalog = Catalog::embedded();
+    catalog.model_ids().map(|id| catalog.model(id).unwrap()).filter(|m| m.shape().is_some()).collect()
+});
+
+/// One rack large enough for any layout below.
+static SYSTEM: LazyLock<System> = LazyLock::new(|| {
+    let mut system = Catalog::embedded().system("gb200-nvl72").unwrap();
+    system.n_chips = 100_000;
+    system.levels[0].chips = 256;
+    system
+});
+
+fn formats(model: &Model) -> Formats {
+    match &model.body {
+        Body::Layers(shape) => shape.formats,
+        Body::Lump(lump) => Formats::uniform(lump.weights),
+    }
+}
+
+fn load(model: &Model, layout: Layout, batch: f64) -> Load<'_> {
+    Load {
+        model,
+        formats: formats(model),
+        kv: Dtype::Bf16,
+        system: &SYSTEM,
+        layout,
+        batch,
+        context: Tokens::new(5000.0),
+        tokens: 512.0,
+        utilisation: Fraction::new(0.9),
+    }
+}
+
+fn placed(model: &Model, layout: Layout, batch: f64) -> Placement {
+    place(&load(model, layout, batch))
+}
+
+/// Bytes of a part over all chips of all stages.
+fn everywhere(p: &Placement, part: Part) -> f64 {
+    p.stages.iter().map(|s| s.held.part(part).get() * s.chips as f64).sum()
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+}
+
+#[test]
+fn bytes_are_conserved_over_ten_thousand_layouts() {
+    let (mut legal, mut seen) = (0u32, 0u64);
+    for (m, model) in MODELS.iter().enumerate() {
+        let (c, f) = (count(model), formats(model));
+        let width = |part: Part| part.dtype(&f).width().get();
+        let total = |part: Part| c.part(part).total as f64 * width(part);
+        let experts = model.shape().unwrap().moe().map_or(1, |moe| moe.experts);
+        for i in 0..1_000u64 {
+            // A fixed walk through the degrees, different for each model.
+            seen = seen.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407 + m as u64 + i);
+            let pick = |shift: u32, most: u64| 1u64 << ((seen >> shift) % most);
+            let (tp, dp, cp) = (pick(60 - 3, 5), pick(50, 7), pick(45, 3));
+            let ep = pick(40, 9);
+            let etp = pick(35, 4);
+            let pp = 1 + (seen >> 30) % 8;
+            let redundant = if experts > 1 { ((seen >> 25) % 3) * 32 } else { 0 };
+            let degrees = Degrees { tp, dp, cp, pp, ep, etp, redundant, ..Degrees::default() };
+            let Ok(layout) = Layout::new(degrees) else { continue };
+            if check(model, &SYSTEM, &layout).is_err() {
+                continue;
+            }
+            legal += 1;
+            let p = placed(model, layout, 64.0);
+            // Experts: as many copies as there are groups, and the redundant ones.
+            let copies = layout.expert_copies() as f64 * (1.0 + redundant as f64 / experts as f64);
+            assert!(close(everywhere(&p, Part::Routed), total(Part::Routed) * copies), "{} {layout}", model.id);
+            // What is cut along tp exists once per data- and context-parallel group.
+            let groups = (dp * cp) as f64;
+            assert!(close(everywhere(&p, Part::Dense), total(Part::Dense) * groups), "{} {layout}", model.id);
+            assert!(close(everywhere(&p, Part::Head).max(1.0), (total(Part::Head) * groups).max(1.0)) || model.shape().unwrap().head_bias, "{} {layout}", model.id);
+            let twice = if model.shape().unwrap().tied && pp > 1 { 2.0 } else { 1.0 };
+            assert!(close(everywhere(&p, Part::Embedding), total(Part::Embedding) * groups * twice), "{} {layout}", model.id);
+            // Routers and norms are copied to every chip of the stage that has them.
+            assert!(close(everywhere(&p, Part::Router), total(Part::Router) * layout.stage_chips() as f64), "{} {layout}", model.id);
+            // Attention lies between cut everywhere and copied everywhere.
+            let mixer = everywhere(&p, Part::Mixer) / groups;
+            assert!(mixer >= total(Part::Mixer) * (1.0 - 1e-9) && mixer <= total(Part::Mixer) * tp as f64 * (1.0 + 1e-9), "{} {layout}", model.id);
+            // Arithmetic: at least every multiplication once.
+            let flop: f64 = p.stages.iter().map(|s| s.flop.get() * s.chips as f64).sum();
+            assert!(flop >= c.flop_per_token().get() * 64.0 * (1.0 - 1e-9), "{} {layout}", model.id);
+        }
+    }
+    assert!(legal >= 10_000, "only {legal} legal layouts");
+}
+
+#[test]
+fn on_pipelines_alone_every_byte_is_somewhere_exactly_once() {
+    for model in MODELS.iter() {
+        let shape = model.shape().unwrap();
+        let f = formats(model);
+        for pp in 1..=shape.n_layers().min(12) {
+            let p = placed(model, Layout::new(Degrees { pp, ..Degrees::default() }).unwrap(), 1.0);
+            let all: f64 = p.stages.iter().map(|s| s.held.all_weights().get()).sum();
+            let tied = if shape.tied && pp > 1 { count(model).part(Part::Embedding).total as f64 * f.other.width().get() } else { 0.0 };
+            assert!(close(all, count(model).stored_bytes(&f).get() + tied), "{} pp{pp}", model.id);
+            assert_eq!(p.stages.iter().map(|s| s.layers.1).sum::<u64>(), shape.n_layers());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn filling_the_pipe_keeps_the_cache_per_chip(which in 0usize..1000, pp in 1u64..9, b in 1.0f64..500.0) {
+        // D33: with M = P micro-batches of b, the cache per chip does not depend on P, for stages of equal layers.
+        let model = &MODELS[which % MODELS.len()];
+        let shape = model.shape().unwrap();
+        prop_assume!(shape.runs.len() == 1 && shape.n_layers() % pp == 0);
+        let one = placed(model, Layout::single(), b).stages[0].held.kv;
+        let layout = Layout::new(Degrees { pp, ..Degrees::default() }).unwrap();
+        for stage in placed(model, layout, b * pp as f64).stages {
+            prop_assert!(close(stage.held.kv, one), "{} pp{}", model.id, pp);
+        }
+    }
+
+    #[test]
+    fn the_largest_batch_fits_and_one_more_does_not(which in 0usize..1000, tp in 0u32..4) {
+        let model = &MODELS[which % MODELS.len()];
+        let layout = Layout::new(Degrees { tp: 1 << tp, ..Degrees::default() }).unwrap();
+        prop_assume!(check(model, &SYSTEM, &layout).is_ok());
+        let most = largest_batch(&load(model, layout, 1.0));
+        prop_assume!(most > 0.0 && most < 1e8);
+        let fits = |b: f64| matches!(placed(model, layout, b).fit, rackmath_theory::placement::Fit::Fits { .. });
+        prop_assert!(fits(most * (1.0 - 1e-9)) && !fits(most + 1.0 + most * 1e-9), "{} at {}", model.id, most);
+    }
+}
