@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rackmath::curve::Over;
-use rackmath_units::{DollarRate, Seconds, Tokens};
+use rackmath_units::{Bytes, DollarRate, Fraction, Seconds, Tokens};
 use std::path::PathBuf;
 
 /// The maths of how large language models are trained and served.
@@ -84,6 +84,27 @@ pub enum Command {
         /// One claim, such as D9; all when left out
         claim: Option<String>,
     },
+    /// What each chip holds, and whether it fits
+    #[command(after_help = "Example: rackmath memory deepseek-v3 --on hgx-h200 --tp 8 --batch 64 --context 32k")]
+    Memory(LayoutArgs),
+    /// One layout in full: stages, experts, traffic, and its flags in four tools
+    #[command(
+        after_help = "Examples:\n  rackmath layout deepseek-v3 --on gb200-nvl72 --dp 64 --ep 64\n  rackmath layout qwen3-235b-a22b --on hgx-h200 --flags \"-tp 8 --enable-expert-parallel\" --tool vllm\nExample: rackmath layout llama-3.1-405b --on hgx-h100 --tp 8 --pp 2 --chips 16 --svg layout.svg"
+    )]
+    Layout(LayoutArgs),
+    /// Where the traffic of a decode step goes, by network
+    #[command(
+        after_help = "Example: rackmath traffic deepseek-v3 --on hgx-h800 --chips 128 --dp 128 --ep 128 --batch 16384"
+    )]
+    Traffic(LayoutArgs),
+    /// A pipeline slot by slot: training schedules with bubble and memory, or inference
+    #[command(
+        after_help = "Examples:\n  rackmath pipeline --schedule 1f1b --stages 4 --micro-batches 8 --svg grid.svg\n  rackmath pipeline --schedule inference --stages 4 --micro-batches 2\nExample: rackmath pipeline --schedule all --stages 16 --micro-batches 64 --input-grad 1s --weight-grad 1s"
+    )]
+    Pipeline(PipelineArgs),
+    /// Scale-up domains compared: latency floor, memory, largest expert layer
+    #[command(after_help = "Example: rackmath racks deepseek-v3 hgx-h100 gb200-nvl72 tpu-v7-9216")]
+    Racks(RacksArgs),
     /// Trains that leave on time: waits, time to first token and fill of fixed steps
     #[command(after_help = "Example: rackmath station --interval 20ms --seats 2000 --rate 150 --tokens 500")]
     Station(StationArgs),
@@ -112,6 +133,9 @@ pub enum Question {
     Systems,
     Lecture,
     Station,
+    Layout,
+    Pipeline,
+    Racks,
 }
 
 /// Which model on which machine.
@@ -231,6 +255,115 @@ pub struct ModelsArgs {
     /// KV-cache format [default: the model's 16-bit type]
     #[arg(long, visible_alias = "kv", value_name = "FORMAT")]
     pub kv_cache_dtype: Option<String>,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct LayoutArgs {
+    #[command(flatten)]
+    pub setting: SettingArgs,
+    /// Sequences in flight [default: what fits, at most 1,024 per group]
+    #[arg(long, short = 'b', visible_aliases = ["max-num-seqs", "batch-size"], value_name = "N")]
+    pub batch: Option<Tokens>,
+    /// Tokens of context of each sequence
+    #[arg(long, short = 'c', visible_aliases = ["isl", "max-model-len", "context-length"], default_value = "4096", value_name = "TOKENS")]
+    pub context: Tokens,
+    /// Tensor parallel degree
+    #[arg(long, visible_aliases = ["tensor-parallel-size", "tp-size"], value_name = "N")]
+    pub tp: Option<u64>,
+    /// Pipeline stages
+    #[arg(long, visible_aliases = ["pipeline-parallel-size", "pp-size"], value_name = "N")]
+    pub pp: Option<u64>,
+    /// Data-parallel groups
+    #[arg(long, visible_aliases = ["data-parallel-size", "dp-size"], value_name = "N")]
+    pub dp: Option<u64>,
+    /// Context parallel degree
+    #[arg(long, visible_aliases = ["context-parallel-size", "cp-size"], value_name = "N")]
+    pub cp: Option<u64>,
+    /// Expert parallel degree
+    #[arg(long, visible_aliases = ["expert-parallel-size", "ep-size"], value_name = "N")]
+    pub ep: Option<u64>,
+    /// Shards of each expert [default: what ep leaves of a stage's chips]
+    #[arg(long, visible_aliases = ["expert-tensor-parallel-size", "moe-tp-size"], value_name = "N")]
+    pub etp: Option<u64>,
+    /// Redundant experts per layer
+    #[arg(long, visible_aliases = ["num-redundant-experts", "ep-num-redundant-experts"], value_name = "N")]
+    pub redundant_experts: Option<u64>,
+    /// Read the layout from a command line of another tool
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true, conflicts_with_all = ["tp", "pp", "dp", "cp", "ep", "etp", "redundant_experts"])]
+    pub flags: Option<String>,
+    /// Whose command line: vllm, sglang, trtllm, megatron
+    #[arg(long, value_name = "TOOL", default_value = "vllm")]
+    pub tool: String,
+    /// Most tokens in one pass
+    #[arg(long, visible_alias = "max-num-tokens", default_value = "8192", value_name = "N")]
+    pub max_num_batched_tokens: Tokens,
+    /// Share of a chip's memory the engine may use
+    #[arg(long, visible_aliases = ["mem-fraction-static", "kv-cache-free-gpu-memory-fraction"], default_value = "0.9", value_name = "SHARE")]
+    pub gpu_memory_utilization: Fraction,
+    /// How tokens choose experts: uniform, power:1.2, or path of a file with one count per expert
+    #[arg(long, default_value = "uniform", value_name = "HOW")]
+    pub routing: String,
+    /// Save the picture as SVG (- writes to standard output)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Save the picture as PNG
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct PipelineArgs {
+    /// gpipe, 1f1b, interleaved, zb-h1, zb-h2, zbv, v-half, v-min, dualpipe, dualpipev, inference, or all to compare
+    #[arg(long, short = 's', default_value = "gpipe", value_name = "NAME")]
+    pub schedule: String,
+    /// Pipeline stages
+    #[arg(long, visible_aliases = ["pp", "pipeline-parallel-size"], default_value = "4", value_name = "N")]
+    pub stages: usize,
+    /// Micro-batches
+    #[arg(long, short = 'm', default_value = "4", value_name = "N")]
+    pub micro_batches: usize,
+    /// Chunks of the model per stage (interleaved)
+    #[arg(long, visible_alias = "vpp", default_value = "2", value_name = "N")]
+    pub virtual_stages: usize,
+    /// Forward time of a stage and micro-batch
+    #[arg(long, default_value = "1s", value_name = "TIME")]
+    pub forward: Seconds,
+    /// Backward time to the input
+    #[arg(long, default_value = "500ms", value_name = "TIME")]
+    pub input_grad: Seconds,
+    /// Backward time to the weights
+    #[arg(long, default_value = "500ms", value_name = "TIME")]
+    pub weight_grad: Seconds,
+    /// Time of a hop between stages
+    #[arg(long, default_value = "0s", value_name = "TIME")]
+    pub hop: Seconds,
+    /// How much longer each stage takes, one factor per stage: 1,1,1,1.2
+    #[arg(long, value_delimiter = ',', value_name = "X")]
+    pub stage_factors: Vec<f64>,
+    /// Activation memory of a stage and micro-batch
+    #[arg(long, default_value = "0 B", value_name = "BYTES")]
+    pub activation: Bytes,
+    /// Hidden share of an overlapped forward and backward pair (dualpipe)
+    #[arg(long, default_value = "0", value_name = "SHARE")]
+    pub hidden: Fraction,
+    /// Save the grid as SVG (- writes to standard output)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Save the grid as PNG
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct RacksArgs {
+    /// The model
+    #[arg(default_value = "lecture-frontier")]
+    pub model: String,
+    /// Machines; a tour from Hopper to pods when left out
+    pub systems: Vec<String>,
+    /// Weight format [default: the checkpoint's]
+    #[arg(long, short = 'q', visible_aliases = ["dtype", "weights"], value_name = "FORMAT")]
+    pub quantization: Option<String>,
 }
 
 #[derive(ClapArgs, Clone)]

@@ -89,6 +89,113 @@ fn chips_side_by_side() {
 }
 
 #[test]
+fn layout() {
+    insta::assert_snapshot!(shown(&["layout", "deepseek-v3", "--kv", "fp8", "-b", "8192"]));
+}
+
+#[test]
+fn layout_from_the_flags_of_another_tool() {
+    let line = "vllm serve x -tp 8 --enable-expert-parallel --port 8000";
+    insta::assert_snapshot!(shown(&[
+        "layout",
+        "qwen3-235b-a22b",
+        "--on",
+        "hgx-h200",
+        "--flags",
+        line,
+        "--routing",
+        "power:1.2"
+    ]));
+}
+
+#[test]
+fn memory_that_no_pipeline_can_save() {
+    insta::assert_snapshot!(shown(&[
+        "memory",
+        "llama-3.1-70b",
+        "--on",
+        "hgx-h100",
+        "--chips",
+        "32",
+        "--tp",
+        "8",
+        "--pp",
+        "4",
+        "-b",
+        "512",
+        "-c",
+        "128k"
+    ]));
+}
+
+#[test]
+fn traffic() {
+    let args = [
+        "traffic",
+        "deepseek-v3",
+        "--on",
+        "hgx-h800",
+        "--chips",
+        "128",
+        "--dp",
+        "128",
+        "--ep",
+        "128",
+        "--batch",
+        "16384",
+        "--kv",
+        "fp8",
+    ];
+    insta::assert_snapshot!(shown(&args));
+}
+
+#[test]
+fn pipeline_grid() {
+    insta::assert_snapshot!(shown(&["pipeline"]));
+}
+
+#[test]
+fn pipelines_compared() {
+    insta::assert_snapshot!(shown(&[
+        "pipeline",
+        "-s",
+        "all",
+        "--stages",
+        "8",
+        "-m",
+        "32",
+        "--input-grad",
+        "1s",
+        "--weight-grad",
+        "1s"
+    ]));
+}
+
+#[test]
+fn racks() {
+    insta::assert_snapshot!(shown(&["racks", "deepseek-v3"]));
+}
+
+#[test]
+fn illegal_layouts_are_refused_with_what_would_do() {
+    for (args, hint) in [
+        (vec!["layout", "llama-3.1-8b", "--on", "hgx-h100", "--tp", "3"], "divisor of the 32 heads"),
+        (vec!["layout", "deepseek-v3", "--dp", "72", "--ep", "72"], "divisor of the 256 experts"),
+        (vec!["layout", "llama-3.1-8b", "--on", "hgx-h100", "--tp", "16"], "at most the 8"),
+        (vec!["layout", "deepseek-v3", "--flags", "--tensor-paralel-size 8"], "--tensor-parallel-size"),
+        (vec!["layout", "deepseek-v3", "--flags", "-tp 8", "--tool", "vlm"], "vllm"),
+        (vec!["pipeline", "-s", "1f2b"], "1f1b"),
+        (vec!["pipeline", "-s", "dualpipe", "--stages", "3"], "even"),
+        (vec!["pipeline", "--stage-factors", "1,2"], "one for each of 4 stages"),
+        (vec!["layout", "deepseek-v3", "--routing", "zipf"], "uniform or power"),
+        (vec!["memory", "deepseek-v3", "--gpu-memory-utilization", "90"], "0.9 or 90%"),
+    ] {
+        let error = refused(&args);
+        assert!(error.contains(hint), "{args:?}: {error}");
+    }
+}
+
+#[test]
 fn station() {
     insta::assert_snapshot!(shown(&["station", "--rate", "190"]));
 }
@@ -109,6 +216,9 @@ fn answers_as_json_follow_their_schema() {
         ("systems", vec!["systems", "gb200-nvl72"]),
         ("lecture", vec!["lecture"]),
         ("station", vec!["station"]),
+        ("layout", vec!["layout"]),
+        ("racks", vec!["racks"]),
+        ("pipeline", vec!["pipeline"]),
     ] {
         let schema: serde_json::Value = serde_json::from_str(&shown(&["schema", question])).expect("JSON");
         let required = schema["answer"]["required"].as_array().expect("an object").clone();
@@ -146,7 +256,7 @@ fn mistyped_names_get_the_nearest() {
     assert!(refused(&["step", "-q", "nvpf4"]).contains("\"nvfp4\""));
     assert!(refused(&["stpe"]).contains("step"));
     assert!(refused(&["curve", "--over", "batches"]).contains("did you mean batch?"));
-    assert!(refused(&["lecture", "D99"]).contains("D1 to D16"));
+    assert!(refused(&["lecture", "D99"]).contains("D1 to D36C"));
 }
 
 #[test]
@@ -253,7 +363,9 @@ domain = { value = 1, source = "a drawing on my desk" }
 #[test]
 fn pictures_are_written() {
     let (svg, png) = (temp("a.svg", b""), temp("a.png", b""));
-    shown(&["curve", "--svg", svg.to_str().unwrap(), "--png", png.to_str().unwrap()]);
+    for question in ["curve", "layout", "memory", "traffic", "pipeline"] {
+        shown(&[question, "--svg", svg.to_str().unwrap(), "--png", png.to_str().unwrap()]);
+    }
     assert!(std::fs::read_to_string(svg).unwrap().starts_with("<svg"));
     assert!(std::fs::read(png).unwrap().starts_with(b"\x89PNG"));
 }
@@ -268,9 +380,23 @@ fn completions_name_every_command() {
 
 #[test]
 fn help_teaches_with_an_example() {
-    for command in
-        ["step", "curve", "explain", "models", "chips", "systems", "lecture", "station", "schema", "completions"]
-    {
+    for command in [
+        "step",
+        "curve",
+        "explain",
+        "models",
+        "chips",
+        "systems",
+        "lecture",
+        "memory",
+        "layout",
+        "traffic",
+        "pipeline",
+        "racks",
+        "station",
+        "schema",
+        "completions",
+    ] {
         assert!(shown(&[command, "--help"]).contains("Example: rackmath"), "{command}");
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod csv;
 mod font;
+pub mod picture;
 mod plot;
 pub mod png;
 pub mod scene;

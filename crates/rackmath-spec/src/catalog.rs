@@ -192,7 +192,17 @@ fn of_chips(chip: Chip, n: u64) -> System {
                 kind if kind.starts_with("pcie") => Topology::Pcie,
                 _ => Topology::Switched,
             };
-            vec![Level { name: chip.link.kind.clone(), chips: n, bandwidth: bandwidth.clone(), topology }]
+            let dims = if topology == Topology::Torus { vec![n] } else { Vec::new() };
+            let name = chip.link.kind.clone();
+            vec![Level {
+                name,
+                chips: n,
+                bandwidth: bandwidth.clone(),
+                topology,
+                dims,
+                nics_per_chip: None,
+                oversubscription: 1.0,
+            }]
         }
         _ => Vec::new(),
     };

@@ -68,7 +68,15 @@ impl fmt::Display for Inconsistent {
 impl Layout {
     /// Checks that the experts' chips are the stage's chips.
     pub fn new(d: Degrees) -> Result<Self, Inconsistent> {
-        let named = [("tp", d.tp), ("pp", d.pp), ("dp", d.dp), ("cp", d.cp), ("ep", d.ep), ("etp", d.etp), ("virtual stages", d.virtual_stages)];
+        let named = [
+            ("tp", d.tp),
+            ("pp", d.pp),
+            ("dp", d.dp),
+            ("cp", d.cp),
+            ("ep", d.ep),
+            ("etp", d.etp),
+            ("virtual stages", d.virtual_stages),
+        ];
         for (name, degree) in named {
             if !(1..=100_000).contains(&degree) {
                 return Err(Inconsistent(format!("{name} = {degree}; expected 1 to 100,000")));
@@ -78,7 +86,7 @@ impl Layout {
         if stage.saturating_mul(d.pp) > 10_000_000 {
             return Err(Inconsistent(format!("{} chips; expected at most 10,000,000", stage.saturating_mul(d.pp))));
         }
-        if stage % (d.ep * d.etp) != 0 {
+        if !stage.is_multiple_of(d.ep * d.etp) {
             return Err(Inconsistent(format!(
                 "ep {} x etp {} = {}; expected a divisor of the {stage} chips of a stage (tp {} x cp {} x dp {})",
                 d.ep,
@@ -151,7 +159,8 @@ impl fmt::Display for Layout {
             ("redundant", self.redundant, 0),
             ("vpp", self.virtual_stages, 1),
         ];
-        let mut words: Vec<String> = parts.iter().filter(|(_, n, usual)| n != usual).map(|(name, n, _)| format!("{name}{n}")).collect();
+        let mut words: Vec<String> =
+            parts.iter().filter(|(_, n, usual)| n != usual).map(|(name, n, _)| format!("{name}{n}")).collect();
         if self.sequence_parallel {
             words.push("sp".into());
         }

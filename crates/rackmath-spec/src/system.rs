@@ -34,6 +34,12 @@ pub struct Level {
     pub bandwidth: Cited<ByteRate>,
     /// How they are joined.
     pub topology: Topology,
+    /// Sides of a torus; empty otherwise.
+    pub dims: Vec<u64>,
+    /// Network cards per chip, where the level is reached through cards.
+    pub nics_per_chip: Option<f64>,
+    /// How much less bandwidth the level has across its middle than its chips can offer; 1 when none is missing.
+    pub oversubscription: f64,
 }
 
 /// How chips of a level are joined.

@@ -514,7 +514,7 @@ fn linear_tensors(h: u64, a: &Linear) -> Vec<Tensor> {
 fn mlp_tensors(h: u64, mlp: Mlp, part: Part, copies: u64, used: f64) -> Vec<Tensor> {
     let up = mlp.width * if mlp.gated { 2 } else { 1 };
     let cut = if part == Part::Routed { Cut::Experts } else { Cut::Tensor };
-    let t = |tensor: Tensor| Tensor { copies, used, cut, ..tensor };
+    let t = |tensor: Tensor| Tensor { cut, copies, used, ..tensor };
     let mut all = vec![t(matrix("up", part, h, up)), t(matrix("down", part, mlp.width, h))];
     if mlp.bias {
         all.push(t(vector("bias", part, up + h)));

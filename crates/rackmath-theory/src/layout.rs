@@ -62,7 +62,7 @@ fn check_shape(shape: &Shape, d: &Degrees) -> Result<(), Illegal> {
             if heads % d.tp != 0 {
                 return no("tp", d.tp, format!("a divisor of the {heads} heads: {}", divisors(heads)));
             }
-            if let Some(kv) = kv_heads.filter(|kv| kv % d.tp != 0 && d.tp % kv != 0) {
+            if let Some(kv) = kv_heads.filter(|kv| !kv.is_multiple_of(d.tp) && !d.tp.is_multiple_of(*kv)) {
                 return no("tp", d.tp, format!("a divisor or a multiple of the {kv} key-value heads"));
             }
         }
@@ -73,9 +73,13 @@ fn check_shape(shape: &Shape, d: &Degrees) -> Result<(), Illegal> {
             }
             Ffn::Dense(_) => {}
             Ffn::Moe(moe) => {
-                if (moe.experts + d.redundant) % d.ep != 0 {
+                if !(moe.experts + d.redundant).is_multiple_of(d.ep) {
                     let all = moe.experts + d.redundant;
-                    return no("ep", d.ep, format!("a divisor of the {all} experts with their copies: {}", divisors(all)));
+                    return no(
+                        "ep",
+                        d.ep,
+                        format!("a divisor of the {all} experts with their copies: {}", divisors(all)),
+                    );
                 }
                 if moe.expert.width % d.etp != 0 {
                     return no("etp", d.etp, format!("a divisor of the expert width {}", moe.expert.width));
@@ -111,7 +115,7 @@ fn heads(mixer: &Mixer) -> Option<(u64, Option<u64>)> {
 }
 
 fn divisors(n: u64) -> String {
-    let all: Vec<String> = (1..=n.min(1024)).filter(|d| n % d == 0).map(|d| d.to_string()).collect();
+    let all: Vec<String> = (1..=n.min(1024)).filter(|d| n.is_multiple_of(*d)).map(|d| d.to_string()).collect();
     all.join(" ")
 }
 

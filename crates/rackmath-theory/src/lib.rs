@@ -2,8 +2,9 @@
 //!
 //! In reading order: [`count`] (parameters, bytes and FLOP of each part), [`kv`] (what the cache stores and what a step
 //! reads), [`roofline`] (two resources and the ridge between them), [`board`] (the lecture's closed forms and their exact
-//! kinks), [`station`] (trains that leave on time), [`sparsity`] (what experts buy), [`term`] (equations that print and
-//! evaluate themselves).
+//! kinks), [`station`] (trains that leave on time), [`sparsity`] (what experts buy), [`experts`] (experts on chips),
+//! [`layout`] (which cuts are allowed), [`placement`] (what each chip holds and sends), [`pipeline`] (schedules slot by
+//! slot), [`term`] (equations that print and evaluate themselves).
 
 pub mod board;
 pub mod count;
@@ -11,6 +12,7 @@ pub mod curve;
 pub mod experts;
 pub mod kv;
 pub mod layout;
+pub mod pipeline;
 pub mod placement;
 pub mod roofline;
 pub mod sparsity;

@@ -183,8 +183,8 @@ pub fn shards(cut: Cut, d: &Degrees) -> u64 {
 }
 
 /// Bytes of a tensor on one chip of its stage.
-fn bytes_here(tensor: &Tensor, formats: &Formats, d: &Degrees) -> f64 {
-    let width = tensor.part.dtype(formats).width();
+fn bytes_here(tensor: &Tensor, formats: Formats, d: &Degrees) -> f64 {
+    let width = tensor.part.dtype(&formats).width();
     let all = (width * Params::new(tensor.params() as f64)).get();
     let copies = if tensor.cut == Cut::Experts { 1.0 + d.redundant as f64 / tensor.copies.max(1) as f64 } else { 1.0 };
     all * copies / shards(tensor.cut, d) as f64
@@ -218,7 +218,7 @@ fn place_layers(load: &Load, shape: &Shape) -> Vec<Stage> {
         let (mut flop, mut sent) = (0.0, Sent::default());
         for block in layers.by_ref().take(*n as usize) {
             for tensor in block_tensors(shape, block) {
-                held.weights[tensor.part as usize] += bytes_here(&tensor, &load.formats, &d);
+                held.weights[tensor.part as usize] += bytes_here(&tensor, load.formats, &d);
                 flop += flop_here(&tensor, load, &d);
             }
             let cache = kv::layer(&block.mixer, load.kv);
@@ -257,7 +257,7 @@ fn edges(held: &mut Held, flop: &mut f64, load: &Load, shape: &Shape, index: u64
             _ => last,
         };
         if here {
-            held.weights[tensor.part as usize] += bytes_here(&tensor, &load.formats, d);
+            held.weights[tensor.part as usize] += bytes_here(&tensor, load.formats, d);
             if last {
                 *flop += flop_here(&tensor, load, d);
             }
@@ -320,7 +320,8 @@ fn work_space(held: &mut Held, load: &Load, shape: &Shape, d: &Degrees) {
         })
         .fold(0.0, f64::max);
     let sequences = load.batch / d.dp as f64;
-    held.activations = tokens * (2.0 * hidden + 2.0 * widest) * 2.0 + sequences * shape.vocab as f64 / d.tp as f64 * 4.0;
+    held.activations =
+        tokens * (2.0 * hidden + 2.0 * widest) * 2.0 + sequences * shape.vocab as f64 / d.tp as f64 * 4.0;
     let sparse = shape.moe().filter(|_| d.ep > 1);
     held.buffers = match sparse {
         Some(moe) => tokens * hidden * (1.0 + 2.0) * (moe.top_k.min(d.ep)) as f64,
@@ -343,7 +344,14 @@ fn place_lump(load: &Load) -> Vec<Stage> {
             let mut held = Held { kv: stored, ..Held::default() };
             held.weights[Part::Dense as usize] = weights;
             held.reserve = load.system.chip.memory.size().get() * load.utilisation.rest().get();
-            Stage { index, layers: (0, 0), chips: load.layout.stage_chips(), held, flop: Flop::flop(flop), sent: Sent::default() }
+            Stage {
+                index,
+                layers: (0, 0),
+                chips: load.layout.stage_chips(),
+                held,
+                flop: Flop::flop(flop),
+                sent: Sent::default(),
+            }
         })
         .collect()
 }
@@ -355,7 +363,8 @@ pub fn largest_batch(load: &Load) -> f64 {
         return 0.0;
     }
     // Memory is a line in the batch, so two points give its slope on the fullest stage.
-    let room = |p: &Placement| p.stages.iter().map(|s| (p.capacity.get() - s.held.total().get(), s.index)).collect::<Vec<_>>();
+    let room =
+        |p: &Placement| p.stages.iter().map(|s| (p.capacity.get() - s.held.total().get(), s.index)).collect::<Vec<_>>();
     let (none, one) = (at(0.0), at(load.layout.degrees().dp as f64));
     let step = load.layout.degrees().dp as f64;
     let fits = room(&none)
@@ -368,7 +377,8 @@ pub fn largest_batch(load: &Load) -> f64 {
 
 /// Longest context that fits with this batch, or nothing if none does; infinite when any does.
 pub fn longest_context(load: &Load) -> Option<f64> {
-    let fits = |context: f64| matches!(place(&Load { context: Tokens::new(context), ..load.clone() }).fit, Fit::Fits { .. });
+    let fits =
+        |context: f64| matches!(place(&Load { context: Tokens::new(context), ..load.clone() }).fit, Fit::Fits { .. });
     if !fits(0.0) {
         return None;
     }

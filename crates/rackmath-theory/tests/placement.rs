@@ -87,14 +87,31 @@ fn bytes_are_conserved_over_ten_thousand_layouts() {
             // What is cut along tp exists once per data- and context-parallel group.
             let groups = (dp * cp) as f64;
             assert!(close(everywhere(&p, Part::Dense), total(Part::Dense) * groups), "{} {layout}", model.id);
-            assert!(close(everywhere(&p, Part::Head).max(1.0), (total(Part::Head) * groups).max(1.0)) || model.shape().unwrap().head_bias, "{} {layout}", model.id);
+            assert!(
+                close(everywhere(&p, Part::Head).max(1.0), (total(Part::Head) * groups).max(1.0))
+                    || model.shape().unwrap().head_bias,
+                "{} {layout}",
+                model.id
+            );
             let twice = if model.shape().unwrap().tied && pp > 1 { 2.0 } else { 1.0 };
-            assert!(close(everywhere(&p, Part::Embedding), total(Part::Embedding) * groups * twice), "{} {layout}", model.id);
+            assert!(
+                close(everywhere(&p, Part::Embedding), total(Part::Embedding) * groups * twice),
+                "{} {layout}",
+                model.id
+            );
             // Routers and norms are copied to every chip of the stage that has them.
-            assert!(close(everywhere(&p, Part::Router), total(Part::Router) * layout.stage_chips() as f64), "{} {layout}", model.id);
+            assert!(
+                close(everywhere(&p, Part::Router), total(Part::Router) * layout.stage_chips() as f64),
+                "{} {layout}",
+                model.id
+            );
             // Attention lies between cut everywhere and copied everywhere.
             let mixer = everywhere(&p, Part::Mixer) / groups;
-            assert!(mixer >= total(Part::Mixer) * (1.0 - 1e-9) && mixer <= total(Part::Mixer) * tp as f64 * (1.0 + 1e-9), "{} {layout}", model.id);
+            assert!(
+                mixer >= total(Part::Mixer) * (1.0 - 1e-9) && mixer <= total(Part::Mixer) * tp as f64 * (1.0 + 1e-9),
+                "{} {layout}",
+                model.id
+            );
             // Arithmetic: at least every multiplication once.
             let flop: f64 = p.stages.iter().map(|s| s.flop.get() * s.chips as f64).sum();
             assert!(flop >= c.flop_per_token().get() * 64.0 * (1.0 - 1e-9), "{} {layout}", model.id);
@@ -111,7 +128,11 @@ fn on_pipelines_alone_every_byte_is_somewhere_exactly_once() {
         for pp in 1..=shape.n_layers().min(12) {
             let p = placed(model, Layout::new(Degrees { pp, ..Degrees::default() }).unwrap(), 1.0);
             let all: f64 = p.stages.iter().map(|s| s.held.all_weights().get()).sum();
-            let tied = if shape.tied && pp > 1 { count(model).part(Part::Embedding).total as f64 * f.other.width().get() } else { 0.0 };
+            let tied = if shape.tied && pp > 1 {
+                count(model).part(Part::Embedding).total as f64 * f.other.width().get()
+            } else {
+                0.0
+            };
             assert!(close(all, count(model).stored_bytes(&f).get() + tied), "{} pp{pp}", model.id);
             assert_eq!(p.stages.iter().map(|s| s.layers.1).sum::<u64>(), shape.n_layers());
         }
@@ -124,7 +145,7 @@ proptest! {
         // D33: with M = P micro-batches of b, the cache per chip does not depend on P, for stages of equal layers.
         let model = &MODELS[which % MODELS.len()];
         let shape = model.shape().unwrap();
-        prop_assume!(shape.runs.len() == 1 && shape.n_layers() % pp == 0);
+        prop_assume!(shape.runs.len() == 1 && shape.n_layers().is_multiple_of(pp));
         let one = placed(model, Layout::single(), b).stages[0].held.kv;
         let layout = Layout::new(Degrees { pp, ..Degrees::default() }).unwrap();
         for stage in placed(model, layout, b * pp as f64).stages {

@@ -138,7 +138,7 @@ pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> 
 }
 
 /// Formats as run: the checkpoint's, or one for every matrix with embeddings and norms left as they are.
-fn formats(model: &Model, wanted: Option<&str>) -> Result<Formats, Error> {
+pub(crate) fn formats(model: &Model, wanted: Option<&str>) -> Result<Formats, Error> {
     let own = match &model.body {
         Body::Layers(shape) => shape.formats,
         Body::Lump(lump) => Formats::uniform(lump.weights),

@@ -4,6 +4,8 @@ mod catalogue;
 mod curve;
 mod explain;
 mod headline;
+mod layout;
+mod pipeline;
 mod schema;
 mod station;
 mod step;
@@ -28,6 +30,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Chips(a)) => catalogue::chips(common, &catalog, a),
         Some(Command::Systems(a)) => catalogue::systems(common, &catalog, a),
         Some(Command::Lecture { claim }) => catalogue::lecture(common, &catalog, claim.as_deref()),
+        Some(Command::Memory(a)) => layout::run(common, &mut catalog, a, layout::View::Memory),
+        Some(Command::Layout(a)) => layout::run(common, &mut catalog, a, layout::View::Layout),
+        Some(Command::Traffic(a)) => layout::run(common, &mut catalog, a, layout::View::Traffic),
+        Some(Command::Pipeline(a)) => pipeline::run(common, a),
+        Some(Command::Racks(a)) => layout::racks(common, &mut catalog, a),
         Some(Command::Station(a)) => station::run(common, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {

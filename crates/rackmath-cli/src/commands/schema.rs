@@ -3,7 +3,7 @@
 use crate::args::Question;
 use crate::failure::Failure;
 use crate::output;
-use rackmath::{chips, curve, explain, lecture, models, station, step, systems};
+use rackmath::{chips, curve, explain, layout, lecture, models, pipeline, racks, station, step, systems};
 use schemars::{Schema, schema_for};
 use serde::Serialize;
 
@@ -22,6 +22,9 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::Models => Both { request: schema_for!(models::Request), answer: schema_for!(models::Answer) },
         Question::Chips => Both { request: schema_for!(chips::Request), answer: schema_for!(chips::Answer) },
         Question::Systems => Both { request: schema_for!(systems::Request), answer: schema_for!(systems::Answer) },
+        Question::Layout => Both { request: schema_for!(layout::Request), answer: schema_for!(layout::Answer) },
+        Question::Pipeline => Both { request: schema_for!(pipeline::Request), answer: schema_for!(pipeline::Answer) },
+        Question::Racks => Both { request: schema_for!(racks::Request), answer: schema_for!(racks::Answer) },
         Question::Station => Both { request: schema_for!(station::Request), answer: schema_for!(station::Answer) },
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };

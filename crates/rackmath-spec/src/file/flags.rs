@@ -3,9 +3,9 @@
 //! Each tool names the same cut differently, and each can only say some layouts; what it cannot say is refused with the
 //! reason. Printing a layout and reading it back gives the same layout.
 
+use crate::SpecError;
 use crate::error::nearest;
 use crate::layout::{Degrees, Layout};
-use crate::SpecError;
 use std::fmt;
 use std::str::FromStr;
 
@@ -80,7 +80,10 @@ enum Meaning {
 
 /// The flags of a tool that bear on its layout, without leading dashes and with `-` for `_`.
 fn flags(tool: Tool) -> &'static [(&'static str, Meaning)] {
-    use Meaning::{AttentionDp, Cp, Dp, Ep, Etp, ExpertParallel, Nodes, PerNode, Pp, Redundant, SequenceParallel, Tp, Virtual, World};
+    use Meaning::{
+        AttentionDp, Cp, Dp, Ep, Etp, ExpertParallel, Nodes, PerNode, Pp, Redundant, SequenceParallel, Tp, Virtual,
+        World,
+    };
     match tool {
         Tool::Vllm => &[
             ("tensor-parallel-size", Tp),
@@ -168,11 +171,29 @@ pub fn read(tool: Tool, line: &str) -> Result<Layout, SpecError> {
             if said.attention_dp {
                 let dp = or(said.dp);
                 if tp % dp != 0 {
-                    return Err(refuse(tool, format!("--dp-size {dp} does not divide --tp-size {tp}"), "attention data parallel splits the tensor-parallel group"));
+                    return Err(refuse(
+                        tool,
+                        format!("--dp-size {dp} does not divide --tp-size {tp}"),
+                        "attention data parallel splits the tensor-parallel group",
+                    ));
                 }
-                Degrees { tp: tp / dp, pp, dp, ep, etp: divide(tool, "tp-size", tp, "ep-size", ep)?, ..Degrees::default() }
+                Degrees {
+                    tp: tp / dp,
+                    pp,
+                    dp,
+                    ep,
+                    etp: divide(tool, "tp-size", tp, "ep-size", ep)?,
+                    ..Degrees::default()
+                }
             } else {
-                Degrees { tp, pp, dp: or(said.dp), ep, etp: divide(tool, "tp-size", tp, "ep-size", ep)?, ..Degrees::default() }
+                Degrees {
+                    tp,
+                    pp,
+                    dp: or(said.dp),
+                    ep,
+                    etp: divide(tool, "tp-size", tp, "ep-size", ep)?,
+                    ..Degrees::default()
+                }
             }
         }
         Tool::TrtLlm => {
@@ -187,7 +208,11 @@ pub fn read(tool: Tool, line: &str) -> Result<Layout, SpecError> {
         Tool::Megatron => {
             let (cp, ep) = (or(said.cp), or(said.ep));
             let world = said.world.or(said.per_node.map(|n| n.saturating_mul(or(said.nodes)))).ok_or_else(|| {
-                refuse(tool, "the number of chips is not stated".into(), "put WORLD_SIZE=64 in front, or --nnodes and --nproc-per-node")
+                refuse(
+                    tool,
+                    "the number of chips is not stated".into(),
+                    "put WORLD_SIZE=64 in front, or --nnodes and --nproc-per-node",
+                )
             })?;
             let model = tp.saturating_mul(pp).saturating_mul(cp);
             let dp = divide(tool, "WORLD_SIZE", world, "tensor x pipeline x context", model)?;
@@ -206,95 +231,132 @@ pub fn read(tool: Tool, line: &str) -> Result<Layout, SpecError> {
 
 /// Prints a layout as a tool's flags, or says why that tool cannot have it.
 pub fn print(tool: Tool, layout: &Layout) -> Result<String, SpecError> {
+    sayable(tool, layout)?;
     let d = layout.degrees();
-    let cannot = |what: &str, why: &str| Err(refuse(tool, format!("{layout} has {what}"), why));
-    if tool != Tool::Megatron {
-        if d.virtual_stages != 1 {
-            return cannot("virtual stages", "serving has no interleaved schedule; use --tool megatron");
-        }
-        if d.sequence_parallel {
-            return cannot("sequence parallel", "this tool has no flag for it; use --tool megatron");
-        }
-        if d.cp != 1 && tool != Tool::TrtLlm {
-            return cannot("context parallel", "this tool has no flag for it here");
-        }
-    }
-    if d.redundant > 0 && !matches!(tool, Tool::Vllm | Tool::Sglang) {
-        return cannot("redundant experts", "this tool sets them in a load-balancer file, not by a flag");
-    }
-    let mut out: Vec<String> = Vec::new();
-    let mut add = |flag: &str, n: u64, usual: u64| {
-        if n != usual {
-            out.push(format!("{flag} {n}"));
-        }
-    };
+    let mut line = Line { tool, layout, words: Vec::new() };
     match tool {
-        Tool::Vllm => {
-            add("--tensor-parallel-size", d.tp, 1);
-            add("--pipeline-parallel-size", d.pp, 1);
-            add("--data-parallel-size", d.dp, 1);
-            add("--num-redundant-experts", d.redundant, 0);
-            match (d.ep, d.etp) {
-                (1, etp) if etp == d.tp * d.dp => {}
-                (ep, 1) if ep == d.tp * d.dp => out.push("--enable-expert-parallel".into()),
-                _ => return cannot(&format!("ep {} and etp {}", d.ep, d.etp), "vLLM spreads experts over all tp x dp chips, whole or all cut"),
-            }
-        }
-        Tool::Sglang => {
-            let whole = d.tp * d.dp;
-            if d.dp == 1 || d.ep * d.etp == whole {
-                add("--tp-size", whole, 1);
-                add("--pp-size", d.pp, 1);
-                add("--dp-size", d.dp, 1);
-                add("--ep-size", d.ep, 1);
-                add("--ep-num-redundant-experts", d.redundant, 0);
-                if d.ep * d.etp != whole {
-                    return cannot(&format!("ep {} and etp {}", d.ep, d.etp), "SGLang cuts experts into tp / ep shards");
-                }
-                if d.dp > 1 {
-                    out.push("--enable-dp-attention".into());
-                }
-            } else if d.ep * d.etp == d.tp {
-                add("--tp-size", d.tp, 1);
-                add("--pp-size", d.pp, 1);
-                add("--dp-size", d.dp, 1);
-                add("--ep-size", d.ep, 1);
-                add("--ep-num-redundant-experts", d.redundant, 0);
-            } else {
-                return cannot(&format!("ep {} and etp {}", d.ep, d.etp), "SGLang spreads experts over tp or, with attention data parallel, over all chips");
-            }
-        }
-        Tool::TrtLlm => {
-            if d.dp > 1 && d.tp > 1 {
-                return cannot("both tp and dp", "TensorRT-LLM's attention is either tensor or data parallel");
-            }
-            if d.ep * d.etp != layout.stage_chips() {
-                return cannot(&format!("ep {} and etp {}", d.ep, d.etp), "TensorRT-LLM cuts experts into tp / ep shards");
-            }
-            add("--tp_size", d.tp * d.dp, 1);
-            add("--pp_size", d.pp, 1);
-            add("--cp_size", d.cp, 1);
-            add("--ep_size", d.ep, 1);
-            if d.dp > 1 {
-                out.push("--enable_attention_dp".into());
-            }
-        }
-        Tool::Megatron => {
-            out.push(format!("WORLD_SIZE={}", layout.chips()));
-            out.push(format!("--tensor-model-parallel-size {}", d.tp));
-            out.push(format!("--pipeline-model-parallel-size {}", d.pp));
-            out.push(format!("--context-parallel-size {}", d.cp));
-            out.push(format!("--expert-model-parallel-size {}", d.ep));
-            out.push(format!("--expert-tensor-parallel-size {}", d.etp));
-            if d.virtual_stages > 1 {
-                out.push(format!("--num-virtual-stages-per-pipeline-rank {}", d.virtual_stages));
-            }
-            if d.sequence_parallel {
-                out.push("--sequence-parallel".into());
-            }
+        Tool::Vllm => print_vllm(&mut line, &d)?,
+        Tool::Sglang => print_sglang(&mut line, &d)?,
+        Tool::TrtLlm => print_trtllm(&mut line, &d)?,
+        Tool::Megatron => print_megatron(&mut line, &d),
+    }
+    Ok(line.words.join(" "))
+}
+
+/// A command line being written.
+struct Line<'a> {
+    tool: Tool,
+    layout: &'a Layout,
+    words: Vec<String>,
+}
+
+impl Line<'_> {
+    fn add(&mut self, flag: &str, n: u64, usual: u64) {
+        if n != usual {
+            self.words.push(format!("{flag} {n}"));
         }
     }
-    Ok(out.join(" "))
+
+    fn switch(&mut self, flag: &str, on: bool) {
+        if on {
+            self.words.push(flag.to_owned());
+        }
+    }
+
+    fn cannot(&self, what: &str, why: &str) -> SpecError {
+        refuse(self.tool, format!("{} has {what}", self.layout), why)
+    }
+}
+
+/// What only some tools have flags for.
+fn sayable(tool: Tool, layout: &Layout) -> Result<(), SpecError> {
+    let d = layout.degrees();
+    let line = Line { tool, layout, words: Vec::new() };
+    let serving = tool != Tool::Megatron;
+    if serving && d.virtual_stages != 1 {
+        return Err(line.cannot("virtual stages", "serving has no interleaved schedule; use --tool megatron"));
+    }
+    if serving && d.sequence_parallel {
+        return Err(line.cannot("sequence parallel", "this tool has no flag for it; use --tool megatron"));
+    }
+    if matches!(tool, Tool::Vllm | Tool::Sglang) && d.cp != 1 {
+        return Err(line.cannot("context parallel", "this tool has no flag for it here"));
+    }
+    if matches!(tool, Tool::TrtLlm | Tool::Megatron) && d.redundant > 0 {
+        return Err(line.cannot("redundant experts", "this tool sets them in a load-balancer file, not by a flag"));
+    }
+    Ok(())
+}
+
+fn expert_words(d: &Degrees) -> String {
+    format!("ep {} and etp {}", d.ep, d.etp)
+}
+
+fn print_vllm(line: &mut Line, d: &Degrees) -> Result<(), SpecError> {
+    line.add("--tensor-parallel-size", d.tp, 1);
+    line.add("--pipeline-parallel-size", d.pp, 1);
+    line.add("--data-parallel-size", d.dp, 1);
+    line.add("--num-redundant-experts", d.redundant, 0);
+    let all = d.tp * d.dp;
+    match (d.ep, d.etp) {
+        (1, etp) if etp == all => Ok(()),
+        (ep, 1) if ep == all => {
+            line.switch("--enable-expert-parallel", true);
+            Ok(())
+        }
+        _ => Err(line.cannot(&expert_words(d), "vLLM spreads experts over all tp x dp chips, whole or all cut")),
+    }
+}
+
+fn print_sglang(line: &mut Line, d: &Degrees) -> Result<(), SpecError> {
+    let all = d.tp * d.dp;
+    // With attention data parallel the tensor-parallel size counts all chips of a stage; else each copy by itself.
+    let attention_dp = d.dp > 1 && d.ep * d.etp == all;
+    let size = if attention_dp { all } else { d.tp };
+    if d.ep * d.etp != size {
+        return Err(line.cannot(
+            &expert_words(d),
+            "SGLang cuts experts into tp / ep shards, over tp or, with attention data parallel, over all chips",
+        ));
+    }
+    line.add("--tp-size", size, 1);
+    line.add("--pp-size", d.pp, 1);
+    line.add("--dp-size", d.dp, 1);
+    line.add("--ep-size", d.ep, 1);
+    line.add("--ep-num-redundant-experts", d.redundant, 0);
+    line.switch("--enable-dp-attention", attention_dp);
+    Ok(())
+}
+
+fn print_trtllm(line: &mut Line, d: &Degrees) -> Result<(), SpecError> {
+    if d.dp > 1 && d.tp > 1 {
+        return Err(line.cannot("both tp and dp", "TensorRT-LLM's attention is either tensor or data parallel"));
+    }
+    if d.ep * d.etp != line.layout.stage_chips() {
+        return Err(line.cannot(&expert_words(d), "TensorRT-LLM cuts experts into tp / ep shards"));
+    }
+    line.add("--tp_size", d.tp * d.dp, 1);
+    line.add("--pp_size", d.pp, 1);
+    line.add("--cp_size", d.cp, 1);
+    line.add("--ep_size", d.ep, 1);
+    line.switch("--enable_attention_dp", d.dp > 1);
+    Ok(())
+}
+
+fn print_megatron(line: &mut Line, d: &Degrees) {
+    line.words.push(format!("WORLD_SIZE={}", line.layout.chips()));
+    // Megatron's own defaults depend on each other, so every degree is written out.
+    for (flag, n) in [
+        ("--tensor-model-parallel-size", d.tp),
+        ("--pipeline-model-parallel-size", d.pp),
+        ("--context-parallel-size", d.cp),
+        ("--expert-model-parallel-size", d.ep),
+        ("--expert-tensor-parallel-size", d.etp),
+    ] {
+        line.words.push(format!("{flag} {n}"));
+    }
+    line.add("--num-virtual-stages-per-pipeline-rank", d.virtual_stages, 1);
+    line.switch("--sequence-parallel", d.sequence_parallel);
 }
 
 fn refuse(tool: Tool, given: String, expected: &str) -> SpecError {
@@ -302,8 +364,12 @@ fn refuse(tool: Tool, given: String, expected: &str) -> SpecError {
 }
 
 fn divide(tool: Tool, what: &str, n: u64, by: &str, d: u64) -> Result<u64, SpecError> {
-    if d == 0 || n % d != 0 {
-        return Err(refuse(tool, format!("{by} {d} does not divide {what} {n}"), "choose degrees that divide each other"));
+    if d == 0 || !n.is_multiple_of(d) {
+        return Err(refuse(
+            tool,
+            format!("{by} {d} does not divide {what} {n}"),
+            "choose degrees that divide each other",
+        ));
     }
     Ok(n / d)
 }
@@ -339,7 +405,9 @@ fn scan(tool: Tool, line: &str) -> Result<Said, SpecError> {
         }
         let value = match attached {
             Some(value) => value,
-            None => words.next().ok_or_else(|| refuse(tool, format!("--{name} has no value"), "give a positive whole number"))?,
+            None => words
+                .next()
+                .ok_or_else(|| refuse(tool, format!("--{name} has no value"), "give a positive whole number"))?,
         };
         let n = number(tool, name, value)?;
         *match meaning {
@@ -366,7 +434,11 @@ fn misspelt(tool: Tool, flag: &str) -> Result<(), SpecError> {
         None => Ok(()),
         Some((name, _)) => {
             let near = nearest(flag, std::iter::once(*name));
-            Err(refuse(tool, format!("--{flag} is not a flag"), &format!("did you mean --{}?", near.first().map_or(*name, String::as_str))))
+            Err(refuse(
+                tool,
+                format!("--{flag} is not a flag"),
+                &format!("did you mean --{}?", near.first().map_or(*name, String::as_str)),
+            ))
         }
     }
 }
@@ -389,7 +461,14 @@ mod tests {
     fn known_deployments() {
         let one = Degrees::default();
         let deepseek = layout(Degrees { dp: 32, ep: 32, redundant: 32, ..one });
-        assert_eq!(read(Tool::Vllm, "vllm serve deepseek-ai/DeepSeek-V3 -tp 1 -dp 32 --enable-expert-parallel --num-redundant-experts 32").unwrap(), deepseek);
+        assert_eq!(
+            read(
+                Tool::Vllm,
+                "vllm serve deepseek-ai/DeepSeek-V3 -tp 1 -dp 32 --enable-expert-parallel --num-redundant-experts 32"
+            )
+            .unwrap(),
+            deepseek
+        );
         assert_eq!(
             read(Tool::Sglang, "python -m sglang.launch_server --model-path x --tp-size 32 --dp-size=32 --enable-dp-attention --ep-size 32 --ep-num-redundant-experts 32 \\").unwrap(),
             deepseek
@@ -399,7 +478,8 @@ mod tests {
         let dense = layout(Degrees { tp: 8, etp: 8, ..one });
         assert_eq!(read(Tool::Vllm, "--tensor-parallel-size 8 --max-num-seqs 256 --port 8000").unwrap(), dense);
         let llama3 = layout(Degrees { tp: 8, pp: 16, cp: 1, dp: 128, etp: 8, sequence_parallel: true, ..one });
-        let line = "WORLD_SIZE=16384 --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16 --sequence-parallel";
+        let line =
+            "WORLD_SIZE=16384 --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16 --sequence-parallel";
         assert_eq!(read(Tool::Megatron, line).unwrap(), llama3);
     }
 
@@ -410,7 +490,9 @@ mod tests {
         let part = layout(Degrees { tp: 8, ep: 4, etp: 2, ..Degrees::default() });
         assert!(print(Tool::Vllm, &part).is_err());
         assert_eq!(print(Tool::Sglang, &part).unwrap(), "--tp-size 8 --ep-size 4");
-        assert!(read(Tool::Vllm, "--tensor-paralel-size 8").unwrap_err().to_string().contains("--tensor-parallel-size"));
+        assert!(
+            read(Tool::Vllm, "--tensor-paralel-size 8").unwrap_err().to_string().contains("--tensor-parallel-size")
+        );
         assert!(read(Tool::Vllm, "-tp eight").is_err());
         assert!(read(Tool::Megatron, "--tensor-model-parallel-size 8").unwrap_err().to_string().contains("WORLD_SIZE"));
     }

@@ -32,6 +32,10 @@ struct RawLevel {
     chips: u64,
     topology: String,
     bandwidth: RawCited<String>,
+    #[serde(default)]
+    dims: Vec<u64>,
+    nics_per_chip: Option<f64>,
+    oversubscription: Option<f64>,
 }
 
 /// Reads a system and its aliases; `chip_of` finds the chip it names.
@@ -55,7 +59,11 @@ pub fn system(
         .level
         .into_iter()
         .map(|level| {
+            validate(&file, &level)?;
             Ok(Level {
+                dims: level.dims,
+                nics_per_chip: level.nics_per_chip,
+                oversubscription: level.oversubscription.unwrap_or(1.0),
                 bandwidth: place.quantity(&format!("level.{}", level.name), level.bandwidth)?,
                 topology: level.topology.parse()?,
                 name: level.name,
@@ -78,4 +86,27 @@ pub fn system(
         facts,
     };
     Ok((system, raw.aliases))
+}
+
+/// A torus must multiply out to its chips, and shares must be sensible.
+fn validate(file: &str, level: &RawLevel) -> Result<(), SpecError> {
+    let bad = |field: &str, given: String, expected: &str| SpecError::Field {
+        file: shorten(file),
+        field: format!("level.{}.{field}", level.name),
+        given,
+        expected: expected.into(),
+    };
+    if !level.dims.is_empty() && level.dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d)) != Some(level.chips) {
+        return Err(bad("dims", format!("{:?}", level.dims), &format!("sides that multiply to {} chips", level.chips)));
+    }
+    if level.topology == "torus" && level.dims.is_empty() {
+        return Err(bad("dims", "missing".into(), "the sides of the torus, such as [16, 16]"));
+    }
+    if let Some(share) = level.oversubscription.filter(|s| !(*s >= 1.0 && *s <= 100.0)) {
+        return Err(bad("oversubscription", share.to_string(), "1 (none) to 100"));
+    }
+    if let Some(nics) = level.nics_per_chip.filter(|n| !(*n > 0.0 && *n <= 100.0)) {
+        return Err(bad("nics_per_chip", nics.to_string(), "more than 0, at most 100"));
+    }
+    Ok(())
 }

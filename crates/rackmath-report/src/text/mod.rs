@@ -1,5 +1,11 @@
 //! Answers as text.
 
+mod pipeline;
+mod racks;
+
+pub use pipeline::pipeline;
+pub use racks::{layout_view, memory_view, racks, traffic_view};
+
 use crate::style::Style;
 use crate::terminal;
 use rackmath::figure::count;

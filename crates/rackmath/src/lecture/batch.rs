@@ -1,84 +1,12 @@
-//! The lecture, claim by claim: its formula, its number, ours, and why they differ.
+//! Chapter 1: batch size, latency, cost (D1 to D16).
 
+use super::{Claim, claim, number};
 use crate::Error;
 use crate::setting::{Resolved, Setting, resolve};
-use rackmath_spec::{Catalog, Math, Router, nearest};
+use rackmath_spec::{Catalog, Math, Router};
 use rackmath_theory::board::{Balance, closed};
 use rackmath_theory::{count, roofline, sparsity, station};
 use rackmath_units::{Bytes, DollarRate, Params, Seconds, TokenRate, Tokens, grouped, significant};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// Which claims.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Request {
-    /// A claim such as `D9`; all when empty.
-    pub claim: Option<String>,
-}
-
-/// The claims.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Answer {
-    /// The lecture.
-    pub source: String,
-    /// One entry per claim, in lecture order.
-    pub claims: Vec<Claim>,
-}
-
-/// One claim.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Claim {
-    /// Its number.
-    pub id: String,
-    /// Its subject.
-    pub title: String,
-    /// Its formula, strict convention.
-    pub formula: String,
-    /// What follows from it.
-    pub conclusion: String,
-    /// Its numbers.
-    pub numbers: Vec<Number>,
-}
-
-/// One number of a claim.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Number {
-    /// What goes in.
-    pub inputs: String,
-    /// What the lecture says.
-    pub lecture: String,
-    /// What we get.
-    pub ours: String,
-    /// Why they differ, or that they agree.
-    pub why: String,
-}
-
-/// Answers.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let mut claims = chapter_one(catalog)?;
-    if let Some(wanted) = &request.claim {
-        let id = wanted.trim().to_uppercase();
-        if !claims.iter().any(|c| c.id == id) {
-            let near = nearest(&id, claims.iter().map(|c| c.id.as_str()));
-            let near = near.first().map_or(String::new(), |n| format!("; did you mean {n}?"));
-            return Err(Error::value("claim", format!("\"{wanted}\""), format!("D1 to D16{near}")));
-        }
-        claims.retain(|c| c.id == id);
-    }
-    Ok(Answer {
-        source: "R. Pope, The math behind how LLMs are trained and served, Dwarkesh podcast, 2026-04-29".into(),
-        claims,
-    })
-}
-
-fn claim(id: &str, title: &str, formula: &str, conclusion: &str, numbers: Vec<Number>) -> Claim {
-    Claim { id: id.into(), title: title.into(), formula: formula.into(), conclusion: conclusion.into(), numbers }
-}
-
-fn number(inputs: impl Into<String>, lecture: &str, ours: impl Into<String>, why: &str) -> Number {
-    Number { inputs: inputs.into(), lecture: lecture.into(), ours: ours.into(), why: why.into() }
-}
 
 /// A preset on the lecture's rack, counted as on the board.
 fn preset(catalog: &Catalog, model: &str) -> Result<Resolved, Error> {
@@ -99,7 +27,7 @@ fn batch(balance: Balance) -> String {
     }
 }
 
-fn chapter_one(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
+pub(super) fn claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let frontier = preset(catalog, "lecture-frontier")?;
     let deepseek = preset(catalog, "lecture-deepseek-v3")?;
     let real = resolve(catalog, &Setting { kv: Some("fp8".into()), ..Setting::default() })?;
@@ -542,24 +470,4 @@ fn sparsity_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
             ],
         ),
     ])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_claim_of_chapter_one_is_there() {
-        let answer = answer(&Catalog::embedded(), &Request::default()).unwrap();
-        let ids: Vec<String> = answer.claims.iter().map(|c| c.id.clone()).collect();
-        let expected: Vec<String> = (1..=16).map(|i| format!("D{i}")).collect();
-        assert_eq!(ids, expected);
-        assert!(answer.claims.iter().all(|c| !c.numbers.is_empty()));
-    }
-
-    #[test]
-    fn an_unknown_claim_is_refused() {
-        let error = answer(&Catalog::embedded(), &Request { claim: Some("D99".into()) }).unwrap_err().to_string();
-        assert!(error.contains("D1 to D16"), "{error}");
-    }
 }

@@ -1,0 +1,133 @@
+//! Pipelines as text: a grid of slots, or a table of schedules.
+
+use super::{field, percent, seconds};
+use crate::style::Style;
+use rackmath::pipeline::{Answer, CellCard, RunCard};
+use rackmath_units::{Bytes, significant};
+use std::fmt::Write as _;
+
+/// `rackmath pipeline`
+pub fn pipeline(a: &Answer, style: Style) -> String {
+    let r = &a.request;
+    match a.runs.as_slice() {
+        [one] => single(one, r.stages, r.micro_batches, style),
+        many => {
+            let mut out = String::new();
+            let _ =
+                writeln!(out, "{}\n", style.bold(&format!("{} stages, {} micro-batches", r.stages, r.micro_batches)));
+            let mut table = style.table(&[
+                "schedule",
+                "step",
+                "idle",
+                "bubble",
+                "closed form",
+                "behind a barrier",
+                "micro-batches held",
+            ]);
+            for run in many {
+                table.add_row([
+                    run.schedule.clone(),
+                    seconds(run.makespan_s),
+                    percent(run.idle),
+                    seconds(run.bubble_s),
+                    run.closed_bubble_s.map_or("-".into(), seconds),
+                    seconds(run.barrier_bubble_s),
+                    significant(run.peak_micro_batches, 3),
+                ]);
+            }
+            out.push_str(&style.finish(&table));
+            let _ = writeln!(
+                out,
+                "  {}",
+                style.dim(
+                    "bubble: a stage starts its next step when it is done; behind a barrier all wait for the last"
+                )
+            );
+            for why in &a.left_out {
+                out.push_str(&style.wrapped("  left out: ", "    ", why));
+            }
+            out
+        }
+    }
+}
+
+fn single(run: &RunCard, stages: usize, micro_batches: usize, style: Style) -> String {
+    let mut out = String::new();
+    let _ =
+        writeln!(out, "{}\n", style.bold(&format!("{}: {stages} stages, {micro_batches} micro-batches", run.schedule)));
+    out.push_str(&grid(run, stages, style));
+    out.push('\n');
+    if run.schedule == "inference" {
+        field(&mut out, style, "idle in steady state", &percent(run.idle));
+        let _ = writeln!(out, "  {:<22} none from as many micro-batches as stages on", "");
+        return out;
+    }
+    field(&mut out, style, "step", &seconds(run.makespan_s));
+    field(&mut out, style, "idle", &percent(run.idle));
+    let closed = run.closed_bubble_s.map_or("no closed form applies".into(), |c| format!("closed form {}", seconds(c)));
+    field(
+        &mut out,
+        style,
+        "bubble",
+        &format!("{}, {closed}; {} behind a barrier", seconds(run.bubble_s), seconds(run.barrier_bubble_s)),
+    );
+    if let Some(bound) = run.lower_bound_s {
+        field(&mut out, style, "no schedule beats", &seconds(bound));
+    }
+    let bytes = if run.peak_bytes > 0.0 { format!(", {}", Bytes::b(run.peak_bytes)) } else { String::new() };
+    field(
+        &mut out,
+        style,
+        "activations held",
+        &format!("{} micro-batches at most{bytes}", significant(run.peak_micro_batches, 3)),
+    );
+    out
+}
+
+/// One row per device, time across; a long step is cut off on the right.
+fn grid(run: &RunCard, stages: usize, style: Style) -> String {
+    let shortest = run.cells.iter().map(|c| c.end_s - c.start_s).filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
+    // Each of the shortest passes gets at least two columns where there is room for it.
+    let room = style.width.clamp(60, 200) - 12;
+    let slot = if shortest.is_finite() { (shortest / 2.0).max(run.makespan_s / room as f64) } else { 1.0 };
+    let columns = ((run.makespan_s / slot).round() as usize).clamp(1, room);
+    let shown = stages.min(64);
+    let mut rows = vec![vec![None; columns]; shown];
+    for cell in run.cells.iter().filter(|c| c.device < shown) {
+        let from = (cell.start_s / slot).round() as usize;
+        let to = ((cell.end_s / slot).round() as usize).max(from + 1);
+        for column in from..to.min(columns) {
+            rows[cell.device][column] = Some((cell, column == from));
+        }
+    }
+    let mut out = String::new();
+    for (device, row) in rows.iter().enumerate() {
+        let _ = write!(out, "  stage {device:<3} ");
+        for cell in row {
+            out.push_str(&match cell {
+                None => style.dim("·"),
+                Some((cell, first)) => glyph(cell, *first, style),
+            });
+        }
+        out.push('\n');
+    }
+    let legend = if run.schedule == "inference" {
+        "digits: micro-batch, one token a pass   · idle"
+    } else {
+        "digits: forward of a micro-batch   b: backward   w: weight gradient   · idle"
+    };
+    let _ = writeln!(out, "  {}", style.dim(legend));
+    out
+}
+
+fn glyph(cell: &CellCard, first: bool, style: Style) -> String {
+    let digit = char::from_digit((cell.micro_batch % 10) as u32, 10).unwrap_or('?');
+    let (color, letter) = match cell.kind.as_str() {
+        "F" | "token" => (39, digit),
+        "B" | "BW" => (35, 'b'),
+        _ => (214, 'w'),
+    };
+    // The first column of a backward pass shows whose it is.
+    let c = if first { digit } else { letter };
+    style.tint(color, &c.to_string())
+}

@@ -1,0 +1,304 @@
+//! Placements as text: who holds what, what is sent where, and how domains compare.
+
+use super::{field, list, seconds};
+use crate::style::Style;
+use rackmath::figure::count;
+use rackmath::layout::{Answer, StageCard};
+use rackmath::racks;
+use rackmath_units::{ByteRate, Bytes, Flop, Params, Watts, significant};
+use std::fmt::Write as _;
+
+fn title(out: &mut String, a: &Answer, style: Style) {
+    let _ = writeln!(out, "{}", style.bold(&format!("{} on {}: {}", a.model, a.system, a.layout)));
+    let chosen = if a.layout_chosen { ", layout chosen (one scale-up domain, no pipeline)" } else { "" };
+    let used = format!(
+        "{} of {} chips{chosen}; batch {}, context {}",
+        a.chips,
+        a.chips_available,
+        count(a.batch.floor()),
+        count(a.context)
+    );
+    let _ = writeln!(out, "{}\n", style.dim(&used));
+}
+
+fn fit(out: &mut String, a: &Answer, style: Style) {
+    let verdict = if a.fits { style.good(&a.verdict) } else { style.bad(&a.verdict) };
+    let _ = writeln!(out, "  {:<22} {verdict}", "memory");
+    if let Some(change) = &a.first_change {
+        let _ = writeln!(out, "  {:<22} {}", "first change that fits", style.bold(change));
+    }
+    if let Some(warning) = &a.warning {
+        out.push_str(&style.wrapped("  warning: ", "    ", warning));
+    }
+    field(out, style, "largest batch", &format!("{} sequences of this context", count(a.batch_max)));
+    let longest = match (a.context_max, a.fits) {
+        (Some(l), _) => format!("{} tokens at this batch", count(l)),
+        (None, true) => "any, at this batch".into(),
+        (None, false) => "none at this batch".into(),
+    };
+    field(out, style, "longest context", &longest);
+}
+
+/// Rows of a per-chip table: what, and where it stands in a stage.
+const ROWS: [(&str, fn(&StageCard) -> f64); 10] = [
+    ("routed experts", |s| s.routed_bytes),
+    ("shared experts", |s| s.shared_bytes),
+    ("attention", |s| s.attention_bytes),
+    ("dense networks", |s| s.dense_bytes),
+    ("embedding, head", |s| s.embedding_bytes),
+    ("routers, norms", |s| s.other_bytes),
+    ("KV cache", |s| s.kv_bytes),
+    ("activations", |s| s.activation_bytes),
+    ("buffers", |s| s.buffer_bytes),
+    ("reserve", |s| s.reserve_bytes),
+];
+
+/// Stages to show: all when few, else the first, the second and the last.
+fn shown(stages: &[StageCard]) -> Vec<&StageCard> {
+    match stages {
+        few if few.len() <= 4 => few.iter().collect(),
+        [first, second, .., last] => vec![first, second, last],
+        _ => Vec::new(),
+    }
+}
+
+fn per_chip(a: &Answer, style: Style) -> String {
+    let stages = shown(&a.stages);
+    let names: Vec<String> = stages
+        .iter()
+        .map(|s| {
+            format!("stage {} (layers {}-{})", s.stage, s.first_layer, (s.first_layer + s.layers).saturating_sub(1))
+        })
+        .collect();
+    let mut header = vec!["each chip of"];
+    header.extend(names.iter().map(String::as_str));
+    let mut table = style.table(&header);
+    for (what, of) in ROWS {
+        if stages.iter().any(|s| of(s) > 0.0) {
+            let mut row = vec![what.to_owned()];
+            row.extend(stages.iter().map(|s| Bytes::b(of(s)).to_string()));
+            table.add_row(row);
+        }
+    }
+    let mut total = vec![style.bold("total")];
+    total.extend(
+        stages.iter().map(|s| style.bold(&format!("{} of {}", Bytes::b(s.total_bytes), Bytes::b(a.capacity_bytes)))),
+    );
+    table.add_row(total);
+    let mut flop = vec!["FLOP per step".to_owned()];
+    flop.extend(stages.iter().map(|s| Flop::flop(s.flop).to_string()));
+    table.add_row(flop);
+    let mut out = style.finish(&table);
+    if a.stages.len() > stages.len() {
+        let _ = writeln!(out, "  {}", style.dim(&format!("{} stages in all", a.stages.len())));
+    }
+    out
+}
+
+/// A bar of blocks per stage: what fills a chip.
+fn bars(a: &Answer, style: Style) -> String {
+    const LETTERS: [(char, u8); 10] = [
+        ('E', 39),
+        ('S', 45),
+        ('A', 35),
+        ('D', 29),
+        ('V', 141),
+        ('n', 245),
+        ('K', 214),
+        ('a', 203),
+        ('b', 131),
+        ('.', 240),
+    ];
+    let wide = style.width.clamp(60, 140) - 30;
+    let mut out = String::new();
+    for s in shown(&a.stages) {
+        let scale = a.capacity_bytes.max(s.total_bytes);
+        let mut bar = String::new();
+        let (mut drawn, mut sum) = (0usize, 0.0);
+        for ((_, of), (letter, color)) in ROWS.iter().zip(LETTERS) {
+            sum += of(s);
+            let upto = (sum / scale * wide as f64).round() as usize;
+            let n = upto.saturating_sub(drawn);
+            bar.push_str(&style.tint(color, &letter.to_string().repeat(n)));
+            drawn += n;
+        }
+        let end = if s.total_bytes > a.capacity_bytes { style.bad(" too much") } else { String::new() };
+        let _ = writeln!(out, "  stage {:<3} |{bar}{}|{end}", s.stage, " ".repeat(wide.saturating_sub(drawn)));
+    }
+    let _ = writeln!(out, "  {}", style.dim("E experts  S shared  A attention  D dense  V vocabulary  n norms  K KV cache  a activations  b buffers  . reserve"));
+    out
+}
+
+/// `rackmath memory`
+pub fn memory_view(a: &Answer, style: Style) -> String {
+    let mut out = String::new();
+    title(&mut out, a, style);
+    fit(&mut out, a, style);
+    out.push('\n');
+    out.push_str(&per_chip(a, style));
+    out.push('\n');
+    out.push_str(&bars(a, style));
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    out
+}
+
+fn experts(out: &mut String, a: &Answer, style: Style) {
+    let Some(e) = &a.experts else { return };
+    field(
+        out,
+        style,
+        "experts",
+        &format!(
+            "{} of {} per token; {} slots, {} on each chip, {} group(s)",
+            e.top_k,
+            e.experts,
+            e.slots,
+            significant(e.slots_per_chip, 3),
+            e.groups
+        ),
+    );
+    field(out, style, "tokens per expert", &significant(e.tokens_per_expert, 3));
+    field(out, style, "a token goes to", &format!("{} chips", significant(e.destinations, 3)));
+    field(
+        out,
+        style,
+        "busiest chip",
+        &format!(
+            "{}x the mean from routing, {}x from chance",
+            significant(e.imbalance, 3),
+            significant(e.fluctuation, 3)
+        ),
+    );
+    if let Some(least) = e.least_width {
+        let verdict = if e.width as f64 > least { "wider than" } else { "narrower than" };
+        field(
+            out,
+            style,
+            "expert width",
+            &format!(
+                "{}, {verdict} the {} that keeps compute busy on the scale-up network",
+                e.width,
+                count(least.round())
+            ),
+        );
+    }
+    if e.slowdown > 1.0 {
+        let _ = writeln!(
+            out,
+            "  {:<22} {}",
+            "leaves the domain",
+            style.bad(&format!("all-to-all {}x slower", significant(e.slowdown, 3)))
+        );
+    }
+    if let Some(rho) = e.up_to_out {
+        field(
+            out,
+            style,
+            "scale-up : scale-out",
+            &format!("{} if each stage were its own domain (1 or more is good)", significant(rho, 3)),
+        );
+    }
+}
+
+fn traffic(a: &Answer, style: Style) -> String {
+    if a.traffic.is_empty() {
+        return "  no traffic: one chip, or copies that do not talk\n".into();
+    }
+    let mut table = style.table(&["traffic of the busiest chip per step", "network", "bytes", "at full bandwidth"]);
+    for t in &a.traffic {
+        table.add_row([t.what.clone(), t.network.clone(), Bytes::b(t.bytes).to_string(), seconds(t.seconds)]);
+    }
+    style.finish(&table)
+}
+
+/// `rackmath layout`
+pub fn layout_view(a: &Answer, style: Style) -> String {
+    let mut out = String::new();
+    title(&mut out, a, style);
+    fit(&mut out, a, style);
+    experts(&mut out, a, style);
+    out.push('\n');
+    out.push_str(&per_chip(a, style));
+    out.push('\n');
+    out.push_str(&bars(a, style));
+    out.push('\n');
+    out.push_str(&traffic(a, style));
+    out.push('\n');
+    for c in &a.commands {
+        let text = match (&c.flags, &c.cannot) {
+            (Some(flags), _) if flags.is_empty() => "(no flags: one chip)".to_owned(),
+            (Some(flags), _) => flags.clone(),
+            (None, why) => style.dim(&format!("cannot: {}", why.as_deref().unwrap_or("unknown"))),
+        };
+        let _ = writeln!(out, "  {:<9} {text}", c.tool);
+    }
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    out
+}
+
+/// `rackmath traffic`
+pub fn traffic_view(a: &Answer, style: Style) -> String {
+    let mut out = String::new();
+    title(&mut out, a, style);
+    out.push_str(&traffic(a, style));
+    out.push('\n');
+    experts(&mut out, a, style);
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    out
+}
+
+/// `rackmath racks`
+pub fn racks(a: &racks::Answer, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}\n",
+        style.bold(&format!("{}: {} of weights in one scale-up domain", a.model, Bytes::b(a.weights_bytes)))
+    );
+    let mut table = style.table(&[
+        "domain",
+        "packages",
+        "dies",
+        "memory",
+        "bandwidth",
+        "read weights",
+        "fits in",
+        "largest model",
+        "up/out",
+        "2 domains",
+        "power",
+    ]);
+    for r in &a.racks {
+        let fits = if r.domains_for_weights <= 1.0 {
+            "1 domain".into()
+        } else {
+            format!("{} domains", count(r.domains_for_weights))
+        };
+        table.add_row([
+            r.system.clone(),
+            count(r.packages as f64),
+            count(r.dies as f64),
+            Bytes::b(r.capacity_bytes).to_string(),
+            ByteRate::b_per_s(r.bandwidth_bytes_per_s).to_string(),
+            seconds(r.weights_s),
+            fits,
+            Params::new(r.largest_params).to_string(),
+            r.beta.map_or("-".into(), |b| format!("{}x", significant(b, 3))),
+            r.two_domain_slowdown.map_or("-".into(), |s| format!("{}x slower", significant(s, 3))),
+            r.power_w.map_or("-".into(), |w| Watts::w(w).to_string()),
+        ]);
+    }
+    out.push_str(&style.finish(&table));
+    let notes = [
+        "read weights: the latency floor of a large batch; pipelining does not lower it, a larger domain does (D36)",
+        "largest model: weights in half of the domain's memory, the other half for KV",
+        "up/out: scale-up over scale-out bandwidth of a chip; 2 domains: slowdown of an expert layer spread over two (D20)",
+    ];
+    for note in notes {
+        let _ = writeln!(out, "  {}", style.dim(note));
+    }
+    out
+}

@@ -1,0 +1,310 @@
+//! The order in which each device takes its passes, one function per schedule.
+//!
+//! Zero-bubble schedules order only forwards and input gradients. Their weight gradients are put off until the device would
+//! be idle or would hold more than its `limit`; so one clock serves them all. DualPipe says itself where they go.
+//!
+//! V-Half and V-Min repeat a building block of six slots (F, B, W of two chunks). Along the row each pass moves by a
+//! fixed number of slots per device, and memory is the time from F to W, so that shorter moves hold less:
+//!
+//! | schedule | F down | F up | B down | B up | activations held | bubble at equal times |
+//! |----------|--------|------|--------|------|------------------|-----------------------|
+//! | V-Half | 1 | 2 | 1 | 2 | 6p/6 chunks and at most 2 | 1/2 of 1F1B |
+//! | V-Min | 1 | 1 | 1 | 1 | 4p/6 chunks and at most 8/3 | below 2/3 of 1F1B |
+//!
+//! With so little held, unequal times make V-Min wait in every round: its bubble then grows with m.
+//! Source: Qi et al. 2023 (zero bubble) and 2024 (controllable memory) for the ideas; the orders and gaps are ours.
+
+use super::{Plan, Schedule, Shape};
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// A forward.
+    Forward,
+    /// A forward together with the next entry, a whole backward.
+    ForwardWithNext,
+    /// An input gradient, whose weight gradient comes later.
+    InputGrad,
+    /// Both gradients.
+    Backward,
+    /// The weight gradient put off longest.
+    WeightGrad,
+}
+
+/// One entry of an order. A put-off weight gradient finds its own stage and micro-batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Op {
+    pub act: Act,
+    pub stage: u32,
+    pub micro_batch: u32,
+}
+
+/// The order of one device.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub ops: Vec<Op>,
+    /// Activations (of a chunk) to hold before weight gradients go first; nothing where the order places them itself.
+    pub limit: Option<usize>,
+}
+
+/// The order of a device in a checked plan.
+pub(super) fn order(plan: &Plan, device: usize) -> Order {
+    let Shape { devices: p, micro_batches: m, .. } = plan.shape;
+    // Devices after this one.
+    let after = p - 1 - device;
+    let mut list = List::new(plan, device);
+    let limit = match plan.schedule {
+        Schedule::GPipe => {
+            list.all_forwards_then_backwards();
+            None
+        }
+        Schedule::Interleaved if plan.shape.chunks > 1 => {
+            list.interleaved();
+            None
+        }
+        Schedule::OneFOneB | Schedule::Interleaved => {
+            list.one_forward_one_backward(after, Act::Backward);
+            None
+        }
+        Schedule::ZbH1 => {
+            list.one_forward_one_backward(after, Act::InputGrad);
+            Some(p)
+        }
+        Schedule::ZbH2 => {
+            // As many again: B comes back to this device 2 (p - 1 - device) passes after F left it.
+            list.one_forward_one_backward(2 * after, Act::InputGrad);
+            Some(2 * p - 1)
+        }
+        Schedule::Zbv => {
+            list.down_and_up();
+            Some(2 * p)
+        }
+        Schedule::VHalf => {
+            // The gaps at the two bends and between F and B keep the four passes of a device in different slots.
+            let even = p.is_multiple_of(2);
+            list.repeated(Block { down: 1, up: 2, gaps: if even { [1, 4, 2] } else { [1, 1, 2] } });
+            Some(if even { p + 2 } else { p + 1 })
+        }
+        Schedule::VMin => {
+            list.repeated(Block { down: 1, up: 1, gaps: if p.is_multiple_of(3) { [3, 1, 3] } else { [1, 1, 1] } });
+            Some(2 * ((p + 4) / 3))
+        }
+        Schedule::DualPipe => {
+            list.dual(p / 2, device.min(after), m / 2);
+            None
+        }
+        Schedule::DualPipeV => {
+            list.dual(p, device, m);
+            None
+        }
+    };
+    Order { ops: list.ops, limit }
+}
+
+/// A building block: slots per device on the way down and up, and at the lower bend, between F and B, at the bend of B.
+struct Block {
+    down: usize,
+    up: usize,
+    gaps: [usize; 3],
+}
+
+/// An order being written: the next micro-batch of each chunk is remembered.
+struct List<'a> {
+    plan: &'a Plan,
+    device: usize,
+    ops: Vec<Op>,
+    next_forward: [usize; 2],
+    next_backward: [usize; 2],
+}
+
+impl<'a> List<'a> {
+    fn new(plan: &'a Plan, device: usize) -> Self {
+        let Shape { micro_batches, chunks, .. } = plan.shape;
+        // DualPipe writes its weight gradients too.
+        let ops = Vec::with_capacity(3 * micro_batches * chunks);
+        Self { plan, device, ops, next_forward: [0; 2], next_backward: [0; 2] }
+    }
+
+    fn push(&mut self, act: Act, chunk: usize, micro_batch: usize) {
+        let stage = self.plan.stage(self.device, chunk) as u32;
+        self.ops.push(Op { act, stage, micro_batch: micro_batch as u32 });
+    }
+
+    fn all_forwards_then_backwards(&mut self) {
+        let m = self.plan.shape.micro_batches;
+        (0..m).for_each(|i| self.push(Act::Forward, 0, i));
+        (0..m).rev().for_each(|i| self.push(Act::Backward, 0, i));
+    }
+
+    /// Some forwards in advance, then one forward and one backward in turn, then the backwards that are left.
+    fn one_forward_one_backward(&mut self, advance: usize, backward: Act) {
+        let m = self.plan.shape.micro_batches;
+        let advance = advance.min(m);
+        (0..advance).for_each(|i| self.push(Act::Forward, 0, i));
+        for i in 0..m {
+            if advance + i < m {
+                self.push(Act::Forward, 0, advance + i);
+            }
+            self.push(backward, 0, i);
+        }
+    }
+
+    /// 1F1B over rounds: p micro-batches through chunk 0, the same p through chunk 1, and so on.
+    fn interleaved(&mut self) {
+        let Shape { devices: p, micro_batches: m, chunks: v } = self.plan.shape;
+        let micro_batch = |k: usize| k / (p * v) * p + k % p;
+        let (total, after) = (m * v, p - 1 - self.device);
+        // All earlier chunks of a round, and twice the way to the last device: there and back.
+        let advance = ((v - 1) * p + 2 * after).min(total);
+        (0..advance).for_each(|k| self.push(Act::Forward, k / p % v, micro_batch(k)));
+        for k in 0..total {
+            let ahead = advance + k;
+            if ahead < total {
+                self.push(Act::Forward, ahead / p % v, micro_batch(ahead));
+            }
+            self.push(Act::Backward, v - 1 - k / p % v, micro_batch(k));
+        }
+    }
+
+    /// ZBV: warm up with chunk 0, then B and F in turn, each F after a B whose W makes room for it.
+    fn down_and_up(&mut self) {
+        let Shape { devices: p, micro_batches: m, .. } = self.plan.shape;
+        let (after, upto) = (p - 1 - self.device, self.device + 1);
+        // Fewer micro-batches than 2p: the order of 2p without those that do not exist.
+        let steady = m.max(2 * p) - 2 * p + upto;
+        self.times(2 * after, "F0");
+        self.times(upto, "F0 F1");
+        self.times(after, "B1 F1");
+        self.times(steady, "B1 F0 B0 F1");
+        self.times(after, "B1 B0 F1");
+        self.times(upto, "B1 B0");
+        self.times(after, "B0");
+    }
+
+    /// Writes "F0 B1" and so on, the next micro-batch of the chunk each time.
+    fn times(&mut self, n: usize, passes: &str) {
+        let m = self.plan.shape.micro_batches;
+        for _ in 0..n {
+            for pass in passes.split(' ') {
+                let chunk = usize::from(pass.ends_with('1'));
+                let (act, counter) = if pass.starts_with('F') {
+                    (Act::Forward, &mut self.next_forward)
+                } else {
+                    (Act::InputGrad, &mut self.next_backward)
+                };
+                let i = counter[chunk];
+                counter[chunk] += 1;
+                if i < m {
+                    self.push(act, chunk, i);
+                }
+            }
+        }
+    }
+
+    /// A building block every six slots, in the order of its slots.
+    fn repeated(&mut self, block: Block) {
+        const SLOTS: usize = 6;
+        let Shape { devices: p, micro_batches: m, .. } = self.plan.shape;
+        let (r, after, row) = (self.device, p - 1 - self.device, p - 1);
+        let Block { down, up, gaps: [bend, turn, bend_back] } = block;
+        let (f1, b1) = (down * row + bend, (down + up) * row + bend + turn);
+        let b0 = b1 + down * row + bend_back;
+        let starts = [
+            (down * r, Act::Forward, 0),
+            (f1 + up * after, Act::Forward, 1),
+            (b1 + down * r, Act::InputGrad, 1),
+            (b0 + up * after, Act::InputGrad, 0),
+        ];
+        // A merge of four sequences, each with a step of six; no two share a slot.
+        let mut next = [0usize; 4];
+        for _ in 0..4 * m {
+            let due = |k: usize| if next[k] < m { starts[k].0 + SLOTS * next[k] } else { usize::MAX };
+            let k = (0..4).min_by_key(|k| due(*k)).expect("there are four");
+            self.push(starts[k].1, starts[k].2, next[k]);
+            next[k] += 1;
+        }
+    }
+
+    /// DualPipe on a device `r` of half a row of `half`, with `n` micro-batches each way; folded, the half is the row.
+    ///
+    /// Eight phases, whose lengths are facts of the published schedule; chunk 0 is the one whose micro-batches start at
+    /// this end of the row.
+    fn dual(&mut self, half: usize, r: usize, n: usize) {
+        let (after, upto) = (half - 1 - r, r + 1);
+        let mut dual = Dual { list: self, n };
+        (0..2 * after).for_each(|_| dual.forward(0));
+        for _ in 0..upto {
+            dual.forward(0);
+            dual.forward(1);
+        }
+        for _ in 0..after {
+            dual.backward(1, Act::InputGrad);
+            dual.weight();
+            dual.forward(1);
+        }
+        for i in 0..n - 2 * half + upto {
+            if i == 0 && after == 0 {
+                // Where the two directions meet nothing is won by waiting for a pair.
+                dual.forward(0);
+                dual.backward(1, Act::Backward);
+            } else {
+                dual.pair(0, 1);
+            }
+            dual.pair(1, 0);
+        }
+        for _ in 0..after {
+            dual.backward(1, Act::Backward);
+            dual.pair(1, 0);
+        }
+        for k in 0..2 * upto {
+            // The last half puts off its weight gradients: they fill the end.
+            dual.backward((k + 1) % 2, if k < upto { Act::Backward } else { Act::InputGrad });
+        }
+        for _ in 0..after {
+            dual.weight();
+            dual.backward(0, Act::InputGrad);
+        }
+        (0..upto).for_each(|_| dual.weight());
+    }
+}
+
+/// Writes the passes of DualPipe, which names directions as seen from the nearer end.
+struct Dual<'l, 'a> {
+    list: &'l mut List<'a>,
+    /// Micro-batches each way.
+    n: usize,
+}
+
+impl Dual<'_, '_> {
+    fn forward(&mut self, near: usize) {
+        self.write(Act::Forward, near);
+    }
+
+    fn backward(&mut self, near: usize, act: Act) {
+        self.write(act, near);
+    }
+
+    fn pair(&mut self, forward: usize, backward: usize) {
+        self.write(Act::ForwardWithNext, forward);
+        self.write(Act::Backward, backward);
+    }
+
+    fn weight(&mut self) {
+        self.list.ops.push(Op { act: Act::WeightGrad, stage: 0, micro_batch: 0 });
+    }
+
+    fn write(&mut self, act: Act, near: usize) {
+        let list = &mut *self.list;
+        let counter = match act {
+            Act::Forward | Act::ForwardWithNext => &mut list.next_forward[near],
+            _ => &mut list.next_backward[near],
+        };
+        let i = *counter;
+        *counter += 1;
+        let both_ways = list.plan.schedule == Schedule::DualPipe;
+        // In the second half of the row, near is the end where the second half of the micro-batches starts.
+        let far_half = both_ways && 2 * list.device >= list.plan.shape.devices;
+        let chunk = near ^ usize::from(far_half);
+        list.push(act, chunk, if both_ways && chunk == 1 { self.n + i } else { i });
+    }
+}

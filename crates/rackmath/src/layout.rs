@@ -1,0 +1,526 @@
+//! A model on machines: what every chip holds, computes and sends, whether it fits, and what chokes.
+
+use crate::Error;
+use crate::setting::{Resolved, Setting, resolve, tokens};
+use rackmath_spec::file::flags::{self, Tool};
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::model::{Ffn, Mixer};
+use rackmath_spec::{Catalog, Dtype, Layout, Model, System};
+use rackmath_theory::count::Part;
+use rackmath_theory::experts::{self, ElementBytes, Routing};
+use rackmath_theory::layout::{check, domain};
+use rackmath_theory::placement::{self, Fit, Load, Placement, Stage};
+use rackmath_units::{Bytes, Fraction, Seconds};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A model, a machine, a layout and a load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model and machine.
+    pub setting: Setting,
+    /// Degrees; a sensible layout is chosen for what is not given.
+    pub degrees: DegreesRequest,
+    /// A command line of vLLM, SGLang, TensorRT-LLM or Megatron to read the layout from instead.
+    pub flags: Option<String>,
+    /// Whose command line it is: `vllm`, `sglang`, `trtllm` or `megatron`.
+    pub tool: Option<String>,
+    /// Sequences in flight; what fits, at most 1,024 per group, unless given.
+    pub batch: Option<f64>,
+    /// Context of each.
+    pub context: f64,
+    /// Most tokens in one pass.
+    pub max_num_batched_tokens: f64,
+    /// Share of a chip's memory the engine may use.
+    pub memory_utilisation: f64,
+    /// How tokens choose experts: `uniform`, or `power:1.2`.
+    pub routing: String,
+    /// Tokens each expert got, measured, instead of `routing`.
+    pub histogram: Option<Vec<f64>>,
+}
+
+/// Parallel degrees.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DegreesRequest {
+    /// Tensor parallel.
+    pub tp: Option<u64>,
+    /// Pipeline parallel.
+    pub pp: Option<u64>,
+    /// Data parallel.
+    pub dp: Option<u64>,
+    /// Context parallel.
+    pub cp: Option<u64>,
+    /// Expert parallel.
+    pub ep: Option<u64>,
+    /// Expert tensor parallel.
+    pub etp: Option<u64>,
+    /// Redundant experts per layer.
+    pub redundant: Option<u64>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            setting: Setting::default(),
+            degrees: DegreesRequest::default(),
+            flags: None,
+            tool: None,
+            batch: None,
+            context: 4096.0,
+            max_num_batched_tokens: 8192.0,
+            memory_utilisation: 0.9,
+            routing: "uniform".into(),
+            histogram: None,
+        }
+    }
+}
+
+/// The placement and what follows from it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model's name.
+    pub model: String,
+    /// The machine's name.
+    pub system: String,
+    /// The layout in short.
+    pub layout: String,
+    /// Whether it was chosen here.
+    pub layout_chosen: bool,
+    /// Chips it uses, and chips the machine has.
+    pub chips: u64,
+    /// Chips of the machine.
+    pub chips_available: u64,
+    /// Sequences in flight.
+    pub batch: f64,
+    /// Context of each.
+    pub context: f64,
+    /// Memory of a chip.
+    pub capacity_bytes: f64,
+    /// Whether it fits.
+    pub fits: bool,
+    /// Missing bytes on the fullest chip, or free ones.
+    pub missing_bytes: f64,
+    /// Free bytes on the fullest chip.
+    pub spare_bytes: f64,
+    /// In words.
+    pub verdict: String,
+    /// The first change that would make it fit, if any is needed.
+    pub first_change: Option<String>,
+    /// A warning when the cache alone is too large, so that no pipeline depth can help.
+    pub warning: Option<String>,
+    /// Most sequences of this context that fit.
+    pub batch_max: f64,
+    /// Longest context that fits with this batch; none when any does or none at all.
+    pub context_max: Option<f64>,
+    /// Stages in order; all chips of a stage are alike.
+    pub stages: Vec<StageCard>,
+    /// Experts, for a mixture.
+    pub experts: Option<ExpertCard>,
+    /// Traffic of one decode step.
+    pub traffic: Vec<TrafficCard>,
+    /// The layout as other tools spell it, or why they cannot.
+    pub commands: Vec<CommandCard>,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// One stage.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StageCard {
+    /// Its number.
+    pub stage: u64,
+    /// Its first layer.
+    pub first_layer: u64,
+    /// Its layers.
+    pub layers: u64,
+    /// Its chips.
+    pub chips: u64,
+    /// Routed experts.
+    pub routed_bytes: f64,
+    /// Shared experts.
+    pub shared_bytes: f64,
+    /// Attention and recurrences.
+    pub attention_bytes: f64,
+    /// Dense networks.
+    pub dense_bytes: f64,
+    /// Embedding and head.
+    pub embedding_bytes: f64,
+    /// Routers, norms and the rest.
+    pub other_bytes: f64,
+    /// Cache.
+    pub kv_bytes: f64,
+    /// Activations.
+    pub activation_bytes: f64,
+    /// Communication buffers.
+    pub buffer_bytes: f64,
+    /// Left alone by the engine.
+    pub reserve_bytes: f64,
+    /// All of it.
+    pub total_bytes: f64,
+    /// Arithmetic of one decode step.
+    pub flop: f64,
+}
+
+/// Experts on chips.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ExpertCard {
+    /// Routed experts per layer.
+    pub experts: u64,
+    /// Of which a token uses.
+    pub top_k: u64,
+    /// Slots with redundant copies.
+    pub slots: u64,
+    /// Slots on each chip.
+    pub slots_per_chip: f64,
+    /// Copies of all experts within a stage.
+    pub groups: u64,
+    /// Tokens each expert gets in a step.
+    pub tokens_per_expert: f64,
+    /// Different chips a token is sent to.
+    pub destinations: f64,
+    /// Load of the busiest chip over the mean, from the routing.
+    pub imbalance: f64,
+    /// The same from chance alone.
+    pub fluctuation: f64,
+    /// Time on the scale-up over time on the scale-out network if stages were separate domains; 1 or more is good.
+    pub up_to_out: Option<f64>,
+    /// Width of an expert.
+    pub width: u64,
+    /// Narrowest expert that computes longer than its tokens travel on the scale-up network.
+    pub least_width: Option<f64>,
+    /// How much slower the all-to-all is for leaving the scale-up domain.
+    pub slowdown: f64,
+}
+
+/// Traffic of one chip in one decode step.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TrafficCard {
+    /// What is sent.
+    pub what: String,
+    /// Over which network.
+    pub network: String,
+    /// Bytes sent by the busiest chip.
+    pub bytes: f64,
+    /// At full bandwidth.
+    pub seconds: f64,
+}
+
+/// The layout as a tool spells it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CommandCard {
+    /// The tool.
+    pub tool: String,
+    /// Its flags.
+    pub flags: Option<String>,
+    /// Why it cannot.
+    pub cannot: Option<String>,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let r = resolve(catalog, &request.setting)?;
+    let context = tokens("context", request.context, 0.0)?;
+    let max_tokens = tokens("max_num_batched_tokens", request.max_num_batched_tokens, 1.0)?.get();
+    let utilisation = Fraction::checked(request.memory_utilisation)
+        .filter(|u| u.get() > 0.0)
+        .ok_or_else(|| Error::value("memory_utilisation", request.memory_utilisation, "a share above 0, at most 1"))?;
+    let routing = routing(request, &r.model)?;
+    let (layout, chosen) = pick(request, &r)?;
+    check(&r.model, &r.system, &layout)
+        .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;
+    let mut load = Load {
+        model: &r.model,
+        formats: r.formats,
+        kv: r.kv,
+        system: &r.system,
+        layout,
+        batch: 1.0,
+        context,
+        tokens: max_tokens,
+        utilisation,
+    };
+    let most = placement::largest_batch(&load);
+    load.batch = match request.batch {
+        Some(batch) => tokens("batch", batch, 1.0)?.get(),
+        None => most.min(1024.0 * layout.degrees().dp as f64).max(1.0),
+    };
+    let placed = placement::place(&load);
+    Ok(describe(&r, &load, &placed, &routing, chosen, most))
+}
+
+fn routing(request: &Request, model: &Model) -> Result<Routing, Error> {
+    if let Some(histogram) = &request.histogram {
+        let experts = model.shape().and_then(|s| s.moe()).map_or(0, |m| m.experts);
+        let sane = histogram.len() as u64 == experts && histogram.iter().all(|x| x.is_finite() && *x >= 0.0);
+        if !sane || histogram.iter().sum::<f64>() <= 0.0 {
+            return Err(Error::value(
+                "histogram",
+                format!("{} numbers", histogram.len()),
+                format!("{experts} counts, not all zero"),
+            ));
+        }
+        return Ok(Routing::Histogram(histogram.clone()));
+    }
+    let bad = || Error::value("routing", format!("\"{}\"", request.routing), "uniform or power:1.2");
+    match request.routing.split_once(':') {
+        None if request.routing == "uniform" => Ok(Routing::Uniform),
+        Some(("power", alpha)) => {
+            let alpha: f64 = alpha.parse().map_err(|_| bad())?;
+            if (0.0..=5.0).contains(&alpha) { Ok(Routing::PowerLaw(alpha)) } else { Err(bad()) }
+        }
+        _ => Err(bad()),
+    }
+}
+
+/// The layout asked for, or a sensible one.
+fn pick(request: &Request, r: &Resolved) -> Result<(Layout, bool), Error> {
+    if let Some(line) = &request.flags {
+        let tool = request.tool.as_deref().unwrap_or("vllm").parse::<Tool>()?;
+        return Ok((flags::read(tool, line)?, false));
+    }
+    let d = &request.degrees;
+    let given = [d.tp, d.pp, d.dp, d.cp, d.ep, d.etp, d.redundant].iter().any(Option::is_some);
+    if !given {
+        return Ok((usual(&r.model, &r.system), true));
+    }
+    let or = |v: Option<u64>| v.unwrap_or(1);
+    let (tp, dp, cp) = (or(d.tp), or(d.dp), or(d.cp));
+    let stage = tp.saturating_mul(dp).saturating_mul(cp);
+    let ep = or(d.ep);
+    // What ep leaves of the stage's chips cuts each expert, as serving engines do, unless etp is given.
+    let etp = d.etp.unwrap_or(if ep > 0 && stage % ep == 0 { stage / ep } else { 1 });
+    let degrees =
+        Degrees { tp, pp: or(d.pp), dp, cp, ep, etp, redundant: d.redundant.unwrap_or(0), ..Degrees::default() };
+    let layout = Layout::new(degrees).map_err(|e| Error::value("layout", e.to_string(), "degrees that go together"))?;
+    Ok((layout, false))
+}
+
+/// The lecture's recipe (D34): one scale-up domain, experts over all of it, no pipeline unless weights do not fit.
+pub fn usual(model: &Model, system: &System) -> Layout {
+    let chips = domain(system).min(system.n_chips).max(1);
+    let powers = |limit: u64| (0..30).map(|i| 1u64 << i).take_while(move |n| *n <= limit).collect::<Vec<_>>();
+    let legal = |d: Degrees| Layout::new(d).ok().filter(|l| check(model, system, l).is_ok());
+    let one = Degrees::default();
+    let candidates: Vec<Layout> = match model.shape() {
+        None => vec![legal(Degrees { dp: chips, ep: chips, ..one })].into_iter().flatten().collect(),
+        Some(shape) => {
+            let latent = shape.runs.iter().any(|r| matches!(r.block.mixer, Mixer::Latent(_) | Mixer::Compressed(_)));
+            let sparse = shape.runs.iter().any(|r| matches!(r.block.ffn, Ffn::Moe(_)));
+            powers(chips)
+                .into_iter()
+                .filter_map(|n| match (sparse, latent) {
+                    // A latent cache cannot be cut along heads: attention data parallel.
+                    (true, true) => legal(Degrees { dp: n, ep: n, ..one }),
+                    (true, false) => {
+                        let tp = powers(8.min(n))
+                            .into_iter()
+                            .rev()
+                            .find(|tp| legal(Degrees { tp: *tp, dp: n / tp, ep: n, ..one }).is_some())?;
+                        legal(Degrees { tp, dp: n / tp, ep: n, ..one })
+                    }
+                    (false, _) => legal(Degrees { tp: n, etp: n, ..one }),
+                })
+                .collect()
+        }
+    };
+    candidates.into_iter().next_back().unwrap_or_else(Layout::single)
+}
+
+fn describe(r: &Resolved, load: &Load, placed: &Placement, routing: &Routing, chosen: bool, most: f64) -> Answer {
+    let fits = matches!(placed.fit, Fit::Fits { .. });
+    let (missing, spare) = match placed.fit {
+        Fit::Fits { spare } => (Bytes::ZERO, spare),
+        Fit::TooLarge { missing, .. } => (missing, Bytes::ZERO),
+    };
+    Answer {
+        model: r.model.name.clone(),
+        system: r.system.name.clone(),
+        layout: words(&r.model, &load.layout),
+        layout_chosen: chosen,
+        chips: load.layout.chips(),
+        chips_available: r.system.n_chips,
+        batch: load.batch,
+        context: load.context.get(),
+        capacity_bytes: placed.capacity.get(),
+        fits,
+        missing_bytes: missing.get(),
+        spare_bytes: spare.get(),
+        verdict: verdict(placed),
+        first_change: if fits { None } else { first_change(r, load, most) },
+        warning: warning(placed),
+        batch_max: most,
+        context_max: placement::longest_context(load).filter(|l| l.is_finite()),
+        stages: placed.stages.iter().map(stage_card).collect(),
+        experts: expert_card(r, load, routing),
+        traffic: traffic(r, placed),
+        commands: Tool::ALL.into_iter().map(|tool| command(tool, &load.layout)).collect(),
+        assumptions: assumptions(r, load),
+    }
+}
+
+/// The layout in short; shards of experts mean nothing where there are none.
+fn words(model: &Model, layout: &Layout) -> String {
+    let sparse = model.shape().is_none_or(|s| s.moe().is_some());
+    let degrees = if sparse { layout.degrees() } else { Degrees { etp: 1, ..layout.degrees() } };
+    Layout::new(degrees).map_or_else(|_| layout.to_string(), |l| l.to_string())
+}
+
+fn verdict(placed: &Placement) -> String {
+    match &placed.fit {
+        Fit::Fits { spare } => format!("fits, {spare} free on the fullest chip"),
+        Fit::TooLarge { missing, stage, weights_alone, .. } => {
+            let what =
+                if *weights_alone { "the weights alone are too large" } else { "weights fit, the rest does not" };
+            format!("does not fit: {missing} missing on each chip of stage {stage}; {what}")
+        }
+    }
+}
+
+fn warning(placed: &Placement) -> Option<String> {
+    match &placed.fit {
+        Fit::TooLarge { kv_alone: true, .. } => Some(
+            "the KV cache alone exceeds a chip: no pipeline depth can help, because more stages need more sequences in flight (D33); \
+             use fewer sequences, a shorter context, a narrower cache or more chips per stage"
+                .into(),
+        ),
+        _ => None,
+    }
+}
+
+/// Tries changes from the cheapest to the dearest.
+fn first_change(r: &Resolved, load: &Load, most: f64) -> Option<String> {
+    if most >= 1.0 {
+        return Some(format!("batch {} instead of {}", most, load.batch));
+    }
+    let fits = |load: &Load| placement::largest_batch(load) >= 1.0;
+    let narrow = |dtype: Dtype| rackmath_spec::model::Formats { routed: dtype, linear: dtype, ..load.formats };
+    for dtype in [Dtype::Fp8, Dtype::NvFp4] {
+        if dtype.bits() < load.formats.linear.bits().max(load.formats.routed.bits())
+            && fits(&Load { formats: narrow(dtype), ..load.clone() })
+        {
+            return Some(format!("weights in {dtype}"));
+        }
+    }
+    let d = load.layout.degrees();
+    let mut wider: Vec<Degrees> = Vec::new();
+    for factor in [2, 4, 8, 16, 32, 64] {
+        wider.push(Degrees { tp: d.tp * factor, etp: d.etp * factor, ..d });
+        wider.push(Degrees { dp: d.dp * factor, ep: d.ep * factor, ..d });
+        wider.push(Degrees { pp: d.pp * factor, ..d });
+    }
+    wider.into_iter().find_map(|degrees| {
+        let layout = Layout::new(degrees).ok()?;
+        let mut system = r.system.clone();
+        let more = layout.chips() > system.n_chips;
+        system.n_chips = system.n_chips.max(layout.chips());
+        check(&r.model, &system, &layout).ok()?;
+        let fits = fits(&Load { layout, system: &system, ..load.clone() });
+        let chips = if more { format!(" on {} chips", layout.chips()) } else { String::new() };
+        fits.then(|| format!("{layout}{chips}"))
+    })
+}
+
+fn stage_card(s: &Stage) -> StageCard {
+    let part = |p: Part| s.held.part(p).get();
+    StageCard {
+        stage: s.index,
+        first_layer: s.layers.0,
+        layers: s.layers.1,
+        chips: s.chips,
+        routed_bytes: part(Part::Routed),
+        shared_bytes: part(Part::Shared),
+        attention_bytes: part(Part::Mixer),
+        dense_bytes: part(Part::Dense),
+        embedding_bytes: part(Part::Embedding) + part(Part::Head),
+        other_bytes: part(Part::Router) + part(Part::Other),
+        kv_bytes: s.held.kv,
+        activation_bytes: s.held.activations,
+        buffer_bytes: s.held.buffers,
+        reserve_bytes: s.held.reserve,
+        total_bytes: s.held.total().get(),
+        flop: s.flop.get(),
+    }
+}
+
+/// One byte a value out, two back, two to the next stage.
+const BYTES: ElementBytes = ElementBytes { dispatch: 1.0, combine: 2.0, hop: 2.0 };
+
+fn expert_card(r: &Resolved, load: &Load, routing: &Routing) -> Option<ExpertCard> {
+    let shape = r.model.shape()?;
+    let moe = shape.moe()?;
+    let d = load.layout.degrees();
+    let slots = moe.experts + d.redundant;
+    let destinations = experts::destinations(moe.experts, moe.top_k, d.ep);
+    let popularity = experts::popularity(routing, moe.experts);
+    let tokens = load.batch * moe.top_k as f64;
+    let (up, out) = (level(&r.system, 0), level(&r.system, 1));
+    let up = up.map(|u| u.0);
+    let beta = up.zip(out).map(|(u, o)| u / o.0);
+    let layers = shape.n_layers() as f64 / d.pp as f64;
+    let racks = load.layout.stage_chips().div_ceil(domain(&r.system));
+    Some(ExpertCard {
+        experts: moe.experts,
+        top_k: moe.top_k,
+        slots,
+        slots_per_chip: slots as f64 / d.ep as f64,
+        groups: load.layout.expert_copies(),
+        tokens_per_expert: tokens / moe.experts as f64,
+        destinations,
+        imbalance: experts::imbalance(&popularity, d.ep, d.redundant),
+        fluctuation: experts::fluctuation(tokens / d.ep as f64, d.ep),
+        up_to_out: beta.map(|beta| experts::scale_up_to_scale_out(BYTES, destinations, layers, beta)),
+        width: moe.expert.width,
+        least_width: up
+            .zip(r.main_math())
+            .map(|(u, (_, peak))| experts::least_width(BYTES, peak, rackmath_units::ByteRate::b_per_s(u))),
+        slowdown: beta.map_or(1.0, |beta| experts::cross_rack_slowdown(beta, racks)),
+    })
+}
+
+/// One-way bandwidth of a chip into a level, and the level's name.
+fn level(system: &System, at: usize) -> Option<(f64, String)> {
+    system.levels.get(at).map(|l| (l.bandwidth.value.get() / l.oversubscription, l.name.clone()))
+}
+
+fn traffic(r: &Resolved, placed: &Placement) -> Vec<TrafficCard> {
+    let busiest = |of: fn(&Stage) -> f64| placed.stages.iter().map(of).fold(0.0, f64::max);
+    let mut all = Vec::new();
+    let mut add = |what: &str, at: usize, bytes: f64| {
+        if bytes <= 0.0 {
+            return;
+        }
+        let (network, seconds) = match level(&r.system, at) {
+            Some((bandwidth, name)) => (name, Seconds::s(bytes / bandwidth).get()),
+            None => ("none known".into(), f64::from(u32::MAX)),
+        };
+        all.push(TrafficCard { what: what.into(), network, bytes, seconds });
+    };
+    add("tensor-parallel reductions", 0, busiest(|s| s.sent.tensor));
+    add("experts: dispatch and combine", 0, busiest(|s| s.sent.expert_up));
+    add("experts: dispatch and combine that leave the domain", 1, busiest(|s| s.sent.expert_out));
+    let leaves = placed.stages.iter().any(|s| s.sent.pipeline_leaves);
+    add("hop to the next stage", usize::from(leaves), busiest(|s| s.sent.pipeline));
+    all
+}
+
+fn command(tool: Tool, layout: &Layout) -> CommandCard {
+    match flags::print(tool, layout) {
+        Ok(flags) => CommandCard { tool: tool.to_string(), flags: Some(flags), cannot: None },
+        Err(error) => {
+            let text = error.to_string();
+            let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why).to_owned();
+            CommandCard { tool: tool.to_string(), flags: None, cannot: Some(why) }
+        }
+    }
+}
+
+fn assumptions(r: &Resolved, load: &Load) -> Vec<String> {
+    vec![
+        format!("weights in {}, KV cache {}", r.format_words(), r.kv_words()),
+        format!("the engine may use {} of a chip's {}", load.utilisation, r.system.chip.memory.size()),
+        format!("a pass holds at most {} tokens; sequences are spread evenly over data-parallel groups", load.tokens),
+        "dispatch in 1 byte, combine and hops in 2 bytes a value; traffic at full bandwidth, without latency".into(),
+    ]
+}

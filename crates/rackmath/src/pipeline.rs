@@ -1,0 +1,325 @@
+//! A pipeline drawn slot by slot: training schedules with their bubbles and memory, or the inference grid.
+
+use crate::Error;
+use rackmath_theory::pipeline::{
+    Kind, Passes, Plan, PlanError, Run, Schedule, Shape, Stage, closed_bubble, inference_grid, inference_idle,
+    lower_bound,
+};
+use rackmath_units::{Bytes, Fraction, Seconds};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A schedule and its times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// `inference`, or a training schedule: `gpipe`, `1f1b`, `interleaved`, `zb-h1`, `zb-h2`, `zbv`, `v-half`, `v-min`, `dualpipe`, `dualpipev`; `all` compares them.
+    pub schedule: String,
+    /// Pipeline stages (devices).
+    pub stages: usize,
+    /// Micro-batches.
+    pub micro_batches: usize,
+    /// Chunks of the model per device, for `interleaved`.
+    pub virtual_stages: usize,
+    /// Forward time of one device and micro-batch.
+    pub forward_s: f64,
+    /// Backward time to the input.
+    pub input_grad_s: f64,
+    /// Backward time to the weights.
+    pub weight_grad_s: f64,
+    /// Time of a hop between devices.
+    pub hop_s: f64,
+    /// How much longer each stage takes than the mean, one factor per stage; empty when all are alike.
+    pub stage_factors: Vec<f64>,
+    /// Activation bytes of one device and micro-batch.
+    pub activation_bytes: f64,
+    /// How much of an overlapped forward and backward pair is hidden (DualPipe): 0 to 1.
+    pub hidden: f64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            schedule: "gpipe".into(),
+            stages: 4,
+            micro_batches: 4,
+            virtual_stages: 1,
+            forward_s: 1.0,
+            input_grad_s: 0.5,
+            weight_grad_s: 0.5,
+            hop_s: 0.0,
+            stage_factors: Vec::new(),
+            activation_bytes: 0.0,
+            hidden: 0.0,
+        }
+    }
+}
+
+/// The runs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What was asked.
+    pub request: Request,
+    /// One run, or one per schedule when compared.
+    pub runs: Vec<RunCard>,
+    /// Schedules left out of a comparison, and why.
+    pub left_out: Vec<String>,
+}
+
+/// One schedule, run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunCard {
+    /// Its name.
+    pub schedule: String,
+    /// Time of one step, from the first pass to the last.
+    pub makespan_s: f64,
+    /// Idle share of all devices over the step.
+    pub idle: f64,
+    /// Idle time of a device when its next step starts as soon as it is done.
+    pub bubble_s: f64,
+    /// Idle time of a device behind an optimizer barrier.
+    pub barrier_bubble_s: f64,
+    /// What the closed form says, where it applies.
+    pub closed_bubble_s: Option<f64>,
+    /// No schedule can be shorter.
+    pub lower_bound_s: Option<f64>,
+    /// Largest activation memory of a device, in micro-batches.
+    pub peak_micro_batches: f64,
+    /// The same in bytes.
+    pub peak_bytes: f64,
+    /// Devices in order.
+    pub devices: Vec<DeviceCard>,
+    /// Every pass.
+    pub cells: Vec<CellCard>,
+}
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DeviceCard {
+    /// Time it works.
+    pub busy_s: f64,
+    /// Idle share.
+    pub idle: f64,
+    /// Largest activation memory in micro-batches.
+    pub peak_micro_batches: f64,
+}
+
+/// One pass.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CellCard {
+    /// Its device.
+    pub device: usize,
+    /// Its micro-batch.
+    pub micro_batch: usize,
+    /// Its chunk, or direction.
+    pub chunk: usize,
+    /// `F`, `B` (to the input), `W` (to the weights), `BW` (both), or `token` of inference.
+    pub kind: String,
+    /// When it starts.
+    pub start_s: f64,
+    /// When it ends.
+    pub end_s: f64,
+}
+
+/// Answers.
+pub fn answer(request: &Request) -> Result<Answer, Error> {
+    sane(request)?;
+    let (mut runs, mut left_out) = (Vec::new(), Vec::new());
+    match request.schedule.as_str() {
+        "inference" => runs.push(inference(request)),
+        "all" => {
+            for schedule in Schedule::ALL {
+                match run(request, schedule) {
+                    Ok(card) => runs.push(card),
+                    Err(error) => left_out.push(error.to_string()),
+                }
+            }
+        }
+        name => runs.push(run(request, name.parse::<Schedule>()?).map_err(refuse)?),
+    }
+    Ok(Answer { request: request.clone(), runs, left_out })
+}
+
+fn refuse(error: PlanError) -> Error {
+    Error::Value { field: error.field, given: error.given.clone(), expected: error.expected }
+}
+
+fn sane(r: &Request) -> Result<(), Error> {
+    for (field, value) in [
+        ("forward", r.forward_s),
+        ("input_grad", r.input_grad_s),
+        ("weight_grad", r.weight_grad_s),
+        ("hop", r.hop_s),
+        ("activation", r.activation_bytes),
+    ] {
+        if !(value.is_finite() && (0.0..=1e15).contains(&value)) {
+            return Err(Error::value(field, value, "a number from 0 to 1e15"));
+        }
+    }
+    if !(1..=1024).contains(&r.stages)
+        || !(1..=100_000).contains(&r.micro_batches)
+        || r.stages * r.micro_batches > 4_000_000
+    {
+        let given = format!("{} x {}", r.stages, r.micro_batches);
+        return Err(Error::value("stages x micro_batches", given, "1 to 1,024 stages, and at most 4,000,000 passes"));
+    }
+    if !r.stage_factors.is_empty() && r.stage_factors.len() != r.stages {
+        return Err(Error::value(
+            "stage_factors",
+            format!("{} factors", r.stage_factors.len()),
+            format!("one for each of {} stages", r.stages),
+        ));
+    }
+    if r.stage_factors.iter().any(|f| !(f.is_finite() && *f > 0.0 && *f <= 1e6)) {
+        return Err(Error::value("stage_factors", "a factor out of range", "positive numbers"));
+    }
+    if Fraction::checked(r.hidden).is_none() {
+        return Err(Error::value("hidden", r.hidden, "0 to 1"));
+    }
+    Ok(())
+}
+
+fn plan(r: &Request, schedule: Schedule) -> Plan {
+    let chunks = schedule.fixed_chunks().unwrap_or(r.virtual_stages.max(2));
+    let shape = Shape { devices: r.stages, micro_batches: r.micro_batches, chunks };
+    let whole = Stage { passes: passes(r), activation: Bytes::b(r.activation_bytes) };
+    let mut plan = Plan::even(schedule, shape, whole);
+    plan.hop = Seconds::s(r.hop_s);
+    plan.hidden = Fraction::new(r.hidden);
+    if !r.stage_factors.is_empty() {
+        // A global stage takes the factor of its part of the model, as even shares of the row of stages.
+        let n = plan.stages.len();
+        for (i, stage) in plan.stages.iter_mut().enumerate() {
+            let factor = r.stage_factors[i * r.stages / n];
+            let p = &mut stage.passes;
+            (p.forward, p.input_grad, p.weight_grad) =
+                (p.forward * factor, p.input_grad * factor, p.weight_grad * factor);
+        }
+    }
+    plan
+}
+
+fn passes(r: &Request) -> Passes {
+    Passes {
+        forward: Seconds::s(r.forward_s),
+        input_grad: Seconds::s(r.input_grad_s),
+        weight_grad: Seconds::s(r.weight_grad_s),
+    }
+}
+
+fn run(r: &Request, schedule: Schedule) -> Result<RunCard, PlanError> {
+    let plan = plan(r, schedule);
+    let done: Run = plan.run()?;
+    let even = r.stage_factors.is_empty() && r.hop_s == 0.0;
+    let closed = if even { closed_bubble(schedule, plan.shape, passes(r), plan.hidden) } else { None };
+    Ok(RunCard {
+        schedule: schedule.to_string(),
+        makespan_s: done.makespan.get(),
+        idle: done.idle.get(),
+        bubble_s: done.bubble().get(),
+        barrier_bubble_s: done.barrier_bubble().get(),
+        closed_bubble_s: closed.map(Seconds::get),
+        lower_bound_s: lower_bound(&plan).ok().map(Seconds::get),
+        peak_micro_batches: done.peak_micro_batches(),
+        peak_bytes: done.peak_bytes().get(),
+        devices: done
+            .devices
+            .iter()
+            .map(|d| DeviceCard { busy_s: d.busy.get(), idle: d.idle.get(), peak_micro_batches: d.peak_micro_batches })
+            .collect(),
+        cells: done
+            .cells
+            .iter()
+            .map(|c| CellCard {
+                device: c.device,
+                micro_batch: c.micro_batch,
+                chunk: c.chunk,
+                kind: match c.kind {
+                    Kind::Forward => "F",
+                    Kind::InputGrad => "B",
+                    Kind::WeightGrad => "W",
+                    Kind::Backward => "BW",
+                }
+                .into(),
+                start_s: c.start.get(),
+                end_s: c.end.get(),
+            })
+            .collect(),
+    })
+}
+
+/// Enough slots to see the steady state: every micro-batch passes three times.
+fn inference(r: &Request) -> RunCard {
+    let (p, m) = (r.stages, r.micro_batches);
+    let slots = 3 * p.max(m);
+    let cells: Vec<CellCard> = inference_grid(p, m, slots)
+        .into_iter()
+        .map(|c| CellCard {
+            device: c.stage,
+            micro_batch: c.micro_batch,
+            chunk: c.token,
+            kind: "token".into(),
+            start_s: c.slot as f64 * r.forward_s,
+            end_s: (c.slot + 1) as f64 * r.forward_s,
+        })
+        .collect();
+    let idle = inference_idle(p, m).get();
+    let busy = |device: usize| cells.iter().filter(|c| c.device == device).count() as f64 * r.forward_s;
+    RunCard {
+        schedule: "inference".into(),
+        makespan_s: slots as f64 * r.forward_s,
+        idle,
+        bubble_s: idle * p.max(m) as f64 * r.forward_s,
+        barrier_bubble_s: 0.0,
+        closed_bubble_s: None,
+        lower_bound_s: None,
+        peak_micro_batches: m as f64,
+        peak_bytes: m as f64 * r.activation_bytes,
+        devices: (0..p).map(|d| DeviceCard { busy_s: busy(d), idle, peak_micro_batches: m as f64 }).collect(),
+        cells,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g42_g43_the_lectures_grid() {
+        let a = answer(&Request::default()).unwrap();
+        let run = &a.runs[0];
+        assert_eq!(run.makespan_s, 14.0);
+        assert!(run.devices.iter().all(|d| (d.busy_s - 8.0).abs() < 1e-12));
+        for (m, idle) in [(1, 0.75), (4, 0.42857), (8, 0.27273), (16, 0.15789)] {
+            let a = answer(&Request { micro_batches: m, ..Request::default() }).unwrap();
+            assert!((a.runs[0].idle / idle - 1.0).abs() < 1e-4);
+        }
+    }
+
+    #[test]
+    fn every_schedule_runs_and_respects_its_bound() {
+        let a = answer(&Request {
+            schedule: "all".into(),
+            stages: 8,
+            micro_batches: 32,
+            virtual_stages: 2,
+            input_grad_s: 1.0,
+            weight_grad_s: 1.0,
+            ..Request::default()
+        })
+        .unwrap();
+        assert_eq!(a.runs.len(), 10, "{:?}", a.left_out);
+        for run in &a.runs {
+            assert!(run.makespan_s >= run.lower_bound_s.unwrap() * (1.0 - 1e-9), "{}", run.schedule);
+        }
+    }
+
+    #[test]
+    fn inference_is_idle_only_while_the_pipe_is_not_full() {
+        let idle = |m| {
+            answer(&Request { schedule: "inference".into(), micro_batches: m, ..Request::default() }).unwrap().runs[0]
+                .idle
+        };
+        assert_eq!((idle(1), idle(3), idle(4), idle(9)), (0.75, 0.25, 0.0, 0.0));
+    }
+}

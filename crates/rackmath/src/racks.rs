@@ -1,0 +1,143 @@
+//! What a scale-up domain buys: the latency floor, the largest expert layer, the memory, from Hopper's 8 chips to a pod.
+
+use crate::Error;
+use crate::setting::formats;
+use rackmath_spec::{Catalog, System};
+use rackmath_theory::count;
+use rackmath_theory::experts::cross_rack_slowdown;
+use rackmath_theory::layout::domain;
+use rackmath_theory::roofline;
+use rackmath_units::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which model over which machines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// The model.
+    pub model: String,
+    /// The machines.
+    pub systems: Vec<String>,
+    /// Weight format instead of the checkpoint's.
+    pub weights: Option<String>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        let names = [
+            "hgx-a100",
+            "hgx-h100",
+            "hgx-h200",
+            "hgx-b200",
+            "gb200-nvl72",
+            "gb300-nvl72",
+            "vr-nvl144",
+            "rubin-ultra-nvl576",
+            "tpu-v5e-256",
+            "tpu-v7-9216",
+        ];
+        Self { model: "lecture-frontier".into(), systems: names.map(str::to_owned).to_vec(), weights: None }
+    }
+}
+
+/// The comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model's name.
+    pub model: String,
+    /// Bytes of its weights.
+    pub weights_bytes: f64,
+    /// One entry per machine.
+    pub racks: Vec<Rack>,
+}
+
+/// One scale-up domain.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Rack {
+    /// The machine.
+    pub system: String,
+    /// Packages in the domain.
+    pub packages: u64,
+    /// Compute dies in the domain.
+    pub dies: u64,
+    /// Memory of the domain.
+    pub capacity_bytes: f64,
+    /// Memory bandwidth of the domain.
+    pub bandwidth_bytes_per_s: f64,
+    /// Time to read all of the model's weights once.
+    pub weights_s: f64,
+    /// Domains needed to hold the weights.
+    pub domains_for_weights: f64,
+    /// Largest model whose weights a domain can hold in this format, half the memory left to KV.
+    pub largest_params: f64,
+    /// Time to read all of the memory once.
+    pub drain_s: f64,
+    /// Scale-up over scale-out bandwidth of a chip.
+    pub beta: Option<f64>,
+    /// How much slower an expert layer is over two domains.
+    pub two_domain_slowdown: Option<f64>,
+    /// Most experts at one per chip without leaving the domain.
+    pub experts: u64,
+    /// Power of the domain, where known.
+    pub power_w: Option<f64>,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let model = catalog.model(&request.model)?;
+    let formats = formats(&model, request.weights.as_deref())?;
+    let count = count::count(&model);
+    let weights = count.stored_bytes(&formats);
+    if request.systems.is_empty() {
+        return Err(Error::value("systems", "none", "at least one machine"));
+    }
+    let racks = request
+        .systems
+        .iter()
+        .map(|name| Ok(rack(&catalog.system(name)?, weights, count.total() as f64)))
+        .collect::<Result<_, Error>>()?;
+    Ok(Answer { model: model.name, weights_bytes: weights.get(), racks })
+}
+
+fn rack(system: &System, weights: Bytes, params: f64) -> Rack {
+    let chips = domain(system);
+    let share = chips as f64 / system.n_chips as f64;
+    let (capacity, bandwidth) = (system.capacity() * share, system.bandwidth() * share);
+    let per_param = weights.get() / params;
+    let up = system.levels.first().map(|l| l.bandwidth.value);
+    let out = system.levels.get(1).map(|l| l.bandwidth.value).or(system.chip.link.scale_out.as_ref().map(|o| o.value));
+    let beta = up.zip(out).map(|(u, o)| u / o);
+    Rack {
+        system: system.id.clone(),
+        packages: chips,
+        dies: chips * system.chip.dies,
+        capacity_bytes: capacity.get(),
+        bandwidth_bytes_per_s: bandwidth.get(),
+        weights_s: (weights / bandwidth).get(),
+        domains_for_weights: (weights / capacity).ceil().max(1.0),
+        largest_params: capacity.get() / 2.0 / per_param,
+        drain_s: roofline::drain(capacity, bandwidth).get(),
+        beta,
+        two_domain_slowdown: beta.map(|b| cross_rack_slowdown(b, 2)),
+        experts: chips,
+        power_w: system.power.as_ref().map(|p| p.value.get() * share),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g47_reading_a_trillion_bytes() {
+        // 37.313 ms on 8 H100, 1.7361 ms on NVL72: 21.49 = 9 x 2.388.
+        let request = Request { systems: vec!["lecture-h100-8".into(), "lecture-nvl72".into()], ..Request::default() };
+        let racks = answer(&Catalog::embedded(), &request).unwrap().racks;
+        let (hopper, blackwell) = (racks[0].weights_s * 1e3, racks[1].weights_s * 1e3);
+        assert!((hopper / 37.313 - 1.0).abs() < 1e-4 && (blackwell / 1.7361 - 1.0).abs() < 1e-4);
+        assert!((hopper / blackwell / 21.49 - 1.0).abs() < 1e-3);
+        // G46: domain memory.
+        assert!((racks[0].capacity_bytes - 640e9).abs() < 1.0 && (racks[1].capacity_bytes - 13.824e12).abs() < 1.0);
+    }
+}
