@@ -8,8 +8,11 @@ const INK: Color = Color(34, 34, 34);
 const GREY: Color = Color(110, 110, 110);
 const WHITE: Color = Color(255, 255, 255);
 
+/// A use of memory: its name, its bytes in a stage, its colour.
+type Part = (&'static str, fn(&StageCard) -> f64, Color);
+
 /// What a chip holds, with a colour each.
-const PARTS: [(&str, fn(&StageCard) -> f64, Color); 10] = [
+const PARTS: [Part; 10] = [
     ("routed experts", |s| s.routed_bytes, Color(0, 114, 178)),
     ("shared experts", |s| s.shared_bytes, Color(86, 180, 233)),
     ("attention", |s| s.attention_bytes, Color(0, 158, 115)),
@@ -243,8 +246,14 @@ pub fn pipeline(a: &rackmath::pipeline::Answer) -> Scene {
                 ("B" | "BW", _) => Color(0, 140, 100),
                 _ => Color(230, 159, 0),
             };
-            items.push(Item::Rect { x, y: y + 1.0, w, h: row - 2.0, fill });
-            if w > 13.0 && row >= 14.0 {
+            // Of a pair, the forward takes the upper half and the backward the lower.
+            let (from, tall) = match (cell.paired, cell.kind.as_str()) {
+                (false, _) => (1.0, row - 2.0),
+                (true, "F") => (1.0, row / 2.0 - 1.0),
+                (true, _) => (row / 2.0, row / 2.0 - 1.0),
+            };
+            items.push(Item::Rect { x, y: y + from, w, h: tall, fill });
+            if w > 13.0 && row >= 14.0 && !cell.paired {
                 items.push(text(
                     x + w / 2.0,
                     y + row * 0.68,

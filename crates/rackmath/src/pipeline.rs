@@ -115,6 +115,8 @@ pub struct CellCard {
     pub chunk: usize,
     /// `F`, `B` (to the input), `W` (to the weights), `BW` (both), or `token` of inference.
     pub kind: String,
+    /// Whether it runs together with another pass of the same device.
+    pub paired: bool,
     /// When it starts.
     pub start_s: f64,
     /// When it ends.
@@ -241,6 +243,7 @@ fn run(r: &Request, schedule: Schedule) -> Result<RunCard, PlanError> {
                     Kind::Backward => "BW",
                 }
                 .into(),
+                paired: c.paired,
                 start_s: c.start.get(),
                 end_s: c.end.get(),
             })
@@ -259,6 +262,7 @@ fn inference(r: &Request) -> RunCard {
             micro_batch: c.micro_batch,
             chunk: c.token,
             kind: "token".into(),
+            paired: false,
             start_s: c.slot as f64 * r.forward_s,
             end_s: (c.slot + 1) as f64 * r.forward_s,
         })

@@ -96,8 +96,8 @@ fn grid(run: &RunCard, stages: usize, style: Style) -> String {
     for cell in run.cells.iter().filter(|c| c.device < shown) {
         let from = (cell.start_s / slot).round() as usize;
         let to = ((cell.end_s / slot).round() as usize).max(from + 1);
-        for column in from..to.min(columns) {
-            rows[cell.device][column] = Some((cell, column == from));
+        for (i, place) in rows[cell.device].iter_mut().take(to).skip(from).enumerate() {
+            *place = Some((cell, i == 0));
         }
     }
     let mut out = String::new();

@@ -39,8 +39,10 @@ fn fit(out: &mut String, a: &Answer, style: Style) {
     field(out, style, "longest context", &longest);
 }
 
-/// Rows of a per-chip table: what, and where it stands in a stage.
-const ROWS: [(&str, fn(&StageCard) -> f64); 10] = [
+/// A row of a per-chip table: what, and where it stands in a stage.
+type Row = (&'static str, fn(&StageCard) -> f64);
+
+const ROWS: [Row; 10] = [
     ("routed experts", |s| s.routed_bytes),
     ("shared experts", |s| s.shared_bytes),
     ("attention", |s| s.attention_bytes),
