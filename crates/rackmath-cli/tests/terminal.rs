@@ -361,6 +361,36 @@ domain = { value = 1, source = "a drawing on my desk" }
 }
 
 #[test]
+fn a_users_system_has_levels() {
+    let system = temp(
+        "myrack.toml",
+        br#"
+name = "My rack"
+chip = "h200"
+n_chips = 32
+as_of = "2026-11"
+[[level]]
+name = "nvlink"
+chips = 32
+topology = "switched"
+bandwidth = { value = "450 GB/s", source = "a drawing on my desk" }
+[[level]]
+name = "ethernet"
+chips = 1024
+topology = "switched"
+nics_per_chip = 0.5
+oversubscription = 2
+bandwidth = { value = "200 Gb/s", source = "a drawing on my desk" }
+"#,
+    );
+    let text = shown(&["layout", "deepseek-v3", "--on", system.to_str().unwrap(), "--kv", "fp8"]);
+    assert!(text.contains("My rack: dp32 ep32"), "{text}");
+    let torus = temp("torus.toml", b"name = \"T\"\nchip = \"tpu-v5e\"\nn_chips = 16\nas_of = \"2026-11\"\n[[level]]\nname = \"ici\"\nchips = 16\ntopology = \"torus\"\ndims = [4, 5]\nbandwidth = { value = \"1 GB/s\", source = \"a drawing on my desk\" }\n");
+    assert!(refused(&["systems", "./nothing"]).contains("no system"));
+    assert!(refused(&["layout", "llama-3.1-8b", "--on", torus.to_str().unwrap()]).contains("multiply to 16"));
+}
+
+#[test]
 fn pictures_are_written() {
     let (svg, png) = (temp("a.svg", b""), temp("a.png", b""));
     for question in ["curve", "layout", "memory", "traffic", "pipeline"] {

@@ -193,13 +193,14 @@ fn chip_box(items: &mut Vec<Item>, a: &Answer, s: &StageCard, chip: u64, at: (f6
 }
 
 fn traffic_bars(items: &mut Vec<Item>, a: &Answer, top: f64) {
-    let most = a.traffic.iter().map(|t| t.seconds).fold(0.0, f64::max);
+    let most = a.traffic.iter().filter_map(|t| t.seconds).fold(0.0, f64::max);
     for (i, t) in a.traffic.iter().enumerate() {
         let y = top + 26.0 * i as f64;
-        let w = if most > 0.0 { (t.seconds / most * 380.0).max(2.0) } else { 2.0 };
+        let w = t.seconds.filter(|_| most > 0.0).map_or(2.0, |s| (s / most * 380.0).max(2.0));
         items.push(text(330.0, y + 12.0, 12.0, false, Anchor::End, INK, format!("{} ({})", t.what, t.network)));
         items.push(Item::Rect { x: 340.0, y, w, h: 16.0, fill: Color(86, 180, 233) });
-        let label = format!("{}, {} us at full bandwidth", Bytes::b(t.bytes), significant(t.seconds * 1e6, 3));
+        let time = t.seconds.map_or(String::new(), |s| format!(", {} us at full bandwidth", significant(s * 1e6, 3)));
+        let label = format!("{}{time}", Bytes::b(t.bytes));
         items.push(text(348.0 + w, y + 12.0, 11.0, false, Anchor::Start, GREY, label));
     }
 }

@@ -10,7 +10,7 @@ use rackmath_theory::count::Part;
 use rackmath_theory::experts::{self, ElementBytes, Routing};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::placement::{self, Fit, Load, Placement, Stage};
-use rackmath_units::{Bytes, Fraction, Seconds};
+use rackmath_units::{Bytes, Fraction};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -203,8 +203,8 @@ pub struct TrafficCard {
     pub network: String,
     /// Bytes sent by the busiest chip.
     pub bytes: f64,
-    /// At full bandwidth.
-    pub seconds: f64,
+    /// At full bandwidth; none when the machine's file names no such network.
+    pub seconds: Option<f64>,
 }
 
 /// The layout as a tool spells it.
@@ -492,8 +492,8 @@ fn traffic(r: &Resolved, placed: &Placement) -> Vec<TrafficCard> {
             return;
         }
         let (network, seconds) = match level(&r.system, at) {
-            Some((bandwidth, name)) => (name, Seconds::s(bytes / bandwidth).get()),
-            None => ("none known".into(), f64::from(u32::MAX)),
+            Some((bandwidth, name)) => (name, Some(bytes / bandwidth)),
+            None => ("none known".into(), None),
         };
         all.push(TrafficCard { what: what.into(), network, bytes, seconds });
     };

@@ -128,8 +128,8 @@ pub struct Memory {
     pub fits: bool,
     /// What is missing.
     pub missing_bytes: f64,
-    /// Most sequences of this context that fit.
-    pub batch_max: f64,
+    /// Most sequences of this context that fit; none when they take no memory.
+    pub batch_max: Option<f64>,
     /// Longest context that fits with this batch; none when any does.
     pub context_max: Option<f64>,
     /// Fewest chips of this kind that hold the weights and one sequence.
@@ -226,7 +226,7 @@ fn memory(r: &Resolved, step: &Step) -> Memory {
     let kv = each * step.batch.get();
     let room = capacity.less(weights);
     let per_chip = r.system.chip.memory.size();
-    let batch_max = if each.get() > 0.0 { (room / each).floor() } else { f64::from(u32::MAX) };
+    let batch_max = (each.get() > 0.0).then(|| (room / each).floor());
     Memory {
         weights_bytes: weights.get(),
         kv_bytes: kv.get(),

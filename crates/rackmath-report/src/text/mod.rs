@@ -126,7 +126,7 @@ fn memory(out: &mut String, a: &step::Answer, style: Style) {
             out,
             "  {:<22} at most {} sequences of this context, or a context of {longest} at this batch",
             "",
-            count(m.batch_max)
+            m.batch_max.map_or("any number of".into(), count)
         );
     }
     let _ = writeln!(

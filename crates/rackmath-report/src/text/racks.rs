@@ -209,7 +209,12 @@ fn traffic(a: &Answer, style: Style) -> String {
     }
     let mut table = style.table(&["traffic of the busiest chip per step", "network", "bytes", "at full bandwidth"]);
     for t in &a.traffic {
-        table.add_row([t.what.clone(), t.network.clone(), Bytes::b(t.bytes).to_string(), seconds(t.seconds)]);
+        table.add_row([
+            t.what.clone(),
+            t.network.clone(),
+            Bytes::b(t.bytes).to_string(),
+            t.seconds.map_or("unknown".into(), seconds),
+        ]);
     }
     style.finish(&table)
 }
