@@ -12,6 +12,7 @@ pub mod curve;
 pub mod experts;
 pub mod kv;
 pub mod layout;
+pub mod operator;
 pub mod pipeline;
 pub mod placement;
 pub mod roofline;

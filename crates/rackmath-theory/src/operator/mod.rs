@@ -1,0 +1,62 @@
+//! Operators: how long one kernel takes on a real chip.
+//!
+//! $$ t = t_0 + \big((f / (a F))^p + (m / (b W))^p\big)^{1/p} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | t_0 | floor | s | launch, prologue, quantise: paid however small the work |
+//! | f, F, a | flop, peak, compute efficiency | FLOP, FLOP/s, 1 | arithmetic, dense peak, share of it reached |
+//! | m, W, b | bytes, bandwidth, memory efficiency | B, B/s, 1 | traffic, data-sheet bandwidth, share of it reached |
+//! | p | corner | 1 | how sharp the roofline's corner is; infinite is a hard max |
+//!
+//! Efficiencies are functions of quantities that carry over between chips: waves of tiles over the cores, bytes per core,
+//! the fraction of a tile that is filled. Constants are keyed by chip generation, number format and kernel family and live
+//! in `catalog/kernels`; with all efficiencies 1 and no floor an operator is the roofline of the same work.
+
+use rackmath_spec::{Chip, Math};
+use rackmath_units::{ByteRate, Bytes, Flop, FlopRate, Seconds};
+
+/// What of a chip an operator's time depends on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Silicon {
+    /// Dense peak in the arithmetic of the operator.
+    pub peak: FlopRate,
+    /// Memory bandwidth.
+    pub bandwidth: ByteRate,
+    /// Streaming multiprocessors or their like.
+    pub cores: f64,
+    /// Last-level cache before memory.
+    pub l2: Bytes,
+}
+
+impl Silicon {
+    /// A chip in one arithmetic; `None` when it has no peak for it. Cores and cache that no source states are taken as the
+    /// usual ones of a large chip, 132 cores and 50 MB.
+    pub fn of(chip: &Chip, math: Math) -> Option<Self> {
+        Some(Self {
+            peak: chip.peak.get(&math)?.value,
+            bandwidth: chip.memory.bandwidth.value,
+            cores: chip.physical.cores.as_ref().map_or(132.0, |c| c.value as f64),
+            l2: chip.physical.l2.as_ref().map_or(Bytes::mb(50.0), |l| l.value),
+        })
+    }
+}
+
+/// The time of one kernel, with its parts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// Paid however small the work.
+    pub floor: Seconds,
+    /// Arithmetic at the efficiency reached.
+    pub compute: Seconds,
+    /// Traffic at the efficiency reached.
+    pub memory: Seconds,
+    /// All together.
+    pub time: Seconds,
+}
+
+/// The ideal: full peak, full bandwidth, no floor, a hard corner.
+pub fn ideal(silicon: Silicon, flop: Flop, bytes: Bytes) -> Timing {
+    let (compute, memory) = (flop / silicon.peak, bytes / silicon.bandwidth);
+    Timing { floor: Seconds::ZERO, compute, memory, time: compute.max(memory) }
+}
