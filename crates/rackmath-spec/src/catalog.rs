@@ -4,7 +4,7 @@
 //! so `h200_sxm` finds `h200`. A miss answers with the nearest names.
 
 use crate::error::nearest;
-use crate::{Chip, ClarkLaw, Level, Model, SpecError, System, Topology, file};
+use crate::{Chip, ClarkLaw, Level, Model, Network, SpecError, System, Topology, file};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -21,12 +21,13 @@ pub struct Entry {
     pub text: Cow<'static, str>,
 }
 
-/// All models, chips, systems and laws.
+/// All models, chips, systems, networks and laws.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     models: Vec<Entry>,
     chips: Vec<Entry>,
     systems: Vec<Entry>,
+    networks: Vec<Entry>,
     laws: Vec<Entry>,
     given: Vec<Model>,
 }
@@ -57,6 +58,7 @@ impl Catalog {
             models: entries(embedded::MODELS),
             chips: entries(embedded::CHIPS),
             systems: entries(embedded::SYSTEMS),
+            networks: entries(embedded::NETWORKS),
             laws: entries(embedded::LAWS),
             given: Vec::new(),
         }
@@ -94,6 +96,14 @@ impl Catalog {
         Ok(())
     }
 
+    /// Adds a network file; it wins over an embedded one of the same id.
+    pub fn add_network(&mut self, id: &str, text: &str) -> Result<(), SpecError> {
+        file::network(id, text)?;
+        self.networks.retain(|e| e.id != id);
+        self.networks.push(owned(id, text));
+        Ok(())
+    }
+
     /// Ids of all models, in order.
     pub fn model_ids(&self) -> impl Iterator<Item = &str> {
         self.models.iter().map(|e| &*e.id)
@@ -107,6 +117,11 @@ impl Catalog {
     /// Ids of all systems, in order.
     pub fn system_ids(&self) -> impl Iterator<Item = &str> {
         self.systems.iter().map(|e| &*e.id)
+    }
+
+    /// Ids of all networks, in order.
+    pub fn network_ids(&self) -> impl Iterator<Item = &str> {
+        self.networks.iter().map(|e| &*e.id)
     }
 
     /// A model by id, alias or Hugging Face id.
@@ -144,6 +159,12 @@ impl Catalog {
                 })
             }
         }
+    }
+
+    /// The constants of a kind of link, such as a chip's `link.kind`, by id or alias.
+    pub fn network(&self, kind: &str) -> Result<Network, SpecError> {
+        let entry = find("network", kind, &self.networks)?;
+        file::network(&entry.id, &entry.text).map(|(network, _)| network)
     }
 
     /// The routed-model laws, one per router.

@@ -1,4 +1,4 @@
-//! The nouns: models, chips, systems, laws, each validated when it is made, and the catalogue that holds them.
+//! The nouns: models, chips, systems, networks, laws, each validated when it is made, and the catalogue that holds them.
 //!
 //! Strings end here. A face hands in names and file contents; what leaves is a [`Model`], a [`System`], a [`ClarkLaw`].
 
@@ -11,6 +11,7 @@ pub mod file;
 mod law;
 pub mod layout;
 pub mod model;
+mod network;
 mod system;
 
 pub use catalog::{Catalog, Entry};
@@ -21,4 +22,7 @@ pub use error::{SpecError, nearest};
 pub use law::{ClarkLaw, Router};
 pub use layout::Layout;
 pub use model::Model;
+pub use network::{
+    AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual,
+};
 pub use system::{Level, System, Topology};

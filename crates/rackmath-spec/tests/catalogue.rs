@@ -10,6 +10,7 @@ fn every_file_loads() {
     wrong.extend(catalog.model_ids().filter_map(|id| catalog.model(id).err()).map(|e| e.to_string()));
     wrong.extend(catalog.chip_ids().filter_map(|id| catalog.chip(id).err()).map(|e| e.to_string()));
     wrong.extend(catalog.system_ids().filter_map(|id| catalog.system(id).err()).map(|e| e.to_string()));
+    wrong.extend(catalog.network_ids().filter_map(|id| catalog.network(id).err()).map(|e| e.to_string()));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(catalog.clark_laws().unwrap().len() == 3);
 }
@@ -111,4 +112,48 @@ fn key_values_have_two_sources() {
         })
         .collect();
     assert!(lacking.len() * 10 <= real.len(), "without a second source for their memory: {lacking:?}");
+}
+
+#[test]
+fn every_kind_of_link_has_a_network() {
+    let catalog = Catalog::embedded();
+    for id in catalog.chip_ids() {
+        let kind = catalog.chip(id).unwrap().link.kind;
+        assert!(kind == "none" || catalog.network(&kind).is_ok(), "{id}: no network \"{kind}\"");
+    }
+    let error = catalog.network("nvlnk4").unwrap_err().to_string();
+    assert!(error.contains("nvlink4"), "{error}");
+    let error = catalog.network("nvlink4").unwrap().exchange_kernel("deepep-l").unwrap_err().to_string();
+    assert!(error.contains("deepep-ll"), "{error}");
+}
+
+#[test]
+fn network_constants_are_fitted_or_say_how_they_were_extrapolated() {
+    let catalog = Catalog::embedded();
+    for id in catalog.network_ids() {
+        let network = catalog.network(id).unwrap();
+        let all_reduce = network.all_reduce.values().map(|k| &k.evidence);
+        let exchange = network.exchange.values().map(|k| &k.evidence);
+        let reach = network.reach.values().map(|r| &r.evidence);
+        for evidence in std::iter::once(&network.library.evidence).chain(all_reduce).chain(exchange).chain(reach) {
+            assert!(evidence.fit.is_some() || evidence.note.is_some(), "{id}: {}", evidence.source);
+            assert!(
+                evidence.fit.is_none_or(|fit| fit.median <= fit.p90 && fit.median < 0.25),
+                "{id}: {:?}",
+                evidence.fit
+            );
+        }
+    }
+}
+
+#[test]
+fn a_network_file_with_an_impossible_share_is_refused() {
+    let text = include_str!("../../../catalog/networks/ici.toml");
+    let mut catalog = Catalog::embedded();
+    catalog.add_network("mine", text).unwrap();
+    assert_eq!(catalog.network("mine").unwrap().library.efficiency.get(), 0.95);
+    for (good, bad) in [("0.95", "1.2"), ("0.95", "0.0"), ("\"1 us\"", "\"1 furlong\""), ("own", "owned")] {
+        let error = catalog.add_network("mine", &text.replacen(good, bad, 1)).unwrap_err().to_string();
+        assert!(error.starts_with("network mine"), "{error}");
+    }
 }

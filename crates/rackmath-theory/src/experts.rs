@@ -1,12 +1,11 @@
 //! Experts on chips: who gets how many tokens, how uneven that is, and whether the network can feed them.
 //!
-//! $$ k' = n\left(1 - \frac{\binom{E - E/n}{k}}{\binom{E}{k}}\right) \qquad
-//!    \rho = \frac{(b_d + b_c)\,k'\,l_s}{b_h\,\beta} \qquad F_x > \frac{b_d + b_c}{6}\,\frac{C}{W} $$
+//! $$ \rho = \frac{(b_d + b_c)\,k'\,l_s}{b_h\,\beta} \qquad F_x > \frac{b_d + b_c}{6}\,\frac{C}{W} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | E, k, n | experts, top_k, ranks | 1 | routed experts, of which a token uses k, spread over n chips |
-//! | k' | destinations | 1 | different chips a token is sent to, on average |
+//! | k' | destinations | 1 | different chips a token is sent to, on average ([`crate::network::distinct_ranks`]) |
 //! | b_d, b_c, b_h | bytes | B | element size of dispatch, combine and stage hop |
 //! | l_s | layers | 1 | expert layers per pipeline stage |
 //! | beta | beta | 1 | scale-up over scale-out bandwidth of a chip |
@@ -18,15 +17,6 @@
 //! Source: lecture D18, D20, D25, X4; section 5 rows 10 and 12.
 
 use rackmath_units::{ByteRate, FlopRate, float};
-
-/// Different ranks a token is sent to when its `k` experts are drawn at random from `experts` spread evenly over `ranks`.
-pub fn destinations(experts: u64, top_k: u64, ranks: u64) -> f64 {
-    let (e, n) = (experts as f64, ranks as f64);
-    let local = e / n;
-    // The chance that none of k draws without replacement hits one rank's experts.
-    let miss = (0..top_k).fold(1.0, |p, i| p * ((e - local - i as f64) / (e - i as f64)).max(0.0));
-    n * (1.0 - miss)
-}
 
 /// How tokens choose experts.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,11 +102,6 @@ pub fn least_layers(top_k: u64, beta: f64) -> u64 {
     (beta / (2.0 * top_k as f64)).ceil().max(1.0) as u64
 }
 
-/// D20: how much slower an all-to-all is when spread over so many racks, its share leaving at 1/beta of the rate.
-pub fn cross_rack_slowdown(beta: f64, racks: u64) -> f64 {
-    if racks <= 1 { 1.0 } else { (beta * (racks - 1) as f64 / racks as f64).max(1.0) }
-}
-
 /// Narrowest expert that computes for longer than its tokens travel.
 pub fn least_width(bytes: ElementBytes, peak: FlopRate, link: ByteRate) -> f64 {
     // Three products of 2 FLOP per parameter: 6 per element of the hidden vector and of the expert's width.
@@ -134,10 +119,6 @@ mod tests {
 
     #[test]
     fn goldens_of_the_rack() {
-        // G38.
-        for (racks, expected) in [(2, 4.0), (3, 16.0 / 3.0), (4, 6.0), (8, 7.0)] {
-            close(cross_rack_slowdown(8.0, racks), expected, 1e-12);
-        }
         // G39.
         for (k, l, expected) in
             [(8.0, 1.0, 2.0), (16.0, 2.0, 8.0), (32.0, 1.0, 8.0), (4.0, 1.0, 1.0), (3.0, 1.0, 0.75), (1.0, 1.0, 0.25)]
@@ -159,15 +140,6 @@ mod tests {
     }
 
     #[test]
-    fn a_token_reaches_about_this_many_chips() {
-        // 8 of 256 over 64 ranks of 4 and 8 of 32, from binomials: n (1 - C(256 - 256/n, 8) / C(256, 8)).
-        close(destinations(256, 8, 64), 7.675750, 1e-6);
-        close(destinations(256, 8, 8), 5.294652, 1e-6);
-        assert_eq!(destinations(256, 8, 1), 1.0);
-        close(destinations(256, 8, 256), 8.0, 1e-9);
-    }
-
-    #[test]
     fn redundant_experts_even_out_a_power_law() {
         let skewed = popularity(&Routing::PowerLaw(1.0), 256);
         let (none, some) = (imbalance(&skewed, 32, 0), imbalance(&skewed, 32, 32));
@@ -176,14 +148,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn destinations_are_bounded(each in 1u64..16, k in 1u64..16, n in 1u64..128) {
-            let e = each * n;
-            let k = k.min(e);
-            let d = destinations(e, k, n);
-            prop_assert!(d >= 1.0 - 1e-9 && d <= (k.min(n)) as f64 + 1e-9, "{d}");
-        }
-
         #[test]
         fn imbalance_is_at_least_one(alpha in 0.0f64..1.5, ranks in 1u64..32, redundant in 0u64..64) {
             let p = popularity(&Routing::PowerLaw(alpha), 128);

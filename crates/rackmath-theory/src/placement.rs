@@ -19,9 +19,9 @@
 //! Ignores: page rounding, allocator fragmentation. Source: lecture D31-D33, G45; engine defaults as stated in the request.
 
 use crate::count::{self, Cut, Part, Tensor, Use, block_tensors, outer_tensors};
-use crate::experts::destinations;
 use crate::kv;
 use crate::layout::{domain, stage_layers};
+use crate::network::distinct_ranks;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Block, Body, Ffn, Formats, Mixer, Shape};
 use rackmath_spec::{Dtype, Layout, Model, System};
@@ -87,10 +87,14 @@ impl Held {
 pub struct Sent {
     /// Tensor-parallel reductions, inside the scale-up domain.
     pub tensor: f64,
+    /// How many reductions those are.
+    pub reductions: f64,
     /// Dispatch and combine within the scale-up domain.
     pub expert_up: f64,
     /// Dispatch and combine that leave it.
     pub expert_out: f64,
+    /// How many layers exchange tokens.
+    pub exchanges: f64,
     /// Hops to the next stage.
     pub pipeline: f64,
     /// Whether those hops leave the scale-up domain.
@@ -287,15 +291,19 @@ fn layer_traffic(sent: &mut Sent, load: &Load, shape: &Shape, block: &Block, d: 
     let reduce = |n: u64| 2.0 * (n - 1) as f64 / n as f64 * per_group * hidden * 2.0;
     let Ffn::Moe(moe) = &block.ffn else {
         sent.tensor += sublayers * reduce(d.tp);
+        sent.reductions += if d.tp > 1 { sublayers } else { 0.0 };
         return;
     };
     if d.ep * d.etp <= 1 || d.ep == 1 {
         sent.tensor += reduce(d.tp) + reduce(d.tp.max(d.etp));
+        sent.reductions += f64::from(u8::from(d.tp > 1)) + f64::from(u8::from(d.tp.max(d.etp) > 1));
         return;
     }
     sent.tensor += reduce(d.tp);
+    sent.reductions += f64::from(u8::from(d.tp > 1));
+    sent.exchanges += 1.0;
     let ranks = d.ep;
-    let to = destinations(moe.experts, moe.top_k, ranks) * (ranks - 1) as f64 / ranks as f64;
+    let to = distinct_ranks(ranks, moe.experts, moe.top_k) * (ranks - 1) as f64 / ranks as f64;
     // One byte a value out, two back: FP8 dispatch and BF16 combine.
     let bytes = load.batch / load.layout.stage_chips() as f64 * to * hidden * (1.0 + 2.0);
     let domains = load.layout.stage_chips().div_ceil(domain(load.system)) as f64;

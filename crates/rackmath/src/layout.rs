@@ -5,12 +5,13 @@ use crate::setting::{Resolved, Setting, resolve, tokens};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Ffn, Mixer};
-use rackmath_spec::{Catalog, Dtype, Layout, Model, System};
+use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, System};
 use rackmath_theory::count::Part;
 use rackmath_theory::experts::{self, ElementBytes, Routing};
 use rackmath_theory::layout::{check, domain};
+use rackmath_theory::network::{self, Collective, Exchange, Group, Phase, Port};
 use rackmath_theory::placement::{self, Fit, Load, Placement, Stage};
-use rackmath_units::{Bytes, Fraction};
+use rackmath_units::{Bytes, BytesPerToken, Fraction, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -205,6 +206,8 @@ pub struct TrafficCard {
     pub bytes: f64,
     /// At full bandwidth; none when the machine's file names no such network.
     pub seconds: Option<f64>,
+    /// With measured latencies and efficiencies of this kind of network, one after the other; none where they are not known.
+    pub predicted_s: Option<f64>,
 }
 
 /// The layout as a tool spells it.
@@ -247,7 +250,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         None => most.min(1024.0 * layout.degrees().dp as f64).max(1.0),
     };
     let placed = placement::place(&load);
-    Ok(describe(&r, &load, &placed, &routing, chosen, most))
+    let traffic = traffic(catalog, &r, &load, &placed);
+    Ok(Answer { traffic, ..describe(&r, &load, &placed, &routing, chosen, most) })
 }
 
 fn routing(request: &Request, model: &Model) -> Result<Routing, Error> {
@@ -354,7 +358,7 @@ fn describe(r: &Resolved, load: &Load, placed: &Placement, routing: &Routing, ch
         context_max: placement::longest_context(load).filter(|l| l.is_finite()),
         stages: placed.stages.iter().map(stage_card).collect(),
         experts: expert_card(r, load, routing),
-        traffic: traffic(r, placed),
+        traffic: Vec::new(),
         commands: Tool::ALL.into_iter().map(|tool| command(tool, &load.layout)).collect(),
         assumptions: assumptions(r, load),
     }
@@ -452,7 +456,7 @@ fn expert_card(r: &Resolved, load: &Load, routing: &Routing) -> Option<ExpertCar
     let moe = shape.moe()?;
     let d = load.layout.degrees();
     let slots = moe.experts + d.redundant;
-    let destinations = experts::destinations(moe.experts, moe.top_k, d.ep);
+    let destinations = network::distinct_ranks(d.ep, moe.experts, moe.top_k);
     let popularity = experts::popularity(routing, moe.experts);
     let tokens = load.batch * moe.top_k as f64;
     let (up, out) = (level(&r.system, 0), level(&r.system, 1));
@@ -475,7 +479,7 @@ fn expert_card(r: &Resolved, load: &Load, routing: &Routing) -> Option<ExpertCar
         least_width: up
             .zip(r.main_math())
             .map(|(u, (_, peak))| experts::least_width(BYTES, peak, rackmath_units::ByteRate::b_per_s(u))),
-        slowdown: beta.map_or(1.0, |beta| experts::cross_rack_slowdown(beta, racks)),
+        slowdown: beta.map_or(1.0, |beta| network::cross_rack_slowdown(beta, racks)),
     })
 }
 
@@ -484,25 +488,109 @@ fn level(system: &System, at: usize) -> Option<(f64, String)> {
     system.levels.get(at).map(|l| (l.bandwidth.value.get() / l.oversubscription, l.name.clone()))
 }
 
-fn traffic(r: &Resolved, placed: &Placement) -> Vec<TrafficCard> {
+fn traffic(catalog: &Catalog, r: &Resolved, load: &Load, placed: &Placement) -> Vec<TrafficCard> {
     let busiest = |of: fn(&Stage) -> f64| placed.stages.iter().map(of).fold(0.0, f64::max);
+    let wires = Wires::find(catalog, &r.system);
     let mut all = Vec::new();
-    let mut add = |what: &str, at: usize, bytes: f64| {
-        if bytes <= 0.0 {
-            return;
+    let mut add = |what: &str, at: usize, bytes: f64, predicted_s: Option<f64>| {
+        if bytes > 0.0 {
+            let (network, seconds) = match level(&r.system, at) {
+                Some((bandwidth, name)) => (name, Some(bytes / bandwidth)),
+                None => ("none known".into(), None),
+            };
+            all.push(TrafficCard { what: what.into(), network, bytes, seconds, predicted_s });
         }
-        let (network, seconds) = match level(&r.system, at) {
-            Some((bandwidth, name)) => (name, Some(bytes / bandwidth)),
-            None => ("none known".into(), None),
-        };
-        all.push(TrafficCard { what: what.into(), network, bytes, seconds });
     };
-    add("tensor-parallel reductions", 0, busiest(|s| s.sent.tensor));
-    add("experts: dispatch and combine", 0, busiest(|s| s.sent.expert_up));
-    add("experts: dispatch and combine that leave the domain", 1, busiest(|s| s.sent.expert_out));
+    let reductions = wires.as_ref().and_then(|w| w.reductions(r, load, busiest(|s| s.sent.reductions)));
+    add("tensor-parallel reductions", 0, busiest(|s| s.sent.tensor), reductions);
+    let exchange = wires.as_ref().and_then(|w| w.exchanges(r, load, busiest(|s| s.sent.exchanges)));
+    let leaving = busiest(|s| s.sent.expert_out);
+    let up = exchange.filter(|_| leaving <= 0.0);
+    add("experts: dispatch and combine", 0, busiest(|s| s.sent.expert_up), up);
+    add("experts: dispatch and combine that leave the domain", 1, leaving, exchange);
     let leaves = placed.stages.iter().any(|s| s.sent.pipeline_leaves);
-    add("hop to the next stage", usize::from(leaves), busiest(|s| s.sent.pipeline));
+    let hop = busiest(|s| s.sent.pipeline);
+    let send = wires.as_ref().and_then(|w| w.send(r, leaves, hop));
+    add("hop to the next stage", usize::from(leaves), hop, send);
     all
+}
+
+/// The measured constants of a machine's networks.
+struct Wires {
+    up: Network,
+    out: Option<Network>,
+}
+
+impl Wires {
+    /// By the kind of the chip's links; nothing where that kind was never measured or extrapolated.
+    fn find(catalog: &Catalog, system: &System) -> Option<Self> {
+        let up = catalog.network(&system.chip.link.kind).ok()?;
+        let out = system.levels.get(1).and_then(|_| catalog.network("infiniband").ok());
+        Some(Self { up, out })
+    }
+
+    /// So many all-reduces of one token of every sequence of a group.
+    fn reductions(&self, r: &Resolved, load: &Load, n: f64) -> Option<f64> {
+        let d = load.layout.degrees();
+        let hidden = r.model.shape()?.hidden as f64;
+        let group = Group::within(r.system.levels.first()?, &self.up, d.tp);
+        let bytes = Bytes::b(load.batch / d.dp as f64 * hidden * 2.0);
+        let library = network::time(Collective::AllReduce, bytes, &group).total();
+        // Engines bring their own kernel for short messages; the shorter of the two counts.
+        let own = self.up.all_reduce_kernel("vllm").ok().map(|kernel| {
+            network::all_reduce_time(
+                bytes,
+                &group,
+                kernel,
+                network::Launch::Graph,
+                r.system.chip.memory.bandwidth.value,
+            )
+            .total()
+        });
+        Some(own.map_or(library, |own| own.min(library)).get() * n)
+    }
+
+    /// So many dispatches and combines, with the one-sided kernel of a rack or the low-latency one of a node.
+    fn exchanges(&self, r: &Resolved, load: &Load, n: f64) -> Option<f64> {
+        let shape = r.model.shape()?;
+        let moe = shape.moe()?;
+        let d = load.layout.degrees();
+        let together = domain(&r.system).min(load.layout.stage_chips());
+        let first = r.system.levels.first()?;
+        let name = if together > 8 { "one-sided" } else { "deepep-ll" };
+        let kernel = self.up.exchange_kernel(name).ok()?;
+        let up = Port { kernel, bandwidth: first.bandwidth.value };
+        let nodes = d.ep.div_ceil(together.max(1));
+        let reach = self.out.as_ref().and_then(|out| out.reach.get(&kernel.copies));
+        let out = match r.system.levels.get(1).zip(reach) {
+            Some((second, kernel)) => {
+                Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription })
+            }
+            None if nodes > 1 => return None,
+            None => None,
+        };
+        let one = |phase: Phase, width: f64| {
+            let exchange = Exchange {
+                phase,
+                tokens: Tokens::new(load.batch / load.layout.stage_chips() as f64),
+                payload: BytesPerToken::new(shape.hidden as f64 * width),
+                top_k: moe.top_k,
+                experts: moe.experts,
+                ranks: d.ep,
+                ranks_per_node: together,
+            };
+            network::exchange_time(&exchange, up, out, None).total.get()
+        };
+        Some(n * (one(Phase::Dispatch, BYTES.dispatch) + one(Phase::Combine, BYTES.combine)))
+    }
+
+    /// One send to the next stage.
+    fn send(&self, r: &Resolved, leaves: bool, bytes: f64) -> Option<f64> {
+        let (level, network) =
+            if leaves { (r.system.levels.get(1)?, self.out.as_ref()?) } else { (r.system.levels.first()?, &self.up) };
+        let group = Group::within(level, network, 2);
+        Some(network::time(Collective::SendRecv, Bytes::b(bytes), &group).total().get())
+    }
 }
 
 fn command(tool: Tool, layout: &Layout) -> CommandCard {
@@ -521,6 +609,6 @@ fn assumptions(r: &Resolved, load: &Load) -> Vec<String> {
         format!("weights in {}, KV cache {}", r.format_words(), r.kv_words()),
         format!("the engine may use {} of a chip's {}", load.utilisation, r.system.chip.memory.size()),
         format!("a pass holds at most {} tokens; sequences are spread evenly over data-parallel groups", load.tokens),
-        "dispatch in 1 byte, combine and hops in 2 bytes a value; traffic at full bandwidth, without latency".into(),
+        "dispatch in 1 byte, combine and hops in 2 bytes a value; predicted times use the constants of catalog/networks".into(),
     ]
 }

@@ -207,13 +207,15 @@ fn traffic(a: &Answer, style: Style) -> String {
     if a.traffic.is_empty() {
         return "  no traffic: one chip, or copies that do not talk\n".into();
     }
-    let mut table = style.table(&["traffic of the busiest chip per step", "network", "bytes", "at full bandwidth"]);
+    let mut table =
+        style.table(&["traffic of the busiest chip per step", "network", "bytes", "at full bandwidth", "predicted"]);
     for t in &a.traffic {
         table.add_row([
             t.what.clone(),
             t.network.clone(),
             Bytes::b(t.bytes).to_string(),
             t.seconds.map_or("unknown".into(), seconds),
+            t.predicted_s.map_or("unknown".into(), seconds),
         ]);
     }
     style.finish(&table)

@@ -7,11 +7,13 @@ pub mod config;
 pub mod flags;
 mod law;
 mod model;
+mod network;
 mod system;
 
 pub use chip::chip;
 pub use law::clark_laws;
 pub use model::{config_json, model};
+pub use network::network;
 pub use system::system;
 
 /// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.

@@ -6,6 +6,7 @@ use crate::setting::{Setting, resolve};
 use rackmath_spec::{Catalog, Chip};
 use rackmath_theory::board::closed;
 use rackmath_theory::experts::{self, ElementBytes};
+use rackmath_theory::network::{cross_rack_slowdown, distinct_ranks};
 use rackmath_theory::placement::lecture_memory;
 use rackmath_theory::roofline;
 use rackmath_units::{ByteRate, Bytes, Seconds, significant};
@@ -40,7 +41,7 @@ fn expert_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
         .ok_or_else(|| Error::value("model", "deepseek-v3", "a mixture of experts"))?
         .clone();
     let (used, each) = closed::experts_on(72, moe.experts);
-    let to = experts::destinations(moe.experts, moe.top_k, used);
+    let to = distinct_ranks(used, moe.experts, moe.top_k);
     let domain = |name: &str| -> Result<String, Error> { Ok(catalog.system(name)?.capacity().to_string()) };
     let ratio =
         |chip: &str| -> Result<String, Error> { Ok(beta(&catalog.chip(chip)?).map_or("unknown".into(), times)) };
@@ -88,20 +89,15 @@ fn expert_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
             "share leaving = (R - 1) / R; slowdown = beta (R - 1) / R",
             "one rack bounds the size of an expert layer",
             vec![
-                number(
-                    "beta 8, 2 racks",
-                    "half leaves, 8x slower",
-                    times(experts::cross_rack_slowdown(8.0, 2)),
-                    "exact",
-                ),
+                number("beta 8, 2 racks", "half leaves, 8x slower", times(cross_rack_slowdown(8.0, 2)), "exact"),
                 number(
                     "beta 8; 3, 4, 8 racks",
                     "-",
                     format!(
                         "{}, {}, {}",
-                        times(experts::cross_rack_slowdown(8.0, 3)),
-                        times(experts::cross_rack_slowdown(8.0, 4)),
-                        times(experts::cross_rack_slowdown(8.0, 8))
+                        times(cross_rack_slowdown(8.0, 3)),
+                        times(cross_rack_slowdown(8.0, 4)),
+                        times(cross_rack_slowdown(8.0, 8))
                     ),
                     "exact",
                 ),
@@ -177,7 +173,7 @@ fn pipeline_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let deepseek = catalog.model("deepseek-v3")?;
     let layers = deepseek.shape().map_or(0, rackmath_spec::model::Shape::n_layers) as f64;
     let real = ElementBytes { dispatch: 1.0, combine: 2.0, hop: 2.0 };
-    let exact = experts::scale_up_to_scale_out(real, experts::destinations(256, 8, 64), layers / 4.0, 18.0);
+    let exact = experts::scale_up_to_scale_out(real, distinct_ranks(64, 256, 8), layers / 4.0, 18.0);
     let bf16 = |chip: &str| -> Result<String, Error> {
         let chip = catalog.chip(chip)?;
         let peak = chip.peak.get(&rackmath_spec::Math::Bf16).map(|p| p.value);

@@ -1,0 +1,28 @@
+//! What can be wrong with a folder of measurements.
+
+use rackmath_spec::SpecError;
+use thiserror::Error;
+
+/// A folder, row or name that cannot be used.
+#[derive(Debug, Error)]
+pub enum CalibrateError {
+    /// None of the tables is there.
+    #[error("{folder}: none of {} found; give the folder that holds them", expected.join(", "))]
+    Nothing {
+        /// The folder as given.
+        folder: String,
+        /// The files that are understood.
+        expected: Vec<&'static str>,
+    },
+    /// A file that cannot be read.
+    #[error("{file}: {problem}")]
+    File {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A name the catalogue does not know.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+}

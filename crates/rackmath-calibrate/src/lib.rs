@@ -1,0 +1,14 @@
+//! Compares the equations with measurements and fits their constants.
+//!
+//! [`network`] reads tables of collective and expert-exchange timings from a folder, predicts every row through
+//! `rackmath_theory::network` with the catalogue's constants, and reports how far off the rows are. It also fits the
+//! constants and prints them as TOML for `catalog/networks`. Distance is |ln(predicted / measured)|, which treats twice and
+//! half alike. [`fits`] asks whether published deployments fit in memory. Nothing here draws lots: the same rows give the same constants.
+
+mod error;
+pub mod fits;
+pub mod network;
+pub mod simplex;
+pub mod table;
+
+pub use error::CalibrateError;

@@ -1,0 +1,111 @@
+use super::*;
+use rackmath_theory::network::{Launch, Phase};
+use std::fmt::Write as _;
+
+/// A few rows carried here by hand: aiconfigurator database 0.12.0, custom and NCCL collectives.
+const COLLECTIVES: &str = "\
+system,table,backend,backend_version,op_name,kernel_source,dtype,num_gpus,message_bytes,latency_us
+a100_sxm,custom_allreduce,sglang,0.5.10,all_reduce,SGLang_CustomAllReduce_eager,bfloat16,8,65536,41.556
+a100_sxm,nccl,nccl,2.27.3,all_gather,NCCL,half,8,67108864,351.6
+h100_sxm,custom_allreduce,vllm,0.24.0,all_reduce,vLLM_custom_graph,bfloat16,4,65536,5.234
+h100_sxm,custom_allreduce,trtllm,1.3.0rc20,all_reduce,TRTLLM,bfloat16,8,16384,3.559
+h100_sxm,nccl,nccl,2.29.2,all_reduce,NCCL,half,8,536870912,2111.06
+h100_sxm,nccl,nccl,2.29.2,alltoall,NCCL,half,8,134217728,402.42
+h100_sxm,nccl,nccl,2.29.2,broadcast,NCCL,half,8,134217728,402.42
+abacus,nccl,nccl,2.29.2,all_reduce,NCCL,half,8,134217728,402.42
+";
+
+/// The same database's expert tables.
+const EXCHANGES: &str = "\
+system,table,backend,backend_version,comm_backend,phase,comm_dtype,ep_gpus,nodes,hidden_size,topk,num_experts,tokens_per_gpu,sms,latency_us
+h100_sxm,wideep_deepep_ll,sglang,0.5.6.post2,deepep,dispatch,,,8,7168,8,256,256,,301
+h100_sxm,wideep_deepep_normal,sglang,0.5.6.post2,deepep,combine,,,4,7168,8,256,4096,20,3633.7
+h100_sxm,moe_a2a,trtllm,1.3.0rc11,trtllm_deepep_ht,dispatch,nvfp4,8,1,7168,8,256,1024,0,172.0
+h100_sxm,moe_a2a,nobody,1,carrier_pigeon,dispatch,bfloat16,8,1,7168,8,256,1024,0,172.0
+";
+
+/// TensorRT-LLM tech blog 18.
+const NVL72: &str = "\
+hardware,ep_gpus,phase,dtype,hidden_size,topk,num_experts,tokens_per_gpu,latency_us,logical_bandwidth_GBps,engine,date,source
+GB200-NVL72,16,dispatch,bf16,7168,8,256,1024,181.2,648.0,TensorRT-LLM one-sided NVLink all-to-all,2026-05,blog18
+GB200-NVL72,8,dispatch,nvfp4,7168,8,256,2048,101.7,649.3,TensorRT-LLM one-sided NVLink all-to-all,2026-05,blog18
+";
+
+fn rows() -> Rows {
+    let mut all = Rows::default();
+    for (file, text) in FILES.into_iter().zip([COLLECTIVES, EXCHANGES, NVL72]) {
+        parse(file, text, &mut all).unwrap();
+    }
+    all
+}
+
+#[test]
+fn rows_are_read_with_their_kernels() {
+    let rows = rows();
+    let engine = Some(("sglang".to_owned(), Launch::Eager));
+    let bytes = Bytes::b(65536.0);
+    assert_eq!(rows.rows[0].what, What::Collective { collective: Collective::AllReduce, engine, n: 8, bytes });
+    let What::Exchange { phase, payload, ranks, nodes, .. } = &rows.rows[7].what else { panic!("{:?}", rows.rows[7]) };
+    assert_eq!((*phase, payload.get(), *ranks, *nodes), (Phase::Dispatch, 7392.0, None, Some(8)));
+    assert_eq!(rows.skipped["no collective \"broadcast\""], 1);
+    assert_eq!(rows.skipped["no expert kernel \"moe_a2a carrier_pigeon\""], 1);
+}
+
+#[test]
+fn every_carried_row_is_predicted_within_a_fifth() {
+    let rows = rows();
+    let (machines, unknown) = Machines::of(&rows.rows, &Catalog::embedded()).unwrap();
+    assert_eq!(unknown, ["abacus"]);
+    for row in rows.rows.iter().filter(|r| r.system != "abacus") {
+        let distance = machines.distance(row).unwrap();
+        assert!(distance < 0.2, "{row:?}: {distance}");
+    }
+}
+
+#[test]
+fn a_score_counts_every_row_once_in_its_group() {
+    let table = score_rows(&rows(), &Catalog::embedded()).unwrap();
+    let counted: usize = table.lines.iter().filter(|l| l.group.len() == 4).map(|l| l.errors.n).sum();
+    assert_eq!(counted, 11);
+    assert_eq!(table.skipped.values().sum::<usize>(), 3);
+    let text = table.to_string();
+    assert!(text.contains("dispatch and combine") && text.contains("skipped 1: no chip \"abacus\""), "{text}");
+}
+
+#[test]
+fn a_fit_recovers_the_constants_that_made_the_rows() {
+    // Rows predicted with the catalogue's nvlink3 stand in for measurements.
+    let mut text = String::from("system,op_name,kernel_source,num_gpus,message_bytes,latency_us\n");
+    for op in ["all_gather", "all_reduce", "alltoall"] {
+        for n in [2, 4, 8] {
+            for size in (9..30).step_by(2) {
+                writeln!(text, "a100_sxm,{op},NCCL,{n},{},1", 1_u64 << size).unwrap();
+            }
+        }
+    }
+    let mut rows = Rows::default();
+    parse(FILES[0], &text, &mut rows).unwrap();
+    let (machines, _) = Machines::of(&rows.rows, &Catalog::embedded()).unwrap();
+    for row in &mut rows.rows {
+        row.measured = machines.predict(row).unwrap();
+    }
+    let fitted = fit::all(&rows.rows, &machines);
+    let (got, made) = (&fitted.networks["nvlink3"].library, &machines.networks["nvlink3"].library);
+    for (got, made) in [
+        (got.launch / made.launch, 1.0),
+        (got.hop / made.hop, 1.0),
+        (got.efficiency.get(), made.efficiency.get()),
+        (got.half / made.half, 1.0),
+    ] {
+        assert!((got / made - 1.0).abs() < 0.03, "{got} is not {made}");
+    }
+    assert!(got.evidence.fit.unwrap().median < 0.01);
+    assert!(fitted.to_string().contains("[library]\nlaunch = \"10.5 us\""), "{fitted}");
+    assert_eq!(fitted, fit::all(&rows.rows, &machines), "the same rows give the same constants");
+}
+
+#[test]
+fn a_folder_without_tables_is_refused() {
+    let error = score(Path::new("/nowhere")).unwrap_err().to_string();
+    assert!(error.contains("kernel_collectives.csv"), "{error}");
+}

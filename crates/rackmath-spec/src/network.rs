@@ -1,0 +1,201 @@
+//! How software drives a kind of link: floors in microseconds and shares of the data sheet's rate, with their evidence.
+//!
+//! A constant belongs to a generation of links and a family of kernels, never to a machine or a row of a table. What the
+//! equations do with it stands in the theory crate's `network` chapter.
+
+use crate::SpecError;
+use rackmath_units::{Bytes, Fraction, Seconds};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Constants of one kind of link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// The catalogue id: nvlink4, pcie5, infiniband.
+    pub id: String,
+    /// The name people use.
+    pub name: String,
+    /// Year and month its values were checked.
+    pub as_of: String,
+    /// The vendor's collective library: NCCL, RCCL, the compiler of a TPU.
+    pub library: Library,
+    /// All-reduce kernels that engines bring along, by engine.
+    pub all_reduce: BTreeMap<String, AllReduceKernel>,
+    /// Expert dispatch and combine kernels, by family.
+    pub exchange: BTreeMap<String, ExchangeKernel>,
+    /// What expert kernels pay when they leave the node over this link, by how they copy.
+    pub reach: BTreeMap<Copies, Reach>,
+}
+
+/// A collective library on one kind of link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Library {
+    /// Starting the kernel.
+    pub launch: Seconds,
+    /// One step from rank to rank.
+    pub hop: Seconds,
+    /// Share of the link's one-way rate that a long message reaches.
+    pub efficiency: Fraction,
+    /// What copying its own part costs a rank, as a share of sending it.
+    pub own: Fraction,
+    /// Bytes sent at which a message is halfway from half the rate to the full one.
+    pub half: Bytes,
+    /// Share of the rate when the switch adds up; none where switches cannot.
+    pub in_network: Option<Fraction>,
+    /// Where the numbers come from.
+    pub evidence: Evidence,
+}
+
+/// An engine's own all-reduce: every rank reads its peers' buffers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AllReduceKernel {
+    /// Starting the kernel inside a captured graph, with its barrier.
+    pub launch: Seconds,
+    /// Barrier time for each peer.
+    pub peer: Seconds,
+    /// The second barrier of the two-shot form; none where the engine has only the one-shot form.
+    pub second: Option<Seconds>,
+    /// Share of the link's one-way rate.
+    pub efficiency: Fraction,
+    /// Largest message; above it the library takes over.
+    pub limit: Bytes,
+    /// Shortest time between two calls when the host launches each of them.
+    pub eager_launch: Seconds,
+    /// What an eager call adds to the kernel.
+    pub eager_extra: Seconds,
+    /// Share of the memory bandwidth at which an eager call copies the message into its registered buffer.
+    pub eager_copy: Fraction,
+    /// Where the numbers come from.
+    pub evidence: Evidence,
+}
+
+/// An expert dispatch and combine kernel on one kind of link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExchangeKernel {
+    /// What is sent once.
+    pub copies: Copies,
+    /// Share of the link's one-way rate, up to eight ranks.
+    pub efficiency: Fraction,
+    /// Share of that lost with each doubling of the ranks beyond eight.
+    pub loss_per_doubling: Fraction,
+    /// Handling of one copy, whatever its size.
+    pub per_copy: Seconds,
+    /// Sending tokens to their experts.
+    pub dispatch: Floor,
+    /// Bringing the results back.
+    pub combine: Floor,
+    /// Where the numbers come from.
+    pub evidence: Evidence,
+}
+
+/// The time below which a phase does not fall.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Floor {
+    /// Added to the transfer: barrier, counts, first byte.
+    pub start: Seconds,
+    /// Not added: the host's launch or the grid's barrier, which a longer transfer hides.
+    pub least: Seconds,
+}
+
+/// What an expert kernel pays for leaving the node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reach {
+    /// Share of the adapter's one-way rate.
+    pub efficiency: Fraction,
+    /// How well the two networks overlap: 1 is perfectly, 0 not at all.
+    pub overlap: Fraction,
+    /// Nodes up to which the rate holds; beyond it falls as their number grows. None where no fall was seen.
+    pub full_rate_nodes: Option<u64>,
+    /// Added to dispatch when it leaves the node, and again with each doubling of the nodes.
+    pub dispatch: Leaving,
+    /// The same of combine.
+    pub combine: Leaving,
+    /// Where the numbers come from.
+    pub evidence: Evidence,
+}
+
+/// Latency of leaving the node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leaving {
+    /// Once.
+    pub once: Seconds,
+    /// With each doubling of the number of nodes.
+    pub per_doubling: Seconds,
+}
+
+/// What a dispatch kernel sends once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Copies {
+    /// One copy for each chosen expert.
+    PerExpert,
+    /// One copy for each rank that holds a chosen expert, and one for each node across the slow network.
+    PerRank,
+}
+
+impl Copies {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::PerExpert, Self::PerRank];
+
+    /// The word used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PerExpert => "per-expert",
+            Self::PerRank => "per-rank",
+        }
+    }
+}
+
+impl fmt::Display for Copies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for Copies {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Self::ALL
+            .into_iter()
+            .find(|c| c.name() == text)
+            .ok_or_else(|| SpecError::unknown("way of copying", text, Self::ALL.iter().map(|c| c.name())))
+    }
+}
+
+/// Why a set of constants is believed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// The measurements, or what the constants were extrapolated from.
+    pub source: String,
+    /// How the fit went; none for constants nobody measured here.
+    pub fit: Option<Residual>,
+    /// The rule of an extrapolation, or what else to know.
+    pub note: Option<String>,
+}
+
+/// How far a fit is from its rows, as |ln(predicted / measured)|.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Residual {
+    /// Rows fitted.
+    pub rows: u64,
+    /// Half of them are nearer than this.
+    pub median: f64,
+    /// Nine in ten are nearer than this.
+    pub p90: f64,
+}
+
+impl Network {
+    /// An engine's all-reduce kernel.
+    pub fn all_reduce_kernel(&self, name: &str) -> Result<&AllReduceKernel, SpecError> {
+        named("all-reduce kernel", name, &self.all_reduce)
+    }
+
+    /// An expert kernel.
+    pub fn exchange_kernel(&self, name: &str) -> Result<&ExchangeKernel, SpecError> {
+        named("expert kernel", name, &self.exchange)
+    }
+}
+
+fn named<'a, T>(kind: &'static str, name: &str, map: &'a BTreeMap<String, T>) -> Result<&'a T, SpecError> {
+    map.get(name).ok_or_else(|| SpecError::unknown(kind, name, map.keys().map(String::as_str)))
+}

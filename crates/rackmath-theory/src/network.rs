@@ -1,0 +1,260 @@
+//! Collectives on one level of network: a latency floor, then bytes over a share of the link.
+//!
+//! $$ t = a + b\,m(n) + \frac{V}{\eta W}\left(1 + \frac{1}{1 + V/h}\right) $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | S, n | bytes, n | B, 1 | the whole tensor; ranks |
+//! | W | bandwidth | B/s | data-sheet rate out of one chip, one way |
+//! | a, b | launch, hop | s | starting the kernel; one step from rank to rank |
+//! | m | steps | 1 | 2(n-1) all-reduce, n-1 all-gather and reduce-scatter, 1+log2 n all-to-all, 1 send |
+//! | V | volume | B | what one rank sends, below |
+//! | eta, h | efficiency, half | 1, B | share of W reached by long messages; V halfway there |
+//! | x | own | 1 | copying its own part S/n, as a share of sending it |
+//!
+//! | collective | V |
+//! |---|---|
+//! | all-gather, reduce-scatter, all-to-all | S (n-1+x)/n |
+//! | all-reduce as a ring: reduce-scatter, then all-gather | S (2(n-1)+x)/n |
+//! | all-reduce inside the switch: S up to be added, S/n back out to all | S (n+1)/n, with its own eta |
+//! | engine's one-shot all-reduce: read every peer whole | S (n-1), no ramp |
+//! | engine's two-shot: one n-th of each peer, twice | S 2(n-1)/n, one more barrier, no ramp |
+//!
+//! The ramp is the library's choice of protocol: a short message carries a flag with every word and so half the data, a long
+//! one is cut into chunks that take longer to start. Where two forms exist the shorter time counts. A host that launches
+//! every call (eager) sets a least time and copies the message into a registered buffer, a read and a write in memory.
+//!
+//! Assumes: S arrives everywhere at once, links are otherwise idle, sends and receives run together.
+//! Ignores: tree algorithms, channels, odd sizes. Source: lecture D19 and equations 13, 26; ring and in-switch volumes by
+//! counting; constants in `catalog/networks`, fitted by `rackmath-calibrate`.
+
+mod experts;
+mod levels;
+
+pub use experts::{Exchange, ExchangeTime, Phase, Port, distinct_ranks, exchange_time};
+pub use levels::{cross_rack_slowdown, hierarchical_time, hop_serialisation};
+
+use rackmath_spec::{AllReduceKernel, Level, Library, Network, Topology};
+use rackmath_units::{ByteRate, Bytes, Fraction, Seconds, float};
+
+/// What a group of ranks does together with a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Collective {
+    /// Everyone ends with the sum of all.
+    AllReduce,
+    /// Everyone holds a part and ends with the whole.
+    AllGather,
+    /// Everyone holds a whole and ends with a part of the sum.
+    ReduceScatter,
+    /// Everyone sends a different part to everyone.
+    AllToAll,
+    /// One sends the whole to one other.
+    SendRecv,
+}
+
+/// Ranks joined by one level of network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Group<'a> {
+    /// The constants of its links.
+    pub network: &'a Network,
+    /// Ranks that take part.
+    pub n: u64,
+    /// Data-sheet rate out of one chip, one way.
+    pub bandwidth: ByteRate,
+    /// How they are joined.
+    pub shape: Shape<'a>,
+}
+
+/// How the chips of a level are joined, with the sizes that matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape<'a> {
+    /// Any chip to any other at full rate.
+    Switched,
+    /// A link for every pair of the `domain`, each with an equal share of the rate (AMD's eight).
+    Mesh {
+        /// Chips in the mesh, of which the group may be a part.
+        domain: u64,
+    },
+    /// Rings in several dimensions.
+    Torus {
+        /// Chips along each axis; their product is the group.
+        axes: &'a [u64],
+    },
+    /// Through the host's PCIe tree. The constants hold what its shared root leaves.
+    Tree,
+}
+
+impl<'a> Group<'a> {
+    /// `n` ranks within a level of a system. A torus is taken as one ring; give its axes with [`Shape::Torus`].
+    pub fn within(level: &Level, network: &'a Network, n: u64) -> Self {
+        let shape = match level.topology {
+            Topology::Switched => Shape::Switched,
+            Topology::Mesh => Shape::Mesh { domain: level.chips },
+            Topology::Torus => Shape::Torus { axes: &[] },
+            Topology::Pcie => Shape::Tree,
+        };
+        Self { network, n, bandwidth: level.bandwidth.value, shape }
+    }
+}
+
+/// The parts of a collective's time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CollectiveTime {
+    /// Launches and hops, whatever the size.
+    pub latency: Seconds,
+    /// Bytes over the links.
+    pub transfer: Seconds,
+}
+
+impl CollectiveTime {
+    /// Nothing to do.
+    pub const ZERO: Self = Self { latency: Seconds::ZERO, transfer: Seconds::ZERO };
+
+    /// All of it.
+    pub fn total(self) -> Seconds {
+        self.latency + self.transfer
+    }
+
+    fn shorter(self, other: Self) -> Self {
+        if other.total() < self.total() { other } else { self }
+    }
+}
+
+impl std::ops::Add for CollectiveTime {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { latency: self.latency + other.latency, transfer: self.transfer + other.transfer }
+    }
+}
+
+/// Time of a collective by the vendor's library. `bytes` is the whole tensor; a group of one costs nothing.
+pub fn time(collective: Collective, bytes: Bytes, group: &Group) -> CollectiveTime {
+    if group.n <= 1 {
+        return CollectiveTime::ZERO;
+    }
+    let (library, n) = (&group.network.library, group.n as f64);
+    let (s, x) = (bytes, library.own.get());
+    let w = rate(collective, group);
+    let latency = library.launch + library.hop * steps(collective, group);
+    let moved = |v: Bytes, share: Fraction| CollectiveTime { latency, transfer: ramp(v, w * share.get(), library) };
+    match collective {
+        Collective::AllReduce => {
+            let ring = moved(s * ((2.0 * (n - 1.0) + x) / n), library.efficiency);
+            match library.in_network {
+                // Only a switch can add up.
+                Some(share) if group.shape == Shape::Switched => ring.shorter(moved(s * ((n + 1.0) / n), share)),
+                _ => ring,
+            }
+        }
+        Collective::AllGather | Collective::ReduceScatter => moved(s * ((n - 1.0 + x) / n), library.efficiency),
+        Collective::AllToAll => moved(s * ((n - 1.0 + x) / n * detour(group)), library.efficiency),
+        Collective::SendRecv => moved(s, library.efficiency),
+    }
+}
+
+/// Who starts a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Launch {
+    /// A captured graph, replayed.
+    Graph,
+    /// The host, call by call.
+    Eager,
+}
+
+/// Time of an all-reduce by an engine's own kernel, or by the library above the kernel's limit.
+///
+/// `memory` is the chip's memory bandwidth: an eager call copies the message.
+pub fn all_reduce_time(
+    bytes: Bytes,
+    group: &Group,
+    kernel: &AllReduceKernel,
+    launch: Launch,
+    memory: ByteRate,
+) -> CollectiveTime {
+    if group.n <= 1 {
+        return CollectiveTime::ZERO;
+    }
+    let captured = if bytes <= kernel.limit {
+        peer_to_peer(bytes, group, kernel)
+    } else {
+        time(Collective::AllReduce, bytes, group)
+    };
+    match launch {
+        Launch::Graph => captured,
+        Launch::Eager => {
+            // The copy reads and writes every byte once.
+            let copy = bytes * 2.0 / (memory * kernel.eager_copy.get());
+            let transfer = captured.transfer + copy;
+            let latency = captured.latency + kernel.eager_extra;
+            CollectiveTime { latency: latency.max(kernel.eager_launch.less(transfer)), transfer }
+        }
+    }
+}
+
+fn peer_to_peer(s: Bytes, group: &Group, kernel: &AllReduceKernel) -> CollectiveTime {
+    let n = group.n as f64;
+    let w = rate(Collective::AllReduce, group) * kernel.efficiency.get();
+    let latency = kernel.launch + kernel.peer * (n - 1.0);
+    let one = CollectiveTime { latency, transfer: s * (n - 1.0) / w };
+    match kernel.second {
+        None => one,
+        Some(second) => {
+            let two = CollectiveTime { latency: latency + second, transfer: s * (2.0 * (n - 1.0) / n) / w };
+            one.shorter(two)
+        }
+    }
+}
+
+/// V / (eta W), twice that for a short message.
+fn ramp(v: Bytes, w: ByteRate, library: &Library) -> Seconds {
+    let h = library.half;
+    if v == Bytes::ZERO { Seconds::ZERO } else { v / w * (1.0 + h / (h + v)) }
+}
+
+fn steps(collective: Collective, group: &Group) -> f64 {
+    let n = group.n as f64;
+    let round = match group.shape {
+        // Both ways around every ring.
+        Shape::Torus { axes } if !axes.is_empty() => axes.iter().map(|a| (*a / 2) as f64).sum(),
+        Shape::Torus { .. } => (n / 2.0).max(1.0),
+        _ => n - 1.0,
+    };
+    match collective {
+        Collective::AllReduce => 2.0 * round,
+        Collective::AllGather | Collective::ReduceScatter => round,
+        Collective::AllToAll => 1.0 + float::ln(n) / float::ln(2.0),
+        Collective::SendRecv => 1.0,
+    }
+}
+
+/// The rate out of one chip that a collective can use.
+fn rate(collective: Collective, group: &Group) -> ByteRate {
+    let w = group.bandwidth;
+    match (group.shape, collective) {
+        // One pair has one of the chip's links; a part of the mesh uses the links to its own members.
+        (Shape::Mesh { domain }, Collective::SendRecv) => w / (domain.max(2) - 1) as f64,
+        (Shape::Mesh { domain }, _) => w * ((group.n - 1) as f64 / (domain.max(group.n) - 1) as f64),
+        // A neighbour is reached over one direction of one axis.
+        (Shape::Torus { axes }, Collective::SendRecv) => w / (2 * axes.len().max(1)) as f64,
+        _ => w,
+    }
+}
+
+/// How much longer an all-to-all takes than on a switch with the same rate out of each chip.
+///
+/// On a ring of A chips with both ways used a byte crosses A/4 links on average, and an axis has its share 1/d of the
+/// chip's rate, so that the longest axis takes A/4 times d as long.
+fn detour(group: &Group) -> f64 {
+    match group.shape {
+        Shape::Torus { axes: [] } => (group.n as f64 / 4.0).max(1.0),
+        Shape::Torus { axes } => {
+            let longest = axes.iter().copied().max().unwrap_or(1) as f64;
+            (longest / 4.0 * axes.len() as f64).max(1.0)
+        }
+        _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
