@@ -215,7 +215,7 @@ fn traffic(a: &Answer, style: Style) -> String {
             t.network.clone(),
             Bytes::b(t.bytes).to_string(),
             t.seconds.map_or("unknown".into(), seconds),
-            t.predicted_s.map_or("unknown".into(), seconds),
+            t.predicted_s.map_or("-".into(), seconds),
         ]);
     }
     style.finish(&table)
