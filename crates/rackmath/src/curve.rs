@@ -187,8 +187,8 @@ fn balance(r: &Resolved, context: Tokens) -> Tokens {
     }
 }
 
-fn fits(r: &Resolved, step: &Step) -> bool {
-    let kv = r.cache.stored(step.context + step.pass) * step.batch.get();
+fn fits(r: &Resolved, at: &Step) -> bool {
+    let kv = r.cache.stored(step::kept(at)) * at.batch.get();
     r.weight_bytes() + kv <= r.system.capacity()
 }
 

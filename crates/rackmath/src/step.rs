@@ -219,10 +219,14 @@ fn experts(r: &Resolved, step: &Step) -> Option<Experts> {
     })
 }
 
+/// Tokens each sequence keeps while the step runs: its context and all of the pass but the token that ends it.
+pub(crate) fn kept(step: &Step) -> Tokens {
+    step.context + step.pass.less(Tokens::new(1.0))
+}
+
 fn memory(r: &Resolved, step: &Step) -> Memory {
     let (weights, capacity) = (r.weight_bytes(), r.system.capacity());
-    // After the pass each sequence keeps its context and the pass.
-    let each = r.cache.stored(step.context + step.pass);
+    let each = r.cache.stored(kept(step));
     let kv = each * step.batch.get();
     let room = capacity.less(weights);
     let per_chip = r.system.chip.memory.size();
@@ -244,4 +248,32 @@ fn memory(r: &Resolved, step: &Step) -> Memory {
 /// Weight bytes of a part, for tables.
 pub(crate) fn part_bytes(r: &Resolved, part: Part) -> Bytes {
     r.count.read_bytes_in(part, &r.formats)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g27_a_full_rack_is_filled_to_the_last_sequence() {
+        let setting = Setting {
+            model: "lecture-deepseek-v3".into(),
+            on: "lecture-nvl72".into(),
+            counting: "lecture".into(),
+            ..Setting::default()
+        };
+        let a = answer(&Catalog::embedded(), &Request { setting, ..Request::default() }).unwrap();
+        assert_eq!((a.batch, a.memory.batch_max, a.memory.fits), (91_392.0, Some(91_392.0), true));
+        assert!((a.memory.drain_s - 0.024).abs() < 1e-12 && a.balance_batch.is_none());
+    }
+
+    #[test]
+    fn the_chosen_batch_always_fits_when_one_sequence_does() {
+        let catalog = Catalog::embedded();
+        for id in catalog.model_ids() {
+            let setting = Setting { model: id.into(), on: "hgx-h200".into(), ..Setting::default() };
+            let a = answer(&catalog, &Request { setting, ..Request::default() }).unwrap();
+            assert!(a.memory.fits || a.memory.batch_max == Some(0.0), "{id}: {:?}", a.memory);
+        }
+    }
 }
