@@ -1,18 +1,26 @@
-//! `rackmath-calibrate score <folder>`, `fit <folder>`, `transfer <folder>` or `fits <folder>`.
+//! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{CalibrateError, fits, network};
+use rackmath_calibrate::{CalibrateError, fits, moe, network};
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer|fits <folder with the measured tables>";
+const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|moe FOLDER
+       rackmath-calibrate fits FOLDER
+score     predict every measured row with the catalogue's constants and show how far off they are
+fit       fit the constants anew and print them as TOML
+transfer  fit on some machines and predict the others
+fits      place every published deployment: what ran must fit
+FOLDER holds the measured tables";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [verb, folder] = args.as_slice() else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["fits", folder] => Some(fits::score(Path::new(folder)).map(|report| report.to_string())),
+        [verb, what, folder] => run(verb, what, Path::new(folder)),
+        _ => None,
     };
-    match run(verb, Path::new(folder)) {
+    match done {
         Some(Ok(text)) => {
             print!("{text}");
             ExitCode::SUCCESS
@@ -22,18 +30,20 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         None => {
-            eprintln!("error: no command \"{verb}\"\n{USAGE}");
+            eprintln!("{USAGE}");
             ExitCode::from(2)
         }
     }
 }
 
-fn run(verb: &str, folder: &Path) -> Option<Result<String, CalibrateError>> {
-    match verb {
-        "score" => Some(network::score(folder).map(|table| table.to_string())),
-        "fit" => Some(network::fit(folder).map(|fitted| fitted.to_string())),
-        "transfer" => Some(network::transfer(folder).map(|table| table.to_string())),
-        "fits" => Some(fits::score(folder).map(|report| report.to_string())),
-        _ => None,
-    }
+fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, CalibrateError>> {
+    Some(match (verb, what) {
+        ("score", "network") => network::score(folder).map(|table| table.to_string()),
+        ("fit", "network") => network::fit(folder).map(|fitted| fitted.to_string()),
+        ("transfer", "network") => network::transfer(folder).map(|table| table.to_string()),
+        ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
+        ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
+        ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),
+        _ => return None,
+    })
 }

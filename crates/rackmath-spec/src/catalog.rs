@@ -4,7 +4,7 @@
 //! so `h200_sxm` finds `h200`. A miss answers with the nearest names.
 
 use crate::error::nearest;
-use crate::{Chip, ClarkLaw, Level, Model, Network, SpecError, System, Topology, file};
+use crate::{Chip, ClarkLaw, Level, Model, MoeKernels, Network, SpecError, System, Topology, file};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -29,6 +29,7 @@ pub struct Catalog {
     systems: Vec<Entry>,
     networks: Vec<Entry>,
     laws: Vec<Entry>,
+    kernels: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -60,6 +61,7 @@ impl Catalog {
             systems: entries(embedded::SYSTEMS),
             networks: entries(embedded::NETWORKS),
             laws: entries(embedded::LAWS),
+            kernels: entries(embedded::KERNELS),
             given: Vec::new(),
         }
     }
@@ -171,6 +173,12 @@ impl Catalog {
     pub fn clark_laws(&self) -> Result<Vec<ClarkLaw>, SpecError> {
         let entry = find("law", "clark-2022", &self.laws)?;
         file::clark_laws(&entry.id, &entry.text)
+    }
+
+    /// What expert kernels reach, by family, format and generation.
+    pub fn moe_kernels(&self) -> Result<MoeKernels, SpecError> {
+        let entry = find("kernel", "moe", &self.kernels)?;
+        file::moe_kernels(&entry.id, &entry.text)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

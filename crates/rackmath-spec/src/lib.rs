@@ -8,6 +8,7 @@ mod cited;
 mod dtype;
 mod error;
 pub mod file;
+mod kernel_moe;
 mod law;
 pub mod layout;
 pub mod model;
@@ -19,6 +20,9 @@ pub use chip::{Basis, Chip, Link, Memory, Physical, Power, Price};
 pub use cited::Cited;
 pub use dtype::{Dtype, Math};
 pub use error::{SpecError, nearest};
+pub use kernel_moe::{
+    CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernels, MoeMatch, MoeResidual, MoeRows, StandIn,
+};
 pub use law::{ClarkLaw, Router};
 pub use layout::Layout;
 pub use model::Model;

@@ -5,12 +5,14 @@
 mod chip;
 pub mod config;
 pub mod flags;
+mod kernel_moe;
 mod law;
 mod model;
 mod network;
 mod system;
 
 pub use chip::chip;
+pub use kernel_moe::moe_kernels;
 pub use law::clark_laws;
 pub use model::{config_json, model};
 pub use network::network;

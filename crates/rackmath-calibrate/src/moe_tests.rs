@@ -1,0 +1,77 @@
+use super::*;
+
+/// A few rows carried here by hand: aiconfigurator database 0.12.0.
+const H100: &str = "\
+backend,backend_version,kernel_source,moe_dtype,model_shape,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,distribution,num_tokens,latency_us
+trtllm,1.3.0rc20,moe_torch_flow_cutlass,bfloat16,Qwen3-235B-A22B,4096,1536,8,128,1,1,balanced,64,1580
+trtllm,1.3.0rc20,moe_torch_flow_cutlass,bfloat16,Qwen3-235B-A22B,4096,1536,8,128,1,8,balanced,4096,372
+trtllm,1.3.0rc20,moe_torch_flow_cutlass,fp8_block,DeepSeek-V3/R1,7168,2048,8,256,1,8,power_law_1.01,1024,674
+vllm,0.24.0,vllm_unquantizedfusedmoe_triton_tritonexperts,bfloat16,Qwen3-30B-A3B,2048,768,8,128,1,8,balanced,1024,148
+trtllm,1.3.0rc20,moe_torch_flow_cutlass,nvfp4,DeepSeek-V3/R1,7168,2048,8,256,1,8,balanced,1024,674
+";
+
+fn rows() -> Rows {
+    let mut all = Rows::default();
+    parse("kernel_moe_h100.csv", "h100-sxm", H100, &Catalog::embedded(), &mut all).unwrap();
+    all
+}
+
+#[test]
+fn rows_are_read_with_their_kernels() {
+    let rows = rows();
+    let families: Vec<&str> = rows.rows.iter().map(|r| r.family).collect();
+    assert_eq!(families, ["trtllm-cutlass", "trtllm-cutlass", "trtllm-cutlass", "vllm-triton"]);
+    assert_eq!(rows.rows[2].call.draw, moe::Draw::PowerLaw(1.01));
+    assert_eq!(rows.skipped["h100-sxm has no fp4"], 1);
+}
+
+#[test]
+fn every_carried_row_is_predicted_within_a_quarter() {
+    let kernels = Catalog::embedded().moe_kernels().unwrap();
+    for row in rows().rows {
+        let found = kernels.find(row.family, row.call.format, &row.generation).unwrap();
+        assert!(offset(&found.kernel, &row).abs() < 0.25, "{row:?}: {}", offset(&found.kernel, &row));
+    }
+}
+
+#[test]
+fn a_score_counts_every_row_in_its_group() {
+    let table = score_rows(&rows(), &Catalog::embedded().moe_kernels().unwrap()).unwrap();
+    let counted: usize = table.lines.iter().filter(|l| l.group[1] != "all").map(|l| l.errors.n).sum();
+    assert_eq!(counted, 4);
+}
+
+#[test]
+fn a_fit_recovers_the_constants_that_made_the_rows() {
+    let kernels = Catalog::embedded().moe_kernels().unwrap();
+    let template = rows().rows[0].clone();
+    let made = kernels.find("trtllm-cutlass", MoeFormat::Bf16, "hopper").unwrap().kernel;
+    let mut synthetic = Vec::new();
+    for (hidden, inter, experts, ranks) in [(4096, 1536, 128, 1), (2048, 768, 128, 8), (4096, 14336, 8, 1)] {
+        for power in 0..15 {
+            let mut row = template.clone();
+            let layer = moe::Layer { hidden, inter, experts, ranks, ..row.call.layer };
+            row.call = moe::Call { layer, tokens: Tokens::new(f64::from(1 << power)), ..row.call };
+            row.measured = moe::time(row.silicon, &made, &row.call).time;
+            synthetic.push(row);
+        }
+    }
+    let fitted = fit_rows(&synthetic, &kernels, Search::Shares).unwrap();
+    let fit = |k: &MoeKernels| {
+        let fits = &k.families["trtllm-cutlass"];
+        fits.iter().find(|f| f.generation == "hopper" && f.format == MoeFormat::Bf16).unwrap().clone()
+    };
+    assert!(fit(&fitted).residual.p90 < 0.03, "{:?}", fit(&fitted));
+    assert_eq!(
+        fitted,
+        fit_rows(&synthetic, &kernels, Search::Shares).unwrap(),
+        "the same rows give the same constants"
+    );
+    assert!(Fitted(fitted).to_string().contains("[[family.trtllm-cutlass.fit]]"));
+}
+
+#[test]
+fn a_folder_without_tables_is_refused() {
+    let error = score(Path::new("/nowhere")).unwrap_err().to_string();
+    assert!(error.contains("kernel_moe_h100.csv"), "{error}");
+}

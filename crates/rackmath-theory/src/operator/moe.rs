@@ -1,0 +1,249 @@
+//! A fused expert layer on one rank: route, permute, two grouped products, activation, finalise.
+//!
+//! $$ t = t_0 + e\,n + \sum_{g=1,2} \big(c_g^p + m_g^p\big)^{1/p} + \frac{x}{\beta W} $$
+//! $$ c_g = \frac{2 K_g \tau\,(\sum_j \lceil r_j/\tau \rceil N_g + \phi S \min(N_g, \nu))}{a F} \qquad
+//!    m_g = \frac{A\,K_g N_g\,w}{b W} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | t_0, e, n | launch, per_expert, experts / ranks | s, s, 1 | launches; set-up for each expert the rank holds |
+//! | N, K | columns and depth of a product | 1 | 2 i by h (gate and up together), then h by i |
+//! | r_j, A | [`Load`] | 1 | rows of the j-th touched expert; experts touched |
+//! | τ, ν | tile, columns | 1 | rows and columns of a tile; an expert's rows are padded to whole tiles |
+//! | φ, S | tail, cores | 1 | waves lost at the end of a product; cores |
+//! | a, b, β | compute, memory, activation | 1 | shares of peak F and bandwidth W that are reached |
+//! | w, x | weight width, activation traffic | B, B | bytes per weight; bytes of activations between the steps |
+//! | p | corner | 1 | sharpness of the roofline's corner |
+//!
+//! Weights, or activations, that fit into the last-level cache stay there from one call to the next and are read at the
+//! cores' rate; over a ramp of sizes this is lost. Tokens count for the whole group of ranks that share the experts; the time
+//! is that of the busiest rank. Columns are of this rank: tensor parallelism has already divided `inter`.
+//! Ignores: which tactic a tuner picks (measured NVFP4 times differ by up to 1.8 at nearly equal work), shared experts,
+//! the exchange between ranks. A power law's time may step down where tokens times top-k passes the number of experts,
+//! because the popularity it assumes changes there; see [`Draw::PowerLaw`].
+//! Source: constants fitted to aiconfigurator's expert tables, `catalog/kernels/moe.toml`.
+
+use super::{Silicon, Timing};
+use rackmath_spec::{CacheUse, MoeFormat, MoeKernel, MoeRows};
+use rackmath_units::{Bytes, Flop, Seconds, Tokens, float};
+
+/// The experts of a layer and how they are spread over ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Width of the residual stream.
+    pub hidden: u64,
+    /// Width of one expert on this rank.
+    pub inter: u64,
+    /// Whether an expert has a gate beside its up projection.
+    pub gated: bool,
+    /// Experts of the layer.
+    pub experts: u64,
+    /// Experts a token chooses.
+    pub top_k: u64,
+    /// Ranks that share the experts.
+    pub ranks: u64,
+}
+
+/// How tokens choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Draw {
+    /// Dealt in turn: every expert gets the same, and as many experts as possible are touched.
+    Even,
+    /// Independently, all experts alike: E (1 - (1 - k/E)^T) experts are touched.
+    Random,
+    /// Popularity drawn from a density x^-alpha, on the busiest rank. Popularity spans 1 to 0.8 T when each expert can have
+    /// a token and 0.01 to 2 before: aiconfigurator's benchmark, whose rows the constants come from.
+    PowerLaw(f64),
+}
+
+/// One call: a layer, its formats, and what comes in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Call {
+    /// The layer.
+    pub layer: Layer,
+    /// Formats of weights and activations.
+    pub format: MoeFormat,
+    /// Tokens of all ranks together.
+    pub tokens: Tokens,
+    /// How they choose.
+    pub draw: Draw,
+}
+
+/// Classes a power law is cut into.
+const CLASSES: usize = 16;
+
+/// What one rank has to do: classes of experts with the same number of rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    rows: [f64; CLASSES],
+    experts: [f64; CLASSES],
+}
+
+impl Load {
+    /// The load of the busiest rank.
+    pub fn of(layer: &Layer, tokens: Tokens, draw: Draw) -> Self {
+        let (t, k) = (tokens.get().max(1.0), layer.top_k as f64);
+        let (e, ranks) = (layer.experts as f64, layer.ranks as f64);
+        let n = e / ranks;
+        let mean = t * k / ranks;
+        match draw {
+            Draw::Even => Self::alike(mean.max(1.0), n.min(mean.max(1.0))),
+            Draw::Random => {
+                let touched = -float::exp_m1(t * float::ln_1p(-(k / e).min(1.0 - 1e-12)));
+                Self::alike(mean.max(n * touched), n * touched)
+            }
+            Draw::PowerLaw(alpha) => Self::power_law(alpha, t, k, n, ranks),
+        }
+    }
+
+    fn alike(rows: f64, touched: f64) -> Self {
+        let mut load = Self { rows: [0.0; CLASSES], experts: [0.0; CLASSES] };
+        (load.rows[0], load.experts[0]) = (rows / touched, touched);
+        load
+    }
+
+    fn power_law(alpha: f64, t: f64, k: f64, n: f64, ranks: f64) -> Self {
+        let (low, high) = if t * k > n * ranks { (1.0, (0.8 * t).max(1.0)) } else { (0.01, 2.0) };
+        // A density of exactly 1/x integrates to a logarithm; a hair beside it the powers agree to many digits.
+        let s = if (1.0 - alpha).abs() < 1e-4 { 1e-4 } else { 1.0 - alpha };
+        let (from, to) = (float::pow(low, s), float::pow(high, s));
+        let moment = |q: f64| (float::pow(high, q + s) - float::pow(low, q + s)) / (q + s) * s / (to - from);
+        // Mean load of the busiest of so many ranks: the expected largest of r normal draws is near 0.833 (ln r)^0.732.
+        let variation =
+            if high > low { (moment(2.0) / (moment(1.0) * moment(1.0)) - 1.0).max(0.0).sqrt() } else { 0.0 };
+        let largest = 0.833 * float::pow(float::ln(ranks), 0.732);
+        let busiest = (1.0 + variation * largest * ((1.0 - 1.0 / ranks) / n).sqrt()).min(ranks);
+        let rows = (t * k / ranks * busiest).max(1.0).min(t * n.min(k));
+        if n <= 1.0 || high <= low {
+            return Self::alike(rows, n.min(rows));
+        }
+        let mut x: [f64; CLASSES] = std::array::from_fn(|j| {
+            let u = (j as f64 + 0.5) / CLASSES as f64;
+            float::pow((to - from) * u + from, 1.0 / s)
+        });
+        let scale = rows / n / (x.iter().sum::<f64>() / CLASSES as f64);
+        let mut experts = [n / CLASSES as f64; CLASSES];
+        for (x, count) in x.iter_mut().zip(&mut experts) {
+            *x = (*x * scale).min(t);
+            // Half a row is rounded to none or one: the expert is touched by chance.
+            if *x < 0.5 {
+                *count *= *x;
+                *x = 1.0;
+            }
+        }
+        Self { rows: x, experts }
+    }
+
+    /// Experts that get a row.
+    pub fn touched(&self) -> f64 {
+        self.experts.iter().sum()
+    }
+
+    /// Rows: pairs of a token and an expert.
+    pub fn rows(&self) -> f64 {
+        self.rows.iter().zip(&self.experts).map(|(r, n)| r * n).sum()
+    }
+
+    /// Tiles of so many rows, experts apart.
+    pub fn tiles(&self, tile: f64) -> f64 {
+        self.rows.iter().zip(&self.experts).map(|(r, n)| (r / tile).ceil() * n).sum()
+    }
+}
+
+/// The work itself, before any efficiency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work {
+    /// Arithmetic without padding.
+    pub flop: Flop,
+    /// Weights of the touched experts.
+    pub weights: Bytes,
+    /// Activations moved between the steps.
+    pub activations: Bytes,
+    /// Of both, what comes from memory and not from the cache.
+    pub cold: Bytes,
+}
+
+/// What a call must compute and move on the busiest rank.
+pub fn work(silicon: Silicon, kernel: &MoeKernel, call: &Call) -> Work {
+    work_of(silicon, kernel, call, &Load::of(&call.layer, call.tokens, call.draw))
+}
+
+fn work_of(silicon: Silicon, kernel: &MoeKernel, call: &Call, load: &Load) -> Work {
+    let Call { layer, format, tokens, .. } = call;
+    let (h, i) = (layer.hidden as f64, layer.inter as f64);
+    let up = if layer.gated { 2.0 } else { 1.0 };
+    let t = tokens.get().max(1.0);
+    let params = (up + 1.0) * h * i;
+    let rows = match kernel.rows {
+        MoeRows::Routed => load.rows(),
+        MoeRows::All => load.rows().max(t * layer.top_k as f64),
+    };
+    let inner = if kernel.padded > 0.0 {
+        let idle = (layer.experts as f64 / layer.ranks as f64 - load.touched()).max(0.0);
+        rows.max((load.tiles(kernel.padded) + idle) * kernel.padded)
+    } else {
+        rows
+    };
+    // Tokens are read and sums written in 16 bits; rows are written and read as the first product's input, and as the second
+    // product's output in 16 bits; inside, gate and up are written and read in 16 bits and their product as an input.
+    let narrow = 2.0 * format.activation().width().get();
+    let x = 2.0 * h * (t + t.min(rows)) + rows * h * (4.0 + narrow) + inner * i * (4.0 * up + narrow);
+    let weights = load.touched() * params * format.weight().width().get();
+    let cold = weights * cold(weights, silicon, kernel.cache) + x * cold(x, silicon, kernel.cache);
+    Work {
+        // A multiply-add is two.
+        flop: Flop::flop(2.0 * load.rows() * params),
+        weights: Bytes::b(weights),
+        activations: Bytes::b(x),
+        cold: Bytes::b(cold),
+    }
+}
+
+/// Share of so many bytes, used again and again, that the cache does not keep.
+fn cold(bytes: f64, silicon: Silicon, cache: CacheUse) -> f64 {
+    let l2 = silicon.l2.get();
+    if l2 > 0.0 { ((bytes / l2 - cache.share) / cache.ramp).clamp(0.0, 1.0) } else { 1.0 }
+}
+
+/// Seconds per byte: from memory at a share of its bandwidth, from the cache at the cores' rate where that is faster.
+fn pace(bytes: f64, efficiency: f64, silicon: Silicon, cache: CacheUse) -> f64 {
+    let memory = efficiency * silicon.bandwidth.get();
+    let cached = memory.max(cache.per_core.get() * silicon.cores);
+    let cold = cold(bytes, silicon, cache);
+    cold / memory + (1.0 - cold) / cached
+}
+
+/// The time of a call on the busiest rank.
+pub fn time(silicon: Silicon, kernel: &MoeKernel, call: &Call) -> Timing {
+    let Call { layer, format, tokens, draw } = call;
+    let load = Load::of(layer, *tokens, *draw);
+    let Work { weights, activations, .. } = work_of(silicon, kernel, call, &load);
+    let (h, i) = (layer.hidden as f64, layer.inter as f64);
+    let up = if layer.gated { 2.0 } else { 1.0 };
+    let tiles = load.tiles(kernel.tile);
+    let rate = kernel.compute.get() * silicon.peak.get();
+    let per_byte = pace(weights.get(), kernel.memory.get(), silicon, kernel.cache);
+    let per_param = load.touched() * format.weight().width().get() * per_byte;
+    let (mut compute, mut memory, mut joined) = (0.0, 0.0, 0.0);
+    for (n, k) in [(up * i, h), (h, i)] {
+        let c = 2.0 * k * kernel.tile * (tiles * n + kernel.tail * silicon.cores * n.min(kernel.columns)) / rate;
+        let m = n * k * per_param;
+        compute += c;
+        memory += m;
+        joined += corner(c, m, kernel.corner);
+    }
+    let x = activations.get() * pace(activations.get(), kernel.activation.get(), silicon, kernel.cache);
+    let floor = kernel.launch + kernel.per_expert * (layer.experts as f64 / layer.ranks as f64);
+    let (compute, memory) = (Seconds::s(compute), Seconds::s(memory + x));
+    Timing { floor, compute, memory, time: floor + Seconds::s(joined + x) }
+}
+
+/// The p-norm of two times; an infinite p is their maximum.
+fn corner(a: f64, b: f64, p: f64) -> f64 {
+    let (small, large) = (a.min(b), a.max(b));
+    if large > 0.0 && p.is_finite() { large * float::pow(1.0 + float::pow(small / large, p), 1.0 / p) } else { large }
+}
+
+#[cfg(test)]
+#[path = "moe_tests.rs"]
+mod tests;
