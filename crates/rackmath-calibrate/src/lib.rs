@@ -8,6 +8,7 @@
 
 mod error;
 pub mod fits;
+pub mod gemm;
 pub mod moe;
 pub mod network;
 pub mod simplex;

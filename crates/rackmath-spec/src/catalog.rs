@@ -4,7 +4,7 @@
 //! so `h200_sxm` finds `h200`. A miss answers with the nearest names.
 
 use crate::error::nearest;
-use crate::{Chip, ClarkLaw, Level, Model, MoeKernels, Network, SpecError, System, Topology, file};
+use crate::{Chip, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System, Topology, file};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct Entry {
     pub text: Cow<'static, str>,
 }
 
-/// All models, chips, systems, networks and laws.
+/// All models, chips, systems, networks, laws and kernels.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     models: Vec<Entry>,
@@ -179,6 +179,12 @@ impl Catalog {
     pub fn moe_kernels(&self) -> Result<MoeKernels, SpecError> {
         let entry = find("kernel", "moe", &self.kernels)?;
         file::moe_kernels(&entry.id, &entry.text)
+    }
+
+    /// The kernels of matrix products.
+    pub fn gemm_kernels(&self) -> Result<GemmKernels, SpecError> {
+        let entry = find("kernel", "gemm", &self.kernels)?;
+        file::gemm_kernels(&entry.id, &entry.text)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

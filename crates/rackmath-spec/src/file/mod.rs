@@ -5,6 +5,7 @@
 mod chip;
 pub mod config;
 pub mod flags;
+mod kernel_gemm;
 mod kernel_moe;
 mod law;
 mod model;
@@ -12,6 +13,7 @@ mod network;
 mod system;
 
 pub use chip::chip;
+pub use kernel_gemm::gemm_kernels;
 pub use kernel_moe::moe_kernels;
 pub use law::clark_laws;
 pub use model::{config_json, model};

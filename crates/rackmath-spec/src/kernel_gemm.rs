@@ -1,0 +1,232 @@
+//! Constants of matrix-product kernels as data: what a kernel family reaches on a class of chips in a number format.
+//!
+//! A class is a chip generation; the workstation parts of a generation, with GDDR memory and another tensor core, are a class
+//! of their own where there is one (`blackwell-gddr`). A chip of no class with constants takes those of class `default`.
+
+use crate::{Chip, Dtype, Math, SpecError};
+use rackmath_units::{ByteRate, BytesPerParam, FlopRate, Seconds, Watts};
+use std::fmt;
+
+/// The number formats of the two operands of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GemmFormat {
+    /// bfloat16 or half on both sides.
+    Bf16,
+    /// FP8 with one scale per tensor or row.
+    Fp8,
+    /// FP8 with weight scales per 128 x 128 block and activation scales per 128 values.
+    Fp8Block,
+    /// NVFP4 on both sides.
+    NvFp4,
+    /// INT8 on both sides (SmoothQuant).
+    Int8,
+    /// INT8 weights, 16-bit activations and arithmetic.
+    WeightInt8,
+    /// INT4 weights, 16-bit activations and arithmetic.
+    WeightInt4,
+}
+
+impl GemmFormat {
+    /// Every format, widest first.
+    pub const ALL: [Self; 7] =
+        [Self::Bf16, Self::Fp8, Self::Fp8Block, Self::NvFp4, Self::Int8, Self::WeightInt8, Self::WeightInt4];
+
+    /// The word used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::Fp8 => "fp8",
+            Self::Fp8Block => "fp8-block",
+            Self::NvFp4 => "nvfp4",
+            Self::Int8 => "int8",
+            Self::WeightInt8 => "weight-int8",
+            Self::WeightInt4 => "weight-int4",
+        }
+    }
+
+    /// The kernels that multiply weights of a storage format by 16-bit or equally narrow activations.
+    pub fn of(weights: Dtype) -> Self {
+        match weights {
+            Dtype::Fp32 | Dtype::Bf16 | Dtype::Fp16 => Self::Bf16,
+            Dtype::Fp8 => Self::Fp8,
+            Dtype::Fp8Block | Dtype::MxFp8 | Dtype::MxFp6 => Self::Fp8Block,
+            Dtype::Fp4 | Dtype::MxFp4 | Dtype::NvFp4 => Self::NvFp4,
+            Dtype::Int8 => Self::Int8,
+            Dtype::Int4 | Dtype::Int4G32 => Self::WeightInt4,
+        }
+    }
+
+    /// Stored bytes of a weight, scales included.
+    pub fn weight(self) -> BytesPerParam {
+        match self {
+            Self::Bf16 => Dtype::Bf16.width(),
+            Self::Fp8 => Dtype::Fp8.width(),
+            Self::Fp8Block => Dtype::Fp8Block.width(),
+            Self::NvFp4 => Dtype::NvFp4.width(),
+            Self::Int8 | Self::WeightInt8 => Dtype::Int8.width(),
+            Self::WeightInt4 => Dtype::Int4.width(),
+        }
+    }
+
+    /// Bytes of an activation as the product reads it, scales included.
+    pub fn activation(self) -> BytesPerParam {
+        match self {
+            Self::Bf16 | Self::WeightInt8 | Self::WeightInt4 => Dtype::Bf16.width(),
+            Self::Fp8 => Dtype::Fp8.width(),
+            // One FP32 scale per 128 values of a row.
+            Self::Fp8Block => BytesPerParam::new(1.0 + 4.0 / 128.0),
+            Self::NvFp4 => Dtype::NvFp4.width(),
+            Self::Int8 => Dtype::Int8.width(),
+        }
+    }
+
+    /// Bytes of a result, 16 bits in every format.
+    pub fn output(self) -> BytesPerParam {
+        Dtype::Bf16.width()
+    }
+
+    /// The arithmetic of the product.
+    pub fn math(self) -> Math {
+        match self {
+            Self::Bf16 | Self::WeightInt8 | Self::WeightInt4 => Math::Bf16,
+            Self::Fp8 | Self::Fp8Block => Math::Fp8,
+            Self::NvFp4 => Math::Fp4,
+            Self::Int8 => Math::Int8,
+        }
+    }
+}
+
+impl fmt::Display for GemmFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for GemmFormat {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let lower = text.trim().to_ascii_lowercase();
+        Self::ALL
+            .into_iter()
+            .find(|f| f.name() == lower)
+            .ok_or_else(|| SpecError::unknown("matrix-product format", text, Self::ALL.iter().map(|f| f.name())))
+    }
+}
+
+/// A pass over the activations before the product: find their largest value, or write them in the narrow format.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pass {
+    /// Bytes moved per activation.
+    pub width: BytesPerParam,
+    /// Paid however few there are.
+    pub floor: Seconds,
+    /// Bytes one core handles per second.
+    pub core: ByteRate,
+    /// Bytes one core handles per second on top, for those that do not stay in the cache; `None` costs nothing.
+    pub cold_core: Option<ByteRate>,
+    /// Share of the memory bandwidth reached by those that do not stay in the cache.
+    pub bandwidth: f64,
+    /// Share of the cache the activations may stay in.
+    pub cached: f64,
+    /// Time per row where rows queue for one counter; zero where they do not.
+    pub row: Seconds,
+}
+
+/// How well a fit meets the rows it was made on, |ln(predicted / measured)|.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// Rows; none for constants taken from another class.
+    pub rows: u64,
+    /// Half of the rows are nearer than this.
+    pub median: f64,
+    /// Nine in ten are nearer than this.
+    pub p90: f64,
+}
+
+/// A chip's power decides how fast its clock runs under load: rates grow with the square root of watts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PowerRule {
+    /// Peak of the chip the efficiency was measured on.
+    pub peak: FlopRate,
+    /// Power of that chip.
+    pub tdp: Watts,
+    /// The least and most the efficiency is multiplied by.
+    pub range: (f64, f64),
+}
+
+/// Constants of one kernel family on one class of chips; the equation is in `rackmath_theory::operator::gemm`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GemmKernel {
+    /// The class of chips.
+    pub class: String,
+    /// The formats multiplied.
+    pub format: GemmFormat,
+    /// The engine whose kernels these are, `any` for all.
+    pub backend: String,
+    /// Launch, prologue and epilogue.
+    pub floor: Seconds,
+    /// Time the host needs to launch; hidden behind longer work, zero where launches are captured in a graph.
+    pub host: Seconds,
+    /// Share of a core's dense peak a full tile reaches.
+    pub compute: f64,
+    /// How `compute` carries over to chips with other power and peak.
+    pub power: Option<PowerRule>,
+    /// Share of the memory bandwidth reached by long reads.
+    pub bandwidth: f64,
+    /// Sharpness of the roofline's corner.
+    pub corner: f64,
+    /// Operand bytes one core can take in per second; `None` is no limit.
+    pub operand: Option<ByteRate>,
+    /// Time a wave of tiles costs besides its arithmetic.
+    pub wave: Seconds,
+    /// Share of wave quantisation that is not smoothed by the scheduler, 0 to 1.
+    pub quantum: f64,
+    /// Loss of clock in long runs of arithmetic.
+    pub droop: f64,
+    /// How long such a run has to be.
+    pub droop_time: Seconds,
+    /// Cost of a second pass that adds up the parts of a split depth.
+    pub split: Seconds,
+    /// Loss of bandwidth in short reads.
+    pub ramp: f64,
+    /// How long a read has to be to lose half as much.
+    pub ramp_time: Seconds,
+    /// Share of the cache that activations stay in.
+    pub resident: f64,
+    /// Tiles a kernel can be chosen with, rows by columns of the result.
+    pub tiles: Vec<(f64, f64)>,
+    /// Parts the depth can be split into.
+    pub splits: Vec<f64>,
+    /// Passes when the activations' scale is found at run time.
+    pub dynamic: Vec<Pass>,
+    /// Passes when the scale is known beforehand.
+    pub fixed: Vec<Pass>,
+    /// How well it fits.
+    pub fit: Fit,
+    /// Where the constants come from.
+    pub source: String,
+}
+
+/// All matrix-product kernels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GemmKernels {
+    /// In the order of the file.
+    pub kernels: Vec<GemmKernel>,
+}
+
+impl GemmKernels {
+    /// The kernels for a chip and format: those of its class and of the backend if it has its own, else the class's, else
+    /// the default's. `None` when the format is not known for any.
+    pub fn find(&self, chip: &Chip, format: GemmFormat, backend: &str) -> Option<&GemmKernel> {
+        let workstation = format!("{}-gddr", chip.generation);
+        let gddr = chip.memory.kind.to_ascii_uppercase().starts_with("GDDR");
+        let known = |class: &str| self.kernels.iter().any(|k| k.class == class);
+        let class = if gddr && known(&workstation) { &workstation } else { &chip.generation };
+        [(class.as_str(), backend), (class, "any"), ("default", backend), ("default", "any")].into_iter().find_map(
+            |(class, backend)| {
+                self.kernels.iter().find(|k| k.format == format && k.class == class && k.backend == backend)
+            },
+        )
+    }
+}

@@ -1,0 +1,202 @@
+//! One matrix product: activations of m rows and depth k times weights of depth k and n columns.
+//!
+//! $$ t = \max\Big(t_h,\; t_0 + \sum q + \big(C^p + M^p\big)^{1/p}\Big) $$
+//! $$ C = C' \Big(1 + \frac{d\,C'}{C' + t_d}\Big) \qquad C' = \min_{(x, y), s}\Big( w\,(\theta + t_w) + \Big(t_s + \frac{8\,s\,m\,n}{b\,W}\Big)_{s > 1} \Big) $$
+//! $$ w = \max\big(1,\, (1 - \phi)\,u + \phi \lceil u \rceil\big) \qquad u = \lceil m / x \rceil \lceil n / y \rceil\, s / N \qquad
+//!    \theta = \Big(\Big(\frac{2xyk/s}{a F/N}\Big)^4 + \Big(\frac{(x\,w_a + y\,w_w)\,k/s}{\beta}\Big)^4\Big)^{1/4} $$
+//! $$ M = y_0 \Big(1 + \frac{r}{1 + y_0 / t_r}\Big) \qquad y_0 = \frac{c\,n\,k\,w_w + \max(0,\; m k\,w_a + m n\,w_o - \rho L)}{b\,W} $$
+//! $$ q = q_0 + \max\Big(\frac{e}{g N} + \frac{e_c}{g_c N},\; \frac{e_c}{b_q W},\; m\,t_m\Big) \qquad e = m k\,w_q \qquad e_c = \max(0,\; e - \rho_q L) $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | m, n, k | rows, columns, depth | 1 | the product |
+//! | c | cold | 1 | share of the weights that comes from memory; 1 in a served model |
+//! | F, W, N, L | peak, bandwidth, cores, l2 | FLOP/s, B/s, 1, B | the chip |
+//! | w_w, w_a, w_o | weight, activation, output | B | bytes of a weight, an activation, a result |
+//! | t_0, t_h | floor, host | s | launch on the chip; launch by the host, hidden behind longer work |
+//! | (x, y), s | tiles, splits | 1 | the kernel is the best of a menu of tiles and of splits of the depth |
+//! | u, w, phi | waves, quantum | 1 | tiles per core; the share of a last partial wave that is lost |
+//! | a, beta | compute, operand | 1, B/s | what a core reaches of its peak; the operand bytes it can take in |
+//! | t_w, t_s | wave, split | s | per wave; per sum over a split |
+//! | d, t_d | droop, droop_time | 1, s | the clock sinks in long runs at full power |
+//! | b, r, t_r | bandwidth, ramp, ramp_time | 1, 1, s | long reads; what short reads lose |
+//! | rho | resident, cached | 1 | share of the cache the activations stay in, as the kernel before left them |
+//! | p | corner | 1 | sharpness of the roofline's corner |
+//! | q | passes | s | scaling activations to the narrow format: none, one pass, or two when the scale is not known |
+//! | g, g_c, t_m | core, cold_core, row | B/s, B/s, s | what a core handles in a pass; rows that queue for one counter |
+//!
+//! The 2 in theta is a multiply-add, the 8 a partial sum of four bytes written and read. The fourth powers are a corner
+//! sharper than the outer one: within a core loads and arithmetic overlap well.
+//! a is measured on one chip. On another of its class the sustained rate a F grows with the square root of the chip's power
+//! and not with the sheet's peak, within a stated range (`PowerRule`): dissipation goes with clock times voltage squared.
+//! Ignores: odd sizes that a kernel's vectors do not divide, memory read twice when neither operand fits the cache.
+//! Source: the form is ours; constants and their fits are in `catalog/kernels/gemm.toml`.
+
+use super::{Silicon, Timing};
+use rackmath_spec::{Chip, GemmKernel, Pass, PowerRule};
+use rackmath_units::{Bytes, Flop, Fraction, Seconds, Watts, float};
+
+/// The size of a product.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Product {
+    /// Rows of the activations: tokens.
+    pub rows: f64,
+    /// Columns of the weights: values per token that come out.
+    pub columns: f64,
+    /// Values per token that go in.
+    pub depth: f64,
+    /// Share of the weights that comes from memory and not from the cache.
+    pub cold: Fraction,
+}
+
+/// What is known about the scale of the activations before a product in a narrow format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scaling {
+    /// Nothing: it is found at run time.
+    Dynamic,
+    /// The scale was fixed beforehand; the activations have yet to be written in the narrow format.
+    Static,
+    /// The kernel before already wrote them in the narrow format.
+    Given,
+}
+
+/// A kernel family on a chip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gemm<'a> {
+    silicon: Silicon,
+    kernel: &'a GemmKernel,
+    /// Share of the peak a full tile reaches on this chip.
+    compute: f64,
+}
+
+impl Product {
+    /// A product whose weights come from memory.
+    pub fn new(rows: f64, columns: f64, depth: f64) -> Self {
+        Self { rows, columns, depth, cold: Fraction::ONE }
+    }
+
+    /// Its arithmetic.
+    pub fn flop(&self) -> Flop {
+        // A multiply-add is two.
+        Flop::flop(2.0 * self.rows * self.columns * self.depth)
+    }
+}
+
+impl<'a> Gemm<'a> {
+    /// A kernel family on a chip; `None` when the chip has no peak in the family's arithmetic.
+    pub fn of(chip: &Chip, kernel: &'a GemmKernel) -> Option<Self> {
+        let silicon = Silicon::of(chip, kernel.format.math())?;
+        let tdp = chip.power.tdp.as_ref().map(|p| p.value);
+        Some(Self::new(silicon, tdp, kernel))
+    }
+
+    /// The same for a chip that is only numbers; without its power the efficiency is taken as measured.
+    pub fn new(silicon: Silicon, tdp: Option<Watts>, kernel: &'a GemmKernel) -> Self {
+        let factor = kernel.power.zip(tdp).map_or(1.0, |(rule, tdp)| sustained(rule, silicon, tdp));
+        Self { silicon, kernel, compute: (kernel.compute * factor).min(1.0) }
+    }
+
+    /// The constants it runs with.
+    pub fn kernel(&self) -> &'a GemmKernel {
+        self.kernel
+    }
+
+    /// Bytes a product has to move from and to memory.
+    pub fn traffic(&self, product: Product) -> Bytes {
+        let Product { rows: m, columns: n, depth: k, cold } = product;
+        let format = self.kernel.format;
+        let weights = Bytes::b(cold.get() * n * k * format.weight().get());
+        let activations = Bytes::b(m * k * format.activation().get() + m * n * format.output().get());
+        weights + activations.less(self.silicon.l2 * self.kernel.resident)
+    }
+
+    /// How long a product takes, the passes over its activations included.
+    pub fn time(&self, product: Product, scaling: Scaling) -> Timing {
+        let passes = match scaling {
+            Scaling::Dynamic => self.kernel.dynamic.as_slice(),
+            Scaling::Static => self.kernel.fixed.as_slice(),
+            Scaling::Given => &[],
+        };
+        let (mut floor, mut spent) = (self.kernel.floor, Seconds::ZERO);
+        for pass in passes {
+            floor += pass.floor;
+            spent += pass_work(self.silicon, pass, product);
+        }
+        let (compute, memory) = (self.compute(product), self.memory(product));
+        let time = floor + spent + rounded(compute, memory, self.kernel.corner);
+        Timing { floor, compute, memory: memory + spent, time: time.max(self.kernel.host) }
+    }
+
+    /// The best tile and split of the menu.
+    fn compute(&self, product: Product) -> Seconds {
+        let Product { rows: m, columns: n, depth: k, .. } = product;
+        let (kernel, silicon) = (self.kernel, self.silicon);
+        let cores = silicon.cores;
+        let core_peak = self.compute * silicon.peak.get() / cores;
+        let per_operand = kernel.operand.map_or(0.0, |rate| 1.0 / rate.get());
+        let (w_w, w_a) = (kernel.format.weight().get(), kernel.format.activation().get());
+        let sum = 8.0 * m * n / (kernel.bandwidth * silicon.bandwidth.get());
+        let mut best = f64::INFINITY;
+        for &(x, y) in &kernel.tiles {
+            let tiles = (m / x).ceil() * (n / y).ceil();
+            let arithmetic = 2.0 * x * y * k / core_peak;
+            let loads = (x * w_a + y * w_w) * k * per_operand;
+            let tile = fourth(arithmetic, loads);
+            for &s in &kernel.splits {
+                let u = tiles * s / cores;
+                let waves = (u * (1.0 - kernel.quantum) + u.ceil() * kernel.quantum).max(1.0);
+                let reduction = if s > 1.0 { kernel.split.get() + s * sum } else { 0.0 };
+                best = best.min(waves * (tile / s + kernel.wave.get()) + reduction);
+            }
+        }
+        let droop = kernel.droop * best / (best + kernel.droop_time.get()).max(f64::MIN_POSITIVE);
+        Seconds::s(best * (1.0 + droop))
+    }
+
+    /// Reads and writes, short ones slower.
+    fn memory(&self, product: Product) -> Seconds {
+        let long = self.traffic(product) / (self.silicon.bandwidth * self.kernel.bandwidth);
+        let t_r = self.kernel.ramp_time.get().max(f64::MIN_POSITIVE);
+        long * (1.0 + self.kernel.ramp * t_r / (t_r + long.get()))
+    }
+}
+
+/// A pass over the activations by itself.
+pub fn pass_time(silicon: Silicon, pass: &Pass, product: Product) -> Seconds {
+    pass.floor + pass_work(silicon, pass, product)
+}
+
+/// A pass over the activations, its floor apart.
+fn pass_work(silicon: Silicon, pass: &Pass, product: Product) -> Seconds {
+    let all = Bytes::b(product.rows * product.depth * pass.width.get());
+    let cold = all.less(silicon.l2 * pass.cached);
+    let cores = silicon.cores;
+    let handled = all / (pass.core * cores) + pass.cold_core.map_or(Seconds::ZERO, |rate| cold / (rate * cores));
+    handled.max(cold / (silicon.bandwidth * pass.bandwidth)).max(pass.row * product.rows)
+}
+
+/// By how much the reached share of the peak differs from the chip it was measured on.
+fn sustained(rule: PowerRule, silicon: Silicon, tdp: Watts) -> f64 {
+    let (low, high) = rule.range;
+    (rule.peak / silicon.peak * (tdp / rule.tdp).sqrt()).clamp(low, high)
+}
+
+/// The fourth root of the sum of fourth powers; square roots are exact on every platform.
+fn fourth(a: f64, b: f64) -> f64 {
+    let (high, low) = (a.max(b), a.min(b));
+    let ratio = low / high.max(f64::MIN_POSITIVE);
+    let square = ratio * ratio;
+    high * (1.0 + square * square).sqrt().sqrt()
+}
+
+/// A maximum with its corner rounded: infinitely sharp is a plain maximum.
+fn rounded(a: Seconds, b: Seconds, p: f64) -> Seconds {
+    let (high, low) = (a.max(b), a.min(b));
+    if p.is_infinite() || low == Seconds::ZERO {
+        return high;
+    }
+    high * float::pow(1.0 + float::pow(low / high, p), 1.0 / p)
+}
+
+#[cfg(test)]
+mod tests;
