@@ -3,9 +3,10 @@
 //! [`network`] reads tables of collective and expert-exchange timings from a folder, predicts every row through
 //! `rackmath_theory::network` with the catalogue's constants, and reports how far off the rows are. It also fits the
 //! constants and prints them as TOML for `catalog/networks`. Distance is |ln(predicted / measured)|, which treats twice and
-//! half alike. [`fits`] asks whether published deployments fit in memory. [`moe`] does for expert kernels what [`network`]
-//! does for collectives. Nothing here draws lots: the same rows give the same constants.
+//! half alike. [`fits`] asks whether published deployments fit in memory. [`gemm`], [`attention`] and
+//! [`moe`] do for kernels what [`network`] does for collectives. Nothing here draws lots: the same rows give the same constants.
 
+pub mod attention;
 mod error;
 pub mod fits;
 pub mod gemm;

@@ -1,16 +1,17 @@
 //! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{CalibrateError, fits, moe, network};
+use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network};
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|moe FOLDER
+const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
+       rackmath-calibrate fit mla FOLDER
        rackmath-calibrate fits FOLDER
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
 transfer  fit on some machines and predict the others
 fits      place every published deployment: what ran must fit
-FOLDER holds the measured tables";
+FOLDER holds the measured tables; attention includes latent attention when it is scored";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -41,6 +42,13 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("score", "network") => network::score(folder).map(|table| table.to_string()),
         ("fit", "network") => network::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "network") => network::transfer(folder).map(|table| table.to_string()),
+        ("score", "gemm") => gemm::score(folder).map(|table| table.to_string()),
+        ("fit", "gemm") => gemm::fit(folder),
+        ("transfer", "gemm") => gemm::transfer(folder).map(|table| table.to_string()),
+        ("score", "attention") => attention::score(folder).map(|table| table.to_string()),
+        ("fit", "attention") => attention::fit(folder, attention::Kind::Grouped),
+        ("fit", "mla") => attention::fit(folder, attention::Kind::Latent),
+        ("transfer", "attention") => attention::transfer(folder).map(|table| table.to_string()),
         ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
         ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),

@@ -4,7 +4,9 @@
 //! so `h200_sxm` finds `h200`. A miss answers with the nearest names.
 
 use crate::error::nearest;
-use crate::{Chip, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System, Topology, file};
+use crate::{
+    AttentionKernels, Chip, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System, Topology, file,
+};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -185,6 +187,18 @@ impl Catalog {
     pub fn gemm_kernels(&self) -> Result<GemmKernels, SpecError> {
         let entry = find("kernel", "gemm", &self.kernels)?;
         file::gemm_kernels(&entry.id, &entry.text)
+    }
+
+    /// The kernels of grouped-query and multi-head attention.
+    pub fn attention(&self) -> Result<AttentionKernels, SpecError> {
+        let entry = find("kernel", "attention", &self.kernels)?;
+        file::attention(&entry.id, &entry.text)
+    }
+
+    /// The kernels of multi-head latent attention.
+    pub fn mla(&self) -> Result<AttentionKernels, SpecError> {
+        let entry = find("kernel", "mla", &self.kernels)?;
+        file::attention(&entry.id, &entry.text)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

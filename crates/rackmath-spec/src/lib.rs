@@ -2,6 +2,7 @@
 //!
 //! Strings end here. A face hands in names and file contents; what leaves is a [`Model`], a [`System`], a [`ClarkLaw`].
 
+pub mod attention;
 mod catalog;
 mod chip;
 mod cited;
@@ -16,6 +17,7 @@ pub mod model;
 mod network;
 mod system;
 
+pub use attention::AttentionKernels;
 pub use catalog::{Catalog, Entry};
 pub use chip::{Basis, Chip, Link, Memory, Physical, Power, Price};
 pub use cited::Cited;

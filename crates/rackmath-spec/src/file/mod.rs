@@ -2,6 +2,7 @@
 //!
 //! Nothing here opens a file; a face reads it (bounded by [`MAX_BYTES`]) and hands in the text.
 
+mod attention;
 mod chip;
 pub mod config;
 pub mod flags;
@@ -12,6 +13,7 @@ mod model;
 mod network;
 mod system;
 
+pub use attention::attention;
 pub use chip::chip;
 pub use kernel_gemm::gemm_kernels;
 pub use kernel_moe::moe_kernels;

@@ -13,7 +13,9 @@
 //! the fraction of a tile that is filled. Constants are keyed by chip generation, number format and kernel family and live
 //! in `catalog/kernels`; with all efficiencies 1 and no floor an operator is the roofline of the same work.
 
+pub mod attention;
 pub mod gemm;
+pub mod mla;
 pub mod moe;
 
 use rackmath_spec::{Chip, Math};

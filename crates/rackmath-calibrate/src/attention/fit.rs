@@ -1,0 +1,209 @@
+//! Fits constants by the mean of |ln(predicted / measured)| and prints them.
+
+use super::{Constants, Key, Kind, Row, error};
+use crate::simplex::minimum;
+use crate::table::Errors;
+use rackmath_spec::attention::{DecodeConstants, PrefillConstants};
+use rackmath_units::{ByteRate, Fraction, Seconds};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Usable share of the last-level cache by generation: the working set at which the tables fall from cache to memory. Read
+/// off the tables once; A100 and the two-die chips keep half of it near a core, L40S keeps queries and outputs elsewhere.
+const CACHE_SHARES: [(&str, f64); 4] = [("ampere", 0.45), ("ada", 1.1), ("hopper", 0.8), ("blackwell", 0.68)];
+
+/// The most a core can read from the last-level cache: 64 bytes a cycle at 1.8 GHz.
+const CORE_LIMIT: f64 = 115.0;
+
+/// Corner of grouped decode, and of latent decode, where H200 shows that compute alone sets the time (FINDINGS, section 4).
+const DECODE_CORNERS: (f64, f64) = (4.0, 8.0);
+
+/// Tiles and corners a prefill fit chooses from.
+const PREFILL_CHOICES: [(f64, f64); 4] = [(64.0, 1.0), (128.0, 1.0), (64.0, 2.0), (128.0, 2.0)];
+
+/// Share of peak of grouped decode, which no row shows: its products always hide behind the read.
+const HIDDEN_COMPUTE: f64 = 0.6;
+
+fn share_of(generation: &str) -> f64 {
+    CACHE_SHARES.iter().find(|(g, _)| *g == generation).map_or(0.68, |(_, s)| *s)
+}
+
+/// A share, however far the search strays.
+fn share(value: f64) -> Fraction {
+    Fraction::new(value.clamp(0.01, 1.0))
+}
+
+/// Three significant digits, as printed.
+fn digits(value: f64) -> f64 {
+    format!("{value:.2e}").parse().expect("a number")
+}
+
+fn decode_of(p: &[f64], key: &Key) -> Constants {
+    Constants::Decode(DecodeConstants {
+        floor: Seconds::us(p[0]),
+        block: Seconds::us(p[1].max(0.01)),
+        block_rows: 32.0,
+        compute: if key.kind == Kind::Latent { share(p[7]) } else { Fraction::new(HIDDEN_COMPUTE) },
+        memory: share(p[2]),
+        ramp: Seconds::us(p[3].max(0.01)),
+        cache_rate: ByteRate::gb_per_s(p[4].clamp(1.0, CORE_LIMIT)),
+        core_rate: ByteRate::gb_per_s(p[5].clamp(1.0, CORE_LIMIT)),
+        splits: p[6].clamp(1.0, 256.0),
+        cache_share: share_of(&key.generation),
+        corner: if key.kind == Kind::Latent { DECODE_CORNERS.1 } else { DECODE_CORNERS.0 },
+    })
+}
+
+fn prefill_of(p: &[f64], key: &Key, (tile, corner): (f64, f64)) -> Constants {
+    Constants::Prefill(PrefillConstants {
+        floor: Seconds::us(p[0]),
+        block: Seconds::us(p[1].max(0.01)),
+        tile,
+        compute: share(p[2]),
+        memory: share(p[3]),
+        cache_rate: ByteRate::gb_per_s(p[4].clamp(1.0, CORE_LIMIT)),
+        cache_share: share_of(&key.generation),
+        corner,
+    })
+}
+
+fn rounded(p: Vec<f64>) -> Vec<f64> {
+    p.into_iter().map(digits).collect()
+}
+
+/// The best constants of one key.
+fn fitted(rows: &[&Row], key: &Key) -> Constants {
+    let loss = |constants: &Constants| rows.iter().map(|r| error(r, constants).abs()).sum::<f64>() / rows.len() as f64;
+    let candidates: Vec<Constants> = if key.decode {
+        // Three starts: a kernel that splits well, one that hardly does, one that never does.
+        let starts = [
+            [10.0, 3.0, 0.9, 10.0, 60.0, 40.0, 64.0, 0.6],
+            [10.0, 1.5, 0.8, 3.0, 30.0, 20.0, 8.0, 0.5],
+            [12.0, 5.0, 0.8, 10.0, 20.0, 10.0, 1.0, 0.3],
+        ];
+        starts.iter().map(|s| decode_of(&rounded(minimum(s, |p| loss(&decode_of(p, key)))), key)).collect()
+    } else {
+        let start = [10.0, 1.0, 0.6, 0.5, 20.0];
+        PREFILL_CHOICES
+            .map(|t| prefill_of(&rounded(minimum(&start, |p| loss(&prefill_of(p, key, t)))), key, t))
+            .to_vec()
+    };
+    candidates.into_iter().min_by(|a, b| loss(a).total_cmp(&loss(b))).expect("there are candidates")
+}
+
+fn by_key(rows: &[Row], keep: impl Fn(&Row) -> bool) -> BTreeMap<&Key, Vec<&Row>> {
+    let mut keys: BTreeMap<&Key, Vec<&Row>> = BTreeMap::new();
+    for row in rows.iter().filter(|r| keep(r)) {
+        keys.entry(&row.key).or_default().push(row);
+    }
+    keys
+}
+
+/// Errors of rows whose head shape the constants have not seen, for the engine with many shapes.
+pub(super) fn without_each_shape(rows: &[Row]) -> Vec<(&Row, f64)> {
+    let keys = by_key(rows, |r| r.key.kind == Kind::Grouped && r.key.backend == "trtllm");
+    let mut errors = Vec::new();
+    for (key, rows) in keys {
+        let mut shapes: Vec<&str> = rows.iter().map(|r| r.shape.as_str()).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        for shape in shapes {
+            let (out, kept): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|r| r.shape == shape);
+            if kept.is_empty() {
+                continue;
+            }
+            let constants = fitted(&kept, key);
+            errors.extend(out.into_iter().map(|r| (r, error(r, &constants))));
+        }
+    }
+    errors
+}
+
+/// One file of `catalog/kernels`.
+pub(super) fn file(rows: &[Row], kind: Kind) -> String {
+    let keys = by_key(rows, |r| r.key.kind == kind);
+    let mut text = head(kind);
+    let mut defaults = String::new();
+    for (key, rows) in keys.iter().rev() {
+        let constants = fitted(rows, key);
+        let distances: Vec<f64> = rows.iter().map(|r| error(r, &constants).abs()).collect();
+        let errors = Errors::of(&distances).expect("a key has rows");
+        let fit = format!(
+            "source = \"aic\"\nfit = {{ rows = {}, median = {:.3}, p90 = {:.3} }}\n",
+            errors.n, errors.median, errors.p90
+        );
+        text.push_str(&entry(key, &key.generation, &constants, &fit));
+        // Chips nobody measured are taken to run like Hopper under the most portable engine.
+        let portable = if kind == Kind::Grouped { "vllm" } else { "trtllm" };
+        if key.generation == "hopper" && key.backend == portable {
+            defaults.push_str(&entry(key, "default", &constants, "source = \"rule\"\n"));
+        }
+    }
+    text + &defaults
+}
+
+fn head(kind: Kind) -> String {
+    let (name, table) = match kind {
+        Kind::Grouped => ("Grouped-query and multi-head attention", "kernel_attention_{a100,l40s,h100,b200}.csv"),
+        Kind::Latent => ("Multi-head latent attention", "kernel_mla.csv (a100, h100, b200; 16 and 128 heads)"),
+    };
+    let verb = if kind == Kind::Grouped { "fit-attention" } else { "fit-mla" };
+    let mut text = format!(
+        "# Printed by `rackmath-calibrate {verb}`; symbols in crates/rackmath-theory/src/operator/attention.rs.\n\
+         name = \"{name}\"\nas_of = \"2026-11\"\n\n[sources]\n\
+         aic = \"fit of the mean |ln(predicted / measured)| on {table}, stratified rows of the aiconfigurator database 0.12.0, 2026-11\"\n\
+         rule = \"rule: not measured, taken from hopper; expect twice its spread and a floor off by half\"\n\n\
+         [[alike]]\ngeneration = \"blackwell\"\nmemory = \"GDDR\"\nuses = \"ada\"\n\
+         why = \"workstation Blackwell (sm_120) lacks the tensor memory of B200 and runs the kernels of Ada\"\n\n\
+         # Usable share of the last-level cache: where the tables fall from cache to memory.\n[cache_share]\n"
+    );
+    for (generation, share) in CACHE_SHARES {
+        let _ = writeln!(text, "{generation} = {share}");
+    }
+    text + "default = 0.68\n"
+}
+
+fn entry(key: &Key, generation: &str, constants: &Constants, evidence: &str) -> String {
+    let format = |eight: bool| if eight { "fp8" } else { "bf16" };
+    let us = |t: Seconds| format!("\"{} us\"", digits(t.get() * 1e6));
+    let rate = |r: ByteRate| format!("\"{} GB/s\"", digits(r.get() / 1e9));
+    let phase = if key.decode { "decode" } else { "prefill" };
+    let mut text = format!("\n[[{phase}]]\ngeneration = \"{generation}\"\nbackend = \"{}\"\n", key.backend);
+    if !key.heads.is_empty() {
+        let _ = writeln!(text, "heads = \"{}\"", key.heads);
+    }
+    let _ = writeln!(text, "math = \"{}\"\nkv = \"{}\"", format(key.math8), format(key.kv8));
+    let _ = match constants {
+        Constants::Decode(c) => writeln!(
+            text,
+            "floor = {}\nblock = {}\nblock_rows = {}\ncompute = {}\nmemory = {}\nramp = {}\ncache_rate = {}\ncore_rate = {}\nsplits = {}\ncorner = {}",
+            us(c.floor),
+            us(c.block),
+            float(c.block_rows),
+            float(c.compute.get()),
+            float(c.memory.get()),
+            us(c.ramp),
+            rate(c.cache_rate),
+            rate(c.core_rate),
+            float(c.splits),
+            float(c.corner)
+        ),
+        Constants::Prefill(c) => writeln!(
+            text,
+            "floor = {}\nblock = {}\ntile = {}\ncompute = {}\nmemory = {}\ncache_rate = {}\ncorner = {}",
+            us(c.floor),
+            us(c.block),
+            float(c.tile),
+            float(c.compute.get()),
+            float(c.memory.get()),
+            rate(c.cache_rate),
+            float(c.corner)
+        ),
+    };
+    text + evidence
+}
+
+/// A number that TOML reads as a float.
+fn float(value: f64) -> String {
+    format!("{value:?}")
+}

@@ -1,0 +1,169 @@
+//! How engines run attention on a kind of chip: floors, block times and shares of the data sheet, with their evidence.
+//!
+//! A constant belongs to a chip generation, an engine's kernels and the format of the cache, never to a chip or to a row of
+//! a table. What the equations do with it stands in the theory crate's `operator::attention` chapter.
+
+use crate::{Chip, Dtype};
+use rackmath_units::{ByteRate, Fraction, Seconds};
+
+/// The attention kernels of one file: grouped-query attention, or multi-head latent attention.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionKernels {
+    /// The catalogue id: attention, mla.
+    pub id: String,
+    /// The name people use.
+    pub name: String,
+    /// Year and month of the fit.
+    pub as_of: String,
+    /// Chips that run another generation's kernels.
+    pub alike: Vec<Alike>,
+    /// One new token against a cache.
+    pub decode: Vec<AttentionKernel<DecodeConstants>>,
+    /// Many new tokens.
+    pub prefill: Vec<AttentionKernel<PrefillConstants>>,
+}
+
+/// A rule for chips whose kernels are those of another generation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alike {
+    /// The generation the chip names.
+    pub generation: String,
+    /// How the kind of its memory begins: GDDR.
+    pub memory: String,
+    /// The generation whose constants it uses.
+    pub uses: String,
+}
+
+/// One kernel: what it is for, its constants, why they are believed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionKernel<C> {
+    /// Chip generation; `default` for those nobody measured.
+    pub generation: String,
+    /// Engine, or engine and kernel library: vllm, sglang, trtllm, sglang-flashinfer.
+    pub backend: String,
+    /// How many query heads share a KV head.
+    pub heads: Heads,
+    /// Whether the arithmetic is eight bits wide.
+    pub math8: bool,
+    /// Whether the cache is eight bits wide.
+    pub kv8: bool,
+    /// The numbers.
+    pub constants: C,
+    /// The measurements, or the rule of an extrapolation.
+    pub source: String,
+    /// Rows of the fit, and median and ninth decile of |ln(predicted / measured)|; none for an extrapolation.
+    pub fit: Option<(u64, f64, f64)>,
+}
+
+/// Which models a kernel is for: engines take another kernel when no heads are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heads {
+    /// Every model.
+    Any,
+    /// One query head to a KV head.
+    Single,
+    /// Several.
+    Grouped,
+}
+
+/// Constants of a decode kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DecodeConstants {
+    /// Paid however small the work.
+    pub floor: Seconds,
+    /// A core's time for a block of work that reads next to nothing.
+    pub block: Seconds,
+    /// Query heads that cost a block as much again as the block itself.
+    pub block_rows: f64,
+    /// Share of peak of the products.
+    pub compute: Fraction,
+    /// Share of the bandwidth of a long read.
+    pub memory: Fraction,
+    /// What filling and draining the memory pipeline adds to a long read.
+    pub ramp: Seconds,
+    /// What one core reads from the last-level cache.
+    pub cache_rate: ByteRate,
+    /// What one core reads at most when few work.
+    pub core_rate: ByteRate,
+    /// Parts a sequence's cache is cut into at most, so that idle cores help.
+    pub splits: f64,
+    /// Share of the last-level cache that a working set may fill and still stay.
+    pub cache_share: f64,
+    /// How sharp the corner between compute and memory is.
+    pub corner: f64,
+}
+
+/// Constants of a prefill kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PrefillConstants {
+    /// Paid however small the work.
+    pub floor: Seconds,
+    /// A core's time for starting and ending a tile.
+    pub block: Seconds,
+    /// Query tokens of a tile.
+    pub tile: f64,
+    /// Share of peak of the products.
+    pub compute: Fraction,
+    /// Share of the bandwidth.
+    pub memory: Fraction,
+    /// What one core reads from the last-level cache.
+    pub cache_rate: ByteRate,
+    /// Share of the last-level cache that a working set may fill and still stay.
+    pub cache_share: f64,
+    /// How sharp the corner between compute and memory is.
+    pub corner: f64,
+}
+
+/// What a kernel is wanted for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Engine: vllm, sglang, trtllm.
+    pub backend: &'a str,
+    /// Format of the products.
+    pub math: Dtype,
+    /// Format of the cache.
+    pub kv: Dtype,
+    /// Query heads to a KV head.
+    pub group: u64,
+}
+
+/// The generation of chips nobody measured.
+pub const DEFAULT: &str = "default";
+
+impl AttentionKernels {
+    /// The decode kernel nearest to what is wanted.
+    pub fn decode(&self, chip: &Chip, wanted: Wanted<'_>) -> &AttentionKernel<DecodeConstants> {
+        nearest(&self.decode, self.generation(chip), wanted)
+    }
+
+    /// The prefill kernel nearest to what is wanted.
+    pub fn prefill(&self, chip: &Chip, wanted: Wanted<'_>) -> &AttentionKernel<PrefillConstants> {
+        nearest(&self.prefill, self.generation(chip), wanted)
+    }
+
+    /// The generation whose constants a chip uses.
+    pub fn generation<'a>(&'a self, chip: &'a Chip) -> &'a str {
+        self.alike
+            .iter()
+            .find(|a| a.generation == chip.generation && chip.memory.kind.starts_with(&a.memory))
+            .map_or(&chip.generation, |a| &a.uses)
+    }
+}
+
+/// The generation decides, else the default; then the engine, the formats, the heads. The reader saw to a default.
+fn nearest<'a, C>(kernels: &'a [AttentionKernel<C>], generation: &str, wanted: Wanted<'_>) -> &'a AttentionKernel<C> {
+    let (math8, kv8) = (wanted.math.bits() < 12.0, wanted.kv.bits() < 12.0);
+    let score = |k: &AttentionKernel<C>| {
+        let heads = match k.heads {
+            Heads::Any => true,
+            Heads::Single => wanted.group == 1,
+            Heads::Grouped => wanted.group > 1,
+        };
+        let same = [k.generation == generation, k.generation == DEFAULT, k.backend == wanted.backend];
+        let formats = [k.math8 == math8, k.kv8 == kv8, heads];
+        same.into_iter().chain(formats).fold(0_u32, |sum, same| 2 * sum + u32::from(same))
+    };
+    // The first of the best, so that the order of the file breaks ties.
+    let best = kernels.iter().map(score).max();
+    kernels.iter().find(|k| Some(score(k)) == best).expect("the reader saw to a default")
+}

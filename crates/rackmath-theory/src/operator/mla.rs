@@ -1,0 +1,91 @@
+//! Multi-head latent attention as work for [`super::attention`].
+//!
+//! Decode multiplies in the latent space (the up-projections are absorbed into the query and output projections), so that
+//! all heads share one cached vector of r + d_r values; prefill expands keys and values first and is plain attention:
+//!
+//! $$ f_1^{decode} = 2\,(2 r + d_r) \qquad m_1 = (r + d_r)\,w \qquad f_1^{prefill} = 2\,(d_n + d_r + d_v) $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | r, d_r | rank, rope | 1 | latent size, size of the shared rotary key |
+//! | d_n, d_v | nope, value | 1 | sizes of a head's key without rotation and of its value |
+//! | w | kv | B/param | bytes of a cached value |
+//!
+//! The score takes r + d_r multiply-adds and the output r. With 128 heads that is 242 FLOP for a byte of a 16-bit cache,
+//! near the ridge of a chip: decode is limited by compute where attention of other kinds never is.
+//! Ignores: the up-projections of prefill, which are matrix products of their own.
+//! Source: DeepSeek-V2 (arXiv 2405.04434), section 2.1 and appendix C.
+
+use super::attention::{DecodeWork, PrefillWork};
+use rackmath_units::{Bytes, BytesPerParam, Flop};
+
+/// The sizes of a latent attention.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latent {
+    /// Query heads on this chip.
+    pub heads: f64,
+    /// The latent vector.
+    pub rank: f64,
+    /// The rotary key that all heads share.
+    pub rope: f64,
+    /// A head's key without rotation.
+    pub nope: f64,
+    /// A head's value.
+    pub value: f64,
+}
+
+impl Latent {
+    /// One new token for each of `sequences` with `context` cached tokens.
+    pub fn decode(&self, sequences: f64, context: f64, kv: BytesPerParam) -> DecodeWork {
+        DecodeWork {
+            sequences,
+            context,
+            kv_heads: 1.0,
+            group: self.heads,
+            token_bytes: Bytes::b((self.rank + self.rope) * kv.get()),
+            token_flop: Flop::flop(2.0 * (2.0 * self.rank + self.rope)),
+            // A latent query in and a latent output out for each head, 16 bits each.
+            query_bytes: Bytes::b(self.heads * (2.0 * self.rank + self.rope) * 2.0),
+        }
+    }
+
+    /// `new` tokens for each of `sequences`, after `past` cached ones.
+    pub fn prefill(&self, sequences: f64, new: f64, past: f64) -> PrefillWork {
+        let key = self.nope + self.rope;
+        PrefillWork {
+            sequences,
+            new,
+            past,
+            window: None,
+            heads: self.heads,
+            pair_flop: Flop::flop(2.0 * (key + self.value)),
+            // Query, key, value and output of every head and the latent cache, 16 bits each.
+            new_bytes: Bytes::b(2.0 * (self.heads * 2.0 * (key + self.value) + self.rank + self.rope)),
+            past_bytes: Bytes::b(2.0 * self.heads * (key + self.value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deepseek_v3_is_near_the_ridge() {
+        let latent = Latent { heads: 128.0, rank: 512.0, rope: 64.0, nope: 128.0, value: 128.0 };
+        let work = latent.decode(1.0, 1e6, BytesPerParam::new(2.0));
+        // 2 x 128 heads x (2 x 512 + 64) = 278,528 FLOP for 1,152 bytes of a cached token.
+        assert_eq!(work.flop().get(), 278_528.0 * 1e6);
+        assert_eq!(work.token_bytes.get(), 1152.0);
+        let intensity = work.flop().get() / work.bytes().get();
+        assert!((intensity - 241.8).abs() < 0.2, "{intensity}");
+    }
+
+    #[test]
+    fn a_prompt_is_plain_attention_with_keys_of_192() {
+        let latent = Latent { heads: 16.0, rank: 512.0, rope: 64.0, nope: 128.0, value: 128.0 };
+        let work = latent.prefill(2.0, 1000.0, 0.0);
+        // 2 x (192 + 128) FLOP for each of 16 heads, 2 sequences and 1000 x 1001 / 2 pairs.
+        assert_eq!(work.flop().get(), 640.0 * 16.0 * 2.0 * 500_500.0);
+    }
+}
