@@ -15,7 +15,7 @@ const CACHE_SHARES: [(&str, f64); 4] = [("ampere", 0.45), ("ada", 1.1), ("hopper
 /// The most a core can read from the last-level cache: 64 bytes a cycle at 1.8 GHz.
 const CORE_LIMIT: f64 = 115.0;
 
-/// Corner of grouped decode, and of latent decode, where H200 shows that compute alone sets the time (FINDINGS, section 4).
+/// Corner of grouped decode, and of latent decode, where H200 is limited by compute at 65 % of its peak.
 const DECODE_CORNERS: (f64, f64) = (4.0, 8.0);
 
 /// Tiles and corners a prefill fit chooses from.
@@ -147,7 +147,7 @@ fn head(kind: Kind) -> String {
         Kind::Grouped => ("Grouped-query and multi-head attention", "kernel_attention_{a100,l40s,h100,b200}.csv"),
         Kind::Latent => ("Multi-head latent attention", "kernel_mla.csv (a100, h100, b200; 16 and 128 heads)"),
     };
-    let verb = if kind == Kind::Grouped { "fit-attention" } else { "fit-mla" };
+    let verb = if kind == Kind::Grouped { "fit attention" } else { "fit mla" };
     let mut text = format!(
         "# Printed by `rackmath-calibrate {verb}`; symbols in crates/rackmath-theory/src/operator/attention.rs.\n\
          name = \"{name}\"\nas_of = \"2026-11\"\n\n[sources]\n\

@@ -275,7 +275,7 @@ impl Named {
     }
 }
 
-const HEAD: &str = r#"# Printed by `rackmath-calibrate fit-gemm <folder>`; change the plan there, not the numbers here.
+const HEAD: &str = r#"# Printed by `rackmath-calibrate fit gemm FOLDER`; change the plan there, not the numbers here.
 name = "matrix products"
 form = "rackmath_theory::operator::gemm"
 as_of = "2026-11"
