@@ -182,6 +182,7 @@ fn illegal_layouts_are_refused_with_what_would_do() {
         (vec!["layout", "llama-3.1-8b", "--on", "hgx-h100", "--tp", "3"], "divisor of the 32 heads"),
         (vec!["layout", "deepseek-v3", "--dp", "72", "--ep", "72"], "divisor of the 256 experts"),
         (vec!["layout", "llama-3.1-8b", "--on", "hgx-h100", "--tp", "16"], "at most the 8"),
+        (vec!["layout", "llama-3.1-70b", "--on", "16xh100", "--tp", "16"], "at most the 8 chips of a scale-up domain"),
         (vec!["layout", "deepseek-v3", "--flags", "--tensor-paralel-size 8"], "--tensor-parallel-size"),
         (vec!["layout", "deepseek-v3", "--flags", "-tp 8", "--tool", "vlm"], "vllm"),
         (vec!["pipeline", "-s", "1f2b"], "1f1b"),
@@ -388,6 +389,16 @@ bandwidth = { value = "200 Gb/s", source = "a drawing on my desk" }
     let torus = temp("torus.toml", b"name = \"T\"\nchip = \"tpu-v5e\"\nn_chips = 16\nas_of = \"2026-11\"\n[[level]]\nname = \"ici\"\nchips = 16\ntopology = \"torus\"\ndims = [4, 5]\nbandwidth = { value = \"1 GB/s\", source = \"a drawing on my desk\" }\n");
     assert!(refused(&["systems", "./nothing"]).contains("no system"));
     assert!(refused(&["layout", "llama-3.1-8b", "--on", torus.to_str().unwrap()]).contains("multiply to 16"));
+}
+
+#[test]
+fn chips_may_be_counted_either_way() {
+    let tail = ["--tp", "8", "--kv", "fp8", "-b", "32"];
+    let ask = |machine: &[&str]| shown(&[&["layout", "llama-3.1-70b"], machine, &tail].concat());
+    let answer = ask(&["--on", "8xh200"]);
+    assert_eq!(answer, ask(&["--on", "h200", "--chips", "8"]));
+    assert_eq!(answer, ask(&["--on", "h200x8"]));
+    assert!(answer.contains("tensor-parallel reductions"), "{answer}");
 }
 
 #[test]

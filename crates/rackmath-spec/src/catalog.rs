@@ -5,8 +5,10 @@
 
 use crate::error::nearest;
 use crate::{
-    AttentionKernels, Chip, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System, Topology, file,
+    AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System,
+    Topology, file,
 };
+use rackmath_units::ByteRate;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -231,30 +233,33 @@ fn multiple(name: &str) -> (u64, &str) {
     (1, name)
 }
 
-/// So many chips joined by their own scale-up links.
+/// Chips of a node, where a chip's own scale-up domain is smaller: cards on a PCIe tree or in bridged pairs.
+const NODE: u64 = 8;
+
+/// So many chips joined by their own scale-up links up to their domain, and by the data-centre network beyond.
 fn of_chips(chip: Chip, n: u64) -> System {
-    let levels = match &chip.link.scale_up {
-        Some(bandwidth) if n > 1 => {
-            let topology = match chip.link.kind.as_str() {
-                "infinity-fabric" => Topology::Mesh,
-                "ici" => Topology::Torus,
-                kind if kind.starts_with("pcie") => Topology::Pcie,
-                _ => Topology::Switched,
-            };
-            let dims = if topology == Topology::Torus { vec![n] } else { Vec::new() };
-            let name = chip.link.kind.clone();
-            vec![Level {
-                name,
-                chips: n,
-                bandwidth: bandwidth.clone(),
-                topology,
-                dims,
-                nics_per_chip: None,
-                oversubscription: 1.0,
-            }]
-        }
-        _ => Vec::new(),
+    let level = |name: &str, chips: u64, bandwidth: &Cited<ByteRate>, topology: Topology| Level {
+        name: name.to_owned(),
+        chips,
+        bandwidth: bandwidth.clone(),
+        topology,
+        dims: if topology == Topology::Torus { vec![chips] } else { Vec::new() },
+        nics_per_chip: None,
+        oversubscription: 1.0,
     };
+    let mut levels = Vec::new();
+    if let Some(bandwidth) = &chip.link.scale_up {
+        let topology = match chip.link.kind.as_str() {
+            "infinity-fabric" => Topology::Mesh,
+            "ici" => Topology::Torus,
+            kind if kind.starts_with("pcie") => Topology::Pcie,
+            _ => Topology::Switched,
+        };
+        levels.push(level(&chip.link.kind, chip.link.domain.value.max(NODE), bandwidth, topology));
+        if let Some(out) = &chip.link.scale_out {
+            levels.push(level("scale-out", 100_000, out, Topology::Switched));
+        }
+    }
     let (id, name) = match n {
         1 => (chip.id.clone(), chip.name.clone()),
         n => (format!("{n}x{}", chip.id), format!("{n} x {}", chip.name)),

@@ -15,7 +15,7 @@ pub struct System {
     pub chip: Chip,
     /// Packages in the machine.
     pub n_chips: u64,
-    /// Networks, innermost first. Empty for a lone chip.
+    /// Networks, innermost first; a level may join more chips than this machine has.
     pub levels: Vec<Level>,
     /// Power of the whole machine, where known.
     pub power: Option<Cited<Watts>>,
