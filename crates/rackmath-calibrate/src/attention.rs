@@ -110,7 +110,7 @@ fn of_kind(both: &[AttentionKernels; 2], kind: Kind) -> &AttentionKernels {
 
 fn catalogue() -> Result<[AttentionKernels; 2], CalibrateError> {
     let catalog = Catalog::embedded();
-    Ok([catalog.attention()?, catalog.mla()?])
+    Ok([catalog.attention_kernels()?, catalog.mla_kernels()?])
 }
 
 const HEADINGS: [&str; 6] = ["chip", "kernel", "backend", "heads", "math/kv", "bias"];

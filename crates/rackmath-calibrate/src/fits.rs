@@ -5,7 +5,7 @@
 
 use crate::error::CalibrateError;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::model::{Body, Formats};
+use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout};
 use rackmath_theory::placement::{Fit, Load, place};
 use rackmath_units::{Fraction, Tokens};
@@ -154,10 +154,7 @@ fn ran(catalog: &Catalog, d: &Deployment, tokens: u64) -> Result<(), String> {
     });
     let model = model.map_err(|e| e.to_string())?;
     let system = catalog.system(&d.system).map_err(|e| e.to_string())?;
-    let own = match &model.body {
-        Body::Layers(shape) => shape.formats,
-        Body::Lump(lump) => Formats::uniform(lump.weights),
-    };
+    let own = model.formats();
     let dtype = d.format.parse::<Dtype>().map_err(|e| e.to_string())?;
     // gpt-oss ships in four bits whatever the activations run in.
     let routed = if own.routed.bits() < dtype.bits() { own.routed } else { dtype };

@@ -192,13 +192,13 @@ impl Catalog {
     }
 
     /// The kernels of grouped-query and multi-head attention.
-    pub fn attention(&self) -> Result<AttentionKernels, SpecError> {
+    pub fn attention_kernels(&self) -> Result<AttentionKernels, SpecError> {
         let entry = find("kernel", "attention", &self.kernels)?;
         file::attention(&entry.id, &entry.text)
     }
 
     /// The kernels of multi-head latent attention.
-    pub fn mla(&self) -> Result<AttentionKernels, SpecError> {
+    pub fn mla_kernels(&self) -> Result<AttentionKernels, SpecError> {
         let entry = find("kernel", "mla", &self.kernels)?;
         file::attention(&entry.id, &entry.text)
     }

@@ -1,4 +1,4 @@
-//! Scaling laws as data. This only law is the one for routed models (lecture D15).
+//! Scaling laws as data: the one for routed models (lecture D15).
 
 use crate::{Cited, SpecError};
 use std::fmt;

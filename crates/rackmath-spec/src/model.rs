@@ -251,8 +251,6 @@ pub enum QkNorm {
     PerHead,
     /// Weight vectors across all heads.
     AllHeads,
-    /// The same as per head with a bias each.
-    PerHeadBiased,
 }
 
 /// A learned gate on the attention output.
@@ -262,8 +260,6 @@ pub enum Gate {
     None,
     /// One value per output element: doubles the query projection.
     PerElement,
-    /// One value per head.
-    PerHead,
 }
 
 /// Multi-head latent attention: keys and values of all heads come from one small vector per token.
@@ -461,8 +457,6 @@ pub enum Norm {
     Rms,
     /// A weight and a bias per channel.
     Layer,
-    /// No weights at all.
-    Bare,
 }
 
 /// Number formats by part.
@@ -482,7 +476,6 @@ impl Norm {
         match self {
             Self::Rms => 1,
             Self::Layer => 2,
-            Self::Bare => 0,
         }
     }
 }
@@ -518,6 +511,20 @@ impl Shape {
 }
 
 impl Model {
+    /// Weight formats of the checkpoint.
+    pub fn formats(&self) -> Formats {
+        match &self.body {
+            Body::Layers(shape) => shape.formats,
+            Body::Lump(lump) => Formats::uniform(lump.weights),
+        }
+    }
+
+    /// The cache format engines choose by themselves: the model's 16-bit type.
+    pub fn cache_dtype(&self) -> Dtype {
+        let own = self.formats().other;
+        if own.bits() >= 16.0 { own } else { Dtype::Bf16 }
+    }
+
     /// The layers, unless the model is known by totals only.
     pub fn shape(&self) -> Option<&Shape> {
         match &self.body {

@@ -6,7 +6,7 @@ use rackmath_spec::{Catalog, Dtype, file};
 #[test]
 fn attention_kernels_are_found_by_generation_engine_and_format() {
     let catalog = Catalog::embedded();
-    let kernels = catalog.attention().unwrap();
+    let kernels = catalog.attention_kernels().unwrap();
     let wanted = |backend, kv, group| Wanted { backend, math: Dtype::Bf16, kv, group };
     let of = |chip: &str, wanted| kernels.decode(&catalog.chip(chip).unwrap(), wanted);
     let found = of("h200", wanted("trtllm", Dtype::Fp8, 8));

@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 fn attention(c: &mut Criterion) {
     let catalog = Catalog::embedded();
-    let (chip, kernels) = (catalog.chip("h200").unwrap(), catalog.attention().unwrap());
+    let (chip, kernels) = (catalog.chip("h200").unwrap(), catalog.attention_kernels().unwrap());
     let wanted = Wanted { backend: "vllm", math: Dtype::Bf16, kv: Dtype::Bf16, group: 4 };
     let silicon = Silicon::of(&chip, Math::Bf16).unwrap();
     let width = Dtype::Bf16.width();

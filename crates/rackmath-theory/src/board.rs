@@ -24,10 +24,10 @@ use crate::count::{self, Count, Part, experts_run};
 use crate::curve::Curve;
 use crate::kv::{self, Cache};
 use crate::roofline::{Binding, Overlap, Terms};
-use rackmath_spec::model::{Body, Formats};
+use rackmath_spec::model::Formats;
 use rackmath_spec::{Chip, Dtype, Math, Model, System};
 use rackmath_units::{
-    Bytes, DollarRate, DollarsPerToken, FlopRate, Fraction, Params, Seconds, SecondsPerToken, TokenRate, Tokens, float,
+    DollarRate, DollarsPerToken, FlopRate, Fraction, Seconds, SecondsPerToken, TokenRate, Tokens, float,
 };
 
 /// What is counted.
@@ -152,9 +152,9 @@ impl Board {
         let bandwidth = setup.system.bandwidth().get();
         let mut compute = 0.0;
         for part in Part::ALL {
-            let multiplied = multiplied(setup, count, part);
+            let multiplied = count.multiplied_in(part).get();
             if multiplied > 0.0 {
-                let (_, peak) = peak_for(chip, part_dtype(setup, part), setup.math)?;
+                let (_, peak) = peak_for(chip, part.dtype(&setup.formats), setup.math)?;
                 // A multiplication and an addition per parameter.
                 compute += 2.0 * multiplied / (peak.get() * n);
             }
@@ -168,7 +168,7 @@ impl Board {
             }
             Counting::Lecture => Default::default(),
         };
-        let bytes = |part: Part| part_bytes(setup, count, part).get() / bandwidth;
+        let bytes = |part: Part| count.read_bytes_in(part, &setup.formats).get() / bandwidth;
         let routed = bytes(Part::Routed);
         let always = Part::ALL.into_iter().filter(|p| *p != Part::Routed).map(bytes).sum();
         Some(Self {
@@ -291,38 +291,6 @@ impl Board {
         // Compute grows at least in proportion to q, so this many tokens are enough.
         let enough = 2.0 * ((self.always + self.routed) / b + self.kv.at(l)) / self.compute;
         float::root(0.0, enough.max(1.0), gap)
-    }
-}
-
-/// The format the weights of a part run in.
-pub fn part_dtype(setup: &Setup, part: Part) -> Dtype {
-    match &setup.model.body {
-        Body::Layers(_) => part.dtype(&setup.formats),
-        Body::Lump(_) => setup.formats.linear,
-    }
-}
-
-/// Bytes of the weights of a part that a step reads.
-pub fn part_bytes(setup: &Setup, count: &Count, part: Part) -> Bytes {
-    let p = count.part(part);
-    let params = match &setup.model.body {
-        Body::Layers(_) => (p.total - p.idle) as f64,
-        // A lump's routed part is all that is not active, so that nothing is lost to rounding.
-        Body::Lump(lump) => match part {
-            Part::Dense => lump.active.get(),
-            Part::Routed => lump.total.get() - lump.active.get(),
-            _ => 0.0,
-        },
-    };
-    part_dtype(setup, part).width() * Params::new(params)
-}
-
-/// Parameters of a part that are multiplied with each token.
-fn multiplied(setup: &Setup, count: &Count, part: Part) -> f64 {
-    match &setup.model.body {
-        Body::Layers(_) => count.multiplied_in(part).get(),
-        Body::Lump(lump) if part == Part::Dense => lump.active.get(),
-        Body::Lump(_) => 0.0,
     }
 }
 

@@ -336,7 +336,6 @@ fn attention_tensors(h: u64, a: &Attention) -> Vec<Tensor> {
     match a.gate {
         Gate::None => {}
         Gate::PerElement => all.push(m("output gate", h, a.heads * a.v_dim)),
-        Gate::PerHead => all.push(m("output gate", h, a.heads)),
     }
     if a.bias.qkv {
         all.push(v("query bias", q));
@@ -350,7 +349,6 @@ fn attention_tensors(h: u64, a: &Attention) -> Vec<Tensor> {
     match a.qk_norm {
         QkNorm::None => {}
         QkNorm::PerHead => all.push(v("query and key norm", 2 * a.qk_dim)),
-        QkNorm::PerHeadBiased => all.push(v("query and key norm", 4 * a.qk_dim)),
         QkNorm::AllHeads => all.push(v("query and key norm", q + k)),
     }
     if a.sinks {
@@ -381,7 +379,6 @@ fn latent_tensors(h: u64, a: &Latent) -> Vec<Tensor> {
     match a.gate {
         Gate::None => {}
         Gate::PerElement => all.push(m("output gate", h, a.heads * a.v_dim)),
-        Gate::PerHead => all.push(m("output gate", h, a.heads)),
     }
     if let Some(index) = a.indexer {
         all.extend([

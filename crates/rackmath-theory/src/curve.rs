@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(c.at(4.0), 1.0 + 3.5 * 4.0);
         assert_eq!(c.at(20.0), 1.0 + 30.0 + 10.0);
         assert_eq!((c.first_slope(), c.final_slope()), (3.5, 0.5));
-        // A trapezoid to the corner, a rectangle after: 2 * 8.5 fixed and endless, 3 * (50 + 0...) by hand.
+        // From 5 to 15 with a corner at 10: a trapezoid up to it, a rectangle of height 10 after.
         assert_eq!(ramps(0.0, &[(1.0, 10.0)]).integral(5.0, 10.0), (50.0 - 12.5) + 10.0 * 5.0);
     }
 

@@ -1,7 +1,6 @@
 //! The lecture's golden numbers for chapter 1, and the laws its curves obey.
 
 use proptest::prelude::*;
-use rackmath_spec::model::{Body, Formats};
 use rackmath_spec::{Catalog, Dtype, Model, System};
 use rackmath_theory::board::{Balance, Board, Counting, Setup, closed};
 use rackmath_theory::roofline::{Binding, Overlap};
@@ -13,18 +12,11 @@ fn close(got: f64, expected: f64, tolerance: f64) {
     assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
 }
 
-fn formats(model: &Model) -> Formats {
-    match &model.body {
-        Body::Layers(shape) => shape.formats,
-        Body::Lump(lump) => Formats::uniform(lump.weights),
-    }
-}
-
 fn setup<'a>(model: &'a Model, system: &'a System, counting: Counting) -> Setup<'a> {
     Setup {
         model,
         system,
-        formats: formats(model),
+        formats: model.formats(),
         kv: Dtype::Fp8,
         math: None,
         counting,
@@ -128,7 +120,7 @@ fn g25_g27_deepseek_on_a_rack() {
     let catalog = Catalog::embedded();
     let (model, system) = (catalog.model("lecture-deepseek-v3").unwrap(), catalog.system("lecture-nvl72").unwrap());
     let l = Tokens::new(4096.0);
-    let room = system.capacity().less(count::count(&model).stored_bytes(&formats(&model)));
+    let room = system.capacity().less(count::count(&model).stored_bytes(&model.formats()));
     let fits = (room / kv::cache(&model, Dtype::Fp8).stored(l)).floor();
     close(fits, 91_392.0, 1e-3);
     let full = b.step(Tokens::new(fits), l, Tokens::new(1.0));
@@ -194,7 +186,7 @@ fn x6_x7_x8_what_the_errata_say() {
     let catalog = Catalog::embedded();
     let (model, system) = (catalog.model("lecture-deepseek-v3").unwrap(), catalog.system("lecture-nvl72").unwrap());
     let l = Tokens::new(1024.0);
-    let fits = system.capacity().less(count::count(&model).stored_bytes(&formats(&model)))
+    let fits = system.capacity().less(count::count(&model).stored_bytes(&model.formats()))
         / kv::cache(&model, Dtype::Fp8).stored(l);
     let b = board("lecture-deepseek-v3", "lecture-nvl72", Counting::Lecture);
     close(at(&b, fits, 1024.0).time.as_ms(), 83.0, 1e-2);
@@ -299,7 +291,7 @@ proptest! {
         let catalog = Catalog::embedded();
         let system = catalog.system(SYSTEMS[which]).unwrap();
         let model = catalog.model("lecture-deepseek-v3").unwrap();
-        let weights = count::count(&model).stored_bytes(&formats(&model));
+        let weights = count::count(&model).stored_bytes(&model.formats());
         prop_assume!(system.capacity() > weights);
         let fits = system.capacity().less(weights) / kv::cache(&model, Dtype::Fp8).stored(Tokens::new(l));
         let board = Board::new(&setup(&model, &system, Counting::Lecture)).unwrap();

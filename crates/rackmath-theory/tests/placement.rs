@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::model::{Body, Formats};
 use rackmath_spec::{Catalog, Dtype, Layout, Model, System};
 use rackmath_theory::count::{Part, count};
 use rackmath_theory::layout::check;
@@ -23,17 +22,10 @@ static SYSTEM: LazyLock<System> = LazyLock::new(|| {
     system
 });
 
-fn formats(model: &Model) -> Formats {
-    match &model.body {
-        Body::Layers(shape) => shape.formats,
-        Body::Lump(lump) => Formats::uniform(lump.weights),
-    }
-}
-
 fn load(model: &Model, layout: Layout, batch: f64) -> Load<'_> {
     Load {
         model,
-        formats: formats(model),
+        formats: model.formats(),
         kv: Dtype::Bf16,
         system: &SYSTEM,
         layout,
@@ -61,7 +53,7 @@ fn close(a: f64, b: f64) -> bool {
 fn bytes_are_conserved_over_ten_thousand_layouts() {
     let (mut legal, mut seen) = (0u32, 0u64);
     for (m, model) in MODELS.iter().enumerate() {
-        let (c, f) = (count(model), formats(model));
+        let (c, f) = (count(model), model.formats());
         let width = |part: Part| part.dtype(&f).width().get();
         let total = |part: Part| c.part(part).total as f64 * width(part);
         let experts = model.shape().unwrap().moe().map_or(1, |moe| moe.experts);
@@ -124,7 +116,7 @@ fn bytes_are_conserved_over_ten_thousand_layouts() {
 fn on_pipelines_alone_every_byte_is_somewhere_exactly_once() {
     for model in MODELS.iter() {
         let shape = model.shape().unwrap();
-        let f = formats(model);
+        let f = model.formats();
         for pp in 1..=shape.n_layers().min(12) {
             let p = placed(model, Layout::new(Degrees { pp, ..Degrees::default() }).unwrap(), 1.0);
             let all: f64 = p.stages.iter().map(|s| s.held.all_weights().get()).sum();

@@ -25,4 +25,4 @@ pub use quantity::{
     ByteRate, Bytes, BytesPerParam, BytesPerToken, DollarRate, Dollars, DollarsPerToken, Flop, FlopPerToken, FlopRate,
     Intensity, Joules, Params, Seconds, SecondsPerToken, TokenRate, Tokens, Watts,
 };
-pub use show::{grouped, significant};
+pub use show::{grouped, grouped_digits, significant};

@@ -48,7 +48,8 @@ pub fn grouped(value: f64) -> String {
     grouped_digits(&format!("{value:.0}"))
 }
 
-fn grouped_digits(digits: &str) -> String {
+/// A decimal integer of any length with thousands separators.
+pub fn grouped_digits(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |d| ("-", d));
     let mut out = String::from(sign);
     for (i, c) in digits.chars().enumerate() {

@@ -254,13 +254,7 @@ impl Explainer<'_> {
 
     /// Weight bytes: those always read and those of the experts a batch touches.
     fn weights(&self) -> Working {
-        let bytes = |part: Part| step::part_bytes(self.r, part).get();
-        let routed = match &self.r.model.body {
-            rackmath_spec::model::Body::Lump(lump) => {
-                (lump.total.get() - lump.active.get()) * self.r.formats.linear.width().get()
-            }
-            rackmath_spec::model::Body::Layers(_) => bytes(Part::Routed),
-        };
+        let routed = self.r.count.read_bytes_in(Part::Routed, &self.r.formats).get();
         let all = self.r.board.weights().get() * self.r.system.bandwidth().get();
         let show = |b: f64| Bytes::b(b).show(DIGITS);
         let source = format!("counted, in {}", self.r.format_words());

@@ -1,7 +1,7 @@
 //! Which models are known, what one is made of, and how several compare.
 
 use crate::Error;
-use rackmath_spec::model::{Body, Counts, Ffn, Formats, KvSource, Linear, Mixer, Shape, Span};
+use rackmath_spec::model::{Counts, Ffn, Formats, KvSource, Linear, Mixer, Shape, Span};
 use rackmath_spec::{Catalog, Dtype, Model};
 use rackmath_theory::count::{self, Count, Part};
 use rackmath_theory::kv;
@@ -150,14 +150,8 @@ fn card(model: &Model, mut aliases: Vec<String>, context: Tokens, dtype: Option<
     aliases.retain(|a| Some(a) != model.hf.as_ref());
     let count = count::count(model);
     let shape = model.shape();
-    let formats = match &model.body {
-        Body::Layers(shape) => shape.formats,
-        Body::Lump(lump) => Formats::uniform(lump.weights),
-    };
-    let kv_dtype = dtype.unwrap_or(match &model.body {
-        Body::Layers(shape) if shape.formats.other.bits() >= 16.0 => shape.formats.other,
-        _ => Dtype::Bf16,
-    });
+    let formats = model.formats();
+    let kv_dtype = dtype.unwrap_or(model.cache_dtype());
     let cache = kv::cache(model, kv_dtype);
     Card {
         id: model.id.clone(),

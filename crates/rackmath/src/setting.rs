@@ -100,7 +100,7 @@ pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> 
     }
     let formats = formats(&model, setting.weights.as_deref())?;
     let kv = match setting.kv.as_deref() {
-        None | Some("auto") => usual_cache(&model),
+        None | Some("auto") => model.cache_dtype(),
         Some(name) => name.parse::<Dtype>()?,
     };
     let math = setting.math.as_deref().map(str::parse::<Math>).transpose()?;
@@ -139,10 +139,7 @@ pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> 
 
 /// Formats as run: the checkpoint's, or one for every matrix with embeddings and norms left as they are.
 pub(crate) fn formats(model: &Model, wanted: Option<&str>) -> Result<Formats, Error> {
-    let own = match &model.body {
-        Body::Layers(shape) => shape.formats,
-        Body::Lump(lump) => Formats::uniform(lump.weights),
-    };
+    let own = model.formats();
     match wanted {
         None | Some("auto") => Ok(own),
         Some(name) => {
@@ -151,14 +148,6 @@ pub(crate) fn formats(model: &Model, wanted: Option<&str>) -> Result<Formats, Er
             let other = if matches!(model.body, Body::Lump(_)) { dtype } else { other };
             Ok(Formats { routed: dtype, linear: dtype, other })
         }
-    }
-}
-
-/// The cache format engines choose by themselves: the model's 16-bit type.
-fn usual_cache(model: &Model) -> Dtype {
-    match &model.body {
-        Body::Layers(shape) if shape.formats.other.bits() >= 16.0 => shape.formats.other,
-        Body::Layers(_) | Body::Lump(_) => Dtype::Bf16,
     }
 }
 

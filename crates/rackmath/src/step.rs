@@ -4,10 +4,9 @@ use crate::Error;
 use crate::setting::{Resolved, Setting, resolve, tokens};
 use rackmath_spec::Catalog;
 use rackmath_theory::board::{Balance, Step, closed};
-use rackmath_theory::count::Part;
 use rackmath_theory::curve::distinct;
 use rackmath_theory::roofline::{self, Overlap};
-use rackmath_units::{Bytes, Tokens};
+use rackmath_units::Tokens;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -243,11 +242,6 @@ fn memory(r: &Resolved, step: &Step) -> Memory {
         chips_min: ((weights + each) / per_chip).ceil().max(1.0) as u64,
         drain_s: roofline::drain(capacity, r.system.bandwidth()).get(),
     }
-}
-
-/// Weight bytes of a part, for tables.
-pub(crate) fn part_bytes(r: &Resolved, part: Part) -> Bytes {
-    r.count.read_bytes_in(part, &r.formats)
 }
 
 #[cfg(test)]

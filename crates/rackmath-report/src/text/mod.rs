@@ -12,7 +12,7 @@ use rackmath::figure::count;
 use rackmath::{chips, curve, explain, lecture, models, station, step, systems};
 use rackmath_units::{
     ByteRate, Bytes, BytesPerToken, DollarRate, DollarsPerToken, FlopPerToken, FlopRate, Fraction, Params, Seconds,
-    TokenRate, Watts, significant,
+    TokenRate, Watts, grouped_digits, significant,
 };
 use std::fmt::Write as _;
 
@@ -282,22 +282,11 @@ pub fn models(a: &models::Answer, style: Style) -> String {
     }
 }
 
-fn grouped(digits: &str) -> String {
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
 fn model(m: &models::Card, context: f64, style: Style) -> String {
     let mut out = String::new();
     let hf = m.hf.as_ref().map_or(String::new(), |hf| format!("  {hf}"));
     let _ = writeln!(out, "{}{}\n", style.bold(&m.name), style.dim(&hf));
-    field(&mut out, style, "parameters", &format!("{} total", grouped(&m.total_params)));
+    field(&mut out, style, "parameters", &format!("{} total", grouped_digits(&m.total_params)));
     let _ = writeln!(
         out,
         "  {:<22} {} per token with embeddings; {} multiplied, {} read in a step",
@@ -307,11 +296,11 @@ fn model(m: &models::Card, context: f64, style: Style) -> String {
         Params::new(m.read_params)
     );
     if m.mtp_params != "0" {
-        let _ = writeln!(out, "  {:<22} {} more in multi-token-prediction layers", "", grouped(&m.mtp_params));
+        let _ = writeln!(out, "  {:<22} {} more in multi-token-prediction layers", "", grouped_digits(&m.mtp_params));
     }
     if let Some(p) = &m.published {
         let kind = if p.exact { "exactly" } else { "about" };
-        let text = format!("{kind} {} ({:+.2} %)", grouped(&p.total_params.to_string()), p.difference * 100.0);
+        let text = format!("{kind} {} ({:+.2} %)", grouped_digits(&p.total_params.to_string()), p.difference * 100.0);
         let _ = writeln!(out, "  {:<22} {text}", "published");
         out.push_str(&style.wrapped("                         ", "                         ", &p.source));
     }

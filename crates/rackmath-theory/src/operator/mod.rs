@@ -34,15 +34,18 @@ pub struct Silicon {
     pub l2: Bytes,
 }
 
+/// Cores and last-level cache of a chip whose file states none: an H100's (`catalog/chips/h100-sxm.toml`).
+const USUAL_CORES: f64 = 132.0;
+const USUAL_L2_MB: f64 = 50.0;
+
 impl Silicon {
-    /// A chip in one arithmetic; `None` when it has no peak for it. Cores and cache that no source states are taken as the
-    /// usual ones of a large chip, 132 cores and 50 MB.
+    /// A chip in one arithmetic; `None` when it has no peak for it.
     pub fn of(chip: &Chip, math: Math) -> Option<Self> {
         Some(Self {
             peak: chip.peak.get(&math)?.value,
             bandwidth: chip.memory.bandwidth.value,
-            cores: chip.physical.cores.as_ref().map_or(132.0, |c| c.value as f64),
-            l2: chip.physical.l2.as_ref().map_or(Bytes::mb(50.0), |l| l.value),
+            cores: chip.physical.cores.as_ref().map_or(USUAL_CORES, |c| c.value as f64),
+            l2: chip.physical.l2.as_ref().map_or(Bytes::mb(USUAL_L2_MB), |l| l.value),
         })
     }
 }
