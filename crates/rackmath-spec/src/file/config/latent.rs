@@ -13,6 +13,7 @@ pub(super) fn latent(f: &Fields) -> Result<Latent, SpecError> {
     f.pass_over(&[
         "attention_bias",
         "num_key_value_heads",
+        "head_dim",
         "qk_head_dim",
         "mla_scale_q_lora",
         "mla_scale_kv_lora",

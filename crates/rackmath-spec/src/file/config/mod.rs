@@ -122,7 +122,6 @@ const HARMLESS: &[&str] = &[
     "ep_size",
     "expert_dtype",
     "final_logit_softcapping",
-    "head_dim",
     "hidden_act",
     "hidden_activation",
     "hidden_dropout",

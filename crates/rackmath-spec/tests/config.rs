@@ -1,0 +1,63 @@
+//! A `config.json` is understood or refused, never guessed at.
+
+use rackmath_spec::file::config_json;
+use rackmath_spec::{Dtype, Model};
+
+fn read(fields: &str) -> Result<Model, String> {
+    config_json("config.json", &format!("{{{fields}}}")).map_err(|e| e.to_string())
+}
+
+const LLAMA: &str = r#""model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100"#;
+
+#[test]
+fn a_field_the_family_does_not_use_but_that_speaks_of_shapes_is_refused() {
+    let neox = r#""model_type": "gpt_neox", "hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "vocab_size": 100, "torch_dtype": "float16""#;
+    assert!(read(neox).is_ok());
+    assert!(read(&format!("{neox}, \"head_dim\": 32")).unwrap_err().contains("head_dim"));
+    assert!(read(&format!("{LLAMA}, \"num_experts\": 8")).unwrap_err().contains("num_experts"));
+}
+
+#[test]
+fn harmless_and_inert_fields_pass() {
+    let model = read(&format!(
+        "{LLAMA}, \"torch_dtype\": \"bfloat16\", \"bos_token_id\": 1, \"moe_window\": null, \"mood\": 3"
+    ))
+    .unwrap();
+    assert_eq!(model.notes, ["fields passed over: mood"]);
+    let silent = read(LLAMA).unwrap();
+    assert!(silent.notes[0].contains("16-bit weights are assumed"), "{:?}", silent.notes);
+}
+
+#[test]
+fn two_spellings_must_agree() {
+    let mixtral = LLAMA.replace("\"llama\"", "\"mixtral\"") + ", \"num_local_experts\": 8, \"num_experts_per_tok\": 2";
+    assert!(read(&mixtral).is_ok());
+    assert!(read(&format!("{mixtral}, \"experts_per_token\": 4")).unwrap_err().contains("the same as"));
+    assert!(
+        read(&mixtral.replace("\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 9"))
+            .unwrap_err()
+            .contains("at most")
+    );
+}
+
+#[test]
+fn quantisation_is_read_by_part_or_refused() {
+    let quantised =
+        |config: &str| read(&format!("{LLAMA}, \"torch_dtype\": \"bfloat16\", \"quantization_config\": {{{config}}}"));
+    let formats = |config: &str| quantised(config).unwrap().formats();
+    assert_eq!(formats(r#""quant_method": "fp8", "weight_block_size": [128, 128]"#).linear, Dtype::Fp8Block);
+    let experts = formats(r#""quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]"#);
+    assert_eq!((experts.routed, experts.linear, experts.other), (Dtype::MxFp4, Dtype::Bf16, Dtype::Bf16));
+    assert_eq!(formats(r#""quant_method": "awq", "bits": 4, "group_size": 32"#).linear, Dtype::Int4G32);
+    assert!(quantised(r#""quant_method": "magic""#).unwrap_err().contains("quant_method"));
+}
+
+#[test]
+fn a_text_model_inside_a_wrapper_is_found() {
+    let inner = LLAMA.replace("\"llama\"", "\"mistral\"");
+    let model =
+        read(&format!("\"model_type\": \"mistral3\", \"dtype\": \"bfloat16\", \"text_config\": {{{inner}}}")).unwrap();
+    assert_eq!((model.shape().unwrap().n_layers(), model.formats().linear), (2, Dtype::Bf16));
+}
