@@ -451,8 +451,8 @@ mod tests {
 
     #[test]
     fn deepseek_decode_chip_holds_what_was_published() {
-        // Section 5 row 9: a DeepSeek decode GPU holds about 5.1 GB of routed experts and 17 GB of replicated weights: EP128,
-        // attention data parallel, 2 slots of 288 / 144 ... here EP128 with 256 experts gives 2 experts in each of 58 layers.
+        // Section 5 row 9: about 5.1 GB of routed experts and 17 GB of copied weights on a decode GPU. EP 128 puts 2 of the
+        // 256 experts of each of 58 layers on a chip; embedding and head in 16 bits make the copied part 18 GB here.
         let catalog = Catalog::embedded();
         let model = catalog.model("deepseek-v3").unwrap();
         let mut system = catalog.system("hgx-h800").unwrap();
@@ -474,5 +474,48 @@ mod tests {
         assert!((held.part(Part::Routed).as_gb() - 5.11).abs() < 0.02, "{}", held.part(Part::Routed));
         let copied = held.all_weights().as_gb() - held.part(Part::Routed).as_gb();
         assert!((copied - 18.0).abs() < 1.5, "{copied}");
+    }
+
+    fn sent(model: &str, system: &str, chips: u64, degrees: Degrees, batch: f64) -> Sent {
+        let catalog = Catalog::embedded();
+        let (model, mut system) = (catalog.model(model).unwrap(), catalog.system(system).unwrap());
+        system.n_chips = chips;
+        let load = Load {
+            model: &model,
+            formats: model.formats(),
+            kv: Dtype::Bf16,
+            system: &system,
+            layout: Layout::new(degrees).unwrap(),
+            batch,
+            context: Tokens::new(4096.0),
+            tokens: 8192.0,
+            utilisation: Fraction::new(0.9),
+        };
+        place(&load).stages[0].sent
+    }
+
+    #[test]
+    fn tensor_parallel_traffic_by_hand() {
+        // Llama-3-70B, tp 8, 64 sequences: 80 layers x 2 all-reduces of 64 x 8,192 x 2 B, of which 2 x 7/8 leave a chip.
+        let s = sent("llama-3.1-70b", "hgx-h100", 8, Degrees { tp: 8, etp: 8, ..Degrees::default() }, 64.0);
+        assert_eq!((s.tensor, s.reductions), (160.0 * 64.0 * 8192.0 * 2.0 * 1.75, 160.0));
+        assert_eq!((s.expert_up, s.expert_out, s.pipeline), (0.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn expert_traffic_by_hand() {
+        // DeepSeek-V3 on 16 chips in two nodes of 8, 16 tokens a chip: 58 layers, k'(16) ranks of which 15/16 are others,
+        // 7,168 values of 1 byte out and 2 back; half of it leaves the node.
+        let s = sent("deepseek-v3", "hgx-h800", 16, Degrees { dp: 16, ep: 16, ..Degrees::default() }, 256.0);
+        let all = 58.0 * 16.0 * distinct_ranks(16, 256, 8) * (15.0 / 16.0) * 7168.0 * 3.0;
+        assert!((s.expert_up + s.expert_out - all).abs() < 1e-6 * all && s.expert_up == s.expert_out);
+        assert_eq!((s.exchanges, s.tensor), (58.0, 0.0));
+    }
+
+    #[test]
+    fn pipeline_hops_by_hand() {
+        // 64 sequences of 8,192 16-bit values, an eighth from each tensor-parallel rank; 16 chips leave the node.
+        let s = sent("llama-3.1-70b", "hgx-h100", 16, Degrees { tp: 8, pp: 2, etp: 8, ..Degrees::default() }, 64.0);
+        assert_eq!((s.pipeline, s.pipeline_leaves), (64.0 * 8192.0 * 2.0 / 8.0, true));
     }
 }
