@@ -53,8 +53,10 @@ impl Style {
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         table.set_width(u16::try_from(self.width - 1).unwrap_or(u16::MAX));
         table.set_header(header.iter().map(|h| self.bold(h)));
-        // Names are never broken.
-        if let Some(first) = table.column_mut(0) {
+        // Names are not broken where there is room for the rest.
+        if self.width >= 90
+            && let Some(first) = table.column_mut(0)
+        {
             first.set_constraint(ColumnConstraint::ContentWidth);
         }
         table
