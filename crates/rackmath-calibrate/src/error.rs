@@ -25,4 +25,7 @@ pub enum CalibrateError {
     /// A name the catalogue does not know.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// A question that cannot be asked.
+    #[error(transparent)]
+    Question(#[from] rackmath::Error),
 }

@@ -12,6 +12,8 @@ pub mod fits;
 pub mod gemm;
 pub mod moe;
 pub mod network;
+pub mod rows;
+pub mod serving;
 pub mod simplex;
 pub mod table;
 

@@ -1,6 +1,6 @@
 //! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network};
+use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network, serving};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -49,6 +49,7 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("fit", "attention") => attention::fit(folder, attention::Kind::Grouped),
         ("fit", "mla") => attention::fit(folder, attention::Kind::Latent),
         ("transfer", "attention") => attention::transfer(folder).map(|table| table.to_string()),
+        ("score", "serving") => serving::score(folder).map(|table| table.to_string()),
         ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
         ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),

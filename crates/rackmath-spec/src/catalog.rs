@@ -3,9 +3,10 @@
 //! A name is an id (the file's stem), an alias, or a Hugging Face id. Names are compared without case and with `_` as `-`,
 //! so `h200_sxm` finds `h200`. A miss answers with the nearest names.
 
+use crate::engine::Version;
 use crate::error::nearest;
 use crate::{
-    AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System,
+    AttentionKernels, Chip, Cited, ClarkLaw, Engine, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System,
     Topology, file,
 };
 use rackmath_units::ByteRate;
@@ -34,6 +35,7 @@ pub struct Catalog {
     networks: Vec<Entry>,
     laws: Vec<Entry>,
     kernels: Vec<Entry>,
+    engines: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -66,6 +68,7 @@ impl Catalog {
             networks: entries(embedded::NETWORKS),
             laws: entries(embedded::LAWS),
             kernels: entries(embedded::KERNELS),
+            engines: entries(embedded::ENGINES),
             given: Vec::new(),
         }
     }
@@ -201,6 +204,42 @@ impl Catalog {
     pub fn mla_kernels(&self) -> Result<AttentionKernels, SpecError> {
         let entry = find("kernel", "mla", &self.kernels)?;
         file::attention(&entry.id, &entry.text)
+    }
+
+    /// Ids of all engine families, in order.
+    pub fn engine_ids(&self) -> impl Iterator<Item = &str> {
+        self.engines.iter().map(|e| &*e.id)
+    }
+
+    /// Adds an engine file; it wins over an embedded one of the same id.
+    pub fn add_engine(&mut self, id: &str, text: &str) -> Result<(), SpecError> {
+        file::engine(id, text)?;
+        self.engines.retain(|e| e.id != id);
+        self.engines.push(owned(id, text));
+        Ok(())
+    }
+
+    /// An engine by id or alias, or by name and version: `vllm`, `vllm@0.19.0`. With it comes what had to be assumed, where
+    /// no family covers the version.
+    pub fn engine(&self, name: &str) -> Result<(Engine, Option<String>), SpecError> {
+        let (word, version) = match name.split_once('@') {
+            Some((word, version)) => (word, Some(version.parse::<Version>()?)),
+            None => (name, None),
+        };
+        let entry = find("engine", word, &self.engines)?;
+        let engine = file::engine(&entry.id, &entry.text)?;
+        let Some(version) = version else { return Ok((engine, None)) };
+        if engine.covers(version) {
+            return Ok((engine, None));
+        }
+        for entry in &self.engines {
+            let other = file::engine(&entry.id, &entry.text)?;
+            if other.family == engine.family && other.covers(version) {
+                return Ok((other, None));
+            }
+        }
+        let note = format!("no family of {} covers version {version}; taken as {}", engine.family, engine.name);
+        Ok((engine, Some(note)))
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

@@ -7,6 +7,7 @@ mod catalog;
 mod chip;
 mod cited;
 mod dtype;
+pub mod engine;
 mod error;
 pub mod file;
 mod kernel_gemm;
@@ -22,6 +23,7 @@ pub use catalog::{Catalog, Entry};
 pub use chip::{Basis, Chip, Link, Memory, Physical, Power, Price};
 pub use cited::Cited;
 pub use dtype::{Dtype, Math};
+pub use engine::Engine;
 pub use error::{SpecError, nearest};
 pub use kernel_gemm::{Fit, GemmFormat, GemmKernel, GemmKernels, Pass, PowerRule};
 pub use kernel_moe::{

@@ -510,6 +510,15 @@ impl Shape {
     }
 }
 
+impl Moe {
+    /// Parameters of one expert with the given widths of its input and inside.
+    pub fn expert_params(&self, hidden: u64, inter: u64) -> f64 {
+        // Up, down, and a gate where there is one.
+        let matrices = if self.expert.gated { 3 } else { 2 };
+        (matrices * hidden * inter) as f64
+    }
+}
+
 impl Model {
     /// Weight formats of the checkpoint.
     pub fn formats(&self) -> Formats {

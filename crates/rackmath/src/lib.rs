@@ -4,8 +4,10 @@
 //! so that the terminal, a page and a script can ask and be answered the same way. Everything here is pure: the same
 //! request gives the same answer, byte for byte.
 
+pub mod case;
 pub mod chips;
 pub mod curve;
+pub mod deployment;
 mod error;
 pub mod explain;
 pub mod figure;

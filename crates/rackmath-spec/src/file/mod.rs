@@ -5,6 +5,7 @@
 mod attention;
 mod chip;
 pub mod config;
+mod engine;
 pub mod flags;
 mod kernel_gemm;
 mod kernel_moe;
@@ -15,6 +16,7 @@ mod system;
 
 pub use attention::attention;
 pub use chip::chip;
+pub use engine::engine;
 pub use kernel_gemm::gemm_kernels;
 pub use kernel_moe::moe_kernels;
 pub use law::clark_laws;

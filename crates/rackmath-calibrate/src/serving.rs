@@ -1,0 +1,42 @@
+//! Whole deployments: predicted against measured, source by source.
+
+mod rows;
+
+pub use rows::{Measured, all};
+
+use crate::CalibrateError;
+use crate::table::Table;
+use rackmath::case::Bench;
+use rackmath_spec::Catalog;
+use rackmath_units::float;
+use std::path::Path;
+
+/// Every row by source.
+pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
+    let rows = rows::all(folder)?;
+    let mut bench = Bench::new(Catalog::embedded())?;
+    let mut table = Table::new(&["source", "model", "chip", "engine"]);
+    let mut scored = Vec::new();
+    for row in &rows {
+        match bench.predict(&row.case) {
+            Ok(p) => {
+                let error = float::ln(p.value / row.case.measured);
+                if std::env::var_os("RACKMATH_ROWS").is_some() {
+                    let c = &row.case;
+                    println!(
+                        "{},{},{},{},{},{:?},{},{},{:.4},{:.4},{:.4},{:.3}",
+                        row.stratum, row.model, row.chip, c.engine, c.weights.as_deref().unwrap_or("auto"), c.degrees.tp, c.requests.input, c.requests.output,
+                        c.measured, p.value, p.roofline, error
+                    );
+                }
+                scored.push((row, error));
+            }
+            Err(error) => *table.skipped.entry(error.to_string()).or_default() += 1,
+        }
+    }
+    let all = |row: &Measured| vec![row.stratum.clone(), "all".into(), String::new(), String::new()];
+    table.group(scored.iter().map(|(row, e)| (all(row), e.abs())));
+    let fine = |row: &Measured| vec![row.stratum.clone(), row.model.clone(), row.chip.clone(), row.engine.clone()];
+    table.group(scored.iter().map(|(row, e)| (fine(row), e.abs())));
+    Ok(table)
+}

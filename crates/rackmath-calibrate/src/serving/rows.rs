@@ -1,0 +1,425 @@
+//! Published serving measurements as cases.
+
+use crate::CalibrateError;
+use crate::rows::{Row, degree, number, read, text};
+use rackmath::case::{Case, CaseLoad, Metric};
+use rackmath_spec::layout::Degrees;
+use rackmath_theory::serving::Requests;
+use std::path::Path;
+
+/// A case with the groups it is scored in.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The case.
+    pub case: Case,
+    /// The table it is scored in: source and metric, sometimes a condition.
+    pub stratum: String,
+    /// Chip, for leaving one out.
+    pub chip: String,
+    /// Model, for leaving one out.
+    pub model: String,
+    /// Engine family, for leaving one out.
+    pub engine: String,
+}
+
+/// Every table that is there.
+pub fn all(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
+    type Reader = fn(&Path) -> Result<Vec<Measured>, CalibrateError>;
+    let tables: [(&'static str, Reader); 7] = [
+        ("inferencemax_pareto.csv", inferencex),
+        ("trtllm_throughput.csv", trtllm),
+        ("vllm_h100_serving_blis.csv", blis),
+        ("splitwise_llama2_bloom.csv", splitwise),
+        ("inferencex_context_sweep.csv", context_sweep),
+        ("llamacpp_single_stream.csv", llamacpp),
+        ("h200_torch/model_llama3-8b.json", torch),
+    ];
+    let mut all = Vec::new();
+    let mut found = false;
+    for (file, reader) in tables {
+        if folder.join(file).is_file() {
+            found = true;
+            all.extend(reader(folder)?);
+        }
+    }
+    if found {
+        return Ok(all);
+    }
+    let expected = tables.iter().map(|(file, _)| *file).collect();
+    Err(CalibrateError::Nothing { folder: folder.display().to_string(), expected })
+}
+
+fn measured(case: Case, stratum: String, chip: &str) -> Measured {
+    let engine = case.engine.split('@').next().unwrap_or("").to_owned();
+    Measured { stratum, chip: chip.to_owned(), model: case.model.clone(), engine, case }
+}
+
+/// The catalogue's word for a chip as tables spell it.
+fn chip(word: &str) -> String {
+    let lower = word.to_ascii_lowercase();
+    let known = [
+        ("h100-sxm", "h100-sxm"),
+        ("h100_sxm", "h100-sxm"),
+        ("h100", "h100-sxm"),
+        ("h200", "h200"),
+        ("gb200", "gb200"),
+        ("gb300", "gb300"),
+        ("b200", "b200"),
+        ("b300", "b300"),
+        ("a100-pcie", "a100-pcie"),
+        ("a100", "a100-80gb"),
+        ("gh200", "gh200"),
+        ("l40s", "l40s"),
+    ];
+    known.iter().find(|(start, _)| lower.starts_with(start)).map_or(lower.clone(), |(_, id)| (*id).to_owned())
+}
+
+fn system(n: u64, chip: &str) -> String {
+    if n == 1 { chip.to_owned() } else { format!("{n}x{chip}") }
+}
+
+/// InferenceX draws lengths evenly from 0.8 to 1 of the nominal ones; ten requests for each slot.
+const DRAWN: f64 = 0.9;
+const ROUNDS: f64 = 10.0;
+
+fn inferencex(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
+    let mut all = Vec::new();
+    for row in read(folder, "inferencemax_pareto.csv")? {
+        let tier = text(&row, "tier");
+        if text(&row, "mode") != "agg" || tier == "C" {
+            continue;
+        }
+        let (Some(isl), Some(osl), Some(concurrency)) =
+            (number(&row, "isl"), number(&row, "osl"), number(&row, "concurrency"))
+        else {
+            continue;
+        };
+        let gap = text(&row, "origin").starts_with("NVIDIA");
+        let (share, rounds) = if gap { (1.0, ROUNDS) } else { (DRAWN, ROUNDS) };
+        let chip = chip(text(&row, "hardware"));
+        let gpus = degree(&row, "n_gpus");
+        let (model, weights) = inferencex_model(&row);
+        let version = text(&row, "engine_version");
+        let engine = text(&row, "engine");
+        let numbered = version.starts_with(|c: char| c.is_ascii_digit());
+        let engine = if numbered { format!("{engine}@{version}") } else { engine.to_owned() };
+        let case = |metric: Metric, value: f64| Case {
+            source: "InferenceX".into(),
+            model: model.clone(),
+            weights: weights.clone(),
+            kv: None,
+            engine: engine.clone(),
+            system: system(gpus, &chip),
+            degrees: inferencex_degrees(&row, gpus),
+            load: CaseLoad::Closed { concurrency, rounds },
+            requests: Requests::of(isl * share, osl * share),
+            chunk: None,
+            sequences: None,
+            metric,
+            measured: value,
+        };
+        let safe = !["deepseek", "kimi", "glm"].iter().any(|m| model.contains(m));
+        let kind = match (tier, safe) {
+            ("A", true) => "A",
+            ("A", false) => "A, drafting unknown",
+            _ => "B",
+        };
+        if let Some(value) = number(&row, "tpot_ms") {
+            all.push(measured(case(Metric::Tpot, value), format!("InferenceX {kind} TPOT"), &chip));
+        }
+        if let Some(value) = number(&row, "ttft_ms") {
+            let load = if concurrency <= 16.0 { "up to 16" } else { "above 16" };
+            all.push(measured(case(Metric::Ttft, value), format!("InferenceX {kind} TTFT, {load}"), &chip));
+        }
+    }
+    Ok(all)
+}
+
+/// The catalogue's word for the model, and its format where it differs from the checkpoint's.
+fn inferencex_model(row: &Row) -> (String, Option<String>) {
+    let name = text(row, "model").to_ascii_lowercase();
+    let (gemm, precision) = (text(row, "gemm_quant_mode"), text(row, "precision"));
+    let (id, native) = if name.contains("llama-3.1-70b") {
+        ("llama-3.1-70b", false)
+    } else if name.contains("llama-3.1-8b") {
+        ("llama-3.1-8b", false)
+    } else if name.contains("llama-3.1-405b") {
+        ("llama-3.1-405b", false)
+    } else if name.contains("qwen3-235b") {
+        ("qwen3-235b-a22b", false)
+    } else if name.contains("qwen3-32b") {
+        ("qwen3-32b", false)
+    } else if name.contains("gpt-oss-120b") {
+        ("gpt-oss-120b", true)
+    } else if name.contains("minimax-m2") {
+        ("minimax-m2.5", precision == "fp8")
+    } else if name.contains("deepseek") {
+        ("deepseek-v3", precision == "fp8")
+    } else {
+        (name.as_str(), false)
+    };
+    let weights = match (native, gemm) {
+        (true, _) | (_, "") => None,
+        (_, "fp8_block") => Some("fp8-block"),
+        // Qwen publishes 128-block scales under the name FP8.
+        (_, "fp8") if id == "qwen3-235b-a22b" => Some("fp8-block"),
+        (_, other) => Some(other),
+    };
+    (id.to_owned(), weights.map(str::to_owned))
+}
+
+/// Degrees; some rows give the product of two degrees as one.
+fn inferencex_degrees(row: &Row, gpus: u64) -> Degrees {
+    let pp = degree(row, "pp_size");
+    let stage = (gpus / pp).max(1);
+    let attention_dp = degree(row, "attention_dp_size");
+    let dp = if attention_dp > 1 { attention_dp.min(stage) } else { (stage / degree(row, "tp_size")).max(1) };
+    let ep = degree(row, "moe_ep_size").min(stage);
+    Degrees { tp: (stage / dp).max(1), pp, dp, ep, etp: (stage / ep).max(1), ..Degrees::default() }
+}
+
+fn trtllm(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
+    let mut all = Vec::new();
+    for row in read(folder, "trtllm_throughput.csv")? {
+        if !text(&row, "flag").is_empty() {
+            continue;
+        }
+        let (Some(isl), Some(osl)) = (number(&row, "isl"), number(&row, "osl")) else { continue };
+        let Some(model) = trtllm_model(text(&row, "model")) else { continue };
+        let quant = text(&row, "quant");
+        let weights = match quant {
+            "FP8" => "fp8",
+            "FP4" => "nvfp4",
+            _ => "bf16",
+        };
+        let chip = chip(text(&row, "hardware"));
+        let gpus = degree(&row, "n_gpus");
+        let batch = number(&row, "batch");
+        let first = text(&row, "metric") == "first_token_latency";
+        let value = if first { number(&row, "value") } else { number(&row, "output_tok_s_per_gpu") };
+        let Some(value) = value else { continue };
+        let version = text(&row, "engine_version").split('-').next().unwrap_or("").to_owned();
+        let attention_dp = text(&row, "parallelism").starts_with("DEP");
+        let degrees = if attention_dp {
+            Degrees { dp: gpus, ep: gpus, ..Degrees::default() }
+        } else {
+            Degrees { tp: gpus, etp: gpus, ..Degrees::default() }
+        };
+        let (load, metric, stratum) = match (batch, first) {
+            (Some(b), true) => {
+                (CaseLoad::PrefillStep { batch: b, tokens: isl }, Metric::Ttft, "TensorRT-LLM first token")
+            }
+            (Some(b), false) => (CaseLoad::Static { batch: b }, Metric::OutputRate, "TensorRT-LLM known batch"),
+            (None, _) => (CaseLoad::Full, Metric::OutputRate, "TensorRT-LLM max load"),
+        };
+        let case = Case {
+            source: "TensorRT-LLM".into(),
+            model: model.into(),
+            weights: Some(weights.into()),
+            kv: (quant == "FP8" || quant == "FP4").then(|| "fp8".into()),
+            engine: format!("trtllm@{version}"),
+            system: system(gpus, &chip),
+            degrees,
+            load,
+            requests: Requests::of(isl, osl),
+            chunk: None,
+            sequences: None,
+            metric,
+            measured: value,
+        };
+        all.push(measured(case, stratum.into(), &chip));
+    }
+    Ok(all)
+}
+
+fn trtllm_model(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "Mixtral-8x7B" => "mixtral-8x7b",
+        "Mixtral-8x22B" => "mixtral-8x22b",
+        "Llama-3.1-70B" | "Llama-3-70B" | "Llama-3.3-70B" => "llama-3.1-70b",
+        "Llama-3.1-8B" | "Llama-3-8B" => "llama-3.1-8b",
+        "Llama-3.1-405B" => "llama-3.1-405b",
+        "Llama-2-70B" => "llama-2-70b",
+        "Llama-2-13B" => "llama-2-13b",
+        "Llama-2-7B" => "llama-2-7b",
+        "Mistral-7B" => "mistral-7b",
+        "GPT-J-6B" => "gpt-j-6b",
+        name if name.starts_with("Llama-4-Maverick") => "llama-4-maverick",
+        name if name.starts_with("Llama-4-Scout") => "llama-4-scout",
+        name if name.starts_with("Qwen3-235B") => "qwen3-235b-a22b",
+        name if name.starts_with("Qwen3-30B") => "qwen3-30b-a3b",
+        name if name.starts_with("DeepSeek-R1") || name.starts_with("DeepSeek-V3") => "deepseek-v3",
+        name if name.to_ascii_lowercase().starts_with("gpt-oss-120b") => "gpt-oss-120b",
+        name if name.to_ascii_lowercase().starts_with("gpt-oss-20b") => "gpt-oss-20b",
+        name if name.starts_with("Falcon-180B") => "falcon-180b",
+        _ => return None,
+    })
+}
+
+fn blis(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
+    let mut all = Vec::new();
+    for row in read(folder, "vllm_h100_serving_blis.csv")? {
+        let metric = match text(&row, "metric") {
+            "e2e_mean" => Metric::E2e,
+            "itl_mean" => Metric::Tpot,
+            "ttft_mean" => Metric::Ttft,
+            _ => continue,
+        };
+        let (Some(isl), Some(osl), Some(value)) =
+            (number(&row, "isl_nominal"), number(&row, "osl_nominal"), number(&row, "value_ms"))
+        else {
+            continue;
+        };
+        // A whole run of two stages has no one rate.
+        let Some(rate) = number(&row, "request_rate") else { continue };
+        let chip = chip(text(&row, "hardware"));
+        let gpus = degree(&row, "n_gpus");
+        let name = match metric {
+            Metric::E2e => "E2E",
+            Metric::Tpot => "ITL",
+            _ => "TTFT",
+        };
+        let case = Case {
+            source: "vLLM open loop".into(),
+            model: text(&row, "model").to_owned(),
+            weights: (text(&row, "precision") == "FP8").then(|| "fp8".into()),
+            kv: Some("bf16".into()),
+            engine: format!("vllm@{}", text(&row, "engine_version")),
+            system: system(gpus, &chip),
+            degrees: Degrees { tp: gpus, etp: gpus, ..Degrees::default() },
+            load: CaseLoad::Open { rate },
+            requests: Requests::of(isl, osl),
+            chunk: number(&row, "max_num_batched_tokens"),
+            sequences: number(&row, "max_num_seqs"),
+            metric,
+            measured: value,
+        };
+        all.push(measured(case, format!("vLLM open loop {name}"), &chip));
+    }
+    Ok(all)
+}
+
+fn splitwise(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
+    let mut all = Vec::new();
+    for row in read(folder, "splitwise_llama2_bloom.csv")? {
+        // Power-capped machines are another question.
+        if text(&row, "hardware").ends_with("pcap") {
+            continue;
+        }
+        let (Some(prompt), Some(batch), Some(tokens)) =
+            (number(&row, "prompt_size"), number(&row, "batch_size"), number(&row, "token_size"))
+        else {
+            continue;
+        };
+        let chip = chip(text(&row, "hardware"));
+        let tp = degree(&row, "tensor_parallel");
+        let model = if text(&row, "model").starts_with("bloom") { "bloom-176b" } else { "llama-2-70b" };
+        let case = |metric, load, value| Case {
+            source: "Splitwise".into(),
+            model: model.into(),
+            weights: Some("bf16".into()),
+            kv: Some("bf16".into()),
+            engine: "vllm@0.2".into(),
+            system: system(tp, &chip),
+            degrees: Degrees { tp, etp: tp, ..Degrees::default() },
+            load,
+            requests: Requests::of(prompt, tokens),
+            chunk: None,
+            sequences: None,
+            metric,
+            measured: value,
+        };
+        if let Some(value) = number(&row, "prompt_time_ms") {
+            let load = CaseLoad::PrefillStep { batch, tokens: prompt };
+            all.push(measured(case(Metric::Ttft, load, value), "Splitwise prompt".into(), &chip));
+        }
+        if let Some(value) = number(&row, "token_time_ms") {
+            let load = CaseLoad::DecodeStep { batch, context: prompt + tokens / 2.0 };
+            all.push(measured(case(Metric::Tpot, load, value), "Splitwise token".into(), &chip));
+        }
+    }
+    Ok(all)
+}
+
+fn context_sweep(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
+    let mut all = Vec::new();
+    for row in read(folder, "inferencex_context_sweep.csv")? {
+        let (Some(isl), Some(osl), Some(concurrency)) =
+            (number(&row, "isl"), number(&row, "osl"), number(&row, "concurrency"))
+        else {
+            continue;
+        };
+        let name = text(&row, "model").to_ascii_lowercase();
+        let model = if name.contains("minimax") {
+            "minimax-m2.5"
+        } else if name.contains("glm-5") {
+            "glm-5"
+        } else {
+            "qwen3.5-397b-a17b"
+        };
+        let chip = chip(text(&row, "hardware"));
+        let gpus = degree(&row, "n_gpus");
+        let degrees = if text(&row, "parallelism").starts_with("DEP") {
+            Degrees { dp: gpus, ep: gpus, ..Degrees::default() }
+        } else {
+            Degrees { tp: gpus, etp: gpus, ..Degrees::default() }
+        };
+        let Some(value) = number(&row, "median_tpot_s") else { continue };
+        let case = Case {
+            source: "InferenceX context sweep".into(),
+            model: model.into(),
+            weights: None,
+            kv: None,
+            engine: "vllm".into(),
+            system: system(gpus, &chip),
+            degrees,
+            load: CaseLoad::Closed { concurrency, rounds: ROUNDS },
+            requests: Requests::of(isl, osl),
+            chunk: None,
+            sequences: None,
+            metric: Metric::Tpot,
+            measured: value * 1e3,
+        };
+        all.push(measured(case, "InferenceX context sweep TPOT".into(), &chip));
+    }
+    Ok(all)
+}
+
+fn llamacpp(_folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
+    Ok(Vec::new())
+}
+
+fn torch(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
+    let path = folder.join("h200_torch/model_llama3-8b.json");
+    let wrong = |problem: String| CalibrateError::File { file: path.display().to_string(), problem };
+    let content = std::fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&content).map_err(|e| wrong(e.to_string()))?;
+    let mut all = Vec::new();
+    for row in rows {
+        let get = |key: &str| row.get(key).and_then(serde_json::Value::as_f64);
+        let (Some(batch), Some(context), Some(seconds)) = (get("B"), get("S"), get("s")) else { continue };
+        let decode = row.get("kind").and_then(serde_json::Value::as_str) == Some("decode");
+        let (load, stratum) = if decode {
+            (CaseLoad::DecodeStep { batch, context }, "H200 PyTorch decode step")
+        } else {
+            (CaseLoad::PrefillStep { batch, tokens: context }, "H200 PyTorch prefill step")
+        };
+        let case = Case {
+            source: "H200 PyTorch".into(),
+            model: "llama-3.1-8b".into(),
+            weights: Some("bf16".into()),
+            kv: Some("bf16".into()),
+            engine: "torch".into(),
+            system: "h200".into(),
+            degrees: Degrees::default(),
+            load,
+            requests: Requests::of(context, 1.0),
+            chunk: None,
+            sequences: None,
+            metric: Metric::Step,
+            measured: seconds * 1e3,
+        };
+        all.push(measured(case, stratum.into(), "h200"));
+    }
+    Ok(all)
+}

@@ -1,0 +1,192 @@
+//! A serving engine as data: which kernels it calls, how it schedules, what its host costs.
+//!
+//! An engine is a family of versions that behave alike. Its constants say nothing about a model or a chip, so that they
+//! carry over to both; what the equations do with them stands in the theory crate's `pass` and `serving` chapters.
+
+use crate::{Dtype, MoeFormat, SpecError};
+use rackmath_units::{Fraction, Seconds};
+use std::fmt;
+
+/// One family of versions of an engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Engine {
+    /// The catalogue id.
+    pub id: String,
+    /// The name people use.
+    pub name: String,
+    /// The engine the family belongs to: vllm, sglang, trtllm, torch, llamacpp, ideal.
+    pub family: String,
+    /// First version of the family, and the first one after it.
+    pub versions: (Option<Version>, Option<Version>),
+    /// Year and month.
+    pub as_of: String,
+    /// Whether it is the roofline itself: no floors, full rates, perfect overlap.
+    pub ideal: bool,
+    /// Whose kernels it calls.
+    pub kernels: Kernels,
+    /// How it forms passes.
+    pub schedule: Schedule,
+    /// What it costs beside its kernels.
+    pub overhead: Overhead,
+    /// How far predictions are off.
+    pub spread: Spread,
+    /// Things to tell the user.
+    pub notes: Vec<String>,
+    /// Where the constants come from.
+    pub source: String,
+}
+
+/// Kernel families by the names of `catalog/kernels` and `catalog/networks`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernels {
+    /// Matrix products.
+    pub gemm: String,
+    /// Grouped-query attention.
+    pub attention: String,
+    /// Latent attention.
+    pub latent: String,
+    /// All-reduce; `library` for the vendor's.
+    pub all_reduce: String,
+    /// Expert exchange within a node or rack; `gather` for all-gather and reduce-scatter.
+    pub exchange: String,
+    /// Expert layers: the first rule that matches.
+    pub experts: Vec<ExpertRule>,
+    /// What is known of the scale of activations before a narrow product.
+    pub scaling: ActivationScale,
+}
+
+/// Which expert kernel runs where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpertRule {
+    /// Chip generation; any when absent.
+    pub generation: Option<String>,
+    /// Format; any when absent.
+    pub format: Option<MoeFormat>,
+    /// The kernel family.
+    pub family: String,
+}
+
+/// When the scale of activations is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActivationScale {
+    /// At run time, in a pass of its own.
+    Dynamic,
+    /// Beforehand; the activations are rewritten in the narrow format.
+    Static,
+    /// Beforehand, and the kernel before writes the narrow format.
+    Fused,
+}
+
+/// How passes are formed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    /// Most tokens in a pass.
+    pub chunk: f64,
+    /// Whether prompts ride along with decoding sequences.
+    pub mixed: bool,
+    /// Most sequences that decode together.
+    pub sequences: f64,
+    /// Cache format instead of the model's.
+    pub kv: Option<Dtype>,
+    /// Share of a chip's memory it takes.
+    pub memory: Fraction,
+    /// Whether a request is admitted only when its longest cache fits.
+    pub reserve_whole: bool,
+    /// Largest batch replayed from a captured graph; larger passes are launched by the host.
+    pub graph: f64,
+}
+
+/// What an engine costs beside its kernels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overhead {
+    /// One small kernel: norm, rotation, cache write, activation.
+    pub small: Seconds,
+    /// Small kernels of an attention sublayer.
+    pub mixer_kernels: f64,
+    /// Small kernels of a feed-forward sublayer.
+    pub ffn_kernels: f64,
+    /// Waiting for the slowest rank at each collective.
+    pub skew: Seconds,
+    /// Kernel times in a pass, as a multiple of the same kernel timed alone.
+    pub stretch: f64,
+    /// The same for passes of many tokens.
+    pub stretch_long: f64,
+    /// Host time of a pass.
+    pub host: Seconds,
+    /// Host time of a pass for each sequence.
+    pub host_sequence: Seconds,
+    /// Whether the host prepares the next pass while the chips work.
+    pub host_overlaps: bool,
+    /// Host time to launch the kernels of one layer of a pass that is not captured.
+    pub launch: Seconds,
+    /// Time of a request outside passes: tokenising, transport.
+    pub request: Seconds,
+}
+
+/// Natural logarithms of what 80 % of measurements lie within, either way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Time per output token.
+    pub tpot: f64,
+    /// Time to first token.
+    pub ttft: f64,
+    /// Throughput at the largest batch.
+    pub throughput: f64,
+}
+
+/// A version such as 0.19.0, compared by its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+impl std::str::FromStr for Version {
+    type Err = SpecError;
+
+    /// Reads the first two numbers; `v`, release candidates and post-releases are passed over.
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let mut parts = text.trim().trim_start_matches(['v', 'V']).split('.');
+        let mut next = || {
+            let part = parts.next().unwrap_or("0");
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse::<u32>().ok()
+        };
+        match (next(), next()) {
+            (Some(a), Some(b)) => Ok(Self(a, b)),
+            _ => Err(SpecError::unknown("engine version", text, std::iter::once("0.19.0"))),
+        }
+    }
+}
+
+impl Engine {
+    /// Whether a version belongs to the family.
+    pub fn covers(&self, version: Version) -> bool {
+        self.versions.0.is_none_or(|from| version >= from) && self.versions.1.is_none_or(|to| version < to)
+    }
+
+    /// The expert kernel for a generation and format.
+    pub fn experts(&self, generation: &str, format: MoeFormat) -> &str {
+        let matches = |rule: &&ExpertRule| {
+            rule.generation.as_deref().is_none_or(|g| g == generation) && rule.format.is_none_or(|f| f == format)
+        };
+        self.kernels.experts.iter().find(matches).map_or("default", |rule| &rule.family)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        let v = |text: &str| text.parse::<Version>().unwrap();
+        assert!(v("0.9.1") < v("0.11.0rc2"));
+        assert_eq!(v("v1.2.0rc6.post1"), Version(1, 2));
+        assert_eq!(v("1"), Version(1, 0));
+        assert!("nightly".parse::<Version>().is_err());
+    }
+}

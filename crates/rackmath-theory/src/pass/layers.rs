@@ -1,0 +1,501 @@
+//! From a model, a machine, a layout and an engine to a pass that can be timed.
+
+use super::mixer::MixerSite;
+use super::products::{Matrix, Multiplier, matrices, silicon};
+use super::table::Table;
+use super::{Cost, Limit, Part, Pass, Stroke, stretch};
+use crate::count::{block_tensors, experts_run, outer_tensors, Part as Where, Use};
+use crate::layout::domain;
+use crate::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
+use crate::operator::{Silicon, moe};
+use rackmath_spec::engine::Engine;
+use rackmath_spec::model::{Block, Ffn, Formats, Mixer, Moe, Shape};
+use rackmath_spec::{
+    AttentionKernels, Catalog, Dtype, GemmKernels, Layout, Level, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch, Network,
+    SpecError, System,
+};
+use rackmath_units::{Bytes, BytesPerToken, Tokens, float};
+
+/// All kernels a machine may run.
+#[derive(Clone, Debug)]
+pub struct KernelSet {
+    /// Matrix products.
+    pub gemm: GemmKernels,
+    /// Grouped-query attention.
+    pub attention: AttentionKernels,
+    /// Latent attention.
+    pub latent: AttentionKernels,
+    /// Expert layers.
+    pub moe: MoeKernels,
+}
+
+impl KernelSet {
+    /// Reads them from the catalogue.
+    pub fn of(catalog: &Catalog) -> Result<Self, SpecError> {
+        Ok(Self {
+            gemm: catalog.gemm_kernels()?,
+            attention: catalog.attention_kernels()?,
+            latent: catalog.mla_kernels()?,
+            moe: catalog.moe_kernels()?,
+        })
+    }
+}
+
+/// A model on a machine, cut and run.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// The model.
+    pub shape: &'a Shape,
+    /// Weight formats as run.
+    pub formats: Formats,
+    /// Cache format.
+    pub kv: Dtype,
+    /// The machine.
+    pub system: &'a System,
+    /// The cut.
+    pub layout: Layout,
+    /// The engine.
+    pub engine: &'a Engine,
+    /// The kernels.
+    pub kernels: &'a KernelSet,
+    /// Links inside the scale-up domain, where their kind is known.
+    pub up: Option<&'a Network>,
+    /// Links between domains.
+    pub out: Option<&'a Network>,
+}
+
+/// Bytes of a value that travels between chips: 16 bits in reductions and on the way back from experts, 8 on the way there.
+const WIDE: f64 = 2.0;
+const DISPATCHED: f64 = 1.0;
+
+/// Share of the bandwidth small kernels reach, and passes over a row: read and write.
+const SMALL_MEMORY: f64 = 0.7;
+const SMALL_PASSES: f64 = 2.0;
+
+/// Passes over the logits that sampling takes.
+const SAMPLING_PASSES: f64 = 3.0;
+
+impl Pass {
+    /// Prepares a layout; `None` when the chip has no peak in any arithmetic the model can run in.
+    pub fn prepare(site: &Site) -> Option<Self> {
+        let prep = Prep::new(site)?;
+        let mut mixers: Vec<(f64, super::MixerOp)> = Vec::new();
+        let mut seen: Vec<&Mixer> = Vec::new();
+        let mixer_site = prep.mixers();
+        let mut assumed = prep.assumed.clone();
+        let mut wider: f64 = prep.wider;
+        for run in &site.shape.runs {
+            let mixer = &run.block.mixer;
+            if *mixer == Mixer::None {
+                continue;
+            }
+            if !mixer_site.measured(mixer) && !site.engine.ideal {
+                wider = wider.max(1.5);
+                let note = format!("attention kernels were not measured on {}; those of Hopper stand in", site.system.chip.generation);
+                if !assumed.contains(&note) {
+                    assumed.push(note);
+                }
+            }
+            match seen.iter().position(|m| *m == mixer) {
+                Some(at) => mixers[at].0 += run.n as f64,
+                None => {
+                    mixers.push((run.n as f64, mixer_site.op(mixer)?));
+                    seen.push(mixer);
+                }
+            }
+        }
+        let rows = Table::new(|rows| {
+            let mut cost = Cost::default();
+            for layer in &prep.layers {
+                prep.add_layer(layer, rows, layer.count, &mut cost);
+            }
+            prep.add_edges(rows, &mut cost);
+            cost
+        });
+        let head = Table::new(|sequences| prep.head(sequences));
+        let draft = Table::new(|rows| {
+            let mut cost = prep.head(rows);
+            if let Some(layer) = &prep.draft {
+                prep.add_layer(layer, rows, 1.0, &mut cost);
+            }
+            cost
+        });
+        let layers = site.shape.n_layers() as f64;
+        Some(Self {
+            rows,
+            head,
+            draft,
+            mixers,
+            layers,
+            stages: site.layout.degrees().pp as f64,
+            ideal: site.engine.ideal,
+            graph: site.engine.schedule.graph,
+            overhead: site.engine.overhead,
+            assumed,
+            spread: wider,
+        })
+    }
+}
+
+/// A kind of layer: how often it occurs, its products, its experts.
+struct Layer<'a> {
+    count: f64,
+    products: Vec<Matrix>,
+    moe: Option<&'a Moe>,
+    mixer: bool,
+    ffn: bool,
+    /// Width of the activation between the two products of the network, on this chip.
+    inner: f64,
+}
+
+struct Prep<'a> {
+    site: &'a Site<'a>,
+    multipliers: Vec<(Dtype, Multiplier<'a>)>,
+    layers: Vec<Layer<'a>>,
+    draft: Option<Layer<'a>>,
+    experts: Option<(Silicon, MoeFound, MoeFormat)>,
+    silicon: Silicon,
+    assumed: Vec<String>,
+    wider: f64,
+}
+
+impl<'a> Prep<'a> {
+    fn new(site: &'a Site<'a>) -> Option<Self> {
+        let (chip, engine) = (&site.system.chip, site.engine);
+        let silicon = silicon(chip, Math::Bf16)?;
+        let mut prep = Self {
+            site,
+            multipliers: Vec::new(),
+            layers: Vec::new(),
+            draft: None,
+            experts: None,
+            silicon,
+            assumed: Vec::new(),
+            wider: 1.0,
+        };
+        for dtype in [site.formats.linear, site.formats.other, site.formats.routed] {
+            if prep.multipliers.iter().all(|(d, _)| *d != dtype) {
+                let backend = &engine.kernels.gemm;
+                let one = Multiplier::of(chip, &site.kernels.gemm, backend, dtype, engine.kernels.scaling)?;
+                if let Some(note) = &one.assumed {
+                    prep.assumed.push(note.clone());
+                }
+                if !one.measured && !engine.ideal {
+                    prep.wider = prep.wider.max(1.5);
+                    prep.assumed.push(format!(
+                        "{dtype} matrix products were not measured on {}; constants of another generation stand in",
+                        chip.generation
+                    ));
+                }
+                prep.multipliers.push((dtype, one));
+            }
+        }
+        let mut kinds: Vec<&Block> = Vec::new();
+        for run in &site.shape.runs {
+            match kinds.iter().position(|b| same_rows(b, &run.block)) {
+                Some(at) => prep.layers[at].count += run.n as f64,
+                None => {
+                    kinds.push(&run.block);
+                    let layer = prep.layer(&run.block, run.n as f64);
+                    prep.layers.push(layer);
+                }
+            }
+        }
+        let last = site.shape.runs.last().map(|run| &run.block);
+        let drafter = site.shape.mtp.as_ref().map(|mtp| &mtp.block).or(last);
+        prep.draft = drafter.map(|block| prep.layer(block, 1.0));
+        if site.shape.moe().is_some() {
+            prep.find_experts()?;
+        }
+        if site.layout.degrees().tp > 1 && site.up.is_none() && !engine.ideal {
+            prep.assumed.push(format!("links of kind {} were never measured: collectives cost nothing here", chip.link.kind));
+        }
+        Some(prep)
+    }
+
+    fn find_experts(&mut self) -> Option<()> {
+        let (chip, engine) = (&self.site.system.chip, self.site.engine);
+        let generation = self.site.kernels.moe.generation(chip).to_owned();
+        let wanted = expert_format(self.site.formats.routed, chip.peak.contains_key(&Math::Fp4), &engine.family);
+        // Where the arithmetic is missing weights are expanded to 16 bits.
+        let fallback = match wanted {
+            MoeFormat::NvFp4 | MoeFormat::MxFp4A8 => MoeFormat::MxFp4A16,
+            MoeFormat::Fp8 | MoeFormat::Fp8Block => MoeFormat::Bf16,
+            other => other,
+        };
+        let (format, silicon) = match Silicon::of(chip, wanted.math()) {
+            Some(silicon) => (wanted, silicon),
+            None => (fallback, silicon(chip, fallback.math())?),
+        };
+        let family = engine.experts(&generation, format);
+        let found = self.site.kernels.moe.find(family, format, &generation).ok()?;
+        if !engine.ideal && found.matched != MoeMatch::Exact {
+            self.wider = self.wider.max(if found.matched == MoeMatch::Default { 2.0 } else { 1.5 });
+            let how = match found.matched {
+                MoeMatch::Generation => "constants of another chip generation",
+                MoeMatch::Format => "constants of another format",
+                _ => "the median of all measured kernels",
+            };
+            self.assumed.push(format!("expert kernel {family} was not measured for {format} on {generation}; {how} stand in"));
+        }
+        self.experts = Some((silicon, found, format));
+        Some(())
+    }
+
+    fn mixers(&self) -> MixerSite<'_> {
+        MixerSite {
+            chip: &self.site.system.chip,
+            engine: self.site.engine,
+            attention: &self.site.kernels.attention,
+            latent: &self.site.kernels.latent,
+            kv: self.site.kv,
+            degrees: self.site.layout.degrees(),
+        }
+    }
+
+    fn layer(&self, block: &'a Block, count: f64) -> Layer<'a> {
+        let d = self.site.layout.degrees();
+        let tensors = block_tensors(self.site.shape, block);
+        let (moe, inner) = match &block.ffn {
+            Ffn::Moe(moe) => (Some(moe), moe.shared.map_or(0.0, |s| s.width as f64 / d.tp as f64)),
+            Ffn::Dense(mlp) => (None, mlp.width as f64 / d.tp as f64),
+            Ffn::None => (None, 0.0),
+        };
+        Layer {
+            count,
+            products: matrices(&tensors, self.site.shape.hidden, &self.site.formats, &d),
+            moe,
+            mixer: block.mixer != Mixer::None,
+            ffn: block.ffn != Ffn::None,
+            inner,
+        }
+    }
+
+    fn multiplier(&self, dtype: Dtype) -> &Multiplier<'a> {
+        &self.multipliers.iter().find(|(d, _)| *d == dtype).expect("every format was prepared").1
+    }
+
+    /// Everything of a layer that depends on the rows alone.
+    fn add_layer(&self, layer: &Layer, rows: f64, times: f64, cost: &mut Cost) {
+        let o = &self.site.engine.overhead;
+        let long = stretch(o, rows);
+        for matrix in &layer.products {
+            self.multiplier(matrix.dtype).add(rows, matrix, Part::Products, times, long, cost);
+        }
+        if let Some(moe) = layer.moe {
+            self.add_experts(moe, rows, times, long, cost);
+        }
+        let kernels =
+            if layer.mixer { o.mixer_kernels } else { 0.0 } + if layer.ffn { o.ffn_kernels } else { 0.0 };
+        self.add_small(rows, kernels, layer.inner, times, cost);
+        self.add_collectives(layer, rows, times, cost);
+    }
+
+    fn add_experts(&self, moe: &Moe, rows: f64, times: f64, long: f64, cost: &mut Cost) {
+        let Some((silicon, found, format)) = &self.experts else { return };
+        let d = self.site.layout.degrees();
+        let copies = self.site.layout.expert_copies() as f64;
+        // Groups that share the experts bring their rows together.
+        let tokens = (rows * (d.dp * d.cp) as f64 / copies).max(1.0);
+        let call = moe::Call {
+            layer: moe::Layer {
+                hidden: moe.latent.map_or(self.site.shape.hidden, |l| l.width),
+                inter: moe.expert.width / d.etp,
+                gated: moe.expert.gated,
+                experts: moe.experts,
+                top_k: (experts_run(moe).round() as u64).max(1),
+                ranks: d.ep,
+            },
+            format: *format,
+            tokens: Tokens::new(tokens),
+            draw: moe::Draw::Random,
+        };
+        let timing = moe::time(*silicon, &found.kernel, &call);
+        let params = moe.expert_params(call.layer.hidden, call.layer.inter);
+        let share = experts_run(moe) / moe.experts as f64;
+        let touched = -float::exp_m1(tokens * float::ln_1p(-share.min(1.0 - 1e-12)));
+        let bytes = moe.experts as f64 / d.ep as f64 * touched * params * self.site.formats.routed.width().get();
+        let flop = 2.0 * tokens * experts_run(moe) / d.ep as f64 * params;
+        let peak = self.site.system.chip.peak_for(self.site.formats.routed).map_or(silicon.peak, |(_, p)| p.value);
+        let stroke = Stroke::of(&timing, flop / peak.get(), bytes / silicon.bandwidth.get());
+        stroke.add(Part::Experts, times, long, cost);
+    }
+
+    /// Norms and the like: a launch each, and every row read and written.
+    fn add_small(&self, rows: f64, kernels: f64, inner: f64, times: f64, cost: &mut Cost) {
+        if self.site.engine.ideal {
+            return;
+        }
+        let bandwidth = SMALL_MEMORY * self.silicon.bandwidth.get();
+        // The activation reads gate and up and writes their product.
+        let bytes = rows * WIDE * (kernels * SMALL_PASSES * self.site.shape.hidden as f64 + 3.0 * inner);
+        // What the kernel before wrote is still in the cache.
+        let cold = (bytes / kernels.max(1.0) - self.silicon.l2.get() / 2.0).max(0.0) * kernels.max(1.0);
+        cost.add(Part::Small, Limit::Latency, kernels * self.site.engine.overhead.small.get() * times);
+        cost.add(Part::Small, Limit::Memory, (cold / bandwidth + (bytes - cold) / (bandwidth * 3.0)) * times);
+    }
+
+    fn add_collectives(&self, layer: &Layer, rows: f64, times: f64, cost: &mut Cost) {
+        if self.site.engine.ideal {
+            return;
+        }
+        let d = self.site.layout.degrees();
+        let sparse = layer.moe.filter(|_| d.dp > 1 && d.ep * d.etp > 1);
+        let reductions = f64::from(u8::from(layer.mixer)) + f64::from(u8::from(layer.ffn && sparse.is_none()));
+        if d.tp > 1 {
+            let (latency, transfer) = self.all_reduce(rows, d.tp);
+            cost.add(Part::Network, Limit::Latency, latency * reductions * times);
+            cost.add(Part::Network, Limit::Link, transfer * reductions * times);
+        }
+        if let Some(moe) = sparse {
+            let (latency, transfer) = self.exchange(moe, rows);
+            cost.add(Part::Network, Limit::Latency, latency * times);
+            cost.add(Part::Network, Limit::Link, transfer * times);
+        }
+    }
+
+    fn level(&self) -> Option<(&'a Level, &'a Network)> {
+        self.site.system.levels.first().zip(self.site.up)
+    }
+
+    fn all_reduce(&self, rows: f64, n: u64) -> (f64, f64) {
+        let skew = self.site.engine.overhead.skew.get();
+        let Some((level, up)) = self.level() else { return (skew, 0.0) };
+        let group = Group::within(level, up, n);
+        let bytes = Bytes::b(rows * self.site.shape.hidden as f64 * WIDE);
+        let library = network::time(Collective::AllReduce, bytes, &group);
+        let own = up.all_reduce_kernel(&self.site.engine.kernels.all_reduce).ok().map(|kernel| {
+            network::all_reduce_time(bytes, &group, kernel, Launch::Graph, self.silicon.bandwidth)
+        });
+        let best = own.filter(|own| own.total() < library.total()).unwrap_or(library);
+        (best.latency.get() + skew, best.transfer.get())
+    }
+
+    /// Dispatch and combine of one layer.
+    fn exchange(&self, moe: &Moe, rows: f64) -> (f64, f64) {
+        let skew = 2.0 * self.site.engine.overhead.skew.get();
+        let Some((level, up)) = self.level() else { return (skew, 0.0) };
+        let d = self.site.layout.degrees();
+        let hidden = self.site.shape.hidden as f64;
+        let together = domain(self.site.system).min(self.site.layout.stage_chips());
+        let ranks = d.ep * d.etp;
+        let name = match self.site.engine.kernels.exchange.as_str() {
+            "one-sided" if together <= 8 => "deepep-ll",
+            other => other,
+        };
+        let kernel = up.exchange_kernel(name).or_else(|_| up.exchange_kernel("deepep-ll")).ok();
+        let gather = self.site.engine.kernels.exchange == "gather" && ranks <= together;
+        let Some(kernel) = kernel.filter(|_| !gather) else {
+            // Everyone gathers all tokens and keeps its share of the sum.
+            let group = Group::within(level, up, ranks.min(together));
+            let bytes = Bytes::b(rows * d.dp as f64 * hidden * WIDE);
+            let there = network::time(Collective::AllGather, bytes, &group);
+            let back = network::time(Collective::ReduceScatter, bytes, &group);
+            let both = there + back;
+            return (both.latency.get() + skew, both.transfer.get());
+        };
+        let nodes = ranks.div_ceil(together.max(1));
+        let reach = self.site.out.and_then(|out| out.reach.get(&kernel.copies));
+        let second = self.site.system.levels.get(1);
+        let out = match second.zip(reach).filter(|_| nodes > 1) {
+            Some((second, kernel)) => Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription }),
+            None if nodes > 1 => return (skew, 0.0),
+            None => None,
+        };
+        let port = Port { kernel, bandwidth: level.bandwidth.value };
+        let one = |phase: Phase, width: f64| {
+            let exchange = Exchange {
+                phase,
+                tokens: Tokens::new(rows / d.tp as f64),
+                payload: BytesPerToken::new(hidden * width),
+                top_k: moe.top_k,
+                experts: moe.experts,
+                ranks: d.ep,
+                ranks_per_node: together,
+            };
+            network::exchange_time(&exchange, port, out, None)
+        };
+        let (there, back) = (one(Phase::Dispatch, DISPATCHED), one(Phase::Combine, WIDE));
+        let total = there.total.get() + back.total.get();
+        let latency = (there.latency.get() + back.latency.get()).min(total);
+        (latency + skew, total - latency)
+    }
+
+    /// Embedding, final norm, hops between stages.
+    fn add_edges(&self, rows: f64, cost: &mut Cost) {
+        self.add_small(rows, if self.site.engine.ideal { 0.0 } else { 2.0 }, 0.0, 1.0, cost);
+        let d = self.site.layout.degrees();
+        if d.pp > 1
+            && !self.site.engine.ideal
+            && let Some((level, up)) = self.level()
+        {
+            let leaves = self.site.layout.chips() > domain(self.site.system);
+            let (level, net) = match self.site.system.levels.get(1).zip(self.site.out).filter(|_| leaves) {
+                Some(second) => second,
+                None => (level, up),
+            };
+            let bytes = Bytes::b(rows * self.site.shape.hidden as f64 * WIDE / d.tp as f64);
+            let hop = network::time(Collective::SendRecv, bytes, &Group::within(level, net, 2));
+            let hops = (d.pp - 1) as f64;
+            cost.add(Part::Network, Limit::Latency, hop.latency.get() * hops);
+            cost.add(Part::Network, Limit::Link, hop.transfer.get() * hops);
+        }
+    }
+
+    /// The head and sampling for so many sequences.
+    fn head(&self, sequences: f64) -> Cost {
+        let mut cost = Cost::default();
+        let tp = self.site.layout.degrees().tp as f64;
+        let dtype = self.site.formats.other;
+        for tensor in outer_tensors(self.site.shape) {
+            let multiplied = tensor.usage == Use::Matrix && matches!(tensor.part, Where::Head | Where::Embedding);
+            if multiplied {
+                let matrix = Matrix { columns: tensor.d_out as f64 / tp, depth: tensor.d_in as f64, dtype };
+                self.multiplier(dtype).add(sequences, &matrix, Part::Head, 1.0, self.site.engine.overhead.stretch, &mut cost);
+            }
+        }
+        if !self.site.engine.ideal {
+            let logits = sequences * self.site.shape.vocab as f64 * 4.0;
+            let bandwidth = SMALL_MEMORY * self.silicon.bandwidth.get();
+            let small = self.site.engine.overhead.small.get();
+            cost.add(Part::Head, Limit::Latency, SAMPLING_PASSES * small);
+            cost.add(Part::Head, Limit::Memory, SAMPLING_PASSES * logits / bandwidth);
+            if tp > 1.0
+                && let Some((level, up)) = self.level()
+            {
+                let group = Group::within(level, up, tp as u64);
+                let bytes = Bytes::b(sequences * self.site.shape.vocab as f64 * WIDE);
+                let gather = network::time(Collective::AllGather, bytes, &group);
+                cost.add(Part::Network, Limit::Latency, gather.latency.get());
+                cost.add(Part::Network, Limit::Link, gather.transfer.get());
+            }
+        }
+        cost
+    }
+}
+
+/// Whether two blocks have the same tensors and sublayers: what they attend to does not matter here.
+fn same_rows(a: &Block, b: &Block) -> bool {
+    let mixer = match (&a.mixer, &b.mixer) {
+        (Mixer::Attention(x), Mixer::Attention(y)) => {
+            let mut y = y.clone();
+            y.span = x.span;
+            *x == y
+        }
+        (x, y) => x == y,
+    };
+    mixer && a.ffn == b.ffn && a.side == b.side
+}
+
+/// How an engine runs experts stored in a format.
+fn expert_format(weights: Dtype, has_fp4: bool, family: &str) -> MoeFormat {
+    match weights {
+        Dtype::Fp32 | Dtype::Bf16 | Dtype::Fp16 => MoeFormat::Bf16,
+        Dtype::Fp8 | Dtype::Int8 => MoeFormat::Fp8,
+        Dtype::Fp8Block | Dtype::MxFp8 | Dtype::MxFp6 => MoeFormat::Fp8Block,
+        Dtype::NvFp4 => MoeFormat::NvFp4,
+        Dtype::Fp4 | Dtype::MxFp4 if has_fp4 && family == "trtllm" => MoeFormat::MxFp4A8,
+        Dtype::Fp4 | Dtype::MxFp4 => MoeFormat::MxFp4A16,
+        Dtype::Int4 | Dtype::Int4G32 => MoeFormat::Int4A16,
+    }
+}

@@ -1,0 +1,319 @@
+//! Attention and recurrences of one layer kind on one chip.
+
+use super::products::silicon;
+use super::{Cost, Limit, Part, Stroke, Work};
+use crate::kv;
+use crate::operator::Silicon;
+use crate::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
+use crate::operator::mla;
+use rackmath_spec::attention::{DecodeConstants, PrefillConstants, Wanted};
+use rackmath_spec::engine::{Engine, Overhead};
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::model::{Mixer, Span};
+use rackmath_spec::{AttentionKernels, Chip, Dtype, Math};
+use rackmath_units::{Bytes, BytesPerParam, Flop};
+
+/// Share of the bandwidth at which recurrent states and index keys are read, and of the peak at which prompts pass through
+/// them: scans and top-k selections are short chains of small kernels.
+const SIDE_MEMORY: f64 = 0.6;
+const SIDE_COMPUTE: f64 = 0.25;
+
+/// One kind of mixer, ready to be timed.
+#[derive(Clone, Debug)]
+pub(super) struct MixerOp {
+    heads: Option<HeadsOp>,
+    side: Option<SideOp>,
+}
+
+/// Attention with queries, keys and values.
+#[derive(Clone, Debug)]
+struct HeadsOp {
+    decode: DecodeConstants,
+    prefill: PrefillConstants,
+    decode_silicon: Silicon,
+    prefill_silicon: Silicon,
+    /// Seconds per FLOP at the peak of the cache's format, and per byte at full bandwidth.
+    per_flop: f64,
+    per_byte: f64,
+    shape: HeadsShape,
+    /// Tokens read at most.
+    cap: f64,
+    /// Chips the context is cut over.
+    context_shards: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum HeadsShape {
+    Grouped { heads: f64, kv_heads: f64, head: f64, kv: BytesPerParam },
+    Latent { latent: mla::Latent, kv: BytesPerParam },
+    /// One entry serves as key and value: a window and every `ratio`-th token beside it, at most `picked` of them.
+    Compressed { heads: f64, dim: f64, entry: f64, window: f64, ratio: f64, picked: f64 },
+}
+
+/// A state or an index: so many bytes and FLOP for a sequence and for each token of its context.
+#[derive(Clone, Copy, Debug, Default)]
+struct SideOp {
+    fixed_bytes: f64,
+    token_bytes: f64,
+    fixed_flop: f64,
+    token_flop: f64,
+    per_flop: f64,
+    per_byte: f64,
+    kernels: f64,
+}
+
+/// What a mixer is built from.
+pub(super) struct MixerSite<'a> {
+    pub chip: &'a Chip,
+    pub engine: &'a Engine,
+    pub attention: &'a AttentionKernels,
+    pub latent: &'a AttentionKernels,
+    pub kv: Dtype,
+    pub degrees: Degrees,
+}
+
+impl MixerSite<'_> {
+    /// Whether constants of this generation were measured for the mixer.
+    pub(super) fn measured(&self, mixer: &Mixer) -> bool {
+        let kernels = match mixer {
+            Mixer::Attention(_) => self.attention,
+            Mixer::Latent(_) | Mixer::Compressed(_) => self.latent,
+            Mixer::Linear(_) | Mixer::None => return true,
+        };
+        let generation = kernels.generation(self.chip);
+        kernels.decode.iter().any(|k| k.generation == generation)
+    }
+
+    /// The operator of a mixer; `None` for a block without one, or a chip without a 16-bit peak.
+    pub(super) fn op(&self, mixer: &Mixer) -> Option<MixerOp> {
+        let tp = self.degrees.tp as f64;
+        let cp = self.degrees.cp as f64;
+        let width = self.kv.width();
+        match mixer {
+            Mixer::None => None,
+            Mixer::Attention(a) => {
+                let shards = (self.degrees.tp.min(a.kv_heads)) as f64;
+                let shape = HeadsShape::Grouped {
+                    heads: (a.heads as f64 / tp).max(1.0),
+                    kv_heads: a.kv_heads as f64 / shards,
+                    // A key and a value of different width: their mean serves both.
+                    head: f64::midpoint(a.qk_dim as f64, a.v_dim as f64),
+                    kv: width,
+                };
+                let (cap, side) = match a.span {
+                    Span::Full => (f64::INFINITY, None),
+                    Span::Window(w) | Span::Chunk(w) => (w as f64, None),
+                    Span::Blocks(index) => {
+                        let key = (index.kv_heads * index.dim) as f64 * width.get();
+                        let flop = (2 * index.heads * index.dim) as f64;
+                        let side = self.side(0.0, key / index.block as f64, 0.0, flop / index.block as f64, 2.0)?;
+                        ((index.block * index.top_k) as f64, Some(side))
+                    }
+                };
+                let group = a.heads / a.kv_heads.max(1);
+                let heads = self.heads(self.attention, &self.engine.kernels.attention, shape, cap, cp, group)?;
+                Some(MixerOp { heads: Some(heads), side })
+            }
+            Mixer::Latent(a) => {
+                let latent = mla::Latent {
+                    heads: (a.heads as f64 / tp).max(1.0),
+                    rank: a.kv_rank as f64,
+                    rope: a.rope_dim as f64,
+                    nope: a.nope_dim as f64,
+                    value: a.v_dim as f64,
+                };
+                let cap = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64);
+                let side = match a.indexer {
+                    Some(i) => {
+                        let key = i.dim as f64 + 4.0 * i.dim.div_ceil(128) as f64;
+                        Some(self.side(0.0, key / cp, 0.0, (2 * i.heads * i.dim) as f64 / cp, 3.0)?)
+                    }
+                    None => None,
+                };
+                let shape = HeadsShape::Latent { latent, kv: width };
+                let heads = self.heads(self.latent, &self.engine.kernels.latent, shape, cap, cp, a.heads)?;
+                Some(MixerOp { heads: Some(heads), side })
+            }
+            Mixer::Compressed(a) => {
+                let cache = kv::layer(mixer, self.kv);
+                let entry = cache.pieces().first().map_or(0.0, |p| p.per_token);
+                let ratio = a.ratio.map_or(f64::INFINITY, |r| r as f64);
+                let shape = HeadsShape::Compressed {
+                    heads: (a.heads as f64 / tp).max(1.0),
+                    dim: a.dim as f64,
+                    entry,
+                    window: a.window as f64,
+                    ratio,
+                    picked: a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64),
+                };
+                let side = match a.indexer {
+                    Some(i) => {
+                        let key = i.dim as f64 + 4.0 * i.dim.div_ceil(128) as f64;
+                        let flop = (2 * i.heads * i.dim) as f64;
+                        Some(self.side(0.0, key / ratio / cp, 0.0, flop / ratio / cp, 3.0)?)
+                    }
+                    None => None,
+                };
+                let heads = self.heads(self.latent, &self.engine.kernels.latent, shape, f64::INFINITY, cp, a.heads)?;
+                Some(MixerOp { heads: Some(heads), side })
+            }
+            Mixer::Linear(_) => {
+                let cache = kv::layer(mixer, self.kv);
+                let bytes = cache.pieces().first().map_or(0.0, |p| p.fixed) / tp;
+                let flop = cache.decode_flop(rackmath_units::Tokens::new(0.0)).get() / tp;
+                Some(MixerOp { heads: None, side: Some(self.side(bytes, 0.0, flop, 0.0, 4.0)?) })
+            }
+        }
+    }
+
+    fn side(&self, fixed_bytes: f64, token_bytes: f64, fixed_flop: f64, token_flop: f64, kernels: f64) -> Option<SideOp> {
+        let chip = silicon(self.chip, Math::Bf16)?;
+        let peak = self.chip.peak_for(self.kv).map_or(chip.peak, |(_, p)| p.value);
+        Some(SideOp {
+            fixed_bytes,
+            token_bytes,
+            fixed_flop,
+            token_flop,
+            per_flop: 1.0 / peak.get(),
+            per_byte: 1.0 / chip.bandwidth.get(),
+            kernels,
+        })
+    }
+
+    fn heads(
+        &self,
+        kernels: &AttentionKernels,
+        backend: &str,
+        shape: HeadsShape,
+        cap: f64,
+        cp: f64,
+        group: u64,
+    ) -> Option<HeadsOp> {
+        let narrow = self.kv.bits() < 12.0;
+        // TensorRT-LLM multiplies prompts in the format of an eight-bit cache; latent kernels do in both phases.
+        let latent = !matches!(shape, HeadsShape::Grouped { .. });
+        let math = if narrow && (latent || backend == "trtllm") { Dtype::Fp8 } else { Dtype::Bf16 };
+        let wanted = Wanted { backend, math, kv: self.kv, group };
+        let (d, p) = (kernels.decode(self.chip, wanted), kernels.prefill(self.chip, wanted));
+        let of = |eight: bool| {
+            let eight = if eight { Silicon::of(self.chip, Math::Fp8) } else { None };
+            eight.or(silicon(self.chip, Math::Bf16))
+        };
+        let decode_silicon = of(d.math8)?;
+        let peak = self.chip.peak_for(self.kv).map_or(decode_silicon.peak, |(_, p)| p.value);
+        Some(HeadsOp {
+            decode: d.constants,
+            prefill: p.constants,
+            decode_silicon,
+            prefill_silicon: of(p.math8)?,
+            per_flop: 1.0 / peak.get(),
+            per_byte: 1.0 / decode_silicon.bandwidth.get(),
+            shape,
+            cap,
+            context_shards: cp,
+        })
+    }
+}
+
+impl MixerOp {
+    /// Adds the time of `times` layers.
+    pub(super) fn add(&self, work: &Work, times: f64, overhead: &Overhead, cost: &mut Cost) {
+        if let Some(heads) = &self.heads {
+            if work.decode > 0.0 {
+                heads.decode(work).add(Part::Attention, times, overhead.stretch, cost);
+            }
+            if work.prompt > 0.0 {
+                heads.prefill(work).add(Part::Attention, times, overhead.stretch_long, cost);
+            }
+        }
+        if let Some(side) = &self.side {
+            side.add(work, times, overhead, cost);
+        }
+    }
+}
+
+impl HeadsOp {
+    fn decode(&self, work: &Work) -> Stroke {
+        let context = work.context / self.context_shards;
+        let q = work.queries.max(1.0);
+        let one = match self.shape {
+            HeadsShape::Grouped { heads, kv_heads, head, kv } => {
+                let seen = context.min(self.cap);
+                let one = DecodeWork::grouped(work.decode, seen, (heads, kv_heads), head, kv);
+                // Tokens checked together share the cache like further query heads.
+                DecodeWork { group: one.group * q, query_bytes: one.query_bytes * q, ..one }
+            }
+            HeadsShape::Latent { latent, kv } => {
+                let one = latent.decode(work.decode, context.min(self.cap), kv);
+                DecodeWork { group: one.group * q, query_bytes: one.query_bytes * q, ..one }
+            }
+            HeadsShape::Compressed { heads, dim, entry, window, ratio, picked } => DecodeWork {
+                sequences: work.decode,
+                context: context.min(window) + (context / ratio).min(picked),
+                kv_heads: 1.0,
+                group: heads * q,
+                token_bytes: Bytes::b(entry),
+                // A multiply-add is two, once for the score and once for the output.
+                token_flop: Flop::flop(4.0 * dim),
+                query_bytes: Bytes::b(heads * q * dim * 2.0 * 2.0),
+            },
+        };
+        let timing = decode(self.decode_silicon, &self.decode, &one, Residency::Memory);
+        // The roofline counts the cache and not the queries.
+        let bytes = one.token_bytes.get() * one.sequences * one.kv_heads * one.context;
+        Stroke::of(&timing, one.flop().get() * self.per_flop, bytes * self.per_byte)
+    }
+
+    fn prefill(&self, work: &Work) -> Stroke {
+        let prompts = work.prompts.max(1e-9);
+        let new = work.prompt / prompts;
+        let window = self.cap.is_finite().then_some(self.cap);
+        let one = match self.shape {
+            HeadsShape::Grouped { heads, kv_heads, head, kv } => {
+                let one = PrefillWork::grouped(prompts, new, (heads, kv_heads), head, kv);
+                PrefillWork { past: work.past, window, ..one }
+            }
+            HeadsShape::Latent { latent, .. } => {
+                PrefillWork { window, ..latent.prefill(prompts, new, work.past) }
+            }
+            HeadsShape::Compressed { heads, dim, entry, window, ratio, picked } => {
+                let seen = window + ((work.past + new) / ratio).min(picked);
+                PrefillWork {
+                    sequences: prompts,
+                    new,
+                    past: work.past.min(seen),
+                    window: Some(seen),
+                    heads,
+                    pair_flop: Flop::flop(4.0 * dim),
+                    new_bytes: Bytes::b(heads * dim * 2.0 * 2.0 + entry),
+                    past_bytes: Bytes::b(entry),
+                }
+            }
+        };
+        // Context parallelism shares out the pairs.
+        let one = PrefillWork { sequences: one.sequences / self.context_shards, ..one };
+        let timing = prefill(self.prefill_silicon, &self.prefill, &one, Residency::Memory);
+        let past = one.past_bytes.get() * one.window.map_or(one.past, |w| one.past.min(w)) * one.sequences;
+        Stroke::of(&timing, one.flop().get() * self.per_flop, past * self.per_byte)
+    }
+}
+
+impl SideOp {
+    fn add(&self, work: &Work, times: f64, overhead: &Overhead, cost: &mut Cost) {
+        let new = work.prompt / work.prompts.max(1e-9);
+        // A prompt meets half of itself on average, and all that was before it.
+        let seen = work.past + new / 2.0;
+        let q = work.queries.max(1.0);
+        let bytes = work.decode * (self.fixed_bytes + self.token_bytes * work.context)
+            + work.prompts * (self.fixed_bytes + self.token_bytes * (work.past + new));
+        let flop = work.decode * q * (self.fixed_flop + self.token_flop * work.context)
+            + work.prompt * (self.fixed_flop + self.token_flop * seen);
+        let (compute, memory) = (flop * self.per_flop, bytes * self.per_byte);
+        let time = (compute / SIDE_COMPUTE).max(memory / SIDE_MEMORY);
+        let limit = if compute / SIDE_COMPUTE > memory / SIDE_MEMORY { Limit::Compute } else { Limit::Memory };
+        cost.add(Part::Attention, Limit::Latency, self.kernels * overhead.small.get() * times);
+        cost.add(Part::Attention, limit, time * times);
+        cost.compute += compute * times;
+        cost.memory += memory * times;
+    }
+}

@@ -1,0 +1,127 @@
+//! Matrix products of a layer on one chip: which matrices an engine multiplies as one, and how each is cut.
+
+use super::{Cost, Part, Stroke};
+use crate::count::{Cut, Part as Where, Tensor, Use};
+use crate::operator::gemm::{Gemm, Product, Scaling};
+use crate::operator::Silicon;
+use rackmath_spec::engine::ActivationScale;
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::model::Formats;
+use rackmath_spec::{Chip, Dtype, GemmFormat, GemmKernels, Math};
+
+/// One product of a layer: columns and depth on this chip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Matrix {
+    pub columns: f64,
+    pub depth: f64,
+    pub dtype: Dtype,
+}
+
+/// Whether tensor parallelism cuts what comes in rather than what goes out.
+fn row_parallel(tensor: &Tensor) -> bool {
+    matches!(tensor.name, "output" | "output up" | "down")
+}
+
+/// The products of a block, those with the same input joined.
+pub(super) fn matrices(tensors: &[Tensor], hidden: u64, formats: &Formats, d: &Degrees) -> Vec<Matrix> {
+    let mut all: Vec<Matrix> = Vec::new();
+    let mut joined: Vec<(Where, Dtype, f64)> = Vec::new();
+    for t in tensors.iter().filter(|t| t.usage == Use::Matrix && t.part != Where::Routed) {
+        let shards = crate::placement::shards(t.cut, d) as f64;
+        let dtype = t.part.dtype(formats);
+        let copies = t.copies as f64;
+        if row_parallel(t) {
+            all.push(Matrix { columns: t.d_out as f64, depth: t.d_in as f64 / shards * copies, dtype });
+        } else if t.d_in == hidden && t.copies == 1 {
+            // Projections of the same input are one product, part by part.
+            let columns = t.d_out as f64 / shards;
+            match joined.iter_mut().find(|(part, other, _)| *part == t.part && *other == dtype) {
+                Some((_, _, n)) => *n += columns,
+                None => joined.push((t.part, dtype, columns)),
+            }
+        } else {
+            let cut = if t.cut == Cut::Whole { 1.0 } else { shards };
+            all.push(Matrix { columns: t.d_out as f64 * copies / cut, depth: t.d_in as f64, dtype });
+        }
+    }
+    all.extend(joined.into_iter().map(|(_, dtype, columns)| Matrix { columns, depth: hidden as f64, dtype }));
+    all
+}
+
+/// Kernels for weights of one format on one chip.
+#[derive(Clone, Debug)]
+pub(super) struct Multiplier<'a> {
+    gemm: Gemm<'a>,
+    scaling: Scaling,
+    /// Seconds per FLOP and per byte at full rates.
+    per_flop: f64,
+    per_byte: f64,
+    width: f64,
+    /// What stands in for what, where a format does not run as it is.
+    pub assumed: Option<String>,
+    /// Whether the constants were measured on this generation.
+    pub measured: bool,
+}
+
+/// The dense peak of an arithmetic, or of the nearest one the chip has.
+pub(super) fn silicon(chip: &Chip, math: Math) -> Option<Silicon> {
+    let near: &[Math] = match math {
+        Math::Bf16 => &[Math::Bf16, Math::Fp16, Math::Fp32],
+        Math::Fp16 => &[Math::Fp16, Math::Bf16, Math::Fp32],
+        _ => &[],
+    };
+    Silicon::of(chip, math).or_else(|| near.iter().find_map(|m| Silicon::of(chip, *m)))
+}
+
+impl<'a> Multiplier<'a> {
+    /// The kernels that multiply by weights of a format; `None` when the chip has no 16-bit peak at all.
+    pub(super) fn of(
+        chip: &Chip,
+        kernels: &'a GemmKernels,
+        backend: &str,
+        dtype: Dtype,
+        scale: ActivationScale,
+    ) -> Option<Self> {
+        let native = GemmFormat::of(dtype);
+        let stand_ins = match native {
+            GemmFormat::Fp8 | GemmFormat::Fp8Block => [native, GemmFormat::WeightInt8],
+            GemmFormat::NvFp4 => [native, GemmFormat::WeightInt4],
+            GemmFormat::Int8 => [native, GemmFormat::WeightInt8],
+            other => [other, GemmFormat::Bf16],
+        };
+        let (format, silicon) = stand_ins.into_iter().find_map(|f| silicon(chip, f.math()).map(|s| (f, s)))?;
+        let kernel = kernels.find(chip, format, backend)?;
+        let tdp = chip.power.tdp.as_ref().map(|p| p.value);
+        let scaling = match scale {
+            ActivationScale::Dynamic => Scaling::Dynamic,
+            ActivationScale::Static => Scaling::Static,
+            ActivationScale::Fused => Scaling::Given,
+        };
+        let assumed = (format != native).then(|| {
+            format!("{} has no {} arithmetic: {dtype} weights are expanded to 16 bits", chip.id, native.math())
+        });
+        let own = chip.peak_for(dtype).map_or(silicon.peak, |(_, peak)| peak.value);
+        Some(Self {
+            gemm: Gemm::new(silicon, tdp, kernel),
+            scaling,
+            per_flop: 1.0 / own.get(),
+            per_byte: 1.0 / silicon.bandwidth.get(),
+            width: dtype.width().get(),
+            assumed,
+            measured: kernel.class == chip.generation || kernel.class.starts_with(&chip.generation),
+        })
+    }
+
+    pub(super) fn stroke(&self, rows: f64, matrix: &Matrix) -> Stroke {
+        let product = Product::new(rows, matrix.columns, matrix.depth);
+        let timing = self.gemm.time(product, self.scaling);
+        let bytes = matrix.columns * matrix.depth * self.width;
+        // A multiply-add is two.
+        let flop = 2.0 * rows * matrix.columns * matrix.depth;
+        Stroke::of(&timing, flop * self.per_flop, bytes * self.per_byte)
+    }
+
+    pub(super) fn add(&self, rows: f64, matrix: &Matrix, part: Part, times: f64, stretch: f64, cost: &mut Cost) {
+        self.stroke(rows, matrix).add(part, times, stretch, cost);
+    }
+}

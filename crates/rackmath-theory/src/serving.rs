@@ -1,0 +1,294 @@
+//! Serving: what users see when many requests share the passes of one engine.
+//!
+//! $$ t = (1 - f)\,T(n, 0) + f\,T(n, s) \qquad \lambda = \frac{n}{D} \qquad D = \frac{O - 1}{a} \qquad f s = \lambda P $$
+//! $$ \mathrm{TPOT} = \frac{t}{a} \qquad \mathrm{TTFT} = r + w + \tfrac{1}{2} T + k\,T(n, s) + t_{req} \qquad
+//!    n = b\,\frac{D\,t}{D\,t + t_{pre}} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | n, b | decoding, running | 1 | sequences that decode; sequences that hold a cache, at most what memory allows |
+//! | I, O | input, output | 1 | tokens of a prompt and of an answer |
+//! | P | new | 1 | prompt tokens not found in a prefix cache |
+//! | a | accepted | 1 | tokens a step yields to a sequence; 1 without speculation |
+//! | D | steps | 1 | decode steps of a request |
+//! | λ | per_step | 1 | requests that end, and so begin, in a step |
+//! | f, s, k | share, size, chunks | 1 | share of passes with prompt tokens, how many they carry, passes a prompt needs |
+//! | T | [`crate::pass`] | s | the time of a pass with n decoding sequences and s prompt tokens |
+//! | r, w | queue, burst | s | waiting for memory; waiting behind the first wave of prompts |
+//!
+//! A closed loop keeps c requests in the system: when memory holds fewer, the rest wait (r, by Little's law). Its requests
+//! start together, and answers of nearly the same length end together, so prompts come in clumps: `clump` times the mean
+//! rate for 1/clump of the time. An open loop draws arrivals at random; n is where arrivals and departures balance.
+//!
+//! Not valid: for percentiles, for bursts longer than a request, near saturation of an open loop (the queue of a busy
+//! server depends on the second moments of its traffic, which means do not give). Source: ours; Little's law.
+
+use crate::pass::{Cost, Pass, Work};
+use rackmath_spec::engine::{Overhead, Schedule};
+use rackmath_units::Seconds;
+
+/// What requests look like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Requests {
+    /// Tokens of a prompt, mean.
+    pub input: f64,
+    /// Tokens of an answer, mean.
+    pub output: f64,
+    /// Share of a prompt found in a prefix cache.
+    pub cached: f64,
+    /// Tokens drafted for each sequence and step; 0 without speculation.
+    pub drafts: f64,
+    /// Tokens a step yields to a sequence, its own included; 1 without speculation.
+    pub accepted: f64,
+}
+
+impl Requests {
+    /// Prompts and answers of fixed length, no cache, no speculation.
+    pub fn of(input: f64, output: f64) -> Self {
+        Self { input, output, cached: 0.0, drafts: 0.0, accepted: 1.0 }
+    }
+
+    /// Prompt tokens to be computed.
+    pub fn new_tokens(&self) -> f64 {
+        (self.input * (1.0 - self.cached)).max(1.0)
+    }
+
+    /// Decode steps of a request.
+    pub fn steps(&self) -> f64 {
+        ((self.output - 1.0) / self.accepted).max(0.0)
+    }
+
+    /// Cached tokens of a decoding sequence, on average.
+    pub fn context(&self) -> f64 {
+        self.input + self.output / 2.0
+    }
+}
+
+/// One engine instance: one attention group of a layout.
+#[derive(Clone, Copy, Debug)]
+pub struct Server<'a> {
+    /// Its passes.
+    pub pass: &'a Pass,
+    /// How it forms them.
+    pub schedule: &'a Schedule,
+    /// Its request overhead.
+    pub overhead: &'a Overhead,
+    /// Sequences whose cache fits, in this group.
+    pub room: f64,
+}
+
+/// How load comes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// So many requests in the system at any time.
+    Closed {
+        /// Requests of this group.
+        concurrency: f64,
+        /// How much denser than on average prompts arrive; 1 for evenly.
+        clump: f64,
+        /// Share of all requests that arrive at once at the start; 0 for a long run.
+        burst: f64,
+    },
+    /// Requests per second, at random.
+    Open {
+        /// Requests per second of this group.
+        rate: f64,
+    },
+    /// As many as memory and the engine allow, more waiting.
+    Full,
+}
+
+/// A server in steady state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steady {
+    /// Time per output token after the first.
+    pub tpot: Seconds,
+    /// Time to the first token, without waiting for memory.
+    pub ttft: Seconds,
+    /// Waiting for memory before that.
+    pub queue: Seconds,
+    /// Requests a second.
+    pub rate: f64,
+    /// Sequences that decode.
+    pub decoding: f64,
+    /// Sequences that hold a cache.
+    pub running: f64,
+    /// Sequences that wait for memory.
+    pub waiting: f64,
+    /// Share of passes that carry prompt tokens.
+    pub prompt_share: f64,
+    /// Prompt tokens in such a pass.
+    pub prompt_size: f64,
+    /// A pass that only decodes.
+    pub decode: Cost,
+    /// A pass with prompt tokens.
+    pub mixed: Cost,
+    /// Whether arrivals outrun the server.
+    pub overloaded: bool,
+}
+
+impl Steady {
+    /// From arrival to the last token.
+    pub fn e2e(&self, requests: &Requests) -> Seconds {
+        self.queue + self.ttft + self.tpot * (requests.output - 1.0).max(0.0)
+    }
+
+    /// Mean time of a pass.
+    pub fn step(&self) -> Seconds {
+        self.decode.time() * (1.0 - self.prompt_share) + self.mixed.time() * self.prompt_share
+    }
+}
+
+/// The steady state under a load.
+pub fn steady(server: &Server, requests: &Requests, load: Load) -> Steady {
+    let most = server.room.min(server.schedule.sequences * server.pass.stages()).max(1.0);
+    match load {
+        Load::Closed { concurrency, clump, burst } => {
+            let running = concurrency.min(most);
+            let mut s = balanced(server, requests, running, clump.max(1.0));
+            let waiting = (concurrency - running).max(0.0);
+            s.waiting = waiting;
+            // Little: those who wait leave at the rate of the server.
+            s.queue = if s.rate > 0.0 { Seconds::s(waiting / s.rate) } else { Seconds::ZERO };
+            s.ttft += Seconds::s(burst * first_wave(server, requests, running));
+            s
+        }
+        Load::Full => balanced(server, requests, most, 1.0),
+        Load::Open { rate } => open(server, requests, rate, most),
+    }
+}
+
+/// Steps of the iteration for n; it halves the distance each time and stops well below any measurable difference.
+const ITERATIONS: usize = 40;
+
+/// `running` sequences hold a cache: how many of them decode.
+fn balanced(server: &Server, requests: &Requests, running: f64, clump: f64) -> Steady {
+    let mut share: f64 = 1.0;
+    let mut state = at(server, requests, running, 1.0, clump);
+    for _ in 0..ITERATIONS {
+        let decode = requests.steps() * state.step().get();
+        let next = if decode > 0.0 { decode / (decode + state.ttft.get()) } else { 0.0 };
+        let before = share;
+        share = f64::midpoint(share, next);
+        state = at(server, requests, running, share, clump);
+        if (share - before).abs() < 1e-9 {
+            break;
+        }
+    }
+    state
+}
+
+/// The state with a share of the running sequences decoding.
+fn at(server: &Server, requests: &Requests, running: f64, share: f64, clump: f64) -> Steady {
+    let n = (running * share).max(if requests.steps() > 0.0 { share.min(1.0) } else { 0.0 });
+    let steps = requests.steps().max(1.0);
+    let per_step = n / steps;
+    let mut state = mix(server, requests, n, per_step, clump);
+    let residence = requests.steps() * state.step().get() + state.ttft.get();
+    state.running = running;
+    state.rate = running / residence;
+    state
+}
+
+/// Passes when `per_step` prompts begin in each, in clumps.
+fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, clump: f64) -> Steady {
+    let new = requests.new_tokens();
+    let stages = server.pass.stages();
+    let queries = 1.0 + requests.drafts;
+    let past = requests.input - new;
+    let decoding = n / stages;
+    let room = (server.schedule.chunk - if server.schedule.mixed { decoding * queries } else { 0.0 }).max(64.0);
+    let chunks = (new / room).ceil().max(1.0);
+    // Prompts that begin during one pass of a clump travel together; a long prompt needs several passes by itself.
+    let arriving = (per_step * clump).max(1e-12);
+    let (share, size) = if chunks > 1.0 {
+        ((per_step * chunks).min(1.0), new / chunks)
+    } else {
+        // At random: some passes carry none, the others their share.
+        let some = -rackmath_units::float::exp_m1(-arriving) / clump;
+        let size = (per_step / some * new).clamp(new, room.max(new));
+        ((per_step * new / size).min(1.0), size)
+    };
+    let prompts = (size / new).max(1.0 / chunks);
+    let base = Work { decode: decoding, context: requests.context(), queries, ..Work::default() };
+    // Later chunks of a long prompt see the earlier ones: half of the prompt on average.
+    let before = past + if chunks > 1.0 { new * (chunks - 1.0) / (2.0 * chunks) } else { 0.0 };
+    let prompt = Work { prompt: size, prompts, past: before, ..Work::default() };
+    let decode = server.pass.cost_with_drafts(&base, requests.drafts);
+    let mixed = if server.schedule.mixed {
+        let both = Work { prompt: size, prompts, past: before, ..base };
+        server.pass.cost_with_drafts(&both, requests.drafts)
+    } else {
+        // Prompts have passes of their own; sequences that decode wait for them.
+        decode.joined(&server.pass.cost(&prompt))
+    };
+    let step = decode.time() * (1.0 - share) + mixed.time() * share;
+    let alone = if server.schedule.mixed { mixed.time() } else { server.pass.cost(&prompt).time() };
+    // A request meets a pass under way, then its own.
+    let residual = if share > 0.5 { mixed.time() } else { decode.time() } * 0.5;
+    let ttft = residual + alone * chunks + server.overhead.request;
+    Steady {
+        tpot: step / requests.accepted,
+        ttft,
+        queue: Seconds::ZERO,
+        rate: 0.0,
+        decoding: n,
+        running: n,
+        waiting: 0.0,
+        prompt_share: share,
+        prompt_size: size,
+        decode,
+        mixed,
+        overloaded: false,
+    }
+}
+
+/// Mean wait of the first wave: all prompts at once, served in order.
+fn first_wave(server: &Server, requests: &Requests, running: f64) -> f64 {
+    let new = requests.new_tokens();
+    let full = server.schedule.chunk.max(new);
+    let tokens = running * new;
+    if tokens <= full {
+        return server.pass.cost(&Work::prefill(running, new, requests.input - new)).time().get();
+    }
+    let pass = server.pass.cost(&Work::prefill(full / new, new, requests.input - new)).time().get();
+    0.5 * tokens / full * pass
+}
+
+/// The state at a rate of arrivals.
+fn open(server: &Server, requests: &Requests, rate: f64, most: f64) -> Steady {
+    // Sequences in service at n: what arrivals bring in the time they stay. Bisect on n.
+    let stay = |n: f64| {
+        let step = mix(server, requests, n, 0.0, 1.0).step().get();
+        let s = mix(server, requests, n, rate * step, 1.0);
+        // The rate in prompts per step depends on the step, which depends on the rate: two rounds settle it.
+        let s = mix(server, requests, n, rate * s.step().get(), 1.0);
+        (rate * requests.steps() * s.step().get(), s)
+    };
+    let (wanted, full) = stay(most);
+    if wanted > most {
+        // More than memory or the engine holds: a queue without end.
+        let mut s = balanced(server, requests, most, 1.0);
+        s.overloaded = true;
+        s.rate = s.rate.min(rate);
+        let _ = full;
+        return s;
+    }
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..ITERATIONS {
+        let middle = f64::midpoint(low, high);
+        if stay(middle).0 > middle { low = middle } else { high = middle }
+    }
+    let (_, mut s) = stay(high);
+    s.rate = rate;
+    s.running = rate * (requests.steps() * s.step().get() + s.ttft.get());
+    // Prompts that come while others are computed wait for them: the mean wait of a single server with fixed service.
+    let service = (s.mixed.time().get() - if server.schedule.mixed { s.decode.time().get() } else { 0.0 }).max(0.0);
+    let per_prompt = service * requests.new_tokens() / s.prompt_size.max(1.0);
+    let busy = (rate * per_prompt).min(0.95);
+    s.ttft += Seconds::s(busy / (2.0 * (1.0 - busy)) * per_prompt);
+    s
+}
+
+#[cfg(test)]
+mod tests;

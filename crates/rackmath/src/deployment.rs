@@ -1,0 +1,98 @@
+//! A model, a machine, a layout and an engine, prepared once and asked many times.
+
+use crate::Error;
+use rackmath_spec::engine::Engine;
+use rackmath_spec::model::Formats;
+use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, System};
+use rackmath_theory::pass::{KernelSet, Pass, Site};
+use rackmath_theory::placement::{self, Load};
+use rackmath_theory::serving::{Requests, Server};
+use rackmath_units::Tokens;
+
+/// What a deployment is made of, names already resolved.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// The model.
+    pub model: Model,
+    /// Weight formats as run.
+    pub formats: Formats,
+    /// Cache format.
+    pub kv: Dtype,
+    /// The machine.
+    pub system: System,
+    /// The cut.
+    pub layout: Layout,
+    /// The engine.
+    pub engine: Engine,
+}
+
+/// Ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Deployment {
+    /// What it is made of.
+    pub parts: Parts,
+    /// Its passes.
+    pub pass: Pass,
+}
+
+/// The constants of a machine's links, where their kind is known.
+pub fn wires(catalog: &Catalog, system: &System) -> (Option<Network>, Option<Network>) {
+    let up = catalog.network(&system.chip.link.kind).ok();
+    let out = system.levels.get(1).and_then(|_| catalog.network("infiniband").ok());
+    (up, out)
+}
+
+impl Deployment {
+    /// Prepares the passes.
+    pub fn new(catalog: &Catalog, kernels: &KernelSet, parts: Parts) -> Result<Self, Error> {
+        let (up, out) = wires(catalog, &parts.system);
+        let Some(shape) = parts.model.shape() else {
+            return Err(Error::value(
+                "model",
+                format!("\"{}\"", parts.model.id),
+                "a model known layer by layer; this one is known by its totals only",
+            ));
+        };
+        let site = Site {
+            shape,
+            formats: parts.formats,
+            kv: parts.kv,
+            system: &parts.system,
+            layout: parts.layout,
+            engine: &parts.engine,
+            kernels,
+            up: up.as_ref(),
+            out: out.as_ref(),
+        };
+        let pass = Pass::prepare(&site).ok_or_else(|| Error::NoPeak {
+            chip: parts.system.chip.id.clone(),
+            wanted: parts.formats.linear.to_string(),
+            has: parts.system.chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),
+        })?;
+        Ok(Self { parts, pass })
+    }
+
+    /// Sequences whose cache fits, in one attention group.
+    pub fn room(&self, requests: &Requests) -> f64 {
+        let p = &self.parts;
+        let s = &p.engine.schedule;
+        let held = if s.reserve_whole { requests.input + requests.output } else { requests.context() };
+        let load = Load {
+            model: &p.model,
+            formats: p.formats,
+            kv: p.kv,
+            system: &p.system,
+            layout: p.layout,
+            batch: 1.0,
+            context: Tokens::new(held),
+            tokens: s.chunk.min(1e6),
+            utilisation: s.memory,
+        };
+        placement::largest_batch(&load) / p.layout.degrees().dp as f64
+    }
+
+    /// One attention group as a server.
+    pub fn server(&self, room: f64) -> Server<'_> {
+        Server { pass: &self.pass, schedule: &self.parts.engine.schedule, overhead: &self.parts.engine.overhead, room }
+    }
+}
