@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
+        ["fit", "serving", engine, folder] => Some(serving::fit(Path::new(folder), Some(engine))),
         ["fits", folder] => Some(fits::score(Path::new(folder)).map(|report| report.to_string())),
         [verb, what, folder] => run(verb, what, Path::new(folder)),
         _ => None,
@@ -50,6 +51,7 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("fit", "mla") => attention::fit(folder, attention::Kind::Latent),
         ("transfer", "attention") => attention::transfer(folder).map(|table| table.to_string()),
         ("score", "serving") => serving::score(folder).map(|table| table.to_string()),
+        ("fit", "serving") => serving::fit(folder, None),
         ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
         ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),

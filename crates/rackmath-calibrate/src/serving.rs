@@ -1,5 +1,6 @@
 //! Whole deployments: predicted against measured, source by source.
 
+mod fit;
 mod rows;
 
 pub use rows::{Measured, all};
@@ -8,7 +9,9 @@ use crate::CalibrateError;
 use crate::table::Table;
 use rackmath::case::Bench;
 use rackmath_spec::Catalog;
+use rackmath_spec::engine::Engine;
 use rackmath_units::float;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Every row by source.
@@ -18,7 +21,7 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
     let mut table = Table::new(&["source", "model", "chip", "engine"]);
     let mut scored = Vec::new();
     for row in &rows {
-        match bench.predict(&row.case) {
+        match bench.compare(&row.case) {
             Ok(p) => {
                 let error = float::ln(p.value / row.case.measured);
                 if std::env::var_os("RACKMATH_ROWS").is_some() {
@@ -39,4 +42,23 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
     let fine = |row: &Measured| vec![row.stratum.clone(), row.model.clone(), row.chip.clone(), row.engine.clone()];
     table.group(scored.iter().map(|(row, e)| (fine(row), e.abs())));
     Ok(table)
+}
+
+/// Fits the engine families that have rows, or the one that is named, and prints their tables.
+pub fn fit(folder: &Path, only: Option<&str>) -> Result<String, CalibrateError> {
+    let rows = rows::all(folder)?;
+    let catalog = Catalog::embedded();
+    let mut by_engine: BTreeMap<String, (Engine, Vec<&Measured>)> = BTreeMap::new();
+    for row in &rows {
+        let (engine, _) = catalog.engine(&row.case.engine)?;
+        by_engine.entry(engine.id.clone()).or_insert_with(|| (engine, Vec::new())).1.push(row);
+    }
+    let mut text = String::new();
+    for (id, (engine, rows)) in &by_engine {
+        if only.is_none_or(|name| name == id) {
+            text.push_str(&fit::toml(&fit::family(engine, rows)?));
+            text.push('\n');
+        }
+    }
+    Ok(text)
 }

@@ -6,16 +6,21 @@
 
 /// The arguments near `start` where `loss` is small. All arguments are positive and searched by their logarithm.
 pub fn minimum(start: &[f64], loss: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    near(start, 400, loss)
+}
+
+/// The same with so many steps for each argument and restart, where a loss is dear.
+pub fn near(start: &[f64], steps: usize, loss: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let exp = |logs: &[f64]| logs.iter().map(|x| rackmath_units::float::exp(*x)).collect::<Vec<f64>>();
     let mut best: Vec<f64> = start.iter().map(|x| rackmath_units::float::ln(*x)).collect();
     // A simplex can collapse onto a ridge; starting again from its best point with a fresh one costs little.
     for size in [0.4, 0.2, 0.1, 0.05] {
-        best = descent(&best, size, &|logs| loss(&exp(logs)));
+        best = descent(&best, size, steps, &|logs| loss(&exp(logs)));
     }
     exp(&best)
 }
 
-fn descent(start: &[f64], size: f64, loss: &dyn Fn(&[f64]) -> f64) -> Vec<f64> {
+fn descent(start: &[f64], size: f64, steps: usize, loss: &dyn Fn(&[f64]) -> f64) -> Vec<f64> {
     let d = start.len();
     let dim = d as f64;
     let (stretch, pull, shrink) = (1.0 + 2.0 / dim, 0.75 - 0.5 / dim, 1.0 - 1.0 / dim.max(2.0));
@@ -26,7 +31,7 @@ fn descent(start: &[f64], size: f64, loss: &dyn Fn(&[f64]) -> f64) -> Vec<f64> {
         x[i] += size;
         points.push(at(x));
     }
-    for _ in 0..400 * d {
+    for _ in 0..steps * d {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (low, high) = (points[0].0, points[d].0);
         if high - low < 1e-9 {

@@ -53,6 +53,8 @@ pub struct Kernels {
     pub experts: Vec<ExpertRule>,
     /// What is known of the scale of activations before a narrow product.
     pub scaling: ActivationScale,
+    /// Numbers of query heads to a KV head that read the cache once together; all when absent.
+    pub shared_groups: Option<Vec<u64>>,
 }
 
 /// Which expert kernel runs where.
@@ -111,6 +113,8 @@ pub struct Overhead {
     pub stretch: f64,
     /// The same for passes of many tokens.
     pub stretch_long: f64,
+    /// Launches of an expert layer in a captured graph, as a share of those timed alone.
+    pub expert_floor: f64,
     /// Host time of a pass.
     pub host: Seconds,
     /// Host time of a pass for each sequence.
@@ -121,6 +125,8 @@ pub struct Overhead {
     pub launch: Seconds,
     /// Time of a request outside passes: tokenising, transport.
     pub request: Seconds,
+    /// The same for each other request in flight: tokens of all streams pass the same host and client.
+    pub request_concurrent: Seconds,
 }
 
 /// Natural logarithms of what 80 % of measurements lie within, either way.

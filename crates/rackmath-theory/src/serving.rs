@@ -88,6 +88,8 @@ pub enum Load {
         clump: f64,
         /// Share of all requests that arrive at once at the start; 0 for a long run.
         burst: f64,
+        /// Whether all answers have the same length, so that requests follow each other in convoys.
+        convoy: bool,
     },
     /// Requests per second, at random.
     Open {
@@ -143,9 +145,9 @@ impl Steady {
 pub fn steady(server: &Server, requests: &Requests, load: Load) -> Steady {
     let most = server.room.min(server.schedule.sequences * server.pass.stages()).max(1.0);
     match load {
-        Load::Closed { concurrency, clump, burst } => {
+        Load::Closed { concurrency, clump, burst, convoy } => {
             let running = concurrency.min(most);
-            let mut s = balanced(server, requests, running, clump.max(1.0));
+            let mut s = balanced(server, requests, running, Arrivals { clump: clump.max(1.0), convoy, crowd: running });
             let waiting = (concurrency - running).max(0.0);
             s.waiting = waiting;
             // Little: those who wait leave at the rate of the server.
@@ -153,7 +155,7 @@ pub fn steady(server: &Server, requests: &Requests, load: Load) -> Steady {
             s.ttft += Seconds::s(burst * first_wave(server, requests, running));
             s
         }
-        Load::Full => balanced(server, requests, most, 1.0),
+        Load::Full => balanced(server, requests, most, Arrivals::EVEN),
         Load::Open { rate } => open(server, requests, rate, most),
     }
 }
@@ -162,15 +164,15 @@ pub fn steady(server: &Server, requests: &Requests, load: Load) -> Steady {
 const ITERATIONS: usize = 40;
 
 /// `running` sequences hold a cache: how many of them decode.
-fn balanced(server: &Server, requests: &Requests, running: f64, clump: f64) -> Steady {
+fn balanced(server: &Server, requests: &Requests, running: f64, arrivals: Arrivals) -> Steady {
     let mut share: f64 = 1.0;
-    let mut state = at(server, requests, running, 1.0, clump);
+    let mut state = at(server, requests, running, 1.0, arrivals);
     for _ in 0..ITERATIONS {
         let decode = requests.steps() * state.step().get();
         let next = if decode > 0.0 { decode / (decode + state.ttft.get()) } else { 0.0 };
         let before = share;
         share = f64::midpoint(share, next);
-        state = at(server, requests, running, share, clump);
+        state = at(server, requests, running, share, arrivals);
         if (share - before).abs() < 1e-9 {
             break;
         }
@@ -179,19 +181,32 @@ fn balanced(server: &Server, requests: &Requests, running: f64, clump: f64) -> S
 }
 
 /// The state with a share of the running sequences decoding.
-fn at(server: &Server, requests: &Requests, running: f64, share: f64, clump: f64) -> Steady {
-    let n = (running * share).max(if requests.steps() > 0.0 { share.min(1.0) } else { 0.0 });
+fn at(server: &Server, requests: &Requests, running: f64, share: f64, arrivals: Arrivals) -> Steady {
     let steps = requests.steps().max(1.0);
+    let wanted = (running * share).max(if requests.steps() > 0.0 { share.min(1.0) } else { 0.0 });
+    // Where prompts ride along, a pass holds only so many tokens: prompts then come no faster than they fit.
+    let full = if server.schedule.mixed {
+        let rows = 1.0 + requests.drafts;
+        server.schedule.chunk * server.pass.stages() / (requests.new_tokens() / steps + rows)
+    } else {
+        f64::INFINITY
+    };
+    let n = wanted.min(full);
     let per_step = n / steps;
-    let mut state = mix(server, requests, n, per_step, clump);
+    let mut state = mix(server, requests, n, per_step, arrivals);
     let residence = requests.steps() * state.step().get() + state.ttft.get();
     state.running = running;
-    state.rate = running / residence;
+    // Those that neither decode nor are being computed wait for a place in a pass.
+    state.rate = if wanted > full { n / (steps * state.step().get()) } else { running / residence };
+    if wanted > full {
+        state.ttft = state.ttft.max(Seconds::s((running - n) / state.rate));
+    }
     state
 }
 
 /// Passes when `per_step` prompts begin in each, in clumps.
-fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, clump: f64) -> Steady {
+fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, arrivals: Arrivals) -> Steady {
+    let clump = arrivals.clump;
     let new = requests.new_tokens();
     let stages = server.pass.stages();
     let queries = 1.0 + requests.drafts;
@@ -224,9 +239,9 @@ fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, clump: f64) 
     };
     let step = decode.time() * (1.0 - share) + mixed.time() * share;
     let alone = if server.schedule.mixed { mixed.time() } else { server.pass.cost(&prompt).time() };
-    // A request meets a pass under way, then its own.
-    let residual = if share > 0.5 { mixed.time() } else { decode.time() } * 0.5;
-    let ttft = residual + alone * chunks + server.overhead.request;
+    let first = first_token(server, decode.time().get(), alone.get(), share, arrivals);
+    let crowd = server.overhead.request_concurrent * arrivals.crowd;
+    let ttft = Seconds::s(first) + alone * chunks + server.overhead.request + crowd;
     Steady {
         tpot: step / requests.accepted,
         ttft,
@@ -241,6 +256,37 @@ fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, clump: f64) 
         mixed,
         overloaded: false,
     }
+}
+
+/// How requests come to a server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Arrivals {
+    /// How much denser than on average.
+    clump: f64,
+    /// Whether they follow each other pass by pass.
+    convoy: bool,
+    /// Requests in the system.
+    crowd: f64,
+}
+
+impl Arrivals {
+    const EVEN: Self = Self { clump: 1.0, convoy: false, crowd: 1.0 };
+}
+
+/// What a request waits beside its own passes: the rest of the pass under way, and, where the host runs ahead, the pass
+/// during which its token is read back.
+fn first_token(server: &Server, decode: f64, prompt: f64, share: f64, arrivals: Arrivals) -> f64 {
+    let ahead = f64::from(u8::from(server.overhead.host_overlaps));
+    if arrivals.convoy {
+        // The one before it has just begun, the one after it follows.
+        return prompt * (1.0 + ahead);
+    }
+    let f = (share * arrivals.clump).min(1.0);
+    let mean = decode * (1.0 - f) + prompt * f;
+    let square = decode * decode * (1.0 - f) + prompt * prompt * f;
+    // A moment at random falls into long passes more often, and into their middle.
+    let rest = if mean > 0.0 { square / (2.0 * mean) } else { 0.0 };
+    rest + ahead * mean
 }
 
 /// Mean wait of the first wave: all prompts at once, served in order.
@@ -259,16 +305,16 @@ fn first_wave(server: &Server, requests: &Requests, running: f64) -> f64 {
 fn open(server: &Server, requests: &Requests, rate: f64, most: f64) -> Steady {
     // Sequences in service at n: what arrivals bring in the time they stay. Bisect on n.
     let stay = |n: f64| {
-        let step = mix(server, requests, n, 0.0, 1.0).step().get();
-        let s = mix(server, requests, n, rate * step, 1.0);
+        let step = mix(server, requests, n, 0.0, Arrivals::EVEN).step().get();
+        let s = mix(server, requests, n, rate * step, Arrivals::EVEN);
         // The rate in prompts per step depends on the step, which depends on the rate: two rounds settle it.
-        let s = mix(server, requests, n, rate * s.step().get(), 1.0);
+        let s = mix(server, requests, n, rate * s.step().get(), Arrivals { crowd: n, ..Arrivals::EVEN });
         (rate * requests.steps() * s.step().get(), s)
     };
     let (wanted, full) = stay(most);
     if wanted > most {
         // More than memory or the engine holds: a queue without end.
-        let mut s = balanced(server, requests, most, 1.0);
+        let mut s = balanced(server, requests, most, Arrivals::EVEN);
         s.overloaded = true;
         s.rate = s.rate.min(rate);
         let _ = full;

@@ -4,11 +4,11 @@
 //! chapter as any question; nothing here knows a measured value but the comparison.
 
 use crate::Error;
-use crate::deployment::{Deployment, Parts};
+use crate::deployment::{Deployment, Parts, wires};
 use crate::setting::formats;
 use rackmath_spec::engine::Engine;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Catalog, Dtype, Layout};
+use rackmath_spec::{Catalog, Dtype, Layout, Network};
 use rackmath_theory::pass::{KernelSet, Work};
 use rackmath_theory::serving::{Load, Requests, steady};
 use std::collections::BTreeMap;
@@ -58,6 +58,8 @@ pub enum CaseLoad {
         concurrency: f64,
         /// Requests each slot runs; infinite for a long run.
         rounds: f64,
+        /// Whether all answers have the same length.
+        fixed: bool,
     },
     /// Requests per second over all groups.
     Open {
@@ -134,25 +136,34 @@ pub struct Bench {
     catalog: Catalog,
     kernels: KernelSet,
     engines: BTreeMap<String, Engine>,
-    prepared: BTreeMap<String, Result<(Deployment, Deployment), Error>>,
+    found: BTreeMap<String, Result<Found, Error>>,
+}
+
+/// What a case names, found once; its passes, prepared when first asked for.
+struct Found {
+    parts: Parts,
+    links: (Option<Network>, Option<Network>),
+    ours: Option<Deployment>,
+    roof: Option<Deployment>,
 }
 
 impl Bench {
     /// A bench with the catalogue's engines.
     pub fn new(catalog: Catalog) -> Result<Self, Error> {
         let kernels = KernelSet::of(&catalog)?;
-        Ok(Self { catalog, kernels, engines: BTreeMap::new(), prepared: BTreeMap::new() })
+        Ok(Self { catalog, kernels, engines: BTreeMap::new(), found: BTreeMap::new() })
     }
 
     /// Takes another engine in the place of one of the catalogue's, for fitting.
     pub fn replace(&mut self, engine: Engine) {
-        self.prepared.clear();
+        for found in self.found.values_mut().flatten() {
+            if found.parts.engine.id == engine.id {
+                let schedule = found.parts.engine.schedule.clone();
+                found.parts.engine = Engine { schedule, ..engine.clone() };
+                found.ours = None;
+            }
+        }
         self.engines.insert(engine.id.clone(), engine);
-    }
-
-    /// The catalogue.
-    pub fn catalog(&self) -> &Catalog {
-        &self.catalog
     }
 
     /// The engine a word names, as replaced.
@@ -161,7 +172,7 @@ impl Bench {
         Ok(self.engines.get(&engine.id).cloned().unwrap_or(engine))
     }
 
-    fn prepare(&self, case: &Case) -> Result<(Deployment, Deployment), Error> {
+    fn find(&self, case: &Case) -> Result<Found, Error> {
         let model = self.catalog.model(&case.model)?;
         let system = self.catalog.system(&case.system)?;
         let mut engine = self.engine(&case.engine)?;
@@ -179,38 +190,67 @@ impl Bench {
             None => engine.schedule.kv.filter(|_| narrow).unwrap_or(model.cache_dtype()),
         };
         let layout = Layout::new(case.degrees).map_err(|e| Error::value("layout", e, "consistent degrees"))?;
-        let (ideal, _) = self.catalog.engine("ideal")?;
-        let ideal = Engine { schedule: engine.schedule.clone(), ..ideal };
-        let parts = Parts { model, formats, kv, system, layout, engine };
-        let roof = Parts { engine: ideal, ..parts.clone() };
-        let ours = Deployment::new(&self.catalog, &self.kernels, parts)?;
-        let roof = Deployment::new(&self.catalog, &self.kernels, roof)?;
-        Ok((ours, roof))
+        let links = wires(&self.catalog, &system);
+        Ok(Found { parts: Parts { model, formats, kv, system, layout, engine }, links, ours: None, roof: None })
     }
 
     /// Predicts a case.
-    pub fn predict(&mut self, case: &Case) -> Result<Predicted, Error> {
-        let key = format!(
-            "{}|{:?}|{:?}|{}|{}|{:?}|{:?}|{:?}",
-            case.model, case.weights, case.kv, case.engine, case.system, case.degrees, case.chunk, case.sequences
-        );
-        if !self.prepared.contains_key(&key) {
-            let one = self.prepare(case);
-            self.prepared.insert(key.clone(), one);
-        }
-        let (ours, roof) = match &self.prepared[&key] {
-            Ok(pair) => pair,
+    pub fn predict(&mut self, case: &Case) -> Result<f64, Error> {
+        let key = self.key(case);
+        let Found { parts, links, ours, .. } = match self.found.get_mut(&key).expect("just found") {
+            Ok(found) => found,
             Err(error) => return Err(error.clone()),
         };
-        let room = ours.room(&case.requests);
+        let ours = prepared(&self.kernels, parts, links, ours)?;
+        Ok(value(ours, case, ours.room(&case.requests)))
+    }
+
+    /// Predicts a case, with its roofline and its interval.
+    pub fn compare(&mut self, case: &Case) -> Result<Predicted, Error> {
+        let predicted = self.predict(case)?;
+        let key = self.key(case);
+        let (ideal, _) = self.catalog.engine("ideal")?;
+        let Found { parts, links, ours, roof } = match self.found.get_mut(&key).expect("just found") {
+            Ok(found) => found,
+            Err(error) => return Err(error.clone()),
+        };
+        let ours = prepared(&self.kernels, parts, links, ours)?;
+        let ideal = Engine { schedule: parts.engine.schedule.clone(), ..ideal };
+        let roof = prepared(&self.kernels, &Parts { engine: ideal, ..parts.clone() }, links, roof)?;
         let spread = &ours.parts.engine.spread;
         let spread = match case.metric {
             Metric::Ttft => spread.ttft,
             Metric::OutputRate | Metric::InputRate => spread.throughput,
             _ => spread.tpot,
         } * ours.pass.wider();
-        Ok(Predicted { value: value(ours, case, room), roofline: value(roof, case, room), spread })
+        let room = ours.room(&case.requests);
+        Ok(Predicted { value: predicted, roofline: value(roof, case, room), spread })
     }
+
+    /// The key of a case's deployment, which is found on the way.
+    fn key(&mut self, case: &Case) -> String {
+        let key = format!(
+            "{}|{:?}|{:?}|{}|{}|{:?}|{:?}|{:?}",
+            case.model, case.weights, case.kv, case.engine, case.system, case.degrees, case.chunk, case.sequences
+        );
+        if !self.found.contains_key(&key) {
+            let one = self.find(case);
+            self.found.insert(key.clone(), one);
+        }
+        key
+    }
+}
+
+fn prepared<'a>(
+    kernels: &KernelSet,
+    parts: &Parts,
+    links: &(Option<Network>, Option<Network>),
+    slot: &'a mut Option<Deployment>,
+) -> Result<&'a Deployment, Error> {
+    if slot.is_none() {
+        *slot = Some(Deployment::wired(kernels, parts.clone(), (links.0.as_ref(), links.1.as_ref()))?);
+    }
+    Ok(slot.as_ref().expect("just prepared"))
 }
 
 /// The metric of a deployment under the case's load.
@@ -220,9 +260,9 @@ fn value(d: &Deployment, case: &Case, room: f64) -> f64 {
     let requests = &case.requests;
     let server = d.server(room);
     let load = match case.load {
-        CaseLoad::Closed { concurrency, rounds } => {
+        CaseLoad::Closed { concurrency, rounds, fixed } => {
             let burst = if rounds.is_finite() { 1.0 / rounds.max(1.0) } else { 0.0 };
-            Load::Closed { concurrency: (concurrency / dp).max(1.0), clump: clump(rounds), burst }
+            Load::Closed { concurrency: (concurrency / dp).max(1.0), clump: clump(rounds), burst, convoy: fixed }
         }
         CaseLoad::Open { rate } => Load::Open { rate: rate / dp },
         CaseLoad::Full => Load::Full,

@@ -46,6 +46,15 @@ impl Deployment {
     /// Prepares the passes.
     pub fn new(catalog: &Catalog, kernels: &KernelSet, parts: Parts) -> Result<Self, Error> {
         let (up, out) = wires(catalog, &parts.system);
+        Self::wired(kernels, parts, (up.as_ref(), out.as_ref()))
+    }
+
+    /// The same with links already read.
+    pub fn wired(
+        kernels: &KernelSet,
+        parts: Parts,
+        (up, out): (Option<&Network>, Option<&Network>),
+    ) -> Result<Self, Error> {
         let Some(shape) = parts.model.shape() else {
             return Err(Error::value(
                 "model",
@@ -61,8 +70,8 @@ impl Deployment {
             layout: parts.layout,
             engine: &parts.engine,
             kernels,
-            up: up.as_ref(),
-            out: out.as_ref(),
+            up,
+            out,
         };
         let pass = Pass::prepare(&site).ok_or_else(|| Error::NoPeak {
             chip: parts.system.chip.id.clone(),

@@ -38,6 +38,7 @@ struct RawKernels {
     all_reduce: String,
     exchange: String,
     scaling: String,
+    shared_groups: Option<Vec<u64>>,
     #[serde(default)]
     experts: Vec<RawRule>,
 }
@@ -73,11 +74,13 @@ struct RawOverhead {
     skew_us: f64,
     stretch: f64,
     stretch_long: f64,
+    expert_floor: f64,
     host_us: f64,
     host_sequence_us: f64,
     host_overlaps: bool,
     launch_us: f64,
     request_ms: f64,
+    request_concurrent_ms: f64,
     #[serde(rename = "fit")]
     _fit: Option<RawFit>,
 }
@@ -141,6 +144,7 @@ pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
             latent: raw.kernels.latent,
             all_reduce: raw.kernels.all_reduce,
             exchange: raw.kernels.exchange,
+            shared_groups: raw.kernels.shared_groups,
             experts: rules.collect::<Result<_, SpecError>>()?,
             scaling: match raw.kernels.scaling.as_str() {
                 "dynamic" => ActivationScale::Dynamic,
@@ -166,11 +170,13 @@ pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
             skew: us("overhead.skew_us", o.skew_us)?,
             stretch: within("overhead.stretch", o.stretch, 0.5, 10.0)?,
             stretch_long: within("overhead.stretch_long", o.stretch_long, 0.5, 10.0)?,
+            expert_floor: within("overhead.expert_floor", o.expert_floor, 0.0, 10.0)?,
             host: us("overhead.host_us", o.host_us)?,
             host_sequence: us("overhead.host_sequence_us", o.host_sequence_us)?,
             host_overlaps: o.host_overlaps,
             launch: us("overhead.launch_us", o.launch_us)?,
             request: us("overhead.request_ms", o.request_ms * 1e3)?,
+            request_concurrent: us("overhead.request_concurrent_ms", o.request_concurrent_ms * 1e3)?,
         },
         spread: Spread {
             tpot: within("spread.tpot", raw.spread.tpot, 0.0, 5.0)?,

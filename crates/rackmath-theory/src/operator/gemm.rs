@@ -67,6 +67,8 @@ pub struct Gemm<'a> {
     kernel: &'a GemmKernel,
     /// Share of the peak a full tile reaches on this chip.
     compute: f64,
+    /// Time the host needs to launch; none in a captured graph.
+    host: Seconds,
 }
 
 impl Product {
@@ -93,7 +95,13 @@ impl<'a> Gemm<'a> {
     /// The same for a chip that is only numbers; without its power the efficiency is taken as measured.
     pub fn new(silicon: Silicon, tdp: Option<Watts>, kernel: &'a GemmKernel) -> Self {
         let factor = kernel.power.zip(tdp).map_or(1.0, |(rule, tdp)| sustained(rule, silicon, tdp));
-        Self { silicon, kernel, compute: (kernel.compute * factor).min(1.0) }
+        Self { silicon, kernel, compute: (kernel.compute * factor).min(1.0), host: kernel.host }
+    }
+
+    /// The same kernels replayed from a captured graph: the host launches nothing.
+    #[must_use]
+    pub fn captured(self) -> Self {
+        Self { host: Seconds::ZERO, ..self }
     }
 
     /// The constants it runs with.
@@ -124,7 +132,7 @@ impl<'a> Gemm<'a> {
         }
         let (compute, memory) = (self.compute(product), self.memory(product));
         let time = floor + spent + rounded(compute, memory, self.kernel.corner);
-        Timing { floor, compute, memory: memory + spent, time: time.max(self.kernel.host) }
+        Timing { floor, compute, memory: memory + spent, time: time.max(self.host) }
     }
 
     /// The best tile and split of the menu.

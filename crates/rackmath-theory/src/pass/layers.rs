@@ -9,7 +9,7 @@ use crate::layout::domain;
 use crate::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
 use crate::operator::{Silicon, moe};
 use rackmath_spec::engine::Engine;
-use rackmath_spec::model::{Block, Ffn, Formats, Mixer, Moe, Shape};
+use rackmath_spec::model::{Block, Ffn, Formats, Mixer, Moe, QkNorm, Shape};
 use rackmath_spec::{
     AttentionKernels, Catalog, Dtype, GemmKernels, Layout, Level, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch, Network,
     SpecError, System,
@@ -144,6 +144,8 @@ struct Layer<'a> {
     moe: Option<&'a Moe>,
     mixer: bool,
     ffn: bool,
+    /// Small kernels and reductions for norms on queries and keys.
+    norms: (f64, f64),
     /// Width of the activation between the two products of the network, on this chip.
     inner: f64,
 }
@@ -261,8 +263,18 @@ impl<'a> Prep<'a> {
             Ffn::Dense(mlp) => (None, mlp.width as f64 / d.tp as f64),
             Ffn::None => (None, 0.0),
         };
+        let norms = match &block.mixer {
+            Mixer::Attention(a) => match a.qk_norm {
+                QkNorm::None => (0.0, 0.0),
+                QkNorm::PerHead => (2.0, 0.0),
+                // A norm across all heads needs the sum of squares of every chip.
+                QkNorm::AllHeads => (2.0, 1.0),
+            },
+            _ => (0.0, 0.0),
+        };
         Layer {
             count,
+            norms,
             products: matrices(&tensors, self.site.shape.hidden, &self.site.formats, &d),
             moe,
             mixer: block.mixer != Mixer::None,
@@ -287,7 +299,7 @@ impl<'a> Prep<'a> {
         }
         let kernels =
             if layer.mixer { o.mixer_kernels } else { 0.0 } + if layer.ffn { o.ffn_kernels } else { 0.0 };
-        self.add_small(rows, kernels, layer.inner, times, cost);
+        self.add_small(rows, kernels + layer.norms.0, layer.inner, times, cost);
         self.add_collectives(layer, rows, times, cost);
     }
 
@@ -310,7 +322,10 @@ impl<'a> Prep<'a> {
             tokens: Tokens::new(tokens),
             draw: moe::Draw::Random,
         };
-        let timing = moe::time(*silicon, &found.kernel, &call);
+        let mut timing = moe::time(*silicon, &found.kernel, &call);
+        let launches = timing.floor * self.site.engine.overhead.expert_floor;
+        timing.time = timing.time.less(timing.floor) + launches;
+        timing.floor = launches;
         let params = moe.expert_params(call.layer.hidden, call.layer.inter);
         let share = experts_run(moe) / moe.experts as f64;
         let touched = -float::exp_m1(tokens * float::ln_1p(-share.min(1.0 - 1e-12)));
@@ -346,6 +361,8 @@ impl<'a> Prep<'a> {
             let (latency, transfer) = self.all_reduce(rows, d.tp);
             cost.add(Part::Network, Limit::Latency, latency * reductions * times);
             cost.add(Part::Network, Limit::Link, transfer * reductions * times);
+            let (latency, _) = self.all_reduce(1.0, d.tp);
+            cost.add(Part::Network, Limit::Latency, latency * layer.norms.1 * times);
         }
         if let Some(moe) = sparse {
             let (latency, transfer) = self.exchange(moe, rows);
@@ -364,7 +381,7 @@ impl<'a> Prep<'a> {
         let group = Group::within(level, up, n);
         let bytes = Bytes::b(rows * self.site.shape.hidden as f64 * WIDE);
         let library = network::time(Collective::AllReduce, bytes, &group);
-        let own = up.all_reduce_kernel(&self.site.engine.kernels.all_reduce).ok().map(|kernel| {
+        let own = up.all_reduce_kernel(&self.site.engine.kernels.all_reduce).or(up.all_reduce_kernel("peer")).ok().map(|kernel| {
             network::all_reduce_time(bytes, &group, kernel, Launch::Graph, self.silicon.bandwidth)
         });
         let best = own.filter(|own| own.total() < library.total()).unwrap_or(library);

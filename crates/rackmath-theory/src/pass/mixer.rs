@@ -93,9 +93,13 @@ impl MixerSite<'_> {
             Mixer::None => None,
             Mixer::Attention(a) => {
                 let shards = (self.degrees.tp.min(a.kv_heads)) as f64;
+                let group = a.heads / a.kv_heads.max(1);
+                let shared = self.engine.kernels.shared_groups.as_ref().is_none_or(|all| all.contains(&group));
+                let heads = (a.heads as f64 / tp).max(1.0);
                 let shape = HeadsShape::Grouped {
-                    heads: (a.heads as f64 / tp).max(1.0),
-                    kv_heads: a.kv_heads as f64 / shards,
+                    heads,
+                    // A kernel that does not share reads the cache for every query head; the chip's own cache serves half.
+                    kv_heads: a.kv_heads as f64 / shards * if shared { 1.0 } else { (group as f64).min(2.0) },
                     // A key and a value of different width: their mean serves both.
                     head: f64::midpoint(a.qk_dim as f64, a.v_dim as f64),
                     kv: width,
@@ -110,7 +114,6 @@ impl MixerSite<'_> {
                         ((index.block * index.top_k) as f64, Some(side))
                     }
                 };
-                let group = a.heads / a.kv_heads.max(1);
                 let heads = self.heads(self.attention, &self.engine.kernels.attention, shape, cap, cp, group)?;
                 Some(MixerOp { heads: Some(heads), side })
             }

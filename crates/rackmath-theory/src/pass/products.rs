@@ -93,6 +93,8 @@ impl<'a> Multiplier<'a> {
         let kernel = kernels.find(chip, format, backend)?;
         let tdp = chip.power.tdp.as_ref().map(|p| p.value);
         let scaling = match scale {
+            // Block scales follow every activation.
+            _ if matches!(format, GemmFormat::Fp8Block | GemmFormat::NvFp4) => Scaling::Dynamic,
             ActivationScale::Dynamic => Scaling::Dynamic,
             ActivationScale::Static => Scaling::Static,
             ActivationScale::Fused => Scaling::Given,
@@ -102,7 +104,7 @@ impl<'a> Multiplier<'a> {
         });
         let own = chip.peak_for(dtype).map_or(silicon.peak, |(_, peak)| peak.value);
         Some(Self {
-            gemm: Gemm::new(silicon, tdp, kernel),
+            gemm: Gemm::new(silicon, tdp, kernel).captured(),
             scaling,
             per_flop: 1.0 / own.get(),
             per_byte: 1.0 / silicon.bandwidth.get(),
