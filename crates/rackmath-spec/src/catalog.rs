@@ -6,7 +6,7 @@
 use crate::error::nearest;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System,
-    Topology, file,
+    Topology, file, validation,
 };
 use rackmath_units::ByteRate;
 use std::borrow::Cow;
@@ -34,6 +34,7 @@ pub struct Catalog {
     networks: Vec<Entry>,
     laws: Vec<Entry>,
     kernels: Vec<Entry>,
+    validations: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -66,6 +67,7 @@ impl Catalog {
             networks: entries(embedded::NETWORKS),
             laws: entries(embedded::LAWS),
             kernels: entries(embedded::KERNELS),
+            validations: entries(embedded::VALIDATION),
             given: Vec::new(),
         }
     }
@@ -201,6 +203,19 @@ impl Catalog {
     pub fn mla_kernels(&self) -> Result<AttentionKernels, SpecError> {
         let entry = find("kernel", "mla", &self.kernels)?;
         file::attention(&entry.id, &entry.text)
+    }
+
+    /// Ids of all tables of published measurements, in order.
+    pub fn validation_ids(&self) -> impl Iterator<Item = &str> {
+        self.validations.iter().map(|e| &*e.id)
+    }
+
+    /// A table of published measurements; its models and systems are names of this catalogue.
+    pub fn validation(&self, name: &str) -> Result<validation::Table, SpecError> {
+        let entry = find("table of measurements", name, &self.validations)?;
+        let table = file::validation(&entry.id, &entry.text)?;
+        table.check(|model| self.model(model).map(drop), |system| self.system(system).map(|s| s.n_chips))?;
+        Ok(table)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.
