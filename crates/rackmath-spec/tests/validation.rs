@@ -1,6 +1,7 @@
 //! Every table of published measurements loads, is cited, speaks the catalogue's words and holds figures of a sane size.
 
-use rackmath_spec::validation::{Load, Metric, Mode, Row, Table};
+use proptest::prelude::*;
+use rackmath_spec::validation::{Load, Metric, Mode, Row, Split, Table};
 use rackmath_spec::{Catalog, file};
 use std::collections::BTreeSet;
 
@@ -171,5 +172,18 @@ fn names_of_no_thing_and_splits_that_do_not_fill_the_machine_are_refused() {
     ] {
         let error = check(row).unwrap_err().to_string();
         assert!(error.contains("mine row 1") && error.contains(field) && error.contains(hint), "{row}: {error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn replicas_of_a_layout_are_all_the_chips(tp in 1_u64..9, pp in 1_u64..5, dp in 1_u64..5, groups in 1_u64..9, cut in 1_u64..9) {
+        let split = |ep| Split { tp: Some(tp), pp: Some(pp), dp: Some(dp), attention_dp: Some(groups), ep: Some(ep), ..Split::default() };
+        // Experts spread over the stage, and each cut by what is left of it, exist once.
+        let layout = split(tp * groups).layout(true).unwrap().unwrap();
+        prop_assert_eq!(layout.chips() * split(1).replicas(), split(1).chips());
+        prop_assert_eq!(layout.expert_copies(), 1);
+        prop_assert_eq!(split(cut).layout(true).is_ok(), (tp * groups).is_multiple_of(cut));
+        prop_assert!(split(cut).layout(false).is_ok(), "a dense model has no experts to cut");
     }
 }

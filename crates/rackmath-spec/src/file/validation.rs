@@ -68,7 +68,7 @@ struct RawRow {
 }
 
 /// Fields that may be listed as assumed.
-const ASSUMABLE: [&str; 13] = [
+const ASSUMABLE: [&str; 14] = [
     "weights",
     "kv",
     "tp",
@@ -76,6 +76,7 @@ const ASSUMABLE: [&str; 13] = [
     "dp",
     "ep",
     "attention_dp",
+    "redundant_experts",
     "isl",
     "osl",
     "context",
