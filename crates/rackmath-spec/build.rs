@@ -1,4 +1,4 @@
-//! Embeds the catalogue: one list of (file stem, text) per folder of `catalog/`.
+//! Embeds the catalogue: one list of (file stem, text) per folder of `catalog/`, and one for `validation/`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,11 @@ use std::{env, fs};
 fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../catalog");
     let mut code = String::new();
-    for folder in ["models", "chips", "systems", "networks", "laws", "kernels", "engines"] {
+    for folder in ["models", "chips", "systems", "networks", "laws", "kernels", "engines", "../validation"] {
         let path = root.join(folder);
         println!("cargo::rerun-if-changed={}", path.display());
-        writeln!(code, "pub(super) const {}: &[(&str, &str)] = &[", folder.to_uppercase()).expect("string");
+        let list = folder.trim_start_matches("../").to_uppercase();
+        writeln!(code, "pub(super) const {list}: &[(&str, &str)] = &[").expect("string");
         for file in sorted(&path) {
             println!("cargo::rerun-if-changed={}", file.display());
             let stem = file.file_stem().expect("a file").to_string_lossy();

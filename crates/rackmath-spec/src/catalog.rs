@@ -7,7 +7,7 @@ use crate::engine::Version;
 use crate::error::nearest;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, Engine, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System,
-    Topology, file,
+    Topology, file, validation,
 };
 use rackmath_units::ByteRate;
 use std::borrow::Cow;
@@ -36,6 +36,7 @@ pub struct Catalog {
     laws: Vec<Entry>,
     kernels: Vec<Entry>,
     engines: Vec<Entry>,
+    validations: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -69,6 +70,7 @@ impl Catalog {
             laws: entries(embedded::LAWS),
             kernels: entries(embedded::KERNELS),
             engines: entries(embedded::ENGINES),
+            validations: entries(embedded::VALIDATION),
             given: Vec::new(),
         }
     }
@@ -240,6 +242,19 @@ impl Catalog {
         }
         let note = format!("no family of {} covers version {version}; taken as {}", engine.family, engine.name);
         Ok((engine, Some(note)))
+    }
+
+    /// Ids of all tables of published measurements, in order.
+    pub fn validation_ids(&self) -> impl Iterator<Item = &str> {
+        self.validations.iter().map(|e| &*e.id)
+    }
+
+    /// A table of published measurements; its models and systems are names of this catalogue.
+    pub fn validation(&self, name: &str) -> Result<validation::Table, SpecError> {
+        let entry = find("table of measurements", name, &self.validations)?;
+        let table = file::validation(&entry.id, &entry.text)?;
+        table.check(|model| self.model(model).map(drop), |system| self.system(system).map(|s| s.n_chips))?;
+        Ok(table)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

@@ -17,6 +17,7 @@ pub mod layout;
 pub mod model;
 mod network;
 mod system;
+pub mod validation;
 
 pub use attention::AttentionKernels;
 pub use catalog::{Catalog, Entry};
