@@ -9,6 +9,7 @@ mod cited;
 mod dtype;
 mod error;
 pub mod file;
+mod gguf;
 mod kernel_gemm;
 mod kernel_moe;
 mod law;
@@ -23,6 +24,7 @@ pub use chip::{Basis, Chip, Link, Memory, Physical, Power, Price};
 pub use cited::Cited;
 pub use dtype::{Dtype, Math};
 pub use error::{SpecError, nearest};
+pub use gguf::Gguf;
 pub use kernel_gemm::{Fit, GemmFormat, GemmKernel, GemmKernels, Pass, PowerRule};
 pub use kernel_moe::{
     CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernels, MoeMatch, MoeResidual, MoeRows, StandIn,
