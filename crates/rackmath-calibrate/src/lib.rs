@@ -5,6 +5,7 @@
 //! constants and prints them as TOML for `catalog/networks`. Distance is |ln(predicted / measured)|, which treats twice and
 //! half alike. [`fits`] asks whether published deployments fit in memory. [`gemm`], [`attention`] and
 //! [`moe`] do for kernels what [`network`] does for collectives. Nothing here draws lots: the same rows give the same constants.
+//! [`torch`] adds kernels up to whole steps and holds them against steps that no constant was fitted on.
 
 pub mod attention;
 mod error;
@@ -16,5 +17,6 @@ pub mod rows;
 pub mod serving;
 pub mod simplex;
 pub mod table;
+pub mod torch;
 
 pub use error::CalibrateError;

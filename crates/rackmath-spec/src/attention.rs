@@ -39,7 +39,7 @@ pub struct Alike {
 pub struct AttentionKernel<C> {
     /// Chip generation; `default` for those nobody measured.
     pub generation: String,
-    /// Engine, or engine and kernel library: vllm, sglang, trtllm, sglang-flashinfer.
+    /// Engine, or engine and kernel library: vllm, sglang, trtllm, sglang-flashinfer, torch-flash.
     pub backend: String,
     /// How many query heads share a KV head.
     pub heads: Heads,
@@ -75,6 +75,8 @@ pub struct DecodeConstants {
     pub block: Seconds,
     /// Query heads that cost a block as much again as the block itself.
     pub block_rows: f64,
+    /// Query heads one tile of products holds; a tile with fewer costs as much as a full one. One pads nothing.
+    pub tile_rows: f64,
     /// Share of peak of the products.
     pub compute: Fraction,
     /// Share of the bandwidth of a long read.

@@ -1,7 +1,7 @@
 //! The catalogue: everything with a name, embedded when the program was built, plus what a face adds.
 //!
-//! A name is an id (the file's stem), an alias, or a Hugging Face id. Names are compared without case and with `_` as `-`,
-//! so `h200_sxm` finds `h200`. A miss answers with the nearest names.
+//! A name is an id (the file's stem), an alias, or a Hugging Face id. Names are compared without case and with `_` and
+//! spaces as `-`, so `h200_sxm` finds `h200` and `RTX 4090` the card. A miss answers with the nearest names.
 
 use crate::engine::Version;
 use crate::error::nearest;
@@ -56,7 +56,7 @@ fn owned(id: &str, text: &str) -> Entry {
 
 /// How names are compared.
 fn key(name: &str) -> String {
-    name.trim().to_ascii_lowercase().replace('_', "-")
+    name.trim().to_ascii_lowercase().replace(['_', ' '], "-")
 }
 
 impl Catalog {
@@ -155,7 +155,9 @@ impl Catalog {
         match find("system or chip", name, &self.systems) {
             Ok(entry) => file::system(&entry.id, &entry.text, |chip| self.chip(chip)).map(|(system, _)| system),
             Err(missing) => {
-                let (n, chip) = multiple(name);
+                // A card may carry the sign of a multiple in its name: rtx4090 is one.
+                let whole = find("chip", name, &self.chips).is_ok();
+                let (n, chip) = if whole { (1, name) } else { multiple(name) };
                 if find("chip", chip, &self.chips).is_ok() {
                     return self.chip(chip).map(|chip| of_chips(chip, n));
                 }

@@ -11,9 +11,9 @@
 //! | INT4 groups of 32 | 32 | 16 bits | 4.5 |
 //!
 //! Source: OCP Microscaling Formats v1.0 (block 32, E8M0); NVIDIA NVFP4 (block 16, E4M3); DeepSeek-V3 report section 3.3
-//! (128 x 128 weight blocks). Ignores: the one FP32 scale per tensor of NVFP4, and zero points of asymmetric INT4.
+//! (128 x 128 weight blocks). Formats of llama.cpp and MLX stand in `gguf.rs`. Ignores: the one FP32 scale per tensor of NVFP4, and zero points of asymmetric INT4.
 
-use crate::SpecError;
+use crate::{Gguf, SpecError};
 use rackmath_units::BytesPerParam;
 use std::fmt;
 use std::str::FromStr;
@@ -47,6 +47,8 @@ pub enum Dtype {
     Int4,
     /// Weight-only 4-bit integers in groups of 32.
     Int4G32,
+    /// A format of llama.cpp or MLX.
+    Gguf(Gguf),
 }
 
 /// An arithmetic a chip has a peak for.
@@ -73,7 +75,7 @@ pub enum Math {
 }
 
 impl Dtype {
-    /// Every format, widest first.
+    /// Every format but those of [`Gguf::ALL`], widest first.
     pub const ALL: [Self; 13] = [
         Self::Fp32,
         Self::Bf16,
@@ -103,6 +105,7 @@ impl Dtype {
             Self::MxFp4 => 4.25,
             Self::NvFp4 | Self::Int4G32 => 4.5,
             Self::Int4 => 4.125,
+            Self::Gguf(format) => format.bits(),
         }
     }
 
@@ -124,6 +127,7 @@ impl Dtype {
             Self::Fp4 | Self::MxFp4 | Self::NvFp4 => &[Math::Fp4, Math::Bf16, Math::Fp16, Math::Fp32],
             // Weight-only: unpacked to 16 bits before the multiplication.
             Self::Int4 | Self::Int4G32 => &[Math::Bf16, Math::Fp16, Math::Fp32],
+            Self::Gguf(_) => &[Math::Fp16, Math::Bf16, Math::Fp32],
         }
     }
 
@@ -143,7 +147,13 @@ impl Dtype {
             Self::NvFp4 => "nvfp4",
             Self::Int4 => "int4",
             Self::Int4G32 => "int4-g32",
+            Self::Gguf(format) => format.name(),
         }
+    }
+
+    /// Whether files in this format store the embedding and the head in it too.
+    pub fn covers_embedding(self) -> bool {
+        self.bits() >= 16.0 || matches!(self, Self::Gguf(_))
     }
 }
 
@@ -194,13 +204,13 @@ impl fmt::Display for Math {
 impl FromStr for Dtype {
     type Err = SpecError;
 
-    /// Reads our names and those of transformers, vLLM, SGLang and TensorRT-LLM.
+    /// Reads our names and those of transformers, vLLM, SGLang, TensorRT-LLM and llama.cpp.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let lower = text.trim().to_ascii_lowercase().replace('_', "-");
         Ok(match lower.strip_prefix("torch.").unwrap_or(&lower) {
-            "fp32" | "float32" | "float" => Self::Fp32,
+            "fp32" | "f32" | "float32" | "float" => Self::Fp32,
             "bf16" | "bfloat16" => Self::Bf16,
-            "fp16" | "float16" | "half" => Self::Fp16,
+            "fp16" | "f16" | "float16" | "half" => Self::Fp16,
             "fp8" | "float8" | "fp8-e4m3" | "fp8-e5m2" | "float8-e4m3fn" | "float8-e5m2" | "e4m3"
             | "fp8-per-tensor" => Self::Fp8,
             "fp8-block" | "fp8-block-scaled" | "fp8-ds-mla" => Self::Fp8Block,
@@ -212,7 +222,10 @@ impl FromStr for Dtype {
             "nvfp4" | "modelopt-fp4" => Self::NvFp4,
             "int4" | "w4a16" | "awq" | "gptq" | "awq-marlin" | "gptq-marlin" => Self::Int4,
             "int4-g32" => Self::Int4G32,
-            _ => return Err(SpecError::unknown("number format", text, Self::ALL.iter().map(|d| d.name()))),
+            other => {
+                let names = || Self::ALL.iter().map(|d| d.name()).chain(Gguf::ALL.iter().map(|g| g.name()));
+                Self::Gguf(Gguf::named(other).ok_or_else(|| SpecError::unknown("number format", text, names()))?)
+            }
         })
     }
 }
@@ -243,10 +256,12 @@ mod tests {
 
     #[test]
     fn every_name_reads_back_and_a_typo_gets_the_nearest() {
-        for dtype in Dtype::ALL {
+        for dtype in Dtype::ALL.into_iter().chain(Gguf::ALL.map(Dtype::Gguf)) {
             assert_eq!(dtype.name().parse::<Dtype>().unwrap(), dtype);
         }
         assert_eq!("torch.bfloat16".parse::<Dtype>().unwrap(), Dtype::Bf16);
+        assert_eq!("Q4_K_M".parse::<Dtype>().unwrap(), Dtype::Gguf(Gguf::Q4KM));
+        assert!("q4_k_n".parse::<Dtype>().unwrap_err().to_string().contains("q4_k_m"));
         let error = "nvpf4".parse::<Dtype>().unwrap_err().to_string();
         assert!(error.contains("nvfp4"), "{error}");
     }

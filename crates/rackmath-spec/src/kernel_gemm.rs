@@ -53,6 +53,9 @@ impl GemmFormat {
             Dtype::Fp4 | Dtype::MxFp4 | Dtype::NvFp4 => Self::NvFp4,
             Dtype::Int8 => Self::Int8,
             Dtype::Int4 | Dtype::Int4G32 => Self::WeightInt4,
+            // No kernel of llama.cpp is measured; those of the nearest width expand weights to 16 bits as it does.
+            Dtype::Gguf(format) if format.bits() < 6.0 => Self::WeightInt4,
+            Dtype::Gguf(_) => Self::WeightInt8,
         }
     }
 

@@ -10,6 +10,7 @@ mod dtype;
 pub mod engine;
 mod error;
 pub mod file;
+mod gguf;
 mod kernel_gemm;
 mod kernel_moe;
 mod law;
@@ -26,6 +27,7 @@ pub use cited::Cited;
 pub use dtype::{Dtype, Math};
 pub use engine::Engine;
 pub use error::{SpecError, nearest};
+pub use gguf::Gguf;
 pub use kernel_gemm::{Fit, GemmFormat, GemmKernel, GemmKernels, Pass, PowerRule};
 pub use kernel_moe::{
     CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernels, MoeMatch, MoeResidual, MoeRows, StandIn,

@@ -60,13 +60,41 @@ fn the_chips_and_systems_people_ask_for_are_there() {
 }
 
 #[test]
+fn machines_on_desks_answer_to_the_names_benchmarks_give_them() {
+    let catalog = Catalog::embedded();
+    for (name, id) in [
+        ("Apple M1 7-core GPU", "apple-m1-7c"),
+        ("Apple M1 7-Core GPU 8GB", "apple-m1-7c"),
+        ("Apple M1 8-core GPU", "apple-m1"),
+        ("Apple M1 Max 64GB", "apple-m1-max"),
+        ("Apple M2 Max 30-core GPU 32GB", "apple-m2-max-30c"),
+        ("Apple M2 Ultra 76-Core GPU 192GB", "apple-m2-ultra"),
+        ("Apple M2 Ultra 192GB", "apple-m2-ultra"),
+        ("M3 Max 40-Core GPU 64GB", "apple-m3-max"),
+        ("Apple M4 Pro 20-core GPU", "apple-m4-pro"),
+        ("3090 24GB", "rtx-3090"),
+        ("RTX 4090 24GB", "rtx-4090"),
+        ("4070 Ti 12GB", "rtx-4070-ti"),
+        ("NVIDIA GeForce RTX 5060 Ti", "rtx-5060-ti"),
+        ("RTX 5000 Ada 32GB", "rtx-5000-ada"),
+        ("AMD Radeon RX 7900 XTX", "rx-7900-xtx"),
+        ("Intel Arc A770", "arc-a770"),
+        ("Ryzen AI Max+ 395", "strix-halo"),
+    ] {
+        assert_eq!(catalog.chip(name).unwrap_or_else(|e| panic!("{e}")).id, id, "{name}");
+    }
+    assert_eq!(catalog.system("rx6600").unwrap().n_chips, 1, "not 6600 of a chip called r");
+    assert_eq!(catalog.system("2xrtx4090").unwrap().n_chips, 2);
+}
+
+#[test]
 fn no_two_files_answer_to_the_same_name() {
     let catalog = Catalog::embedded();
     for names in [catalog.names_of_models(), catalog.names_of_chips()] {
         let mut seen: BTreeMap<String, String> = BTreeMap::new();
         for (id, aliases) in &names {
             for name in aliases.iter().chain([id]) {
-                let key = name.to_lowercase().replace('_', "-");
+                let key = name.to_lowercase().replace(['_', ' '], "-");
                 if let Some(other) = seen.insert(key, id.clone()).filter(|other| other != id) {
                     panic!("{name} names both {id} and {other}");
                 }
@@ -80,12 +108,14 @@ fn chips_lie_within_the_range_of_their_peers() {
     let catalog = Catalog::embedded();
     for id in catalog.chip_ids() {
         let chip = catalog.chip(id).unwrap();
-        // Dense 16-bit peak over bandwidth: from phone-class GPUs (25) to TPU v6e (560 FLOP per byte); a sparse peak or a
-        // both-way bandwidth would stand out.
+        // Dense 16-bit peak over bandwidth: from M1 Max with 24 of its 32 cores (19.5) to TPU v6e (560 FLOP per byte); a
+        // sparse peak or a both-way bandwidth would stand out.
         let peak = chip.peak.get(&Math::Bf16).or(chip.peak.get(&Math::Fp16));
         if let Some(peak) = peak {
             let intensity = peak.value.get() / chip.memory.bandwidth.value.get();
-            assert!((20.0..=600.0).contains(&intensity), "{id}: {intensity} FLOP per byte");
+            // A module with data-centre tensor cores on LPDDR memory.
+            let most = if id == "jetson-thor" { 950.0 } else { 600.0 };
+            assert!((19.0..=most).contains(&intensity), "{id}: {intensity} FLOP per byte");
         }
         for pair in [(Math::Bf16, Math::Fp8), (Math::Fp8, Math::Fp4)] {
             if let (Some(wide), Some(narrow)) = (chip.peak.get(&pair.0), chip.peak.get(&pair.1)) {

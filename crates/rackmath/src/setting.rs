@@ -137,14 +137,15 @@ pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> 
     })
 }
 
-/// Formats as run: the checkpoint's, or one for every matrix with embeddings and norms left as they are.
+/// Formats as run: the checkpoint's, or one for every matrix with embeddings and norms left as they are,
+/// save for formats of whole files.
 pub(crate) fn formats(model: &Model, wanted: Option<&str>) -> Result<Formats, Error> {
     let own = model.formats();
     match wanted {
         None | Some("auto") => Ok(own),
         Some(name) => {
             let dtype = name.parse::<Dtype>()?;
-            let other = if dtype.bits() >= 16.0 { dtype } else { own.other };
+            let other = if dtype.covers_embedding() { dtype } else { own.other };
             let other = if matches!(model.body, Body::Lump(_)) { dtype } else { other };
             Ok(Formats { routed: dtype, linear: dtype, other })
         }

@@ -43,6 +43,7 @@ fn decode_of(p: &[f64], key: &Key) -> Constants {
         floor: Seconds::us(p[0]),
         block: Seconds::us(p[1].max(0.01)),
         block_rows: 32.0,
+        tile_rows: 1.0,
         compute: if key.kind == Kind::Latent { share(p[7]) } else { Fraction::new(HIDDEN_COMPUTE) },
         memory: share(p[2]),
         ramp: Seconds::us(p[3].max(0.01)),
@@ -119,6 +120,11 @@ pub(super) fn without_each_shape(rows: &[Row]) -> Vec<(&Row, f64)> {
     errors
 }
 
+/// Sources of PyTorch's kernels.
+const OWN_SOURCES: &str = r#"torch = "fit of the mean |ln(predicted / measured)| on h200_torch/attention.json: one H200, CUDA 13.0, PyTorch 2.11, graph replay, the faster of the flash and cuDNN kernels of scaled_dot_product_attention, 2026-11"
+fa2 = "rule: FlashAttention-2 as PyTorch calls it once sequences times KV heads fill 0.8 of twice the cores (num_splits_heuristic in flash_api.cpp, tiles in flash_fwd_launch_template.h); rates of FlashAttention-2 on H100 from arXiv 2407.08608, figure 5, 2024-07; floor and memory of the row above"
+"#;
+
 /// One file of `catalog/kernels`.
 pub(super) fn file(rows: &[Row], kind: Kind) -> String {
     let keys = by_key(rows, |r| r.key.kind == kind);
@@ -128,11 +134,16 @@ pub(super) fn file(rows: &[Row], kind: Kind) -> String {
         let constants = fitted(rows, key);
         let distances: Vec<f64> = rows.iter().map(|r| error(r, &constants).abs()).collect();
         let errors = Errors::of(&distances).expect("a key has rows");
+        let source = if key.backend == "torch" { "torch" } else { "aic" };
         let fit = format!(
-            "source = \"aic\"\nfit = {{ rows = {}, median = {:.3}, p90 = {:.3} }}\n",
+            "source = \"{source}\"\nfit = {{ rows = {}, median = {:.3}, p90 = {:.3} }}\n",
             errors.n, errors.median, errors.p90
         );
         text.push_str(&entry(key, &key.generation, &constants, &fit));
+        if let (Constants::Decode(c), "torch") = (constants, key.backend.as_str()) {
+            let flash = Key { backend: "torch-flash".to_owned(), ..(*key).clone() };
+            text.push_str(&entry(&flash, &key.generation, &Constants::Decode(unsplit(c)), "source = \"fa2\"\n"));
+        }
         // Chips nobody measured are taken to run like Hopper under the most portable engine.
         let portable = if kind == Kind::Grouped { "vllm" } else { "trtllm" };
         if key.generation == "hopper" && key.backend == portable {
@@ -142,17 +153,34 @@ pub(super) fn file(rows: &[Row], kind: Kind) -> String {
     text + &defaults
 }
 
+/// FlashAttention-2's prefill kernel used for one query: 128 rows to a tile, no splits. Its rate and its time to start a tile
+/// are those published for full tiles, the floor and the memory's share those of the kernels PyTorch chooses from.
+fn unsplit(torch: DecodeConstants) -> DecodeConstants {
+    // Published for H100 at head size 128 without mask: 309 TFLOP/s at 512 tokens, 370 from 8,192 on.
+    let (short, long, peak, cores) = (309e12, 370e12, 989.4e12, 132.0);
+    let tile = 4.0 * 128.0 * 128.0 * 512.0 * cores;
+    DecodeConstants {
+        block: Seconds::s(tile / short - tile / long),
+        block_rows: 128.0,
+        tile_rows: 128.0,
+        compute: share(digits(long / peak)),
+        splits: 1.0,
+        ..torch
+    }
+}
+
 fn head(kind: Kind) -> String {
     let (name, table) = match kind {
         Kind::Grouped => ("Grouped-query and multi-head attention", "kernel_attention_{a100,l40s,h100,b200}.csv"),
         Kind::Latent => ("Multi-head latent attention", "kernel_mla.csv (a100, h100, b200; 16 and 128 heads)"),
     };
+    let own = if kind == Kind::Grouped { OWN_SOURCES } else { "" };
     let verb = if kind == Kind::Grouped { "fit attention" } else { "fit mla" };
     let mut text = format!(
         "# Printed by `rackmath-calibrate {verb}`; symbols in crates/rackmath-theory/src/operator/attention.rs.\n\
          name = \"{name}\"\nas_of = \"2026-11\"\n\n[sources]\n\
          aic = \"fit of the mean |ln(predicted / measured)| on {table}, stratified rows of the aiconfigurator database 0.12.0, 2026-11\"\n\
-         rule = \"rule: not measured, taken from hopper; expect twice its spread and a floor off by half\"\n\n\
+         {own}rule = \"rule: not measured, taken from hopper; expect twice its spread and a floor off by half\"\n\n\
          [[alike]]\ngeneration = \"blackwell\"\nmemory = \"GDDR\"\nuses = \"ada\"\n\
          why = \"workstation Blackwell (sm_120) lacks the tensor memory of B200 and runs the kernels of Ada\"\n\n\
          # Usable share of the last-level cache: where the tables fall from cache to memory.\n[cache_share]\n"
@@ -173,10 +201,14 @@ fn entry(key: &Key, generation: &str, constants: &Constants, evidence: &str) -> 
         let _ = writeln!(text, "heads = \"{}\"", key.heads);
     }
     let _ = writeln!(text, "math = \"{}\"\nkv = \"{}\"", format(key.math8), format(key.kv8));
+    let padding = match constants {
+        Constants::Decode(c) if c.tile_rows > 1.0 => format!("tile_rows = {}\n", float(c.tile_rows)),
+        _ => String::new(),
+    };
     let _ = match constants {
         Constants::Decode(c) => writeln!(
             text,
-            "floor = {}\nblock = {}\nblock_rows = {}\ncompute = {}\nmemory = {}\nramp = {}\ncache_rate = {}\ncore_rate = {}\nsplits = {}\ncorner = {}",
+            "floor = {}\nblock = {}\nblock_rows = {}\n{padding}compute = {}\nmemory = {}\nramp = {}\ncache_rate = {}\ncore_rate = {}\nsplits = {}\ncorner = {}",
             us(c.floor),
             us(c.block),
             float(c.block_rows),

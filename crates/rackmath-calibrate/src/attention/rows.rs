@@ -63,16 +63,17 @@ pub fn read(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
             rows.push(latent(&catalog.chip(chip)?, &raw));
         }
     }
+    rows.extend(h200(folder, "torch")?);
     if rows.is_empty() {
         return Err(CalibrateError::Nothing {
             folder: folder.display().to_string(),
-            expected: vec!["kernel_attention_<chip>.csv", "kernel_mla.csv"],
+            expected: vec!["kernel_attention_<chip>.csv", "kernel_mla.csv", "h200_torch/attention.json"],
         });
     }
     Ok(rows)
 }
 
-/// Our own measurements on one H200, as if an engine had run them.
+/// Our own measurements on one H200, PyTorch's or as if an engine had run them; nothing when they are not there.
 pub fn h200(folder: &Path, backend: &str) -> Result<Vec<Row>, CalibrateError> {
     let path = folder.join("h200_torch/attention.json");
     if !path.exists() {

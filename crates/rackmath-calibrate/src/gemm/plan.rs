@@ -39,6 +39,7 @@ const ALL: &[&str] = &["trtllm", "sglang", "vllm"];
 const TRT: &[&str] = &["trtllm"];
 const GRAPH: &[&str] = &["trtllm", "sglang"];
 const OTHERS: &[&str] = &["sglang", "vllm"];
+const TORCH: &[&str] = &["torch"];
 
 #[rustfmt::skip]
 const TASKS: &[Task] = &[
@@ -58,6 +59,8 @@ const TASKS: &[Task] = &[
     Task { class: "blackwell", chip: "b200", format: Fp8Block, backend: "any", engines: GRAPH, tiles: TALL, splits: WHOLE, dynamic: &["block-blackwell"], fixed: &["block-blackwell"] },
     Task { class: "blackwell", chip: "b200", format: NvFp4, backend: "any", engines: TRT, tiles: LARGE, splits: WHOLE, dynamic: &["block-blackwell"], fixed: &["block-blackwell"] },
     Task { class: "blackwell", chip: "b200", format: NvFp4, backend: "vllm", engines: OTHERS, tiles: TALL, splits: WHOLE, dynamic: &["block-blackwell"], fixed: &["block-blackwell"] },
+    Task { class: "hopper", chip: "h200", format: Bf16, backend: "torch", engines: TORCH, tiles: USUAL, splits: SPLIT, dynamic: &[], fixed: &[] },
+    Task { class: "hopper", chip: "h200", format: Fp8, backend: "torch", engines: TORCH, tiles: USUAL, splits: SPLIT, dynamic: &["absmax-hopper", "scale-hopper"], fixed: &["scale-hopper"] },
 ];
 
 /// A kernel with the names of its passes.
@@ -107,7 +110,7 @@ fn start(task: &Task, chip: &Chip, passes: &[NamedPass]) -> Result<GemmKernel, C
         dynamic: chosen(task.dynamic),
         fixed: chosen(task.fixed),
         fit: Fit { rows: 0, median: 0.0, p90: 0.0 },
-        source: "aic".to_owned(),
+        source: if task.backend == "torch" { "torch" } else { "aic" }.to_owned(),
     })
 }
 
@@ -181,6 +184,10 @@ pub fn file(catalog: &Catalog, rows: &[Row], pass_rows: &[PassRow]) -> Result<St
     for task in TASKS {
         let chip = catalog.chip(task.chip)?;
         let rows = chosen(rows, task.chip, task.format, task.engines);
+        if rows.is_empty() && task.backend == "torch" {
+            // Our own table is not part of the public database.
+            continue;
+        }
         let kernel = fitted(&start(task, &chip, &passes)?, &fit::all_knobs(), &chip, &rows)?;
         let names = |list: &[&str]| list.iter().map(|n| (*n).to_owned()).collect();
         kernels.push(Named { kernel, dynamic: names(task.dynamic), fixed: names(task.fixed) });
@@ -282,6 +289,7 @@ as_of = "2026-11"
 
 [sources]
 aic = "fitted by rackmath-calibrate on kernel_gemm_*.csv, subsets of the aiconfigurator database 0.12.0 (Apache-2.0): TensorRT-LLM 1.3.0rc20 (A100 1.0.0), vLLM 0.24.0 (A100 0.14.0), SGLang 0.5.14 (A100 0.5.10)"
+torch = "fitted by rackmath-calibrate on h200_torch/gemm.json: one H200, driver 580, CUDA 13.0, PyTorch 2.11, graph replay, weights in rotation so that the cache does not serve them, 2026-11"
 quantise = "fitted by rackmath-calibrate on kernel_quantize.csv of the same database, H100 and H200 or B200 and GB200 together"
 block = "the pass `scale` of the class with no floor of its own: timings of block formats hold the pass and the product together"
 workstation = "no rows: constants of ada, which shares GDDR memory and the warp-level tensor core; spread is a guess"

@@ -57,6 +57,8 @@ struct RawDecode {
     floor: String,
     block: String,
     block_rows: f64,
+    #[serde(default = "unpadded")]
+    tile_rows: f64,
     compute: f64,
     memory: f64,
     ramp: String,
@@ -64,6 +66,10 @@ struct RawDecode {
     core_rate: String,
     splits: f64,
     corner: f64,
+}
+
+fn unpadded() -> f64 {
+    1.0
 }
 
 #[derive(Deserialize)]
@@ -135,6 +141,7 @@ impl Reader<'_> {
             floor: self.quantity("floor", &raw.floor)?,
             block: self.quantity("block", &raw.block)?,
             block_rows: self.positive("block_rows", raw.block_rows)?,
+            tile_rows: self.least_one("tile_rows", raw.tile_rows)?,
             compute: self.share("compute", raw.compute)?,
             memory: self.share("memory", raw.memory)?,
             ramp: self.quantity("ramp", &raw.ramp)?,

@@ -4,7 +4,7 @@
 //!
 //! Decode, with n = B K sequences times KV heads, each a block of work (or several, when its cache is split):
 //!
-//! $$ C = \frac{f}{a F} + \tau \frac{n}{N}\Big(1 + \frac{G}{G_0}\Big) \qquad
+//! $$ C = \frac{f}{a F} \frac{R \lceil G / R \rceil}{G} + \tau \frac{n}{N}\Big(1 + \frac{G}{G_0}\Big) \qquad
 //!    M = \max\Big(m \Big[\frac{1-h}{b W} + \frac{h}{N r_2}\Big] + q \frac{m}{m + s L},\; \frac{S\,m_1}{r\,k}\Big) $$
 //! $$ h = \frac{1}{1 + (m / s L)^8} \qquad
 //!    k = \min\Big(\frac{N}{n \lceil G/64 \rceil},\; \frac{S}{128},\; k_{max}\Big) \ge 1 $$
@@ -25,6 +25,7 @@
 //! | F, W, N, L | silicon | FLOP/s, B/s, 1, B | dense peak, bandwidth, cores, last-level cache |
 //! | a, b | compute, memory | 1 | shares of peak and of bandwidth reached |
 //! | tau, G_0 | block, block_rows | s, 1 | a core's time for an empty block; heads that double it |
+//! | R | tile_rows | 1 | query heads of a tile of products; kernels made for prefill pad a few heads to a tile |
 //! | q | ramp | s | filling and draining the memory pipeline |
 //! | h, s, r_2 | hit, cache_share, cache_rate | 1, 1, B/s | share found in cache, what of it is usable, a core's rate from it |
 //! | r, k | core_rate, splits | B/s, 1 | the most one core reads; parts of a sequence's cache read side by side |
@@ -180,7 +181,8 @@ pub fn decode(silicon: Silicon, constants: &DecodeConstants, work: &DecodeWork, 
     let (flop, bytes, cores) = (work.flop(), work.bytes(), silicon.cores);
     let n = work.sequences * work.kv_heads;
     let blocks = c.block * (n / cores * (1.0 + work.group / c.block_rows));
-    let compute = flop / (silicon.peak * c.compute.get()) + blocks;
+    let padding = c.tile_rows * (work.group / c.tile_rows).ceil() / work.group;
+    let compute = flop * padding / (silicon.peak * c.compute.get()) + blocks;
 
     let place = Place { silicon, residency, memory: c.memory.get(), share: c.cache_share, rate: c.cache_rate };
     let kept = silicon.l2 * c.cache_share;

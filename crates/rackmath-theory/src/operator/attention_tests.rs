@@ -17,6 +17,7 @@ fn decoding() -> DecodeConstants {
         floor: Seconds::us(10.0),
         block: Seconds::us(3.5),
         block_rows: 32.0,
+        tile_rows: 1.0,
         compute: Fraction::new(0.6),
         memory: Fraction::new(0.95),
         ramp: Seconds::us(10.0),
@@ -220,4 +221,22 @@ proptest! {
         let wider = Silicon { cores: chip.cores * more, ..chip };
         prop_assert!(not_less(decode(chip, &decoding(), &work, r), decode(wider, &decoding(), &work, r)));
     }
+}
+
+#[test]
+fn a_tile_of_128_rows_costs_the_same_for_4_heads_as_for_128() {
+    // FlashAttention-2 without splits: 64 sequences of 8,192 tokens, 8 KV heads of size 128, tiles of 128 rows:
+    // 64 x 8 x 8192 x 128 x 4 x 128 = 2.75e11 FLOP at 370 TFLOP/s (arXiv 2407.08608, figure 5) is 743 us.
+    let constants = DecodeConstants {
+        tile_rows: 128.0,
+        compute: Fraction::new(370.0 / 989.4),
+        splits: 1.0,
+        block: Seconds::ZERO,
+        ..decoding()
+    };
+    let work = |heads| DecodeWork::grouped(64.0, 8192.0, (heads, 8.0), 128.0, BytesPerParam::new(2.0));
+    let compute = |heads| decode(h100(), &constants, &work(heads), Residency::Memory).compute;
+    assert!((compute(32.0) / Seconds::us(743.0) - 1.0).abs() < 1e-3, "{:?}", compute(32.0));
+    assert!((compute(32.0) / compute(1024.0) - 1.0).abs() < 1e-12);
+    assert!(compute(1032.0) > compute(1024.0) * 1.9);
 }
