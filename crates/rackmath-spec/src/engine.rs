@@ -26,6 +26,8 @@ pub struct Engine {
     pub kernels: Kernels,
     /// How it forms passes.
     pub schedule: Schedule,
+    /// One rule for all its kernels, where none were measured one by one.
+    pub plain: Option<Plain>,
     /// What it costs beside its kernels.
     pub overhead: Overhead,
     /// How far predictions are off.
@@ -96,6 +98,19 @@ pub struct Schedule {
     pub reserve_whole: bool,
     /// Largest batch replayed from a captured graph; larger passes are launched by the host.
     pub graph: f64,
+}
+
+/// Kernels known only by what they reach: a roofline with shares of both rates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plain {
+    /// Share of the dense 16-bit peak that long products reach.
+    pub compute: f64,
+    /// Share of the memory bandwidth.
+    pub memory: f64,
+    /// Operations spent on expanding a weight narrower than 16 bits, in FLOP of the 16-bit peak.
+    pub expand: f64,
+    /// Launch of a kernel.
+    pub floor: Seconds,
 }
 
 /// What an engine costs beside its kernels.

@@ -385,8 +385,117 @@ fn context_sweep(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
     Ok(all)
 }
 
-fn llamacpp(_folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
-    Ok(Vec::new())
+fn llamacpp(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
+    let mut all = Vec::new();
+    for row in read(folder, "llamacpp_single_stream.csv")? {
+        // Several cards share the layers and take turns, which is another question.
+        if !text(&row, "engine").starts_with("llama.cpp") || degree(&row, "n_gpus") > 1 {
+            continue;
+        }
+        let (Some(model), Some(value)) = (llamacpp_model(text(&row, "model")), number(&row, "value")) else { continue };
+        let weights = llamacpp_format(text(&row, "quant"), text(&row, "model"));
+        let (batch, depth) = (number(&row, "batch").unwrap_or(1.0), number(&row, "context_depth").unwrap_or(0.0));
+        let (isl, osl) = (number(&row, "isl").unwrap_or(0.0), number(&row, "osl").unwrap_or(0.0));
+        let decode = text(&row, "metric").starts_with("decode");
+        let (load, metric, name) = if decode {
+            let context = depth + osl / 2.0 + if depth == 0.0 { isl } else { 0.0 };
+            (CaseLoad::DecodeStep { batch, context }, Metric::OutputRate, "decode")
+        } else {
+            (CaseLoad::PrefillStep { batch, tokens: isl }, Metric::InputRate, "prefill")
+        };
+        let many = if batch > 1.0 { ", batched" } else { "" };
+        let case = Case {
+            source: "llama.cpp".into(),
+            model: model.into(),
+            weights: weights.map(str::to_owned),
+            kv: Some("fp16".into()),
+            engine: "llamacpp".into(),
+            system: text(&row, "hardware").to_owned(),
+            degrees: Degrees::default(),
+            load,
+            requests: Requests::of(isl.max(1.0), osl.max(1.0)),
+            chunk: None,
+            sequences: None,
+            metric,
+            measured: value,
+        };
+        all.push(measured(case, format!("llama.cpp {name}{many}"), text(&row, "hardware")));
+    }
+    Ok(all)
+}
+
+fn llamacpp_model(name: &str) -> Option<&'static str> {
+    let lower = name.to_ascii_lowercase().replace([' ', '_'], "-");
+    let known = [
+        ("llama-2-7b", "llama-2-7b"),
+        ("llama-2-13b", "llama-2-13b"),
+        ("llama-2-70b", "llama-2-70b"),
+        ("llama-3-8b", "llama-3.1-8b"),
+        ("llama-3.1-8b", "llama-3.1-8b"),
+        ("llama-3-70b", "llama-3.1-70b"),
+        ("llama-3.2-1b", "llama-3.2-1b"),
+        ("llama-3.2-3b", "llama-3.2-3b"),
+        ("gpt-oss-20b", "gpt-oss-20b"),
+        ("gpt-oss-120b", "gpt-oss-120b"),
+        ("qwen3-coder-30b", "qwen3-30b-a3b"),
+        ("qwen-3-30b", "qwen3-30b-a3b"),
+        ("qwen2.5-coder-7b", "qwen2.5-7b"),
+        ("qwen-2.5-coder-7b", "qwen2.5-7b"),
+        ("qwen-2.5-coder-14b", "qwen2.5-14b"),
+        ("qwen-2.5-coder-32b", "qwen2.5-32b"),
+        ("qwq-32b", "qwen2.5-32b"),
+        ("deepseek-r1-distill-7b", "qwen2.5-7b"),
+        ("deepseek-r1-distill-14b", "qwen2.5-14b"),
+        ("deepseek-r1-distill-32b", "qwen2.5-32b"),
+        ("gemma-3-1b", "gemma-3-1b"),
+        ("gemma-3-4b", "gemma-3-4b"),
+        ("gemma-3-12b", "gemma-3-12b"),
+        ("gemma-3-27b", "gemma-3-27b"),
+        ("gemma-4-e2b", "gemma-4-e2b"),
+        ("gemma-4-e4b", "gemma-4-e4b"),
+        ("gemma-4-26b", "gemma-4-26b-a4b"),
+        ("gemma-4-31b", "gemma-4-31b"),
+        ("glm-4.7-flash", "glm-4.7-flash"),
+        ("phi-4-mini", "phi-4-mini"),
+        ("phi-4", "phi-4"),
+        ("qwen-3-0.6b", "qwen3-0.6b"),
+        ("qwen-3-1.7b", "qwen3-1.7b"),
+        ("qwen-3-4b", "qwen3-4b"),
+        ("qwen-3-8b", "qwen3-8b"),
+        ("qwen-3-14b", "qwen3-14b"),
+        ("qwen-3-32b", "qwen3-32b"),
+        ("qwen-3.5-4b", "qwen3.5-4b"),
+        ("qwen-3.5-9b", "qwen3.5-9b"),
+        ("qwen-3.5-27b", "qwen3.5-27b"),
+        ("qwen-3.5-35b", "qwen3.5-35b-a3b"),
+        ("qwen3-0.6b", "qwen3-0.6b"),
+        ("qwen3-8b", "qwen3-8b"),
+        ("qwen3.5-4b", "qwen3.5-4b"),
+        ("mistral-7b", "mistral-7b-v0.3"),
+        ("mistral-nemo", "mistral-nemo-12b"),
+        ("mistral-small-3.1", "mistral-small-3.1-24b"),
+        ("devstral-small-24b", "mistral-small-3.1-24b"),
+        ("codellama-34b", "codellama-34b"),
+    ];
+    known.iter().find(|(start, _)| lower.starts_with(start)).map(|(_, id)| *id)
+}
+
+fn llamacpp_format(quant: &str, model: &str) -> Option<&'static str> {
+    let both = format!("{quant} {model}").to_ascii_lowercase();
+    if both.contains("mxfp4") || both.contains("gpt-oss") {
+        return None;
+    }
+    let known = [
+        ("q4_k_m", "q4_k_m"),
+        ("q4_0", "q4_0"),
+        ("q8_0", "q8_0"),
+        ("f16", "fp16"),
+        ("4bit", "mlx-4bit"),
+        ("4-bit", "mlx-4bit"),
+        ("qat", "q4_0"),
+        ("glm-4.7", "q8_0"),
+    ];
+    known.iter().find(|(word, _)| both.contains(word)).map(|(_, id)| *id)
 }
 
 fn torch(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {

@@ -2,7 +2,7 @@
 
 use super::parse_toml;
 use crate::engine::{
-    ActivationScale, Engine, ExpertRule, Kernels, Overhead, Schedule, Spread, Version,
+    ActivationScale, Engine, ExpertRule, Kernels, Overhead, Plain, Schedule, Spread, Version,
 };
 use crate::{Dtype, SpecError};
 use rackmath_units::{Fraction, Seconds};
@@ -25,6 +25,7 @@ struct RawEngine {
     source: String,
     kernels: RawKernels,
     schedule: RawSchedule,
+    plain: Option<RawPlain>,
     overhead: RawOverhead,
     spread: RawSpread,
 }
@@ -63,6 +64,15 @@ struct RawSchedule {
     graph_sequences: f64,
     #[serde(rename = "source")]
     _source: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPlain {
+    compute: f64,
+    memory: f64,
+    expand_flop: f64,
+    floor_us: f64,
 }
 
 #[derive(Deserialize)]
@@ -162,6 +172,15 @@ pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
                 .ok_or_else(|| wrong("schedule.memory", s.memory.to_string(), "a share from 0 to 1"))?,
             reserve_whole: s.reserve_whole,
             graph: within("schedule.graph_sequences", s.graph_sequences, 0.0, 1e9)?,
+        },
+        plain: match raw.plain {
+            None => None,
+            Some(p) => Some(Plain {
+                compute: within("plain.compute", p.compute, 0.001, 1.0)?,
+                memory: within("plain.memory", p.memory, 0.001, 1.0)?,
+                expand: within("plain.expand_flop", p.expand_flop, 0.0, 1e4)?,
+                floor: us("plain.floor_us", p.floor_us)?,
+            }),
         },
         overhead: Overhead {
             small: us("overhead.small_us", o.small_us)?,

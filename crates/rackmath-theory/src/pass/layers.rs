@@ -1,7 +1,7 @@
 //! From a model, a machine, a layout and an engine to a pass that can be timed.
 
 use super::mixer::MixerSite;
-use super::products::{Matrix, Multiplier, matrices, silicon};
+use super::products::{Matrix, Multiplier, PlainKernel, matrices, silicon};
 use super::table::Table;
 use super::{Cost, Limit, Part, Pass, Stroke, stretch};
 use crate::count::{block_tensors, experts_run, outer_tensors, Part as Where, Use};
@@ -89,7 +89,7 @@ impl Pass {
             if *mixer == Mixer::None {
                 continue;
             }
-            if !mixer_site.measured(mixer) && !site.engine.ideal {
+            if !mixer_site.measured(mixer) && !site.engine.ideal && site.engine.plain.is_none() {
                 wider = wider.max(1.5);
                 let note = format!("attention kernels were not measured on {}; those of Hopper stand in", site.system.chip.generation);
                 if !assumed.contains(&note) {
@@ -156,6 +156,8 @@ struct Prep<'a> {
     layers: Vec<Layer<'a>>,
     draft: Option<Layer<'a>>,
     experts: Option<(Silicon, MoeFound, MoeFormat)>,
+    /// The engine's one rule for experts, where it has one.
+    plain: Option<PlainKernel>,
     silicon: Silicon,
     assumed: Vec<String>,
     wider: f64,
@@ -171,6 +173,7 @@ impl<'a> Prep<'a> {
             layers: Vec::new(),
             draft: None,
             experts: None,
+            plain: engine.plain.and_then(|p| PlainKernel::of(&p, chip, site.formats.routed)),
             silicon,
             assumed: Vec::new(),
             wider: 1.0,
@@ -178,7 +181,7 @@ impl<'a> Prep<'a> {
         for dtype in [site.formats.linear, site.formats.other, site.formats.routed] {
             if prep.multipliers.iter().all(|(d, _)| *d != dtype) {
                 let backend = &engine.kernels.gemm;
-                let one = Multiplier::of(chip, &site.kernels.gemm, backend, dtype, engine.kernels.scaling)?;
+                let one = Multiplier::of(chip, &site.kernels.gemm, backend, dtype, engine.kernels.scaling, engine.plain.as_ref())?;
                 if let Some(note) = &one.assumed {
                     prep.assumed.push(note.clone());
                 }
@@ -231,7 +234,7 @@ impl<'a> Prep<'a> {
         };
         let family = engine.experts(&generation, format);
         let found = self.site.kernels.moe.find(family, format, &generation).ok()?;
-        if !engine.ideal && found.matched != MoeMatch::Exact {
+        if !engine.ideal && engine.plain.is_none() && found.matched != MoeMatch::Exact {
             self.wider = self.wider.max(if found.matched == MoeMatch::Default { 2.0 } else { 1.5 });
             let how = match found.matched {
                 MoeMatch::Generation => "constants of another chip generation",
@@ -322,15 +325,21 @@ impl<'a> Prep<'a> {
             tokens: Tokens::new(tokens),
             draw: moe::Draw::Random,
         };
-        let mut timing = moe::time(*silicon, &found.kernel, &call);
-        let launches = timing.floor * self.site.engine.overhead.expert_floor;
-        timing.time = timing.time.less(timing.floor) + launches;
-        timing.floor = launches;
         let params = moe.expert_params(call.layer.hidden, call.layer.inter);
         let share = experts_run(moe) / moe.experts as f64;
         let touched = -float::exp_m1(tokens * float::ln_1p(-share.min(1.0 - 1e-12)));
         let bytes = moe.experts as f64 / d.ep as f64 * touched * params * self.site.formats.routed.width().get();
         let flop = 2.0 * tokens * experts_run(moe) / d.ep as f64 * params;
+        let timing = match &self.plain {
+            Some(plain) => plain.time(flop, bytes, bytes / self.site.formats.routed.width().get()),
+            None => {
+                let mut timing = moe::time(*silicon, &found.kernel, &call);
+                let launches = timing.floor * self.site.engine.overhead.expert_floor;
+                timing.time = timing.time.less(timing.floor) + launches;
+                timing.floor = launches;
+                timing
+            }
+        };
         let peak = self.site.system.chip.peak_for(self.site.formats.routed).map_or(silicon.peak, |(_, p)| p.value);
         let stroke = Stroke::of(&timing, flop / peak.get(), bytes / silicon.bandwidth.get());
         stroke.add(Part::Experts, times, long, cost);
@@ -513,6 +522,6 @@ fn expert_format(weights: Dtype, has_fp4: bool, family: &str) -> MoeFormat {
         Dtype::NvFp4 => MoeFormat::NvFp4,
         Dtype::Fp4 | Dtype::MxFp4 if has_fp4 && family == "trtllm" => MoeFormat::MxFp4A8,
         Dtype::Fp4 | Dtype::MxFp4 => MoeFormat::MxFp4A16,
-        Dtype::Int4 | Dtype::Int4G32 => MoeFormat::Int4A16,
+        Dtype::Int4 | Dtype::Int4G32 | Dtype::Gguf(_) => MoeFormat::Int4A16,
     }
 }

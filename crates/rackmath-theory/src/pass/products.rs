@@ -3,11 +3,12 @@
 use super::{Cost, Part, Stroke};
 use crate::count::{Cut, Part as Where, Tensor, Use};
 use crate::operator::gemm::{Gemm, Product, Scaling};
-use crate::operator::Silicon;
-use rackmath_spec::engine::ActivationScale;
+use crate::operator::{Silicon, Timing};
+use rackmath_spec::engine::{ActivationScale, Plain};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Chip, Dtype, GemmFormat, GemmKernels, Math};
+use rackmath_units::Seconds;
 
 /// One product of a layer: columns and depth on this chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,8 +52,7 @@ pub(super) fn matrices(tensors: &[Tensor], hidden: u64, formats: &Formats, d: &D
 /// Kernels for weights of one format on one chip.
 #[derive(Clone, Debug)]
 pub(super) struct Multiplier<'a> {
-    gemm: Gemm<'a>,
-    scaling: Scaling,
+    kernel: Kernel<'a>,
     /// Seconds per FLOP and per byte at full rates.
     per_flop: f64,
     per_byte: f64,
@@ -61,6 +61,44 @@ pub(super) struct Multiplier<'a> {
     pub assumed: Option<String>,
     /// Whether the constants were measured on this generation.
     pub measured: bool,
+}
+
+/// How a product is timed.
+#[derive(Clone, Debug)]
+enum Kernel<'a> {
+    /// By constants measured for its kernel family.
+    Measured(Gemm<'a>, Scaling),
+    /// By the engine's one rule.
+    Plain(PlainKernel),
+}
+
+/// A roofline with shares of both rates, and the work of expanding narrow weights.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainKernel {
+    floor: Seconds,
+    per_flop: f64,
+    per_byte: f64,
+    /// Seconds to expand a weight.
+    per_weight: f64,
+}
+
+impl PlainKernel {
+    pub(super) fn of(plain: &Plain, chip: &Chip, dtype: Dtype) -> Option<Self> {
+        let silicon = silicon(chip, Math::Bf16)?;
+        let peak = silicon.peak.get();
+        Some(Self {
+            floor: plain.floor,
+            per_flop: 1.0 / (plain.compute * peak),
+            per_byte: 1.0 / (plain.memory * silicon.bandwidth.get()),
+            per_weight: if dtype.bits() < 16.0 { plain.expand / peak } else { 0.0 },
+        })
+    }
+
+    pub(super) fn time(&self, flop: f64, bytes: f64, weights: f64) -> Timing {
+        let (compute, memory) = (flop * self.per_flop, bytes * self.per_byte + weights * self.per_weight);
+        let (compute, memory) = (Seconds::s(compute), Seconds::s(memory));
+        Timing { floor: self.floor, compute, memory, time: self.floor + compute.max(memory) }
+    }
 }
 
 /// The dense peak of an arithmetic, or of the nearest one the chip has.
@@ -81,7 +119,20 @@ impl<'a> Multiplier<'a> {
         backend: &str,
         dtype: Dtype,
         scale: ActivationScale,
+        plain: Option<&Plain>,
     ) -> Option<Self> {
+        if let Some(plain) = plain {
+            let silicon = silicon(chip, Math::Bf16)?;
+            let own = chip.peak_for(dtype).map_or(silicon.peak, |(_, peak)| peak.value);
+            return Some(Self {
+                kernel: Kernel::Plain(PlainKernel::of(plain, chip, dtype)?),
+                per_flop: 1.0 / own.get(),
+                per_byte: 1.0 / silicon.bandwidth.get(),
+                width: dtype.width().get(),
+                assumed: None,
+                measured: true,
+            });
+        }
         let native = GemmFormat::of(dtype);
         let stand_ins = match native {
             GemmFormat::Fp8 | GemmFormat::Fp8Block => [native, GemmFormat::WeightInt8],
@@ -104,8 +155,7 @@ impl<'a> Multiplier<'a> {
         });
         let own = chip.peak_for(dtype).map_or(silicon.peak, |(_, peak)| peak.value);
         Some(Self {
-            gemm: Gemm::new(silicon, tdp, kernel).captured(),
-            scaling,
+            kernel: Kernel::Measured(Gemm::new(silicon, tdp, kernel).captured(), scaling),
             per_flop: 1.0 / own.get(),
             per_byte: 1.0 / silicon.bandwidth.get(),
             width: dtype.width().get(),
@@ -115,11 +165,14 @@ impl<'a> Multiplier<'a> {
     }
 
     pub(super) fn stroke(&self, rows: f64, matrix: &Matrix) -> Stroke {
-        let product = Product::new(rows, matrix.columns, matrix.depth);
-        let timing = self.gemm.time(product, self.scaling);
-        let bytes = matrix.columns * matrix.depth * self.width;
+        let weights = matrix.columns * matrix.depth;
+        let bytes = weights * self.width;
         // A multiply-add is two.
-        let flop = 2.0 * rows * matrix.columns * matrix.depth;
+        let flop = 2.0 * rows * weights;
+        let timing = match &self.kernel {
+            Kernel::Measured(gemm, scaling) => gemm.time(Product::new(rows, matrix.columns, matrix.depth), *scaling),
+            Kernel::Plain(plain) => plain.time(flop, bytes, weights),
+        };
         Stroke::of(&timing, flop * self.per_flop, bytes * self.per_byte)
     }
 
