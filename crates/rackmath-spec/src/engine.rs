@@ -55,6 +55,10 @@ pub struct Kernels {
     pub experts: Vec<ExpertRule>,
     /// What is known of the scale of activations before a narrow product.
     pub scaling: ActivationScale,
+    /// Another decode kernel, once sequences times KV heads fill the cores so many times.
+    pub attention_full: Option<(String, f64)>,
+    /// Whether a pass multiplies every token by the head, and not only the last of each sequence.
+    pub head_every_token: bool,
     /// Numbers of query heads to a KV head that read the cache once together; all when absent.
     pub shared_groups: Option<Vec<u64>>,
 }
@@ -107,8 +111,12 @@ pub struct Plain {
     pub compute: f64,
     /// Share of the memory bandwidth.
     pub memory: f64,
+    /// The same on a package of several dies, as a further factor.
+    pub many_dies: f64,
     /// Operations spent on expanding a weight narrower than 16 bits, in FLOP of the 16-bit peak.
     pub expand: f64,
+    /// The same for formats with two levels of scales.
+    pub expand_nested: f64,
     /// Launch of a kernel.
     pub floor: Seconds,
 }
@@ -122,6 +130,12 @@ pub struct Overhead {
     pub mixer_kernels: f64,
     /// Small kernels of a feed-forward sublayer.
     pub ffn_kernels: f64,
+    /// Values of the hidden width that the small kernels of a layer move for a token.
+    pub hidden_passes: f64,
+    /// Values of the network's inner width that they move.
+    pub inner_passes: f64,
+    /// Share of the memory bandwidth they reach.
+    pub small_memory: f64,
     /// Waiting for the slowest rank at each collective.
     pub skew: Seconds,
     /// Kernel times in a pass, as a multiple of the same kernel timed alone.

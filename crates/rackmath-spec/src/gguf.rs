@@ -81,6 +81,14 @@ impl Gguf {
         Self::Mlx4,
     ];
 
+    /// Whether scales of small blocks are themselves scaled, block by block.
+    pub fn nested(self) -> bool {
+        matches!(
+            self,
+            Self::Q6K | Self::Q5K | Self::Q5KM | Self::Q5KS | Self::Q4K | Self::Q4KM | Self::Q4KS | Self::Q3KM
+        )
+    }
+
     /// Bits per stored value, scales included.
     pub fn bits(self) -> f64 {
         match self {

@@ -147,7 +147,11 @@ pub fn steady(server: &Server, requests: &Requests, load: Load) -> Steady {
     match load {
         Load::Closed { concurrency, clump, burst, convoy } => {
             let running = concurrency.min(most);
-            let mut s = balanced(server, requests, running, Arrivals { clump: clump.max(1.0), convoy, crowd: running });
+            let mut s = if convoy && !server.schedule.mixed {
+                waves(server, requests, running)
+            } else {
+                balanced(server, requests, running, Arrivals { clump: clump.max(1.0), convoy, crowd: running })
+            };
             let waiting = (concurrency - running).max(0.0);
             s.waiting = waiting;
             // Little: those who wait leave at the rate of the server.
@@ -167,13 +171,14 @@ const ITERATIONS: usize = 40;
 fn balanced(server: &Server, requests: &Requests, running: f64, arrivals: Arrivals) -> Steady {
     let mut share: f64 = 1.0;
     let mut state = at(server, requests, running, 1.0, arrivals);
-    for _ in 0..ITERATIONS {
+    for round in 0..ITERATIONS {
         let decode = requests.steps() * state.step().get();
         let next = if decode > 0.0 { decode / (decode + state.ttft.get()) } else { 0.0 };
         let before = share;
-        share = f64::midpoint(share, next);
+        // Nearly always a few rounds settle it; halving the step makes sure.
+        share = if round < 4 { next } else { f64::midpoint(share, next) };
         state = at(server, requests, running, share, arrivals);
-        if (share - before).abs() < 1e-9 {
+        if (share - before).abs() < 1e-6 {
             break;
         }
     }
@@ -256,6 +261,25 @@ fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, arrivals: Ar
         mixed,
         overloaded: false,
     }
+}
+
+/// Answers of one length on an engine that computes prompts first: all requests begin together, decode together, and end
+/// together, so that nothing ever interrupts a decode.
+fn waves(server: &Server, requests: &Requests, running: f64) -> Steady {
+    let mut state = mix(server, requests, running, 0.0, Arrivals { crowd: running, ..Arrivals::EVEN });
+    let new = requests.new_tokens();
+    let passes = (running * new / server.schedule.chunk).ceil().max(1.0);
+    let one = server.pass.cost(&Work::prefill(running / passes, new, requests.input - new)).time().get();
+    let all = one * passes;
+    // The first pass of a wave is short, the last waits for all before it.
+    let mean = one * (passes + 1.0) / 2.0;
+    let outside = server.overhead.request + server.overhead.request_concurrent * running;
+    state.ttft = Seconds::s(mean) + outside;
+    state.running = running;
+    // Those that are through wait for the rest of the wave before their second token.
+    state.tpot += Seconds::s((all - mean) / requests.steps().max(1.0)) / requests.accepted;
+    state.rate = running / (all + outside.get() + requests.steps() * state.decode.time().get());
+    state
 }
 
 /// How requests come to a server.

@@ -145,6 +145,8 @@ struct Found {
     links: (Option<Network>, Option<Network>),
     ours: Option<Deployment>,
     roof: Option<Deployment>,
+    /// Sequences that fit, by the bits of input and output length.
+    rooms: BTreeMap<(u64, u64), f64>,
 }
 
 impl Bench {
@@ -191,18 +193,20 @@ impl Bench {
         };
         let layout = Layout::new(case.degrees).map_err(|e| Error::value("layout", e, "consistent degrees"))?;
         let links = wires(&self.catalog, &system);
-        Ok(Found { parts: Parts { model, formats, kv, system, layout, engine }, links, ours: None, roof: None })
+        Ok(Found { parts: Parts { model, formats, kv, system, layout, engine }, links, ours: None, roof: None, rooms: BTreeMap::new() })
     }
 
     /// Predicts a case.
     pub fn predict(&mut self, case: &Case) -> Result<f64, Error> {
         let key = self.key(case);
-        let Found { parts, links, ours, .. } = match self.found.get_mut(&key).expect("just found") {
+        let Found { parts, links, ours, rooms, .. } = match self.found.get_mut(&key).expect("just found") {
             Ok(found) => found,
             Err(error) => return Err(error.clone()),
         };
         let ours = prepared(&self.kernels, parts, links, ours)?;
-        Ok(value(ours, case, ours.room(&case.requests)))
+        let r = &case.requests;
+        let room = *rooms.entry((r.input.to_bits(), r.output.to_bits())).or_insert_with(|| ours.room(r));
+        Ok(value(ours, case, room))
     }
 
     /// Predicts a case, with its roofline and its interval.
@@ -210,7 +214,7 @@ impl Bench {
         let predicted = self.predict(case)?;
         let key = self.key(case);
         let (ideal, _) = self.catalog.engine("ideal")?;
-        let Found { parts, links, ours, roof } = match self.found.get_mut(&key).expect("just found") {
+        let Found { parts, links, ours, roof, .. } = match self.found.get_mut(&key).expect("just found") {
             Ok(found) => found,
             Err(error) => return Err(error.clone()),
         };

@@ -27,11 +27,18 @@ const FIRST: f64 = 0.3;
 const PULL: f64 = 0.004;
 
 /// Steps of the search for each constant.
-const STEPS: usize = 25;
+const STEPS: usize = 12;
+
+/// Most rows of one (model, chip) group that are used: evenly spaced ones.
+const MOST: usize = 24;
 
 /// The constants that are fitted, in order.
 fn constants(engine: &Engine) -> Vec<f64> {
     let o = &engine.overhead;
+    if let Some(p) = &engine.plain {
+        let plain = [p.compute, p.memory, p.many_dies, p.expand, p.expand_nested, p.floor.get(), o.small.get()];
+        return plain.to_vec();
+    }
     vec![
         o.small.get(),
         o.skew.get(),
@@ -42,12 +49,23 @@ fn constants(engine: &Engine) -> Vec<f64> {
         o.host_sequence.get(),
         o.request.get(),
         o.request_concurrent.get(),
+        o.small_memory,
     ]
 }
 
 fn with(engine: &Engine, x: &[f64]) -> Engine {
     let mut e = engine.clone();
     let o = &mut e.overhead;
+    if let Some(p) = &mut e.plain {
+        p.compute = x[0].min(1.0);
+        p.memory = x[1].min(1.0);
+        p.many_dies = x[2].min(1.0);
+        p.expand = x[3].min(1e3);
+        p.expand_nested = x[4].min(1e3);
+        p.floor = Seconds::s(x[5].min(1e-3));
+        o.small = Seconds::s(x[6].min(1e-3));
+        return e;
+    }
     o.small = Seconds::s(x[0].min(1e-4));
     o.skew = Seconds::s(x[1].min(1e-3));
     o.stretch = x[2].clamp(0.9, 2.0);
@@ -57,7 +75,22 @@ fn with(engine: &Engine, x: &[f64]) -> Engine {
     o.host_sequence = Seconds::s(x[6].min(0.01));
     o.request = Seconds::s(x[7].min(1.0));
     o.request_concurrent = Seconds::s(x[8].min(0.1));
+    o.small_memory = x[9].clamp(0.1, 5.0);
     e
+}
+
+/// At most so many rows of each group, evenly spaced in the order of the table.
+fn thinned<'a>(rows: &[&'a Measured]) -> Vec<&'a Measured> {
+    let mut groups: BTreeMap<(&str, &str, &str), Vec<&'a Measured>> = BTreeMap::new();
+    for r in rows {
+        groups.entry((&r.stratum, &r.model, &r.chip)).or_default().push(r);
+    }
+    let mut all = Vec::new();
+    for group in groups.into_values() {
+        let step = group.len().div_ceil(MOST);
+        all.extend(group.into_iter().step_by(step));
+    }
+    all
 }
 
 /// Rows that speak of an engine: drafting must be known. Two sets of vLLM 0.12 ran unlike a server: prompts found in the
@@ -78,6 +111,7 @@ pub struct Fitted {
 /// Fits one family on some rows.
 pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateError> {
     let rows: Vec<&Measured> = rows.iter().copied().filter(|r| usable(r)).collect();
+    let rows = thinned(&rows);
     let bench = RefCell::new(Bench::new(Catalog::embedded())?);
     let mut groups: BTreeMap<(bool, &str, &str), usize> = BTreeMap::new();
     let key = |r: &Measured| r.case.metric == Metric::Ttft;
@@ -96,7 +130,7 @@ pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateEr
             sum += weight * float::ln(p / r.case.measured).abs().min(CUT);
             weights += weight;
         }
-        let pull: f64 = x.iter().zip(&start).map(|(a, b)| float::ln(a / b)).map(|l| l * l).sum();
+        let pull: f64 = x.iter().zip(&start).filter(|(_, b)| **b > 0.0).map(|(a, b)| float::ln(a / b)).map(|l| l * l).sum();
         sum / weights.max(1e-9) + PULL * pull
     };
     let best = simplex::near(&start, STEPS, distance);
@@ -115,10 +149,19 @@ pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateEr
 pub fn toml(fitted: &Fitted) -> String {
     let o = &fitted.engine.overhead;
     let us = |s: Seconds| digits(s.get() * 1e6);
-    let mut t = format!("# {}\n[overhead]\n", fitted.engine.id);
+    let mut t = format!("# {}\n", fitted.engine.id);
+    if let Some(p) = &fitted.engine.plain {
+        let _ = writeln!(t, "[plain]\ncompute = {}\nmemory = {}", digits(p.compute), digits(p.memory));
+        let _ = writeln!(t, "many_dies = {}\nexpand_flop = {}", digits(p.many_dies), digits(p.expand));
+        let _ = writeln!(t, "expand_nested_flop = {}\nfloor_us = {}\n", digits(p.expand_nested), us(p.floor));
+    }
+    t.push_str("[overhead]\n");
     let _ = writeln!(t, "small_us = {}", us(o.small));
     let _ = writeln!(t, "mixer_kernels = {}", o.mixer_kernels);
     let _ = writeln!(t, "ffn_kernels = {}", o.ffn_kernels);
+    let _ = writeln!(t, "hidden_passes = {}", o.hidden_passes);
+    let _ = writeln!(t, "inner_passes = {}", o.inner_passes);
+    let _ = writeln!(t, "small_memory = {}", digits(o.small_memory));
     let _ = writeln!(t, "skew_us = {}", us(o.skew));
     let _ = writeln!(t, "stretch = {}", digits(o.stretch));
     let _ = writeln!(t, "stretch_long = {}", digits(o.stretch_long));

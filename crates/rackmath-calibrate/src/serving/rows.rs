@@ -102,7 +102,13 @@ fn inferencex(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
         let version = text(&row, "engine_version");
         let engine = text(&row, "engine");
         let numbered = version.starts_with(|c: char| c.is_ascii_digit());
-        let engine = if numbered { format!("{engine}@{version}") } else { engine.to_owned() };
+        let early = text(&row, "measured_date").starts_with("2025");
+        let engine = match engine {
+            _ if numbered => format!("{engine}@{version}"),
+            // Not stated: the release of the day. vLLM 0.11 came in October 2025.
+            "vllm" if early => "vllm@0.11".to_owned(),
+            other => other.to_owned(),
+        };
         let case = |metric: Metric, value: f64| Case {
             source: "InferenceX".into(),
             model: model.clone(),
@@ -281,7 +287,7 @@ fn blis(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
         };
         let case = Case {
             source: "vLLM open loop".into(),
-            model: text(&row, "model").to_owned(),
+            model: blis_model(text(&row, "model")),
             weights: (text(&row, "precision") == "FP8").then(|| "fp8".into()),
             kv: Some("bf16".into()),
             engine: format!("vllm@{}", text(&row, "engine_version")),
@@ -297,6 +303,24 @@ fn blis(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
         all.push(measured(case, format!("vLLM open loop {name}"), &chip));
     }
     Ok(all)
+}
+
+fn blis_model(name: &str) -> String {
+    let bare = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+    let known = [
+        ("llama-4-scout", "llama-4-scout"),
+        ("llama-3.1-70b", "llama-3.1-70b"),
+        ("llama-3.1-8b", "llama-3.1-8b"),
+        ("llama-2-70b", "llama-2-70b"),
+        ("llama-2-7b", "llama-2-7b"),
+        ("mistral-nemo", "mistral-nemo-12b"),
+        ("qwen2.5-7b", "qwen2.5-7b"),
+        ("qwen3-14b", "qwen3-14b"),
+        ("yi-34b", "yi-34b"),
+        ("mixtral-8x7b", "mixtral-8x7b"),
+        ("mixtral-8x22b", "mixtral-8x22b"),
+    ];
+    known.iter().find(|(start, _)| bare.starts_with(start)).map_or(name, |(_, id)| id).to_owned()
 }
 
 fn splitwise(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {

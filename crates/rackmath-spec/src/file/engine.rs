@@ -40,8 +40,18 @@ struct RawKernels {
     exchange: String,
     scaling: String,
     shared_groups: Option<Vec<u64>>,
+    attention_full: Option<RawFull>,
+    #[serde(default)]
+    head_every_token: bool,
     #[serde(default)]
     experts: Vec<RawRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFull {
+    backend: String,
+    per_core: f64,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +81,9 @@ struct RawSchedule {
 struct RawPlain {
     compute: f64,
     memory: f64,
+    many_dies: f64,
     expand_flop: f64,
+    expand_nested_flop: f64,
     floor_us: f64,
 }
 
@@ -81,6 +93,9 @@ struct RawOverhead {
     small_us: f64,
     mixer_kernels: f64,
     ffn_kernels: f64,
+    hidden_passes: f64,
+    inner_passes: f64,
+    small_memory: f64,
     skew_us: f64,
     stretch: f64,
     stretch_long: f64,
@@ -155,6 +170,8 @@ pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
             all_reduce: raw.kernels.all_reduce,
             exchange: raw.kernels.exchange,
             shared_groups: raw.kernels.shared_groups,
+            attention_full: raw.kernels.attention_full.map(|f| (f.backend, f.per_core)),
+            head_every_token: raw.kernels.head_every_token,
             experts: rules.collect::<Result<_, SpecError>>()?,
             scaling: match raw.kernels.scaling.as_str() {
                 "dynamic" => ActivationScale::Dynamic,
@@ -178,7 +195,9 @@ pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
             Some(p) => Some(Plain {
                 compute: within("plain.compute", p.compute, 0.001, 1.0)?,
                 memory: within("plain.memory", p.memory, 0.001, 1.0)?,
+                many_dies: within("plain.many_dies", p.many_dies, 0.01, 1.0)?,
                 expand: within("plain.expand_flop", p.expand_flop, 0.0, 1e4)?,
+                expand_nested: within("plain.expand_nested_flop", p.expand_nested_flop, 0.0, 1e4)?,
                 floor: us("plain.floor_us", p.floor_us)?,
             }),
         },
@@ -186,6 +205,9 @@ pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
             small: us("overhead.small_us", o.small_us)?,
             mixer_kernels: within("overhead.mixer_kernels", o.mixer_kernels, 0.0, 100.0)?,
             ffn_kernels: within("overhead.ffn_kernels", o.ffn_kernels, 0.0, 100.0)?,
+            hidden_passes: within("overhead.hidden_passes", o.hidden_passes, 0.0, 1e3)?,
+            inner_passes: within("overhead.inner_passes", o.inner_passes, 0.0, 1e3)?,
+            small_memory: within("overhead.small_memory", o.small_memory, 0.01, 10.0)?,
             skew: us("overhead.skew_us", o.skew_us)?,
             stretch: within("overhead.stretch", o.stretch, 0.5, 10.0)?,
             stretch_long: within("overhead.stretch_long", o.stretch_long, 0.5, 10.0)?,

@@ -68,9 +68,8 @@ pub struct Site<'a> {
 const WIDE: f64 = 2.0;
 const DISPATCHED: f64 = 1.0;
 
-/// Share of the bandwidth small kernels reach, and passes over a row: read and write.
-const SMALL_MEMORY: f64 = 0.7;
-const SMALL_PASSES: f64 = 2.0;
+/// Share of the bandwidth that sampling reaches.
+const SAMPLING_MEMORY: f64 = 0.7;
 
 /// Passes over the logits that sampling takes.
 const SAMPLING_PASSES: f64 = 3.0;
@@ -129,6 +128,7 @@ impl Pass {
             layers,
             stages: site.layout.degrees().pp as f64,
             ideal: site.engine.ideal,
+            head_every_token: site.engine.kernels.head_every_token,
             graph: site.engine.schedule.graph,
             overhead: site.engine.overhead,
             assumed,
@@ -300,9 +300,12 @@ impl<'a> Prep<'a> {
         if let Some(moe) = layer.moe {
             self.add_experts(moe, rows, times, long, cost);
         }
-        let kernels =
-            if layer.mixer { o.mixer_kernels } else { 0.0 } + if layer.ffn { o.ffn_kernels } else { 0.0 };
-        self.add_small(rows, kernels + layer.norms.0, layer.inner, times, cost);
+        let mixer = f64::from(u8::from(layer.mixer));
+        let ffn = f64::from(u8::from(layer.ffn));
+        let kernels = mixer * o.mixer_kernels + ffn * o.ffn_kernels + layer.norms.0;
+        // Half of the values belong to each sublayer.
+        let values = f64::midpoint(mixer, ffn) * o.hidden_passes * self.site.shape.hidden as f64 + o.inner_passes * layer.inner;
+        self.add_small(rows, kernels, values, times, cost);
         self.add_collectives(layer, rows, times, cost);
     }
 
@@ -345,18 +348,15 @@ impl<'a> Prep<'a> {
         stroke.add(Part::Experts, times, long, cost);
     }
 
-    /// Norms and the like: a launch each, and every row read and written.
-    fn add_small(&self, rows: f64, kernels: f64, inner: f64, times: f64, cost: &mut Cost) {
+    /// Norms and the like: a launch each, and so many values of 16 bits moved for a row.
+    fn add_small(&self, rows: f64, kernels: f64, values: f64, times: f64, cost: &mut Cost) {
         if self.site.engine.ideal {
             return;
         }
-        let bandwidth = SMALL_MEMORY * self.silicon.bandwidth.get();
-        // The activation reads gate and up and writes their product.
-        let bytes = rows * WIDE * (kernels * SMALL_PASSES * self.site.shape.hidden as f64 + 3.0 * inner);
-        // What the kernel before wrote is still in the cache.
-        let cold = (bytes / kernels.max(1.0) - self.silicon.l2.get() / 2.0).max(0.0) * kernels.max(1.0);
-        cost.add(Part::Small, Limit::Latency, kernels * self.site.engine.overhead.small.get() * times);
-        cost.add(Part::Small, Limit::Memory, (cold / bandwidth + (bytes - cold) / (bandwidth * 3.0)) * times);
+        let o = &self.site.engine.overhead;
+        let moved = rows * WIDE * values / (o.small_memory * self.silicon.bandwidth.get());
+        cost.add(Part::Small, Limit::Latency, kernels * o.small.get() * times);
+        cost.add(Part::Small, Limit::Memory, moved * times);
     }
 
     fn add_collectives(&self, layer: &Layer, rows: f64, times: f64, cost: &mut Cost) {
@@ -449,7 +449,8 @@ impl<'a> Prep<'a> {
 
     /// Embedding, final norm, hops between stages.
     fn add_edges(&self, rows: f64, cost: &mut Cost) {
-        self.add_small(rows, if self.site.engine.ideal { 0.0 } else { 2.0 }, 0.0, 1.0, cost);
+        // An embedded row is read and written, and so is a normed one.
+        self.add_small(rows, 2.0, 4.0 * self.site.shape.hidden as f64, 1.0, cost);
         let d = self.site.layout.degrees();
         if d.pp > 1
             && !self.site.engine.ideal
@@ -482,7 +483,7 @@ impl<'a> Prep<'a> {
         }
         if !self.site.engine.ideal {
             let logits = sequences * self.site.shape.vocab as f64 * 4.0;
-            let bandwidth = SMALL_MEMORY * self.silicon.bandwidth.get();
+            let bandwidth = SAMPLING_MEMORY * self.silicon.bandwidth.get();
             let small = self.site.engine.overhead.small.get();
             cost.add(Part::Head, Limit::Latency, SAMPLING_PASSES * small);
             cost.add(Part::Head, Limit::Memory, SAMPLING_PASSES * logits / bandwidth);

@@ -18,6 +18,9 @@ use rackmath_units::{Bytes, BytesPerParam, Flop};
 const SIDE_MEMORY: f64 = 0.6;
 const SIDE_COMPUTE: f64 = 0.25;
 
+/// Query rows a kernel counts to a block when it asks whether the cores are full.
+const BLOCK_ROWS: f64 = 64.0;
+
 /// One kind of mixer, ready to be timed.
 #[derive(Clone, Debug)]
 pub(super) struct MixerOp {
@@ -29,6 +32,8 @@ pub(super) struct MixerOp {
 #[derive(Clone, Debug)]
 struct HeadsOp {
     decode: DecodeConstants,
+    /// Another kernel from so many sequences times KV heads on.
+    full: Option<(DecodeConstants, f64)>,
     prefill: PrefillConstants,
     decode_silicon: Silicon,
     prefill_silicon: Silicon,
@@ -204,8 +209,13 @@ impl MixerSite<'_> {
         };
         let decode_silicon = of(d.math8)?;
         let peak = self.chip.peak_for(self.kv).map_or(decode_silicon.peak, |(_, p)| p.value);
+        let full = self.engine.kernels.attention_full.as_ref().map(|(backend, per_core)| {
+            let kernel = kernels.decode(self.chip, Wanted { backend, ..wanted });
+            (kernel.constants, per_core * decode_silicon.cores)
+        });
         Some(HeadsOp {
             decode: d.constants,
+            full,
             prefill: p.constants,
             decode_silicon,
             prefill_silicon: of(p.math8)?,
@@ -261,7 +271,11 @@ impl HeadsOp {
                 query_bytes: Bytes::b(heads * q * dim * 2.0 * 2.0),
             },
         };
-        let timing = decode(self.decode_silicon, &self.decode, &one, Residency::Memory);
+        let constants = match &self.full {
+            Some((full, from)) if one.sequences * one.kv_heads * (one.group / BLOCK_ROWS).ceil() >= *from => full,
+            _ => &self.decode,
+        };
+        let timing = decode(self.decode_silicon, constants, &one, Residency::Memory);
         // The roofline counts the cache and not the queries.
         let bytes = one.token_bytes.get() * one.sequences * one.kv_heads * one.context;
         Stroke::of(&timing, one.flop().get() * self.per_flop, bytes * self.per_byte)

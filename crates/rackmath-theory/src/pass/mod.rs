@@ -234,6 +234,7 @@ pub struct Pass {
     layers: f64,
     stages: f64,
     ideal: bool,
+    head_every_token: bool,
     graph: f64,
     overhead: Overhead,
     assumed: Vec<String>,
@@ -252,7 +253,8 @@ impl Pass {
         for (count, mixer) in &self.mixers {
             mixer.add(work, *count, &self.overhead, &mut cost);
         }
-        self.head.add(work.decode * work.queries.max(1.0) + work.prompts, &mut cost);
+        let last = work.decode * work.queries.max(1.0) + work.prompts;
+        self.head.add(if self.head_every_token { rows } else { last }, &mut cost);
         if self.ideal {
             // The whole pass overlaps: keep the longer side only.
             return ideal(&cost);
