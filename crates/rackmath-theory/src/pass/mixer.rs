@@ -115,7 +115,7 @@ impl MixerSite<'_> {
                     Span::Blocks(index) => {
                         let key = (index.kv_heads * index.dim) as f64 * width.get();
                         let flop = (2 * index.heads * index.dim) as f64;
-                        let side = self.side(0.0, key / index.block as f64, 0.0, flop / index.block as f64, 2.0)?;
+                        let side = self.side(0.0, key / cp, 0.0, flop / cp, 2.0)?;
                         ((index.block * index.top_k) as f64, Some(side))
                     }
                 };

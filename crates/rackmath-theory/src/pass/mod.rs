@@ -359,5 +359,3 @@ fn stretch(overhead: &Overhead, rows: f64) -> f64 {
     overhead.stretch + (overhead.stretch_long - overhead.stretch) * share
 }
 
-#[cfg(test)]
-mod tests;
