@@ -54,7 +54,7 @@ fn request(catalog: &mut Catalog, a: &EstimateArgs) -> Result<Request, Failure> 
         memory_utilisation: a.gpu_memory_utilization.map(Fraction::get),
         ttft_slo_ms: a.ttft_slo.map(Seconds::as_ms),
         tpot_slo_ms: a.tpot_slo.map(Seconds::as_ms),
-        disaggregated: split.disaggregated.then(|| Disaggregated { prefill_chips: split.prefill_chips, prefill }),
+        disaggregated: split.disaggregated.then_some(Disaggregated { prefill_chips: split.prefill_chips, prefill }),
         changes: !a.no_changes,
     })
 }

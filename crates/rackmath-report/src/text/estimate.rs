@@ -31,8 +31,9 @@ pub fn estimate(a: &Answer, style: Style) -> String {
     }
     if let Some(s) = &a.served {
         numbers(&mut out, s, style);
-        if let Some(p) = &a.pools {
-            pools(&mut out, p, style);
+        match &a.pools {
+            Some(p) => pools(&mut out, p, style),
+            None => prompts(&mut out, s, style),
         }
         out.push('\n');
         breakdown(&mut out, &s.step, style);
@@ -74,8 +75,11 @@ fn range(out: &mut String, style: Style, label: &str, r: Range, show: impl Fn(f6
 fn numbers(out: &mut String, s: &Served, style: Style) {
     let _ = writeln!(out, "  {:<22} {:<14} {}", "", style.bold("mean"), style.dim("80 % interval"));
     range(out, style, "time per output token", s.tpot_ms, ms, "");
-    let waiting =
-        if s.queue_ms.value > 0.0 { format!("; {} of it waiting for memory", ms(s.queue_ms.value)) } else { String::new() };
+    let waiting = if s.queue_ms.value > 0.0 {
+        format!("; {} of it waiting for memory", ms(s.queue_ms.value))
+    } else {
+        String::new()
+    };
     range(out, style, "time to first token", s.ttft_ms, ms, &waiting);
     range(out, style, "whole request", s.e2e_ms, ms, "");
     range(out, style, "throughput per chip", s.output_tok_s_per_chip, rate, "");
@@ -95,13 +99,21 @@ fn numbers(out: &mut String, s: &Served, style: Style) {
     let room = if s.room < 1e8 { count(s.room.floor()) } else { "any number".into() };
     let sequences = format!("{} decode{waiting}; memory holds {room}", significant(s.decoding, 3));
     field(out, style, "sequences", &sequences);
+}
+
+fn prompts(out: &mut String, s: &Served, style: Style) {
     let prompts = format!("{} of passes carry {} tokens", percent(s.prompt_share), significant(s.prompt_tokens, 3));
     field(out, style, "prompts", &prompts);
 }
 
 fn pools(out: &mut String, p: &Pools, style: Style) {
-    let instances =
-        format!("{} x {} on {} chips, {} decode", significant(p.prefill_instances, 3), p.prefill_layout, p.prefill_chips, p.decode_chips);
+    let instances = format!(
+        "{} x {} on {} chips, {} decode",
+        significant(p.prefill_instances, 3),
+        p.prefill_layout,
+        p.prefill_chips,
+        p.decode_chips
+    );
     field(out, style, "prefill pool", &instances);
     let _ = writeln!(
         out,
@@ -155,7 +167,11 @@ fn changes(out: &mut String, a: &Answer, style: Style) {
         return;
     }
     let by = a.changes.first().map_or("", |c| c.judged_by.as_str());
-    let _ = writeln!(out, "{} {}", style.bold("what would help most"), style.dim(&format!("judged by {by}")));
+    out.push_str(&style.wrapped(
+        "",
+        "  ",
+        &format!("{} {}", style.bold("what would help most"), style.dim(&format!("judged by {by}"))),
+    ));
     for (i, c) in a.changes.iter().enumerate() {
         let gain = c.gain.map_or("served".into(), signed);
         let gain = style.good(&format!("{gain:>7}"));
@@ -166,10 +182,11 @@ fn changes(out: &mut String, a: &Answer, style: Style) {
 
 fn change(c: &Change) -> String {
     let cost = c.usd_per_mtok_output.map_or(String::new(), |u| format!(", {} output", DollarsPerToken::per_mtok(u)));
+    let rescues = if c.rescues { "; meets what is missed today" } else { "" };
     let within = if c.within_interval { "; less than the interval is wide" } else { "" };
     let caution = c.caution.as_ref().map_or(String::new(), |c| format!("; needs {c}"));
     format!(
-        "{}: {} per token, first after {}, {} per chip{cost}{within}{caution}",
+        "{}: {} per token, first after {}, {} per chip{cost}{rescues}{within}{caution}",
         c.what,
         ms(c.tpot_ms),
         ms(c.ttft_ms),

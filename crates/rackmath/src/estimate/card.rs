@@ -204,6 +204,8 @@ pub struct Change {
     pub gain: Option<f64>,
     /// Whether the gain is smaller than the width of the interval, between different engines or chips.
     pub within_interval: bool,
+    /// Whether it meets targets that are missed today, or serves where nothing is served today.
+    pub rescues: bool,
     /// Chips it uses.
     pub chips: u64,
     /// Time per output token then.

@@ -1,14 +1,11 @@
 //! Single changes, tried one by one by the same function, and those that help most.
 
-use super::ask::{Ask, Case, Loading, yielded};
+use super::ask::{Case, Loading};
 use super::card::Change;
+use super::ideas::{Idea, ideas};
 use super::serve::{Outcome, Prepared, evaluate};
-use crate::deployment::wires;
-use rackmath_spec::engine::Engine;
-use rackmath_spec::layout::Degrees;
-use rackmath_spec::model::Formats;
-use rackmath_spec::{Catalog, Dtype, Layout, Math};
-use rackmath_theory::layout::{check, domain};
+use rackmath_spec::Catalog;
+use rackmath_theory::layout::check;
 
 /// How many are kept.
 const KEPT: usize = 3;
@@ -19,24 +16,22 @@ const LEAST: f64 = 0.01;
 /// Requests in flight up to which users' speed counts more than throughput.
 const FEW: f64 = 8.0;
 
-/// Drafts of the change that tries speculation, and the chance that each is accepted.
-const DRAFTS: f64 = 3.0;
-const ACCEPTANCE: f64 = 0.7;
-
-/// A change, not yet tried.
-struct Idea {
-    what: String,
-    ask: Ask,
-    /// Whether it leaves the engine and the chip, so that errors do not cancel.
-    foreign: bool,
-    caution: Option<&'static str>,
+/// How long a token may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slowest {
+    /// As long as it likes.
+    Any,
+    /// No longer than today.
+    Today,
+    /// As long as the target says.
+    Target,
 }
 
 /// By what changes are judged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
     /// Output tokens per second and chip, at no worse a time per token unless any will do.
-    Throughput { any_speed: bool },
+    Throughput { slowest: Slowest },
     /// Time per output token.
     Speed,
     /// From arrival to the last token.
@@ -44,19 +39,22 @@ enum Goal {
 }
 
 impl Goal {
-    fn of(load: Loading) -> Self {
+    fn of(load: Loading, target: bool) -> Self {
         match load {
-            Loading::Full => Self::Throughput { any_speed: true },
+            _ if target && load == Loading::Full => Self::Throughput { slowest: Slowest::Target },
+            Loading::Full => Self::Throughput { slowest: Slowest::Any },
             Loading::Rate(_) => Self::Whole,
             Loading::Concurrency(c) if c <= FEW => Self::Speed,
-            Loading::Concurrency(_) => Self::Throughput { any_speed: false },
+            Loading::Concurrency(_) if target => Self::Throughput { slowest: Slowest::Target },
+            Loading::Concurrency(_) => Self::Throughput { slowest: Slowest::Today },
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Self::Throughput { any_speed: false } => "output tok/s per chip, at no longer a time per token",
-            Self::Throughput { any_speed: true } => "output tok/s per chip",
+            Self::Throughput { slowest: Slowest::Today } => "output tok/s per chip, at no longer a time per token",
+            Self::Throughput { slowest: Slowest::Target } => "output tok/s per chip, within the target",
+            Self::Throughput { slowest: Slowest::Any } => "output tok/s per chip",
             Self::Speed => "output tok/s per user",
             Self::Whole => "time from arrival to the last token",
         }
@@ -65,21 +63,20 @@ impl Goal {
 
 /// The best three.
 pub(super) fn best(catalog: &Catalog, case: &Case, prepared: &Prepared, now: &Outcome) -> Vec<Change> {
-    let goal = Goal::of(case.ask.load);
+    let goal = Goal::of(case.ask.load, case.request.tpot_slo_ms.is_some());
     let slo = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     let targets = (slo(case.request.ttft_slo_ms), slo(case.request.tpot_slo_ms));
     let meets = |o: &Outcome| {
         o.serves() && targets.0.is_none_or(|t| o.ttft + o.queue <= t) && targets.1.is_none_or(|t| o.tpot() <= t)
     };
-    // Slower is allowed up to the target.
-    let slowest = (now.tpot() * (1.0 + 1e-9)).max(targets.1.unwrap_or(0.0));
     let mut tried: Vec<(bool, f64, Change)> = Vec::new();
     for idea in ideas(catalog, case, prepared) {
         let Some(then) = outcome(case, &idea, prepared) else { continue };
         let (a, b) = (&case.ask.requests, &idea.ask.requests);
         let gain = match goal {
-            Goal::Throughput { any_speed } => {
-                if !any_speed && now.serves() && then.tpot() > slowest {
+            Goal::Throughput { slowest } => {
+                let slower = then.tpot() > now.tpot() * (1.0 + 1e-9);
+                if slowest == Slowest::Today && now.serves() && slower {
                     continue;
                 }
                 then.output_per_chip(b) / now.output_per_chip(a)
@@ -88,6 +85,9 @@ pub(super) fn best(catalog: &Catalog, case: &Case, prepared: &Prepared, now: &Ou
             Goal::Whole => now.e2e(a) / then.e2e(b),
         } - 1.0;
         let rescues = !meets(now) && meets(&then);
+        if meets(now) && !meets(&then) {
+            continue;
+        }
         if !rescues && (gain < LEAST || !now.serves()) {
             continue;
         }
@@ -99,7 +99,9 @@ pub(super) fn best(catalog: &Catalog, case: &Case, prepared: &Prepared, now: &Ou
                 what: idea.what,
                 judged_by: goal.name().into(),
                 gain: now.serves().then_some(gain),
-                within_interval: idea.foreign && gain < rackmath_units::float::exp(prepared.spread(engine.spread.tpot)) - 1.0,
+                within_interval: idea.foreign
+                    && gain < rackmath_units::float::exp(prepared.spread(engine.spread.tpot)) - 1.0,
+                rescues,
                 chips: then.chips as u64,
                 tpot_ms: then.tpot() * 1e3,
                 ttft_ms: (then.ttft + then.queue) * 1e3,
@@ -117,7 +119,11 @@ pub(super) fn best(catalog: &Catalog, case: &Case, prepared: &Prepared, now: &Ou
 fn outcome(case: &Case, idea: &Idea, prepared: &Prepared) -> Option<Outcome> {
     let (a, b) = (&idea.ask.parts, &case.ask.parts);
     check(&a.model, &a.system, &a.layout).ok()?;
-    let same = a.layout == b.layout && a.formats == b.formats && a.kv == b.kv && a.engine == b.engine && a.system.id == b.system.id;
+    let same = a.layout == b.layout
+        && a.formats == b.formats
+        && a.kv == b.kv
+        && a.engine == b.engine
+        && a.system.id == b.system.id;
     let then = if same {
         // Only the load or the requests differ: the passes are the same.
         evaluate(prepared, &idea.ask.requests, idea.ask.load)
@@ -126,158 +132,4 @@ fn outcome(case: &Case, idea: &Idea, prepared: &Prepared) -> Option<Outcome> {
         evaluate(&prepared, &idea.ask.requests, idea.ask.load)
     };
     then.serves().then_some(then)
-}
-
-fn ideas(catalog: &Catalog, case: &Case, prepared: &Prepared) -> Vec<Idea> {
-    let ask = &case.ask;
-    let mut all = layouts(ask);
-    all.extend(formats(ask));
-    all.extend(loads(ask, prepared));
-    all.extend(engines(catalog, ask));
-    all.extend(chip(catalog, ask));
-    all
-}
-
-fn idea(what: String, ask: Ask) -> Idea {
-    Idea { what, ask, foreign: false, caution: None }
-}
-
-fn layouts(ask: &Ask) -> Vec<Idea> {
-    let d = ask.parts.layout.degrees();
-    let sparse = ask.parts.model.shape().is_some_and(|s| s.moe().is_some());
-    let stage = d.tp * d.cp * d.dp;
-    // Experts follow the attention cut: wherever it goes, ep and etp fill the stage as before.
-    let with = |tp: u64, dp: u64| {
-        let stage = tp * d.cp * dp;
-        let (ep, etp) = if d.ep > 1 { (stage / d.etp.min(stage).max(1), d.etp) } else { (1, stage) };
-        Degrees { tp, dp, ep, etp, ..d }
-    };
-    let mut all = Vec::new();
-    if d.tp * 2 <= domain(&ask.parts.system) {
-        all.push(with(d.tp * 2, d.dp));
-        if d.dp % 2 == 0 {
-            all.push(with(d.tp * 2, d.dp / 2));
-        }
-    }
-    if d.tp % 2 == 0 {
-        all.push(with(d.tp / 2, d.dp));
-        all.push(with(d.tp / 2, d.dp * 2));
-    }
-    if sparse && d.tp > 2 {
-        all.push(with(1, d.dp * d.tp));
-    }
-    if sparse && d.ep == 1 && stage > 1 {
-        all.push(Degrees { ep: stage, etp: 1, ..d });
-    }
-    if sparse && d.ep == stage && stage > 1 && stage <= 8 {
-        all.push(Degrees { ep: 1, etp: stage, redundant: 0, ..d });
-    }
-    let mut layouts: Vec<Layout> = all.into_iter().filter_map(|d| Layout::new(d).ok()).collect();
-    layouts.dedup();
-    layouts
-        .into_iter()
-        .filter(|l| l.chips() <= ask.parts.system.n_chips && *l != ask.parts.layout)
-        .map(|layout| {
-            let words = crate::layout::words(&ask.parts.model, &layout);
-            let chips = match layout.chips() {
-                n if n == ask.parts.layout.chips() => "the same chips".into(),
-                n => format!("{n} chips instead of {}", ask.parts.layout.chips()),
-            };
-            let mut next = ask.clone();
-            next.parts.layout = layout;
-            idea(format!("layout {words}, {chips}"), next)
-        })
-        .collect()
-}
-
-fn formats(ask: &Ask) -> Vec<Idea> {
-    let p = &ask.parts;
-    let now = p.formats.linear.bits().max(p.formats.routed.bits());
-    let mut all = Vec::new();
-    for (dtype, math) in [(Dtype::Fp8, Math::Fp8), (Dtype::NvFp4, Math::Fp4)] {
-        if p.system.chip.peak.contains_key(&math) && dtype.bits() < now - 1.0 {
-            let mut next = ask.clone();
-            next.parts.formats = Formats { routed: dtype, linear: dtype, ..p.formats };
-            let caution = Some("a checkpoint in this format whose quality is good enough");
-            all.push(Idea { caution, ..idea(format!("weights in {dtype}"), next) });
-        }
-    }
-    if p.kv.bits() > 12.0 && p.system.chip.peak.contains_key(&Math::Fp8) {
-        let mut next = ask.clone();
-        next.parts.kv = Dtype::Fp8;
-        all.push(idea("KV cache in fp8".into(), next));
-    }
-    if ask.requests.drafts == 0.0 {
-        let mut next = ask.clone();
-        next.requests.drafts = DRAFTS;
-        next.requests.accepted = yielded(DRAFTS, ACCEPTANCE);
-        let caution = Some("a drafter whose guesses are accepted 70 % of the time");
-        all.push(Idea { caution, ..idea(format!("speculation with {DRAFTS} drafts"), next) });
-    }
-    all
-}
-
-fn loads(ask: &Ask, prepared: &Prepared) -> Vec<Idea> {
-    let Loading::Concurrency(c) = ask.load else { return Vec::new() };
-    let most = prepared.room * prepared.groups();
-    let to = |c: f64| idea(format!("concurrency {}", crate::figure::count(c)), Ask { load: Loading::Concurrency(c), ..ask.clone() });
-    let mut all = Vec::new();
-    if c > most && most >= 1.0 {
-        // Who waits for memory gains nothing from waiting inside.
-        all.push(to(most.floor()));
-    }
-    all.extend([2.0, 4.0].map(|f| c * f).into_iter().filter(|c| *c <= most).map(to));
-    if c >= 2.0 {
-        all.push(to((c / 2.0).floor()));
-    }
-    all
-}
-
-/// Engines that serve the same chips; the newest family of each.
-const SERVERS: [&str; 3] = ["vllm", "sglang", "trtllm"];
-
-fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
-    let own = &ask.parts.engine;
-    if !SERVERS.contains(&own.family.as_str()) {
-        return Vec::new();
-    }
-    let others = SERVERS.into_iter().filter(|name| *name != own.id);
-    others
-        .filter(|name| *name != "trtllm" || ask.parts.system.chip.vendor.eq_ignore_ascii_case("nvidia"))
-        .filter_map(|name| {
-            let (engine, _) = catalog.engine(name).ok()?;
-            let mut next = ask.clone();
-            let what = format!("engine {}", engine.name);
-            next.parts.engine = Engine { ..engine };
-            Some(Idea { foreign: true, ..idea(what, next) })
-        })
-        .collect()
-}
-
-/// The machine whose chips have the next higher bandwidth, by the same maker.
-fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
-    let now = &ask.parts.system;
-    let faster = |s: &rackmath_spec::System| {
-        let (a, b) = (now.chip.memory.bandwidth.value.get(), s.chip.memory.bandwidth.value.get());
-        let enough = s.chip.memory.size() >= now.chip.memory.size() && s.n_chips >= ask.parts.layout.chips();
-        (s.chip.vendor == now.chip.vendor && enough && b > a * 1.05).then_some(b)
-    };
-    let ids = catalog.system_ids().filter(|id| !id.starts_with("lecture"));
-    let mut best: Option<(f64, rackmath_spec::System)> = None;
-    for id in ids {
-        let Ok(system) = catalog.system(id) else { continue };
-        // A chip that is announced but not priced cannot be compared.
-        if let Some(rate) = faster(&system).filter(|_| !system.chip.prices.is_empty())
-            && best.as_ref().is_none_or(|(least, _)| rate < *least)
-        {
-            best = Some((rate, system));
-        }
-    }
-    let (_, system) = best?;
-    let mut next = ask.clone();
-    next.links = wires(catalog, &system);
-    next.price = system.chip.usual_price().map(|p| p.value.get()).filter(|_| ask.price.is_some());
-    let what = format!("{} chips of {}", ask.parts.layout.chips(), system.name);
-    next.parts.system = system;
-    Some(Idea { foreign: true, ..idea(what, next) })
 }

@@ -4,8 +4,10 @@
 //! share the passes). Everything is about means in a steady state; the answer says where that is not enough.
 
 mod ask;
+mod breakdown;
 mod card;
 mod changes;
+mod ideas;
 mod serve;
 mod split;
 pub mod sweep;

@@ -9,11 +9,13 @@
 //! | k, T | prompts, pass | 1, s | prompts that share a pass, and its time |
 //! | d, p | groups, stages | 1 | attention groups and pipeline stages of an instance, each busy with prompts of its own |
 //! | K(I), h, w | bytes, shards, bandwidth | B, 1, B/s | cache of a prompt, chips that send it together, the outermost network |
-//! | w_q | wait | s | waiting for an instance: a single server with fixed service, ρ T / 2 (1 - ρ) |
+//! | w_q | wait | s | waiting for one of m = n d groups with fixed service: ρ^(√(2m+2) - 1) T / 2 m (1 - ρ), ρ = λ / n μ |
 //! | n | instances | 1 | prefill instances, when not given |
 //!
 //! Assumes: the cache is sent when the prompt is done, not layer by layer, so that sending is not hidden; decoding is never
-//! disturbed by prompts. Ignores: other traffic on that network. Source: ours; Little's law, Pollaczek and Khinchine.
+//! disturbed by prompts. Ignores: other traffic on that network. Source: ours; Little's law;
+//! H. Sakasegawa, An approximation formula L_q = α ρ^β / (1 - ρ), Ann. Inst. Statist. Math. 29 (1977), halved because a
+//! prompt's time does not vary.
 
 use super::ask::{Ask, Loading};
 use super::serve::{Outcome, Prepared, of_group};
@@ -23,7 +25,7 @@ use rackmath_theory::network::{self, Collective, Group};
 use rackmath_theory::pass::Work;
 use rackmath_theory::serving::{Requests, Steady, steady};
 use rackmath_theory::{kv, placement};
-use rackmath_units::{Bytes, Tokens};
+use rackmath_units::{Bytes, Tokens, float};
 
 /// A prefill instance, and how prompts get from it to those that decode.
 pub(super) struct Pool {
@@ -123,9 +125,11 @@ pub(super) fn evaluate(p: &Prepared, pool: &Pool, requests: &Requests, load: Loa
     let most = first.rate * groups;
     let instances = pool.instances.unwrap_or_else(|| (most / mu).ceil().max(1.0));
     let able = instances * mu;
+    let servers = instances * pool.instance.parts.layout.degrees().dp as f64;
     let wait = |rate: f64| {
         let busy = (rate / able).min(BUSIEST);
-        busy / (2.0 * (1.0 - busy)) * alone
+        let power = (2.0 * (servers + 1.0)).sqrt() - 1.0;
+        float::pow(busy, power) / (servers * (1.0 - busy)) * alone / 2.0
     };
     let (s, rate, wait) = match load {
         Loading::Concurrency(c) if most <= able => {
@@ -169,7 +173,7 @@ pub(super) fn evaluate(p: &Prepared, pool: &Pool, requests: &Requests, load: Loa
     }
 }
 
-/// Beyond this share the queue of a single server says more about its second moments than about its mean.
+/// Beyond this share a queue says more about its second moments than about its mean.
 const BUSIEST: f64 = 0.95;
 
 /// Rounds of the balance between the pools; each halves the distance.

@@ -82,7 +82,11 @@ pub struct Row {
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let (from, to) = (request.from, request.to);
     if !(from >= 1.0 && to > from && to <= 1e7) {
-        return Err(Error::value("from, to", format!("{from} to {to}"), "a rising range from at least 1 to at most 1e7"));
+        return Err(Error::value(
+            "from, to",
+            format!("{from} to {to}"),
+            "a rising range from at least 1 to at most 1e7",
+        ));
     }
     if !(2..=10_000).contains(&request.points) {
         return Err(Error::value("points", request.points, "2 to 10,000"));
@@ -118,9 +122,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 /// Whole numbers spaced by equal factors, ends included.
 fn grid(from: f64, to: f64, points: usize) -> Vec<f64> {
     let ratio = float::ln(to / from);
-    let mut all: Vec<f64> = (0..points)
-        .map(|i| (from * float::exp(ratio * i as f64 / (points - 1) as f64)).round())
-        .collect();
+    let mut all: Vec<f64> =
+        (0..points).map(|i| (from * float::exp(ratio * i as f64 / (points - 1) as f64)).round()).collect();
     all.dedup();
     all
 }
@@ -165,8 +168,18 @@ fn figure(page: &super::Answer, rows: &[Row], roof: &[Row]) -> Figure {
     }
     let series = vec![line("roofline of the same passes", Role::Floor, roof), line("estimate", Role::Envelope, rows)];
     Figure {
-        title: format!("{} on {}, {}", page.model, page.system, page.engine),
-        subtitle: format!("{}; prompts {}, answers {} tokens; weights {}, KV {}", page.layout, count(page.isl), count(page.osl), page.weights, page.kv),
+        title: format!(
+            "Tokens per second, a chip's against a user's: {} on {}, {}",
+            page.model, page.system, page.engine
+        ),
+        subtitle: format!(
+            "{}; prompts {}, answers {} tokens; weights {}, KV {}",
+            page.layout,
+            count(page.isl),
+            count(page.osl),
+            page.weights,
+            page.kv
+        ),
         x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
         y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
         series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),

@@ -1,14 +1,13 @@
 //! From a steady state to the page: intervals, the breakdown, what binds and the sentences around them.
 
 use super::ask::{Case, Loading};
-use super::card::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
+use super::breakdown::{breakdown, largest, reading};
+use super::card::{Answer, Breakdown, Pools, Problem, Range, Served, Slo};
 use super::serve::{Outcome, Prepared};
 use crate::figure::count;
 use crate::layout;
-use rackmath_theory::pass::{Limit, Part};
 use rackmath_theory::placement::{self, Fit};
-use rackmath_theory::serving::Steady;
-use rackmath_units::{Fraction, Seconds, Tokens, float, significant};
+use rackmath_units::{Fraction, Tokens, float, significant};
 
 impl Range {
     /// The interval of a prediction that is off by a factor of at most exp(spread) in 80 % of cases.
@@ -78,6 +77,7 @@ pub(super) fn answer(case: &Case, p: &Prepared, outcome: &Outcome) -> Answer {
 
 fn load_words(load: Loading) -> String {
     match load {
+        Loading::Concurrency(1.0) => "one request in flight".into(),
         Loading::Concurrency(c) => format!("{} requests in flight", count(c)),
         Loading::Rate(r) => format!("{} requests per second at random", significant(r, 3)),
         Loading::Full => "as many requests as memory and the engine hold".into(),
@@ -133,7 +133,7 @@ fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
     let mut misses = Vec::new();
     let mut judge = |what: &str, mean: f64, target: Option<f64>| {
         if let Some(target) = target.filter(|t| mean > *t) {
-            misses.push(format!("{what} is {} of its target", significant(mean / target, 3) + " times"));
+            misses.push(format!("{what} is {} times its target", significant(mean / target, 3)));
         }
     };
     judge("time to first token", ttft, r.ttft_slo_ms);
@@ -154,54 +154,16 @@ fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
     })
 }
 
-/// The mean of the passes with and without prompt tokens.
-fn breakdown(s: &Steady) -> Breakdown {
-    let mean = |decode: Seconds, mixed: Seconds| {
-        (decode.get() * (1.0 - s.prompt_share) + mixed.get() * s.prompt_share) * 1e3
-    };
-    let step = s.step().get() * 1e3;
-    let piece = |what: &str, ms: f64| Piece { what: what.to_owned(), ms, share: if step > 0.0 { ms / step } else { 0.0 } };
-    let part = |p: Part| mean(s.decode.part(p), s.mixed.part(p));
-    let limited = |l: Limit| mean(s.decode.limited(l), s.mixed.limited(l));
-    let ideal = mean(s.decode.ideal(), s.mixed.ideal()).min(step);
-    // Links carry nothing but collectives; the rest of a collective's time is latency.
-    let (network, link) = (part(Part::Network), limited(Limit::Link));
-    let waiting = (network - link).max(0.0);
-    let floors = (limited(Limit::Latency) - waiting).max(0.0);
-    let busy = limited(Limit::Compute) + limited(Limit::Memory);
-    let mut losses = vec![
-        piece("latency of collectives", waiting),
-        piece("bytes on links", link),
-        piece("kernel launches and floors", floors),
-        piece("host", limited(Limit::Host)),
-        piece("kernels below peak rates, or arithmetic and memory one after the other", (busy - ideal).max(0.0)),
-    ];
-    losses.retain(|l| l.ms > 0.0);
-    losses.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    let shown = |mut all: Vec<Piece>| {
-        all.retain(|p| p.ms > 0.0);
-        all
-    };
-    Breakdown {
-        step_ms: step,
-        decode_ms: s.decode.time().get() * 1e3,
-        mixed_ms: s.mixed.time().get() * 1e3,
-        ideal_ms: ideal,
-        of_limit: if step > 0.0 { ideal / step } else { 0.0 },
-        parts: shown(Part::ALL.into_iter().map(|p| piece(p.name(), part(p))).collect()),
-        limits: shown(Limit::ALL.into_iter().map(|l| piece(l.name(), limited(l))).collect()),
-        losses,
-    }
-}
-
-fn largest(pieces: &[Piece]) -> Option<&Piece> {
-    pieces.iter().max_by(|a, b| a.share.total_cmp(&b.share))
-}
-
 fn binding(case: &Case, p: &Prepared, outcome: &Outcome, step: &Breakdown) -> String {
     let mut words = match (largest(&step.limits), largest(&step.parts)) {
         (Some(limit), Some(part)) => {
-            format!("{} ({} of the step); most time goes to {} ({})", limit.what, percent(limit.share), part.what, percent(part.share))
+            format!(
+                "{} ({} of the step); most time goes to {} ({})",
+                limit.what,
+                percent(limit.share),
+                part.what,
+                percent(part.share)
+            )
         }
         _ => "nothing".into(),
     };
@@ -211,27 +173,6 @@ fn binding(case: &Case, p: &Prepared, outcome: &Outcome, step: &Breakdown) -> St
         words = format!("{words}; {what} holds {} sequences", count(n.floor()));
     }
     words
-}
-
-fn reading(step: &Breakdown, ideal: bool) -> String {
-    let limit = format!(
-        "You are at {} of the limit: {} of {} per step",
-        percent(step.of_limit),
-        Seconds::s(step.ideal_ms / 1e3),
-        Seconds::s(step.step_ms / 1e3)
-    );
-    match step.losses.as_slice() {
-        _ if ideal => format!("{limit}; this engine is the limit itself."),
-        [] => format!("{limit}."),
-        [one] => format!("{limit}; {} of the step is {}.", percent(one.share), one.what),
-        [one, two, ..] => format!(
-            "{limit}; {} of the step is {}, {} {}.",
-            percent(one.share),
-            one.what,
-            percent(two.share),
-            two.what
-        ),
-    }
 }
 
 fn problem(case: &Case, p: &Prepared, outcome: &Outcome) -> Option<Problem> {
@@ -279,13 +220,26 @@ fn assumptions(case: &Case, p: &Prepared, outcome: &Outcome) -> Vec<String> {
     let (r, ask) = (&case.resolved, &case.ask);
     let (engine, s) = (&ask.parts.engine, &ask.parts.engine.schedule);
     let mut all = vec![format!("weights in {}, KV cache {}", r.format_words(), r.kv_words())];
-    all.extend(case.version_note.clone());
+    all.push(match &case.version_note {
+        Some(note) => note.clone(),
+        None if case.request.engine.contains('@') => {
+            format!("{} is taken as {}, as known in {}", case.request.engine, engine.name, engine.as_of)
+        }
+        None => format!("no engine version given: {}, as known in {}", engine.name, engine.as_of),
+    });
     all.extend(p.main.pass.assumed().iter().cloned());
     if let Some(pool) = &p.split {
         all.extend(pool.instance.pass.assumed().iter().filter(|a| !p.main.pass.assumed().contains(a)).cloned());
         all.push("the cache is sent when the prompt is done; sending is not hidden".into());
+        if outcome.chips > r.system.n_chips as f64 {
+            all.push(format!(
+                "both pools need more than the {} chips of {}: further ones of the same kind",
+                r.system.n_chips, r.system.name
+            ));
+        }
     }
-    let together = if s.mixed { "prompts ride along with decoding sequences" } else { "prompts have passes of their own" };
+    let together =
+        if s.mixed { "prompts ride along with decoding sequences" } else { "prompts have passes of their own" };
     all.push(format!(
         "{}: at most {} tokens in a pass, {} sequences per group, {} of the memory; {together}",
         engine.name,
@@ -304,13 +258,19 @@ fn assumptions(case: &Case, p: &Prepared, outcome: &Outcome) -> Vec<String> {
     }
     let used = ask.parts.layout.chips();
     if ask.split.is_none() && used < r.system.n_chips {
-        all.push(format!("one instance on {used} of {} chips; figures per chip are of those it uses", r.system.n_chips));
+        all.push(format!(
+            "one instance on {used} of {} chips; figures per chip are of those it uses",
+            r.system.n_chips
+        ));
     }
     if outcome.groups < p.groups() {
         all.push(format!("{} of {} groups have a request", count(outcome.groups.floor()), count(p.groups())));
     }
     if let Loading::Concurrency(_) = ask.load {
-        all.push("a long run in which a finished request is replaced at once, lengths spread so that prompts come evenly".into());
+        all.push(
+            "a long run in which a finished request is replaced at once, lengths spread so that prompts come evenly"
+                .into(),
+        );
     }
     if !engine.ideal {
         all.push(format!(
@@ -321,7 +281,9 @@ fn assumptions(case: &Case, p: &Prepared, outcome: &Outcome) -> Vec<String> {
             if p.main.pass.wider() > 1.0 { "; wider than usual because constants were borrowed" } else { "" }
         ));
     }
-    all.push("means in steady state: not valid for percentiles, for bursts, or near the saturation of an open loop".into());
+    all.push(
+        "means in steady state: not valid for percentiles, for bursts, or near the saturation of an open loop".into(),
+    );
     if case.request.ttft_slo_ms.is_some() || case.request.tpot_slo_ms.is_some() {
         all.push("goodput counts all requests or none, as the means meet the targets".into());
     }
