@@ -1,5 +1,6 @@
 //! Laws of the estimate, whatever the constants are.
 
+use proptest::prelude::*;
 use rackmath::estimate::{Answer, Disaggregated, Request, Served, Speculation, answer, sweep};
 use rackmath::layout::DegreesRequest;
 use rackmath::{Catalog, Error};
@@ -200,6 +201,8 @@ fn what_the_engine_decides_cannot_be_asked_for() {
     }
     let both = Request { concurrency: Some(1.0), rate_per_s: Some(1.0), ..request("llama-3.1-8b", "h100", "vllm") };
     assert!(answer(&Catalog::embedded(), &both).is_err());
+    let no_answer = Request { osl: 1.0, ..request("llama-3.1-8b", "h100", "vllm") };
+    assert!(matches!(answer(&Catalog::embedded(), &no_answer), Err(Error::Value { field: "osl", .. })));
 }
 
 #[test]
@@ -215,5 +218,32 @@ fn a_sweep_passes_through_the_single_points() {
     }
     for series in &swept.figure.series {
         assert!(series.points.windows(2).all(|w| w[0].0 < w[1].0), "{} runs from left to right", series.name);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn every_load_adds_up(
+        which in 0_usize..7,
+        concurrency in 1_u32..2000,
+        isl in 1_u32..16_000,
+        osl in 2_u32..4000,
+        prefix_hit in 0.0..1.0_f64,
+    ) {
+        let request = Request {
+            concurrency: Some(f64::from(concurrency)),
+            isl: f64::from(isl),
+            osl: f64::from(osl),
+            prefix_hit,
+            ..deployments().swap_remove(which)
+        };
+        let s = served(&request);
+        let sum: f64 = s.step.parts.iter().map(|p| p.ms).sum();
+        prop_assert!((sum / s.step.step_ms - 1.0).abs() < 1e-9);
+        prop_assert!(s.step.ideal_ms <= s.step.step_ms);
+        let inside = s.requests_per_s.value * s.e2e_ms.value / 1e3;
+        prop_assert!((inside / f64::from(concurrency) - 1.0).abs() < 0.05, "{} of {concurrency} in flight", inside);
     }
 }

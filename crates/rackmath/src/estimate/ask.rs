@@ -169,6 +169,10 @@ fn split(request: &Request, decode: Layout, engine: &Engine, r: &Resolved) -> Re
 fn requests(request: &Request) -> Result<Requests, Error> {
     let input = tokens("isl", request.isl, 1.0)?.get();
     let output = tokens("osl", request.osl, 1.0)?.get();
+    if output < 2.0 {
+        let expected = "2 tokens or more; prompts alone are a question for `step --pass`";
+        return Err(Error::value("osl", request.osl, expected));
+    }
     let cached = Fraction::checked(request.prefix_hit)
         .ok_or_else(|| Error::value("prefix_hit", request.prefix_hit, "a share from 0 to 1"))?
         .get();
