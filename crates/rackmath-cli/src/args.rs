@@ -1,5 +1,9 @@
 //! What can be typed.
 
+mod estimate;
+
+pub use estimate::EstimateArgs;
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rackmath::curve::Over;
@@ -108,6 +112,11 @@ pub enum Command {
     /// Trains that leave on time: waits, time to first token and fill of fixed steps
     #[command(after_help = "Example: rackmath station --interval 20ms --seats 2000 --rate 150 --tokens 500")]
     Station(StationArgs),
+    /// What a server delivers: speed, waiting, throughput, cost, what binds, and what would help
+    #[command(
+        after_help = "Examples:\n  rackmath estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm\n  rackmath estimate deepseek-v3 --on gb200-nvl72 --flags \"--tp_size 32 --ep_size 32 --enable_attention_dp\" --engine trtllm\nExample: rackmath estimate gpt-oss-120b --on 8xh200 --tp 2 --sweep --svg curve.svg --csv curve.csv"
+    )]
+    Estimate(Box<EstimateArgs>),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -136,6 +145,8 @@ pub enum Question {
     Layout,
     Pipeline,
     Racks,
+    Estimate,
+    EstimateSweep,
 }
 
 /// Which model on which machine.

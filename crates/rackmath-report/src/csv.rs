@@ -1,6 +1,7 @@
 //! Rows of a sweep as comma-separated values, units in the header.
 
 use rackmath::curve::Answer;
+use rackmath::estimate::sweep;
 use std::fmt::Write as _;
 
 /// The sweep as CSV.
@@ -24,6 +25,31 @@ pub fn curve(answer: &Answer) -> String {
             r.tokens_per_s,
             r.binding,
             r.fits
+        );
+    }
+    out
+}
+
+/// The curve of a deployment as CSV.
+pub fn estimate_sweep(answer: &sweep::Answer) -> String {
+    let mut out = String::from(
+        "concurrency,output_tok_s_per_user,output_tok_s_per_chip,tpot_ms,ttft_ms,e2e_ms,requests_per_s,of_limit,usd_per_mtok_output,binding,waiting\n",
+    );
+    for r in &answer.rows {
+        let _ = writeln!(
+            out,
+            "{},{},{},{},{},{},{},{},{},{},{}",
+            r.concurrency,
+            r.output_tok_s_per_user,
+            r.output_tok_s_per_chip,
+            r.tpot_ms,
+            r.ttft_ms,
+            r.e2e_ms,
+            r.requests_per_s,
+            r.of_limit,
+            r.usd_per_mtok_output.map_or(String::new(), |c| c.to_string()),
+            r.binding,
+            r.waiting
         );
     }
     out

@@ -279,7 +279,7 @@ fn routing(request: &Request, model: &Model) -> Result<Routing, Error> {
 }
 
 /// The layout asked for, or a sensible one.
-fn pick(request: &Request, r: &Resolved) -> Result<(Layout, bool), Error> {
+pub(crate) fn pick(request: &Request, r: &Resolved) -> Result<(Layout, bool), Error> {
     if let Some(line) = &request.flags {
         let tool = request.tool.as_deref().unwrap_or("vllm").parse::<Tool>()?;
         return Ok((flags::read(tool, line)?, false));
@@ -365,13 +365,13 @@ fn describe(r: &Resolved, load: &Load, placed: &Placement, routing: &Routing, ch
 }
 
 /// The layout in short; shards of experts mean nothing where there are none.
-fn words(model: &Model, layout: &Layout) -> String {
+pub(crate) fn words(model: &Model, layout: &Layout) -> String {
     let sparse = model.shape().is_none_or(|s| s.moe().is_some());
     let degrees = if sparse { layout.degrees() } else { Degrees { etp: 1, ..layout.degrees() } };
     Layout::new(degrees).map_or_else(|_| layout.to_string(), |l| l.to_string())
 }
 
-fn verdict(placed: &Placement) -> String {
+pub(crate) fn verdict(placed: &Placement) -> String {
     match &placed.fit {
         Fit::Fits { spare } => format!("fits, {spare} free on the fullest chip"),
         Fit::TooLarge { missing, stage, weights_alone, .. } => {
@@ -394,7 +394,7 @@ fn warning(placed: &Placement) -> Option<String> {
 }
 
 /// Tries changes from the cheapest to the dearest.
-fn first_change(r: &Resolved, load: &Load, most: f64) -> Option<String> {
+pub(crate) fn first_change(r: &Resolved, load: &Load, most: f64) -> Option<String> {
     if most >= 1.0 {
         return Some(format!("batch {} instead of {}", most, load.batch));
     }

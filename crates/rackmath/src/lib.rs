@@ -9,6 +9,7 @@ pub mod chips;
 pub mod curve;
 pub mod deployment;
 mod error;
+pub mod estimate;
 pub mod explain;
 pub mod figure;
 pub mod layout;

@@ -1,8 +1,10 @@
 //! Answers as text.
 
+mod estimate;
 mod pipeline;
 mod racks;
 
+pub use estimate::{estimate, estimate_sweep};
 pub use pipeline::pipeline;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
 

@@ -1,0 +1,248 @@
+//! Estimates as text: numbers with their intervals, where the step goes, what would help.
+
+use super::{field, list, percent};
+use crate::style::Style;
+use crate::terminal;
+use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, sweep};
+use rackmath::figure::count;
+use rackmath_units::{Bytes, DollarsPerToken, Seconds, TokenRate, significant};
+use std::fmt::Write as _;
+
+/// `rackmath estimate`
+pub fn estimate(a: &Answer, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", style.bold(&format!("{} on {}, {}", a.model, a.system, a.engine)));
+    let chosen = if a.layout_chosen { " (chosen)" } else { "" };
+    let plural = if a.chips == 1 { "" } else { "s" };
+    let head = format!(
+        "{}{chosen}, {} chip{plural}; {}; prompts {}, answers {} tokens; weights {}, KV {}",
+        a.layout,
+        a.chips,
+        a.load,
+        count(a.isl),
+        count(a.osl),
+        a.weights,
+        a.kv
+    );
+    out.push_str(&style.wrapped("", "", &head));
+    out.push('\n');
+    if let Some(p) = &a.problem {
+        problem(&mut out, p, style);
+    }
+    if let Some(s) = &a.served {
+        numbers(&mut out, s, style);
+        match &a.pools {
+            Some(p) => pools(&mut out, p, style),
+            None => prompts(&mut out, s, style),
+        }
+        out.push('\n');
+        breakdown(&mut out, &s.step, style);
+        out.push('\n');
+        out.push_str(&style.wrapped("  ", "  ", &s.reading));
+        out.push_str(&style.wrapped("  ", "  ", &format!("Bound by {}.", s.binding)));
+        out.push('\n');
+    }
+    changes(&mut out, a, style);
+    list(&mut out, style, "assumes", &a.assumptions);
+    list(&mut out, style, "sources", &a.sources);
+    out
+}
+
+fn problem(out: &mut String, p: &Problem, style: Style) {
+    let _ = write!(out, "{}", style.wrapped("  ", "  ", &style.bad(&p.what)));
+    if let Some(change) = &p.first_change {
+        out.push_str(&style.wrapped("  ", "  ", &format!("would do: {change}")));
+    }
+    out.push('\n');
+}
+
+fn ms(x: f64) -> String {
+    Seconds::s(x / 1e3).to_string()
+}
+
+fn rate(x: f64) -> String {
+    TokenRate::per_s(x).to_string()
+}
+
+/// A value and, dimmed, its interval.
+fn range(out: &mut String, style: Style, label: &str, r: Range, show: impl Fn(f64) -> String, more: &str) {
+    let interval =
+        if r.low < r.high { style.dim(&format!("{} to {}", show(r.low), show(r.high))) } else { String::new() };
+    let line = format!("  {label:<22} {:<14} {interval}{more}", show(r.value));
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+fn numbers(out: &mut String, s: &Served, style: Style) {
+    let _ = writeln!(out, "  {:<22} {:<14} {}", "", style.bold("mean"), style.dim("80 % interval"));
+    range(out, style, "time per output token", s.tpot_ms, ms, "");
+    let waiting = if s.queue_ms.value > 0.0 {
+        format!("; {} of it waiting for memory", ms(s.queue_ms.value))
+    } else {
+        String::new()
+    };
+    range(out, style, "time to first token", s.ttft_ms, ms, &waiting);
+    range(out, style, "whole request", s.e2e_ms, ms, "");
+    range(out, style, "throughput per chip", s.output_tok_s_per_chip, rate, "");
+    range(out, style, "throughput per user", s.output_tok_s_per_user, rate, "");
+    range(out, style, "throughput", s.output_tok_s, rate, "");
+    range(out, style, "requests per second", s.requests_per_s, |x| significant(x, 3), "");
+    if let (Some(output), Some(input)) = (s.usd_per_mtok_output, s.usd_per_mtok_input) {
+        let (output, input) = (DollarsPerToken::per_mtok(output), DollarsPerToken::per_mtok(input));
+        field(out, style, "cost", &format!("{output} output, {input} input"));
+    }
+    if let Some(slo) = &s.slo {
+        let good = format!("{} requests per second; {}", significant(slo.goodput_requests_per_s, 3), slo.verdict);
+        let good = if slo.met { style.good(&good) } else { style.bad(&good) };
+        let _ = writeln!(out, "  {:<22} {good}", "goodput");
+    }
+    let waiting = if s.waiting > 0.0 { format!(", {} wait", significant(s.waiting, 3)) } else { String::new() };
+    let room = if s.room < 1e8 { count(s.room.floor()) } else { "any number".into() };
+    let sequences = format!("{} decode{waiting}; memory holds {room}", significant(s.decoding, 3));
+    field(out, style, "sequences", &sequences);
+}
+
+fn prompts(out: &mut String, s: &Served, style: Style) {
+    let prompts = format!("{} of passes carry {} tokens", percent(s.prompt_share), significant(s.prompt_tokens, 3));
+    field(out, style, "prompts", &prompts);
+}
+
+fn pools(out: &mut String, p: &Pools, style: Style) {
+    let instances = format!(
+        "{} x {} on {} chips, {} decode",
+        significant(p.prefill_instances, 3),
+        p.prefill_layout,
+        p.prefill_chips,
+        p.decode_chips
+    );
+    field(out, style, "prefill pool", &instances);
+    let _ = writeln!(
+        out,
+        "  {:<22} {} busy; exact balance at {} prefill chips for each that decodes",
+        "",
+        percent(p.prefill_busy),
+        significant(p.balanced_ratio, 3)
+    );
+    let _ = writeln!(
+        out,
+        "  {:<22} wait {}, compute {}, send {} in {} ({})",
+        "",
+        ms(p.prefill_wait_ms),
+        ms(p.prefill_ms),
+        Bytes::b(p.transfer_bytes),
+        ms(p.transfer_ms),
+        p.network
+    );
+}
+
+fn breakdown(out: &mut String, b: &Breakdown, style: Style) {
+    let title = format!("mean step {}", ms(b.step_ms));
+    let kinds = if (b.mixed_ms - b.decode_ms).abs() > 1e-9 {
+        format!(": {} when all decode, {} with prompt tokens", ms(b.decode_ms), ms(b.mixed_ms))
+    } else {
+        String::new()
+    };
+    let _ = writeln!(out, "{}{}", style.bold(&title), style.dim(&kinds));
+    bars(out, &b.parts, style);
+    let _ = writeln!(out, "  {}", style.dim("limited by"));
+    bars(out, &b.limits, style);
+    let ideal = Piece { what: "roofline of the step".into(), ms: b.ideal_ms, share: b.of_limit };
+    bars(out, &[ideal], style);
+}
+
+/// One line per piece: name, time, share, bar.
+fn bars(out: &mut String, pieces: &[Piece], style: Style) {
+    let room = style.width.clamp(60, 140) - 46;
+    for p in pieces {
+        // Eighths of a column, so that small shares show.
+        const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+        let eighths = (p.share.clamp(0.0, 1.0) * room as f64 * 8.0).round() as usize;
+        let bar = "█".repeat(eighths / 8) + EIGHTHS[eighths % 8];
+        let line = format!("  {:<22} {:>9} {:>6}  {}", p.what, ms(p.ms), percent(p.share), style.tint(39, &bar));
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+fn changes(out: &mut String, a: &Answer, style: Style) {
+    if a.changes.is_empty() {
+        return;
+    }
+    let by = a.changes.first().map_or("", |c| c.judged_by.as_str());
+    out.push_str(&style.wrapped(
+        "",
+        "  ",
+        &format!("{} {}", style.bold("what would help most"), style.dim(&format!("judged by {by}"))),
+    ));
+    for (i, c) in a.changes.iter().enumerate() {
+        let gain = c.gain.map_or("served".into(), signed);
+        let gain = style.good(&format!("{gain:>7}"));
+        out.push_str(&style.wrapped(&format!("  {}. {gain}  ", i + 1), "              ", &change(c)));
+    }
+    out.push('\n');
+}
+
+fn change(c: &Change) -> String {
+    let cost = c.usd_per_mtok_output.map_or(String::new(), |u| format!(", {} output", DollarsPerToken::per_mtok(u)));
+    let rescues = if c.rescues { "; meets what is missed today" } else { "" };
+    let within = if c.within_interval { "; less than the interval is wide" } else { "" };
+    let caution = c.caution.as_ref().map_or(String::new(), |c| format!("; needs {c}"));
+    format!(
+        "{}: {} per token, first after {}, {} per chip{cost}{rescues}{within}{caution}",
+        c.what,
+        ms(c.tpot_ms),
+        ms(c.ttft_ms),
+        rate(c.output_tok_s_per_chip)
+    )
+}
+
+/// A gain with its sign: "+12%".
+fn signed(gain: f64) -> String {
+    format!("{}{:.0}%", if gain < 0.0 { "" } else { "+" }, gain * 100.0)
+}
+
+/// `rackmath estimate --sweep`
+pub fn estimate_sweep(a: &sweep::Answer, style: Style) -> String {
+    let mut out = String::new();
+    if let Some(p) = &a.problem {
+        problem(&mut out, p, style);
+    }
+    if !a.rows.is_empty() {
+        out.push_str(&terminal::draw(&a.figure, style));
+        out.push('\n');
+        out.push_str(&rows(a, style));
+        out.push('\n');
+    }
+    list(&mut out, style, "assumes", &a.assumptions);
+    out
+}
+
+fn rows(a: &sweep::Answer, style: Style) -> String {
+    let mut table = style.table(&[
+        "concurrency",
+        "tok/s/user",
+        "tok/s/chip",
+        "TPOT",
+        "TTFT",
+        "of the limit",
+        "$/Mtok out",
+        "bound by",
+    ]);
+    let mut next = 1.0;
+    for r in &a.rows {
+        if r.concurrency < next {
+            continue;
+        }
+        // A line for each doubling.
+        next = r.concurrency * 2.0 * 0.97;
+        table.add_row([
+            count(r.concurrency),
+            significant(r.output_tok_s_per_user, 3),
+            significant(r.output_tok_s_per_chip, 3),
+            ms(r.tpot_ms),
+            ms(r.ttft_ms),
+            percent(r.of_limit),
+            r.usd_per_mtok_output.map_or("-".into(), |c| format!("${}", significant(c, 3))),
+            r.binding.clone(),
+        ]);
+    }
+    style.finish(&table)
+}

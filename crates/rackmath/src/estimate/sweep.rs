@@ -1,0 +1,188 @@
+//! The curve of a deployment: what one user gets against what a chip yields, over the number of requests in flight.
+
+use super::ask::{Ask, Case, Loading};
+use super::serve::{Outcome, Prepared, evaluate};
+use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
+use crate::{Error, layout};
+use rackmath_spec::Catalog;
+use rackmath_spec::engine::Engine;
+use rackmath_units::float;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A sweep over concurrency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// The deployment and its requests; its load is swept.
+    pub estimate: super::Request,
+    /// Fewest requests in flight.
+    pub from: f64,
+    /// Most.
+    pub to: f64,
+    /// Points, spaced by equal factors.
+    pub points: usize,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { estimate: super::Request::default(), from: 1.0, to: 1024.0, points: 41 }
+    }
+}
+
+/// The sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model's name.
+    pub model: String,
+    /// The machine's name.
+    pub system: String,
+    /// The engine's name.
+    pub engine: String,
+    /// The layout in short.
+    pub layout: String,
+    /// One row per point.
+    pub rows: Vec<Row>,
+    /// Tokens per second of a user against those of a chip.
+    pub figure: Figure,
+    /// What stands in the way, if anything does.
+    pub problem: Option<super::Problem>,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// One point.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Row {
+    /// Requests in flight.
+    pub concurrency: f64,
+    /// Output tokens per second of a user.
+    pub output_tok_s_per_user: f64,
+    /// Output tokens per second and chip.
+    pub output_tok_s_per_chip: f64,
+    /// Time per output token.
+    pub tpot_ms: f64,
+    /// Time to the first token, waiting included.
+    pub ttft_ms: f64,
+    /// From arrival to the last token.
+    pub e2e_ms: f64,
+    /// Requests per second.
+    pub requests_per_s: f64,
+    /// The roofline as a share of the mean step.
+    pub of_limit: f64,
+    /// Dollars per million output tokens.
+    pub usd_per_mtok_output: Option<f64>,
+    /// What limits most of the step.
+    pub binding: String,
+    /// Requests that wait for memory.
+    pub waiting: f64,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let (from, to) = (request.from, request.to);
+    if !(from >= 1.0 && to > from && to <= 1e7) {
+        return Err(Error::value(
+            "from, to",
+            format!("{from} to {to}"),
+            "a rising range from at least 1 to at most 1e7",
+        ));
+    }
+    if !(2..=10_000).contains(&request.points) {
+        return Err(Error::value("points", request.points, "2 to 10,000"));
+    }
+    let estimate = super::Request { concurrency: None, rate_per_s: None, max_load: false, ..request.estimate.clone() };
+    let case = Case::new(catalog, &estimate)?;
+    let prepared = Prepared::new(&case.kernels, &case.ask)?;
+    let first = evaluate(&prepared, &case.ask.requests, Loading::Concurrency(from));
+    let page = super::words::answer(&case, &prepared, &first);
+    let grid = grid(from, to, request.points);
+    let run = |ask: &Ask, p: &Prepared| -> Vec<Row> {
+        let one = |c: &f64| row(ask, *c, &evaluate(p, &ask.requests, Loading::Concurrency(*c)));
+        if first.fits { grid.iter().map(one).collect() } else { Vec::new() }
+    };
+    let rows = run(&case.ask, &prepared);
+    let (ideal, _) = catalog.engine("ideal")?;
+    let mut limit = case.ask.clone();
+    limit.parts.engine = Engine { schedule: limit.parts.engine.schedule.clone(), ..ideal };
+    let roof = run(&limit, &Prepared::new(&case.kernels, &limit)?);
+    let figure = figure(&page, &rows, &roof);
+    Ok(Answer {
+        model: page.model,
+        system: page.system,
+        engine: page.engine,
+        layout: layout::words(&case.resolved.model, &case.ask.parts.layout),
+        rows,
+        figure,
+        problem: page.problem,
+        assumptions: page.assumptions,
+    })
+}
+
+/// Whole numbers spaced by equal factors, ends included.
+fn grid(from: f64, to: f64, points: usize) -> Vec<f64> {
+    let ratio = float::ln(to / from);
+    let mut all: Vec<f64> =
+        (0..points).map(|i| (from * float::exp(ratio * i as f64 / (points - 1) as f64)).round()).collect();
+    all.dedup();
+    all
+}
+
+fn row(ask: &Ask, concurrency: f64, o: &Outcome) -> Row {
+    let s = &o.steady;
+    let step = s.step().get();
+    let ideal = s.decode.ideal().get() * (1.0 - s.prompt_share) + s.mixed.ideal().get() * s.prompt_share;
+    let main = if s.prompt_share > 0.5 { &s.mixed } else { &s.decode };
+    Row {
+        concurrency,
+        output_tok_s_per_user: 1.0 / o.tpot(),
+        output_tok_s_per_chip: o.output_per_chip(&ask.requests),
+        tpot_ms: o.tpot() * 1e3,
+        ttft_ms: (o.ttft + o.queue) * 1e3,
+        e2e_ms: o.e2e(&ask.requests) * 1e3,
+        requests_per_s: o.rate,
+        of_limit: (ideal / step).min(1.0),
+        usd_per_mtok_output: o.usd_per_mtok(&ask.requests, ask.price).map(|u| u.0),
+        binding: main.binding().name().into(),
+        waiting: s.waiting * o.groups,
+    }
+}
+
+/// The points of a line from slow users to fast ones; where memory is full points fall together and one is kept.
+fn line(name: &str, role: Role, rows: &[Row]) -> Series {
+    let mut points: Vec<(f64, f64)> = rows.iter().map(|r| (r.output_tok_s_per_user, r.output_tok_s_per_chip)).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    points.dedup_by(|b, a| b.0 <= a.0 * (1.0 + 1e-9));
+    Series { name: name.into(), role, points }
+}
+
+fn figure(page: &super::Answer, rows: &[Row], roof: &[Row]) -> Figure {
+    let mut marks: Vec<Mark> = Vec::new();
+    for wanted in [1.0, 16.0, 64.0, 256.0, 1024.0] {
+        if let Some(r) = rows.iter().find(|r| r.concurrency >= wanted).filter(|r| r.waiting <= 0.0) {
+            let label = format!("concurrency {}", count(r.concurrency));
+            if marks.iter().all(|m| m.label != label) {
+                marks.push(Mark { x: r.output_tok_s_per_user, y: r.output_tok_s_per_chip, label });
+            }
+        }
+    }
+    let series = vec![line("roofline of the same passes", Role::Floor, roof), line("estimate", Role::Envelope, rows)];
+    Figure {
+        title: format!(
+            "Tokens per second, a chip's against a user's: {} on {}, {}",
+            page.model, page.system, page.engine
+        ),
+        subtitle: format!(
+            "{}; prompts {}, answers {} tokens; weights {}, KV {}",
+            page.layout,
+            count(page.isl),
+            count(page.osl),
+            page.weights,
+            page.kv
+        ),
+        x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
+        y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
+        series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
+        marks,
+    }
+}

@@ -1,0 +1,73 @@
+//! Once a layout is prepared, timing a pass or finding a steady state asks for no memory.
+
+use allocation_counter::measure;
+use rackmath::Catalog;
+use rackmath::deployment::{Deployment, Parts};
+use rackmath_spec::Layout;
+use rackmath_spec::layout::Degrees;
+use rackmath_theory::pass::{KernelSet, Work};
+use rackmath_theory::serving::{Load, Requests, steady};
+use std::hint::black_box;
+
+fn deployments() -> Vec<Deployment> {
+    let catalog = Catalog::embedded();
+    let kernels = KernelSet::of(&catalog).unwrap();
+    let one = Degrees::default();
+    // Grouped-query, latent, windowed and recurrent layers; dense and routed networks.
+    let cases = [
+        ("llama-3.1-70b", "8xh200", Degrees { tp: 8, etp: 8, ..one }),
+        ("deepseek-v3", "gb200-nvl72", Degrees { dp: 32, ep: 32, ..one }),
+        ("gemma-3-27b", "8xh200", Degrees { tp: 2, etp: 2, ..one }),
+        ("qwen3-next-80b-a3b", "8xh200", Degrees { tp: 2, etp: 2, ..one }),
+    ];
+    cases
+        .into_iter()
+        .map(|(model, system, degrees)| {
+            let model = catalog.model(model).unwrap();
+            let parts = Parts {
+                formats: model.formats(),
+                kv: model.cache_dtype(),
+                model,
+                system: catalog.system(system).unwrap(),
+                layout: Layout::new(degrees).unwrap(),
+                engine: catalog.engine("vllm").unwrap().0,
+            };
+            Deployment::new(&catalog, &kernels, parts).unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn the_counter_counts() {
+    assert!(measure(|| drop(black_box(vec![1_u8; 10]))).count_total > 0);
+}
+
+#[test]
+fn a_pass_does_not_allocate() {
+    for d in deployments() {
+        let decode = Work { queries: 4.0, ..Work::decode(64.0, 4096.0) };
+        let works = [decode, Work::prefill(2.0, 1024.0, 512.0), Work { prompt: 2048.0, prompts: 2.0, ..decode }];
+        let info = measure(|| {
+            for work in &works {
+                black_box(d.pass.cost(black_box(work)));
+                black_box(d.pass.cost_with_drafts(black_box(work), 3.0));
+            }
+        });
+        assert_eq!(info.count_total, 0, "{}", d.parts.model.id);
+    }
+}
+
+#[test]
+fn a_steady_state_does_not_allocate() {
+    let requests = Requests::of(1000.0, 1000.0);
+    let closed = Load::Closed { concurrency: 64.0, clump: 2.0, burst: 0.1, convoy: false };
+    for d in deployments() {
+        let server = d.server(d.room(&requests));
+        let info = measure(|| {
+            for load in [closed, Load::Open { rate: 1.0 }, Load::Full] {
+                black_box(steady(&server, black_box(&requests), load));
+            }
+        });
+        assert_eq!(info.count_total, 0, "{}", d.parts.model.id);
+    }
+}

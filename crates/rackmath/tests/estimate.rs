@@ -1,0 +1,249 @@
+//! Laws of the estimate, whatever the constants are.
+
+use proptest::prelude::*;
+use rackmath::estimate::{Answer, Disaggregated, Request, Served, Speculation, answer, sweep};
+use rackmath::layout::DegreesRequest;
+use rackmath::{Catalog, Error};
+
+fn request(model: &str, on: &str, engine: &str) -> Request {
+    let mut request = Request { engine: engine.into(), changes: false, ..Request::default() };
+    request.setting.model = model.into();
+    request.setting.on = on.into();
+    request
+}
+
+fn deployments() -> Vec<Request> {
+    let tp = |n: u64| DegreesRequest { tp: Some(n), ..DegreesRequest::default() };
+    let experts = DegreesRequest { dp: Some(32), ep: Some(32), ..DegreesRequest::default() };
+    vec![
+        Request { degrees: tp(8), ..request("llama-3.1-70b", "8xh200", "vllm") },
+        Request { degrees: experts, ..request("deepseek-v3", "gb200-nvl72", "trtllm") },
+        Request { degrees: tp(2), ..request("gpt-oss-120b", "8xh200", "sglang") },
+        Request { degrees: tp(4), ..request("qwen3-next-80b-a3b", "8xh200", "vllm") },
+        request("llama-3.1-8b", "rtx-4090", "llamacpp"),
+        request("llama-3.1-8b", "h100", "torch"),
+        request("llama-3.1-8b", "h100", "ideal"),
+    ]
+}
+
+fn asked(request: &Request) -> Answer {
+    answer(&Catalog::embedded(), request).unwrap()
+}
+
+fn served(request: &Request) -> Served {
+    asked(request).served.unwrap_or_else(|| panic!("{} fits", request.setting.model))
+}
+
+#[test]
+fn the_breakdown_adds_up_to_the_step() {
+    for request in deployments() {
+        let step = served(&request).step;
+        for pieces in [&step.parts, &step.limits] {
+            let sum: f64 = pieces.iter().map(|p| p.ms).sum();
+            assert!((sum / step.step_ms - 1.0).abs() < 1e-9, "{}: {sum} of {}", request.setting.model, step.step_ms);
+            let shares: f64 = pieces.iter().map(|p| p.share).sum();
+            assert!((shares - 1.0).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn intervals_hold_their_value() {
+    for request in deployments() {
+        let s = served(&request);
+        for r in [
+            s.tpot_ms,
+            s.ttft_ms,
+            s.e2e_ms,
+            s.output_tok_s,
+            s.output_tok_s_per_chip,
+            s.output_tok_s_per_user,
+            s.requests_per_s,
+        ] {
+            assert!(r.low < r.value && r.value < r.high, "{r:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_faster_than_its_roofline() {
+    for request in deployments() {
+        for concurrency in [1.0, 32.0, 512.0] {
+            let step = served(&Request { concurrency: Some(concurrency), ..request.clone() }).step;
+            assert!(step.ideal_ms <= step.step_ms * (1.0 + 1e-12) && step.of_limit <= 1.0, "{step:?}");
+        }
+    }
+}
+
+#[test]
+fn more_concurrency_never_lowers_the_time_per_token() {
+    for estimate in deployments() {
+        let model = estimate.setting.model.clone();
+        let request = sweep::Request { estimate, to: 4096.0, points: 60, ..sweep::Request::default() };
+        let rows = sweep::answer(&Catalog::embedded(), &request).unwrap().rows;
+        for pair in rows.windows(2) {
+            let (now, next) = (&pair[0], &pair[1]);
+            assert!(next.tpot_ms >= now.tpot_ms * (1.0 - 1e-9), "{model}: {now:?} {next:?}");
+        }
+    }
+}
+
+#[test]
+fn requests_are_conserved() {
+    // Little: what is in flight is the rate times the time each request stays.
+    for request in deployments() {
+        let s = served(&Request { concurrency: Some(64.0), ..request.clone() });
+        let inside = s.requests_per_s.value * s.e2e_ms.value / 1e3;
+        assert!((inside / 64.0 - 1.0).abs() < 0.02, "{}: {inside}", request.setting.model);
+    }
+}
+
+#[test]
+fn a_closed_loop_and_an_open_one_agree_where_neither_queues() {
+    let closed = Request { concurrency: Some(32.0), ..deployments().remove(0) };
+    let s = served(&closed);
+    let open = served(&Request { concurrency: None, rate_per_s: Some(s.requests_per_s.value), ..closed });
+    assert!((open.tpot_ms.value / s.tpot_ms.value - 1.0).abs() < 0.05, "{} {}", open.tpot_ms.value, s.tpot_ms.value);
+}
+
+#[test]
+fn drafts_of_certain_acceptance_divide_the_step() {
+    let base = deployments().remove(1);
+    let speculation = Some(Speculation { drafts: 3.0, accepted: None, acceptance: Some(1.0) });
+    let s = served(&Request { speculation, ..base.clone() });
+    assert!((s.tpot_ms.value - s.step.step_ms / 4.0).abs() < 1e-9);
+    // (1 - 0.7^4) / (1 - 0.7) = 2.533 tokens a step.
+    let speculation = Some(Speculation { drafts: 3.0, accepted: None, acceptance: Some(0.7) });
+    let s = served(&Request { speculation, ..base.clone() });
+    assert!((s.step.step_ms / s.tpot_ms.value - 2.533).abs() < 1e-9);
+    assert!(answer(&Catalog::embedded(), &Request { speculation: Some(Speculation::default()), ..base }).is_err());
+}
+
+#[test]
+fn a_prefix_cache_shortens_the_first_token() {
+    let base = Request { isl: 8000.0, ..deployments().remove(0) };
+    let (cold, warm) = (served(&base), served(&Request { prefix_hit: 0.9, ..base.clone() }));
+    assert!(warm.ttft_ms.value < cold.ttft_ms.value && warm.tpot_ms.value < cold.tpot_ms.value);
+}
+
+#[test]
+fn changes_are_sorted_legal_and_help() {
+    for request in deployments() {
+        let a = asked(&Request { changes: true, ..request.clone() });
+        let now = a.served.unwrap();
+        assert!(a.changes.len() <= 3);
+        let gains: Vec<f64> = a.changes.iter().map(|c| c.gain.unwrap()).collect();
+        assert!(gains.windows(2).all(|w| w[0] >= w[1]) && gains.iter().all(|g| *g > 0.0), "{gains:?}");
+        for c in &a.changes {
+            assert!(c.tpot_ms <= now.tpot_ms.value * (1.0 + 1e-6), "{}", c.what);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_answer_that_says_what_is_missing() {
+    let tp = DegreesRequest { tp: Some(8), ..DegreesRequest::default() };
+    let mut request = Request { degrees: tp, ..request("deepseek-v3", "hgx-h100", "vllm") };
+    request.setting.weights = Some("bf16".into());
+    let a = asked(&request);
+    assert!(a.served.is_none());
+    let problem = a.problem.unwrap();
+    // 1.34 TB of weights on eight chips of 80 GB.
+    assert!(problem.missing_bytes.unwrap() > 80e9 && problem.what.contains("weights alone"), "{problem:?}");
+}
+
+#[test]
+fn an_open_loop_that_is_too_fast_is_an_answer() {
+    let a = asked(&Request { rate_per_s: Some(1e4), ..deployments().remove(0) });
+    let most = a.problem.unwrap().most_requests_per_s.unwrap();
+    assert!(most > 1.0 && most < 1e4);
+    let slower = asked(&Request { rate_per_s: Some(most * 0.8), ..deployments().remove(0) });
+    assert_eq!(slower.problem, None);
+}
+
+#[test]
+fn targets_count_all_requests_or_none() {
+    let base = deployments().remove(0);
+    let loose = served(&Request { tpot_slo_ms: Some(1e3), ttft_slo_ms: Some(1e5), ..base.clone() });
+    let slo = loose.slo.unwrap();
+    assert!(slo.met && slo.goodput_requests_per_s == loose.requests_per_s.value);
+    let tight = served(&Request { tpot_slo_ms: Some(1e-3), ..base }).slo.unwrap();
+    assert!(!tight.met && tight.goodput_requests_per_s == 0.0);
+}
+
+#[test]
+fn two_pools_do_not_disturb_each_other() {
+    let base = Request { isl: 4000.0, osl: 500.0, concurrency: Some(128.0), ..deployments().remove(0) };
+    let one = served(&base);
+    let split = asked(&Request { disaggregated: Some(Disaggregated::default()), ..base.clone() });
+    let (two, pools) = (split.served.unwrap(), split.pools.unwrap());
+    assert!(two.tpot_ms.value < one.tpot_ms.value, "no prompts among those that decode");
+    assert_eq!(split.chips, pools.prefill_chips + pools.decode_chips);
+    // 4,000 tokens x 80 layers x 2 x 8 heads x 128 x 2 bytes.
+    assert!((pools.transfer_bytes - 4000.0 * 80.0 * 4096.0).abs() < 1.0);
+    assert!(two.ttft_ms.value > pools.prefill_ms + pools.transfer_ms && pools.prefill_busy <= 1.0);
+    let prefill_chips = Some(3);
+    let refused = Request { disaggregated: Some(Disaggregated { prefill_chips, ..Disaggregated::default() }), ..base };
+    assert!(matches!(answer(&Catalog::embedded(), &refused), Err(Error::Value { field: "prefill_chips", .. })));
+}
+
+#[test]
+fn what_the_engine_decides_cannot_be_asked_for() {
+    for field in ["counting", "overlap", "math"] {
+        let mut r = request("llama-3.1-8b", "h100", "vllm");
+        match field {
+            "counting" => r.setting.counting = "lecture".into(),
+            "overlap" => r.setting.overlap = "sum".into(),
+            _ => r.setting.math = Some("fp8".into()),
+        }
+        let error = answer(&Catalog::embedded(), &r).unwrap_err();
+        assert!(error.to_string().starts_with(field), "{error}");
+    }
+    let both = Request { concurrency: Some(1.0), rate_per_s: Some(1.0), ..request("llama-3.1-8b", "h100", "vllm") };
+    assert!(answer(&Catalog::embedded(), &both).is_err());
+    let no_answer = Request { osl: 1.0, ..request("llama-3.1-8b", "h100", "vllm") };
+    assert!(matches!(answer(&Catalog::embedded(), &no_answer), Err(Error::Value { field: "osl", .. })));
+}
+
+#[test]
+fn a_sweep_passes_through_the_single_points() {
+    let base = deployments().remove(0);
+    let swept =
+        sweep::answer(&Catalog::embedded(), &sweep::Request { estimate: base.clone(), ..sweep::Request::default() })
+            .unwrap();
+    for row in swept.rows.iter().step_by(7) {
+        let one = served(&Request { concurrency: Some(row.concurrency), ..base.clone() });
+        assert_eq!(row.tpot_ms, one.tpot_ms.value);
+        assert_eq!(row.output_tok_s_per_chip, one.output_tok_s_per_chip.value);
+    }
+    for series in &swept.figure.series {
+        assert!(series.points.windows(2).all(|w| w[0].0 < w[1].0), "{} runs from left to right", series.name);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn every_load_adds_up(
+        which in 0_usize..7,
+        concurrency in 1_u32..2000,
+        isl in 1_u32..16_000,
+        osl in 2_u32..4000,
+        prefix_hit in 0.0..1.0_f64,
+    ) {
+        let request = Request {
+            concurrency: Some(f64::from(concurrency)),
+            isl: f64::from(isl),
+            osl: f64::from(osl),
+            prefix_hit,
+            ..deployments().swap_remove(which)
+        };
+        let s = served(&request);
+        let sum: f64 = s.step.parts.iter().map(|p| p.ms).sum();
+        prop_assert!((sum / s.step.step_ms - 1.0).abs() < 1e-9);
+        prop_assert!(s.step.ideal_ms <= s.step.step_ms);
+        let inside = s.requests_per_s.value * s.e2e_ms.value / 1e3;
+        prop_assert!((inside / f64::from(concurrency) - 1.0).abs() < 0.05, "{} of {concurrency} in flight", inside);
+    }
+}
