@@ -1,5 +1,6 @@
 //! What can be typed.
 
+pub use crate::commands::ValidateArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rackmath::curve::Over;
@@ -108,6 +109,11 @@ pub enum Command {
     /// Trains that leave on time: waits, time to first token and fill of fixed steps
     #[command(after_help = "Example: rackmath station --interval 20ms --seats 2000 --rate 150 --tokens 500")]
     Station(StationArgs),
+    /// Published measurements against our predictions, row by row and source by source
+    #[command(
+        after_help = "Examples:\n  rackmath validate\n  rackmath validate llamacpp --rows\n  rackmath validate --folder measurements --leave-out chip --svg charts"
+    )]
+    Validate(ValidateArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -136,6 +142,7 @@ pub enum Question {
     Layout,
     Pipeline,
     Racks,
+    Validate,
 }
 
 /// Which model on which machine.

@@ -269,11 +269,13 @@ fn value(d: &Deployment, case: &Case, room: f64) -> f64 {
         CaseLoad::Static { batch } => return fixed_batch(d, case, batch / dp),
         CaseLoad::DecodeStep { batch, context } => {
             let work = Work::decode(batch / dp / d.pass.stages(), context);
-            let time = d.pass.cost(&work).time().get();
+            let work = Work { queries: 1.0 + requests.drafts, ..work };
+            let time = d.pass.cost_with_drafts(&work, requests.drafts).time().get() / requests.accepted;
             return if case.metric == Metric::OutputRate { batch / time / chips } else { time * 1e3 };
         }
         CaseLoad::PrefillStep { batch, tokens } => {
-            let time = d.pass.cost(&Work::prefill(batch / dp, tokens, 0.0)).time().get();
+            let past = tokens * requests.cached;
+            let time = d.pass.cost(&Work::prefill(batch / dp, tokens - past, past)).time().get();
             return if case.metric == Metric::InputRate { batch * tokens / time / chips } else { time * 1e3 };
         }
     };

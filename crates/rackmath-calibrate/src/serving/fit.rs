@@ -77,6 +77,11 @@ pub struct Fitted {
 
 /// Fits one family on some rows.
 pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateError> {
+    family_in(engine, rows, STEPS)
+}
+
+/// The same in so many steps for each constant.
+pub fn family_in(engine: &Engine, rows: &[&Measured], steps: usize) -> Result<Fitted, CalibrateError> {
     let rows: Vec<&Measured> = rows.iter().copied().filter(|r| usable(r)).collect();
     let bench = RefCell::new(Bench::new(Catalog::embedded())?);
     let mut groups: BTreeMap<(bool, &str, &str), usize> = BTreeMap::new();
@@ -99,7 +104,7 @@ pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateEr
         let pull: f64 = x.iter().zip(&start).map(|(a, b)| float::ln(a / b)).map(|l| l * l).sum();
         sum / weights.max(1e-9) + PULL * pull
     };
-    let best = simplex::near(&start, STEPS, distance);
+    let best = simplex::near(&start, steps, distance);
     let engine = with(engine, &best);
     let mut bench = bench.into_inner();
     bench.replace(engine.clone());

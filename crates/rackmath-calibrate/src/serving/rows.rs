@@ -22,21 +22,24 @@ pub struct Measured {
     pub engine: String,
 }
 
+type Reader = fn(&Path) -> Result<Vec<Measured>, CalibrateError>;
+
+/// The tables that are read.
+pub const TABLES: [(&str, Reader); 7] = [
+    ("inferencemax_pareto.csv", inferencex),
+    ("trtllm_throughput.csv", trtllm),
+    ("vllm_h100_serving_blis.csv", blis),
+    ("splitwise_llama2_bloom.csv", splitwise),
+    ("inferencex_context_sweep.csv", context_sweep),
+    ("llamacpp_single_stream.csv", llamacpp),
+    ("h200_torch/model_llama3-8b.json", torch),
+];
+
 /// Every table that is there.
 pub fn all(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
-    type Reader = fn(&Path) -> Result<Vec<Measured>, CalibrateError>;
-    let tables: [(&'static str, Reader); 7] = [
-        ("inferencemax_pareto.csv", inferencex),
-        ("trtllm_throughput.csv", trtllm),
-        ("vllm_h100_serving_blis.csv", blis),
-        ("splitwise_llama2_bloom.csv", splitwise),
-        ("inferencex_context_sweep.csv", context_sweep),
-        ("llamacpp_single_stream.csv", llamacpp),
-        ("h200_torch/model_llama3-8b.json", torch),
-    ];
     let mut all = Vec::new();
     let mut found = false;
-    for (file, reader) in tables {
+    for (file, reader) in TABLES {
         if folder.join(file).is_file() {
             found = true;
             all.extend(reader(folder)?);
@@ -45,7 +48,7 @@ pub fn all(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
     if found {
         return Ok(all);
     }
-    let expected = tables.iter().map(|(file, _)| *file).collect();
+    let expected = TABLES.iter().map(|(file, _)| *file).collect();
     Err(CalibrateError::Nothing { folder: folder.display().to_string(), expected })
 }
 
@@ -281,7 +284,7 @@ fn blis(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
         };
         let case = Case {
             source: "vLLM open loop".into(),
-            model: text(&row, "model").to_owned(),
+            model: blis_model(text(&row, "model")).to_owned(),
             weights: (text(&row, "precision") == "FP8").then(|| "fp8".into()),
             kv: Some("bf16".into()),
             engine: format!("vllm@{}", text(&row, "engine_version")),
@@ -297,6 +300,18 @@ fn blis(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
         all.push(measured(case, format!("vLLM open loop {name}"), &chip));
     }
     Ok(all)
+}
+
+/// The catalogue's word for a repository of weights.
+fn blis_model(name: &str) -> &str {
+    let known = [
+        ("qwen/qwen2.5-7b", "qwen2.5-7b"),
+        ("redhatai/llama-4-scout", "llama-4-scout"),
+        ("meta-llama/llama-3.1-70b", "llama-3.1-70b"),
+        ("mistralai/mistral-nemo", "mistral-nemo-12b"),
+    ];
+    let lower = name.to_ascii_lowercase();
+    known.iter().find(|(start, _)| lower.starts_with(start)).map_or(name, |(_, id)| *id)
 }
 
 fn splitwise(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {

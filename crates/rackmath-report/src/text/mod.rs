@@ -2,9 +2,11 @@
 
 mod pipeline;
 mod racks;
+mod validate;
 
 pub use pipeline::pipeline;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
+pub use validate::validate;
 
 use crate::style::Style;
 use crate::terminal;
