@@ -74,11 +74,7 @@ fn line(out: &mut String, s: &StratumCard, style: Style) {
 
 fn rows(out: &mut String, rows: &[RowCard], style: Style) {
     for row in rows {
-        let mark = match row.inside {
-            Some(true) => "",
-            Some(false) => " *",
-            None => "",
-        };
+        let mark = if row.inside == Some(false) { " *" } else { "" };
         let what = format!("{}, {}", row.what, row.metric);
         let room = style.width.saturating_sub(40);
         let (first, rest) = split(&what, room);

@@ -94,7 +94,7 @@ fn engine(catalog: &Catalog, table: &Table, row: &Row, assumed: &mut Vec<String>
             return "trtllm-0.10".into();
         }
     }
-    if version.is_some() || catalog.engine_ids().filter(|id| id.starts_with(word)).count() > 1 {
+    if catalog.engine_ids().filter(|id| id.starts_with(word)).count() > 1 {
         let given = version.map_or("no version is given".into(), |v| format!("{v} is no release number"));
         assumed.push(format!("{given}; {word} is taken at its latest family"));
     }
