@@ -8,10 +8,12 @@ const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|a
        rackmath-calibrate fit mla FOLDER
        rackmath-calibrate score torch FOLDER
        rackmath-calibrate fits FOLDER
+       rackmath-calibrate spread FOLDER
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
 transfer  fit on some machines and predict the others
 fits      place every published deployment: what ran must fit
+spread    the width of 80 % intervals, from rows whose model and chip were left out of the fit
 FOLDER holds the measured tables; attention includes latent attention when it is scored";
 
 fn main() -> ExitCode {
@@ -19,6 +21,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["fit", "serving", engine, folder] => Some(serving::fit(Path::new(folder), Some(engine))),
+        ["spread", folder] => Some(serving::spread(Path::new(folder), serving::FOLD_STEPS, &|done, all, what| {
+            eprintln!("fit {done} of {all}: {what}");
+        })),
         ["fits", folder] => Some(fits::score(Path::new(folder)).map(|report| report.to_string())),
         [verb, what, folder] => run(verb, what, Path::new(folder)),
         _ => None,

@@ -1,9 +1,15 @@
 //! Whole deployments: predicted against measured, source by source.
 
+mod cross;
 mod fit;
+mod folder;
 mod rows;
+mod spread;
 
-pub use rows::{Measured, all};
+pub use cross::{By, leave_out};
+pub use folder::{score_folder, score_rows};
+pub use rows::{Measured, TABLES, all};
+pub use spread::spread;
 
 use crate::CalibrateError;
 use crate::table::Table;
@@ -13,6 +19,9 @@ use rackmath_spec::engine::Engine;
 use rackmath_units::float;
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Steps of the search for each constant when a fit is one of many.
+pub const FOLD_STEPS: usize = 8;
 
 /// Every row by source.
 pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
@@ -28,8 +37,18 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
                     let c = &row.case;
                     println!(
                         "{},{},{},{},{},{:?},{},{},{:.4},{:.4},{:.4},{:.3}",
-                        row.stratum, row.model, row.chip, c.engine, c.weights.as_deref().unwrap_or("auto"), c.degrees.tp, c.requests.input, c.requests.output,
-                        c.measured, p.value, p.roofline, error
+                        row.stratum,
+                        row.model,
+                        row.chip,
+                        c.engine,
+                        c.weights.as_deref().unwrap_or("auto"),
+                        c.degrees.tp,
+                        c.requests.input,
+                        c.requests.output,
+                        c.measured,
+                        p.value,
+                        p.roofline,
+                        error
                     );
                 }
                 scored.push((row, error));

@@ -4,6 +4,7 @@ mod estimate;
 
 pub use estimate::EstimateArgs;
 
+pub use crate::commands::ValidateArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rackmath::curve::Over;
@@ -117,6 +118,11 @@ pub enum Command {
         after_help = "Examples:\n  rackmath estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm\n  rackmath estimate deepseek-v3 --on gb200-nvl72 --flags \"--tp_size 32 --ep_size 32 --enable_attention_dp\" --engine trtllm\nExample: rackmath estimate gpt-oss-120b --on 8xh200 --tp 2 --sweep --svg curve.svg --csv curve.csv"
     )]
     Estimate(Box<EstimateArgs>),
+    /// Published measurements against our predictions, row by row and source by source
+    #[command(
+        after_help = "Examples:\n  rackmath validate\n  rackmath validate llamacpp --rows\n  rackmath validate --folder measurements --leave-out chip --svg charts"
+    )]
+    Validate(ValidateArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -147,6 +153,7 @@ pub enum Question {
     Racks,
     Estimate,
     EstimateSweep,
+    Validate,
 }
 
 /// Which model on which machine.

@@ -23,7 +23,22 @@ pub(crate) fn pen(role: Role) -> (Color, f64, bool) {
         Role::Kv => (Color(230, 159, 0), 2.0, false),
         Role::Compute => (Color(0, 158, 115), 2.0, false),
         Role::Floor => (Color(204, 121, 167), 2.0, true),
+        Role::Points => (Color(0, 114, 178), 2.0, false),
     }
+}
+
+/// The colour of the dots of a series: those of a figure are told apart.
+fn dot(series: &[Series], i: usize) -> Color {
+    const COLORS: [Color; 6] = [
+        Color(0, 114, 178),
+        Color(213, 94, 0),
+        Color(0, 158, 115),
+        Color(230, 159, 0),
+        Color(86, 180, 233),
+        Color(150, 110, 190),
+    ];
+    let before = series[..i].iter().filter(|s| s.role == Role::Points).count();
+    COLORS[before % COLORS.len()]
 }
 
 /// The picture of a figure.
@@ -38,7 +53,12 @@ pub fn scene(figure: &Figure) -> Scene {
     items.push(text(LEFT, 34.0, 20.0, true, Anchor::Start, INK, &figure.title));
     items.push(text(LEFT, 58.0, 13.0, false, Anchor::Start, GREY, &figure.subtitle));
     grid(&mut items, figure, x, y, place);
-    for series in &figure.series {
+    for (i, series) in figure.series.iter().enumerate() {
+        if series.role == Role::Points {
+            let fill = dot(&figure.series, i);
+            items.extend(series.points.iter().map(|p| place(*p)).map(|(x, y)| Item::Dot { x, y, r: 3.5, fill }));
+            continue;
+        }
         let (color, width, dashed) = pen(series.role);
         let points = series.points.iter().map(|p| place(*p)).collect();
         items.push(Item::Line { points, color, width, dashed });
@@ -110,9 +130,13 @@ fn marks(items: &mut Vec<Item>, marks: &[Mark], place: impl Fn((f64, f64)) -> (f
 fn legend(items: &mut Vec<Item>, series: &[Series]) {
     let mut x = LEFT;
     let y = HEIGHT - 22.0;
-    for s in series {
+    for (i, s) in series.iter().enumerate() {
         let (color, width, dashed) = pen(s.role);
-        items.push(Item::Line { points: vec![(x, y - 4.5), (x + 30.0, y - 4.5)], color, width, dashed });
+        if s.role == Role::Points {
+            items.push(Item::Rect { x: x + 12.0, y: y - 8.0, w: 7.0, h: 7.0, fill: dot(series, i) });
+        } else {
+            items.push(Item::Line { points: vec![(x, y - 4.5), (x + 30.0, y - 4.5)], color, width, dashed });
+        }
         items.push(text(x + 38.0, y, 13.0, false, Anchor::Start, INK, &s.name));
         x += 62.0 + font::width(&s.name, 13.0, false);
     }

@@ -54,6 +54,7 @@ fn pen(role: Role) -> (u8, char) {
         Role::Kv => (214, 'k'),
         Role::Compute => (35, 'c'),
         Role::Floor => (176, '-'),
+        Role::Points => (166, 'o'),
     }
 }
 

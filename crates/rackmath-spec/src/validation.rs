@@ -85,6 +85,10 @@ pub struct Row {
     pub context: Option<u64>,
     /// How much was asked of the machine.
     pub load: Option<Load>,
+    /// Most tokens the engine was told to put into a pass, where stated.
+    pub max_tokens: Option<u64>,
+    /// Most sequences it was told to decode together, where stated.
+    pub max_sequences: Option<u64>,
     /// Share of the prompt found in a cache.
     pub prefix_hit: Option<Fraction>,
     /// Drafted and accepted tokens, where a draft was verified.

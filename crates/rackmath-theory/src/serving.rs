@@ -362,4 +362,3 @@ fn open(server: &Server, requests: &Requests, rate: f64, most: f64) -> Steady {
     s.ttft += Seconds::s(busy / (2.0 * (1.0 - busy)) * per_prompt);
     s
 }
-

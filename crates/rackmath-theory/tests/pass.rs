@@ -181,7 +181,9 @@ fn speculation_trades_rows_for_steps() {
     let server = Server { pass: &pass, schedule: &engine.schedule, overhead: &engine.overhead, room: 1e3 };
     let plain = Requests::of(1000.0, 1000.0);
     let drafted = Requests { drafts: 3.0, accepted: 2.5, ..plain };
-    let at = |r: &Requests| steady(&server, r, Load::Closed { concurrency: 4.0, clump: 1.0, burst: 0.0, convoy: false }).tpot;
+    let at = |r: &Requests| {
+        steady(&server, r, Load::Closed { concurrency: 4.0, clump: 1.0, burst: 0.0, convoy: false }).tpot
+    };
     assert!(at(&drafted) < at(&plain) * 0.7);
     // Drafts that are never accepted only cost.
     assert!(at(&Requests { drafts: 3.0, accepted: 1.0, ..plain }) > at(&plain));

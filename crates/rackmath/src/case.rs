@@ -193,7 +193,13 @@ impl Bench {
         };
         let layout = Layout::new(case.degrees).map_err(|e| Error::value("layout", e, "consistent degrees"))?;
         let links = wires(&self.catalog, &system);
-        Ok(Found { parts: Parts { model, formats, kv, system, layout, engine }, links, ours: None, roof: None, rooms: BTreeMap::new() })
+        Ok(Found {
+            parts: Parts { model, formats, kv, system, layout, engine },
+            links,
+            ours: None,
+            roof: None,
+            rooms: BTreeMap::new(),
+        })
     }
 
     /// Predicts a case.
@@ -273,11 +279,13 @@ fn value(d: &Deployment, case: &Case, room: f64) -> f64 {
         CaseLoad::Static { batch } => return fixed_batch(d, case, batch / dp),
         CaseLoad::DecodeStep { batch, context } => {
             let work = Work::decode(batch / dp / d.pass.stages(), context);
-            let time = d.pass.cost(&work).time().get();
+            let work = Work { queries: 1.0 + requests.drafts, ..work };
+            let time = d.pass.cost_with_drafts(&work, requests.drafts).time().get() / requests.accepted;
             return if case.metric == Metric::OutputRate { batch / time / chips } else { time * 1e3 };
         }
         CaseLoad::PrefillStep { batch, tokens } => {
-            let time = d.pass.cost(&Work::prefill(batch / dp, tokens, 0.0)).time().get();
+            let past = tokens * requests.cached;
+            let time = d.pass.cost(&Work::prefill(batch / dp, tokens - past, past)).time().get();
             return if case.metric == Metric::InputRate { batch * tokens / time / chips } else { time * 1e3 };
         }
     };

@@ -89,6 +89,8 @@ pub enum Role {
     Compute,
     /// A limit that is not crossed, drawn dashed.
     Floor,
+    /// Single measurements, drawn as dots without a line.
+    Points,
 }
 
 /// A labelled point.

@@ -21,6 +21,7 @@ pub mod setting;
 pub mod station;
 pub mod step;
 pub mod systems;
+pub mod validate;
 
 pub use error::Error;
 pub use rackmath_spec::Catalog;

@@ -110,6 +110,11 @@ pub struct Fitted {
 
 /// Fits one family on some rows.
 pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateError> {
+    family_in(engine, rows, STEPS)
+}
+
+/// The same in so many steps for each constant.
+pub fn family_in(engine: &Engine, rows: &[&Measured], steps: usize) -> Result<Fitted, CalibrateError> {
     let rows: Vec<&Measured> = rows.iter().copied().filter(|r| usable(r)).collect();
     let rows = thinned(&rows);
     let bench = RefCell::new(Bench::new(Catalog::embedded())?);
@@ -130,10 +135,11 @@ pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateEr
             sum += weight * float::ln(p / r.case.measured).abs().min(CUT);
             weights += weight;
         }
-        let pull: f64 = x.iter().zip(&start).filter(|(_, b)| **b > 0.0).map(|(a, b)| float::ln(a / b)).map(|l| l * l).sum();
+        let pull: f64 =
+            x.iter().zip(&start).filter(|(_, b)| **b > 0.0).map(|(a, b)| float::ln(a / b)).map(|l| l * l).sum();
         sum / weights.max(1e-9) + PULL * pull
     };
-    let best = simplex::near(&start, STEPS, distance);
+    let best = simplex::near(&start, steps, distance);
     let engine = with(engine, &best);
     let mut bench = bench.into_inner();
     bench.replace(engine.clone());

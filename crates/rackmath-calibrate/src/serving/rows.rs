@@ -22,21 +22,24 @@ pub struct Measured {
     pub engine: String,
 }
 
+type Reader = fn(&Path) -> Result<Vec<Measured>, CalibrateError>;
+
+/// The tables that are read.
+pub const TABLES: [(&str, Reader); 7] = [
+    ("inferencemax_pareto.csv", inferencex),
+    ("trtllm_throughput.csv", trtllm),
+    ("vllm_h100_serving_blis.csv", blis),
+    ("splitwise_llama2_bloom.csv", splitwise),
+    ("inferencex_context_sweep.csv", context_sweep),
+    ("llamacpp_single_stream.csv", llamacpp),
+    ("h200_torch/model_llama3-8b.json", torch),
+];
+
 /// Every table that is there.
 pub fn all(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
-    type Reader = fn(&Path) -> Result<Vec<Measured>, CalibrateError>;
-    let tables: [(&'static str, Reader); 7] = [
-        ("inferencemax_pareto.csv", inferencex),
-        ("trtllm_throughput.csv", trtllm),
-        ("vllm_h100_serving_blis.csv", blis),
-        ("splitwise_llama2_bloom.csv", splitwise),
-        ("inferencex_context_sweep.csv", context_sweep),
-        ("llamacpp_single_stream.csv", llamacpp),
-        ("h200_torch/model_llama3-8b.json", torch),
-    ];
     let mut all = Vec::new();
     let mut found = false;
-    for (file, reader) in tables {
+    for (file, reader) in TABLES {
         if folder.join(file).is_file() {
             found = true;
             all.extend(reader(folder)?);
@@ -45,7 +48,7 @@ pub fn all(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
     if found {
         return Ok(all);
     }
-    let expected = tables.iter().map(|(file, _)| *file).collect();
+    let expected = TABLES.iter().map(|(file, _)| *file).collect();
     Err(CalibrateError::Nothing { folder: folder.display().to_string(), expected })
 }
 

@@ -10,6 +10,9 @@ mod pipeline;
 mod schema;
 mod station;
 mod step;
+mod validate;
+
+pub use validate::ValidateArgs;
 
 use crate::args::{Args, Command, SettingArgs};
 use crate::failure::Failure;
@@ -38,6 +41,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Racks(a)) => layout::racks(common, &mut catalog, a),
         Some(Command::Station(a)) => station::run(common, a),
         Some(Command::Estimate(a)) => estimate::run(common, &mut catalog, a),
+        Some(Command::Validate(a)) => validate::run(common, &catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -3,7 +3,9 @@
 use crate::args::Question;
 use crate::failure::Failure;
 use crate::output;
-use rackmath::{chips, curve, estimate, explain, layout, lecture, models, pipeline, racks, station, step, systems};
+use rackmath::{
+    chips, curve, estimate, explain, layout, lecture, models, pipeline, racks, station, step, systems, validate,
+};
 use schemars::{Schema, schema_for};
 use serde::Serialize;
 
@@ -30,6 +32,7 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::EstimateSweep => {
             Both { request: schema_for!(estimate::sweep::Request), answer: schema_for!(estimate::sweep::Answer) }
         }
+        Question::Validate => Both { request: schema_for!(validate::Request), answer: schema_for!(validate::Answer) },
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

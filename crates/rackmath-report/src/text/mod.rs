@@ -3,10 +3,12 @@
 mod estimate;
 mod pipeline;
 mod racks;
+mod validate;
 
 pub use estimate::{estimate, estimate_sweep};
 pub use pipeline::pipeline;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
+pub use validate::validate;
 
 use crate::style::Style;
 use crate::terminal;

@@ -1,9 +1,7 @@
 //! Reads an engine file.
 
 use super::parse_toml;
-use crate::engine::{
-    ActivationScale, Engine, ExpertRule, Kernels, Overhead, Plain, Schedule, Spread, Version,
-};
+use crate::engine::{ActivationScale, Engine, ExpertRule, Kernels, Overhead, Plain, Schedule, Spread, Version};
 use crate::{Dtype, SpecError};
 use rackmath_units::{Fraction, Seconds};
 use serde::Deserialize;

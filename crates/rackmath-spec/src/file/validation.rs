@@ -57,6 +57,8 @@ struct RawRow {
     concurrency: Option<u64>,
     rate_per_s: Option<f64>,
     batch: Option<u64>,
+    max_tokens: Option<u64>,
+    max_sequences: Option<u64>,
     prefix_hit: Option<f64>,
     speculation: Option<RawSpeculation>,
     metric: String,
@@ -186,6 +188,8 @@ fn row(place: &Place, raw: RawRow) -> Result<Row, SpecError> {
         osl: place.count("osl", raw.osl)?,
         context: raw.context,
         load: load(place, &raw)?,
+        max_tokens: place.count("max_tokens", raw.max_tokens)?,
+        max_sequences: place.count("max_sequences", raw.max_sequences)?,
         prefix_hit: raw
             .prefix_hit
             .map(|share| {

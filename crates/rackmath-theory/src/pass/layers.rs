@@ -4,15 +4,15 @@ use super::mixer::MixerSite;
 use super::products::{Matrix, Multiplier, PlainKernel, matrices, silicon};
 use super::table::Table;
 use super::{Cost, Limit, Part, Pass, Stroke, stretch};
-use crate::count::{block_tensors, experts_run, outer_tensors, Part as Where, Use};
+use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
 use crate::layout::domain;
 use crate::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
 use crate::operator::{Silicon, moe};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::{Block, Ffn, Formats, Mixer, Moe, QkNorm, Shape};
 use rackmath_spec::{
-    AttentionKernels, Catalog, Dtype, GemmKernels, Layout, Level, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch, Network,
-    SpecError, System,
+    AttentionKernels, Catalog, Dtype, GemmKernels, Layout, Level, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch,
+    Network, SpecError, System,
 };
 use rackmath_units::{Bytes, BytesPerToken, Tokens, float};
 
@@ -90,7 +90,10 @@ impl Pass {
             }
             if !mixer_site.measured(mixer) && !site.engine.ideal && site.engine.plain.is_none() {
                 wider = wider.max(1.5);
-                let note = format!("attention kernels were not measured on {}; those of Hopper stand in", site.system.chip.generation);
+                let note = format!(
+                    "attention kernels were not measured on {}; those of Hopper stand in",
+                    site.system.chip.generation
+                );
                 if !assumed.contains(&note) {
                     assumed.push(note);
                 }
@@ -181,7 +184,14 @@ impl<'a> Prep<'a> {
         for dtype in [site.formats.linear, site.formats.other, site.formats.routed] {
             if prep.multipliers.iter().all(|(d, _)| *d != dtype) {
                 let backend = &engine.kernels.gemm;
-                let one = Multiplier::of(chip, &site.kernels.gemm, backend, dtype, engine.kernels.scaling, engine.plain.as_ref())?;
+                let one = Multiplier::of(
+                    chip,
+                    &site.kernels.gemm,
+                    backend,
+                    dtype,
+                    engine.kernels.scaling,
+                    engine.plain.as_ref(),
+                )?;
                 if let Some(note) = &one.assumed {
                     prep.assumed.push(note.clone());
                 }
@@ -213,7 +223,8 @@ impl<'a> Prep<'a> {
             prep.find_experts()?;
         }
         if site.layout.degrees().tp > 1 && site.up.is_none() && !engine.ideal {
-            prep.assumed.push(format!("links of kind {} were never measured: collectives cost nothing here", chip.link.kind));
+            prep.assumed
+                .push(format!("links of kind {} were never measured: collectives cost nothing here", chip.link.kind));
         }
         Some(prep)
     }
@@ -241,7 +252,8 @@ impl<'a> Prep<'a> {
                 MoeMatch::Format => "constants of another format",
                 _ => "the median of all measured kernels",
             };
-            self.assumed.push(format!("expert kernel {family} was not measured for {format} on {generation}; {how} stand in"));
+            self.assumed
+                .push(format!("expert kernel {family} was not measured for {format} on {generation}; {how} stand in"));
         }
         self.experts = Some((silicon, found, format));
         Some(())
@@ -304,7 +316,8 @@ impl<'a> Prep<'a> {
         let ffn = f64::from(u8::from(layer.ffn));
         let kernels = mixer * o.mixer_kernels + ffn * o.ffn_kernels + layer.norms.0;
         // Half of the values belong to each sublayer.
-        let values = f64::midpoint(mixer, ffn) * o.hidden_passes * self.site.shape.hidden as f64 + o.inner_passes * layer.inner;
+        let values =
+            f64::midpoint(mixer, ffn) * o.hidden_passes * self.site.shape.hidden as f64 + o.inner_passes * layer.inner;
         self.add_small(rows, kernels, values, times, cost);
         self.add_collectives(layer, rows, times, cost);
     }
@@ -390,9 +403,11 @@ impl<'a> Prep<'a> {
         let group = Group::within(level, up, n);
         let bytes = Bytes::b(rows * self.site.shape.hidden as f64 * WIDE);
         let library = network::time(Collective::AllReduce, bytes, &group);
-        let own = up.all_reduce_kernel(&self.site.engine.kernels.all_reduce).or(up.all_reduce_kernel("peer")).ok().map(|kernel| {
-            network::all_reduce_time(bytes, &group, kernel, Launch::Graph, self.silicon.bandwidth)
-        });
+        let own = up
+            .all_reduce_kernel(&self.site.engine.kernels.all_reduce)
+            .or(up.all_reduce_kernel("peer"))
+            .ok()
+            .map(|kernel| network::all_reduce_time(bytes, &group, kernel, Launch::Graph, self.silicon.bandwidth));
         let best = own.filter(|own| own.total() < library.total()).unwrap_or(library);
         (best.latency.get() + skew, best.transfer.get())
     }
@@ -424,7 +439,9 @@ impl<'a> Prep<'a> {
         let reach = self.site.out.and_then(|out| out.reach.get(&kernel.copies));
         let second = self.site.system.levels.get(1);
         let out = match second.zip(reach).filter(|_| nodes > 1) {
-            Some((second, kernel)) => Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription }),
+            Some((second, kernel)) => {
+                Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription })
+            }
             None if nodes > 1 => return (skew, 0.0),
             None => None,
         };
@@ -478,7 +495,14 @@ impl<'a> Prep<'a> {
             let multiplied = tensor.usage == Use::Matrix && matches!(tensor.part, Where::Head | Where::Embedding);
             if multiplied {
                 let matrix = Matrix { columns: tensor.d_out as f64 / tp, depth: tensor.d_in as f64, dtype };
-                self.multiplier(dtype).add(sequences, &matrix, Part::Head, 1.0, self.site.engine.overhead.stretch, &mut cost);
+                self.multiplier(dtype).add(
+                    sequences,
+                    &matrix,
+                    Part::Head,
+                    1.0,
+                    self.site.engine.overhead.stretch,
+                    &mut cost,
+                );
             }
         }
         if !self.site.engine.ideal {

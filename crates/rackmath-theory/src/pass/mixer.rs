@@ -49,10 +49,25 @@ struct HeadsOp {
 
 #[derive(Clone, Copy, Debug)]
 enum HeadsShape {
-    Grouped { heads: f64, kv_heads: f64, head: f64, kv: BytesPerParam },
-    Latent { latent: mla::Latent, kv: BytesPerParam },
+    Grouped {
+        heads: f64,
+        kv_heads: f64,
+        head: f64,
+        kv: BytesPerParam,
+    },
+    Latent {
+        latent: mla::Latent,
+        kv: BytesPerParam,
+    },
     /// One entry serves as key and value: a window and every `ratio`-th token beside it, at most `picked` of them.
-    Compressed { heads: f64, dim: f64, entry: f64, window: f64, ratio: f64, picked: f64 },
+    Compressed {
+        heads: f64,
+        dim: f64,
+        entry: f64,
+        window: f64,
+        ratio: f64,
+        picked: f64,
+    },
 }
 
 /// A state or an index: so many bytes and FLOP for a sequence and for each token of its context.
@@ -174,7 +189,14 @@ impl MixerSite<'_> {
         }
     }
 
-    fn side(&self, fixed_bytes: f64, token_bytes: f64, fixed_flop: f64, token_flop: f64, kernels: f64) -> Option<SideOp> {
+    fn side(
+        &self,
+        fixed_bytes: f64,
+        token_bytes: f64,
+        fixed_flop: f64,
+        token_flop: f64,
+        kernels: f64,
+    ) -> Option<SideOp> {
         let chip = silicon(self.chip, Math::Bf16)?;
         let peak = self.chip.peak_for(self.kv).map_or(chip.peak, |(_, p)| p.value);
         Some(SideOp {
@@ -290,9 +312,7 @@ impl HeadsOp {
                 let one = PrefillWork::grouped(prompts, new, (heads, kv_heads), head, kv);
                 PrefillWork { past: work.past, window, ..one }
             }
-            HeadsShape::Latent { latent, .. } => {
-                PrefillWork { window, ..latent.prefill(prompts, new, work.past) }
-            }
+            HeadsShape::Latent { latent, .. } => PrefillWork { window, ..latent.prefill(prompts, new, work.past) },
             HeadsShape::Compressed { heads, dim, entry, window, ratio, picked } => {
                 let seen = window + ((work.past + new) / ratio).min(picked);
                 PrefillWork {

@@ -358,4 +358,3 @@ fn stretch(overhead: &Overhead, rows: f64) -> f64 {
     let share = ((rows - SHORT) / (LONG - SHORT)).clamp(0.0, 1.0);
     overhead.stretch + (overhead.stretch_long - overhead.stretch) * share
 }
-

@@ -89,7 +89,8 @@ impl PlainKernel {
         Some(Self {
             floor: plain.floor,
             per_flop: 1.0 / (plain.compute * peak),
-            per_byte: 1.0 / (plain.memory * if chip.dies > 1 { plain.many_dies } else { 1.0 } * silicon.bandwidth.get()),
+            per_byte: 1.0
+                / (plain.memory * if chip.dies > 1 { plain.many_dies } else { 1.0 } * silicon.bandwidth.get()),
             per_weight: match dtype {
                 Dtype::Gguf(format) if format.nested() => plain.expand_nested / peak,
                 other if other.bits() < 16.0 => plain.expand / peak,

@@ -1,0 +1,137 @@
+//! `rackmath validate` as a person and a script see it.
+
+use assert_cmd::Command;
+use std::path::PathBuf;
+
+fn rackmath(args: &[&str]) -> (String, String, i32) {
+    let mut command = Command::cargo_bin("rackmath").expect("built");
+    let output = command.args(args).args(["--width", "100"]).env("NO_COLOR", "1").output().expect("ran");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (text(output.stdout), text(output.stderr), output.status.code().expect("exited"))
+}
+
+fn shown(args: &[&str]) -> String {
+    let (out, err, code) = rackmath(args);
+    assert_eq!(code, 0, "{err}");
+    out
+}
+
+fn json(args: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&shown(args)).expect("JSON")
+}
+
+fn temp(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("writable");
+    path
+}
+
+/// Two rows of a published table, four figures.
+fn folder(name: &str) -> PathBuf {
+    let path = temp(name);
+    let table = "model,hardware,tensor_parallel,prompt_size,batch_size,token_size,prompt_time_ms,token_time_ms\n\
+                 llama2-70b,a100-80gb,4,512,1,128,127,45\n\
+                 llama2-70b,h100-80gb,4,512,1,128,88,31\n";
+    std::fs::write(path.join("splitwise_llama2_bloom.csv"), table).expect("writable");
+    path
+}
+
+#[test]
+fn the_summary_of_some_tables() {
+    insta::assert_snapshot!(shown(&["validate", "splitwise", "mlperf-4.1", "deepseek-production-day"]));
+}
+
+#[test]
+fn every_row_of_a_table() {
+    insta::assert_snapshot!(shown(&["validate", "deepseek-production-day", "--rows"]));
+}
+
+#[test]
+fn a_script_can_read_every_row() {
+    let answer = json(&["validate", "splitwise", "--rows", "--json"]);
+    let source = &answer["sources"][0];
+    let rows = source["rows"].as_array().expect("rows");
+    assert_eq!(rows.len() as u64, source["n"].as_u64().expect("a count"));
+    for row in rows {
+        let number = |key: &str| row[key].as_f64().expect("a number");
+        assert!((number("ratio") * number("measured") / number("predicted") - 1.0).abs() < 1e-9);
+    }
+    let without = json(&["validate", "splitwise", "--json"]);
+    assert_eq!(without["sources"][0]["rows"].as_array().map(Vec::len), Some(0));
+    assert_eq!(without["sources"][0]["strata"], source["strata"]);
+}
+
+#[test]
+fn a_table_with_a_typo_gets_the_nearest() {
+    let (out, err, code) = rackmath(&["validate", "deepseek-producton-day"]);
+    assert_eq!((out.as_str(), code), ("", 2));
+    assert!(err.contains("did you mean \"deepseek-production-day\""), "{err}");
+}
+
+#[test]
+fn a_chart_is_well_formed_and_has_one_mark_for_each_row() {
+    let charts = temp("validate-charts");
+    let answer = json(&["validate", "splitwise", "--rows", "--json", "--svg", charts.to_str().expect("UTF-8")]);
+    let svg = std::fs::read_to_string(charts.join("splitwise.svg")).expect("written");
+    let rows = answer["sources"][0]["rows"].as_array().expect("rows").len();
+    assert_eq!(svg.matches("<circle").count(), rows);
+    well_formed(&svg);
+}
+
+/// Every element is closed in order, and no text holds a bare < or &.
+fn well_formed(xml: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = xml.trim();
+    while let Some(start) = rest.find('<') {
+        let text = &rest[..start];
+        assert!(!text.contains('>'), "{text}");
+        assert!(text.split('&').skip(1).all(|after| after.contains(';')), "{text}");
+        let end = rest[start..].find('>').expect("an end of the tag") + start;
+        let tag = &rest[start + 1..end];
+        assert!(!tag.contains('<') && tag.matches('"').count() % 2 == 0, "{tag}");
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(tag.split_whitespace().next().expect("a name"));
+        }
+        rest = &rest[end + 1..];
+    }
+    assert!(open.is_empty() && rest.is_empty(), "{open:?} {rest}");
+}
+
+#[test]
+fn a_folder_is_scored_like_the_tables() {
+    let folder = folder("validate-folder");
+    let path = folder.to_str().expect("UTF-8");
+    let answer = json(&["validate", "deepseek-production-day", "--folder", path, "--rows", "--json"]);
+    let source = &answer["folder"]["sources"][0];
+    assert_eq!((source["name"].as_str(), source["n"].as_u64()), (Some("Splitwise"), Some(4)));
+    let metrics: Vec<&str> =
+        source["strata"].as_array().expect("lines").iter().filter_map(|s| s["metric"].as_str()).collect();
+    assert_eq!(metrics, ["prompt", "token"]);
+    assert_eq!(answer["folder"]["total"]["n"].as_u64(), Some(4));
+}
+
+#[test]
+fn a_group_left_out_is_predicted_without_it() {
+    let folder = folder("validate-leave-out");
+    let path = folder.to_str().expect("UTF-8");
+    let args = ["validate", "deepseek-production-day", "--folder", path, "--leave-out", "chip", "--json"];
+    let answer = json(&args);
+    let cross = &answer["folder"]["cross"];
+    assert_eq!(cross["groups"], serde_json::json!(["a100-80gb", "h100-sxm"]));
+    assert_eq!(cross["total"]["n"].as_u64(), Some(4));
+    let inside = cross["total"]["coverage"].as_f64().expect("a share");
+    assert!((0.0..=1.0).contains(&inside));
+    assert_eq!(answer, json(&args), "the same question, the same answer");
+}
+
+#[test]
+fn an_empty_folder_says_what_it_should_hold() {
+    let empty = temp("validate-empty");
+    let path = empty.to_str().expect("UTF-8");
+    let (_, err, code) = rackmath(&["validate", "splitwise", "--folder", path]);
+    assert_eq!(code, 2);
+    assert!(err.contains("splitwise_llama2_bloom.csv"), "{err}");
+}

@@ -1,0 +1,178 @@
+//! What is asked and what comes back.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which tables.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Tables by name; all when empty.
+    pub tables: Vec<String>,
+    /// Whether the answer holds every row.
+    pub rows: bool,
+}
+
+/// How far off we are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// What was asked.
+    pub request: Request,
+    /// Published tables.
+    pub sources: Vec<SourceCard>,
+    /// All rows of the published tables together.
+    pub total: Option<StratumCard>,
+    /// A folder of measurements, where one was given.
+    pub folder: Option<FolderCard>,
+}
+
+impl Answer {
+    /// Keeps the summaries only.
+    pub fn forget_rows(&mut self) {
+        let given = self.folder.iter_mut().flat_map(|f| f.sources.iter_mut());
+        for source in self.sources.iter_mut().chain(given) {
+            source.rows.clear();
+        }
+    }
+}
+
+/// A folder of measurements.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FolderCard {
+    /// The folder as given.
+    pub folder: String,
+    /// Its tables.
+    pub sources: Vec<SourceCard>,
+    /// All of its rows together.
+    pub total: Option<StratumCard>,
+    /// Tables of the folder that hold no serving measurements we read.
+    pub unread: Vec<String>,
+    /// Constants fitted without a group, and the group predicted.
+    pub cross: Option<CrossCard>,
+}
+
+/// One source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceCard {
+    /// The table's name.
+    pub id: String,
+    /// A short name.
+    pub name: String,
+    /// The title of the publication.
+    pub title: String,
+    /// Where it is.
+    pub address: String,
+    /// Measured figures, the ones left out included.
+    pub n: usize,
+    /// One line per metric.
+    pub strata: Vec<StratumCard>,
+    /// What was assumed to ask the question.
+    pub notes: Vec<String>,
+    /// What could not be predicted.
+    pub skipped: Vec<SkipCard>,
+    /// Every row, where asked for.
+    pub rows: Vec<RowCard>,
+}
+
+/// Rows left out for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SkipCard {
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub n: usize,
+    /// Which.
+    pub rows: Vec<String>,
+}
+
+/// The rows of one metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StratumCard {
+    /// The metric, with its condition where there is one.
+    pub metric: String,
+    /// Rows.
+    pub n: usize,
+    /// Median of |ln(predicted / measured)|.
+    pub median: f64,
+    /// Its 90th percentile.
+    pub p90: f64,
+    /// Median of ln(predicted / measured).
+    pub bias: f64,
+    /// Spearman's rank correlation; absent for fewer than three rows, or where all are equal.
+    pub spearman: Option<f64>,
+    /// Share of rows inside their 80 % interval; absent where no interval is given.
+    pub coverage: Option<f64>,
+    /// Median of the data-sheet roofline.
+    pub roofline_median: f64,
+    /// Its 90th percentile.
+    pub roofline_p90: f64,
+    /// Median of the roofline times one factor, fitted to these very rows.
+    pub constant_median: f64,
+    /// Its 90th percentile.
+    pub constant_p90: f64,
+}
+
+/// One measured figure and its prediction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RowCard {
+    /// Its place in the table.
+    pub place: String,
+    /// What ran, on what, under which load.
+    pub what: String,
+    /// What was measured; the unit ends the word.
+    pub metric: String,
+    /// As predicted.
+    pub predicted: f64,
+    /// As published.
+    pub measured: f64,
+    /// Predicted over measured.
+    pub ratio: f64,
+    /// The natural logarithm of the ratio.
+    pub error: f64,
+    /// Lower end of the 80 % interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Whether the measured figure lies in it.
+    pub inside: Option<bool>,
+    /// The data-sheet roofline.
+    pub roofline: f64,
+    /// What was assumed to ask.
+    pub assumed: Vec<String>,
+}
+
+/// Whole groups left out of the fit, and predicted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CrossCard {
+    /// What a group is: chip, model, engine.
+    pub by: String,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// One line per metric.
+    pub strata: Vec<CrossStratumCard>,
+    /// All rows together.
+    pub total: Option<CrossStratumCard>,
+    /// What is fitted anew and what is not.
+    pub notes: Vec<String>,
+}
+
+/// The rows of one metric, with the catalogue's constants and with constants that never saw their group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CrossStratumCard {
+    /// The metric, with its condition.
+    pub metric: String,
+    /// Rows.
+    pub n: usize,
+    /// Median with the catalogue's constants.
+    pub sample_median: f64,
+    /// Its 90th percentile.
+    pub sample_p90: f64,
+    /// Share inside the 80 % interval.
+    pub sample_coverage: f64,
+    /// Median with the group left out.
+    pub median: f64,
+    /// Its 90th percentile.
+    pub p90: f64,
+    /// Share inside the 80 % interval.
+    pub coverage: f64,
+}

@@ -1,0 +1,110 @@
+use super::score::spearman;
+use super::*;
+use proptest::prelude::*;
+
+fn asked(table: &str) -> Answer {
+    answer(&Catalog::embedded(), &Request { tables: vec![table.into()], rows: true }).unwrap()
+}
+
+#[test]
+fn ranks_and_quantiles_of_short_lists() {
+    // By hand: ranks 0 1 2 3 against 0 2 1 3, 1 - 6 * 2 / (4 * 15) = 0.8.
+    assert!((spearman(&[1.0, 2.0, 3.0, 4.0], &[10.0, 30.0, 20.0, 40.0]).unwrap() - 0.8).abs() < 1e-12);
+    assert_eq!(spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), Some(-1.0));
+    assert_eq!(spearman(&[1.0, 2.0, 3.0], &[5.0, 5.0, 5.0]), None);
+    assert_eq!(spearman(&[1.0, 2.0], &[1.0, 2.0]), None);
+    // Ties share a rank: 0 1.5 1.5 3 against 0 1 2 3 is 4.5 / sqrt(4.5 * 5).
+    let tied = spearman(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]).unwrap();
+    assert!((tied - 4.5 / (4.5_f64 * 5.0).sqrt()).abs() < 1e-12);
+    assert_eq!((quantile(&[4.0, 1.0, 2.0], 0.5), quantile(&[], 0.5)), (Some(2.0), None));
+    assert_eq!(quantile(&[0.0, 1.0], 0.9), Some(0.9));
+}
+
+#[test]
+fn one_factor_takes_the_bias_of_the_roofline_away() {
+    // Twice, thrice and four times the roofline: the factor is 3, its distances ln 1.5, 0, ln 4/3.
+    let rows: Vec<RowCard> = [2.0, 3.0, 4.0].map(|x| card(x, x, 1.0, Some(0.1))).to_vec();
+    let line = &strata(&rows)[0];
+    assert!((line.constant_median - (4.0_f64 / 3.0).ln()).abs() < 1e-12);
+    assert!((line.roofline_median - 3.0_f64.ln()).abs() < 1e-12);
+    assert_eq!((line.median, line.bias, line.coverage), (0.0, 0.0, Some(1.0)));
+}
+
+#[test]
+fn a_row_is_its_ratio_and_a_summary_is_its_rows() {
+    let answer = asked("splitwise");
+    let source = &answer.sources[0];
+    assert_eq!(source.rows.len() + source.skipped.iter().map(|s| s.n).sum::<usize>(), source.n);
+    for row in &source.rows {
+        assert!((row.ratio - row.predicted / row.measured).abs() < 1e-12);
+        assert!((row.error - row.ratio.ln()).abs() < 1e-9);
+        let inside = row.low.unwrap() <= row.measured * 1.000_001 && row.measured <= row.high.unwrap() * 1.000_001;
+        assert_eq!(row.inside, Some(inside), "{row:?}");
+    }
+    for line in &source.strata {
+        let mut distances: Vec<f64> =
+            source.rows.iter().filter(|r| r.metric == line.metric).map(|r| r.ratio.ln().abs()).collect();
+        distances.sort_by(f64::total_cmp);
+        let half = distances.len() / 2;
+        let middle =
+            if distances.len() % 2 == 1 { distances[half] } else { (distances[half - 1] + distances[half]) / 2.0 };
+        assert_eq!(distances.len(), line.n);
+        assert!((line.median - middle).abs() < 1e-9, "{} against {middle}", line.median);
+        assert!((0.0..=1.0).contains(&line.coverage.unwrap()));
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_listed_with_its_reason() {
+    let answer = asked("mlperf-4.1");
+    let source = &answer.sources[0];
+    let cut = source.skipped.iter().find(|s| s.reason.contains("how the model was cut")).unwrap();
+    assert_eq!(cut.n, cut.rows.len());
+    assert_eq!(source.rows.len() + source.skipped.iter().map(|s| s.n).sum::<usize>(), source.n);
+    assert!(source.notes.iter().any(|n| n.contains("compiler's version")), "{:?}", source.notes);
+}
+
+#[test]
+fn kernels_are_scored_beside_whole_steps() {
+    let answer = asked("h200-torch");
+    let metrics: Vec<&str> = answer.sources[0].strata.iter().map(|s| s.metric.as_str()).collect();
+    assert_eq!(metrics, ["step_ms", "gemm_us", "decode_attention_us", "prefill_attention_us"]);
+    // The operator was calibrated on this machine, the data sheet was not.
+    for line in &answer.sources[0].strata[1..] {
+        assert!(line.median < line.roofline_median, "{line:?}");
+    }
+}
+
+#[test]
+fn a_chart_has_one_dot_for_each_row() {
+    let source = asked("splitwise").sources.remove(0);
+    let figure = scatter(&source);
+    let dots = figure.series.iter().filter(|s| s.role == crate::figure::Role::Points);
+    assert_eq!(dots.map(|s| s.points.len()).sum::<usize>(), source.rows.len());
+}
+
+#[test]
+fn a_table_with_a_typo_gets_the_nearest() {
+    let request = Request { tables: vec!["spiltwise".into()], rows: false };
+    let error = answer(&Catalog::embedded(), &request).unwrap_err().to_string();
+    assert!(error.contains("spiltwise") && error.contains("did you mean \"splitwise\""), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn summaries_are_sane_for_any_rows(rows in prop::collection::vec((1e-3_f64..1e3, 1e-3_f64..1e3, 1e-3_f64..1e3, 0.01_f64..2.0), 1..40)) {
+        let cards: Vec<RowCard> = rows.iter().map(|(p, x, r, w)| card(*p, *x, *r, Some(*w))).collect();
+        let line = &strata(&cards)[0];
+        prop_assert!(line.median <= line.p90 && line.roofline_median <= line.roofline_p90);
+        prop_assert!((0.0..=1.0).contains(&line.coverage.unwrap()));
+        prop_assert!(line.bias.abs() <= line.p90.max(cards.iter().map(|c| c.error.abs()).fold(0.0, f64::max)));
+        prop_assert!(line.spearman.is_none_or(|r| (-1.0..=1.0).contains(&r)));
+    }
+
+    #[test]
+    fn order_does_not_care_for_units(rows in prop::collection::vec((1e-3_f64..1e3, 1e-3_f64..1e3), 3..40), unit in 0.01_f64..100.0) {
+        let (a, b): (Vec<f64>, Vec<f64>) = rows.into_iter().unzip();
+        let scaled: Vec<f64> = b.iter().map(|x| x * unit).collect();
+        prop_assert_eq!(spearman(&a, &b), spearman(&a, &scaled));
+    }
+}
