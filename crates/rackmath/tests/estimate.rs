@@ -94,7 +94,7 @@ fn requests_are_conserved() {
     for request in deployments() {
         let s = served(&Request { concurrency: Some(64.0), ..request.clone() });
         let inside = s.requests_per_s.value * s.e2e_ms.value / 1e3;
-        assert!((inside / 64.0 - 1.0).abs() < 0.02, "{}: {inside}", request.setting.model);
+        assert!((inside / 64.0 - 1.0).abs() < 1e-6, "{}: {inside}", request.setting.model);
     }
 }
 
@@ -244,6 +244,6 @@ proptest! {
         prop_assert!((sum / s.step.step_ms - 1.0).abs() < 1e-9);
         prop_assert!(s.step.ideal_ms <= s.step.step_ms);
         let inside = s.requests_per_s.value * s.e2e_ms.value / 1e3;
-        prop_assert!((inside / f64::from(concurrency) - 1.0).abs() < 0.05, "{} of {concurrency} in flight", inside);
+        prop_assert!((inside / f64::from(concurrency) - 1.0).abs() < 1e-6, "{} of {concurrency} in flight", inside);
     }
 }

@@ -8,7 +8,7 @@
 //! | T_d, T_m | decode, mixed | s | a pass that only decodes, a pass with prompt tokens |
 //! | R_d, R_m | ideal | s | the roofline of each: dense peak, full bandwidth, both at once, no links |
 //!
-//! What lies between is lost to collectives (latency and bytes), to launches and floors, to the host, and to kernels that
+//! What lies between is lost to collectives, to launches and floors, to the host, and to kernels that
 //! are slower than their roofline; the last is what the others leave. Source: ours.
 
 use super::card::{Breakdown, Piece};
@@ -33,8 +33,10 @@ pub(super) fn breakdown(s: &Steady) -> Breakdown {
     let floors = (limited(Limit::Latency) - waiting).max(0.0);
     let busy = limited(Limit::Compute) + limited(Limit::Memory);
     let mut losses = vec![
-        piece("latency of collectives", waiting),
-        piece("bytes on links", link),
+        piece(
+            if waiting > link { "collectives, mostly latency" } else { "collectives, mostly bytes on links" },
+            network,
+        ),
         piece("kernel launches and floors", floors),
         piece("host", limited(Limit::Host)),
         piece("kernels slower than their roofline", (busy - ideal).max(0.0)),
