@@ -100,6 +100,8 @@ pub struct Schedule {
     pub memory: Fraction,
     /// Whether a request is admitted only when its longest cache fits.
     pub reserve_whole: bool,
+    /// From so many tokens on, half a batch computes while the other half travels to its experts; never when absent.
+    pub two_batches: Option<f64>,
     /// Largest batch replayed from a captured graph; larger passes are launched by the host.
     pub graph: f64,
 }

@@ -70,6 +70,7 @@ struct RawSchedule {
     memory: f64,
     reserve_whole: bool,
     graph_sequences: f64,
+    two_batches_from: Option<f64>,
     #[serde(rename = "source")]
     _source: Option<String>,
 }
@@ -186,6 +187,7 @@ pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
             memory: Fraction::checked(s.memory)
                 .ok_or_else(|| wrong("schedule.memory", s.memory.to_string(), "a share from 0 to 1"))?,
             reserve_whole: s.reserve_whole,
+            two_batches: s.two_batches_from,
             graph: within("schedule.graph_sequences", s.graph_sequences, 0.0, 1e9)?,
         },
         plain: match raw.plain {

@@ -11,8 +11,8 @@ use crate::operator::{Silicon, moe};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::{Block, Ffn, Formats, Mixer, Moe, QkNorm, Shape};
 use rackmath_spec::{
-    AttentionKernels, Catalog, Dtype, GemmKernels, Layout, Level, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch,
-    Network, SpecError, System,
+    AttentionKernels, Catalog, Dtype, ExchangeKernel, GemmKernels, Layout, Level, Math, MoeFormat, MoeFound,
+    MoeKernels, MoeMatch, Network, SpecError, System,
 };
 use rackmath_units::{Bytes, BytesPerToken, Tokens, float};
 
@@ -306,6 +306,7 @@ impl<'a> Prep<'a> {
     fn add_layer(&self, layer: &Layer, rows: f64, times: f64, cost: &mut Cost) {
         let o = &self.site.engine.overhead;
         let long = stretch(o, rows);
+        let before = cost.time().get();
         for matrix in &layer.products {
             self.multiplier(matrix.dtype).add(rows, matrix, Part::Products, times, long, cost);
         }
@@ -319,7 +320,8 @@ impl<'a> Prep<'a> {
         let values =
             f64::midpoint(mixer, ffn) * o.hidden_passes * self.site.shape.hidden as f64 + o.inner_passes * layer.inner;
         self.add_small(rows, kernels, values, times, cost);
-        self.add_collectives(layer, rows, times, cost);
+        let busy = (cost.time().get() - before) / times;
+        self.add_collectives(layer, rows, busy, times, cost);
     }
 
     fn add_experts(&self, moe: &Moe, rows: f64, times: f64, long: f64, cost: &mut Cost) {
@@ -328,19 +330,24 @@ impl<'a> Prep<'a> {
         let copies = self.site.layout.expert_copies() as f64;
         // Groups that share the experts bring their rows together.
         let tokens = (rows * (d.dp * d.cp) as f64 / copies).max(1.0);
-        let call = moe::Call {
-            layer: moe::Layer {
-                hidden: moe.latent.map_or(self.site.shape.hidden, |l| l.width),
-                inter: moe.expert.width / d.etp,
-                gated: moe.expert.gated,
-                experts: moe.experts,
-                top_k: (experts_run(moe).round() as u64).max(1),
-                ranks: d.ep,
-            },
-            format: *format,
-            tokens: Tokens::new(tokens),
-            draw: moe::Draw::Random,
+        let layer = moe::Layer {
+            hidden: moe.latent.map_or(self.site.shape.hidden, |l| l.width),
+            inter: moe.expert.width / d.etp,
+            gated: moe.expert.gated,
+            experts: moe.experts,
+            top_k: (experts_run(moe).round() as u64).max(1),
+            ranks: d.ep,
         };
+        let dispatched = d.dp > 1 && d.ep > 1 && self.site.engine.kernels.exchange != "gather";
+        let (layer, seen) = if dispatched {
+            // Only rows for its own experts reach a rank, each as a token with one choice.
+            let experts = ((moe.experts + d.redundant) / d.ep).max(1);
+            let rows = tokens * layer.top_k as f64 / d.ep as f64;
+            (moe::Layer { experts, top_k: 1, ranks: 1, ..layer }, rows)
+        } else {
+            (layer, tokens)
+        };
+        let call = moe::Call { layer, format: *format, tokens: Tokens::new(seen.max(1.0)), draw: moe::Draw::Random };
         let params = moe.expert_params(call.layer.hidden, call.layer.inter);
         let share = experts_run(moe) / moe.experts as f64;
         let touched = -float::exp_m1(tokens * float::ln_1p(-share.min(1.0 - 1e-12)));
@@ -372,7 +379,7 @@ impl<'a> Prep<'a> {
         cost.add(Part::Small, Limit::Memory, moved * times);
     }
 
-    fn add_collectives(&self, layer: &Layer, rows: f64, times: f64, cost: &mut Cost) {
+    fn add_collectives(&self, layer: &Layer, rows: f64, busy: f64, times: f64, cost: &mut Cost) {
         if self.site.engine.ideal {
             return;
         }
@@ -388,6 +395,12 @@ impl<'a> Prep<'a> {
         }
         if let Some(moe) = sparse {
             let (latency, transfer) = self.exchange(moe, rows);
+            // Two half-batches take turns: one computes while the other travels, all but a tenth of it.
+            let hidden = match self.site.engine.schedule.two_batches {
+                Some(from) if rows >= from => busy.min(0.9 * transfer),
+                _ => 0.0,
+            };
+            let transfer = transfer - hidden;
             cost.add(Part::Network, Limit::Latency, latency * times);
             cost.add(Part::Network, Limit::Link, transfer * times);
         }
@@ -420,13 +433,16 @@ impl<'a> Prep<'a> {
         let hidden = self.site.shape.hidden as f64;
         let together = domain(self.site.system).min(self.site.layout.stage_chips());
         let ranks = d.ep * d.etp;
-        let name = match self.site.engine.kernels.exchange.as_str() {
-            "one-sided" if together <= 8 => "deepep-ll",
-            other => other,
-        };
-        let kernel = up.exchange_kernel(name).or_else(|_| up.exchange_kernel("deepep-ll")).ok();
-        let gather = self.site.engine.kernels.exchange == "gather" && ranks <= together;
-        let Some(kernel) = kernel.filter(|_| !gather) else {
+        // Engines switch between a kernel for short messages and one for long ones; the shorter time counts.
+        let names = [self.site.engine.kernels.exchange.as_str(), "deepep-ll", "deepep-normal"];
+        let gather = names[0] == "gather" && ranks <= together;
+        let best = names.iter().filter(|_| !gather).filter_map(|name| {
+            let far = *name == "one-sided" && together <= 8;
+            let kernel = up.exchange_kernel(name).ok().filter(|_| !far)?;
+            self.exchange_by(kernel, moe, rows, level)
+        });
+        let best = best.min_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));
+        let Some((latency, transfer)) = best else {
             // Everyone gathers all tokens and keeps its share of the sum.
             let group = Group::within(level, up, ranks.min(together));
             let bytes = Bytes::b(rows * d.dp as f64 * hidden * WIDE);
@@ -435,14 +451,22 @@ impl<'a> Prep<'a> {
             let both = there + back;
             return (both.latency.get() + skew, both.transfer.get());
         };
-        let nodes = ranks.div_ceil(together.max(1));
+        (latency + skew, transfer)
+    }
+
+    /// The same by one kernel; nothing where it cannot reach all ranks.
+    fn exchange_by(&self, kernel: &ExchangeKernel, moe: &Moe, rows: f64, level: &Level) -> Option<(f64, f64)> {
+        let d = self.site.layout.degrees();
+        let hidden = self.site.shape.hidden as f64;
+        let together = domain(self.site.system).min(self.site.layout.stage_chips());
+        let nodes = (d.ep * d.etp).div_ceil(together.max(1));
         let reach = self.site.out.and_then(|out| out.reach.get(&kernel.copies));
         let second = self.site.system.levels.get(1);
         let out = match second.zip(reach).filter(|_| nodes > 1) {
             Some((second, kernel)) => {
                 Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription })
             }
-            None if nodes > 1 => return (skew, 0.0),
+            None if nodes > 1 => return None,
             None => None,
         };
         let port = Port { kernel, bandwidth: level.bandwidth.value };
@@ -461,7 +485,7 @@ impl<'a> Prep<'a> {
         let (there, back) = (one(Phase::Dispatch, DISPATCHED), one(Phase::Combine, WIDE));
         let total = there.total.get() + back.total.get();
         let latency = (there.latency.get() + back.latency.get()).min(total);
-        (latency + skew, total - latency)
+        Some((latency, total - latency))
     }
 
     /// Embedding, final norm, hops between stages.
