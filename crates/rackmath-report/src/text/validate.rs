@@ -62,7 +62,12 @@ fn one(out: &mut String, source: &SourceCard, style: Style) {
 fn line(out: &mut String, s: &StratumCard, style: Style) {
     let share = s.coverage.map_or("-".into(), |c| format!("{:.0} %", c * 100.0));
     let rank = s.spearman.map_or("-".into(), |r| format!("{r:.2}"));
-    let _ = write!(out, "  {:<26}{:>5}", s.metric, s.n);
+    // A long name has a line of its own.
+    let long = s.metric.chars().count() > 26;
+    if long {
+        let _ = writeln!(out, "  {}", s.metric);
+    }
+    let _ = write!(out, "  {:<26}{:>5}", if long { "" } else { &s.metric }, s.n);
     let _ = write!(out, "{}{:>7.3}{:>+8.3}", style.bold(&format!("{:>7.3}", s.median)), s.p90, s.bias);
     let _ = write!(out, "{rank:>6}{share:>7}");
     if style.width >= WIDE {
@@ -114,7 +119,8 @@ fn given(out: &mut String, folder: &FolderCard, style: Style) {
     }
     total(out, folder.total.as_ref(), style);
     if !folder.unread.is_empty() {
-        out.push_str(&style.wrapped("  not read: ", "    ", &folder.unread.join(", ")));
+        let names = folder.unread.join(", ");
+        out.push_str(&style.wrapped("  not read here, as they hold no load we can ask about: ", "    ", &names));
     }
     if let Some(cross) = &folder.cross {
         left_out(out, cross, style);
