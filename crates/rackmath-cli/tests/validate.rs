@@ -89,7 +89,7 @@ fn well_formed(xml: &str) {
         assert!(text.split('&').skip(1).all(|after| after.contains(';')), "{text}");
         let end = rest[start..].find('>').expect("an end of the tag") + start;
         let tag = &rest[start + 1..end];
-        assert!(!tag.contains('<') && tag.matches('"').count() % 2 == 0, "{tag}");
+        assert!(!tag.contains('<') && tag.matches('"').count().is_multiple_of(2), "{tag}");
         if let Some(name) = tag.strip_prefix('/') {
             assert_eq!(open.pop(), Some(name));
         } else if !tag.ends_with('/') {

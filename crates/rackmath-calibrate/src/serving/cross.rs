@@ -108,6 +108,9 @@ pub fn leave_out(
     let notes = vec![
         "fitted anew without the group: the engine's overheads; kernels and networks stay as fitted on their own files"
             .into(),
+        format!(
+            "each search begins at the same round numbers and sees at most {MOST} rows of a source, metric, model and chip"
+        ),
         "single processes (PyTorch, llama.cpp) keep the catalogue's constants in both columns".into(),
         format!("a family with fewer than {FEWEST} other rows takes the middle of the other families of its fold"),
     ];
@@ -307,3 +310,6 @@ fn borrowed(own: &Overhead, known: &[(bool, Overhead)]) -> Overhead {
         ..*own
     }
 }
+
+#[cfg(test)]
+mod tests;

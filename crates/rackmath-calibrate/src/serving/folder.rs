@@ -6,6 +6,7 @@ use rackmath::case::{Bench, Case, CaseLoad};
 use rackmath::validate::{FolderCard, RowCard, SkipCard, SourceCard, card, strata, total};
 use rackmath_spec::Catalog;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// Every row of a folder with the catalogue's constants.
@@ -17,17 +18,25 @@ pub fn score_folder(catalog: &Catalog, folder: &Path) -> Result<(FolderCard, Vec
     Ok((FolderCard { folder: folder_name, sources, total, unread: unread(folder), cross: None }, rows))
 }
 
+/// The rows of a source.
+#[derive(Default)]
+struct Sorted {
+    rows: Vec<RowCard>,
+    skipped: BTreeMap<String, Vec<String>>,
+    seen: usize,
+}
+
 /// Rows by source, in the order of their first rows.
 pub fn score_rows(catalog: &Catalog, rows: &[Measured]) -> Result<Vec<SourceCard>, CalibrateError> {
     let mut bench = Bench::new(catalog.clone())?;
     let mut order: Vec<&str> = Vec::new();
-    let mut by_source: BTreeMap<&str, (Vec<RowCard>, BTreeMap<String, Vec<String>>, usize)> = BTreeMap::new();
+    let mut by_source: BTreeMap<&str, Sorted> = BTreeMap::new();
     for row in rows {
         let source = row.case.source.as_str();
         if !by_source.contains_key(source) {
             order.push(source);
         }
-        let (cards, skipped, seen) = by_source.entry(source).or_default();
+        let Sorted { rows: cards, skipped, seen } = by_source.entry(source).or_default();
         *seen += 1;
         let place = format!("row {seen}");
         match scored(&mut bench, row) {
@@ -39,7 +48,7 @@ pub fn score_rows(catalog: &Catalog, rows: &[Measured]) -> Result<Vec<SourceCard
         }
     }
     let cards = order.into_iter().filter_map(|name| {
-        let (rows, skipped, n) = by_source.remove(name)?;
+        let Sorted { rows, skipped, seen: n } = by_source.remove(name)?;
         Some(SourceCard {
             id: slug(name),
             name: name.to_owned(),
@@ -77,7 +86,10 @@ fn what(case: &Case) -> String {
     let Case { model, engine, system, degrees: d, .. } = case;
     let weights = case.weights.as_deref().map_or(String::new(), |w| format!(" {w}"));
     let degrees = [("tp", d.tp), ("pp", d.pp), ("dp", d.dp), ("ep", d.ep)];
-    let split: String = degrees.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!(" {name}{n}")).collect();
+    let mut split = String::new();
+    for (name, n) in degrees.iter().filter(|(_, n)| *n > 1) {
+        let _ = write!(split, " {name}{n}");
+    }
     let lengths = format!("in {:.0}, out {:.0}", case.requests.input, case.requests.output);
     let load = match case.load {
         CaseLoad::Closed { concurrency, .. } => format!("closed {concurrency}, {lengths}"),

@@ -62,7 +62,12 @@ fn one(out: &mut String, source: &SourceCard, style: Style) {
 fn line(out: &mut String, s: &StratumCard, style: Style) {
     let share = s.coverage.map_or("-".into(), |c| format!("{:.0} %", c * 100.0));
     let rank = s.spearman.map_or("-".into(), |r| format!("{r:.2}"));
-    let _ = write!(out, "  {:<26}{:>5}", s.metric, s.n);
+    // A long name has a line of its own.
+    let long = s.metric.chars().count() > 26;
+    if long {
+        let _ = writeln!(out, "  {}", s.metric);
+    }
+    let _ = write!(out, "  {:<26}{:>5}", if long { "" } else { &s.metric }, s.n);
     let _ = write!(out, "{}{:>7.3}{:>+8.3}", style.bold(&format!("{:>7.3}", s.median)), s.p90, s.bias);
     let _ = write!(out, "{rank:>6}{share:>7}");
     if style.width >= WIDE {
@@ -114,7 +119,8 @@ fn given(out: &mut String, folder: &FolderCard, style: Style) {
     }
     total(out, folder.total.as_ref(), style);
     if !folder.unread.is_empty() {
-        out.push_str(&style.wrapped("  not read: ", "    ", &folder.unread.join(", ")));
+        let names = folder.unread.join(", ");
+        out.push_str(&style.wrapped("  not read here, as they hold no load we can ask about: ", "    ", &names));
     }
     if let Some(cross) = &folder.cross {
         left_out(out, cross, style);
@@ -124,17 +130,17 @@ fn given(out: &mut String, folder: &FolderCard, style: Style) {
 fn left_out(out: &mut String, cross: &CrossCard, style: Style) {
     let title = format!("each {} left out of the fit in turn ({} of them)", cross.by, cross.groups.len());
     let _ = writeln!(out, "\n{}", style.bold(&title));
-    let _ = writeln!(out, "{}", style.dim(&format!("{:<46}{:>26}{:>26}", "", "catalogue", "left out")));
-    let heads = format!("{:>8}{:>8}{:>8}", "median", "p90", "inside");
-    let _ = writeln!(out, "{}", style.dim(&format!("{:<42}{:>6}  {heads}  {heads}", "", "n")));
+    let _ = writeln!(out, "{}", style.dim(&format!("{:<52}{:>23}{:>23}", "", "catalogue", "left out")));
+    let heads = format!("{:>7}{:>7}{:>7}", "median", "p90", "inside");
+    let _ = writeln!(out, "{}", style.dim(&format!("{:<46}{:>6}  {heads}  {heads}", "", "n")));
     for s in cross.strata.iter().chain(cross.total.as_ref()) {
         let CrossStratumCard { metric, n, .. } = s;
         let side = |median: f64, p90: f64, inside: f64| {
-            format!("{median:>8.3}{p90:>8.3}{:>8}", format!("{:.0} %", inside * 100.0))
+            format!("{median:>7.3}{p90:>7.3}{:>7}", format!("{:.0} %", inside * 100.0))
         };
         let sample = side(s.sample_median, s.sample_p90, s.sample_coverage);
         let left = side(s.median, s.p90, s.coverage);
-        let _ = writeln!(out, "  {metric:<40}{n:>6}  {sample}  {left}");
+        let _ = writeln!(out, "  {metric:<45}{n:>5}  {sample}  {left}");
     }
     for note in &cross.notes {
         out.push_str(&style.wrapped("  - ", "    ", note));
