@@ -11,7 +11,10 @@ mod kernel_moe;
 mod law;
 mod model;
 mod network;
+mod price;
 mod system;
+mod tier;
+mod trace;
 
 pub use attention::attention;
 pub use chip::chip;
@@ -20,7 +23,10 @@ pub use kernel_moe::moe_kernels;
 pub use law::clark_laws;
 pub use model::{config_json, model};
 pub use network::network;
+pub use price::price;
 pub use system::system;
+pub use tier::memory_tier;
+pub use trace::trace;
 
 /// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.
 pub const MAX_BYTES: u64 = 8 << 20;
