@@ -23,6 +23,20 @@ pub(crate) fn pen(role: Role) -> (Color, f64, bool) {
         Role::Kv => (Color(230, 159, 0), 2.0, false),
         Role::Compute => (Color(0, 158, 115), 2.0, false),
         Role::Floor => (Color(204, 121, 167), 2.0, true),
+        Role::Choice(i) => {
+            let colors = [
+                Color(0, 114, 178),
+                Color(230, 159, 0),
+                Color(0, 158, 115),
+                Color(204, 121, 167),
+                Color(86, 180, 233),
+                Color(213, 94, 0),
+                Color(240, 228, 66),
+                Color(120, 120, 120),
+            ];
+            // The second round of colours is dashed.
+            (colors[usize::from(i) % colors.len()], 2.0, usize::from(i) >= colors.len())
+        }
     }
 }
 

@@ -54,6 +54,10 @@ fn pen(role: Role) -> (u8, char) {
         Role::Kv => (214, 'k'),
         Role::Compute => (35, 'c'),
         Role::Floor => (176, '-'),
+        Role::Choice(i) => {
+            let colors = [39, 214, 35, 176, 81, 202, 226, 246];
+            (colors[usize::from(i) % colors.len()], char::from(b'a' + i % 26))
+        }
     }
 }
 

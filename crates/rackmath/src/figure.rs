@@ -89,6 +89,8 @@ pub enum Role {
     Compute,
     /// A limit that is not crossed, drawn dashed.
     Floor,
+    /// One of several lines of equal standing.
+    Choice(u8),
 }
 
 /// A labelled point.
