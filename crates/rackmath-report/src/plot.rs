@@ -121,13 +121,18 @@ fn marks(items: &mut Vec<Item>, marks: &[Mark], place: impl Fn((f64, f64)) -> (f
     }
 }
 
+/// One row where all fit, else a second one below it.
 fn legend(items: &mut Vec<Item>, series: &[Series]) {
-    let mut x = LEFT;
-    let y = HEIGHT - 22.0;
+    let wide = |s: &Series| 62.0 + font::width(&s.name, 13.0, false);
+    let fits = LEFT + series.iter().map(wide).sum::<f64>() <= WIDTH;
+    let (mut x, mut y) = (LEFT, if fits { HEIGHT - 22.0 } else { HEIGHT - 30.0 });
     for s in series {
+        if x > LEFT && x + wide(s) > WIDTH && !fits {
+            (x, y) = (LEFT, y + 20.0);
+        }
         let (color, width, dashed) = pen(s.role);
         items.push(Item::Line { points: vec![(x, y - 4.5), (x + 30.0, y - 4.5)], color, width, dashed });
         items.push(text(x + 38.0, y, 13.0, false, Anchor::Start, INK, &s.name));
-        x += 62.0 + font::width(&s.name, 13.0, false);
+        x += wide(s);
     }
 }

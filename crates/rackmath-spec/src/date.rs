@@ -62,6 +62,16 @@ impl Date {
     }
 }
 
+impl Moment {
+    /// The minute so many seconds later, rounded down; this one when that lies beyond the calendar.
+    #[must_use]
+    pub fn plus(self, time: rackmath_units::Seconds) -> Self {
+        let minutes = i64::from(self.minute) + (time.get() / 60.0).min(1e12) as i64;
+        let date = Date::from_days(self.date.days() + minutes / 1440);
+        date.map_or(self, |date| Self { date, minute: (minutes % 1440) as u16 })
+    }
+}
+
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{:04}-{:02}-{:02}", self.year, self.month, self.day))
@@ -147,6 +157,9 @@ mod tests {
         let at = |t: &str| t.parse::<Moment>().unwrap();
         assert_eq!(at("2026-10-27T02:30:59Z").minute, 150);
         assert_eq!(at("2026-10-27").minute, 0);
+        let later = at("2026-12-31T23:30").plus(rackmath_units::Seconds::hours(1.0));
+        assert_eq!(later, at("2027-01-01T00:30"));
+        assert_eq!(later.plus(rackmath_units::Seconds::s(1e18)), later, "beyond the calendar");
         assert_eq!(at("2026-10-27 23:59").to_string(), "2026-10-27 23:59 UTC");
         for bad in ["2026-10-27T24:00", "2026-10-27T2:30", "2026-10-27T02:60", "noon"] {
             assert!(bad.parse::<Moment>().is_err(), "{bad}");

@@ -18,6 +18,7 @@
 //! Source: lecture D53; each provider's documentation, cited in its sheet.
 
 use crate::reuse;
+use rackmath_spec::Moment;
 use rackmath_spec::price::{CacheOffer, Factors, List, Ttl};
 use rackmath_spec::trace::Trace;
 use rackmath_units::{Dollars, DollarsPerToken, HoldPrice, Seconds, Tokens};
@@ -244,8 +245,23 @@ pub fn conversation(list: &List, talk: &Conversation, offer: Option<&CacheOffer>
     all
 }
 
-/// The bill of a trace whose prompts name their blocks, without a cache or with one offer; hours are not applied.
-pub fn trace(list: &List, requests: &Trace, offer: Option<&CacheOffer>, factors: Factors) -> Bill {
+/// A mode, and the moment a trace begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct When {
+    /// The mode's multiples.
+    pub mode: Factors,
+    /// The moment of the first request; without it no hours are applied.
+    pub start: Option<Moment>,
+}
+
+impl When {
+    fn factors(&self, list: &List, time: Seconds) -> Factors {
+        self.mode.times(list.hour(self.start.map(|s| s.plus(time))))
+    }
+}
+
+/// The bill of a trace whose prompts name their blocks, without a cache or with one offer.
+pub fn trace(list: &List, requests: &Trace, offer: Option<&CacheOffer>, when: When) -> Bill {
     let ttl = offer.map(|o| match o.ttl {
         Ttl::Fixed(ttl) => ttl,
         Ttl::Chosen | Ttl::Unstated => requests.span(),
@@ -261,7 +277,7 @@ pub fn trace(list: &List, requests: &Trace, offer: Option<&CacheOffer>, factors:
                 Usage { fresh: Tokens::ZERO, caches: vec![used], output: r.output }
             }
         };
-        all.add(&bill(list, &usage, factors));
+        all.add(&bill(list, &usage, when.factors(list, r.time)));
     }
     if let Some(storage) = offer.and_then(|o| o.storage) {
         // What was kept is kept once, however many requests read it.
@@ -272,7 +288,7 @@ pub fn trace(list: &List, requests: &Trace, offer: Option<&CacheOffer>, factors:
 }
 
 /// The bill of a trace that says what was read and written; writes for an hour take the offer `1h`.
-pub fn logged(list: &List, requests: &Trace, factors: Factors) -> Option<Bill> {
+pub fn logged(list: &List, requests: &Trace, when: When) -> Option<Bill> {
     let short = list.caches.first()?;
     let hour = list.caches.iter().find(|o| o.name == "1h").unwrap_or(short);
     let mut all = Bill::default();
@@ -283,7 +299,7 @@ pub fn logged(list: &List, requests: &Trace, factors: Factors) -> Option<Bill> {
             CacheUse { offer: hour, written: l.written_1h, read: Tokens::ZERO, kept: Seconds::ZERO },
         ];
         let fresh = r.input.less(l.read + l.written + l.written_1h);
-        all.add(&bill(list, &Usage { fresh, caches, output: r.output }, factors));
+        all.add(&bill(list, &Usage { fresh, caches, output: r.output }, when.factors(list, r.time)));
     }
     Some(all)
 }

@@ -20,12 +20,14 @@ use std::collections::HashMap;
 /// When tokens are wanted again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reuse {
-    /// Gap of each reused piece and the share of all prompt tokens up to it, ascending.
+    /// Gap of each reused piece and the tokens up to it, ascending.
     hits: Vec<(f64, f64)>,
-    /// Gap to the next use, share of prompt tokens up to it, and their token-seconds up to it, ascending.
+    /// Gap to the next use, tokens up to it, and their token-seconds up to it, ascending.
     next: Vec<(f64, f64, f64)>,
-    /// Share of prompt tokens ever kept: all whose block is known.
+    /// Tokens ever kept: all whose block is known.
     known: f64,
+    /// Tokens of all prompts. Sums are of whole tokens and divided last, so that they stay exact.
+    total: f64,
 }
 
 impl Reuse {
@@ -37,27 +39,27 @@ impl Reuse {
         walk(trace, |_, blocks| {
             let mut oldest = 0.0f64;
             for (tokens, gap) in blocks {
-                known += tokens / total;
+                known += tokens;
                 // The gap back to the last use is the gap forward of that use.
                 if let Some(gap) = gap {
-                    next.push((*gap, tokens / total));
+                    next.push((*gap, *tokens));
                 }
                 oldest = gap.map_or(f64::INFINITY, |g| oldest.max(g));
                 if oldest.is_finite() {
-                    hits.push((oldest, tokens / total));
+                    hits.push((oldest, *tokens));
                 }
             }
         });
-        Self::new(hits, next, known)
+        Self::new(hits, next, known, total)
     }
 
     /// From gaps and the share of prompt tokens wanted again after each; the rest never is.
     pub fn of_gaps(gaps: &[(Seconds, Fraction)]) -> Self {
         let pairs: Vec<(f64, f64)> = gaps.iter().map(|(gap, share)| (gap.get(), share.get())).collect();
-        Self::new(pairs.clone(), pairs, 1.0)
+        Self::new(pairs.clone(), pairs, 1.0, 1.0)
     }
 
-    fn new(mut hits: Vec<(f64, f64)>, mut next: Vec<(f64, f64)>, known: f64) -> Self {
+    fn new(mut hits: Vec<(f64, f64)>, mut next: Vec<(f64, f64)>, known: f64, total: f64) -> Self {
         hits.sort_by(|a, b| a.0.total_cmp(&b.0));
         next.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut sum = 0.0;
@@ -74,20 +76,21 @@ impl Reuse {
                 (gap, share, seconds)
             })
             .collect();
-        Self { hits, next, known }
+        Self { hits, next, known, total }
     }
 
     /// Share of prompt tokens found when entries are kept so long after their last use.
     pub fn hit_rate(&self, ttl: Seconds) -> Fraction {
         let below = self.hits.partition_point(|(gap, _)| *gap <= ttl.get());
-        Fraction::checked(below.checked_sub(1).map_or(0.0, |i| self.hits[i].1)).unwrap_or(Fraction::ONE)
+        let found = below.checked_sub(1).map_or(0.0, |i| self.hits[i].1);
+        Fraction::checked(found / self.total).unwrap_or(Fraction::ONE)
     }
 
     /// Token-seconds kept for each prompt token.
     pub fn kept(&self, ttl: Seconds) -> f64 {
         let below = self.next.partition_point(|(gap, ..)| *gap <= ttl.get());
         let (share, seconds) = below.checked_sub(1).map_or((0.0, 0.0), |i| (self.next[i].1, self.next[i].2));
-        seconds + (self.known - share).max(0.0) * ttl.get()
+        (seconds + (self.known - share).max(0.0) * ttl.get()) / self.total
     }
 
     /// The gap below which so much of the reuse lies.

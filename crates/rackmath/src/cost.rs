@@ -8,7 +8,7 @@ use crate::setting::{Resolved, Setting, resolve};
 use rackmath_spec::Catalog;
 use rackmath_theory::cost::{Serving, margin, tornado};
 use rackmath_theory::lifetime::in_tier;
-use rackmath_units::{DollarRate, DollarsPerToken, Fraction, Watts};
+use rackmath_units::{DollarRate, DollarsPerToken, Fraction, Seconds, Watts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,8 @@ pub struct Request {
     pub cached_usd_per_mtok: Option<f64>,
     /// Memory tier the cache is read from.
     pub cache_tier: String,
+    /// How long a cached token is kept there between two uses.
+    pub cache_hold_s: f64,
     /// Tokens accepted per step with speculation.
     pub accepted: f64,
     /// Extra work of drafting, as a share of a step.
@@ -60,6 +62,7 @@ impl Default for Request {
             hit: 0.5,
             cached_usd_per_mtok: None,
             cache_tier: "nvme-local".into(),
+            cache_hold_s: 300.0,
             accepted: 1.0,
             draft: 0.0,
             // 608 billion in and 168 billion out on DeepSeek's published day.
@@ -234,16 +237,18 @@ fn serving(catalog: &Catalog, r: &Resolved, q: &Request) -> Result<(Serving, Str
             return Err(Error::NoPrice { chip, basis: "usual".into(), has: "--owner with --capex".into() });
         }
     };
-    let read = match q.cached_usd_per_mtok {
-        Some(usd) => DollarsPerToken::per_mtok(within("cached_usd_per_mtok", usd, 0.0, 1000.0)?),
-        None => {
-            let tier = catalog.tier(&q.cache_tier)?;
-            let line = in_tier(r.cache.stored_per_token(), &tier).ok_or_else(|| {
-                Error::value("cache_tier", &q.cache_tier, "a tier with a price, or cached_usd_per_mtok")
-            })?;
-            words.push(format!("a cached token is fetched from {}, its keeping not counted", tier.name));
-            line.retrieve
-        }
+    let read = if let Some(usd) = q.cached_usd_per_mtok {
+        DollarsPerToken::per_mtok(within("cached_usd_per_mtok", usd, 0.0, 1000.0)?)
+    } else {
+        let tier = catalog.tier(&q.cache_tier)?;
+        let line = in_tier(r.cache.stored_per_token(), &tier)
+            .ok_or_else(|| Error::value("cache_tier", &q.cache_tier, "a tier with a price, or cached_usd_per_mtok"))?;
+        let hold = Seconds::s(within("cache_hold_s", q.cache_hold_s, 0.0, 1e9)?);
+        words.push(format!(
+            "a cached token is kept for {hold} in {} and fetched once: device time alone, no network or host",
+            tier.name
+        ));
+        line.cost(hold)
     };
     let (watts, power_from) = power(r, q.power_w.or(q.owner.as_ref().and_then(|o| o.power_w)))?;
     words.push(format!(

@@ -8,9 +8,9 @@ pub use work::Workload;
 
 use crate::Error;
 use crate::figure::{Axis, Figure, Role, Series, Unit};
-use rackmath_spec::price::{CacheOffer, Factors, List};
+use rackmath_spec::price::{CacheOffer, List};
 use rackmath_spec::{Catalog, Date, Moment};
-use rackmath_theory::price::Bill;
+use rackmath_theory::price::{Bill, When};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,10 +22,12 @@ pub struct Request {
     pub sheets: Vec<String>,
     /// Prices of this day, such as 2026-08-05; each sheet's newest list known when it was checked unless given.
     pub as_of: Option<String>,
-    /// The moment of the requests in UTC, for prices by the hour.
+    /// The moment of the requests in UTC, of the first one in a trace, for prices by the hour.
     pub at: Option<String>,
     /// `standard`, `batch`, `flex`, `priority`, `fast`.
     pub mode: Option<String>,
+    /// Another sheet for the same model: where they disagree is reported with the conflicts.
+    pub against: Option<String>,
     /// What is sent; only the lists are shown without it.
     pub workload: Option<Workload>,
 }
@@ -52,6 +54,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let at = request.at.as_deref().map(str::parse::<Moment>).transpose().map_err(parse)?;
     let mode = request.mode.clone().unwrap_or_else(|| "standard".into());
     let work = request.workload.as_ref().map(work::Prepared::new).transpose()?;
+    let against = request.against.as_deref().map(|name| catalog.price(name)).transpose()?;
     let all: Vec<String>;
     let names = if request.sheets.is_empty() {
         all = catalog.price_ids().map(str::to_owned).collect();
@@ -72,17 +75,24 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
                 continue;
             }
         };
-        let factors = match list.mode(&mode) {
-            Ok(factors) => factors.times(list.hour(at)),
+        let mode_factors = match list.mode(&mode) {
+            Ok(factors) => factors,
             Err(error) if one => return Err(error.into()),
             Err(_) => {
                 left_out.push(format!("{}: no {mode} mode", sheet.id));
                 continue;
             }
         };
-        let bills = work.as_ref().map(|w| w.bills(list, factors)).transpose()?;
+        let mut conflicts = list.conflicts.clone();
+        if let Some(other) = &against {
+            conflicts.extend(other.at(day).map_or_else(|_| Vec::new(), |l| list.disagreements(l)));
+        }
+        let list = &List { conflicts, ..list.clone() };
+        let when = When { mode: mode_factors, start: at };
+        let factors = mode_factors.times(list.hour(at));
+        let bills = work.as_ref().map(|w| w.bills(list, when)).transpose()?;
         if one && let Some(work) = &work {
-            figure = effective(&sheet.name, list, work, factors);
+            figure = effective(&sheet.name, list, work, when);
         }
         cards.push(card::card(&sheet, list, day, at, factors, bills.unwrap_or_default(), work.as_ref()));
     }
@@ -94,7 +104,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 /// Dollars of input for a million prompt tokens as the workload grows, one line per policy.
-fn effective(name: &str, list: &List, work: &work::Prepared, factors: Factors) -> Option<Figure> {
+fn effective(name: &str, list: &List, work: &work::Prepared, when: When) -> Option<Figure> {
     let (label, most) = work.growth()?;
     let most = most.clamp(10, 1000);
     let offers: Vec<Option<&CacheOffer>> = std::iter::once(None).chain(list.caches.iter().map(Some)).collect();
@@ -106,7 +116,7 @@ fn effective(name: &str, list: &List, work: &work::Prepared, factors: Factors) -
             name: offer.map_or("no cache".into(), |o| format!("{} cache", o.name)),
             role: if offer.is_none() { Role::Envelope } else { Role::Choice(i as u8 - 1) },
             points: (1..=most)
-                .map(|n| (n as f64, input(&work.grown(list, *offer, factors, n))))
+                .map(|n| (n as f64, input(&work.grown(list, *offer, when, n))))
                 .filter(|p| p.1.is_finite() && p.1 > 0.0)
                 .collect(),
         })

@@ -1,6 +1,7 @@
 //! How fast a chip serves and what its hour costs: the part that cost, fleet and cache share.
 
 use crate::Error;
+use crate::figure::count;
 use crate::setting::{Resolved, tokens};
 use rackmath_theory::cost::{Owner, OwnerHour, Rates};
 use rackmath_units::{DollarRate, Dollars, Fraction, TokenRate, Tokens, Watts, significant};
@@ -53,36 +54,33 @@ pub(crate) fn rates(r: &Resolved, wanted: &RatesRequest) -> Result<(Rates, Vec<S
     };
     let chips = r.system.n_chips as f64;
     let mut words = Vec::new();
-    let prefill = match wanted.prefill_tok_s {
-        Some(rate) => {
-            words.push("prefill rate as given".into());
-            given("prefill_tok_s", rate)?
-        }
-        None => {
-            let prompt = tokens("prompt", wanted.prompt, 1.0)?;
-            let share = efficiency("prefill_efficiency", wanted.prefill_efficiency)?;
-            let step = r.board.step(Tokens::new(1.0), Tokens::ZERO, prompt);
-            words.push(format!(
-                "prefill: {share} of the board's bound for a prompt of {prompt} (DeepSeek's live day works out at 15% of the dense peak, matrix products alone reach 70 to 80%)"
-            ));
-            step.rate() / chips * share.get()
-        }
+    let prefill = if let Some(rate) = wanted.prefill_tok_s {
+        words.push("prefill rate as given".into());
+        given("prefill_tok_s", rate)?
+    } else {
+        let prompt = tokens("prompt", wanted.prompt, 1.0)?;
+        let share = efficiency("prefill_efficiency", wanted.prefill_efficiency)?;
+        let step = r.board.step(Tokens::new(1.0), Tokens::ZERO, prompt);
+        words.push(format!(
+            "prefill: {share} of the board's bound for a prompt of {} (DeepSeek's live day works out at 15% of the dense peak, matrix products alone reach 70 to 80%)",
+            count(prompt.get())
+        ));
+        step.rate() / chips * share.get()
     };
-    let decode = match wanted.decode_tok_s {
-        Some(rate) => {
-            words.push("decode rate as given".into());
-            given("decode_tok_s", rate)?
-        }
-        None => {
-            let (batch, context) = (tokens("batch", wanted.batch, 1.0)?, tokens("context", wanted.context, 0.0)?);
-            let share = efficiency("decode_efficiency", wanted.decode_efficiency)?;
-            let step = r.board.step(batch, context, Tokens::new(1.0));
-            words.push(format!(
-                "decode: {share} of the board's bound at batch {batch} and context {context} on {} chips",
-                r.system.n_chips
-            ));
-            step.rate() / chips * share.get()
-        }
+    let decode = if let Some(rate) = wanted.decode_tok_s {
+        words.push("decode rate as given".into());
+        given("decode_tok_s", rate)?
+    } else {
+        let (batch, context) = (tokens("batch", wanted.batch, 1.0)?, tokens("context", wanted.context, 0.0)?);
+        let share = efficiency("decode_efficiency", wanted.decode_efficiency)?;
+        let step = r.board.step(batch, context, Tokens::new(1.0));
+        words.push(format!(
+            "decode: {share} of the board's bound at batch {} and context {} on {} chips",
+            count(batch.get()),
+            count(context.get()),
+            r.system.n_chips
+        ));
+        step.rate() / chips * share.get()
     };
     Ok((Rates { prefill, decode }, words))
 }

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod curve;
+mod economics;
 mod explain;
 mod headline;
 mod layout;
@@ -36,6 +37,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Pipeline(a)) => pipeline::run(common, a),
         Some(Command::Racks(a)) => layout::racks(common, &mut catalog, a),
         Some(Command::Station(a)) => station::run(common, a),
+        Some(Command::Price(a)) => economics::price(common, &mut catalog, a),
+        Some(Command::Cost(a)) => economics::cost(common, &mut catalog, a),
+        Some(Command::Fleet(a)) => economics::fleet(common, &mut catalog, a),
+        Some(Command::Cache(a)) => economics::cache(common, &mut catalog, a),
+        Some(Command::Fastmode(a)) => economics::fastmode(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -3,6 +3,7 @@
 use crate::args::Question;
 use crate::failure::Failure;
 use crate::output;
+use rackmath::{cache, cost, fastmode, fleet, price};
 use rackmath::{chips, curve, explain, layout, lecture, models, pipeline, racks, station, step, systems};
 use schemars::{Schema, schema_for};
 use serde::Serialize;
@@ -26,6 +27,11 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::Pipeline => Both { request: schema_for!(pipeline::Request), answer: schema_for!(pipeline::Answer) },
         Question::Racks => Both { request: schema_for!(racks::Request), answer: schema_for!(racks::Answer) },
         Question::Station => Both { request: schema_for!(station::Request), answer: schema_for!(station::Answer) },
+        Question::Price => Both { request: schema_for!(price::Request), answer: schema_for!(price::Answer) },
+        Question::Cost => Both { request: schema_for!(cost::Request), answer: schema_for!(cost::Answer) },
+        Question::Fleet => Both { request: schema_for!(fleet::Request), answer: schema_for!(fleet::Answer) },
+        Question::Cache => Both { request: schema_for!(cache::Request), answer: schema_for!(cache::Answer) },
+        Question::Fastmode => Both { request: schema_for!(fastmode::Request), answer: schema_for!(fastmode::Answer) },
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

@@ -1,9 +1,15 @@
 //! Answers as text.
 
+mod cache;
+mod cost;
 mod pipeline;
+mod price;
 mod racks;
 
+pub use cache::{cache, fastmode};
+pub use cost::{cost, fleet};
 pub use pipeline::pipeline;
+pub use price::price;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
 
 use crate::style::Style;

@@ -17,6 +17,8 @@ fn at<'a>(sheet: &'a Sheet, day: &str) -> &'a List {
     sheet.at(day.parse::<Date>().unwrap()).unwrap()
 }
 
+const NOW: When = When { mode: Factors::ONE, start: None };
+
 fn mtok(n: f64) -> Tokens {
     Tokens::new(n * 1e6)
 }
@@ -151,7 +153,7 @@ fn an_hour_in_the_cache_is_not_billed_as_five_minutes() {
     let text = "time_s,input_tokens,output_tokens,cache_read_tokens,cache_write_tokens,cache_write_1h_tokens\n\
                 0,150000,0,0,0,100000\n60,150000,1000,100000,40000,0\n";
     let trace = rackmath_spec::file::trace("usage.csv", text).unwrap();
-    let bill = logged(list, &trace, Factors::ONE).unwrap();
+    let bill = logged(list, &trace, NOW).unwrap();
     close(bill.written, 1.0 + 0.04 * 6.25, 1e-12);
     close(bill.read, 0.1 * 0.5, 1e-12);
     close(bill.fresh, (0.05 + 0.01) * 5.0, 1e-12);
@@ -233,11 +235,23 @@ fn a_trace_is_billed_by_its_blocks() {
     let requests = rackmath_spec::file::trace("t.jsonl", lines).unwrap();
     let s = sheet("opus-4.8");
     let list = at(&s, "2026-08-08");
-    let b = trace(list, &requests, Some(list.cache("5m").unwrap()), Factors::ONE);
+    let b = trace(list, &requests, Some(list.cache("5m").unwrap()), NOW);
     close(b.written, (1024.0 + 512.0) * 6.25e-6, 1e-12);
     close(b.read, 1024.0 * 0.5e-6, 1e-12);
-    let none = trace(list, &requests, None, Factors::ONE);
+    let none = trace(list, &requests, None, NOW);
     close(none.fresh, 2560.0 * 5e-6, 1e-12);
+}
+
+#[test]
+fn a_trace_crosses_into_peak_hours() {
+    // Two equal requests two hours apart: one at 00:30, one at 02:30 UTC of a Tuesday, when DeepSeek charges twice.
+    let text = "time_s,input_tokens,output_tokens\n0,1000000,0\n7200,1000000,0\n";
+    let requests = rackmath_spec::file::trace("t.csv", text).unwrap();
+    let s = sheet("deepseek-flash");
+    let list = at(&s, "2026-10-27");
+    let start = Some("2026-10-27T00:30".parse().unwrap());
+    let b = trace(list, &requests, None, When { mode: Factors::ONE, start });
+    close(b.fresh, 0.15 + 0.30, 1e-12);
 }
 
 proptest! {

@@ -82,15 +82,23 @@ pub(super) fn answer(
         best,
         no_cache_usd_per_mtok: compute.as_per_mtok(),
     };
-    let points = |from: &[Seconds]| from.iter().map(|t| (t.get().max(0.1), reuse.hit_rate(*t).get())).collect();
+    // A hit rate is a staircase: it jumps at every gap and is level between two.
+    let mut points = vec![(0.1, 0.0)];
+    for t in reuse.lifetimes(200) {
+        let at = t.get().max(0.1);
+        let before = points.last().map_or(0.0, |p: &(f64, f64)| p.1);
+        points.extend([(at, before), (at, reuse.hit_rate(t).get())]);
+    }
+    let end = points.last().map_or(86_400.0, |p| p.0.max(86_400.0));
+    points.push((end, max));
     let figure = Figure {
         title: "share of prompt tokens found in the cache".into(),
         subtitle: source,
         x: Axis::log("lifetime after the last use", Unit::Seconds),
         y: Axis::linear("hit rate", Unit::Number),
         series: vec![
-            Series { name: "hit rate".into(), role: Role::Envelope, points: points(&reuse.lifetimes(200)) },
-            Series { name: "without expiry".into(), role: Role::Floor, points: vec![(0.1, max), (86_400.0, max)] },
+            Series { name: "hit rate".into(), role: Role::Envelope, points },
+            Series { name: "without expiry".into(), role: Role::Floor, points: vec![(0.1, max), (end, max)] },
         ],
         marks: Vec::new(),
     };

@@ -100,6 +100,8 @@ pub struct PolicyCard {
     pub output_usd: f64,
     /// Requests billed at a long-context tier.
     pub long_requests: u64,
+    /// Whether the provider does not say for how long entries are kept, so that every use is assumed to find them.
+    pub lifetime_assumed: bool,
 }
 
 pub(super) fn card(
@@ -155,12 +157,14 @@ pub(super) fn card(
                 format!("{}: {} used here, {} in {}{note}", c.field, c.used, c.other, c.source)
             })
             .collect(),
-        policies: bills.into_iter().map(|(policy, b)| policy_card(policy, &b)).collect(),
+        policies: bills.into_iter().map(|(policy, b)| policy_card(list, policy, &b)).collect(),
     }
 }
 
-fn policy_card(policy: String, b: &Bill) -> PolicyCard {
+fn policy_card(list: &List, policy: String, b: &Bill) -> PolicyCard {
+    let unstated = list.caches.iter().any(|o| o.name == policy && o.ttl == Ttl::Unstated);
     PolicyCard {
+        lifetime_assumed: unstated && b.read > 0.0,
         policy,
         total_usd: b.total().get(),
         fresh_usd: b.fresh,

@@ -4,10 +4,10 @@ use crate::Error;
 use crate::figure::count;
 use crate::setting::tokens;
 use rackmath_spec::file;
-use rackmath_spec::price::{CacheOffer, Factors, List};
+use rackmath_spec::price::{CacheOffer, List};
 use rackmath_spec::trace::Trace;
 use rackmath_theory::price::{
-    Bill, CacheUse, Conversation, Pattern, Usage, bill, conversation, logged, pattern, trace,
+    Bill, CacheUse, Conversation, Pattern, Usage, When, bill, conversation, logged, pattern, trace,
 };
 use rackmath_units::{Seconds, Tokens};
 use schemars::JsonSchema;
@@ -116,7 +116,7 @@ impl Prepared {
     }
 
     /// Every policy with its bill, cheapest first.
-    pub(super) fn bills(&self, list: &List, factors: Factors) -> Result<Vec<(String, Bill)>, Error> {
+    pub(super) fn bills(&self, list: &List, when: When) -> Result<Vec<(String, Bill)>, Error> {
         if let Self::Request { cached, written, offer, .. } = self
             && *cached + *written > Tokens::ZERO
         {
@@ -125,28 +125,29 @@ impl Prepared {
                 None => list.caches.first(),
             };
             let name = offer.map_or("no cached price", |o| &o.name);
-            return Ok(vec![(name.to_owned(), self.billed(list, offer, factors))]);
+            return Ok(vec![(name.to_owned(), self.billed(list, offer, when))]);
         }
         if let Self::Trace(_, requests) = self
             && requests.requests.iter().all(|r| r.logged.is_some())
         {
-            let bill = logged(list, requests, factors);
+            let bill = logged(list, requests, when);
             return Ok(bill.map(|b| ("as logged".to_owned(), b)).into_iter().collect());
         }
-        let mut all = vec![(NONE.to_owned(), self.billed(list, None, factors))];
+        let mut all = vec![(NONE.to_owned(), self.billed(list, None, when))];
         let can_cache = match self {
             Self::Request { .. } => false,
             Self::Trace(_, requests) => requests.has_blocks(),
             _ => true,
         };
         if can_cache {
-            all.extend(list.caches.iter().map(|o| (o.name.clone(), self.billed(list, Some(o), factors))));
+            all.extend(list.caches.iter().map(|o| (o.name.clone(), self.billed(list, Some(o), when))));
         }
         all.sort_by(|a, b| a.1.total().get().total_cmp(&b.1.total().get()));
         Ok(all)
     }
 
-    fn billed(&self, list: &List, offer: Option<&CacheOffer>, factors: Factors) -> Bill {
+    fn billed(&self, list: &List, offer: Option<&CacheOffer>, when: When) -> Bill {
+        let factors = when.mode.times(list.hour(when.start));
         match self {
             Self::Request { input, output, cached, written, .. } => {
                 let used = offer.map(|offer| CacheUse { offer, written: *written, read: *cached, kept: Seconds::ZERO });
@@ -155,7 +156,7 @@ impl Prepared {
             }
             Self::Pattern(p) => pattern(list, p, offer, factors),
             Self::Conversation(c) => conversation(list, c, offer, factors),
-            Self::Trace(_, requests) => trace(list, requests, offer, factors),
+            Self::Trace(_, requests) => trace(list, requests, offer, when),
         }
     }
 
@@ -169,11 +170,12 @@ impl Prepared {
     }
 
     /// The bill when there are so many requests or turns.
-    pub(super) fn grown(&self, list: &List, offer: Option<&CacheOffer>, factors: Factors, n: u64) -> Bill {
+    pub(super) fn grown(&self, list: &List, offer: Option<&CacheOffer>, when: When, n: u64) -> Bill {
+        let factors = when.mode.times(list.hour(when.start));
         match self {
             Self::Pattern(p) => pattern(list, &Pattern { uses: n, ..p.clone() }, offer, factors),
             Self::Conversation(c) => conversation(list, &Conversation { turns: n, ..c.clone() }, offer, factors),
-            other => other.billed(list, offer, factors),
+            other => other.billed(list, offer, when),
         }
     }
 
