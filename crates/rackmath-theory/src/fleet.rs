@@ -82,11 +82,14 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// More replicas than this are not counted: nobody has them.
+    pub const MOST: u64 = 1_000_000_000_000;
+
     fn of(mean: TokenRate, peak: f64, chips: u64, rate: TokenRate, target: Fraction) -> Self {
         let high = mean * peak;
         let each = rate * chips as f64;
         // A thousandth of a replica is rounding, not traffic.
-        let replicas = (high / (each * target.get()) - 1e-9).ceil().max(0.0) as u64;
+        let replicas = ((high / (each * target.get()) - 1e-9).ceil().max(0.0) as u64).min(Self::MOST);
         Self { mean, peak: high, replicas, chips: replicas * chips, capacity: each * replicas as f64 }
     }
 

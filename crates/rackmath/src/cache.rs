@@ -159,6 +159,10 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
             .into(),
         format!("a chip's hour: {}", r.price_source),
     ]);
+    let state = r.cache.stored_fixed();
+    if state.get() > 0.0 {
+        assumptions.push(format!("each sequence also keeps a state of {state} however long it is, not counted here"));
+    }
     Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),

@@ -175,6 +175,13 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         chip_hour: r.chip_price,
     };
     let f = fleet(&traffic, &machines);
+    if f.prefill.replicas.max(f.decode.replicas) >= Pool::MOST {
+        return Err(Error::value(
+            "traffic",
+            format!("{} out", traffic.output),
+            "less, or faster chips: a trillion replicas",
+        ));
+    }
     let world = q.world_tok_s.map(|w| rate("world_tok_s", w)).transpose()?;
     Ok(Answer {
         model: r.model.name.clone(),

@@ -49,9 +49,14 @@ pub struct Answer {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let parse = |e: rackmath_units::UnitError| Error::value("as_of or at", format!("\"{}\"", e.given), e.to_string());
-    let as_of = request.as_of.as_deref().map(str::parse::<Date>).transpose().map_err(parse)?;
-    let at = request.at.as_deref().map(str::parse::<Moment>).transpose().map_err(parse)?;
+    let wrong = |field: &'static str, like: &str| {
+        let like = like.to_owned();
+        move |e: rackmath_units::UnitError| Error::value(field, format!("\"{}\"", e.given), like.clone())
+    };
+    let as_of = request.as_of.as_deref().map(str::parse::<Date>).transpose();
+    let as_of = as_of.map_err(wrong("as_of", "a date such as 2026-08-05"))?;
+    let at = request.at.as_deref().map(str::parse::<Moment>).transpose();
+    let at = at.map_err(wrong("at", "a moment in UTC such as 2026-10-27T02:30"))?;
     let mode = request.mode.clone().unwrap_or_else(|| "standard".into());
     let work = request.workload.as_ref().map(work::Prepared::new).transpose()?;
     let against = request.against.as_deref().map(|name| catalog.price(name)).transpose()?;

@@ -45,12 +45,12 @@ impl Default for RatesRequest {
 /// Rates of one chip and where they come from.
 pub(crate) fn rates(r: &Resolved, wanted: &RatesRequest) -> Result<(Rates, Vec<String>), Error> {
     let efficiency = |field: &'static str, value: f64| {
-        let share = Fraction::checked(value).filter(|f| f.get() > 0.0);
-        share.ok_or_else(|| Error::value(field, value, "a share above 0, at most 1"))
+        let share = Fraction::checked(value).filter(|f| f.get() >= 1e-6);
+        share.ok_or_else(|| Error::value(field, value, "a share from 1e-6 to 1"))
     };
     let given = |field: &'static str, value: f64| {
-        let rate = TokenRate::checked(value).filter(|v| v.get() > 0.0 && v.get() <= 1e9);
-        rate.ok_or_else(|| Error::value(field, value, "tokens per second of one chip, above 0 to 1e9"))
+        let rate = TokenRate::checked(value).filter(|v| (1e-6..=1e9).contains(&v.get()));
+        rate.ok_or_else(|| Error::value(field, value, "tokens per second of one chip, 1e-6 to 1e9"))
     };
     let chips = r.system.n_chips as f64;
     let mut words = Vec::new();

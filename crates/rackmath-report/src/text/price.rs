@@ -111,7 +111,9 @@ fn single(out: &mut String, a: &Answer, c: &Card, style: Style) {
     let _ = writeln!(out, "{}  {}\n", style.bold(&c.name), style.dim(&format!("{}, prices of {}", c.provider, c.day)));
     let prices = format!("{} in, {} out", mtok(c.input_usd_per_mtok), mtok(c.output_usd_per_mtok));
     field(out, style, "list", &prices);
-    let _ = writeln!(out, "  {:<22} since {}", "", c.list_from);
+    // Dates of this form compare like text.
+    let stale = if c.day > c.checked { style.bad("; later changes are not known here") } else { String::new() };
+    let _ = writeln!(out, "  {:<22} since {}, checked {}{stale}", "", c.list_from, c.checked);
     for t in &c.tiers {
         let word = if t.reached { "from" } else { "above" };
         let label = format!("{word} {} tokens", count(t.threshold));

@@ -18,6 +18,8 @@ const BLOCK: f64 = 512.0;
 const MOST: usize = 4_000_000;
 /// No prompt is longer.
 const LONGEST: f64 = 1e9;
+/// No trace lasts longer, in seconds; dates since 1970 fit.
+const LATEST: f64 = 1e10;
 
 #[derive(Deserialize)]
 struct Line {
@@ -51,7 +53,7 @@ fn json_lines(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
             .map_err(|e| SpecError::File { file: shorten(name), problem: format!("line {}: {e}", i + 1) })?;
         let place = Cell { name, line: i + 1 };
         all.push(TraceRequest {
-            time: Seconds::checked(row.timestamp / 1e3).ok_or_else(|| place.wrong("timestamp", row.timestamp))?,
+            time: place.time("timestamp", row.timestamp / 1e3)?,
             input: place.tokens("input_length", row.input_length)?,
             output: place.tokens("output_length", row.output_length)?,
             blocks: row.hash_ids,
@@ -96,7 +98,7 @@ fn csv(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
             return Err(place.wrong("cache tokens", "more than the whole prompt"));
         }
         all.push(TraceRequest {
-            time: Seconds::checked(number(time)?).ok_or_else(|| place.wrong("time_s", cells[time]))?,
+            time: place.time("time_s", number(time)?)?,
             input: request_input,
             output: place.tokens("output_tokens", number(output)?)?,
             blocks: Vec::new(),
@@ -117,8 +119,12 @@ impl Cell<'_> {
             file: shorten(self.name),
             field: format!("line {} {field}", self.line),
             given: shorten(&given.to_string()),
-            expected: "a number that is not negative, tokens up to 1e9".into(),
+            expected: "a number that is not negative, tokens up to 1e9, seconds up to 1e10".into(),
         }
+    }
+
+    fn time(&self, field: &str, seconds: f64) -> Result<Seconds, SpecError> {
+        Seconds::checked(seconds).filter(|t| t.get() <= LATEST).ok_or_else(|| self.wrong(field, seconds))
     }
 
     fn tokens(&self, field: &str, value: f64) -> Result<Tokens, SpecError> {

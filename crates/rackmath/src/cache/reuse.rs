@@ -115,8 +115,11 @@ fn read(wanted: &ReuseRequest) -> Result<(Reuse, String), Error> {
         let source = format!("{}: {} requests over {}", wanted.trace_name, trace.requests.len(), trace.span());
         return Ok((Reuse::of(&trace), source));
     }
-    let gaps: Option<Vec<(Seconds, Fraction)>> =
-        wanted.gaps.iter().map(|&(gap, share)| Some((Seconds::checked(gap)?, Fraction::checked(share)?))).collect();
+    let gaps: Option<Vec<(Seconds, Fraction)>> = wanted
+        .gaps
+        .iter()
+        .map(|&(gap, share)| Some((Seconds::checked(gap).filter(|g| g.get() <= 1e10)?, Fraction::checked(share)?)))
+        .collect();
     let gaps = gaps.filter(|g| !g.is_empty() && g.iter().map(|(_, s)| s.get()).sum::<f64>() <= 1.0 + 1e-9);
     let gaps = gaps.ok_or_else(|| {
         Error::value(

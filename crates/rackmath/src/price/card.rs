@@ -21,6 +21,8 @@ pub struct Card {
     pub day: String,
     /// The first day of the list.
     pub list_from: String,
+    /// When the sheet was checked.
+    pub checked: String,
     /// Where the list comes from.
     pub source: String,
     /// What to know about it.
@@ -130,6 +132,7 @@ pub(super) fn card(
         provider: sheet.provider.clone(),
         day: day.to_string(),
         list_from: list.from.to_string(),
+        checked: sheet.as_of.to_string(),
         source: list.source.clone(),
         note: list.note.clone(),
         input_usd_per_mtok: list.input.as_per_mtok(),
