@@ -43,7 +43,7 @@ pub struct CacheUse<'a> {
     pub written: Tokens,
     /// Tokens read.
     pub read: Tokens,
-    /// How long the prefix was kept for this request, where keeping is charged.
+    /// How long what is read was kept since its last use, where keeping is charged.
     pub kept: Seconds,
 }
 
@@ -108,7 +108,8 @@ pub fn bill(list: &List, usage: &Usage, factors: Factors) -> Bill {
             None => (p_in * c.written).get() * factors.input,
         };
         if let Some(p_s) = c.offer.storage {
-            bill.storage += (p_s * c.kept * cached(c)).get();
+            // What is written now has not been kept yet.
+            bill.storage += (p_s * c.kept * c.read).get();
         }
     }
     bill

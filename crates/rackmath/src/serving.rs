@@ -61,10 +61,7 @@ pub(crate) fn rates(r: &Resolved, wanted: &RatesRequest) -> Result<(Rates, Vec<S
         let prompt = tokens("prompt", wanted.prompt, 1.0)?;
         let share = efficiency("prefill_efficiency", wanted.prefill_efficiency)?;
         let step = r.board.step(Tokens::new(1.0), Tokens::ZERO, prompt);
-        words.push(format!(
-            "prefill: {share} of the board's bound for a prompt of {} (DeepSeek's live day works out at 15% of the dense peak, matrix products alone reach 70 to 80%)",
-            count(prompt.get())
-        ));
+        words.push(format!("prefill: {share}, assumed, of the board's bound for a prompt of {}", count(prompt.get())));
         step.rate() / chips * share.get()
     };
     let decode = if let Some(rate) = wanted.decode_tok_s {
@@ -75,7 +72,7 @@ pub(crate) fn rates(r: &Resolved, wanted: &RatesRequest) -> Result<(Rates, Vec<S
         let share = efficiency("decode_efficiency", wanted.decode_efficiency)?;
         let step = r.board.step(batch, context, Tokens::new(1.0));
         words.push(format!(
-            "decode: {share} of the board's bound at batch {} and context {} on {} chips",
+            "decode: {share}, assumed, of the board's bound at batch {} and context {} on {} chips",
             count(batch.get()),
             count(context.get()),
             r.system.n_chips

@@ -79,7 +79,7 @@ fn margins(out: &mut String, a: &Answer, style: Style) {
         ]);
     }
     out.push_str(&style.finish(&table));
-    let note = "gross margin is of the price, profit on cost is of the cost: 84.5% and 545% are the same day";
+    let note = "gross margin is a share of the price, profit on cost (\"cost profit margin\") a share of the cost";
     let _ = writeln!(out, "  {}", style.dim(note));
 }
 

@@ -229,6 +229,23 @@ fn a_conversation_reads_what_it_said() {
 }
 
 #[test]
+fn a_stored_conversation_pays_for_what_it_kept() {
+    // Gemini 3.1 Pro, 10k of tools, two turns of 1k and answers of 2k, an hour apart: 11k are kept for that hour.
+    let s = sheet("gemini-3.1-pro");
+    let list = at(&s, "2026-08-08");
+    let talk = Conversation {
+        system: Tokens::new(10e3),
+        turns: 2,
+        user: Tokens::new(1e3),
+        answer: Tokens::new(2e3),
+        gap: Seconds::hours(1.0),
+    };
+    let b = conversation(list, &talk, Some(list.cache("explicit").unwrap()), Factors::ONE);
+    close(b.storage, 11e3 * 4.5e-6, 1e-12);
+    close(b.written, 14e3 * 2e-6, 1e-12);
+}
+
+#[test]
 fn a_trace_is_billed_by_its_blocks() {
     let lines = "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 10, \"hash_ids\": [1, 2]}\n\
                  {\"timestamp\": 60000, \"input_length\": 1536, \"output_length\": 10, \"hash_ids\": [1, 2, 3]}\n";
