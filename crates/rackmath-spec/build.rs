@@ -7,7 +7,9 @@ use std::{env, fs};
 fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../catalog");
     let mut code = String::new();
-    for folder in ["models", "chips", "systems", "networks", "laws", "kernels", "engines", "../validation"] {
+    for folder in
+        ["models", "chips", "systems", "networks", "laws", "kernels", "engines", "../validation", "prices", "tiers"]
+    {
         let path = root.join(folder);
         println!("cargo::rerun-if-changed={}", path.display());
         let list = folder.trim_start_matches("../").to_uppercase();

@@ -5,6 +5,12 @@ mod estimate;
 pub use estimate::EstimateArgs;
 
 pub use crate::commands::ValidateArgs;
+mod economics;
+
+pub use economics::{
+    CacheArgs, CacheFigure, CostArgs, FastmodeArgs, FleetArgs, OwnerArgs, PictureArgs, PriceArgs, RatesArgs,
+};
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rackmath::curve::Over;
@@ -123,6 +129,29 @@ pub enum Command {
         after_help = "Examples:\n  rackmath validate\n  rackmath validate llamacpp --rows\n  rackmath validate --folder measurements --leave-out chip --svg charts"
     )]
     Validate(ValidateArgs),
+    /// What a provider charges: lists by date, tiers, caches, modes and hours, and the bill of a workload
+    #[command(
+        after_help = "Examples:\n  rackmath price opus-4.8 --turns 20 --gap 2min             a conversation, by cache offer\n  rackmath price opus-4.8 gpt-5.6 gemini-3.1-pro -i 100k --uses 10  a prefix that comes back\n  rackmath price deepseek-flash -i 1M --at 2026-10-27T02:30  at peak hours\n  rackmath price opus-4.8 --trace requests.jsonl            a trace in Mooncake's format\nExample: rackmath price ./mine.toml --against opus-4.8"
+    )]
+    Price(Box<PriceArgs>),
+    /// What a token costs to serve: dollars, joules, margins, and which assumption matters most
+    #[command(
+        after_help = "Examples:\n  rackmath cost deepseek-v3 --on hgx-h800 --prefill-tok-s 9212.5 --decode-tok-s 1850 -u 1 --hit 0 --sheet deepseek-r1-api\n  rackmath cost --owner --capex $48.6k --years 4 --capital 10%"
+    )]
+    Cost(Box<CostArgs>),
+    /// From traffic to replicas, chips, racks, megawatts and dollars a day
+    #[command(
+        after_help = "Examples:\n  rackmath fleet --requests-s 1000 --prompt 4k --answer 500\n  rackmath fleet --tokens-per-month 1e15 --peak 1.5"
+    )]
+    Fleet(Box<FleetArgs>),
+    /// Where to keep a prefix and for how long: hold or recompute, by memory tier
+    #[command(
+        after_help = "Examples:\n  rackmath cache deepseek-v3 --on hgx-h800 --kv bf16\n  rackmath cache --trace conversation_trace.jsonl --figure hits --svg hits.svg\n  rackmath cache --gaps 30s:0.2,10min:0.15,1d:0.05"
+    )]
+    Cache(Box<CacheArgs>),
+    /// What a fast mode's price says about the batch, and what else could explain it
+    #[command(after_help = "Examples:\n  rackmath fastmode opus-4.6\n  rackmath fastmode --price 6 --speed 2.5")]
+    Fastmode(FastmodeArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -154,6 +183,11 @@ pub enum Question {
     Estimate,
     EstimateSweep,
     Validate,
+    Price,
+    Cost,
+    Fleet,
+    Cache,
+    Fastmode,
 }
 
 /// Which model on which machine.

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use rackmath::Catalog;
+use rackmath_spec::Date;
 use rackmath_spec::file::MAX_BYTES;
 use std::fs::File;
 use std::io::Read;
@@ -40,12 +41,14 @@ pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
         )));
     }
     // Chips first: systems refer to them.
-    for kind in ["chips", "systems", "models"] {
+    for kind in ["chips", "systems", "models", "prices", "tiers"] {
         for path in toml_files(&folder.join(kind))? {
             let (id, text) = (stem(&path), read(&path)?);
             match kind {
                 "chips" => catalog.add_chip(&id, &text)?,
                 "systems" => catalog.add_system(&id, &text)?,
+                "prices" => catalog.add_price(&id, &text, today())?,
+                "tiers" => catalog.add_tier(&id, &text)?,
                 _ => catalog.add_model(&id, &text)?,
             }
         }
@@ -106,4 +109,20 @@ pub fn machine(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
         catalog.add_chip(&id, &text)?;
     }
     Ok(id)
+}
+
+/// Today, so that a price sheet from the future is refused.
+fn today() -> Option<Date> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+    Date::from_days(i64::try_from(since.as_secs() / 86_400).ok()?)
+}
+
+/// Adds the price sheet a word points at, if it is a file; returns the name to ask the catalogue for.
+pub fn price(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
+    if !looks_like_a_path(word) {
+        return Ok(word.to_owned());
+    }
+    let text = read(Path::new(word))?;
+    catalog.add_price(word, &text, today())?;
+    Ok(word.to_owned())
 }

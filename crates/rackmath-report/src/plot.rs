@@ -24,6 +24,20 @@ pub(crate) fn pen(role: Role) -> (Color, f64, bool) {
         Role::Compute => (Color(0, 158, 115), 2.0, false),
         Role::Floor => (Color(204, 121, 167), 2.0, true),
         Role::Points => (Color(0, 114, 178), 2.0, false),
+        Role::Choice(i) => {
+            let colors = [
+                Color(0, 114, 178),
+                Color(230, 159, 0),
+                Color(0, 158, 115),
+                Color(204, 121, 167),
+                Color(86, 180, 233),
+                Color(213, 94, 0),
+                Color(240, 228, 66),
+                Color(120, 120, 120),
+            ];
+            // The second round of colours is dashed.
+            (colors[usize::from(i) % colors.len()], 2.0, usize::from(i) >= colors.len())
+        }
     }
 }
 
@@ -127,10 +141,15 @@ fn marks(items: &mut Vec<Item>, marks: &[Mark], place: impl Fn((f64, f64)) -> (f
     }
 }
 
+/// One row where all fit, else a second one below it.
 fn legend(items: &mut Vec<Item>, series: &[Series]) {
-    let mut x = LEFT;
-    let y = HEIGHT - 22.0;
+    let wide = |s: &Series| 62.0 + font::width(&s.name, 13.0, false);
+    let fits = LEFT + series.iter().map(wide).sum::<f64>() <= WIDTH;
+    let (mut x, mut y) = (LEFT, if fits { HEIGHT - 22.0 } else { HEIGHT - 30.0 });
     for (i, s) in series.iter().enumerate() {
+        if x > LEFT && x + wide(s) > WIDTH && !fits {
+            (x, y) = (LEFT, y + 20.0);
+        }
         let (color, width, dashed) = pen(s.role);
         if s.role == Role::Points {
             items.push(Item::Rect { x: x + 12.0, y: y - 8.0, w: 7.0, h: 7.0, fill: dot(series, i) });
@@ -138,6 +157,6 @@ fn legend(items: &mut Vec<Item>, series: &[Series]) {
             items.push(Item::Line { points: vec![(x, y - 4.5), (x + 30.0, y - 4.5)], color, width, dashed });
         }
         items.push(text(x + 38.0, y, 13.0, false, Anchor::Start, INK, &s.name));
-        x += 62.0 + font::width(&s.name, 13.0, false);
+        x += wide(s);
     }
 }

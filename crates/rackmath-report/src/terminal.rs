@@ -55,6 +55,10 @@ fn pen(role: Role) -> (u8, char) {
         Role::Compute => (35, 'c'),
         Role::Floor => (176, '-'),
         Role::Points => (166, 'o'),
+        Role::Choice(i) => {
+            let colors = [39, 214, 35, 176, 81, 202, 226, 246];
+            (colors[usize::from(i) % colors.len()], char::from(b'a' + i % 26))
+        }
     }
 }
 
@@ -69,7 +73,25 @@ fn legend(figure: &Figure, style: Style) -> String {
             format!("{sample} {}", s.name)
         })
         .collect();
-    format!("{:>w$}  {}", "", items.join("   "), w = MARGIN - 1)
+    // As many to a line as fit; colours take no room.
+    let room = style.width.max(40) - MARGIN;
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = usize::MAX;
+    for (item, series) in items.into_iter().zip(&figure.series) {
+        let wide = series.name.chars().count() + if style.color { 3 } else { 2 };
+        match lines.last_mut() {
+            Some(line) if used + 3 + wide <= room => {
+                line.push_str("   ");
+                line.push_str(&item);
+                used += 3 + wide;
+            }
+            _ => {
+                lines.push(format!("{:>w$}  {item}", "", w = MARGIN - 1));
+                used = wide;
+            }
+        }
+    }
+    lines.join("\n")
 }
 
 /// A label for each row that holds a tick.

@@ -6,8 +6,8 @@
 use crate::engine::Version;
 use crate::error::nearest;
 use crate::{
-    AttentionKernels, Chip, Cited, ClarkLaw, Engine, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System,
-    Topology, file, validation,
+    AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, Level, MemoryTier, Model, MoeKernels, Network,
+    SpecError, System, Topology, file, price, validation,
 };
 use rackmath_units::ByteRate;
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ pub struct Entry {
     pub text: Cow<'static, str>,
 }
 
-/// All models, chips, systems, networks, laws and kernels.
+/// All models, chips, systems, networks, laws, kernels, price sheets and memory tiers.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     models: Vec<Entry>,
@@ -37,6 +37,8 @@ pub struct Catalog {
     kernels: Vec<Entry>,
     engines: Vec<Entry>,
     validations: Vec<Entry>,
+    prices: Vec<Entry>,
+    tiers: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -71,6 +73,8 @@ impl Catalog {
             kernels: entries(embedded::KERNELS),
             engines: entries(embedded::ENGINES),
             validations: entries(embedded::VALIDATION),
+            prices: entries(embedded::PRICES),
+            tiers: entries(embedded::TIERS),
             given: Vec::new(),
         }
     }
@@ -257,6 +261,44 @@ impl Catalog {
         let table = file::validation(&entry.id, &entry.text)?;
         table.check(|model| self.model(model).map(drop), |system| self.system(system).map(|s| s.n_chips))?;
         Ok(table)
+    }
+
+    /// Adds a price sheet, refused when it was checked after the day stated; it wins over an embedded one of the same id.
+    pub fn add_price(&mut self, id: &str, text: &str, known_by: Option<Date>) -> Result<(), SpecError> {
+        file::price(id, text, known_by)?;
+        self.prices.retain(|e| e.id != id);
+        self.prices.push(owned(id, text));
+        Ok(())
+    }
+
+    /// Adds a memory tier; it wins over an embedded one of the same id.
+    pub fn add_tier(&mut self, id: &str, text: &str) -> Result<(), SpecError> {
+        file::memory_tier(id, text)?;
+        self.tiers.retain(|e| e.id != id);
+        self.tiers.push(owned(id, text));
+        Ok(())
+    }
+
+    /// Ids of all price sheets, in order.
+    pub fn price_ids(&self) -> impl Iterator<Item = &str> {
+        self.prices.iter().map(|e| &*e.id)
+    }
+
+    /// Ids of all memory tiers, in order.
+    pub fn tier_ids(&self) -> impl Iterator<Item = &str> {
+        self.tiers.iter().map(|e| &*e.id)
+    }
+
+    /// What a provider charges for a model, by id or alias.
+    pub fn price(&self, name: &str) -> Result<price::Sheet, SpecError> {
+        let entry = find("price sheet", name, &self.prices)?;
+        file::price(&entry.id, &entry.text, None)
+    }
+
+    /// A memory tier by id or alias.
+    pub fn tier(&self, name: &str) -> Result<MemoryTier, SpecError> {
+        let entry = find("memory tier", name, &self.tiers)?;
+        file::memory_tier(&entry.id, &entry.text)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

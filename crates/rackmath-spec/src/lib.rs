@@ -6,6 +6,7 @@ pub mod attention;
 mod catalog;
 mod chip;
 mod cited;
+mod date;
 mod dtype;
 pub mod engine;
 mod error;
@@ -17,13 +18,17 @@ mod law;
 pub mod layout;
 pub mod model;
 mod network;
+pub mod price;
 mod system;
+pub mod tier;
+pub mod trace;
 pub mod validation;
 
 pub use attention::AttentionKernels;
 pub use catalog::{Catalog, Entry};
 pub use chip::{Basis, Chip, Link, Memory, Physical, Power, Price};
 pub use cited::Cited;
+pub use date::{Date, Moment};
 pub use dtype::{Dtype, Math};
 pub use engine::Engine;
 pub use error::{SpecError, nearest};
@@ -39,3 +44,4 @@ pub use network::{
     AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual,
 };
 pub use system::{Level, System, Topology};
+pub use tier::{MemoryTier, TierCost};

@@ -317,6 +317,23 @@ impl DollarsPerToken {
 }
 
 quantity! {
+    /// Money for keeping a token for a while, written per million tokens and hour.
+    HoldPrice, base usd_per_token_s, show Style::DollarsPerMtokHour, expects "a price per million tokens and hour", such_as "$4.50/Mtok-h",
+    units {
+        /// From dollars per million tokens and hour.
+        per_mtok_hour = (1e-6 / 3600.0),
+    },
+    parse ["$/Mtok-h" = (1e-6 / 3600.0), "$/Mtok-hour" = (1e-6 / 3600.0), "$/Mtok/h" = (1e-6 / 3600.0)]
+}
+
+impl HoldPrice {
+    /// The number of dollars per million tokens and hour.
+    pub fn as_per_mtok_hour(self) -> f64 {
+        self.0 * 1e6 * 3600.0
+    }
+}
+
+quantity! {
     /// Power.
     Watts, base w, show Style::Si("W"), expects "a power", such_as "700 W",
     units {},
@@ -376,6 +393,7 @@ product! {
     FlopPerToken * Tokens = Flop;
     SecondsPerToken * Tokens = Seconds;
     DollarsPerToken * Tokens = Dollars;
+    HoldPrice * Seconds = DollarsPerToken;
     DollarRate * SecondsPerToken = DollarsPerToken;
     FlopRate * SecondsPerToken = FlopPerToken;
     ByteRate * SecondsPerToken = BytesPerToken;

@@ -21,6 +21,8 @@ pub(crate) enum Style {
     DollarsPerHour,
     /// Stored per token, shown per million.
     DollarsPerMtok,
+    /// Stored per token and second, shown per million tokens and hour.
+    DollarsPerMtokHour,
 }
 
 /// A number with so many significant digits and no exponent: 281, 24.0, 0.0142.
@@ -99,6 +101,7 @@ pub(crate) fn quantity(value: f64, digits: usize, style: Style) -> String {
         }
         Style::DollarsPerHour => format!("${}/h", significant(value * 3600.0, digits)),
         Style::DollarsPerMtok => format!("${}/Mtok", significant(value * 1e6, digits)),
+        Style::DollarsPerMtokHour => format!("${}/Mtok-h", significant(value * 1e6 * 3600.0, digits)),
     }
 }
 
@@ -158,6 +161,7 @@ mod tests {
         assert_eq!(Dollars::usd(3.5e6).to_string(), "$3.50 M");
         assert_eq!(DollarRate::per_hour(2.1).to_string(), "$2.10/h");
         assert_eq!(DollarsPerToken::per_mtok(0.3).to_string(), "$0.300/Mtok");
+        assert_eq!(HoldPrice::per_mtok_hour(4.5).to_string(), "$4.50/Mtok-h");
         assert_eq!(SecondsPerToken::new(0.617e-6).to_string(), "617 ns/token");
         assert_eq!(Bytes::gb(670.1).show(6), "670.100 GB");
     }

@@ -91,6 +91,8 @@ pub enum Role {
     Floor,
     /// Single measurements, drawn as dots without a line.
     Points,
+    /// One of several lines of equal standing.
+    Choice(u8),
 }
 
 /// A labelled point.

@@ -4,19 +4,25 @@
 //! so that the terminal, a page and a script can ask and be answered the same way. Everything here is pure: the same
 //! request gives the same answer, byte for byte.
 
+pub mod cache;
 pub mod case;
 pub mod chips;
+pub mod cost;
 pub mod curve;
 pub mod deployment;
 mod error;
 pub mod estimate;
 pub mod explain;
+pub mod fastmode;
 pub mod figure;
+pub mod fleet;
 pub mod layout;
 pub mod lecture;
 pub mod models;
 pub mod pipeline;
+pub mod price;
 pub mod racks;
+pub mod serving;
 pub mod setting;
 pub mod station;
 pub mod step;

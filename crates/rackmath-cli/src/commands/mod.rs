@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod curve;
+mod economics;
 mod estimate;
 mod explain;
 mod headline;
@@ -42,6 +43,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Station(a)) => station::run(common, a),
         Some(Command::Estimate(a)) => estimate::run(common, &mut catalog, a),
         Some(Command::Validate(a)) => validate::run(common, &catalog, a),
+        Some(Command::Price(a)) => economics::price(common, &mut catalog, a),
+        Some(Command::Cost(a)) => economics::cost(common, &mut catalog, a),
+        Some(Command::Fleet(a)) => economics::fleet(common, &mut catalog, a),
+        Some(Command::Cache(a)) => economics::cache(common, &mut catalog, a),
+        Some(Command::Fastmode(a)) => economics::fastmode(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

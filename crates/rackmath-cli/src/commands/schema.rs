@@ -4,7 +4,8 @@ use crate::args::Question;
 use crate::failure::Failure;
 use crate::output;
 use rackmath::{
-    chips, curve, estimate, explain, layout, lecture, models, pipeline, racks, station, step, systems, validate,
+    cache, chips, cost, curve, estimate, explain, fastmode, fleet, layout, lecture, models, pipeline, price, racks,
+    station, step, systems, validate,
 };
 use schemars::{Schema, schema_for};
 use serde::Serialize;
@@ -33,6 +34,11 @@ pub fn run(question: Question) -> Result<(), Failure> {
             Both { request: schema_for!(estimate::sweep::Request), answer: schema_for!(estimate::sweep::Answer) }
         }
         Question::Validate => Both { request: schema_for!(validate::Request), answer: schema_for!(validate::Answer) },
+        Question::Price => Both { request: schema_for!(price::Request), answer: schema_for!(price::Answer) },
+        Question::Cost => Both { request: schema_for!(cost::Request), answer: schema_for!(cost::Answer) },
+        Question::Fleet => Both { request: schema_for!(fleet::Request), answer: schema_for!(fleet::Answer) },
+        Question::Cache => Both { request: schema_for!(cache::Request), answer: schema_for!(cache::Answer) },
+        Question::Fastmode => Both { request: schema_for!(fastmode::Request), answer: schema_for!(fastmode::Answer) },
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

@@ -1,12 +1,18 @@
 //! Answers as text.
 
+mod cache;
+mod cost;
 mod estimate;
 mod pipeline;
+mod price;
 mod racks;
 mod validate;
 
+pub use cache::{cache, fastmode};
+pub use cost::{cost, fleet};
 pub use estimate::{estimate, estimate_sweep};
 pub use pipeline::pipeline;
+pub use price::price;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
 pub use validate::validate;
 

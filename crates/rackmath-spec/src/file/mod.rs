@@ -12,7 +12,10 @@ mod kernel_moe;
 mod law;
 mod model;
 mod network;
+mod price;
 mod system;
+mod tier;
+mod trace;
 mod validation;
 
 pub use attention::attention;
@@ -23,7 +26,10 @@ pub use kernel_moe::moe_kernels;
 pub use law::clark_laws;
 pub use model::{config_json, model};
 pub use network::network;
+pub use price::price;
 pub use system::system;
+pub use tier::memory_tier;
+pub use trace::trace;
 pub use validation::validation;
 
 /// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.

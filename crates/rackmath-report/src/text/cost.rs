@@ -1,0 +1,164 @@
+//! Cost of serving and fleets as text.
+
+use super::{field, list, percent};
+use crate::style::Style;
+use crate::terminal;
+use rackmath::cost::{Answer, BarCard};
+use rackmath::figure::count;
+use rackmath::fleet::{self, PoolCard};
+use rackmath_units::{DollarRate, Dollars, DollarsPerToken, TokenRate, Watts, significant};
+use std::fmt::Write as _;
+
+fn mtok(usd: f64) -> String {
+    DollarsPerToken::per_mtok(usd).to_string()
+}
+
+/// A share that may be negative or above one.
+fn signed_percent(x: f64) -> String {
+    let sign = if x < 0.0 { "-" } else { "" };
+    format!("{sign}{}%", significant(x.abs() * 100.0, 3))
+}
+
+/// `rackmath cost`
+pub fn cost(a: &Answer, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}\n", style.bold(&format!("{} on {}", a.model, a.system)));
+    field(&mut out, style, "chip-hour", &DollarRate::per_hour(a.chip_usd_per_hour).to_string());
+    out.push_str(&style.wrapped("                         ", "                         ", &a.basis));
+    if !a.hour_parts.is_empty() {
+        let parts: Vec<String> =
+            a.hour_parts.iter().map(|(name, usd)| format!("{name} ${}", significant(*usd, 3))).collect();
+        let _ = writeln!(out, "  {:<22} {}", "", parts.join(", "));
+    }
+    let rates = format!("{} prefill, {} decode", TokenRate::per_s(a.prefill_tok_s), TokenRate::per_s(a.decode_tok_s));
+    field(&mut out, style, "one chip", &rates);
+    let _ = writeln!(
+        out,
+        "  {:<22} {} prefill chips for each decode chip\n",
+        "",
+        significant(a.prefill_per_decode_chip, 3)
+    );
+    field(&mut out, style, "output", &mtok(a.output_usd_per_mtok));
+    field(&mut out, style, "input, computed", &mtok(a.input_usd_per_mtok));
+    field(&mut out, style, "input, cached", &mtok(a.cached_usd_per_mtok));
+    field(&mut out, style, "input, with hits", &mtok(a.blended_input_usd_per_mtok));
+    field(&mut out, style, "all tokens", &mtok(a.all_usd_per_mtok));
+    let energy = format!(
+        "{} J an output token ({} Wh a thousand), {} J an input token",
+        significant(a.output_j_per_token, 3),
+        significant(a.output_wh_per_ktok, 3),
+        significant(a.input_j_per_token, 3)
+    );
+    field(&mut out, style, "energy", &energy);
+    if let Some(g) = a.output_g_per_mtok {
+        field(&mut out, style, "carbon", &format!("{} g a million output tokens", significant(g, 3)));
+    }
+    margins(&mut out, a, style);
+    tornado(&mut out, a, style);
+    out.push('\n');
+    out.push_str(&terminal::draw(&a.figure, style));
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    out
+}
+
+fn margins(out: &mut String, a: &Answer, style: Style) {
+    if a.margins.is_empty() {
+        return;
+    }
+    out.push('\n');
+    let mut table = style.table(&["price of", "price", "cost", "gross margin", "mark-up", "profit on cost"]);
+    for m in &a.margins {
+        table.add_row([
+            m.what.clone(),
+            format!("${}", significant(m.price_usd_per_mtok, 3)),
+            format!("${}", significant(m.cost_usd_per_mtok, 3)),
+            signed_percent(m.gross_margin),
+            format!("{}x", significant(m.markup, 3)),
+            signed_percent(m.cost_profit_margin),
+        ]);
+    }
+    out.push_str(&style.finish(&table));
+    let note = "gross margin is a share of the price, profit on cost (\"cost profit margin\") a share of the cost";
+    let _ = writeln!(out, "  {}", style.dim(note));
+}
+
+/// Bars on one scale, most important first.
+fn tornado(out: &mut String, a: &Answer, style: Style) {
+    let _ = writeln!(out, "\n{}", style.bold("what matters: cost of all tokens, one assumption at a time"));
+    let ends = |b: &BarCard| {
+        (b.at_low_usd_per_mtok.min(b.at_high_usd_per_mtok), b.at_low_usd_per_mtok.max(b.at_high_usd_per_mtok))
+    };
+    let low = a.tornado.iter().map(|b| ends(b).0).fold(a.all_usd_per_mtok, f64::min);
+    let high = a.tornado.iter().map(|b| ends(b).1).fold(a.all_usd_per_mtok, f64::max);
+    let room = style.width.clamp(80, 140) - 66;
+    let column = |x: f64| if high > low { ((x - low) / (high - low) * (room - 1) as f64).round() as usize } else { 0 };
+    let middle = column(a.all_usd_per_mtok);
+    for b in &a.tornado {
+        let (from, to) = (column(ends(b).0), column(ends(b).1));
+        let bar: String = (0..room)
+            .map(|i| {
+                if i == middle {
+                    '|'
+                } else if (from..=to).contains(&i) {
+                    '█'
+                } else {
+                    ' '
+                }
+            })
+            .collect();
+        let end = |x: f64| if x != 0.0 && x < 0.001 { format!("{x:.1e}") } else { significant(x, 3) };
+        let range = format!("{} to {}", end(b.low), end(b.high));
+        let costs = format!("${} - ${}", significant(ends(b).0, 3), significant(ends(b).1, 3));
+        let _ = writeln!(out, "  {:<27} {range:<17} {} {costs}", b.name, style.tint(39, &bar));
+    }
+}
+
+/// `rackmath fleet`
+pub fn fleet(a: &fleet::Answer, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}\n", style.bold(&format!("{} on {}", a.model, a.system)));
+    let traffic =
+        format!("{} in, {} out on average", TokenRate::per_s(a.input_tok_s), TokenRate::per_s(a.output_tok_s));
+    field(&mut out, style, "traffic", &traffic);
+    let _ =
+        writeln!(out, "  {:<22} {}; {} times the mean at the peak\n", "", a.traffic, significant(a.peak_over_mean, 3));
+    let mut table =
+        style.table(&["pool", "replicas", "chips", "mean", "peak", "capacity", "headroom at peak", "in use"]);
+    let row = |name: &str, p: &PoolCard| {
+        [
+            name.to_owned(),
+            count(p.replicas as f64),
+            count(p.chips as f64),
+            TokenRate::per_s(p.mean_tok_s).to_string(),
+            TokenRate::per_s(p.peak_tok_s).to_string(),
+            TokenRate::per_s(p.capacity_tok_s).to_string(),
+            signed_percent(p.headroom),
+            percent(p.utilisation),
+        ]
+    };
+    table.add_row(row("prefill", &a.prefill));
+    table.add_row(row("decode", &a.decode));
+    out.push_str(&style.finish(&table));
+    out.push('\n');
+    let machines =
+        format!("{} chips, {} machines of {}", count(a.chips as f64), count(a.machines as f64), a.system_chips);
+    field(&mut out, style, "fleet", &machines);
+    field(&mut out, style, "power", &Watts::w(a.power_w).to_string());
+    if let Some(capex) = a.capex_usd {
+        field(&mut out, style, "to buy", &Dollars::usd(capex).to_string());
+    }
+    if let Some(day) = a.usd_per_day {
+        let each = a.usd_per_output_mtok.map_or(String::new(), |c| format!(", {} of output", mtok(c)));
+        field(&mut out, style, "a day", &format!("{}{each}", Dollars::usd(day)));
+    }
+    if let Some(share) = a.machine_share {
+        let text = format!("{} of the market's output, one in {}", signed_percent(share), significant(1.0 / share, 3));
+        field(&mut out, style, "one machine writes", &text);
+    }
+    out.push('\n');
+    out.push_str(&terminal::draw(&a.figure, style));
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    out
+}

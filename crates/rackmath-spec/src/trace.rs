@@ -1,0 +1,60 @@
+//! A trace of requests: when each came, how long it was, and which prefix it shares or what was billed.
+
+use rackmath_units::{Seconds, Tokens};
+
+/// Requests in order of time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// The requests.
+    pub requests: Vec<TraceRequest>,
+    /// Tokens of one block, where requests name the blocks of their prompts.
+    pub block: Tokens,
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceRequest {
+    /// When it came, from the start of the trace.
+    pub time: Seconds,
+    /// Tokens of the whole prompt.
+    pub input: Tokens,
+    /// Tokens of the answer.
+    pub output: Tokens,
+    /// The blocks of its prompt by content, first to last; empty when not known.
+    pub blocks: Vec<u64>,
+    /// What was read from and written to caches, where the trace is a bill.
+    pub logged: Option<Logged>,
+}
+
+/// Cache traffic as a provider reports it; the rest of the prompt is fresh.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Logged {
+    /// Read from a cache.
+    pub read: Tokens,
+    /// Written for the shortest lifetime.
+    pub written: Tokens,
+    /// Written for an hour.
+    pub written_1h: Tokens,
+}
+
+impl Trace {
+    /// From the first request to the last.
+    pub fn span(&self) -> Seconds {
+        self.requests.last().map_or(Seconds::ZERO, |r| r.time)
+    }
+
+    /// Tokens of all prompts.
+    pub fn input(&self) -> Tokens {
+        self.requests.iter().map(|r| r.input).sum()
+    }
+
+    /// Tokens of all answers.
+    pub fn output(&self) -> Tokens {
+        self.requests.iter().map(|r| r.output).sum()
+    }
+
+    /// Whether requests name their blocks.
+    pub fn has_blocks(&self) -> bool {
+        self.requests.iter().any(|r| !r.blocks.is_empty())
+    }
+}

@@ -1,0 +1,295 @@
+//! Where to keep a prefix and for how long: hold-or-recompute lines, their lower envelope, the drain-time rule beside it,
+//! what a published lifetime could mean, and the best lifetime for a pattern of reuse.
+
+mod reuse;
+
+pub use reuse::{BestCard, ReuseCard, ReuseRequest};
+
+use crate::Error;
+use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
+use crate::serving::{RatesRequest, rates};
+use crate::setting::{Resolved, Setting, resolve};
+use rackmath_spec::{Catalog, MemoryTier};
+use rackmath_theory::lifetime::{self, Line, Segment, break_even, candidates, envelope, in_memory, in_tier};
+use rackmath_theory::roofline;
+use rackmath_units::{DollarsPerToken, HoldPrice, Seconds, float};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A model on a machine, the tiers beside it, and when its prefixes are wanted again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model and machine: bytes of the cache, price and memory of a chip.
+    pub setting: Setting,
+    /// How fast a chip computes a prefix anew.
+    pub rates: RatesRequest,
+    /// Memory tiers by id; all of the catalogue when empty.
+    pub tiers: Vec<String>,
+    /// Published lifetimes to place.
+    pub durations_s: Vec<f64>,
+    /// When prefixes are wanted again, if known.
+    pub reuse: Option<ReuseRequest>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            setting: Setting::default(),
+            rates: RatesRequest::default(),
+            tiers: Vec::new(),
+            // Five minutes, an hour and a day: the lifetimes providers sell.
+            durations_s: vec![300.0, 3600.0, 86_400.0],
+            reuse: None,
+        }
+    }
+}
+
+/// The lines and what follows from them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model.
+    pub model: String,
+    /// The machine.
+    pub system: String,
+    /// Bytes a token keeps.
+    pub kv_bytes_per_token: f64,
+    /// Ways to have a token again, fastest first.
+    pub lines: Vec<LineCard>,
+    /// The cheapest way over time.
+    pub envelope: Vec<SegmentCard>,
+    /// Published lifetimes, with every tier each could mean.
+    pub durations: Vec<DurationCard>,
+    /// Hit rates and best lifetimes for the reuse given.
+    pub reuse: Option<ReuseCard>,
+    /// Cost against time.
+    pub figure: Figure,
+    /// Hit rate against lifetime.
+    pub hit_figure: Option<Figure>,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+    /// Where they come from.
+    pub sources: Vec<String>,
+}
+
+/// One way to have a token again.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LineCard {
+    /// `rematerialise`, `HBM`, or the tier's id.
+    pub id: String,
+    /// In words.
+    pub name: String,
+    /// Getting it back once; none when no price is known.
+    pub retrieve_usd_per_mtok: Option<f64>,
+    /// Keeping it.
+    pub hold_usd_per_mtok_hour: Option<f64>,
+    /// The time to read the tier once.
+    pub drain_s: Option<f64>,
+    /// The time from which on computing it anew is cheaper.
+    pub recompute_cheaper_after_s: Option<f64>,
+}
+
+/// A stretch of the envelope.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SegmentCard {
+    /// The cheapest way.
+    pub id: String,
+    /// From when on.
+    pub from_s: f64,
+    /// Until when; none for the last.
+    pub to_s: Option<f64>,
+}
+
+/// A published lifetime.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DurationCard {
+    /// How long.
+    pub duration_s: f64,
+    /// The cheapest way to keep it that long, by cost.
+    pub cheapest: String,
+    /// Every tier with its drain time and the lifetime over it, nearest first.
+    pub candidates: Vec<CandidateCard>,
+}
+
+/// A tier a lifetime could mean.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CandidateCard {
+    /// The tier.
+    pub id: String,
+    /// Its drain time.
+    pub drain_s: f64,
+    /// The lifetime over it.
+    pub ratio: f64,
+}
+
+/// A way with its names.
+struct Way {
+    id: String,
+    name: String,
+    short: String,
+    line: Option<Line>,
+    drain: Option<Seconds>,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
+    let r = resolve(catalog, &q.setting)?;
+    if !r.priced {
+        let chip = r.system.chip.id.clone();
+        return Err(Error::NoPrice { chip, basis: "usual".into(), has: "another chip".into() });
+    }
+    let (speed, mut assumptions) = rates(&r, &q.rates)?;
+    // The decode rate plays no part in keeping or recomputing.
+    assumptions.retain(|words| !words.starts_with("decode"));
+    let compute = DollarsPerToken::usd_per_token(r.chip_price.get() / speed.prefill.get());
+    let tiers = tiers(catalog, &q.tiers)?;
+    let ways = ways(&r, &tiers, compute);
+    let priced: Vec<(usize, Line)> = ways.iter().enumerate().filter_map(|(i, w)| Some((i, w.line.clone()?))).collect();
+    let lines: Vec<Line> = priced.iter().map(|(_, l)| l.clone()).collect();
+    let segments = envelope(&lines);
+    let id = |line: usize| ways[priced[line].0].id.clone();
+    let reuse = q.reuse.as_ref().map(|wanted| {
+        let kept: Vec<(String, Line)> =
+            priced.iter().filter(|(i, _)| *i > 0).map(|(i, l)| (ways[*i].id.clone(), l.clone())).collect();
+        reuse::answer(wanted, &kept, compute)
+    });
+    let (reuse, hit_figure) = reuse.transpose()?.unzip();
+    assumptions.extend([
+        "a tier is paid by the bytes it keeps and the time it reads; writing, latency and the network are not counted"
+            .into(),
+        format!("a chip's hour: {}", r.price_source),
+    ]);
+    let state = r.cache.stored_fixed();
+    if state.get() > 0.0 {
+        assumptions.push(format!("each sequence also keeps a state of {state} however long it is, not counted here"));
+    }
+    Ok(Answer {
+        model: r.model.name.clone(),
+        system: r.system.name.clone(),
+        kv_bytes_per_token: r.cache.stored_per_token().get(),
+        lines: ways.iter().map(|w| line_card(w, &lines[0])).collect(),
+        envelope: segments
+            .iter()
+            .map(|s| SegmentCard { id: id(s.line), from_s: s.from.get(), to_s: s.to.map(Seconds::get) })
+            .collect(),
+        durations: durations(&q.durations_s, &ways, &segments, id)?,
+        reuse,
+        figure: figure(&r, &ways, &lines, &segments),
+        hit_figure,
+        assumptions,
+        sources: sources(&tiers),
+    })
+}
+
+fn tiers(catalog: &Catalog, wanted: &[String]) -> Result<Vec<MemoryTier>, Error> {
+    let ids: Vec<String> =
+        if wanted.is_empty() { catalog.tier_ids().map(str::to_owned).collect() } else { wanted.to_vec() };
+    let mut all = ids.iter().map(|id| catalog.tier(id)).collect::<Result<Vec<_>, _>>()?;
+    all.sort_by(|a, b| lifetime::drain(a).get().total_cmp(&lifetime::drain(b).get()));
+    Ok(all)
+}
+
+/// Recomputing, the chip's own memory, then the tiers by drain time.
+fn ways(r: &Resolved, tiers: &[MemoryTier], compute: DollarsPerToken) -> Vec<Way> {
+    let kv = r.cache.stored_per_token();
+    let memory = &r.system.chip.memory;
+    let remat = Line { name: "rematerialise".into(), retrieve: compute, hold: HoldPrice::ZERO };
+    let mut all = vec![
+        Way {
+            id: "rematerialise".into(),
+            name: "compute it anew".into(),
+            short: "recompute".into(),
+            line: Some(remat),
+            drain: None,
+        },
+        Way {
+            id: "HBM".into(),
+            name: format!("memory of {}", r.system.chip.name),
+            short: "HBM".into(),
+            line: Some(in_memory(kv, memory.size(), r.chip_price)),
+            drain: Some(roofline::drain(memory.size(), memory.bandwidth.value)),
+        },
+    ];
+    all.extend(tiers.iter().map(|t| Way {
+        id: t.id.clone(),
+        name: t.name.clone(),
+        short: t.id.clone(),
+        line: in_tier(kv, t),
+        drain: Some(lifetime::drain(t)),
+    }));
+    all
+}
+
+fn line_card(w: &Way, remat: &Line) -> LineCard {
+    LineCard {
+        id: w.id.clone(),
+        name: w.name.clone(),
+        retrieve_usd_per_mtok: w.line.as_ref().map(|l| l.retrieve.as_per_mtok()),
+        hold_usd_per_mtok_hour: w.line.as_ref().map(|l| l.hold.as_per_mtok_hour()),
+        drain_s: w.drain.map(Seconds::get),
+        recompute_cheaper_after_s: w.line.as_ref().and_then(|l| break_even(l, remat)).map(Seconds::get),
+    }
+}
+
+fn durations(
+    wanted: &[f64],
+    ways: &[Way],
+    segments: &[Segment],
+    id: impl Fn(usize) -> String,
+) -> Result<Vec<DurationCard>, Error> {
+    let drains: Vec<(String, Seconds)> = ways.iter().filter_map(|w| Some((w.id.clone(), w.drain?))).collect();
+    wanted
+        .iter()
+        .map(|&s| {
+            let duration = Seconds::checked(s).filter(|d| d.get() > 0.0 && d.get() <= 1e10);
+            let duration = duration.ok_or_else(|| Error::value("duration", s, "seconds above 0, at most 1e10"))?;
+            let at = segments.iter().find(|g| g.to.is_none_or(|to| duration <= to));
+            Ok(DurationCard {
+                duration_s: s,
+                cheapest: at.map_or_else(String::new, |g| id(g.line)),
+                candidates: candidates(duration, &drains)
+                    .into_iter()
+                    .map(|c| CandidateCard { id: c.name, drain_s: c.drain.get(), ratio: c.ratio })
+                    .collect(),
+            })
+        })
+        .collect()
+}
+
+/// From a millisecond to a year.
+fn figure(r: &Resolved, ways: &[Way], lines: &[Line], segments: &[Segment]) -> Figure {
+    let times: Vec<f64> = (0..=200).map(|i| float::pow(10.0, -3.0 + 10.5 * f64::from(i) / 200.0)).collect();
+    let points = |l: &Line| -> Vec<(f64, f64)> {
+        let all = times.iter().map(|&t| (t, l.cost(Seconds::s(t)).as_per_mtok()));
+        all.filter(|p| p.1 > 1e-9).collect()
+    };
+    let mut series: Vec<Series> = Vec::new();
+    for (i, w) in ways.iter().enumerate() {
+        if let Some(line) = &w.line {
+            series.push(Series { name: w.short.clone(), role: Role::Choice(i as u8), points: points(line) });
+        }
+    }
+    let least = |t: f64| lines.iter().map(|l| l.cost(Seconds::s(t)).as_per_mtok()).fold(f64::INFINITY, f64::min);
+    let envelope = times.iter().map(|&t| (t, least(t))).filter(|p| p.1 > 1e-9).collect();
+    series.push(Series { name: "cheapest".into(), role: Role::Envelope, points: envelope });
+    let marks = segments.iter().filter_map(|s| s.to).filter(|t| t.get() >= 1e-3 && t.get() <= 3e7).map(|t| Mark {
+        x: t.get(),
+        y: least(t.get()),
+        label: t.to_string(),
+    });
+    Figure {
+        title: format!("{} on {}: what having a prefix again costs", r.model.name, r.system.name),
+        subtitle: format!("{} of cache", r.cache.stored_per_token()),
+        x: Axis::log("time between two uses", Unit::Seconds),
+        y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
+        series,
+        marks: marks.collect(),
+    }
+}
+
+fn sources(tiers: &[MemoryTier]) -> Vec<String> {
+    tiers.iter().map(|t| format!("{}: {}", t.id, t.cost_source().unwrap_or(&t.capacity.source))).collect()
+}
+
+#[cfg(test)]
+mod tests;

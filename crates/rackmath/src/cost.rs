@@ -1,0 +1,308 @@
+//! What a token costs to serve on a machine, in dollars, joules and grams, what a price leaves above it, and which
+//! assumption matters most.
+
+mod sensitivity;
+
+use crate::Error;
+use crate::figure::Figure;
+use crate::serving::{OwnerRequest, RatesRequest, owner, power, rates};
+use crate::setting::{Resolved, Setting, resolve};
+use rackmath_spec::Catalog;
+use rackmath_theory::cost::{Serving, TokenCost, margin};
+use rackmath_theory::lifetime::in_tier;
+use rackmath_units::{DollarsPerToken, Fraction, Seconds, Tokens, Watts};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A model on a machine, how well it is used, and what is charged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model and machine, with a rental, on-demand or owner's price per hour from the catalogue.
+    pub setting: Setting,
+    /// How fast a chip is.
+    pub rates: RatesRequest,
+    /// An owner's figures, instead of a price per hour.
+    pub owner: Option<OwnerRequest>,
+    /// Share of held chip time that serves.
+    pub utilisation: f64,
+    /// Share of input tokens found in the cache.
+    pub hit: f64,
+    /// What reading a cached token costs; from `cache_tier` unless given.
+    pub cached_usd_per_mtok: Option<f64>,
+    /// Memory tier the cache is read from.
+    pub cache_tier: String,
+    /// How long a cached token is kept there between two uses.
+    pub cache_hold_s: f64,
+    /// Tokens accepted per step with speculation.
+    pub accepted: f64,
+    /// Extra work of drafting, as a share of a step.
+    pub draft: f64,
+    /// Input tokens for each output token.
+    pub input_per_output: f64,
+    /// All-in power of a chip; the catalogue's unless given.
+    pub power_w: Option<f64>,
+    /// Power of the building over power of the machines.
+    pub pue: f64,
+    /// Carbon of the electricity.
+    pub carbon_g_per_kwh: Option<f64>,
+    /// A price sheet to compare with.
+    pub sheet: Option<String>,
+    /// Input price to compare with, instead of a sheet's.
+    pub input_price_usd_per_mtok: Option<f64>,
+    /// Output price to compare with, instead of a sheet's.
+    pub output_price_usd_per_mtok: Option<f64>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            setting: Setting::default(),
+            rates: RatesRequest::default(),
+            owner: None,
+            utilisation: 0.5,
+            hit: 0.5,
+            cached_usd_per_mtok: None,
+            cache_tier: "nvme-local".into(),
+            cache_hold_s: 300.0,
+            accepted: 1.0,
+            draft: 0.0,
+            // 608 billion in and 168 billion out on DeepSeek's published day.
+            input_per_output: 3.6,
+            power_w: None,
+            pue: 1.2,
+            carbon_g_per_kwh: None,
+            sheet: None,
+            input_price_usd_per_mtok: None,
+            output_price_usd_per_mtok: None,
+        }
+    }
+}
+
+/// What tokens cost.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model.
+    pub model: String,
+    /// The machine.
+    pub system: String,
+    /// An hour of one chip.
+    pub chip_usd_per_hour: f64,
+    /// Whose price that is, and from where.
+    pub basis: String,
+    /// Its parts, for an owner: name and dollars per hour.
+    pub hour_parts: Vec<(String, f64)>,
+    /// Prompt tokens per second of one chip.
+    pub prefill_tok_s: f64,
+    /// Output tokens per second of one chip, speculation included.
+    pub decode_tok_s: f64,
+    /// Input that has to be computed.
+    pub input_usd_per_mtok: f64,
+    /// Input found in the cache.
+    pub cached_usd_per_mtok: f64,
+    /// Input on average.
+    pub blended_input_usd_per_mtok: f64,
+    /// Output.
+    pub output_usd_per_mtok: f64,
+    /// All tokens together, in the proportion asked for.
+    pub all_usd_per_mtok: f64,
+    /// Energy of an input token that has to be computed.
+    pub input_j_per_token: f64,
+    /// Energy of an output token.
+    pub output_j_per_token: f64,
+    /// Energy of a thousand output tokens.
+    pub output_wh_per_ktok: f64,
+    /// Carbon of a million output tokens, if the electricity's is given.
+    pub output_g_per_mtok: Option<f64>,
+    /// Prefill chips for each decode chip.
+    pub prefill_per_decode_chip: f64,
+    /// What prices leave above cost.
+    pub margins: Vec<MarginCard>,
+    /// One assumption at a time, most important first.
+    pub tornado: Vec<BarCard>,
+    /// Cost against utilisation.
+    pub figure: Figure,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// What a price leaves above a cost.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MarginCard {
+    /// Of what.
+    pub what: String,
+    /// The price.
+    pub price_usd_per_mtok: f64,
+    /// The cost.
+    pub cost_usd_per_mtok: f64,
+    /// Share of the price that is not cost.
+    pub gross_margin: f64,
+    /// Price over cost.
+    pub markup: f64,
+    /// Profit over cost, called "cost profit margin".
+    pub cost_profit_margin: f64,
+}
+
+/// One bar of a tornado.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BarCard {
+    /// The assumption.
+    pub name: String,
+    /// Its low and high end.
+    pub low: f64,
+    /// Its high end.
+    pub high: f64,
+    /// Cost of all tokens at the low end.
+    pub at_low_usd_per_mtok: f64,
+    /// And at the high end.
+    pub at_high_usd_per_mtok: f64,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let r = resolve(catalog, &request.setting)?;
+    let (serving, basis, hour_parts, mut assumptions) = serving(catalog, &r, request)?;
+    let ratio = request.input_per_output;
+    if !(ratio.is_finite() && (0.0..=1e6).contains(&ratio)) {
+        return Err(Error::value("input_per_output", ratio, "0 to 1e6"));
+    }
+    let all = |s: &Serving| {
+        let c = s.cost();
+        (c.blended.as_per_mtok() * ratio + c.output.as_per_mtok()) / (1.0 + ratio)
+    };
+    let cost = serving.cost();
+    let (prefill, decode) = serving.chip_hours(Tokens::new(1e6 * ratio), Tokens::new(1e6));
+    assumptions.push("taxes, spare parts and the people who write the software are not counted".into());
+    Ok(Answer {
+        model: r.model.name.clone(),
+        system: r.system.name.clone(),
+        chip_usd_per_hour: serving.chip_hour.as_per_hour(),
+        basis,
+        hour_parts,
+        prefill_tok_s: serving.rates.prefill.get(),
+        decode_tok_s: serving.decode().get(),
+        input_usd_per_mtok: cost.input.as_per_mtok(),
+        cached_usd_per_mtok: cost.cached.as_per_mtok(),
+        blended_input_usd_per_mtok: cost.blended.as_per_mtok(),
+        output_usd_per_mtok: cost.output.as_per_mtok(),
+        all_usd_per_mtok: all(&serving),
+        input_j_per_token: cost.input_energy.get(),
+        output_j_per_token: cost.output_energy.get(),
+        output_wh_per_ktok: cost.output_energy.get() * 1e3 / 3600.0,
+        output_g_per_mtok: carbon(request, cost.output_energy.get())?,
+        prefill_per_decode_chip: prefill / decode,
+        margins: margins(catalog, request, &cost)?,
+        tornado: sensitivity::bars(&r, &serving, all),
+        figure: sensitivity::figure(&r, &serving),
+        assumptions,
+    })
+}
+
+fn carbon(request: &Request, joules: f64) -> Result<Option<f64>, Error> {
+    let Some(g) = request.carbon_g_per_kwh else { return Ok(None) };
+    if !(g.is_finite() && (0.0..=5000.0).contains(&g)) {
+        return Err(Error::value("carbon_g_per_kwh", g, "0 to 5,000 grams per kWh"));
+    }
+    Ok(Some(joules * 1e6 / 3.6e6 * g))
+}
+
+type Parts = Vec<(String, f64)>;
+
+fn serving(catalog: &Catalog, r: &Resolved, q: &Request) -> Result<(Serving, String, Parts, Vec<String>), Error> {
+    let (rates, mut words) = rates(r, &q.rates)?;
+    let share = |field: &'static str, value: f64, low: f64| {
+        let share = Fraction::checked(value).filter(|f| f.get() >= low);
+        share.ok_or_else(|| Error::value(field, value, format!("a share from {low} to 1")))
+    };
+    let within = |field: &'static str, value: f64, low: f64, high: f64| {
+        let sane = value.is_finite() && (low..=high).contains(&value);
+        if sane { Ok(value) } else { Err(Error::value(field, value, format!("{low} to {high}"))) }
+    };
+    let (chip_hour, basis, parts) = match &q.owner {
+        Some(wanted) => {
+            let (_, hour, more) = owner(r, wanted)?;
+            words.extend(more);
+            let parts = [
+                ("capital", hour.capital),
+                ("energy", hour.energy),
+                ("colocation", hour.colo),
+                ("staff", hour.staff),
+                ("downtime", hour.downtime),
+            ];
+            let parts = parts.into_iter().map(|(name, rate)| (name.to_owned(), rate.as_per_hour())).collect();
+            (hour.total(), "owner, computed".to_owned(), parts)
+        }
+        None if r.priced => (r.chip_price, r.price_source.clone(), Vec::new()),
+        None => {
+            let chip = r.system.chip.id.clone();
+            return Err(Error::NoPrice { chip, basis: "usual".into(), has: "--owner with --capex".into() });
+        }
+    };
+    let read = if let Some(usd) = q.cached_usd_per_mtok {
+        DollarsPerToken::per_mtok(within("cached_usd_per_mtok", usd, 0.0, 1000.0)?)
+    } else {
+        let tier = catalog.tier(&q.cache_tier)?;
+        let line = in_tier(r.cache.stored_per_token(), &tier)
+            .ok_or_else(|| Error::value("cache_tier", &q.cache_tier, "a tier with a price, or cached_usd_per_mtok"))?;
+        let hold = Seconds::s(within("cache_hold_s", q.cache_hold_s, 0.0, 1e9)?);
+        words.push(format!(
+            "a cached token is kept for {hold} in {} and fetched once: device time alone, no network or host",
+            tier.name
+        ));
+        line.cost(hold)
+    };
+    let (watts, power_from) = power(r, q.power_w.or(q.owner.as_ref().and_then(|o| o.power_w)))?;
+    words.push(format!(
+        "power {watts} a chip ({power_from}), drawn whether busy or not, times {} for the building",
+        q.pue
+    ));
+    let serving = Serving {
+        chip_hour,
+        rates,
+        utilisation: share("utilisation", q.utilisation, 0.001)?,
+        hit: share("hit", q.hit, 0.0)?,
+        read,
+        accepted: within("accepted", q.accepted, 1.0, 100.0)?,
+        draft: within("draft", q.draft, 0.0, 100.0)?,
+        power: Watts::w(watts.get() * within("pue", q.pue, 1.0, 5.0)?),
+    };
+    Ok((serving, basis, parts, words))
+}
+
+fn margins(catalog: &Catalog, q: &Request, cost: &TokenCost) -> Result<Vec<MarginCard>, Error> {
+    let mut prices = Vec::new();
+    if let Some(name) = &q.sheet {
+        let sheet = catalog.price(name)?;
+        let list = sheet.at(sheet.as_of)?;
+        prices.push((format!("input, {}", sheet.name), list.input, cost.input));
+        if let Some(offer) = list.caches.first() {
+            prices.push((format!("cached input, {}", sheet.name), offer.read, cost.cached));
+        }
+        prices.push((format!("output, {}", sheet.name), list.output, cost.output));
+    }
+    let given = |usd: f64| {
+        let price = DollarsPerToken::checked(usd * 1e-6).filter(|p| p.get() > 0.0);
+        price.ok_or_else(|| Error::value("price", usd, "dollars per million tokens, above 0"))
+    };
+    if let Some(usd) = q.input_price_usd_per_mtok {
+        prices.push(("input".into(), given(usd)?, cost.input));
+    }
+    if let Some(usd) = q.output_price_usd_per_mtok {
+        prices.push(("output".into(), given(usd)?, cost.output));
+    }
+    let cards = prices.into_iter().filter(|(_, _, cost)| cost.get() > 0.0).map(|(what, price, cost)| {
+        let m = margin(price.get(), cost.get());
+        MarginCard {
+            what,
+            price_usd_per_mtok: price.as_per_mtok(),
+            cost_usd_per_mtok: cost.as_per_mtok(),
+            gross_margin: m.gross,
+            markup: m.markup,
+            cost_profit_margin: m.cost_profit,
+        }
+    });
+    Ok(cards.collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! What a fast mode's price says about the batch behind it, how far money can buy speed, and what else could explain it.
+
+use crate::Error;
+use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
+use rackmath_spec::Catalog;
+use rackmath_theory::board::closed;
+use rackmath_theory::fastmode::{instead, reading};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A price and a speed multiple.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Price over the standard price; a sheet's unless given.
+    pub price: Option<f64>,
+    /// Speed over the standard speed; a sheet's unless given.
+    pub speed: Option<f64>,
+    /// A price sheet with a fast mode.
+    pub sheet: Option<String>,
+}
+
+/// What it means.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// Whose mode it is.
+    pub of: String,
+    /// Price over the standard price.
+    pub price: f64,
+    /// Speed over the standard speed.
+    pub speed: f64,
+    /// Cache over weight traffic of a standard step, if the batch is the only lever.
+    pub x: f64,
+    /// The most speed any price buys on the same machine.
+    pub speed_limit: f64,
+    /// The standard batch over the fast one.
+    pub batch_ratio: f64,
+    /// The most a slower mode could save.
+    pub slow_saving: f64,
+    /// Speeds and the price each costs.
+    pub curve: Vec<(f64, f64)>,
+    /// If chips were changed instead: how many times as many.
+    pub chips_instead: f64,
+    /// And what share of their speed-up arrives.
+    pub scaling_instead: f64,
+    /// If drafts were changed instead: tokens per step over the standard's.
+    pub accepted_instead: f64,
+    /// And how much more work a step could do for that price.
+    pub work_instead: f64,
+    /// Modes of the catalogue with a price and a claimed speed, read the same way.
+    pub known: Vec<KnownCard>,
+    /// Price against speed.
+    pub figure: Figure,
+}
+
+/// A mode of the catalogue.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct KnownCard {
+    /// The sheet.
+    pub sheet: String,
+    /// The mode.
+    pub mode: String,
+    /// Price multiple of output.
+    pub price: f64,
+    /// Speed as claimed.
+    pub speed: f64,
+    /// What it would say about x.
+    pub x: f64,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
+    let known = known(catalog)?;
+    let from_sheet = q.sheet.as_ref().map(|name| sheet_mode(catalog, name)).transpose()?;
+    let usual = known.first().map(|k| (k.sheet.clone(), k.price, Some(k.speed)));
+    let neither = q.price.is_none() && q.speed.is_none();
+    let base = from_sheet.or(if neither { usual } else { None });
+    let price = q.price.or(base.as_ref().map(|b| b.1));
+    let speed = q.speed.or(base.as_ref().and_then(|b| b.2));
+    let price =
+        price.ok_or_else(|| Error::value("price", "none", "a multiple such as 6, or a sheet with a fast mode"))?;
+    let speed = speed.ok_or_else(|| Error::value("speed", "none", "a multiple such as 2.5; the sheet claims none"))?;
+    let r = reading(price, speed).filter(|_| price <= 1e6 && speed <= 1e6);
+    let r = r.ok_or_else(|| Error::value("price and speed", format!("{price} and {speed}"), "multiples above 1"))?;
+    let i = instead(price, speed);
+    let curve: Vec<(f64, f64)> = (1..=40)
+        .map(|k| 1.0 + r.x * f64::from(k) / 41.0)
+        .filter_map(|s| Some((s, closed::fast_price(s, r.x)?)))
+        .collect();
+    Ok(Answer {
+        of: base.map_or_else(|| "as given".into(), |b| b.0),
+        price,
+        speed,
+        x: r.x,
+        speed_limit: r.speed_limit,
+        batch_ratio: r.batch_ratio,
+        slow_saving: r.slow_saving,
+        figure: figure(price, speed, r.speed_limit, &curve),
+        curve,
+        chips_instead: i.chips,
+        scaling_instead: i.scaling,
+        accepted_instead: i.accepted,
+        work_instead: i.work,
+        known,
+    })
+}
+
+/// Every mode of the catalogue's newest lists that costs more and claims a speed.
+fn known(catalog: &Catalog) -> Result<Vec<KnownCard>, Error> {
+    let mut all = Vec::new();
+    for id in catalog.price_ids() {
+        let sheet = catalog.price(id)?;
+        let Some(list) = sheet.lists.last() else { continue };
+        for m in &list.modes {
+            if let Some(speed) = m.speed
+                && let Some(r) = reading(m.factors.output, speed)
+            {
+                let (mode, price) = (m.name.clone(), m.factors.output);
+                all.push(KnownCard { sheet: sheet.id.clone(), mode, price, speed, x: r.x });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The dearest mode of a sheet, preferring one named fast.
+fn sheet_mode(catalog: &Catalog, name: &str) -> Result<(String, f64, Option<f64>), Error> {
+    let sheet = catalog.price(name)?;
+    let list = sheet.at(sheet.as_of)?;
+    let dearer = list.modes.iter().filter(|m| m.factors.output > 1.0);
+    let best = dearer.max_by(|a, b| {
+        let key = |m: &rackmath_spec::price::Mode| (m.name == "fast", m.factors.output);
+        key(a).0.cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1))
+    });
+    let found = best.map(|m| (format!("{} {}", sheet.name, m.name), m.factors.output, m.speed));
+    found.ok_or_else(|| Error::value("sheet", format!("\"{}\"", sheet.id), "one with a mode that costs more"))
+}
+
+fn figure(price: f64, speed: f64, limit: f64, curve: &[(f64, f64)]) -> Figure {
+    let most = curve.last().map_or(price, |p| p.1);
+    Figure {
+        title: "what speed costs, if the batch is the only lever".into(),
+        subtitle: format!(
+            "price {}x at speed {}x",
+            rackmath_units::significant(price, 3),
+            rackmath_units::significant(speed, 3)
+        ),
+        x: Axis::linear("speed over the standard mode", Unit::Number),
+        y: Axis::log("price over the standard mode", Unit::Number),
+        series: vec![
+            Series { name: "m = x / (1 + x - s)".into(), role: Role::Envelope, points: curve.to_vec() },
+            Series { name: "limit 1 + x".into(), role: Role::Floor, points: vec![(limit, 1.0), (limit, most)] },
+        ],
+        marks: vec![Mark { x: speed, y: price, label: "as sold".into() }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_modes_of_the_catalogue() {
+        let a =
+            answer(&Catalog::embedded(), &Request { sheet: Some("opus-4.6".into()), ..Request::default() }).unwrap();
+        assert!((a.x - 1.8).abs() < 1e-12 && (a.speed_limit - 2.8).abs() < 1e-12);
+        assert!(a.known.iter().any(|k| k.sheet == "anthropic-claude-opus-4-8" && (k.x - 3.0).abs() < 1e-12));
+        assert!(a.curve.iter().all(|(s, m)| *s < a.speed_limit && *m >= 1.0));
+    }
+
+    #[test]
+    fn a_mode_without_a_speed_or_a_saving_is_refused() {
+        let ask = |q: Request| answer(&Catalog::embedded(), &q).unwrap_err().to_string();
+        let priority = Request { sheet: Some("gpt-5.5".into()), ..Request::default() };
+        assert!(ask(priority).contains("claims none"));
+        assert!(ask(Request { sheet: Some("cerebras".into()), ..Request::default() }).contains("costs more"));
+        let slower = Request { price: Some(2.0), speed: Some(0.9), ..Request::default() };
+        assert!(ask(slower).contains("above 1"));
+    }
+}

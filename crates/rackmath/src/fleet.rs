@@ -1,0 +1,337 @@
+//! From traffic to machines: replicas, chips, racks, megawatts, dollars, and how much is left at the peak.
+
+use crate::Error;
+use crate::figure::{Axis, Figure, Role, Series, Unit};
+use crate::serving::{RatesRequest, power, rates};
+use crate::setting::{Setting, resolve, tokens};
+use rackmath_spec::Catalog;
+use rackmath_theory::fleet::{Machines, Pool, Traffic, fleet, peak_over_mean, per_month, rack_share};
+use rackmath_units::{Fraction, TokenRate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Traffic and the machines to serve it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model and machine.
+    pub setting: Setting,
+    /// How fast a chip is.
+    pub rates: RatesRequest,
+    /// Input tokens per second on average.
+    pub input_tok_s: Option<f64>,
+    /// Output tokens per second on average.
+    pub output_tok_s: Option<f64>,
+    /// Requests per second on average, with `prompt` tokens in (of the rates) and `answer` tokens out.
+    pub requests_s: Option<f64>,
+    /// Output tokens of a request.
+    pub answer: f64,
+    /// Tokens announced per month, input and output together.
+    pub tokens_per_month: Option<f64>,
+    /// Input tokens for each output token, where only their sum is known.
+    pub input_per_output: f64,
+    /// Share of input found in the cache.
+    pub hit: f64,
+    /// The day in equal parts, as any numbers in proportion to traffic.
+    pub curve: Vec<f64>,
+    /// The busiest part of the day over the mean, where the day is not given.
+    pub peak: f64,
+    /// Share of capacity in use at the peak.
+    pub target: f64,
+    /// Chips of a prefill replica; the machine's unless given.
+    pub prefill_chips: Option<u64>,
+    /// Chips of a decode replica; the machine's unless given.
+    pub decode_chips: Option<u64>,
+    /// Output tokens per second of a whole market, for one machine's share.
+    pub world_tok_s: Option<f64>,
+    /// Power of the building over power of the machines.
+    pub pue: f64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            setting: Setting::default(),
+            rates: RatesRequest::default(),
+            input_tok_s: None,
+            output_tok_s: None,
+            requests_s: None,
+            answer: 500.0,
+            tokens_per_month: None,
+            // 608 billion in and 168 billion out on DeepSeek's published day.
+            input_per_output: 3.6,
+            hit: 0.0,
+            curve: Vec::new(),
+            // 278 nodes at the peak, 226.75 on average, on the same day.
+            peak: 278.0 / 226.75,
+            target: 0.8,
+            prefill_chips: None,
+            decode_chips: None,
+            world_tok_s: None,
+            pue: 1.2,
+        }
+    }
+}
+
+/// The fleet.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model.
+    pub model: String,
+    /// The machine.
+    pub system: String,
+    /// Chips of one machine.
+    pub system_chips: u64,
+    /// Input tokens per second on average, hits included.
+    pub input_tok_s: f64,
+    /// Output tokens per second on average.
+    pub output_tok_s: f64,
+    /// Where the traffic comes from, in words.
+    pub traffic: String,
+    /// The busiest part of the day over the mean.
+    pub peak_over_mean: f64,
+    /// Reading prompts.
+    pub prefill: PoolCard,
+    /// Writing answers.
+    pub decode: PoolCard,
+    /// Chips.
+    pub chips: u64,
+    /// Machines: racks or nodes.
+    pub machines: u64,
+    /// Power with the building.
+    pub power_w: f64,
+    /// What it costs to buy, where a price is known.
+    pub capex_usd: Option<f64>,
+    /// What a day costs, where a price is known.
+    pub usd_per_day: Option<f64>,
+    /// What a million output tokens cost, everything else included.
+    pub usd_per_output_mtok: Option<f64>,
+    /// One machine's output over the market's.
+    pub machine_share: Option<f64>,
+    /// The day: demand and capacity of the decode pool.
+    pub figure: Figure,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// One pool.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PoolCard {
+    /// Tokens per second on average.
+    pub mean_tok_s: f64,
+    /// At the peak.
+    pub peak_tok_s: f64,
+    /// What it could do.
+    pub capacity_tok_s: f64,
+    /// Replicas.
+    pub replicas: u64,
+    /// Chips.
+    pub chips: u64,
+    /// How much more than the peak it could do, as a share.
+    pub headroom: f64,
+    /// Share of its capacity in use over the day.
+    pub utilisation: f64,
+}
+
+impl PoolCard {
+    fn of(p: &Pool) -> Self {
+        Self {
+            mean_tok_s: p.mean.get(),
+            peak_tok_s: p.peak.get(),
+            capacity_tok_s: p.capacity.get(),
+            replicas: p.replicas,
+            chips: p.chips,
+            headroom: p.headroom(),
+            utilisation: p.utilisation(),
+        }
+    }
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
+    let r = resolve(catalog, &q.setting)?;
+    let (rates, mut assumptions) = rates(&r, &q.rates)?;
+    let (traffic, words) = traffic(q)?;
+    let replica = |field: &'static str, chips: Option<u64>| match chips.unwrap_or(r.system.n_chips) {
+        n @ 1..=1_000_000 => Ok(n),
+        n => Err(Error::value(field, n, "1 to 1,000,000")),
+    };
+    let target = Fraction::checked(q.target).filter(|t| t.get() >= 0.01);
+    if !(1.0..=5.0).contains(&q.pue) {
+        return Err(Error::value("pue", q.pue, "1 to 5"));
+    }
+    let (watts, from) = power(&r, None)?;
+    assumptions.push(format!("power {watts} a chip ({from}), times {} for the building", q.pue));
+    assumptions.push(format!("price: {}", r.price_source));
+    assumptions.push("replicas are whole, every hour is paid, no spare machines beyond the target".into());
+    let machines = Machines {
+        rates,
+        prefill_chips: replica("prefill_chips", q.prefill_chips)?,
+        decode_chips: replica("decode_chips", q.decode_chips)?,
+        rack_chips: r.system.n_chips,
+        target: target.ok_or_else(|| Error::value("target", q.target, "a share from 0.01 to 1"))?,
+        power: watts * q.pue,
+        capex: r.system.chip.purchase.as_ref().map(|p| p.value),
+        chip_hour: r.chip_price,
+    };
+    let f = fleet(&traffic, &machines);
+    if f.prefill.replicas.max(f.decode.replicas) >= Pool::MOST {
+        return Err(Error::value(
+            "traffic",
+            format!("{} out", traffic.output),
+            "less, or faster chips: a trillion replicas",
+        ));
+    }
+    let world = q.world_tok_s.map(|w| rate("world_tok_s", w)).transpose()?;
+    Ok(Answer {
+        model: r.model.name.clone(),
+        system: r.system.name.clone(),
+        system_chips: r.system.n_chips,
+        input_tok_s: traffic.input.get(),
+        output_tok_s: traffic.output.get(),
+        traffic: words,
+        peak_over_mean: traffic.peak,
+        prefill: PoolCard::of(&f.prefill),
+        decode: PoolCard::of(&f.decode),
+        chips: f.chips,
+        machines: f.racks,
+        power_w: f.power.get(),
+        capex_usd: f.capex.map(rackmath_units::Dollars::get),
+        usd_per_day: r.priced.then_some(f.day.get()),
+        usd_per_output_mtok: (r.priced && traffic.output.get() > 0.0)
+            .then(|| f.day.get() / (traffic.output.get() * 86_400.0) * 1e6),
+        machine_share: world.filter(|w| w.get() > 0.0).map(|w| rack_share(rates.decode, r.system.n_chips, w)),
+        figure: figure(q, &f.decode, &r.model.name, &r.system.name),
+        assumptions,
+    })
+}
+
+fn rate(field: &'static str, value: f64) -> Result<TokenRate, Error> {
+    let rate = TokenRate::checked(value).filter(|v| v.get() <= 1e15);
+    rate.ok_or_else(|| Error::value(field, value, "tokens per second from 0 to 1e15"))
+}
+
+/// Traffic as tokens per second, whichever way it was given.
+fn traffic(q: &Request) -> Result<(Traffic, String), Error> {
+    let split = q.input_per_output;
+    if !(split.is_finite() && (0.0..=1e6).contains(&split)) {
+        return Err(Error::value("input_per_output", split, "0 to 1e6"));
+    }
+    let (input, output, words) = match (q.input_tok_s, q.output_tok_s, q.requests_s, q.tokens_per_month) {
+        (None, Some(out), None, None) => {
+            let out = rate("output_tok_s", out)?;
+            (out * split, out, format!("{out} out and {split} times as many in"))
+        }
+        (Some(input), out, None, None) => {
+            (rate("input_tok_s", input)?, rate("output_tok_s", out.unwrap_or(0.0))?, "as given".to_owned())
+        }
+        (None, None, Some(requests), None) => {
+            let requests = rate("requests_s", requests)?;
+            let (prompt, answer) = (tokens("prompt", q.rates.prompt, 0.0)?, tokens("answer", q.answer, 0.0)?);
+            let words = format!("{} requests a second of {prompt} in and {answer} out", requests.get());
+            (requests * prompt.get(), requests * answer.get(), words)
+        }
+        (None, None, None, Some(month)) => {
+            let month = rackmath_units::Tokens::checked(month)
+                .filter(|t| t.get() <= 1e21)
+                .ok_or_else(|| Error::value("tokens_per_month", month, "0 to 1e21"))?;
+            let all = per_month(month);
+            let words = format!("{month} tokens a month, {split} in for each out");
+            (all * (split / (1.0 + split)), all / (1.0 + split), words)
+        }
+        (None, None, None, None) => {
+            return Err(Error::value("traffic", "none", "output_tok_s, requests_s or tokens_per_month"));
+        }
+        _ => return Err(Error::value("traffic", "given twice", "one of tok/s, requests_s or tokens_per_month")),
+    };
+    let peak = if q.curve.is_empty() {
+        Some(q.peak).filter(|p| p.is_finite() && (1.0..=1000.0).contains(p))
+    } else {
+        peak_over_mean(&q.curve)
+    };
+    let peak =
+        peak.ok_or_else(|| Error::value("peak or curve", q.peak, "1 to 1,000, or numbers that are not all 0"))?;
+    let hit = Fraction::checked(q.hit).ok_or_else(|| Error::value("hit", q.hit, "0 to 1"))?;
+    Ok((Traffic { input, output, hit, peak }, words))
+}
+
+/// The decode pool over the day; without a curve, a day that swings like a cosine up to the peak.
+fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
+    let mean = pool.mean.get();
+    let demand: Vec<(f64, f64)> = if q.curve.is_empty() {
+        let rise = pool.peak.get() - mean;
+        // One turn of a circle in 48 steps by the angle-addition rule: no platform's cosine is asked.
+        let (c, s) = (0.991_444_861_373_810_4, 0.130_526_192_220_051_6);
+        let (mut x, mut y) = (-1.0f64, 0.0f64);
+        (0..=48)
+            .map(|i| {
+                let point = (f64::from(i) / 2.0, (mean + rise * x).max(0.0));
+                (x, y) = (x * c - y * s, x * s + y * c);
+                point
+            })
+            .collect()
+    } else {
+        let (n, sum) = (q.curve.len() as f64, q.curve.iter().sum::<f64>());
+        q.curve.iter().enumerate().map(|(i, d)| ((i as f64 + 0.5) * 24.0 / n, d * n / sum * mean)).collect()
+    };
+    let level = |value: f64| vec![(0.0, value), (24.0, value)];
+    Figure {
+        title: format!("{model} on {system}: output tokens over a day"),
+        subtitle: format!("{} replicas of {} chips", pool.replicas, pool.chips / pool.replicas.max(1)),
+        x: Axis::linear("hour", Unit::Number),
+        y: Axis::linear("tokens per second", Unit::TokensPerS),
+        series: vec![
+            Series { name: "demand".into(), role: Role::Envelope, points: demand },
+            Series { name: "capacity".into(), role: Role::Floor, points: level(pool.capacity.get()) },
+            Series { name: "mean".into(), role: Role::Compute, points: level(mean) },
+        ],
+        marks: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deepseeks_day_by_question() {
+        let q = Request {
+            setting: Setting { on: "hgx-h800".into(), ..Setting::default() },
+            rates: RatesRequest {
+                prefill_tok_s: Some(73.7e3 / 8.0),
+                decode_tok_s: Some(14.8e3 / 8.0),
+                ..RatesRequest::default()
+            },
+            input_tok_s: Some(608e9 / 86_400.0),
+            output_tok_s: Some(168e9 / 86_400.0),
+            target: 1.0,
+            peak: 1.0,
+            ..Request::default()
+        };
+        let a = answer(&Catalog::embedded(), &q).unwrap();
+        // 95.5 and 131.4 nodes on average, rounded up to whole ones: 228 against 226.75 published.
+        assert_eq!((a.prefill.replicas, a.decode.replicas, a.machines), (96, 132, 228));
+        assert!((a.usd_per_day.unwrap() / 87_072.0 - 1.0).abs() < 6e-3);
+    }
+
+    #[test]
+    fn traffic_is_given_once_and_only_once() {
+        let catalog = Catalog::embedded();
+        let error = |q: Request| answer(&catalog, &q).unwrap_err().to_string();
+        assert!(error(Request::default()).contains("traffic = none"));
+        let twice = Request { output_tok_s: Some(1.0), requests_s: Some(1.0), ..Request::default() };
+        assert!(error(twice).contains("given twice"));
+        let silent = Request { output_tok_s: Some(1.0), curve: vec![0.0, 0.0], ..Request::default() };
+        assert!(error(silent).contains("curve"));
+    }
+
+    #[test]
+    fn a_month_and_a_second_agree() {
+        let catalog = Catalog::embedded();
+        let month = Request { tokens_per_month: Some(1e15), ..Request::default() };
+        let a = answer(&catalog, &month).unwrap();
+        assert!(((a.input_tok_s + a.output_tok_s) / 380_264_999.0 - 1.0).abs() < 1e-6);
+        assert!(a.prefill.headroom >= 0.249 && a.decode.headroom >= 0.249, "a target of 80 % leaves a quarter");
+        assert!((a.figure.series[0].points[24].1 / a.decode.peak_tok_s - 1.0).abs() < 1e-9, "noon is the peak");
+    }
+}

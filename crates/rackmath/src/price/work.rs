@@ -1,0 +1,225 @@
+//! What is sent to a provider, checked, and its bills.
+
+use crate::Error;
+use crate::figure::count;
+use crate::setting::tokens;
+use rackmath_spec::file;
+use rackmath_spec::price::{CacheOffer, List};
+use rackmath_spec::trace::Trace;
+use rackmath_theory::price::{
+    Bill, CacheUse, Conversation, Pattern, Usage, When, bill, conversation, logged, pattern, trace,
+};
+use rackmath_units::{Seconds, Tokens};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Workload {
+    /// One request, with what its cache did.
+    Request {
+        /// Tokens of the whole prompt.
+        input: f64,
+        /// Tokens of the answer.
+        output: f64,
+        /// Of the prompt, read from the cache.
+        cached: f64,
+        /// Of the prompt, written to the cache.
+        written: f64,
+        /// Which cache offer; the first unless given.
+        offer: Option<String>,
+    },
+    /// The same prefix again and again.
+    Pattern {
+        /// Tokens of the prefix.
+        prefix: f64,
+        /// New tokens of each request.
+        suffix: f64,
+        /// Tokens of each answer.
+        output: f64,
+        /// Requests.
+        uses: u64,
+        /// Time between two.
+        gap_s: f64,
+    },
+    /// A conversation that sends all that was said before.
+    Conversation {
+        /// Tokens of instructions and tools.
+        system: f64,
+        /// New tokens of each turn.
+        user: f64,
+        /// Tokens of each answer.
+        answer: f64,
+        /// Turns.
+        turns: u64,
+        /// Time between two.
+        gap_s: f64,
+    },
+    /// A trace, as text.
+    Trace {
+        /// Its name, for messages.
+        name: String,
+        /// JSON lines as Mooncake writes them, or CSV.
+        text: String,
+    },
+}
+
+/// A workload that makes sense.
+pub(super) enum Prepared {
+    Request { input: Tokens, output: Tokens, cached: Tokens, written: Tokens, offer: Option<String> },
+    Pattern(Pattern),
+    Conversation(Conversation),
+    Trace(String, Trace),
+}
+
+/// The name of the policy that uses no cache.
+pub(super) const NONE: &str = "none";
+
+fn gap(s: f64) -> Result<Seconds, Error> {
+    let gap = Seconds::checked(s).filter(|g| g.get() <= 1e9);
+    gap.ok_or_else(|| Error::value("gap", s, "seconds from 0 to 1e9"))
+}
+
+fn times(field: &'static str, n: u64) -> Result<u64, Error> {
+    if (1..=100_000).contains(&n) { Ok(n) } else { Err(Error::value(field, n, "1 to 100,000")) }
+}
+
+impl Prepared {
+    pub(super) fn new(work: &Workload) -> Result<Self, Error> {
+        Ok(match work {
+            Workload::Request { input, output, cached, written, offer } => {
+                let (input, cached) = (tokens("input", *input, 0.0)?, tokens("cached", *cached, 0.0)?);
+                let written = tokens("written", *written, 0.0)?;
+                if cached + written > input {
+                    let given = format!("{cached} + {written}");
+                    return Err(Error::value("cached + written", given, format!("parts of the prompt's {input}")));
+                }
+                Self::Request { input, output: tokens("output", *output, 0.0)?, cached, written, offer: offer.clone() }
+            }
+            Workload::Pattern { prefix, suffix, output, uses, gap_s } => Self::Pattern(Pattern {
+                prefix: tokens("prefix", *prefix, 0.0)?,
+                suffix: tokens("suffix", *suffix, 0.0)?,
+                output: tokens("output", *output, 0.0)?,
+                uses: times("uses", *uses)?,
+                gap: gap(*gap_s)?,
+            }),
+            Workload::Conversation { system, user, answer, turns, gap_s } => Self::Conversation(Conversation {
+                system: tokens("system", *system, 0.0)?,
+                user: tokens("user", *user, 0.0)?,
+                answer: tokens("answer", *answer, 0.0)?,
+                turns: times("turns", *turns)?,
+                gap: gap(*gap_s)?,
+            }),
+            Workload::Trace { name, text } => Self::Trace(name.clone(), file::trace(name, text)?),
+        })
+    }
+
+    /// Every policy with its bill, cheapest first.
+    pub(super) fn bills(&self, list: &List, when: When) -> Result<Vec<(String, Bill)>, Error> {
+        if let Self::Request { cached, written, offer, .. } = self
+            && *cached + *written > Tokens::ZERO
+        {
+            let offer = match offer {
+                Some(name) => Some(list.cache(name)?),
+                None => list.caches.first(),
+            };
+            let name = offer.map_or("no cached price", |o| &o.name);
+            return Ok(vec![(name.to_owned(), self.billed(list, offer, when))]);
+        }
+        if let Self::Trace(_, requests) = self
+            && requests.requests.iter().all(|r| r.logged.is_some())
+        {
+            let bill = logged(list, requests, when);
+            return Ok(bill.map(|b| ("as logged".to_owned(), b)).into_iter().collect());
+        }
+        let mut all = vec![(NONE.to_owned(), self.billed(list, None, when))];
+        let can_cache = match self {
+            Self::Request { .. } => false,
+            Self::Trace(_, requests) => requests.has_blocks(),
+            _ => true,
+        };
+        if can_cache {
+            all.extend(list.caches.iter().map(|o| (o.name.clone(), self.billed(list, Some(o), when))));
+        }
+        all.sort_by(|a, b| a.1.total().get().total_cmp(&b.1.total().get()));
+        Ok(all)
+    }
+
+    fn billed(&self, list: &List, offer: Option<&CacheOffer>, when: When) -> Bill {
+        let factors = when.mode.times(list.hour(when.start));
+        match self {
+            Self::Request { input, output, cached, written, .. } => {
+                let used = offer.map(|offer| CacheUse { offer, written: *written, read: *cached, kept: Seconds::ZERO });
+                let fresh = if used.is_some() { input.less(*cached + *written) } else { *input };
+                bill(list, &Usage { fresh, caches: used.into_iter().collect(), output: *output }, factors)
+            }
+            Self::Pattern(p) => pattern(list, p, offer, factors),
+            Self::Conversation(c) => conversation(list, c, offer, factors),
+            Self::Trace(_, requests) => trace(list, requests, offer, when),
+        }
+    }
+
+    /// What grows along a picture's axis, and how far it should go.
+    pub(super) fn growth(&self) -> Option<(&'static str, u64)> {
+        match self {
+            Self::Pattern(p) if p.uses > 1 => Some(("requests with the same prefix", p.uses)),
+            Self::Conversation(c) => Some(("turns", c.turns)),
+            _ => None,
+        }
+    }
+
+    /// The bill when there are so many requests or turns.
+    pub(super) fn grown(&self, list: &List, offer: Option<&CacheOffer>, when: When, n: u64) -> Bill {
+        let factors = when.mode.times(list.hour(when.start));
+        match self {
+            Self::Pattern(p) => pattern(list, &Pattern { uses: n, ..p.clone() }, offer, factors),
+            Self::Conversation(c) => conversation(list, &Conversation { turns: n, ..c.clone() }, offer, factors),
+            other => other.billed(list, offer, when),
+        }
+    }
+
+    /// The time between two uses, where there is one.
+    pub(super) fn gap(&self) -> Option<Seconds> {
+        match self {
+            Self::Pattern(p) => Some(p.gap),
+            Self::Conversation(c) => Some(c.gap),
+            _ => None,
+        }
+    }
+
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Request { input, output, cached, written, .. } => {
+                let part = |n: &Tokens, what: &str| {
+                    if n.get() > 0.0 { format!(", {} {what}", count(n.get())) } else { String::new() }
+                };
+                let (read, wrote) = (part(cached, "read from the cache"), part(written, "written to it"));
+                format!("one request: {} tokens in{read}{wrote}, {} out", count(input.get()), count(output.get()))
+            }
+            Self::Pattern(p) => format!(
+                "{} requests {} apart: the same {} tokens, {} new, {} out",
+                count(p.uses as f64),
+                p.gap,
+                count(p.prefix.get()),
+                count(p.suffix.get()),
+                count(p.output.get())
+            ),
+            Self::Conversation(c) => format!(
+                "{} turns {} apart: {} tokens before the first, {} in and {} out each",
+                count(c.turns as f64),
+                c.gap,
+                count(c.system.get()),
+                count(c.user.get()),
+                count(c.answer.get())
+            ),
+            Self::Trace(name, t) => format!(
+                "trace {name}: {} requests over {}, {} tokens in, {} out",
+                count(t.requests.len() as f64),
+                t.span(),
+                t.input(),
+                t.output()
+            ),
+        }
+    }
+}

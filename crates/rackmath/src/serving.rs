@@ -1,0 +1,178 @@
+//! How fast a chip serves and what its hour costs: the part that cost, fleet and cache share.
+
+use crate::Error;
+use crate::figure::count;
+use crate::setting::{Resolved, tokens};
+use rackmath_theory::cost::{Owner, OwnerHour, Rates};
+use rackmath_units::{DollarRate, Dollars, Fraction, TokenRate, Tokens, Watts, significant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Rates given, or the board's lower bound with an efficiency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RatesRequest {
+    /// Prompt tokens per second of one chip, instead of the board's.
+    pub prefill_tok_s: Option<f64>,
+    /// Output tokens per second of one chip, instead of the board's.
+    pub decode_tok_s: Option<f64>,
+    /// Share of the board's prefill rate that is reached.
+    pub prefill_efficiency: f64,
+    /// Share of the board's decode rate that is reached.
+    pub decode_efficiency: f64,
+    /// Sequences decoded together, for the board's rate.
+    pub batch: f64,
+    /// Their mean context.
+    pub context: f64,
+    /// Tokens of a prompt.
+    pub prompt: f64,
+}
+
+impl Default for RatesRequest {
+    fn default() -> Self {
+        Self {
+            prefill_tok_s: None,
+            decode_tok_s: None,
+            prefill_efficiency: 0.4,
+            decode_efficiency: 0.5,
+            batch: 4096.0,
+            context: 4096.0,
+            prompt: 4096.0,
+        }
+    }
+}
+
+/// Rates of one chip and where they come from.
+pub(crate) fn rates(r: &Resolved, wanted: &RatesRequest) -> Result<(Rates, Vec<String>), Error> {
+    let efficiency = |field: &'static str, value: f64| {
+        let share = Fraction::checked(value).filter(|f| f.get() >= 1e-6);
+        share.ok_or_else(|| Error::value(field, value, "a share from 1e-6 to 1"))
+    };
+    let given = |field: &'static str, value: f64| {
+        let rate = TokenRate::checked(value).filter(|v| (1e-6..=1e9).contains(&v.get()));
+        rate.ok_or_else(|| Error::value(field, value, "tokens per second of one chip, 1e-6 to 1e9"))
+    };
+    let chips = r.system.n_chips as f64;
+    let mut words = Vec::new();
+    let prefill = if let Some(rate) = wanted.prefill_tok_s {
+        words.push("prefill rate as given".into());
+        given("prefill_tok_s", rate)?
+    } else {
+        let prompt = tokens("prompt", wanted.prompt, 1.0)?;
+        let share = efficiency("prefill_efficiency", wanted.prefill_efficiency)?;
+        let step = r.board.step(Tokens::new(1.0), Tokens::ZERO, prompt);
+        words.push(format!("prefill: {share}, assumed, of the board's bound for a prompt of {}", count(prompt.get())));
+        step.rate() / chips * share.get()
+    };
+    let decode = if let Some(rate) = wanted.decode_tok_s {
+        words.push("decode rate as given".into());
+        given("decode_tok_s", rate)?
+    } else {
+        let (batch, context) = (tokens("batch", wanted.batch, 1.0)?, tokens("context", wanted.context, 0.0)?);
+        let share = efficiency("decode_efficiency", wanted.decode_efficiency)?;
+        let step = r.board.step(batch, context, Tokens::new(1.0));
+        words.push(format!(
+            "decode: {share}, assumed, of the board's bound at batch {} and context {} on {} chips",
+            count(batch.get()),
+            count(context.get()),
+            r.system.n_chips
+        ));
+        step.rate() / chips * share.get()
+    };
+    Ok((Rates { prefill, decode }, words))
+}
+
+/// An owner's figures; the catalogue's price per hour is used when there is no purchase price here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OwnerRequest {
+    /// Price of a chip with its share of the machine; the catalogue's unless given.
+    pub capex_usd: Option<f64>,
+    /// Years it is written off over.
+    pub years: f64,
+    /// Cost of capital per year.
+    pub capital: f64,
+    /// All-in power of a chip; the catalogue's unless given.
+    pub power_w: Option<f64>,
+    /// Power of the building over power of the machines.
+    pub pue: f64,
+    /// Price of electricity.
+    pub energy_usd_per_kwh: f64,
+    /// Space and cooling of one chip.
+    pub colo_usd_per_hour: f64,
+    /// People who keep one chip running.
+    pub staff_usd_per_hour: f64,
+    /// Share of hours a chip can be used.
+    pub availability: f64,
+}
+
+impl Default for OwnerRequest {
+    fn default() -> Self {
+        Self {
+            capex_usd: None,
+            years: 4.0,
+            capital: 0.1,
+            power_w: None,
+            pue: 1.2,
+            energy_usd_per_kwh: 0.08,
+            colo_usd_per_hour: 0.1,
+            staff_usd_per_hour: 0.05,
+            availability: 0.95,
+        }
+    }
+}
+
+/// All-in power of a chip: given, the catalogue's, or the machine's share.
+pub(crate) fn power(r: &Resolved, given: Option<f64>) -> Result<(Watts, String), Error> {
+    if let Some(w) = given {
+        let watts = Watts::checked(w).filter(|w| w.get() > 0.0 && w.get() <= 1e6);
+        return watts.map(|w| (w, "as given".into())).ok_or_else(|| Error::value("power", w, "watts, above 0 to 1e6"));
+    }
+    let chip = &r.system.chip;
+    if let Some(all_in) = &chip.power.all_in {
+        return Ok((all_in.value, all_in.source.clone()));
+    }
+    if let Some(rack) = &r.system.power {
+        return Ok((rack.value / r.system.n_chips as f64, format!("share of the machine ({})", rack.source)));
+    }
+    let tdp =
+        chip.power.tdp.as_ref().map(|t| (t.value, format!("design power alone, no host or network ({})", t.source)));
+    tdp.ok_or_else(|| Error::value("power", "unknown for this chip", "watts, with --power"))
+}
+
+/// An owner's hour of one chip, with its parts and sources.
+pub(crate) fn owner(r: &Resolved, wanted: &OwnerRequest) -> Result<(Owner, OwnerHour, Vec<String>), Error> {
+    let within = |field: &'static str, value: f64, low: f64, high: f64| {
+        if value.is_finite() && (low..=high).contains(&value) {
+            Ok(value)
+        } else {
+            Err(Error::value(field, value, format!("{low} to {high}")))
+        }
+    };
+    let (capex, from) = match (wanted.capex_usd, &r.system.chip.purchase) {
+        (Some(usd), _) => (Dollars::usd(within("capex", usd, 1.0, 1e9)?), "as given".to_owned()),
+        (None, Some(known)) => (known.value, known.source.clone()),
+        (None, None) => {
+            return Err(Error::value("capex", format!("unknown for {}", r.system.chip.id), "a price, with --capex"));
+        }
+    };
+    let (watts, power_from) = power(r, wanted.power_w)?;
+    let share = within("availability", wanted.availability, 0.01, 1.0)?;
+    let owner = Owner {
+        capex,
+        years: within("years", wanted.years, 0.1, 30.0)?,
+        capital: within("capital", wanted.capital, 0.0, 1.0)?,
+        power: watts,
+        pue: within("pue", wanted.pue, 1.0, 5.0)?,
+        energy_per_kwh: within("energy", wanted.energy_usd_per_kwh, 0.0, 10.0)?,
+        colo: DollarRate::per_hour(within("colo", wanted.colo_usd_per_hour, 0.0, 1e4)?),
+        staff: DollarRate::per_hour(within("staff", wanted.staff_usd_per_hour, 0.0, 1e4)?),
+        availability: Fraction::new(share),
+    };
+    let words = vec![
+        format!("owner: {capex} a chip ({from}), {} years at {}%", owner.years, significant(owner.capital * 100.0, 3)),
+        format!("power {watts} a chip ({power_from})"),
+        "colocation, staff, building factor and energy price are assumptions, not catalogue values".into(),
+    ];
+    Ok((owner, owner.hour(), words))
+}
