@@ -36,7 +36,7 @@ pub struct Common {
     /// Columns to use, instead of the terminal's
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(40..))]
     pub width: Option<u16>,
-    /// Folder with your own models/, chips/ and systems/ files
+    /// Folder with your own models/, chips/, systems/ and laws/ files
     #[arg(long, global = true, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
 }

@@ -35,17 +35,18 @@ pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
     let Some(folder) = folder else { return Ok(catalog) };
     if !folder.is_dir() {
         return Err(Failure::new(format!(
-            "{} is not a folder; expected one with models/, chips/ or systems/ inside",
+            "{} is not a folder; expected one with models/, chips/, systems/ or laws/ inside",
             folder.display()
         )));
     }
     // Chips first: systems refer to them.
-    for kind in ["chips", "systems", "models"] {
+    for kind in ["chips", "systems", "models", "laws"] {
         for path in toml_files(&folder.join(kind))? {
             let (id, text) = (stem(&path), read(&path)?);
             match kind {
                 "chips" => catalog.add_chip(&id, &text)?,
                 "systems" => catalog.add_system(&id, &text)?,
+                "laws" => catalog.add_law(&id, &text)?,
                 _ => catalog.add_model(&id, &text)?,
             }
         }

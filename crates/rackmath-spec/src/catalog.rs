@@ -5,7 +5,7 @@
 
 use crate::error::nearest;
 use crate::{
-    AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System,
+    AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, ScalingLaw, SpecError, System,
     Topology, file,
 };
 use rackmath_units::ByteRate;
@@ -177,6 +177,25 @@ impl Catalog {
     pub fn clark_laws(&self) -> Result<Vec<ClarkLaw>, SpecError> {
         let entry = find("law", "clark-2022", &self.laws)?;
         file::clark_laws(&entry.id, &entry.text)
+    }
+
+    /// Adds a scaling-law file; it wins over an embedded one of the same id.
+    pub fn add_law(&mut self, id: &str, text: &str) -> Result<(), SpecError> {
+        file::scaling_law(id, text)?;
+        self.laws.retain(|e| e.id != id);
+        self.laws.push(owned(id, text));
+        Ok(())
+    }
+
+    /// Ids of all scaling laws, in order.
+    pub fn law_ids(&self) -> impl Iterator<Item = &str> {
+        self.laws.iter().map(|e| &*e.id)
+    }
+
+    /// A scaling law by id or alias.
+    pub fn scaling_law(&self, name: &str) -> Result<ScalingLaw, SpecError> {
+        let entry = find("scaling law", name, &self.laws)?;
+        file::scaling_law(&entry.id, &entry.text)
     }
 
     /// What expert kernels reach, by family, format and generation.

@@ -11,6 +11,7 @@ mod kernel_moe;
 mod law;
 mod model;
 mod network;
+mod scaling;
 mod system;
 
 pub use attention::attention;
@@ -20,6 +21,7 @@ pub use kernel_moe::moe_kernels;
 pub use law::clark_laws;
 pub use model::{config_json, model};
 pub use network::network;
+pub use scaling::scaling_law;
 pub use system::system;
 
 /// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.
