@@ -11,6 +11,8 @@ pub mod board;
 pub mod count;
 pub mod curve;
 pub mod experts;
+pub mod forensics;
+pub mod goodput;
 pub mod kv;
 pub mod layout;
 pub mod lifecycle;
