@@ -4,7 +4,8 @@
 //! `rackmath_theory::network` with the catalogue's constants, and reports how far off the rows are. It also fits the
 //! constants and prints them as TOML for `catalog/networks`. Distance is |ln(predicted / measured)|, which treats twice and
 //! half alike. [`fits`] asks whether published deployments fit in memory. [`gemm`], [`attention`] and
-//! [`moe`] do for kernels what [`network`] does for collectives. Nothing here draws lots: the same rows give the same constants.
+//! [`moe`] do for kernels what [`network`] does for collectives. [`scaling`] fits a scaling law to training runs.
+//! Nothing here draws lots: the same rows give the same constants.
 
 pub mod attention;
 mod error;
@@ -12,6 +13,7 @@ pub mod fits;
 pub mod gemm;
 pub mod moe;
 pub mod network;
+pub mod scaling;
 pub mod simplex;
 pub mod table;
 

@@ -1,0 +1,237 @@
+//! One training step in three ways of keeping activations, and a training run made of them.
+//!
+//! | way | kept per block | forward passes | peak in depth |
+//! |-----|----------------|----------------|---------------|
+//! | [`Keep::Everything`] | all of both sublayers | 1 | linear |
+//! | [`Keep::Inputs`] | the two streams | 2 | linear, small |
+//! | [`Keep::Nothing`] | nothing: rebuilt from the output | 2 | flat |
+//!
+//! Backward costs two forwards, so the units are 3, 4 and 4: the last two spend a third more.
+//! The streams may be stored in three arithmetics: in f32 the rebuilt activations are a few last digits off, in bf16 far off,
+//! and on a fixed-point grid they are the same bits.
+
+use crate::meter::{Buffer, Meter};
+use crate::model::{Config, Weights, task};
+use crate::ops;
+use crate::sublayer::{AttentionKept, FeedKept, attention, attention_back, feed, feed_back};
+use rackmath_units::float;
+
+/// What the forward pass keeps for the backward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Every activation.
+    Everything,
+    /// The input of every block; the rest is computed again.
+    Inputs,
+    /// The last output; every block is inverted.
+    Nothing,
+}
+
+impl Keep {
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::Everything, Self::Inputs, Self::Nothing];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Everything => "ordinary",
+            Self::Inputs => "checkpointed",
+            Self::Nothing => "reversible",
+        }
+    }
+}
+
+/// How numbers of the streams are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// 24 bits and an exponent.
+    F32,
+    /// 8 bits and an exponent.
+    Bf16,
+    /// Multiples of 2^-16, added without rounding.
+    Fixed,
+}
+
+impl Stored {
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Fixed];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+            Self::Fixed => "fixed point",
+        }
+    }
+
+    fn onto_grid(self, x: f32) -> f32 {
+        // Sums of multiples of 2^-16 are exact in f32 while they stay below 2^8; streams here stay below 2^6.
+        if self == Self::Fixed { (x * 65_536.0).round() / 65_536.0 } else { x }
+    }
+
+    fn rounded(self, x: f32) -> f32 {
+        if self == Self::Bf16 { crate::drift::bf16(x) } else { x }
+    }
+
+    /// stream += delta.
+    fn add(self, stream: &mut [f32], delta: &[f32]) {
+        stream.iter_mut().zip(delta).for_each(|(s, d)| *s = self.rounded(*s + self.onto_grid(*d)));
+    }
+
+    /// stream -= delta.
+    fn take(self, stream: &mut [f32], delta: &[f32]) {
+        stream.iter_mut().zip(delta).for_each(|(s, d)| *s = self.rounded(*s - self.onto_grid(*d)));
+    }
+}
+
+/// What a step did.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Mean loss of a token, nats.
+    pub loss: f32,
+    /// The gradient of every weight.
+    pub gradient: Weights,
+    /// The most bytes of activations held at once.
+    pub peak_bytes: usize,
+    /// Operations of matrix products.
+    pub flop: u64,
+}
+
+/// The two streams of a coupled network.
+struct Streams {
+    one: Buffer,
+    two: Buffer,
+}
+
+/// What is kept of a block.
+enum Kept {
+    All(AttentionKept, FeedKept),
+    Inputs(Streams),
+    Nothing,
+}
+
+/// One step on the batch of a seed.
+pub fn step(c: &Config, w: &Weights, keep: Keep, stored: Stored, seed: u64) -> Step {
+    let meter = Meter::default();
+    let (tokens, next) = task(c, seed);
+    let mut streams = embed(&meter, c, w, stored, &tokens);
+    let mut kept = Vec::with_capacity(c.depth);
+    for block in &w.blocks {
+        let inputs = (keep == Keep::Inputs)
+            .then(|| Streams { one: streams.one.copy(), two: streams.two.copy() });
+        let (delta, a) = attention(&meter, c, &block.attention, &streams.two);
+        stored.add(&mut streams.one, &delta);
+        drop(delta);
+        // What is not kept is gone before the second sublayer needs room.
+        let a = (keep == Keep::Everything).then_some(a);
+        let (delta, f) = feed(&meter, c, &block.feed, &streams.one);
+        stored.add(&mut streams.two, &delta);
+        kept.push(match (a, inputs) {
+            (Some(a), _) => Kept::All(a, f),
+            (None, Some(inputs)) => Kept::Inputs(inputs),
+            (None, None) => Kept::Nothing,
+        });
+    }
+    let mut gradient = w.zeros();
+    let (loss, mut back) = head(&meter, c, w, &streams, &next, &mut gradient);
+    for ((block, g), kept) in w.blocks.iter().zip(&mut gradient.blocks).zip(kept).rev() {
+        let (a, f) = match kept {
+            Kept::All(a, f) => (a, f),
+            Kept::Inputs(mut inputs) => {
+                let (delta, a) = attention(&meter, c, &block.attention, &inputs.two);
+                stored.add(&mut inputs.one, &delta);
+                (a, feed(&meter, c, &block.feed, &inputs.one).1)
+            }
+            Kept::Nothing => {
+                let (delta, f) = feed(&meter, c, &block.feed, &streams.one);
+                stored.take(&mut streams.two, &delta);
+                let (delta, a) = attention(&meter, c, &block.attention, &streams.two);
+                stored.take(&mut streams.one, &delta);
+                (a, f)
+            }
+        };
+        let through = feed_back(&meter, c, &block.feed, &f, &back.two, &mut g.feed);
+        drop(f);
+        back.one.iter_mut().zip(through.iter()).for_each(|(b, t)| *b += t);
+        let through = attention_back(&meter, c, &block.attention, &a, &back.one, &mut g.attention);
+        back.two.iter_mut().zip(through.iter()).for_each(|(b, t)| *b += t);
+    }
+    unembed(c, &tokens, &back, &mut gradient);
+    Step { loss, gradient, peak_bytes: meter.peak(), flop: meter.flop() }
+}
+
+fn embed(meter: &Meter, c: &Config, w: &Weights, stored: Stored, tokens: &[usize]) -> Streams {
+    let mut one = meter.zeros(c.rows() * c.width);
+    for ((row, token), i) in one.chunks_exact_mut(c.width).zip(tokens).zip(0..) {
+        let (e, p) = (&w.embedding[token * c.width..], &w.position[i % c.context * c.width..]);
+        for ((x, e), p) in row.iter_mut().zip(e).zip(p) {
+            *x = stored.rounded(stored.onto_grid(e + p));
+        }
+    }
+    let two = one.copy();
+    Streams { one, two }
+}
+
+/// Both streams start as the embedding, so its gradient is the sum of theirs.
+fn unembed(c: &Config, tokens: &[usize], back: &Streams, g: &mut Weights) {
+    for (i, token) in tokens.iter().enumerate() {
+        for e in 0..c.width {
+            let sum = back.one[i * c.width + e] + back.two[i * c.width + e];
+            g.embedding[token * c.width + e] += sum;
+            g.position[i % c.context * c.width + e] += sum;
+        }
+    }
+}
+
+/// Mean of the streams, norm, vocabulary, cross-entropy; returns the loss and the gradient of both streams.
+fn head(meter: &Meter, c: &Config, w: &Weights, s: &Streams, next: &[usize], g: &mut Weights) -> (f32, Streams) {
+    let mean = meter.hold(s.one.iter().zip(s.two.iter()).map(|(a, b)| f32::midpoint(*a, *b)).collect());
+    let (n, normed) = ops::norm(meter, &mean, &w.gain);
+    drop(mean);
+    let mut logits = ops::product(meter, &n, &w.head, c.width);
+    let mut loss = 0.0;
+    for (row, target) in logits.chunks_exact_mut(c.vocabulary).zip(next) {
+        let most = row.iter().fold(f32::NEG_INFINITY, |m, x| m.max(*x));
+        row.iter_mut().for_each(|x| *x = ops::exp(*x - most));
+        let sum: f32 = row.iter().sum();
+        loss -= float::ln(f64::from(row[*target] / sum)) as f32;
+        row.iter_mut().for_each(|x| *x /= sum * next.len() as f32);
+        row[*target] -= 1.0 / next.len() as f32;
+    }
+    ops::accumulate_outer(meter, &mut g.head, &n, &logits, c.width);
+    drop(n);
+    let mut n_gradient = meter.zeros(c.rows() * c.width);
+    ops::accumulate_transposed(meter, &mut n_gradient, &logits, &w.head, c.vocabulary);
+    drop(logits);
+    let mut one = normed.backward(meter, &n_gradient, &w.gain, &mut g.gain);
+    one.iter_mut().for_each(|x| *x /= 2.0);
+    let two = one.copy();
+    (loss / next.len() as f32, Streams { one, two })
+}
+
+/// Trains by Adam (Kingma and Ba 2015) and returns the loss of every step.
+pub fn train(c: &Config, keep: Keep, stored: Stored, steps: usize, seed: u64) -> Vec<f32> {
+    const RATE: f32 = 3e-3;
+    let mut w = Weights::new(c, seed);
+    let (mut first, mut second) = (w.zeros(), w.zeros());
+    let (mut decay_first, mut decay_second) = (1.0f32, 1.0f32);
+    (0..steps)
+        .map(|i| {
+            let done = step(c, &w, keep, stored, seed + 1 + i as u64);
+            (decay_first, decay_second) = (decay_first * 0.9, decay_second * 0.99);
+            let moments = first.parts_mut().into_iter().zip(second.parts_mut());
+            for ((w, g), (m, v)) in w.parts_mut().into_iter().zip(done.gradient.parts()).zip(moments) {
+                for i in 0..w.len() {
+                    m[i] = 0.9 * m[i] + 0.1 * g[i];
+                    v[i] = 0.99 * v[i] + 0.01 * g[i] * g[i];
+                    w[i] -= RATE * (m[i] / (1.0 - decay_first)) / ((v[i] / (1.0 - decay_second)).sqrt() + 1e-8);
+                }
+            }
+            done.loss
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
