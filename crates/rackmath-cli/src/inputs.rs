@@ -40,13 +40,14 @@ pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
         )));
     }
     // Chips first: systems refer to them.
-    for kind in ["chips", "systems", "models", "laws"] {
+    for kind in ["chips", "systems", "models", "laws", "runs"] {
         for path in toml_files(&folder.join(kind))? {
             let (id, text) = (stem(&path), read(&path)?);
             match kind {
                 "chips" => catalog.add_chip(&id, &text)?,
                 "systems" => catalog.add_system(&id, &text)?,
                 "laws" => catalog.add_law(&id, &text)?,
+                "runs" => catalog.add_run(&id, &text)?,
                 _ => catalog.add_model(&id, &text)?,
             }
         }

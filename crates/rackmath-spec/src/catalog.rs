@@ -6,7 +6,7 @@
 use crate::error::nearest;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, ScalingLaw, SpecError, System,
-    Topology, file,
+    Topology, TrainingRun, file,
 };
 use rackmath_units::ByteRate;
 use std::borrow::Cow;
@@ -34,6 +34,7 @@ pub struct Catalog {
     networks: Vec<Entry>,
     laws: Vec<Entry>,
     kernels: Vec<Entry>,
+    runs: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -66,6 +67,7 @@ impl Catalog {
             networks: entries(embedded::NETWORKS),
             laws: entries(embedded::LAWS),
             kernels: entries(embedded::KERNELS),
+            runs: entries(embedded::RUNS),
             given: Vec::new(),
         }
     }
@@ -196,6 +198,25 @@ impl Catalog {
     pub fn scaling_law(&self, name: &str) -> Result<ScalingLaw, SpecError> {
         let entry = find("scaling law", name, &self.laws)?;
         file::scaling_law(&entry.id, &entry.text)
+    }
+
+    /// Adds a published run; it wins over an embedded one of the same id.
+    pub fn add_run(&mut self, id: &str, text: &str) -> Result<(), SpecError> {
+        file::training_run(id, text)?;
+        self.runs.retain(|e| e.id != id);
+        self.runs.push(owned(id, text));
+        Ok(())
+    }
+
+    /// Ids of all published runs, in order.
+    pub fn run_ids(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().map(|e| &*e.id)
+    }
+
+    /// A published run by id or alias.
+    pub fn training_run(&self, name: &str) -> Result<TrainingRun, SpecError> {
+        let entry = find("training run", name, &self.runs)?;
+        file::training_run(&entry.id, &entry.text)
     }
 
     /// What expert kernels reach, by family, format and generation.

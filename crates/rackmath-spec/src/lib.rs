@@ -15,6 +15,7 @@ mod law;
 pub mod layout;
 pub mod model;
 mod network;
+mod run;
 mod scaling;
 mod system;
 
@@ -34,5 +35,6 @@ pub use model::Model;
 pub use network::{
     AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual,
 };
+pub use run::{TrainingRun, rounded};
 pub use scaling::{Counts, Fitted, LawForm, PowerLaw, Repetition, ScalingLaw, StandardErrors};
 pub use system::{Level, System, Topology};

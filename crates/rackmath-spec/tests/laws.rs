@@ -23,6 +23,17 @@ fn unrounded_coefficients_come_from_their_logarithms() {
     assert!((law.a - 406.4).abs() < 0.1 && (law.b - 410.7).abs() < 0.1 && (law.e - 1.6934).abs() < 1e-3, "{law:?}");
 }
 
+#[test]
+fn every_published_run_loads_and_names_a_chip() {
+    let catalog = Catalog::embedded();
+    for id in catalog.run_ids() {
+        let run = catalog.training_run(id).unwrap_or_else(|e| panic!("{e}"));
+        catalog.chip(run.chip.as_deref().unwrap()).unwrap_or_else(|e| panic!("{id}: {e}"));
+        assert!(!run.source.is_empty());
+    }
+    assert_eq!(catalog.training_run("llama-3-405b").unwrap().stops, Some((419.0, 54.0)));
+}
+
 const OWN: &str = r#"
 name = "Ours"
 form = "chinchilla"

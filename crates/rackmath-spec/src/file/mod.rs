@@ -11,6 +11,7 @@ mod kernel_moe;
 mod law;
 mod model;
 mod network;
+mod run;
 mod scaling;
 mod system;
 
@@ -21,6 +22,7 @@ pub use kernel_moe::moe_kernels;
 pub use law::clark_laws;
 pub use model::{config_json, model};
 pub use network::network;
+pub use run::training_run;
 pub use scaling::scaling_law;
 pub use system::system;
 
