@@ -20,6 +20,7 @@ pub mod network;
 pub mod operator;
 pub mod pipeline;
 pub mod placement;
+pub mod reversible;
 pub mod roofline;
 pub mod scaling;
 pub mod sparsity;

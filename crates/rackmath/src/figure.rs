@@ -52,6 +52,8 @@ pub enum Unit {
     FlopPerByte,
     /// A bare number.
     Number,
+    /// Parameters of a model.
+    Params,
 }
 
 /// How values are spaced.
@@ -117,6 +119,7 @@ impl Unit {
             Self::BytesPerToken => BytesPerToken::new(value).to_string(),
             Self::FlopPerByte => Intensity::new(value).to_string(),
             Self::Number => rackmath_units::significant(value, 3),
+            Self::Params => rackmath_units::Params::new(value).to_string(),
         }
     }
 

@@ -1,0 +1,339 @@
+//! How pre-training, reinforcement learning and serving share a budget: the lecture's rule beside the exact optimum.
+
+use crate::Error;
+use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
+use crate::laws::{self, Resolved, Spread, within};
+use rackmath_spec::{Catalog, ScalingLaw};
+use rackmath_theory::goodput::{Hazard, job_mtbf};
+use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rl, Rule, over_training};
+use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, outside};
+use rackmath_units::{Fraction, Params, Seconds, TokenRate, Tokens};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+mod request;
+
+pub use request::{Failures, Request, RlRequest};
+
+/// The rule and what each law says about it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What was asked.
+    pub request: Request,
+    /// Tokens served in expectation.
+    pub served_tokens: f64,
+    /// The lecture's rule.
+    pub rule: RuleCard,
+    /// Reinforcement learning in detail, where asked for.
+    pub rl: Option<RlCard>,
+    /// Progress of all training time, under the failures given.
+    pub goodput: f64,
+    /// Cost per active parameter and training token, relative to 6 FLOP at the training MFU.
+    pub train_cost: f64,
+    /// One card per law.
+    pub laws: Vec<LawCard>,
+    /// Least and greatest over-training of the optima, over all laws.
+    pub over_training_over_laws: Option<(f64, f64)>,
+    /// Cost against size at equal loss, for one law.
+    pub figure: Option<Figure>,
+    /// What was assumed.
+    pub assumptions: Vec<String>,
+}
+
+/// The rule of thumb: costs in the given proportion.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RuleCard {
+    /// D_pt over D_rl at equal costs.
+    pub alpha: f64,
+    /// D_pt over D_inf at equal costs.
+    pub beta: f64,
+    /// Training tokens.
+    pub pretrain_tokens: f64,
+    /// RL tokens.
+    pub rl_tokens: f64,
+    /// Pre-training FLOP.
+    pub pretrain_flop: f64,
+    /// RL in FLOP of training speed.
+    pub rl_flop: f64,
+    /// Serving in FLOP of training speed.
+    pub served_flop: f64,
+    /// Tokens per active parameter.
+    pub tokens_per_param: f64,
+    /// Over 20 tokens per parameter.
+    pub over_training: f64,
+    /// Dollars of everything, where a machine is given.
+    pub usd: Option<f64>,
+}
+
+/// Reinforcement learning with groups.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RlCard {
+    /// Tokens generated.
+    pub generated_tokens: f64,
+    /// Share of groups whose samples are not all right or all wrong.
+    pub useful: f64,
+    /// FLOP per parameter and generated token in the lecture's convention.
+    pub factor: f64,
+}
+
+/// One law.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LawCard {
+    /// Its id.
+    pub law: String,
+    /// The loss aimed at.
+    pub loss: Option<f64>,
+    /// Tokens per parameter that are compute-optimal at the size given.
+    pub own_tokens_per_param: Option<f64>,
+    /// Tokens at which pre-training's share of the rule would be an optimum at the size given.
+    pub tokens_at_share: Option<f64>,
+    /// The same over 20 tokens per parameter.
+    pub over_training_at_share: Option<f64>,
+    /// The cheapest model of that loss.
+    pub optimum: Option<OptimumCard>,
+    /// What following the rule costs more than the optimum: 0.017 is 1.7 %.
+    pub rule_extra: Option<f64>,
+    /// What the standard errors make of the optimum's over-training.
+    pub over_training_spread: Option<Spread>,
+    /// What they make of the cost of following the rule.
+    pub rule_extra_spread: Option<Spread>,
+    /// Where the optimum lies outside the fitted range.
+    pub outside: Vec<String>,
+    /// Why the law has no answer.
+    pub left_out: Option<String>,
+}
+
+/// The cheapest model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OptimumCard {
+    /// Active parameters.
+    pub params: f64,
+    /// Training tokens.
+    pub tokens: f64,
+    /// Pre-training's share of the cost.
+    pub share: f64,
+    /// Over 20 tokens per parameter.
+    pub over_training: f64,
+    /// Dollars of everything, where a machine is given.
+    pub usd: Option<f64>,
+}
+
+/// Everything the laws are asked with.
+struct Solve {
+    params: Params,
+    rule_point: Point,
+    share: f64,
+    costs: Costs,
+    loss: Option<f64>,
+    usd: Option<f64>,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let r = request;
+    request::check(r)?;
+    let resolved = laws::resolve(catalog, &r.law)?;
+    let money = laws::money(catalog, &r.machine)?;
+    let split = request::split(&r.split)?;
+    let served = served(r)?;
+    let rl = r.rl.map(|rl| rl.resolve()).transpose()?;
+    let rl_factor = rl.map_or(r.rl_factor, |rl| rl.factor(r.eta));
+    // A lower serving precision raises the peak that decoding is measured against.
+    let serve_speed = money.as_ref().map_or(1.0, |m| m.serve_speed);
+    let rule = Rule { rl_factor, eta: r.eta * serve_speed, split };
+    let mut phases = rule.phases(served);
+    if let Some(rl) = rl {
+        phases.rl = rl.generated();
+    }
+    let goodput = goodput(&r.failures)?;
+    let costs = Costs { per_token: TRAIN_FLOP / goodput, fixed: rule.fixed(&phases) };
+    let params = Params::new(r.params);
+    let solve = Solve {
+        params,
+        rule_point: Point { params, tokens: phases.pretrain },
+        share: split.pretrain,
+        costs,
+        loss: r.loss,
+        usd: money.as_ref().map(|m| m.usd_per_train_flop),
+    };
+    let laws: Vec<LawCard> = resolved.laws.iter().map(|law| card(&resolved, law, &solve)).collect();
+    let factors = || laws.iter().filter_map(|l| l.optimum.map(|o| o.over_training));
+    let (low, high) = factors().fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(x), h.max(x)));
+    let drawn = laws.iter().zip(&resolved.laws).filter(|(c, _)| c.optimum.is_some());
+    let drawn = drawn.min_by_key(|(c, _)| c.law != "besiroglu-2024");
+    let figure = drawn.and_then(|(c, law)| figure(&resolved.surface(law).ok()?, law, c, &solve));
+    Ok(Answer {
+        request: r.clone(),
+        served_tokens: served.get(),
+        rule: rule_card(&rule, &phases, &solve),
+        rl: rl.map(|rl| RlCard {
+            generated_tokens: rl.generated().get(),
+            useful: rl.useful().get(),
+            factor: rl.factor(r.eta),
+        }),
+        goodput,
+        train_cost: costs.per_token / TRAIN_FLOP,
+        over_training_over_laws: (low <= high).then_some((low, high)),
+        laws,
+        figure,
+        assumptions: assumptions(r, &resolved, money.map(|m| m.assumption)),
+    })
+}
+
+fn served(r: &Request) -> Result<Tokens, Error> {
+    let survives = Fraction::checked(r.survives).ok_or_else(|| Error::value("survives", r.survives, "0 to 1"))?;
+    let share = Fraction::checked(r.model_share).ok_or_else(|| Error::value("model_share", r.model_share, "0 to 1"))?;
+    let tokens = match r.served_tokens {
+        Some(t) => Tokens::new(within("served_tokens", t, 1.0, 1e21)?) * survives.get(),
+        None => {
+            let rate = within("rate", r.rate_tokens_per_s, 0.0, 1e15)?;
+            let days = within("lifetime", r.lifetime_days, 0.0, 1e5)?;
+            theory::served(TokenRate::per_s(rate * share.get()), Seconds::s(days * 86_400.0), survives)
+        }
+    };
+    if tokens.get() < 1.0 {
+        return Err(Error::value("served tokens", tokens.get(), "more than none: a rate, a lifetime and a chance"));
+    }
+    Ok(tokens)
+}
+
+fn goodput(f: &Failures) -> Result<f64, Error> {
+    let chips = within("chips", f.chips, 1.0, 1e9)?;
+    let stall = Seconds::s(within("stall", f.stall_s, 0.0, 1e6)?);
+    let restart = Seconds::s(within("restart", f.restart_s, 0.0, 1e7)?);
+    let Some(hours) = f.chip_mtbf_hours else { return Ok(1.0) };
+    let chip = Seconds::s(within("chip_mtbf", hours, 1e-3, 1e12)? * 3600.0);
+    let share = Hazard { mtbf: Some(job_mtbf(chip, chips)), stall, restart }.best_goodput().get();
+    if share > 1e-6 { Ok(share) } else { Err(Error::value("chip_mtbf", hours, "failures rare enough for any progress")) }
+}
+
+fn rule_card(rule: &Rule, phases: &Phases, s: &Solve) -> RuleCard {
+    let (alpha, beta) = rule.equalities();
+    let n = s.params.get();
+    RuleCard {
+        alpha,
+        beta,
+        pretrain_tokens: phases.pretrain.get(),
+        rl_tokens: phases.rl.get(),
+        pretrain_flop: n * TRAIN_FLOP * phases.pretrain.get(),
+        rl_flop: n * rule.rl_factor * phases.rl.get() / rule.eta,
+        served_flop: n * 2.0 * phases.served.get() / rule.eta,
+        tokens_per_param: s.rule_point.ratio(),
+        over_training: over_training(s.rule_point),
+        usd: s.usd.map(|u| u * s.costs.of(s.rule_point)),
+    }
+}
+
+fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
+    let mut card = LawCard {
+        law: law.id.clone(),
+        loss: None,
+        own_tokens_per_param: None,
+        tokens_at_share: None,
+        over_training_at_share: None,
+        optimum: None,
+        rule_extra: None,
+        over_training_spread: None,
+        rule_extra_spread: None,
+        outside: Vec::new(),
+        left_out: None,
+    };
+    let surface = match r.surface(law) {
+        Ok(surface) => surface,
+        Err(why) => {
+            card.left_out = Some(why.reason().into());
+            return card;
+        }
+    };
+    card.own_tokens_per_param = surface.optimal_tokens(s.params).map(|d| d.get() / s.params.get());
+    let at_share = surface.tokens_at_share(s.params, s.share);
+    card.tokens_at_share = at_share.map(Tokens::get);
+    card.over_training_at_share = at_share.map(|tokens| over_training(Point { params: s.params, tokens }));
+    let Some((loss, best)) = solved(&surface, s) else {
+        card.left_out = Some("no model reaches this loss under it".into());
+        return card;
+    };
+    card.loss = Some(loss);
+    card.optimum = Some(OptimumCard {
+        params: best.at.params.get(),
+        tokens: best.at.tokens.get(),
+        share: best.share,
+        over_training: over_training(best.at),
+        usd: s.usd.map(|u| u * best.cost),
+    });
+    // With a loss of its own to reach, the rule's point is not comparable.
+    let extra = |best: &Optimum| s.costs.of(s.rule_point) / best.cost - 1.0;
+    card.rule_extra = s.loss.is_none().then(|| extra(&best));
+    card.over_training_spread = r.spread(law, |surface| Some(over_training(solved(surface, s)?.1.at)));
+    card.rule_extra_spread =
+        s.loss.is_none().then(|| r.spread(law, |surface| Some(extra(&solved(surface, s)?.1)))).flatten();
+    card.outside = outside(&law.fitted, law.counts, &r.shape, best.at);
+    card
+}
+
+/// The loss aimed at, and the cheapest model of it.
+fn solved(surface: &Surface, s: &Solve) -> Option<(f64, Optimum)> {
+    let loss = s.loss.unwrap_or_else(|| surface.loss(s.rule_point));
+    Some((loss, theory::optimum(surface, &s.costs, loss)?))
+}
+
+fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Option<Figure> {
+    let (loss, best) = (card.loss?, card.optimum?);
+    let n = (surface.least_params(loss)? * 1.02, Params::new(best.params * 10.0));
+    let unit = s.usd.unwrap_or(1.0);
+    let points = surface.iso_loss(loss, n, 160);
+    let line = |name: &str, role, cost: &dyn Fn(Point) -> f64| Series {
+        name: name.into(),
+        role,
+        points: points.iter().map(|p| (p.params.get(), unit * cost(*p))).collect(),
+    };
+    let total = |p: Point| s.costs.of(p);
+    let at = Point { params: Params::new(best.params), tokens: Tokens::new(best.tokens) };
+    let mut marks = vec![Mark { x: best.params, y: unit * total(at), label: "cheapest".into() }];
+    if s.loss.is_none() {
+        let y = unit * total(s.rule_point);
+        marks.push(Mark { x: s.params.get(), y, label: "the rule of thumb".into() });
+    }
+    Some(Figure {
+        title: "Lifetime cost at equal loss".into(),
+        subtitle: format!("{}, loss {loss:.3}", law.name),
+        x: Axis::log("active parameters", Unit::Params),
+        y: Axis::log(if s.usd.is_some() { "dollars" } else { "FLOP at training speed" }, Unit::Params),
+        series: vec![
+            line("pre-training", Role::Compute, &|p| p.params.get() * s.costs.per_token * p.tokens.get()),
+            line("RL and serving", Role::Weights, &|p| p.params.get() * s.costs.fixed),
+            line("total", Role::Envelope, &total),
+        ],
+        marks,
+    })
+}
+
+fn assumptions(r: &Request, resolved: &Resolved, money: Option<String>) -> Vec<String> {
+    let mut all = vec![
+        "6 FLOP per active parameter and training token, 2 per generated token; attention is not counted".into(),
+        format!("decoding reaches {:.0} % of training's MFU", r.eta * 100.0),
+    ];
+    if r.failures.chip_mtbf_hours.is_some() {
+        all.push("training is paid for all time, serving and RL for time in use; checkpoints at the best interval".into());
+    }
+    all.extend(money);
+    all.extend(resolved.assumptions(&r.law.router));
+    all
+}
+
+impl RlRequest {
+    fn resolve(self) -> Result<Rl, Error> {
+        Ok(Rl {
+            prompts: within("prompts", self.prompts, 1.0, 1e15)?,
+            group: within("group", self.group, 1.0, 1e6)?,
+            sample: Tokens::new(within("sample_tokens", self.sample_tokens, 1.0, 1e9)?),
+            pass_rate: Fraction::checked(self.pass_rate)
+                .ok_or_else(|| Error::value("pass_rate", self.pass_rate, "0 to 1"))?,
+            epochs: within("epochs", self.epochs, 0.0, 1e3)?,
+            scoring: within("scoring_passes", self.scoring_passes, 0.0, 1e3)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
