@@ -167,14 +167,18 @@ impl fmt::Display for Fit {
     /// As a law file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let range = |of: fn(&Run) -> f64| {
-            let ends = self.runs.iter().map(of).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+            let ends =
+                self.runs.iter().map(of).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
             format!("[\"{:.4e}\", \"{:.4e}\"]", float::exp(ends.0), float::exp(ends.1))
         };
         let [a, b, e, alpha, beta] = self.x;
         writeln!(f, "# Huber objective {:.10} over {} runs, delta {HUBER}.", self.objective, self.runs.len())?;
         writeln!(f, "name = \"Own fit\"\nform = \"chinchilla\"\nas_of = \"\"")?;
         writeln!(f, "source = \"own fit of {} runs, Huber objective {:.10}\"", self.runs.len(), self.objective)?;
-        writeln!(f, "\n[coefficients]\nln_e = {e:.7}\nln_a = {a:.7}\nln_b = {b:.7}\nalpha = {alpha:.7}\nbeta = {beta:.7}")?;
+        writeln!(
+            f,
+            "\n[coefficients]\nln_e = {e:.7}\nln_a = {a:.7}\nln_b = {b:.7}\nalpha = {alpha:.7}\nbeta = {beta:.7}"
+        )?;
         if let Some(c) = &self.covariance {
             // The file's order is e, a, b, alpha, beta; errors of weights are in the weight's own unit.
             let order = [2, 0, 1, 3, 4];

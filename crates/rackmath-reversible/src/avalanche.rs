@@ -116,8 +116,10 @@ fn tanh(x: f32) -> f32 {
 }
 
 fn share(pairs: &[(Vec<f32>, Vec<f32>)]) -> f64 {
-    let changed: usize =
-        pairs.iter().map(|(a, b)| a.iter().zip(b).filter(|(a, b)| a.is_sign_negative() != b.is_sign_negative()).count()).sum();
+    let changed: usize = pairs
+        .iter()
+        .map(|(a, b)| a.iter().zip(b).filter(|(a, b)| a.is_sign_negative() != b.is_sign_negative()).count())
+        .sum();
     changed as f64 / (pairs.len() * WIDTH) as f64
 }
 

@@ -118,8 +118,7 @@ pub fn step(c: &Config, w: &Weights, keep: Keep, stored: Stored, seed: u64) -> S
     let mut streams = embed(&meter, c, w, stored, &tokens);
     let mut kept = Vec::with_capacity(c.depth);
     for block in &w.blocks {
-        let inputs = (keep == Keep::Inputs)
-            .then(|| Streams { one: streams.one.copy(), two: streams.two.copy() });
+        let inputs = (keep == Keep::Inputs).then(|| Streams { one: streams.one.copy(), two: streams.two.copy() });
         let (delta, a) = attention(&meter, c, &block.attention, &streams.two);
         stored.add(&mut streams.one, &delta);
         drop(delta);

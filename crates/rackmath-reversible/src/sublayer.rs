@@ -33,11 +33,7 @@ struct Head {
 
 fn heads(c: &Config) -> impl Iterator<Item = Head> + use<> {
     let (s, h, d) = (c.context, c.heads, c.head());
-    (0..c.batch * h).map(move |i| Head {
-        first_row: i / h * s,
-        first_column: i % h * d,
-        shares: i * s * s,
-    })
+    (0..c.batch * h).map(move |i| Head { first_row: i / h * s, first_column: i % h * d, shares: i * s * s })
 }
 
 /// Causal self-attention.
@@ -143,14 +139,7 @@ pub(crate) fn feed(meter: &Meter, c: &Config, w: &Feed, x: &[f32]) -> (Buffer, F
 }
 
 /// Its backward.
-pub(crate) fn feed_back(
-    meter: &Meter,
-    c: &Config,
-    w: &Feed,
-    kept: &FeedKept,
-    out: &[f32],
-    g: &mut Feed,
-) -> Buffer {
+pub(crate) fn feed_back(meter: &Meter, c: &Config, w: &Feed, kept: &FeedKept, out: &[f32], g: &mut Feed) -> Buffer {
     let mut up = meter.zeros(kept.up.len());
     accumulate_transposed(meter, &mut up, out, &w.down, c.width);
     {

@@ -5,8 +5,8 @@
 
 use crate::error::nearest;
 use crate::{
-    AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, ScalingLaw, SpecError, System,
-    Topology, TrainingRun, file,
+    AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, ScalingLaw, SpecError,
+    System, Topology, TrainingRun, file,
 };
 use rackmath_units::ByteRate;
 use std::borrow::Cow;

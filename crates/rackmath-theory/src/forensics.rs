@@ -142,11 +142,7 @@ fn relations(flop_per_param: f64) -> [Relation; 4] {
             parts: &[(5, 1.0), (0, -1.0), (7, -1.0), (6, -1.0)],
             constant: float::ln(3600.0),
         },
-        Relation {
-            name: "dollars = chip-hours x price",
-            parts: &[(9, 1.0), (0, -1.0), (8, -1.0)],
-            constant: 0.0,
-        },
+        Relation { name: "dollars = chip-hours x price", parts: &[(9, 1.0), (0, -1.0), (8, -1.0)], constant: 0.0 },
     ]
 }
 

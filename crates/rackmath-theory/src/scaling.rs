@@ -57,6 +57,8 @@ pub enum NoSurface {
     OnlyTheOptimum,
     /// It was fitted at one number of tokens.
     NoData,
+    /// It was fitted on other shares of active parameters.
+    OtherShape,
 }
 
 impl NoSurface {
@@ -65,12 +67,16 @@ impl NoSurface {
         match self {
             Self::OnlyTheOptimum => "it knows the compute-optimal tokens, not the loss",
             Self::NoData => "it was fitted at one number of tokens",
+            Self::OtherShape => "it was fitted on other ratios of total to active parameters",
         }
     }
 }
 
 /// A law's surface at a shape. A law of dense models takes what experts are worth from `experts`.
 pub fn surface(law: &ScalingLaw, shape: &Shape, experts: Option<&ClarkLaw>) -> Result<Surface, NoSurface> {
+    if law.fitted.ratio.is_some_and(|(low, high)| shape.ratio < low || shape.ratio > high) {
+        return Err(NoSurface::OtherShape);
+    }
     match &law.form {
         LawForm::Chinchilla(k, repetition) => {
             let mut surface = dense(k, shape, experts);
@@ -136,7 +142,6 @@ pub fn outside(fitted: &Fitted, counts: Counts, shape: &Shape, at: Point) -> Vec
         ("tokens", d, fitted.tokens),
         ("FLOP", TRAIN_FLOP * at.params.get() * d, fitted.flop),
         ("tokens per parameter", d / at.params.get(), fitted.tokens_per_param),
-        ("total over active parameters", shape.ratio, fitted.ratio),
     ];
     checks
         .into_iter()

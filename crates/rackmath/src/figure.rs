@@ -54,6 +54,10 @@ pub enum Unit {
     Number,
     /// Parameters of a model.
     Params,
+    /// Dollars.
+    Usd,
+    /// FLOP, in powers of ten.
+    Flop,
 }
 
 /// How values are spaced.
@@ -120,6 +124,8 @@ impl Unit {
             Self::FlopPerByte => Intensity::new(value).to_string(),
             Self::Number => rackmath_units::significant(value, 3),
             Self::Params => rackmath_units::Params::new(value).to_string(),
+            Self::Usd => rackmath_units::Dollars::usd(value).to_string(),
+            Self::Flop => format!("{value:.2e}"),
         }
     }
 

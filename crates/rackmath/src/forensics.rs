@@ -190,7 +190,11 @@ fn given(r: &Request) -> Result<[Option<Interval>; COUNT], Error> {
     for (slot, (field, known)) in all.iter_mut().zip(fields) {
         if let Some(k) = known {
             if !(k.low > 1e-12 && k.low <= k.high && k.high < 1e40) {
-                return Err(Error::value(field, format!("{} to {}", k.low, k.high), "a low end above 0, then a high end"));
+                return Err(Error::value(
+                    field,
+                    format!("{} to {}", k.low, k.high),
+                    "a low end above 0, then a high end",
+                ));
             }
             *slot = Some((k.low, k.high));
         }
@@ -208,7 +212,8 @@ mod tests {
 
     #[test]
     fn deepseek_v3_is_inferred() {
-        let a = answer(&Catalog::embedded(), &Request { run: Some("deepseek-v3".into()), ..Request::default() }).unwrap();
+        let a =
+            answer(&Catalog::embedded(), &Request { run: Some("deepseek-v3".into()), ..Request::default() }).unwrap();
         // 343 TFLOP/s per chip, 34.6 % of 989.
         assert!((of(&a, "MFU").estimate.unwrap() - 0.346).abs() < 1e-3);
         assert!((a.achieved_flop_per_s.unwrap().0 / 343e12 - 1.0).abs() < 5e-3);

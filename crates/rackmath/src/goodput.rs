@@ -179,7 +179,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         over_chips: over_chips(chips, &hazard)?,
         assumptions: vec![
             origin,
-            "failures come at random, at a rate in proportion to the chips, and strike checkpoints and restarts too".into(),
+            "failures come at random, at a rate in proportion to the chips, and strike checkpoints and restarts too"
+                .into(),
             "a stopped job waits for no spare machine beyond its restart time".into(),
         ],
     })
@@ -196,7 +197,11 @@ fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> Result<(Seco
     }
     let known = run.and_then(|run| Some((run, run.stops?, run.chips?)));
     let (run, (count, days), n) = known.ok_or_else(|| {
-        Error::value("failures", "nothing", "a mean time between failures (--chip-mtbf or --job-mtbf), or a run that says")
+        Error::value(
+            "failures",
+            "nothing",
+            "a mean time between failures (--chip-mtbf or --job-mtbf), or a run that says",
+        )
     })?;
     let origin = format!("{count} unexpected stops in {days} days on {n} chips: {} ({})", run.name, run.source);
     Ok((Seconds::s(days * 86_400.0 * n / count), origin))

@@ -204,7 +204,11 @@ fn goodput(f: &Failures) -> Result<f64, Error> {
     let Some(hours) = f.chip_mtbf_hours else { return Ok(1.0) };
     let chip = Seconds::s(within("chip_mtbf", hours, 1e-3, 1e12)? * 3600.0);
     let share = Hazard { mtbf: Some(job_mtbf(chip, chips)), stall, restart }.best_goodput().get();
-    if share > 1e-6 { Ok(share) } else { Err(Error::value("chip_mtbf", hours, "failures rare enough for any progress")) }
+    if share > 1e-6 {
+        Ok(share)
+    } else {
+        Err(Error::value("chip_mtbf", hours, "failures rare enough for any progress"))
+    }
 }
 
 fn rule_card(rule: &Rule, phases: &Phases, s: &Solve) -> RuleCard {
@@ -281,7 +285,9 @@ fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Opt
     let (loss, best) = (card.loss?, card.optimum?);
     let n = (surface.least_params(loss)? * 1.02, Params::new(best.params * 10.0));
     let unit = s.usd.unwrap_or(1.0);
-    let points = surface.iso_loss(loss, n, 160);
+    // Towards the least size the data needed grows without end; a tenfold cost is enough to see that.
+    let most = 10.0 * s.costs.of(Point { params: Params::new(best.params), tokens: Tokens::new(best.tokens) });
+    let points: Vec<Point> = surface.iso_loss(loss, n, 400).into_iter().filter(|p| s.costs.of(*p) < most).collect();
     let line = |name: &str, role, cost: &dyn Fn(Point) -> f64| Series {
         name: name.into(),
         role,
@@ -298,7 +304,11 @@ fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Opt
         title: "Lifetime cost at equal loss".into(),
         subtitle: format!("{}, loss {loss:.3}", law.name),
         x: Axis::log("active parameters", Unit::Params),
-        y: Axis::log(if s.usd.is_some() { "dollars" } else { "FLOP at training speed" }, Unit::Params),
+        y: if s.usd.is_some() {
+            Axis::log("dollars", Unit::Usd)
+        } else {
+            Axis::log("FLOP at training speed", Unit::Flop)
+        },
         series: vec![
             line("pre-training", Role::Compute, &|p| p.params.get() * s.costs.per_token * p.tokens.get()),
             line("RL and serving", Role::Weights, &|p| p.params.get() * s.costs.fixed),
@@ -314,7 +324,9 @@ fn assumptions(r: &Request, resolved: &Resolved, money: Option<String>) -> Vec<S
         format!("decoding reaches {:.0} % of training's MFU", r.eta * 100.0),
     ];
     if r.failures.chip_mtbf_hours.is_some() {
-        all.push("training is paid for all time, serving and RL for time in use; checkpoints at the best interval".into());
+        all.push(
+            "training is paid for all time, serving and RL for time in use; checkpoints at the best interval".into(),
+        );
     }
     all.extend(money);
     all.extend(resolved.assumptions(&r.law.router));

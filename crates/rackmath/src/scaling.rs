@@ -168,9 +168,9 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
     };
     // The spread of a best point does not depend on where the law itself puts it.
     let spread = r.spread(law, |s| Some(best_on(s, asked)?.ratio()));
-    let usd_spread = usd.filter(|_| matches!(asked, Asked::Loss(_))).and_then(|u| {
-        r.spread(law, |s| Some(best_on(s, asked)?.flop().get() * u))
-    });
+    let usd_spread = usd
+        .filter(|_| matches!(asked, Asked::Loss(_)))
+        .and_then(|u| r.spread(law, |s| Some(best_on(s, asked)?.flop().get() * u)));
     LawCard {
         law: law.id.clone(),
         name: law.name.clone(),
@@ -285,7 +285,9 @@ mod tests {
         assert!(of(&a, "llama-3-2024").optimum.unwrap().loss.is_none());
         let spread = of(&a, "besiroglu-2024").tokens_per_param_spread.unwrap();
         let narrow = spread.narrow.unwrap();
-        assert!(narrow.low < 18.4 && narrow.high > 18.4 && narrow.high / narrow.low < spread.wide.high / spread.wide.low);
+        assert!(
+            narrow.low < 18.4 && narrow.high > 18.4 && narrow.high / narrow.low < spread.wide.high / spread.wide.low
+        );
         assert!(of(&a, "besiroglu-2024").outside[0].starts_with("parameters"));
     }
 

@@ -5,6 +5,7 @@ mod curve;
 mod explain;
 mod headline;
 mod layout;
+mod lifecycle;
 mod pipeline;
 mod schema;
 mod station;
@@ -36,6 +37,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Pipeline(a)) => pipeline::run(common, a),
         Some(Command::Racks(a)) => layout::racks(common, &mut catalog, a),
         Some(Command::Station(a)) => station::run(common, a),
+        Some(Command::Scaling(a)) => lifecycle::scaling(common, &catalog, a),
+        Some(Command::Lifecycle(a)) => lifecycle::lifecycle(common, &catalog, a),
+        Some(Command::Goodput(a)) => lifecycle::goodput(common, &catalog, a),
+        Some(Command::Forensics(a)) => lifecycle::forensics(common, &catalog, a),
+        Some(Command::Reversible(a)) => lifecycle::reversible(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -4,6 +4,7 @@ use crate::args::Question;
 use crate::failure::Failure;
 use crate::output;
 use rackmath::{chips, curve, explain, layout, lecture, models, pipeline, racks, station, step, systems};
+use rackmath::{forensics, goodput, lifecycle, reversible, scaling};
 use schemars::{Schema, schema_for};
 use serde::Serialize;
 
@@ -26,6 +27,17 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::Pipeline => Both { request: schema_for!(pipeline::Request), answer: schema_for!(pipeline::Answer) },
         Question::Racks => Both { request: schema_for!(racks::Request), answer: schema_for!(racks::Answer) },
         Question::Station => Both { request: schema_for!(station::Request), answer: schema_for!(station::Answer) },
+        Question::Scaling => Both { request: schema_for!(scaling::Request), answer: schema_for!(scaling::Answer) },
+        Question::Lifecycle => {
+            Both { request: schema_for!(lifecycle::Request), answer: schema_for!(lifecycle::Answer) }
+        }
+        Question::Goodput => Both { request: schema_for!(goodput::Request), answer: schema_for!(goodput::Answer) },
+        Question::Forensics => {
+            Both { request: schema_for!(forensics::Request), answer: schema_for!(forensics::Answer) }
+        }
+        Question::Reversible => {
+            Both { request: schema_for!(reversible::Request), answer: schema_for!(reversible::Answer) }
+        }
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

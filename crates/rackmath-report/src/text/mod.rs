@@ -1,10 +1,14 @@
 //! Answers as text.
 
+mod lifecycle;
 mod pipeline;
 mod racks;
+mod reversible;
 
+pub use lifecycle::{forensics, goodput, lifecycle, scaling};
 pub use pipeline::pipeline;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
+pub use reversible::{reversible, reversible_times};
 
 use crate::style::Style;
 use crate::terminal;

@@ -106,7 +106,10 @@ fn routed(id: &str, text: &str, table: &toml::Table) -> Result<ScalingLaw, SpecE
         name: word("name"),
         as_of: word("as_of"),
         source: source.clone(),
-        notes: vec!["Fitted at 130 billion tokens with one expert per token: it says what experts are worth, not what data is.".into()],
+        notes: vec![
+            "Fitted at 130 billion tokens with one expert per token: it says what experts are worth, not what data is."
+                .into(),
+        ],
         counts: Counts::Active,
         form: LawForm::Routed(laws),
         errors: None,
@@ -206,11 +209,11 @@ impl Reader {
             return Err(self.field("standard_errors", &format!("{of:?}"), "numbers from 0"));
         }
         if let Some(c) = &raw.correlation {
-            let good = (0..5).all(|i| {
-                c[i][i] == 1.0 && (0..5).all(|j| c[i][j] == c[j][i] && (-1.0..=1.0).contains(&c[i][j]))
-            });
+            let good =
+                (0..5).all(|i| c[i][i] == 1.0 && (0..5).all(|j| c[i][j] == c[j][i] && (-1.0..=1.0).contains(&c[i][j])));
             if !good {
-                let expected = "a symmetric table between -1 and 1 with ones on the diagonal, in the order e, a, b, alpha, beta";
+                let expected =
+                    "a symmetric table between -1 and 1 with ones on the diagonal, in the order e, a, b, alpha, beta";
                 return Err(self.field("standard_errors.correlation", "something else", expected));
             }
         }

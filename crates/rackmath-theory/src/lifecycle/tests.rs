@@ -134,7 +134,7 @@ fn groups_that_agree_teach_nothing() {
 }
 
 const LAWS: [&str; 6] =
-    ["hoffmann-2022", "hoffmann-2022-rounded", "besiroglu-2024", "muennighoff-2023", "sardana-2024", "krajewski-2024"];
+    ["hoffmann-2022", "hoffmann-2022-rounded", "besiroglu-2024", "muennighoff-2023", "sardana-2024", "abnar-2025"];
 
 proptest! {
     #[test]

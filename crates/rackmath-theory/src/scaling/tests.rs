@@ -7,7 +7,12 @@ fn law(name: &str) -> ScalingLaw {
 }
 
 fn of(name: &str) -> Surface {
-    surface(&law(name), &Shape::default(), None).unwrap()
+    surface(&law(name), &shape(name), None).unwrap()
+}
+
+/// Dense, but for the law that knows nothing else than 64-fold experts.
+fn shape(name: &str) -> Shape {
+    Shape { ratio: if name == "krajewski-2024" { 64.0 } else { 1.0 }, ..Shape::default() }
 }
 
 fn close(got: f64, expected: f64, tolerance: f64) {
@@ -65,6 +70,7 @@ fn llama_3_extrapolates_to_its_own_size() {
     close(p.params.get(), 402e9, 5e-2);
     assert_eq!(surface(&law("llama-3-2024"), &Shape::default(), None), Err(NoSurface::OnlyTheOptimum));
     assert_eq!(surface(&law("clark-2022"), &Shape::default(), None), Err(NoSurface::NoData));
+    assert_eq!(surface(&law("krajewski-2024"), &Shape::default(), None), Err(NoSurface::OtherShape));
 }
 
 #[test]
@@ -145,8 +151,8 @@ proptest! {
 
     #[test]
     fn the_optimum_is_no_worse_than_its_neighbours(name in 0usize..8, c in 40.0f64..60.0, off in -2.0f64..2.0, u in 20.0f64..30.0) {
-        for shape in [Shape::default(), Shape { unique: Some(Tokens::new(float::exp(u))), ..Shape::default() }] {
-            let s = surface(&law(LAWS[name]), &shape, None).unwrap();
+        for unique in [None, Some(Tokens::new(float::exp(u)))] {
+            let s = surface(&law(LAWS[name]), &Shape { unique, ..shape(LAWS[name]) }, None).unwrap();
             let best = s.compute_optimum(Flop::flop(float::exp(c)));
             let beside = Point {
                 params: best.params * float::exp(off),

@@ -1,0 +1,362 @@
+//! Scaling laws, lifecycles, failures and published runs as text.
+
+use super::{field, list, percent, seconds};
+use crate::style::Style;
+use crate::terminal;
+use rackmath::figure::Figure;
+use rackmath::laws::Spread;
+use rackmath::{forensics, goodput, lifecycle, scaling};
+use rackmath_units::{Dollars, FlopRate, Params, grouped, significant};
+use std::fmt::Write as _;
+
+/// Tokens and parameters read better in billions and trillions.
+fn big(x: f64) -> String {
+    Params::checked(x).map_or_else(|| "-".into(), |p| p.to_string())
+}
+
+fn usd(x: f64) -> String {
+    Dollars::checked(x).map_or_else(|| "-".into(), |d| d.to_string())
+}
+
+fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".into(), show)
+}
+
+/// "12.3 to 28.9", or both brackets where correlations are unknown.
+fn spread(s: &Spread, show: impl Fn(f64) -> String) -> String {
+    let band = |b: &rackmath::laws::BandCard| format!("{} to {}", show(b.low), show(b.high));
+    match &s.narrow {
+        Some(narrow) => format!("between {} (coefficients tied) and {} (independent)", band(narrow), band(&s.wide)),
+        None => band(&s.wide),
+    }
+}
+
+fn notes(out: &mut String, style: Style, title: &str, lines: &[String]) {
+    if !lines.is_empty() {
+        list(out, style, title, lines);
+    }
+}
+
+/// `rackmath scaling`
+pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> String {
+    let mut out = format!("{}\n\n", style.bold(&format!("Scaling laws: {}", a.question)));
+    let point = a.laws.iter().any(|l| l.given.is_some());
+    let money = a.laws.iter().any(|l| l.optimum.is_some_and(|o| o.usd.is_some()));
+    let mut header = vec!["law"];
+    if point {
+        header.push("loss there");
+    }
+    header.extend(["parameters", "tokens", "tok/param", "FLOP", "loss"]);
+    if point {
+        header.push("compute over least");
+    }
+    if money {
+        header.push("cost");
+    }
+    let mut table = style.table(&header);
+    for l in a.laws.iter().filter(|l| l.optimum.is_some()) {
+        let o = l.optimum.expect("filtered");
+        let mut row = vec![l.law.clone()];
+        if point {
+            row.push(or_dash(l.given.and_then(|g| g.loss), |x| format!("{x:.4}")));
+        }
+        row.extend([
+            big(o.params),
+            big(o.tokens),
+            significant(o.tokens_per_param, 3),
+            format!("{:.2e}", o.flop),
+            or_dash(o.loss, |x| format!("{x:.4}")),
+        ]);
+        if point {
+            row.push(or_dash(l.compute_over_least, |x| format!("{}x", significant(x, 3))));
+        }
+        if money {
+            row.push(or_dash(o.usd, usd));
+        }
+        table.add_row(row);
+    }
+    out.push_str(&style.finish(&table));
+    out.push('\n');
+    let mut doubts = Vec::new();
+    for l in &a.laws {
+        if let Some(s) = &l.tokens_per_param_spread {
+            doubts.push(format!("{}: tokens per parameter {}, 80 %", l.law, spread(s, |x| significant(x, 3))));
+        }
+        if let Some(s) = &l.usd_spread {
+            doubts.push(format!("{}: cost {}, 80 %", l.law, spread(s, usd)));
+        }
+    }
+    notes(&mut out, style, "standard errors carried through", &doubts);
+    let outside = |l: &&scaling::LawCard| !l.outside.is_empty();
+    let far: Vec<String> =
+        a.laws.iter().filter(outside).map(|l| format!("{}: {}", l.law, l.outside.join(", "))).collect();
+    notes(&mut out, style, "outside the range it was fitted on", &far);
+    let left: Vec<String> =
+        a.laws.iter().filter_map(|l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))).collect();
+    notes(&mut out, style, "left out", &left);
+    if let [one] = a.laws.as_slice() {
+        notes(&mut out, style, "about this law", &one.notes);
+        list(&mut out, style, "source", std::slice::from_ref(&one.source));
+    }
+    list(&mut out, style, "assumes", &a.assumptions);
+    if let Some(figure) = figure {
+        out.push('\n');
+        out.push_str(&terminal::draw(figure, style));
+    }
+    out
+}
+
+/// `rackmath lifecycle`
+pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
+    let mut out = format!(
+        "{}\n\n",
+        style.bold(&format!(
+            "{} active parameters, {} tokens served in expectation",
+            big(a.request.params),
+            big(a.served_tokens)
+        ))
+    );
+    rule(&mut out, a, style);
+    let money = a.rule.usd.is_some();
+    let mut header = vec!["law", "own D/N", "D at share", "D/20N", "best N", "best D", "share", "D/20N", "rule costs"];
+    if money {
+        header.push("cost");
+    }
+    let mut table = style.table(&header);
+    for l in a.laws.iter().filter(|l| l.optimum.is_some()) {
+        let o = l.optimum.expect("filtered");
+        let times = |x: f64| format!("{}x", significant(x, 3));
+        let mut row = vec![
+            l.law.clone(),
+            or_dash(l.own_tokens_per_param, |x| significant(x, 3)),
+            or_dash(l.tokens_at_share, big),
+            or_dash(l.over_training_at_share, times),
+            big(o.params),
+            big(o.tokens),
+            percent(o.share),
+            times(o.over_training),
+            or_dash(l.rule_extra, |x| format!("{:+.1} %", x * 100.0)),
+        ];
+        if money {
+            row.push(or_dash(o.usd, usd));
+        }
+        table.add_row(row);
+    }
+    let _ = writeln!(out, "\n{}", style.dim("the exact optimum at the same loss, under each law"));
+    out.push_str(&style.finish(&table));
+    let _ = writeln!(
+        out,
+        "  {}",
+        style.dim("own D/N: compute-optimal at this size; D at share: where the rule's split would be an optimum; D/20N: over-training")
+    );
+    if let Some((low, high)) = a.over_training_over_laws {
+        let range = format!("{}x to {}x", significant(low, 3), significant(high, 3));
+        let _ = writeln!(out, "\n  {:<22} {} over these laws", "over-training", style.bold(&range));
+    }
+    let mut doubts = Vec::new();
+    for l in &a.laws {
+        if let Some(s) = &l.over_training_spread {
+            doubts.push(format!("{}: over-training {}, 80 %", l.law, spread(s, |x| format!("{}x", significant(x, 3)))));
+        }
+        if let Some(s) = &l.rule_extra_spread {
+            doubts.push(format!("{}: the rule costs {}, 80 %", l.law, spread(s, |x| format!("{:+.1} %", x * 100.0))));
+        }
+    }
+    out.push('\n');
+    notes(&mut out, style, "standard errors carried through", &doubts);
+    let far = a.laws.iter().filter(|l| !l.outside.is_empty()).count();
+    if far > 0 {
+        let total = a.laws.iter().filter(|l| l.optimum.is_some()).count();
+        let line = format!("the optimum of {far} of {total} laws; the most distant: {}", furthest(a));
+        list(&mut out, style, "outside the range they were fitted on", &[line]);
+    }
+    let left: Vec<String> =
+        a.laws.iter().filter_map(|l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))).collect();
+    notes(&mut out, style, "left out", &left);
+    list(&mut out, style, "assumes", &a.assumptions);
+    if let Some(figure) = &a.figure {
+        out.push('\n');
+        out.push_str(&terminal::draw(figure, style));
+    }
+    out
+}
+
+/// The law with most said about its range.
+fn furthest(a: &lifecycle::Answer) -> String {
+    let most = a.laws.iter().max_by_key(|l| l.outside.len());
+    most.map_or_else(String::new, |l| format!("{}: {}", l.law, l.outside.join(", ")))
+}
+
+fn rule(out: &mut String, a: &lifecycle::Answer, style: Style) {
+    let r = &a.rule;
+    let _ = writeln!(out, "{}", style.dim(&format!("the lecture's rule, {}", a.request.split)));
+    let tokens = format!("pre-train on {}, RL on {}", big(r.pretrain_tokens), big(r.rl_tokens));
+    field(out, style, "tokens", &tokens);
+    let _ = writeln!(
+        out,
+        "  {:<22} at equal costs one pre-training token for {} of RL and {} served",
+        "",
+        significant(1.0 / r.alpha, 3),
+        significant(1.0 / r.beta, 3)
+    );
+    let flop = format!("{:.2e} pre-training, {:.2e} RL, {:.2e} serving", r.pretrain_flop, r.rl_flop, r.served_flop);
+    field(out, style, "FLOP, training speed", &flop);
+    let over = format!(
+        "{} tokens per parameter, {}x the 20 of Chinchilla",
+        significant(r.tokens_per_param, 3),
+        significant(r.over_training, 3)
+    );
+    field(out, style, "over-training", &over);
+    if let Some(x) = r.usd {
+        field(out, style, "cost", &usd(x));
+    }
+    if let Some(rl) = &a.rl {
+        let text = format!(
+            "{} tokens generated, {} of groups teach, {} FLOP per parameter and token",
+            big(rl.generated_tokens),
+            percent(rl.useful),
+            significant(rl.factor, 3)
+        );
+        field(out, style, "RL", &text);
+    }
+    if a.goodput < 1.0 {
+        let text = format!("{} of training time is progress", percent(a.goodput));
+        field(out, style, "failures", &text);
+    }
+}
+
+/// `rackmath goodput`
+pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
+    let mut out = format!(
+        "{}\n\n",
+        style.bold(&format!("{} chips, a failure every {}", grouped(a.chips), seconds(a.job_mtbf_s)))
+    );
+    let per = format!("{} chip-hours", grouped(a.chip_hours_per_failure));
+    field(&mut out, style, "per failure", &per);
+    field(&mut out, style, "checkpoint every", &format!("{} of work", seconds(a.interval_s)));
+    let _ = writeln!(
+        out,
+        "  {:<22} best {}; Young's rule says {}",
+        "",
+        or_dash(a.best_interval_s, seconds),
+        or_dash(a.young_interval_s, seconds)
+    );
+    field(&mut out, style, "progress", &format!("{} of all time", percent(a.goodput)));
+    let first = if a.first_order < 0.0 { "nothing left".into() } else { percent(a.first_order) };
+    let _ = writeln!(out, "  {:<22} to first order {first}", "");
+    match &a.simulated {
+        Some(s) => {
+            let line = format!(
+                "{}: {} stalls, {} undone, {} restarts",
+                percent(s.goodput),
+                percent(s.stalls),
+                percent(s.lost),
+                percent(s.restarts)
+            );
+            field(&mut out, style, "simulated", &line);
+            let _ = writeln!(
+                out,
+                "  {:<22} {} failures, {} checkpoints, {} days",
+                "",
+                grouped(s.failures as f64),
+                grouped(s.checkpoints as f64),
+                significant(s.wall_days, 3)
+            );
+        }
+        None => field(&mut out, style, "simulated", "not played: it makes too little progress to end"),
+    }
+    if a.wall_days < 1e9 {
+        let days = format!(
+            "{} days instead of {}, {} chip-hours",
+            significant(a.wall_days, 3),
+            significant(a.request.work_days, 3),
+            big(a.chip_hours)
+        );
+        field(&mut out, style, "run", &days);
+    } else {
+        field(&mut out, style, "run", "never ends at this interval");
+    }
+    if let Some((low, high)) = a.effective_mfu {
+        let text = if low == high { percent(low) } else { format!("{} to {}", percent(low), percent(high)) };
+        field(&mut out, style, "effective MFU", &text);
+    }
+    if let Some(x) = a.usd {
+        field(&mut out, style, "cost", &usd(x));
+    }
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    out.push('\n');
+    out.push_str(&terminal::draw(figure, style));
+    out
+}
+
+fn show(what: &str, x: f64) -> String {
+    match what {
+        "MFU" => format!("{} %", significant(x * 100.0, 3)),
+        "peak" => FlopRate::checked(x).map_or("-".into(), |f| f.to_string()),
+        "dollars" => usd(x),
+        "price" => format!("${}/h", significant(x, 3)),
+        "FLOP" => format!("{x:.2e}"),
+        "chips" => grouped(x),
+        "days" => significant(x, 3),
+        _ => big(x),
+    }
+}
+
+fn range(what: &str, low: f64, high: f64) -> String {
+    if low <= 0.0 {
+        return format!("at most {}", show(what, high));
+    }
+    if high >= f64::MAX {
+        return format!("at least {}", show(what, low));
+    }
+    let (l, h) = (show(what, low), show(what, high));
+    if l == h { l } else { format!("{l} to {h}") }
+}
+
+/// `rackmath forensics`
+pub fn forensics(a: &forensics::Answer, style: Style) -> String {
+    let mut out = String::new();
+    let title = a.request.run.as_deref().map_or("A training run".to_owned(), |r| format!("The run {r}"));
+    let _ = writeln!(out, "{}\n", style.bold(&format!("{title}: what is known and what follows")));
+    let mut table = style.table(&["", "estimate", "90 %", "cannot be outside", ""]);
+    for f in &a.findings {
+        let bounds = match (f.at_least, f.at_most) {
+            (Some(l), Some(h)) => range(&f.what, l, h),
+            (Some(l), None) => format!("at least {}", show(&f.what, l)),
+            (None, Some(h)) => format!("at most {}", show(&f.what, h)),
+            (None, None) => "-".into(),
+        };
+        table.add_row([
+            f.what.clone(),
+            or_dash(f.estimate, |x| show(&f.what, x)),
+            or_dash(f.likely, |k| range(&f.what, k.low, k.high)),
+            bounds,
+            if f.given.is_some() { "given".into() } else { String::new() },
+        ]);
+    }
+    out.push_str(&style.finish(&table));
+    out.push('\n');
+    if let Some((x, low, high)) = a.achieved_flop_per_s {
+        let text = format!("{} ({})", show("peak", x), range("peak", low, high));
+        field(&mut out, style, "achieved per chip", &text);
+    }
+    if let Some(c) = &a.contradiction {
+        let line = format!("these figures contradict each other by {}x", significant(c.gap, 3));
+        let _ = writeln!(out, "  {:<22} {}", "contradiction", style.bad(&line));
+        let _ = writeln!(out, "  {:<22} {}", "", c.relation);
+        let _ = writeln!(
+            out,
+            "  {:<22} demands {} of {}, but it is {}",
+            "",
+            range(&c.at, c.demanded.low, c.demanded.high),
+            c.at,
+            range(&c.at, c.known.low, c.known.high)
+        );
+        let _ = writeln!(out, "  {:<22} estimates above make peace between them and are not to be trusted", "");
+    }
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    notes(&mut out, style, "sources", &a.sources);
+    out
+}
