@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn bf16_keeps_eight_bits() {
         assert_eq!((bf16(1.0), bf16(1.0 + 1.0 / 256.0), bf16(1.0 + 3.0 / 256.0)), (1.0, 1.0, 1.015625));
-        assert_eq!((bf16(-3.14159), bf16(f32::INFINITY)), (-3.140625, f32::INFINITY));
+        assert_eq!((bf16(-3.1), bf16(f32::INFINITY)), (-3.09375, f32::INFINITY));
     }
 
     #[test]

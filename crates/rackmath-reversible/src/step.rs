@@ -106,7 +106,7 @@ struct Streams {
 
 /// What is kept of a block.
 enum Kept {
-    All(AttentionKept, FeedKept),
+    All(Box<(AttentionKept, FeedKept)>),
     Inputs(Streams),
     Nothing,
 }
@@ -127,7 +127,7 @@ pub fn step(c: &Config, w: &Weights, keep: Keep, stored: Stored, seed: u64) -> S
         let (delta, f) = feed(&meter, c, &block.feed, &streams.one);
         stored.add(&mut streams.two, &delta);
         kept.push(match (a, inputs) {
-            (Some(a), _) => Kept::All(a, f),
+            (Some(a), _) => Kept::All(Box::new((a, f))),
             (None, Some(inputs)) => Kept::Inputs(inputs),
             (None, None) => Kept::Nothing,
         });
@@ -136,7 +136,7 @@ pub fn step(c: &Config, w: &Weights, keep: Keep, stored: Stored, seed: u64) -> S
     let (loss, mut back) = head(&meter, c, w, &streams, &next, &mut gradient);
     for ((block, g), kept) in w.blocks.iter().zip(&mut gradient.blocks).zip(kept).rev() {
         let (a, f) = match kept {
-            Kept::All(a, f) => (a, f),
+            Kept::All(both) => *both,
             Kept::Inputs(mut inputs) => {
                 let (delta, a) = attention(&meter, c, &block.attention, &inputs.two);
                 stored.add(&mut inputs.one, &delta);
@@ -192,10 +192,14 @@ fn head(meter: &Meter, c: &Config, w: &Weights, s: &Streams, next: &[usize], g: 
     let mut loss = 0.0;
     for (row, target) in logits.chunks_exact_mut(c.vocabulary).zip(next) {
         let most = row.iter().fold(f32::NEG_INFINITY, |m, x| m.max(*x));
-        row.iter_mut().for_each(|x| *x = ops::exp(*x - most));
+        for x in row.iter_mut() {
+            *x = ops::exp(*x - most);
+        }
         let sum: f32 = row.iter().sum();
         loss -= float::ln(f64::from(row[*target] / sum)) as f32;
-        row.iter_mut().for_each(|x| *x /= sum * next.len() as f32);
+        for x in row.iter_mut() {
+            *x /= sum * next.len() as f32;
+        }
         row[*target] -= 1.0 / next.len() as f32;
     }
     ops::accumulate_outer(meter, &mut g.head, &n, &logits, c.width);

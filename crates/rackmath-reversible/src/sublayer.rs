@@ -46,28 +46,26 @@ pub(crate) fn attention(meter: &Meter, c: &Config, w: &Attention, x: &[f32]) -> 
     let mut mixed = meter.zeros(x.len());
     let scale = 1.0 / (d as f32).sqrt();
     for head in heads(c) {
-        let row = |b: &Buffer, i: usize| (head.first_row + i) * width + head.first_column..b.len();
+        let at = |i: usize| (head.first_row + i) * width + head.first_column;
         meter.spend(4 * s * s * d);
         for i in 0..s {
-            let qi = &q[row(&q, i)][..d];
+            let qi = &q[at(i)..][..d];
             let p = &mut shares[head.shares + i * s..][..s];
             let mut most = f32::NEG_INFINITY;
-            for j in 0..=i {
-                let kj = &k[row(&k, j)][..d];
-                p[j] = scale * qi.iter().zip(kj).map(|(a, b)| a * b).sum::<f32>();
-                most = most.max(p[j]);
+            for (j, p) in p[..=i].iter_mut().enumerate() {
+                let kj = &k[at(j)..][..d];
+                *p = scale * qi.iter().zip(kj).map(|(a, b)| a * b).sum::<f32>();
+                most = most.max(*p);
             }
             let mut sum = 0.0;
             for x in &mut p[..=i] {
                 *x = ops::exp(*x - most);
                 sum += *x;
             }
-            for j in 0..=i {
-                p[j] /= sum;
-                let from = row(&v, j).start;
-                let to = (head.first_row + i) * width + head.first_column;
+            for (j, p) in p[..=i].iter_mut().enumerate() {
+                *p /= sum;
                 for e in 0..d {
-                    mixed[to + e] += p[j] * v[from + e];
+                    mixed[at(i) + e] += *p * v[at(j) + e];
                 }
             }
         }

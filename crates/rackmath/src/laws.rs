@@ -195,16 +195,15 @@ pub(crate) fn money(catalog: &Catalog, m: &Machine) -> Result<Option<Money>, Err
         })
     };
     let (train, serve) = (peak(&m.train_format)?, peak(&m.serve_format)?);
-    let (price, source) = match m.price_usd_per_chip_hour {
-        Some(p) => (within("price", p, 0.0, 1e6)?, "as given".to_owned()),
-        None => {
-            let p = chip.usual_price().ok_or_else(|| Error::NoPrice {
-                chip: chip.id.clone(),
-                basis: "usual".into(),
-                has: "another chip".into(),
-            })?;
-            (p.value.as_per_hour(), format!("{} price, {} ({})", p.basis, p.as_of, p.source))
-        }
+    let (price, source) = if let Some(p) = m.price_usd_per_chip_hour {
+        (within("price", p, 0.0, 1e6)?, "as given".to_owned())
+    } else {
+        let p = chip.usual_price().ok_or_else(|| Error::NoPrice {
+            chip: chip.id.clone(),
+            basis: "usual".into(),
+            has: "another chip".into(),
+        })?;
+        (p.value.as_per_hour(), format!("{} price, {} ({})", p.basis, p.as_of, p.source))
     };
     Ok(Some(Money {
         usd_per_train_flop: price / 3600.0 / (train.get() * m.train_mfu),

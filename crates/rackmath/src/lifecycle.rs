@@ -136,11 +136,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let money = laws::money(catalog, &r.machine)?;
     let split = request::split(&r.split)?;
     let served = served(r)?;
-    let rl = r.rl.map(|rl| rl.resolve()).transpose()?;
-    let rl_factor = rl.map_or(r.rl_factor, |rl| rl.factor(r.eta));
+    let rl = r.rl.map(RlRequest::resolve).transpose()?;
     // A lower serving precision raises the peak that decoding is measured against.
-    let serve_speed = money.as_ref().map_or(1.0, |m| m.serve_speed);
-    let rule = Rule { rl_factor, eta: r.eta * serve_speed, split };
+    let eta = r.eta * money.as_ref().map_or(1.0, |m| m.serve_speed);
+    let rule = Rule { rl_factor: rl.map_or(r.rl_factor, |rl| rl.factor(eta)), eta, split };
     let mut phases = rule.phases(served);
     if let Some(rl) = rl {
         phases.rl = rl.generated();
@@ -169,7 +168,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         rl: rl.map(|rl| RlCard {
             generated_tokens: rl.generated().get(),
             useful: rl.useful().get(),
-            factor: rl.factor(r.eta),
+            factor: rl.factor(eta),
         }),
         goodput,
         train_cost: costs.per_token / TRAIN_FLOP,
@@ -183,13 +182,12 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 fn served(r: &Request) -> Result<Tokens, Error> {
     let survives = Fraction::checked(r.survives).ok_or_else(|| Error::value("survives", r.survives, "0 to 1"))?;
     let share = Fraction::checked(r.model_share).ok_or_else(|| Error::value("model_share", r.model_share, "0 to 1"))?;
-    let tokens = match r.served_tokens {
-        Some(t) => Tokens::new(within("served_tokens", t, 1.0, 1e21)?) * survives.get(),
-        None => {
-            let rate = within("rate", r.rate_tokens_per_s, 0.0, 1e15)?;
-            let days = within("lifetime", r.lifetime_days, 0.0, 1e5)?;
-            theory::served(TokenRate::per_s(rate * share.get()), Seconds::s(days * 86_400.0), survives)
-        }
+    let tokens = if let Some(t) = r.served_tokens {
+        Tokens::new(within("served_tokens", t, 1.0, 1e21)?) * survives.get()
+    } else {
+        let rate = within("rate", r.rate_tokens_per_s, 0.0, 1e15)?;
+        let days = within("lifetime", r.lifetime_days, 0.0, 1e5)?;
+        theory::served(TokenRate::per_s(rate * share.get()), Seconds::s(days * 86_400.0), survives)
     };
     if tokens.get() < 1.0 {
         return Err(Error::value("served tokens", tokens.get(), "more than none: a rate, a lifetime and a chance"));

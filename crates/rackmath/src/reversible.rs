@@ -140,7 +140,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         return Err(Error::value("steps", r.steps, "2 to 2,000"));
     }
     let model = formulas(catalog, r)?;
-    let depths: Vec<usize> = (0..).map(|i| 2 << i).take_while(|d| *d <= r.depth).collect();
+    let depths: Vec<usize> = [2, 4, 8, 16, 32, 64].into_iter().filter(|d| *d < r.depth).chain([r.depth]).collect();
     let ways: Vec<Way> = Keep::ALL.into_iter().map(|keep| way(r, keep, &depths)).collect();
     let drift: Vec<DriftCard> = DRIFT_DEPTHS.into_iter().map(|d| drift(d, r.seed)).collect();
     let avalanche: Vec<AvalancheCard> = Mixer::ALL

@@ -248,7 +248,9 @@ fn iso_loss(best: &PointCard, s: &Surface, law: &ScalingLaw) -> Figure {
     let n = (Params::new(best.params / REACH), Params::new(best.params * REACH));
     let loss = best.loss.unwrap_or_default();
     let curve = |above: f64, role: Role| {
-        let points = s.iso_loss(loss + above, n, 120).into_iter().map(|p| (p.params.get(), p.tokens.get())).collect();
+        // Towards the least size the data needed grows without end.
+        let points = s.iso_loss(loss + above, n, 240).into_iter().filter(|p| p.tokens.get() < best.tokens * 300.0);
+        let points = points.map(|p| (p.params.get(), p.tokens.get())).collect();
         Series { name: format!("loss {:.3}", loss + above), role, points }
     };
     let series = vec![curve(0.05, Role::Weights), curve(0.0, Role::Envelope), curve(-0.02, Role::Compute)];

@@ -4,11 +4,13 @@ mod lifecycle;
 mod pipeline;
 mod racks;
 mod reversible;
+mod runs;
 
-pub use lifecycle::{forensics, goodput, lifecycle, scaling};
+pub use lifecycle::{lifecycle, scaling};
 pub use pipeline::pipeline;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
 pub use reversible::{reversible, reversible_times};
+pub use runs::{forensics, goodput};
 
 use crate::style::Style;
 use crate::terminal;

@@ -131,18 +131,13 @@ impl Surface {
     /// The compute-optimal point with so many parameters: the data at which both pull alike.
     pub fn optimal_tokens(&self, params: Params) -> Option<Tokens> {
         let pull = self.size_pull(params);
-        self.tokens_where(|d| pull - self.data_pull(d))
+        tokens_where(|d| pull - self.data_pull(d))
     }
 
     /// Tokens at which the training share of the cost is `share`, were this point an optimum: eps_D / eps_N = share.
     pub fn tokens_at_share(&self, params: Params, share: f64) -> Option<Tokens> {
         let pull = self.size_pull(params) * share;
-        self.tokens_where(|d| pull - self.data_pull(d))
-    }
-
-    fn tokens_where(&self, rising: impl Fn(Tokens) -> f64) -> Option<Tokens> {
-        let f = |ln_d: f64| rising(Tokens::new(float::exp(ln_d)));
-        float::root(float::ln(SMALLEST), float::ln(LARGEST), f).map(|ln_d| Tokens::new(float::exp(ln_d)))
+        tokens_where(|d| pull - self.data_pull(d))
     }
 
     /// Tokens with which so many parameters reach a loss; nothing when no number of tokens does.
@@ -189,6 +184,12 @@ impl Surface {
             })
             .collect()
     }
+}
+
+/// The tokens at which a rising function is zero.
+fn tokens_where(rising: impl Fn(Tokens) -> f64) -> Option<Tokens> {
+    let f = |ln_d: f64| rising(Tokens::new(float::exp(ln_d)));
+    float::root(float::ln(SMALLEST), float::ln(LARGEST), f).map(|ln_d| Tokens::new(float::exp(ln_d)))
 }
 
 /// Numbers at equal factors.
