@@ -1,17 +1,18 @@
-//! One training step in three ways of keeping activations, and a training run made of them.
+//! One training step in four ways of keeping activations, and a training run made of them.
 //!
 //! | way | kept per block | forward passes | peak in depth |
 //! |-----|----------------|----------------|---------------|
 //! | [`Keep::Everything`] | all of both sublayers | 1 | linear |
 //! | [`Keep::Inputs`] | the two streams | 2 | linear, small |
+//! | [`Keep::Spaced`] | the two streams of every k-th, k near sqrt(depth) | 2 | square root |
 //! | [`Keep::Nothing`] | nothing: rebuilt from the output | 2 | flat |
 //!
-//! Backward costs two forwards, so the units are 3, 4 and 4: the last two spend a third more.
+//! Backward costs two forwards, so the units are 3, and 4 for the others: a third more.
 //! The streams may be stored in three arithmetics: in f32 the rebuilt activations are a few last digits off, in bf16 far off,
 //! and on a fixed-point grid they are the same bits.
 
 use crate::meter::{Buffer, Meter};
-use crate::model::{Config, Weights, task};
+use crate::model::{Block, Config, Weights, task};
 use crate::ops;
 use crate::sublayer::{AttentionKept, FeedKept, attention, attention_back, feed, feed_back};
 use rackmath_units::float;
@@ -23,19 +24,31 @@ pub enum Keep {
     Everything,
     /// The input of every block; the rest is computed again.
     Inputs,
+    /// The input of every k-th block; k blocks at a time are computed again.
+    Spaced,
     /// The last output; every block is inverted.
     Nothing,
 }
 
 impl Keep {
-    /// All three.
-    pub const ALL: [Self; 3] = [Self::Everything, Self::Inputs, Self::Nothing];
+    /// All, from the most memory to the least.
+    pub const ALL: [Self; 4] = [Self::Everything, Self::Inputs, Self::Spaced, Self::Nothing];
+
+    /// Blocks between two kept inputs.
+    fn spacing(self, depth: usize) -> Option<usize> {
+        match self {
+            Self::Inputs => Some(1),
+            Self::Spaced => Some((depth as f32).sqrt().ceil() as usize),
+            Self::Everything | Self::Nothing => None,
+        }
+    }
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Everything => "ordinary",
             Self::Inputs => "checkpointed",
+            Self::Spaced => "spaced checkpoints",
             Self::Nothing => "reversible",
         }
     }
@@ -104,11 +117,46 @@ struct Streams {
     two: Buffer,
 }
 
-/// What is kept of a block.
-enum Kept {
-    All(Box<(AttentionKept, FeedKept)>),
-    Inputs(Streams),
-    Nothing,
+/// What both sublayers of a block keep.
+type Kept = (AttentionKept, FeedKept);
+
+/// One block forward; what its backward needs.
+fn forward(meter: &Meter, c: &Config, block: &Block, stored: Stored, s: &mut Streams) -> Kept {
+    let (delta, a) = attention(meter, c, &block.attention, &s.two);
+    stored.add(&mut s.one, &delta);
+    drop(delta);
+    let (delta, f) = feed(meter, c, &block.feed, &s.one);
+    stored.add(&mut s.two, &delta);
+    (a, f)
+}
+
+/// One block forward with nothing kept: the first sublayer's activations are gone before the second needs room.
+fn pass(meter: &Meter, c: &Config, block: &Block, stored: Stored, s: &mut Streams) {
+    let delta = attention(meter, c, &block.attention, &s.two).0;
+    stored.add(&mut s.one, &delta);
+    drop(delta);
+    let delta = feed(meter, c, &block.feed, &s.one).0;
+    stored.add(&mut s.two, &delta);
+}
+
+/// One block undone; what its backward needs, made on the way.
+fn undo(meter: &Meter, c: &Config, block: &Block, stored: Stored, s: &mut Streams) -> Kept {
+    let (delta, f) = feed(meter, c, &block.feed, &s.one);
+    stored.take(&mut s.two, &delta);
+    drop(delta);
+    let (delta, a) = attention(meter, c, &block.attention, &s.two);
+    stored.take(&mut s.one, &delta);
+    (a, f)
+}
+
+/// One block backward: `back` holds the gradient of its output, then of its input.
+fn backward(meter: &Meter, c: &Config, block: &Block, (a, f): Kept, back: &mut Streams, g: &mut Block) {
+    let through = feed_back(meter, c, &block.feed, &f, &back.two, &mut g.feed);
+    drop(f);
+    back.one.iter_mut().zip(through.iter()).for_each(|(b, t)| *b += t);
+    drop(through);
+    let through = attention_back(meter, c, &block.attention, &a, &back.one, &mut g.attention);
+    back.two.iter_mut().zip(through.iter()).for_each(|(b, t)| *b += t);
 }
 
 /// One step on the batch of a seed.
@@ -116,45 +164,30 @@ pub fn step(c: &Config, w: &Weights, keep: Keep, stored: Stored, seed: u64) -> S
     let meter = Meter::default();
     let (tokens, next) = task(c, seed);
     let mut streams = embed(&meter, c, w, stored, &tokens);
-    let mut kept = Vec::with_capacity(c.depth);
-    for block in &w.blocks {
-        let inputs = (keep == Keep::Inputs).then(|| Streams { one: streams.one.copy(), two: streams.two.copy() });
-        let (delta, a) = attention(&meter, c, &block.attention, &streams.two);
-        stored.add(&mut streams.one, &delta);
-        drop(delta);
-        // What is not kept is gone before the second sublayer needs room.
-        let a = (keep == Keep::Everything).then_some(a);
-        let (delta, f) = feed(&meter, c, &block.feed, &streams.one);
-        stored.add(&mut streams.two, &delta);
-        kept.push(match (a, inputs) {
-            (Some(a), _) => Kept::All(Box::new((a, f))),
-            (None, Some(inputs)) => Kept::Inputs(inputs),
-            (None, None) => Kept::Nothing,
-        });
+    let spacing = keep.spacing(c.depth);
+    let (mut kept, mut inputs) = (Vec::new(), Vec::new());
+    for (i, block) in w.blocks.iter().enumerate() {
+        if spacing.is_some_and(|k| i.is_multiple_of(k)) {
+            inputs.push(Streams { one: streams.one.copy(), two: streams.two.copy() });
+        }
+        if keep == Keep::Everything {
+            kept.push(forward(&meter, c, block, stored, &mut streams));
+        } else {
+            pass(&meter, c, block, stored, &mut streams);
+        }
     }
     let mut gradient = w.zeros();
     let (loss, mut back) = head(&meter, c, w, &streams, &next, &mut gradient);
-    for ((block, g), kept) in w.blocks.iter().zip(&mut gradient.blocks).zip(kept).rev() {
-        let (a, f) = match kept {
-            Kept::All(both) => *both,
-            Kept::Inputs(mut inputs) => {
-                let (delta, a) = attention(&meter, c, &block.attention, &inputs.two);
-                stored.add(&mut inputs.one, &delta);
-                (a, feed(&meter, c, &block.feed, &inputs.one).1)
-            }
-            Kept::Nothing => {
-                let (delta, f) = feed(&meter, c, &block.feed, &streams.one);
-                stored.take(&mut streams.two, &delta);
-                let (delta, a) = attention(&meter, c, &block.attention, &streams.two);
-                stored.take(&mut streams.one, &delta);
-                (a, f)
-            }
-        };
-        let through = feed_back(&meter, c, &block.feed, &f, &back.two, &mut g.feed);
-        drop(f);
-        back.one.iter_mut().zip(through.iter()).for_each(|(b, t)| *b += t);
-        let through = attention_back(&meter, c, &block.attention, &a, &back.one, &mut g.attention);
-        back.two.iter_mut().zip(through.iter()).for_each(|(b, t)| *b += t);
+    for (i, (block, g)) in w.blocks.iter().zip(&mut gradient.blocks).enumerate().rev() {
+        if kept.is_empty()
+            && let (Some(k), Some(mut from)) = (spacing, inputs.pop())
+        {
+            // Backward has come to the end of a group of blocks: they run again from their input.
+            let group = &w.blocks[i / k * k..=i];
+            kept.extend(group.iter().map(|block| forward(&meter, c, block, stored, &mut from)));
+        }
+        let of_block = kept.pop().unwrap_or_else(|| undo(&meter, c, block, stored, &mut streams));
+        backward(&meter, c, block, of_block, &mut back, g);
     }
     unembed(c, &tokens, &back, &mut gradient);
     Step { loss, gradient, peak_bytes: meter.peak(), flop: meter.flop() }

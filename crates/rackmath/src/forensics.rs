@@ -231,6 +231,19 @@ mod tests {
     }
 
     #[test]
+    fn no_published_run_contradicts_itself() {
+        let catalog = Catalog::embedded();
+        let ids: Vec<String> = catalog.run_ids().map(str::to_owned).collect();
+        for id in ids {
+            let a = answer(&catalog, &Request { run: Some(id.clone()), ..Request::default() }).unwrap();
+            assert!(a.contradiction.is_none(), "{id}: {:?}", a.contradiction);
+        }
+        // Llama 3 70B: 6 x 70 B x 15 T / (6.4 M h x 989.5 TFLOP/s) = 27.6 %.
+        let a = answer(&catalog, &Request { run: Some("llama-3-70b".into()), ..Request::default() }).unwrap();
+        assert!((of(&a, "MFU").estimate.unwrap() - 0.276).abs() < 2e-3);
+    }
+
+    #[test]
     fn a_contradiction_is_an_answer() {
         let hours = Some(Known { low: 0.2664e6, high: 0.2664e6 });
         let r = Request { run: Some("deepseek-v3".into()), chip_hours: hours, chips: None, ..Request::default() };

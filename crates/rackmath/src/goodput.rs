@@ -3,8 +3,9 @@
 use crate::Error;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use crate::laws::within;
-use rackmath_spec::{Catalog, TrainingRun};
+use rackmath_spec::{Catalog, Dtype, TrainingRun};
 use rackmath_theory::goodput::{Hazard, checked, job_mtbf};
+use rackmath_theory::scaling::TRAIN_FLOP;
 use rackmath_units::{Seconds, float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,12 @@ pub struct Request {
     pub interval_s: Option<f64>,
     /// Days the run would take if nothing failed.
     pub work_days: f64,
+    /// Active parameters: with tokens, the work is computed from 6 N D, the chip's dense bf16 peak and the MFU.
+    pub params: Option<f64>,
+    /// Training tokens.
+    pub tokens: Option<f64>,
+    /// The chip; the run's unless given.
+    pub on: Option<String>,
     /// MFU while it works.
     pub mfu: Option<f64>,
     /// Price per chip and hour.
@@ -48,6 +55,9 @@ impl Default for Request {
             restart_s: 480.0,
             interval_s: None,
             work_days: 54.0,
+            params: None,
+            tokens: None,
+            on: None,
             mfu: None,
             price_usd_per_chip_hour: None,
             seed: 1,
@@ -72,6 +82,8 @@ pub struct Answer {
     pub best_interval_s: Option<f64>,
     /// The interval used.
     pub interval_s: f64,
+    /// Days of work if nothing failed.
+    pub work_days: f64,
     /// Progress of all time, to first order; may be negative where failures are frequent.
     pub first_order: f64,
     /// Progress of all time, exact for failures at random times.
@@ -140,7 +152,12 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         None => h.best_interval().unwrap_or(mtbf / 1000.0),
     };
     let goodput = h.goodput(interval).get();
-    let work = Seconds::s(within("work_days", r.work_days, 1e-3, 1e5)? * 86_400.0);
+    let mfu = match r.mfu {
+        Some(u) => Some((within("mfu", u, 1e-6, 1.0)?, u)),
+        None => run.as_ref().and_then(|run| run.mfu),
+    };
+    let (work_days, work_origin) = work(catalog, r, run.as_ref(), chips, mfu)?;
+    let work = Seconds::s(work_days * 86_400.0);
     let simulated = checked(&h, interval, work, r.seed, MOST_EVENTS).map(|j| {
         let total = j.total();
         Simulated {
@@ -153,12 +170,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             checkpoints: j.checkpoints,
         }
     });
-    let wall_days = if goodput > 0.0 { r.work_days / goodput } else { f64::MAX };
+    let wall_days = if goodput > 0.0 { work_days / goodput } else { f64::MAX };
     let chip_hours = wall_days * 24.0 * chips;
-    let mfu = match r.mfu {
-        Some(u) => Some((within("mfu", u, 0.0, 1.0)?, u)),
-        None => run.as_ref().and_then(|run| run.mfu),
-    };
     let price = r.price_usd_per_chip_hour.map(|p| within("price", p, 0.0, 1e6)).transpose()?;
     Ok(Answer {
         request: r.clone(),
@@ -168,6 +181,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         young_interval_s: h.young_interval().map(Seconds::get),
         best_interval_s: h.best_interval().map(Seconds::get),
         interval_s: interval.get(),
+        work_days,
         first_order: h.first_order(interval),
         goodput,
         simulated,
@@ -179,11 +193,42 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         over_chips: over_chips(chips, &hazard)?,
         assumptions: vec![
             origin,
+            work_origin,
             "failures come at random, at a rate in proportion to the chips, and strike checkpoints and restarts too"
                 .into(),
             "a stopped job waits for no spare machine beyond its restart time".into(),
         ],
     })
+}
+
+/// Days of work without failures, and where they come from.
+fn work(
+    catalog: &Catalog,
+    r: &Request,
+    run: Option<&TrainingRun>,
+    chips: f64,
+    mfu: Option<(f64, f64)>,
+) -> Result<(f64, String), Error> {
+    let (Some(n), Some(d)) = (r.params, r.tokens) else {
+        if r.params.is_some() || r.tokens.is_some() {
+            return Err(Error::value("work", "one of params and tokens", "both, or neither"));
+        }
+        let days = within("work_days", r.work_days, 1e-3, 1e5)?;
+        return Ok((days, format!("{days} days of work as given")));
+    };
+    let (n, d) = (within("params", n, 1e3, 1e18)?, within("tokens", d, 1e3, 1e21)?);
+    let name = r.on.as_deref().or(run.and_then(|run| run.chip.as_deref()));
+    let chip = catalog.chip(name.ok_or_else(|| Error::value("chip", "nothing", "a chip of the catalogue; --on"))?)?;
+    let (math, peak) = chip.peak_for(Dtype::Bf16).ok_or_else(|| Error::NoPeak {
+        chip: chip.id.clone(),
+        wanted: "bf16".into(),
+        has: chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),
+    })?;
+    let (low, high) = mfu.ok_or_else(|| Error::value("mfu", "nothing", "the MFU while it works; --mfu"))?;
+    let u = low.midpoint(high);
+    let days = TRAIN_FLOP * n * d / (peak.value.get() * u * chips) / 86_400.0;
+    let origin = format!("work is 6 N D on {} at {:.1} % of {} {math}", chip.name, u * 100.0, peak.value);
+    Ok((within("work_days", days, 1e-6, 1e7)?, origin))
 }
 
 fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> Result<(Seconds, String), Error> {
@@ -263,6 +308,15 @@ mod tests {
         assert!((s.goodput + s.stalls + s.lost + s.restarts - 1.0).abs() < 1e-9);
         let (low, high) = a.effective_mfu.unwrap();
         assert!((low / 0.38 - a.goodput).abs() < 1e-12 && high < 0.43);
+    }
+
+    #[test]
+    fn work_follows_from_size_tokens_and_mfu() {
+        let r = Request { params: Some(405e9), tokens: Some(15.6e12), ..Request::default() };
+        let a = answer(&Catalog::embedded(), &r).unwrap();
+        // 6 x 405 B x 15.6 T / (16,384 x 989.5 TFLOP/s x 40.5 %) = 66.8 days.
+        assert!((a.work_days - 66.8).abs() < 0.2, "{}", a.work_days);
+        assert!(answer(&Catalog::embedded(), &Request { params: Some(1e9), ..Request::default() }).is_err());
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub struct RlCard {
 pub struct LawCard {
     /// Its id.
     pub law: String,
+    /// Where it comes from.
+    pub source: String,
     /// The loss aimed at.
     pub loss: Option<f64>,
     /// Tokens per parameter that are compute-optimal at the size given.
@@ -97,6 +99,8 @@ pub struct LawCard {
     pub over_training_spread: Option<Spread>,
     /// What they make of the cost of following the rule.
     pub rule_extra_spread: Option<Spread>,
+    /// What they make of the optimum's cost in dollars, where a machine and a loss are given.
+    pub usd_spread: Option<Spread>,
     /// Where the optimum lies outside the fitted range.
     pub outside: Vec<String>,
     /// Why the law has no answer.
@@ -229,6 +233,7 @@ fn rule_card(rule: &Rule, phases: &Phases, s: &Solve) -> RuleCard {
 fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
     let mut card = LawCard {
         law: law.id.clone(),
+        source: law.source.clone(),
         loss: None,
         own_tokens_per_param: None,
         tokens_at_share: None,
@@ -237,6 +242,7 @@ fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
         rule_extra: None,
         over_training_spread: None,
         rule_extra_spread: None,
+        usd_spread: None,
         outside: Vec::new(),
         left_out: None,
     };
@@ -269,6 +275,9 @@ fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
     card.over_training_spread = r.spread(law, |surface| Some(over_training(solved(surface, s)?.1.at)));
     card.rule_extra_spread =
         s.loss.is_none().then(|| r.spread(law, |surface| Some(extra(&solved(surface, s)?.1)))).flatten();
+    // Without a loss to reach, each draw would aim at its own.
+    let usd = s.usd.filter(|_| s.loss.is_some());
+    card.usd_spread = usd.and_then(|u| r.spread(law, |surface| Some(u * solved(surface, s)?.1.cost)));
     card.outside = outside(&law.fitted, law.counts, &r.shape, best.at);
     card
 }

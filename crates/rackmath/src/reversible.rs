@@ -40,7 +40,7 @@ pub struct Answer {
     pub request: Request,
     /// The network measured, in words.
     pub network: String,
-    /// The three ways of keeping activations.
+    /// The ways of keeping activations.
     pub ways: Vec<Way>,
     /// The reversible slope over the ordinary one.
     pub slope_ratio: f64,
@@ -67,7 +67,7 @@ pub struct Answer {
 /// One way of keeping activations, measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Way {
-    /// `ordinary`, `checkpointed` or `reversible`.
+    /// `ordinary`, `checkpointed`, `spaced checkpoints` or `reversible`.
     pub way: String,
     /// Depth and peak bytes of activations.
     pub peak_bytes: Vec<(usize, usize)>,
@@ -156,7 +156,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             "a transformer of {} tokens vocabulary, width {}, {} heads, {} sequences of {}",
             c.vocabulary, c.width, c.heads, c.batch, c.context
         ),
-        slope_ratio: ways[2].slope_bytes_per_block / ways[0].slope_bytes_per_block,
+        slope_ratio: ways[ways.len() - 1].slope_bytes_per_block / ways[0].slope_bytes_per_block,
         gradients: Stored::ALL.into_iter().map(|s| gradient(r, s)).collect(),
         feistel: ((7, 5), there, feistel::back(there.0, there.1, 16, square)),
         memory_figure: memory_figure(&ways),
@@ -176,7 +176,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 
 /// One step of the network measured, for a face that has a clock.
 pub fn measured_step(r: &Request, way: usize) -> f32 {
-    one(r, Keep::ALL[way.min(2)], Stored::F32, r.depth).loss
+    one(r, Keep::ALL[way.min(Keep::ALL.len() - 1)], Stored::F32, r.depth).loss
 }
 
 fn one(r: &Request, keep: Keep, stored: Stored, depth: usize) -> Step {
@@ -234,8 +234,8 @@ fn formulas(catalog: &Catalog, r: &Request) -> Result<Vec<FormulaCard>, Error> {
         .collect())
 }
 
-/// The three ways, in the order of [`Keep::ALL`].
-const ROLES: [Role; 3] = [Role::Envelope, Role::Weights, Role::Compute];
+/// The ways, in the order of [`Keep::ALL`].
+const ROLES: [Role; 4] = [Role::Envelope, Role::Weights, Role::Kv, Role::Compute];
 
 fn memory_figure(ways: &[Way]) -> Figure {
     let series = ways.iter().zip(ROLES).map(|(w, role)| Series {
@@ -295,7 +295,7 @@ mod tests {
         let a = answer(&Catalog::embedded(), &Request { depth: 16, steps: 2, ..Request::default() }).unwrap();
         assert!(a.slope_ratio < 0.03, "{}", a.slope_ratio);
         assert!(a.gradients[0].distance < 1e-5 && a.gradients[1].distance > 1e-3 && a.gradients[2].exact);
-        assert!((a.ways[2].flop_over_ordinary - a.ways[2].formula).abs() < 1e-9);
+        assert!((a.ways[3].flop_over_ordinary - a.ways[3].formula).abs() < 1e-9);
         assert_eq!(a.feistel.0, a.feistel.2);
         let last = a.drift.last().unwrap();
         assert!(last.fixed == 0.0 && last.f32 < 1e-4 && last.bf16 > 0.3);

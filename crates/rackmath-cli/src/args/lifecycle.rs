@@ -182,6 +182,15 @@ pub struct GoodputArgs {
     /// Time the run would take if nothing failed
     #[arg(long, default_value = "54d", value_name = "TIME")]
     pub work: Seconds,
+    /// Active parameters: with --tokens, the work is computed
+    #[arg(long, short = 'n', value_name = "N", requires = "tokens", conflicts_with = "work")]
+    pub params: Option<Params>,
+    /// Training tokens
+    #[arg(long, short = 'd', value_name = "TOKENS", requires = "params")]
+    pub tokens: Option<Tokens>,
+    /// Chip, for its dense peak [default: the run's]
+    #[arg(long, visible_alias = "chip", value_name = "CHIP")]
+    pub on: Option<String>,
     /// MFU while it works
     #[arg(long, value_name = "SHARE")]
     pub mfu: Option<Fraction>,

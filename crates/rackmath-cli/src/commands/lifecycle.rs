@@ -138,6 +138,9 @@ pub fn goodput(common: &Common, catalog: &Catalog, a: &GoodputArgs) -> Result<()
         restart_s: a.restart.get(),
         interval_s: a.interval.map(Seconds::get),
         work_days: a.work.get() / 86_400.0,
+        params: a.params.map(Params::get),
+        tokens: a.tokens.map(Tokens::get),
+        on: a.on.clone(),
         mfu: a.mfu.map(Fraction::get),
         price_usd_per_chip_hour: a.price.map(DollarRate::as_per_hour),
         seed: a.seed,
@@ -210,8 +213,8 @@ pub fn reversible(common: &Common, catalog: &mut Catalog, a: &ReversibleArgs) ->
     }
     output::answer(common, &answer, |style| text::reversible(&answer, figure, style))?;
     if a.time && !common.json {
-        let times: [f64; 3] = std::array::from_fn(|way| median_step(&request, way));
-        output::print(&text::reversible_times(&answer, times, output::style(common)))?;
+        let times: Vec<f64> = (0..answer.ways.len()).map(|way| median_step(&request, way)).collect();
+        output::print(&text::reversible_times(&answer, &times, output::style(common)))?;
     }
     Ok(())
 }

@@ -159,33 +159,31 @@ pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
         if let Some(s) = &l.over_training_spread {
             doubts.push(format!("{}: over-training {}, 80 %", l.law, spread(s, |x| format!("{}x", significant(x, 3)))));
         }
+        if let Some(s) = &l.usd_spread {
+            doubts.push(format!("{}: cost {}, 80 %", l.law, spread(s, usd)));
+        }
         if let Some(s) = &l.rule_extra_spread {
             doubts.push(format!("{}: the rule costs {}, 80 %", l.law, spread(s, |x| format!("{:+.1} %", x * 100.0))));
         }
     }
     out.push('\n');
     notes(&mut out, style, "standard errors carried through", &doubts);
-    let far = a.laws.iter().filter(|l| !l.outside.is_empty()).count();
-    if far > 0 {
-        let total = a.laws.iter().filter(|l| l.optimum.is_some()).count();
-        let line = format!("the optimum of {far} of {total} laws; the most distant: {}", furthest(a));
-        list(&mut out, style, "outside the range they were fitted on", &[line]);
-    }
+    let outside = |l: &&lifecycle::LawCard| !l.outside.is_empty();
+    let far: Vec<String> =
+        a.laws.iter().filter(outside).map(|l| format!("{}: {}", l.law, l.outside.join(", "))).collect();
+    notes(&mut out, style, "optimum outside the range the law was fitted on", &far);
     let left: Vec<String> =
         a.laws.iter().filter_map(|l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))).collect();
     notes(&mut out, style, "left out", &left);
+    if let [one] = a.laws.as_slice() {
+        list(&mut out, style, "source", std::slice::from_ref(&one.source));
+    }
     list(&mut out, style, "assumes", &a.assumptions);
     if let Some(figure) = &a.figure {
         out.push('\n');
         out.push_str(&terminal::draw(figure, style));
     }
     out
-}
-
-/// The law with most said about its range.
-fn furthest(a: &lifecycle::Answer) -> String {
-    let most = a.laws.iter().max_by_key(|l| l.outside.len());
-    most.map_or_else(String::new, |l| format!("{}: {}", l.law, l.outside.join(", ")))
 }
 
 fn rule(out: &mut String, a: &lifecycle::Answer, style: Style) {

@@ -97,9 +97,9 @@ fn avalanche(out: &mut String, a: &Answer, style: Style) {
 }
 
 /// Seconds of a step of each kind, measured by the face.
-pub fn reversible_times(a: &Answer, times: [f64; 3], style: Style) -> String {
+pub fn reversible_times(a: &Answer, times: &[f64], style: Style) -> String {
     let mut out = format!("\n{}\n", style.dim("median time of a step on this machine, single core"));
-    for (w, t) in a.ways.iter().zip(times) {
+    for (w, t) in a.ways.iter().zip(times.iter().copied()) {
         let text = format!(
             "{}, {}x ordinary (formula {}x)",
             seconds(t),

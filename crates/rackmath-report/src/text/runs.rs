@@ -53,7 +53,7 @@ pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
         let days = format!(
             "{} days instead of {}, {} chip-hours",
             significant(a.wall_days, 3),
-            significant(a.request.work_days, 3),
+            significant(a.work_days, 3),
             big(a.chip_hours)
         );
         field(&mut out, style, "run", &days);

@@ -29,8 +29,9 @@ fn gradients_are_slopes() {
 fn gradients_do_not_depend_on_what_is_kept() {
     for depth in [1, 4, 12, 24] {
         let ordinary = at(depth, Keep::Everything, Stored::F32);
-        let checkpointed = at(depth, Keep::Inputs, Stored::F32);
-        assert_eq!(checkpointed.gradient, ordinary.gradient, "computing again gives the same bits");
+        for keep in [Keep::Inputs, Keep::Spaced] {
+            assert_eq!(at(depth, keep, Stored::F32).gradient, ordinary.gradient, "computing again gives the same bits");
+        }
         let reversible = at(depth, Keep::Nothing, Stored::F32);
         let off = reversible.gradient.distance(&ordinary.gradient);
         assert!(off < 1e-5 && reversible.loss == ordinary.loss, "depth {depth}: {off}");
@@ -59,7 +60,8 @@ fn in_bf16_the_inverse_is_not_worth_having() {
 fn peak_memory_is_flat_in_depth_only_when_reversible() {
     let peak = |depth, keep| at(depth, keep, Stored::F32).peak_bytes as f64;
     let slope = |keep| (peak(32, keep) - peak(8, keep)) / 24.0;
-    let [ordinary, checkpointed, reversible] = Keep::ALL.map(slope);
+    let [ordinary, checkpointed, spaced, reversible] = Keep::ALL.map(slope);
+    assert!(spaced < ordinary);
     assert!(reversible < 0.03 * ordinary, "{reversible} of {ordinary}");
     // Checkpoints hold two streams of 32 x 32 numbers of four bytes per block.
     assert_eq!(checkpointed, 2.0 * 32.0 * 32.0 * 4.0);
@@ -70,17 +72,17 @@ fn recomputing_costs_a_third_more() {
     let flop = |depth, keep| at(depth, keep, Stored::F32).flop as f64;
     // The difference of two depths leaves the blocks alone, without embedding and head.
     let block = |keep| flop(9, keep) - flop(8, keep);
-    let [ordinary, checkpointed, reversible] = Keep::ALL.map(block);
+    let [ordinary, checkpointed, spaced, reversible] = Keep::ALL.map(block);
     assert!((reversible / ordinary - 4.0 / 3.0).abs() < 1e-12);
     // The output of a checkpointed block's last sublayer is computed again too, though nobody reads it.
-    assert_eq!(checkpointed, reversible);
+    assert_eq!((checkpointed, spaced), (reversible, reversible));
 }
 
 #[test]
-fn all_three_learn_the_same() {
+fn all_of_them_learn_the_same() {
     let c = Config { batch: 8, ..Config::small(2) };
-    let [ordinary, checkpointed, reversible] = Keep::ALL.map(|keep| train(&c, keep, Stored::F32, 80, 5));
-    assert_eq!(ordinary, checkpointed);
+    let [ordinary, checkpointed, spaced, reversible] = Keep::ALL.map(|keep| train(&c, keep, Stored::F32, 80, 5));
+    assert!(ordinary == checkpointed && ordinary == spaced);
     let (first, last) = (ordinary[0], ordinary[79]);
     assert!(first > 2.0 && last < 1.0, "{first} to {last}");
     assert!((reversible[79] - last).abs() < 0.05, "{} against {last}", reversible[79]);
