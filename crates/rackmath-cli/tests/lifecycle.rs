@@ -38,6 +38,11 @@ fn scaling_of_a_point_under_one_law_with_dollars() {
 }
 
 #[test]
+fn what_experts_are_worth() {
+    insta::assert_snapshot!(shown(&["scaling", "-n", "370M", "--sparsity", "64", "--law", "clark-2022"]));
+}
+
+#[test]
 fn lifecycle_of_the_lecture() {
     insta::assert_snapshot!(shown(&["lifecycle", "--served", "200T"]));
 }

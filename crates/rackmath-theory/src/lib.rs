@@ -4,8 +4,10 @@
 //! reads), [`roofline`] (two resources and the ridge between them), [`board`] (the lecture's closed forms and their exact
 //! kinks), [`station`] (trains that leave on time), [`sparsity`] (what experts buy), [`experts`] (experts on chips),
 //! [`layout`] (which cuts are allowed), [`placement`] (what each chip holds and sends), [`network`] (collectives),
-//! [`pipeline`] (schedules slot by slot), [`operator`] (one kernel on a real chip), [`term`] (equations that print and
-//! evaluate themselves).
+//! [`pipeline`] (schedules slot by slot), [`operator`] (one kernel on a real chip), [`scaling`] (what size and data buy),
+//! [`lifecycle`] (pre-training, RL and serving in one budget), [`goodput`] (progress under failures), [`forensics`] (a
+//! run's numbers from one another), [`reversible`] (activations kept or computed again), [`term`] (equations that print
+//! and evaluate themselves).
 
 pub mod board;
 pub mod count;

@@ -58,9 +58,9 @@ impl From<Band> for BandCard {
 /// What the standard errors of a law make of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
-    /// With the published correlations, or as if there were none, which is too wide.
+    /// With the published correlations, or as if there were none, which is far too wide.
     pub wide: BandCard,
-    /// As if each weight moved with its exponent, which is too narrow; absent when correlations are published.
+    /// With each weight tied to its exponent, as fits have them; absent when correlations are published.
     pub narrow: Option<BandCard>,
 }
 

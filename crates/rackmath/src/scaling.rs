@@ -6,6 +6,7 @@ use crate::laws::{self, Law, Machine, Resolved, Spread, within};
 use rackmath_spec::{Catalog, LawForm, ScalingLaw};
 use rackmath_theory::lifecycle::{Costs, optimum};
 use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, compute_optimum, outside};
+use rackmath_theory::sparsity;
 use rackmath_units::{Flop, Params, Tokens, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,10 +67,23 @@ pub struct LawCard {
     pub usd_spread: Option<Spread>,
     /// Where the best point lies outside the range the law was fitted on.
     pub outside: Vec<String>,
+    /// What experts are worth at the size given, by router, under a law of routed models.
+    pub routers: Vec<RouterCard>,
     /// Why the law has no answer.
     pub left_out: Option<String>,
     /// What to watch out for.
     pub notes: Vec<String>,
+}
+
+/// A size with as many experts as total over active parameters, one used per token.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RouterCard {
+    /// How experts are chosen.
+    pub router: String,
+    /// Dense parameters of the same loss.
+    pub effective_params: f64,
+    /// Loss at the tokens the law was fitted on.
+    pub loss: f64,
 }
 
 /// A model of a size trained on so many tokens.
@@ -161,7 +175,9 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
         usd: usd.map(|u| u * p.flop().get()),
     };
     let given = if let Asked::At(p) = asked { surface.is_ok().then(|| show(p)) } else { None };
+    let routers = routers(r, law, asked);
     let left_out = match (&best, &surface) {
+        _ if !routers.is_empty() => None,
         (None, Err(why)) => Some(why.reason().to_owned()),
         (None, Ok(_)) => Some("no model reaches this loss under it".into()),
         _ => None,
@@ -184,9 +200,22 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
         tokens_per_param_spread: spread,
         usd_spread,
         outside: best.map_or(Vec::new(), |b| outside(&law.fitted, law.counts, &r.shape, b)),
+        routers,
         left_out,
         notes: law.notes.clone(),
     }
+}
+
+fn routers(r: &Resolved, law: &ScalingLaw, asked: Asked) -> Vec<RouterCard> {
+    let (LawForm::Routed(laws), Asked::Size(n) | Asked::At(Point { params: n, .. })) = (&law.form, asked) else {
+        return Vec::new();
+    };
+    let card = |law: &rackmath_spec::ClarkLaw| RouterCard {
+        router: law.router.to_string(),
+        effective_params: sparsity::effective_params(law, n, r.shape.ratio).get(),
+        loss: sparsity::loss(law, n, r.shape.ratio),
+    };
+    laws.iter().map(card).collect()
 }
 
 fn best(r: &Resolved, law: &ScalingLaw, surface: Option<&Surface>, asked: Asked) -> Option<Point> {
@@ -311,6 +340,18 @@ mod tests {
         let expected = best.flop * 2.0 / 3600.0 / (989.5e12 * 0.4);
         assert!((best.usd.unwrap() / expected - 1.0).abs() < 1e-3);
         assert!(a.laws[0].usd_spread.unwrap().wide.low < expected);
+    }
+
+    #[test]
+    fn experts_are_worth_what_three_routers_say() {
+        // 370 M with 64 experts: 1.37 B, 1.00 B and 1.12 B dense.
+        let law = Law { law: "clark-2022".into(), sparsity: 64.0, ..Law::default() };
+        let a = ask(&Request { law, params: Some(370e6), ..Request::default() });
+        for (router, expected) in [("s-base", 1.37e9), ("rl-r", 1.00e9), ("hash", 1.12e9)] {
+            let card = a.laws[0].routers.iter().find(|c| c.router == router).unwrap();
+            assert!((card.effective_params / expected - 1.0).abs() < 6e-3, "{card:?}");
+        }
+        assert!(a.laws[0].left_out.is_none());
     }
 
     #[test]

@@ -75,8 +75,17 @@ pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> St
         }
         table.add_row(row);
     }
-    out.push_str(&style.finish(&table));
-    out.push('\n');
+    if a.laws.iter().any(|l| l.optimum.is_some()) {
+        out.push_str(&style.finish(&table));
+        out.push('\n');
+    }
+    let experts: Vec<String> = a
+        .laws
+        .iter()
+        .flat_map(|l| &l.routers)
+        .map(|c| format!("{}: worth {} dense parameters, loss {:.3}", c.router, big(c.effective_params), c.loss))
+        .collect();
+    notes(&mut out, style, "what the experts are worth (clark-2022, 130 B tokens)", &experts);
     let mut doubts = Vec::new();
     for l in &a.laws {
         if let Some(s) = &l.tokens_per_param_spread {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::goodput::Hazard;
 use crate::scaling::{Shape, surface};
 use proptest::prelude::*;
 use rackmath_spec::Catalog;
@@ -151,6 +152,19 @@ proptest! {
         prop_assert!((s.loss(best.at) / s.loss(point) - 1.0).abs() < 1e-9);
         // The condition of the optimum: training's share is the ratio of the pulls.
         prop_assert!((best.share / (s.data_pull(best.at.tokens) / s.size_pull(best.at.params)) - 1.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn more_failures_never_make_a_lifetime_cheaper(law in 0usize..6, m in 7.0f64..14.0, more in 0.0f64..3.0, served in 25.0f64..34.0) {
+        let s = of(LAWS[law]);
+        let loss = s.loss(at(30e9, 600e9));
+        let cost = |ln_m: f64| {
+            let mtbf = Some(Seconds::s(float::exp(ln_m)));
+            let progress = Hazard { mtbf, stall: Seconds::s(10.0), restart: Seconds::s(480.0) }.best_goodput();
+            let costs = Costs { per_token: 6.0 / progress.get(), fixed: 2.0 * float::exp(served) };
+            optimum(&s, &costs, loss).unwrap().cost
+        };
+        prop_assert!(cost(m) >= cost(m + more) * (1.0 - 1e-9));
     }
 
     #[test]
