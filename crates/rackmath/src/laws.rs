@@ -155,6 +155,10 @@ pub struct Machine {
     pub train_format: String,
     /// Format served in.
     pub serve_format: String,
+    /// Another chip for serving and RL.
+    pub serve_on: Option<String>,
+    /// Its price per chip and hour, instead of the catalogue's.
+    pub serve_price_usd_per_chip_hour: Option<f64>,
 }
 
 impl Default for Machine {
@@ -165,6 +169,8 @@ impl Default for Machine {
             train_mfu: 0.4,
             train_format: "bf16".into(),
             serve_format: "bf16".into(),
+            serve_on: None,
+            serve_price_usd_per_chip_hour: None,
         }
     }
 }
@@ -172,31 +178,54 @@ impl Default for Machine {
 /// What arithmetic costs on it.
 pub(crate) struct Money {
     pub(crate) usd_per_train_flop: f64,
-    /// Serving's dense peak over training's.
-    pub(crate) serve_speed: f64,
-    pub(crate) assumption: String,
+    /// Peak FLOP a dollar buys for serving, over training's.
+    pub(crate) serve_value: f64,
+    pub(crate) assumptions: Vec<String>,
 }
 
 pub(crate) fn money(catalog: &Catalog, m: &Machine) -> Result<Option<Money>, Error> {
     within("train_mfu", m.train_mfu, 1e-3, 1.0)?;
     let Some(name) = &m.on else {
-        return match m.price_usd_per_chip_hour {
-            Some(p) => Err(Error::value("price", p, "a chip with it; give one with --on")),
-            None => Ok(None),
+        let stray = m.price_usd_per_chip_hour.or(m.serve_price_usd_per_chip_hour);
+        return match (stray, &m.serve_on) {
+            (Some(p), _) => Err(Error::value("price", p, "a chip with it; give one with --on")),
+            (None, Some(chip)) => Err(Error::value("serve_on", chip, "a chip to train on as well; give one with --on")),
+            (None, None) => Ok(None),
         };
     };
-    let chip = catalog.chip(name)?;
-    let peak = |format: &str| -> Result<FlopRate, Error> {
-        let dtype = format.parse::<Dtype>()?;
-        chip.peak_for(dtype).map(|(_, peak)| peak.value).ok_or_else(|| Error::NoPeak {
-            chip: chip.id.clone(),
-            wanted: format.into(),
-            has: chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),
-        })
+    let train = rented(catalog, name, &m.train_format, m.price_usd_per_chip_hour)?;
+    let (serve_chip, serve_price) = match &m.serve_on {
+        Some(chip) => (chip, m.serve_price_usd_per_chip_hour),
+        None => (name, m.serve_price_usd_per_chip_hour.or(m.price_usd_per_chip_hour)),
     };
-    let (train, serve) = (peak(&m.train_format)?, peak(&m.serve_format)?);
-    let (price, source) = if let Some(p) = m.price_usd_per_chip_hour {
-        (within("price", p, 0.0, 1e6)?, "as given".to_owned())
+    let serve = rented(catalog, serve_chip, &m.serve_format, serve_price)?;
+    let mut assumptions = vec![format!("training: {}, {:.0} % of it in use", train.words, m.train_mfu * 100.0)];
+    if serve.words != train.words {
+        assumptions.push(format!("serving and RL: {}", serve.words));
+    }
+    Ok(Some(Money {
+        usd_per_train_flop: train.usd_per_hour / 3600.0 / (train.peak.get() * m.train_mfu),
+        serve_value: (serve.peak / train.peak) * (train.usd_per_hour / serve.usd_per_hour),
+        assumptions,
+    }))
+}
+
+/// A chip, its peak in a format, and its price.
+struct Rented {
+    peak: FlopRate,
+    usd_per_hour: f64,
+    words: String,
+}
+
+fn rented(catalog: &Catalog, name: &str, format: &str, price: Option<f64>) -> Result<Rented, Error> {
+    let chip = catalog.chip(name)?;
+    let (_, peak) = chip.peak_for(format.parse::<Dtype>()?).ok_or_else(|| Error::NoPeak {
+        chip: chip.id.clone(),
+        wanted: format.into(),
+        has: chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),
+    })?;
+    let (usd_per_hour, source) = if let Some(p) = price {
+        (within("price", p, 1e-6, 1e6)?, "as given".to_owned())
     } else {
         let p = chip.usual_price().ok_or_else(|| Error::NoPrice {
             chip: chip.id.clone(),
@@ -205,15 +234,6 @@ pub(crate) fn money(catalog: &Catalog, m: &Machine) -> Result<Option<Money>, Err
         })?;
         (p.value.as_per_hour(), format!("{} price, {} ({})", p.basis, p.as_of, p.source))
     };
-    Ok(Some(Money {
-        usd_per_train_flop: price / 3600.0 / (train.get() * m.train_mfu),
-        serve_speed: serve / train,
-        assumption: format!(
-            "{} at ${price:.2}/h ({source}), {} {} while training at {:.0} % of it",
-            chip.name,
-            train,
-            m.train_format,
-            m.train_mfu * 100.0
-        ),
-    }))
+    let words = format!("{} at ${usd_per_hour:.2}/h ({source}), {} {format}", chip.name, peak.value);
+    Ok(Rented { peak: peak.value, usd_per_hour, words })
 }

@@ -34,8 +34,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let split = request::split(&r.split)?;
     let served = served(r)?;
     let rl = r.rl.map(RlRequest::resolve).transpose()?;
-    // A lower serving precision raises the peak that decoding is measured against.
-    let eta = r.eta * money.as_ref().map_or(1.0, |m| m.serve_speed);
+    // A lower serving precision or a cheaper chip raises what a dollar of decoding buys.
+    let eta = r.eta * money.as_ref().map_or(1.0, |m| m.serve_value);
     let rule = Rule { rl_factor: rl.map_or(r.rl_factor, |rl| rl.factor(eta)), eta, split };
     let mut phases = rule.phases(served);
     if let Some(rl) = rl {
@@ -72,7 +72,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         over_training_over_laws: (low <= high).then_some((low, high)),
         laws,
         figure,
-        assumptions: assumptions(r, &resolved, money.map(|m| m.assumption)),
+        assumptions: assumptions(r, &resolved, money.map_or_else(Vec::new, |m| m.assumptions)),
     })
 }
 
@@ -218,7 +218,7 @@ fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Opt
     })
 }
 
-fn assumptions(r: &Request, resolved: &Resolved, money: Option<String>) -> Vec<String> {
+fn assumptions(r: &Request, resolved: &Resolved, money: Vec<String>) -> Vec<String> {
     let mut all = vec![
         "6 FLOP per active parameter and training token, 2 per generated token; attention is not counted".into(),
         format!("decoding reaches {:.0} % of training's MFU", r.eta * 100.0),

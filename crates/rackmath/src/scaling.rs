@@ -131,7 +131,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let drawn = drawn.min_by_key(|(c, _)| c.law != "besiroglu-2024");
     let figures = drawn.and_then(|(c, law)| Some((c.optimum?, resolved.surface(law).ok()?, law)));
     let mut assumptions = vec!["training takes 6 FLOP per active parameter and token; attention is not counted".into()];
-    assumptions.extend(money.map(|m| m.assumption));
+    // Nothing is served here, so only the first line about the machine matters.
+    assumptions.extend(money.and_then(|m| m.assumptions.into_iter().next()));
     assumptions.extend(resolved.assumptions(&request.law.router));
     Ok(Answer {
         request: request.clone(),

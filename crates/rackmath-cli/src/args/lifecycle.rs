@@ -56,6 +56,17 @@ pub struct MachineArgs {
     /// Format trained in
     #[arg(long, default_value = "bf16", value_name = "FORMAT")]
     pub train_format: String,
+}
+
+/// Another machine for serving.
+#[derive(ClapArgs, Clone)]
+pub struct ServeArgs {
+    /// Another chip for serving and RL
+    #[arg(long, value_name = "CHIP", requires = "on")]
+    pub serve_on: Option<String>,
+    /// Price of a serving chip [default: the catalogue's, or --price on the same chip]
+    #[arg(long, value_name = "PRICE", requires = "on")]
+    pub serve_price: Option<DollarRate>,
     /// Format served in
     #[arg(long, default_value = "bf16", value_name = "FORMAT")]
     pub serve_format: String,
@@ -152,6 +163,8 @@ pub struct LifecycleArgs {
     pub law: LawArgs,
     #[command(flatten)]
     pub machine: MachineArgs,
+    #[command(flatten)]
+    pub serve: ServeArgs,
     #[command(flatten)]
     pub save: FigureArgs,
 }

@@ -49,7 +49,7 @@ fn machine(a: &MachineArgs) -> Machine {
         price_usd_per_chip_hour: a.price.map(DollarRate::as_per_hour),
         train_mfu: a.train_mfu.get(),
         train_format: a.train_format.clone(),
-        serve_format: a.serve_format.clone(),
+        ..Machine::default()
     }
 }
 
@@ -94,7 +94,12 @@ pub fn lifecycle(common: &Common, catalog: &Catalog, a: &LifecycleArgs) -> Resul
             restart_s: a.restart.get(),
         },
         law: law(&a.law),
-        machine: machine(&a.machine),
+        machine: Machine {
+            serve_format: a.serve.serve_format.clone(),
+            serve_on: a.serve.serve_on.clone(),
+            serve_price_usd_per_chip_hour: a.serve.serve_price.map(DollarRate::as_per_hour),
+            ..machine(&a.machine)
+        },
     };
     let answer = lifecycle::answer(catalog, &request)?;
     let wanted = a.save.svg.is_some() || a.save.png.is_some() || a.save.csv.is_some();

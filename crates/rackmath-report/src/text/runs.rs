@@ -47,7 +47,7 @@ pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
                 significant(s.wall_days, 3)
             );
         }
-        None => field(&mut out, style, "simulated", "not played: it makes too little progress to end"),
+        None => field(&mut out, style, "simulated", "not played: it would take more than two million events"),
     }
     if a.wall_days < 1e9 {
         let days = format!(
