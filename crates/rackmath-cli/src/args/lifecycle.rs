@@ -62,14 +62,14 @@ pub struct MachineArgs {
 #[derive(ClapArgs, Clone)]
 pub struct ServeArgs {
     /// Another chip for serving and RL
-    #[arg(long, value_name = "CHIP", requires = "on")]
-    pub serve_on: Option<String>,
+    #[arg(id = "serve_on", long = "serve-on", value_name = "CHIP", requires = "on")]
+    pub chip: Option<String>,
     /// Price of a serving chip [default: the catalogue's, or --price on the same chip]
-    #[arg(long, value_name = "PRICE", requires = "on")]
-    pub serve_price: Option<DollarRate>,
+    #[arg(id = "serve_price", long = "serve-price", value_name = "PRICE", requires = "on")]
+    pub price: Option<DollarRate>,
     /// Format served in
-    #[arg(long, default_value = "bf16", value_name = "FORMAT")]
-    pub serve_format: String,
+    #[arg(id = "serve_format", long = "serve-format", default_value = "bf16", value_name = "FORMAT")]
+    pub format: String,
 }
 
 #[derive(ClapArgs, Clone)]

@@ -95,9 +95,9 @@ pub fn lifecycle(common: &Common, catalog: &Catalog, a: &LifecycleArgs) -> Resul
         },
         law: law(&a.law),
         machine: Machine {
-            serve_format: a.serve.serve_format.clone(),
-            serve_on: a.serve.serve_on.clone(),
-            serve_price_usd_per_chip_hour: a.serve.serve_price.map(DollarRate::as_per_hour),
+            serve_format: a.serve.format.clone(),
+            serve_on: a.serve.chip.clone(),
+            serve_price_usd_per_chip_hour: a.serve.price.map(DollarRate::as_per_hour),
             ..machine(&a.machine)
         },
     };
