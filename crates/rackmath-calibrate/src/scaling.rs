@@ -98,9 +98,13 @@ fn read(file: &Path) -> Result<Vec<Run>, CalibrateError> {
 
 /// The best of a grid of starts.
 pub fn fit(runs: &[Run]) -> Fit {
+    best_of(runs, starts())
+}
+
+fn best_of(runs: &[Run], starts: impl Iterator<Item = [f64; 5]>) -> Fit {
     let f = |x: &[f64; 5]| objective(runs, x);
     let mut best: Option<([f64; 5], f64)> = None;
-    for start in starts() {
+    for start in starts {
         let (x, value) = descent::minimum(start, &f);
         if best.is_none_or(|(_, least)| value < least) {
             best = Some((x, value));
@@ -232,9 +236,14 @@ mod tests {
             .collect()
     }
 
+    /// A few of the starts, which well-behaved points do not need more of.
+    fn some(runs: &[Run]) -> Fit {
+        best_of(runs, starts().step_by(31))
+    }
+
     #[test]
     fn a_law_is_recovered_from_its_own_points() {
-        let f = fit(&runs(0.0));
+        let f = some(&runs(0.0));
         for (got, expected) in f.x.iter().zip(TRUE) {
             assert!((got - expected).abs() < 2e-3, "{:?}", f.x);
         }
@@ -244,7 +253,7 @@ mod tests {
     #[test]
     fn the_fit_is_at_least_as_good_as_the_truth_and_knows_its_errors() {
         let runs = runs(0.005);
-        let f = fit(&runs);
+        let f = some(&runs);
         let (truth, _) = objective(&runs, &TRUE);
         assert!(f.objective <= truth, "{} against {truth}", f.objective);
         let c = f.covariance.unwrap();
@@ -273,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_a_law_file() {
-        let text = fit(&runs(0.005)).to_string().replace("as_of = \"\"", "as_of = \"2026-11\"");
+        let text = some(&runs(0.005)).to_string().replace("as_of = \"\"", "as_of = \"2026-11\"");
         let mut catalog = Catalog::embedded();
         catalog.add_law("ours", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let law = catalog.scaling_law("ours").unwrap();

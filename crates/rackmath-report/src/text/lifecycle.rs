@@ -159,7 +159,7 @@ pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
     ] {
         let _ = writeln!(out, "  {}", style.dim(line));
     }
-    if let Some((low, high)) = a.over_training_over_laws {
+    if let Some((low, high)) = a.over_training_over_laws.filter(|(low, high)| low < high) {
         let range = format!("{}x to {}x", significant(low, 3), significant(high, 3));
         let _ = writeln!(out, "\n  {:<22} {} over these laws", "over-training", style.bold(&range));
     }

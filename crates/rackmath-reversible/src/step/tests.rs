@@ -81,9 +81,10 @@ fn recomputing_costs_a_third_more() {
 #[test]
 fn all_of_them_learn_the_same() {
     let c = Config { batch: 8, ..Config::small(2) };
-    let [ordinary, checkpointed, spaced, reversible] = Keep::ALL.map(|keep| train(&c, keep, Stored::F32, 80, 5));
-    assert!(ordinary == checkpointed && ordinary == spaced);
-    let (first, last) = (ordinary[0], ordinary[79]);
-    assert!(first > 2.0 && last < 1.0, "{first} to {last}");
-    assert!((reversible[79] - last).abs() < 0.05, "{} against {last}", reversible[79]);
+    let ways = [Keep::Everything, Keep::Spaced, Keep::Nothing];
+    let [ordinary, spaced, reversible] = ways.map(|keep| train(&c, keep, Stored::F32, 60, 5));
+    assert!(ordinary == spaced);
+    let (first, last) = (ordinary[0], ordinary[59]);
+    assert!(first > 2.0 && last < 1.2, "{first} to {last}");
+    assert!((reversible[59] - last).abs() < 0.05, "{} against {last}", reversible[59]);
 }
