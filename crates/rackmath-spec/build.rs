@@ -4,12 +4,25 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+/// Folders of the catalogue, and the tables of published measurements beside it.
+const FOLDERS: &[&str] = &[
+    "models",
+    "chips",
+    "systems",
+    "networks",
+    "laws",
+    "kernels",
+    "engines",
+    "../validation",
+    "prices",
+    "tiers",
+    "runs",
+];
+
 fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../catalog");
     let mut code = String::new();
-    for folder in
-        ["models", "chips", "systems", "networks", "laws", "kernels", "engines", "../validation", "prices", "tiers"]
-    {
+    for folder in FOLDERS {
         let path = root.join(folder);
         println!("cargo::rerun-if-changed={}", path.display());
         let list = folder.trim_start_matches("../").to_uppercase();

@@ -1,4 +1,4 @@
-//! Any bytes as a model, chip or system file, and as a quantity: never a panic.
+//! Any bytes as a model, chip, system, law or run file, and as a quantity: never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,6 +10,8 @@ fuzz_target!(|data: &[u8]| {
     let _ = file::model("mine", text);
     let _ = file::chip("mine", text);
     let _ = file::system("mine", text, |name| Catalog::embedded().chip(name));
+    let _ = file::scaling_law("mine", text);
+    let _ = file::training_run("mine", text);
     let _ = text.parse::<Bytes>().map(|q| q.to_string());
     let _ = text.parse::<ByteRate>().map(|q| q.to_string());
     let _ = text.parse::<Seconds>().map(|q| q.to_string());

@@ -4,8 +4,9 @@
 //! `rackmath_theory::network` with the catalogue's constants, and reports how far off the rows are. It also fits the
 //! constants and prints them as TOML for `catalog/networks`. Distance is |ln(predicted / measured)|, which treats twice and
 //! half alike. [`fits`] asks whether published deployments fit in memory. [`gemm`], [`attention`] and
-//! [`moe`] do for kernels what [`network`] does for collectives. Nothing here draws lots: the same rows give the same constants.
-//! [`torch`] adds kernels up to whole steps and holds them against steps that no constant was fitted on.
+//! [`moe`] do for kernels what [`network`] does for collectives. [`torch`] adds kernels up to whole steps and holds them
+//! against steps that no constant was fitted on; [`serving`] does so for whole deployments and fits the engines. [`scaling`]
+//! fits a scaling law to training runs. Nothing here draws lots: the same rows give the same constants.
 
 pub mod attention;
 mod error;
@@ -14,6 +15,7 @@ pub mod gemm;
 pub mod moe;
 pub mod network;
 pub mod rows;
+pub mod scaling;
 pub mod serving;
 pub mod simplex;
 pub mod table;

@@ -1,6 +1,6 @@
 //! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network, serving, torch};
+use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network, scaling, serving, torch};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,12 +9,14 @@ const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|a
        rackmath-calibrate score torch FOLDER
        rackmath-calibrate fits FOLDER
        rackmath-calibrate spread FOLDER
+       rackmath-calibrate fit scaling FILE [drop N]
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
 transfer  fit on some machines and predict the others
 fits      place every published deployment: what ran must fit
 spread    the width of 80 % intervals, from rows whose model and chip were left out of the fit
-FOLDER holds the measured tables; attention includes latent attention when it is scored";
+FOLDER holds the measured tables; attention includes latent attention when it is scored
+FILE holds training runs as CSV with params, tokens or FLOP, and loss; drop leaves out the N highest losses";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +27,10 @@ fn main() -> ExitCode {
             eprintln!("fit {done} of {all}: {what}");
         })),
         ["fits", folder] => Some(fits::score(Path::new(folder)).map(|report| report.to_string())),
+        ["fit", "scaling", file] => Some(scaling::fit_file(Path::new(file), 0).map(|fit| fit.to_string())),
+        ["fit", "scaling", file, "drop", n] => {
+            n.parse().ok().map(|n| scaling::fit_file(Path::new(file), n).map(|fit| fit.to_string()))
+        }
         [verb, what, folder] => run(verb, what, Path::new(folder)),
         _ => None,
     };

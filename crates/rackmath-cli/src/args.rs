@@ -10,6 +10,7 @@ mod economics;
 pub use economics::{
     CacheArgs, CacheFigure, CostArgs, FastmodeArgs, FleetArgs, OwnerArgs, PictureArgs, PriceArgs, RatesArgs,
 };
+pub mod lifecycle;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -47,7 +48,7 @@ pub struct Common {
     /// Columns to use, instead of the terminal's
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(40..))]
     pub width: Option<u16>,
-    /// Folder with your own models/, chips/ and systems/ files
+    /// Folder with your own models/, chips/, systems/ and laws/ files
     #[arg(long, global = true, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
 }
@@ -152,6 +153,29 @@ pub enum Command {
     /// What a fast mode's price says about the batch, and what else could explain it
     #[command(after_help = "Examples:\n  rackmath fastmode opus-4.6\n  rackmath fastmode --price 6 --speed 2.5")]
     Fastmode(FastmodeArgs),
+    /// Scaling laws: loss of a size and its data, and the best of both for a compute or a loss
+    #[command(
+        after_help = "Examples:\n  rackmath scaling --flop 1e25                          the best model under every law\n  rackmath scaling -n 8B -d 15T --law besiroglu-2024    how far from compute-optimal\nExample: rackmath scaling --loss 2.0 --on h100 --figure iso-loss --svg loss.svg"
+    )]
+    Scaling(lifecycle::ScalingArgs),
+    /// Pre-training, RL and serving in one budget: the rule of thumb and the exact optimum
+    #[command(
+        after_help = "Examples:\n  rackmath lifecycle --served 200T                      the lecture's budget under every law\n  rackmath lifecycle -n 30B --rate 1M --model-share 100% --lifetime 180d --survives 50% --on h100\nExample: rackmath lifecycle --rl 100M,16,8k,0.5 --chip-mtbf 50677h --sparsity 16 --svg cost.svg"
+    )]
+    Lifecycle(lifecycle::LifecycleArgs),
+    /// Progress of a training run under failures: checkpoint interval, effective MFU, days, dollars
+    #[command(
+        after_help = "Example: rackmath goodput --chips 100000 --stall 30s --restart 10min --price '$2/h' --figure chips"
+    )]
+    Goodput(lifecycle::GoodputArgs),
+    /// What a published run must have been: any of its numbers from the others
+    #[command(
+        after_help = "Examples:\n  rackmath forensics deepseek-v3 --price 2\nExample: rackmath forensics --on h100 --chips 16384 -n 405B -d 15.6T --mfu 38%..43%"
+    )]
+    Forensics(lifecycle::ForensicsArgs),
+    /// Reversible networks measured: memory, arithmetic, gradients, drift, and ciphers beside them
+    #[command(after_help = "Example: rackmath reversible llama-3.1-405b --time --figure drift")]
+    Reversible(lifecycle::ReversibleArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -188,6 +212,11 @@ pub enum Question {
     Fleet,
     Cache,
     Fastmode,
+    Scaling,
+    Lifecycle,
+    Goodput,
+    Forensics,
+    Reversible,
 }
 
 /// Which model on which machine.

@@ -36,12 +36,12 @@ pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
     let Some(folder) = folder else { return Ok(catalog) };
     if !folder.is_dir() {
         return Err(Failure::new(format!(
-            "{} is not a folder; expected one with models/, chips/ or systems/ inside",
+            "{} is not a folder; expected one with models/, chips/, systems/ or laws/ inside",
             folder.display()
         )));
     }
     // Chips first: systems refer to them.
-    for kind in ["chips", "systems", "models", "prices", "tiers"] {
+    for kind in ["chips", "systems", "models", "prices", "tiers", "laws", "runs"] {
         for path in toml_files(&folder.join(kind))? {
             let (id, text) = (stem(&path), read(&path)?);
             match kind {
@@ -49,6 +49,8 @@ pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
                 "systems" => catalog.add_system(&id, &text)?,
                 "prices" => catalog.add_price(&id, &text, today())?,
                 "tiers" => catalog.add_tier(&id, &text)?,
+                "laws" => catalog.add_law(&id, &text)?,
+                "runs" => catalog.add_run(&id, &text)?,
                 _ => catalog.add_model(&id, &text)?,
             }
         }

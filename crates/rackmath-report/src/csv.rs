@@ -54,3 +54,15 @@ pub fn estimate_sweep(answer: &sweep::Answer) -> String {
     }
     out
 }
+
+/// The points of a figure, one row per point: line, x, y.
+pub fn figure(figure: &rackmath::figure::Figure) -> String {
+    let quoted = |text: &str| if text.contains(',') { format!("\"{text}\"") } else { text.to_owned() };
+    let mut out = format!("line,{},{}\n", quoted(&figure.x.label), quoted(&figure.y.label));
+    for series in &figure.series {
+        for (x, y) in &series.points {
+            let _ = writeln!(out, "{},{x},{y}", quoted(&series.name));
+        }
+    }
+    out
+}

@@ -7,7 +7,7 @@ use crate::engine::Version;
 use crate::error::nearest;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, Level, MemoryTier, Model, MoeKernels, Network,
-    SpecError, System, Topology, file, price, validation,
+    ScalingLaw, SpecError, System, Topology, TrainingRun, file, price, validation,
 };
 use rackmath_units::ByteRate;
 use std::borrow::Cow;
@@ -39,6 +39,7 @@ pub struct Catalog {
     validations: Vec<Entry>,
     prices: Vec<Entry>,
     tiers: Vec<Entry>,
+    runs: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -75,6 +76,7 @@ impl Catalog {
             validations: entries(embedded::VALIDATION),
             prices: entries(embedded::PRICES),
             tiers: entries(embedded::TIERS),
+            runs: entries(embedded::RUNS),
             given: Vec::new(),
         }
     }
@@ -188,6 +190,44 @@ impl Catalog {
     pub fn clark_laws(&self) -> Result<Vec<ClarkLaw>, SpecError> {
         let entry = find("law", "clark-2022", &self.laws)?;
         file::clark_laws(&entry.id, &entry.text)
+    }
+
+    /// Adds a scaling-law file; it wins over an embedded one of the same id.
+    pub fn add_law(&mut self, id: &str, text: &str) -> Result<(), SpecError> {
+        file::scaling_law(id, text)?;
+        self.laws.retain(|e| e.id != id);
+        self.laws.push(owned(id, text));
+        Ok(())
+    }
+
+    /// Ids of all scaling laws, in order.
+    pub fn law_ids(&self) -> impl Iterator<Item = &str> {
+        self.laws.iter().map(|e| &*e.id)
+    }
+
+    /// A scaling law by id or alias.
+    pub fn scaling_law(&self, name: &str) -> Result<ScalingLaw, SpecError> {
+        let entry = find("scaling law", name, &self.laws)?;
+        file::scaling_law(&entry.id, &entry.text)
+    }
+
+    /// Adds a published run; it wins over an embedded one of the same id.
+    pub fn add_run(&mut self, id: &str, text: &str) -> Result<(), SpecError> {
+        file::training_run(id, text)?;
+        self.runs.retain(|e| e.id != id);
+        self.runs.push(owned(id, text));
+        Ok(())
+    }
+
+    /// Ids of all published runs, in order.
+    pub fn run_ids(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().map(|e| &*e.id)
+    }
+
+    /// A published run by id or alias.
+    pub fn training_run(&self, name: &str) -> Result<TrainingRun, SpecError> {
+        let entry = find("training run", name, &self.runs)?;
+        file::training_run(&entry.id, &entry.text)
     }
 
     /// What expert kernels reach, by family, format and generation.

@@ -19,6 +19,8 @@ pub mod layout;
 pub mod model;
 mod network;
 pub mod price;
+mod run;
+mod scaling;
 mod system;
 pub mod tier;
 pub mod trace;
@@ -43,5 +45,7 @@ pub use model::Model;
 pub use network::{
     AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual,
 };
+pub use run::{TrainingRun, rounded};
+pub use scaling::{Counts, Fitted, LawForm, PowerLaw, Repetition, ScalingLaw, StandardErrors};
 pub use system::{Level, System, Topology};
 pub use tier::{MemoryTier, TierCost};

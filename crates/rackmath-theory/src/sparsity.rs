@@ -30,11 +30,16 @@ pub fn loss(law: &ClarkLaw, base: Params, experts: f64) -> f64 {
 
 /// The dense parameter count with the same loss.
 pub fn effective_params(law: &ClarkLaw, base: Params, experts: f64) -> Params {
+    let (factor, power) = effective_power(law, experts);
+    Params::new(factor * float::pow(base.get(), power))
+}
+
+/// The effective count as a power of the base size: N_eff = factor N^power at so many experts.
+pub fn effective_power(law: &ClarkLaw, experts: f64) -> (f64, f64) {
     let (e, one) = (float::log10(saturated(law, experts)), float::log10(saturated(law, 1.0)));
-    let n = float::log10(base.get());
-    // Solve the law at one expert for log N, given the loss with all experts.
-    let dense = (law.a * n + law.b * e + law.c * n * e - law.b * one) / (law.a + law.c * one);
-    Params::new(float::pow(10.0, dense))
+    // Solve the law at one expert for log N, given the loss with all experts: linear in log N.
+    let slope = law.a + law.c * one;
+    (float::pow(10.0, law.b * (e - one) / slope), (law.a + law.c * e) / slope)
 }
 
 #[cfg(test)]

@@ -52,6 +52,12 @@ pub enum Unit {
     FlopPerByte,
     /// A bare number.
     Number,
+    /// Parameters of a model.
+    Params,
+    /// Dollars.
+    Usd,
+    /// FLOP, in powers of ten.
+    Flop,
 }
 
 /// How values are spaced.
@@ -121,6 +127,9 @@ impl Unit {
             Self::BytesPerToken => BytesPerToken::new(value).to_string(),
             Self::FlopPerByte => Intensity::new(value).to_string(),
             Self::Number => rackmath_units::significant(value, 3),
+            Self::Params => rackmath_units::Params::new(value).to_string(),
+            Self::Usd => rackmath_units::Dollars::usd(value).to_string(),
+            Self::Flop => format!("{value:.2e}"),
         }
     }
 

@@ -7,6 +7,7 @@ mod estimate;
 mod explain;
 mod headline;
 mod layout;
+mod lifecycle;
 mod pipeline;
 mod schema;
 mod station;
@@ -48,6 +49,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Fleet(a)) => economics::fleet(common, &mut catalog, a),
         Some(Command::Cache(a)) => economics::cache(common, &mut catalog, a),
         Some(Command::Fastmode(a)) => economics::fastmode(common, &mut catalog, a),
+        Some(Command::Scaling(a)) => lifecycle::scaling(common, &catalog, a),
+        Some(Command::Lifecycle(a)) => lifecycle::lifecycle(common, &catalog, a),
+        Some(Command::Goodput(a)) => lifecycle::goodput(common, &catalog, a),
+        Some(Command::Forensics(a)) => lifecycle::forensics(common, &catalog, a),
+        Some(Command::Reversible(a)) => lifecycle::reversible(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -4,8 +4,8 @@ use crate::args::Question;
 use crate::failure::Failure;
 use crate::output;
 use rackmath::{
-    cache, chips, cost, curve, estimate, explain, fastmode, fleet, layout, lecture, models, pipeline, price, racks,
-    station, step, systems, validate,
+    cache, chips, cost, curve, estimate, explain, fastmode, fleet, forensics, goodput, layout, lecture, lifecycle,
+    models, pipeline, price, racks, reversible, scaling, station, step, systems, validate,
 };
 use schemars::{Schema, schema_for};
 use serde::Serialize;
@@ -39,6 +39,17 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::Fleet => Both { request: schema_for!(fleet::Request), answer: schema_for!(fleet::Answer) },
         Question::Cache => Both { request: schema_for!(cache::Request), answer: schema_for!(cache::Answer) },
         Question::Fastmode => Both { request: schema_for!(fastmode::Request), answer: schema_for!(fastmode::Answer) },
+        Question::Scaling => Both { request: schema_for!(scaling::Request), answer: schema_for!(scaling::Answer) },
+        Question::Lifecycle => {
+            Both { request: schema_for!(lifecycle::Request), answer: schema_for!(lifecycle::Answer) }
+        }
+        Question::Goodput => Both { request: schema_for!(goodput::Request), answer: schema_for!(goodput::Answer) },
+        Question::Forensics => {
+            Both { request: schema_for!(forensics::Request), answer: schema_for!(forensics::Answer) }
+        }
+        Question::Reversible => {
+            Both { request: schema_for!(reversible::Request), answer: schema_for!(reversible::Answer) }
+        }
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

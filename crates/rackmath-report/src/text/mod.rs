@@ -3,6 +3,7 @@
 mod cache;
 mod cost;
 mod estimate;
+mod lifecycle;
 mod pipeline;
 mod price;
 mod racks;
@@ -11,9 +12,15 @@ mod validate;
 pub use cache::{cache, fastmode};
 pub use cost::{cost, fleet};
 pub use estimate::{estimate, estimate_sweep};
+mod reversible;
+mod runs;
+
+pub use lifecycle::{lifecycle, scaling};
 pub use pipeline::pipeline;
 pub use price::price;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
+pub use reversible::{reversible, reversible_times};
+pub use runs::{forensics, goodput};
 pub use validate::validate;
 
 use crate::style::Style;

@@ -1,0 +1,146 @@
+//! Failures and published runs as text.
+
+use super::lifecycle::{big, notes, or_dash, usd};
+use super::{field, list, percent, seconds};
+use crate::style::Style;
+use crate::terminal;
+use rackmath::figure::Figure;
+use rackmath::{forensics, goodput};
+use rackmath_units::{FlopRate, grouped, significant};
+use std::fmt::Write as _;
+
+/// `rackmath goodput`
+pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
+    let mut out = format!(
+        "{}\n\n",
+        style.bold(&format!("{} chips, a failure every {}", grouped(a.chips), seconds(a.job_mtbf_s)))
+    );
+    let per = format!("{} chip-hours", grouped(a.chip_hours_per_failure));
+    field(&mut out, style, "per failure", &per);
+    field(&mut out, style, "checkpoint every", &format!("{} of work", seconds(a.interval_s)));
+    let _ = writeln!(
+        out,
+        "  {:<22} best {}; Young's rule says {}",
+        "",
+        or_dash(a.best_interval_s, seconds),
+        or_dash(a.young_interval_s, seconds)
+    );
+    field(&mut out, style, "progress", &format!("{} of all time", percent(a.goodput)));
+    let first = if a.first_order < 0.0 { "nothing left".into() } else { percent(a.first_order) };
+    let _ = writeln!(out, "  {:<22} to first order {first}", "");
+    match &a.simulated {
+        Some(s) => {
+            let line = format!(
+                "{}: {} stalls, {} undone, {} restarts",
+                percent(s.goodput),
+                percent(s.stalls),
+                percent(s.lost),
+                percent(s.restarts)
+            );
+            field(&mut out, style, "simulated", &line);
+            let _ = writeln!(
+                out,
+                "  {:<22} {} failures, {} checkpoints, {} days",
+                "",
+                grouped(s.failures as f64),
+                grouped(s.checkpoints as f64),
+                significant(s.wall_days, 3)
+            );
+        }
+        None => field(&mut out, style, "simulated", "not played: it would take more than two million events"),
+    }
+    if a.wall_days < 1e9 {
+        let days = format!(
+            "{} days instead of {}, {} chip-hours",
+            significant(a.wall_days, 3),
+            significant(a.work_days, 3),
+            big(a.chip_hours)
+        );
+        field(&mut out, style, "run", &days);
+    } else {
+        field(&mut out, style, "run", "never ends at this interval");
+    }
+    if let Some((low, high)) = a.effective_mfu {
+        let text = if low == high { percent(low) } else { format!("{} to {}", percent(low), percent(high)) };
+        field(&mut out, style, "effective MFU", &text);
+    }
+    if let Some(x) = a.usd {
+        field(&mut out, style, "cost", &usd(x));
+    }
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    out.push('\n');
+    out.push_str(&terminal::draw(figure, style));
+    out
+}
+
+fn show(what: &str, x: f64) -> String {
+    match what {
+        "MFU" => format!("{} %", significant(x * 100.0, 3)),
+        "peak" => FlopRate::checked(x).map_or("-".into(), |f| f.to_string()),
+        "dollars" => usd(x),
+        "price" => format!("${}/h", significant(x, 3)),
+        "FLOP" => format!("{x:.2e}"),
+        "chips" => grouped(x),
+        "days" => significant(x, 3),
+        _ => big(x),
+    }
+}
+
+fn range(what: &str, low: f64, high: f64) -> String {
+    if low <= 0.0 {
+        return format!("at most {}", show(what, high));
+    }
+    if high >= f64::MAX {
+        return format!("at least {}", show(what, low));
+    }
+    let (l, h) = (show(what, low), show(what, high));
+    if l == h { l } else { format!("{l} to {h}") }
+}
+
+/// `rackmath forensics`
+pub fn forensics(a: &forensics::Answer, style: Style) -> String {
+    let mut out = String::new();
+    let title = a.request.run.as_deref().map_or("A training run".to_owned(), |r| format!("The run {r}"));
+    let _ = writeln!(out, "{}\n", style.bold(&format!("{title}: what is known and what follows")));
+    let mut table = style.table(&["", "estimate", "90 %", "cannot be outside", ""]);
+    for f in &a.findings {
+        let bounds = match (f.at_least, f.at_most) {
+            (Some(l), Some(h)) => range(&f.what, l, h),
+            (Some(l), None) => format!("at least {}", show(&f.what, l)),
+            (None, Some(h)) => format!("at most {}", show(&f.what, h)),
+            (None, None) => "-".into(),
+        };
+        table.add_row([
+            f.what.clone(),
+            or_dash(f.estimate, |x| show(&f.what, x)),
+            or_dash(f.likely, |k| range(&f.what, k.low, k.high)),
+            bounds,
+            if f.given.is_some() { "given".into() } else { String::new() },
+        ]);
+    }
+    out.push_str(&style.finish(&table));
+    out.push('\n');
+    if let Some((x, low, high)) = a.achieved_flop_per_s {
+        let text = format!("{} ({})", show("peak", x), range("peak", low, high));
+        field(&mut out, style, "achieved per chip", &text);
+    }
+    if let Some(c) = &a.contradiction {
+        let line = format!("these figures contradict each other by {}x", significant(c.gap, 3));
+        let _ = writeln!(out, "  {:<22} {}", "contradiction", style.bad(&line));
+        let _ = writeln!(out, "  {:<22} {}", "", c.relation);
+        let _ = writeln!(
+            out,
+            "  {:<22} demands {} of {}, but it is {}",
+            "",
+            range(&c.at, c.demanded.low, c.demanded.high),
+            c.at,
+            range(&c.at, c.known.low, c.known.high)
+        );
+        let _ = writeln!(out, "  {:<22} estimates above make peace between them and are not to be trusted", "");
+    }
+    out.push('\n');
+    list(&mut out, style, "assumes", &a.assumptions);
+    notes(&mut out, style, "sources", &a.sources);
+    out
+}

@@ -1,0 +1,83 @@
+//! Published training runs: what their authors said about them.
+
+/// A low and a high end.
+type Interval = (f64, f64);
+
+/// One run; what was not published is absent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingRun {
+    /// The file's stem.
+    pub id: String,
+    /// What it is called.
+    pub name: String,
+    /// When it was looked up.
+    pub as_of: String,
+    /// Where the figures come from.
+    pub source: String,
+    /// What to watch out for.
+    pub notes: Vec<String>,
+    /// The chip's name in the catalogue.
+    pub chip: Option<String>,
+    /// How many.
+    pub chips: Option<f64>,
+    /// Chip-hours: half a unit of the last digit printed, either side.
+    pub chip_hours: Option<Interval>,
+    /// Active parameters, likewise.
+    pub active_params: Option<Interval>,
+    /// Training tokens, likewise.
+    pub tokens: Option<Interval>,
+    /// Share of the dense peak in use.
+    pub mfu: Option<Interval>,
+    /// Days from start to end.
+    pub days: Option<Interval>,
+    /// Unexpected stops, and the days they were counted over.
+    pub stops: Option<(f64, f64)>,
+}
+
+/// A number as printed and the interval it stands for: half a unit of its last digit either side, so `14.8T` is 14.75 T to
+/// 14.85 T. Two numbers joined by `..` are the interval themselves. `read` turns a text into its value.
+pub fn rounded(text: &str, read: impl Fn(&str) -> Option<f64>) -> Option<Interval> {
+    if let Some((low, high)) = text.split_once("..") {
+        let (low, high) = (read(low)?, read(high)?);
+        return (low > 0.0 && low <= high).then_some((low, high));
+    }
+    let value = read(text)?;
+    // Replace every digit but the last of the mantissa by zero, and the last by one: what is left is its unit.
+    let mantissa_end = text.find(|c: char| !(c.is_ascii_digit() || " $+._,".contains(c))).unwrap_or(text.len());
+    let (mantissa, unit) = text.split_at(mantissa_end);
+    let last = mantissa.rfind(|c: char| c.is_ascii_digit())?;
+    // Trailing zeros before the point may be exact or not; they are taken as exact down to the last of them.
+    let one: String = mantissa
+        .char_indices()
+        .map(|(i, c)| match c {
+            c if !c.is_ascii_digit() => c,
+            _ if i == last => '1',
+            _ => '0',
+        })
+        .collect();
+    let half = read(&format!("{one}{unit}"))? / 2.0;
+    (value > 0.0).then_some(((value - half).max(value / 2.0), value + half))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmath_units::{Params, Tokens};
+
+    #[test]
+    fn a_number_stands_for_what_rounds_to_it() {
+        let tokens = |t: &str| rounded(t, |t| t.parse().ok().map(Tokens::get));
+        let close = |got: Option<(f64, f64)>, low: f64, high: f64| {
+            let (l, h) = got.unwrap();
+            assert!((l / low - 1.0).abs() < 1e-9 && (h / high - 1.0).abs() < 1e-9, "{l} {h}");
+        };
+        close(tokens("14.8T"), 14.75e12, 14.85e12);
+        close(tokens("15T"), 14.5e12, 15.5e12);
+        close(tokens("2.664 M"), 2.6635e6, 2.6645e6);
+        close(tokens("1e12"), 0.5e12, 1.5e12);
+        close(tokens("10T..12T"), 10e12, 12e12);
+        close(rounded("405B", |t| t.parse().ok().map(Params::get)), 404.5e9, 405.5e9);
+        assert_eq!(tokens("12T..10T"), None);
+        assert_eq!(tokens("many"), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! A run played event by event: work, checkpoint, failure, restart.
+//!
+//! Failures arrive at exponential gaps drawn from a seed. Work since the last checkpoint is lost; a failure during a
+//! checkpoint loses the work it was to keep; a failure during a restart starts it again. No checkpoint follows the last
+//! piece of work, because the run is over.
+
+use super::Hazard;
+use rackmath_units::{Seconds, float};
+
+/// Where the time of a run went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Journal {
+    /// Progress that was kept.
+    pub work: Seconds,
+    /// Checkpoints that were finished.
+    pub stalls: Seconds,
+    /// Work and checkpoints that failures undid.
+    pub lost: Seconds,
+    /// Restarts, finished or not.
+    pub restarts: Seconds,
+    /// Failures.
+    pub failures: u64,
+    /// Checkpoints finished.
+    pub checkpoints: u64,
+}
+
+impl Journal {
+    /// From start to end.
+    pub fn total(&self) -> Seconds {
+        self.work + self.stalls + self.lost + self.restarts
+    }
+}
+
+/// Plays a run of so much work. The caller keeps it finishable: a run of which almost nothing succeeds has no end.
+pub fn simulate(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64) -> Journal {
+    checked(hazard, interval, work, seed, u64::MAX).expect("no limit on events")
+}
+
+/// The same, or nothing when it takes more than `most` events.
+pub fn checked(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64, most: u64) -> Option<Journal> {
+    assert!(interval.get() > 0.0, "work between checkpoints");
+    let mut chance = Chance(seed);
+    let mut gap = || hazard.mtbf.map_or(f64::INFINITY, |m| m.get() * chance.exponential());
+    let mut until_failure = gap();
+    let (mut kept, mut stalls, mut lost, mut restarts) = (0.0, 0.0, 0.0, 0.0);
+    let (mut failures, mut checkpoints, mut events) = (0, 0, 0);
+    // A remainder below the rounding of the sum is no work.
+    while kept < work.get() * (1.0 - 1e-12) {
+        events += 1;
+        if events > most {
+            return None;
+        }
+        let piece = interval.get().min(work.get() - kept);
+        let last = kept + piece >= work.get() * (1.0 - 1e-12);
+        let stall = if last { 0.0 } else { hazard.stall.get() };
+        if piece + stall <= until_failure {
+            until_failure -= piece + stall;
+            kept += piece;
+            stalls += stall;
+            checkpoints += u64::from(!last);
+            continue;
+        }
+        lost += until_failure;
+        failures += 1;
+        until_failure = gap();
+        while until_failure < hazard.restart.get() {
+            events += 1;
+            if events > most {
+                return None;
+            }
+            restarts += until_failure;
+            failures += 1;
+            until_failure = gap();
+        }
+        restarts += hazard.restart.get();
+        until_failure -= hazard.restart.get();
+    }
+    Some(Journal {
+        work: Seconds::s(kept),
+        stalls: Seconds::s(stalls),
+        lost: Seconds::s(lost),
+        restarts: Seconds::s(restarts),
+        failures,
+        checkpoints,
+    })
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): the same numbers from the same seed everywhere.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Exponential with mean one. The half keeps the argument above zero.
+    fn exponential(&mut self) -> f64 {
+        let unit = ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        -float::ln(unit)
+    }
+}

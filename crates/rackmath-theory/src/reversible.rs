@@ -1,0 +1,88 @@
+//! What activations a training step keeps, and what it pays for not keeping them.
+//!
+//! $$ A_{all} = 34\, s b h\, L \qquad A_{inputs} = 2\, s b h\, L + A_1 \qquad A_{spaced} = \min_k\ 2\, s b h\, L/k + k A_1
+//!    \qquad A_{rev} = 4\, s b h + A_1 $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | s, b, h, L | tokens, hidden, layers | 1 | sequence x batch, width, layers |
+//! | A_1 | - | B | one layer in full, 34 s b h bytes |
+//!
+//! 34 bytes per token and width is one layer in 16-bit formats with attention that does not store its scores; 2 is its input
+//! alone. A reversible network keeps two streams of 2 bytes each, and one layer while it is walked back. In units of one
+//! forward, ordinary training costs 3 (backward is two), and everything that recomputes a forward costs 4: a third more. So
+//! reversible blocks save the layer inputs that full recompute keeps, and nothing else.
+//! Ignores: embeddings, logits, the norm's statistics. Sources: Korthikanti et al. 2022 (arXiv 2205.05198); Gomez et al.
+//! 2017; lecture D57.
+
+use rackmath_units::Bytes;
+
+/// What is kept between forward and backward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Every activation.
+    Everything,
+    /// Each layer's input.
+    Inputs,
+    /// The inputs of every k-th layer, the k layers between recomputed together; the best k.
+    Spaced,
+    /// Nothing but the output: layers are inverted.
+    Reversible,
+}
+
+impl Keep {
+    /// All, from most to least.
+    pub const ALL: [Self; 4] = [Self::Everything, Self::Inputs, Self::Spaced, Self::Reversible];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Everything => "ordinary",
+            Self::Inputs => "full recompute",
+            Self::Spaced => "spaced recompute",
+            Self::Reversible => "reversible",
+        }
+    }
+
+    /// Cost of a step in forwards: backward is two, recomputing is one.
+    pub fn forwards(self) -> f64 {
+        if self == Self::Everything { 3.0 } else { 4.0 }
+    }
+
+    /// Bytes of activations at the peak: `tokens` in flight (sequence times batch).
+    pub fn activations(self, layers: f64, tokens: f64, hidden: f64) -> Bytes {
+        let element = tokens * hidden;
+        let (layer, input) = (34.0 * element, 2.0 * element);
+        let spaced = |k: f64| input * (layers / k).ceil() + layer * k;
+        Bytes::b(match self {
+            Self::Everything => layer * layers,
+            Self::Inputs => input * layers + layer,
+            // 2 L/k + 34 k is least near the root of 2 L / 34, far below the layers there are.
+            Self::Spaced => (1..=layers.sqrt().ceil() as u64).map(|k| spaced(k as f64)).fold(f64::INFINITY, f64::min),
+            Self::Reversible => 2.0 * input + layer,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eighty_layers_of_eight_thousand() {
+        // 8,192 tokens x width 8,192 = 67.1 M; 34 bytes x 80 layers = 182.5 GB, 2 x 80 + 34 = 13.0 GB, 2 x 2 + 34 = 2.55 GB.
+        let gb = |keep: Keep| keep.activations(80.0, 8192.0, 8192.0).as_gb();
+        assert!((gb(Keep::Everything) - 182.5).abs() < 0.1);
+        assert!((gb(Keep::Inputs) - 13.02).abs() < 0.01);
+        assert!((gb(Keep::Reversible) - 2.55).abs() < 0.01);
+        // Every second input: 2 x 40 + 34 x 2 = 148 bytes.
+        assert!((gb(Keep::Spaced) - 148.0 * 67.108_864e-3).abs() < 0.01);
+    }
+
+    #[test]
+    fn only_reversible_is_flat_in_depth() {
+        let at = |keep: Keep, layers: f64| keep.activations(layers, 1.0, 1.0);
+        assert_eq!(at(Keep::Reversible, 10.0), at(Keep::Reversible, 1000.0));
+        assert!(at(Keep::Inputs, 1000.0) > at(Keep::Inputs, 10.0));
+    }
+}

@@ -1,0 +1,184 @@
+use super::*;
+use proptest::prelude::*;
+use rackmath_spec::{Catalog, Router};
+
+fn law(name: &str) -> ScalingLaw {
+    Catalog::embedded().scaling_law(name).unwrap()
+}
+
+fn of(name: &str) -> Surface {
+    surface(&law(name), &shape(name), None).unwrap()
+}
+
+/// Dense, but for the law that knows nothing else than 64-fold experts.
+fn shape(name: &str) -> Shape {
+    Shape { ratio: if name == "krajewski-2024" { 64.0 } else { 1.0 }, ..Shape::default() }
+}
+
+fn close(got: f64, expected: f64, tolerance: f64) {
+    assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
+}
+
+const LAWS: [&str; 8] = [
+    "hoffmann-2022",
+    "hoffmann-2022-rounded",
+    "besiroglu-2024",
+    "chinchilla-optimum",
+    "muennighoff-2023",
+    "sardana-2024",
+    "krajewski-2024",
+    "abnar-2025",
+];
+
+#[test]
+fn g60_tokens_per_parameter_at_chinchillas_compute() {
+    let c = Flop::flop(5.76e23);
+    close(of("besiroglu-2024").compute_optimum(c).ratio(), 18.4, 1e-2);
+    close(of("hoffmann-2022-rounded").compute_optimum(c).ratio(), 92.6, 1e-2);
+}
+
+#[test]
+fn bisection_meets_the_closed_form() {
+    // N* = G (C/6)^(beta/(alpha+beta)), G = (alpha A / (beta B))^(1/(alpha+beta)).
+    let LawForm::Chinchilla(k, _) = law("besiroglu-2024").form else { panic!() };
+    let c: f64 = 1e24;
+    let g = float::pow(k.alpha * k.a / (k.beta * k.b), 1.0 / (k.alpha + k.beta));
+    let n = g * float::pow(c / 6.0, k.beta / (k.alpha + k.beta));
+    close(of("besiroglu-2024").compute_optimum(Flop::flop(c)).params.get(), n, 1e-9);
+}
+
+#[test]
+fn own_optimum_at_a_hundred_billion_parameters() {
+    // First column of the lifecycle table: 118, 70, 18.1, 17.6, 19.5 tokens per parameter.
+    for (name, expected) in [
+        ("hoffmann-2022-rounded", 118.0),
+        ("hoffmann-2022", 70.0),
+        ("besiroglu-2024", 18.1),
+        ("chinchilla-optimum", 17.6),
+        ("muennighoff-2023", 19.5),
+    ] {
+        let n = Params::billion(100.0);
+        close(of(name).optimal_tokens(n).unwrap() / Tokens::new(n.get()), expected, 6e-3);
+    }
+}
+
+#[test]
+fn the_corrected_fit_agrees_with_the_papers_first_approach() {
+    // Hoffmann et al. 2022, Table 3: parameters, FLOP, tokens; the printed third approach is off by four, the refit by a fifth.
+    for (n, c, d) in
+        [(400e6, 1.92e19, 8.0e9), (10e9, 1.23e22, 205.1e9), (67e9, 5.76e23, 1.5e12), (1e12, 1.27e26, 21.2e12)]
+    {
+        let best = of("besiroglu-2024").compute_optimum(Flop::flop(c));
+        close(best.params.get(), n, 0.2);
+        close(best.tokens.get(), d, 0.2);
+    }
+}
+
+#[test]
+fn llama_3_extrapolates_to_its_own_size() {
+    // The paper: 402 B on 16.55 T at 3.8e25 FLOP.
+    let p = compute_optimum(&law("llama-3-2024"), &Shape::default(), None, Flop::flop(3.8e25)).unwrap();
+    close(p.tokens.get(), 16.55e12, 2e-2);
+    close(p.params.get(), 402e9, 5e-2);
+    assert_eq!(surface(&law("llama-3-2024"), &Shape::default(), None), Err(NoSurface::OnlyTheOptimum));
+    assert_eq!(surface(&law("clark-2022"), &Shape::default(), None), Err(NoSurface::NoData));
+    assert_eq!(surface(&law("krajewski-2024"), &Shape::default(), None), Err(NoSurface::OtherShape));
+}
+
+#[test]
+fn experts_are_worth_what_the_routed_law_says() {
+    // The oracle: 370 M with 64 experts equals 1.37 B dense.
+    let clark = Catalog::embedded().clark_laws().unwrap().into_iter().find(|l| l.router == Router::SBase).unwrap();
+    let shape = Shape { ratio: 64.0, ..Shape::default() };
+    let routed = surface(&law("besiroglu-2024"), &shape, Some(&clark)).unwrap();
+    let d = Tokens::new(130e9);
+    let with = routed.loss(Point { params: Params::new(370e6), tokens: d });
+    let dense = of("besiroglu-2024").loss(Point { params: Params::new(1.3686e9), tokens: d });
+    close(with, dense, 1e-5);
+}
+
+#[test]
+fn repeated_data_is_worth_less() {
+    // Four passes over 100 B tokens: R = 3, D' = U (1 + 15.387756 (1 - e^(-3/15.387756))) = 3.7256 U.
+    let shape = Shape { unique: Some(Tokens::new(100e9)), ..Shape::default() };
+    let s = surface(&law("muennighoff-2023"), &shape, None).unwrap();
+    let fresh = of("muennighoff-2023");
+    let at = |d: f64| Point { params: Params::new(1e9), tokens: Tokens::new(d) };
+    close(s.loss(at(400e9)), fresh.loss(at(372.56e9)), 1e-4);
+    assert_eq!(s.loss(at(90e9)), fresh.loss(at(90e9)));
+    // Endless repetition is worth 1 + R* passes.
+    assert!(s.tokens_for(Params::new(1e9), fresh.loss(at(1700e9))).is_none());
+    let back = s.tokens_for(Params::new(1e9), s.loss(at(700e9))).unwrap();
+    close(back.get(), 700e9, 1e-6);
+}
+
+#[test]
+fn a_point_outside_the_fit_is_named() {
+    let l = law("besiroglu-2024");
+    let at = |n: f64, d: f64| Point { params: Params::new(n), tokens: Tokens::new(d) };
+    assert!(outside(&l.fitted, l.counts, &Shape::default(), at(1e9, 20e9)).is_empty());
+    let far = outside(&l.fitted, l.counts, &Shape::default(), at(1e11, 2e14));
+    assert_eq!(far, ["parameters 6.2x above the fitted 16.2 B", "tokens 630x above the fitted 318 B"]);
+}
+
+#[test]
+fn quantiles_of_the_normal_distribution() {
+    for (p, z) in [(0.5, 0.0), (0.975, 1.959963985), (0.001, -3.090232306), (0.9, 1.281551566)] {
+        assert!((spread::normal_quantile(p) - z).abs() < 1e-8);
+    }
+    assert_eq!((spread::halton(1, 2), spread::halton(6, 2)), (0.5, 0.375));
+    close(spread::halton(5, 3), 7.0 / 9.0, 1e-12);
+}
+
+#[test]
+fn draws_have_the_spread_they_were_given() {
+    let l = law("besiroglu-2024");
+    let (LawForm::Chinchilla(k, _), Some(errors)) = (&l.form, &l.errors) else { panic!() };
+    for tie in [Tie::Independent, Tie::Paired] {
+        let all = draws(k, errors, tie, 1000);
+        let b = band(&all, |k| Some(k.alpha)).unwrap();
+        close(b.median, k.alpha, 5e-3);
+        // The middle 80 % of a normal variable is 2.563 standard errors wide.
+        close(b.high - b.low, 2.563 * 0.02, 3e-2);
+    }
+    // Tied coefficients know the optimum better than free ones.
+    let width = |tie| {
+        let b = band(&draws(k, errors, tie, 1000), |k| {
+            let s = Surface::new(k.e, vec![(k.a, k.alpha)], (k.b, k.beta));
+            Some(s.compute_optimum(Flop::flop(5.76e23)).ratio())
+        })
+        .unwrap();
+        b.high / b.low
+    };
+    assert!(width(Tie::Paired) < width(Tie::Independent));
+}
+
+proptest! {
+    #[test]
+    fn more_compute_never_raises_the_loss(name in 0usize..8, c in 40.0f64..60.0, more in 0.0f64..5.0) {
+        let s = of(LAWS[name]);
+        let least = |ln_c: f64| s.loss(s.compute_optimum(Flop::flop(float::exp(ln_c))));
+        prop_assert!(least(c + more) <= least(c) * (1.0 + 1e-12));
+    }
+
+    #[test]
+    fn the_optimum_is_no_worse_than_its_neighbours(name in 0usize..8, c in 40.0f64..60.0, off in -2.0f64..2.0, u in 20.0f64..30.0) {
+        for unique in [None, Some(Tokens::new(float::exp(u)))] {
+            let s = surface(&law(LAWS[name]), &Shape { unique, ..shape(LAWS[name]) }, None).unwrap();
+            let best = s.compute_optimum(Flop::flop(float::exp(c)));
+            let beside = Point {
+                params: best.params * float::exp(off),
+                tokens: best.tokens * float::exp(-off),
+            };
+            prop_assert!(s.loss(best) <= s.loss(beside) * (1.0 + 1e-12));
+        }
+    }
+
+    #[test]
+    fn tokens_for_a_loss_reach_it(name in 0usize..8, n in 16.0f64..27.0, d in 20.0f64..34.0) {
+        let s = of(LAWS[name]);
+        let at = Point { params: Params::new(float::exp(n)), tokens: Tokens::new(float::exp(d)) };
+        let back = s.tokens_for(at.params, s.loss(at)).unwrap();
+        prop_assert!((back / at.tokens - 1.0).abs() < 1e-6);
+    }
+}

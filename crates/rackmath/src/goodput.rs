@@ -1,0 +1,300 @@
+//! How much of a training run is progress when machines fail, how often to checkpoint, and what it costs in days and dollars.
+
+use crate::Error;
+use crate::figure::Figure;
+use crate::laws::within;
+use rackmath_spec::{Catalog, Dtype, TrainingRun};
+use rackmath_theory::goodput::{Hazard, checked, job_mtbf};
+use rackmath_theory::scaling::TRAIN_FLOP;
+use rackmath_units::Seconds;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod figures;
+
+use figures::{over_chips, over_interval};
+
+/// A run and its failures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// A published run whose failures are taken; its chips and MFU too unless given.
+    pub run: Option<String>,
+    /// Chips that train together.
+    pub chips: Option<f64>,
+    /// Mean time between failures of one chip, instead of the run's.
+    pub chip_mtbf_hours: Option<f64>,
+    /// Mean time between failures of the whole job, instead of its chips'.
+    pub job_mtbf_hours: Option<f64>,
+    /// Pause for a checkpoint.
+    pub stall_s: f64,
+    /// From a failure to work again.
+    pub restart_s: f64,
+    /// Work between checkpoints; the best when absent.
+    pub interval_s: Option<f64>,
+    /// Days the run would take if nothing failed.
+    pub work_days: f64,
+    /// Active parameters: with tokens, the work is computed from 6 N D, the chip's dense bf16 peak and the MFU.
+    pub params: Option<f64>,
+    /// Training tokens.
+    pub tokens: Option<f64>,
+    /// The chip; the run's unless given.
+    pub on: Option<String>,
+    /// MFU while it works.
+    pub mfu: Option<f64>,
+    /// Price per chip and hour.
+    pub price_usd_per_chip_hour: Option<f64>,
+    /// Seed of the simulated failures.
+    pub seed: u64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            run: Some("llama-3-405b".into()),
+            chips: None,
+            chip_mtbf_hours: None,
+            job_mtbf_hours: None,
+            stall_s: 10.0,
+            restart_s: 480.0,
+            interval_s: None,
+            work_days: 54.0,
+            params: None,
+            tokens: None,
+            on: None,
+            mfu: None,
+            price_usd_per_chip_hour: None,
+            seed: 1,
+        }
+    }
+}
+
+/// The closed forms and a simulated run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What was asked.
+    pub request: Request,
+    /// Chips.
+    pub chips: f64,
+    /// Mean time between failures of the job.
+    pub job_mtbf_s: f64,
+    /// Chip-hours per failure.
+    pub chip_hours_per_failure: f64,
+    /// Young's interval, sqrt(2 stall MTBF); absent when checkpoints are free.
+    pub young_interval_s: Option<f64>,
+    /// The exact best interval.
+    pub best_interval_s: Option<f64>,
+    /// The interval used.
+    pub interval_s: f64,
+    /// Days of work if nothing failed.
+    pub work_days: f64,
+    /// Progress of all time, to first order; may be negative where failures are frequent.
+    pub first_order: f64,
+    /// Progress of all time, exact for failures at random times.
+    pub goodput: f64,
+    /// The run played event by event; absent when it would not end.
+    pub simulated: Option<Simulated>,
+    /// Days from start to end, expected.
+    pub wall_days: f64,
+    /// Chip-hours paid for.
+    pub chip_hours: f64,
+    /// MFU over all time.
+    pub effective_mfu: Option<(f64, f64)>,
+    /// Dollars, where a price is given.
+    pub usd: Option<f64>,
+    /// Progress against the interval.
+    pub over_interval: Figure,
+    /// Progress against the number of chips, each at its best interval.
+    pub over_chips: Figure,
+    /// What was assumed.
+    pub assumptions: Vec<String>,
+}
+
+/// Where the time of a simulated run went.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Simulated {
+    /// Progress of all time.
+    pub goodput: f64,
+    /// Days from start to end.
+    pub wall_days: f64,
+    /// Share spent on checkpoints that were finished.
+    pub stalls: f64,
+    /// Share undone by failures.
+    pub lost: f64,
+    /// Share spent restarting.
+    pub restarts: f64,
+    /// Failures.
+    pub failures: u64,
+    /// Checkpoints finished.
+    pub checkpoints: u64,
+}
+
+/// Events a simulation may have: beyond them the run makes too little progress to be worth playing.
+const MOST_EVENTS: u64 = 2_000_000;
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let r = request;
+    let run = r.run.as_deref().map(|name| catalog.training_run(name)).transpose()?;
+    let chips = match (r.chips, run.as_ref().and_then(|run| run.chips)) {
+        (Some(n), _) | (None, Some(n)) => within("chips", n, 1.0, 1e9)?,
+        (None, None) => return Err(Error::value("chips", "nothing", "a number of chips, or a run that has one")),
+    };
+    let (chip_mtbf, origin) = chip_mtbf(r, run.as_ref(), chips)?;
+    let hazard = |chips: f64| -> Result<Hazard, Error> {
+        Ok(Hazard {
+            mtbf: Some(job_mtbf(chip_mtbf, chips)),
+            stall: Seconds::s(within("stall", r.stall_s, 0.0, 1e6)?),
+            restart: Seconds::s(within("restart", r.restart_s, 0.0, 1e7)?),
+        })
+    };
+    let h = hazard(chips)?;
+    let mtbf = job_mtbf(chip_mtbf, chips);
+    let interval = match r.interval_s {
+        Some(t) => Seconds::s(within("interval", t, 1e-3, 1e9)?),
+        // Free checkpoints have no best interval; a thousandth of the time between failures loses nothing to speak of.
+        None => h.best_interval().unwrap_or(mtbf / 1000.0),
+    };
+    let goodput = h.goodput(interval).get();
+    let mfu = match r.mfu {
+        Some(u) => Some((within("mfu", u, 1e-6, 1.0)?, u)),
+        None => run.as_ref().and_then(|run| run.mfu),
+    };
+    let (work_days, work_origin) = work(catalog, r, run.as_ref(), chips, mfu)?;
+    let work = Seconds::s(work_days * 86_400.0);
+    let simulated = checked(&h, interval, work, r.seed, MOST_EVENTS).map(|j| {
+        let total = j.total();
+        Simulated {
+            goodput: j.work / total,
+            wall_days: total.get() / 86_400.0,
+            stalls: j.stalls / total,
+            lost: j.lost / total,
+            restarts: j.restarts / total,
+            failures: j.failures,
+            checkpoints: j.checkpoints,
+        }
+    });
+    let wall_days = if goodput > 0.0 { work_days / goodput } else { f64::MAX };
+    let chip_hours = wall_days * 24.0 * chips;
+    let price = r.price_usd_per_chip_hour.map(|p| within("price", p, 0.0, 1e6)).transpose()?;
+    Ok(Answer {
+        request: r.clone(),
+        chips,
+        job_mtbf_s: mtbf.get(),
+        chip_hours_per_failure: chip_mtbf.get() / 3600.0,
+        young_interval_s: h.young_interval().map(Seconds::get),
+        best_interval_s: h.best_interval().map(Seconds::get),
+        interval_s: interval.get(),
+        work_days,
+        first_order: h.first_order(interval),
+        goodput,
+        simulated,
+        wall_days,
+        chip_hours,
+        effective_mfu: mfu.map(|(low, high)| (low * goodput, high * goodput)),
+        usd: price.map(|p| p * chip_hours),
+        over_interval: over_interval(&h, interval),
+        over_chips: over_chips(chips, &hazard)?,
+        assumptions: vec![
+            origin,
+            work_origin,
+            "failures come at random, at a rate in proportion to the chips, and strike checkpoints and restarts too"
+                .into(),
+            "a stopped job waits for no spare machine beyond its restart time".into(),
+        ],
+    })
+}
+
+/// Days of work without failures, and where they come from.
+fn work(
+    catalog: &Catalog,
+    r: &Request,
+    run: Option<&TrainingRun>,
+    chips: f64,
+    mfu: Option<(f64, f64)>,
+) -> Result<(f64, String), Error> {
+    let (Some(n), Some(d)) = (r.params, r.tokens) else {
+        if r.params.is_some() || r.tokens.is_some() {
+            return Err(Error::value("work", "one of params and tokens", "both, or neither"));
+        }
+        let days = within("work_days", r.work_days, 1e-3, 1e5)?;
+        return Ok((days, format!("{days} days of work as given")));
+    };
+    let (n, d) = (within("params", n, 1e3, 1e18)?, within("tokens", d, 1e3, 1e21)?);
+    let name = r.on.as_deref().or(run.and_then(|run| run.chip.as_deref()));
+    let chip = catalog.chip(name.ok_or_else(|| Error::value("chip", "nothing", "a chip of the catalogue; --on"))?)?;
+    let (math, peak) = chip.peak_for(Dtype::Bf16).ok_or_else(|| Error::NoPeak {
+        chip: chip.id.clone(),
+        wanted: "bf16".into(),
+        has: chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),
+    })?;
+    let (low, high) = mfu.ok_or_else(|| Error::value("mfu", "nothing", "the MFU while it works; --mfu"))?;
+    let u = low.midpoint(high);
+    let days = TRAIN_FLOP * n * d / (peak.value.get() * u * chips) / 86_400.0;
+    let origin = format!("work is 6 N D on {} at {:.1} % of {} {math}", chip.name, u * 100.0, peak.value);
+    Ok((within("work_days", days, 1e-6, 1e7)?, origin))
+}
+
+fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> Result<(Seconds, String), Error> {
+    if let Some(hours) = r.job_mtbf_hours {
+        let job = within("job_mtbf", hours, 1e-6, 1e12)?;
+        return Ok((Seconds::s(job * 3600.0 * chips), "mean time between failures of the job as given".into()));
+    }
+    if let Some(hours) = r.chip_mtbf_hours {
+        let chip = within("chip_mtbf", hours, 1e-3, 1e15)?;
+        return Ok((Seconds::s(chip * 3600.0), "mean time between failures of a chip as given".into()));
+    }
+    let known = run.and_then(|run| Some((run, run.stops?, run.chips?)));
+    let (run, (count, days), n) = known.ok_or_else(|| {
+        Error::value(
+            "failures",
+            "nothing",
+            "a mean time between failures (--chip-mtbf or --job-mtbf), or a run that says",
+        )
+    })?;
+    let origin = format!("{count} unexpected stops in {days} days on {n} chips: {} ({})", run.name, run.source);
+    Ok((Seconds::s(days * 86_400.0 * n / count), origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn llama_3_loses_a_tenth() {
+        let a = answer(&Catalog::embedded(), &Request::default()).unwrap();
+        // 50,677 chip-hours per stop, 3.09 h, 472 s, 91.5 %; the paper reports more than 90 %.
+        assert!((a.chip_hours_per_failure - 50_677.0).abs() < 1.0);
+        assert!((a.job_mtbf_s / 3600.0 - 3.093).abs() < 1e-3);
+        assert!((a.young_interval_s.unwrap() - 472.0).abs() < 0.5);
+        assert!((a.first_order - 0.915).abs() < 5e-4 && (a.goodput - 0.918).abs() < 5e-4);
+        let s = a.simulated.unwrap();
+        assert!((s.goodput - a.goodput).abs() < 0.01 && (350..550).contains(&s.failures), "{s:?}");
+        assert!((s.goodput + s.stalls + s.lost + s.restarts - 1.0).abs() < 1e-9);
+        let (low, high) = a.effective_mfu.unwrap();
+        assert!((low / 0.38 - a.goodput).abs() < 1e-12 && high < 0.43);
+    }
+
+    #[test]
+    fn work_follows_from_size_tokens_and_mfu() {
+        let r = Request { params: Some(405e9), tokens: Some(15.6e12), ..Request::default() };
+        let a = answer(&Catalog::embedded(), &r).unwrap();
+        // 6 x 405 B x 15.6 T / (16,384 x 989.5 TFLOP/s x 40.5 %) = 66.8 days.
+        assert!((a.work_days - 66.8).abs() < 0.2, "{}", a.work_days);
+        assert!(answer(&Catalog::embedded(), &Request { params: Some(1e9), ..Request::default() }).is_err());
+    }
+
+    #[test]
+    fn a_run_that_makes_no_progress_is_an_answer() {
+        let r = Request { job_mtbf_hours: Some(0.001), interval_s: Some(3600.0), ..Request::default() };
+        let a = answer(&Catalog::embedded(), &r).unwrap();
+        assert!(a.goodput < 1e-6 && a.simulated.is_none());
+    }
+
+    #[test]
+    fn failures_must_come_from_somewhere() {
+        let r = Request { run: Some("deepseek-v3".into()), ..Request::default() };
+        let error = answer(&Catalog::embedded(), &r).unwrap_err().to_string();
+        assert!(error.contains("--chip-mtbf"), "{error}");
+    }
+}

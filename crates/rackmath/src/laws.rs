@@ -1,0 +1,239 @@
+//! Which scaling laws, for a model of which shape, and what a FLOP costs: shared by `scaling` and `lifecycle`.
+
+use crate::Error;
+use rackmath_spec::{Catalog, ClarkLaw, Dtype, LawForm, PowerLaw, Router, ScalingLaw, StandardErrors};
+use rackmath_theory::scaling::{Band, NoSurface, Shape, Surface, Tie, band, draws, surface};
+use rackmath_units::{FlopRate, Tokens};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Laws and the shape of the model they are asked about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Law {
+    /// A law of the catalogue, or `all`.
+    pub law: String,
+    /// Total over active parameters; 1 is dense.
+    pub sparsity: f64,
+    /// How many pieces an expert of full width is cut into.
+    pub granularity: f64,
+    /// Whose experts a dense law is extended with: `s-base`, `rl-r` or `hash` (Clark et al. 2022).
+    pub router: String,
+    /// Fresh tokens available; data repeats beyond them, where the law knows what that is worth.
+    pub unique_tokens: Option<f64>,
+    /// What parameters trained in a low precision are worth, of what they are in 16 bits.
+    pub precision_worth: f64,
+}
+
+impl Default for Law {
+    fn default() -> Self {
+        Self {
+            law: "all".into(),
+            sparsity: 1.0,
+            granularity: 1.0,
+            router: "s-base".into(),
+            unique_tokens: None,
+            precision_worth: 1.0,
+        }
+    }
+}
+
+/// A median and the middle 80 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BandCard {
+    /// One in ten lies below.
+    pub low: f64,
+    /// Half lie below.
+    pub median: f64,
+    /// One in ten lies above.
+    pub high: f64,
+}
+
+impl From<Band> for BandCard {
+    fn from(b: Band) -> Self {
+        Self { low: b.low, median: b.median, high: b.high }
+    }
+}
+
+/// What the standard errors of a law make of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Spread {
+    /// With the published correlations, or as if there were none, which is far too wide.
+    pub wide: BandCard,
+    /// With each weight tied to its exponent, as fits have them; absent when correlations are published.
+    pub narrow: Option<BandCard>,
+}
+
+/// Laws and shape, resolved.
+pub(crate) struct Resolved {
+    pub(crate) laws: Vec<ScalingLaw>,
+    pub(crate) shape: Shape,
+    pub(crate) experts: ClarkLaw,
+}
+
+pub(crate) fn resolve(catalog: &Catalog, law: &Law) -> Result<Resolved, Error> {
+    let laws = if law.law.trim().eq_ignore_ascii_case("all") {
+        catalog.law_ids().map(|id| catalog.scaling_law(id)).collect::<Result<_, _>>()?
+    } else {
+        vec![catalog.scaling_law(&law.law)?]
+    };
+    let router = law.router.parse::<Router>()?;
+    let experts = catalog.clark_laws()?.into_iter().find(|l| l.router == router);
+    let experts = experts.ok_or_else(|| Error::value("router", &law.router, "a router of the Clark law"))?;
+    within("sparsity", law.sparsity, 1.0, 1e4)?;
+    within("granularity", law.granularity, 1.0, 1e4)?;
+    within("precision_worth", law.precision_worth, 1e-3, 1.0)?;
+    let unique = law.unique_tokens.map(|u| within("unique_tokens", u, 1e6, 1e18)).transpose()?;
+    let shape = Shape {
+        ratio: law.sparsity,
+        granularity: law.granularity,
+        worth: law.precision_worth,
+        unique: unique.map(Tokens::new),
+    };
+    Ok(Resolved { laws, shape, experts })
+}
+
+impl Resolved {
+    pub(crate) fn surface(&self, law: &ScalingLaw) -> Result<Surface, NoSurface> {
+        surface(law, &self.shape, Some(&self.experts))
+    }
+
+    /// What a law's standard errors make of `answer`; nothing when it has none.
+    pub(crate) fn spread(&self, law: &ScalingLaw, answer: impl Fn(&Surface) -> Option<f64>) -> Option<Spread> {
+        /// Enough for the ends of the middle 80 % to two digits.
+        const DRAWS: usize = 1000;
+        let (LawForm::Chinchilla(k, repetition), Some(errors)) = (&law.form, &law.errors) else { return None };
+        let of = |tie: Tie, k: &PowerLaw, errors: &StandardErrors| {
+            band(&draws(k, errors, tie, DRAWS), |drawn| {
+                let drawn = ScalingLaw { form: LawForm::Chinchilla(*drawn, *repetition), ..law.clone() };
+                answer(&self.surface(&drawn).ok()?)
+            })
+        };
+        let wide = of(Tie::Independent, k, errors)?.into();
+        let narrow = if errors.correlation.is_some() { None } else { of(Tie::Paired, k, errors).map(Into::into) };
+        Some(Spread { wide, narrow })
+    }
+
+    /// What of the shape the laws extend to rather than know.
+    pub(crate) fn assumptions(&self, router: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        if self.shape.ratio > 1.0 {
+            all.push(format!(
+                "experts: laws of dense models count what {router} experts are worth in dense parameters (Clark et al. 2022), with as many experts as total over active parameters"
+            ));
+        }
+        if self.shape.unique.is_some() {
+            all.push("repeated data is worth less only under laws that were fitted on repetition".into());
+        }
+        if self.shape.worth < 1.0 {
+            all.push("what low precision takes from parameters is as given: no published constants were found".into());
+        }
+        all
+    }
+}
+
+/// A number within bounds, or what was wrong with it.
+pub(crate) fn within(field: &'static str, x: f64, low: f64, high: f64) -> Result<f64, Error> {
+    if x.is_finite() && x >= low && x <= high {
+        Ok(x)
+    } else {
+        Err(Error::value(field, x, format!("{low} to {high:e}")))
+    }
+}
+
+/// The machine whose time is paid for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Machine {
+    /// A chip of the catalogue; no dollars without one.
+    pub on: Option<String>,
+    /// Price per chip and hour in dollars, instead of the catalogue's.
+    pub price_usd_per_chip_hour: Option<f64>,
+    /// Share of the dense peak in use while training.
+    pub train_mfu: f64,
+    /// Format trained in.
+    pub train_format: String,
+    /// Format served in.
+    pub serve_format: String,
+    /// Another chip for serving and RL.
+    pub serve_on: Option<String>,
+    /// Its price per chip and hour, instead of the catalogue's.
+    pub serve_price_usd_per_chip_hour: Option<f64>,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self {
+            on: None,
+            price_usd_per_chip_hour: None,
+            train_mfu: 0.4,
+            train_format: "bf16".into(),
+            serve_format: "bf16".into(),
+            serve_on: None,
+            serve_price_usd_per_chip_hour: None,
+        }
+    }
+}
+
+/// What arithmetic costs on it.
+pub(crate) struct Money {
+    pub(crate) usd_per_train_flop: f64,
+    /// Peak FLOP a dollar buys for serving, over training's.
+    pub(crate) serve_value: f64,
+    pub(crate) assumptions: Vec<String>,
+}
+
+pub(crate) fn money(catalog: &Catalog, m: &Machine) -> Result<Option<Money>, Error> {
+    within("train_mfu", m.train_mfu, 1e-3, 1.0)?;
+    let Some(name) = &m.on else {
+        let stray = m.price_usd_per_chip_hour.or(m.serve_price_usd_per_chip_hour);
+        return match (stray, &m.serve_on) {
+            (Some(p), _) => Err(Error::value("price", p, "a chip with it; give one with --on")),
+            (None, Some(chip)) => Err(Error::value("serve_on", chip, "a chip to train on as well; give one with --on")),
+            (None, None) => Ok(None),
+        };
+    };
+    let train = rented(catalog, name, &m.train_format, m.price_usd_per_chip_hour)?;
+    let (serve_chip, serve_price) = match &m.serve_on {
+        Some(chip) => (chip, m.serve_price_usd_per_chip_hour),
+        None => (name, m.serve_price_usd_per_chip_hour.or(m.price_usd_per_chip_hour)),
+    };
+    let serve = rented(catalog, serve_chip, &m.serve_format, serve_price)?;
+    let mut assumptions = vec![format!("training: {}, {:.0} % of it in use", train.words, m.train_mfu * 100.0)];
+    if serve.words != train.words {
+        assumptions.push(format!("serving and RL: {}", serve.words));
+    }
+    Ok(Some(Money {
+        usd_per_train_flop: train.usd_per_hour / 3600.0 / (train.peak.get() * m.train_mfu),
+        serve_value: (serve.peak / train.peak) * (train.usd_per_hour / serve.usd_per_hour),
+        assumptions,
+    }))
+}
+
+/// A chip, its peak in a format, and its price.
+struct Rented {
+    peak: FlopRate,
+    usd_per_hour: f64,
+    words: String,
+}
+
+fn rented(catalog: &Catalog, name: &str, format: &str, price: Option<f64>) -> Result<Rented, Error> {
+    let chip = catalog.chip(name)?;
+    let (_, peak) = chip.peak_for(format.parse::<Dtype>()?).ok_or_else(|| Error::NoPeak {
+        chip: chip.id.clone(),
+        wanted: format.into(),
+        has: chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),
+    })?;
+    let (usd_per_hour, source) = if let Some(p) = price {
+        (within("price", p, 1e-6, 1e6)?, "as given".to_owned())
+    } else {
+        let p = chip.usual_price().ok_or_else(|| Error::NoPrice {
+            chip: chip.id.clone(),
+            basis: "usual".into(),
+            has: "another chip".into(),
+        })?;
+        (p.value.as_per_hour(), format!("{} price, {} ({})", p.basis, p.as_of, p.source))
+    };
+    let words = format!("{} at ${usd_per_hour:.2}/h ({source}), {} {format}", chip.name, peak.value);
+    Ok(Rented { peak: peak.value, usd_per_hour, words })
+}

@@ -1,0 +1,320 @@
+//! What loss a size and a number of tokens reach, and the best of both for a compute or a loss, under every law.
+
+use crate::Error;
+use crate::figure::Figure;
+use crate::laws::{self, Law, Machine, Resolved, Spread, within};
+use rackmath_spec::{Catalog, LawForm, ScalingLaw};
+use rackmath_theory::lifecycle::{Costs, optimum};
+use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, compute_optimum, outside};
+use rackmath_theory::sparsity;
+use rackmath_units::{Flop, Params, Tokens};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod figures;
+
+use figures::{iso_flop, iso_loss};
+
+/// A question about a compute, a loss, or a point; a compute of 5.76e23 FLOP (Chinchilla's) when nothing is given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Laws and shape.
+    pub law: Law,
+    /// Training compute: the best size and tokens for it.
+    pub flop: Option<f64>,
+    /// A loss: the least compute that reaches it.
+    pub loss: Option<f64>,
+    /// Active parameters: with tokens, a point; alone, the tokens that make it compute-optimal.
+    pub params: Option<f64>,
+    /// Training tokens.
+    pub tokens: Option<f64>,
+    /// The machine, for dollars.
+    pub machine: Machine,
+}
+
+/// What the laws say.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What was asked.
+    pub request: Request,
+    /// What was asked, in words.
+    pub question: String,
+    /// One card per law.
+    pub laws: Vec<LawCard>,
+    /// Loss against size at equal compute, for the first law with a surface.
+    pub iso_flop: Option<Figure>,
+    /// Tokens against size at equal loss, for the same law.
+    pub iso_loss: Option<Figure>,
+    /// What was assumed.
+    pub assumptions: Vec<String>,
+}
+
+/// One law.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LawCard {
+    /// Its id.
+    pub law: String,
+    /// Its name.
+    pub name: String,
+    /// Where it comes from.
+    pub source: String,
+    /// The point asked about.
+    pub given: Option<PointCard>,
+    /// The best point.
+    pub optimum: Option<PointCard>,
+    /// Compute of the point given over the least that reaches its loss.
+    pub compute_over_least: Option<f64>,
+    /// What the standard errors make of the best tokens per parameter.
+    pub tokens_per_param_spread: Option<Spread>,
+    /// What they make of the cost of the best point, where a loss was asked for and a machine given.
+    pub usd_spread: Option<Spread>,
+    /// Where the best point lies outside the range the law was fitted on.
+    pub outside: Vec<String>,
+    /// What experts are worth at the size given, by router, under a law of routed models.
+    pub routers: Vec<RouterCard>,
+    /// Why the law has no answer.
+    pub left_out: Option<String>,
+    /// What to watch out for.
+    pub notes: Vec<String>,
+}
+
+/// A size with as many experts as total over active parameters, one used per token.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RouterCard {
+    /// How experts are chosen.
+    pub router: String,
+    /// Dense parameters of the same loss.
+    pub effective_params: f64,
+    /// Loss at the tokens the law was fitted on.
+    pub loss: f64,
+}
+
+/// A model of a size trained on so many tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PointCard {
+    /// Active parameters.
+    pub params: f64,
+    /// Training tokens.
+    pub tokens: f64,
+    /// 6 N D.
+    pub flop: f64,
+    /// Tokens per active parameter.
+    pub tokens_per_param: f64,
+    /// Loss, where the law knows it.
+    pub loss: Option<f64>,
+    /// Dollars, where a machine is given.
+    pub usd: Option<f64>,
+}
+
+/// What is asked of each law.
+#[derive(Clone, Copy)]
+enum Asked {
+    Compute(Flop),
+    Loss(f64),
+    Size(Params),
+    At(Point),
+}
+
+/// Chinchilla's own training compute, the usual yardstick (Hoffmann et al. 2022; lecture G60).
+const CHINCHILLA_FLOP: f64 = 5.76e23;
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let asked = asked(request)?;
+    let resolved = laws::resolve(catalog, &request.law)?;
+    let money = laws::money(catalog, &request.machine)?;
+    let usd = money.as_ref().map(|m| m.usd_per_train_flop);
+    let cards: Vec<LawCard> = resolved.laws.iter().map(|law| card(&resolved, law, asked, usd)).collect();
+    // A picture of the law that was named, or of the corrected Chinchilla fit.
+    let drawn = cards.iter().zip(&resolved.laws).filter(|(c, _)| c.optimum.is_some_and(|o| o.loss.is_some()));
+    let drawn = drawn.min_by_key(|(c, _)| c.law != "besiroglu-2024");
+    let figures = drawn.and_then(|(c, law)| Some((c.optimum?, resolved.surface(law).ok()?, law)));
+    let mut assumptions = vec!["training takes 6 FLOP per active parameter and token; attention is not counted".into()];
+    // Nothing is served here, so only the first line about the machine matters.
+    assumptions.extend(money.and_then(|m| m.assumptions.into_iter().next()));
+    assumptions.extend(resolved.assumptions(&request.law.router));
+    Ok(Answer {
+        request: request.clone(),
+        question: words(asked),
+        iso_flop: figures.as_ref().map(|(best, s, law)| iso_flop(best, s, law)),
+        iso_loss: figures.as_ref().map(|(best, s, law)| iso_loss(best, s, law)),
+        laws: cards,
+        assumptions,
+    })
+}
+
+fn asked(r: &Request) -> Result<Asked, Error> {
+    let params = r.params.map(|x| within("params", x, 1e3, 1e18)).transpose()?.map(Params::new);
+    let tokens = r.tokens.map(|x| within("tokens", x, 1e3, 1e21)).transpose()?.map(Tokens::new);
+    let flop = r.flop.map(|x| within("flop", x, 1e9, 1e36)).transpose()?.map(Flop::flop);
+    let loss = r.loss.map(|x| within("loss", x, 0.0, 100.0)).transpose()?;
+    match (flop, loss, params, tokens) {
+        (Some(c), None, None, None) => Ok(Asked::Compute(c)),
+        (None, Some(l), None, None) => Ok(Asked::Loss(l)),
+        (None, None, Some(params), Some(tokens)) => Ok(Asked::At(Point { params, tokens })),
+        (None, None, Some(n), None) => Ok(Asked::Size(n)),
+        (None, None, None, None) => Ok(Asked::Compute(Flop::flop(CHINCHILLA_FLOP))),
+        _ => Err(Error::value("what is asked", "several at once", "one of flop, loss, params, or params with tokens")),
+    }
+}
+
+fn words(asked: Asked) -> String {
+    match asked {
+        Asked::Compute(c) => format!("the best model for {:.3e} FLOP", c.get()),
+        Asked::Loss(l) => format!("the least compute that reaches a loss of {l}"),
+        Asked::Size(n) => format!("the tokens that make {n} parameters compute-optimal"),
+        Asked::At(p) => format!("{} parameters on {} tokens", p.params, Params::new(p.tokens.get())),
+    }
+}
+
+fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCard {
+    let surface = r.surface(law);
+    let best = best(r, law, surface.as_ref().ok(), asked);
+    let show = |p: Point| PointCard {
+        params: p.params.get(),
+        tokens: p.tokens.get(),
+        flop: p.flop().get(),
+        tokens_per_param: p.ratio(),
+        loss: surface.as_ref().ok().map(|s| s.loss(p)),
+        usd: usd.map(|u| u * p.flop().get()),
+    };
+    let given = if let Asked::At(p) = asked { surface.is_ok().then(|| show(p)) } else { None };
+    let routers = routers(r, law, asked);
+    let left_out = match (&best, &surface) {
+        _ if !routers.is_empty() => None,
+        (None, Err(why)) => Some(why.reason().to_owned()),
+        (None, Ok(_)) => Some("no model reaches this loss under it".into()),
+        _ => None,
+    };
+    // The spread of a best point does not depend on where the law itself puts it.
+    let spread = r.spread(law, |s| Some(best_on(s, asked)?.ratio()));
+    let usd_spread = usd
+        .filter(|_| matches!(asked, Asked::Loss(_)))
+        .and_then(|u| r.spread(law, |s| Some(best_on(s, asked)?.flop().get() * u)));
+    LawCard {
+        law: law.id.clone(),
+        name: law.name.clone(),
+        source: law.source.clone(),
+        given,
+        compute_over_least: match (asked, best) {
+            (Asked::At(p), Some(b)) => Some(p.flop() / b.flop()),
+            _ => None,
+        },
+        optimum: best.map(show),
+        tokens_per_param_spread: spread,
+        usd_spread,
+        outside: best.map_or(Vec::new(), |b| outside(&law.fitted, law.counts, &r.shape, b)),
+        routers,
+        left_out,
+        notes: law.notes.clone(),
+    }
+}
+
+fn routers(r: &Resolved, law: &ScalingLaw, asked: Asked) -> Vec<RouterCard> {
+    let (LawForm::Routed(laws), Asked::Size(n) | Asked::At(Point { params: n, .. })) = (&law.form, asked) else {
+        return Vec::new();
+    };
+    let card = |law: &rackmath_spec::ClarkLaw| RouterCard {
+        router: law.router.to_string(),
+        effective_params: sparsity::effective_params(law, n, r.shape.ratio).get(),
+        loss: sparsity::loss(law, n, r.shape.ratio),
+    };
+    laws.iter().map(card).collect()
+}
+
+fn best(r: &Resolved, law: &ScalingLaw, surface: Option<&Surface>, asked: Asked) -> Option<Point> {
+    match (surface, asked) {
+        (Some(s), asked) => best_on(s, asked),
+        (None, Asked::Compute(c)) => compute_optimum(law, &r.shape, None, c).ok(),
+        // D = k C^x and C = 6ND: D = (k (6N)^x)^(1/(1-x)).
+        (None, Asked::Size(n)) => {
+            let LawForm::Frontier { factor, exponent } = law.form else { return None };
+            let pow = rackmath_units::float::pow;
+            let d = pow(factor * pow(TRAIN_FLOP * n.get(), exponent), 1.0 / (1.0 - exponent));
+            Some(Point { params: n, tokens: Tokens::checked(d)? })
+        }
+        (None, _) => None,
+    }
+}
+
+fn best_on(s: &Surface, asked: Asked) -> Option<Point> {
+    let least = |loss| Some(optimum(s, &Costs { per_token: TRAIN_FLOP, fixed: 0.0 }, loss)?.at);
+    match asked {
+        Asked::Compute(c) => Some(s.compute_optimum(c)),
+        Asked::Size(params) => Some(Point { params, tokens: s.optimal_tokens(params)? }),
+        Asked::Loss(loss) => least(loss),
+        Asked::At(p) => least(s.loss(p)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(request: &Request) -> Answer {
+        answer(&Catalog::embedded(), request).unwrap()
+    }
+
+    fn of<'a>(a: &'a Answer, law: &str) -> &'a LawCard {
+        a.laws.iter().find(|l| l.law == law).unwrap()
+    }
+
+    #[test]
+    fn chinchillas_compute_under_every_law() {
+        let a = ask(&Request::default());
+        // G60: 18.4 and 92.6 tokens per parameter.
+        for (law, ratio) in [("besiroglu-2024", 18.4), ("hoffmann-2022-rounded", 92.6)] {
+            assert!((of(&a, law).optimum.unwrap().tokens_per_param / ratio - 1.0).abs() < 1e-2);
+        }
+        assert!(of(&a, "clark-2022").left_out.is_some());
+        assert!(of(&a, "llama-3-2024").optimum.unwrap().loss.is_none());
+        let spread = of(&a, "besiroglu-2024").tokens_per_param_spread.unwrap();
+        let narrow = spread.narrow.unwrap();
+        assert!(
+            narrow.low < 18.4 && narrow.high > 18.4 && narrow.high / narrow.low < spread.wide.high / spread.wide.low
+        );
+        assert!(of(&a, "besiroglu-2024").outside[0].starts_with("parameters"));
+    }
+
+    #[test]
+    fn a_point_is_compared_with_the_least_compute_of_its_loss() {
+        let a = ask(&Request { params: Some(8e9), tokens: Some(15e12), ..Request::default() });
+        let l = of(&a, "besiroglu-2024");
+        let (given, best) = (l.given.unwrap(), l.optimum.unwrap());
+        assert!((given.loss.unwrap() - best.loss.unwrap()).abs() < 1e-9 && l.compute_over_least.unwrap() > 2.0);
+    }
+
+    #[test]
+    fn dollars_follow_the_compute_and_carry_its_spread() {
+        let machine = Machine { on: Some("h100".into()), price_usd_per_chip_hour: Some(2.0), ..Machine::default() };
+        let law = Law { law: "besiroglu-2024".into(), ..Law::default() };
+        let a = ask(&Request { law, loss: Some(2.0), machine, ..Request::default() });
+        let best = a.laws[0].optimum.unwrap();
+        // $2 / 3600 s / (989.5 TFLOP/s x 0.4).
+        let expected = best.flop * 2.0 / 3600.0 / (989.5e12 * 0.4);
+        assert!((best.usd.unwrap() / expected - 1.0).abs() < 1e-3);
+        assert!(a.laws[0].usd_spread.unwrap().wide.low < expected);
+    }
+
+    #[test]
+    fn experts_are_worth_what_three_routers_say() {
+        // 370 M with 64 experts: 1.37 B, 1.00 B and 1.12 B dense.
+        let law = Law { law: "clark-2022".into(), sparsity: 64.0, ..Law::default() };
+        let a = ask(&Request { law, params: Some(370e6), ..Request::default() });
+        for (router, expected) in [("s-base", 1.37e9), ("rl-r", 1.00e9), ("hash", 1.12e9)] {
+            let card = a.laws[0].routers.iter().find(|c| c.router == router).unwrap();
+            assert!((card.effective_params / expected - 1.0).abs() < 6e-3, "{card:?}");
+        }
+        assert!(a.laws[0].left_out.is_none());
+    }
+
+    #[test]
+    fn asking_two_things_at_once_is_refused() {
+        let both = Request { flop: Some(1e24), loss: Some(2.0), ..Request::default() };
+        assert!(answer(&Catalog::embedded(), &both).unwrap_err().to_string().contains("one of flop"));
+        let law = Law { law: "besirglu".into(), ..Law::default() };
+        let error = answer(&Catalog::embedded(), &Request { law, ..Request::default() }).unwrap_err().to_string();
+        assert!(error.contains("besiroglu"), "{error}");
+    }
+}
