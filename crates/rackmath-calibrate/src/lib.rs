@@ -14,5 +14,6 @@ pub mod moe;
 pub mod network;
 pub mod simplex;
 pub mod table;
+pub mod training;
 
 pub use error::CalibrateError;

@@ -1,11 +1,12 @@
 //! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network};
+use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network, training};
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
        rackmath-calibrate fit mla FOLDER
+       rackmath-calibrate score|fit training FOLDER
        rackmath-calibrate fits FOLDER
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
@@ -52,6 +53,8 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
         ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),
+        ("score", "training") => training::score(folder).map(|report| report.to_string()),
+        ("fit", "training") => training::fit(folder),
         _ => return None,
     })
 }

@@ -6,7 +6,7 @@
 use crate::error::nearest;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System,
-    Topology, file,
+    Topology, TrainingStack, file,
 };
 use rackmath_units::ByteRate;
 use std::borrow::Cow;
@@ -34,6 +34,7 @@ pub struct Catalog {
     networks: Vec<Entry>,
     laws: Vec<Entry>,
     kernels: Vec<Entry>,
+    training: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -66,6 +67,7 @@ impl Catalog {
             networks: entries(embedded::NETWORKS),
             laws: entries(embedded::LAWS),
             kernels: entries(embedded::KERNELS),
+            training: entries(embedded::TRAINING),
             given: Vec::new(),
         }
     }
@@ -201,6 +203,17 @@ impl Catalog {
     pub fn mla_kernels(&self) -> Result<AttentionKernels, SpecError> {
         let entry = find("kernel", "mla", &self.kernels)?;
         file::attention(&entry.id, &entry.text)
+    }
+
+    /// A training program by id or alias.
+    pub fn training_stack(&self, name: &str) -> Result<TrainingStack, SpecError> {
+        let entry = find("training stack", name, &self.training)?;
+        file::training(&entry.id, &entry.text)
+    }
+
+    /// Ids of all training programs, in order.
+    pub fn training_stack_ids(&self) -> impl Iterator<Item = &str> {
+        self.training.iter().map(|e| &*e.id)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

@@ -16,6 +16,7 @@ pub mod layout;
 pub mod model;
 mod network;
 mod system;
+pub mod training;
 
 pub use attention::AttentionKernels;
 pub use catalog::{Catalog, Entry};
@@ -34,3 +35,4 @@ pub use network::{
     AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual,
 };
 pub use system::{Level, System, Topology};
+pub use training::{TrainingFormat, TrainingStack};

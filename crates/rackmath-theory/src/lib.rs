@@ -21,3 +21,4 @@ pub mod roofline;
 pub mod sparsity;
 pub mod station;
 pub mod term;
+pub mod training;

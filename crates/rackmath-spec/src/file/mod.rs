@@ -12,6 +12,7 @@ mod law;
 mod model;
 mod network;
 mod system;
+mod training;
 
 pub use attention::attention;
 pub use chip::chip;
@@ -21,6 +22,7 @@ pub use law::clark_laws;
 pub use model::{config_json, model};
 pub use network::network;
 pub use system::system;
+pub use training::training;
 
 /// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.
 pub const MAX_BYTES: u64 = 8 << 20;
