@@ -72,11 +72,12 @@ pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
             }
         };
         let total = predicted.memory.total().get();
-        let fits = total <= predicted.capacity;
+        let fits = predicted.fits;
         let file = row.source.file.trim_start_matches("training_").trim_end_matches(".csv");
         if row.out_of_memory {
             report.caught.1 += 1;
             report.caught.0 += usize::from(!fits);
+            report.rows.push(format!("ran out of memory: {file} {} {}: {:.1} GiB {:?}", row.id, row.cut, total / GIB, predicted.memory));
         } else {
             report.ran += 1;
             if !fits {

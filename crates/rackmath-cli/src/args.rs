@@ -1,5 +1,9 @@
 //! What can be typed.
 
+mod training;
+
+pub use training::{MfuArgs, TrainArgs};
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rackmath::curve::Over;
@@ -108,6 +112,14 @@ pub enum Command {
     /// Trains that leave on time: waits, time to first token and fill of fixed steps
     #[command(after_help = "Example: rackmath station --interval 20ms --seats 2000 --rate 150 --tokens 500")]
     Station(StationArgs),
+    /// A training run: step time by its parts, memory by stage, days and dollars, or the best layout
+    #[command(
+        after_help = "Examples:\n  rackmath train llama-3.1-70b --on hgx-h100 --chips 512 --tp 4 --pp 4 --batch 512 --tokens 15T\n  rackmath train deepseek-v3 --on gb200-nvl72 --chips 2304 --batch 9216 --search"
+    )]
+    Train(TrainArgs),
+    /// One run's FLOP per second in every convention in use
+    #[command(after_help = "Example: rackmath mfu llama-3.1-405b --on h100-sxm --tflops 400 --convention full")]
+    Mfu(MfuArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -136,6 +148,8 @@ pub enum Question {
     Layout,
     Pipeline,
     Racks,
+    Train,
+    Mfu,
 }
 
 /// Which model on which machine.

@@ -67,6 +67,8 @@ pub struct HostTimes {
     pub backward: Seconds,
     /// More for each further rank of a tensor-parallel group: ranks wait for the slowest.
     pub rank: Seconds,
+    /// More for each pass of a layer with experts: routing, permuting, exchanging.
+    pub experts: Seconds,
     /// Embedding, head, loss and bookkeeping of one micro-batch.
     pub head: Seconds,
     /// A pair of transfers between pipeline stages.
@@ -88,6 +90,8 @@ pub struct TrafficShares {
     pub score_product: f64,
     /// The same where the head width is no multiple of eight and the tensor units are missed.
     pub unaligned_product: f64,
+    /// Time of grouped products of experts over that of one product of as many rows.
+    pub grouped_product: f64,
     /// Bytes moved per logit, forward and backward.
     pub logit_bytes: f64,
     /// Bytes moved per parameter and micro-batch to add up gradients, where it is not part of the product.

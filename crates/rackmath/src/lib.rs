@@ -11,6 +11,7 @@ pub mod explain;
 pub mod figure;
 pub mod layout;
 pub mod lecture;
+pub mod mfu;
 pub mod models;
 pub mod pipeline;
 pub mod racks;
@@ -18,6 +19,7 @@ pub mod setting;
 pub mod station;
 pub mod step;
 pub mod systems;
+pub mod train;
 
 pub use error::Error;
 pub use rackmath_spec::Catalog;

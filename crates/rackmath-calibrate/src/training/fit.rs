@@ -27,12 +27,14 @@ const KNOBS: &[Knob] = &[
     knob!("host.forward (ms)", ms host.forward),
     knob!("host.backward (ms)", ms host.backward),
     knob!("host.rank (ms)", ms host.rank),
+    knob!("host.experts (ms)", ms host.experts),
     knob!("host.head (ms)", ms host.head),
     knob!("host.hop (ms)", ms host.hop),
     knob!("host.step (ms)", ms host.step),
     knob!("traffic.elementwise", traffic.elementwise),
     knob!("traffic.scores", traffic.scores),
     knob!("traffic.unaligned_product", traffic.unaligned_product),
+    knob!("traffic.grouped_product", traffic.grouped_product),
     knob!("traffic.logit_bytes", traffic.logit_bytes),
     knob!("traffic.optimizer_bytes", traffic.optimizer_bytes),
     knob!("network.scale_up", network.scale_up),
@@ -58,7 +60,8 @@ const PLANS: &[(&str, &[&str], &[&str])] = &[
         &["training_llmfoundry.csv"],
         &["host.step (ms)", "traffic.elementwise", "traffic.logit_bytes", "traffic.optimizer_bytes", "network.scale_out"],
     ),
-    ("megatron-core", &["training_nemo.csv", "training_simumax_b200.csv"], &["traffic.elementwise", "network.tensor_exposed", "network.expert_exposed"]),
+    ("simumax-b200", &["training_simumax_b200.csv"], &["host.experts (ms)", "traffic.elementwise", "traffic.grouped_product"]),
+    ("megatron-core", &["training_nemo.csv"], &["host.experts (ms)", "traffic.elementwise", "traffic.grouped_product"]),
 ];
 
 /// Fits every program with a plan and prints what changed; each also on one half and scored on the other.

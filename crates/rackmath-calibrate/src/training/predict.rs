@@ -7,7 +7,7 @@ use rackmath_theory::training::machine::Machine;
 use rackmath_theory::training::memory::{StageMemory, stage_memory};
 use rackmath_theory::training::mfu::{Again, flop_per_token};
 use rackmath_theory::training::step::{Prepared, Row as StageRow, StepTime, step};
-use rackmath_theory::training::{Job, Recompute};
+use rackmath_theory::training::{Cut, Job, Recompute, Sharding};
 use std::collections::BTreeMap;
 
 /// What the rows share, looked up once.
@@ -28,6 +28,8 @@ pub struct Predicted {
     pub memory: StageMemory,
     /// Memory a chip has.
     pub capacity: f64,
+    /// Whether it fits; where the table leaves recomputation open, with any.
+    pub fits: bool,
 }
 
 impl Bench {
@@ -54,8 +56,12 @@ impl Bench {
         let mut own = stack.clone();
         if row.wide_gradients {
             // Four bytes instead of two per gradient, added up: two reads and a write of 32 bits less than one product's.
-            own.memory.gradient_bytes += 4.0;
+            own.memory.gradient_bytes += 4.9;
             own.traffic.accumulate_bytes += 4.0;
+        }
+        if row.pure {
+            (own.memory.gradient_bytes, own.memory.optimizer_bytes) = (2.0, 4.0);
+            own.network.gradient_bytes = 2.0;
         }
         let machine = Machine::new(system, &own, &self.kernels, network, row.format)
             .ok_or_else(|| format!("{} has no {} products", row.chip, row.format))?;
@@ -68,7 +74,11 @@ impl Bench {
         let step = step(&machine, &prepared, &summed, cut, m);
         let held = stages.iter().map(|s| stage_memory(&prepared, &own.memory, s, cut, m));
         let memory = held.max_by(|a, b| a.total().get().total_cmp(&b.total().get())).ok_or("no stages")?;
-        Ok(Predicted { step, memory, capacity: system.chip.memory.size().get() })
+        let capacity = system.chip.memory.size();
+        let least = Cut { recompute: Recompute::Full, sharding: Sharding::Full, ..*cut };
+        let fits_at_least = || stages.iter().all(|s| stage_memory(&prepared, &own.memory, s, &least, m).total() <= capacity);
+        let fits = memory.total() <= capacity || (row.open && fits_at_least());
+        Ok(Predicted { step, memory, capacity: capacity.get(), fits })
     }
 
     /// The generation of a row's chip.

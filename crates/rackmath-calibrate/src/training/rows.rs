@@ -42,7 +42,7 @@ pub const SOURCES: [Source; 12] = [
     source("training_dgxc.csv", "megatron-core", Convention::FULL, false),
     source("training_megatron_core_h100.csv", "megatron-core", Convention::FULL, false),
     source("training_llama3.csv", "megatron-core", Convention::CAUSAL, false),
-    source("training_simumax_b200.csv", "megatron-core", Convention::CAUSAL, false),
+    source("training_simumax_b200.csv", "simumax-b200", Convention::CAUSAL, false),
     source("training_torchtitan.csv", "torchtitan", Convention::FULL, false),
     source("training_maxtext_tpu.csv", "maxtext", Convention::FULL, false),
 ];
@@ -72,12 +72,16 @@ pub struct Row {
     pub format: TrainingFormat,
     /// Whether gradients are added up in 32 bits.
     pub wide_gradients: bool,
+    /// Whether everything is kept in 16 bits, optimizer included.
+    pub pure: bool,
     /// What the step was measured by.
     pub measured: Measured,
     /// Peak memory as printed, in GiB.
     pub memory_gib: Option<f64>,
     /// Whether it ran out of memory.
     pub out_of_memory: bool,
+    /// Whether the table leaves open what is recomputed or sharded, so that whatever fits may have run.
+    pub open: bool,
     /// What the makers wrote.
     pub notes: String,
 }
@@ -151,7 +155,7 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
     let (tp, pp, cp) = (degree(raw, "tp"), degree(raw, "pp"), degree(raw, "cp"));
     let mut global_batch = count(raw, "global_batch").ok_or("no batch")?;
     let id = text(raw, "id").to_owned();
-    if notes.contains("heading says 512") {
+    if notes.contains("heading says 512") && number(raw, "step_s").is_none() {
         // The source's own remark: only this batch agrees with its FLOP per second.
         global_batch = 512;
     }
@@ -213,8 +217,10 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
         global_batch,
         format,
         wide_gradients: precision.contains("fp32 grad"),
+        pure: precision.contains("pure"),
         memory_gib: number(raw, "mem_gib"),
         out_of_memory: text(raw, "outcome") == "oom",
+        open: !source.legacy && text(raw, "recompute").is_empty(),
         notes,
     })
 }
@@ -353,15 +359,10 @@ fn named(catalog: &Catalog, name: &str) -> Result<Shape, String> {
     model.shape().cloned().ok_or_else(|| format!("{id} is known only by its totals"))
 }
 
-/// The first layers of a model.
+/// A model with few layers: one of each kind before the last kind, which makes up the rest.
 fn truncated(shape: &Shape, layers: u64) -> Shape {
-    let (mut left, mut runs) = (layers, Vec::new());
-    for run in &shape.runs {
-        let n = run.n.min(left);
-        if n > 0 {
-            runs.push(Run { n, block: run.block.clone() });
-        }
-        left -= n;
-    }
+    let kinds = shape.runs.len() as u64;
+    let each = |i: u64| if i + 1 == kinds { layers.saturating_sub(i).max(1) } else { 1 };
+    let runs = shape.runs.iter().zip(0..).map(|(run, i)| Run { n: each(i), block: run.block.clone() }).collect();
     Shape { runs, mtp: None, ..shape.clone() }
 }

@@ -9,6 +9,7 @@ mod pipeline;
 mod schema;
 mod station;
 mod step;
+mod train;
 
 use crate::args::{Args, Command, SettingArgs};
 use crate::failure::Failure;
@@ -36,6 +37,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Pipeline(a)) => pipeline::run(common, a),
         Some(Command::Racks(a)) => layout::racks(common, &mut catalog, a),
         Some(Command::Station(a)) => station::run(common, a),
+        Some(Command::Train(a)) => train::run(common, &mut catalog, a),
+        Some(Command::Mfu(a)) => train::mfu(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

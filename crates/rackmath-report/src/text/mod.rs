@@ -2,9 +2,11 @@
 
 mod pipeline;
 mod racks;
+mod train;
 
 pub use pipeline::pipeline;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
+pub use train::{mfu, train};
 
 use crate::style::Style;
 use crate::terminal;

@@ -6,6 +6,7 @@ use crate::training::{
     TrainingStack,
 };
 use crate::{SpecError, error::shorten};
+use rackmath_units::Seconds;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +47,8 @@ struct RawHost {
     forward: String,
     backward: String,
     rank: String,
+    #[serde(default)]
+    experts: Option<String>,
     head: String,
     hop: String,
     sync_hops: bool,
@@ -59,6 +62,8 @@ struct RawTraffic {
     scores: f64,
     score_product: f64,
     unaligned_product: f64,
+    #[serde(default = "alike")]
+    grouped_product: f64,
     logit_bytes: f64,
     accumulate_bytes: f64,
     optimizer_bytes: f64,
@@ -107,6 +112,11 @@ struct RawFlash {
     backward: f64,
 }
 
+/// Grouped products as fast as others.
+fn alike() -> f64 {
+    1.0
+}
+
 /// Reads a training stack.
 pub fn training(id: &str, text: &str) -> Result<TrainingStack, SpecError> {
     let file = format!("training {id}");
@@ -143,6 +153,7 @@ pub fn training(id: &str, text: &str) -> Result<TrainingStack, SpecError> {
             forward: reader.quantity("host.forward", &raw.host.forward)?,
             backward: reader.quantity("host.backward", &raw.host.backward)?,
             rank: reader.quantity("host.rank", &raw.host.rank)?,
+            experts: raw.host.experts.map_or(Ok(Seconds::ZERO), |t| reader.quantity("host.experts", &t))?,
             head: reader.quantity("host.head", &raw.host.head)?,
             hop: reader.quantity("host.hop", &raw.host.hop)?,
             sync_hops: raw.host.sync_hops,
@@ -153,6 +164,7 @@ pub fn training(id: &str, text: &str) -> Result<TrainingStack, SpecError> {
             scores: raw.traffic.scores,
             score_product: raw.traffic.score_product,
             unaligned_product: raw.traffic.unaligned_product,
+            grouped_product: raw.traffic.grouped_product,
             logit_bytes: raw.traffic.logit_bytes,
             accumulate_bytes: raw.traffic.accumulate_bytes,
             optimizer_bytes: raw.traffic.optimizer_bytes,
@@ -212,6 +224,7 @@ impl Reader<'_> {
         let mut divisors = vec![
             ("traffic.score_product", t.score_product),
             ("traffic.unaligned_product", t.unaligned_product),
+            ("traffic.grouped_product", t.grouped_product),
             ("network.scale_out", n.scale_out),
             ("network.send", n.send),
         ];

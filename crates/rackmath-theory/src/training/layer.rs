@@ -104,13 +104,14 @@ pub fn layer(machine: &Machine<'_>, work: &Work, ranks: Ranks) -> LayerTime {
         + traffic.accumulate_bytes * (work.params + work.expert_params) / w;
     let reduce = machine.collective(Collective::AllReduce, work.reduced_bytes, ranks.tp, 1);
     let tensor = network.tensor_exposed * work.reductions * reduce;
-    let all_to_all = machine.collective(Collective::AllToAll, work.exchanged_bytes, ranks.ep, ranks.tp);
+    let all_to_all = machine.exchange(work.exchanged_bytes, work.copies, ranks.ep, ranks.tp);
     let context = machine.collective(Collective::AllGather, work.key_value_bytes * ranks.cp as f64, ranks.cp, ranks.tp);
     // Out and back, once forward and once backward; keys and values once forward, and with their gradients backward.
     let x_f = network.expert_exposed * 2.0 * all_to_all + network.context_exposed * context;
     let x_b = network.expert_exposed * 2.0 * all_to_all + network.context_exposed * 2.0 * context;
 
-    let launch = host.rank.get() * (ranks.tp - 1) as f64;
+    let routing = if work.routes { host.experts.get() } else { 0.0 };
+    let launch = host.rank.get() * (ranks.tp - 1) as f64 + routing;
     let busy_f = sum.forward + a_f + e_f + tensor + x_f;
     let busy_b = sum.input + sum.weight + a_b + e_b + tensor + x_b;
     let forward = together(stack.launch, busy_f, host.forward.get() + launch);

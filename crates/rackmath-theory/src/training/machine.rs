@@ -98,7 +98,8 @@ impl<'a> Machine<'a> {
     /// One product and its two backward ones, in the run's format.
     pub fn product(&self, p: Multiply) -> Triple {
         let scaling = if self.format == TrainingFormat::Bf16 { Scaling::Given } else { Scaling::Static };
-        triple(&self.gemm, self.times, p, scaling)
+        let grouped = if p.matrices > 1.0 { self.stack.traffic.grouped_product } else { 1.0 };
+        triple(&self.gemm, self.times * grouped, p, scaling)
     }
 
     /// The same in 16 bits.
@@ -124,9 +125,29 @@ impl<'a> Machine<'a> {
             Collective::AllReduce => (at(Collective::ReduceScatter) + at(Collective::AllGather), 2.0),
             other => (at(other), 1.0),
         };
-        // An all-to-all sends each chip's own bytes out; a reduction first makes them smaller inside.
-        let shared = if collective == Collective::AllToAll { 1.0 } else { inside as f64 };
-        inner + passes * (r - 1.0) / r * bytes / shared / (shares.scale_out * self.out.get())
+        // A reduction first makes them smaller inside.
+        inner + passes * (r - 1.0) / r * bytes / inside as f64 / (shares.scale_out * self.out.get())
+    }
+
+    /// Time to send `bytes` of tokens to experts over `n` ranks, each token to `copies` of them.
+    ///
+    /// A token crosses to another node once, however many of its experts are there, and is copied on inside.
+    pub fn exchange(&self, bytes: f64, copies: f64, n: u64, stride: u64) -> f64 {
+        if n <= 1 || bytes <= 0.0 {
+            return 0.0;
+        }
+        let inside = (self.domain / stride.max(1)).clamp(1, n);
+        let nodes = n.div_ceil(inside) as f64;
+        let shares = &self.stack.network;
+        let group = Group { network: self.network, n: inside, bandwidth: self.up, shape: NetworkShape::Switched };
+        let near = time(Collective::AllToAll, Bytes::b(bytes), &group).total().get() * shares.scale_up;
+        if nodes <= 1.0 {
+            return near;
+        }
+        // Expected other nodes among independent choices.
+        let reached = (nodes - 1.0) * (1.0 - rackmath_units::float::pow((nodes - 1.0) / nodes, copies));
+        let far = bytes / copies * reached / (shares.scale_out * self.out.get());
+        near.max(far)
     }
 
     /// Time of a transfer to the next stage, whose ranks are `stride` apart.

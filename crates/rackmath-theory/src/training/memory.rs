@@ -84,14 +84,14 @@ pub fn stage_memory(prepared: &Prepared, recipe: &MemoryRecipe, stage: &Stage, c
         Recompute::Full => (stage.largest_kept - stage.largest_input).max(0.0),
     };
     // What is kept can never exceed keeping everything.
-    let activations = (held * one + again).min(held * stage.kept) * (1.0 + recipe.fragmentation);
+    let activations = (held * one * (1.0 + recipe.fragmentation) + again).min(held * stage.kept * (1.0 + recipe.fragmentation));
     StageMemory {
         weights: divided(Sharding::Full, recipe.weight_bytes) + gathered,
         gradients: divided(Sharding::Gradients, recipe.gradient_bytes),
         optimizer: divided(Sharding::Optimizer, recipe.optimizer_bytes),
         activations,
         logits: if stage.is_last { prepared.logits * recipe.logit_bytes } else { 0.0 },
-        buffers: stage.vocabulary * recipe.vocabulary_bytes,
+        buffers: stage.largest_table * recipe.vocabulary_bytes,
         reserve: recipe.reserve.get(),
     }
 }

@@ -76,6 +76,8 @@ pub struct Stage {
     pub expert_params: f64,
     /// Parameters of embedding and head on a chip.
     pub vocabulary: f64,
+    /// Of these, the larger of the two.
+    pub largest_table: f64,
     /// Parameters of its largest layer.
     pub largest_layer: f64,
     /// Bytes kept per micro-batch.
@@ -206,9 +208,11 @@ impl Prepared {
     fn ends(&self, stage: &mut Stage, first: bool, last: bool) {
         if first {
             stage.vocabulary += self.embedding;
+            stage.largest_table = self.embedding;
         }
         if last {
             stage.head = self.head;
+            stage.largest_table = stage.largest_table.max(self.head_params);
             // A tied head on another stage than the embedding is a copy of it.
             if !(first && self.tied) {
                 stage.vocabulary += self.head_params;

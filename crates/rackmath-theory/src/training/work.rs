@@ -59,6 +59,8 @@ pub struct Work {
     pub reductions: f64,
     /// Bytes a chip sends to other experts' chips, one way.
     pub exchanged_bytes: f64,
+    /// Copies of a token among those bytes: experts it goes to.
+    pub copies: f64,
     /// Bytes of keys and values a chip holds for context parallelism.
     pub key_value_bytes: f64,
     /// Parameters on this chip outside the routed experts.
@@ -71,6 +73,8 @@ pub struct Work {
     pub kept_scores: f64,
     /// Bytes kept with full recomputation: the block's input.
     pub kept_input: f64,
+    /// Whether it has experts.
+    pub routes: bool,
     /// Whether any score is computed.
     pub attends: bool,
 }
@@ -141,6 +145,11 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice) -> Work {
     let (inner, kept_inner, exchanged) = feed_forward(h, &block.ffn, slice, t, routed);
     work.inner_bytes += inner;
     work.exchanged_bytes = exchanged;
+    work.copies = match &block.ffn {
+        Ffn::Moe(moe) => count::experts_run(moe).max(1.0),
+        _ => 1.0,
+    };
+    work.routes = matches!(block.ffn, Ffn::Moe(_));
 
     let parts = f64::from(u8::from(!matches!(block.mixer, Mixer::None))) + f64::from(u8::from(!matches!(block.ffn, Ffn::None)));
     // A norm reads and writes; a residual reads two and writes one, and dropout reads and writes its mask.
