@@ -6,12 +6,16 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
        rackmath-calibrate fit mla FOLDER
-       rackmath-calibrate score|fit training FOLDER
+       rackmath-calibrate score training FOLDER [STACKS]
+       rackmath-calibrate fit training FOLDER [STACK]
+       rackmath-calibrate rows training FOLDER
        rackmath-calibrate fits FOLDER
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
 transfer  fit on some machines and predict the others
+rows      predict every measured row and list it with its parts
 fits      place every published deployment: what ran must fit
+STACKS holds files to use instead of catalog/training; STACK is one of them
 FOLDER holds the measured tables; attention includes latent attention when it is scored";
 
 fn main() -> ExitCode {
@@ -19,6 +23,11 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["fits", folder] => Some(fits::score(Path::new(folder)).map(|report| report.to_string())),
+        ["score", "training", folder, stacks] => {
+            Some(training::score(Path::new(folder), Some(Path::new(stacks))).map(|r| r.to_string()))
+        }
+        ["fit", "training", folder, stack] => Some(training::fit(Path::new(folder), Some(stack))),
+        ["rows", "training", folder] => Some(training::score(Path::new(folder), None).map(|r| r.listed())),
         [verb, what, folder] => run(verb, what, Path::new(folder)),
         _ => None,
     };
@@ -53,8 +62,8 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
         ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),
-        ("score", "training") => training::score(folder).map(|report| report.to_string()),
-        ("fit", "training") => training::fit(folder),
+        ("score", "training") => training::score(folder, None).map(|report| report.to_string()),
+        ("fit", "training") => training::fit(folder, None),
         _ => return None,
     })
 }

@@ -54,11 +54,14 @@ pub struct Report {
     pub rows: Vec<String>,
 }
 
-/// Scores the tables of a folder.
-pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
+/// Scores the tables of a folder, with the catalogue's programs or those of another folder.
+pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateError> {
     let catalog = Catalog::embedded();
     let (rows, skipped) = read(folder, &catalog)?;
-    let bench = Bench::new(&catalog, &rows)?;
+    let mut bench = Bench::new(&catalog, &rows)?;
+    if let Some(stacks) = stacks {
+        bench.replace(stacks)?;
+    }
     let mut report = Report { skipped, ..Report::default() };
     let mut groups: BTreeMap<String, Vec<(&Row, f64, f64)>> = BTreeMap::new();
     let mut memory: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -77,7 +80,13 @@ pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
         if row.out_of_memory {
             report.caught.1 += 1;
             report.caught.0 += usize::from(!fits);
-            report.rows.push(format!("ran out of memory: {file} {} {}: {:.1} GiB {:?}", row.id, row.cut, total / GIB, predicted.memory));
+            report.rows.push(format!(
+                "ran out of memory: {file} {} {}: {:.1} GiB {:?}",
+                row.id,
+                row.cut,
+                total / GIB,
+                predicted.memory
+            ));
         } else {
             report.ran += 1;
             if !fits {
@@ -134,7 +143,19 @@ const GIB: f64 = 1_073_741_824.0;
 fn parts(s: &rackmath_theory::training::step::StepTime) -> String {
     format!(
         "products {:.2} attention {:.2} elementwise {:.2} tensor {:.2} exchange {:.2} host {:.2} again {:.2} gather {:.2} head {:.2} hops {:.2} bubble {:.2} reduce {:.2} update {:.2}",
-        s.products, s.attention, s.elementwise, s.tensor, s.exchange, s.host, s.recompute, s.gather, s.head, s.hops, s.bubble, s.reduce, s.update
+        s.products,
+        s.attention,
+        s.elementwise,
+        s.tensor,
+        s.exchange,
+        s.host,
+        s.recompute,
+        s.gather,
+        s.head,
+        s.hops,
+        s.bubble,
+        s.reduce,
+        s.update
     )
 }
 
@@ -186,29 +207,50 @@ fn best_constant(shares: &[f64]) -> f64 {
     shares.iter().map(|c| error(*c)).fold(f64::INFINITY, f64::min)
 }
 
+impl Report {
+    /// Every row on a line of its own.
+    pub fn listed(&self) -> String {
+        self.rows.iter().fold(String::new(), |all, row| all + row + "\n")
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "step time             rows   mape   bias  median |ln|     p90   best constant MFU   one per chip and format")?;
+        writeln!(
+            f,
+            "step time             rows   mape   bias  median |ln|     p90   best constant MFU   one per chip and format"
+        )?;
         for l in &self.steps {
             let mut text = String::new();
-            let _ = write!(text, "{:<26} {:>4} {:>6.2}% {:>+6.3} {:>10.3} {:>9.3}", l.group, l.n, l.mape * 100.0, l.bias, l.errors.median, l.errors.p90);
+            let _ = write!(
+                text,
+                "{:<26} {:>4} {:>6.2}% {:>+6.3} {:>10.3} {:>9.3}",
+                l.group,
+                l.n,
+                l.mape * 100.0,
+                l.bias,
+                l.errors.median,
+                l.errors.p90
+            );
             writeln!(f, "{text} {:>18.2}% {:>18.2}%", l.constant * 100.0, l.constant_each * 100.0)?;
         }
         writeln!(f, "\nmemory                rows   mean error   worst")?;
         for (file, n, mean, worst) in &self.memory {
             writeln!(f, "{file:<20} {n:>5} {:>11.2}% {:>+7.1}%", mean * 100.0, worst * 100.0)?;
         }
-        writeln!(f, "out of memory: {} of {} called so; {} of {} that ran called so", self.caught.0, self.caught.1, self.false_alarms.len(), self.ran)?;
+        writeln!(
+            f,
+            "out of memory: {} of {} called so; {} of {} that ran called so",
+            self.caught.0,
+            self.caught.1,
+            self.false_alarms.len(),
+            self.ran
+        )?;
         for alarm in &self.false_alarms {
             writeln!(f, "  {alarm}")?;
         }
         for (reason, n) in &self.skipped {
             writeln!(f, "skipped {n}: {reason}")?;
-        }
-        if std::env::var_os("RACKMATH_ROWS").is_some() {
-            for row in &self.rows {
-                writeln!(f, "{row}")?;
-            }
         }
         Ok(())
     }

@@ -11,21 +11,54 @@ fn shown(args: &[&str]) -> String {
 #[test]
 fn a_training_step_by_its_parts() {
     insta::assert_snapshot!(shown(&[
-        "train", "llama-3.1-70b", "--on", "hgx-h100", "--chips", "128", "--tp", "4", "--pp", "4", "--batch", "128", "--sequence", "8192",
-        "--tokens", "15T",
+        "train",
+        "llama-3.1-70b",
+        "--on",
+        "hgx-h100",
+        "--chips",
+        "128",
+        "--tp",
+        "4",
+        "--pp",
+        "4",
+        "--batch",
+        "128",
+        "--sequence",
+        "8192",
+        "--tokens",
+        "15T",
     ]));
 }
 
 #[test]
 fn the_best_layout_of_a_model_with_experts() {
     insta::assert_snapshot!(shown(&[
-        "train", "qwen3-30b-a3b", "--on", "hgx-b200", "--chips", "64", "--batch", "512", "--search", "--keep", "3",
+        "train",
+        "qwen3-30b-a3b",
+        "--on",
+        "hgx-b200",
+        "--chips",
+        "64",
+        "--batch",
+        "512",
+        "--search",
+        "--keep",
+        "3",
     ]));
 }
 
 #[test]
 fn one_speed_in_every_convention() {
-    insta::assert_snapshot!(shown(&["mfu", "llama-3.1-70b", "--on", "h100-sxm", "--tflops", "400", "--convention", "full"]));
+    insta::assert_snapshot!(shown(&[
+        "mfu",
+        "llama-3.1-70b",
+        "--on",
+        "h100-sxm",
+        "--tflops",
+        "400",
+        "--convention",
+        "full"
+    ]));
 }
 
 #[test]

@@ -234,9 +234,8 @@ impl TrainingStack {
 
     /// Shares of the 16-bit peak that fused attention reaches, forward and backward.
     pub fn flash_share(&self, chip: &Chip) -> (f64, f64) {
-        let found = |generation: &str| {
-            self.flash.iter().find(|f| f.generation == generation).map(|f| (f.forward, f.backward))
-        };
+        let found =
+            |generation: &str| self.flash.iter().find(|f| f.generation == generation).map(|f| (f.forward, f.backward));
         // Half of the peak forward and a little less backward is what published kernels reach on chips of all makers.
         found(&chip.generation).or_else(|| found("any")).unwrap_or((0.5, 0.4))
     }

@@ -1,7 +1,9 @@
 //! Training configurations per second, and the 530B example of exhaustive search.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use rackmath_spec::model::{Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Norm, QkNorm, Run, Shape, Span};
+use rackmath_spec::model::{
+    Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Norm, QkNorm, Run, Shape, Span,
+};
 use rackmath_spec::{Catalog, Dtype, TrainingFormat};
 use rackmath_theory::training::Job;
 use rackmath_theory::training::machine::Machine;

@@ -219,8 +219,12 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         wanted: setup.format.to_string(),
         has: setup.system.chip.peak.keys().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     })?;
-    let job =
-        Job { shape: &setup.shape, sequence: request.sequence, global_batch: request.global_batch, format: setup.format };
+    let job = Job {
+        shape: &setup.shape,
+        sequence: request.sequence,
+        global_batch: request.global_batch,
+        format: setup.format,
+    };
     let (cut, search) = if request.search {
         let (cut, card) = searched(&machine, &job, &setup, request)?;
         (cut, Some(card))
@@ -232,7 +236,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 
 fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
     let model = catalog.model(&r.model)?;
-    let shape = model.shape().cloned().ok_or_else(|| Error::value("model", &r.model, "a model known layer by layer"))?;
+    let shape =
+        model.shape().cloned().ok_or_else(|| Error::value("model", &r.model, "a model known layer by layer"))?;
     let mut system = catalog.system(&r.on)?;
     if let Some(chips) = r.chips {
         if !(1..=1_000_000).contains(&chips) {
@@ -278,7 +283,11 @@ fn cut(r: &Request, setup: &Setup) -> Result<Cut, Error> {
     let dp = chips / one;
     let layers = setup.shape.n_layers();
     if r.pp * r.virtual_stages > layers {
-        return Err(Error::value("pp x virtual_stages", r.pp * r.virtual_stages, format!("at most the {layers} layers")));
+        return Err(Error::value(
+            "pp x virtual_stages",
+            r.pp * r.virtual_stages,
+            format!("at most the {layers} layers"),
+        ));
     }
     if !(r.tp * r.cp * dp).is_multiple_of(r.ep * r.etp) {
         let expected = format!("a divisor of the {} chips of a stage", r.tp * r.cp * dp);
@@ -350,7 +359,8 @@ fn estimate(
     cut: Cut,
     search: Option<SearchCard>,
 ) -> Result<Answer, Error> {
-    let m = cut.micro_batches(r.global_batch).ok_or_else(|| Error::value("global_batch", r.global_batch, "a multiple"))?;
+    let m =
+        cut.micro_batches(r.global_batch).ok_or_else(|| Error::value("global_batch", r.global_batch, "a multiple"))?;
     let prepared = Prepared::new(machine, job, &cut);
     let stages = prepared.stages(cut.pp, cut.spread);
     let row = Row::new(&stages, cut.recompute).ok_or_else(|| Error::value("pp", cut.pp, "at least one stage"))?;
@@ -379,9 +389,10 @@ fn estimate(
         .collect();
     let seconds = r.tokens.map(|all| all / tokens * time.total);
     let price = r.price_usd_per_chip_hour.or(setup.system.chip.usual_price().map(|p| p.value.as_per_hour()));
-    let checked = setup.stack.fit.map_or("constants of this program were never checked against a run".into(), |(n, e)| {
-        format!("mean error {:.1} % over {n} published runs its constants were fitted on", e * 100.0)
-    });
+    let checked =
+        setup.stack.fit.map_or("constants of this program were never checked against a run".into(), |(n, e)| {
+            format!("mean error {:.1} % over {n} published runs its constants were fitted on", e * 100.0)
+        });
     Ok(Answer {
         request: r.clone(),
         model: setup.model.clone(),

@@ -48,7 +48,15 @@ const PLANS: &[(&str, &[&str], &[&str])] = &[
     (
         "megatron-deepspeed",
         &["training_vtrain_a100.csv"],
-        &["host.forward (ms)", "host.backward (ms)", "host.rank (ms)", "host.head (ms)", "host.hop (ms)", "traffic.scores", "network.scale_out"],
+        &[
+            "host.forward (ms)",
+            "host.backward (ms)",
+            "host.rank (ms)",
+            "host.head (ms)",
+            "host.hop (ms)",
+            "traffic.scores",
+            "network.scale_out",
+        ],
     ),
     (
         "jean-zay",
@@ -58,21 +66,30 @@ const PLANS: &[(&str, &[&str], &[&str])] = &[
     (
         "composer-fsdp",
         &["training_llmfoundry.csv"],
-        &["host.step (ms)", "traffic.elementwise", "traffic.logit_bytes", "traffic.optimizer_bytes", "network.scale_out"],
+        &[
+            "host.step (ms)",
+            "traffic.elementwise",
+            "traffic.logit_bytes",
+            "traffic.optimizer_bytes",
+            "network.scale_out",
+        ],
     ),
-    ("simumax-b200", &["training_simumax_b200.csv"], &["host.experts (ms)", "traffic.elementwise", "traffic.grouped_product"]),
+    (
+        "simumax-b200",
+        &["training_simumax_b200.csv"],
+        &["traffic.elementwise", "traffic.grouped_product", "network.tensor_exposed"],
+    ),
     ("megatron-core", &["training_nemo.csv"], &["host.experts (ms)", "traffic.elementwise", "traffic.grouped_product"]),
 ];
 
 /// Fits every program with a plan and prints what changed; each also on one half and scored on the other.
-pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
+pub fn fit(folder: &Path, only: Option<&str>) -> Result<String, CalibrateError> {
     let catalog = Catalog::embedded();
     let (rows, _) = read(folder, &catalog)?;
     let bench = Bench::new(&catalog, &rows)?;
     let mut out = String::new();
     for (id, files, names) in PLANS {
-        let wanted = std::env::var("RACKMATH_FIT").unwrap_or_default();
-        if !wanted.is_empty() && wanted != *id {
+        if only.is_some_and(|wanted| wanted != *id) {
             continue;
         }
         let own: Vec<(&Row, f64)> = rows
@@ -82,21 +99,37 @@ pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
             .collect();
         let Some(start) = bench.stacks.get(*id).filter(|_| !own.is_empty()) else { continue };
         let fitted = one(&bench, &own, start, names);
-        let _ = writeln!(out, "{id}: {} rows, mean error {:.2} % (was {:.2} %)", own.len(), 100.0 * mape(&bench, &own, &fitted), 100.0 * mape(&bench, &own, start));
+        let _ = writeln!(
+            out,
+            "{id}: {} rows, mean error {:.2} % (was {:.2} %)",
+            own.len(),
+            100.0 * mape(&bench, &own, &fitted),
+            100.0 * mape(&bench, &own, start)
+        );
         for name in *names {
             if let Some(knob) = KNOBS.iter().find(|k| k.name == *name) {
                 let _ = writeln!(out, "  {name} = {:.4} (was {:.4})", (knob.get)(&fitted), (knob.get)(start));
             }
         }
         for (new, old) in fitted.products.iter().zip(&start.products) {
-            let _ = writeln!(out, "  product {} {} times = {:.4} (was {:.4})", new.generation, new.format, new.times, old.times);
+            let _ = writeln!(
+                out,
+                "  product {} {} times = {:.4} (was {:.4})",
+                new.generation, new.format, new.times, old.times
+            );
         }
         for (new, old) in fitted.flash.iter().zip(&start.flash) {
-            let _ = writeln!(out, "  flash {} = {:.4}, {:.4} (was {:.4}, {:.4})", new.generation, new.forward, new.backward, old.forward, old.backward);
+            let _ = writeln!(
+                out,
+                "  flash {} = {:.4}, {:.4} (was {:.4}, {:.4})",
+                new.generation, new.forward, new.backward, old.forward, old.backward
+            );
         }
-        let half = |odd: usize| own.iter().enumerate().filter(|(i, _)| i % 2 == odd).map(|(_, r)| *r).collect::<Vec<_>>();
+        let half =
+            |odd: usize| own.iter().enumerate().filter(|(i, _)| i % 2 == odd).map(|(_, r)| *r).collect::<Vec<_>>();
         let (even, odd) = (half(0), half(1));
-        let crossed = mape(&bench, &odd, &one(&bench, &even, start, names)) + mape(&bench, &even, &one(&bench, &odd, start, names));
+        let crossed = mape(&bench, &odd, &one(&bench, &even, start, names))
+            + mape(&bench, &even, &one(&bench, &odd, start, names));
         let _ = writeln!(out, "  fitted on one half, scored on the other: {:.2} %", 50.0 * crossed);
     }
     Ok(out)
@@ -104,10 +137,11 @@ pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
 
 fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, names: &[&str]) -> TrainingStack {
     let knobs: Vec<&Knob> = names.iter().filter_map(|n| KNOBS.iter().find(|k| k.name == *n)).collect();
-    let used = |generation: &str, format| rows.iter().any(|(r, _)| (generation == "any" || bench.generation(r) == generation) && r.format == format);
-    let products: Vec<usize> = (0..start.products.len())
-        .filter(|i| used(&start.products[*i].generation, start.products[*i].format))
-        .collect();
+    let used = |generation: &str, format| {
+        rows.iter().any(|(r, _)| (generation == "any" || bench.generation(r) == generation) && r.format == format)
+    };
+    let products: Vec<usize> =
+        (0..start.products.len()).filter(|i| used(&start.products[*i].generation, start.products[*i].format)).collect();
     let flash: Vec<usize> = (0..start.flash.len())
         .filter(|i| rows.iter().any(|(r, _)| bench.generation(r) == start.flash[*i].generation))
         .collect();
@@ -134,7 +168,9 @@ fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, names: &[&str
     x.extend(flash.iter().map(|i| start.flash[*i].forward));
     // A multi-node table of a few dozen rows weighs as much as its single-node sibling of hundreds.
     let multi = rows.iter().filter(|(r, _)| r.notes.starts_with("multi")).count();
-    let weight = |row: &Row| if multi > 0 && row.notes.starts_with("multi") { (rows.len() - multi) as f64 / multi as f64 * 2.0 } else { 1.0 };
+    let weight = |row: &Row| {
+        if multi > 0 && row.notes.starts_with("multi") { (rows.len() - multi) as f64 / multi as f64 * 2.0 } else { 1.0 }
+    };
     let loss = |x: &[f64]| {
         let stack = build(x);
         rows.iter()

@@ -9,6 +9,7 @@ use rackmath_theory::training::mfu::{Again, flop_per_token};
 use rackmath_theory::training::step::{Prepared, Row as StageRow, StepTime, step};
 use rackmath_theory::training::{Cut, Job, Recompute, Sharding};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What the rows share, looked up once.
 pub struct Bench {
@@ -49,6 +50,19 @@ impl Bench {
         Ok(Self { kernels: catalog.gemm_kernels()?, networks, systems, stacks })
     }
 
+    /// Takes programs from a folder of files.
+    pub fn replace(&mut self, folder: &Path) -> Result<(), CalibrateError> {
+        for (id, stack) in &mut self.stacks {
+            let path = folder.join(format!("{id}.toml"));
+            let wrong =
+                |e: std::io::Error| CalibrateError::File { file: path.display().to_string(), problem: e.to_string() };
+            if path.exists() {
+                *stack = rackmath_spec::file::training(id, &std::fs::read_to_string(&path).map_err(wrong)?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Predicts a row with a program.
     pub fn predict(&self, row: &Row, stack: &TrainingStack) -> Result<Predicted, String> {
         let system = &self.systems[&(row.chip.clone(), row.chips)];
@@ -76,7 +90,8 @@ impl Bench {
         let memory = held.max_by(|a, b| a.total().get().total_cmp(&b.total().get())).ok_or("no stages")?;
         let capacity = system.chip.memory.size();
         let least = Cut { recompute: Recompute::Full, sharding: Sharding::Full, ..*cut };
-        let fits_at_least = || stages.iter().all(|s| stage_memory(&prepared, &own.memory, s, &least, m).total() <= capacity);
+        let fits_at_least =
+            || stages.iter().all(|s| stage_memory(&prepared, &own.memory, s, &least, m).total() <= capacity);
         let fits = memory.total() <= capacity || (row.open && fits_at_least());
         Ok(Predicted { step, memory, capacity: capacity.get(), fits })
     }

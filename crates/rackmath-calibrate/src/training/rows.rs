@@ -171,7 +171,9 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
     };
     let sharding = match text(raw, "shard").to_ascii_lowercase().as_str() {
         "zero0" => Sharding::None,
-        s if s.contains("fsdp") || s.contains("full_shard") || s.contains("zero3") || s.contains("shard_grad") => Sharding::Full,
+        s if s.contains("fsdp") || s.contains("full_shard") || s.contains("zero3") || s.contains("shard_grad") => {
+            Sharding::Full
+        }
         "zero1" => Sharding::Optimizer,
         "" if source.legacy => Sharding::None,
         "" if source.stack == "torchtitan" || source.stack == "maxtext" => Sharding::Full,

@@ -17,14 +17,24 @@ pub fn train(a: &Answer, style: Style) -> String {
     let per_chip = TokenRate::per_s(a.tokens_per_s / a.chips as f64);
     field(&mut out, style, "speed", &format!("{}, {per_chip} per chip", TokenRate::per_s(a.tokens_per_s)));
     let rate = FlopRate::flop_per_s(a.flop_per_s_per_chip);
-    field(&mut out, style, "MFU", &format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)));
+    field(
+        &mut out,
+        style,
+        "MFU",
+        &format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)),
+    );
     let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
     let fits = if a.fits { "fits" } else { "does not fit" };
     let capacity = Bytes::b(a.capacity_bytes);
     field(&mut out, style, "memory", &format!("{} of {capacity} on the fullest chip: {fits}", Bytes::b(fullest)));
     if let (Some(days), Some(tokens)) = (a.days, a.request.tokens) {
         let cost = a.cost_usd.map_or(String::new(), |c| format!(", {}", Dollars::usd(c)));
-        field(&mut out, style, "run", &format!("{} tokens in {} days{cost}", Tokens::new(tokens), significant(days, 3)));
+        field(
+            &mut out,
+            style,
+            "run",
+            &format!("{} tokens in {} days{cost}", Tokens::new(tokens), significant(days, 3)),
+        );
     }
     out.push('\n');
     let mut table = style.table(&["part of the step", "time", "share"]);

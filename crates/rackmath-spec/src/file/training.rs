@@ -133,9 +133,10 @@ pub fn training(id: &str, text: &str) -> Result<TrainingStack, SpecError> {
         other => return reader.wrong("launch", other, "ahead or blocking"),
     };
     reader.numbers(&raw)?;
-    let products = raw.product.into_iter().map(|p| {
-        Ok(ProductTimes { generation: p.generation, format: p.format.parse()?, times: p.times })
-    });
+    let products = raw
+        .product
+        .into_iter()
+        .map(|p| Ok(ProductTimes { generation: p.generation, format: p.format.parse()?, times: p.times }));
     let flash = raw.flash.into_iter().map(|f| FlashShare {
         generation: f.generation,
         forward: f.forward,

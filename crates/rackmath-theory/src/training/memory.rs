@@ -63,7 +63,13 @@ impl StageMemory {
 }
 
 /// What a stage holds.
-pub fn stage_memory(prepared: &Prepared, recipe: &MemoryRecipe, stage: &Stage, cut: &Cut, micro_batches: u64) -> StageMemory {
+pub fn stage_memory(
+    prepared: &Prepared,
+    recipe: &MemoryRecipe,
+    stage: &Stage,
+    cut: &Cut,
+    micro_batches: u64,
+) -> StageMemory {
     let copies = (cut.dp * cut.cp) as f64;
     let experts = cut.expert_copies().max(1.0);
     let (n, e) = (stage.params, stage.expert_params);
@@ -84,7 +90,8 @@ pub fn stage_memory(prepared: &Prepared, recipe: &MemoryRecipe, stage: &Stage, c
         Recompute::Full => (stage.largest_kept - stage.largest_input).max(0.0),
     };
     // What is kept can never exceed keeping everything.
-    let activations = (held * one * (1.0 + recipe.fragmentation) + again).min(held * stage.kept * (1.0 + recipe.fragmentation));
+    let activations =
+        (held * one * (1.0 + recipe.fragmentation) + again).min(held * stage.kept * (1.0 + recipe.fragmentation));
     StageMemory {
         weights: divided(Sharding::Full, recipe.weight_bytes) + gathered,
         gradients: divided(Sharding::Gradients, recipe.gradient_bytes),
@@ -103,7 +110,11 @@ pub fn in_flight(cut: &Cut, stage: u64, micro_batches: u64) -> f64 {
         Schedule::GPipe => m,
         Schedule::OneFOneB | Schedule::ZbH1 if v <= 1.0 => p - r,
         Schedule::Interleaved | Schedule::OneFOneB | Schedule::ZbH1 => {
-            if p <= 1.0 { 1.0 } else { ((v - 1.0) * p + 2.0 * (p - r) - 1.0) / v }
+            if p <= 1.0 {
+                1.0
+            } else {
+                ((v - 1.0) * p + 2.0 * (p - r) - 1.0) / v
+            }
         }
         Schedule::ZbH2 => 2.0 * p - 1.0,
         Schedule::Zbv => p,

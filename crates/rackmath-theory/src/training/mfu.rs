@@ -110,7 +110,8 @@ pub fn flop_per_token(shape: &Shape, sequence: u64, convention: Convention, agai
 fn layer_flop(shape: &Shape, run: &Run, sequence: u64, convention: Convention) -> (f64, f64) {
     let block = convention_block(&run.block, convention);
     let tensors = count::block_tensors(shape, &block);
-    let multiplied = tensors.iter().filter(|t| t.usage == Use::Matrix || (convention.embedding && t.usage == Use::Vector));
+    let multiplied =
+        tensors.iter().filter(|t| t.usage == Use::Matrix || (convention.embedding && t.usage == Use::Vector));
     let weights: f64 = multiplied.map(count::Tensor::used_params).sum();
     let share = match convention.scores {
         Scores::All => 1.0,
@@ -156,5 +157,7 @@ fn span(block: &Block, sequence: u64) -> f64 {
 /// Whether a block has experts; conventions count those a token uses.
 pub fn has_experts(shape: &Shape) -> bool {
     shape.runs.iter().any(|r| matches!(r.block.ffn, Ffn::Moe(_)))
-        && shape.runs.iter().any(|r| count::block_tensors(shape, &r.block).iter().any(|t| t.cut == Cut::Experts && t.part == Part::Routed))
+        && shape.runs.iter().any(|r| {
+            count::block_tensors(shape, &r.block).iter().any(|t| t.cut == Cut::Experts && t.part == Part::Routed)
+        })
 }

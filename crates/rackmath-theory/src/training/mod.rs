@@ -27,6 +27,9 @@ pub mod search;
 pub mod step;
 pub mod work;
 
+#[cfg(test)]
+mod tests;
+
 use crate::pipeline::Schedule;
 use rackmath_spec::{SpecError, TrainingFormat};
 use std::fmt;
@@ -194,7 +197,14 @@ impl Cut {
 impl fmt::Display for Cut {
     /// "tp8 pp12 dp4 b2 zero1 full".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let degrees = [("tp", self.tp), ("cp", self.cp), ("pp", self.pp), ("v", self.virtual_stages), ("dp", self.dp), ("ep", self.ep)];
+        let degrees = [
+            ("tp", self.tp),
+            ("cp", self.cp),
+            ("pp", self.pp),
+            ("v", self.virtual_stages),
+            ("dp", self.dp),
+            ("ep", self.ep),
+        ];
         let mut words: Vec<String> =
             degrees.iter().filter(|(_, n)| *n != 1).map(|(name, n)| format!("{name}{n}")).collect();
         words.push(format!("b{}", self.micro_batch));

@@ -173,7 +173,8 @@ impl<'a> Searcher<'a> {
                     let Some(row) = row else { continue };
                     for &sharding in &self.space.sharding {
                         for &v in &self.space.virtual_stages {
-                            let cut = Cut { pp: *pp, dp, sharding, recompute: *recompute, virtual_stages: v, ..table.base };
+                            let cut =
+                                Cut { pp: *pp, dp, sharding, recompute: *recompute, virtual_stages: v, ..table.base };
                             if let Some(candidate) = self.evaluate(table, row, stages, cut) {
                                 evaluated += 1;
                                 see(candidate);

@@ -272,10 +272,12 @@ pub struct Row {
 impl Row {
     /// Sums a row of stages up.
     pub fn new(stages: &[Stage], recompute: Recompute) -> Option<Self> {
-        let slowest = *stages.iter().max_by(|a, b| a.micro_batch(recompute).0.total_cmp(&b.micro_batch(recompute).0))?;
+        let slowest =
+            *stages.iter().max_by(|a, b| a.micro_batch(recompute).0.total_cmp(&b.micro_batch(recompute).0))?;
         let (longest, again) = slowest.micro_batch(recompute);
         let sum = stages.iter().map(|s| s.micro_batch(recompute).0).sum();
-        let heaviest = stages.iter().max_by(|a, b| (a.params + a.expert_params).total_cmp(&(b.params + b.expert_params)))?;
+        let heaviest =
+            stages.iter().max_by(|a, b| (a.params + a.expert_params).total_cmp(&(b.params + b.expert_params)))?;
         Some(Self {
             slowest,
             longest,

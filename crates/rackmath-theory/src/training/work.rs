@@ -151,7 +151,8 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice) -> Work {
     };
     work.routes = matches!(block.ffn, Ffn::Moe(_));
 
-    let parts = f64::from(u8::from(!matches!(block.mixer, Mixer::None))) + f64::from(u8::from(!matches!(block.ffn, Ffn::None)));
+    let parts =
+        f64::from(u8::from(!matches!(block.mixer, Mixer::None))) + f64::from(u8::from(!matches!(block.ffn, Ffn::None)));
     // A norm reads and writes; a residual reads two and writes one, and dropout reads and writes its mask.
     let each = if shape.norm == Norm::Layer && slice.dropout { 11.0 } else { 8.0 };
     work.residual_bytes = t * h * each * parts / slice.whole();
@@ -212,7 +213,8 @@ fn tensors(shape: &Shape, block: &Block, slice: &Slice, routed: f64, work: &mut 
         let (i, o) = (tensor.d_in as f64, tensor.d_out as f64);
         match tensor.cut {
             TensorCut::Experts => {
-                let (columns, depth) = if is_row_parallel(&tensor, shape) { (o, i / slice.etp) } else { (o / slice.etp, i) };
+                let (columns, depth) =
+                    if is_row_parallel(&tensor, shape) { (o, i / slice.etp) } else { (o / slice.etp, i) };
                 let held = (tensor.copies as f64 / slice.ep).max(1.0);
                 work.products.push(Multiply { rows: routed * tensor.used, columns, depth, matrices: held });
             }
@@ -222,7 +224,10 @@ fn tensors(shape: &Shape, block: &Block, slice: &Slice, routed: f64, work: &mut 
             }
             cut => {
                 let columns = o * tensor.used / shards(cut, slice.tp);
-                match joint.iter_mut().find(|(d, c, _)| *d == tensor.d_in && tensor.part == Part::Mixer && whole(*c) == whole(cut)) {
+                match joint
+                    .iter_mut()
+                    .find(|(d, c, _)| *d == tensor.d_in && tensor.part == Part::Mixer && whole(*c) == whole(cut))
+                {
                     Some((_, _, sum)) => *sum += columns,
                     None if tensor.part == Part::Mixer => joint.push((tensor.d_in, cut, columns)),
                     None => work.products.push(Multiply { rows: t, columns, depth: i, matrices: 1.0 }),
@@ -230,7 +235,12 @@ fn tensors(shape: &Shape, block: &Block, slice: &Slice, routed: f64, work: &mut 
             }
         }
     }
-    work.products.extend(joint.into_iter().map(|(d, _, columns)| Multiply { rows: t, columns, depth: d as f64, matrices: 1.0 }));
+    work.products.extend(joint.into_iter().map(|(d, _, columns)| Multiply {
+        rows: t,
+        columns,
+        depth: d as f64,
+        matrices: 1.0,
+    }));
 }
 
 fn whole(cut: TensorCut) -> bool {
@@ -248,7 +258,8 @@ fn shards(cut: TensorCut, tp: f64) -> f64 {
 
 /// Whether a tensor brings the residual stream together again, so that its depth is what is cut.
 fn is_row_parallel(tensor: &Tensor, shape: &Shape) -> bool {
-    matches!(tensor.name, "output" | "down" | "output up") && (tensor.cut == TensorCut::Experts || tensor.d_out == shape.hidden)
+    matches!(tensor.name, "output" | "down" | "output up")
+        && (tensor.cut == TensorCut::Experts || tensor.d_out == shape.hidden)
 }
 
 /// Heads of a mixer with scores.
