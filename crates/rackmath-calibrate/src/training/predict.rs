@@ -39,11 +39,11 @@ impl Bench {
         let (mut networks, mut systems, mut stacks) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for row in rows {
             let key = (row.chip.clone(), row.chips);
-            if !systems.contains_key(&key) {
+            if let std::collections::btree_map::Entry::Vacant(entry) = systems.entry(key) {
                 let system = catalog.system(&format!("{}x{}", row.chips, row.chip))?;
                 let kind = system.chip.link.kind.clone();
                 networks.insert(kind.clone(), catalog.network(&kind)?);
-                systems.insert(key, system);
+                entry.insert(system);
             }
             stacks.insert(row.source.stack.to_owned(), catalog.training_stack(row.source.stack)?);
         }

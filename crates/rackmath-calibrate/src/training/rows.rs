@@ -150,7 +150,7 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
             return Err("fine-tuning: packed sequences or frozen weights".into());
         }
     }
-    let chip = chip(text(raw, "gpu"), text(raw, "gpus")).ok_or_else(|| format!("no chip \"{}\"", text(raw, "gpu")))?;
+    let chip = chip(text(raw, "gpu")).ok_or_else(|| format!("no chip \"{}\"", text(raw, "gpu")))?;
     let chips = count(raw, "gpus").ok_or("no number of chips")?;
     let (tp, pp, cp) = (degree(raw, "tp"), degree(raw, "pp"), degree(raw, "cp"));
     let mut global_batch = count(raw, "global_batch").ok_or("no batch")?;
@@ -159,7 +159,7 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
         // The source's own remark: only this batch agrees with its FLOP per second.
         global_batch = 512;
     }
-    let shape = shape(source, raw, catalog, pp)?;
+    let shape = shape(raw, catalog, pp)?;
     let dp = (chips / (tp * pp * cp)).max(1);
     let micro_batch = degree(raw, "micro_batch");
     let layers = shape.n_layers();
@@ -244,13 +244,13 @@ fn chunks(raw: &Raw, source: Source, layers: u64, pp: u64) -> u64 {
     match count(raw, "vpp") {
         Some(v) => v.max(1),
         None if source.stack == "megatron-core" && pp > 1 => {
-            (1..=5).rev().find(|v| (layers / pp).is_multiple_of(*v)).unwrap_or(1)
+            (1..=8).rev().find(|v| (layers / pp).is_multiple_of(*v)).unwrap_or(1)
         }
         None => 1,
     }
 }
 
-fn chip(name: &str, _chips: &str) -> Option<String> {
+fn chip(name: &str) -> Option<String> {
     let lower = name.to_ascii_lowercase().replace(['_', ' '], "-");
     let known = [
         ("a100-40", "a100-40gb"),
@@ -276,7 +276,7 @@ fn chip(name: &str, _chips: &str) -> Option<String> {
 }
 
 /// The model of a row: its shapes where the table has them, else a catalogue model of that name.
-fn shape(source: Source, raw: &Raw, catalog: &Catalog, pp: u64) -> Result<Shape, String> {
+fn shape(raw: &Raw, catalog: &Catalog, pp: u64) -> Result<Shape, String> {
     let (name, arch) = (text(raw, "model"), text(raw, "arch"));
     if arch.contains("moe") || count(raw, "hidden").is_none() || arch.contains("mla") {
         let mut shape = named(catalog, name)?;
@@ -290,14 +290,13 @@ fn shape(source: Source, raw: &Raw, catalog: &Catalog, pp: u64) -> Result<Shape,
     let vocab = if vocab.contains("250k") { 250_880 } else { vocab.parse().unwrap_or(51_200) };
     let width = count(raw, "ffn").unwrap_or(4 * hidden);
     let gated = arch.contains("swiglu") || arch.contains("geglu") || arch.contains("llama");
-    let layers = match count(raw, "layers") {
-        Some(layers) => layers,
+    let layers = if let Some(layers) = count(raw, "layers") {
+        layers
+    } else {
         // The rounded parameter count and the number of stages leave one number of layers.
-        None => {
-            let total = number(raw, "params_b").ok_or("no layers")? * 1e9;
-            let each = 12.0 * (hidden * hidden) as f64;
-            ((total - (vocab * hidden) as f64) / each / pp as f64).round() as u64 * pp
-        }
+        let total = number(raw, "params_b").ok_or("no layers")? * 1e9;
+        let each = 12.0 * (hidden * hidden) as f64;
+        ((total - (vocab * hidden) as f64) / each / pp as f64).round() as u64 * pp
     };
     // BLOOM's early rows name no heads: those of the rows with the same width.
     let heads = count(raw, "heads").unwrap_or(if hidden == 14_400 { 96 } else { 64 });
@@ -322,7 +321,6 @@ fn shape(source: Source, raw: &Raw, catalog: &Catalog, pp: u64) -> Result<Shape,
         norms: 2,
         side: Vec::new(),
     };
-    let _ = source;
     Ok(Shape {
         architecture: arch.to_owned(),
         hidden,

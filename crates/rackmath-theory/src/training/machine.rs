@@ -15,6 +15,7 @@
 use super::work::Multiply;
 use crate::network::{Collective, Group, Shape as NetworkShape, time};
 use crate::operator::gemm::{Gemm, Product, Scaling};
+use crate::operator::{Silicon, ideal};
 use rackmath_spec::{Chip, GemmKernels, Math, Network, System, TrainingFormat, TrainingStack};
 use rackmath_units::{ByteRate, Bytes, Seconds};
 
@@ -25,9 +26,9 @@ pub struct Machine<'a> {
     pub chip: &'a Chip,
     /// The program.
     pub stack: &'a TrainingStack,
-    gemm: Gemm<'a>,
+    gemm: Unit<'a>,
     /// For products that stay in 16 bits: head, router.
-    wide: Gemm<'a>,
+    wide: Unit<'a>,
     format: TrainingFormat,
     times: f64,
     wide_times: f64,
@@ -36,6 +37,43 @@ pub struct Machine<'a> {
     pub domain: u64,
     up: ByteRate,
     out: ByteRate,
+}
+
+/// What multiplies matrices: kernels that were measured on its kind of chip, or the roofline where none were.
+#[derive(Clone, Copy, Debug)]
+enum Unit<'a> {
+    Kernel(Gemm<'a>),
+    Ideal(Silicon),
+}
+
+impl<'a> Unit<'a> {
+    fn of(chip: &Chip, kernels: &'a GemmKernels, format: TrainingFormat) -> Option<Self> {
+        let kernel = kernels.find(chip, format.gemm(), "any")?;
+        // Tiles and waves of another maker's cores say nothing about a systolic array.
+        if kernel.class == "default" {
+            return Silicon::of(chip, format.gemm().math()).map(Unit::Ideal);
+        }
+        Gemm::of(chip, kernel).map(Unit::Kernel)
+    }
+
+    fn time(&self, product: Product, scaling: Scaling) -> f64 {
+        match self {
+            Unit::Kernel(gemm) => gemm.time(product, scaling).time.get(),
+            Unit::Ideal(silicon) => {
+                let Product { rows: m, columns: n, depth: k, .. } = product;
+                // Weights, inputs and results of 16 bits.
+                ideal(*silicon, product.flop(), Bytes::b(2.0 * (n * k + m * k + m * n))).time.get()
+            }
+        }
+    }
+
+    /// Reading so many weights.
+    fn read(&self, weights: f64) -> f64 {
+        match self {
+            Unit::Kernel(gemm) => gemm.time(Product::new(1.0, weights.max(1.0), 1.0), Scaling::Given).memory.get(),
+            Unit::Ideal(silicon) => (Bytes::b(2.0 * weights) / silicon.bandwidth).get(),
+        }
+    }
 }
 
 /// Times of one product: forward, and backward to the input and to the weights.
@@ -59,7 +97,7 @@ impl<'a> Machine<'a> {
         format: TrainingFormat,
     ) -> Option<Self> {
         let chip = &system.chip;
-        let gemm = |format: TrainingFormat| Gemm::of(chip, kernels.find(chip, format.gemm(), "any")?);
+        let gemm = |format: TrainingFormat| Unit::of(chip, kernels, format);
         let up = system.levels.first().map(|l| l.bandwidth.value);
         let usual = chip.link.scale_out.as_ref().map(|r| r.value);
         let level = system.levels.get(1).map(|l| l.bandwidth.value);
@@ -157,12 +195,12 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn triple(gemm: &Gemm<'_>, times: f64, p: Multiply, scaling: Scaling) -> Triple {
+fn triple(unit: &Unit<'_>, times: f64, p: Multiply, scaling: Scaling) -> Triple {
     let Multiply { rows, columns, depth, matrices } = p;
     if rows <= 0.0 || columns <= 0.0 || depth <= 0.0 {
         return Triple::default();
     }
-    let time = |m: f64, n: f64, k: f64| gemm.time(Product::new(m, n, k), scaling).time.get() * times;
+    let time = |m: f64, n: f64, k: f64| unit.time(Product::new(m, n, k), scaling) * times;
     if matrices <= 1.0 {
         return Triple {
             forward: time(rows, columns, depth),
@@ -174,7 +212,7 @@ fn triple(gemm: &Gemm<'_>, times: f64, p: Multiply, scaling: Scaling) -> Triple 
     let each = (rows / matrices).max(1.0);
     let padded = (each / TILE).ceil() * TILE * matrices;
     let weights = (matrices - 1.0) * columns * depth;
-    let grouped = |m: f64, n: f64, k: f64| time(m, n, k).max(gemm_read(gemm, weights, times));
+    let grouped = |m: f64, n: f64, k: f64| time(m, n, k).max(unit.read(weights) * times);
     Triple {
         forward: grouped(padded, columns, depth),
         input: grouped(padded, depth, columns),
@@ -185,9 +223,3 @@ fn triple(gemm: &Gemm<'_>, times: f64, p: Multiply, scaling: Scaling) -> Triple 
 
 /// Rows of a tile of grouped products.
 const TILE: f64 = 128.0;
-
-/// Reading so many weights.
-fn gemm_read(gemm: &Gemm<'_>, weights: f64, times: f64) -> f64 {
-    let one = Product::new(1.0, weights.max(1.0), 1.0);
-    gemm.time(one, Scaling::Given).memory.get() * times
-}

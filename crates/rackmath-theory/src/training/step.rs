@@ -295,7 +295,7 @@ impl Row {
 pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, micro_batches: u64) -> StepTime {
     let stack = machine.stack;
     let (m, v) = (micro_batches as f64, cut.virtual_stages.max(1) as f64);
-    let gather = gathering(machine, prepared, row, cut);
+    let gather = gathering(machine, row, cut);
     let longest = row.longest + gather;
     let hop = if row.pp > 1 { hop(machine, prepared, cut) } else { 0.0 };
     // Other stages wait as long for their weights, in proportion to their work.
@@ -365,25 +365,26 @@ fn bubble(cut: &Cut, row: &Row, others: f64, hop: f64, v: f64, micro_batches: u6
 }
 
 /// What gathering weights and scattering gradients adds to a stage's micro-batch under ZeRO-3.
-fn gathering(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut) -> f64 {
+fn gathering(machine: &Machine<'_>, row: &Row, cut: &Cut) -> f64 {
     if cut.sharding != Sharding::Full {
         return 0.0;
     }
-    let (n, stride) = (cut.dp * cut.cp, cut.tp);
     let (w, g) = (machine.stack.memory.weight_bytes, machine.stack.network.gradient_bytes);
-    let moved = |params: f64| {
+    let moved = |params: f64, n: u64, stride: u64| {
         let gather = machine.collective(Collective::AllGather, w * params, n, stride);
         (gather, machine.collective(Collective::ReduceScatter, g * params, n, stride))
     };
+    let (copies, expert_copies) = (cut.dp * cut.cp, cut.expert_copies() as u64);
     let stage = &row.slowest;
     // Layers of a stage differ little; the mean layer stands for all.
     let layers = stage.layers.max(1) as f64;
-    let (gather, scatter) = moved((stage.params - stage.vocabulary) / layers);
+    let dense = moved((stage.params - stage.vocabulary) / layers, copies, cut.tp);
+    let experts = moved(stage.expert_params / layers, expert_copies, cut.ep * cut.etp);
+    let (gather, scatter) = (dense.0 + experts.0, dense.1 + experts.1);
     let (f, b) = (stage.time.forward / layers, stage.time.backward / layers + row.again / layers);
     let longer = rounded(f, gather) + rounded(b, gather + scatter) - f - b;
     // Embedding and head are gathered at the ends of the pass, where nothing hides them.
-    let (gather, scatter) = moved(stage.vocabulary);
-    let _ = prepared;
+    let (gather, scatter) = moved(stage.vocabulary, copies, cut.tp);
     longer * layers + (gather + scatter) * (1.0 - machine.stack.network.data_overlap)
 }
 
