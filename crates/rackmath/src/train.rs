@@ -437,7 +437,8 @@ fn parts(t: &StepTime) -> Vec<PartCard> {
     ];
     let mut cards: Vec<PartCard> = named
         .iter()
-        .filter(|(_, s)| *s > 0.0)
+        // What is less than a millionth is nothing to read about.
+        .filter(|(_, s)| *s > 1e-6 * t.total)
         .map(|(name, s)| PartCard { name: (*name).into(), time_s: *s, share: s / t.total })
         .collect();
     cards.sort_by(|a, b| b.time_s.total_cmp(&a.time_s));

@@ -6,6 +6,9 @@ use rackmath::train::{Answer, LayoutCard, StageCard};
 use rackmath_units::{Bytes, Dollars, FlopRate, TokenRate, Tokens, significant};
 use std::fmt::Write as _;
 
+/// Layouts of a frontier worth reading.
+const FRONTIER: usize = 12;
+
 /// `rackmath train`
 pub fn train(a: &Answer, style: Style) -> String {
     let mut out = String::new();
@@ -48,7 +51,11 @@ pub fn train(a: &Answer, style: Style) -> String {
         let _ = writeln!(out, "\n  {} layouts, {} fit; fastest first", search.evaluated, search.feasible);
         out.push_str(&layouts(&search.best, style));
         let _ = writeln!(out, "\n  none is better in time, memory and cost at once");
-        out.push_str(&layouts(&search.frontier, style));
+        let shown = search.frontier.len().min(FRONTIER);
+        out.push_str(&layouts(&search.frontier[..shown], style));
+        if search.frontier.len() > shown {
+            let _ = writeln!(out, "  {} more with --json", search.frontier.len() - shown);
+        }
     }
     let _ = writeln!(out);
     out.push_str(&style.wrapped("  evidence: ", "    ", &a.evidence));
