@@ -70,3 +70,18 @@ fn a_batch_that_does_not_come_out_even_is_refused_with_one_that_does() {
 fn a_program_nobody_knows_is_refused_with_the_nearest() {
     insta::assert_snapshot!(shown(&["train", "llama-3.1-8b", "--stack", "megatron-cor"]));
 }
+
+#[test]
+fn where_nothing_fits_the_leanest_layout_answers() {
+    let seen = shown(&["train", "llama-3.1-405b", "--on", "hgx-h100", "--batch", "8", "--search"]);
+    assert!(seen.contains("does not fit"), "{seen}");
+    assert!(seen.contains(" 0 fit"), "{seen}");
+}
+
+#[test]
+fn json_has_the_parts_and_the_stages() {
+    let seen = shown(&["train", "llama-3.1-8b", "--json"]);
+    for key in ["step_s", "parts", "stages", "mfu", "capacity_bytes", "sources"] {
+        assert!(seen.contains(&format!("\"{key}\"")), "{key}: {seen}");
+    }
+}

@@ -338,10 +338,10 @@ fn searched(machine: &Machine<'_>, job: &Job<'_>, setup: &Setup, r: &Request) ->
         memory_bytes: c.memory,
         chip_hours_per_mtok: c.chip_seconds() / 3600.0 / tokens * 1e6,
     };
-    let Some(best) = found.best.first() else {
-        let expected = format!("a machine where one of {} layouts fits; none does", found.evaluated);
-        return Err(Error::value("chips", setup.system.n_chips, expected));
-    };
+    // Where nothing fits, the layout that comes nearest is the answer, and says so.
+    let best = found.best.first().or(found.leanest.as_ref()).ok_or_else(|| {
+        Error::value("global_batch", r.global_batch, "a batch that some layout of these chips divides")
+    })?;
     let cards = SearchCard {
         evaluated: found.evaluated,
         feasible: found.feasible,

@@ -16,8 +16,8 @@
 //! Ignores: attention windows in conventions that never heard of them: the span is what the model really sees.
 //! Source: the table of conventions recomputed from published runs (`rackmath-calibrate score training`).
 
-use crate::count::{self, Cut, Part, Use};
-use rackmath_spec::model::{Attention, Block, Ffn, Mixer, Run, Shape, Span};
+use crate::count::{self, Use};
+use rackmath_spec::model::{Attention, Block, Mixer, Run, Shape, Span};
 
 /// How scores count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,12 +152,4 @@ fn span(block: &Block, sequence: u64) -> f64 {
         Mixer::Linear(_) | Mixer::None => 0,
     };
     seen.min(sequence) as f64
-}
-
-/// Whether a block has experts; conventions count those a token uses.
-pub fn has_experts(shape: &Shape) -> bool {
-    shape.runs.iter().any(|r| matches!(r.block.ffn, Ffn::Moe(_)))
-        && shape.runs.iter().any(|r| {
-            count::block_tensors(shape, &r.block).iter().any(|t| t.cut == Cut::Experts && t.part == Part::Routed)
-        })
 }

@@ -78,6 +78,8 @@ pub struct Found {
     pub best: Vec<Candidate>,
     /// Those no other beats in time, memory and chip-seconds, fastest first.
     pub frontier: Vec<Candidate>,
+    /// The one with least memory, whether it fits or not.
+    pub leanest: Option<Candidate>,
 }
 
 impl Space {
@@ -191,11 +193,16 @@ impl<'a> Searcher<'a> {
     pub fn search(&self, keep: usize) -> Found {
         let mut found = Found::default();
         let mut fitting: Vec<Candidate> = Vec::new();
+        let mut leanest: Option<Candidate> = None;
         found.evaluated = self.each(|c| {
+            if leanest.is_none_or(|l| c.memory < l.memory) {
+                leanest = Some(c);
+            }
             if c.fits {
                 fitting.push(c);
             }
         });
+        found.leanest = leanest;
         found.feasible = fitting.len() as u64;
         // Ties go to less memory, then to the order of the space.
         fitting.sort_by(|a, b| a.step.total.total_cmp(&b.step.total).then(a.memory.total_cmp(&b.memory)));

@@ -266,7 +266,6 @@ pub struct Row {
     params: f64,
     expert_params: f64,
     pp: u64,
-    recompute: Recompute,
 }
 
 impl Row {
@@ -286,7 +285,6 @@ impl Row {
             params: heaviest.params,
             expert_params: heaviest.expert_params,
             pp: stages.len() as u64,
-            recompute,
         })
     }
 }
@@ -402,12 +400,4 @@ fn reduction(machine: &Machine<'_>, row: &Row, cut: &Cut) -> f64 {
         }
     };
     over(row.params, n, stride) + over(row.expert_params, copies, cut.ep * cut.etp)
-}
-
-/// The recomputation a row was summed up for.
-impl Row {
-    /// Which passes run again.
-    pub fn recompute(&self) -> Recompute {
-        self.recompute
-    }
 }
