@@ -5,7 +5,7 @@
 
 use crate::CalibrateError;
 use rackmath_spec::model::{
-    Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Norm, QkNorm, Run, Shape, Span,
+    Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Moe, Norm, QkNorm, Run, Shape, Span,
 };
 use rackmath_spec::{Catalog, Dtype, TrainingFormat};
 use rackmath_theory::pipeline::Schedule;
@@ -153,14 +153,17 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
     let chip = chip(text(raw, "gpu")).ok_or_else(|| format!("no chip \"{}\"", text(raw, "gpu")))?;
     let chips = count(raw, "gpus").ok_or("no number of chips")?;
     let (tp, pp, cp) = (degree(raw, "tp"), degree(raw, "pp"), degree(raw, "cp"));
-    let mut global_batch = count(raw, "global_batch").ok_or("no batch")?;
+    let copies = (chips / (tp * pp * cp)).max(1);
+    // Some tables give only the sequences of a chip: then a step is one micro-batch of each copy.
+    let one = count(raw, "micro_batch").filter(|b| *b > 0).map(|b| b * copies);
+    let mut global_batch = count(raw, "global_batch").filter(|b| *b > 0).or(one).ok_or("no batch")?;
     let id = text(raw, "id").to_owned();
     if notes.contains("heading says 512") && number(raw, "step_s").is_none() {
         // The source's own remark: only this batch agrees with its FLOP per second.
         global_batch = 512;
     }
     let shape = shape(raw, catalog, pp)?;
-    let dp = (chips / (tp * pp * cp)).max(1);
+    let dp = copies;
     let micro_batch = degree(raw, "micro_batch");
     let layers = shape.n_layers();
     let virtual_stages = chunks(raw, source, layers, pp);
@@ -279,17 +282,28 @@ fn chip(name: &str) -> Option<String> {
 fn shape(raw: &Raw, catalog: &Catalog, pp: u64) -> Result<Shape, String> {
     let (name, arch) = (text(raw, "model"), text(raw, "arch"));
     if arch.contains("moe") || count(raw, "hidden").is_none() || arch.contains("mla") {
-        let mut shape = named(catalog, name)?;
+        let mut shape = match (named(catalog, name), count(raw, "hidden")) {
+            (Ok(shape), _) => shape,
+            // A model of experts nobody catalogued, but whose shapes the table has.
+            (Err(_), Some(_)) if count(raw, "heads").is_some() && !arch.contains("mla") => return columns(raw, pp),
+            (Err(why), _) => return Err(why),
+        };
         if let Some(layers) = count(raw, "layers").filter(|_| name.contains("reduced")) {
             shape = truncated(&shape, layers);
         }
         return Ok(shape);
     }
+    columns(raw, pp)
+}
+
+/// A model by the columns of its row.
+fn columns(raw: &Raw, pp: u64) -> Result<Shape, String> {
+    let arch = text(raw, "arch");
     let hidden = count(raw, "hidden").unwrap_or(1);
     let vocab = text(raw, "vocab");
     let vocab = if vocab.contains("250k") { 250_880 } else { vocab.parse().unwrap_or(51_200) };
     let width = count(raw, "ffn").unwrap_or(4 * hidden);
-    let gated = arch.contains("swiglu") || arch.contains("geglu") || arch.contains("llama");
+    let gated = arch.contains("swiglu") || arch.contains("geglu") || arch.contains("llama") || arch.contains("moe");
     let layers = if let Some(layers) = count(raw, "layers") {
         layers
     } else {
@@ -317,7 +331,19 @@ fn shape(raw: &Raw, catalog: &Catalog, pp: u64) -> Result<Shape, String> {
             gate: Gate::None,
             sinks: false,
         }),
-        ffn: Ffn::Dense(Mlp { width, gated, bias: !modern }),
+        ffn: match (count(raw, "experts"), count(raw, "top_k")) {
+            (Some(experts), Some(top_k)) if experts > 1 => Ffn::Moe(Moe {
+                experts,
+                top_k,
+                expert: Mlp { width, gated: true, bias: false },
+                shared: None,
+                shared_gate: false,
+                zero_experts: 0,
+                router_vectors: 0,
+                latent: None,
+            }),
+            _ => Ffn::Dense(Mlp { width, gated, bias: !modern }),
+        },
         norms: 2,
         side: Vec::new(),
     };
