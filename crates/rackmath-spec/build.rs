@@ -17,6 +17,7 @@ const FOLDERS: &[&str] = &[
     "prices",
     "tiers",
     "runs",
+    "training",
 ];
 
 fn main() {

@@ -20,5 +20,6 @@ pub mod serving;
 pub mod simplex;
 pub mod table;
 pub mod torch;
+pub mod training;
 
 pub use error::CalibrateError;

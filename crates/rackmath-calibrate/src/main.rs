@@ -1,22 +1,27 @@
 //! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network, scaling, serving, torch};
+use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network, scaling, serving, torch, training};
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
        rackmath-calibrate fit mla FOLDER
        rackmath-calibrate score torch FOLDER
+       rackmath-calibrate score training FOLDER [STACKS]
+       rackmath-calibrate fit training FOLDER [STACK]
+       rackmath-calibrate rows training FOLDER
        rackmath-calibrate fits FOLDER
        rackmath-calibrate spread FOLDER
        rackmath-calibrate fit scaling FILE [drop N]
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
 transfer  fit on some machines and predict the others
+rows      predict every measured row and list it with its parts
 fits      place every published deployment: what ran must fit
 spread    the width of 80 % intervals, from rows whose model and chip were left out of the fit
 FOLDER holds the measured tables; attention includes latent attention when it is scored
-FILE holds training runs as CSV with params, tokens or FLOP, and loss; drop leaves out the N highest losses";
+FILE holds training runs as CSV with params, tokens or FLOP, and loss; drop leaves out the N highest losses
+STACKS holds files to use instead of catalog/training; STACK is one of them";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +36,11 @@ fn main() -> ExitCode {
         ["fit", "scaling", file, "drop", n] => {
             n.parse().ok().map(|n| scaling::fit_file(Path::new(file), n).map(|fit| fit.to_string()))
         }
+        ["score", "training", folder, stacks] => {
+            Some(training::score(Path::new(folder), Some(Path::new(stacks))).map(|r| r.to_string()))
+        }
+        ["fit", "training", folder, stack] => Some(training::fit(Path::new(folder), Some(stack))),
+        ["rows", "training", folder] => Some(training::score(Path::new(folder), None).map(|r| r.listed())),
         [verb, what, folder] => run(verb, what, Path::new(folder)),
         _ => None,
     };
@@ -68,6 +78,8 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),
         ("score", "torch") => torch::score(folder).map(|table| table.to_string()),
+        ("score", "training") => training::score(folder, None).map(|report| report.to_string()),
+        ("fit", "training") => training::fit(folder, None),
         _ => return None,
     })
 }

@@ -11,6 +11,9 @@ pub use economics::{
     CacheArgs, CacheFigure, CostArgs, FastmodeArgs, FleetArgs, OwnerArgs, PictureArgs, PriceArgs, RatesArgs,
 };
 pub mod lifecycle;
+mod training;
+
+pub use training::{MfuArgs, TrainArgs};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -176,6 +179,14 @@ pub enum Command {
     /// Reversible networks measured: memory, arithmetic, gradients, drift, and ciphers beside them
     #[command(after_help = "Example: rackmath reversible llama-3.1-405b --time --figure drift")]
     Reversible(lifecycle::ReversibleArgs),
+    /// A training run: step time by its parts, memory by stage, days and dollars, or the best layout
+    #[command(
+        after_help = "Examples:\n  rackmath train llama-3.1-70b --on hgx-h100 --chips 512 --tp 4 --pp 4 --batch 512 --tokens 15T\n  rackmath train deepseek-v3 --on gb200-nvl72 --chips 2304 --batch 9216 --search"
+    )]
+    Train(TrainArgs),
+    /// One run's FLOP per second in every convention in use
+    #[command(after_help = "Example: rackmath mfu llama-3.1-405b --on h100-sxm --tflops 400 --convention full")]
+    Mfu(MfuArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -217,6 +228,8 @@ pub enum Question {
     Goodput,
     Forensics,
     Reversible,
+    Train,
+    Mfu,
 }
 
 /// Which model on which machine.

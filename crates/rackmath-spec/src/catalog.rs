@@ -7,7 +7,7 @@ use crate::engine::Version;
 use crate::error::nearest;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, Level, MemoryTier, Model, MoeKernels, Network,
-    ScalingLaw, SpecError, System, Topology, TrainingRun, file, price, validation,
+    ScalingLaw, SpecError, System, Topology, TrainingRun, TrainingStack, file, price, validation,
 };
 use rackmath_units::ByteRate;
 use std::borrow::Cow;
@@ -40,6 +40,7 @@ pub struct Catalog {
     prices: Vec<Entry>,
     tiers: Vec<Entry>,
     runs: Vec<Entry>,
+    training: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -77,6 +78,7 @@ impl Catalog {
             prices: entries(embedded::PRICES),
             tiers: entries(embedded::TIERS),
             runs: entries(embedded::RUNS),
+            training: entries(embedded::TRAINING),
             given: Vec::new(),
         }
     }
@@ -339,6 +341,17 @@ impl Catalog {
     pub fn tier(&self, name: &str) -> Result<MemoryTier, SpecError> {
         let entry = find("memory tier", name, &self.tiers)?;
         file::memory_tier(&entry.id, &entry.text)
+    }
+
+    /// A training program by id or alias.
+    pub fn training_stack(&self, name: &str) -> Result<TrainingStack, SpecError> {
+        let entry = find("training stack", name, &self.training)?;
+        file::training(&entry.id, &entry.text)
+    }
+
+    /// Ids of all training programs, in order.
+    pub fn training_stack_ids(&self) -> impl Iterator<Item = &str> {
+        self.training.iter().map(|e| &*e.id)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

@@ -24,6 +24,7 @@ mod scaling;
 mod system;
 pub mod tier;
 pub mod trace;
+pub mod training;
 pub mod validation;
 
 pub use attention::AttentionKernels;
@@ -49,3 +50,4 @@ pub use run::{TrainingRun, rounded};
 pub use scaling::{Counts, Fitted, LawForm, PowerLaw, Repetition, ScalingLaw, StandardErrors};
 pub use system::{Level, System, Topology};
 pub use tier::{MemoryTier, TierCost};
+pub use training::{TrainingFormat, TrainingStack};

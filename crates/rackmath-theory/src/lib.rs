@@ -40,3 +40,4 @@ pub mod serving;
 pub mod sparsity;
 pub mod station;
 pub mod term;
+pub mod training;

@@ -22,6 +22,7 @@ pub mod laws;
 pub mod layout;
 pub mod lecture;
 pub mod lifecycle;
+pub mod mfu;
 pub mod models;
 pub mod pipeline;
 pub mod price;
@@ -33,6 +34,7 @@ pub mod setting;
 pub mod station;
 pub mod step;
 pub mod systems;
+pub mod train;
 pub mod validate;
 
 pub use error::Error;

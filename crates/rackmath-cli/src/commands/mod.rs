@@ -15,6 +15,7 @@ mod step;
 mod validate;
 
 pub use validate::ValidateArgs;
+mod train;
 
 use crate::args::{Args, Command, SettingArgs};
 use crate::failure::Failure;
@@ -54,6 +55,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Goodput(a)) => lifecycle::goodput(common, &catalog, a),
         Some(Command::Forensics(a)) => lifecycle::forensics(common, &catalog, a),
         Some(Command::Reversible(a)) => lifecycle::reversible(common, &mut catalog, a),
+        Some(Command::Train(a)) => train::run(common, &mut catalog, a),
+        Some(Command::Mfu(a)) => train::mfu(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

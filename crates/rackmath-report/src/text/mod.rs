@@ -7,6 +7,7 @@ mod lifecycle;
 mod pipeline;
 mod price;
 mod racks;
+mod train;
 mod validate;
 
 pub use cache::{cache, fastmode};
@@ -21,6 +22,7 @@ pub use price::price;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
 pub use reversible::{reversible, reversible_times};
 pub use runs::{forensics, goodput};
+pub use train::{mfu, train};
 pub use validate::validate;
 
 use crate::style::Style;

@@ -18,6 +18,7 @@ mod scaling;
 mod system;
 mod tier;
 mod trace;
+mod training;
 mod validation;
 
 pub use attention::attention;
@@ -34,6 +35,7 @@ pub use scaling::scaling_law;
 pub use system::system;
 pub use tier::memory_tier;
 pub use trace::trace;
+pub use training::training;
 pub use validation::validation;
 
 /// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.

@@ -1,0 +1,275 @@
+//! Training runs: step time and memory against published tables, beside the best constant MFU.
+
+mod fit;
+mod predict;
+mod rows;
+
+pub use fit::fit;
+pub use predict::{Bench, Predicted};
+pub use rows::{Measured, Row, SOURCES, Source, read};
+
+use crate::CalibrateError;
+use crate::table::Errors;
+use rackmath_spec::Catalog;
+use rackmath_units::float;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::path::Path;
+
+/// How far predictions are from the rows of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Table and part of it.
+    pub group: String,
+    /// Rows.
+    pub n: usize,
+    /// Mean of |predicted / measured - 1|.
+    pub mape: f64,
+    /// Median and ninth decile of |ln|.
+    pub errors: Errors,
+    /// Median of ln(predicted / measured).
+    pub bias: f64,
+    /// The first with the best single MFU for the group.
+    pub constant: f64,
+    /// The same with one MFU for each chip and format.
+    pub constant_each: f64,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Step times.
+    pub steps: Vec<Line>,
+    /// Memory: group, rows, mean absolute share, worst.
+    pub memory: Vec<(String, usize, f64, f64)>,
+    /// Rows that ran out of memory and are said to, of so many.
+    pub caught: (usize, usize),
+    /// Rows that ran and are said to run out of memory.
+    pub false_alarms: Vec<String>,
+    /// Rows that ran.
+    pub ran: usize,
+    /// Rows left out, by reason.
+    pub skipped: BTreeMap<String, usize>,
+    /// Every row with its ratio, for those who want to see.
+    pub rows: Vec<String>,
+}
+
+/// Scores the tables of a folder, with the catalogue's programs or those of another folder.
+pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateError> {
+    let catalog = Catalog::embedded();
+    let (rows, skipped) = read(folder, &catalog)?;
+    let mut bench = Bench::new(&catalog, &rows)?;
+    if let Some(stacks) = stacks {
+        bench.replace(stacks)?;
+    }
+    let mut report = Report { skipped, ..Report::default() };
+    let mut groups: BTreeMap<String, Vec<(&Row, f64, f64)>> = BTreeMap::new();
+    let mut memory: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for row in &rows {
+        let stack = &bench.stacks[row.source.stack];
+        let predicted = match bench.predict(row, stack) {
+            Ok(p) => p,
+            Err(why) => {
+                *report.skipped.entry(why).or_default() += 1;
+                continue;
+            }
+        };
+        let total = predicted.memory.total().get();
+        let fits = predicted.fits;
+        let file = row.source.file.trim_start_matches("training_").trim_end_matches(".csv");
+        if row.out_of_memory {
+            report.caught.1 += 1;
+            report.caught.0 += usize::from(!fits);
+            report.rows.push(format!(
+                "ran out of memory: {file} {} {}: {:.1} GiB {:?}",
+                row.id,
+                row.cut,
+                total / GIB,
+                predicted.memory
+            ));
+        } else {
+            report.ran += 1;
+            if !fits {
+                report.false_alarms.push(format!(
+                    "{file} {}: {} on {} with {}: {:.1} GiB",
+                    row.id,
+                    row.model,
+                    row.chip,
+                    row.cut,
+                    total / GIB
+                ));
+            }
+        }
+        if let Some(printed) = row.memory_gib {
+            let seen = if stack.memory.reserve_seen { total } else { predicted.memory.allocated() };
+            memory.entry(file.to_owned()).or_default().push(seen / GIB / printed - 1.0);
+            let m = &predicted.memory;
+            report.rows.push(format!(
+                "memory {file} {} {} b{}: {:.2} of {printed} GiB ({:+.1} %), weights {:.1} gradients {:.1} optimizer {:.1} activations {:.1} logits {:.1} buffers {:.1}",
+                row.id, row.cut, row.cut.micro_batch, seen / GIB, (seen / GIB / printed - 1.0) * 100.0, m.weights / GIB, m.gradients / GIB, m.optimizer / GIB, m.activations / GIB, m.logits / GIB, m.buffers / GIB
+            ));
+        }
+        let Some(measured) = bench.measured(row).filter(|_| !row.out_of_memory) else { continue };
+        let ratio = predicted.step.total / measured;
+        report.rows.push(format!(
+            "step {file} {} {} {} {}x{} s{} {}: {measured:.4} s, ratio {ratio:.3}; {}",
+            row.id,
+            row.model,
+            row.format,
+            row.chips,
+            row.chip,
+            row.sequence,
+            row.cut,
+            parts(&predicted.step)
+        ));
+        for group in labels(row, file) {
+            groups.entry(group).or_default().push((row, measured, ratio));
+        }
+    }
+    report.steps = groups.into_iter().filter_map(|(group, rows)| line(&bench, group, &rows)).collect();
+    report.memory = memory
+        .into_iter()
+        .map(|(file, errors)| {
+            let n = errors.len();
+            let mean = errors.iter().map(|e| e.abs()).sum::<f64>() / n as f64;
+            (file, n, mean, errors.iter().fold(0.0, |w: f64, e| if e.abs() > w.abs() { *e } else { w }))
+        })
+        .collect();
+    Ok(report)
+}
+
+const GIB: f64 = 1_073_741_824.0;
+
+fn parts(s: &rackmath_theory::training::step::StepTime) -> String {
+    format!(
+        "products {:.2} attention {:.2} elementwise {:.2} tensor {:.2} exchange {:.2} host {:.2} again {:.2} gather {:.2} head {:.2} hops {:.2} bubble {:.2} reduce {:.2} update {:.2}",
+        s.products,
+        s.attention,
+        s.elementwise,
+        s.tensor,
+        s.exchange,
+        s.host,
+        s.recompute,
+        s.gather,
+        s.head,
+        s.hops,
+        s.bubble,
+        s.reduce,
+        s.update
+    )
+}
+
+/// Groups a row is scored in: its table, and parts of it that are stated apart.
+fn labels(row: &Row, file: &str) -> Vec<String> {
+    let mut all = vec![file.to_owned()];
+    if file.starts_with("vtrain") {
+        let nodes = if row.notes.starts_with("multi") { "multi-node" } else { "single-node" };
+        all = vec![format!("{file} {nodes}")];
+    }
+    if file == "nemo" || file == "dgxc" || file.starts_with("simumax") {
+        let kind = if row.shape.moe().is_some() { "experts" } else { "dense" };
+        all.push(format!("{file} {kind}"));
+    }
+    all
+}
+
+fn line(bench: &Bench, group: String, rows: &[(&Row, f64, f64)]) -> Option<Line> {
+    let mut logs: Vec<f64> = rows.iter().map(|(_, _, r)| float::ln(*r)).collect();
+    let distances: Vec<f64> = logs.iter().map(|l| l.abs()).collect();
+    logs.sort_by(f64::total_cmp);
+    let errors = Errors::of(&distances)?;
+    let mape = rows.iter().map(|(_, _, r)| (r - 1.0).abs()).sum::<f64>() / rows.len() as f64;
+    // Seconds at the full peak, over measured seconds: the MFU of each row.
+    let share = |row: &Row, measured: f64| bench.flop(row) / (bench.peak(row) * row.chips as f64) / measured;
+    let shares: Vec<(String, f64)> =
+        rows.iter().map(|(r, m, _)| (format!("{} {}", r.chip, r.format), share(r, *m))).collect();
+    let all: Vec<f64> = shares.iter().map(|(_, s)| *s).collect();
+    let mut each: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (key, s) in &shares {
+        each.entry(key).or_default().push(*s);
+    }
+    let apart: f64 = each.values().map(|s| best_constant(s) * s.len() as f64).sum::<f64>() / shares.len() as f64;
+    Some(Line {
+        n: rows.len(),
+        mape,
+        errors,
+        bias: logs[logs.len() / 2],
+        constant: best_constant(&all),
+        constant_each: apart,
+        group,
+    })
+}
+
+/// The least mean absolute share of error any one MFU can have: predicted over measured is share / constant.
+fn best_constant(shares: &[f64]) -> f64 {
+    let error = |c: f64| shares.iter().map(|s| (s / c - 1.0).abs()).sum::<f64>() / shares.len() as f64;
+    // The error is piecewise monotone between the shares themselves, so one of them is best.
+    shares.iter().map(|c| error(*c)).fold(f64::INFINITY, f64::min)
+}
+
+impl Report {
+    /// Every row on a line of its own.
+    pub fn listed(&self) -> String {
+        self.rows.iter().fold(String::new(), |all, row| all + row + "\n")
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "step time             rows   mape   bias  median |ln|     p90   best constant MFU   one per chip and format"
+        )?;
+        for l in &self.steps {
+            let mut text = String::new();
+            let _ = write!(
+                text,
+                "{:<26} {:>4} {:>6.2}% {:>+6.3} {:>10.3} {:>9.3}",
+                l.group,
+                l.n,
+                l.mape * 100.0,
+                l.bias,
+                l.errors.median,
+                l.errors.p90
+            );
+            writeln!(f, "{text} {:>18.2}% {:>18.2}%", l.constant * 100.0, l.constant_each * 100.0)?;
+        }
+        writeln!(f, "\nmemory                rows   mean error   worst")?;
+        for (file, n, mean, worst) in &self.memory {
+            writeln!(f, "{file:<20} {n:>5} {:>11.2}% {:>+7.1}%", mean * 100.0, worst * 100.0)?;
+        }
+        writeln!(
+            f,
+            "out of memory: {} of {} called so; {} of {} that ran called so",
+            self.caught.0,
+            self.caught.1,
+            self.false_alarms.len(),
+            self.ran
+        )?;
+        for alarm in &self.false_alarms {
+            writeln!(f, "  {alarm}")?;
+        }
+        for (reason, n) in &self.skipped {
+            writeln!(f, "skipped {n}: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_tables_says_what_was_expected() {
+        let error = score(Path::new("/nowhere"), None).unwrap_err().to_string();
+        assert!(error.contains("training_vtrain_a100.csv"), "{error}");
+    }
+
+    #[test]
+    fn the_best_constant_is_one_of_the_shares() {
+        // Shares 0.3, 0.4 and 0.5: 0.4 is off by a quarter twice and right once.
+        assert!((best_constant(&[0.3, 0.4, 0.5]) - (0.25 + 0.0 + 0.25) / 3.0).abs() < 1e-12);
+        assert_eq!(best_constant(&[0.42, 0.42]), 0.0);
+    }
+}

@@ -1,0 +1,191 @@
+//! Fits a program's constants to its rows.
+
+use super::{Bench, Row, read};
+use crate::{CalibrateError, simplex};
+use rackmath_spec::{Catalog, TrainingStack};
+use rackmath_units::{Seconds, float};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// A constant that can be fitted: its name, and where it stands.
+struct Knob {
+    name: &'static str,
+    get: fn(&TrainingStack) -> f64,
+    set: fn(&mut TrainingStack, f64),
+}
+
+macro_rules! knob {
+    ($name:literal, $($field:ident).+) => {
+        Knob { name: $name, get: |s| s.$($field).+, set: |s, x| s.$($field).+ = x }
+    };
+    ($name:literal, ms $($field:ident).+) => {
+        Knob { name: $name, get: |s| s.$($field).+.get() * 1e3, set: |s, x| s.$($field).+ = Seconds::ms(x) }
+    };
+}
+
+const KNOBS: &[Knob] = &[
+    knob!("host.forward (ms)", ms host.forward),
+    knob!("host.backward (ms)", ms host.backward),
+    knob!("host.rank (ms)", ms host.rank),
+    knob!("host.experts (ms)", ms host.experts),
+    knob!("host.head (ms)", ms host.head),
+    knob!("host.hop (ms)", ms host.hop),
+    knob!("host.step (ms)", ms host.step),
+    knob!("traffic.elementwise", traffic.elementwise),
+    knob!("traffic.scores", traffic.scores),
+    knob!("traffic.unaligned_product", traffic.unaligned_product),
+    knob!("traffic.grouped_product", traffic.grouped_product),
+    knob!("traffic.logit_bytes", traffic.logit_bytes),
+    knob!("traffic.optimizer_bytes", traffic.optimizer_bytes),
+    knob!("network.scale_up", network.scale_up),
+    knob!("network.scale_out", network.scale_out),
+    knob!("network.tensor_exposed", network.tensor_exposed),
+    knob!("network.expert_exposed", network.expert_exposed),
+];
+
+/// A program, its table, and what is fitted of it besides products and fused attention.
+const PLANS: &[(&str, &[&str], &[&str])] = &[
+    (
+        "megatron-deepspeed",
+        &["training_vtrain_a100.csv"],
+        &[
+            "host.forward (ms)",
+            "host.backward (ms)",
+            "host.rank (ms)",
+            "host.head (ms)",
+            "host.hop (ms)",
+            "traffic.scores",
+            "network.scale_out",
+        ],
+    ),
+    (
+        "jean-zay",
+        &["training_bloom_a100.csv"],
+        &["host.forward (ms)", "traffic.unaligned_product", "network.scale_up", "network.scale_out"],
+    ),
+    (
+        "composer-fsdp",
+        &["training_llmfoundry.csv"],
+        &[
+            "host.step (ms)",
+            "traffic.elementwise",
+            "traffic.logit_bytes",
+            "traffic.optimizer_bytes",
+            "network.scale_out",
+        ],
+    ),
+    (
+        "simumax-b200",
+        &["training_simumax_b200.csv"],
+        &["traffic.elementwise", "traffic.grouped_product", "network.tensor_exposed"],
+    ),
+    ("megatron-core", &["training_nemo.csv"], &["host.experts (ms)", "traffic.elementwise", "traffic.grouped_product"]),
+];
+
+/// Fits every program with a plan and prints what changed; each also on one half and scored on the other.
+pub fn fit(folder: &Path, only: Option<&str>) -> Result<String, CalibrateError> {
+    let catalog = Catalog::embedded();
+    let (rows, _) = read(folder, &catalog)?;
+    let bench = Bench::new(&catalog, &rows)?;
+    let mut out = String::new();
+    for (id, files, names) in PLANS {
+        if only.is_some_and(|wanted| wanted != *id) {
+            continue;
+        }
+        let own: Vec<(&Row, f64)> = rows
+            .iter()
+            .filter(|r| files.contains(&r.source.file) && !r.out_of_memory)
+            .filter_map(|r| Some((r, bench.measured(r)?)))
+            .collect();
+        let Some(start) = bench.stacks.get(*id).filter(|_| !own.is_empty()) else { continue };
+        let fitted = one(&bench, &own, start, names);
+        let _ = writeln!(
+            out,
+            "{id}: {} rows, mean error {:.2} % (was {:.2} %)",
+            own.len(),
+            100.0 * mape(&bench, &own, &fitted),
+            100.0 * mape(&bench, &own, start)
+        );
+        for name in *names {
+            if let Some(knob) = KNOBS.iter().find(|k| k.name == *name) {
+                let _ = writeln!(out, "  {name} = {:.4} (was {:.4})", (knob.get)(&fitted), (knob.get)(start));
+            }
+        }
+        for (new, old) in fitted.products.iter().zip(&start.products) {
+            let _ = writeln!(
+                out,
+                "  product {} {} times = {:.4} (was {:.4})",
+                new.generation, new.format, new.times, old.times
+            );
+        }
+        for (new, old) in fitted.flash.iter().zip(&start.flash) {
+            let _ = writeln!(
+                out,
+                "  flash {} = {:.4}, {:.4} (was {:.4}, {:.4})",
+                new.generation, new.forward, new.backward, old.forward, old.backward
+            );
+        }
+        let half =
+            |odd: usize| own.iter().enumerate().filter(|(i, _)| i % 2 == odd).map(|(_, r)| *r).collect::<Vec<_>>();
+        let (even, odd) = (half(0), half(1));
+        let crossed = mape(&bench, &odd, &one(&bench, &even, start, names))
+            + mape(&bench, &even, &one(&bench, &odd, start, names));
+        let _ = writeln!(out, "  fitted on one half, scored on the other: {:.2} %", 50.0 * crossed);
+    }
+    Ok(out)
+}
+
+fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, names: &[&str]) -> TrainingStack {
+    let knobs: Vec<&Knob> = names.iter().filter_map(|n| KNOBS.iter().find(|k| k.name == *n)).collect();
+    let used = |generation: &str, format| {
+        rows.iter().any(|(r, _)| (generation == "any" || bench.generation(r) == generation) && r.format == format)
+    };
+    let products: Vec<usize> =
+        (0..start.products.len()).filter(|i| used(&start.products[*i].generation, start.products[*i].format)).collect();
+    let flash: Vec<usize> = (0..start.flash.len())
+        .filter(|i| rows.iter().any(|(r, _)| bench.generation(r) == start.flash[*i].generation))
+        .collect();
+    let build = |x: &[f64]| {
+        let mut stack = start.clone();
+        let mut values = x.iter().copied();
+        for knob in &knobs {
+            (knob.set)(&mut stack, values.next().unwrap_or(1.0));
+        }
+        for i in &products {
+            stack.products[*i].times = values.next().unwrap_or(1.0);
+        }
+        for i in &flash {
+            // One share for both passes: the backward one in the proportion the file has.
+            let share = values.next().unwrap_or(1.0);
+            let f = &mut stack.flash[*i];
+            f.backward *= share / f.forward;
+            f.forward = share;
+        }
+        stack
+    };
+    let mut x: Vec<f64> = knobs.iter().map(|k| (k.get)(start).max(1e-6)).collect();
+    x.extend(products.iter().map(|i| start.products[*i].times));
+    x.extend(flash.iter().map(|i| start.flash[*i].forward));
+    // A multi-node table of a few dozen rows weighs as much as its single-node sibling of hundreds.
+    let multi = rows.iter().filter(|(r, _)| r.notes.starts_with("multi")).count();
+    let weight = |row: &Row| {
+        if multi > 0 && row.notes.starts_with("multi") { (rows.len() - multi) as f64 / multi as f64 * 2.0 } else { 1.0 }
+    };
+    let loss = |x: &[f64]| {
+        let stack = build(x);
+        rows.iter()
+            .map(|(row, measured)| {
+                let Ok(p) = bench.predict(row, &stack) else { return 0.0 };
+                // Absolute, rounded at the bottom: rows that no equation meets do not pull.
+                let e = float::ln(p.step.total / measured);
+                weight(row) * ((1.0 + (e / 0.03) * (e / 0.03)).sqrt() - 1.0)
+            })
+            .sum::<f64>()
+    };
+    build(&simplex::minimum(&x, loss))
+}
+
+fn mape(bench: &Bench, rows: &[(&Row, f64)], stack: &TrainingStack) -> f64 {
+    let errors = rows.iter().filter_map(|(r, m)| Some((bench.predict(r, stack).ok()?.step.total / m - 1.0).abs()));
+    errors.sum::<f64>() / rows.len().max(1) as f64
+}

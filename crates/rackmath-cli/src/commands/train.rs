@@ -1,0 +1,51 @@
+//! `rackmath train` and `rackmath mfu`
+
+use crate::args::{Common, MfuArgs, TrainArgs};
+use crate::failure::Failure;
+use crate::{inputs, output};
+use rackmath::{Catalog, mfu, train};
+use rackmath_report::text;
+
+pub fn run(common: &Common, catalog: &mut Catalog, a: &TrainArgs) -> Result<(), Failure> {
+    let request = train::Request {
+        model: inputs::model(catalog, &a.model)?,
+        on: inputs::machine(catalog, &a.on)?,
+        chips: a.chips,
+        stack: a.stack.clone(),
+        format: a.format.clone(),
+        sequence: a.sequence.get() as u64,
+        global_batch: a.batch,
+        tp: a.tp,
+        cp: a.cp,
+        pp: a.pp,
+        virtual_stages: a.virtual_stages,
+        ep: a.ep,
+        etp: a.etp,
+        micro_batch: a.micro_batch,
+        schedule: a.schedule.clone(),
+        sharding: a.sharding.clone(),
+        recompute: a.recompute.clone(),
+        tokens: a.tokens.map(rackmath_units::Tokens::get),
+        price_usd_per_chip_hour: a.price.map(rackmath_units::DollarRate::as_per_hour),
+        search: a.search,
+        keep: a.keep,
+    };
+    let answer = train::answer(catalog, &request)?;
+    output::answer(common, &answer, |style| text::train(&answer, style))
+}
+
+pub fn mfu(common: &Common, catalog: &mut Catalog, a: &MfuArgs) -> Result<(), Failure> {
+    let request = mfu::Request {
+        model: inputs::model(catalog, &a.model)?,
+        on: inputs::machine(catalog, &a.on)?,
+        format: a.format.clone(),
+        sequence: a.sequence.get() as u64,
+        tokens_per_s_per_chip: a.tokens_per_s,
+        tflop_per_s_per_chip: a.tflops,
+        mfu: a.mfu,
+        convention: a.convention.clone(),
+        recompute: a.recompute.clone(),
+    };
+    let answer = mfu::answer(catalog, &request)?;
+    output::answer(common, &answer, |style| text::mfu(&answer, style))
+}

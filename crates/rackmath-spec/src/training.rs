@@ -1,0 +1,242 @@
+//! How a training program drives its chips: what it overlaps, what it pays per layer, what it keeps.
+//!
+//! A stack is a program of a year on a kind of cluster. Shares and times stand here with their evidence; the equations that
+//! use them stand in the theory crate's `training` chapter. A constant never belongs to a model or to a row of a table.
+
+use crate::{Chip, GemmFormat, SpecError};
+use rackmath_units::{ByteRate, Bytes, Seconds};
+use std::fmt;
+
+/// Constants of one training program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingStack {
+    /// The catalogue id.
+    pub id: String,
+    /// The name people use.
+    pub name: String,
+    /// Year and month its values were checked.
+    pub as_of: String,
+    /// Where the values come from, one sentence per table of the file.
+    pub sources: Vec<String>,
+    /// How attention is computed.
+    pub attention: AttentionPath,
+    /// Whether the host waits for each kernel.
+    pub launch: HostLaunch,
+    /// Whether dropout masks are kept and applied.
+    pub dropout: bool,
+    /// Time of the host.
+    pub host: HostTimes,
+    /// Traffic to memory beside the matrix products.
+    pub traffic: TrafficShares,
+    /// Communication.
+    pub network: NetworkShares,
+    /// What it keeps in memory.
+    pub memory: MemoryRecipe,
+    /// How much longer products take than in a benchmark that runs them alone, by generation of chips and format.
+    pub products: Vec<ProductTimes>,
+    /// What fused attention reaches, by generation of chips.
+    pub flash: Vec<FlashShare>,
+    /// How well it meets the rows it was fitted on: rows and mean absolute error as a share.
+    pub fit: Option<(u64, f64)>,
+}
+
+/// How attention is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttentionPath {
+    /// Scores are written to memory, normalised and read again.
+    Scores,
+    /// One fused kernel that keeps scores on the chip.
+    Flash,
+}
+
+/// Whether the host runs ahead of the chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostLaunch {
+    /// Kernels queue up: the slower of host and chip counts.
+    Ahead,
+    /// The host waits for every kernel: their times add up.
+    Blocking,
+}
+
+/// What the host needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostTimes {
+    /// To start the kernels of one layer's forward pass.
+    pub forward: Seconds,
+    /// To start those of its backward pass.
+    pub backward: Seconds,
+    /// More for each further rank of a tensor-parallel group: ranks wait for the slowest.
+    pub rank: Seconds,
+    /// More for each pass of a layer with experts: routing, permuting, exchanging.
+    pub experts: Seconds,
+    /// Embedding, head, loss and bookkeeping of one micro-batch.
+    pub head: Seconds,
+    /// A pair of transfers between pipeline stages.
+    pub hop: Seconds,
+    /// Whether every transfer drains the chip, so that the next pass waits for its launches.
+    pub sync_hops: bool,
+    /// Once per step.
+    pub step: Seconds,
+}
+
+/// Traffic to memory, as multiples of what counting gives or bytes per item.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrafficShares {
+    /// Norms, activations, residuals: time over counted bytes at full bandwidth.
+    pub elementwise: f64,
+    /// Passes over the attention scores: the same.
+    pub scores: f64,
+    /// Share of peak the products of scores reach.
+    pub score_product: f64,
+    /// The same where the head width is no multiple of eight and the tensor units are missed.
+    pub unaligned_product: f64,
+    /// Time of grouped products of experts over that of one product of as many rows.
+    pub grouped_product: f64,
+    /// Bytes moved per logit, forward and backward.
+    pub logit_bytes: f64,
+    /// Bytes moved per parameter and micro-batch to add up gradients, where it is not part of the product.
+    pub accumulate_bytes: f64,
+    /// Bytes moved per updated parameter.
+    pub optimizer_bytes: f64,
+}
+
+/// Communication: shares of the rate, and how much of it shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NetworkShares {
+    /// Time of collectives inside a node over what the link's constants say.
+    pub scale_up: f64,
+    /// Share of the data sheet's rate that reductions between nodes reach.
+    pub scale_out: f64,
+    /// The same for a transfer between stages.
+    pub send: f64,
+    /// Rate out of a chip to other nodes where the cluster's differs from the chip's usual one.
+    pub scale_out_rate: Option<ByteRate>,
+    /// Share of tensor-parallel communication that is not hidden behind products.
+    pub tensor_exposed: f64,
+    /// Share of a micro-batch's passes that gradient reduction and parameter gathering can hide behind.
+    pub data_overlap: f64,
+    /// Share of context-parallel exchange that is not hidden.
+    pub context_exposed: f64,
+    /// Share of expert exchange that is not hidden.
+    pub expert_exposed: f64,
+    /// Bytes of a gradient as it is reduced.
+    pub gradient_bytes: f64,
+}
+
+/// What a run keeps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryRecipe {
+    /// Bytes of a weight as it is multiplied.
+    pub weight_bytes: f64,
+    /// Bytes of a gradient as it is added up.
+    pub gradient_bytes: f64,
+    /// Bytes of optimizer state per parameter, master copy included.
+    pub optimizer_bytes: f64,
+    /// Bytes per logit held at once.
+    pub logit_bytes: f64,
+    /// Passing buffers for each parameter of the largest tensor outside the layers.
+    pub vocabulary_bytes: f64,
+    /// Share added to activations for what the allocator cannot use.
+    pub fragmentation: f64,
+    /// Context, libraries and communication buffers, whatever the model.
+    pub reserve: Bytes,
+    /// How the makers measured the memory they printed: whether `reserve` was in it.
+    pub reserve_seen: bool,
+}
+
+/// How much longer products take in training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProductTimes {
+    /// Generation of chips, or `any`.
+    pub generation: String,
+    /// Format the products run in.
+    pub format: TrainingFormat,
+    /// Time over that of the kernel alone.
+    pub times: f64,
+}
+
+/// What fused attention reaches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashShare {
+    /// Generation of chips, or `any`.
+    pub generation: String,
+    /// Share of the 16-bit peak, counting the causal half, forward.
+    pub forward: f64,
+    /// The same backward, where two and a half times the products are needed.
+    pub backward: f64,
+}
+
+/// The format of the matrix products of a training run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TrainingFormat {
+    /// 16 bits, either kind.
+    Bf16,
+    /// 8 bits with one scale per tensor.
+    Fp8,
+    /// 8 bits with a scale per block of 32.
+    MxFp8,
+    /// 4 bits with a scale per block of 16.
+    NvFp4,
+}
+
+impl TrainingFormat {
+    /// Every format.
+    pub const ALL: [Self; 4] = [Self::Bf16, Self::Fp8, Self::MxFp8, Self::NvFp4];
+
+    /// The word used in files and flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::Fp8 => "fp8",
+            Self::MxFp8 => "mxfp8",
+            Self::NvFp4 => "nvfp4",
+        }
+    }
+
+    /// The kernels its products run on.
+    pub fn gemm(self) -> GemmFormat {
+        match self {
+            Self::Bf16 => GemmFormat::Bf16,
+            // Scales are known a step ahead or per block, so the same product with one pass over the activations.
+            Self::Fp8 | Self::MxFp8 => GemmFormat::Fp8,
+            Self::NvFp4 => GemmFormat::NvFp4,
+        }
+    }
+}
+
+impl fmt::Display for TrainingFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for TrainingFormat {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let lower = text.trim().to_ascii_lowercase();
+        let lower = if lower == "fp16" { "bf16" } else { &lower };
+        Self::ALL
+            .into_iter()
+            .find(|f| f.name() == lower)
+            .ok_or_else(|| SpecError::unknown("training format", text, Self::ALL.iter().map(|f| f.name())))
+    }
+}
+
+impl TrainingStack {
+    /// How much longer products take than alone; 1 where nobody looked.
+    pub fn product_times(&self, chip: &Chip, format: TrainingFormat) -> f64 {
+        let found = |generation: &str| {
+            self.products.iter().find(|p| p.generation == generation && p.format == format).map(|p| p.times)
+        };
+        found(&chip.generation).or_else(|| found("any")).unwrap_or(1.0)
+    }
+
+    /// Shares of the 16-bit peak that fused attention reaches, forward and backward.
+    pub fn flash_share(&self, chip: &Chip) -> (f64, f64) {
+        let found =
+            |generation: &str| self.flash.iter().find(|f| f.generation == generation).map(|f| (f.forward, f.backward));
+        // Half of the peak forward and a little less backward is what published kernels reach on chips of all makers.
+        found(&chip.generation).or_else(|| found("any")).unwrap_or((0.5, 0.4))
+    }
+}

@@ -1,0 +1,126 @@
+//! What a chip of a pipeline stage holds at its fullest.
+//!
+//! $$ M = N w + \frac{N g}{d_g} + \frac{N o}{d_o} + k\,A + \frac{T V}{t}\,\lambda + \text{buffers} + M_0 $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | N | params | 1 | parameters of the stage on this chip |
+//! | w, g, o | weight, gradient, optimizer | B | bytes per parameter: 2, 2 or 4, 12 for Adam with a master copy |
+//! | d_g, d_o | shards | 1 | chips that divide gradients (ZeRO-2 on) and optimizer states (ZeRO-1 on); ZeRO-3 divides w too |
+//! | k | in_flight | 1 | micro-batches between their forward and their backward pass |
+//! | A | kept | B | activations of a micro-batch: all, all but scores, or the layers' inputs and one layer in full |
+//! | T V / t, lambda | logits | 1, B | logits of the last stage, bytes held for each |
+//! | M_0 | reserve | B | context, libraries, communication buffers |
+//!
+//! | schedule | k on stage r of p, at most m |
+//! |---|---|
+//! | GPipe | m |
+//! | 1F1B, ZB-H1 | p - r |
+//! | interleaved | ((v-1)p + 2(p-r) - 1) / v |
+//! | ZB-H2 | 2p - 1 |
+//! | ZBV, V-Half, V-Min | p, p/2 + 1, p/3 + 1 |
+//! | DualPipe, DualPipeV | p + 1 |
+//!
+//! Experts are divided over their own copies, not over all data-parallel ranks. The stage in the middle of ZeRO-3 also holds
+//! the layer it works on and the next one, gathered. Source: Rajbhandari 2020, Korthikanti 2022; k of 1F1B by counting,
+//! the others as their authors state them (see [`crate::pipeline`] for the exact ones).
+
+use super::step::{Prepared, Stage};
+use super::{Cut, Recompute, Sharding};
+use crate::pipeline::Schedule;
+use rackmath_spec::training::MemoryRecipe;
+use rackmath_units::Bytes;
+
+/// What one chip of a stage holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StageMemory {
+    /// Weights as multiplied, with gathered layers.
+    pub weights: f64,
+    /// Gradients.
+    pub gradients: f64,
+    /// Optimizer states and master weights.
+    pub optimizer: f64,
+    /// Activations of the micro-batches in flight.
+    pub activations: f64,
+    /// Logits and their gradients.
+    pub logits: f64,
+    /// Passing buffers.
+    pub buffers: f64,
+    /// Context and libraries.
+    pub reserve: f64,
+}
+
+impl StageMemory {
+    /// All of it.
+    pub fn total(&self) -> Bytes {
+        Bytes::b(self.allocated() + self.reserve)
+    }
+
+    /// What the program itself asked for.
+    pub fn allocated(&self) -> f64 {
+        self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.buffers
+    }
+}
+
+/// What a stage holds.
+pub fn stage_memory(
+    prepared: &Prepared,
+    recipe: &MemoryRecipe,
+    stage: &Stage,
+    cut: &Cut,
+    micro_batches: u64,
+) -> StageMemory {
+    let copies = (cut.dp * cut.cp) as f64;
+    let experts = cut.expert_copies().max(1.0);
+    let (n, e) = (stage.params, stage.expert_params);
+    let divided = |from: Sharding, bytes: f64| {
+        if cut.sharding >= from { bytes * (n / copies + e / experts) } else { bytes * (n + e) }
+    };
+    let gathered = if cut.sharding == Sharding::Full { 2.0 * stage.largest_layer * recipe.weight_bytes } else { 0.0 };
+    let held = in_flight(cut, stage.index, micro_batches);
+    let one = match cut.recompute {
+        Recompute::None => stage.kept,
+        Recompute::Selective => stage.kept - stage.kept_scores,
+        Recompute::Full => stage.kept_input,
+    };
+    // While a layer runs again it is there in full; with everything kept nothing is added.
+    let again = match cut.recompute {
+        Recompute::None => 0.0,
+        Recompute::Selective => stage.largest_scores,
+        Recompute::Full => (stage.largest_kept - stage.largest_input).max(0.0),
+    };
+    // What is kept can never exceed keeping everything.
+    let activations =
+        (held * one * (1.0 + recipe.fragmentation) + again).min(held * stage.kept * (1.0 + recipe.fragmentation));
+    StageMemory {
+        weights: divided(Sharding::Full, recipe.weight_bytes) + gathered,
+        gradients: divided(Sharding::Gradients, recipe.gradient_bytes),
+        optimizer: divided(Sharding::Optimizer, recipe.optimizer_bytes),
+        activations,
+        logits: if stage.is_last { prepared.logits * recipe.logit_bytes } else { 0.0 },
+        buffers: stage.largest_table * recipe.vocabulary_bytes,
+        reserve: recipe.reserve.get(),
+    }
+}
+
+/// Micro-batches a stage holds at once.
+pub fn in_flight(cut: &Cut, stage: u64, micro_batches: u64) -> f64 {
+    let (p, r, m, v) = (cut.pp as f64, stage as f64, micro_batches as f64, cut.virtual_stages as f64);
+    let wanted = match cut.schedule {
+        Schedule::GPipe => m,
+        Schedule::OneFOneB | Schedule::ZbH1 if v <= 1.0 => p - r,
+        Schedule::Interleaved | Schedule::OneFOneB | Schedule::ZbH1 => {
+            if p <= 1.0 {
+                1.0
+            } else {
+                ((v - 1.0) * p + 2.0 * (p - r) - 1.0) / v
+            }
+        }
+        Schedule::ZbH2 => 2.0 * p - 1.0,
+        Schedule::Zbv => p,
+        Schedule::VHalf => p / 2.0 + 1.0,
+        Schedule::VMin => p / 3.0 + 1.0,
+        Schedule::DualPipe | Schedule::DualPipeV => p + 1.0,
+    };
+    wanted.clamp(1.0, m.max(1.0))
+}

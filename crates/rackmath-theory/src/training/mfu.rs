@@ -1,0 +1,155 @@
+//! One run's FLOP per second in every convention.
+//!
+//! $$ \text{per token} = r_c \sum_{layers}\Big(2 \sum_{multiplied} n + 2\,\sigma\,s\,a\,(d_{qk} + d_v)\Big) + 3 \cdot 2 h V \qquad
+//!    \text{MFU} = \frac{\text{per token} \times \text{tokens per second}}{\text{chips} \times F} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | r_c | passes | 1 | 3: forward and twice as much backward; 4 where a forward run again counts |
+//! | sigma | scores | 1 | 1 for all scores, 1/2 for those a causal mask leaves, 0 for none (6ND) |
+//! | a | heads | 1 | query heads; keys and values count their own heads, or as many as queries |
+//! | h V | head | 1 | the output matrix; embeddings are looked up and never count, unless N in 6ND says so |
+//! | F | peak | FLOP/s | dense peak of the format, or of 16 bits |
+//!
+//! With k = a, f = 4h and all scores this is 72 s L h^2 (1 + s/6h + V/12Lh) per sequence, and 96 s L h^2 (1 + s/6h +
+//! V/16Lh) with the forward run again (Narayanan 2021, section 5.1).
+//! Ignores: attention windows in conventions that never heard of them: the span is what the model really sees.
+//! Source: the table of conventions recomputed from published runs (`rackmath-calibrate score training`).
+
+use crate::count::{self, Use};
+use rackmath_spec::model::{Attention, Block, Mixer, Run, Shape, Span};
+
+/// How scores count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scores {
+    /// All of them, masked or not.
+    All,
+    /// Half: what a causal mask leaves.
+    Causal,
+    /// None: 6ND.
+    None,
+}
+
+/// How the heads of keys and values count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHeads {
+    /// As they are.
+    True,
+    /// As many as query heads: an over-count with grouped queries.
+    AsQueries,
+}
+
+/// A way of counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Convention {
+    /// Scores.
+    pub scores: Scores,
+    /// Heads of keys and values.
+    pub key_heads: KeyHeads,
+    /// Whether a forward pass run again counts (hardware FLOP).
+    pub recompute: bool,
+    /// Whether the input embedding counts as if multiplied (N of 6ND as published).
+    pub embedding: bool,
+}
+
+impl Convention {
+    /// All scores, true heads, model FLOP.
+    pub const FULL: Self = Self { scores: Scores::All, key_heads: KeyHeads::True, recompute: false, embedding: false };
+    /// The causal half.
+    pub const CAUSAL: Self = Self { scores: Scores::Causal, ..Self::FULL };
+    /// All scores, and passes run again.
+    pub const HARDWARE: Self = Self { recompute: true, ..Self::FULL };
+    /// All scores, keys and values counted like queries.
+    pub const OVER_COUNT: Self = Self { key_heads: KeyHeads::AsQueries, ..Self::FULL };
+    /// 6 N D with all parameters.
+    pub const SIX_N_D: Self = Self { scores: Scores::None, embedding: true, ..Self::FULL };
+    /// 6 N D without the input embedding.
+    pub const SIX_N_D_MULTIPLIED: Self = Self { scores: Scores::None, ..Self::FULL };
+
+    /// Those in use, with who uses them.
+    pub const ALL: [(&'static str, &'static str, Self); 6] = [
+        ("full", "Korthikanti 2022, llm-foundry, DGX Cloud Llama and GPT-3, MaxText before July 2025", Self::FULL),
+        ("causal", "Megatron-Bridge 25.09 on, DGX Cloud Grok-1, MaxText since July 2025", Self::CAUSAL),
+        ("hardware", "Megatron 2021, BLOOM (HFU: passes run again count)", Self::HARDWARE),
+        ("over-count", "DGX Cloud Nemotron-340B: key-value heads counted like query heads", Self::OVER_COUNT),
+        ("6nd", "papers and forensics: six times all active parameters", Self::SIX_N_D),
+        ("6nd-multiplied", "the same without the input embedding", Self::SIX_N_D_MULTIPLIED),
+    ];
+}
+
+/// What is run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// Nothing.
+    Nothing,
+    /// Scores.
+    Scores,
+    /// Every layer.
+    Layers,
+}
+
+/// FLOP per token of a step in a convention.
+pub fn flop_per_token(shape: &Shape, sequence: u64, convention: Convention, again: Again) -> f64 {
+    let mut total = 0.0;
+    for run in &shape.runs {
+        let (weights, scores) = layer_flop(shape, run, sequence, convention);
+        let (w, s) = match (convention.recompute, again) {
+            (true, Again::Layers) => (4.0, 4.0),
+            (true, Again::Scores) => (3.0, 4.0),
+            _ => (3.0, 3.0),
+        };
+        total += run.n as f64 * (w * weights + s * scores);
+    }
+    // Forward and twice backward; the head is never run again.
+    let head = (shape.hidden * shape.vocab) as f64;
+    let looked_up = if convention.embedding && !shape.tied { head } else { 0.0 };
+    total + 3.0 * 2.0 * (head + looked_up)
+}
+
+/// Forward FLOP per token of one layer: products, scores.
+fn layer_flop(shape: &Shape, run: &Run, sequence: u64, convention: Convention) -> (f64, f64) {
+    let block = convention_block(&run.block, convention);
+    let tensors = count::block_tensors(shape, &block);
+    let multiplied =
+        tensors.iter().filter(|t| t.usage == Use::Matrix || (convention.embedding && t.usage == Use::Vector));
+    let weights: f64 = multiplied.map(count::Tensor::used_params).sum();
+    let share = match convention.scores {
+        Scores::All => 1.0,
+        Scores::Causal => 0.5,
+        Scores::None => 0.0,
+    };
+    (2.0 * weights, 2.0 * share * score_width(&block) * span(&block, sequence))
+}
+
+fn convention_block(block: &Block, convention: Convention) -> Block {
+    match (&block.mixer, convention.key_heads) {
+        (Mixer::Attention(a), KeyHeads::AsQueries) => {
+            Block { mixer: Mixer::Attention(Attention { kv_heads: a.heads, ..a.clone() }), ..block.clone() }
+        }
+        _ => block.clone(),
+    }
+}
+
+/// Heads times the widths of a score and of its value.
+fn score_width(block: &Block) -> f64 {
+    match &block.mixer {
+        Mixer::Attention(a) => (a.heads * (a.qk_dim + a.v_dim)) as f64,
+        Mixer::Latent(a) => (a.heads * (a.nope_dim + a.rope_dim + a.v_dim)) as f64,
+        Mixer::Compressed(a) => (2 * a.heads * a.dim) as f64,
+        Mixer::Linear(_) | Mixer::None => 0.0,
+    }
+}
+
+fn span(block: &Block, sequence: u64) -> f64 {
+    let seen = match &block.mixer {
+        Mixer::Attention(a) => match a.span {
+            Span::Full => sequence,
+            Span::Window(n) | Span::Chunk(n) => n,
+            Span::Blocks(index) => index.block * index.top_k,
+        },
+        Mixer::Latent(a) => a.indexer.map_or(sequence, |i| i.top_k),
+        Mixer::Compressed(a) => a.window + a.indexer.map_or(0, |i| i.top_k),
+        Mixer::Linear(_) | Mixer::None => 0,
+    };
+    seen.min(sequence) as f64
+}

@@ -1,0 +1,403 @@
+//! The whole step: stages, bubble, gradients, update.
+//!
+//! $$ T = m\,(t_{max} + v\,h) + \frac{\sum t_i - t_{max} + (p-1) h}{v} + \max(r - o\,t_{max},\, 0) + \frac{u N}{d\,W} + t_0 $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | t_i | stage | s | layers of stage i forward, backward and again, and the head on the last |
+//! | h | hop | s | activations to the next stage and gradients back |
+//! | r, o | reduce, data_overlap | s, 1 | gradient reduction (and gathering of updated weights), share of a micro-batch it hides behind |
+//! | u, N, d | optimizer_bytes, params, shards | B, 1, 1 | traffic of the update, parameters, chips that divide it |
+//! | t_0 | step | s | once per step |
+//!
+//! With ZeRO-3 every layer gathers its weights forward and backward and scatters its gradients, side by side with its
+//! passes: the longer counts. Schedules beyond 1F1B take their bubble from [`crate::pipeline::closed_bubble`].
+//! A configuration is arithmetic on a [`Prepared`], made once per slice of a micro-batch.
+//! Ignores: stages of different length in interleaved schedules beyond their sums.
+//! Source: Narayanan 2021; counting.
+
+use super::layer::{LayerTime, Ranks, layer, rounded};
+use super::machine::Machine;
+use super::work::{Multiply, Slice, block};
+use super::{Cut, Job, Recompute, Sharding, Spread};
+use crate::layout::stage_layers;
+use crate::network::Collective;
+use crate::pipeline::{self, Passes, Schedule, closed_bubble};
+use rackmath_spec::training::AttentionPath;
+use rackmath_units::{Fraction, Seconds};
+
+/// A run of equal layers, timed for one slice of a micro-batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Piece {
+    n: u64,
+    time: LayerTime,
+    params: f64,
+    expert_params: f64,
+    kept: f64,
+    kept_scores: f64,
+    kept_input: f64,
+}
+
+/// All that does not depend on pipeline, copies or schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepared {
+    pieces: Vec<Piece>,
+    layers: u64,
+    /// Head, loss and bookkeeping of one micro-batch.
+    head: f64,
+    /// Bytes between stages, one way.
+    hop_bytes: f64,
+    /// Parameters of the embedding on a chip, positions included.
+    embedding: f64,
+    /// Parameters of the head on a chip.
+    head_params: f64,
+    tied: bool,
+    /// Logits of a micro-batch on a chip.
+    pub logits: f64,
+    tp: u64,
+}
+
+/// One pipeline stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stage {
+    /// Its place.
+    pub index: u64,
+    /// Whether the head is here.
+    pub is_last: bool,
+    /// Its layers.
+    pub layers: u64,
+    /// Times of its layers for one micro-batch.
+    pub time: LayerTime,
+    /// Head, loss and bookkeeping.
+    pub head: f64,
+    /// Parameters on a chip outside the experts.
+    pub params: f64,
+    /// Experts' parameters on a chip.
+    pub expert_params: f64,
+    /// Parameters of embedding and head on a chip.
+    pub vocabulary: f64,
+    /// Of these, the larger of the two.
+    pub largest_table: f64,
+    /// Parameters of its largest layer.
+    pub largest_layer: f64,
+    /// Bytes kept per micro-batch.
+    pub kept: f64,
+    /// Of these, scores.
+    pub kept_scores: f64,
+    /// Bytes kept with full recomputation.
+    pub kept_input: f64,
+    /// The same of its largest layer alone.
+    pub largest_kept: f64,
+    /// Scores of that layer.
+    pub largest_scores: f64,
+    /// Input of that layer.
+    pub largest_input: f64,
+}
+
+/// A step with its parts, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepTime {
+    /// All of it.
+    pub total: f64,
+    /// Matrix products of the slowest stage, all micro-batches.
+    pub products: f64,
+    /// Attention over the context.
+    pub attention: f64,
+    /// Norms, residuals, functions.
+    pub elementwise: f64,
+    /// Tensor-parallel communication.
+    pub tensor: f64,
+    /// Expert and context exchange.
+    pub exchange: f64,
+    /// Waiting for the host.
+    pub host: f64,
+    /// Passes run again.
+    pub recompute: f64,
+    /// Gathering weights that the passes do not hide.
+    pub gather: f64,
+    /// Head and loss.
+    pub head: f64,
+    /// Transfers between stages.
+    pub hops: f64,
+    /// Waiting for other stages.
+    pub bubble: f64,
+    /// Gradient reduction that shows.
+    pub reduce: f64,
+    /// The optimizer.
+    pub update: f64,
+    /// Once per step.
+    pub fixed: f64,
+}
+
+impl Prepared {
+    /// Times every kind of layer for one slice of a micro-batch.
+    pub fn new(machine: &Machine<'_>, job: &Job<'_>, cut: &Cut) -> Self {
+        let (shape, stack) = (job.shape, machine.stack);
+        let slice = Slice {
+            tp: cut.tp as f64,
+            cp: cut.cp as f64,
+            ep: cut.ep as f64,
+            etp: cut.etp as f64,
+            micro_batch: cut.micro_batch as f64,
+            sequence: job.sequence as f64,
+            sequence_parallel: cut.sequence_parallel,
+            flash: stack.attention == AttentionPath::Flash,
+            dropout: stack.dropout,
+        };
+        let ranks = Ranks { tp: cut.tp, cp: cut.cp, ep: cut.ep };
+        let pieces = shape.runs.iter().map(|run| {
+            let work = block(shape, &run.block, &slice);
+            Piece {
+                n: run.n,
+                time: layer(machine, &work, ranks),
+                params: work.params,
+                expert_params: work.expert_params,
+                kept: work.kept,
+                kept_scores: work.kept_scores,
+                kept_input: work.kept_input,
+            }
+        });
+        let (t, h, tp) = (slice.tokens(), shape.hidden as f64, slice.tp);
+        let columns = (shape.vocab as f64 / tp).ceil();
+        let logits = t * columns;
+        let product = machine.wide_product(Multiply { rows: t, columns, depth: h, matrices: 1.0 });
+        let moved = stack.traffic.logit_bytes * logits / machine.bandwidth();
+        Self {
+            pieces: pieces.collect(),
+            layers: shape.n_layers(),
+            head: product.forward + product.input + product.weight + moved + stack.host.head.get(),
+            hop_bytes: 2.0 * t * h / tp,
+            embedding: (shape.vocab as f64 / tp + shape.positions as f64) * h,
+            head_params: columns * h,
+            tied: shape.tied,
+            logits,
+            tp: cut.tp,
+        }
+    }
+
+    /// The stages of a pipeline.
+    pub fn stages(&self, pp: u64, spread: Spread) -> Vec<Stage> {
+        let counts = match spread {
+            // Two more layers than there are, less one at each end; where that does not come out even, evenly.
+            Spread::EndsLighter if pp > 2 && (self.layers + 2).is_multiple_of(pp) => {
+                let each = (self.layers + 2) / pp;
+                (0..pp).map(|i| each - u64::from(i == 0 || i + 1 == pp)).collect()
+            }
+            _ => stage_layers(self.layers, pp),
+        };
+        let mut runs = self.pieces.iter().map(|p| (p, p.n)).collect::<Vec<_>>().into_iter();
+        let mut current = runs.next();
+        let last = counts.len().saturating_sub(1);
+        let mut stages = Vec::with_capacity(counts.len());
+        for (i, wanted) in counts.into_iter().enumerate() {
+            let mut stage = Stage { index: i as u64, is_last: i == last, ..Stage::default() };
+            let mut missing = wanted;
+            while missing > 0 {
+                let Some((piece, left)) = current else { break };
+                let taken = missing.min(left);
+                stage.take(piece, taken);
+                missing -= taken;
+                current = if taken == left { runs.next() } else { Some((piece, left - taken)) };
+            }
+            self.ends(&mut stage, i == 0, i == last);
+            stages.push(stage);
+        }
+        stages
+    }
+
+    fn ends(&self, stage: &mut Stage, first: bool, last: bool) {
+        if first {
+            stage.vocabulary += self.embedding;
+            stage.largest_table = self.embedding;
+        }
+        if last {
+            stage.head = self.head;
+            stage.largest_table = stage.largest_table.max(self.head_params);
+            // A tied head on another stage than the embedding is a copy of it.
+            if !(first && self.tied) {
+                stage.vocabulary += self.head_params;
+            }
+        }
+        stage.params += stage.vocabulary;
+    }
+}
+
+impl Stage {
+    fn take(&mut self, piece: &Piece, n: u64) {
+        let k = n as f64;
+        self.layers += n;
+        self.time.add(&piece.time, k);
+        self.params += k * piece.params;
+        self.expert_params += k * piece.expert_params;
+        self.largest_layer = self.largest_layer.max(piece.params + piece.expert_params);
+        self.kept += k * piece.kept;
+        self.kept_scores += k * piece.kept_scores;
+        self.kept_input += k * piece.kept_input;
+        if piece.kept > self.largest_kept {
+            self.largest_kept = piece.kept;
+            self.largest_scores = piece.kept_scores;
+            self.largest_input = piece.kept_input;
+        }
+    }
+
+    /// Time of one micro-batch, and what of it is run again.
+    fn micro_batch(&self, recompute: Recompute) -> (f64, f64) {
+        let again = match recompute {
+            Recompute::None => 0.0,
+            Recompute::Selective => self.time.selective,
+            Recompute::Full => self.time.forward,
+        };
+        (self.time.forward + self.time.backward + again + self.head, again)
+    }
+}
+
+/// What of a row of stages a step's time depends on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// The slowest stage.
+    pub slowest: Stage,
+    /// Its time for one micro-batch.
+    longest: f64,
+    /// Of it, passes run again.
+    again: f64,
+    /// All stages together.
+    sum: f64,
+    /// The stage with most parameters.
+    params: f64,
+    expert_params: f64,
+    pp: u64,
+}
+
+impl Row {
+    /// Sums a row of stages up.
+    pub fn new(stages: &[Stage], recompute: Recompute) -> Option<Self> {
+        let slowest =
+            *stages.iter().max_by(|a, b| a.micro_batch(recompute).0.total_cmp(&b.micro_batch(recompute).0))?;
+        let (longest, again) = slowest.micro_batch(recompute);
+        let sum = stages.iter().map(|s| s.micro_batch(recompute).0).sum();
+        let heaviest =
+            stages.iter().max_by(|a, b| (a.params + a.expert_params).total_cmp(&(b.params + b.expert_params)))?;
+        Some(Self {
+            slowest,
+            longest,
+            again,
+            sum,
+            params: heaviest.params,
+            expert_params: heaviest.expert_params,
+            pp: stages.len() as u64,
+        })
+    }
+}
+
+/// The time of a step; `row` must be that of the cut's stages and recomputation.
+pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, micro_batches: u64) -> StepTime {
+    let stack = machine.stack;
+    let (m, v) = (micro_batches as f64, cut.virtual_stages.max(1) as f64);
+    let gather = gathering(machine, row, cut);
+    let longest = row.longest + gather;
+    let hop = if row.pp > 1 { hop(machine, prepared, cut) } else { 0.0 };
+    // Other stages wait as long for their weights, in proportion to their work.
+    let others = (row.sum - row.longest).max(0.0) * longest / row.longest.max(f64::MIN_POSITIVE);
+    let bubble = bubble(cut, row, others, hop, v, micro_batches);
+    let reduce = if cut.sharding == Sharding::Full { 0.0 } else { reduction(machine, row, cut) };
+    let exposed = (reduce - stack.network.data_overlap * longest).max((1.0 - stack.network.data_overlap) * reduce);
+    let copies = (cut.dp * cut.cp) as f64;
+    let updated = if cut.sharding >= Sharding::Optimizer {
+        row.params / copies + row.expert_params / cut.expert_copies().max(1.0)
+    } else {
+        row.params + row.expert_params
+    };
+    let update = stack.traffic.optimizer_bytes * updated / machine.bandwidth();
+    let fixed = stack.host.step.get();
+    let t = &row.slowest.time;
+    StepTime {
+        total: m * (longest + v * hop) + bubble + exposed + update + fixed,
+        products: m * t.products,
+        attention: m * t.attention,
+        elementwise: m * t.elementwise,
+        tensor: m * t.tensor,
+        exchange: m * t.exchange,
+        host: m * t.host,
+        recompute: m * row.again,
+        gather: m * gather,
+        head: m * row.slowest.head,
+        hops: m * v * hop,
+        bubble,
+        reduce: exposed,
+        update,
+        fixed,
+    }
+}
+
+/// Activations to the next stage and gradients back.
+fn hop(machine: &Machine<'_>, prepared: &Prepared, cut: &Cut) -> f64 {
+    let host = &machine.stack.host;
+    let send = machine.send(prepared.hop_bytes, prepared.tp * cut.cp * cut.dp).get();
+    2.0 * send + if host.sync_hops { 2.0 * host.forward.get() } else { host.hop.get() }
+}
+
+fn bubble(cut: &Cut, row: &Row, others: f64, hop: f64, v: f64, micro_batches: u64) -> f64 {
+    if row.pp <= 1 {
+        return 0.0;
+    }
+    let p = row.pp as f64;
+    let plain = (others + (p - 1.0) * hop) / v;
+    match cut.schedule {
+        Schedule::GPipe | Schedule::OneFOneB | Schedule::Interleaved => plain,
+        schedule => {
+            let mean = others / (p - 1.0);
+            let share = mean / row.longest.max(f64::MIN_POSITIVE);
+            let t = &row.slowest.time;
+            let forward = t.forward * share;
+            let weight = t.weight * share;
+            let passes = Passes {
+                forward: Seconds::s(forward),
+                input_grad: Seconds::s((mean - forward - weight).max(0.0)),
+                weight_grad: Seconds::s(weight),
+            };
+            let chunks = schedule.fixed_chunks().unwrap_or(cut.virtual_stages as usize);
+            let shape = pipeline::Shape { devices: row.pp as usize, micro_batches: micro_batches as usize, chunks };
+            closed_bubble(schedule, shape, passes, Fraction::ZERO).map_or(plain, |b| b.get().min(plain))
+        }
+    }
+}
+
+/// What gathering weights and scattering gradients adds to a stage's micro-batch under ZeRO-3.
+fn gathering(machine: &Machine<'_>, row: &Row, cut: &Cut) -> f64 {
+    if cut.sharding != Sharding::Full {
+        return 0.0;
+    }
+    let (w, g) = (machine.stack.memory.weight_bytes, machine.stack.network.gradient_bytes);
+    let moved = |params: f64, n: u64, stride: u64| {
+        let gather = machine.collective(Collective::AllGather, w * params, n, stride);
+        (gather, machine.collective(Collective::ReduceScatter, g * params, n, stride))
+    };
+    let (copies, expert_copies) = (cut.dp * cut.cp, cut.expert_copies() as u64);
+    let stage = &row.slowest;
+    // Layers of a stage differ little; the mean layer stands for all.
+    let layers = stage.layers.max(1) as f64;
+    let dense = moved((stage.params - stage.vocabulary) / layers, copies, cut.tp);
+    let experts = moved(stage.expert_params / layers, expert_copies, cut.ep * cut.etp);
+    let (gather, scatter) = (dense.0 + experts.0, dense.1 + experts.1);
+    let (f, b) = (stage.time.forward / layers, stage.time.backward / layers + row.again / layers);
+    let longer = rounded(f, gather) + rounded(b, gather + scatter) - f - b;
+    // Embedding and head are gathered at the ends of the pass, where nothing hides them.
+    let (gather, scatter) = moved(stage.vocabulary, copies, cut.tp);
+    longer * layers + (gather + scatter) * (1.0 - machine.stack.network.data_overlap)
+}
+
+/// Gradients over the copies, and updated weights back.
+fn reduction(machine: &Machine<'_>, row: &Row, cut: &Cut) -> f64 {
+    let (n, stride) = (cut.dp * cut.cp, cut.tp);
+    let copies = cut.expert_copies() as u64;
+    let (w, g) = (machine.stack.memory.weight_bytes, machine.stack.network.gradient_bytes);
+    let over = |params: f64, n: u64, stride: u64| {
+        if cut.sharding == Sharding::None {
+            machine.collective(Collective::AllReduce, g * params, n, stride)
+        } else {
+            machine.collective(Collective::ReduceScatter, g * params, n, stride)
+                + machine.collective(Collective::AllGather, w * params, n, stride)
+        }
+    };
+    over(row.params, n, stride) + over(row.expert_params, copies, cut.ep * cut.etp)
+}

@@ -1,0 +1,286 @@
+use super::machine::Machine;
+use super::memory::{in_flight, stage_memory};
+use super::mfu::{Again, Convention, flop_per_token};
+use super::search::{Searcher, Space};
+use super::step::{Prepared, Row, step};
+use super::work::{Slice, block};
+use super::{Cut, Job, Recompute, Sharding};
+use crate::pipeline::{Passes, Plan, Schedule, Shape as PlanShape, Stage as PlanStage};
+use proptest::prelude::*;
+use rackmath_spec::model::{
+    Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Norm, QkNorm, Run, Shape, Span,
+};
+use rackmath_spec::{Catalog, Dtype, TrainingFormat};
+use rackmath_units::{Bytes, Seconds};
+
+/// A GPT of the Megatron papers: four times as wide inside, as many keys as queries.
+fn gpt(layers: u64, hidden: u64, heads: u64) -> Shape {
+    let head = hidden / heads;
+    let mixer = Mixer::Attention(Attention {
+        heads,
+        kv_heads: heads,
+        qk_dim: head,
+        v_dim: head,
+        span: Span::Full,
+        kv: KvSource::Own,
+        bias: Bias { qkv: true, out: true },
+        qk_norm: QkNorm::None,
+        k_is_v: false,
+        gate: Gate::None,
+        sinks: false,
+    });
+    let ffn = Ffn::Dense(Mlp { width: 4 * hidden, gated: false, bias: true });
+    Shape {
+        architecture: "gpt".into(),
+        hidden,
+        vocab: 51_200,
+        tied: true,
+        head_bias: false,
+        positions: 2048,
+        norm: Norm::Layer,
+        outer_norms: 1,
+        runs: vec![Run { n: layers, block: Block { mixer, ffn, norms: 2, side: Vec::new() } }],
+        mtp: None,
+        side: Vec::new(),
+        context_max: Some(2048),
+        formats: Formats::uniform(Dtype::Bf16),
+    }
+}
+
+fn slice(tp: f64, micro_batch: f64, sequence_parallel: bool) -> Slice {
+    Slice {
+        tp,
+        cp: 1.0,
+        ep: 1.0,
+        etp: 1.0,
+        micro_batch,
+        sequence: 2048.0,
+        sequence_parallel,
+        flash: false,
+        dropout: true,
+    }
+}
+
+/// Sets a program on a machine up and hands it to a test.
+fn with_machine<T>(stack: &str, system: &str, network: &str, test: impl FnOnce(&Machine<'_>) -> T) -> T {
+    let catalog = Catalog::embedded();
+    let (stack, system) = (catalog.training_stack(stack).unwrap(), catalog.system(system).unwrap());
+    let (kernels, network) = (catalog.gemm_kernels().unwrap(), catalog.network(network).unwrap());
+    test(&Machine::new(&system, &stack, &kernels, &network, TrainingFormat::Bf16).unwrap())
+}
+
+#[test]
+fn a_layer_keeps_what_korthikanti_counts() {
+    // arXiv 2205.05198, equations 1, 2 and 4: sbh(34 + 5as/h), sbh(10 + 24/t + 5as/ht), sbh/t (34 + 5as/h).
+    let shape = gpt(48, 6144, 64);
+    let (s, b, h, a, t) = (2048.0, 4.0, 6144.0, 64.0, 8.0);
+    let scores = 5.0 * a * s / h;
+    let kept = |tp, sp| block(&shape, &shape.runs[0].block, &slice(tp, b, sp)).kept;
+    assert!((kept(1.0, false) / (s * b * h * (34.0 + scores)) - 1.0).abs() < 1e-12);
+    assert!((kept(t, false) / (s * b * h * (10.0 + 24.0 / t + scores / t)) - 1.0).abs() < 1e-12);
+    assert!((kept(t, true) / (s * b * h * (34.0 + scores) / t) - 1.0).abs() < 1e-12);
+    // Figure 1: 59.25 GiB of activations for the 22B model with 48 layers, 9.5625 with both techniques.
+    let gib = 1_073_741_824.0;
+    assert!((48.0 * kept(t, false) / gib - 59.25).abs() < 0.01);
+    let work = block(&shape, &shape.runs[0].block, &slice(t, b, true));
+    assert!((48.0 * (work.kept - work.kept_scores) / gib - 9.5625).abs() < 0.01);
+}
+
+#[test]
+fn flop_of_a_step_are_megatrons() {
+    // arXiv 2104.04473 section 5.1: F = 96 B s l h^2 (1 + s/6h + V/16lh) with every layer run again.
+    let shape = gpt(96, 12_288, 96);
+    let (s, l, h, v) = (2048.0, 96.0, 12_288.0, 51_200.0);
+    let hardware = flop_per_token(&shape, 2048, Convention::HARDWARE, Again::Layers);
+    let closed = 96.0 * l * h * h * (1.0 + s / (6.0 * h) + v / (16.0 * l * h));
+    assert!((hardware / closed - 1.0).abs() < 1e-12, "{hardware} {closed}");
+    let model = flop_per_token(&shape, 2048, Convention::FULL, Again::Layers);
+    let closed = 72.0 * l * h * h * (1.0 + s / (6.0 * h) + v / (12.0 * l * h));
+    assert!((model / closed - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn model_flop_agree_with_published_shares() {
+    // Korthikanti 2022 Table 5 and Megatron-LM's README: seconds of a step, chips, sequences, MFU of an A100's 312 TFLOP/s.
+    // (Their hardware share counts recomputed scores as twice forward and backward; ours counts the one pass that runs.)
+    for (shape, seconds, chips, batch, share) in [
+        (gpt(48, 6144, 64), 1.10, 8.0, 4.0, 0.415),
+        (gpt(96, 12_288, 96), 13.75, 64.0, 64.0, 0.514),
+        (gpt(105, 20_480, 128), 37.83, 280.0, 280.0, 0.560),
+        (gpt(128, 25_600, 160), 71.49, 512.0, 512.0, 0.563),
+    ] {
+        let flop = flop_per_token(&shape, 2048, Convention::FULL, Again::Scores) * batch * 2048.0;
+        let ours = flop / (seconds * chips * 312e12);
+        assert!((ours / share - 1.0).abs() < 0.01, "{ours} for {share}");
+    }
+}
+
+#[test]
+fn keys_counted_like_queries_are_an_over_count() {
+    let catalog = Catalog::embedded();
+    let model = catalog.model("llama-3.1-70b").unwrap();
+    let shape = model.shape().unwrap();
+    let of = |c| flop_per_token(shape, 8192, c, Again::Nothing);
+    assert!(of(Convention::OVER_COUNT) > of(Convention::FULL));
+    assert!(of(Convention::FULL) > of(Convention::CAUSAL));
+    assert!(of(Convention::CAUSAL) > of(Convention::SIX_N_D_MULTIPLIED));
+    // 6 N D with N = 70.55 billion parameters.
+    assert!((of(Convention::SIX_N_D) / (6.0 * 70.55e9) - 1.0).abs() < 0.01, "{}", of(Convention::SIX_N_D));
+}
+
+#[test]
+fn published_steps_are_met() {
+    // Korthikanti 2022 Table 5, selective recompute with sequence parallel: 175B in 13.75 s, 1T in 71.49 s.
+    with_machine("megatron-2022", "512xa100-80gb", "nvlink3", |machine| {
+        for (shape, cut, batch, seconds) in [
+            (gpt(96, 12_288, 96), Cut { tp: 8, pp: 8, virtual_stages: 3, ..Cut::default() }, 64, 13.75),
+            (gpt(128, 25_600, 160), Cut { tp: 8, pp: 64, ..Cut::default() }, 512, 71.49),
+        ] {
+            let cut = Cut { sharding: Sharding::None, recompute: Recompute::Selective, ..cut };
+            let job = Job { shape: &shape, sequence: 2048, global_batch: batch, format: TrainingFormat::Bf16 };
+            let prepared = Prepared::new(machine, &job, &cut);
+            let row = Row::new(&prepared.stages(cut.pp, cut.spread), cut.recompute).unwrap();
+            let time = step(machine, &prepared, &row, &cut, batch).total;
+            assert!((time / seconds - 1.0).abs() < 0.04, "{time} for {seconds}");
+        }
+    });
+}
+
+#[test]
+fn in_flight_agrees_with_the_clock() {
+    let whole = PlanStage {
+        passes: Passes { forward: Seconds::s(1.0), input_grad: Seconds::s(1.0), weight_grad: Seconds::s(1.0) },
+        activation: Bytes::b(1.0),
+    };
+    for (schedule, p, m, v) in [
+        (Schedule::GPipe, 4, 8, 1),
+        (Schedule::OneFOneB, 4, 8, 1),
+        (Schedule::Interleaved, 4, 8, 2),
+        (Schedule::ZbH1, 4, 8, 1),
+    ] {
+        let run = Plan::even(schedule, PlanShape { devices: p, micro_batches: m, chunks: v }, whole).run().unwrap();
+        let cut = Cut { pp: p as u64, virtual_stages: v as u64, schedule, ..Cut::default() };
+        let held = in_flight(&cut, 0, m as u64);
+        assert!((held - run.devices[0].peak_micro_batches).abs() < 1e-9, "{schedule}: {held} {:?}", run.devices[0]);
+    }
+}
+
+/// Memory of the fullest stage.
+fn fullest(machine: &Machine<'_>, shape: &Shape, cut: &Cut, batch: u64) -> f64 {
+    let job = Job { shape, sequence: 2048, global_batch: batch, format: TrainingFormat::Bf16 };
+    let prepared = Prepared::new(machine, &job, cut);
+    let stages = prepared.stages(cut.pp, cut.spread);
+    let recipe = &machine.stack.memory;
+    let held = stages.iter().map(|s| stage_memory(&prepared, recipe, s, cut, cut.micro_batches(batch).unwrap_or(1)));
+    held.map(|m| m.total().get()).fold(0.0, f64::max)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn dividing_more_never_holds_more(
+        tp in 0_u32..4, pp in 0_u32..3, dp in 0_u32..5, b in 0_u32..3, stack in prop::sample::select(vec!["megatron-2022", "megatron-core"]),
+    ) {
+        let shape = gpt(24, 4096, 32);
+        with_machine(stack, "512xa100-80gb", "nvlink3", |machine| {
+            let cut = Cut { tp: 1 << tp, pp: 1 << pp, dp: 1 << dp, micro_batch: 1 << b, ..Cut::default() };
+            let at = |sharding, recompute| fullest(machine, &shape, &Cut { sharding, recompute, ..cut }, 1024);
+            for pair in Sharding::ALL[..3].windows(2) {
+                prop_assert!(at(pair[1], Recompute::None) <= at(pair[0], Recompute::None));
+            }
+            // The full kind gathers two layers while it works: it never holds more once there are copies enough for them.
+            if dp >= 3 {
+                prop_assert!(at(Sharding::Full, Recompute::None) <= at(Sharding::Gradients, Recompute::None));
+            }
+            for pair in Recompute::ALL.windows(2) {
+                prop_assert!(at(Sharding::Optimizer, pair[1]) <= at(Sharding::Optimizer, pair[0]) * (1.0 + 1e-12));
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn no_step_beats_its_products_at_full_peak(tp in 0_u32..4, pp in 0_u32..3, dp in 0_u32..4, b in 0_u32..3) {
+        let shape = gpt(24, 4096, 32);
+        with_machine("megatron-core", "512xh100-sxm", "nvlink4", |machine| {
+            let cut = Cut { tp: 1 << tp, pp: 1 << pp, dp: 1 << dp, micro_batch: 1 << b, ..Cut::default() };
+            let job = Job { shape: &shape, sequence: 2048, global_batch: 256, format: TrainingFormat::Bf16 };
+            let prepared = Prepared::new(machine, &job, &cut);
+            let row = Row::new(&prepared.stages(cut.pp, cut.spread), cut.recompute).unwrap();
+            let time = step(machine, &prepared, &row, &cut, cut.micro_batches(256).unwrap()).total;
+            let flop = flop_per_token(&shape, 2048, Convention::CAUSAL, Again::Nothing) * 256.0 * 2048.0;
+            prop_assert!(time >= flop / (machine.peak() * cut.chips() as f64));
+            Ok(())
+        })?;
+    }
+}
+
+#[test]
+fn search_equals_brute_force_and_more_memory_never_hurts() {
+    let shape = gpt(24, 4096, 32);
+    with_machine("megatron-core", "64xh100-sxm", "nvlink4", |machine| {
+        let job = Job { shape: &shape, sequence: 2048, global_batch: 256, format: TrainingFormat::Bf16 };
+        let mut last = (0, f64::INFINITY);
+        for capacity in [20e9, 40e9, 80e9, 160e9] {
+            let space = Space::of(&shape, 64, machine.domain, 256, capacity);
+            let found = Searcher::new(machine, &job, &space).search(5);
+            let mut best = f64::INFINITY;
+            let mut seen = 0;
+            for &tp in &space.tp {
+                for &pp in &space.pp {
+                    for &micro_batch in &space.micro_batch {
+                        let most = 64 / (tp * pp);
+                        let Some(dp) = (1..=most).rev().find(|d| (256 / micro_batch).is_multiple_of(*d)) else {
+                            continue;
+                        };
+                        for &sharding in &space.sharding {
+                            if dp == 1 && sharding != space.sharding[0] {
+                                continue;
+                            }
+                            for &recompute in &space.recompute {
+                                for &v in &space.virtual_stages {
+                                    let schedule = if v > 1 { Schedule::Interleaved } else { Schedule::OneFOneB };
+                                    let cut = Cut {
+                                        tp,
+                                        pp,
+                                        dp,
+                                        micro_batch,
+                                        sharding,
+                                        recompute,
+                                        virtual_stages: v,
+                                        schedule,
+                                        sequence_parallel: tp > 1,
+                                        ..Cut::default()
+                                    };
+                                    let m = cut.micro_batches(256).unwrap();
+                                    if v > 1 && (pp == 1 || !(24 / pp).is_multiple_of(v) || !m.is_multiple_of(pp)) {
+                                        continue;
+                                    }
+                                    seen += 1;
+                                    let prepared = Prepared::new(machine, &job, &cut);
+                                    let row = Row::new(&prepared.stages(pp, cut.spread), recompute).unwrap();
+                                    if fullest(machine, &shape, &cut, 256) <= capacity {
+                                        best = best.min(step(machine, &prepared, &row, &cut, m).total);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            assert_eq!(found.evaluated, seen);
+            let fastest = found.best.first().map_or(f64::INFINITY, |c| c.step.total);
+            assert_eq!(fastest, best);
+            assert!(found.feasible >= last.0 && fastest <= last.1);
+            // Nothing on the frontier is beaten by anything else on it.
+            for a in &found.frontier {
+                let beats = |b: &&super::search::Candidate| {
+                    b.step.total < a.step.total && b.memory < a.memory && b.chip_seconds() < a.chip_seconds()
+                };
+                assert!(found.frontier.iter().find(beats).is_none());
+            }
+            last = (found.feasible, fastest);
+        }
+    });
+}

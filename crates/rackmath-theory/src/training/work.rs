@@ -1,0 +1,304 @@
+//! What one block multiplies, moves and keeps for one micro-batch on one chip.
+//!
+//! $$ T = b\,s/c \qquad \text{scores} = 2\,b\,\frac{s}{c}\,S\,\frac{a}{t}\,(d_{qk} + d_v) \qquad \text{kept} = T\,\big(w + x/t\big) $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | T | tokens | 1 | tokens of a micro-batch on a chip before tensor parallelism |
+//! | S | span | 1 | tokens a query attends to: the sequence, or the window |
+//! | a, d | heads, dims | 1 | heads and their widths |
+//! | w, x | whole, split | B | bytes kept per token: those every chip of a tensor-parallel group has, and those it divides |
+//!
+//! | kept per token, 16 bits | whole | split |
+//! |---|---|---|
+//! | inputs of two norms, of the first products | 4h + 4h | - |
+//! | queries, keys, values; attention's output | - | 2(a + 2k)d + 2ad |
+//! | scores, their softmax and its dropout | - | 5aS, without dropout 4aS; fused kernels keep none |
+//! | inner layer before and after its function | - | 2gf + 2f |
+//! | dropout masks | 2h | - |
+//!
+//! For a plain transformer (k = a, ad = h, f = 4h, g = 1) that is 10h + 24h/t + 5aS/t: Korthikanti's s b h (10 + 24/t +
+//! 5as/ht). Sequence parallelism divides the whole part too. Tensors come from [`crate::count`], so that every mixer the
+//! catalogue knows has its products; recurrences have no scores.
+//! Ignores: state passes of recurrences, the indexers of sparse attention.
+
+use crate::count::{self, Cut as TensorCut, Part, Tensor, Use};
+use rackmath_spec::model::{Block, Ffn, Mixer, Norm, Shape, Span};
+
+/// One matrix product per token group: `rows` tokens, `columns` by `depth`, `times` of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Multiply {
+    /// Tokens.
+    pub rows: f64,
+    /// Values that come out per token.
+    pub columns: f64,
+    /// Values that go in.
+    pub depth: f64,
+    /// Weight matrices behind the rows: one, or the experts a chip holds.
+    pub matrices: f64,
+}
+
+/// The work of one block on one chip for one micro-batch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Its products.
+    pub products: Vec<Multiply>,
+    /// Multiply-adds of attention over the whole span, in FLOP.
+    pub score_flop: f64,
+    /// Score values.
+    pub scores: f64,
+    /// Whether the head width suits the tensor units.
+    pub aligned: bool,
+    /// Bytes moved forward by norms and residuals.
+    pub residual_bytes: f64,
+    /// Bytes moved forward by everything tensor parallelism divides.
+    pub inner_bytes: f64,
+    /// Bytes of a tensor-parallel reduction; as many of them as `reductions`.
+    pub reduced_bytes: f64,
+    /// Reductions forward (backward as many).
+    pub reductions: f64,
+    /// Bytes a chip sends to other experts' chips, one way.
+    pub exchanged_bytes: f64,
+    /// Copies of a token among those bytes: experts it goes to.
+    pub copies: f64,
+    /// Bytes of keys and values a chip holds for context parallelism.
+    pub key_value_bytes: f64,
+    /// Parameters on this chip outside the routed experts.
+    pub params: f64,
+    /// Routed experts' parameters on this chip.
+    pub expert_params: f64,
+    /// Bytes kept per micro-batch without recomputation.
+    pub kept: f64,
+    /// Of these, scores and what hangs on them.
+    pub kept_scores: f64,
+    /// Bytes kept with full recomputation: the block's input.
+    pub kept_input: f64,
+    /// Whether it has experts.
+    pub routes: bool,
+    /// Whether any score is computed.
+    pub attends: bool,
+}
+
+/// How a micro-batch is cut inside a stage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slice {
+    /// Tensor parallel.
+    pub tp: f64,
+    /// Context parallel.
+    pub cp: f64,
+    /// Expert parallel.
+    pub ep: f64,
+    /// Shards of an expert.
+    pub etp: f64,
+    /// Sequences of a micro-batch.
+    pub micro_batch: f64,
+    /// Tokens of a sequence.
+    pub sequence: f64,
+    /// Whether norms are cut along the sequence.
+    pub sequence_parallel: bool,
+    /// Whether scores stay on the chip.
+    pub flash: bool,
+    /// Whether dropout is applied.
+    pub dropout: bool,
+}
+
+impl Slice {
+    /// Tokens of a micro-batch on a chip.
+    pub fn tokens(&self) -> f64 {
+        self.micro_batch * self.sequence / self.cp
+    }
+
+    fn whole(&self) -> f64 {
+        if self.sequence_parallel { self.tp } else { 1.0 }
+    }
+}
+
+/// What a block does.
+pub fn block(shape: &Shape, block: &Block, slice: &Slice) -> Work {
+    let (h, t) = (shape.hidden as f64, slice.tokens());
+    let mut work = Work { aligned: true, ..Work::default() };
+    // Routed tokens: each chip of a tensor-parallel group sends its share, or all of it to cut experts.
+    let routed = t * slice.etp / slice.tp;
+    tensors(shape, block, slice, routed, &mut work);
+
+    let mut split = 0.0;
+    if let Some(heads) = attention_heads(&block.mixer) {
+        let span = heads.span.min(slice.sequence);
+        work.attends = true;
+        work.score_flop = 2.0 * t * span * heads.queries / slice.tp * (heads.qk + heads.v);
+        work.scores = t * span * heads.queries / slice.tp;
+        work.aligned = heads.qk % 8.0 == 0.0 && heads.v % 8.0 == 0.0;
+        let own = heads.queries * heads.qk + heads.keys * (heads.qk + heads.v);
+        work.key_value_bytes = 2.0 * t * heads.keys * (heads.qk + heads.v) / slice.tp;
+        // Queries, keys and values are laid out anew, read and written; the output once more.
+        work.inner_bytes += t * (4.0 * own) / slice.tp;
+        split += 2.0 * own + 2.0 * heads.queries * heads.v;
+        if !slice.flash {
+            let each = if slice.dropout { 5.0 } else { 4.0 };
+            work.kept_scores = each * work.scores;
+        }
+    } else if !matches!(block.mixer, Mixer::None) {
+        let wide: f64 = work.products.iter().filter(|p| p.depth == h).map(|p| p.columns).sum();
+        work.inner_bytes += 8.0 * t * wide;
+        split += 4.0 * wide * slice.tp;
+    }
+    let (inner, kept_inner, exchanged) = feed_forward(h, &block.ffn, slice, t, routed);
+    work.inner_bytes += inner;
+    work.exchanged_bytes = exchanged;
+    work.copies = match &block.ffn {
+        Ffn::Moe(moe) => count::experts_run(moe).max(1.0),
+        _ => 1.0,
+    };
+    work.routes = matches!(block.ffn, Ffn::Moe(_));
+
+    let parts =
+        f64::from(u8::from(!matches!(block.mixer, Mixer::None))) + f64::from(u8::from(!matches!(block.ffn, Ffn::None)));
+    // A norm reads and writes; a residual reads two and writes one, and dropout reads and writes its mask.
+    let each = if shape.norm == Norm::Layer && slice.dropout { 11.0 } else { 8.0 };
+    work.residual_bytes = t * h * each * parts / slice.whole();
+    work.reduced_bytes = 2.0 * t * h;
+    let cut_experts = matches!(&block.ffn, Ffn::Moe(_)) && slice.etp < slice.tp;
+    work.reductions = if slice.tp > 1.0 { parts - f64::from(u8::from(cut_experts)) } else { 0.0 };
+    let masks = if slice.dropout { 1.0 } else { 0.0 };
+    let whole = h * (4.0 + masks) * parts;
+    work.kept = t * (whole / slice.whole() + split / slice.tp) + kept_inner + work.kept_scores;
+    work.kept_input = 2.0 * t * h / slice.whole();
+    work
+}
+
+/// Inner bytes moved, bytes kept, bytes sent to other chips.
+fn feed_forward(h: f64, ffn: &Ffn, slice: &Slice, t: f64, routed: f64) -> (f64, f64, f64) {
+    let moved = |width: f64, gated: bool| if gated { 6.0 * width } else { 4.0 * width };
+    let kept = |width: f64, gated: bool| if gated { 6.0 * width } else { 4.0 * width };
+    match ffn {
+        Ffn::None => (0.0, 0.0, 0.0),
+        Ffn::Dense(mlp) => {
+            let f = mlp.width as f64 / slice.tp;
+            (t * moved(f, mlp.gated), t * kept(f, mlp.gated), 0.0)
+        }
+        Ffn::Moe(moe) => {
+            let k = count::experts_run(moe);
+            let inner = moe.latent.map_or(h, |l| l.width as f64);
+            let (f, rows) = (moe.expert.width as f64 / slice.etp, routed * k);
+            // Tokens are permuted on the way in and out: a read and a write of 16 bits each.
+            let mut bytes = rows * (moved(f, moe.expert.gated) + 8.0 * inner);
+            // Kept: the permuted input and output of the experts, and their inner layer.
+            let mut held = rows * (kept(f, moe.expert.gated) + 4.0 * inner);
+            if let Some(shared) = moe.shared {
+                let f = shared.width as f64 / slice.tp;
+                bytes += t * moved(f, shared.gated);
+                held += t * kept(f, shared.gated);
+            }
+            // What a router chose for experts elsewhere leaves.
+            let away = (slice.ep - 1.0) / slice.ep;
+            (bytes, held, 2.0 * t / slice.tp * k * inner * away)
+        }
+    }
+}
+
+/// Products and parameters of a block's tensors.
+fn tensors(shape: &Shape, block: &Block, slice: &Slice, routed: f64, work: &mut Work) {
+    let t = slice.tokens();
+    // Projections of the same input run as one product.
+    let mut joint: Vec<(u64, TensorCut, f64)> = Vec::new();
+    for tensor in count::block_tensors(shape, block) {
+        let params = tensor.params() as f64;
+        match tensor.cut {
+            TensorCut::Experts => work.expert_params += params / (slice.ep * slice.etp),
+            _ => work.params += params / shards(tensor.cut, slice.tp),
+        }
+        if tensor.usage != Use::Matrix {
+            continue;
+        }
+        let (i, o) = (tensor.d_in as f64, tensor.d_out as f64);
+        match tensor.cut {
+            TensorCut::Experts => {
+                let (columns, depth) =
+                    if is_row_parallel(&tensor, shape) { (o, i / slice.etp) } else { (o / slice.etp, i) };
+                let held = (tensor.copies as f64 / slice.ep).max(1.0);
+                work.products.push(Multiply { rows: routed * tensor.used, columns, depth, matrices: held });
+            }
+            _ if is_row_parallel(&tensor, shape) => {
+                let depth = i / shards(tensor.cut, slice.tp);
+                work.products.push(Multiply { rows: t, columns: o * tensor.used, depth, matrices: 1.0 });
+            }
+            cut => {
+                let columns = o * tensor.used / shards(cut, slice.tp);
+                match joint
+                    .iter_mut()
+                    .find(|(d, c, _)| *d == tensor.d_in && tensor.part == Part::Mixer && whole(*c) == whole(cut))
+                {
+                    Some((_, _, sum)) => *sum += columns,
+                    None if tensor.part == Part::Mixer => joint.push((tensor.d_in, cut, columns)),
+                    None => work.products.push(Multiply { rows: t, columns, depth: i, matrices: 1.0 }),
+                }
+            }
+        }
+    }
+    work.products.extend(joint.into_iter().map(|(d, _, columns)| Multiply {
+        rows: t,
+        columns,
+        depth: d as f64,
+        matrices: 1.0,
+    }));
+}
+
+fn whole(cut: TensorCut) -> bool {
+    cut == TensorCut::Whole
+}
+
+/// Shards of a tensor outside the experts.
+fn shards(cut: TensorCut, tp: f64) -> f64 {
+    match cut {
+        TensorCut::Whole | TensorCut::Experts => 1.0,
+        TensorCut::Tensor => tp,
+        TensorCut::KvHeads(heads) => tp.min(heads as f64),
+    }
+}
+
+/// Whether a tensor brings the residual stream together again, so that its depth is what is cut.
+fn is_row_parallel(tensor: &Tensor, shape: &Shape) -> bool {
+    matches!(tensor.name, "output" | "down" | "output up")
+        && (tensor.cut == TensorCut::Experts || tensor.d_out == shape.hidden)
+}
+
+/// Heads of a mixer with scores.
+struct Heads {
+    queries: f64,
+    keys: f64,
+    qk: f64,
+    v: f64,
+    span: f64,
+}
+
+fn attention_heads(mixer: &Mixer) -> Option<Heads> {
+    match mixer {
+        Mixer::Attention(a) => Some(Heads {
+            queries: a.heads as f64,
+            keys: a.kv_heads as f64,
+            qk: a.qk_dim as f64,
+            v: a.v_dim as f64,
+            span: match a.span {
+                Span::Full => f64::INFINITY,
+                Span::Window(n) | Span::Chunk(n) => n as f64,
+                Span::Blocks(index) => (index.block * index.top_k) as f64,
+            },
+        }),
+        // In training the latent is unfolded: every head has its own keys and values.
+        Mixer::Latent(a) => Some(Heads {
+            queries: a.heads as f64,
+            keys: a.heads as f64,
+            qk: (a.nope_dim + a.rope_dim) as f64,
+            v: a.v_dim as f64,
+            span: a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64),
+        }),
+        Mixer::Compressed(a) => Some(Heads {
+            queries: a.heads as f64,
+            keys: 1.0,
+            qk: a.dim as f64,
+            v: a.dim as f64,
+            span: a.window as f64 + a.indexer.map_or(0.0, |i| i.top_k as f64),
+        }),
+        Mixer::Linear(_) | Mixer::None => None,
+    }
+}
