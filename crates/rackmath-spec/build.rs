@@ -7,7 +7,7 @@ use std::{env, fs};
 fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../catalog");
     let mut code = String::new();
-    for folder in ["models", "chips", "systems", "networks", "laws", "kernels"] {
+    for folder in ["models", "chips", "systems", "networks", "laws", "kernels", "deduce"] {
         let path = root.join(folder);
         println!("cargo::rerun-if-changed={}", path.display());
         writeln!(code, "pub(super) const {}: &[(&str, &str)] = &[", folder.to_uppercase()).expect("string");

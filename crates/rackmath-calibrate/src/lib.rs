@@ -7,6 +7,7 @@
 //! [`moe`] do for kernels what [`network`] does for collectives. Nothing here draws lots: the same rows give the same constants.
 
 pub mod attention;
+pub mod deduce;
 mod error;
 pub mod fits;
 pub mod gemm;

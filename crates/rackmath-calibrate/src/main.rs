@@ -1,11 +1,12 @@
 //! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network};
+use rackmath_calibrate::{CalibrateError, attention, deduce, fits, gemm, moe, network};
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
        rackmath-calibrate fit mla FOLDER
+       rackmath-calibrate score|fit deduce FOLDER
        rackmath-calibrate fits FOLDER
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
@@ -52,6 +53,8 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
         ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),
+        ("score", "deduce") => deduce::score(folder),
+        ("fit", "deduce") => deduce::fit(folder),
         _ => return None,
     })
 }

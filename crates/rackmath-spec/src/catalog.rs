@@ -3,6 +3,7 @@
 //! A name is an id (the file's stem), an alias, or a Hugging Face id. Names are compared without case and with `_` as `-`,
 //! so `h200_sxm` finds `h200`. A miss answers with the nearest names.
 
+use crate::deduce::{DeducePriors, HostedModel, Policies};
 use crate::error::nearest;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, GemmKernels, Level, Model, MoeKernels, Network, SpecError, System,
@@ -34,6 +35,7 @@ pub struct Catalog {
     networks: Vec<Entry>,
     laws: Vec<Entry>,
     kernels: Vec<Entry>,
+    deduce: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -66,6 +68,7 @@ impl Catalog {
             networks: entries(embedded::NETWORKS),
             laws: entries(embedded::LAWS),
             kernels: entries(embedded::KERNELS),
+            deduce: entries(embedded::DEDUCE),
             given: Vec::new(),
         }
     }
@@ -201,6 +204,23 @@ impl Catalog {
     pub fn mla_kernels(&self) -> Result<AttentionKernels, SpecError> {
         let entry = find("kernel", "mla", &self.kernels)?;
         file::attention(&entry.id, &entry.text)
+    }
+
+    /// What is known of a model before its price is looked at.
+    pub fn deduce_priors(&self) -> Result<DeducePriors, SpecError> {
+        let priors = find("deduction file", "priors", &self.deduce)?;
+        let level = find("deduction file", "level", &self.deduce)?;
+        file::deduce_priors(&priors.text, &level.text, |id| self.chip(id))
+    }
+
+    /// Which price ratios are policy, by vendor.
+    pub fn policies(&self) -> Result<Policies, SpecError> {
+        file::deduce_policies(&find("deduction file", "policies", &self.deduce)?.text)
+    }
+
+    /// What hosts charge for open-weight models.
+    pub fn hosted_models(&self) -> Result<Vec<HostedModel>, SpecError> {
+        file::hosted_models(&find("deduction file", "hosts", &self.deduce)?.text)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

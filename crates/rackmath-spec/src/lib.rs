@@ -6,6 +6,7 @@ pub mod attention;
 mod catalog;
 mod chip;
 mod cited;
+pub mod deduce;
 mod dtype;
 mod error;
 pub mod file;

@@ -10,6 +10,7 @@
 pub mod board;
 pub mod count;
 pub mod curve;
+pub mod deduce;
 pub mod experts;
 pub mod kv;
 pub mod layout;

@@ -5,6 +5,7 @@
 mod attention;
 mod chip;
 pub mod config;
+mod deduce;
 pub mod flags;
 mod kernel_gemm;
 mod kernel_moe;
@@ -15,6 +16,7 @@ mod system;
 
 pub use attention::attention;
 pub use chip::chip;
+pub use deduce::{PRICE_RANGE, deduce_policies, deduce_priors, hosted_models};
 pub use kernel_gemm::gemm_kernels;
 pub use kernel_moe::moe_kernels;
 pub use law::clark_laws;
