@@ -6,13 +6,13 @@
 //! ratios are all policy, and no data.
 
 mod checks;
-mod fit;
 mod rows;
 mod score;
 
 use crate::CalibrateError;
 use rackmath_spec::Catalog;
 use rackmath_spec::deduce::Seller;
+use rackmath_theory::deduce::level::{self, Known};
 use rackmath_theory::deduce::{Sampling, Sheet, Unknown};
 use rackmath_units::float;
 use score::{Forecast, Judge, Marks};
@@ -70,14 +70,15 @@ fn line(f: &Forecast) -> String {
     format!("{:<24} {:>8} {:>8} {:>8} {:>8}  {error:>+6.2}{inside}", f.name, b(f.truth), b(q(0.1)), b(q(0.5)), b(q(0.9)))
 }
 
-fn controls(out: &mut String, judge: &Judge, models: &[rows::Known]) {
+fn controls(out: &mut String, judge: &Judge, models: &[Known]) {
     let (bits, score) = checks::shuffled(judge, models, 20);
     let _ = writeln!(out, "shuffled prices (mean of 20): {bits:.3} bits, score {score:+.3} (must be below 0.1)");
     let _ = writeln!(out, "a vendor of policies only: {:.3} bits on KV (must be 0)", checks::policy_only(judge));
     let prior = judge.prior();
-    let again = judge.prior();
+    // Other points, so that sameness is not a matter of course.
+    let again = Judge { sampling: Sampling { log2_points: 17, seed: 2 }, ..judge.clone() }.prior();
     let most = Unknown::ALL.iter().map(|u| again.of(*u).bits_over(prior.of(*u))).fold(0.0, f64::max);
-    let _ = writeln!(out, "no data: {most:.3} bits on any unknown (must be 0)");
+    let _ = writeln!(out, "no data: {most:.3} bits on any unknown (must be below 0.01)");
 }
 
 fn calibration(out: &mut String, judge: &Judge) {
@@ -107,7 +108,7 @@ fn calibration(out: &mut String, judge: &Judge) {
 pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
     let judge = judge()?;
     let (models, _) = rows::known(folder)?;
-    let level = fit::level(&judge.priors, &models.iter().collect::<Vec<_>>());
+    let level = level::level(&judge.priors, &models.iter().collect::<Vec<_>>());
     let mut architectures: Vec<&str> = models.iter().map(|m| m.architecture.as_str()).collect();
     architectures.sort_unstable();
     architectures.dedup();
@@ -120,6 +121,10 @@ source = \"hosts.toml of this folder: {} models, {} architectures, {prices} pric
 
 offset = {:.4}
 sparsity_exponent = {:.4}
+size_exponent = {:.4}
+reference_size = {:.1e}
+batch_exponent = {:.2}
+serving_share = {:.3}
 scale = {:.4}
 host_scale = {:.4}
 ratio_offset = {:.4}
@@ -132,6 +137,10 @@ indifferent_scale = {:.4}
         architectures.len(),
         level.offset,
         level.sparsity_exponent,
+        level.size_exponent,
+        float::exp(level.ln_reference_size),
+        level.batch_exponent,
+        level.serving_share,
         level.scale,
         level.host_scale,
         level.ratio_offset,

@@ -156,6 +156,14 @@ pub struct Level {
     pub offset: f64,
     /// Power of the sparsity by which expert models cost more.
     pub sparsity_exponent: f64,
+    /// Power of the size by which large models cost more, or less, than in proportion.
+    pub size_exponent: f64,
+    /// Active parameters at which the size makes no difference, as a logarithm.
+    pub ln_reference_size: f64,
+    /// Power of the sparsity by which the batch falls behind the balance batch.
+    pub batch_exponent: f64,
+    /// Share of the serving priors' spread that is left in a median over hosts.
+    pub serving_share: f64,
     /// Scale of the residual between models.
     pub scale: f64,
     /// Scale of the residual between hosts of one model.
@@ -239,4 +247,41 @@ pub struct HostedModel {
     pub config: String,
     /// Its hosts.
     pub hosts: Vec<HostPrice>,
+}
+
+/// One model's prices as a user hands them in: US$ per million tokens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriceSheet {
+    /// Who sells.
+    pub vendor: Option<String>,
+    /// What is sold.
+    pub model: Option<String>,
+    /// When it was so.
+    pub as_of: Option<String>,
+    /// Input.
+    pub input: Option<f64>,
+    /// Output.
+    pub output: Option<f64>,
+    /// Cached read.
+    pub cached: Option<f64>,
+    /// Cache write kept for five minutes.
+    pub write_5m: Option<f64>,
+    /// Cache write kept for an hour.
+    pub write_1h: Option<f64>,
+    /// Storage for an hour.
+    pub storage: Option<f64>,
+    /// Tokens from which long-context prices apply.
+    pub long_above: Option<f64>,
+    /// Input above.
+    pub long_input: Option<f64>,
+    /// Output above.
+    pub long_output: Option<f64>,
+    /// Price multiple of a fast mode.
+    pub fast_price: Option<f64>,
+    /// Its speed multiple.
+    pub fast_speed: Option<f64>,
+    /// Measured tokens per second and user.
+    pub tokens_per_s: Option<f64>,
+    /// Hosts whose median the prices are.
+    pub hosts: Option<u64>,
 }

@@ -6,6 +6,7 @@
 
 pub mod chips;
 pub mod curve;
+pub mod deduce;
 mod error;
 pub mod explain;
 pub mod figure;

@@ -1,10 +1,9 @@
 //! Does the posterior mean what it says: ranks of simulated truths, and prices that must tell nothing.
 
-use super::fit;
-use super::rows::Known;
 use super::score::{Forecast, Judge, Marks};
 use rackmath_spec::deduce::{Ratio, Seller};
 use rackmath_theory::deduce::lattice::Chance;
+use rackmath_theory::deduce::level::{self, Known};
 use rackmath_theory::deduce::normal::normal_quantile;
 use rackmath_theory::deduce::simulate::simulate;
 use rackmath_theory::deduce::{Evidence, Posterior, Sampling, Sheet, Space, Unknown};
@@ -113,11 +112,14 @@ pub fn policy_only(judge: &Judge) -> f64 {
 
 /// The level shuffled prices lead to, for a look at the chance that prices say nothing.
 pub fn level_line(judge: &Judge, models: &[Known]) -> String {
-    let level = fit::level(&judge.priors, &models.iter().collect::<Vec<_>>());
+    let level = level::level(&judge.priors, &models.iter().collect::<Vec<_>>());
     format!(
-        "offset {:.3}, sparsity exponent {:.3}, scale {:.3}, between hosts {:.3}, ratio {:.3} +- {:.3}, indifferent {:.1e}",
+        "offset {:.3}, exponents of sparsity {:.3}, size {:.3}, batch {:.2}; serving share {:.2}, scale {:.3}, between hosts {:.3}, ratio {:.3} +- {:.3}, indifferent {:.1e}",
         level.offset,
         level.sparsity_exponent,
+        level.size_exponent,
+        level.batch_exponent,
+        level.serving_share,
         level.scale,
         level.host_scale,
         level.ratio_offset,

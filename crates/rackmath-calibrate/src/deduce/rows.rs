@@ -4,31 +4,13 @@ use crate::CalibrateError;
 use rackmath_spec::deduce::HostPrice;
 use rackmath_spec::file::PRICE_RANGE;
 use rackmath_theory::deduce::hosts::Summary;
+use rackmath_theory::deduce::level::Known;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The tables that are read.
 pub const FILES: [&str; 2] = ["open_host_prices.csv", "open_arch.csv"];
-
-/// A model whose truth is known.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Known {
-    /// Its name in the price table.
-    pub name: String,
-    /// Its architecture: models of one architecture are left out together.
-    pub architecture: String,
-    /// Logarithm of its active parameters.
-    pub ln_active: f64,
-    /// Logarithm of total over active parameters.
-    pub ln_sparsity: f64,
-    /// Logarithm of its cache bytes per token, at a byte per element.
-    pub ln_kv: f64,
-    /// Its prices.
-    pub prices: Vec<HostPrice>,
-    /// Them in short.
-    pub summary: Summary,
-}
 
 #[derive(Deserialize)]
 struct PriceRow {

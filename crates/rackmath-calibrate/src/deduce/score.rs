@@ -1,9 +1,8 @@
 //! Leave one architecture out: how well prices give back active parameters, beside the prior and simpler ways.
 
-use super::fit;
-use super::rows::Known;
 use rackmath_spec::deduce::{DeducePriors, Level, Policies, Seller};
 use rackmath_theory::deduce::hosts::median;
+use rackmath_theory::deduce::level::{self, Known};
 use rackmath_theory::deduce::quantity::{BINS, Histogram};
 use rackmath_theory::deduce::{Evidence, Posterior, Sampling, Space, Unknown};
 use rackmath_units::float;
@@ -80,6 +79,7 @@ impl fmt::Display for Marks {
 }
 
 /// What forecasts need.
+#[derive(Clone)]
 pub struct Judge {
     /// Priors.
     pub priors: DeducePriors,
@@ -115,7 +115,7 @@ impl Judge {
         models
             .iter()
             .filter_map(|m| {
-                let space = self.space(fit::level(&self.priors, &others(models, m)));
+                let space = self.space(level::level(&self.priors, &others(models, m)));
                 let histogram = self.posterior(&space, m)?.of(Unknown::Active).clone();
                 Some(Forecast { name: m.name.clone(), truth: m.ln_active, histogram })
             })
@@ -177,7 +177,7 @@ fn regressed(train: &[&Known], m: &Known, ends: (f64, f64), priors: &DeducePrior
             }
         }
     }
-    let beta = solve(normal, right);
+    let beta = level::solve(normal, right);
     let predicted = |x: [f64; 3], j: usize| (0..3).map(|a| x[a] * beta[a][j]).sum::<f64>();
     let mut cov = [[1e-6, 0.0], [0.0, 1e-6]];
     let freedom = (votes.iter().sum::<f64>() - 3.0).max(1.0);
@@ -208,23 +208,4 @@ fn regressed(train: &[&Known], m: &Known, ends: (f64, f64), priors: &DeducePrior
         }
     }
     histogram
-}
-
-fn solve(mut a: [[f64; 3]; 3], mut b: [[f64; 2]; 3]) -> [[f64; 2]; 3] {
-    for i in 0..3 {
-        // Normal equations are positive definite: no pivoting, and a trace of ridge against a missing direction.
-        a[i][i] += 1e-9;
-        for r in 0..3 {
-            if r != i {
-                let f = a[r][i] / a[i][i];
-                for c in 0..3 {
-                    a[r][c] -= f * a[i][c];
-                }
-                for j in 0..2 {
-                    b[r][j] -= f * b[i][j];
-                }
-            }
-        }
-    }
-    std::array::from_fn(|i| b[i].map(|x| x / a[i][i]))
 }

@@ -12,6 +12,7 @@ mod kernel_moe;
 mod law;
 mod model;
 mod network;
+pub mod sheet;
 mod system;
 
 pub use attention::attention;

@@ -142,6 +142,7 @@ pub struct Evidence {
     pub(super) ln_input: Option<f64>,
     pub(super) input_scale: f64,
     ln_long: f64,
+    pub(super) hosts: usize,
 }
 
 impl Evidence {
@@ -174,7 +175,7 @@ impl Evidence {
         let speed = p.speed_tb_per_s;
         add(Datum::Speed, sheet.tokens_per_s, speed.centre + float::ln(1e12), speed.scale, false);
         let ln_long = sheet.long.map_or(0.0, |l| float::ln(l.threshold));
-        Self { terms, ln_input: sheet.input.map(float::ln), input_scale, ln_long }
+        Self { terms, ln_input: sheet.input.map(float::ln), input_scale, ln_long, hosts: sheet.hosts }
     }
 
     /// The numbers it holds.

@@ -262,7 +262,7 @@ impl<'a> Pass<'a> {
 
 /// A point of the prior, its input price (given, or drawn where it is not known), and the factors of that price.
 pub(super) fn point(space: &Space, evidence: &Evidence, mut u: impl FnMut(usize) -> f64) -> (Draw, Factors, f64) {
-    let draw = space.draw(&mut u);
+    let draw = space.draw(evidence.hosts, &mut u);
     let ln_input = evidence.ln_input.unwrap_or_else(|| {
         let (z, a, b) = (normal_quantile(u(15)), u(16), u(17));
         space.expected_input(&draw) + evidence.input_scale * t4(z, a, b)

@@ -42,7 +42,7 @@ pub fn simulate(space: &Space, hosts: usize, policy: impl Fn(Ratio) -> f64, chan
     };
     // The terms' centres, scales and policies, with the numbers still to come.
     let evidence = Evidence::new(space, &full, policy);
-    let draw = space.draw(|_| chance.uniform());
+    let draw = space.draw(hosts, |_| chance.uniform());
     let level = &space.priors.level;
     let ln_input = if chance.uniform() < level.indifferent {
         level.indifferent_price.centre + level.indifferent_price.scale * normal_quantile(chance.uniform())

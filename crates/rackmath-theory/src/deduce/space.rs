@@ -127,15 +127,16 @@ impl Space {
         self.ideal + ln_active
     }
 
-    /// A point of the prior from a point of the unit cube; coordinates are asked for by number.
-    pub fn draw(&self, mut u: impl FnMut(usize) -> f64) -> Draw {
+    /// A point of the prior from a point of the unit cube; coordinates are asked for by number. `hosts` is how many the
+    /// prices are a median of: what differs between them evens out.
+    pub fn draw(&self, hosts: usize, mut u: impl FnMut(usize) -> f64) -> Draw {
         let p = &self.priors;
-        let mut normal = |j: usize, of: LogNormal| of.centre + of.scale * normal_quantile(u(j));
+        let share = if hosts > 1 { p.level.serving_share } else { 1.0 };
+        let mut normal = |j: usize, of: LogNormal| of.centre + of.scale * share * normal_quantile(u(j));
         let ln_context = normal(5, p.context);
         let ln_batch_ratio = normal(6, p.batch);
         let ln_mbu = normal(7, p.mbu).min(0.0);
-        let unit = LogNormal { centre: 0.0, scale: 1.0 };
-        let factors = [normal(9, unit), normal(10, unit), normal(11, unit), normal(12, unit)];
+        let factors = [9, 10, 11, 12].map(|j| normal_quantile(u(j)));
         let s = u(1);
         let dense = p.dense_share;
         let r = u(3);
@@ -151,10 +152,15 @@ impl Space {
             ln_context,
             ln_batch_ratio,
             ln_mbu,
-            ln_accepted: uniform(p.accepted, u(8)),
+            ln_accepted: shrunk(p.accepted, u(8), share),
             ln_attention: uniform(p.attention_context, u(18)),
             factors,
         }
+    }
+
+    /// Name of a cache tier.
+    pub fn tier_name(&self, tier: usize) -> &str {
+        &self.priors.tiers[tier].name
     }
 
     /// The mark-up's prior.
@@ -169,14 +175,20 @@ impl Space {
     pub(super) fn expected_input(&self, d: &Draw) -> f64 {
         let level = &self.priors.level;
         let dearer = self.markup().centre - self.priors.markup_host.centre;
-        self.ln_ideal_cost(d.ln_active) + level.offset + dearer + level.sparsity_exponent * d.ln_sparsity
+        self.ln_ideal_cost(d.ln_active) + level.offset + dearer + self.architecture(d)
+    }
+
+    /// By how much this architecture costs more than in proportion to its active parameters.
+    fn architecture(&self, d: &Draw) -> f64 {
+        let level = &self.priors.level;
+        level.sparsity_exponent * d.ln_sparsity + level.size_exponent * (d.ln_active - level.ln_reference_size)
     }
 
     /// Splits an input price into its factors.
     pub(super) fn factors(&self, d: &Draw, ln_input: f64) -> Factors {
         let (p, m, markup) = (&self.priors, &self.machines[d.chip], self.markup());
-        // Experts multiply smaller matrices: where expert models cost more per active parameter, their MFU is lower.
-        let mfu_centre = p.mfu.centre - p.level.sparsity_exponent * d.ln_sparsity;
+        // Small matrices, as experts have, run less well: what costs more per active parameter has a lower MFU.
+        let mfu_centre = p.mfu.centre - self.architecture(d);
         let product = ln_input - d.ln_active - float::ln(2.0e6 / 3600.0) + m.ln_peak[d.width];
         let centre = markup.centre + m.usd.centre - p.utilisation.centre - mfu_centre;
         let sds = [markup.scale, m.usd.scale, p.utilisation.scale, p.mfu.scale];
@@ -192,9 +204,10 @@ impl Space {
         }
     }
 
-    /// Logarithm of the batch: its ratio to ridge times sparsity.
+    /// Logarithm of the batch: its ratio to ridge times sparsity, behind which it falls where models are very sparse.
     pub(super) fn ln_batch(&self, d: &Draw) -> f64 {
-        d.ln_batch_ratio + self.machines[d.chip].ln_ridge[d.width] + d.ln_sparsity
+        let grows = 1.0 - self.priors.level.batch_exponent;
+        d.ln_batch_ratio + self.machines[d.chip].ln_ridge[d.width] + grows * d.ln_sparsity
     }
 
     /// The times of one decoded token on one chip, at a context.
@@ -202,8 +215,8 @@ impl Space {
         let m = &self.machines[d.chip];
         let n = float::exp(d.ln_active);
         let memory = 1.0 / (m.bandwidth * float::exp(d.ln_mbu + d.ln_accepted));
-        // N_t w / B with B = ratio x ridge x sparsity: the sparsity cancels.
-        let weights = n * self.priors.widths[d.width].0 * float::exp(-d.ln_batch_ratio - m.ln_ridge[d.width]);
+        // N_t w / B
+        let weights = self.priors.widths[d.width].0 * float::exp(d.ln_active + d.ln_sparsity - self.ln_batch(d));
         Terms {
             compute: Seconds::s(2.0 * n / (m.peak[d.width] * float::exp(f.ln_mfu))),
             weights: Seconds::s(weights * memory),
@@ -218,11 +231,12 @@ impl Space {
     }
 
     /// Mean and variance of the logarithm of output over input cost for a known architecture (logarithms of active
-    /// parameters, sparsity and cache bytes) at an input price, over all ways to serve it.
+    /// parameters, sparsity and cache bytes) at an input price that is a median of hosts, over all ways to serve it.
     pub fn ln_output_ratio(&self, lattice: &Lattice, known: (f64, f64, f64), ln_input: f64) -> (f64, f64) {
+        let hosts = 2;
         let (mut sum, mut squares) = (0.0, 0.0);
         for i in 0..lattice.points() {
-            let mut d = self.draw(|j| lattice.at(i, j));
+            let mut d = self.draw(hosts, |j| lattice.at(i, j));
             (d.ln_active, d.ln_sparsity, d.ln_kv) = known;
             let f = self.factors(&d, ln_input);
             let x = float::ln(self.output_ratio(&d, &f, float::exp(d.ln_context)));
@@ -236,6 +250,11 @@ impl Space {
 
 fn uniform(range: LogUniform, u: f64) -> f64 {
     range.low + (range.high - range.low) * u
+}
+
+/// Uniform around the same middle, over a share of the range.
+fn shrunk(range: LogUniform, u: f64, share: f64) -> f64 {
+    f64::midpoint(range.low, range.high) + (range.high - range.low) * (u - 0.5) * share
 }
 
 fn choice(shares: impl Iterator<Item = f64>, u: f64) -> usize {
