@@ -1,5 +1,8 @@
 //! What can be typed.
 
+mod deduce;
+pub use deduce::DeduceArgs;
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rackmath::curve::Over;
@@ -108,6 +111,11 @@ pub enum Command {
     /// Trains that leave on time: waits, time to first token and fill of fixed steps
     #[command(after_help = "Example: rackmath station --interval 20ms --seats 2000 --rate 150 --tokens 500")]
     Station(StationArgs),
+    /// What a price sheet says about the model behind it, with error bars
+    #[command(
+        after_help = "Examples:\n  rackmath deduce --blind deepseek-v3.1\n  rackmath deduce --vendor anthropic --input 5$/Mtok --output 25$/Mtok --cached 0.5$/Mtok\nExample: rackmath deduce sheet.toml --tokens-per-s 43 --svg size.svg"
+    )]
+    Deduce(Box<DeduceArgs>),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -136,6 +144,7 @@ pub enum Question {
     Layout,
     Pipeline,
     Racks,
+    Deduce,
 }
 
 /// Which model on which machine.

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod curve;
+mod deduce;
 mod explain;
 mod headline;
 mod layout;
@@ -36,6 +37,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Pipeline(a)) => pipeline::run(common, a),
         Some(Command::Racks(a)) => layout::racks(common, &mut catalog, a),
         Some(Command::Station(a)) => station::run(common, a),
+        Some(Command::Deduce(a)) => deduce::run(common, &catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

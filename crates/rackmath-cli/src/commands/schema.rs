@@ -3,7 +3,7 @@
 use crate::args::Question;
 use crate::failure::Failure;
 use crate::output;
-use rackmath::{chips, curve, explain, layout, lecture, models, pipeline, racks, station, step, systems};
+use rackmath::{chips, curve, deduce, explain, layout, lecture, models, pipeline, racks, station, step, systems};
 use schemars::{Schema, schema_for};
 use serde::Serialize;
 
@@ -26,6 +26,7 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::Pipeline => Both { request: schema_for!(pipeline::Request), answer: schema_for!(pipeline::Answer) },
         Question::Racks => Both { request: schema_for!(racks::Request), answer: schema_for!(racks::Answer) },
         Question::Station => Both { request: schema_for!(station::Request), answer: schema_for!(station::Answer) },
+        Question::Deduce => Both { request: schema_for!(deduce::Request), answer: schema_for!(deduce::Answer) },
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

@@ -1,8 +1,10 @@
 //! Answers as text.
 
+mod deduce;
 mod pipeline;
 mod racks;
 
+pub use deduce::deduce;
 pub use pipeline::pipeline;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
 

@@ -3,7 +3,7 @@
 use super::{Case, Request};
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use rackmath_spec::deduce::Seller;
-use rackmath_theory::deduce::shapes::shapes;
+use rackmath_theory::deduce::shapes::{KvShape, shapes};
 use rackmath_theory::deduce::{Datum, Evidence, Posterior, Refusal, Unknown};
 use rackmath_units::float;
 use schemars::JsonSchema;
@@ -36,7 +36,9 @@ pub struct Answer {
     pub policies: Vec<String>,
     /// What trades against what.
     pub ridge: RidgeCard,
-    /// Layers, heads and formats that store what the posterior's median stores.
+    /// Which cache size is decoded into shapes, or why none is.
+    pub shapes_of: String,
+    /// Layers, heads and formats that store that much.
     pub shapes: Vec<ShapeCard>,
     /// The model that was hidden.
     pub blind: Option<BlindCard>,
@@ -191,7 +193,8 @@ pub(super) fn build(
     };
     let width = |i: usize| ["4-bit", "8-bit", "16-bit"][i].to_owned();
     let tier = |i: usize| case.space.tier_name(i).to_owned();
-    let axis = [Unknown::Active, Unknown::Markup, Unknown::KvStored, Unknown::Batch];
+    let axis = [Unknown::Active, Unknown::Markup, Unknown::Mfu];
+    let (shapes_of, shapes) = decoded(&closed, prior, post);
     Answer {
         request: request.clone(),
         title: title(request, case),
@@ -208,7 +211,8 @@ pub(super) fn build(
             axis: axis.iter().zip(post.ridge(axis)).map(|(u, x)| (u.name().to_owned(), x)).collect(),
             active_with_markup: post.correlation(Unknown::Active, Unknown::Markup),
         },
-        shapes: decoded(post),
+        shapes_of,
+        shapes,
         blind: case.known.as_ref().map(|k| BlindCard {
             model: k.name.clone(),
             hosts: k.summary.hosts,
@@ -323,15 +327,28 @@ fn policies(case: &Case, evidence: &Evidence) -> Vec<String> {
     evidence.data().filter_map(flag).collect()
 }
 
-fn decoded(post: &Posterior) -> Vec<ShapeCard> {
-    let kv = float::exp(post.of(Unknown::KvStored).quantile(0.5));
-    let words = |s: &rackmath_theory::deduce::shapes::KvShape| {
-        let heads = s.heads.map_or_else(|| format!("a latent of {}", s.head_dim), |h| format!("{h} KV heads of {}", s.head_dim));
+/// Bits on the cache below which its posterior is not worth decoding.
+const KNOWN_BITS: f64 = 0.25;
+
+/// The lecture's cache size where the sheet has a price step, else the posterior's where the prices say anything about it.
+fn decoded(closed: &[ClosedCard], prior: &Posterior, post: &Posterior) -> (String, Vec<ShapeCard>) {
+    let of = |p: &Posterior| p.of(Unknown::KvStored).clone();
+    let bits = of(post).bits_over(&of(prior));
+    let (why, kv) = match closed.iter().find(|c| c.unit == "B/token") {
+        Some(card) => ("the KV that the price step would mean", card.value),
+        None if bits >= KNOWN_BITS => ("the posterior's median KV", float::exp(of(post).quantile(0.5))),
+        None => {
+            return ("none: these prices say nothing about KV bytes, so no size is decoded into shapes".into(), Vec::new());
+        }
+    };
+    let words = |s: &KvShape| {
+        let latent = || format!("a latent of {}", s.head_dim);
+        let heads = s.heads.map_or_else(latent, |h| format!("{h} KV heads of {}", s.head_dim));
         let shared = if s.sparsity > 1 { format!(", {}:1 shared or compressed", s.sparsity) } else { String::new() };
         format!("{} layers, {heads}, {} B{shared}", s.layers, s.bytes)
     };
-    let card = |s| ShapeCard { shape: words(&s), kv_bytes_per_token: s.kv() };
-    shapes(kv, 0.1).into_iter().take(4).map(card).collect()
+    let card = |s: KvShape| ShapeCard { shape: words(&s), kv_bytes_per_token: s.kv() };
+    (why.into(), shapes(kv, 0.1).into_iter().take(5).map(card).collect())
 }
 
 fn assumptions(case: &Case, seller: Seller) -> Vec<String> {
