@@ -43,7 +43,11 @@ pub fn score(folder: &Path) -> Result<String, CalibrateError> {
     for name in unknown {
         let _ = writeln!(out, "{name:<24} architecture not known");
     }
-    let _ = writeln!(out, "\n{:<34} {:>6} {:>9} {:>9} {:>9} {:>6} {:>9}", "active parameters", "error", "80% width", "coverage", "CRPS nats", "bits", "score");
+    let _ = writeln!(
+        out,
+        "\n{:<34} {:>6} {:>9} {:>9} {:>9} {:>6} {:>9}",
+        "active parameters", "error", "80% width", "coverage", "CRPS nats", "bits", "score"
+    );
     let flat = |name: &str, truth: f64| Forecast { name: name.into(), truth, histogram: prior.clone() };
     let priors: Vec<Forecast> = models.iter().map(|m| flat(&m.name, m.ln_active)).collect();
     for (name, forecasts) in [
@@ -67,7 +71,14 @@ fn line(f: &Forecast) -> String {
     let q = |share: f64| f.histogram.quantile(share);
     let inside = if (q(0.1)..=q(0.9)).contains(&f.truth) { "" } else { "  outside" };
     let error = (q(0.5) - f.truth) / float::ln(10.0);
-    format!("{:<24} {:>8} {:>8} {:>8} {:>8}  {error:>+6.2}{inside}", f.name, b(f.truth), b(q(0.1)), b(q(0.5)), b(q(0.9)))
+    format!(
+        "{:<24} {:>8} {:>8} {:>8} {:>8}  {error:>+6.2}{inside}",
+        f.name,
+        b(f.truth),
+        b(q(0.1)),
+        b(q(0.5)),
+        b(q(0.9))
+    )
 }
 
 fn controls(out: &mut String, judge: &Judge, models: &[Known]) {

@@ -159,21 +159,19 @@ fn others<'a>(models: &'a [Known], m: &Known) -> Vec<&'a Known> {
 
 /// Least squares of ln input and ln output on 1, ln N and ln S; then a grid over N and S under the priors.
 fn regressed(train: &[&Known], m: &Known, ends: (f64, f64), priors: &DeducePriors) -> Histogram {
-    let votes: Vec<f64> = train
-        .iter()
-        .map(|t| 1.0 / train.iter().filter(|o| o.architecture == t.architecture).count() as f64)
-        .collect();
+    let votes: Vec<f64> =
+        train.iter().map(|t| 1.0 / train.iter().filter(|o| o.architecture == t.architecture).count() as f64).collect();
     let row = |t: &Known| [1.0, t.ln_active, t.ln_sparsity];
     let prices = |t: &Known| [float::ln(t.summary.input), float::ln(t.summary.output)];
     let mut normal = [[0.0; 3]; 3];
     let mut right = [[0.0; 2]; 3];
     for (t, v) in train.iter().zip(&votes) {
-        for a in 0..3 {
-            for b in 0..3 {
-                normal[a][b] += v * row(t)[a] * row(t)[b];
+        for (a, x) in row(t).into_iter().enumerate() {
+            for (to, y) in normal[a].iter_mut().zip(row(t)) {
+                *to += v * x * y;
             }
-            for j in 0..2 {
-                right[a][j] += v * row(t)[a] * prices(t)[j];
+            for (to, y) in right[a].iter_mut().zip(prices(t)) {
+                *to += v * x * y;
             }
         }
     }

@@ -27,6 +27,10 @@ pub fn deduce(a: &Answer, style: Style) -> String {
         out.push_str(&style.wrapped(&format!("  {} ", style.bad("refused:")), "    ", why));
         out.push('\n');
     }
+    for warning in &a.warnings {
+        out.push_str(&style.wrapped(&format!("  {} ", style.bad("warning:")), "    ", warning));
+        out.push('\n');
+    }
     out.push_str(&posterior(a, style));
     out.push('\n');
     choices(&mut out, a, style);
@@ -141,11 +145,8 @@ fn closed(out: &mut String, a: &Answer, style: Style) {
 
 fn ridge(out: &mut String, a: &Answer, style: Style) {
     let axis: Vec<String> = a.ridge.axis.iter().map(|(name, x)| format!("{name} {x:+.2}")).collect();
-    let text = format!(
-        "{}; active parameters against mark-up correlate {:+.2}",
-        axis.join(", "),
-        a.ridge.active_with_markup
-    );
+    let text =
+        format!("{}; active parameters against mark-up correlate {:+.2}", axis.join(", "), a.ridge.active_with_markup);
     out.push_str(&style.wrapped("  longest axis of the posterior (logarithms): ", "    ", &text));
     out.push('\n');
 }

@@ -342,7 +342,11 @@ pub fn deduce_policies(text: &str) -> Result<Policies, SpecError> {
         let mut known = BTreeMap::new();
         for (word, &(models, same, value)) in habits {
             if same > models || models == 0 || value <= 0.0 {
-                return Err(r.field(&format!("vendor.{vendor}.{word}"), models, "models, models at the ratio, the ratio"));
+                return Err(r.field(
+                    &format!("vendor.{vendor}.{word}"),
+                    models,
+                    "models, models at the ratio, the ratio",
+                ));
             }
             known.insert(ratio(&r, word)?, Habit { models, same, value });
         }

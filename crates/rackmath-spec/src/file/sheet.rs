@@ -32,7 +32,8 @@ struct RawSheet {
 /// Reads a sheet; `file` is what the user calls it. `today` is refused to be exceeded where it is known.
 pub fn price_sheet(file: &str, text: &str, today: Option<&str>) -> Result<PriceSheet, SpecError> {
     let raw: RawSheet = parse_toml(file, text)?;
-    let money = |field: &str, value: &Option<toml::Value>| value.as_ref().map(|v| price(file, field, &written(v))).transpose();
+    let money =
+        |field: &str, value: &Option<toml::Value>| value.as_ref().map(|v| price(file, field, &written(v))).transpose();
     if let Some(date) = &raw.as_of {
         dated(file, date, today)?;
     }

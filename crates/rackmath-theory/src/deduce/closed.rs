@@ -14,7 +14,9 @@
 //! L* says decode is compute-bound below it, an output ratio above 1 says it is not.
 //! Source: lecture D44, D45, D48, X21, X22; the fast mode's x is `board::closed::fast_x`.
 
-use rackmath_units::{BytesPerParam, BytesPerToken, DollarRate, DollarsPerToken, FlopRate, Params, SecondsPerToken, Tokens};
+use rackmath_units::{
+    BytesPerParam, BytesPerToken, DollarRate, DollarsPerToken, FlopRate, Params, SecondsPerToken, Tokens,
+};
 
 /// D45: cache bytes per token from the context at which the price steps.
 pub fn kv_from_crossover(ridge: f64, width: BytesPerParam, active: Params, balanced: Tokens) -> BytesPerToken {

@@ -90,8 +90,8 @@ mod tests {
         }
         // The mean of a product of two coordinates is a quarter.
         for (j, k) in [(0, 1), (0, 5), (3, 11), (7, 17)] {
-            let mean: f64 =
-                (0..lattice.points()).map(|i| lattice.at(i, j) * lattice.at(i, k)).sum::<f64>() / lattice.points() as f64;
+            let mean: f64 = (0..lattice.points()).map(|i| lattice.at(i, j) * lattice.at(i, k)).sum::<f64>()
+                / lattice.points() as f64;
             assert!((mean - 0.25).abs() < 2e-3, "{j} {k}: {mean}");
         }
     }

@@ -162,15 +162,14 @@ pub fn solve<const R: usize>(mut a: [[f64; 3]; 3], mut b: [[f64; R]; 3]) -> [[f6
     for i in 0..3 {
         // Positive definite: no pivoting, and a trace of ridge against a missing direction.
         a[i][i] += 1e-9;
-        for r in 0..3 {
-            if r != i {
-                let f = a[r][i] / a[i][i];
-                for c in 0..3 {
-                    a[r][c] -= f * a[i][c];
-                }
-                for j in 0..R {
-                    b[r][j] -= f * b[i][j];
-                }
+        let (pivot, known) = (a[i], b[i]);
+        for r in (0..3).filter(|r| *r != i) {
+            let f = a[r][i] / pivot[i];
+            for (x, p) in a[r].iter_mut().zip(pivot) {
+                *x -= f * p;
+            }
+            for (x, k) in b[r].iter_mut().zip(known) {
+                *x -= f * k;
             }
         }
     }

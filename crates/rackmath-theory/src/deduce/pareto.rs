@@ -64,8 +64,9 @@ mod tests {
     fn the_shape_of_known_tails() {
         // Quantiles of a generalised Pareto: ((1 - p)^-k - 1) / k.
         for truth in [0.2_f64, 0.5, 0.9] {
-            let mut weights: Vec<f64> =
-                (0..20_000).map(|i| (float::pow(1.0 - (f64::from(i) + 0.5) / 20_000.0, -truth) - 1.0) / truth).collect();
+            let mut weights: Vec<f64> = (0..20_000)
+                .map(|i| (float::pow(1.0 - (f64::from(i) + 0.5) / 20_000.0, -truth) - 1.0) / truth)
+                .collect();
             let got = k(&mut weights);
             assert!((got - truth).abs() < 0.1, "{truth}: {got}");
         }

@@ -33,16 +33,8 @@ pub const UNKNOWNS: usize = Unknown::ALL.len();
 
 impl Unknown {
     /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Active,
-        Self::Total,
-        Self::Sparsity,
-        Self::KvStored,
-        Self::KvRead,
-        Self::Batch,
-        Self::Markup,
-        Self::Mfu,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Active, Self::Total, Self::Sparsity, Self::KvStored, Self::KvRead, Self::Batch, Self::Markup, Self::Mfu];
 
     /// The words used in tables.
     pub fn name(self) -> &'static str {
@@ -162,7 +154,9 @@ impl Histogram {
         let at = |i: usize| self.edge(((i + i + 1) * COARSE) as f64 / 4.0);
         let half = COARSE / 2;
         (0..BINS / half)
-            .map(|i| (at(i), self.bins[i * half..(i + 1) * half].iter().sum::<f64>() / sum * self.per_unit / half as f64))
+            .map(|i| {
+                (at(i), self.bins[i * half..(i + 1) * half].iter().sum::<f64>() / sum * self.per_unit / half as f64)
+            })
             .collect()
     }
 

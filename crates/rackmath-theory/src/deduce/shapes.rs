@@ -67,7 +67,9 @@ pub fn shapes(kv: f64, tolerance: f64) -> Vec<KvShape> {
     // Unusual parts count against a shape: compression, few layers, odd heads.
     let oddity = |s: &KvShape| {
         let plain = u32::from(s.sparsity > 1) * 2 + u32::from(s.layers < 24) * 2 + u32::from(s.bytes < 1.0);
-        plain + u32::from(s.head_dim == 256 || s.head_dim == 64) + u32::from(s.heads.is_some_and(|h| h < 4 || h > 8))
+        plain
+            + u32::from(s.head_dim == 256 || s.head_dim == 64)
+            + u32::from(s.heads.is_some_and(|h| !(4..=8).contains(&h)))
     };
     found.sort_by(|a, b| {
         let off = |s: &KvShape| (s.kv() / kv - 1.0).abs();
@@ -92,10 +94,22 @@ mod tests {
 
     #[test]
     fn the_decoder_finds_real_models() {
-        assert!(shapes(35_136.0, 0.001).contains(&KvShape { layers: 61, heads: None, head_dim: 576, bytes: 1.0, sparsity: 1 }));
+        assert!(shapes(35_136.0, 0.001).contains(&KvShape {
+            layers: 61,
+            heads: None,
+            head_dim: 576,
+            bytes: 1.0,
+            sparsity: 1
+        }));
         let llama = KvShape { layers: 80, heads: Some(8), head_dim: 128, bytes: 2.0, sparsity: 1 };
         assert_eq!(shapes(327_680.0, 0.01)[0], llama);
-        assert!(shapes(2_048.0, 0.001).contains(&KvShape { layers: 1, heads: Some(8), head_dim: 128, bytes: 1.0, sparsity: 1 }));
+        assert!(shapes(2_048.0, 0.001).contains(&KvShape {
+            layers: 1,
+            heads: Some(8),
+            head_dim: 128,
+            bytes: 1.0,
+            sparsity: 1
+        }));
         assert!(shapes(1e9, 0.01).is_empty());
         assert!(shapes(20e3, 0.05).iter().all(|s| (s.kv() / 20e3 - 1.0).abs() <= 0.05));
     }

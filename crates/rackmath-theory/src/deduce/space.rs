@@ -108,7 +108,13 @@ impl Space {
                 ln_ridge: [0.0; 3],
             };
             for (i, (bytes, _)) in priors.widths.iter().enumerate() {
-                let format = if *bytes < 0.75 { Dtype::Fp4 } else if *bytes < 1.5 { Dtype::Fp8 } else { Dtype::Bf16 };
+                let format = if *bytes < 0.75 {
+                    Dtype::Fp4
+                } else if *bytes < 1.5 {
+                    Dtype::Fp8
+                } else {
+                    Dtype::Bf16
+                };
                 let (_, peak) = peak_for(&c.chip, format, None)?;
                 machine.peak[i] = peak.get();
                 machine.ln_peak[i] = float::ln(peak.get());

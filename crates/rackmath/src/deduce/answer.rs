@@ -20,6 +20,8 @@ pub struct Answer {
     pub seller: String,
     /// Why there is no posterior, when there is none.
     pub refused: Option<String>,
+    /// Why the answer should be read with care.
+    pub warnings: Vec<String>,
     /// The lecture's closed forms.
     pub closed: Vec<ClosedCard>,
     /// The posterior of every unknown beside its prior.
@@ -182,10 +184,7 @@ pub(super) fn build(
             r.ess, r.pareto_k
         )
     });
-    let seller = match (case.vendor.is_some() || request.first_party == Some(true)) && case.known.is_none() {
-        true => Seller::FirstParty,
-        false => Seller::Host,
-    };
+    let seller = case.seller;
     let post = posterior.as_ref().unwrap_or(prior);
     let names = |shares: &[f64], before: &[f64], name: &dyn Fn(usize) -> String| {
         let card = |i: usize| ChoiceCard { name: name(i), prior: before[i], posterior: shares[i] };
@@ -195,13 +194,15 @@ pub(super) fn build(
     let tier = |i: usize| case.space.tier_name(i).to_owned();
     let axis = [Unknown::Active, Unknown::Markup, Unknown::Mfu];
     let (shapes_of, shapes) = decoded(&closed, prior, post);
+    let unknowns: Vec<UnknownCard> = Unknown::ALL.into_iter().map(|u| unknown(u, case, prior, post)).collect();
     Answer {
+        warnings: warnings(&unknowns, post),
         request: request.clone(),
         title: title(request, case),
         seller: if seller == Seller::Host { "host of open weights" } else { "maker of a closed model" }.into(),
         refused,
         closed,
-        unknowns: Unknown::ALL.into_iter().map(|u| unknown(u, case, prior, post)).collect(),
+        unknowns,
         widths: names(&post.widths, &prior.widths, &width),
         tiers: names(&post.tiers, &prior.tiers, &tier),
         dense: ChoiceCard { name: "dense".into(), prior: prior.dense, posterior: post.dense },
@@ -238,6 +239,25 @@ const CANNOT: [&str; 4] = [
     "precision moves peak and width together, so it hardly shows",
     "if the batch grows with the balance batch, sparsity cancels from the output price",
 ];
+
+/// Bits beyond which an unknown has left everything the prior holds possible.
+const STRANGE_BITS: f64 = 6.0;
+
+fn warnings(unknowns: &[UnknownCard], post: &Posterior) -> Vec<String> {
+    let strange: Vec<&str> = unknowns.iter().filter(|u| u.bits > STRANGE_BITS).map(|u| u.name.as_str()).collect();
+    let mut warnings = Vec::new();
+    if !strange.is_empty() {
+        warnings.push(format!(
+            "these prices are unlike any that the priors were made from: {} would have to lie where nothing is known; check the prices",
+            strange.join(", ")
+        ));
+    }
+    if post.pareto_k > 0.7 {
+        warnings
+            .push(format!("the weights have a heavy tail (k {:.2}); more points may move the answer", post.pareto_k));
+    }
+    warnings
+}
 
 fn title(request: &Request, case: &Case) -> String {
     match (&case.known, &request.model, &case.vendor) {
@@ -317,7 +337,7 @@ fn policies(case: &Case, evidence: &Evidence) -> Vec<String> {
     let flag = |datum: Datum| {
         let habit = habits?.get(&datum.ratio()?).filter(|h| h.fixed())?;
         Some(format!(
-            "{}: policy, not physics: {} of {} models of {vendor} have {} times the input price or the base price; it says nothing about this model",
+            "{}: policy, not physics: {} of {} models by {vendor} have the same ratio, {}, so it says nothing about this one",
             datum.name(),
             habit.same,
             habit.models,
@@ -338,7 +358,10 @@ fn decoded(closed: &[ClosedCard], prior: &Posterior, post: &Posterior) -> (Strin
         Some(card) => ("the KV that the price step would mean", card.value),
         None if bits >= KNOWN_BITS => ("the posterior's median KV", float::exp(of(post).quantile(0.5))),
         None => {
-            return ("none: these prices say nothing about KV bytes, so no size is decoded into shapes".into(), Vec::new());
+            return (
+                "none: these prices say nothing about KV bytes, so no size is decoded into shapes".into(),
+                Vec::new(),
+            );
         }
     };
     let words = |s: &KvShape| {
@@ -355,9 +378,12 @@ fn assumptions(case: &Case, seller: Seller) -> Vec<String> {
     let level = match (&case.known, seller) {
         (Some(_), _) => "level of prices above cost: fitted on hosts of the other open architectures only",
         (None, Seller::Host) => "level of prices above cost: as hosts of open models charge it",
-        (None, Seller::FirstParty) => "level of prices above cost: open hosts' level, with a maker's mark-up of 2 to 20",
+        (None, Seller::FirstParty) => {
+            "level of prices above cost: open hosts' level, with a maker's mark-up of 2 to 20"
+        }
     };
     let hosts = match case.sheet.hosts {
+        _ if seller == Seller::FirstParty => "one price list: a maker's own mark-up is in the error bars".into(),
         0 | 1 => "one price list: hosts of one model differ by a factor of two, which is in the error bars".into(),
         n => format!("prices are the median of {n} hosts; copies of the maker's list count once"),
     };

@@ -25,7 +25,8 @@ pub(super) fn cards(catalog: &Catalog, sheet: &Sheet, posterior: &Posterior) -> 
     let ratio = sheet.output.zip(sheet.input).map(|(o, i)| o / i);
     if let (Some(long), Some(r)) = (sheet.long, r) {
         let kv = kv_from_crossover(r, width, active, Tokens::new(long.threshold));
-        let note = format!("if the step is where memory overtakes compute, at the posterior's {active} active, {CHIP} in FP8");
+        let note =
+            format!("if the step is where memory overtakes compute, at the posterior's {active} active, {CHIP} in FP8");
         card("KV per token from the price step", "kv = w/R N_act/L*", kv.get(), "B/token", note);
     }
     if let Some(ratio) = ratio {
@@ -47,7 +48,10 @@ pub(super) fn cards(catalog: &Catalog, sheet: &Sheet, posterior: &Posterior) -> 
         }
     }
     if let Some((m, s)) = sheet.fast {
-        let note = format!("KV over weight traffic, if the batch is the only lever; speed cannot exceed {}x", significant(1.0 + fast_x(m, s), 3));
+        let note = format!(
+            "KV over weight traffic, if the batch is the only lever; speed cannot exceed {}x",
+            significant(1.0 + fast_x(m, s), 3)
+        );
         card("x of the fast mode", "m(s-1)/(m-1)", fast_x(m, s), "", note);
     }
     if let Some(hold) = sheet.write {

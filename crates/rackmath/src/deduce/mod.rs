@@ -97,6 +97,7 @@ struct Case {
     space: Space,
     policies: Policies,
     vendor: Option<String>,
+    seller: Seller,
     known: Option<Known>,
 }
 
@@ -125,23 +126,22 @@ impl Case {
             policies.vendor(vendor)?;
         }
         let Some(blind) = &request.blind else {
-            let seller = match request.first_party.unwrap_or(vendor.is_some()) {
-                true => Seller::FirstParty,
-                false => Seller::Host,
-            };
+            let maker = request.first_party.unwrap_or(vendor.is_some());
+            let seller = if maker { Seller::FirstParty } else { Seller::Host };
             let space = resolved(&priors, priors.level, seller)?;
-            return Ok(Self { sheet: sheet(request), space, policies, vendor, known: None });
+            return Ok(Self { sheet: sheet(request), space, policies, vendor, seller, known: None });
         };
         let (known, level) = hidden(catalog, &priors, blind)?;
         let space = resolved(&priors, level, Seller::Host)?;
         let mut sheet = known.summary.sheet();
         sheet.tokens_per_s = request.tokens_per_s;
-        Ok(Self { sheet, space, policies, vendor: None, known: Some(known) })
+        Ok(Self { sheet, space, policies, vendor: None, seller: Seller::Host, known: Some(known) })
     }
 
     /// Chance that a ratio is policy: the vendor's own habit where it is known, 1 where it never moves.
     fn chance(&self, ratio: Ratio) -> f64 {
-        let list = if self.known.is_some() || self.vendor.is_none() { &self.policies.host } else { &self.policies.pooled };
+        let list =
+            if self.known.is_some() || self.vendor.is_none() { &self.policies.host } else { &self.policies.pooled };
         let habit = self.vendor.as_ref().and_then(|v| self.policies.vendors.get(v)?.get(&ratio));
         match habit {
             Some(habit) if habit.fixed() => 1.0,
@@ -153,7 +153,8 @@ impl Case {
 
 fn resolved(priors: &DeducePriors, level: Level, seller: Seller) -> Result<Space, Error> {
     let priors = DeducePriors { level, ..priors.clone() };
-    Space::new(&priors, seller).ok_or_else(|| Error::value("chip", "a chip of the priors", "a chip with a peak for every width"))
+    Space::new(&priors, seller)
+        .ok_or_else(|| Error::value("chip", "a chip of the priors", "a chip with a peak for every width"))
 }
 
 /// An open model with its prices, and the level of prices over all other architectures.
@@ -241,7 +242,11 @@ fn sane(r: &Request) -> Result<(), Error> {
     }
     let priced = [r.input_usd_per_mtok, r.output_usd_per_mtok, r.cached_usd_per_mtok, r.storage_usd_per_mtok_hour];
     if r.blind.is_some() && priced.iter().any(Option::is_some) {
-        return Err(Error::value("blind", "a model and prices", "either a model whose hosts' prices are known, or prices"));
+        return Err(Error::value(
+            "blind",
+            "a model and prices",
+            "either a model whose hosts' prices are known, or prices",
+        ));
     }
     Ok(())
 }

@@ -6,7 +6,12 @@ fn ask(request: Request) -> Answer {
 }
 
 fn priced(input: f64, output: f64) -> Request {
-    Request { input_usd_per_mtok: Some(input), output_usd_per_mtok: Some(output), log2_points: 14, ..Request::default() }
+    Request {
+        input_usd_per_mtok: Some(input),
+        output_usd_per_mtok: Some(output),
+        log2_points: 14,
+        ..Request::default()
+    }
 }
 
 fn of<'a>(a: &'a Answer, name: &str) -> &'a UnknownCard {
@@ -52,7 +57,8 @@ fn a_ratio_that_never_moves_is_policy_and_says_nothing_about_kv() {
     assert!(a.policies.iter().all(|p| p.contains("policy, not physics")));
     assert!(of(&a, "KV stored").bits < 0.01, "{:?}", of(&a, "KV stored"));
     // DeepSeek's cached ratio moves, so there the same price tells.
-    let moving = ask(Request { vendor: Some("deepseek".into()), cached_usd_per_mtok: Some(0.028), ..priced(0.28, 0.42) });
+    let moving =
+        ask(Request { vendor: Some("deepseek".into()), cached_usd_per_mtok: Some(0.028), ..priced(0.28, 0.42) });
     assert!(moving.policies.is_empty() && of(&moving, "KV stored").bits > 0.5);
 }
 
@@ -117,7 +123,8 @@ fn e4_a_third_of_the_premium_moves_x_but_not_the_size() {
 fn e6_one_model_at_three_prices_has_one_wide_kv_not_three() {
     // V4-Pro's cached read within six months: 0.145, 0.0036, 0.022.
     let kv = |cached| {
-        let request = Request { vendor: Some("deepseek".into()), cached_usd_per_mtok: Some(cached), ..priced(0.435, 0.87) };
+        let request =
+            Request { vendor: Some("deepseek".into()), cached_usd_per_mtok: Some(cached), ..priced(0.435, 0.87) };
         let a = ask(request);
         (of(&a, "KV stored").p10, of(&a, "KV stored").p50)
     };
