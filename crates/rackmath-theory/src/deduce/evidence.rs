@@ -13,8 +13,8 @@
 //! With some chance even the level says nothing (`Level::indifferent`, fitted: near zero on real prices, near one on
 //! shuffled ones). Every term is given relative to the peak of its t, so that a weight is about 1 at best and never overflows.
 
-use super::normal::{T4_PEAK, normal_density, t4_relative};
-use super::space::{Draw, Factors, Space};
+use super::normal::{T4_PEAK, normal_density, normal_quantile, t4, t4_relative};
+use super::space::{Decode, Draw, Factors, Space};
 use rackmath_spec::deduce::{LogNormal, Ratio, Seller};
 use rackmath_units::float;
 
@@ -133,6 +133,17 @@ pub(super) struct Term {
     pub(super) policy_shape: LogNormal,
     /// Whether the ratio to the input price, rather than the number itself, is what a policy would fix.
     pub(super) relative: bool,
+    /// Density of the policy over the peak of the residual, times its chance, where it is the same for all points.
+    fixed: Option<f64>,
+}
+
+impl Term {
+    /// The policy's part of the likelihood at an input price.
+    fn policy_part(&self, ln_input: f64) -> f64 {
+        let ratio = if self.relative { self.observed - ln_input } else { self.observed };
+        let density = normal_density(ratio, self.policy_shape.centre, self.policy_shape.scale);
+        self.policy * density * self.scale / T4_PEAK
+    }
 }
 
 /// The terms of a sheet.
@@ -142,6 +153,7 @@ pub struct Evidence {
     pub(super) ln_input: Option<f64>,
     pub(super) input_scale: f64,
     ln_long: f64,
+    long: f64,
     pub(super) hosts: usize,
 }
 
@@ -152,11 +164,22 @@ impl Evidence {
         let input_scale = level_scale(space, sheet.hosts);
         let ratio_scale = hypot(p.level.ratio_scale, p.rounding);
         let none = LogNormal { centre: 0.0, scale: 1.0 };
+        let ln_input = sheet.input.map(float::ln);
         let mut terms = Vec::with_capacity(DATA);
         let mut add = |datum: Datum, value: Option<f64>, centre: f64, scale: f64, relative: bool| {
             if let Some(value) = value {
-                let (policy, policy_shape) = datum.ratio().map_or((0.0, none), |r| (policy(r), p.policy[&r]));
-                terms.push(Term { datum, observed: float::ln(value), centre, scale, policy, policy_shape, relative });
+                let indifferent = (p.level.indifferent, p.level.indifferent_price);
+                let (policy, policy_shape) = match datum.ratio() {
+                    Some(ratio) => (policy(ratio), p.policy[&ratio]),
+                    None if datum == Datum::Input => indifferent,
+                    None => (0.0, none),
+                };
+                let observed = float::ln(value);
+                let mut term = Term { datum, observed, centre, scale, policy, policy_shape, relative, fixed: None };
+                if ln_input.is_some() || !relative {
+                    term.fixed = Some(term.policy_part(ln_input.unwrap_or(0.0)));
+                }
+                terms.push(term);
             }
         };
         add(Datum::Input, sheet.input, 0.0, input_scale, false);
@@ -174,8 +197,8 @@ impl Evidence {
         add(Datum::Fast, x, p.fast.centre, p.fast.scale, false);
         let speed = p.speed_tb_per_s;
         add(Datum::Speed, sheet.tokens_per_s, speed.centre + float::ln(1e12), speed.scale, false);
-        let ln_long = sheet.long.map_or(0.0, |l| float::ln(l.threshold));
-        Self { terms, ln_input: sheet.input.map(float::ln), input_scale, ln_long, hosts: sheet.hosts }
+        let long = sheet.long.map_or(1.0, |l| l.threshold);
+        Self { terms, ln_input, input_scale, ln_long: float::ln(long), long, hosts: sheet.hosts }
     }
 
     /// The numbers it holds.
@@ -184,49 +207,65 @@ impl Evidence {
     }
 
     /// What the model predicts for a term, before its centre.
-    pub(super) fn predicted(&self, space: &Space, datum: Datum, d: &Draw, f: &Factors, ln_input: f64) -> f64 {
+    pub(super) fn predicted(&self, space: &Space, datum: Datum, point: &Point) -> f64 {
+        let (d, f) = (&point.draw, &point.factors);
         match datum {
             Datum::Input => space.expected_input(d),
-            Datum::Output => ln_input + float::ln(space.output_ratio(d, f, float::exp(d.ln_context))),
+            Datum::Output => point.ln_input + float::ln(point.decode.over_input(point.context)),
             Datum::Cached => d.ln_kv,
-            Datum::Storage | Datum::Write => {
-                d.ln_kv + float::ln(space.priors.tiers[d.tier].usd_per_gb_hour) + f.ln_markup
-            }
+            Datum::Storage | Datum::Write => d.ln_kv + space.ln_hold(d) + f.ln_markup,
             // Attention of a prompt is half that of its last token.
             Datum::LongInput => float::ln(
                 (2.0 + float::exp(self.ln_long - d.ln_attention)) / (2.0 + float::exp(d.ln_context - d.ln_attention)),
             ),
             Datum::LongOutput => {
-                let ratio = |ln_context: f64| space.output_ratio(d, f, float::exp(ln_context));
-                float::ln(ratio(self.ln_long) / ratio(d.ln_context))
+                let decode = &point.decode;
+                float::ln(decode.over_input(self.long) / decode.over_input(point.context))
             }
             // x = B k_r L / (N_t w)
             Datum::Fast => {
-                let weights = d.ln_active + d.ln_sparsity + float::ln(space.priors.widths[d.width].0);
+                let weights = d.ln_active + d.ln_sparsity + space.ln_width(d);
                 space.ln_batch(d) + d.ln_kv + d.ln_read + d.ln_context - weights
             }
-            Datum::Speed => -d.ln_active - float::ln(space.priors.widths[d.width].0),
+            Datum::Speed => -d.ln_active - space.ln_width(d),
         }
     }
 
-    /// How likely each term is, relative to the peak of its residual; returns how many terms there are.
-    pub(super) fn likelihoods(&self, space: &Space, d: &Draw, f: &Factors, ln_input: f64, out: &mut [f64; DATA]) {
-        let level = &space.priors.level;
+    /// How likely each term is, relative to the peak of its residual.
+    pub(super) fn likelihoods(&self, space: &Space, point: &Point, out: &mut [f64; DATA]) {
         for (term, out) in self.terms.iter().zip(out) {
-            let q = (term.observed - self.predicted(space, term.datum, d, f, ln_input) - term.centre) / term.scale;
-            let cost = t4_relative(q);
-            let (chance, shape) = match term.datum {
-                Datum::Input => (level.indifferent, level.indifferent_price),
-                _ => (term.policy, term.policy_shape),
-            };
-            *out = if chance > 0.0 {
-                let ratio = if term.relative { term.observed - ln_input } else { term.observed };
-                let policy = normal_density(ratio, shape.centre, shape.scale) * term.scale / T4_PEAK;
-                (1.0 - chance) * cost + chance * policy
-            } else {
-                cost
-            };
+            let q = (term.observed - self.predicted(space, term.datum, point) - term.centre) / term.scale;
+            let policy = term.fixed.unwrap_or_else(|| term.policy_part(point.ln_input));
+            *out = (1.0 - term.policy) * t4_relative(q) + policy;
         }
+    }
+
+    /// A point of the prior, its input price (given, or drawn where it is not known), and the factors of that price.
+    pub(super) fn point(&self, space: &Space, mut u: impl FnMut(usize) -> f64) -> Point {
+        let draw = space.draw(self.hosts, &mut u);
+        let ln_input = self.ln_input.unwrap_or_else(|| {
+            let (z, a, b) = (normal_quantile(u(15)), u(16), u(17));
+            space.expected_input(&draw) + self.input_scale * t4(z, a, b)
+        });
+        Point::new(space, draw, ln_input)
+    }
+}
+
+/// A point of the prior with its input price, and what follows from both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Point {
+    pub(super) draw: Draw,
+    pub(super) factors: Factors,
+    ln_input: f64,
+    decode: Decode,
+    context: f64,
+}
+
+impl Point {
+    pub(super) fn new(space: &Space, draw: Draw, ln_input: f64) -> Self {
+        let factors = space.factors(&draw, ln_input);
+        let decode = space.decode(&draw, &factors);
+        Self { draw, factors, ln_input, decode, context: float::exp(draw.ln_context) }
     }
 }
 

@@ -12,12 +12,11 @@
 //! stage become the proposal of the next, coordinate by coordinate, a tenth of it kept flat.
 //! Source: Owen, Monte Carlo theory, chapter 9; Lepage 1978 for the proposal; Vehtari et al. 2024 for Pareto-k.
 
-use super::evidence::{DATA, Datum, Evidence};
+use super::evidence::{DATA, Datum, Evidence, Point};
 use super::lattice::{DIMENSIONS, Lattice};
-use super::normal::{normal_quantile, t4};
 use super::pareto;
-use super::quantity::{Histogram, UNKNOWNS, Unknown, values};
-use super::space::{Draw, Factors, Space};
+use super::quantity::{COARSE_BINS, Coarse, Histogram, UNKNOWNS, Unknown, values};
+use super::space::Space;
 use rackmath_units::float;
 
 /// The least effective number of points an answer may rest on.
@@ -53,8 +52,8 @@ pub struct Posterior {
     pub tiers: Vec<f64>,
     /// Chance that the model is dense.
     pub dense: f64,
-    /// Without each number of the sheet in turn: active parameters and stored cache.
-    without: Vec<(Datum, Histogram, Histogram)>,
+    /// Without each number of the sheet in turn.
+    without: Vec<Without>,
     covariance: [[f64; UNKNOWNS]; UNKNOWNS],
     /// Points.
     pub points: u64,
@@ -103,10 +102,10 @@ impl Posterior {
 
     /// For each number of the sheet, the bits it adds on active parameters and on stored cache to all the others.
     pub fn bits_of_data(&self) -> Vec<(Datum, f64, f64)> {
-        let gain = |with: Unknown, without: &Histogram| self.of(with).bits_over(without);
+        let gain = |with: Unknown, without: &[f64; COARSE_BINS]| self.of(with).bits_over_coarse(without);
         self.without
             .iter()
-            .map(|(datum, active, kv)| (*datum, gain(Unknown::Active, active), gain(Unknown::KvStored, kv)))
+            .map(|w| (w.datum, gain(Unknown::Active, &w.active), gain(Unknown::KvStored, &w.kv)))
             .collect()
     }
 
@@ -139,12 +138,22 @@ impl Posterior {
     }
 }
 
+/// Active parameters and stored cache as the other numbers of a sheet leave them.
+#[derive(Clone, Debug, PartialEq)]
+struct Without {
+    datum: Datum,
+    active: [f64; COARSE_BINS],
+    kv: [f64; COARSE_BINS],
+}
+
 /// One pass over the lattice.
 struct Pass<'a> {
     space: &'a Space,
     evidence: &'a Evidence,
     unknowns: Vec<Histogram>,
-    without: Vec<(Datum, Histogram, Histogram)>,
+    without: Vec<Without>,
+    active: Coarse,
+    kv: Coarse,
     widths: [f64; 3],
     tiers: Vec<f64>,
     dense: f64,
@@ -158,12 +167,14 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     fn new(space: &'a Space, evidence: &'a Evidence) -> Self {
         let histogram = |u: Unknown| Histogram::new(u.ends(space));
-        let without = |datum| (datum, histogram(Unknown::Active), histogram(Unknown::KvStored));
+        let without = |datum| Without { datum, active: [0.0; COARSE_BINS], kv: [0.0; COARSE_BINS] };
         Self {
             space,
             evidence,
             unknowns: Unknown::ALL.map(histogram).into(),
             without: evidence.data().map(without).collect(),
+            active: Coarse::new(Unknown::Active.ends(space)),
+            kv: Coarse::new(Unknown::KvStored.ends(space)),
             widths: [0.0; 3],
             tiers: vec![0.0; space.priors.tiers.len()],
             dense: 0.0,
@@ -178,7 +189,7 @@ impl<'a> Pass<'a> {
     /// Visits every point; nothing is allocated here.
     fn run(&mut self, lattice: &Lattice, weights: &mut [f64], proposal: Option<&Proposal>, power: f64) {
         let n = self.evidence.terms.len();
-        let mut terms = [1.0; DATA];
+        let (mut terms, mut before) = ([1.0; DATA], [1.0; DATA]);
         let mut at = [0.0; DIMENSIONS];
         for (i, kept) in weights.iter_mut().enumerate() {
             let mut over = 1.0;
@@ -190,33 +201,33 @@ impl<'a> Pass<'a> {
                 over /= density;
                 u
             };
-            let (draw, factors, ln_input) = point(self.space, self.evidence, coordinate);
-            self.evidence.likelihoods(self.space, &draw, &factors, ln_input, &mut terms);
+            let point = self.evidence.point(self.space, coordinate);
+            self.evidence.likelihoods(self.space, &point, &mut terms);
+            // Products of the terms before each: what is left out is put together from both sides.
             let mut likelihood = 1.0;
-            for term in &terms[..n] {
+            for (before, term) in before.iter_mut().zip(&terms[..n]) {
+                *before = likelihood;
                 likelihood *= term;
             }
             let weight = over * if power == 1.0 { likelihood } else { float::pow(likelihood, power) };
             *kept = weight;
-            self.add(&draw, &factors, weight);
+            self.add(&point, weight);
             if proposal.is_some() {
                 self.next.add(&at, weight);
             }
-            for (k, (_, active, kv)) in self.without.iter_mut().enumerate() {
-                let mut others = over;
-                for (j, term) in terms[..n].iter().enumerate() {
-                    if j != k {
-                        others *= term;
-                    }
-                }
-                active.add(draw.ln_active, others);
-                kv.add(draw.ln_kv, others);
+            let (active, kv) = (self.active.bin(point.draw.ln_active), self.kv.bin(point.draw.ln_kv));
+            let mut after = over;
+            for ((left, term), before) in self.without.iter_mut().zip(&terms[..n]).zip(&before).rev() {
+                left.active[active] += before * after;
+                left.kv[kv] += before * after;
+                after *= term;
             }
         }
     }
 
-    fn add(&mut self, draw: &Draw, factors: &Factors, weight: f64) {
-        let x = values(self.space, draw, factors);
+    fn add(&mut self, point: &Point, weight: f64) {
+        let draw = &point.draw;
+        let x = values(self.space, draw, &point.factors);
         for (histogram, x) in self.unknowns.iter_mut().zip(x) {
             histogram.add(x, weight);
         }
@@ -258,17 +269,6 @@ impl<'a> Pass<'a> {
             without: self.without,
         }
     }
-}
-
-/// A point of the prior, its input price (given, or drawn where it is not known), and the factors of that price.
-pub(super) fn point(space: &Space, evidence: &Evidence, mut u: impl FnMut(usize) -> f64) -> (Draw, Factors, f64) {
-    let draw = space.draw(evidence.hosts, &mut u);
-    let ln_input = evidence.ln_input.unwrap_or_else(|| {
-        let (z, a, b) = (normal_quantile(u(15)), u(16), u(17));
-        space.expected_input(&draw) + evidence.input_scale * t4(z, a, b)
-    });
-    let factors = space.factors(&draw, ln_input);
-    (draw, factors, ln_input)
 }
 
 /// A density on the cube that is a product of steps.

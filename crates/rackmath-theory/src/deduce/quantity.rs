@@ -6,6 +6,25 @@ use super::space::{Draw, Factors, Space};
 pub const BINS: usize = 512;
 /// Bins that are put together when information is counted, so that few points do not look like knowledge.
 const COARSE: usize = 16;
+/// How many of those there are.
+pub(super) const COARSE_BINS: usize = BINS / COARSE;
+
+/// Finds the coarse bin of a logarithm.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coarse {
+    low: f64,
+    per_unit: f64,
+}
+
+impl Coarse {
+    pub(super) fn new((low, high): (f64, f64)) -> Self {
+        Self { low, per_unit: COARSE_BINS as f64 / (high - low) }
+    }
+
+    pub(super) fn bin(&self, x: f64) -> usize {
+        (((x - self.low) * self.per_unit).max(0.0) as usize).min(COARSE_BINS - 1)
+    }
+}
 
 /// An unknown on a logarithmic scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,10 +181,18 @@ impl Histogram {
 
     /// Information over another histogram of the same unknown: its relative entropy in bits.
     pub fn bits_over(&self, prior: &Self) -> f64 {
-        let (mine, theirs) = (self.sum(), prior.sum());
+        self.bits_over_coarse(&prior.coarse())
+    }
+
+    fn coarse(&self) -> [f64; COARSE_BINS] {
+        std::array::from_fn(|i| self.bins[i * COARSE..(i + 1) * COARSE].iter().sum())
+    }
+
+    pub(super) fn bits_over_coarse(&self, prior: &[f64; COARSE_BINS]) -> f64 {
+        let (mine, theirs) = (self.sum(), prior.iter().sum::<f64>());
         let mut nats = 0.0;
-        for (a, b) in self.bins.chunks(COARSE).zip(prior.bins.chunks(COARSE)) {
-            let (p, q) = (a.iter().sum::<f64>() / mine, b.iter().sum::<f64>() / theirs);
+        for (a, b) in self.coarse().iter().zip(prior) {
+            let (p, q) = (a / mine, b / theirs);
             if p > 0.0 {
                 // A bin the prior has missed cannot be infinitely surprising.
                 nats += p * rackmath_units::float::ln(p / q.max(1e-9));

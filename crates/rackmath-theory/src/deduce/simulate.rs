@@ -3,7 +3,7 @@
 //! The same draw, the same factors and the same mixture of cost and policy as in the likelihood, run forwards.
 //! Source: Talts et al. 2018, simulation-based calibration.
 
-use super::evidence::{Datum, Evidence, LongContext, Sheet};
+use super::evidence::{Datum, Evidence, LongContext, Point, Sheet};
 use super::lattice::Chance;
 use super::normal::{normal_quantile, t4};
 use super::quantity::{UNKNOWNS, values};
@@ -49,7 +49,7 @@ pub fn simulate(space: &Space, hosts: usize, policy: impl Fn(Ratio) -> f64, chan
     } else {
         space.expected_input(&draw) + evidence.input_scale * student(chance)
     };
-    let factors = space.factors(&draw, ln_input);
+    let point = Point::new(space, draw, ln_input);
     let mut number = |datum: Datum| {
         let term = evidence.terms.iter().find(|t| t.datum == datum).expect("the sheet is full");
         let shape = term.policy_shape;
@@ -57,7 +57,7 @@ pub fn simulate(space: &Space, hosts: usize, policy: impl Fn(Ratio) -> f64, chan
             let ratio = shape.centre + shape.scale * normal_quantile(chance.uniform());
             if term.relative { ratio + ln_input } else { ratio }
         } else {
-            evidence.predicted(space, datum, &draw, &factors, ln_input) + term.centre + term.scale * student(chance)
+            evidence.predicted(space, datum, &point) + term.centre + term.scale * student(chance)
         })
     };
     let sheet = Sheet {
@@ -75,7 +75,7 @@ pub fn simulate(space: &Space, hosts: usize, policy: impl Fn(Ratio) -> f64, chan
         tokens_per_s: Some(number(Datum::Speed)),
         hosts,
     };
-    Simulated { truth: values(space, &draw, &factors), width: draw.width, tier: draw.tier, sheet }
+    Simulated { truth: values(space, &draw, &point.factors), width: draw.width, tier: draw.tier, sheet }
 }
 
 /// The price and speed multiples that show x.

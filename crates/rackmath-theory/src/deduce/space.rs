@@ -47,6 +47,11 @@ pub struct Space {
     pub(super) priors: DeducePriors,
     pub(super) seller: Seller,
     machines: Vec<Machine>,
+    /// Logarithms of the widths and of what the tiers cost.
+    ln_widths: [f64; 3],
+    ln_tiers: Vec<f64>,
+    /// Logarithm of two FLOP per parameter for a million tokens, in hours of seconds.
+    ln_unit: f64,
     /// Logarithm of the ideal cost of a million input tokens per active parameter, on the first chip at its median price.
     ideal: f64,
 }
@@ -93,6 +98,26 @@ pub struct Factors {
     pub ln_utilisation: f64,
 }
 
+/// Seconds of a decoded token: computing, reading weights, reading the cache for each token of context.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Decode {
+    compute: f64,
+    weights: f64,
+    kv: f64,
+}
+
+impl Decode {
+    /// Cost of an output token over that of an input token.
+    pub(super) fn over_input(&self, context: f64) -> f64 {
+        let terms = Terms {
+            compute: Seconds::s(self.compute),
+            weights: Seconds::s(self.weights),
+            kv: Seconds::s(self.kv * context),
+        };
+        terms.time(Overlap::Max) / terms.compute
+    }
+}
+
 impl Space {
     /// Resolves the prior; `None` when a chip has no peak for one of the widths.
     pub fn new(priors: &DeducePriors, seller: Seller) -> Option<Self> {
@@ -124,8 +149,11 @@ impl Space {
         }
         let first = machines.first()?;
         // Two FLOP per parameter, a million tokens, seconds in an hour; width 1 is FP8.
-        let ideal = float::ln(2.0e6 / 3600.0) + first.usd.centre - first.ln_peak[1];
-        Some(Self { priors: priors.clone(), seller, machines, ideal })
+        let ln_unit = float::ln(2.0e6 / 3600.0);
+        let ideal = ln_unit + first.usd.centre - first.ln_peak[1];
+        let ln_widths = priors.widths.map(|w| float::ln(w.0));
+        let ln_tiers = priors.tiers.iter().map(|t| float::ln(t.usd_per_gb_hour)).collect();
+        Some(Self { priors: priors.clone(), seller, machines, ln_widths, ln_tiers, ln_unit, ideal })
     }
 
     /// Logarithm of dollars per million input tokens at 100 % MFU on the first chip.
@@ -195,7 +223,7 @@ impl Space {
         let (p, m, markup) = (&self.priors, &self.machines[d.chip], self.markup());
         // Small matrices, as experts have, run less well: what costs more per active parameter has a lower MFU.
         let mfu_centre = p.mfu.centre - self.architecture(d);
-        let product = ln_input - d.ln_active - float::ln(2.0e6 / 3600.0) + m.ln_peak[d.width];
+        let product = ln_input - d.ln_active - self.ln_unit + m.ln_peak[d.width];
         let centre = markup.centre + m.usd.centre - p.utilisation.centre - mfu_centre;
         let sds = [markup.scale, m.usd.scale, p.utilisation.scale, p.mfu.scale];
         let z = &d.factors;
@@ -216,24 +244,27 @@ impl Space {
         d.ln_batch_ratio + self.machines[d.chip].ln_ridge[d.width] + grows * d.ln_sparsity
     }
 
-    /// The times of one decoded token on one chip, at a context.
-    pub(super) fn decode(&self, d: &Draw, f: &Factors, context: f64) -> Terms {
-        let m = &self.machines[d.chip];
-        let n = float::exp(d.ln_active);
-        let memory = 1.0 / (m.bandwidth * float::exp(d.ln_mbu + d.ln_accepted));
-        // N_t w / B
-        let weights = self.priors.widths[d.width].0 * float::exp(d.ln_active + d.ln_sparsity - self.ln_batch(d));
-        Terms {
-            compute: Seconds::s(2.0 * n / (m.peak[d.width] * float::exp(f.ln_mfu))),
-            weights: Seconds::s(weights * memory),
-            kv: Seconds::s(float::exp(d.ln_kv + d.ln_read) * context * memory),
-        }
+    /// Logarithm of the bytes of a weight.
+    pub(super) fn ln_width(&self, d: &Draw) -> f64 {
+        self.ln_widths[d.width]
     }
 
-    /// Cost of an output token over that of an input token.
-    pub(super) fn output_ratio(&self, d: &Draw, f: &Factors, context: f64) -> f64 {
-        let terms = self.decode(d, f, context);
-        terms.time(Overlap::Max) / terms.compute
+    /// Logarithm of what holding a gigabyte for an hour costs.
+    pub(super) fn ln_hold(&self, d: &Draw) -> f64 {
+        self.ln_tiers[d.tier]
+    }
+
+    /// What decoding one token takes on one chip, by context.
+    pub(super) fn decode(&self, d: &Draw, f: &Factors) -> Decode {
+        let m = &self.machines[d.chip];
+        let memory = 1.0 / (m.bandwidth * float::exp(d.ln_mbu + d.ln_accepted));
+        // N_t w / B
+        let weights = float::exp(d.ln_active + d.ln_sparsity + self.ln_width(d) - self.ln_batch(d));
+        Decode {
+            compute: 2.0 * float::exp(d.ln_active - f.ln_mfu) / m.peak[d.width],
+            weights: weights * memory,
+            kv: float::exp(d.ln_kv + d.ln_read) * memory,
+        }
     }
 
     /// Mean and variance of the logarithm of output over input cost for a known architecture (logarithms of active
@@ -245,7 +276,7 @@ impl Space {
             let mut d = self.draw(hosts, |j| lattice.at(i, j));
             (d.ln_active, d.ln_sparsity, d.ln_kv) = known;
             let f = self.factors(&d, ln_input);
-            let x = float::ln(self.output_ratio(&d, &f, float::exp(d.ln_context)));
+            let x = float::ln(self.decode(&d, &f).over_input(float::exp(d.ln_context)));
             sum += x;
             squares += x * x;
         }
