@@ -108,3 +108,57 @@ pub fn known(folder: &Path) -> Result<(Vec<Known>, Vec<String>), CalibrateError>
     }
     Ok((models, unknown))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_find_their_architecture_and_no_other() {
+        let row = |model: &str| ArchRow {
+            model: model.into(),
+            total_params_computed: 1.0,
+            active_params_computed: 1.0,
+            kv_elements_per_token_stored: 1.0,
+        };
+        let rows: Vec<ArchRow> = [
+            "Meta-Llama-3.1-70B",
+            "DeepSeek-V3",
+            "DeepSeek-V3.2",
+            "DeepSeek-R1",
+            "Qwen3-235B-A22B",
+            "Qwen3-Coder-480B-A35B-Instruct",
+            "GLM-5",
+            "GLM-5.2",
+            "Kimi-K2",
+            "Kimi-K2.5",
+            "Kimi-K3 (est. from config)",
+        ]
+        .map(row)
+        .into();
+        for (name, expected) in [
+            ("DeepSeek-V3(-0324)", Some("DeepSeek-V3")),
+            ("DeepSeek-V3.1", Some("DeepSeek-V3")),
+            ("DeepSeek-V3.2", Some("DeepSeek-V3.2")),
+            ("DeepSeek-R1-0528", Some("DeepSeek-R1")),
+            ("Llama-3.3-70B", Some("Meta-Llama-3.1-70B")),
+            ("Qwen3-235B-A22B-2507", Some("Qwen3-235B-A22B")),
+            ("Qwen3-Coder-480B-A35B", Some("Qwen3-Coder-480B-A35B-Instruct")),
+            ("GLM-5.1", Some("GLM-5")),
+            ("GLM-5.2", Some("GLM-5.2")),
+            ("GLM-5.3-Flash", None),
+            ("GLM-4.6", None),
+            ("Kimi-K2-0905", Some("Kimi-K2")),
+            ("Kimi-K2.5", Some("Kimi-K2.5")),
+            ("Kimi-K3", Some("Kimi-K3 (est. from config)")),
+        ] {
+            assert_eq!(architecture(name, &rows).map(|r| r.model.as_str()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_without_tables_says_what_was_expected() {
+        let error = known(Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(error.contains("open_host_prices.csv"), "{error}");
+    }
+}

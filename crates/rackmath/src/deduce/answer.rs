@@ -387,7 +387,15 @@ fn assumptions(case: &Case, seller: Seller) -> Vec<String> {
         0 | 1 => "one price list: hosts of one model differ by a factor of two, which is in the error bars".into(),
         n => format!("prices are the median of {n} hosts; copies of the maker's list count once"),
     };
-    vec![level.into(), hosts, "every interval holds 80 % of the posterior".into()]
+    let mut all = vec![level.into(), hosts, "every interval holds 80 % of the posterior".into()];
+    if case.sheet.cached.is_some() {
+        // DeepSeek V4-Pro within six months of 2026: 0.145, then 0.0036, then 0.022 dollars.
+        all.push(
+            "a cached price is the lowest ever listed: launch prices have been 40 times higher, and would not give KV bytes"
+                .into(),
+        );
+    }
+    all
 }
 
 fn figure(request: &Request, case: &Case, prior: &Posterior, post: &Posterior) -> Figure {
