@@ -18,6 +18,7 @@ const FOLDERS: &[&str] = &[
     "tiers",
     "runs",
     "training",
+    "deduce",
 ];
 
 fn main() {

@@ -9,6 +9,7 @@
 //! fits a scaling law to training runs. Nothing here draws lots: the same rows give the same constants.
 
 pub mod attention;
+pub mod deduce;
 mod error;
 pub mod fits;
 pub mod gemm;

@@ -1,6 +1,8 @@
 //! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{CalibrateError, attention, fits, gemm, moe, network, scaling, serving, torch, training};
+use rackmath_calibrate::{
+    CalibrateError, attention, deduce, fits, gemm, moe, network, scaling, serving, torch, training,
+};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,6 +12,7 @@ const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|a
        rackmath-calibrate score training FOLDER [STACKS]
        rackmath-calibrate fit training FOLDER [STACK]
        rackmath-calibrate rows training FOLDER
+       rackmath-calibrate score|fit deduce FOLDER
        rackmath-calibrate fits FOLDER
        rackmath-calibrate spread FOLDER
        rackmath-calibrate fit scaling FILE [drop N]
@@ -80,6 +83,8 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("score", "torch") => torch::score(folder).map(|table| table.to_string()),
         ("score", "training") => training::score(folder, None).map(|report| report.to_string()),
         ("fit", "training") => training::fit(folder, None),
+        ("score", "deduce") => deduce::score(folder),
+        ("fit", "deduce") => deduce::fit(folder),
         _ => return None,
     })
 }

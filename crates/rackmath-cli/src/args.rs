@@ -14,6 +14,8 @@ pub mod lifecycle;
 mod training;
 
 pub use training::{MfuArgs, TrainArgs};
+mod deduce;
+pub use deduce::DeduceArgs;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -187,6 +189,11 @@ pub enum Command {
     /// One run's FLOP per second in every convention in use
     #[command(after_help = "Example: rackmath mfu llama-3.1-405b --on h100-sxm --tflops 400 --convention full")]
     Mfu(MfuArgs),
+    /// What a price sheet says about the model behind it, with error bars
+    #[command(
+        after_help = "Examples:\n  rackmath deduce --blind deepseek-v3.1\n  rackmath deduce --vendor anthropic --input 5$/Mtok --output 25$/Mtok --cached 0.5$/Mtok\nExample: rackmath deduce sheet.toml --tokens-per-s 43 --svg size.svg"
+    )]
+    Deduce(Box<DeduceArgs>),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -230,6 +237,7 @@ pub enum Question {
     Reversible,
     Train,
     Mfu,
+    Deduce,
 }
 
 /// Which model on which machine.

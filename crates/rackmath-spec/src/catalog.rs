@@ -3,6 +3,7 @@
 //! A name is an id (the file's stem), an alias, or a Hugging Face id. Names are compared without case and with `_` and
 //! spaces as `-`, so `h200_sxm` finds `h200` and `RTX 4090` the card. A miss answers with the nearest names.
 
+use crate::deduce::{DeducePriors, HostedModel, Policies};
 use crate::engine::Version;
 use crate::error::nearest;
 use crate::{
@@ -41,6 +42,7 @@ pub struct Catalog {
     tiers: Vec<Entry>,
     runs: Vec<Entry>,
     training: Vec<Entry>,
+    deduce: Vec<Entry>,
     given: Vec<Model>,
 }
 
@@ -79,6 +81,7 @@ impl Catalog {
             tiers: entries(embedded::TIERS),
             runs: entries(embedded::RUNS),
             training: entries(embedded::TRAINING),
+            deduce: entries(embedded::DEDUCE),
             given: Vec::new(),
         }
     }
@@ -352,6 +355,23 @@ impl Catalog {
     /// Ids of all training programs, in order.
     pub fn training_stack_ids(&self) -> impl Iterator<Item = &str> {
         self.training.iter().map(|e| &*e.id)
+    }
+
+    /// What is known of a model before its price is looked at.
+    pub fn deduce_priors(&self) -> Result<DeducePriors, SpecError> {
+        let priors = find("deduction file", "priors", &self.deduce)?;
+        let level = find("deduction file", "level", &self.deduce)?;
+        file::deduce_priors(&priors.text, &level.text, |id| self.chip(id))
+    }
+
+    /// Which price ratios are policy, by vendor.
+    pub fn policies(&self) -> Result<Policies, SpecError> {
+        file::deduce_policies(&find("deduction file", "policies", &self.deduce)?.text)
+    }
+
+    /// What hosts charge for open-weight models.
+    pub fn hosted_models(&self) -> Result<Vec<HostedModel>, SpecError> {
+        file::hosted_models(&find("deduction file", "hosts", &self.deduce)?.text)
     }
 
     /// Every name a file answers to, by id: its aliases and its Hugging Face id.

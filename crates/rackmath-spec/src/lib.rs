@@ -7,6 +7,7 @@ mod catalog;
 mod chip;
 mod cited;
 mod date;
+pub mod deduce;
 mod dtype;
 pub mod engine;
 mod error;

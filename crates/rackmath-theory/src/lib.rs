@@ -17,6 +17,7 @@ pub mod cost;
 pub mod count;
 pub mod crossover;
 pub mod curve;
+pub mod deduce;
 pub mod experts;
 pub mod fastmode;
 pub mod fleet;

@@ -9,6 +9,7 @@ pub mod case;
 pub mod chips;
 pub mod cost;
 pub mod curve;
+pub mod deduce;
 pub mod deployment;
 mod error;
 pub mod estimate;

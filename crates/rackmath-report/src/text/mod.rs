@@ -2,6 +2,7 @@
 
 mod cache;
 mod cost;
+mod deduce;
 mod estimate;
 mod lifecycle;
 mod pipeline;
@@ -16,6 +17,7 @@ pub use estimate::{estimate, estimate_sweep};
 mod reversible;
 mod runs;
 
+pub use deduce::deduce;
 pub use lifecycle::{lifecycle, scaling};
 pub use pipeline::pipeline;
 pub use price::price;

@@ -5,6 +5,7 @@
 mod attention;
 mod chip;
 pub mod config;
+mod deduce;
 mod engine;
 pub mod flags;
 mod kernel_gemm;
@@ -15,6 +16,7 @@ mod network;
 mod price;
 mod run;
 mod scaling;
+pub mod sheet;
 mod system;
 mod tier;
 mod trace;
@@ -23,6 +25,7 @@ mod validation;
 
 pub use attention::attention;
 pub use chip::chip;
+pub use deduce::{PRICE_RANGE, deduce_policies, deduce_priors, hosted_models};
 pub use engine::engine;
 pub use kernel_gemm::gemm_kernels;
 pub use kernel_moe::moe_kernels;

@@ -1,0 +1,168 @@
+//! Prices of open-weight models: how well they give back what is known, and the level of prices above ideal cost.
+//!
+//! Reads `open_host_prices.csv` and `open_arch.csv`. Every model is deduced from the level of the other architectures alone,
+//! so that the marks are those of a model nobody has seen. The prior, a regression on logarithms and the lecture's own
+//! reading (price is cost) stand beside it. Then the checks: ranks of simulated truths, shuffled prices, a vendor whose
+//! ratios are all policy, and no data.
+
+mod checks;
+mod rows;
+mod score;
+
+use crate::CalibrateError;
+use rackmath_spec::Catalog;
+use rackmath_spec::deduce::Seller;
+use rackmath_theory::deduce::level::{self, Known};
+use rackmath_theory::deduce::{Sampling, Sheet, Unknown};
+use rackmath_units::float;
+use score::{Forecast, Judge, Marks};
+use std::fmt::Write as _;
+use std::path::Path;
+
+fn judge() -> Result<Judge, CalibrateError> {
+    let catalog = Catalog::embedded();
+    Ok(Judge {
+        priors: catalog.deduce_priors()?,
+        policies: catalog.policies()?,
+        sampling: Sampling { log2_points: 16, seed: 1 },
+    })
+}
+
+/// Marks, baselines and checks.
+pub fn score(folder: &Path) -> Result<String, CalibrateError> {
+    let judge = judge()?;
+    let (models, unknown) = rows::known(folder)?;
+    let prior_posterior = judge.prior();
+    let prior = prior_posterior.of(Unknown::Active);
+    let mut out = String::new();
+    let forecasts = judge.left_out(&models);
+    let _ = writeln!(out, "{:<24} {:>8} {:>8} {:>8} {:>8}  {:>6}", "model", "truth", "10%", "50%", "90%", "error");
+    for f in &forecasts {
+        let _ = writeln!(out, "{}", line(f));
+    }
+    for name in unknown {
+        let _ = writeln!(out, "{name:<24} architecture not known");
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<34} {:>6} {:>9} {:>9} {:>9} {:>6} {:>9}",
+        "active parameters", "error", "80% width", "coverage", "CRPS nats", "bits", "score"
+    );
+    let flat = |name: &str, truth: f64| Forecast { name: name.into(), truth, histogram: prior.clone() };
+    let priors: Vec<Forecast> = models.iter().map(|m| flat(&m.name, m.ln_active)).collect();
+    for (name, forecasts) in [
+        ("posterior, architecture left out", &forecasts),
+        ("posterior, catalogue's level", &judge.with_catalogue(&models)),
+        ("log-log regression, left out", &judge.regression(&models)),
+        ("prior", &priors),
+    ] {
+        let _ = writeln!(out, "{name:<34} {}", Marks::of(forecasts, prior));
+    }
+    let _ = writeln!(out, "{:<34} {:>6.3}", "price is cost (lecture)", judge.naive_error_dex(&models));
+    let _ = writeln!(out, "targets                            <=0.20    <=0.60    70-90%    <=0.30  >=1.5");
+    let _ = writeln!(out, "\nlevel: {}", checks::level_line(&judge, &models));
+    controls(&mut out, &judge, &models);
+    calibration(&mut out, &judge);
+    Ok(out)
+}
+
+fn line(f: &Forecast) -> String {
+    let b = |x: f64| format!("{:.1}B", float::exp(x) / 1e9);
+    let q = |share: f64| f.histogram.quantile(share);
+    let inside = if (q(0.1)..=q(0.9)).contains(&f.truth) { "" } else { "  outside" };
+    let error = (q(0.5) - f.truth) / float::ln(10.0);
+    format!(
+        "{:<24} {:>8} {:>8} {:>8} {:>8}  {error:>+6.2}{inside}",
+        f.name,
+        b(f.truth),
+        b(q(0.1)),
+        b(q(0.5)),
+        b(q(0.9))
+    )
+}
+
+fn controls(out: &mut String, judge: &Judge, models: &[Known]) {
+    let (bits, score) = checks::shuffled(judge, models, 20);
+    let _ = writeln!(out, "shuffled prices (mean of 20): {bits:.3} bits, score {score:+.3} (must be below 0.1)");
+    let _ = writeln!(out, "a vendor of policies only: {:.3} bits on KV (must be 0)", checks::policy_only(judge));
+    let prior = judge.prior();
+    // Other points, so that sameness is not a matter of course.
+    let again = Judge { sampling: Sampling { log2_points: 17, seed: 2 }, ..judge.clone() }.prior();
+    let most = Unknown::ALL.iter().map(|u| again.of(*u).bits_over(prior.of(*u))).fold(0.0, f64::max);
+    let _ = writeln!(out, "no data: {most:.3} bits on any unknown (must be below 0.01)");
+}
+
+fn calibration(out: &mut String, judge: &Judge) {
+    let sheets: [(&str, checks::Mask); 3] = [
+        ("input and output", |s| Sheet { input: s.input, output: s.output, hosts: s.hosts, ..Sheet::default() }),
+        ("output, cached read and speed", |s| Sheet {
+            output: s.output,
+            cached: s.cached,
+            tokens_per_s: s.tokens_per_s,
+            hosts: s.hosts,
+            ..Sheet::default()
+        }),
+        ("every number of a sheet", |s| s),
+    ];
+    let (mut lowest, mut histograms) = (1.0_f64, 0.0);
+    for ((name, mask), seller) in sheets.into_iter().zip([Seller::Host, Seller::Host, Seller::FirstParty]) {
+        let sampling = Sampling { log2_points: 14, seed: 11 };
+        let (ranks, refused) = checks::ranks(judge, seller, 1000, sampling, mask);
+        let _ = writeln!(out, "\nranks of 1,000 simulated truths from {name} ({refused} refused); p must exceed 0.01");
+        for r in ranks {
+            (lowest, histograms) = (lowest.min(r.p), histograms + 1.0);
+            let cells: Vec<String> = r.cells.iter().map(u32::to_string).collect();
+            let _ = writeln!(out, "  {:<26} p {:.3}  {}", r.name, r.p, cells.join(" "));
+        }
+    }
+    // Among many even histograms one looks uneven.
+    let chance = 1.0 - float::pow(1.0 - lowest, histograms);
+    let _ = writeln!(out, "\nlowest of {histograms} p-values: {lowest:.3}; as low by chance alone: {chance:.2}");
+}
+
+/// The level over all models, as the catalogue's file.
+pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
+    let judge = judge()?;
+    let (models, _) = rows::known(folder)?;
+    let level = level::level(&judge.priors, &models.iter().collect::<Vec<_>>());
+    let mut architectures: Vec<&str> = models.iter().map(|m| m.architecture.as_str()).collect();
+    architectures.sort_unstable();
+    architectures.dedup();
+    let prices: usize = models.iter().map(|m| m.prices.len()).sum();
+    Ok(format!(
+        "name = \"How far the prices of open-weight hosts lie above ideal cost\"
+form = \"ln price = ln ideal cost + offset + exponent ln sparsity + t4(scale); printed by `rackmath-calibrate fit deduce`\"
+as_of = \"2026-08-08\"
+source = \"hosts.toml of this folder: {} models, {} architectures, {prices} prices\"
+
+offset = {:.4}
+sparsity_exponent = {:.4}
+size_exponent = {:.4}
+reference_size = {:.1e}
+batch_exponent = {:.2}
+serving_share = {:.3}
+scale = {:.4}
+host_scale = {:.4}
+ratio_offset = {:.4}
+ratio_scale = {:.4}
+indifferent = {:.2e}
+indifferent_median = {:.4}
+indifferent_scale = {:.4}
+",
+        models.len(),
+        architectures.len(),
+        level.offset,
+        level.sparsity_exponent,
+        level.size_exponent,
+        float::exp(level.ln_reference_size),
+        level.batch_exponent,
+        level.serving_share,
+        level.scale,
+        level.host_scale,
+        level.ratio_offset,
+        level.ratio_scale,
+        level.indifferent,
+        float::exp(level.indifferent_price.centre),
+        level.indifferent_price.scale
+    ))
+}

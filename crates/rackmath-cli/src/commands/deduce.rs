@@ -1,0 +1,78 @@
+//! `rackmath deduce`
+
+use crate::args::{Common, DeduceArgs};
+use crate::failure::Failure;
+use crate::{inputs, output};
+use rackmath::{Catalog, deduce};
+use rackmath_report::{png, scene, svg, text};
+use rackmath_spec::deduce::PriceSheet;
+use rackmath_spec::file::sheet;
+use rackmath_units::Tokens;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub fn run(common: &Common, catalog: &Catalog, a: &DeduceArgs) -> Result<(), Failure> {
+    let answer = deduce::answer(catalog, &request(a)?)?;
+    if let Some(path) = &a.svg {
+        output::save(path, svg::paint(&scene(&answer.figure)).as_bytes())?;
+    }
+    if let Some(path) = &a.png {
+        output::save(path, &png::paint(&scene(&answer.figure)))?;
+    }
+    if (a.svg.is_some() || a.png.is_some()) && !common.json {
+        return Ok(());
+    }
+    output::answer(common, &answer, |style| text::deduce(&answer, style))
+}
+
+fn request(a: &DeduceArgs) -> Result<deduce::Request, Failure> {
+    let today = today();
+    let file = match &a.sheet {
+        Some(path) => sheet::price_sheet(&path.display().to_string(), &inputs::read(path)?, Some(&today))?,
+        None => PriceSheet::default(),
+    };
+    if let Some(date) = &a.as_of {
+        sheet::dated("command line", date, Some(&today))?;
+    }
+    let price = |flag: &str, given: &Option<String>, other: Option<f64>| match given {
+        Some(text) => sheet::price("command line", flag, text).map(Some),
+        None => Ok(other),
+    };
+    let storage = match &a.storage {
+        Some(text) => Some(sheet::storage("command line", "--storage", text)?),
+        None => file.storage,
+    };
+    Ok(deduce::Request {
+        model: file.model,
+        vendor: a.vendor.clone().or(file.vendor),
+        first_party: a.first_party.then_some(true),
+        input_usd_per_mtok: price("--input", &a.input, file.input)?,
+        output_usd_per_mtok: price("--output", &a.output, file.output)?,
+        cached_usd_per_mtok: price("--cached", &a.cached, file.cached)?,
+        write_5m_usd_per_mtok: price("--write-5m", &a.write_5m, file.write_5m)?,
+        write_1h_usd_per_mtok: price("--write-1h", &a.write_1h, file.write_1h)?,
+        storage_usd_per_mtok_hour: storage,
+        long_above_tokens: a.long_above.map(Tokens::get).or(file.long_above),
+        long_input_usd_per_mtok: price("--long-input", &a.long_input, file.long_input)?,
+        long_output_usd_per_mtok: price("--long-output", &a.long_output, file.long_output)?,
+        fast_price_multiple: a.fast_price.or(file.fast_price),
+        fast_speed_multiple: a.fast_speed.or(file.fast_speed),
+        tokens_per_s: a.tokens_per_s.or(file.tokens_per_s),
+        hosts: a.hosts.or(file.hosts).unwrap_or(1),
+        blind: a.blind.clone(),
+        log2_points: a.points,
+        seed: a.seed,
+    })
+}
+
+/// Today's date in UTC, from days since 1970 (Howard Hinnant's civil calendar).
+fn today() -> String {
+    let days = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() / 86_400);
+    let z = days + 719_468;
+    let (era, of_era) = (z / 146_097, z % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    format!("{:04}-{month:02}-{day:02}", era * 400 + year + u64::from(month <= 2))
+}

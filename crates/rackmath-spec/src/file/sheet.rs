@@ -1,0 +1,175 @@
+//! Reads a price sheet: one model's prices as a user writes them down, units and all.
+
+use super::deduce::PRICE_RANGE;
+use super::parse_toml;
+use crate::SpecError;
+use crate::deduce::PriceSheet;
+use crate::error::shorten;
+use rackmath_units::{DollarsPerToken, Tokens};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSheet {
+    vendor: Option<String>,
+    model: Option<String>,
+    as_of: Option<String>,
+    input: Option<toml::Value>,
+    output: Option<toml::Value>,
+    cached: Option<toml::Value>,
+    write_5m: Option<toml::Value>,
+    write_1h: Option<toml::Value>,
+    storage: Option<toml::Value>,
+    long_above: Option<toml::Value>,
+    long_input: Option<toml::Value>,
+    long_output: Option<toml::Value>,
+    fast_price: Option<f64>,
+    fast_speed: Option<f64>,
+    tokens_per_s: Option<f64>,
+    hosts: Option<u64>,
+}
+
+/// Reads a sheet; `file` is what the user calls it. `today` is refused to be exceeded where it is known.
+pub fn price_sheet(file: &str, text: &str, today: Option<&str>) -> Result<PriceSheet, SpecError> {
+    let raw: RawSheet = parse_toml(file, text)?;
+    let money =
+        |field: &str, value: &Option<toml::Value>| value.as_ref().map(|v| price(file, field, &written(v))).transpose();
+    if let Some(date) = &raw.as_of {
+        dated(file, date, today)?;
+    }
+    let long_above = raw.long_above.as_ref().map(|v| threshold(file, "long_above", &written(v))).transpose()?;
+    Ok(PriceSheet {
+        vendor: raw.vendor,
+        model: raw.model,
+        as_of: raw.as_of,
+        input: money("input", &raw.input)?,
+        output: money("output", &raw.output)?,
+        cached: money("cached", &raw.cached)?,
+        write_5m: money("write_5m", &raw.write_5m)?,
+        write_1h: money("write_1h", &raw.write_1h)?,
+        storage: raw.storage.as_ref().map(|v| storage(file, "storage", &written(v))).transpose()?,
+        long_above,
+        long_input: money("long_input", &raw.long_input)?,
+        long_output: money("long_output", &raw.long_output)?,
+        fast_price: raw.fast_price,
+        fast_speed: raw.fast_speed,
+        tokens_per_s: raw.tokens_per_s,
+        hosts: raw.hosts,
+    })
+}
+
+fn written(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(n) => n.to_string(),
+        toml::Value::Float(x) => x.to_string(),
+        other => other.type_str().to_owned(),
+    }
+}
+
+fn refused(file: &str, field: &str, given: &str, expected: &str) -> SpecError {
+    SpecError::Field {
+        file: shorten(file),
+        field: field.into(),
+        given: format!("\"{}\"", shorten(given)),
+        expected: expected.into(),
+    }
+}
+
+/// A price per million tokens, with its unit.
+pub fn price(file: &str, field: &str, text: &str) -> Result<f64, SpecError> {
+    let bare = text.trim().trim_start_matches('$').trim();
+    if text.contains('-') && !text.contains(['e', 'E']) {
+        return Err(refused(file, field, text, "a price above 0, such as \"$5/Mtok\""));
+    }
+    if bare.parse::<f64>().is_ok() {
+        return Err(refused(file, field, text, "a price with its unit, such as \"$5/Mtok\" or \"5 $/Mtok\""));
+    }
+    match text.parse::<DollarsPerToken>() {
+        Ok(price) => believable(file, field, text, price.as_per_mtok()),
+        Err(_) => Err(refused(file, field, text, "a price per million tokens, such as \"$5/Mtok\" or \"5 $/Mtok\"")),
+    }
+}
+
+/// A price per million tokens and hour.
+pub fn storage(file: &str, field: &str, text: &str) -> Result<f64, SpecError> {
+    let wanted = "a price per million tokens and hour, such as \"$4.50/Mtok-h\"";
+    let trimmed = text.trim();
+    let Some(rate) = ["-hour", "-h", "/hour", "/h"].iter().find_map(|unit| trimmed.strip_suffix(unit)) else {
+        return Err(refused(file, field, text, wanted));
+    };
+    let price = rate.parse::<DollarsPerToken>().map_err(|_| refused(file, field, text, wanted))?;
+    believable(file, field, text, price.as_per_mtok())
+}
+
+fn believable(file: &str, field: &str, text: &str, price: f64) -> Result<f64, SpecError> {
+    // Room for the last digit of the conversion.
+    if (PRICE_RANGE.0 * 0.999_999..=PRICE_RANGE.1 * 1.000_001).contains(&price) {
+        return Ok(price);
+    }
+    Err(refused(file, field, text, "between $0.001 and $1,000 per million tokens; check the unit"))
+}
+
+fn threshold(file: &str, field: &str, text: &str) -> Result<f64, SpecError> {
+    match text.parse::<Tokens>() {
+        Ok(tokens) if (1e3..=1e9).contains(&tokens.get()) => Ok(tokens.get()),
+        _ => Err(refused(file, field, text, "a number of tokens from 1k to 1G, such as \"200k\"")),
+    }
+}
+
+/// A date as YYYY-MM or YYYY-MM-DD that is not in the future.
+pub fn dated(file: &str, date: &str, today: Option<&str>) -> Result<(), SpecError> {
+    let parts: Vec<&str> = date.split('-').collect();
+    let number = |i: usize, length: usize| {
+        let part = parts.get(i).filter(|p| p.len() == length && p.bytes().all(|b| b.is_ascii_digit()))?;
+        part.parse::<u32>().ok()
+    };
+    let month = number(1, 2).is_some_and(|m| (1..=12).contains(&m));
+    let day = parts.len() == 2 || (parts.len() == 3 && number(2, 2).is_some_and(|d| (1..=31).contains(&d)));
+    if !(number(0, 4).is_some_and(|y| y >= 2020) && month && day) {
+        return Err(refused(file, "as_of", date, "a date such as 2026-08-08"));
+    }
+    match today {
+        // Dates written this way sort like text.
+        Some(today) if date > today => Err(refused(file, "as_of", date, &format!("a date not after today, {today}"))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        price_sheet("my.toml", text, Some("2026-11-15")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_sheet_with_units() {
+        let text = "vendor = \"anthropic\"\nas_of = \"2026-08-08\"\ninput = \"$5/Mtok\"\noutput = \"25 $/Mtok\"\nstorage = \"$4.50/Mtok-h\"\nlong_above = \"200k\"\n";
+        let sheet = price_sheet("my.toml", text, Some("2026-11-15")).unwrap();
+        assert!((sheet.input.unwrap() - 5.0).abs() < 1e-9 && (sheet.output.unwrap() - 25.0).abs() < 1e-9);
+        assert!((sheet.storage.unwrap() - 4.5).abs() < 1e-9);
+        assert_eq!(sheet.long_above, Some(200e3));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_file_and_field() {
+        for (text, words) in [
+            ("inptu = \"$5/Mtok\"", vec!["my.toml", "inptu"]),
+            ("input = 5", vec!["my.toml", "input", "with its unit"]),
+            ("input = \"$5\"", vec!["input", "with its unit"]),
+            ("output = \"$-5/Mtok\"", vec!["my.toml", "output", "above 0"]),
+            ("cached = -0.5", vec!["cached", "above 0"]),
+            ("input = \"$114000/Mtok\"", vec!["input", "between $0.001 and $1,000"]),
+            ("input = \"$5/tok\"", vec!["between $0.001 and $1,000"]),
+            ("as_of = \"2999-01-01\"", vec!["my.toml", "as_of", "not after today"]),
+            ("as_of = \"soon\"", vec!["as_of", "2026-08-08"]),
+            ("storage = \"$4.5/Mtok\"", vec!["storage", "and hour"]),
+            ("long_above = \"5\"", vec!["long_above", "200k"]),
+        ] {
+            let got = error(text);
+            assert!(words.iter().all(|w| got.contains(w)), "{text}: {got}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The space of models and ways to serve them: one point of the prior, and what it costs.
+//!
+//! $$ P_{in} = \mu\,\frac{C}{U}\,\frac{2 N_a}{F\,\eta_p} \qquad
+//!    \frac{c_{out}}{c_{in}} = \max\left(1,\ \frac{N_t w / B + k_r L}{a\,W\,\eta_m}\bigg/\frac{2 N_a}{F\,\eta_p}\right) $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | N_a, N_t | active, sparsity x active | 1 | parameters used per token, and all of them |
+//! | mu, C, U | markup, usd, utilisation | 1, $/h, 1 | mark-up, price of a chip, share of its hours that are sold |
+//! | F, W | peak, bandwidth | FLOP/s, B/s | dense peak at the width of the weights, memory |
+//! | eta_p, eta_m | mfu, mbu | 1 | shares of them that are reached |
+//! | w, B | width, batch | B, sequences | bytes per weight, sequences decoded together |
+//! | k_r, L | read, context | B, tokens | cache bytes read per token of context, context |
+//! | a | accepted | tokens | tokens a step yields, which share its reading |
+//!
+//! Mark-up, price, utilisation and MFU enter the input price only as a product. How large that product is was fitted on
+//! open-weight hosts (`Level`); given the product, its factors follow their own priors, a normal distribution conditioned on
+//! its sum. Assumes: decode reaches the MFU of prefill when it is compute-bound. Ignores: network, prefix hits.
+//! Source: lecture D3, D6, D48; the time of a step is `roofline::Terms`.
+
+use super::lattice::Lattice;
+use super::normal::normal_quantile;
+use crate::board::peak_for;
+use crate::roofline::{Overlap, Terms, ridge};
+use rackmath_spec::Dtype;
+use rackmath_spec::deduce::{DeducePriors, LogNormal, LogUniform, Seller};
+use rackmath_units::{BytesPerParam, Seconds, float};
+
+/// Chips, widths and tiers are few.
+const FEW: usize = 4;
+
+/// A chip, resolved: logarithms of what it can do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Machine {
+    share: f64,
+    usd: LogNormal,
+    bandwidth: f64,
+    /// By width.
+    peak: [f64; 3],
+    ln_peak: [f64; 3],
+    ln_ridge: [f64; 3],
+}
+
+/// The prior, resolved for the inner loop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Space {
+    pub(super) priors: DeducePriors,
+    pub(super) seller: Seller,
+    machines: Vec<Machine>,
+    /// Logarithms of the widths and of what the tiers cost.
+    ln_widths: [f64; 3],
+    ln_tiers: Vec<f64>,
+    /// Logarithm of two FLOP per parameter for a million tokens, in hours of seconds.
+    ln_unit: f64,
+    /// Logarithm of the ideal cost of a million input tokens per active parameter, on the first chip at its median price.
+    ideal: f64,
+}
+
+/// One point of the prior; names are logarithms where they begin with `ln`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Draw {
+    /// Active parameters.
+    pub ln_active: f64,
+    /// Total over active parameters.
+    pub ln_sparsity: f64,
+    /// Cache bytes stored per token.
+    pub ln_kv: f64,
+    /// Share of them read in a step.
+    pub ln_read: f64,
+    /// Which width.
+    pub width: usize,
+    /// Which chip.
+    pub chip: usize,
+    /// Which cache tier.
+    pub tier: usize,
+    /// Context while decoding.
+    pub ln_context: f64,
+    /// Batch over balance batch.
+    pub ln_batch_ratio: f64,
+    /// Share of the bandwidth.
+    pub ln_mbu: f64,
+    /// Accepted tokens per step.
+    pub ln_accepted: f64,
+    /// Context at which attention FLOP equal weight FLOP.
+    pub ln_attention: f64,
+    /// Normal draws of mark-up, price, utilisation and MFU.
+    factors: [f64; 4],
+}
+
+/// The factors of the input price.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factors {
+    /// Mark-up on realised cost.
+    pub ln_markup: f64,
+    /// MFU of prefill.
+    pub ln_mfu: f64,
+    /// Share of machine hours that are sold.
+    pub ln_utilisation: f64,
+}
+
+/// Seconds of a decoded token: computing, reading weights, reading the cache for each token of context.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Decode {
+    compute: f64,
+    weights: f64,
+    kv: f64,
+}
+
+impl Decode {
+    /// Cost of an output token over that of an input token.
+    pub(super) fn over_input(&self, context: f64) -> f64 {
+        let terms = Terms {
+            compute: Seconds::s(self.compute),
+            weights: Seconds::s(self.weights),
+            kv: Seconds::s(self.kv * context),
+        };
+        terms.time(Overlap::Max) / terms.compute
+    }
+}
+
+impl Space {
+    /// Resolves the prior; `None` when a chip has no peak for one of the widths.
+    pub fn new(priors: &DeducePriors, seller: Seller) -> Option<Self> {
+        let mut machines = Vec::new();
+        for c in priors.chips.iter().take(FEW) {
+            let bandwidth = c.chip.memory.bandwidth.value;
+            let mut machine = Machine {
+                share: c.share,
+                usd: c.usd_per_hour,
+                bandwidth: bandwidth.get(),
+                peak: [0.0; 3],
+                ln_peak: [0.0; 3],
+                ln_ridge: [0.0; 3],
+            };
+            for (i, (bytes, _)) in priors.widths.iter().enumerate() {
+                let format = if *bytes < 0.75 {
+                    Dtype::Fp4
+                } else if *bytes < 1.5 {
+                    Dtype::Fp8
+                } else {
+                    Dtype::Bf16
+                };
+                let (_, peak) = peak_for(&c.chip, format, None)?;
+                machine.peak[i] = peak.get();
+                machine.ln_peak[i] = float::ln(peak.get());
+                machine.ln_ridge[i] = float::ln(ridge(peak, BytesPerParam::new(*bytes), bandwidth));
+            }
+            machines.push(machine);
+        }
+        let first = machines.first()?;
+        // Two FLOP per parameter, a million tokens, seconds in an hour; width 1 is FP8.
+        let ln_unit = float::ln(2.0e6 / 3600.0);
+        let ideal = ln_unit + first.usd.centre - first.ln_peak[1];
+        let ln_widths = priors.widths.map(|w| float::ln(w.0));
+        let ln_tiers = priors.tiers.iter().map(|t| float::ln(t.usd_per_gb_hour)).collect();
+        Some(Self { priors: priors.clone(), seller, machines, ln_widths, ln_tiers, ln_unit, ideal })
+    }
+
+    /// Logarithm of dollars per million input tokens at 100 % MFU on the first chip.
+    pub fn ln_ideal_cost(&self, ln_active: f64) -> f64 {
+        self.ideal + ln_active
+    }
+
+    /// A point of the prior from a point of the unit cube; coordinates are asked for by number. `hosts` is how many the
+    /// prices are a median of: what differs between them evens out.
+    pub fn draw(&self, hosts: usize, mut u: impl FnMut(usize) -> f64) -> Draw {
+        let p = &self.priors;
+        let share = if hosts > 1 { p.level.serving_share } else { 1.0 };
+        let mut normal = |j: usize, of: LogNormal| of.centre + of.scale * share * normal_quantile(u(j));
+        let ln_context = normal(5, p.context);
+        let ln_batch_ratio = normal(6, p.batch);
+        let ln_mbu = normal(7, p.mbu).min(0.0);
+        let factors = [9, 10, 11, 12].map(|j| normal_quantile(u(j)));
+        let s = u(1);
+        let dense = p.dense_share;
+        let r = u(3);
+        let full = p.full_read_share;
+        Draw {
+            ln_active: uniform(p.active, u(0)),
+            ln_sparsity: if s < dense { 0.0 } else { uniform(p.sparsity, (s - dense) / (1.0 - dense)) },
+            ln_kv: uniform(p.kv, u(2)),
+            ln_read: if r < full { 0.0 } else { uniform(p.read_share, (r - full) / (1.0 - full)) },
+            width: choice(p.widths.iter().map(|w| w.1), u(4)),
+            chip: choice(self.machines.iter().map(|m| m.share), u(13)),
+            tier: choice(p.tiers.iter().map(|t| t.share), u(14)),
+            ln_context,
+            ln_batch_ratio,
+            ln_mbu,
+            ln_accepted: shrunk(p.accepted, u(8), share),
+            ln_attention: uniform(p.attention_context, u(18)),
+            factors,
+        }
+    }
+
+    /// Name of a cache tier.
+    pub fn tier_name(&self, tier: usize) -> &str {
+        &self.priors.tiers[tier].name
+    }
+
+    /// The mark-up's prior.
+    pub fn markup(&self) -> LogNormal {
+        match self.seller {
+            Seller::Host => self.priors.markup_host,
+            Seller::FirstParty => self.priors.markup_first_party,
+        }
+    }
+
+    /// What the input price is expected to be, in logarithms.
+    pub(super) fn expected_input(&self, d: &Draw) -> f64 {
+        let level = &self.priors.level;
+        let dearer = self.markup().centre - self.priors.markup_host.centre;
+        self.ln_ideal_cost(d.ln_active) + level.offset + dearer + self.architecture(d)
+    }
+
+    /// By how much this architecture costs more than in proportion to its active parameters.
+    fn architecture(&self, d: &Draw) -> f64 {
+        let level = &self.priors.level;
+        level.sparsity_exponent * d.ln_sparsity + level.size_exponent * (d.ln_active - level.ln_reference_size)
+    }
+
+    /// Splits an input price into its factors.
+    pub(super) fn factors(&self, d: &Draw, ln_input: f64) -> Factors {
+        let (p, m, markup) = (&self.priors, &self.machines[d.chip], self.markup());
+        // Small matrices, as experts have, run less well: what costs more per active parameter has a lower MFU.
+        let mfu_centre = p.mfu.centre - self.architecture(d);
+        let product = ln_input - d.ln_active - self.ln_unit + m.ln_peak[d.width];
+        let centre = markup.centre + m.usd.centre - p.utilisation.centre - mfu_centre;
+        let sds = [markup.scale, m.usd.scale, p.utilisation.scale, p.mfu.scale];
+        let z = &d.factors;
+        let spread = z[0] * sds[0] + z[1] * sds[1] - z[2] * sds[2] - z[3] * sds[3];
+        let variance: f64 = sds.iter().map(|s| s * s).sum();
+        // Each factor takes the share of the gap that its variance is of the whole.
+        let gap = (product - centre - spread) / variance;
+        Factors {
+            ln_markup: markup.centre + z[0] * sds[0] + gap * sds[0] * sds[0],
+            ln_utilisation: p.utilisation.centre + z[2] * sds[2] - gap * sds[2] * sds[2],
+            ln_mfu: (mfu_centre + z[3] * sds[3] - gap * sds[3] * sds[3]).min(0.0),
+        }
+    }
+
+    /// Logarithm of the batch: its ratio to ridge times sparsity, behind which it falls where models are very sparse.
+    pub(super) fn ln_batch(&self, d: &Draw) -> f64 {
+        let grows = 1.0 - self.priors.level.batch_exponent;
+        d.ln_batch_ratio + self.machines[d.chip].ln_ridge[d.width] + grows * d.ln_sparsity
+    }
+
+    /// Logarithm of the bytes of a weight.
+    pub(super) fn ln_width(&self, d: &Draw) -> f64 {
+        self.ln_widths[d.width]
+    }
+
+    /// Logarithm of what holding a gigabyte for an hour costs.
+    pub(super) fn ln_hold(&self, d: &Draw) -> f64 {
+        self.ln_tiers[d.tier]
+    }
+
+    /// What decoding one token takes on one chip, by context.
+    pub(super) fn decode(&self, d: &Draw, f: &Factors) -> Decode {
+        let m = &self.machines[d.chip];
+        let memory = 1.0 / (m.bandwidth * float::exp(d.ln_mbu + d.ln_accepted));
+        // N_t w / B
+        let weights = float::exp(d.ln_active + d.ln_sparsity + self.ln_width(d) - self.ln_batch(d));
+        Decode {
+            compute: 2.0 * float::exp(d.ln_active - f.ln_mfu) / m.peak[d.width],
+            weights: weights * memory,
+            kv: float::exp(d.ln_kv + d.ln_read) * memory,
+        }
+    }
+
+    /// Mean and variance of the logarithm of output over input cost for a known architecture (logarithms of active
+    /// parameters, sparsity and cache bytes) at an input price that is a median of hosts, over all ways to serve it.
+    pub fn ln_output_ratio(&self, lattice: &Lattice, known: (f64, f64, f64), ln_input: f64) -> (f64, f64) {
+        let hosts = 2;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for i in 0..lattice.points() {
+            let mut d = self.draw(hosts, |j| lattice.at(i, j));
+            (d.ln_active, d.ln_sparsity, d.ln_kv) = known;
+            let f = self.factors(&d, ln_input);
+            let x = float::ln(self.decode(&d, &f).over_input(float::exp(d.ln_context)));
+            sum += x;
+            squares += x * x;
+        }
+        let n = lattice.points() as f64;
+        (sum / n, squares / n - sum / n * (sum / n))
+    }
+}
+
+fn uniform(range: LogUniform, u: f64) -> f64 {
+    range.low + (range.high - range.low) * u
+}
+
+/// Uniform around the same middle, over a share of the range.
+fn shrunk(range: LogUniform, u: f64, share: f64) -> f64 {
+    f64::midpoint(range.low, range.high) + (range.high - range.low) * (u - 0.5) * share
+}
+
+fn choice(shares: impl Iterator<Item = f64>, u: f64) -> usize {
+    let (mut sum, mut chosen) = (0.0, 0);
+    for (i, share) in shares.enumerate() {
+        if u >= sum {
+            chosen = i;
+        }
+        sum += share;
+    }
+    chosen
+}

@@ -1,0 +1,255 @@
+//! What a price sheet says about the model behind it, with honest error bars.
+//!
+//! First the lecture's closed forms, which take prices for costs; then the posterior, which does not. With `blind` the prices
+//! are those of an open model's hosts, its architecture is hidden, and the level of prices comes from the other
+//! architectures alone; the truth stands beside the posterior.
+
+mod answer;
+mod closed;
+
+pub use answer::{
+    Answer, BlindCard, ChoiceCard, ClosedCard, DatumCard, RidgeCard, SamplerCard, ShapeCard, UnknownCard,
+};
+
+use crate::Error;
+use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, Policies, Ratio, Seller};
+use rackmath_spec::file::PRICE_RANGE;
+use rackmath_spec::{Catalog, SpecError};
+use rackmath_theory::deduce::closed::hold_price;
+use rackmath_theory::deduce::level::{Known, level};
+use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Refusal, Sampling, Sheet, Space};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Any subset of a price sheet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// What is sold, for the title.
+    pub model: Option<String>,
+    /// Who sells: a vendor of the catalogue's policies, whose fixed ratios then count as policy. None for a host of open weights.
+    pub vendor: Option<String>,
+    /// Whether a closed model's maker sells; makers charge more and vary more. Taken from the vendor when left out.
+    pub first_party: Option<bool>,
+    /// Input price.
+    pub input_usd_per_mtok: Option<f64>,
+    /// Output price.
+    pub output_usd_per_mtok: Option<f64>,
+    /// Cached-read price.
+    pub cached_usd_per_mtok: Option<f64>,
+    /// Price of a cache write kept for five minutes.
+    pub write_5m_usd_per_mtok: Option<f64>,
+    /// Price of a cache write kept for an hour.
+    pub write_1h_usd_per_mtok: Option<f64>,
+    /// Storage price.
+    pub storage_usd_per_mtok_hour: Option<f64>,
+    /// Tokens from which long-context prices apply.
+    pub long_above_tokens: Option<f64>,
+    /// Input price above.
+    pub long_input_usd_per_mtok: Option<f64>,
+    /// Output price above.
+    pub long_output_usd_per_mtok: Option<f64>,
+    /// Price multiple of a fast mode.
+    pub fast_price_multiple: Option<f64>,
+    /// Its speed multiple.
+    pub fast_speed_multiple: Option<f64>,
+    /// Measured tokens per second of one user.
+    pub tokens_per_s: Option<f64>,
+    /// Hosts whose median the prices are.
+    pub hosts: u64,
+    /// An open model to deduce from its hosts' prices with its architecture hidden.
+    pub blind: Option<String>,
+    /// Binary logarithm of the number of points, 12 to 20.
+    pub log2_points: u32,
+    /// Seed.
+    pub seed: u64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            model: None,
+            vendor: None,
+            first_party: None,
+            input_usd_per_mtok: None,
+            output_usd_per_mtok: None,
+            cached_usd_per_mtok: None,
+            write_5m_usd_per_mtok: None,
+            write_1h_usd_per_mtok: None,
+            storage_usd_per_mtok_hour: None,
+            long_above_tokens: None,
+            long_input_usd_per_mtok: None,
+            long_output_usd_per_mtok: None,
+            fast_price_multiple: None,
+            fast_speed_multiple: None,
+            tokens_per_s: None,
+            hosts: 1,
+            blind: None,
+            log2_points: 16,
+            seed: 1,
+        }
+    }
+}
+
+/// Everything a posterior was made from.
+struct Case {
+    sheet: Sheet,
+    space: Space,
+    policies: Policies,
+    vendor: Option<String>,
+    seller: Seller,
+    known: Option<Known>,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    sane(request)?;
+    let case = Case::new(catalog, request)?;
+    let sampling = Sampling { log2_points: request.log2_points, seed: request.seed };
+    let evidence = Evidence::new(&case.space, &case.sheet, |ratio| case.chance(ratio));
+    let posterior = Posterior::new(&case.space, &evidence, sampling);
+    // The prior is smooth: more points than this do not change what is shown.
+    let few = Sampling { log2_points: request.log2_points.min(16), ..sampling };
+    let nothing = Evidence::new(&case.space, &Sheet { hosts: case.sheet.hosts, ..Sheet::default() }, |_| 0.0);
+    let prior = Posterior::new(&case.space, &nothing, few).map_err(|Refusal { ess, .. }| {
+        Error::value("log2_points", format!("{ess:.0} effective points of the prior"), "more points")
+    })?;
+    let closed = closed::cards(catalog, &case.sheet, posterior.as_ref().unwrap_or(&prior))?;
+    Ok(answer::build(request, &case, &evidence, &prior, posterior, closed))
+}
+
+impl Case {
+    fn new(catalog: &Catalog, request: &Request) -> Result<Self, Error> {
+        let (priors, policies) = (catalog.deduce_priors()?, catalog.policies()?);
+        let vendor = request.vendor.as_deref().map(|v| v.trim().to_ascii_lowercase());
+        if let Some(vendor) = &vendor {
+            policies.vendor(vendor)?;
+        }
+        let Some(blind) = &request.blind else {
+            let maker = request.first_party.unwrap_or(vendor.is_some());
+            let seller = if maker { Seller::FirstParty } else { Seller::Host };
+            let space = resolved(&priors, priors.level, seller)?;
+            return Ok(Self { sheet: sheet(request), space, policies, vendor, seller, known: None });
+        };
+        let (known, level) = hidden(catalog, &priors, blind)?;
+        let space = resolved(&priors, level, Seller::Host)?;
+        let mut sheet = known.summary.sheet();
+        sheet.tokens_per_s = request.tokens_per_s;
+        Ok(Self { sheet, space, policies, vendor: None, seller: Seller::Host, known: Some(known) })
+    }
+
+    /// Chance that a ratio is policy: the vendor's own habit where it is known, 1 where it never moves.
+    fn chance(&self, ratio: Ratio) -> f64 {
+        let list =
+            if self.known.is_some() || self.vendor.is_none() { &self.policies.host } else { &self.policies.pooled };
+        let habit = self.vendor.as_ref().and_then(|v| self.policies.vendors.get(v)?.get(&ratio));
+        match habit {
+            Some(habit) if habit.fixed() => 1.0,
+            Some(habit) if habit.models >= 3 => habit.chance(),
+            _ => list.get(&ratio).copied().unwrap_or(0.5),
+        }
+    }
+}
+
+fn resolved(priors: &DeducePriors, level: Level, seller: Seller) -> Result<Space, Error> {
+    let priors = DeducePriors { level, ..priors.clone() };
+    Space::new(&priors, seller)
+        .ok_or_else(|| Error::value("chip", "a chip of the priors", "a chip with a peak for every width"))
+}
+
+/// An open model with its prices, and the level of prices over all other architectures.
+fn hidden(catalog: &Catalog, priors: &DeducePriors, name: &str) -> Result<(Known, Level), Error> {
+    let hosted = catalog.hosted_models()?;
+    let wanted = name.trim().to_ascii_lowercase();
+    let find = |m: &&HostedModel| m.id == wanted;
+    let Some(target) = hosted.iter().find(find) else {
+        return Err(SpecError::unknown("hosted open model", name, hosted.iter().map(|m| m.id.as_str())).into());
+    };
+    let mut all = Vec::new();
+    for model in &hosted {
+        all.extend(Known::of(model, &catalog.model(&model.config)?));
+    }
+    let others: Vec<&Known> = all.iter().filter(|k| k.architecture != target.config).collect();
+    let level = level(priors, &others);
+    let known = all.into_iter().find(|k| k.name == target.id);
+    known.map(|k| (k, level)).ok_or_else(|| Error::value("blind", name, "a model with hosts"))
+}
+
+fn sheet(r: &Request) -> Sheet {
+    let ratio = |above: Option<f64>, below: Option<f64>| Some(above? / below?);
+    let minutes = 1.0 / 60.0;
+    let write = match (r.write_5m_usd_per_mtok, r.write_1h_usd_per_mtok, r.input_usd_per_mtok) {
+        (Some(short), Some(long), _) => hold_price((short, 5.0 * minutes), (long, 1.0)).map(|h| h.0),
+        // One write price alone: what it asks above input, over its hours.
+        (Some(short), None, Some(input)) => hold_price((input, 0.0), (short, 5.0 * minutes)).map(|h| h.0),
+        (None, Some(long), Some(input)) => hold_price((input, 0.0), (long, 1.0)).map(|h| h.0),
+        _ => None,
+    };
+    Sheet {
+        input: r.input_usd_per_mtok,
+        output: r.output_usd_per_mtok,
+        cached: r.cached_usd_per_mtok,
+        storage: r.storage_usd_per_mtok_hour,
+        write,
+        long: r.long_above_tokens.map(|threshold| LongContext {
+            threshold,
+            input: ratio(r.long_input_usd_per_mtok, r.input_usd_per_mtok),
+            output: ratio(r.long_output_usd_per_mtok, r.output_usd_per_mtok),
+        }),
+        fast: r.fast_price_multiple.zip(r.fast_speed_multiple),
+        tokens_per_s: r.tokens_per_s,
+        hosts: r.hosts as usize,
+    }
+}
+
+fn sane(r: &Request) -> Result<(), Error> {
+    for (field, price) in [
+        ("input", r.input_usd_per_mtok),
+        ("output", r.output_usd_per_mtok),
+        ("cached", r.cached_usd_per_mtok),
+        ("write_5m", r.write_5m_usd_per_mtok),
+        ("write_1h", r.write_1h_usd_per_mtok),
+        ("storage", r.storage_usd_per_mtok_hour),
+        ("long_input", r.long_input_usd_per_mtok),
+        ("long_output", r.long_output_usd_per_mtok),
+    ] {
+        if price.is_some_and(|p| !(PRICE_RANGE.0 * 0.999_999..=PRICE_RANGE.1 * 1.000_001).contains(&p)) {
+            return Err(Error::value(field, price.unwrap_or_default(), "between $0.001 and $1,000 per million tokens"));
+        }
+    }
+    for (field, value, low, high) in [
+        ("long_above", r.long_above_tokens, 1e3, 1e9),
+        ("fast_price", r.fast_price_multiple, 1.001, 1e3),
+        ("fast_speed", r.fast_speed_multiple, 1.001, 1e3),
+        ("tokens_per_s", r.tokens_per_s, 0.01, 1e6),
+    ] {
+        if value.is_some_and(|v| !(low..=high).contains(&v)) {
+            return Err(Error::value(field, value.unwrap_or_default(), format!("{low} to {high}")));
+        }
+    }
+    if r.fast_price_multiple.is_some() != r.fast_speed_multiple.is_some() {
+        return Err(Error::value("fast", "one multiple", "both the price and the speed multiple of the fast mode"));
+    }
+    let above = r.long_input_usd_per_mtok.or(r.long_output_usd_per_mtok);
+    if above.is_some() && r.long_above_tokens.is_none() {
+        return Err(Error::value("long_above", "nothing", "the tokens from which the long-context price applies"));
+    }
+    if !(12..=20).contains(&r.log2_points) {
+        return Err(Error::value("log2_points", r.log2_points, "12 to 20"));
+    }
+    if !(1..=10_000).contains(&r.hosts) {
+        return Err(Error::value("hosts", r.hosts, "1 to 10,000"));
+    }
+    let priced = [r.input_usd_per_mtok, r.output_usd_per_mtok, r.cached_usd_per_mtok, r.storage_usd_per_mtok_hour];
+    if r.blind.is_some() && priced.iter().any(Option::is_some) {
+        return Err(Error::value(
+            "blind",
+            "a model and prices",
+            "either a model whose hosts' prices are known, or prices",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
