@@ -106,6 +106,6 @@ mod tests {
     #[test]
     fn an_unknown_claim_is_refused() {
         let error = answer(&Catalog::embedded(), &Request { claim: Some("D99".into()) }).unwrap_err().to_string();
-        assert!(error.contains("D1 to D43"), "{error}");
+        assert!(error.contains("D1 to D57"), "{error}");
     }
 }
