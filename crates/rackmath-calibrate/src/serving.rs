@@ -33,24 +33,6 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
         match bench.compare(&row.case) {
             Ok(p) => {
                 let error = float::ln(p.value / row.case.measured);
-                if std::env::var_os("RACKMATH_ROWS").is_some() {
-                    let c = &row.case;
-                    println!(
-                        "{},{},{},{},{},{:?},{},{},{:.4},{:.4},{:.4},{:.3}",
-                        row.stratum,
-                        row.model,
-                        row.chip,
-                        c.engine,
-                        c.weights.as_deref().unwrap_or("auto"),
-                        c.degrees.tp,
-                        c.requests.input,
-                        c.requests.output,
-                        c.measured,
-                        p.value,
-                        p.roofline,
-                        error
-                    );
-                }
                 scored.push((row, error));
             }
             Err(error) => *table.skipped.entry(error.to_string()).or_default() += 1,

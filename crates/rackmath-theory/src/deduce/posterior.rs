@@ -1,6 +1,6 @@
 //! The posterior: prior points weighted by how well they explain a price sheet.
 //!
-//! $$ E[g] = \frac{\sum_i w_i\,g(\theta_i)}{\sum_i w_i} \qquad ESS = \frac{(\sum w_i)^2}{\sum w_i^2} $$
+//! $$ \mathrm{E}\,g = \frac{\sum_i w_i\,g(\theta_i)}{\sum_i w_i} \qquad ESS = \frac{(\sum w_i)^2}{\sum w_i^2} $$
 //!
 //! | symbol | code | meaning |
 //! |--------|------|---------|

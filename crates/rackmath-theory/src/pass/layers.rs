@@ -6,15 +6,15 @@ use super::table::Table;
 use super::{Cost, Limit, Part, Pass, Stroke, stretch};
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
 use crate::layout::domain;
-use crate::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
+use crate::network::{self, Collective, Group};
 use crate::operator::{Silicon, moe};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::{Block, Ffn, Formats, Mixer, Moe, QkNorm, Shape};
 use rackmath_spec::{
-    AttentionKernels, Catalog, Dtype, ExchangeKernel, GemmKernels, Layout, Level, Math, MoeFormat, MoeFound,
-    MoeKernels, MoeMatch, Network, SpecError, System,
+    AttentionKernels, Catalog, Dtype, GemmKernels, Layout, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch, Network,
+    SpecError, System,
 };
-use rackmath_units::{Bytes, BytesPerToken, Tokens, float};
+use rackmath_units::{Bytes, Tokens, float};
 
 /// All kernels a machine may run.
 #[derive(Clone, Debug)]
@@ -65,8 +65,8 @@ pub struct Site<'a> {
 }
 
 /// Bytes of a value that travels between chips: 16 bits in reductions and on the way back from experts, 8 on the way there.
-const WIDE: f64 = 2.0;
-const DISPATCHED: f64 = 1.0;
+pub(super) const WIDE: f64 = 2.0;
+pub(super) const DISPATCHED: f64 = 1.0;
 
 /// Share of the bandwidth that sampling reaches.
 const SAMPLING_MEMORY: f64 = 0.7;
@@ -98,12 +98,11 @@ impl Pass {
                     assumed.push(note);
                 }
             }
-            match seen.iter().position(|m| *m == mixer) {
-                Some(at) => mixers[at].0 += run.n as f64,
-                None => {
-                    mixers.push((run.n as f64, mixer_site.op(mixer)?));
-                    seen.push(mixer);
-                }
+            if let Some(at) = seen.iter().position(|m| *m == mixer) {
+                mixers[at].0 += run.n as f64;
+            } else {
+                mixers.push((run.n as f64, mixer_site.op(mixer)?));
+                seen.push(mixer);
             }
         }
         let rows = Table::new(|rows| {
@@ -141,27 +140,27 @@ impl Pass {
 }
 
 /// A kind of layer: how often it occurs, its products, its experts.
-struct Layer<'a> {
+pub(super) struct Layer<'a> {
     count: f64,
     products: Vec<Matrix>,
-    moe: Option<&'a Moe>,
-    mixer: bool,
-    ffn: bool,
+    pub(super) moe: Option<&'a Moe>,
+    pub(super) mixer: bool,
+    pub(super) ffn: bool,
     /// Small kernels and reductions for norms on queries and keys.
-    norms: (f64, f64),
+    pub(super) norms: (f64, f64),
     /// Width of the activation between the two products of the network, on this chip.
     inner: f64,
 }
 
-struct Prep<'a> {
-    site: &'a Site<'a>,
+pub(super) struct Prep<'a> {
+    pub(super) site: &'a Site<'a>,
     multipliers: Vec<(Dtype, Multiplier<'a>)>,
     layers: Vec<Layer<'a>>,
     draft: Option<Layer<'a>>,
     experts: Option<(Silicon, MoeFound, MoeFormat)>,
     /// The engine's one rule for experts, where it has one.
     plain: Option<PlainKernel>,
-    silicon: Silicon,
+    pub(super) silicon: Silicon,
     assumed: Vec<String>,
     wider: f64,
 }
@@ -207,13 +206,12 @@ impl<'a> Prep<'a> {
         }
         let mut kinds: Vec<&Block> = Vec::new();
         for run in &site.shape.runs {
-            match kinds.iter().position(|b| same_rows(b, &run.block)) {
-                Some(at) => prep.layers[at].count += run.n as f64,
-                None => {
-                    kinds.push(&run.block);
-                    let layer = prep.layer(&run.block, run.n as f64);
-                    prep.layers.push(layer);
-                }
+            if let Some(at) = kinds.iter().position(|b| same_rows(b, &run.block)) {
+                prep.layers[at].count += run.n as f64;
+            } else {
+                kinds.push(&run.block);
+                let layer = prep.layer(&run.block, run.n as f64);
+                prep.layers.push(layer);
             }
         }
         let last = site.shape.runs.last().map(|run| &run.block);
@@ -290,7 +288,7 @@ impl<'a> Prep<'a> {
         Layer {
             count,
             norms,
-            products: matrices(&tensors, self.site.shape.hidden, &self.site.formats, &d),
+            products: matrices(&tensors, self.site.shape.hidden, self.site.formats, &d),
             moe,
             mixer: block.mixer != Mixer::None,
             ffn: block.ffn != Ffn::None,
@@ -353,15 +351,14 @@ impl<'a> Prep<'a> {
         let touched = -float::exp_m1(tokens * float::ln_1p(-share.min(1.0 - 1e-12)));
         let bytes = moe.experts as f64 / d.ep as f64 * touched * params * self.site.formats.routed.width().get();
         let flop = 2.0 * tokens * experts_run(moe) / d.ep as f64 * params;
-        let timing = match &self.plain {
-            Some(plain) => plain.time(flop, bytes, bytes / self.site.formats.routed.width().get()),
-            None => {
-                let mut timing = moe::time(*silicon, &found.kernel, &call);
-                let launches = timing.floor * self.site.engine.overhead.expert_floor;
-                timing.time = timing.time.less(timing.floor) + launches;
-                timing.floor = launches;
-                timing
-            }
+        let timing = if let Some(plain) = &self.plain {
+            plain.time(flop, bytes, bytes / self.site.formats.routed.width().get())
+        } else {
+            let mut timing = moe::time(*silicon, &found.kernel, &call);
+            let launches = timing.floor * self.site.engine.overhead.expert_floor;
+            timing.time = timing.time.less(timing.floor) + launches;
+            timing.floor = launches;
+            timing
         };
         let peak = self.site.system.chip.peak_for(self.site.formats.routed).map_or(silicon.peak, |(_, p)| p.value);
         let stroke = Stroke::of(&timing, flop / peak.get(), bytes / silicon.bandwidth.get());
@@ -377,115 +374,6 @@ impl<'a> Prep<'a> {
         let moved = rows * WIDE * values / (o.small_memory * self.silicon.bandwidth.get());
         cost.add(Part::Small, Limit::Latency, kernels * o.small.get() * times);
         cost.add(Part::Small, Limit::Memory, moved * times);
-    }
-
-    fn add_collectives(&self, layer: &Layer, rows: f64, busy: f64, times: f64, cost: &mut Cost) {
-        if self.site.engine.ideal {
-            return;
-        }
-        let d = self.site.layout.degrees();
-        let sparse = layer.moe.filter(|_| d.dp > 1 && d.ep * d.etp > 1);
-        let reductions = f64::from(u8::from(layer.mixer)) + f64::from(u8::from(layer.ffn && sparse.is_none()));
-        if d.tp > 1 {
-            let (latency, transfer) = self.all_reduce(rows, d.tp);
-            cost.add(Part::Network, Limit::Latency, latency * reductions * times);
-            cost.add(Part::Network, Limit::Link, transfer * reductions * times);
-            let (latency, _) = self.all_reduce(1.0, d.tp);
-            cost.add(Part::Network, Limit::Latency, latency * layer.norms.1 * times);
-        }
-        if let Some(moe) = sparse {
-            let (latency, transfer) = self.exchange(moe, rows);
-            // Two half-batches take turns: one computes while the other travels, all but a tenth of it.
-            let hidden = match self.site.engine.schedule.two_batches {
-                Some(from) if rows >= from => busy.min(0.9 * transfer),
-                _ => 0.0,
-            };
-            let transfer = transfer - hidden;
-            cost.add(Part::Network, Limit::Latency, latency * times);
-            cost.add(Part::Network, Limit::Link, transfer * times);
-        }
-    }
-
-    fn level(&self) -> Option<(&'a Level, &'a Network)> {
-        self.site.system.levels.first().zip(self.site.up)
-    }
-
-    fn all_reduce(&self, rows: f64, n: u64) -> (f64, f64) {
-        let skew = self.site.engine.overhead.skew.get();
-        let Some((level, up)) = self.level() else { return (skew, 0.0) };
-        let group = Group::within(level, up, n);
-        let bytes = Bytes::b(rows * self.site.shape.hidden as f64 * WIDE);
-        let library = network::time(Collective::AllReduce, bytes, &group);
-        let own = up
-            .all_reduce_kernel(&self.site.engine.kernels.all_reduce)
-            .or(up.all_reduce_kernel("peer"))
-            .ok()
-            .map(|kernel| network::all_reduce_time(bytes, &group, kernel, Launch::Graph, self.silicon.bandwidth));
-        let best = own.filter(|own| own.total() < library.total()).unwrap_or(library);
-        (best.latency.get() + skew, best.transfer.get())
-    }
-
-    /// Dispatch and combine of one layer.
-    fn exchange(&self, moe: &Moe, rows: f64) -> (f64, f64) {
-        let skew = 2.0 * self.site.engine.overhead.skew.get();
-        let Some((level, up)) = self.level() else { return (skew, 0.0) };
-        let d = self.site.layout.degrees();
-        let hidden = self.site.shape.hidden as f64;
-        let together = domain(self.site.system).min(self.site.layout.stage_chips());
-        let ranks = d.ep * d.etp;
-        // Engines switch between a kernel for short messages and one for long ones; the shorter time counts.
-        let names = [self.site.engine.kernels.exchange.as_str(), "deepep-ll", "deepep-normal"];
-        let gather = names[0] == "gather" && ranks <= together;
-        let best = names.iter().filter(|_| !gather).filter_map(|name| {
-            let far = *name == "one-sided" && together <= 8;
-            let kernel = up.exchange_kernel(name).ok().filter(|_| !far)?;
-            self.exchange_by(kernel, moe, rows, level)
-        });
-        let best = best.min_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));
-        let Some((latency, transfer)) = best else {
-            // Everyone gathers all tokens and keeps its share of the sum.
-            let group = Group::within(level, up, ranks.min(together));
-            let bytes = Bytes::b(rows * d.dp as f64 * hidden * WIDE);
-            let there = network::time(Collective::AllGather, bytes, &group);
-            let back = network::time(Collective::ReduceScatter, bytes, &group);
-            let both = there + back;
-            return (both.latency.get() + skew, both.transfer.get());
-        };
-        (latency + skew, transfer)
-    }
-
-    /// The same by one kernel; nothing where it cannot reach all ranks.
-    fn exchange_by(&self, kernel: &ExchangeKernel, moe: &Moe, rows: f64, level: &Level) -> Option<(f64, f64)> {
-        let d = self.site.layout.degrees();
-        let hidden = self.site.shape.hidden as f64;
-        let together = domain(self.site.system).min(self.site.layout.stage_chips());
-        let nodes = (d.ep * d.etp).div_ceil(together.max(1));
-        let reach = self.site.out.and_then(|out| out.reach.get(&kernel.copies));
-        let second = self.site.system.levels.get(1);
-        let out = match second.zip(reach).filter(|_| nodes > 1) {
-            Some((second, kernel)) => {
-                Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription })
-            }
-            None if nodes > 1 => return None,
-            None => None,
-        };
-        let port = Port { kernel, bandwidth: level.bandwidth.value };
-        let one = |phase: Phase, width: f64| {
-            let exchange = Exchange {
-                phase,
-                tokens: Tokens::new(rows / d.tp as f64),
-                payload: BytesPerToken::new(hidden * width),
-                top_k: moe.top_k,
-                experts: moe.experts,
-                ranks: d.ep,
-                ranks_per_node: together,
-            };
-            network::exchange_time(&exchange, port, out, None)
-        };
-        let (there, back) = (one(Phase::Dispatch, DISPATCHED), one(Phase::Combine, WIDE));
-        let total = there.total.get() + back.total.get();
-        let latency = (there.latency.get() + back.latency.get()).min(total);
-        Some((latency, total - latency))
     }
 
     /// Embedding, final norm, hops between stages.

@@ -25,6 +25,7 @@
 //! Source: ours; constants in `catalog/kernels`, `catalog/networks`, `catalog/engines`.
 
 mod layers;
+mod links;
 mod mixer;
 mod products;
 mod table;

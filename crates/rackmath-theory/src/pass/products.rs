@@ -24,12 +24,12 @@ fn row_parallel(tensor: &Tensor) -> bool {
 }
 
 /// The products of a block, those with the same input joined.
-pub(super) fn matrices(tensors: &[Tensor], hidden: u64, formats: &Formats, d: &Degrees) -> Vec<Matrix> {
+pub(super) fn matrices(tensors: &[Tensor], hidden: u64, formats: Formats, d: &Degrees) -> Vec<Matrix> {
     let mut all: Vec<Matrix> = Vec::new();
     let mut joined: Vec<(Where, Dtype, f64)> = Vec::new();
     for t in tensors.iter().filter(|t| t.usage == Use::Matrix && t.part != Where::Routed) {
         let shards = crate::placement::shards(t.cut, d) as f64;
-        let dtype = t.part.dtype(formats);
+        let dtype = t.part.dtype(&formats);
         let copies = t.copies as f64;
         if row_parallel(t) {
             all.push(Matrix { columns: t.d_out as f64, depth: t.d_in as f64 / shards * copies, dtype });

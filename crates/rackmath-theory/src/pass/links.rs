@@ -1,0 +1,120 @@
+//! Collectives of a layer: reductions of a tensor-parallel group, dispatch and combine of experts.
+
+use super::layers::{DISPATCHED, Layer, Prep, WIDE};
+use super::{Cost, Limit, Part};
+use crate::layout::domain;
+use crate::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
+use rackmath_spec::model::Moe;
+use rackmath_spec::{ExchangeKernel, Level, Network};
+use rackmath_units::{Bytes, BytesPerToken, Tokens};
+
+impl<'a> Prep<'a> {
+    pub(super) fn add_collectives(&self, layer: &Layer, rows: f64, busy: f64, times: f64, cost: &mut Cost) {
+        if self.site.engine.ideal {
+            return;
+        }
+        let d = self.site.layout.degrees();
+        let sparse = layer.moe.filter(|_| d.dp > 1 && d.ep * d.etp > 1);
+        let reductions = f64::from(u8::from(layer.mixer)) + f64::from(u8::from(layer.ffn && sparse.is_none()));
+        if d.tp > 1 {
+            let (latency, transfer) = self.all_reduce(rows, d.tp);
+            cost.add(Part::Network, Limit::Latency, latency * reductions * times);
+            cost.add(Part::Network, Limit::Link, transfer * reductions * times);
+            let (latency, _) = self.all_reduce(1.0, d.tp);
+            cost.add(Part::Network, Limit::Latency, latency * layer.norms.1 * times);
+        }
+        if let Some(moe) = sparse {
+            let (latency, transfer) = self.exchange(moe, rows);
+            // Two half-batches take turns: one computes while the other travels, all but a tenth of it.
+            let hidden = match self.site.engine.schedule.two_batches {
+                Some(from) if rows >= from => busy.min(0.9 * transfer),
+                _ => 0.0,
+            };
+            let transfer = transfer - hidden;
+            cost.add(Part::Network, Limit::Latency, latency * times);
+            cost.add(Part::Network, Limit::Link, transfer * times);
+        }
+    }
+
+    pub(super) fn level(&self) -> Option<(&'a Level, &'a Network)> {
+        self.site.system.levels.first().zip(self.site.up)
+    }
+
+    fn all_reduce(&self, rows: f64, n: u64) -> (f64, f64) {
+        let skew = self.site.engine.overhead.skew.get();
+        let Some((level, up)) = self.level() else { return (skew, 0.0) };
+        let group = Group::within(level, up, n);
+        let bytes = Bytes::b(rows * self.site.shape.hidden as f64 * WIDE);
+        let library = network::time(Collective::AllReduce, bytes, &group);
+        let own = up
+            .all_reduce_kernel(&self.site.engine.kernels.all_reduce)
+            .or(up.all_reduce_kernel("peer"))
+            .ok()
+            .map(|kernel| network::all_reduce_time(bytes, &group, kernel, Launch::Graph, self.silicon.bandwidth));
+        let best = own.filter(|own| own.total() < library.total()).unwrap_or(library);
+        (best.latency.get() + skew, best.transfer.get())
+    }
+
+    /// Dispatch and combine of one layer.
+    fn exchange(&self, moe: &Moe, rows: f64) -> (f64, f64) {
+        let skew = 2.0 * self.site.engine.overhead.skew.get();
+        let Some((level, up)) = self.level() else { return (skew, 0.0) };
+        let d = self.site.layout.degrees();
+        let hidden = self.site.shape.hidden as f64;
+        let together = domain(self.site.system).min(self.site.layout.stage_chips());
+        let ranks = d.ep * d.etp;
+        // Engines switch between a kernel for short messages and one for long ones; the shorter time counts.
+        let names = [self.site.engine.kernels.exchange.as_str(), "deepep-ll", "deepep-normal"];
+        let gather = names[0] == "gather" && ranks <= together;
+        let best = names.iter().filter(|_| !gather).filter_map(|name| {
+            let far = *name == "one-sided" && together <= 8;
+            let kernel = up.exchange_kernel(name).ok().filter(|_| !far)?;
+            self.exchange_by(kernel, moe, rows, level)
+        });
+        let best = best.min_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));
+        let Some((latency, transfer)) = best else {
+            // Everyone gathers all tokens and keeps its share of the sum.
+            let group = Group::within(level, up, ranks.min(together));
+            let bytes = Bytes::b(rows * d.dp as f64 * hidden * WIDE);
+            let there = network::time(Collective::AllGather, bytes, &group);
+            let back = network::time(Collective::ReduceScatter, bytes, &group);
+            let both = there + back;
+            return (both.latency.get() + skew, both.transfer.get());
+        };
+        (latency + skew, transfer)
+    }
+
+    /// The same by one kernel; nothing where it cannot reach all ranks.
+    fn exchange_by(&self, kernel: &ExchangeKernel, moe: &Moe, rows: f64, level: &Level) -> Option<(f64, f64)> {
+        let d = self.site.layout.degrees();
+        let hidden = self.site.shape.hidden as f64;
+        let together = domain(self.site.system).min(self.site.layout.stage_chips());
+        let nodes = (d.ep * d.etp).div_ceil(together.max(1));
+        let reach = self.site.out.and_then(|out| out.reach.get(&kernel.copies));
+        let second = self.site.system.levels.get(1);
+        let out = match second.zip(reach).filter(|_| nodes > 1) {
+            Some((second, kernel)) => {
+                Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription })
+            }
+            None if nodes > 1 => return None,
+            None => None,
+        };
+        let port = Port { kernel, bandwidth: level.bandwidth.value };
+        let one = |phase: Phase, width: f64| {
+            let exchange = Exchange {
+                phase,
+                tokens: Tokens::new(rows / d.tp as f64),
+                payload: BytesPerToken::new(hidden * width),
+                top_k: moe.top_k,
+                experts: moe.experts,
+                ranks: d.ep,
+                ranks_per_node: together,
+            };
+            network::exchange_time(&exchange, port, out, None)
+        };
+        let (there, back) = (one(Phase::Dispatch, DISPATCHED), one(Phase::Combine, WIDE));
+        let total = there.total.get() + back.total.get();
+        let latency = (there.latency.get() + back.latency.get()).min(total);
+        Some((latency, total - latency))
+    }
+}
