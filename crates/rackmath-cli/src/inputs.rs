@@ -41,7 +41,7 @@ pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
         )));
     }
     // Chips first: systems refer to them.
-    for kind in ["chips", "systems", "models", "prices", "tiers", "laws", "runs"] {
+    for kind in ["chips", "systems", "models", "prices", "tiers", "laws", "runs", "engines"] {
         for path in toml_files(&folder.join(kind))? {
             let (id, text) = (stem(&path), read(&path)?);
             match kind {
@@ -49,6 +49,7 @@ pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
                 "systems" => catalog.add_system(&id, &text)?,
                 "prices" => catalog.add_price(&id, &text, today())?,
                 "tiers" => catalog.add_tier(&id, &text)?,
+                "engines" => catalog.add_engine(&id, &text)?,
                 "laws" => catalog.add_law(&id, &text)?,
                 "runs" => catalog.add_run(&id, &text)?,
                 _ => catalog.add_model(&id, &text)?,
