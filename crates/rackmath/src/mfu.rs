@@ -97,7 +97,7 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
     let again = match r.recompute.parse::<rackmath_theory::training::Recompute>()? {
         rackmath_theory::training::Recompute::None => Again::Nothing,
         rackmath_theory::training::Recompute::Selective => Again::Scores,
-        rackmath_theory::training::Recompute::Full => Again::Layers,
+        rackmath_theory::training::Recompute::Full | rackmath_theory::training::Recompute::Reversible => Again::Layers,
     };
     let words: Vec<&str> = Convention::ALL.iter().map(|(word, _, _)| *word).collect();
     let given = Convention::ALL
