@@ -117,7 +117,7 @@ pub struct MfuArgs {
     /// Speed: share of the peak from 0 to 1, counted as --convention says
     #[arg(long, value_name = "SHARE")]
     pub mfu: Option<f64>,
-    /// How it was counted: full causal hardware over-count 6nd 6nd-multiplied
+    /// How it was counted: full causal hardware over-count 6nd 6nd-multiplied 6nd-scores
     #[arg(long, default_value = "causal", value_name = "HOW")]
     pub convention: String,
     /// What the run computed again: none selective full

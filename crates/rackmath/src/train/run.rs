@@ -167,6 +167,7 @@ mod tests {
             chips: Some(16_384),
             tp: 8,
             pp: 16,
+            virtual_stages: 7,
             global_batch: 2048,
             sequence: 8192,
             model: "llama-3.1-405b".into(),
