@@ -1,10 +1,12 @@
 //! A training run: how long a step takes and why, whether it fits, what the run costs, and which layout is best.
 
+mod figures;
 mod run;
 
 pub use run::{LossCard, RunCard};
 
 use crate::Error;
+use crate::figure::Figure;
 use crate::laws::within;
 use rackmath_spec::Model;
 use rackmath_spec::model::Shape;
@@ -163,6 +165,8 @@ pub struct Answer {
     pub run: Option<RunCard>,
     /// What was found, where a search was asked for.
     pub search: Option<SearchCard>,
+    /// Time against memory of a search's best layouts, or memory by stage; absent with one stage.
+    pub figure: Option<Figure>,
     /// How far constants of this program were off where they could be checked.
     pub evidence: String,
     /// Where constants come from.
@@ -283,6 +287,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         (answer.days, answer.cost_usd) =
             (run.work_days, run.work_days.zip(step.price).map(|(d, p)| d * 24.0 * p * step.chips));
     }
+    answer.figure = figures::figure(&answer);
     Ok(answer)
 }
 
@@ -472,6 +477,7 @@ fn estimate(
         cost_usd: None,
         run: None,
         search,
+        figure: None,
         evidence: checked,
         sources: setup.stack.sources.clone(),
     })

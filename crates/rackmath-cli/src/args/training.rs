@@ -1,7 +1,7 @@
 //! What can be typed about training.
 
 use clap::Args as ClapArgs;
-use rackmath_units::{ByteRate, DollarRate, Seconds, Tokens};
+use rackmath_units::{ByteRate, DollarRate, Fraction, Seconds, Tokens};
 
 #[derive(ClapArgs, Clone)]
 pub struct TrainArgs {
@@ -92,6 +92,8 @@ pub struct TrainArgs {
     /// Layouts to list
     #[arg(long, default_value = "8", value_name = "N")]
     pub keep: usize,
+    #[command(flatten)]
+    pub save: super::lifecycle::FigureArgs,
 }
 
 #[derive(ClapArgs, Clone)]
@@ -114,9 +116,9 @@ pub struct MfuArgs {
     /// Speed: TFLOP per second and chip, counted as --convention says
     #[arg(long, value_name = "TFLOP/S")]
     pub tflops: Option<f64>,
-    /// Speed: share of the peak from 0 to 1, counted as --convention says
+    /// Speed: share of the peak such as 40%, counted as --convention says
     #[arg(long, value_name = "SHARE")]
-    pub mfu: Option<f64>,
+    pub mfu: Option<Fraction>,
     /// How it was counted: full causal hardware over-count 6nd 6nd-multiplied 6nd-scores
     #[arg(long, default_value = "causal", value_name = "HOW")]
     pub convention: String,

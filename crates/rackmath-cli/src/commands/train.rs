@@ -39,6 +39,16 @@ pub fn run(common: &Common, catalog: &mut Catalog, a: &TrainArgs) -> Result<(), 
         keep: a.keep,
     };
     let answer = train::answer(catalog, &request)?;
+    let wanted = a.save.svg.is_some() || a.save.png.is_some() || a.save.csv.is_some();
+    match &answer.figure {
+        Some(figure) if super::lifecycle::saved(common, &a.save, figure)? => return Ok(()),
+        None if wanted => {
+            return Err(Failure::new(
+                "one stage makes no picture; give more with --pp, or --search for time against memory",
+            ));
+        }
+        _ => {}
+    }
     output::answer(common, &answer, |style| text::train(&answer, style))
 }
 
@@ -50,7 +60,7 @@ pub fn mfu(common: &Common, catalog: &mut Catalog, a: &MfuArgs) -> Result<(), Fa
         sequence: a.sequence.get() as u64,
         tokens_per_s_per_chip: a.tokens_per_s,
         tflop_per_s_per_chip: a.tflops,
-        mfu: a.mfu,
+        mfu: a.mfu.map(rackmath_units::Fraction::get),
         convention: a.convention.clone(),
         recompute: a.recompute.clone(),
     };

@@ -27,7 +27,11 @@ pub fn train(a: &Answer, style: Style) -> String {
         &format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)),
     );
     let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
-    let fits = if a.fits { "fits" } else { "does not fit" };
+    let fits = match (a.fits, &a.search) {
+        (true, _) => "fits",
+        (false, Some(_)) => "does not fit",
+        (false, None) => "does not fit; --search finds what does",
+    };
     let capacity = Bytes::b(a.capacity_bytes);
     field(&mut out, style, "memory", &format!("{} of {capacity} on the fullest chip: {fits}", Bytes::b(fullest)));
     if let Some(run) = &a.run {
