@@ -19,8 +19,8 @@ fn frontier(a: &Answer, search: &SearchCard) -> Option<Figure> {
     Some(Figure {
         title: format!("{} on {}: time against memory", a.model, a.machine),
         subtitle: format!("{} layouts, {} fit; those no other beats", search.evaluated, search.feasible),
-        x: Axis::log("memory of the fullest chip", Unit::Bytes),
-        y: Axis::log("step", Unit::Seconds),
+        x: Axis::linear("memory of the fullest chip", Unit::Bytes),
+        y: Axis::linear("step", Unit::Seconds),
         series: vec![Series { name: "best layouts".into(), role: Role::Envelope, points }],
         marks: vec![Mark { x: fastest.memory_bytes, y: fastest.step_s, label: fastest.layout.clone() }],
     })
