@@ -85,3 +85,59 @@ fn json_has_the_parts_and_the_stages() {
         assert!(seen.contains(&format!("\"{key}\"")), "{key}: {seen}");
     }
 }
+
+#[test]
+fn one_answer_from_loss_to_dollars() {
+    insta::assert_snapshot!(shown(&[
+        "train",
+        "llama-3.1-70b",
+        "--chips",
+        "1024",
+        "--tp",
+        "8",
+        "--pp",
+        "4",
+        "--batch",
+        "512",
+        "--loss",
+        "1.94",
+        "--offload",
+        "optimizer",
+        "--recompute",
+        "full",
+    ]));
+}
+
+#[test]
+fn a_loss_out_of_reach_says_what_is_left() {
+    let seen = shown(&["train", "llama-3.1-8b", "--loss", "1.7"]);
+    assert!(seen.contains("out of reach: endless data leaves 1.99"), "{seen}");
+}
+
+#[test]
+fn reversible_blocks_and_a_wide_search() {
+    insta::assert_snapshot!(shown(&[
+        "train",
+        "llama-3.1-8b",
+        "--chips",
+        "16",
+        "--batch",
+        "32",
+        "--sequence",
+        "32k",
+        "--recompute",
+        "reversible",
+        "--search",
+        "--wide",
+        "--keep",
+        "3",
+    ]));
+}
+
+#[test]
+fn what_nobody_offloads_is_refused_with_the_nearest() {
+    let seen = shown(&["train", "llama-3.1-8b", "--offload", "optimiser"]);
+    assert!(seen.contains("did you mean \"optimizer\""), "{seen}");
+    let seen = shown(&["train", "llama-3.1-8b", "--wide"]);
+    assert!(seen.contains("--search"), "{seen}");
+}

@@ -60,6 +60,8 @@ pub struct Link {
     pub domain: Cited<u64>,
     /// To the data-centre network.
     pub scale_out: Option<Cited<ByteRate>>,
+    /// To the memory of its host.
+    pub host: Option<Cited<ByteRate>>,
 }
 
 /// What later efficiency models scale with.

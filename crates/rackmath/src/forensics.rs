@@ -133,7 +133,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     assumptions.push(format!("{k} FLOP per active parameter and token"));
     let given = given(&r)?;
     if given.iter().all(Option::is_none) {
-        return Err(Error::value("what is known", "nothing", "a run of the catalogue, or some of its numbers"));
+        return Err(Error::value(
+            "what is known",
+            "nothing",
+            "a run of the catalogue such as deepseek-v3, or some of its numbers such as --tokens and --chip-hours",
+        ));
     }
     let found = theory::infer(&given, k);
     let estimate = |v: Variable| found.all.iter().find(|f| f.variable == v).and_then(|f| f.estimate);

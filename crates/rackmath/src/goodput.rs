@@ -235,7 +235,7 @@ fn work(
     Ok((within("work_days", days, 1e-6, 1e7)?, origin))
 }
 
-fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> Result<(Seconds, String), Error> {
+pub(crate) fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> Result<(Seconds, String), Error> {
     if let Some(hours) = r.job_mtbf_hours {
         let job = within("job_mtbf", hours, 1e-6, 1e12)?;
         return Ok((Seconds::s(job * 3600.0 * chips), "mean time between failures of the job as given".into()));

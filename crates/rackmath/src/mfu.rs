@@ -2,6 +2,7 @@
 
 use crate::Error;
 use rackmath_spec::{Catalog, TrainingFormat};
+use rackmath_theory::training::Recompute;
 use rackmath_theory::training::mfu::{Again, Convention, flop_per_token};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -94,10 +95,10 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
     if !(1..=100_000_000).contains(&r.sequence) {
         return Err(Error::value("sequence", r.sequence, "1 to 100,000,000"));
     }
-    let again = match r.recompute.parse::<rackmath_theory::training::Recompute>()? {
-        rackmath_theory::training::Recompute::None => Again::Nothing,
-        rackmath_theory::training::Recompute::Selective => Again::Scores,
-        rackmath_theory::training::Recompute::Full => Again::Layers,
+    let again = match r.recompute.parse::<Recompute>()? {
+        Recompute::None => Again::Nothing,
+        Recompute::Selective => Again::Scores,
+        Recompute::Full | Recompute::Reversible => Again::Layers,
     };
     let words: Vec<&str> = Convention::ALL.iter().map(|(word, _, _)| *word).collect();
     let given = Convention::ALL
@@ -109,7 +110,7 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
         (Some(rate), None, None) => rate,
         (None, Some(tflop), None) => tflop * 1e12 / per_token(given.2),
         (None, None, Some(share)) => share * peak / per_token(given.2),
-        _ => return Err(Error::value("speed", "not one", "one of tokens per second, TFLOP/s or MFU")),
+        _ => return Err(Error::value("speed", "not one", "one speed: --tokens-per-s, --tflops or --mfu")),
     };
     if !(tokens.is_finite() && tokens > 0.0) {
         return Err(Error::value("speed", tokens, "a positive number"));

@@ -1,6 +1,14 @@
 //! A training run: how long a step takes and why, whether it fits, what the run costs, and which layout is best.
 
+mod figures;
+mod run;
+
+pub use run::{LossCard, RunCard};
+
 use crate::Error;
+use crate::figure::Figure;
+use crate::laws::within;
+use rackmath_spec::Model;
 use rackmath_spec::model::Shape;
 use rackmath_spec::{Catalog, GemmKernels, Network, System, TrainingFormat, TrainingStack};
 use rackmath_theory::pipeline::Schedule;
@@ -9,8 +17,8 @@ use rackmath_theory::training::memory::stage_memory;
 use rackmath_theory::training::mfu::{Again, Convention, flop_per_token};
 use rackmath_theory::training::search::{Candidate, Searcher, Space};
 use rackmath_theory::training::step::{Prepared, Row, StepTime, step};
-use rackmath_theory::training::{Cut, Job, Recompute, Sharding};
-use rackmath_units::Seconds;
+use rackmath_theory::training::{Cut, Job, Offload, Recompute, Sharding};
+use rackmath_units::ByteRate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,14 +58,30 @@ pub struct Request {
     pub schedule: Option<String>,
     /// What copies divide: `none`, `zero1`, `zero2`, `zero3`.
     pub sharding: String,
-    /// What is run again: `none`, `selective`, `full`.
+    /// What is run again: `none`, `selective`, `full`; `reversible` for a model of reversible blocks.
     pub recompute: String,
+    /// What waits in the host's memory: `none`, `optimizer`, `activations`, `both`.
+    pub offload: String,
+    /// Bandwidth from a chip to its host in one direction, instead of the catalogue's.
+    pub host_gb_per_s: Option<f64>,
     /// Tokens of the whole run.
     pub tokens: Option<f64>,
+    /// A loss to reach, instead of tokens.
+    pub loss: Option<f64>,
+    /// The scaling law that turns a loss into tokens, or tokens into a loss.
+    pub law: Option<String>,
+    /// Mean time between failures of one chip, instead of that of the largest published run.
+    pub chip_mtbf_hours: Option<f64>,
+    /// Pause for a checkpoint.
+    pub stall_s: f64,
+    /// From a failure to work again.
+    pub restart_s: f64,
     /// Price per chip and hour in dollars, instead of the catalogue's.
     pub price_usd_per_chip_hour: Option<f64>,
     /// Look for the best layout instead of the one given.
     pub search: bool,
+    /// Search context parallelism, every schedule and offloading as well.
+    pub wide: bool,
     /// Layouts to list.
     pub keep: usize,
 }
@@ -82,9 +106,17 @@ impl Default for Request {
             schedule: None,
             sharding: "zero1".into(),
             recompute: "none".into(),
+            offload: "none".into(),
+            host_gb_per_s: None,
             tokens: None,
+            loss: None,
+            law: None,
+            chip_mtbf_hours: None,
+            stall_s: crate::goodput::Request::default().stall_s,
+            restart_s: crate::goodput::Request::default().restart_s,
             price_usd_per_chip_hour: None,
             search: false,
+            wide: false,
             keep: 8,
         }
     }
@@ -125,12 +157,16 @@ pub struct Answer {
     pub capacity_bytes: f64,
     /// Stages that differ, first to last.
     pub stages: Vec<StageCard>,
-    /// Days for the tokens asked for.
+    /// Days for the tokens asked for, if nothing fails.
     pub days: Option<f64>,
     /// Dollars for them.
     pub cost_usd: Option<f64>,
+    /// The whole run with its failures, where tokens or a loss were given.
+    pub run: Option<RunCard>,
     /// What was found, where a search was asked for.
     pub search: Option<SearchCard>,
+    /// Time against memory of a search's best layouts, or memory by stage; absent with one stage.
+    pub figure: Option<Figure>,
     /// How far constants of this program were off where they could be checked.
     pub evidence: String,
     /// Where constants come from.
@@ -202,7 +238,7 @@ pub struct LayoutCard {
 /// All names resolved.
 struct Setup {
     shape: Shape,
-    model: String,
+    model: Model,
     system: System,
     stack: TrainingStack,
     kernels: GemmKernels,
@@ -214,11 +250,18 @@ struct Setup {
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let setup = resolve(catalog, request)?;
     let machine = Machine::new(&setup.system, &setup.stack, &setup.kernels, &setup.network, setup.format);
-    let machine = machine.ok_or_else(|| Error::NoPeak {
+    let mut machine = machine.ok_or_else(|| Error::NoPeak {
         chip: setup.system.chip.name.clone(),
         wanted: setup.format.to_string(),
         has: setup.system.chip.peak.keys().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     })?;
+    if let Some(rate) = request.host_gb_per_s {
+        machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
+    }
+    if machine.host.is_none() && request.offload.parse::<Offload>()? != Offload::None {
+        let expected = format!("a bandwidth to the host, not known for {}; --host-bandwidth", setup.system.chip.name);
+        return Err(Error::value("offload", &request.offload, expected));
+    }
     let job = Job {
         shape: &setup.shape,
         sequence: request.sequence,
@@ -231,7 +274,25 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     } else {
         (cut(request, &setup)?, None)
     };
-    estimate(&machine, &job, &setup, request, cut, search)
+    let mut answer = estimate(&machine, &job, &setup, request, cut, search)?;
+    let step = run::Timed {
+        seconds: answer.step_s,
+        tokens: (request.global_batch * request.sequence) as f64,
+        chips: answer.chips as f64,
+        mfu: answer.mfu,
+        price: price(&setup, request),
+    };
+    answer.run = run::run(catalog, request, &setup.model, &step)?;
+    if let Some(run) = &answer.run {
+        (answer.days, answer.cost_usd) =
+            (run.work_days, run.work_days.zip(step.price).map(|(d, p)| d * 24.0 * p * step.chips));
+    }
+    answer.figure = figures::figure(&answer);
+    Ok(answer)
+}
+
+fn price(setup: &Setup, r: &Request) -> Option<f64> {
+    r.price_usd_per_chip_hour.or(setup.system.chip.usual_price().map(|p| p.value.as_per_hour()))
 }
 
 fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
@@ -263,15 +324,7 @@ fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
     let usual = if system.chip.link.kind == "ici" { "maxtext" } else { "megatron-core" };
     let stack = catalog.training_stack(r.stack.as_deref().unwrap_or(usual))?;
     let network = catalog.network(&system.chip.link.kind).or_else(|_| catalog.network("pcie5"))?;
-    Ok(Setup {
-        shape,
-        model: model.name,
-        stack,
-        kernels: catalog.gemm_kernels()?,
-        network,
-        format: r.format.parse()?,
-        system,
-    })
+    Ok(Setup { shape, model, stack, kernels: catalog.gemm_kernels()?, network, format: r.format.parse()?, system })
 }
 
 fn cut(r: &Request, setup: &Setup) -> Result<Cut, Error> {
@@ -315,6 +368,7 @@ fn cut(r: &Request, setup: &Setup) -> Result<Cut, Error> {
         sharding: r.sharding.parse::<Sharding>()?,
         recompute: r.recompute.parse::<Recompute>()?,
         sequence_parallel: r.tp > 1,
+        offload: r.offload.parse()?,
         ..Cut::default()
     };
     if cut.micro_batches(r.global_batch).is_none() {
@@ -328,7 +382,18 @@ fn cut(r: &Request, setup: &Setup) -> Result<Cut, Error> {
 
 fn searched(machine: &Machine<'_>, job: &Job<'_>, setup: &Setup, r: &Request) -> Result<(Cut, SearchCard), Error> {
     let capacity = setup.system.chip.memory.size().get();
-    let space = Space::of(job.shape, setup.system.n_chips, machine.domain, r.global_batch, capacity);
+    let mut space = Space::of(job.shape, setup.system.n_chips, machine.domain, r.global_batch, capacity);
+    if r.wide {
+        space = space.widened(machine, r.sequence);
+    }
+    let (recompute, offload) = (r.recompute.parse::<Recompute>()?, r.offload.parse::<Offload>()?);
+    // Another model: only where it is asked for.
+    if recompute == Recompute::Reversible {
+        space.recompute.push(recompute);
+    }
+    if !space.offload.contains(&offload) {
+        space.offload.push(offload);
+    }
     let found = Searcher::new(machine, job, &space).search(r.keep.clamp(1, 1000));
     let tokens = (r.global_batch * r.sequence) as f64;
     let card = |c: &Candidate| LayoutCard {
@@ -387,15 +452,13 @@ fn estimate(
             }
         })
         .collect();
-    let seconds = r.tokens.map(|all| all / tokens * time.total);
-    let price = r.price_usd_per_chip_hour.or(setup.system.chip.usual_price().map(|p| p.value.as_per_hour()));
     let checked =
         setup.stack.fit.map_or("constants of this program were never checked against a run".into(), |(n, e)| {
             format!("mean error {:.1} % over {n} published runs its constants were fitted on", e * 100.0)
         });
     Ok(Answer {
         request: r.clone(),
-        model: setup.model.clone(),
+        model: setup.model.name.clone(),
         machine: format!("{} x {}", setup.system.n_chips, setup.system.chip.name),
         stack: setup.stack.name.clone(),
         layout: cut.to_string(),
@@ -410,9 +473,11 @@ fn estimate(
         fits: cards.iter().all(|c| c.total_bytes <= capacity),
         capacity_bytes: capacity,
         stages: cards,
-        days: seconds.map(|s| s / Seconds::days(1.0).get()),
-        cost_usd: seconds.zip(price).map(|(s, p)| s / 3600.0 * p * chips),
+        days: None,
+        cost_usd: None,
+        run: None,
         search,
+        figure: None,
         evidence: checked,
         sources: setup.stack.sources.clone(),
     })
@@ -433,6 +498,7 @@ fn parts(t: &StepTime) -> Vec<PartCard> {
         ("pipeline bubble", t.bubble),
         ("gradient reduction", t.reduce),
         ("optimizer", t.update),
+        ("transfers to the host", t.offload),
         ("once per step", t.fixed),
     ];
     let mut cards: Vec<PartCard> = named

@@ -106,7 +106,7 @@ impl Bench {
         let again = match row.cut.recompute {
             Recompute::None => Again::Nothing,
             Recompute::Selective => Again::Scores,
-            Recompute::Full => Again::Layers,
+            Recompute::Full | Recompute::Reversible => Again::Layers,
         };
         let tokens = (row.global_batch * row.sequence) as f64;
         flop_per_token(&row.shape, row.sequence, row.source.convention, again) * tokens

@@ -197,6 +197,7 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
         micro_batch,
         sharding,
         recompute,
+        offload: rackmath_theory::training::Offload::None,
         sequence_parallel: if source.legacy { text(raw, "recompute").contains("sequence") } else { tp > 1 },
     };
     let precision = text(raw, "precision").to_ascii_lowercase();

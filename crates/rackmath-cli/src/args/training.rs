@@ -1,7 +1,7 @@
 //! What can be typed about training.
 
 use clap::Args as ClapArgs;
-use rackmath_units::{DollarRate, Tokens};
+use rackmath_units::{ByteRate, DollarRate, Fraction, Seconds, Tokens};
 
 #[derive(ClapArgs, Clone)]
 pub struct TrainArgs {
@@ -53,21 +53,47 @@ pub struct TrainArgs {
     /// What copies of the model divide: none zero1 zero2 zero3 (fsdp)
     #[arg(long, visible_alias = "zero", default_value = "zero1", value_name = "WHAT")]
     pub sharding: String,
-    /// What is run again: none selective full
+    /// What is run again: none selective full, or reversible for a model of reversible blocks
     #[arg(long, visible_alias = "recompute-granularity", default_value = "none", value_name = "WHAT")]
     pub recompute: String,
+    /// What waits in the host's memory: none optimizer activations both
+    #[arg(long, default_value = "none", value_name = "WHAT")]
+    pub offload: String,
+    /// Bandwidth from a chip to its host, one direction, such as "64 GB/s" [default: the catalogue's]
+    #[arg(long, value_name = "RATE")]
+    pub host_bandwidth: Option<ByteRate>,
     /// Tokens of the whole run, for its days and dollars: 15T
     #[arg(long, value_name = "TOKENS")]
     pub tokens: Option<Tokens>,
+    /// A loss to reach instead of tokens, which then follow from the law
+    #[arg(long, value_name = "NATS")]
+    pub loss: Option<f64>,
+    /// Scaling law between tokens and loss [default with --loss: besiroglu-2024]
+    #[arg(long, value_name = "LAW")]
+    pub law: Option<String>,
+    /// Mean time between failures of one chip, such as 50000h [default: that of the Llama 3 405B run]
+    #[arg(long, value_name = "TIME")]
+    pub chip_mtbf: Option<Seconds>,
+    /// Pause for a checkpoint
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    pub stall: Seconds,
+    /// From a failure to work again
+    #[arg(long, default_value = "480s", value_name = "TIME")]
+    pub restart: Seconds,
     /// Price of a chip, such as $2.10/h
     #[arg(long, value_name = "PRICE")]
     pub price: Option<DollarRate>,
     /// Look for the best layout instead of the one given
     #[arg(long)]
     pub search: bool,
+    /// With --search: context parallelism, every schedule and offloading as well
+    #[arg(long, requires = "search")]
+    pub wide: bool,
     /// Layouts to list
     #[arg(long, default_value = "8", value_name = "N")]
     pub keep: usize,
+    #[command(flatten)]
+    pub save: super::lifecycle::FigureArgs,
 }
 
 #[derive(ClapArgs, Clone)]
@@ -90,10 +116,10 @@ pub struct MfuArgs {
     /// Speed: TFLOP per second and chip, counted as --convention says
     #[arg(long, value_name = "TFLOP/S")]
     pub tflops: Option<f64>,
-    /// Speed: share of the peak from 0 to 1, counted as --convention says
+    /// Speed: share of the peak such as 40%, counted as --convention says
     #[arg(long, value_name = "SHARE")]
-    pub mfu: Option<f64>,
-    /// How it was counted: full causal hardware over-count 6nd 6nd-multiplied
+    pub mfu: Option<Fraction>,
+    /// How it was counted: full causal hardware over-count 6nd 6nd-multiplied 6nd-scores
     #[arg(long, default_value = "causal", value_name = "HOW")]
     pub convention: String,
     /// What the run computed again: none selective full

@@ -15,7 +15,7 @@ use rackmath_units::{DollarRate, Flop, FlopRate, Fraction, Params, Seconds, Toke
 use std::time::Instant;
 
 /// Saves a picture as asked; whether that is all there is to do.
-fn saved(common: &Common, a: &FigureArgs, figure: &Figure) -> Result<bool, Failure> {
+pub(super) fn saved(common: &Common, a: &FigureArgs, figure: &Figure) -> Result<bool, Failure> {
     if let Some(path) = &a.svg {
         output::save(path, svg::paint(&scene(figure)).as_bytes())?;
     }

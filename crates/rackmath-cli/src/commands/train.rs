@@ -25,12 +25,30 @@ pub fn run(common: &Common, catalog: &mut Catalog, a: &TrainArgs) -> Result<(), 
         schedule: a.schedule.clone(),
         sharding: a.sharding.clone(),
         recompute: a.recompute.clone(),
+        offload: a.offload.clone(),
+        host_gb_per_s: a.host_bandwidth.map(|rate| rate.get() / 1e9),
+        loss: a.loss,
+        law: a.law.clone(),
+        chip_mtbf_hours: a.chip_mtbf.map(|t| t.get() / 3600.0),
+        stall_s: a.stall.get(),
+        restart_s: a.restart.get(),
+        wide: a.wide,
         tokens: a.tokens.map(rackmath_units::Tokens::get),
         price_usd_per_chip_hour: a.price.map(rackmath_units::DollarRate::as_per_hour),
         search: a.search,
         keep: a.keep,
     };
     let answer = train::answer(catalog, &request)?;
+    let wanted = a.save.svg.is_some() || a.save.png.is_some() || a.save.csv.is_some();
+    match &answer.figure {
+        Some(figure) if super::lifecycle::saved(common, &a.save, figure)? => return Ok(()),
+        None if wanted => {
+            return Err(Failure::new(
+                "one stage makes no picture; give more with --pp, or --search for time against memory",
+            ));
+        }
+        _ => {}
+    }
     output::answer(common, &answer, |style| text::train(&answer, style))
 }
 
@@ -42,7 +60,7 @@ pub fn mfu(common: &Common, catalog: &mut Catalog, a: &MfuArgs) -> Result<(), Fa
         sequence: a.sequence.get() as u64,
         tokens_per_s_per_chip: a.tokens_per_s,
         tflop_per_s_per_chip: a.tflops,
-        mfu: a.mfu,
+        mfu: a.mfu.map(rackmath_units::Fraction::get),
         convention: a.convention.clone(),
         recompute: a.recompute.clone(),
     };

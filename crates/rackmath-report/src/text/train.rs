@@ -2,8 +2,8 @@
 
 use super::{field, percent, seconds};
 use crate::style::Style;
-use rackmath::train::{Answer, LayoutCard, StageCard};
-use rackmath_units::{Bytes, Dollars, FlopRate, TokenRate, Tokens, significant};
+use rackmath::train::{Answer, LayoutCard, RunCard, StageCard};
+use rackmath_units::{Bytes, Dollars, FlopRate, Seconds, TokenRate, Tokens, significant};
 use std::fmt::Write as _;
 
 /// Layouts of a frontier worth reading.
@@ -27,17 +27,15 @@ pub fn train(a: &Answer, style: Style) -> String {
         &format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)),
     );
     let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
-    let fits = if a.fits { "fits" } else { "does not fit" };
+    let fits = match (a.fits, &a.search) {
+        (true, _) => "fits",
+        (false, Some(_)) => "does not fit",
+        (false, None) => "does not fit; --search finds what does",
+    };
     let capacity = Bytes::b(a.capacity_bytes);
     field(&mut out, style, "memory", &format!("{} of {capacity} on the fullest chip: {fits}", Bytes::b(fullest)));
-    if let (Some(days), Some(tokens)) = (a.days, a.request.tokens) {
-        let cost = a.cost_usd.map_or(String::new(), |c| format!(", {}", Dollars::usd(c)));
-        field(
-            &mut out,
-            style,
-            "run",
-            &format!("{} tokens in {} days{cost}", Tokens::new(tokens), significant(days, 3)),
-        );
+    if let Some(run) = &a.run {
+        whole(&mut out, a, run, style);
     }
     out.push('\n');
     let mut table = style.table(&["part of the step", "time", "share"]);
@@ -58,8 +56,47 @@ pub fn train(a: &Answer, style: Style) -> String {
         }
     }
     let _ = writeln!(out);
+    for assumption in a.run.iter().flat_map(|r| &r.assumptions) {
+        out.push_str(&style.wrapped("  - ", "    ", assumption));
+    }
     out.push_str(&style.wrapped("  evidence: ", "    ", &a.evidence));
     out
+}
+
+/// Tokens, loss, days and dollars, without failures and with them.
+fn whole(out: &mut String, a: &Answer, run: &RunCard, style: Style) {
+    if let Some(l) = &run.loss {
+        let reach = format!("{} under {}", significant(l.loss, 4), l.law);
+        let words = match run.tokens {
+            Some(_) => format!("{reach}; with endless data {}", significant(l.least, 4)),
+            None => format!("{reach} is out of reach: endless data leaves {}", significant(l.least, 4)),
+        };
+        field(out, style, "loss", &words);
+        for far in &l.outside {
+            field(out, style, "", &format!("caution: {far}"));
+        }
+        if let Some(b) = l.tokens_spread.as_ref().map(|s| s.narrow.unwrap_or(s.wide)) {
+            let (low, high) = (Tokens::new(b.low), Tokens::new(b.high));
+            field(out, style, "", &format!("tokens {low} to {high} in 8 of 10 draws of its standard errors"));
+        }
+    }
+    let (Some(days), Some(tokens)) = (run.work_days, run.tokens) else { return };
+    let cost = |usd: Option<f64>| usd.map_or(String::new(), |c| format!(", {}", Dollars::usd(c)));
+    let line = format!("{} tokens in {} days{}", Tokens::new(tokens), significant(days, 3), cost(a.cost_usd));
+    field(out, style, "run", &line);
+    let every = Seconds::s(run.job_mtbf_hours * 3600.0);
+    let words = match (run.wall_days, run.failures) {
+        (Some(wall), Some(n)) => format!(
+            "{} days{}, MFU {}; one every {every}, {} in all, {} of the time is progress",
+            significant(wall, 3),
+            cost(run.cost_usd),
+            percent(run.effective_mfu),
+            significant(n, 2),
+            percent(run.goodput)
+        ),
+        _ => format!("one every {every}: it never ends"),
+    };
+    field(out, style, "failures", &words);
 }
 
 /// First, last, and the fullest stage.

@@ -49,6 +49,7 @@ struct RawLink {
     scale_up: Option<RawCited<String>>,
     domain: RawCited<u64>,
     scale_out: Option<RawCited<String>>,
+    host: Option<RawCited<String>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -119,6 +120,7 @@ pub fn chip(id: &str, text: &str) -> Result<(Chip, Vec<String>), SpecError> {
             scale_up: raw.link.scale_up.map(|v| place.quantity("link.scale_up", v)).transpose()?,
             domain: place.count("link.domain", raw.link.domain)?,
             scale_out: raw.link.scale_out.map(|v| place.quantity("link.scale_out", v)).transpose()?,
+            host: raw.link.host.map(|v| place.quantity("link.host", v)).transpose()?,
         },
         physical: Physical {
             cores: raw.physical.sms.map(|v| place.count("physical.sms", v)).transpose()?,

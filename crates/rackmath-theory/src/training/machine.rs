@@ -37,6 +37,8 @@ pub struct Machine<'a> {
     pub domain: u64,
     up: ByteRate,
     out: ByteRate,
+    /// To the host's memory, one direction; nothing where it is not known.
+    pub host: Option<ByteRate>,
 }
 
 /// What multiplies matrices: kernels that were measured on its kind of chip, or the roofline where none were.
@@ -113,9 +115,17 @@ impl<'a> Machine<'a> {
             network,
             domain: system.levels.first().map_or(chip.link.domain.value, |l| l.chips).max(1),
             up,
+            host: chip.link.host.as_ref().map(|r| r.value),
             // A chip without a network of its own still has the host's.
             out: stack.network.scale_out_rate.or(level).or(usual).unwrap_or(ByteRate::gb_per_s(12.5)),
         })
+    }
+
+    /// The same with another link to the host.
+    #[must_use]
+    pub fn with_host(mut self, rate: ByteRate) -> Self {
+        self.host = Some(rate);
+        self
     }
 
     /// Memory bandwidth in bytes per second.

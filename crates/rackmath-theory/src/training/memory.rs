@@ -8,7 +8,7 @@
 //! | w, g, o | weight, gradient, optimizer | B | bytes per parameter: 2, 2 or 4, 12 for Adam with a master copy |
 //! | d_g, d_o | shards | 1 | chips that divide gradients (ZeRO-2 on) and optimizer states (ZeRO-1 on); ZeRO-3 divides w too |
 //! | k | in_flight | 1 | micro-batches between their forward and their backward pass |
-//! | A | kept | B | activations of a micro-batch: all, all but scores, or the layers' inputs and one layer in full |
+//! | A | kept | B | activations of a micro-batch: all, all but scores, the layers' inputs, or two streams; with one layer in full |
 //! | T V / t, lambda | logits | 1, B | logits of the last stage, bytes held for each |
 //! | M_0 | reserve | B | context, libraries, communication buffers |
 //!
@@ -26,7 +26,7 @@
 //! the others as their authors state them (see [`crate::pipeline`] for the exact ones).
 
 use super::step::{Prepared, Stage};
-use super::{Cut, Recompute, Sharding};
+use super::{Cut, Recompute, Sharding, offload};
 use crate::pipeline::Schedule;
 use rackmath_spec::training::MemoryRecipe;
 use rackmath_units::Bytes;
@@ -78,24 +78,29 @@ pub fn stage_memory(
     };
     let gathered = if cut.sharding == Sharding::Full { 2.0 * stage.largest_layer * recipe.weight_bytes } else { 0.0 };
     let held = in_flight(cut, stage.index, micro_batches);
-    let one = match cut.recompute {
-        Recompute::None => stage.kept,
-        Recompute::Selective => stage.kept - stage.kept_scores,
-        Recompute::Full => stage.kept_input,
-    };
+    let one = offload::kept(stage, cut.recompute);
     // While a layer runs again it is there in full; with everything kept nothing is added.
     let again = match cut.recompute {
         Recompute::None => 0.0,
         Recompute::Selective => stage.largest_scores,
         Recompute::Full => (stage.largest_kept - stage.largest_input).max(0.0),
+        Recompute::Reversible => stage.largest_kept,
     };
     // What is kept can never exceed keeping everything.
     let activations =
         (held * one * (1.0 + recipe.fragmentation) + again).min(held * stage.kept * (1.0 + recipe.fragmentation));
+    // Passes from both ends need both ends' weights on every chip; sharded states are divided over the two holders.
+    let ends = if cut.schedule == Schedule::DualPipe && cut.pp > 1 { 2.0 } else { 1.0 };
+    let states = if cut.sharding == Sharding::None { ends } else { 1.0 };
+    let activations = offload::activations_left(cut, activations, one, stage);
     StageMemory {
-        weights: divided(Sharding::Full, recipe.weight_bytes) + gathered,
-        gradients: divided(Sharding::Gradients, recipe.gradient_bytes),
-        optimizer: divided(Sharding::Optimizer, recipe.optimizer_bytes),
+        weights: ends * divided(Sharding::Full, recipe.weight_bytes) + gathered,
+        gradients: ends * divided(Sharding::Gradients, recipe.gradient_bytes),
+        optimizer: if cut.offload.optimizer() {
+            0.0
+        } else {
+            states * divided(Sharding::Optimizer, recipe.optimizer_bytes)
+        },
         activations,
         logits: if stage.is_last { prepared.logits * recipe.logit_bytes } else { 0.0 },
         buffers: stage.largest_table * recipe.vocabulary_bytes,

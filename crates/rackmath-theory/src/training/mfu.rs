@@ -66,14 +66,18 @@ impl Convention {
     /// 6 N D without the input embedding.
     pub const SIX_N_D_MULTIPLIED: Self = Self { scores: Scores::None, ..Self::FULL };
 
+    /// 6 N D with all parameters, and all scores.
+    pub const PARAMS_AND_SCORES: Self = Self { scores: Scores::All, ..Self::SIX_N_D };
+
     /// Those in use, with who uses them.
-    pub const ALL: [(&'static str, &'static str, Self); 6] = [
-        ("full", "Korthikanti 2022, llm-foundry, DGX Cloud Llama and GPT-3, MaxText before July 2025", Self::FULL),
+    pub const ALL: [(&'static str, &'static str, Self); 7] = [
+        ("full", "Korthikanti 2022, DGX Cloud Llama and GPT-3, MaxText before July 2025", Self::FULL),
         ("causal", "Megatron-Bridge 25.09 on, DGX Cloud Grok-1, MaxText since July 2025", Self::CAUSAL),
         ("hardware", "Megatron 2021, BLOOM (HFU: passes run again count)", Self::HARDWARE),
         ("over-count", "DGX Cloud Nemotron-340B: key-value heads counted like query heads", Self::OVER_COUNT),
         ("6nd", "papers and forensics: six times all active parameters", Self::SIX_N_D),
         ("6nd-multiplied", "the same without the input embedding", Self::SIX_N_D_MULTIPLIED),
+        ("6nd-scores", "PaLM, llm-foundry: six times all parameters, and all scores", Self::PARAMS_AND_SCORES),
     ];
 }
 
@@ -102,7 +106,8 @@ pub fn flop_per_token(shape: &Shape, sequence: u64, convention: Convention, agai
     }
     // Forward and twice backward; the head is never run again.
     let head = (shape.hidden * shape.vocab) as f64;
-    let looked_up = if convention.embedding && !shape.tied { head } else { 0.0 };
+    let table = if shape.tied { 0.0 } else { head };
+    let looked_up = if convention.embedding { table + (shape.positions * shape.hidden) as f64 } else { 0.0 };
     total + 3.0 * 2.0 * (head + looked_up)
 }
 

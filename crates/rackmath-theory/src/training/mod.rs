@@ -13,7 +13,7 @@
 //!
 //! [`work`] says what a block multiplies, moves and keeps; [`machine`] how fast the chip and its links do that; [`layer`]
 //! the time of a layer; [`memory`] what a stage holds; [`step`] the whole step; [`search`] the best of all layouts;
-//! [`mfu`] the conventions by which people count FLOP.
+//! [`mfu`] the conventions by which people count FLOP; [`offload`] what may wait in the host's memory.
 //!
 //! Assumes: every stage of a pipeline runs the same micro-batches; experts are evenly loaded.
 //! Ignores: failures, data loading, stragglers. Source: Narayanan 2021 (arXiv 2104.04473), Korthikanti 2022 (arXiv
@@ -23,12 +23,17 @@ pub mod layer;
 pub mod machine;
 pub mod memory;
 pub mod mfu;
+pub mod offload;
 pub mod search;
 pub mod step;
 pub mod work;
 
 #[cfg(test)]
+mod mfu_tests;
+#[cfg(test)]
 mod tests;
+
+pub use offload::Offload;
 
 use crate::pipeline::Schedule;
 use rackmath_spec::{SpecError, TrainingFormat};
@@ -71,11 +76,16 @@ pub enum Recompute {
     Selective,
     /// Every layer from its input.
     Full,
+    /// Every layer from its output: a model of reversible blocks, which keeps nothing from layer to layer.
+    Reversible,
 }
 
 impl Recompute {
     /// All of them, least first.
-    pub const ALL: [Self; 3] = [Self::None, Self::Selective, Self::Full];
+    pub const ALL: [Self; 4] = [Self::None, Self::Selective, Self::Full, Self::Reversible];
+
+    /// Those any model can be trained with.
+    pub const USUAL: [Self; 3] = [Self::None, Self::Selective, Self::Full];
 
     /// The word used in flags.
     pub fn name(self) -> &'static str {
@@ -83,6 +93,7 @@ impl Recompute {
             Self::None => "none",
             Self::Selective => "selective",
             Self::Full => "full",
+            Self::Reversible => "reversible",
         }
     }
 }
@@ -115,6 +126,7 @@ macro_rules! words {
 
 words!(Sharding, "sharding", "fsdp" => Self::Full, "zero0" => Self::None, "ddp" => Self::None);
 words!(Recompute, "recompute", "off" => Self::None);
+words!(Offload, "offload", "off" => Self::None, "all" => Self::Both);
 
 /// How layers are dealt to pipeline stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -154,6 +166,8 @@ pub struct Cut {
     pub recompute: Recompute,
     /// Whether norms and residuals are cut along the sequence in a tensor-parallel group.
     pub sequence_parallel: bool,
+    /// What waits in the host's memory.
+    pub offload: Offload,
 }
 
 impl Default for Cut {
@@ -172,6 +186,7 @@ impl Default for Cut {
             sharding: Sharding::Optimizer,
             recompute: Recompute::None,
             sequence_parallel: true,
+            offload: Offload::None,
         }
     }
 }
@@ -188,6 +203,11 @@ impl Cut {
         (each > 0 && global_batch > 0 && global_batch.is_multiple_of(each)).then(|| global_batch / each)
     }
 
+    /// Chunks of layers per stage, where the schedule leaves a choice or not.
+    pub fn chunks(&self) -> u64 {
+        self.schedule.fixed_chunks().map_or(self.virtual_stages, |n| self.virtual_stages.max(n as u64)).max(1)
+    }
+
     /// Copies of the routed experts.
     pub fn expert_copies(&self) -> f64 {
         (self.tp * self.cp * self.dp) as f64 / (self.ep * self.etp) as f64
@@ -195,7 +215,7 @@ impl Cut {
 }
 
 impl fmt::Display for Cut {
-    /// "tp8 pp12 dp4 b2 zero1 full".
+    /// "tp8 pp12 dp4 b2 zero1 full recompute".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let degrees = [
             ("tp", self.tp),
@@ -211,8 +231,16 @@ impl fmt::Display for Cut {
         if self.sharding != Sharding::None {
             words.push(self.sharding.to_string());
         }
-        if self.recompute != Recompute::None {
-            words.push(format!("{} recompute", self.recompute));
+        if !matches!(self.schedule, Schedule::OneFOneB | Schedule::Interleaved) {
+            words.push(self.schedule.to_string());
+        }
+        match self.recompute {
+            Recompute::None => {}
+            Recompute::Reversible => words.push("reversible blocks".into()),
+            some => words.push(format!("{some} recompute")),
+        }
+        if self.offload != Offload::None {
+            words.push(format!("{} offloaded", self.offload.words()));
         }
         f.pad(&words.join(" "))
     }

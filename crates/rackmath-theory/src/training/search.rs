@@ -11,12 +11,14 @@
 //! Exhaustive, so the optimum is the optimum. What takes time is prepared once for each slice of a micro-batch (t, c, e, b):
 //! layers are timed, stages summed; then a configuration is arithmetic on a few dozen numbers and nothing is allocated.
 //! The frontier holds every configuration that no other beats in time, memory and chips at once.
-//! Ignores: schedules beyond 1F1B and its interleaved form unless asked for.
+//! A [`Space::widened`] one adds context parallelism, the other schedules and offloading. Schedules for which no closed form
+//! holds at these times (ZBV, V-Half, V-Min) wait as 1F1B does, an upper bound, and so win by their memory only.
+//! Ignores: reversible blocks unless asked for, because they are another model.
 
 use super::machine::Machine;
 use super::memory::stage_memory;
 use super::step::{Prepared, Row, Stage, StepTime, step};
-use super::{Cut, Job, Recompute, Sharding};
+use super::{Cut, Job, Offload, Recompute, Sharding};
 use crate::pipeline::Schedule;
 use rackmath_spec::model::{Ffn, Mixer, Shape};
 
@@ -41,6 +43,10 @@ pub struct Space {
     pub sharding: Vec<Sharding>,
     /// What is run again.
     pub recompute: Vec<Recompute>,
+    /// Orders of passes beside 1F1B and its interleaved form.
+    pub schedules: Vec<Schedule>,
+    /// What waits in the host's memory.
+    pub offload: Vec<Offload>,
     /// Memory of a chip in bytes.
     pub capacity: f64,
 }
@@ -99,9 +105,24 @@ impl Space {
             ep: if experts > 1 { divisors(experts).filter(|e| *e <= 128).collect() } else { vec![1] },
             micro_batch: powers(16).filter(|b| global_batch.is_multiple_of(*b)).collect(),
             sharding: vec![Sharding::Optimizer, Sharding::Full],
-            recompute: Recompute::ALL.to_vec(),
+            recompute: Recompute::USUAL.to_vec(),
+            schedules: Vec::new(),
+            offload: vec![Offload::None],
             capacity,
         }
+    }
+
+    /// The same with context parallelism, every schedule, and what `machine` can move to its host.
+    #[must_use]
+    pub fn widened(mut self, machine: &Machine<'_>, sequence: u64) -> Self {
+        // Halves of the sequence are paired so that a causal mask loads every rank alike.
+        self.cp = (0..6).map(|i| 1 << i).filter(|c| *c == 1 || sequence.is_multiple_of(2 * c)).collect();
+        let known = [Schedule::OneFOneB, Schedule::Interleaved];
+        self.schedules = Schedule::ALL.into_iter().filter(|s| !known.contains(s)).collect();
+        if machine.host.is_some() {
+            self.offload = Offload::ALL.to_vec();
+        }
+        self
     }
 }
 
@@ -174,12 +195,13 @@ impl<'a> Searcher<'a> {
                 for (recompute, row) in self.space.recompute.iter().zip(sums) {
                     let Some(row) = row else { continue };
                     for &sharding in &self.space.sharding {
-                        for &v in &self.space.virtual_stages {
-                            let cut =
-                                Cut { pp: *pp, dp, sharding, recompute: *recompute, virtual_stages: v, ..table.base };
-                            if let Some(candidate) = self.evaluate(table, row, stages, cut) {
-                                evaluated += 1;
-                                see(candidate);
+                        for &offload in &self.space.offload {
+                            let base = Cut { pp: *pp, dp, sharding, recompute: *recompute, offload, ..table.base };
+                            for cut in self.orders(base) {
+                                if let Some(candidate) = self.evaluate(table, row, stages, cut) {
+                                    evaluated += 1;
+                                    see(candidate);
+                                }
                             }
                         }
                     }
@@ -187,6 +209,18 @@ impl<'a> Searcher<'a> {
             }
         }
         evaluated
+    }
+
+    /// The cut with every number of chunks, then with every further schedule.
+    fn orders(&self, cut: Cut) -> impl Iterator<Item = Cut> + '_ {
+        let chunked = self.space.virtual_stages.iter().map(move |&v| Cut {
+            virtual_stages: v,
+            schedule: if v > 1 { Schedule::Interleaved } else { cut.schedule },
+            ..cut
+        });
+        // Without a pipeline there is nothing to order.
+        let others = self.space.schedules.iter().filter(move |_| cut.pp > 1);
+        chunked.chain(others.map(move |&schedule| Cut { schedule, ..cut }))
     }
 
     /// The fastest configurations that fit, and the frontier.
@@ -226,15 +260,15 @@ impl<'a> Searcher<'a> {
         (base.tp * base.cp * dp).is_multiple_of(base.ep * base.etp).then_some(dp)
     }
 
-    fn evaluate(&self, table: &Table, row: &Row, stages: &[Stage], mut cut: Cut) -> Option<Candidate> {
+    fn evaluate(&self, table: &Table, row: &Row, stages: &[Stage], cut: Cut) -> Option<Candidate> {
         let micro_batches = cut.micro_batches(self.global_batch)?;
-        if cut.virtual_stages > 1 {
-            // Chunks must come out even, and so must the micro-batches over the stages.
-            let layers = stages.first()?.layers;
-            if cut.pp == 1 || !layers.is_multiple_of(cut.virtual_stages) || !micro_batches.is_multiple_of(cut.pp) {
-                return None;
-            }
-            cut.schedule = Schedule::Interleaved;
+        let chunks = cut.chunks();
+        // Chunks must come out even, and so must the micro-batches over the stages where chunks take turns.
+        if chunks > 1 && (cut.pp == 1 || !stages.first()?.layers.is_multiple_of(chunks)) {
+            return None;
+        }
+        if cut.schedule == Schedule::Interleaved && !micro_batches.is_multiple_of(cut.pp) {
+            return None;
         }
         // Without copies there is nothing to divide.
         if cut.dp * cut.cp == 1 && cut.sharding != *self.space.sharding.first()? {

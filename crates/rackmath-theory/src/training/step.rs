@@ -11,7 +11,7 @@
 //! | t_0 | step | s | once per step |
 //!
 //! With ZeRO-3 every layer gathers its weights forward and backward and scatters its gradients, side by side with its
-//! passes: the longer counts. Schedules beyond 1F1B take their bubble from [`crate::pipeline::closed_bubble`].
+//! passes: the longer counts. What is offloaded adds what [`offload`] cannot hide. Schedules beyond 1F1B take their bubble from [`crate::pipeline::closed_bubble`].
 //! A configuration is arithmetic on a [`Prepared`], made once per slice of a micro-batch.
 //! Ignores: stages of different length in interleaved schedules beyond their sums.
 //! Source: Narayanan 2021; counting.
@@ -19,7 +19,7 @@
 use super::layer::{LayerTime, Ranks, layer, rounded};
 use super::machine::Machine;
 use super::work::{Multiply, Slice, block};
-use super::{Cut, Job, Recompute, Sharding, Spread};
+use super::{Cut, Job, Recompute, Sharding, Spread, offload};
 use crate::layout::stage_layers;
 use crate::network::Collective;
 use crate::pipeline::{self, Passes, Schedule, closed_bubble};
@@ -125,6 +125,8 @@ pub struct StepTime {
     pub reduce: f64,
     /// The optimizer.
     pub update: f64,
+    /// Transfers to the host and back that nothing hides.
+    pub offload: f64,
     /// Once per step.
     pub fixed: f64,
 }
@@ -245,7 +247,8 @@ impl Stage {
         let again = match recompute {
             Recompute::None => 0.0,
             Recompute::Selective => self.time.selective,
-            Recompute::Full => self.time.forward,
+            // Inverting a layer runs its functions once more: a third of forward and backward, as from its input.
+            Recompute::Full | Recompute::Reversible => self.time.forward,
         };
         (self.time.forward + self.time.backward + again + self.head, again)
     }
@@ -292,9 +295,10 @@ impl Row {
 /// The time of a step; `row` must be that of the cut's stages and recomputation.
 pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, micro_batches: u64) -> StepTime {
     let stack = machine.stack;
-    let (m, v) = (micro_batches as f64, cut.virtual_stages.max(1) as f64);
+    let (m, v) = (micro_batches as f64, cut.chunks() as f64);
     let gather = gathering(machine, row, cut);
-    let longest = row.longest + gather;
+    let swap = offload::activation_time(machine, &row.slowest, cut, row.again);
+    let longest = row.longest + gather + swap;
     let hop = if row.pp > 1 { hop(machine, prepared, cut) } else { 0.0 };
     // Other stages wait as long for their weights, in proportion to their work.
     let others = (row.sum - row.longest).max(0.0) * longest / row.longest.max(f64::MIN_POSITIVE);
@@ -308,10 +312,11 @@ pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, mi
         row.params + row.expert_params
     };
     let update = stack.traffic.optimizer_bytes * updated / machine.bandwidth();
+    let states = offload::optimizer_time(machine, cut, updated, update);
     let fixed = stack.host.step.get();
     let t = &row.slowest.time;
     StepTime {
-        total: m * (longest + v * hop) + bubble + exposed + update + fixed,
+        total: m * (longest + v * hop) + bubble + exposed + update + states + fixed,
         products: m * t.products,
         attention: m * t.attention,
         elementwise: m * t.elementwise,
@@ -325,6 +330,7 @@ pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, mi
         bubble,
         reduce: exposed,
         update,
+        offload: m * swap + states,
         fixed,
     }
 }
@@ -355,9 +361,12 @@ fn bubble(cut: &Cut, row: &Row, others: f64, hop: f64, v: f64, micro_batches: u6
                 input_grad: Seconds::s((mean - forward - weight).max(0.0)),
                 weight_grad: Seconds::s(weight),
             };
-            let chunks = schedule.fixed_chunks().unwrap_or(cut.virtual_stages as usize);
+            let chunks = cut.chunks() as usize;
             let shape = pipeline::Shape { devices: row.pp as usize, micro_batches: micro_batches as usize, chunks };
-            closed_bubble(schedule, shape, passes, Fraction::ZERO).map_or(plain, |b| b.get().min(plain))
+            // Where no form is claimed for these times, what 1F1B waits is an upper bound.
+            let most = others + (p - 1.0) * hop;
+            closed_bubble(schedule, shape, passes, Fraction::ZERO)
+                .map_or(most, |b| (b.get() + (p - 1.0) * hop).min(most))
         }
     }
 }

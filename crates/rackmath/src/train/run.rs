@@ -1,0 +1,229 @@
+//! The whole run: tokens from a loss, days and dollars when machines fail.
+
+use super::Request;
+use crate::laws::{self, Law, Spread, within};
+use crate::{Error, goodput};
+use rackmath_spec::{Catalog, Model};
+use rackmath_theory::count::count;
+use rackmath_theory::goodput::{Hazard, job_mtbf};
+use rackmath_theory::scaling::{Point, outside};
+use rackmath_units::{Params, Seconds, Tokens};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The law taken unless one is named: the corrected Chinchilla fit.
+const USUAL_LAW: &str = "besiroglu-2024";
+
+/// A run from its first token to its last.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunCard {
+    /// Tokens it trains on; absent where no number of them reaches the loss.
+    pub tokens: Option<f64>,
+    /// Their loss under the law, where one was asked.
+    pub loss: Option<LossCard>,
+    /// Days if nothing failed.
+    pub work_days: Option<f64>,
+    /// Share of all time that is progress.
+    pub goodput: f64,
+    /// Days from start to end, expected.
+    pub wall_days: Option<f64>,
+    /// Chip-hours paid for.
+    pub chip_hours: Option<f64>,
+    /// Dollars for them.
+    pub cost_usd: Option<f64>,
+    /// MFU over all time.
+    pub effective_mfu: f64,
+    /// Hours between failures of the job.
+    pub job_mtbf_hours: f64,
+    /// Seconds of work between checkpoints, the best; absent where checkpoints are free.
+    pub checkpoint_every_s: Option<f64>,
+    /// Failures to expect.
+    pub failures: Option<f64>,
+    /// What was assumed.
+    pub assumptions: Vec<String>,
+}
+
+/// What a scaling law says.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LossCard {
+    /// The law.
+    pub law: String,
+    /// The loss: the one asked for, or that of the tokens given.
+    pub loss: f64,
+    /// What the model would reach with endless data.
+    pub least: f64,
+    /// What the law's standard errors make of the tokens, where a loss was asked for.
+    pub tokens_spread: Option<Spread>,
+    /// Where this lies outside the range the law was fitted on.
+    pub outside: Vec<String>,
+}
+
+/// A step that was timed.
+pub(super) struct Timed {
+    pub(super) seconds: f64,
+    pub(super) tokens: f64,
+    pub(super) chips: f64,
+    pub(super) mfu: f64,
+    pub(super) price: Option<f64>,
+}
+
+/// The run; nothing where neither tokens nor a loss were given.
+pub(super) fn run(catalog: &Catalog, r: &Request, model: &Model, step: &Timed) -> Result<Option<RunCard>, Error> {
+    let Some((tokens, loss, mut assumptions)) = tokens(catalog, r, model)? else { return Ok(None) };
+    let (hazard, origin) = hazard(catalog, r, step.chips)?;
+    let share = hazard.best_goodput().get();
+    let work = tokens.map(|d| d / step.tokens * step.seconds);
+    // A run that makes no progress never ends.
+    let wall = work.filter(|_| share > 0.0).map(|s| s / share);
+    let hours = wall.map(|s| s / 3600.0 * step.chips);
+    let mtbf = hazard.mtbf.map_or(f64::MAX, Seconds::get);
+    assumptions.push(origin);
+    let (stall, restart) = (r.stall_s, r.restart_s);
+    assumptions.push(format!("a checkpoint stops the run for {stall} s, a failure for {restart} s"));
+    Ok(Some(RunCard {
+        tokens,
+        loss,
+        work_days: work.map(|s| s / 86_400.0),
+        goodput: share,
+        wall_days: wall.map(|s| s / 86_400.0),
+        chip_hours: hours,
+        cost_usd: hours.zip(step.price).map(|(h, p)| h * p),
+        effective_mfu: step.mfu * share,
+        job_mtbf_hours: mtbf / 3600.0,
+        checkpoint_every_s: hazard.best_interval().map(Seconds::get),
+        failures: wall.map(|s| s / mtbf),
+        assumptions,
+    }))
+}
+
+type Wanted = (Option<f64>, Option<LossCard>, Vec<String>);
+
+/// Tokens as given, or those a law asks for to reach the loss.
+fn tokens(catalog: &Catalog, r: &Request, model: &Model) -> Result<Option<Wanted>, Error> {
+    let given = r.tokens.map(|d| within("tokens", d, 1e3, 1e21)).transpose()?;
+    let target = r.loss.map(|l| within("loss", l, 1e-3, 100.0)).transpose()?;
+    match (given, target, &r.law) {
+        (Some(_), Some(_), _) => {
+            return Err(Error::value("tokens and loss", "both", "one of them: a law gives the other"));
+        }
+        (None, None, Some(law)) => {
+            return Err(Error::value("law", law, "a loss to reach or tokens to train on with it; --loss or --tokens"));
+        }
+        (None, None, None) => return Ok(None),
+        (Some(d), None, None) => return Ok(Some((Some(d), None, Vec::new()))),
+        _ => {}
+    }
+    let counted = count(model);
+    let n = counted.active();
+    let name = r.law.as_deref().unwrap_or(USUAL_LAW);
+    if name.trim().eq_ignore_ascii_case("all") {
+        return Err(Error::value("law", name, "one law; rackmath scaling compares all of them"));
+    }
+    let ratio = (counted.total() as f64 / n.get()).max(1.0);
+    let resolved = laws::resolve(catalog, &Law { law: name.into(), sparsity: ratio, ..Law::default() })?;
+    let law = resolved.laws.first().ok_or_else(|| Error::value("law", name, "a law of the catalogue"))?;
+    let surface = resolved
+        .surface(law)
+        .map_err(|why| Error::value("law", name, format!("a law with a loss surface: {}", why.reason())))?;
+    let found = given.map(Tokens::new).or_else(|| surface.tokens_for(n, target?));
+    let at = found.map(|tokens| Point { params: n, tokens });
+    let least = surface.loss(Point { params: n, tokens: Tokens::new(ENDLESS) });
+    let loss = target.or_else(|| at.map(|p| surface.loss(p))).unwrap_or(least);
+    let card = LossCard {
+        law: law.name.clone(),
+        loss,
+        least,
+        tokens_spread: target.and_then(|l| resolved.spread(law, |s| Some(s.tokens_for(n, l)?.get()))),
+        outside: at.map(|p| outside(&law.fitted, law.counts, &resolved.shape, p)).unwrap_or_default(),
+    };
+    let mut assumptions = resolved.assumptions(&Law::default().router);
+    assumptions.push(format!("{}: {} active parameters as the law counts them", law.name, Params::new(n.get())));
+    Ok(Some((found.map(Tokens::get), Some(card), assumptions)))
+}
+
+/// More tokens than any law can tell from endless.
+const ENDLESS: f64 = 1e30;
+
+/// Failures of so many chips, at the rate of a published run unless another is given.
+fn hazard(catalog: &Catalog, r: &Request, chips: f64) -> Result<(Hazard, String), Error> {
+    let usual = goodput::Request { chip_mtbf_hours: r.chip_mtbf_hours, ..goodput::Request::default() };
+    let known = usual.run.as_deref().map(|name| catalog.training_run(name)).transpose()?;
+    let (chip, origin) = goodput::chip_mtbf(&usual, known.as_ref(), chips)?;
+    let hazard = Hazard {
+        mtbf: Some(job_mtbf(chip, chips)),
+        stall: Seconds::s(within("stall", r.stall_s, 0.0, 1e6)?),
+        restart: Seconds::s(within("restart", r.restart_s, 0.0, 1e7)?),
+    };
+    Ok((hazard, origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Request, answer};
+    use rackmath_spec::Catalog;
+
+    fn asked() -> Request {
+        Request {
+            chips: Some(16_384),
+            tp: 8,
+            pp: 16,
+            virtual_stages: 7,
+            global_batch: 2048,
+            sequence: 8192,
+            model: "llama-3.1-405b".into(),
+            ..Request::default()
+        }
+    }
+
+    #[test]
+    fn a_run_of_llama_3s_size_loses_what_its_authors_lost() {
+        // 16,384 chips fail every 3.09 h; 10 s a checkpoint and 480 s a failure leave 91.8 % of the time.
+        let r = Request { tokens: Some(15.6e12), ..asked() };
+        let a = answer(&Catalog::embedded(), &r).unwrap();
+        let run = a.run.unwrap();
+        assert!((run.job_mtbf_hours - 3.093).abs() < 1e-3 && (run.goodput - 0.918).abs() < 5e-4, "{run:?}");
+        assert!((run.wall_days.unwrap() * run.goodput / run.work_days.unwrap() - 1.0).abs() < 1e-12);
+        assert!((run.effective_mfu / a.mfu - run.goodput).abs() < 1e-12);
+        assert!((run.cost_usd.unwrap() * run.goodput / a.cost_usd.unwrap() - 1.0).abs() < 1e-12);
+        // 16,384 chips at 38 to 43 % (Table 4 of arXiv 2407.21783) take 63 to 71 days of work for 15.6 T tokens at 6 N D.
+        assert!((50.0..90.0).contains(&run.work_days.unwrap()), "{run:?}");
+    }
+
+    #[test]
+    fn tokens_for_a_loss_and_the_loss_of_tokens_are_inverse() {
+        let catalog = Catalog::embedded();
+        let r = Request { loss: Some(1.87), ..asked() };
+        let tokens = answer(&catalog, &r).unwrap().run.unwrap().tokens.unwrap();
+        let r = Request { tokens: Some(tokens), law: Some("besiroglu-2024".into()), ..asked() };
+        let loss = answer(&catalog, &r).unwrap().run.unwrap().loss.unwrap();
+        assert!((loss.loss - 1.87).abs() < 1e-9, "{loss:?}");
+        // E + A N^-alpha = 1.8172 + 482.01 x 405.9e9^-0.3478 = 1.8614.
+        assert!((loss.least - 1.8614).abs() < 5e-4, "{loss:?}");
+    }
+
+    #[test]
+    fn a_loss_out_of_reach_is_an_answer_and_two_goals_are_not() {
+        let catalog = Catalog::embedded();
+        let run = answer(&catalog, &Request { loss: Some(1.5), ..asked() }).unwrap().run.unwrap();
+        assert!(run.tokens.is_none() && run.wall_days.is_none() && run.cost_usd.is_none());
+        assert!(answer(&catalog, &Request { loss: Some(1.9), tokens: Some(1e12), ..asked() }).is_err());
+        assert!(answer(&catalog, &Request { law: Some("besiroglu-2024".into()), ..asked() }).is_err());
+        let frontier = Request { loss: Some(1.9), law: Some("llama-3-2024".into()), ..asked() };
+        assert!(answer(&catalog, &frontier).unwrap_err().to_string().contains("not the loss"));
+    }
+
+    #[test]
+    fn offloading_needs_a_link_to_the_host() {
+        let catalog = Catalog::embedded();
+        let r = Request {
+            on: "tpu-v5p".into(),
+            chips: Some(64),
+            offload: "optimizer".into(),
+            model: "llama-3.1-8b".into(),
+            ..Request::default()
+        };
+        assert!(answer(&catalog, &r).unwrap_err().to_string().contains("--host-bandwidth"));
+        let a = answer(&catalog, &Request { host_gb_per_s: Some(16.0), ..r }).unwrap();
+        assert!(a.stages.iter().all(|s| s.optimizer_bytes == 0.0) && a.parts.iter().any(|p| p.name.contains("host")));
+    }
+}
