@@ -284,7 +284,7 @@ fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
         title: format!("{model} on {system}: output tokens over a day"),
         subtitle: format!("{} replicas of {} chips", pool.replicas, pool.chips / pool.replicas.max(1)),
         x: Axis::linear("hour", Unit::Number),
-        y: Axis::linear("tokens per second", Unit::TokensPerS),
+        y: Axis::linear("output tokens per second", Unit::Count),
         series: vec![
             Series { name: "demand".into(), role: Role::Envelope, points: demand },
             Series { name: "capacity".into(), role: Role::Floor, points: level(pool.capacity.get()) },

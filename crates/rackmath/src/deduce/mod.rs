@@ -6,10 +6,14 @@
 
 mod answer;
 mod closed;
+mod figures;
+mod listed;
 
 pub use answer::{
     Answer, BlindCard, ChoiceCard, ClosedCard, DatumCard, RidgeCard, SamplerCard, ShapeCard, UnknownCard,
 };
+
+pub use listed::listed;
 
 use crate::Error;
 use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, Policies, Ratio, Seller};
