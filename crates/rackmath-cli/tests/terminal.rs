@@ -257,7 +257,7 @@ fn mistyped_names_get_the_nearest() {
     assert!(refused(&["step", "-q", "nvpf4"]).contains("\"nvfp4\""));
     assert!(refused(&["stpe"]).contains("step"));
     assert!(refused(&["curve", "--over", "batches"]).contains("did you mean batch?"));
-    assert!(refused(&["lecture", "D99"]).contains("D1 to D43"));
+    assert!(refused(&["lecture", "D99"]).contains("D1 to D57"));
 }
 
 #[test]
