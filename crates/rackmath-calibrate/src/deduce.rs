@@ -52,6 +52,7 @@ pub fn score(folder: &Path) -> Result<String, CalibrateError> {
     let priors: Vec<Forecast> = models.iter().map(|m| flat(&m.name, m.ln_active)).collect();
     for (name, forecasts) in [
         ("posterior, architecture left out", &forecasts),
+        ("posterior, maker left out", &judge.maker_left_out(&models)),
         ("posterior, catalogue's level", &judge.with_catalogue(&models)),
         ("log-log regression, left out", &judge.regression(&models)),
         ("prior", &priors),

@@ -15,7 +15,7 @@ mod training;
 
 pub use training::{MfuArgs, TrainArgs};
 mod deduce;
-pub use deduce::DeduceArgs;
+pub use deduce::{DeduceArgs, DeduceFigure};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -191,7 +191,7 @@ pub enum Command {
     Mfu(MfuArgs),
     /// What a price sheet says about the model behind it, with error bars
     #[command(
-        after_help = "Examples:\n  rackmath deduce --blind deepseek-v3.1\n  rackmath deduce --vendor anthropic --input 5$/Mtok --output 25$/Mtok --cached 0.5$/Mtok\nExample: rackmath deduce sheet.toml --tokens-per-s 43 --svg size.svg"
+        after_help = "Examples:\n  rackmath deduce --blind deepseek-v3.1\n  rackmath deduce --vendor anthropic --input 5$/Mtok --output 25$/Mtok --cached 0.5$/Mtok\n  rackmath deduce gpt-5.5 --tokens-per-s 43 --figure ridge --svg ridge.svg"
     )]
     Deduce(Box<DeduceArgs>),
     /// JSON Schema of a question's request and answer

@@ -75,7 +75,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// Whether a word means a file rather than a name of the catalogue.
-fn looks_like_a_path(word: &str) -> bool {
+pub fn looks_like_a_path(word: &str) -> bool {
     let extension = Path::new(word).extension();
     word.starts_with(['.', '/', '~']) || extension.is_some_and(|x| x == "json" || x == "toml")
 }

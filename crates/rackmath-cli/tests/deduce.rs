@@ -124,3 +124,18 @@ fn json_and_svg_are_there_and_the_same_twice() {
     let svg = shown(&["deduce", "--blind", "llama-3.1-405b", "--svg", "-"]);
     assert!(svg.starts_with("<svg") && svg.contains("posterior"));
 }
+
+#[test]
+fn a_sheet_of_the_catalogue_by_name() {
+    insta::assert_snapshot!(shown(&["deduce", "gpt-5.5", "--tokens-per-s", "60"]));
+    let svg = shown(&["deduce", "opus-4.6", "--figure", "ridge", "--svg", "-"]);
+    assert!(svg.starts_with("<svg") && svg.contains("same input price"), "{svg}");
+    let err = refused(&["deduce", "gpt-55"]);
+    assert!(err.contains("gpt-5.5"), "{err}");
+    let path = sheet(
+        "listed.toml",
+        "name = \"Mine\"\nprovider = \"openai\"\nmodel = \"mine\"\nas_of = \"2026-08-01\"\n[[list]]\nfrom = \"2026-07-01\"\ninput = \"$4/Mtok\"\noutput = \"$25/Mtok\"\nsource = \"read by hand\"\n",
+    );
+    let json = shown(&["deduce", path.to_str().expect("UTF-8"), "--json"]);
+    assert!(json.contains("\"input_usd_per_mtok\": 4.0") && json.contains("Mine by openai"), "{json}");
+}

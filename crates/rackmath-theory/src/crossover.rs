@@ -1,9 +1,10 @@
 //! What a price step or a price ratio would mean if it were cost: the lecture's reading of price sheets, as closed forms.
 //!
-//! $$ kv = \frac{2 N_a W}{F L^*} \qquad r = \frac{\max(c, m)}{c} \qquad B = \frac{B^*}{r - L / L^*} \qquad L_{att} = \frac{2 N_a}{4 \sum_l n_q d} $$
+//! $$ kv = \frac{w}{R}\frac{N_a}{L^*} \qquad r = \frac{\max(c, m)}{c} \qquad \frac{B}{B^*} = \frac{1}{r - L / L^*} \qquad L_{att} = \frac{2 N_a}{4 \sum_l n_q d} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
+//! | R, w | ridge, width | 1, B | FLOP a chip does for each byte it reads (the lecture's 300), bytes of a weight: w / R = 2 W / F |
 //! | L* | crossover | tokens | context at which reading a cache takes as long as computing a token, batch endless |
 //! | r | ratio | 1 | output price over input price |
 //! | c, m | - | s | computing a token, reading memory for it |
@@ -14,22 +15,17 @@
 //! both be cost: computing binds below L*, so r would be 1 there (X21).
 //! Source: lecture D44-D50, X19, X21.
 
-use rackmath_units::{ByteRate, BytesPerToken, FlopRate, Params, Tokens};
+use rackmath_units::{BytesPerParam, BytesPerToken, Params, Tokens};
 
-/// D45: bytes of a token's cache if a long-context price begins where memory overtakes compute.
-pub fn kv_bytes(active: Params, crossover: Tokens, peak: FlopRate, bandwidth: ByteRate) -> BytesPerToken {
-    // A multiplication and an addition per active parameter.
-    BytesPerToken::new(2.0 * active.get() * bandwidth.get() / (peak.get() * crossover.get()))
+/// D45: bytes of a token's cache if a long-context price begins where memory overtakes compute. The lecture's numbers are a
+/// ridge of 300 and a byte per weight; [`crate::roofline::ridge`] gives a chip's.
+pub fn kv_from_crossover(ridge: f64, width: BytesPerParam, active: Params, crossover: Tokens) -> BytesPerToken {
+    BytesPerToken::new(width.get() / ridge * active.get() / crossover.get())
 }
 
-/// D45 in the lecture's units: a bandwidth-to-FLOP ratio of 1/300 and one operation per parameter.
-pub fn kv_bytes_lecture(active: Params, crossover: Tokens, ridge: f64) -> BytesPerToken {
-    BytesPerToken::new(active.get() / (ridge * crossover.get()))
-}
-
-/// D45 turned round: the crossover of a cache, in the lecture's units.
-pub fn crossover_lecture(active: Params, kv: BytesPerToken, ridge: f64) -> Tokens {
-    Tokens::new(active.get() / (ridge * kv.get()))
+/// D45 turned round: the context at which a cache of so many bytes balances.
+pub fn crossover_from_kv(ridge: f64, width: BytesPerParam, active: Params, kv: BytesPerToken) -> Tokens {
+    Tokens::new(width.get() / ridge * active.get() / kv.get())
 }
 
 /// D46: bytes of a token's cache from a shape; keys and values count twice.
@@ -37,29 +33,45 @@ pub fn kv_of_shape(layers: f64, heads: f64, head_dim: f64, bytes: f64) -> BytesP
     BytesPerToken::new(layers * 2.0 * heads * head_dim * bytes)
 }
 
-/// What an output price above the input price says, if both are cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RatioReading {
-    /// Tokens per pass from which on prefill is bound by compute.
-    pub pass: f64,
-    /// Decode MFU over prefill MFU.
-    pub mfu: f64,
+/// D48: decode MFU over prefill MFU if output costs more only because decode waits for memory; also one over the tokens per
+/// pass at which prefill would be no better.
+pub fn mfu_ratio(ratio: f64) -> f64 {
+    1.0 / ratio
 }
 
-/// D48: reads an output over input price; `None` below 1.
-pub fn ratio_reading(ratio: f64) -> Option<RatioReading> {
-    (ratio.is_finite() && ratio >= 1.0).then(|| RatioReading { pass: ratio, mfu: 1.0 / ratio })
+/// D48: batch over balance batch that explains a ratio at a context; `None` where the cache alone explains more.
+pub fn implied_batch(ratio: f64, context_over_crossover: f64) -> Option<f64> {
+    (ratio > context_over_crossover).then(|| 1.0 / (ratio - context_over_crossover))
 }
 
-/// D48: the batch a ratio implies at a context, if decode is bound by memory; `None` when the cache alone explains more.
-pub fn implied_batch(balance: f64, ratio: f64, context_over_crossover: f64) -> Option<f64> {
-    let rest = ratio - context_over_crossover;
-    (rest > 0.0).then(|| balance / rest)
-}
-
-/// X21: the context at which a ratio and an endless batch agree; a threshold at the crossover contradicts it unless r is 1.
-pub fn context_of_ratio(ratio: f64, crossover: Tokens) -> Tokens {
+/// The context that explains a ratio when the batch is endless.
+pub fn implied_context(ratio: f64, crossover: Tokens) -> Tokens {
     crossover * ratio
+}
+
+/// Whether a price step at a context and an output ratio can both be cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Consistency {
+    /// They can.
+    Agree,
+    /// They cannot: the step says the ratio is 1 below it.
+    Contradict {
+        /// Context at which the ratio would be cost, batch endless.
+        context_at_large_batch: Tokens,
+        /// Batch over balance batch at which it would be, no context.
+        batch_at_no_context: f64,
+    },
+}
+
+/// X21: a step at the crossover against an output ratio, within a tolerance such as 0.1.
+pub fn consistency(crossover: Tokens, ratio: f64, tolerance: f64) -> Consistency {
+    if ratio <= 1.0 + tolerance {
+        return Consistency::Agree;
+    }
+    Consistency::Contradict {
+        context_at_large_batch: implied_context(ratio, crossover),
+        batch_at_no_context: mfu_ratio(ratio),
+    }
 }
 
 /// D49: context at which decoding attends with as many operations as it multiplies weights.
@@ -98,20 +110,28 @@ impl Nsa {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roofline::ridge;
     use proptest::prelude::*;
+    use rackmath_units::{ByteRate, FlopRate};
 
     fn close(got: f64, expected: f64, tolerance: f64) {
         assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
     }
 
+    fn byte() -> BytesPerParam {
+        BytesPerParam::new(1.0)
+    }
+
     #[test]
     fn g61_g62_g64_kv_from_the_crossover() {
         let (n, l) = (Params::billion(100.0), Tokens::new(200e3));
-        close(kv_bytes_lecture(n, l, 300.0).get(), 1666.7, 1e-4);
-        for (tflop, bytes) in [(4500.0, 1777.8), (9000.0, 888.9), (2250.0, 3555.6)] {
-            close(kv_bytes(n, l, FlopRate::tflop_per_s(tflop), ByteRate::tb_per_s(8.0)).get(), bytes, 1e-4);
+        close(kv_from_crossover(300.0, byte(), n, l).get(), 1666.7, 1e-4);
+        for (tflop, width, bytes) in [(4500.0, 1.0, 1777.8), (9000.0, 0.5, 888.9), (2250.0, 2.0, 3555.6)] {
+            let width = BytesPerParam::new(width);
+            let r = ridge(FlopRate::tflop_per_s(tflop), width, ByteRate::tb_per_s(8.0));
+            close(kv_from_crossover(r, width, n, l).get(), bytes, 1e-4);
         }
-        close(crossover_lecture(n, BytesPerToken::new(2048.0), 300.0).get(), 162_760.0, 1e-4);
+        close(crossover_from_kv(300.0, byte(), n, BytesPerToken::new(2048.0)).get(), 162_760.0, 1e-4);
     }
 
     #[test]
@@ -129,13 +149,18 @@ mod tests {
     }
 
     #[test]
-    fn g67_a_ratio_of_five() {
-        assert_eq!(ratio_reading(5.0), Some(RatioReading { pass: 5.0, mfu: 0.2 }));
-        assert_eq!(ratio_reading(0.5), None);
+    fn g67_x21_five_times_input_is_a_fifth_of_the_mfu() {
+        close(mfu_ratio(5.0), 0.2, 1e-12);
+        assert_eq!((implied_batch(5.0, 0.0), implied_batch(5.0, 5.0)), (Some(0.2), None));
         // X21: with an endless batch the context is five crossovers; with no context the batch is a fifth of balance.
-        assert_eq!(context_of_ratio(5.0, Tokens::new(200e3)).get(), 1e6);
-        assert_eq!(implied_batch(2400.0, 5.0, 0.0), Some(480.0));
-        assert_eq!(implied_batch(2400.0, 5.0, 5.0), None);
+        match consistency(Tokens::new(200e3), 5.0, 0.1) {
+            Consistency::Contradict { context_at_large_batch, batch_at_no_context } => {
+                close(context_at_large_batch.get(), 1e6, 1e-12);
+                close(batch_at_no_context, 0.2, 1e-12);
+            }
+            Consistency::Agree => panic!("five times input below the crossover"),
+        }
+        assert_eq!(consistency(Tokens::new(200e3), 1.05, 0.1), Consistency::Agree);
     }
 
     #[test]
@@ -154,10 +179,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn crossover_and_cache_are_inverse(n in 1e9f64..1e12, kv in 100.0f64..1e6) {
-            let (n, kv) = (Params::new(n), BytesPerToken::new(kv));
-            let l = crossover_lecture(n, kv, 300.0);
-            prop_assert!((kv_bytes_lecture(n, l, 300.0) / kv - 1.0).abs() < 1e-12);
+        fn crossover_and_cache_are_inverse(n in 1e9f64..1e12, l in 1e3f64..1e7, r in 30.0f64..600.0) {
+            let kv = kv_from_crossover(r, byte(), Params::new(n), Tokens::new(l));
+            prop_assert!((crossover_from_kv(r, byte(), Params::new(n), kv).get() / l - 1.0).abs() < 1e-9);
+        }
+
+        #[test]
+        fn the_implied_batch_gives_the_ratio_back(r in 1.0f64..20.0, x in 0.0f64..0.99) {
+            let b = implied_batch(r, x * r).unwrap();
+            prop_assert!((1.0 / b + x * r - r).abs() < 1e-9);
         }
 
         #[test]

@@ -7,7 +7,7 @@ pub use reuse::{BestCard, ReuseCard, ReuseRequest};
 
 use crate::Error;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
-use crate::serving::{RatesRequest, rates};
+use crate::serving::{RateCard, RatesRequest, rates};
 use crate::setting::{Resolved, Setting, resolve};
 use rackmath_spec::{Catalog, MemoryTier};
 use rackmath_theory::lifetime::{self, Line, Segment, break_even, candidates, envelope, in_memory, in_tier};
@@ -54,6 +54,8 @@ pub struct Answer {
     pub system: String,
     /// Bytes a token keeps.
     pub kv_bytes_per_token: f64,
+    /// How fast a chip computes a prefix anew, and where that comes from.
+    pub prefill: RateCard,
     /// Ways to have a token again, fastest first.
     pub lines: Vec<LineCard>,
     /// The cheapest way over time.
@@ -138,10 +140,10 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         let chip = r.system.chip.id.clone();
         return Err(Error::NoPrice { chip, basis: "usual".into(), has: "another chip".into() });
     }
-    let (speed, mut assumptions) = rates(&r, &q.rates)?;
     // The decode rate plays no part in keeping or recomputing.
-    assumptions.retain(|words| !words.starts_with("decode"));
-    let compute = DollarsPerToken::usd_per_token(r.chip_price.get() / speed.prefill.get());
+    let prefill = rates(catalog, &q.setting, &r, &q.rates)?.prefill;
+    let mut assumptions = vec![prefill.words.clone()];
+    let compute = DollarsPerToken::usd_per_token(r.chip_price.get() / prefill.tok_s.value);
     let tiers = tiers(catalog, &q.tiers)?;
     let ways = ways(&r, &tiers, compute);
     let priced: Vec<(usize, Line)> = ways.iter().enumerate().filter_map(|(i, w)| Some((i, w.line.clone()?))).collect();
@@ -167,6 +169,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
         kv_bytes_per_token: r.cache.stored_per_token().get(),
+        prefill,
         lines: ways.iter().map(|w| line_card(w, &lines[0])).collect(),
         envelope: segments
             .iter()

@@ -5,7 +5,7 @@ mod sensitivity;
 
 use crate::Error;
 use crate::figure::Figure;
-use crate::serving::{OwnerRequest, RatesRequest, owner, power, rates};
+use crate::serving::{OwnerRequest, RatesCard, RatesRequest, owner, power, rates};
 use crate::setting::{Resolved, Setting, resolve};
 use rackmath_spec::Catalog;
 use rackmath_theory::cost::{Serving, TokenCost, margin};
@@ -92,6 +92,8 @@ pub struct Answer {
     pub basis: String,
     /// Its parts, for an owner: name and dollars per hour.
     pub hour_parts: Vec<(String, f64)>,
+    /// How fast a chip is, without speculation, and where that comes from.
+    pub rates: RatesCard,
     /// Prompt tokens per second of one chip.
     pub prefill_tok_s: f64,
     /// Output tokens per second of one chip, speculation included.
@@ -161,7 +163,8 @@ pub struct BarCard {
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let r = resolve(catalog, &request.setting)?;
-    let (serving, basis, hour_parts, mut assumptions) = serving(catalog, &r, request)?;
+    let rates = rates(catalog, &request.setting, &r, &request.rates)?;
+    let (serving, basis, hour_parts, mut assumptions) = serving(catalog, &r, request, &rates)?;
     let ratio = request.input_per_output;
     if !(ratio.is_finite() && (0.0..=1e6).contains(&ratio)) {
         return Err(Error::value("input_per_output", ratio, "0 to 1e6"));
@@ -179,6 +182,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         chip_usd_per_hour: serving.chip_hour.as_per_hour(),
         basis,
         hour_parts,
+        tornado: sensitivity::bars(&r, &serving, &rates, all),
+        rates,
         prefill_tok_s: serving.rates.prefill.get(),
         decode_tok_s: serving.decode().get(),
         input_usd_per_mtok: cost.input.as_per_mtok(),
@@ -192,7 +197,6 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         output_g_per_mtok: carbon(request, cost.output_energy.get())?,
         prefill_per_decode_chip: prefill / decode,
         margins: margins(catalog, request, &cost)?,
-        tornado: sensitivity::bars(&r, &serving, all),
         figure: sensitivity::figure(&r, &serving),
         assumptions,
     })
@@ -208,8 +212,13 @@ fn carbon(request: &Request, joules: f64) -> Result<Option<f64>, Error> {
 
 type Parts = Vec<(String, f64)>;
 
-fn serving(catalog: &Catalog, r: &Resolved, q: &Request) -> Result<(Serving, String, Parts, Vec<String>), Error> {
-    let (rates, mut words) = rates(r, &q.rates)?;
+fn serving(
+    catalog: &Catalog,
+    r: &Resolved,
+    q: &Request,
+    rates: &RatesCard,
+) -> Result<(Serving, String, Parts, Vec<String>), Error> {
+    let mut words = vec![rates.prefill.words.clone(), rates.decode.words.clone()];
     let share = |field: &'static str, value: f64, low: f64| {
         let share = Fraction::checked(value).filter(|f| f.get() >= low);
         share.ok_or_else(|| Error::value(field, value, format!("a share from {low} to 1")))
@@ -258,7 +267,7 @@ fn serving(catalog: &Catalog, r: &Resolved, q: &Request) -> Result<(Serving, Str
     ));
     let serving = Serving {
         chip_hour,
-        rates,
+        rates: rates.rates(),
         utilisation: share("utilisation", q.utilisation, 0.001)?,
         hit: share("hit", q.hit, 0.0)?,
         read,

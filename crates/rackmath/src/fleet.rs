@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::figure::{Axis, Figure, Role, Series, Unit};
-use crate::serving::{RatesRequest, power, rates};
+use crate::serving::{RatesCard, RatesRequest, power, rates};
 use crate::setting::{Setting, resolve, tokens};
 use rackmath_spec::Catalog;
 use rackmath_theory::fleet::{Machines, Pool, Traffic, fleet, peak_over_mean, per_month, rack_share};
@@ -90,6 +90,8 @@ pub struct Answer {
     pub traffic: String,
     /// The busiest part of the day over the mean.
     pub peak_over_mean: f64,
+    /// How fast a chip is, and where that comes from.
+    pub rates: RatesCard,
     /// Reading prompts.
     pub prefill: PoolCard,
     /// Writing answers.
@@ -150,7 +152,9 @@ impl PoolCard {
 /// Answers.
 pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let r = resolve(catalog, &q.setting)?;
-    let (rates, mut assumptions) = rates(&r, &q.rates)?;
+    let card = rates(catalog, &q.setting, &r, &q.rates)?;
+    let rates = card.rates();
+    let mut assumptions = vec![card.prefill.words.clone(), card.decode.words.clone()];
     let (traffic, words) = traffic(q)?;
     let replica = |field: &'static str, chips: Option<u64>| match chips.unwrap_or(r.system.n_chips) {
         n @ 1..=1_000_000 => Ok(n),
@@ -191,6 +195,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         output_tok_s: traffic.output.get(),
         traffic: words,
         peak_over_mean: traffic.peak,
+        rates: card,
         prefill: PoolCard::of(&f.prefill),
         decode: PoolCard::of(&f.decode),
         chips: f.chips,
@@ -279,7 +284,7 @@ fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
         title: format!("{model} on {system}: output tokens over a day"),
         subtitle: format!("{} replicas of {} chips", pool.replicas, pool.chips / pool.replicas.max(1)),
         x: Axis::linear("hour", Unit::Number),
-        y: Axis::linear("tokens per second", Unit::TokensPerS),
+        y: Axis::linear("output tokens per second", Unit::Count),
         series: vec![
             Series { name: "demand".into(), role: Role::Envelope, points: demand },
             Series { name: "capacity".into(), role: Role::Floor, points: level(pool.capacity.get()) },

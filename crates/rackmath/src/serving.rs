@@ -1,86 +1,16 @@
 //! How fast a chip serves and what its hour costs: the part that cost, fleet and cache share.
 
+mod rates;
+
+pub(crate) use rates::rates;
+pub use rates::{RateCard, RatesCard, RatesRequest};
+
 use crate::Error;
-use crate::figure::count;
-use crate::setting::{Resolved, tokens};
-use rackmath_theory::cost::{Owner, OwnerHour, Rates};
-use rackmath_units::{DollarRate, Dollars, Fraction, TokenRate, Tokens, Watts, significant};
+use crate::setting::Resolved;
+use rackmath_theory::cost::{Owner, OwnerHour};
+use rackmath_units::{DollarRate, Dollars, Fraction, Watts, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// Rates given, or the board's lower bound with an efficiency.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct RatesRequest {
-    /// Prompt tokens per second of one chip, instead of the board's.
-    pub prefill_tok_s: Option<f64>,
-    /// Output tokens per second of one chip, instead of the board's.
-    pub decode_tok_s: Option<f64>,
-    /// Share of the board's prefill rate that is reached.
-    pub prefill_efficiency: f64,
-    /// Share of the board's decode rate that is reached.
-    pub decode_efficiency: f64,
-    /// Sequences decoded together, for the board's rate.
-    pub batch: f64,
-    /// Their mean context.
-    pub context: f64,
-    /// Tokens of a prompt.
-    pub prompt: f64,
-}
-
-impl Default for RatesRequest {
-    fn default() -> Self {
-        Self {
-            prefill_tok_s: None,
-            decode_tok_s: None,
-            prefill_efficiency: 0.4,
-            decode_efficiency: 0.5,
-            batch: 4096.0,
-            context: 4096.0,
-            prompt: 4096.0,
-        }
-    }
-}
-
-/// Rates of one chip and where they come from.
-pub(crate) fn rates(r: &Resolved, wanted: &RatesRequest) -> Result<(Rates, Vec<String>), Error> {
-    let efficiency = |field: &'static str, value: f64| {
-        let share = Fraction::checked(value).filter(|f| f.get() >= 1e-6);
-        share.ok_or_else(|| Error::value(field, value, "a share from 1e-6 to 1"))
-    };
-    let given = |field: &'static str, value: f64| {
-        let rate = TokenRate::checked(value).filter(|v| (1e-6..=1e9).contains(&v.get()));
-        rate.ok_or_else(|| Error::value(field, value, "tokens per second of one chip, 1e-6 to 1e9"))
-    };
-    let chips = r.system.n_chips as f64;
-    let mut words = Vec::new();
-    let prefill = if let Some(rate) = wanted.prefill_tok_s {
-        words.push("prefill rate as given".into());
-        given("prefill_tok_s", rate)?
-    } else {
-        let prompt = tokens("prompt", wanted.prompt, 1.0)?;
-        let share = efficiency("prefill_efficiency", wanted.prefill_efficiency)?;
-        let step = r.board.step(Tokens::new(1.0), Tokens::ZERO, prompt);
-        words.push(format!("prefill: {share}, assumed, of the board's bound for a prompt of {}", count(prompt.get())));
-        step.rate() / chips * share.get()
-    };
-    let decode = if let Some(rate) = wanted.decode_tok_s {
-        words.push("decode rate as given".into());
-        given("decode_tok_s", rate)?
-    } else {
-        let (batch, context) = (tokens("batch", wanted.batch, 1.0)?, tokens("context", wanted.context, 0.0)?);
-        let share = efficiency("decode_efficiency", wanted.decode_efficiency)?;
-        let step = r.board.step(batch, context, Tokens::new(1.0));
-        words.push(format!(
-            "decode: {share}, assumed, of the board's bound at batch {} and context {} on {} chips",
-            count(batch.get()),
-            count(context.get()),
-            r.system.n_chips
-        ));
-        step.rate() / chips * share.get()
-    };
-    Ok((Rates { prefill, decode }, words))
-}
 
 /// An owner's figures; the catalogue's price per hour is used when there is no purchase price here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

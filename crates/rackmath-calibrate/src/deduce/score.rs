@@ -112,10 +112,20 @@ impl Judge {
 
     /// Forecasts of every model from the level of all other architectures.
     pub fn left_out(&self, models: &[Known]) -> Vec<Forecast> {
+        self.without(models, |a, b| a.architecture == b.architecture)
+    }
+
+    /// Forecasts of every model from the level of all other makers' models: harder, since a maker's models are alike.
+    pub fn maker_left_out(&self, models: &[Known]) -> Vec<Forecast> {
+        self.without(models, |a, b| maker(&a.name) == maker(&b.name) || a.architecture == b.architecture)
+    }
+
+    fn without(&self, models: &[Known], alike: impl Fn(&Known, &Known) -> bool) -> Vec<Forecast> {
         models
             .iter()
             .filter_map(|m| {
-                let space = self.space(level::level(&self.priors, &others(models, m)));
+                let train: Vec<&Known> = models.iter().filter(|o| !alike(o, m)).collect();
+                let space = self.space(level::level(&self.priors, &train));
                 let histogram = self.posterior(&space, m)?.of(Unknown::Active).clone();
                 Some(Forecast { name: m.name.clone(), truth: m.ln_active, histogram })
             })
@@ -151,6 +161,11 @@ impl Judge {
         let miss = |m: &Known| (float::ln(m.summary.input) - space.ln_ideal_cost(m.ln_active)).abs() / float::ln(10.0);
         median(models.iter().map(miss).collect()).unwrap_or(0.0)
     }
+}
+
+/// The family a model's name begins with, which one maker has: letters up to the first digit or dash.
+fn maker(name: &str) -> String {
+    name.chars().take_while(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 fn others<'a>(models: &'a [Known], m: &Known) -> Vec<&'a Known> {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 /// Prices by flags or from a file.
 #[derive(Args, Clone)]
 pub struct DeduceArgs {
-    /// A price sheet in TOML, with units: input = "$5/Mtok"; flags win over it
-    pub sheet: Option<PathBuf>,
+    /// A price sheet: a name that `price` knows, or a path of a .toml file with units (input = "$5/Mtok"); flags win over it
+    pub sheet: Option<String>,
     /// Hide an open model's architecture and deduce it from its hosts' prices
     #[arg(long, value_name = "MODEL")]
     pub blind: Option<String>,
@@ -57,7 +57,7 @@ pub struct DeduceArgs {
     /// Hosts whose median the prices are
     #[arg(long, value_name = "N")]
     pub hosts: Option<u64>,
-    /// When the prices held, as 2026-08-08
+    /// When the prices held, as 2026-08-08 [default for a named sheet: the day it was checked]
     #[arg(long, value_name = "DATE")]
     pub as_of: Option<String>,
     /// Points, as a power of two from 12 to 20
@@ -66,10 +66,22 @@ pub struct DeduceArgs {
     /// Seed of the points
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
+    /// Which picture to save: active parameters, or the ridge of active parameters against mark-up
+    #[arg(long, default_value = "active", value_name = "WHICH")]
+    pub figure: DeduceFigure,
     /// Write the picture as SVG (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write the picture as PNG
     #[arg(long, value_name = "FILE")]
     pub png: Option<PathBuf>,
+}
+
+/// Which picture of a posterior.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum DeduceFigure {
+    /// Prior and posterior of active parameters.
+    Active,
+    /// Active parameters against mark-up.
+    Ridge,
 }

@@ -19,21 +19,43 @@ pub struct PictureArgs {
 /// How fast one chip is.
 #[derive(ClapArgs, Clone)]
 pub struct RatesArgs {
-    /// Prompt tokens per second of one chip, instead of the board's bound times its efficiency
+    /// Prompt tokens per second of one chip, as known
     #[arg(long, value_name = "RATE")]
     pub prefill_tok_s: Option<TokenRate>,
-    /// Output tokens per second of one chip, instead of the board's bound times its efficiency
+    /// Output tokens per second of one chip, as known
     #[arg(long, value_name = "RATE")]
     pub decode_tok_s: Option<TokenRate>,
-    /// Share of the board's prefill rate that is reached
-    #[arg(long, default_value = "0.4", value_name = "SHARE")]
-    pub prefill_efficiency: Fraction,
-    /// Share of the board's decode rate that is reached
-    #[arg(long, default_value = "0.5", value_name = "SHARE")]
-    pub decode_efficiency: Fraction,
-    /// Sequences decoded together
-    #[arg(long, short = 'b', visible_aliases = ["max-num-seqs", "batch-size"], default_value = "4096", value_name = "N")]
-    pub batch: Tokens,
+    /// Where other rates come from: predicted (for --engine), board (its bound times an efficiency), or auto:
+    /// predicted where the model is known layer by layer and fits
+    #[arg(long, default_value = "auto", value_name = "SOURCE")]
+    pub rates: String,
+    /// Engine to predict for, with a version where it matters: vllm, sglang, trtllm, ideal
+    #[arg(long, visible_alias = "backend", default_value = "vllm", value_name = "NAME")]
+    pub engine: String,
+    /// Tensor parallel degree to predict for [default: the fastest layout, for prompts and answers each]
+    #[arg(long, visible_aliases = ["tensor-parallel-size", "tp-size"], value_name = "N")]
+    pub tp: Option<u64>,
+    /// Pipeline stages
+    #[arg(long, visible_aliases = ["pipeline-parallel-size", "pp-size"], value_name = "N")]
+    pub pp: Option<u64>,
+    /// Data-parallel groups
+    #[arg(long, visible_aliases = ["data-parallel-size", "dp-size"], value_name = "N")]
+    pub dp: Option<u64>,
+    /// Expert parallel degree
+    #[arg(long, visible_aliases = ["expert-parallel-size", "ep-size"], value_name = "N")]
+    pub ep: Option<u64>,
+    /// Share of the board's prefill rate that is reached; takes rates from the board [default there: 0.4]
+    #[arg(long, value_name = "SHARE")]
+    pub prefill_efficiency: Option<Fraction>,
+    /// Share of the board's decode rate that is reached; takes rates from the board [default there: 0.5]
+    #[arg(long, value_name = "SHARE")]
+    pub decode_efficiency: Option<Fraction>,
+    /// Longest time per output token that is sold, for predicted rates without --batch
+    #[arg(long, visible_alias = "tpot-slo", default_value = "50ms", value_name = "TIME")]
+    pub tpot: Seconds,
+    /// Sequences decoded together on the machine [default: what memory, engine and --tpot allow; 4096 for the board]
+    #[arg(long, short = 'b', visible_aliases = ["concurrency", "batch-size"], value_name = "N")]
+    pub batch: Option<Tokens>,
     /// Mean context of each sequence
     #[arg(long, short = 'c', default_value = "4096", value_name = "TOKENS")]
     pub context: Tokens,

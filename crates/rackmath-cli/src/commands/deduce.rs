@@ -1,22 +1,26 @@
 //! `rackmath deduce`
 
-use crate::args::{Common, DeduceArgs};
+use crate::args::{Common, DeduceArgs, DeduceFigure};
 use crate::failure::Failure;
 use crate::{inputs, output};
 use rackmath::{Catalog, deduce};
 use rackmath_report::{png, scene, svg, text};
+use rackmath_spec::Date;
 use rackmath_spec::deduce::PriceSheet;
 use rackmath_spec::file::sheet;
 use rackmath_units::Tokens;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub fn run(common: &Common, catalog: &Catalog, a: &DeduceArgs) -> Result<(), Failure> {
-    let answer = deduce::answer(catalog, &request(a)?)?;
+pub fn run(common: &Common, catalog: &mut Catalog, a: &DeduceArgs) -> Result<(), Failure> {
+    let request = request(catalog, a)?;
+    let answer = deduce::answer(catalog, &request)?;
+    let figure = if a.figure == DeduceFigure::Ridge { &answer.ridge_figure } else { &answer.figure };
     if let Some(path) = &a.svg {
-        output::save(path, svg::paint(&scene(&answer.figure)).as_bytes())?;
+        output::save(path, svg::paint(&scene(figure)).as_bytes())?;
     }
     if let Some(path) = &a.png {
-        output::save(path, &png::paint(&scene(&answer.figure)))?;
+        output::save(path, &png::paint(&scene(figure)))?;
     }
     if (a.svg.is_some() || a.png.is_some()) && !common.json {
         return Ok(());
@@ -24,15 +28,29 @@ pub fn run(common: &Common, catalog: &Catalog, a: &DeduceArgs) -> Result<(), Fai
     output::answer(common, &answer, |style| text::deduce(&answer, style))
 }
 
-fn request(a: &DeduceArgs) -> Result<deduce::Request, Failure> {
+/// The sheet named: of the catalogue, a file of the price engine's kind (with lists), or one of plain numbers.
+fn read(catalog: &mut Catalog, word: &str, as_of: Option<&str>, today: &str) -> Result<PriceSheet, Failure> {
+    let path = Path::new(word);
+    let text = if inputs::looks_like_a_path(word) { Some(inputs::read(path)?) } else { None };
+    match text {
+        Some(text) if !text.contains("[[list]]") => Ok(sheet::price_sheet(word, &text, Some(today))?),
+        _ => {
+            let name = inputs::price(catalog, word)?;
+            let day = as_of.map(str::parse::<Date>).transpose().map_err(|e| Failure::new(e.to_string()))?;
+            Ok(deduce::listed(catalog, &name, day)?)
+        }
+    }
+}
+
+fn request(catalog: &mut Catalog, a: &DeduceArgs) -> Result<deduce::Request, Failure> {
     let today = today();
-    let file = match &a.sheet {
-        Some(path) => sheet::price_sheet(&path.display().to_string(), &inputs::read(path)?, Some(&today))?,
-        None => PriceSheet::default(),
-    };
     if let Some(date) = &a.as_of {
         sheet::dated("command line", date, Some(&today))?;
     }
+    let file = match &a.sheet {
+        Some(word) => read(catalog, word, a.as_of.as_deref(), &today)?,
+        None => PriceSheet::default(),
+    };
     let price = |flag: &str, given: &Option<String>, other: Option<f64>| match given {
         Some(text) => sheet::price("command line", flag, text).map(Some),
         None => Ok(other),

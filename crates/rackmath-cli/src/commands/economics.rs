@@ -7,10 +7,11 @@ use crate::args::{
 use crate::failure::Failure;
 use crate::{inputs, output};
 use rackmath::figure::Figure;
+use rackmath::layout::DegreesRequest;
 use rackmath::serving::{OwnerRequest, RatesRequest};
 use rackmath::{Catalog, cache, cost, fastmode, fleet, price};
 use rackmath_report::{png, scene, svg, text};
-use rackmath_units::{Dollars, DollarsPerToken, Seconds, TokenRate, Tokens, Watts};
+use rackmath_units::{Dollars, DollarsPerToken, Fraction, Seconds, TokenRate, Tokens, Watts};
 
 /// Saves the picture where asked; whether that was all that was asked.
 fn saved(common: &Common, a: &PictureArgs, figure: Option<&Figure>) -> Result<bool, Failure> {
@@ -33,9 +34,13 @@ fn rates(a: &RatesArgs) -> RatesRequest {
     RatesRequest {
         prefill_tok_s: a.prefill_tok_s.map(TokenRate::get),
         decode_tok_s: a.decode_tok_s.map(TokenRate::get),
-        prefill_efficiency: a.prefill_efficiency.get(),
-        decode_efficiency: a.decode_efficiency.get(),
-        batch: a.batch.get(),
+        rates: a.rates.clone(),
+        engine: a.engine.clone(),
+        degrees: DegreesRequest { tp: a.tp, pp: a.pp, dp: a.dp, ep: a.ep, ..DegreesRequest::default() },
+        prefill_efficiency: a.prefill_efficiency.map(Fraction::get),
+        decode_efficiency: a.decode_efficiency.map(Fraction::get),
+        tpot_ms: a.tpot.get() * 1e3,
+        batch: a.batch.map(Tokens::get),
         context: a.context.get(),
         prompt: a.prompt.get(),
     }

@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Reversible(a)) => lifecycle::reversible(common, &mut catalog, a),
         Some(Command::Train(a)) => train::run(common, &mut catalog, a),
         Some(Command::Mfu(a)) => train::mfu(common, &mut catalog, a),
-        Some(Command::Deduce(a)) => deduce::run(common, &catalog, a),
+        Some(Command::Deduce(a)) => deduce::run(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -6,6 +6,7 @@ use crate::terminal;
 use rackmath::cost::{Answer, BarCard};
 use rackmath::figure::count;
 use rackmath::fleet::{self, PoolCard};
+use rackmath::serving::{RateCard, RatesCard};
 use rackmath_units::{DollarRate, Dollars, DollarsPerToken, TokenRate, Watts, significant};
 use std::fmt::Write as _;
 
@@ -17,6 +18,17 @@ fn mtok(usd: f64) -> String {
 fn signed_percent(x: f64) -> String {
     let sign = if x < 0.0 { "-" } else { "" };
     format!("{sign}{}%", significant(x.abs() * 100.0, 3))
+}
+
+/// Where both rates come from, with the intervals of predictions.
+fn rate_words(r: &RatesCard) -> String {
+    let one = |c: &RateCard| match c.source.as_str() {
+        "predicted" => format!("predicted (80 % in {} - {})", count(c.tok_s.low), count(c.tok_s.high)),
+        "board" => "from the board times an efficiency".into(),
+        _ => "as given".into(),
+    };
+    let (prefill, decode) = (one(&r.prefill), one(&r.decode));
+    if prefill == decode { format!("both {prefill}") } else { format!("prefill {prefill}, decode {decode}") }
 }
 
 /// `rackmath cost`
@@ -32,6 +44,7 @@ pub fn cost(a: &Answer, style: Style) -> String {
     }
     let rates = format!("{} prefill, {} decode", TokenRate::per_s(a.prefill_tok_s), TokenRate::per_s(a.decode_tok_s));
     field(&mut out, style, "one chip", &rates);
+    let _ = writeln!(out, "  {:<22} {}", "", rate_words(&a.rates));
     let _ = writeln!(
         out,
         "  {:<22} {} prefill chips for each decode chip\n",
@@ -122,7 +135,15 @@ pub fn fleet(a: &fleet::Answer, style: Style) -> String {
         format!("{} in, {} out on average", TokenRate::per_s(a.input_tok_s), TokenRate::per_s(a.output_tok_s));
     field(&mut out, style, "traffic", &traffic);
     let _ =
-        writeln!(out, "  {:<22} {}; {} times the mean at the peak\n", "", a.traffic, significant(a.peak_over_mean, 3));
+        writeln!(out, "  {:<22} {}; {} times the mean at the peak", "", a.traffic, significant(a.peak_over_mean, 3));
+    let v = &a.rates;
+    let rates = format!(
+        "{} prefill, {} decode",
+        TokenRate::per_s(v.prefill.tok_s.value),
+        TokenRate::per_s(v.decode.tok_s.value)
+    );
+    field(&mut out, style, "one chip", &rates);
+    let _ = writeln!(out, "  {:<22} {}\n", "", rate_words(v));
     let mut table =
         style.table(&["pool", "replicas", "chips", "mean", "peak", "capacity", "headroom at peak", "in use"]);
     let row = |name: &str, p: &PoolCard| {

@@ -127,7 +127,7 @@ pub fn dated(file: &str, date: &str, today: Option<&str>) -> Result<(), SpecErro
     let month = number(1, 2).is_some_and(|m| (1..=12).contains(&m));
     let day = parts.len() == 2 || (parts.len() == 3 && number(2, 2).is_some_and(|d| (1..=31).contains(&d)));
     if !(number(0, 4).is_some_and(|y| y >= 2020) && month && day) {
-        return Err(refused(file, "as_of", date, "a date such as 2026-08-08"));
+        return Err(refused(file, "as_of", date, "a date from 2020 on, such as 2026-08-08"));
     }
     match today {
         // Dates written this way sort like text.

@@ -1,6 +1,6 @@
 //! What a price sheet says about the model behind it, with honest error bars.
 //!
-//! In reading order: [`closed`] (the lecture's formulas, which take prices for costs), [`shapes`] (architectures that give a
+//! In reading order: [`crate::crossover`] (the lecture's formulas, which take prices for costs), [`shapes`] (architectures that give a
 //! cache size), then the Bayesian answer: [`space`] (models and ways to serve them, and what they cost), [`evidence`] (a price
 //! sheet as a likelihood with policies), [`posterior`] (weighted lattice points), [`quantity`] (what is shown of them),
 //! [`hosts`] (many hosts as one observation), [`level`] (what
@@ -11,7 +11,6 @@
 //! product; precision moves peak and width together; and if the batch grows with the balance batch, sparsity cancels from
 //! the output price. A calibrated level from open models, or a measured speed, breaks the first of these.
 
-pub mod closed;
 pub mod evidence;
 pub mod hosts;
 pub mod lattice;

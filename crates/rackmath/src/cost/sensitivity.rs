@@ -2,12 +2,14 @@
 
 use super::BarCard;
 use crate::figure::{Axis, Figure, Role, Series, Unit};
+use crate::serving::{RateCard, RatesCard};
 use crate::setting::Resolved;
 use rackmath_theory::cost::{Serving, TokenCost, tornado};
 use rackmath_units::{DollarRate, DollarsPerToken, Fraction, TokenRate};
 
-/// Each assumption between two ends; the chip's hour between the cheapest and dearest price known for it.
-pub(super) fn bars(r: &Resolved, s: &Serving, all: impl Fn(&Serving) -> f64) -> Vec<BarCard> {
+/// Each assumption between two ends; the chip's hour between the cheapest and dearest price known for it, a predicted rate
+/// between the ends of its interval.
+pub(super) fn bars(r: &Resolved, s: &Serving, rates: &RatesCard, all: impl Fn(&Serving) -> f64) -> Vec<BarCard> {
     let hour = s.chip_hour.as_per_hour();
     let known = r.system.chip.prices.iter().flat_map(|p| {
         let (low, high) = p.range.unwrap_or((p.value, p.value));
@@ -17,11 +19,16 @@ pub(super) fn bars(r: &Resolved, s: &Serving, all: impl Fn(&Serving) -> f64) -> 
     let (low, high) = if low < high { (low, high) } else { (hour * 0.7, hour * 1.3) };
     let around = |x: f64, d: f64, floor: f64| ((x - d).max(floor), (x + d).min(1.0));
     let (u, h) = (around(s.utilisation.get(), 0.2, 0.05), around(s.hit.get(), 0.2, 0.0));
-    let (vp, vd, c) = (s.rates.prefill.get(), s.rates.decode.get(), s.read.as_per_mtok());
+    let c = s.read.as_per_mtok();
+    let ends = |card: &RateCard| match &card.tok_s {
+        v if v.low < v.high => (v.low, v.high),
+        v => (v.value / 1.5, v.value * 1.5),
+    };
+    let (vp, vd) = (ends(&rates.prefill), ends(&rates.decode));
     let inputs = [
         ("$ per chip-hour".to_owned(), low, high),
-        ("prefill tok/s per chip".to_owned(), vp / 1.5, vp * 1.5),
-        ("decode tok/s per chip".to_owned(), vd / 1.5, vd * 1.5),
+        ("prefill tok/s per chip".to_owned(), vp.0, vp.1),
+        ("decode tok/s per chip".to_owned(), vd.0, vd.1),
         ("utilisation".to_owned(), u.0, u.1),
         ("cache hit rate".to_owned(), h.0, h.1),
         ("tokens accepted per step".to_owned(), 1.0, s.accepted.max(2.5)),

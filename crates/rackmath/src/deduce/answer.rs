@@ -1,7 +1,7 @@
 //! The answer as plain data.
 
-use super::{Case, Request};
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
+use super::{Case, Request, figures};
+use crate::figure::Figure;
 use rackmath_spec::deduce::Seller;
 use rackmath_theory::deduce::shapes::{KvShape, shapes};
 use rackmath_theory::deduce::{Datum, Evidence, Posterior, Refusal, Unknown};
@@ -54,6 +54,8 @@ pub struct Answer {
     pub sources: Vec<String>,
     /// Prior and posterior of the active parameters.
     pub figure: Figure,
+    /// Active parameters against mark-up: what trades against what.
+    pub ridge_figure: Figure,
 }
 
 /// A closed form.
@@ -193,6 +195,7 @@ pub(super) fn build(
     let width = |i: usize| ["4-bit", "8-bit", "16-bit"][i].to_owned();
     let tier = |i: usize| case.space.tier_name(i).to_owned();
     let axis = [Unknown::Active, Unknown::Markup, Unknown::Mfu];
+    let (figure, ridge_figure) = figures::both(request, case, prior, post);
     let (shapes_of, shapes) = decoded(&closed, prior, post);
     let unknowns: Vec<UnknownCard> = Unknown::ALL.into_iter().map(|u| unknown(u, case, prior, post)).collect();
     Answer {
@@ -228,7 +231,8 @@ pub(super) fn build(
             "priors, level and hosts: catalog/deduce (priors.toml, level.toml, hosts.toml)".into(),
             format!("policies: {}", case.policies.source),
         ],
-        figure: figure(request, case, prior, post),
+        figure,
+        ridge_figure,
     }
 }
 
@@ -259,7 +263,7 @@ fn warnings(unknowns: &[UnknownCard], post: &Posterior) -> Vec<String> {
     warnings
 }
 
-fn title(request: &Request, case: &Case) -> String {
+pub(super) fn title(request: &Request, case: &Case) -> String {
     match (&case.known, &request.model, &case.vendor) {
         (Some(known), ..) => format!("{} from its hosts' prices, architecture hidden", known.name),
         (None, Some(model), Some(vendor)) => format!("{model} by {vendor}, from its prices"),
@@ -396,28 +400,4 @@ fn assumptions(case: &Case, seller: Seller) -> Vec<String> {
         );
     }
     all
-}
-
-fn figure(request: &Request, case: &Case, prior: &Posterior, post: &Posterior) -> Figure {
-    let line = |name: &str, role: Role, p: &Posterior| Series {
-        name: name.into(),
-        role,
-        points: p.of(Unknown::Active).curve().into_iter().map(|(x, y)| (float::exp(x), y)).collect(),
-    };
-    let h = post.of(Unknown::Active);
-    let mark = |x: f64, label: String| Mark { x: float::exp(x), y: h.density(x), label };
-    let b = |x: f64| rackmath_units::Params::new(float::exp(x)).to_string();
-    let (low, middle, high) = (h.quantile(0.1), h.quantile(0.5), h.quantile(0.9));
-    let mut marks = vec![mark(middle, format!("median {}, 80 % between {} and {}", b(middle), b(low), b(high)))];
-    if let Some(known) = &case.known {
-        marks.push(mark(known.ln_active, format!("truth {}", b(known.ln_active))));
-    }
-    Figure {
-        title: "active parameters".into(),
-        subtitle: title(request, case),
-        x: Axis::log("active parameters", Unit::Count),
-        y: Axis::linear("density per factor e", Unit::Number),
-        series: vec![line("prior", Role::Floor, prior), line("posterior", Role::Envelope, post)],
-        marks,
-    }
 }

@@ -4,7 +4,7 @@ use super::answer::ClosedCard;
 use crate::Error;
 use rackmath_spec::{Catalog, Dtype};
 use rackmath_theory::board::{closed::fast_x, peak_for};
-use rackmath_theory::deduce::closed::{Consistency, consistency, implied_batch, kv_from_crossover, mfu_ratio};
+use rackmath_theory::crossover::{Consistency, consistency, implied_batch, kv_from_crossover, mfu_ratio};
 use rackmath_theory::deduce::{Posterior, Sheet, Unknown};
 use rackmath_theory::roofline::ridge;
 use rackmath_units::{BytesPerParam, Params, Tokens, float, significant};

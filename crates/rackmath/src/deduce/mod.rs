@@ -6,18 +6,23 @@
 
 mod answer;
 mod closed;
+mod figures;
+mod listed;
 
 pub use answer::{
     Answer, BlindCard, ChoiceCard, ClosedCard, DatumCard, RidgeCard, SamplerCard, ShapeCard, UnknownCard,
 };
 
+pub use listed::listed;
+
 use crate::Error;
 use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, Policies, Ratio, Seller};
 use rackmath_spec::file::PRICE_RANGE;
 use rackmath_spec::{Catalog, SpecError};
-use rackmath_theory::deduce::closed::hold_price;
 use rackmath_theory::deduce::level::{Known, level};
 use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Refusal, Sampling, Sheet, Space};
+use rackmath_theory::price::implied_storage;
+use rackmath_units::{DollarsPerToken, Seconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -177,12 +182,15 @@ fn hidden(catalog: &Catalog, priors: &DeducePriors, name: &str) -> Result<(Known
 
 fn sheet(r: &Request) -> Sheet {
     let ratio = |above: Option<f64>, below: Option<f64>| Some(above? / below?);
-    let minutes = 1.0 / 60.0;
+    let held = |short: (f64, f64), long: (f64, f64)| {
+        let at = |(usd, minutes): (f64, f64)| (DollarsPerToken::per_mtok(usd), Seconds::s(minutes * 60.0));
+        implied_storage(at(short), at(long)).map(|(slope, _)| slope.as_per_mtok_hour()).filter(|s| *s > 0.0)
+    };
     let write = match (r.write_5m_usd_per_mtok, r.write_1h_usd_per_mtok, r.input_usd_per_mtok) {
-        (Some(short), Some(long), _) => hold_price((short, 5.0 * minutes), (long, 1.0)).map(|h| h.0),
-        // One write price alone: what it asks above input, over its hours.
-        (Some(short), None, Some(input)) => hold_price((input, 0.0), (short, 5.0 * minutes)).map(|h| h.0),
-        (None, Some(long), Some(input)) => hold_price((input, 0.0), (long, 1.0)).map(|h| h.0),
+        (Some(short), Some(long), _) => held((short, 5.0), (long, 60.0)),
+        // One write price alone: what it asks above input, over its time.
+        (Some(short), None, Some(input)) => held((input, 0.0), (short, 5.0)),
+        (None, Some(long), Some(input)) => held((input, 0.0), (long, 60.0)),
         _ => None,
     };
     Sheet {

@@ -22,7 +22,6 @@ use super::serve::{Outcome, Prepared, of_group};
 use crate::deployment::Deployment;
 use rackmath_spec::model::Mixer;
 use rackmath_theory::network::{self, Collective, Group};
-use rackmath_theory::pass::Work;
 use rackmath_theory::serving::{Requests, Steady, steady};
 use rackmath_theory::{kv, placement};
 use rackmath_units::{Bytes, Tokens, float};
@@ -68,26 +67,6 @@ impl Pool {
         let room = instance.room(&Requests { output: 1.0, ..ask.requests });
         Self { instance, instances, room, bytes: bytes.get(), send, network }
     }
-
-    /// Prompts a second of one instance when busy, and the time of a prompt alone.
-    fn service(&self, requests: &Requests) -> (f64, f64) {
-        let d = &self.instance;
-        let (new, chunk) = (requests.new_tokens(), d.parts.engine.schedule.chunk);
-        let past = requests.input - new;
-        let o = &d.parts.engine.overhead;
-        let chunks = (new / chunk).ceil().max(1.0);
-        let pass = |prompts: f64| {
-            if chunks > 1.0 {
-                // Later chunks see the earlier ones: half of the prompt on average.
-                let before = past + new * (chunks - 1.0) / (2.0 * chunks);
-                return d.pass.cost(&Work::prefill(1.0, new / chunks, before)).time().get() * chunks;
-            }
-            d.pass.cost(&Work::prefill(prompts, new, past)).time().get()
-        };
-        let together = (chunk / new).floor().max(1.0);
-        let side = d.parts.layout.degrees().dp as f64 * d.pass.stages();
-        (together * side / pass(together), pass(1.0) + o.request.get())
-    }
 }
 
 /// Time of a prompt's cache over the outermost network, from all chips that hold a share of it.
@@ -120,7 +99,7 @@ pub(super) fn evaluate(p: &Prepared, pool: &Pool, requests: &Requests, load: Loa
         let (one, groups) = of_group(load, p.groups());
         (steady(&server, &found, one), groups)
     };
-    let (mu, alone) = pool.service(requests);
+    let (mu, alone) = pool.instance.prompts(requests);
     let (first, groups) = decode(load);
     let most = first.rate * groups;
     let instances = pool.instances.unwrap_or_else(|| (most / mu).ceil().max(1.0));

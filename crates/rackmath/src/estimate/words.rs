@@ -11,7 +11,7 @@ use rackmath_units::{Fraction, Tokens, float, significant};
 
 impl Range {
     /// The interval of a prediction that is off by a factor of at most exp(spread) in 80 % of cases.
-    fn of(value: f64, spread: f64) -> Self {
+    pub(crate) fn of(value: f64, spread: f64) -> Self {
         let factor = float::exp(spread);
         Self { value, low: value / factor, high: value * factor }
     }

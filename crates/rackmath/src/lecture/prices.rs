@@ -6,14 +6,15 @@ use crate::setting::{Setting, resolve};
 use rackmath_spec::price::Ttl;
 use rackmath_spec::{Catalog, Chip, Math};
 use rackmath_theory::crossover::{
-    Nsa, attention_context, block_sparse_entries, context_of_ratio, crossover_lecture, implied_batch, kv_bytes,
-    kv_bytes_lecture, kv_of_shape, ratio_reading,
+    Nsa, attention_context, block_sparse_entries, crossover_from_kv, implied_batch, implied_context, kv_from_crossover,
+    kv_of_shape, mfu_ratio,
 };
 use rackmath_theory::lifetime::{drain, in_memory, in_tier, rematerialise};
 use rackmath_theory::price::{break_even_uses, implied_storage};
 use rackmath_theory::roofline;
 use rackmath_units::{
-    Bytes, BytesPerToken, DollarRate, FlopPerToken, FlopRate, Params, Seconds, Tokens, grouped, significant,
+    Bytes, BytesPerParam, BytesPerToken, DollarRate, FlopPerToken, FlopRate, Params, Seconds, Tokens, grouped,
+    significant,
 };
 
 /// The lecture's model and price: 100 billion active parameters, two dollars per chip and hour.
@@ -54,9 +55,11 @@ fn steps(catalog: &Catalog) -> Result<String, Error> {
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn context_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let b200 = catalog.chip("lecture-b200")?;
-    let (n, l) = (Params::billion(ACTIVE_B), Tokens::new(200e3));
+    let (n, l, byte) = (Params::billion(ACTIVE_B), Tokens::new(200e3), BytesPerParam::new(1.0));
     let strict = |math: Math| -> Result<String, Error> {
-        Ok(significant(kv_bytes(n, l, peak(&b200, math)?, b200.memory.bandwidth.value).get(), 4))
+        // The width cancels: w / R = 2 W / F.
+        let ridge = roofline::ridge(peak(&b200, math)?, byte, b200.memory.bandwidth.value);
+        Ok(significant(kv_from_crossover(ridge, byte, n, l).get(), 4))
     };
     let crossing = |model: &str| -> Result<String, Error> {
         let setting = Setting { model: model.into(), on: "b200".into(), kv: Some("fp8".into()), ..Setting::default() };
@@ -104,7 +107,7 @@ fn context_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 number(
                     "100 B active, 200k, ratio 1/300",
                     "almost 2 kB",
-                    format!("{} B", significant(kv_bytes_lecture(n, l, 300.0).get(), 5)),
+                    format!("{} B", significant(kv_from_crossover(300.0, byte, n, l).get(), 5)),
                     "exact",
                 ),
                 number(
@@ -116,7 +119,7 @@ fn context_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 number(
                     "2,048 B turned round",
                     "-",
-                    format!("{} tokens", crossover_lecture(n, BytesPerToken::new(2048.0), 300.0)),
+                    format!("{} tokens", crossover_from_kv(300.0, byte, n, BytesPerToken::new(2048.0))),
                     "exact",
                 ),
             ],
@@ -172,8 +175,8 @@ fn context_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
 /// D48 to D50.
 fn arithmetic_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let n = Params::billion(ACTIVE_B);
-    let r = ratio_reading(5.0).ok_or_else(|| Error::value("ratio", 5.0, "at least 1"))?;
-    let batch = implied_batch(2400.0, 5.0, 0.0).unwrap_or(f64::NAN);
+    let ratio = 5.0;
+    let batch = 2400.0 * implied_batch(ratio, 0.0).unwrap_or(f64::NAN);
     let v3 = resolve(catalog, &Setting { kv: Some("fp8".into()), ..Setting::default() })?;
     let month = Tokens::new(100e6);
     let bytes = v3.cache.stored_per_token() * month;
@@ -187,7 +190,7 @@ fn arithmetic_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 number(
                     "output five times the input price",
                     "3 to 5",
-                    format!("q* = {}, decode at {}% of prefill's MFU", r.pass, significant(r.mfu * 100.0, 3)),
+                    format!("q* = {ratio}, decode at {}% of prefill's MFU", significant(mfu_ratio(ratio) * 100.0, 3)),
                     "exact, if both prices are cost",
                 ),
                 number(
@@ -195,7 +198,7 @@ fn arithmetic_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                     "both are cost",
                     format!(
                         "L = {} and an endless batch, or L = 0 and B = {}",
-                        context_of_ratio(5.0, Tokens::new(200e3)),
+                        implied_context(ratio, Tokens::new(200e3)),
                         grouped(batch)
                     ),
                     "they contradict: compute binds below 200k, so output would cost what input does (X21)",

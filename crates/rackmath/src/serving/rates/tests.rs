@@ -1,0 +1,83 @@
+//! Predicted, given and board rates, against the estimate and against each other.
+
+use super::*;
+use crate::setting::resolve;
+use crate::{estimate, setting};
+
+fn ask(setting: &Setting, q: &RatesRequest) -> Result<RatesCard, Error> {
+    let catalog = Catalog::embedded();
+    let r = setting::resolve(&catalog, setting)?;
+    rates(&catalog, setting, &r, q)
+}
+
+fn on(model: &str, machine: &str) -> Setting {
+    Setting { model: model.into(), on: machine.into(), ..Setting::default() }
+}
+
+#[test]
+fn a_model_known_layer_by_layer_is_predicted() {
+    let a = ask(&on("llama-3.1-70b", "8xh100"), &RatesRequest::default()).unwrap();
+    for card in [&a.prefill, &a.decode] {
+        assert_eq!(card.source, "predicted");
+        assert!(card.tok_s.low < card.tok_s.value && card.tok_s.value < card.tok_s.high);
+        assert!(card.words.contains("vLLM") && card.words.contains("chips"), "{}", card.words);
+    }
+}
+
+#[test]
+fn decode_is_what_an_estimate_of_two_pools_decodes() {
+    let setting = on("llama-3.1-70b", "8xh100");
+    let a = ask(&setting, &RatesRequest { batch: Some(64.0), context: 1500.0, ..Default::default() }).unwrap();
+    let card = estimate::answer(
+        &Catalog::embedded(),
+        &estimate::Request {
+            setting,
+            concurrency: Some(64.0),
+            isl: 1000.0,
+            osl: 1000.0,
+            prefix_hit: 1.0,
+            changes: false,
+            ..Default::default()
+        },
+    )
+    .unwrap();
+    // Prompts found in the cache cost next to nothing: the estimate then decodes nearly all the time.
+    let served = card.served.expect("fits").output_tok_s_per_chip.value;
+    assert!((a.decode.tok_s.value / served - 1.0).abs() < 0.1, "{} {served}", a.decode.tok_s.value);
+}
+
+#[test]
+fn no_prediction_beats_the_board() {
+    let catalog = Catalog::embedded();
+    for (model, machine) in [("deepseek-v3", "gb200-nvl72"), ("llama-3.1-70b", "8xh100"), ("gpt-oss-120b", "hgx-b200")]
+    {
+        let setting = on(model, machine);
+        let r = resolve(&catalog, &setting).unwrap();
+        let full = RatesRequest { batch: Some(512.0), ..Default::default() };
+        let bound = RatesRequest { prefill_efficiency: Some(1.0), decode_efficiency: Some(1.0), ..full.clone() };
+        let a = rates(&catalog, &setting, &r, &full).unwrap();
+        let b = rates(&catalog, &setting, &r, &bound).unwrap();
+        assert_eq!((a.prefill.source.as_str(), b.prefill.source.as_str()), ("predicted", "board"));
+        // The board's prefill is one prompt on the whole machine, which cannot fill a mixture on a rack; a dense model can.
+        assert!(a.prefill.tok_s.value < b.prefill.tok_s.value || model != "llama-3.1-70b", "{model} {machine}");
+        assert!(a.decode.tok_s.value < b.decode.tok_s.value, "{model} {machine}");
+    }
+}
+
+#[test]
+fn totals_alone_and_what_does_not_fit_take_the_board_and_say_why() {
+    let a = ask(&on("deepseek-v3", "8xh100"), &RatesRequest::default()).unwrap();
+    assert!(a.decode.source == "board" && a.decode.words.contains("does not fit"), "{}", a.decode.words);
+    let must = RatesRequest { rates: "predicted".into(), ..Default::default() };
+    assert!(ask(&on("deepseek-v3", "8xh100"), &must).unwrap_err().to_string().contains("does not fit"));
+    let wrong = RatesRequest { rates: "bord".into(), ..Default::default() };
+    assert!(ask(&on("llama-3.1-70b", "8xh100"), &wrong).unwrap_err().to_string().contains("board"));
+}
+
+#[test]
+fn a_rate_that_is_given_stays_and_the_other_is_predicted() {
+    let q = RatesRequest { decode_tok_s: Some(1850.0), ..Default::default() };
+    let a = ask(&on("llama-3.1-70b", "8xh100"), &q).unwrap();
+    assert_eq!((a.decode.tok_s.value, a.decode.source.as_str()), (1850.0, "given"));
+    assert_eq!(a.prefill.source, "predicted");
+}
