@@ -38,13 +38,16 @@ pub struct Silicon {
 const USUAL_CORES: f64 = 132.0;
 const USUAL_L2_MB: f64 = 50.0;
 
+/// Fewer cores than this are whole matrix engines (a TPU has one or two), each of which works on many tiles at once.
+const FEWEST_CORES: f64 = 4.0;
+
 impl Silicon {
     /// A chip in one arithmetic; `None` when it has no peak for it.
     pub fn of(chip: &Chip, math: Math) -> Option<Self> {
         Some(Self {
             peak: chip.peak.get(&math)?.value,
             bandwidth: chip.memory.bandwidth.value,
-            cores: chip.physical.cores.as_ref().map_or(USUAL_CORES, |c| c.value as f64),
+            cores: chip.physical.cores.as_ref().map(|c| c.value as f64).filter(|n| *n >= FEWEST_CORES).unwrap_or(USUAL_CORES),
             l2: chip.physical.l2.as_ref().map_or(Bytes::mb(USUAL_L2_MB), |l| l.value),
         })
     }
