@@ -68,8 +68,9 @@ proptest! {
     }
 
     #[test]
-    fn quantiles_are_in_order_and_data_never_cost_bits(input in 0.05..5.0_f64, output in 0.05..20.0_f64) {
-        let space = space();
+    fn quantiles_are_in_order_and_data_never_cost_bits(input in 0.05..5.0_f64, ratio in 1.0..12.0_f64) {
+        // Beyond such ratios the posterior is refused, as it should be: no known price sheet looks like that.
+        let (space, output) = (space(), input * ratio);
         let p = posterior(&space, &Sheet { input: Some(input), output: Some(output), ..Sheet::default() }, 0.3);
         for u in Unknown::ALL {
             let h = p.of(u);
