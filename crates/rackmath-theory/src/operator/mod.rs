@@ -47,7 +47,13 @@ impl Silicon {
         Some(Self {
             peak: chip.peak.get(&math)?.value,
             bandwidth: chip.memory.bandwidth.value,
-            cores: chip.physical.cores.as_ref().map(|c| c.value as f64).filter(|n| *n >= FEWEST_CORES).unwrap_or(USUAL_CORES),
+            cores: chip
+                .physical
+                .cores
+                .as_ref()
+                .map(|c| c.value as f64)
+                .filter(|n| *n >= FEWEST_CORES)
+                .unwrap_or(USUAL_CORES),
             l2: chip.physical.l2.as_ref().map_or(Bytes::mb(USUAL_L2_MB), |l| l.value),
         })
     }
