@@ -32,6 +32,7 @@ pub mod operator;
 pub mod pass;
 pub mod pipeline;
 pub mod placement;
+pub mod plan;
 pub mod price;
 pub mod reuse;
 pub mod reversible;
