@@ -83,25 +83,29 @@ impl Deployment {
 
     /// Sequences whose cache fits, in one attention group.
     pub fn room(&self, requests: &Requests) -> f64 {
-        let p = &self.parts;
-        let s = &p.engine.schedule;
-        let held = if s.reserve_whole { requests.input + requests.output } else { requests.context() };
-        let load = Load {
-            model: &p.model,
-            formats: p.formats,
-            kv: p.kv,
-            system: &p.system,
-            layout: p.layout,
-            batch: 1.0,
-            context: Tokens::new(held),
-            tokens: s.chunk.min(1e6),
-            utilisation: s.memory,
-        };
-        placement::largest_batch(&load) / p.layout.degrees().dp as f64
+        room(&self.parts, requests, self.parts.engine.schedule.chunk)
     }
 
     /// One attention group as a server.
     pub fn server(&self, room: f64) -> Server<'_> {
         Server { pass: &self.pass, schedule: &self.parts.engine.schedule, overhead: &self.parts.engine.overhead, room }
     }
+}
+
+/// Sequences whose cache fits in one attention group, with passes of at most `chunk` tokens.
+pub(crate) fn room(p: &Parts, requests: &Requests, chunk: f64) -> f64 {
+    let s = &p.engine.schedule;
+    let held = if s.reserve_whole { requests.input + requests.output } else { requests.context() };
+    let load = Load {
+        model: &p.model,
+        formats: p.formats,
+        kv: p.kv,
+        system: &p.system,
+        layout: p.layout,
+        batch: 1.0,
+        context: Tokens::new(held),
+        tokens: chunk.min(1e6),
+        utilisation: s.memory,
+    };
+    placement::largest_batch(&load) / p.layout.degrees().dp as f64
 }
