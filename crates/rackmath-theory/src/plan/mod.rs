@@ -23,7 +23,7 @@ pub mod space;
 #[cfg(test)]
 mod tests;
 
-pub use search::{Found, Near, Question, Ranked, Yield, search, search_all};
+pub use search::{Found, Near, Question, Ranked, Yield, search, search_all, search_all_from};
 pub use space::{Configuration, Prefill, Row, Space, State};
 
 use crate::pass;

@@ -7,7 +7,7 @@
 //! Kept are the best configuration of each of the best families (neighbouring levels of one deployment are no news), and
 //! the points no other beats in both tokens per second of a user and yield.
 
-use super::space::Space;
+use super::space::{Space, State};
 use super::{Bound, Estimate, Limits, Objective, Traffic};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -194,8 +194,24 @@ impl Found {
 
 /// Looks at the families of a range.
 pub fn search(space: &Space, q: &Question, families: Range<u64>) -> Found {
+    search_from(space, q, families, None)
+}
+
+/// Looks at the families of a range, knowing a configuration that may be good: the better it is the more is passed over.
+fn search_from(space: &Space, q: &Question, families: Range<u64>, known: Option<u64>) -> Found {
     let mut found = Found::default();
     let rows = space.rows.len() as u64;
+    if let Some(index) = known
+        && let Some(estimate) = space.estimate(index, q.output, q.traffic)
+    {
+        found.look(Ranked { index, family: space.family(index), estimate }, q);
+    }
+    // Where only the best is wanted, what a row can do within the limits on its own state bounds all its levels.
+    let (tpot, headroom) = (q.limits.get(Bound::Tpot), q.limits.get(Bound::Headroom));
+    let within = |s: &State| tpot.is_none_or(|t| s.tpot <= t) && headroom.is_none_or(|h| s.headroom >= h);
+    let best_only = q.frontier.is_none() && !q.near && !space.found.is_empty();
+    let bounds: Vec<State> =
+        if best_only { (0..space.rows.len()).map(|row| space.best_found(row, within)).collect() } else { Vec::new() };
     for family in families {
         if family < rows {
             for index in space.first(family)..space.first(family) + space.family_size(family) {
@@ -204,15 +220,21 @@ pub fn search(space: &Space, q: &Question, families: Range<u64>) -> Found {
                 }
             }
         } else {
-            pair(space, q, family, &mut found);
+            pair(space, q, family, &bounds, &mut found);
         }
     }
     found
 }
 
-fn pair(space: &Space, q: &Question, family: u64, found: &mut Found) {
+fn pair(space: &Space, q: &Question, family: u64, bounds: &[State], found: &mut Found) {
     let pair = family as usize - space.rows.len();
     let (row, p) = (pair / space.prefills.len(), pair % space.prefills.len());
+    if let Some(state) = bounds.get(row) {
+        match space.best_with(row, *state, p, q.output, q.traffic) {
+            Some(best) if !found.useless(&best, (0.0, 0.0), q) => {}
+            _ => return,
+        }
+    }
     for level in 0..space.levels {
         let Some(best) = space.best_of_pair(row, level, p, q.output, q.traffic) else { continue };
         let (per_chip, per_dollar) = space.best_yield(row, level, p, q.output);
@@ -232,6 +254,11 @@ fn pair(space: &Space, q: &Question, family: u64, found: &mut Found) {
 
 /// Looks at everything, on so many threads; the result does not depend on how many.
 pub fn search_all(space: &Space, q: &Question, threads: usize) -> Found {
+    search_all_from(space, q, threads, None)
+}
+
+/// The same, knowing a configuration that may be good; the result is the same with any or none.
+pub fn search_all_from(space: &Space, q: &Question, threads: usize, known: Option<u64>) -> Found {
     let n = (threads.max(1) as u64).min(space.families().max(1));
     let cut = |i: u64| {
         // Rows cost less than pairs: equal numbers of configurations, not of families.
@@ -245,10 +272,11 @@ pub fn search_all(space: &Space, q: &Question, threads: usize) -> Found {
         }
     };
     if n == 1 {
-        return search(space, q, 0..space.families());
+        return search_from(space, q, 0..space.families(), known);
     }
     std::thread::scope(|scope| {
-        let parts: Vec<_> = (0..n).map(|i| scope.spawn(move || search(space, q, cut(i)..cut(i + 1)))).collect();
+        let parts: Vec<_> =
+            (0..n).map(|i| scope.spawn(move || search_from(space, q, cut(i)..cut(i + 1), known))).collect();
         let done = parts.into_iter().map(|part| part.join().expect("a search does not panic"));
         done.fold(Found::default(), |all, part| all.merged(part, q))
     })

@@ -203,6 +203,21 @@ impl Space {
         (state.rate > 0.0 && other.key == r.key).then_some((r, state, prefill, other))
     }
 
+    /// A state at least as good, in every respect, as all states of a row that only decodes and that `keep` lets pass.
+    pub(super) fn best_found(&self, row: usize, keep: impl Fn(&State) -> bool) -> State {
+        let all = &self.found[row * self.levels..(row + 1) * self.levels];
+        all.iter().filter(|s| s.rate > 0.0 && keep(s)).fold(State::NONE, |best, s| {
+            let first = best.rate <= 0.0;
+            State {
+                tpot: if first { s.tpot } else { best.tpot.min(s.tpot) },
+                ttft: if first { s.ttft } else { best.ttft.min(s.ttft) },
+                rate: best.rate.max(s.rate),
+                headroom: best.headroom.max(s.headroom),
+                binding: s.binding,
+            }
+        })
+    }
+
     pub(super) fn split_unit(&self, row: usize, level: usize, p: usize, (np, nd): (f64, f64)) -> Option<Unit> {
         let (r, state, prefill, other) = self.pair(row, level, p)?;
         let rate = nd * state.rate;
@@ -232,7 +247,23 @@ impl Space {
         output: f64,
         traffic: Traffic,
     ) -> Option<Estimate> {
-        let (r, state, prefill, other) = self.pair(row, level, p)?;
+        self.best_with(row, self.found[row * self.levels + level], p, output, traffic)
+    }
+
+    /// The same with any state of the row that decodes.
+    pub(super) fn best_with(
+        &self,
+        row: usize,
+        state: State,
+        p: usize,
+        output: f64,
+        traffic: Traffic,
+    ) -> Option<Estimate> {
+        let (r, prefill) = (&self.rows[row], &self.prefills[p]);
+        let other = &self.rows[prefill.row];
+        if state.rate <= 0.0 || other.key != r.key {
+            return None;
+        }
         // Chips of each pool for one request a second.
         let (d, f) = (r.chips / state.rate, other.chips / (BUSIEST * prefill.service));
         let least = r.chips + other.chips;

@@ -9,7 +9,9 @@ use crate::estimate::breakdown::breakdown;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
 use crate::layout;
 use rackmath_theory::layout::domain;
-use rackmath_theory::plan::{Bound, Configuration, Estimate, Found, Objective, Question, Ranked, Traffic, search_all};
+use rackmath_theory::plan::{
+    Bound, Configuration, Estimate, Found, Objective, Question, Ranked, Traffic, search_all, search_all_from,
+};
 use rackmath_theory::serving::{Load, Requests, Server, steady};
 use rackmath_units::{DollarRate, DollarsPerToken, Seconds, TokenRate, Watts, float, significant};
 
@@ -287,7 +289,7 @@ fn shadows(p: &Prepared, q: &Question, best: &Ranked, threads: usize) -> Vec<Sha
     let now = q.objective.score(&best.estimate);
     let change = |moved: Question| {
         let moved = Question { keep: 1, frontier: None, ..moved };
-        let top = search_all(&p.space, &moved, threads).top;
+        let top = search_all_from(&p.space, &moved, threads, Some(best.index)).top;
         top.first().map(|r| (moved.objective.score(&r.estimate) - now) / now.abs())
     };
     let mut all = Vec::new();
@@ -331,7 +333,7 @@ fn point(ask: &Ask, p: &Prepared, r: &Ranked) -> Point {
 }
 
 fn figure(ask: &Ask, frontier: &[Point], plans: &[Plan]) -> Figure {
-    let points = frontier.iter().map(|p| (p.tok_s_per_user, p.tok_s_per_chip)).collect();
+    let points = frontier.iter().rev().map(|p| (p.tok_s_per_user, p.tok_s_per_chip)).collect();
     let mark = |p: &Plan| Mark { x: p.tok_s_per_user.value, y: p.tok_s_per_chip.value, label: "recommended".into() };
     let names: Vec<&str> = ask.machines.iter().map(|m| m.system.name.as_str()).collect();
     Figure {
@@ -353,6 +355,12 @@ fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
         "all dollars are charged to output tokens, prompts included; replicas are whole and paid whole".into(),
         "degrees are powers of two, pipelines at most 8 deep; prompts' chips are busy at most 95 % of the time".into(),
     ];
+    if ask.split {
+        all.push(
+            "a prompt's cache is sent when the prompt is done; the engine's transfer connector is not in the commands"
+                .into(),
+        );
+    }
     for m in &ask.machines {
         all.push(format!("price on {}: {}", m.system.name, m.price_words));
         if m.watts > 0.0 {

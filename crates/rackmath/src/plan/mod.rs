@@ -21,7 +21,7 @@ use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Model, Network, Scenario, System};
 use rackmath_theory::pass::KernelSet;
-use rackmath_theory::plan::{Bound, Limits, Objective, Question, Traffic, Yield, search_all};
+use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield, search_all};
 use rackmath_theory::serving::Requests;
 use rackmath_units::Fraction;
 use schemars::JsonSchema;
@@ -149,6 +149,13 @@ pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result
     let prepared = prepare::Prepared::new(&kernels, &ask, threads)?;
     let found = search_all(&prepared.space, &ask.question, threads);
     Ok(answer::answer(&ask, &prepared, &found, threads))
+}
+
+/// The space of a request and what is asked of it: for sweeps in parts, each a range of [`Space::families`].
+pub fn space(catalog: &Catalog, request: &Request, threads: usize) -> Result<(Space, Question), Error> {
+    let ask = Ask::new(catalog, request)?;
+    let prepared = prepare::Prepared::new(&KernelSet::of(catalog)?, &ask, threads)?;
+    Ok((prepared.space, ask.question))
 }
 
 /// Larger instances than this are not tried.

@@ -13,7 +13,8 @@ use rackmath_theory::kv;
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::{Prefill, Row, Space, State, fill, pools};
 use rackmath_theory::serving::{Requests, Server};
-use rackmath_units::Tokens;
+use rackmath_units::{Bytes, Tokens};
+use std::collections::BTreeMap;
 
 /// What deployments of one key share.
 #[derive(Clone, Debug)]
@@ -134,7 +135,9 @@ impl Prepared {
 
     /// Seconds to send a prompt from every prefill row to every other row.
     fn pair(&mut self, ask: &Ask) {
-        let mut known: std::collections::BTreeMap<(usize, usize), f64> = std::collections::BTreeMap::new();
+        let prompt = Tokens::new(ask.requests.input);
+        let bytes: Vec<Bytes> = self.kinds.iter().map(|k| kv::cache(&ask.model, k.kv).stored(prompt)).collect();
+        let mut known: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         let mut send = Vec::with_capacity(self.space.prefills.len() * self.entries.len());
         for prefill in &self.space.prefills {
             let from = self.entries[prefill.row].deployment;
@@ -147,9 +150,8 @@ impl Prepared {
                 send.push(*known.entry((from, to)).or_insert_with(|| {
                     let kind = &self.kinds[self.kind_of[to]];
                     let parts = &self.deployments[to].parts;
-                    let bytes = kv::cache(&ask.model, kind.kv).stored(Tokens::new(ask.requests.input));
                     let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
-                    sending(bytes, &self.deployments[from].parts.layout, parts, links).0
+                    sending(bytes[self.kind_of[to]], &self.deployments[from].parts.layout, parts, links).0
                 }));
             }
         }
