@@ -60,18 +60,8 @@ fn range(out: &mut String, style: Style, label: &str, r: Range, show: impl Fn(f6
     line(out, style, label, &show(r.value), &more);
 }
 
-/// The deployment in a line.
-fn what(p: &Plan) -> String {
-    match &p.prefill {
-        None => p.layout.clone(),
-        Some(pool) => {
-            format!("{} x {} prefill + {} x {} decode", pool.instances, pool.layout, pool.decode_instances, p.layout)
-        }
-    }
-}
-
 fn recommended(out: &mut String, a: &Answer, p: &Plan, style: Style) {
-    let head = format!("deploy {} on {} with {}", what(p), p.system, p.engine);
+    let head = format!("deploy {} on {} with {}", p.deployment, p.system, p.engine);
     out.push_str(&style.wrapped("", "  ", &style.bold(&head)));
     out.push_str(&style.wrapped("  ", "  ", &format!("{}.", a.verdict)));
     let replicas = format!("{} x {} = {} chips", p.replicas, p.chips_per_replica, p.chips);
@@ -118,7 +108,7 @@ fn runner_ups(out: &mut String, a: &Answer, style: Style) {
     for p in &a.plans[1..] {
         let text = format!(
             "{} ({} x {} chips): {}, {} a token, first after {}; {}",
-            what(p),
+            p.deployment,
             p.replicas,
             p.chips_per_replica,
             usd(p.usd_per_mtok.value),

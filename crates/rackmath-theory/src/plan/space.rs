@@ -17,6 +17,9 @@ use super::pools::{BUSIEST, wait};
 use super::{Estimate, Traffic};
 use crate::pass::Limit;
 
+/// Instances that decode in one replica, at most.
+pub const MOST_DECODE: f64 = 8.0;
+
 /// A prepared deployment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
@@ -78,7 +81,7 @@ pub struct Space {
     pub prefills: Vec<Prefill>,
     /// Seconds to send a prompt's cache, by prefill, then row.
     pub send: Vec<f64>,
-    /// Instances of prefill and of decode.
+    /// Instances of prefill and of decode, of the latter at most [`MOST_DECODE`].
     pub ratios: Vec<(f64, f64)>,
 }
 
@@ -268,7 +271,7 @@ impl Space {
         let (d, f) = (r.chips / state.rate, other.chips / (BUSIEST * prefill.service));
         let least = r.chips + other.chips;
         let (per, usd, watts) = (d + f, d * r.usd_s + f * other.usd_s, d * r.watts + f * other.watts);
-        let most = self.ratios.iter().fold(1.0, |a: f64, q| a.max(q.1)) * state.rate;
+        let most = MOST_DECODE * state.rate;
         let unit_usd = r.chips * r.usd_s + other.chips * other.usd_s;
         let unit_watts = r.chips * r.watts + other.chips * other.watts;
         let (served, chips, all_usd, all_watts) = match traffic {

@@ -130,6 +130,7 @@ fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> Plan {
     let is_best = best.is_some_and(|b| b.index == r.index);
     Plan {
         index: r.index,
+        deployment: words(ask, p, &c),
         system: m.system.name.clone(),
         engine: kind.engine.name.clone(),
         layout: layout::words(&ask.model, &d.parts.layout),

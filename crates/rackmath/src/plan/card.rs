@@ -45,6 +45,8 @@ pub struct Answer {
 pub struct Plan {
     /// Its number in the space.
     pub index: u64,
+    /// The deployment in a few words: what tells it from the others.
+    pub deployment: String,
     /// The machine.
     pub system: String,
     /// The engine.

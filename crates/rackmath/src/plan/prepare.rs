@@ -11,6 +11,7 @@ use rackmath_spec::model::Formats;
 use rackmath_spec::{Dtype, Layout, Network};
 use rackmath_theory::kv;
 use rackmath_theory::pass::KernelSet;
+use rackmath_theory::plan::space::MOST_DECODE;
 use rackmath_theory::plan::{Prefill, Row, Space, State, fill, pools};
 use rackmath_theory::serving::{Requests, Server};
 use rackmath_units::{Bytes, Tokens};
@@ -189,7 +190,7 @@ fn kinds(ask: &Ask) -> Vec<Kind> {
 fn ratios() -> Vec<(f64, f64)> {
     let mut all = Vec::new();
     for p in 1..=8_u32 {
-        for d in 1..=8_u32 {
+        for d in 1..=MOST_DECODE as u32 {
             let prime = (2..=p.min(d)).all(|k| p % k != 0 || d % k != 0);
             if prime && p + d <= 9 {
                 all.push((f64::from(p), f64::from(d)));
