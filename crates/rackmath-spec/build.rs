@@ -19,6 +19,7 @@ const FOLDERS: &[&str] = &[
     "runs",
     "training",
     "deduce",
+    "scenarios",
 ];
 
 fn main() {

@@ -16,6 +16,8 @@ mod training;
 pub use training::{MfuArgs, TrainArgs};
 mod deduce;
 pub use deduce::{DeduceArgs, DeduceFigure};
+mod plan;
+pub use plan::PlanArgs;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -194,6 +196,11 @@ pub enum Command {
         after_help = "Examples:\n  rackmath deduce --blind deepseek-v3.1\n  rackmath deduce --vendor anthropic --input 5$/Mtok --output 25$/Mtok --cached 0.5$/Mtok\n  rackmath deduce gpt-5.5 --tokens-per-s 43 --figure ridge --svg ridge.svg"
     )]
     Deduce(Box<DeduceArgs>),
+    /// What to deploy for a model, traffic and latency targets: the best plan, the frontier, what each limit costs
+    #[command(
+        after_help = "Examples:\n  rackmath plan qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --ttft 1s --rate 20\n  rackmath plan deepseek-v3 --on 64xh200 --engine sglang --user 40 --objective throughput --svg frontier.svg"
+    )]
+    Plan(Box<PlanArgs>),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -238,6 +245,7 @@ pub enum Question {
     Train,
     Mfu,
     Deduce,
+    Plan,
 }
 
 /// Which model on which machine.

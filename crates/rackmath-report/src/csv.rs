@@ -66,3 +66,26 @@ pub fn figure(figure: &rackmath::figure::Figure) -> String {
     }
     out
 }
+
+/// The frontier of a plan, fastest user first.
+pub fn plan_frontier(answer: &rackmath::plan::Answer) -> String {
+    let mut out = String::from(
+        "index,tok_s_per_user,tok_s_per_chip,usd_per_mtok,ttft_ms,tpot_ms,chips_per_replica,concurrency_per_group,deployment\n",
+    );
+    for p in &answer.frontier {
+        let _ = writeln!(
+            out,
+            "{},{},{},{},{},{},{},{},\"{}\"",
+            p.index,
+            p.tok_s_per_user,
+            p.tok_s_per_chip,
+            p.usd_per_mtok,
+            p.ttft_ms,
+            p.tpot_ms,
+            p.chips_per_replica,
+            p.concurrency_per_group,
+            p.deployment
+        );
+    }
+    out
+}

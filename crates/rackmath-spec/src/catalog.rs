@@ -8,7 +8,7 @@ use crate::engine::Version;
 use crate::error::nearest;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, Level, MemoryTier, Model, MoeKernels, Network,
-    ScalingLaw, SpecError, System, Topology, TrainingRun, TrainingStack, file, price, validation,
+    ScalingLaw, Scenario, SpecError, System, Topology, TrainingRun, TrainingStack, file, price, validation,
 };
 use rackmath_units::ByteRate;
 use std::borrow::Cow;
@@ -40,6 +40,7 @@ pub struct Catalog {
     validations: Vec<Entry>,
     prices: Vec<Entry>,
     tiers: Vec<Entry>,
+    scenarios: Vec<Entry>,
     runs: Vec<Entry>,
     training: Vec<Entry>,
     deduce: Vec<Entry>,
@@ -79,6 +80,7 @@ impl Catalog {
             validations: entries(embedded::VALIDATION),
             prices: entries(embedded::PRICES),
             tiers: entries(embedded::TIERS),
+            scenarios: entries(embedded::SCENARIOS),
             runs: entries(embedded::RUNS),
             training: entries(embedded::TRAINING),
             deduce: entries(embedded::DEDUCE),
@@ -338,6 +340,17 @@ impl Catalog {
     pub fn price(&self, name: &str) -> Result<price::Sheet, SpecError> {
         let entry = find("price sheet", name, &self.prices)?;
         file::price(&entry.id, &entry.text, None)
+    }
+
+    /// Ids of all named workloads, in order.
+    pub fn scenario_ids(&self) -> impl Iterator<Item = &str> {
+        self.scenarios.iter().map(|e| &*e.id)
+    }
+
+    /// A named workload by id or alias.
+    pub fn scenario(&self, name: &str) -> Result<Scenario, SpecError> {
+        let entry = find("scenario", name, &self.scenarios)?;
+        file::scenario(&entry.id, &entry.text)
     }
 
     /// A memory tier by id or alias.

@@ -22,6 +22,7 @@ mod network;
 pub mod price;
 mod run;
 mod scaling;
+pub mod scenario;
 mod system;
 pub mod tier;
 pub mod trace;
@@ -49,6 +50,7 @@ pub use network::{
 };
 pub use run::{TrainingRun, rounded};
 pub use scaling::{Counts, Fitted, LawForm, PowerLaw, Repetition, ScalingLaw, StandardErrors};
+pub use scenario::Scenario;
 pub use system::{Level, System, Topology};
 pub use tier::{MemoryTier, TierCost};
 pub use training::{TrainingFormat, TrainingStack};

@@ -4,8 +4,9 @@ use crate::Error;
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, System};
-use rackmath_theory::pass::{KernelSet, Pass, Site, Work};
+use rackmath_theory::pass::{KernelSet, Pass, Site};
 use rackmath_theory::placement::{self, Load};
+use rackmath_theory::plan::pools;
 use rackmath_theory::serving::{Requests, Server};
 use rackmath_units::Tokens;
 
@@ -83,43 +84,36 @@ impl Deployment {
 
     /// Sequences whose cache fits, in one attention group.
     pub fn room(&self, requests: &Requests) -> f64 {
-        let p = &self.parts;
-        let s = &p.engine.schedule;
-        let held = if s.reserve_whole { requests.input + requests.output } else { requests.context() };
-        let load = Load {
-            model: &p.model,
-            formats: p.formats,
-            kv: p.kv,
-            system: &p.system,
-            layout: p.layout,
-            batch: 1.0,
-            context: Tokens::new(held),
-            tokens: s.chunk.min(1e6),
-            utilisation: s.memory,
-        };
-        placement::largest_batch(&load) / p.layout.degrees().dp as f64
+        room(&self.parts, requests, self.parts.engine.schedule.chunk)
     }
 
     /// One attention group as a server.
     pub fn server(&self, room: f64) -> Server<'_> {
         Server { pass: &self.pass, schedule: &self.parts.engine.schedule, overhead: &self.parts.engine.overhead, room }
     }
+
     /// Prompts a second when it does nothing else and passes are full, and seconds of a prompt alone.
     pub fn prompts(&self, requests: &Requests) -> (f64, f64) {
-        let (new, chunk) = (requests.new_tokens(), self.parts.engine.schedule.chunk);
-        let past = requests.input - new;
-        let chunks = (new / chunk).ceil().max(1.0);
-        let pass = |prompts: f64| {
-            if chunks > 1.0 {
-                // Later chunks see the earlier ones: half of the prompt on average.
-                let before = past + new * (chunks - 1.0) / (2.0 * chunks);
-                return self.pass.cost(&Work::prefill(1.0, new / chunks, before)).time().get() * chunks;
-            }
-            self.pass.cost(&Work::prefill(prompts, new, past)).time().get()
-        };
-        let together = (chunk / new).floor().max(1.0);
-        // Groups and pipeline stages are each busy with prompts of their own.
-        let side = self.parts.layout.degrees().dp as f64 * self.pass.stages();
-        (together * side / pass(together), pass(1.0) + self.parts.engine.overhead.request.get())
+        let engine = &self.parts.engine;
+        let groups = self.parts.layout.degrees().dp as f64;
+        pools::service(&self.pass, engine.schedule.chunk, engine.overhead.request.get(), groups, requests)
     }
+}
+
+/// Sequences whose cache fits in one attention group, with passes of at most `chunk` tokens.
+pub(crate) fn room(p: &Parts, requests: &Requests, chunk: f64) -> f64 {
+    let s = &p.engine.schedule;
+    let held = if s.reserve_whole { requests.input + requests.output } else { requests.context() };
+    let load = Load {
+        model: &p.model,
+        formats: p.formats,
+        kv: p.kv,
+        system: &p.system,
+        layout: p.layout,
+        batch: 1.0,
+        context: Tokens::new(held),
+        tokens: chunk.min(1e6),
+        utilisation: s.memory,
+    };
+    placement::largest_batch(&load) / p.layout.degrees().dp as f64
 }

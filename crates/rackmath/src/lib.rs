@@ -26,6 +26,7 @@ pub mod lifecycle;
 pub mod mfu;
 pub mod models;
 pub mod pipeline;
+pub mod plan;
 pub mod price;
 pub mod racks;
 pub mod reversible;

@@ -10,6 +10,7 @@ mod headline;
 mod layout;
 mod lifecycle;
 mod pipeline;
+mod plan;
 mod schema;
 mod station;
 mod step;
@@ -59,6 +60,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Train(a)) => train::run(common, &mut catalog, a),
         Some(Command::Mfu(a)) => train::mfu(common, &mut catalog, a),
         Some(Command::Deduce(a)) => deduce::run(common, &mut catalog, a),
+        Some(Command::Plan(a)) => plan::run(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

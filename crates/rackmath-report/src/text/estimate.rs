@@ -134,7 +134,7 @@ fn pools(out: &mut String, p: &Pools, style: Style) {
     );
 }
 
-fn breakdown(out: &mut String, b: &Breakdown, style: Style) {
+pub(super) fn breakdown(out: &mut String, b: &Breakdown, style: Style) {
     let title = format!("mean step {}", ms(b.step_ms));
     let kinds = if (b.mixed_ms - b.decode_ms).abs() > 1e-9 {
         format!(": {} when all decode, {} with prompt tokens", ms(b.decode_ms), ms(b.mixed_ms))

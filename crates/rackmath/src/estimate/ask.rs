@@ -182,7 +182,7 @@ fn requests(request: &Request) -> Result<Requests, Error> {
 
 /// Tokens a step yields when each of k drafts is accepted with chance α, provided all before it were: the sum of α^i for i
 /// from 0 to k, the first term for the token that is always right.
-pub(super) fn yielded(drafts: f64, acceptance: f64) -> f64 {
+pub(crate) fn yielded(drafts: f64, acceptance: f64) -> f64 {
     if acceptance >= 1.0 {
         return drafts + 1.0;
     }

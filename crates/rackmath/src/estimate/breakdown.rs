@@ -18,7 +18,7 @@ use rackmath_theory::serving::Steady;
 use rackmath_units::Seconds;
 
 /// The mean of the passes with and without prompt tokens.
-pub(super) fn breakdown(s: &Steady) -> Breakdown {
+pub(crate) fn breakdown(s: &Steady) -> Breakdown {
     let mean =
         |decode: Seconds, mixed: Seconds| (decode.get() * (1.0 - s.prompt_share) + mixed.get() * s.prompt_share) * 1e3;
     let step = s.step().get() * 1e3;
@@ -60,12 +60,12 @@ pub(super) fn breakdown(s: &Steady) -> Breakdown {
 }
 
 /// The piece with the largest share.
-pub(super) fn largest(pieces: &[Piece]) -> Option<&Piece> {
+pub(crate) fn largest(pieces: &[Piece]) -> Option<&Piece> {
     pieces.iter().max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// The distance from the limit and the two largest reasons for it.
-pub(super) fn reading(step: &Breakdown, ideal: bool) -> String {
+pub(crate) fn reading(step: &Breakdown, ideal: bool) -> String {
     let limit = format!(
         "You are at {} of the limit: {} of {} per step",
         percent(step.of_limit),

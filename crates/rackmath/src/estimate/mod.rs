@@ -3,13 +3,13 @@
 //! The question goes through the chapters `pass` (one forward pass, operator by operator) and `serving` (many requests that
 //! share the passes). Everything is about means in a steady state; the answer says where that is not enough.
 
-mod ask;
-mod breakdown;
+pub(crate) mod ask;
+pub(crate) mod breakdown;
 mod card;
 mod changes;
 mod ideas;
 mod serve;
-mod split;
+pub(crate) mod split;
 pub mod sweep;
 mod words;
 

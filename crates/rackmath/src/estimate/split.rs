@@ -19,12 +19,14 @@
 
 use super::ask::{Ask, Loading};
 use super::serve::{Outcome, Prepared, of_group};
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, Parts};
 use rackmath_spec::model::Mixer;
+use rackmath_spec::{Layout, Network};
 use rackmath_theory::network::{self, Collective, Group};
+use rackmath_theory::plan::pools;
 use rackmath_theory::serving::{Requests, Steady, steady};
 use rackmath_theory::{kv, placement};
-use rackmath_units::{Bytes, Tokens, float};
+use rackmath_units::{Bytes, Tokens};
 
 /// A prefill instance, and how prompts get from it to those that decode.
 pub(super) struct Pool {
@@ -62,7 +64,8 @@ pub(super) struct Flow {
 impl Pool {
     pub(super) fn new(instance: Deployment, instances: Option<f64>, ask: &Ask) -> Self {
         let bytes = kv::cache(&ask.parts.model, ask.parts.kv).stored(Tokens::new(ask.requests.input));
-        let (send, network) = sending(bytes, &instance, ask);
+        let links = (ask.links.0.as_ref(), ask.links.1.as_ref());
+        let (send, network) = sending(bytes, &instance.parts.layout, &ask.parts, links);
         // Prompts leave when they are done: no answer is held here.
         let room = instance.room(&Requests { output: 1.0, ..ask.requests });
         Self { instance, instances, room, bytes: bytes.get(), send, network }
@@ -70,9 +73,14 @@ impl Pool {
 }
 
 /// Time of a prompt's cache over the outermost network, from all chips that hold a share of it.
-fn sending(bytes: Bytes, from: &Deployment, ask: &Ask) -> (f64, String) {
-    let (a, b) = (from.parts.layout.degrees(), ask.parts.layout.degrees());
-    let mixers = ask.parts.model.shape().into_iter().flat_map(|s| s.runs.iter().map(|r| &r.block.mixer));
+pub(crate) fn sending(
+    bytes: Bytes,
+    from: &Layout,
+    to: &Parts,
+    links: (Option<&Network>, Option<&Network>),
+) -> (f64, String) {
+    let (a, b) = (from.degrees(), to.layout.degrees());
+    let mixers = to.model.shape().into_iter().flat_map(|s| s.runs.iter().map(|r| &r.block.mixer));
     let shards = mixers
         .filter(|m| **m != Mixer::None)
         .map(|m| placement::cache_shards(m, &a).min(placement::cache_shards(m, &b)))
@@ -80,9 +88,9 @@ fn sending(bytes: Bytes, from: &Deployment, ask: &Ask) -> (f64, String) {
         .unwrap_or(1)
         * a.pp.min(b.pp);
     let share = bytes / shards as f64;
-    let levels = &ask.parts.system.levels;
+    let levels = &to.system.levels;
     let Some(level) = levels.last() else { return (0.0, "none known: sending counts nothing".into()) };
-    let kind = if levels.len() > 1 { ask.links.1.as_ref() } else { ask.links.0.as_ref() };
+    let kind = if levels.len() > 1 { links.1 } else { links.0 };
     let seconds = match kind {
         Some(network) => network::time(Collective::SendRecv, share, &Group::within(level, network, 2)).total(),
         None => share / level.bandwidth.value,
@@ -105,11 +113,7 @@ pub(super) fn evaluate(p: &Prepared, pool: &Pool, requests: &Requests, load: Loa
     let instances = pool.instances.unwrap_or_else(|| (most / mu).ceil().max(1.0));
     let able = instances * mu;
     let servers = instances * pool.instance.parts.layout.degrees().dp as f64;
-    let wait = |rate: f64| {
-        let busy = (rate / able).min(BUSIEST);
-        let power = (2.0 * (servers + 1.0)).sqrt() - 1.0;
-        float::pow(busy, power) / (servers * (1.0 - busy)) * alone / 2.0
-    };
+    let wait = |rate: f64| pools::wait(rate / able, servers, alone);
     let (s, rate, wait) = match load {
         Loading::Concurrency(c) if most <= able => {
             let (mut state, mut inside) = (first, c);
@@ -151,9 +155,6 @@ pub(super) fn evaluate(p: &Prepared, pool: &Pool, requests: &Requests, load: Loa
         steady: s,
     }
 }
-
-/// Beyond this share a queue says more about its second moments than about its mean.
-const BUSIEST: f64 = 0.95;
 
 /// Rounds of the balance between the pools; each halves the distance.
 const ROUNDS: usize = 24;

@@ -16,15 +16,15 @@ impl Range {
         Self { value, low: value / factor, high: value * factor }
     }
 
-    fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self { value: self.value + other.value, low: self.low + other.low, high: self.high + other.high }
     }
 
-    fn times(self, factor: f64) -> Self {
+    pub(crate) fn times(self, factor: f64) -> Self {
         Self { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
 
-    fn inverse(self) -> Self {
+    pub(crate) fn inverse(self) -> Self {
         Self { value: 1.0 / self.value, low: 1.0 / self.high, high: 1.0 / self.low }
     }
 }

@@ -1,0 +1,221 @@
+//! Which deployment to choose: a space of them as numbers, and the best of it under limits.
+//!
+//! $$ \min_{i}\; s(x_i) \quad\text{such that}\quad g_k(x_i) \le G_k \;\;\forall k \qquad
+//!    n = \Big\lceil \frac{\lambda}{r_i} \Big\rceil \quad \text{\$/Mtok} = \frac{n\,p_i}{\lambda O}\,10^6 $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | i | index | 1 | a configuration, named by a whole number ([`space`]) |
+//! | x_i | [`Estimate`] | - | what users see and what it takes |
+//! | s | [`Objective`] | - | what is made small |
+//! | g_k, G_k | [`Bound`], [`Limits`] | - | what must stay below a limit; amounts that must be large enter with a minus |
+//! | r_i, p_i | rate, usd_s | 1/s, $/s | requests one replica ends, and what it costs |
+//! | λ, n | [`Traffic`], replicas | 1/s, 1 | traffic, and the replicas it takes |
+//! | O | output | 1 | tokens of an answer |
+//!
+//! All dollars are charged to output tokens, prompts included. Replicas are alike; what a replica would do at less than its
+//! level of concurrency is not counted as better. Assumes: means in steady state ([`crate::serving`]). Source: ours.
+
+pub mod fill;
+pub mod pools;
+pub mod search;
+pub mod space;
+#[cfg(test)]
+mod tests;
+
+pub use search::{Found, Near, Question, Ranked, Yield, search, search_all, search_all_from};
+pub use space::{Configuration, Prefill, Row, Space, State};
+
+use crate::pass;
+
+/// What one configuration does, and what all its replicas take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Seconds per output token after the first.
+    pub tpot: f64,
+    /// Seconds to the first token.
+    pub ttft: f64,
+    /// Seconds from arrival to the last token.
+    pub e2e: f64,
+    /// Requests a second of one replica.
+    pub rate: f64,
+    /// Chips of one replica.
+    pub unit_chips: f64,
+    /// Dollars a second of one replica.
+    pub unit_usd_s: f64,
+    /// Replicas.
+    pub replicas: f64,
+    /// Chips of all.
+    pub chips: f64,
+    /// Output tokens a second of all.
+    pub throughput: f64,
+    /// Dollars an hour of all.
+    pub usd_per_hour: f64,
+    /// Dollars per million output tokens.
+    pub usd_per_mtok: f64,
+    /// Watts of all.
+    pub watts: f64,
+    /// Joules per output token.
+    pub joules: f64,
+    /// Share of the room for caches that is left free.
+    pub headroom: f64,
+    /// What most of the time of a step is limited by.
+    pub binding: pass::Limit,
+}
+
+/// How much traffic there is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Traffic {
+    /// Requests a second: as many replicas as that takes.
+    Rate(f64),
+    /// Whatever so many chips can serve.
+    Fill(f64),
+    /// One replica.
+    One,
+}
+
+/// What can be limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bound {
+    /// Seconds to the first token, at most.
+    Ttft,
+    /// Seconds per output token, at most.
+    Tpot,
+    /// Seconds of a whole request, at most.
+    E2e,
+    /// Output tokens a second, at least.
+    Throughput,
+    /// Share of the cache room left free, at least.
+    Headroom,
+    /// Dollars an hour, at most.
+    UsdPerHour,
+    /// Watts, at most.
+    Watts,
+    /// Chips, at most.
+    Chips,
+}
+
+impl Bound {
+    /// All, in the order answers show them.
+    pub const ALL: [Self; 8] = [
+        Self::Ttft,
+        Self::Tpot,
+        Self::E2e,
+        Self::Throughput,
+        Self::Headroom,
+        Self::UsdPerHour,
+        Self::Watts,
+        Self::Chips,
+    ];
+
+    /// The word used in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ttft => "time to first token",
+            Self::Tpot => "time per output token",
+            Self::E2e => "whole request",
+            Self::Throughput => "throughput",
+            Self::Headroom => "free cache memory",
+            Self::UsdPerHour => "dollars per hour",
+            Self::Watts => "power",
+            Self::Chips => "chips",
+        }
+    }
+
+    /// Whether more is better, so that the limit is a least amount.
+    pub fn at_least(self) -> bool {
+        matches!(self, Self::Throughput | Self::Headroom)
+    }
+
+    /// The amount of an estimate, as people say it.
+    pub fn amount(self, e: &Estimate) -> f64 {
+        match self {
+            Self::Ttft => e.ttft,
+            Self::Tpot => e.tpot,
+            Self::E2e => e.e2e,
+            Self::Throughput => e.throughput,
+            Self::Headroom => e.headroom,
+            Self::UsdPerHour => e.usd_per_hour,
+            Self::Watts => e.watts,
+            Self::Chips => e.chips,
+        }
+    }
+
+    /// The amount with the sign that makes small good.
+    fn signed(self, amount: f64) -> f64 {
+        if self.at_least() { -amount } else { amount }
+    }
+}
+
+/// A limit on each bound, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits([Option<f64>; Bound::ALL.len()]);
+
+impl Limits {
+    /// The same with a limit set.
+    #[must_use]
+    pub fn with(mut self, bound: Bound, limit: Option<f64>) -> Self {
+        self.0[bound as usize] = limit;
+        self
+    }
+
+    /// The limit on a bound.
+    pub fn get(&self, bound: Bound) -> Option<f64> {
+        self.0[bound as usize]
+    }
+
+    /// Bounds an estimate breaks, one bit each in the order of [`Bound::ALL`].
+    pub fn broken(&self, e: &Estimate) -> u8 {
+        let mut bits = 0;
+        for bound in Bound::ALL {
+            if let Some(limit) = self.0[bound as usize]
+                && bound.signed(bound.amount(e)) > bound.signed(limit)
+            {
+                bits |= 1 << bound as u8;
+            }
+        }
+        bits
+    }
+}
+
+/// What is made small, or large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objective {
+    /// Dollars per million output tokens.
+    Cost,
+    /// Chips.
+    Chips,
+    /// Joules per output token.
+    Energy,
+    /// Seconds of a whole request.
+    Latency,
+    /// Output tokens a second; with limits on latency, goodput.
+    Throughput,
+}
+
+impl Objective {
+    /// Every objective.
+    pub const ALL: [Self; 5] = [Self::Cost, Self::Chips, Self::Energy, Self::Latency, Self::Throughput];
+
+    /// The word used in files and flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cost => "cost",
+            Self::Chips => "chips",
+            Self::Energy => "energy",
+            Self::Latency => "latency",
+            Self::Throughput => "throughput",
+        }
+    }
+
+    /// The score of an estimate; less is better.
+    pub fn score(self, e: &Estimate) -> f64 {
+        match self {
+            Self::Cost => e.usd_per_mtok,
+            Self::Chips => e.chips,
+            Self::Energy => e.joules,
+            Self::Latency => e.e2e,
+            Self::Throughput => -e.throughput,
+        }
+    }
+}

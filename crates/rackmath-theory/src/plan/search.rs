@@ -1,0 +1,283 @@
+//! The best of a space, the frontier, and what stands in the way: branch and bound over families of configurations.
+//!
+//! A family shares its rows. For two pools every level has a bound that no ratio beats ([`Space::best_of_pair`]): where it
+//! breaks a limit, or is worse than what is kept and below the frontier, its ratios are not looked at. Only what is strictly
+//! worse is dropped, so the result is that of looking at everything, whatever the order and the number of threads.
+//!
+//! Kept are the best configuration of each of the best families (neighbouring levels of one deployment are no news), and
+//! the points no other beats in both tokens per second of a user and yield.
+
+use super::space::{Space, State};
+use super::{Bound, Estimate, Limits, Objective, Traffic};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// What is asked of a space.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Question {
+    /// Tokens of an answer.
+    pub output: f64,
+    /// Traffic.
+    pub traffic: Traffic,
+    /// Limits.
+    pub limits: Limits,
+    /// What is made small.
+    pub objective: Objective,
+    /// Families to keep.
+    pub keep: usize,
+    /// The other axis of the frontier; none when it is not wanted.
+    pub frontier: Option<Yield>,
+    /// Whether to look for what breaks one limit only; nothing is passed over then.
+    pub near: bool,
+}
+
+/// What a frontier has against tokens per second of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yield {
+    /// Output tokens per second and chip.
+    PerChip,
+    /// Output tokens per dollar.
+    PerDollar,
+}
+
+/// A configuration and its estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranked {
+    /// Its number.
+    pub index: u64,
+    /// Its family.
+    pub family: u64,
+    /// What it does.
+    pub estimate: Estimate,
+}
+
+/// The configuration that breaks one limit only, and by the least.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Near {
+    /// The limit.
+    pub bound: Bound,
+    /// The configuration.
+    pub ranked: Ranked,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The best of each of the best families, best first.
+    pub top: Vec<Ranked>,
+    /// The frontier, fastest user first; limits on time per token and on whole requests do not count for it.
+    pub frontier: Vec<Ranked>,
+    /// For each limit, what would do if it were moved.
+    pub near: Vec<Near>,
+}
+
+/// Limits that the frontier's axis stands for.
+const FREE: u8 = 1 << Bound::Tpot as u8 | 1 << Bound::E2e as u8;
+
+impl Question {
+    fn order(&self, a: &Ranked, b: &Ranked) -> Ordering {
+        let score = |r: &Ranked| self.objective.score(&r.estimate);
+        // Equal scores: the quicker answer, then the smaller number.
+        (score(a).total_cmp(&score(b))).then(a.estimate.e2e.total_cmp(&b.estimate.e2e)).then(a.index.cmp(&b.index))
+    }
+
+    /// Where an estimate lies: tokens per second of a user, and yield of one replica.
+    pub fn point(&self, e: &Estimate) -> (f64, f64) {
+        let per = match self.frontier {
+            Some(Yield::PerDollar) => e.unit_usd_s,
+            _ => e.unit_chips,
+        };
+        (1.0 / e.tpot, e.rate * self.output / per)
+    }
+}
+
+impl Found {
+    /// Both together.
+    #[must_use]
+    pub fn merged(mut self, other: Self, q: &Question) -> Self {
+        for ranked in other.top {
+            self.rank(ranked, q);
+        }
+        for ranked in other.frontier {
+            self.extend(ranked, q);
+        }
+        for near in other.near {
+            self.approach(near);
+        }
+        self
+    }
+
+    fn rank(&mut self, new: Ranked, q: &Question) {
+        if let Some(at) = self.top.iter().position(|r| r.family == new.family) {
+            if q.order(&new, &self.top[at]) != Ordering::Less {
+                return;
+            }
+            self.top.remove(at);
+        }
+        let at = self.top.partition_point(|r| q.order(r, &new) == Ordering::Less);
+        if at < q.keep {
+            self.top.insert(at, new);
+            self.top.truncate(q.keep);
+        }
+    }
+
+    /// The first point of the frontier that is not faster, in falling order of speed and rising order of yield.
+    fn place(&self, x: f64, q: &Question) -> usize {
+        self.frontier.partition_point(|r| q.point(&r.estimate).0 > x)
+    }
+
+    fn beaten(&self, (x, y): (f64, f64), q: &Question) -> bool {
+        let at = self.place(x, q);
+        let point = |i: usize| q.point(&self.frontier[i].estimate);
+        // The point before is strictly faster and has the most of all faster ones; one at the same speed may have more.
+        (at > 0 && point(at - 1).1 >= y) || (at < self.frontier.len() && point(at).0 == x && point(at).1 > y)
+    }
+
+    fn extend(&mut self, new: Ranked, q: &Question) {
+        let (x, y) = q.point(&new.estimate);
+        if self.beaten((x, y), q) {
+            return;
+        }
+        let at = self.place(x, q);
+        let mut end = at;
+        while end < self.frontier.len() && q.point(&self.frontier[end].estimate).1 <= y {
+            let (x1, y1) = q.point(&self.frontier[end].estimate);
+            if x1 == x && y1 == y && self.frontier[end].index < new.index {
+                return;
+            }
+            end += 1;
+        }
+        self.frontier.splice(at..end, [new]);
+    }
+
+    fn approach(&mut self, new: Near) {
+        let far = |n: &Near| n.bound.signed(n.bound.amount(&n.ranked.estimate));
+        match self.near.iter_mut().find(|n| n.bound == new.bound) {
+            None => {
+                self.near.push(new);
+                self.near.sort_by_key(|n| n.bound);
+            }
+            Some(old) => {
+                let order = far(&new).total_cmp(&far(old)).then(new.ranked.index.cmp(&old.ranked.index));
+                if order == Ordering::Less {
+                    *old = new;
+                }
+            }
+        }
+    }
+
+    fn look(&mut self, ranked: Ranked, q: &Question) {
+        let broken = q.limits.broken(&ranked.estimate);
+        if broken == 0 {
+            self.rank(ranked, q);
+        }
+        if q.frontier.is_some() && broken & !FREE == 0 {
+            self.extend(ranked, q);
+        }
+        if q.near && broken.is_power_of_two() {
+            self.approach(Near { bound: Bound::ALL[broken.trailing_zeros() as usize], ranked });
+        }
+    }
+
+    /// Whether nothing at or below an optimistic estimate can be of use.
+    fn useless(&self, best: &Estimate, point: (f64, f64), q: &Question) -> bool {
+        if q.near {
+            return false;
+        }
+        let broken = q.limits.broken(best);
+        let in_front = q.frontier.is_some() && broken & !FREE == 0 && !self.beaten(point, q);
+        let full = self.top.len() >= q.keep;
+        let worse = full && self.top.last().is_none_or(|r| q.objective.score(best) > q.objective.score(&r.estimate));
+        !in_front && (broken != 0 || worse)
+    }
+}
+
+/// Looks at the families of a range.
+pub fn search(space: &Space, q: &Question, families: Range<u64>) -> Found {
+    search_from(space, q, families, None)
+}
+
+/// Looks at the families of a range, knowing a configuration that may be good: the better it is the more is passed over.
+fn search_from(space: &Space, q: &Question, families: Range<u64>, known: Option<u64>) -> Found {
+    let mut found = Found::default();
+    let rows = space.rows.len() as u64;
+    if let Some(index) = known
+        && let Some(estimate) = space.estimate(index, q.output, q.traffic)
+    {
+        found.look(Ranked { index, family: space.family(index), estimate }, q);
+    }
+    // Where only the best is wanted, what a row can do within the limits on its own state bounds all its levels.
+    let (tpot, headroom) = (q.limits.get(Bound::Tpot), q.limits.get(Bound::Headroom));
+    let within = |s: &State| tpot.is_none_or(|t| s.tpot <= t) && headroom.is_none_or(|h| s.headroom >= h);
+    let best_only = q.frontier.is_none() && !q.near && !space.found.is_empty();
+    let bounds: Vec<State> =
+        if best_only { (0..space.rows.len()).map(|row| space.best_found(row, within)).collect() } else { Vec::new() };
+    for family in families {
+        if family < rows {
+            for index in space.first(family)..space.first(family) + space.family_size(family) {
+                if let Some(estimate) = space.estimate(index, q.output, q.traffic) {
+                    found.look(Ranked { index, family, estimate }, q);
+                }
+            }
+        } else {
+            pair(space, q, family, &bounds, &mut found);
+        }
+    }
+    found
+}
+
+fn pair(space: &Space, q: &Question, family: u64, bounds: &[State], found: &mut Found) {
+    let pair = family as usize - space.rows.len();
+    let (row, p) = (pair / space.prefills.len(), pair % space.prefills.len());
+    if let Some(state) = bounds.get(row) {
+        match space.best_with(row, *state, p, q.output, q.traffic) {
+            Some(best) if !found.useless(&best, (0.0, 0.0), q) => {}
+            _ => return,
+        }
+    }
+    for level in 0..space.levels {
+        let Some(best) = space.best_of_pair(row, level, p, q.output, q.traffic) else { continue };
+        let (per_chip, per_dollar) = space.best_yield(row, level, p, q.output);
+        let y = if q.frontier == Some(Yield::PerDollar) { per_dollar } else { per_chip };
+        if found.useless(&best, (1.0 / best.tpot, y), q) {
+            continue;
+        }
+        for (ratio, instances) in space.ratios.iter().enumerate() {
+            if let Some(unit) = space.split_unit(row, level, p, *instances) {
+                let estimate = unit.replicated(q.output, q.traffic);
+                let index = space.first(family) + (ratio * space.levels + level) as u64;
+                found.look(Ranked { index, family, estimate }, q);
+            }
+        }
+    }
+}
+
+/// Looks at everything, on so many threads; the result does not depend on how many.
+pub fn search_all(space: &Space, q: &Question, threads: usize) -> Found {
+    search_all_from(space, q, threads, None)
+}
+
+/// The same, knowing a configuration that may be good; the result is the same with any or none.
+pub fn search_all_from(space: &Space, q: &Question, threads: usize, known: Option<u64>) -> Found {
+    let n = (threads.max(1) as u64).min(space.families().max(1));
+    let cut = |i: u64| {
+        // Rows cost less than pairs: equal numbers of configurations, not of families.
+        let wanted = space.len() / n * i;
+        if i == n {
+            space.families()
+        } else if wanted == 0 {
+            0
+        } else {
+            space.family(wanted)
+        }
+    };
+    if n == 1 {
+        return search_from(space, q, 0..space.families(), known);
+    }
+    std::thread::scope(|scope| {
+        let parts: Vec<_> =
+            (0..n).map(|i| scope.spawn(move || search_from(space, q, cut(i)..cut(i + 1), known))).collect();
+        let done = parts.into_iter().map(|part| part.join().expect("a search does not panic"));
+        done.fold(Found::default(), |all, part| all.merged(part, q))
+    })
+}

@@ -1,0 +1,346 @@
+//! A space of deployments: every configuration has a number, and a number is a configuration.
+//!
+//! $$ i = r\,L + l \quad (i < R L) \qquad i = R L + \big((r P + p)\,Q + q\big) L + l $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | r, R | row | 1 | a prepared deployment: layout, formats, engine, chunk and drafts |
+//! | p, P | prefill | 1 | a prepared deployment that computes prompts for others |
+//! | q, Q | ratio | 1 | instances of prefill to instances of decode |
+//! | l, L | level | 1 | concurrency of one attention group, from the grid |
+//!
+//! Everything a pass says is tabulated before: one configuration is a few look-ups and products, and does not allocate. With
+//! two pools the one for prompts must keep up: at most [`BUSIEST`] of its time, else the configuration is none (a lower
+//! level of the same pools stands for it).
+
+use super::pools::{BUSIEST, wait};
+use super::{Estimate, Traffic};
+use crate::pass::Limit;
+
+/// Instances that decode in one replica, at most.
+pub const MOST_DECODE: f64 = 8.0;
+
+/// A prepared deployment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Pools go together when their keys are equal: same model, formats, engine and machine.
+    pub key: u32,
+    /// Chips of an instance.
+    pub chips: f64,
+    /// Dollars per chip and second.
+    pub usd_s: f64,
+    /// Watts of a chip.
+    pub watts: f64,
+}
+
+/// A deployment that computes prompts for others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prefill {
+    /// The row it is.
+    pub row: usize,
+    /// Prompts a second of one instance when busy.
+    pub service: f64,
+    /// Seconds of a prompt alone.
+    pub alone: f64,
+    /// Attention groups of an instance.
+    pub groups: f64,
+}
+
+/// One instance in steady state at one level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    /// Seconds per output token.
+    pub tpot: f64,
+    /// Seconds to the first token.
+    pub ttft: f64,
+    /// Requests a second, all groups; 0 where the level does not exist.
+    pub rate: f64,
+    /// Share of the cache room left free.
+    pub headroom: f64,
+    /// What limits most of a step.
+    pub binding: Limit,
+}
+
+impl State {
+    /// A level that does not exist.
+    pub const NONE: Self = Self { tpot: 0.0, ttft: 0.0, rate: 0.0, headroom: 0.0, binding: Limit::Compute };
+}
+
+/// The space.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Space {
+    /// Prepared deployments.
+    pub rows: Vec<Row>,
+    /// Levels of each.
+    pub levels: usize,
+    /// States that compute prompts and answers, row by row.
+    pub whole: Vec<State>,
+    /// States that find every prompt in their cache, row by row; empty where pools are not asked for.
+    pub found: Vec<State>,
+    /// Deployments that compute prompts.
+    pub prefills: Vec<Prefill>,
+    /// Seconds to send a prompt's cache, by prefill, then row.
+    pub send: Vec<f64>,
+    /// Instances of prefill and of decode, of the latter at most [`MOST_DECODE`].
+    pub ratios: Vec<(f64, f64)>,
+}
+
+/// What a number stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Configuration {
+    /// The row, or the row that decodes.
+    pub row: usize,
+    /// The level.
+    pub level: usize,
+    /// Prefill and ratio, with pools.
+    pub split: Option<(usize, usize)>,
+}
+
+/// One replica before replicas are counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    pub state: State,
+    pub ttft: f64,
+    pub rate: f64,
+    pub chips: f64,
+    pub usd_s: f64,
+    pub watts: f64,
+}
+
+impl Space {
+    /// Configurations without pools.
+    fn plain(&self) -> u64 {
+        (self.rows.len() * self.levels) as u64
+    }
+
+    /// Configurations of one family: all that share rows.
+    pub(super) fn family_size(&self, family: u64) -> u64 {
+        let levels = self.levels as u64;
+        if family < self.rows.len() as u64 { levels } else { levels * self.ratios.len() as u64 }
+    }
+
+    /// Families: rows, then pairs of rows.
+    pub fn families(&self) -> u64 {
+        let pairs = if self.found.is_empty() { 0 } else { self.rows.len() * self.prefills.len() };
+        (self.rows.len() + pairs) as u64
+    }
+
+    /// The first configuration of a family.
+    pub fn first(&self, family: u64) -> u64 {
+        let rows = self.rows.len() as u64;
+        let levels = self.levels as u64;
+        if family <= rows {
+            family * levels
+        } else {
+            self.plain() + (family - rows) * levels * self.ratios.len() as u64
+        }
+    }
+
+    /// The family of a configuration.
+    pub fn family(&self, index: u64) -> u64 {
+        let c = self.configuration(index);
+        match c.split {
+            None => c.row as u64,
+            Some((prefill, _)) => (self.rows.len() + c.row * self.prefills.len() + prefill) as u64,
+        }
+    }
+
+    /// How many configurations there are; some may be none.
+    pub fn len(&self) -> u64 {
+        self.first(self.families())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What a number stands for. Numbers from [`Space::len`] on stand for nothing and must not be asked.
+    pub fn configuration(&self, index: u64) -> Configuration {
+        let levels = self.levels as u64;
+        let (left, level) = (index / levels, (index % levels) as usize);
+        if index < self.plain() {
+            return Configuration { row: left as usize, level, split: None };
+        }
+        let left = (left - self.rows.len() as u64) as usize;
+        let (pair, ratio) = (left / self.ratios.len(), left % self.ratios.len());
+        let split = Some((pair % self.prefills.len(), ratio));
+        Configuration { row: pair / self.prefills.len(), level, split }
+    }
+
+    /// The number of a configuration.
+    pub fn index(&self, c: &Configuration) -> u64 {
+        let left = match c.split {
+            None => c.row,
+            Some((p, q)) => self.rows.len() + (c.row * self.prefills.len() + p) * self.ratios.len() + q,
+        };
+        (left * self.levels + c.level) as u64
+    }
+
+    /// One configuration; none where its level does not exist, its pools do not go together or prompts cannot keep up.
+    pub fn estimate(&self, index: u64, output: f64, traffic: Traffic) -> Option<Estimate> {
+        let c = self.configuration(index);
+        let unit = match c.split {
+            None => self.whole_unit(c.row, c.level),
+            Some((p, q)) => self.split_unit(c.row, c.level, p, self.ratios[q]),
+        };
+        unit.map(|u| u.replicated(output, traffic))
+    }
+
+    pub(super) fn whole_unit(&self, row: usize, level: usize) -> Option<Unit> {
+        let (r, state) = (&self.rows[row], self.whole[row * self.levels + level]);
+        (state.rate > 0.0).then_some(Unit {
+            state,
+            ttft: state.ttft,
+            rate: state.rate,
+            chips: r.chips,
+            usd_s: r.chips * r.usd_s,
+            watts: r.chips * r.watts,
+        })
+    }
+
+    /// A pair that goes together, at a level that exists.
+    pub(super) fn pair(&self, row: usize, level: usize, p: usize) -> Option<(&Row, State, &Prefill, &Row)> {
+        let (r, state, prefill) = (&self.rows[row], self.found[row * self.levels + level], &self.prefills[p]);
+        let other = &self.rows[prefill.row];
+        (state.rate > 0.0 && other.key == r.key).then_some((r, state, prefill, other))
+    }
+
+    /// A state at least as good, in every respect, as all states of a row that only decodes and that `keep` lets pass.
+    pub(super) fn best_found(&self, row: usize, keep: impl Fn(&State) -> bool) -> State {
+        let all = &self.found[row * self.levels..(row + 1) * self.levels];
+        all.iter().filter(|s| s.rate > 0.0 && keep(s)).fold(State::NONE, |best, s| {
+            let first = best.rate <= 0.0;
+            State {
+                tpot: if first { s.tpot } else { best.tpot.min(s.tpot) },
+                ttft: if first { s.ttft } else { best.ttft.min(s.ttft) },
+                rate: best.rate.max(s.rate),
+                headroom: best.headroom.max(s.headroom),
+                binding: s.binding,
+            }
+        })
+    }
+
+    pub(super) fn split_unit(&self, row: usize, level: usize, p: usize, (np, nd): (f64, f64)) -> Option<Unit> {
+        let (r, state, prefill, other) = self.pair(row, level, p)?;
+        let rate = nd * state.rate;
+        let busy = rate / (np * prefill.service);
+        if busy > BUSIEST {
+            return None;
+        }
+        let send = self.send[p * self.rows.len() + row];
+        let (dc, pc) = (nd * r.chips, np * other.chips);
+        Some(Unit {
+            state,
+            ttft: wait(busy, np * prefill.groups, prefill.alone) + prefill.alone + send + state.ttft,
+            rate,
+            chips: dc + pc,
+            usd_s: dc * r.usd_s + pc * other.usd_s,
+            watts: dc * r.watts + pc * other.watts,
+        })
+    }
+
+    /// At least as good, in every respect, as every ratio of a pair at a level: no waiting for prompts, prefill instances by
+    /// the fraction, replicas by the fraction.
+    pub(super) fn best_of_pair(
+        &self,
+        row: usize,
+        level: usize,
+        p: usize,
+        output: f64,
+        traffic: Traffic,
+    ) -> Option<Estimate> {
+        self.best_with(row, self.found[row * self.levels + level], p, output, traffic)
+    }
+
+    /// The same with any state of the row that decodes.
+    pub(super) fn best_with(
+        &self,
+        row: usize,
+        state: State,
+        p: usize,
+        output: f64,
+        traffic: Traffic,
+    ) -> Option<Estimate> {
+        let (r, prefill) = (&self.rows[row], &self.prefills[p]);
+        let other = &self.rows[prefill.row];
+        if state.rate <= 0.0 || other.key != r.key {
+            return None;
+        }
+        // Chips of each pool for one request a second.
+        let (d, f) = (r.chips / state.rate, other.chips / (BUSIEST * prefill.service));
+        let least = r.chips + other.chips;
+        let (per, usd, watts) = (d + f, d * r.usd_s + f * other.usd_s, d * r.watts + f * other.watts);
+        let most = MOST_DECODE * state.rate;
+        let unit_usd = r.chips * r.usd_s + other.chips * other.usd_s;
+        let unit_watts = r.chips * r.watts + other.chips * other.watts;
+        let (served, chips, all_usd, all_watts) = match traffic {
+            Traffic::Rate(rate) => {
+                (rate, least.max(rate * per), unit_usd.max(rate * usd), unit_watts.max(rate * watts))
+            }
+            Traffic::Fill(all) => (most.max(all / per), least, unit_usd, unit_watts),
+            Traffic::One => (most, least, unit_usd, unit_watts),
+        };
+        let ttft = prefill.alone + self.send[p * self.rows.len() + row] + state.ttft;
+        // The bound is loosened by more than rounding can err.
+        let low = |x: f64| x * (1.0 - 1e-9);
+        Some(Estimate {
+            tpot: state.tpot,
+            ttft: low(ttft),
+            e2e: low(ttft + state.tpot * (output - 1.0).max(0.0)),
+            rate: most,
+            unit_chips: least,
+            unit_usd_s: unit_usd,
+            replicas: 1.0,
+            chips: low(chips),
+            throughput: served * output * (1.0 + 1e-9),
+            usd_per_hour: low(all_usd * 3600.0),
+            usd_per_mtok: low(usd / output * 1e6),
+            watts: low(all_watts),
+            joules: low(watts / output),
+            headroom: state.headroom,
+            binding: state.binding,
+        })
+    }
+
+    /// Output tokens per chip and second, and per dollar, that no ratio of a pair at a level exceeds.
+    pub(super) fn best_yield(&self, row: usize, level: usize, p: usize, output: f64) -> (f64, f64) {
+        let Some((r, state, prefill, other)) = self.pair(row, level, p) else { return (0.0, 0.0) };
+        let (d, f) = (r.chips / state.rate, other.chips / (BUSIEST * prefill.service));
+        let up = 1.0 + 1e-9;
+        (output / (d + f) * up, output / (d * r.usd_s + f * other.usd_s) * up)
+    }
+}
+
+impl Unit {
+    pub(super) fn replicated(&self, output: f64, traffic: Traffic) -> Estimate {
+        let (replicas, served) = match traffic {
+            // Exactly full is enough, whatever the last bit says.
+            Traffic::Rate(rate) => ((rate / self.rate * (1.0 - 1e-12)).ceil().max(1.0), rate),
+            Traffic::Fill(chips) => {
+                let n = (chips / self.chips).floor().max(1.0);
+                (n, n * self.rate)
+            }
+            Traffic::One => (1.0, self.rate),
+        };
+        let s = &self.state;
+        let tokens = served * output;
+        Estimate {
+            tpot: s.tpot,
+            ttft: self.ttft,
+            e2e: self.ttft + s.tpot * (output - 1.0).max(0.0),
+            rate: self.rate,
+            unit_chips: self.chips,
+            unit_usd_s: self.usd_s,
+            replicas,
+            chips: replicas * self.chips,
+            throughput: tokens,
+            usd_per_hour: replicas * self.usd_s * 3600.0,
+            usd_per_mtok: replicas * self.usd_s / tokens * 1e6,
+            watts: replicas * self.watts,
+            joules: replicas * self.watts / tokens,
+            headroom: s.headroom,
+            binding: s.binding,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The search against looking at everything, on random small spaces.
+
+use super::*;
+use crate::pass::Limit;
+use proptest::prelude::*;
+use std::cmp::Ordering;
+
+const OUTPUT: f64 = 10.0;
+
+fn state() -> impl Strategy<Value = State> {
+    // Small whole numbers, so that ties are common.
+    (1..6_u8, 1..6_u8, 0..6_u8, 0..4_u8).prop_map(|(tpot, ttft, rate, free)| State {
+        tpot: f64::from(tpot) / 100.0,
+        ttft: f64::from(ttft) / 10.0,
+        rate: f64::from(rate),
+        headroom: f64::from(free) / 4.0,
+        binding: Limit::Memory,
+    })
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    (0..2_u32, 1..5_u8, 1..4_u8).prop_map(|(key, chips, usd)| Row {
+        key,
+        chips: f64::from(chips),
+        usd_s: f64::from(usd) / 1000.0,
+        watts: 500.0 * f64::from(usd),
+    })
+}
+
+prop_compose! {
+    fn space()(n in 1..5_usize, levels in 1..5_usize, n_prefills in 1..4_usize)(
+        rows in prop::collection::vec(row(), n),
+        whole in prop::collection::vec(state(), n * levels),
+        found in prop::collection::vec(state(), n * levels),
+        prefills in prop::collection::vec((0..n, 1..9_u8, 1..4_u8, 1..3_u8), n_prefills),
+        send in prop::collection::vec(0..3_u8, n * n_prefills),
+        levels in Just(levels),
+    ) -> Space {
+        let prefill = |&(row, service, alone, groups): &(usize, u8, u8, u8)| Prefill {
+            row,
+            service: f64::from(service),
+            alone: f64::from(alone) / 10.0,
+            groups: f64::from(groups),
+        };
+        Space {
+            rows, levels, whole, found,
+            prefills: prefills.iter().map(prefill).collect(),
+            send: send.iter().map(|s| f64::from(*s) / 20.0).collect(),
+            ratios: vec![(1.0, 1.0), (1.0, 2.0), (2.0, 1.0), (3.0, 2.0)],
+        }
+    }
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    let limit = |low: u8, high: u8, unit: f64| prop::option::of((low..high).prop_map(move |x| f64::from(x) * unit));
+    let limits = (
+        limit(1, 12, 0.1),
+        limit(1, 7, 0.01),
+        limit(1, 20, 0.1),
+        limit(1, 12, 10.0),
+        limit(1, 4, 0.25),
+        limit(1, 30, 10.0),
+        limit(1, 30, 1000.0),
+        limit(1, 30, 1.0),
+    );
+    let traffic = prop_oneof![
+        (1..20_u8).prop_map(|r| Traffic::Rate(r.into())),
+        (1..30_u8).prop_map(|c| Traffic::Fill(c.into())),
+        Just(Traffic::One)
+    ];
+    (limits, traffic, 0..5_usize, 1..4_usize, 0..3_u8).prop_map(|(l, traffic, objective, keep, axis)| Question {
+        output: OUTPUT,
+        traffic,
+        limits: Limits([l.0, l.1, l.2, l.3, l.4, l.5, l.6, l.7]),
+        objective: Objective::ALL[objective],
+        keep,
+        frontier: [None, Some(Yield::PerChip), Some(Yield::PerDollar)][axis as usize],
+        near: false,
+    })
+}
+
+/// Every configuration there is.
+fn every(space: &Space, q: &Question) -> Vec<Ranked> {
+    let one = |index| {
+        let estimate = space.estimate(index, q.output, q.traffic)?;
+        Some(Ranked { index, family: space.family(index), estimate })
+    };
+    (0..space.len()).filter_map(one).collect()
+}
+
+fn best_of_families(all: &[Ranked], q: &Question) -> Vec<u64> {
+    let mut good: Vec<&Ranked> = all.iter().filter(|r| q.limits.broken(&r.estimate) == 0).collect();
+    let score = |r: &Ranked| q.objective.score(&r.estimate);
+    good.sort_by(|a, b| {
+        let quick = a.estimate.e2e.total_cmp(&b.estimate.e2e);
+        score(a).total_cmp(&score(b)).then(quick).then(a.index.cmp(&b.index))
+    });
+    let mut seen: Vec<u64> = Vec::new();
+    good.retain(|r| {
+        let new = !seen.contains(&r.family);
+        seen.push(r.family);
+        new
+    });
+    good.iter().take(q.keep).map(|r| r.index).collect()
+}
+
+fn undominated(all: &[Ranked], q: &Question) -> Vec<u64> {
+    let free = Limits::with(q.limits, Bound::Tpot, None).with(Bound::E2e, None);
+    let eligible: Vec<(u64, (f64, f64))> =
+        all.iter().filter(|r| free.broken(&r.estimate) == 0).map(|r| (r.index, q.point(&r.estimate))).collect();
+    let beats = |a: &(u64, (f64, f64)), b: &(u64, (f64, f64))| {
+        let ((x1, y1), (x2, y2)) = (a.1, b.1);
+        x1 >= x2 && y1 >= y2 && (x1 > x2 || y1 > y2 || a.0 < b.0)
+    };
+    let mut kept: Vec<_> = eligible.iter().filter(|b| !eligible.iter().any(|a| beats(a, b))).collect();
+    kept.sort_by(|a, b| b.1.0.partial_cmp(&a.1.0).unwrap_or(Ordering::Equal));
+    kept.iter().map(|r| r.0).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn numbers_and_configurations_are_one_to_one(space in space()) {
+        for index in 0..space.len() {
+            prop_assert_eq!(space.index(&space.configuration(index)), index);
+            let family = space.family(index);
+            prop_assert!(space.first(family) <= index && index < space.first(family + 1));
+        }
+    }
+
+    #[test]
+    fn the_search_finds_what_looking_at_everything_finds(space in space(), q in question()) {
+        let all = every(&space, &q);
+        let found = search(&space, &q, 0..space.families());
+        prop_assert_eq!(found.top.iter().map(|r| r.index).collect::<Vec<_>>(), best_of_families(&all, &q));
+        let front = if q.frontier.is_some() { undominated(&all, &q) } else { Vec::new() };
+        prop_assert_eq!(found.frontier.iter().map(|r| r.index).collect::<Vec<_>>(), front);
+    }
+
+    #[test]
+    fn threads_and_shards_change_nothing(space in space(), q in question(), threads in 1..9_usize, cut in 0..40_u64) {
+        let one = search_all(&space, &q, 1);
+        prop_assert_eq!(&search_all(&space, &q, threads), &one);
+        prop_assert_eq!(&search_all_from(&space, &q, threads, Some(cut % space.len())), &one);
+        let cut = cut.min(space.families());
+        let parts = search(&space, &q, cut..space.families()).merged(search(&space, &q, 0..cut), &q);
+        prop_assert_eq!(&parts, &one);
+    }
+
+    #[test]
+    fn the_bound_of_a_pair_is_a_bound(space in space(), q in question()) {
+        for r in every(&space, &q) {
+            let c = space.configuration(r.index);
+            let Some((p, _)) = c.split else { continue };
+            let best = space.best_of_pair(c.row, c.level, p, q.output, q.traffic).unwrap();
+            for objective in Objective::ALL {
+                prop_assert!(objective.score(&best) <= objective.score(&r.estimate), "{objective:?}");
+            }
+            for bound in Bound::ALL {
+                prop_assert!(bound.signed(bound.amount(&best)) <= bound.signed(bound.amount(&r.estimate)), "{bound:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_looser_limit_is_never_worse(space in space(), q in question(), which in 0..8_usize, by in 1.0..3.0_f64) {
+        let bound = Bound::ALL[which];
+        let Some(limit) = q.limits.get(bound) else { return Ok(()) };
+        let looser = if bound.at_least() { limit / by } else { limit * by };
+        let loose = Question { limits: q.limits.with(bound, Some(looser)), ..q };
+        let best = |q: &Question| search_all(&space, q, 1).top.first().map(|r| q.objective.score(&r.estimate));
+        if let Some(before) = best(&q) {
+            prop_assert!(best(&loose).is_some_and(|after| after <= before));
+        }
+    }
+
+    #[test]
+    fn another_machine_never_makes_the_best_worse(space in space(), q in question(), more in row(), s in state()) {
+        let mut larger = space.clone();
+        larger.rows.push(more);
+        larger.whole.extend(std::iter::repeat_n(s, space.levels));
+        larger.found.extend(std::iter::repeat_n(s, space.levels));
+        larger.send = space.send.chunks(space.rows.len()).flat_map(|c| c.iter().copied().chain([0.0])).collect();
+        let best = |space: &Space| search_all(space, &q, 1).top.first().map(|r| q.objective.score(&r.estimate));
+        if let Some(before) = best(&space) {
+            prop_assert!(best(&larger).is_some_and(|after| after <= before));
+        }
+    }
+
+    #[test]
+    fn the_nearest_relaxation_is_enough_and_nothing_less_is(space in space(), q in question()) {
+        let q = Question { near: true, ..q };
+        for near in search_all(&space, &q, 2).near {
+            let needed = near.bound.amount(&near.ranked.estimate);
+            let with = |limit: f64| {
+                let limits = q.limits.with(near.bound, Some(limit));
+                every(&space, &q).iter().any(|r| limits.broken(&r.estimate) == 0)
+            };
+            prop_assert!(with(needed));
+            if !with(q.limits.get(near.bound).unwrap()) {
+                let less = if near.bound.at_least() { needed * 1.001 + 1e-6 } else { needed * 0.999 };
+                prop_assert!(!with(less));
+            }
+        }
+    }
+}
+
+#[test]
+fn replicas_are_whole_and_paid_whole() {
+    // 2.5 requests a second at 1 a replica: three replicas of two chips at $3.60/h each: $21.60/h for 25 tokens a second.
+    let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
+    let row = Row { key: 0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
+    let space = Space { rows: vec![row], levels: 1, whole: vec![one], ..Space::default() };
+    let e = space.estimate(0, OUTPUT, Traffic::Rate(2.5)).unwrap();
+    assert_eq!((e.replicas, e.chips, e.watts), (3.0, 6.0, 6000.0));
+    assert!((e.usd_per_hour - 21.6).abs() < 1e-9);
+    assert!((e.usd_per_mtok - 240.0).abs() < 1e-9);
+    assert!((e.joules - 240.0).abs() < 1e-9);
+    assert!((e.e2e - 0.19).abs() < 1e-12);
+    let full = space.estimate(0, OUTPUT, Traffic::Fill(7.0)).unwrap();
+    assert_eq!((full.replicas, full.throughput), (3.0, 30.0));
+}
+
+#[test]
+fn levels_rise_and_end_where_asked() {
+    let all = fill::levels(100.0);
+    assert_eq!(&all[6..14], [7.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0, 24.0]);
+    assert_eq!(all.last(), Some(&100.0));
+    assert!(all.windows(2).all(|w| w[0] < w[1]));
+    assert_eq!(fill::levels(3.0), [1.0, 2.0, 3.0]);
+}

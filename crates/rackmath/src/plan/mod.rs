@@ -1,0 +1,284 @@
+//! What to deploy: the best of every layout, format, engine, chunk, speculation, concurrency and pair of pools, under limits.
+//!
+//! The question goes through the chapters `pass` and `serving`, which every deployment is asked once, and `plan`, which
+//! searches the numbers. The answer does not depend on the number of threads.
+
+mod answer;
+mod card;
+mod launch;
+mod layouts;
+mod prepare;
+#[cfg(test)]
+mod tests;
+
+pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
+
+use crate::Error;
+use crate::deployment::wires;
+use crate::estimate::ask::yielded;
+use crate::setting::{Setting, formats, resolve, tokens};
+use rackmath_spec::engine::Engine;
+use rackmath_spec::model::Formats;
+use rackmath_spec::{Catalog, Dtype, Model, Network, Scenario, System};
+use rackmath_theory::pass::KernelSet;
+use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield, search_all};
+use rackmath_theory::serving::Requests;
+use rackmath_units::Fraction;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A model, machines, traffic and limits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model and machine; several machines with commas between them. Its chips are those of each machine.
+    pub setting: Setting,
+    /// Engines to choose from.
+    pub engines: Vec<String>,
+    /// Weight formats to choose from: `auto` is the checkpoint's.
+    pub weights: Vec<String>,
+    /// Cache formats to choose from: `auto` is the model's, or the engine's with narrow weights.
+    pub kvs: Vec<String>,
+    /// Most tokens in a pass, to choose from; the engine's own when empty.
+    pub chunks: Vec<f64>,
+    /// Drafts for each step to choose from; other than 0 only with an acceptance.
+    pub drafts: Vec<f64>,
+    /// Chance that a draft is accepted when all before it were.
+    pub acceptance: Option<f64>,
+    /// Whether prompts may have chips of their own.
+    pub disaggregated: bool,
+    /// A named workload: what it says holds unless given here.
+    pub scenario: Option<String>,
+    /// Tokens of a prompt, mean; 1,000 unless given.
+    pub isl: Option<f64>,
+    /// Tokens of an answer, mean; 1,000 unless given.
+    pub osl: Option<f64>,
+    /// Share of a prompt found in the prefix cache.
+    pub prefix_hit: Option<f64>,
+    /// Requests per second; as much as the chips serve when absent.
+    pub rate_per_s: Option<f64>,
+    /// Mean time to first token, at most.
+    pub ttft_ms: Option<f64>,
+    /// Mean time per output token, at most.
+    pub tpot_ms: Option<f64>,
+    /// Mean time of a whole request, at most.
+    pub e2e_ms: Option<f64>,
+    /// Output tokens per second of one user, at least.
+    pub user_tok_s: Option<f64>,
+    /// Output tokens per second of all, at least.
+    pub throughput_tok_s: Option<f64>,
+    /// Share of the memory for caches left free, at least.
+    pub headroom: Option<f64>,
+    /// Dollars per hour, at most.
+    pub budget_usd_per_hour: Option<f64>,
+    /// Watts of the chips, at most.
+    pub power_w: Option<f64>,
+    /// What is best: `cost`, `chips`, `energy`, `latency` or `throughput`.
+    pub objective: String,
+    /// Deployments to show.
+    pub top: usize,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            setting: Setting { on: "hgx-h200".into(), model: "qwen3-32b".into(), ..Setting::default() },
+            engines: vec!["vllm".into()],
+            weights: vec!["auto".into()],
+            kvs: vec!["auto".into()],
+            chunks: Vec::new(),
+            drafts: vec![0.0],
+            acceptance: None,
+            disaggregated: true,
+            scenario: None,
+            isl: None,
+            osl: None,
+            prefix_hit: None,
+            rate_per_s: None,
+            ttft_ms: None,
+            tpot_ms: None,
+            e2e_ms: None,
+            user_tok_s: None,
+            throughput_tok_s: None,
+            headroom: None,
+            budget_usd_per_hour: None,
+            power_w: None,
+            objective: "cost".into(),
+            top: 5,
+        }
+    }
+}
+
+/// One machine to choose.
+struct Machine {
+    system: System,
+    links: (Option<Network>, Option<Network>),
+    chips: u64,
+    usd_s: f64,
+    priced: bool,
+    price_words: String,
+    watts: f64,
+}
+
+/// A request with names resolved and numbers checked.
+struct Ask {
+    model: Model,
+    machines: Vec<Machine>,
+    formats: Vec<Formats>,
+    kvs: Vec<Option<Dtype>>,
+    engines: Vec<Engine>,
+    chunks: Vec<f64>,
+    drafts: Vec<(f64, f64)>,
+    split: bool,
+    requests: Requests,
+    /// Chips of the largest instance tried.
+    largest: u64,
+    scenario: Option<Scenario>,
+    question: Question,
+}
+
+/// Answers on one thread.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers on so many threads; the answer is the same.
+pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result<Answer, Error> {
+    let ask = Ask::new(catalog, request)?;
+    let kernels = KernelSet::of(catalog)?;
+    let prepared = prepare::Prepared::new(&kernels, &ask, threads)?;
+    let found = search_all(&prepared.space, &ask.question, threads);
+    Ok(answer::answer(&ask, &prepared, &found, threads))
+}
+
+/// The space of a request and what is asked of it: for sweeps in parts, each a range of [`Space::families`].
+pub fn space(catalog: &Catalog, request: &Request, threads: usize) -> Result<(Space, Question), Error> {
+    let ask = Ask::new(catalog, request)?;
+    let prepared = prepare::Prepared::new(&KernelSet::of(catalog)?, &ask, threads)?;
+    Ok((prepared.space, ask.question))
+}
+
+/// Larger instances than this are not tried.
+const LARGEST: u64 = 1024;
+
+impl Ask {
+    fn new(catalog: &Catalog, r: &Request) -> Result<Self, Error> {
+        let objective = Objective::ALL.into_iter().find(|o| o.name() == r.objective).ok_or_else(|| {
+            Error::value("objective", format!("\"{}\"", r.objective), "cost, chips, energy, latency or throughput")
+        })?;
+        let machines = machines(catalog, r)?;
+        let model = catalog.model(&r.setting.model)?;
+        if model.shape().is_none() {
+            let expected = "a model known layer by layer; this one is known by its totals only";
+            return Err(Error::value("model", format!("\"{}\"", model.id), expected));
+        }
+        let needs_price = objective == Objective::Cost || r.budget_usd_per_hour.is_some();
+        if let Some(m) = machines.iter().find(|m| needs_price && !m.priced) {
+            let chip = &m.system.chip.id;
+            return Err(Error::value("price", format!("none for {chip}"), "--price, or --objective chips"));
+        }
+        let needs_watts = objective == Objective::Energy || r.power_w.is_some();
+        if let Some(m) = machines.iter().find(|m| needs_watts && m.watts <= 0.0) {
+            let chip = &m.system.chip.id;
+            return Err(Error::value("power", format!("none known for {chip}"), "another chip or objective"));
+        }
+        let all = machines.iter().map(|m| m.chips).max().unwrap_or(1);
+        let traffic = match r.rate_per_s {
+            Some(rate) => Traffic::Rate(positive("rate_per_s", rate)?),
+            None if objective == Objective::Chips => Traffic::One,
+            None => Traffic::Fill(all as f64),
+        };
+        let scenario = r.scenario.as_deref().map(|name| catalog.scenario(name)).transpose()?;
+        let of = |given: Option<f64>, named: fn(&Scenario) -> f64, usual: f64| {
+            given.unwrap_or_else(|| scenario.as_ref().map_or(usual, named))
+        };
+        let input = tokens("isl", of(r.isl, |s| s.input, 1000.0), 1.0)?.get();
+        let output = tokens("osl", of(r.osl, |s| s.output, 1000.0), 2.0)?.get();
+        let cached = share("prefix_hit", of(r.prefix_hit, |s| s.cached, 0.0))?;
+        let question = Question {
+            output,
+            traffic,
+            limits: limits(r)?.with(Bound::Chips, Some(all as f64)),
+            objective,
+            keep: r.top.clamp(1, 100),
+            frontier: Some(if machines.len() > 1 { Yield::PerDollar } else { Yield::PerChip }),
+            near: false,
+        };
+        Ok(Self {
+            formats: r.weights.iter().map(|w| formats(&model, Some(w.as_str()))).collect::<Result<_, _>>()?,
+            kvs: r.kvs.iter().map(|w| kv_word(w)).collect::<Result<_, _>>()?,
+            engines: r.engines.iter().map(|e| Ok(catalog.engine(e)?.0)).collect::<Result<_, Error>>()?,
+            chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
+            drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
+            split: r.disaggregated,
+            requests: Requests { cached, ..Requests::of(input, output) },
+            largest: LARGEST,
+            scenario,
+            model,
+            machines,
+            question,
+        })
+    }
+}
+
+fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
+    let one = |on: &str| {
+        let setting = Setting { on: on.trim().into(), weights: None, kv: None, ..r.setting.clone() };
+        let resolved = resolve(catalog, &setting)?;
+        let system = resolved.system;
+        let power = &system.chip.power;
+        let watts = power.all_in.as_ref().or(power.tdp.as_ref()).map_or(0.0, |w| w.value.get());
+        Ok(Machine {
+            links: wires(catalog, &system),
+            chips: system.n_chips,
+            usd_s: resolved.chip_price.get(),
+            priced: resolved.priced,
+            price_words: format!("{} per chip, {}", resolved.chip_price, resolved.price_source),
+            watts,
+            system,
+        })
+    };
+    r.setting.on.split(',').map(one).collect()
+}
+
+fn kv_word(word: &str) -> Result<Option<Dtype>, Error> {
+    if word == "auto" { Ok(None) } else { Ok(Some(word.parse::<Dtype>()?)) }
+}
+
+fn drafts(drafts: f64, acceptance: Option<f64>) -> Result<(f64, f64), Error> {
+    if !(0.0..=64.0).contains(&drafts) {
+        return Err(Error::value("drafts", drafts, "0 to 64 tokens"));
+    }
+    match acceptance {
+        _ if drafts == 0.0 => Ok((0.0, 1.0)),
+        Some(alpha) => Ok((drafts, yielded(drafts, share("acceptance", alpha)?))),
+        None => Err(Error::value("drafts", drafts, "an acceptance with them, as measured")),
+    }
+}
+
+fn share(field: &'static str, value: f64) -> Result<f64, Error> {
+    Fraction::checked(value).map(Fraction::get).ok_or_else(|| Error::value(field, value, "a share from 0 to 1"))
+}
+
+fn positive(field: &'static str, value: f64) -> Result<f64, Error> {
+    if value > 0.0 && value <= 1e12 { Ok(value) } else { Err(Error::value(field, value, "above 0, at most 1e12")) }
+}
+
+fn limits(r: &Request) -> Result<Limits, Error> {
+    let some = |field, value: Option<f64>| value.map(|v| positive(field, v)).transpose();
+    let ms = |field, value| Ok::<_, Error>(some(field, value)?.map(|v| v / 1e3));
+    let user = some("user_tok_s", r.user_tok_s)?.map(f64::recip);
+    let tpot = match (ms("tpot_ms", r.tpot_ms)?, user) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    let headroom = r.headroom.map(|h| share("headroom", h)).transpose()?;
+    Ok(Limits::default()
+        .with(Bound::Ttft, ms("ttft_ms", r.ttft_ms)?)
+        .with(Bound::Tpot, tpot)
+        .with(Bound::E2e, ms("e2e_ms", r.e2e_ms)?)
+        .with(Bound::Throughput, some("throughput_tok_s", r.throughput_tok_s)?)
+        .with(Bound::Headroom, headroom)
+        .with(Bound::UsdPerHour, some("budget_usd_per_hour", r.budget_usd_per_hour)?)
+        .with(Bound::Watts, some("power_w", r.power_w)?))
+}

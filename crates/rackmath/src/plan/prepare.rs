@@ -1,0 +1,279 @@
+//! From a request to a space: every deployment prepared once, its states tabulated.
+
+use super::layouts::layouts;
+use super::{Ask, Machine};
+use crate::Error;
+use crate::deployment::{Deployment, Parts};
+use crate::estimate::split::sending;
+use rackmath_spec::engine::Engine;
+use rackmath_spec::file::flags::Tool;
+use rackmath_spec::model::Formats;
+use rackmath_spec::{Dtype, Layout, Network};
+use rackmath_theory::kv;
+use rackmath_theory::pass::KernelSet;
+use rackmath_theory::plan::space::MOST_DECODE;
+use rackmath_theory::plan::{Prefill, Row, Space, State, fill, pools};
+use rackmath_theory::serving::{Requests, Server};
+use rackmath_units::{Bytes, Tokens};
+use std::collections::BTreeMap;
+
+/// What deployments of one key share.
+#[derive(Clone, Debug)]
+pub(super) struct Kind {
+    /// The machine.
+    pub machine: usize,
+    /// Weight formats.
+    pub formats: Formats,
+    /// Cache format.
+    pub kv: Dtype,
+    /// The engine.
+    pub engine: Engine,
+    /// Its links.
+    links: (Option<Network>, Option<Network>),
+}
+
+/// A row in words a person uses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// The prepared deployment.
+    pub deployment: usize,
+    /// Tokens in a pass.
+    pub chunk: f64,
+    /// Drafts and accepted tokens.
+    pub drafts: (f64, f64),
+    /// Sequences a group holds.
+    pub room: f64,
+}
+
+/// The space, and what its numbers stand for.
+pub(super) struct Prepared {
+    /// The numbers.
+    pub space: Space,
+    /// One entry per row.
+    pub entries: Vec<Entry>,
+    /// Prepared deployments.
+    pub deployments: Vec<Deployment>,
+    /// Kinds, by key.
+    pub kinds: Vec<Kind>,
+    /// The kind of each deployment.
+    pub kind_of: Vec<usize>,
+    /// Concurrencies of a group.
+    pub levels: Vec<f64>,
+    /// Layouts that were looked at, whether or not the model fits.
+    pub layouts: usize,
+}
+
+/// One deployment with its rows.
+struct Item {
+    kind: usize,
+    deployment: Deployment,
+    rows: Vec<ItemRow>,
+}
+
+struct ItemRow {
+    entry: Entry,
+    whole: Vec<State>,
+    found: Vec<State>,
+    prefill: Option<(f64, f64)>,
+}
+
+impl Prepared {
+    pub(super) fn new(kernels: &KernelSet, ask: &Ask, threads: usize) -> Result<Self, Error> {
+        let kinds = kinds(ask);
+        let mut jobs: Vec<(usize, Layout)> = Vec::new();
+        for (at, kind) in kinds.iter().enumerate() {
+            let machine = &ask.machines[kind.machine];
+            let tool = kind.engine.family.parse::<Tool>().ok();
+            let all = layouts(&ask.model, &machine.system, tool, machine.chips.min(ask.largest));
+            jobs.extend(all.into_iter().map(|layout| (at, layout)));
+        }
+        let most = kinds.iter().map(|k| k.engine.schedule.sequences).fold(1.0, f64::max);
+        let levels = fill::levels(most.min(8192.0));
+        let items =
+            in_order(&jobs, threads, |(kind, layout)| item(kernels, ask, *kind, &kinds[*kind], *layout, &levels))?;
+        let mut p = Self {
+            space: Space { levels: levels.len(), ratios: ratios(), ..Space::default() },
+            entries: Vec::new(),
+            deployments: Vec::new(),
+            kinds,
+            kind_of: Vec::new(),
+            levels,
+            layouts: jobs.len(),
+        };
+        for item in items.into_iter().flatten() {
+            p.add(ask, item);
+        }
+        if ask.split {
+            p.pair(ask);
+        } else {
+            p.space.found.clear();
+        }
+        Ok(p)
+    }
+
+    fn add(&mut self, ask: &Ask, item: Item) {
+        let deployment = self.deployments.len();
+        let machine = &ask.machines[self.kinds[item.kind].machine];
+        let layout = item.deployment.parts.layout;
+        for row in item.rows {
+            if let Some((service, alone)) = row.prefill {
+                let groups = layout.degrees().dp as f64;
+                self.space.prefills.push(Prefill { row: self.entries.len(), service, alone, groups });
+            }
+            self.entries.push(Entry { deployment, ..row.entry });
+            self.space.rows.push(Row {
+                key: item.kind as u32,
+                chips: layout.chips() as f64,
+                usd_s: machine.usd_s,
+                watts: machine.watts,
+            });
+            self.space.whole.extend(row.whole);
+            self.space.found.extend(row.found);
+        }
+        self.deployments.push(item.deployment);
+        self.kind_of.push(item.kind);
+    }
+
+    /// Seconds to send a prompt from every prefill row to every other row.
+    fn pair(&mut self, ask: &Ask) {
+        let prompt = Tokens::new(ask.requests.input);
+        let bytes: Vec<Bytes> = self.kinds.iter().map(|k| kv::cache(&ask.model, k.kv).stored(prompt)).collect();
+        let mut known: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        let mut send = Vec::with_capacity(self.space.prefills.len() * self.entries.len());
+        for prefill in &self.space.prefills {
+            let from = self.entries[prefill.row].deployment;
+            for entry in &self.entries {
+                let to = entry.deployment;
+                if self.kind_of[from] != self.kind_of[to] {
+                    send.push(0.0);
+                    continue;
+                }
+                send.push(*known.entry((from, to)).or_insert_with(|| {
+                    let kind = &self.kinds[self.kind_of[to]];
+                    let parts = &self.deployments[to].parts;
+                    let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
+                    sending(bytes[self.kind_of[to]], &self.deployments[from].parts.layout, parts, links).0
+                }));
+            }
+        }
+        self.space.send = send;
+    }
+
+    /// One group of a row as a server.
+    pub(super) fn engine_of(&self, row: usize) -> Engine {
+        let entry = &self.entries[row];
+        let mut engine = self.deployments[entry.deployment].parts.engine.clone();
+        engine.schedule.chunk = entry.chunk;
+        engine
+    }
+}
+
+fn kinds(ask: &Ask) -> Vec<Kind> {
+    let mut all = Vec::new();
+    for (at, machine) in ask.machines.iter().enumerate() {
+        for formats in &ask.formats {
+            for engine in &ask.engines {
+                for kv in &ask.kvs {
+                    // An engine's narrow cache goes with narrow weights.
+                    let own = engine.schedule.kv.filter(|_| formats.linear.bits() < 12.0);
+                    let kv = kv.or(own).unwrap_or_else(|| ask.model.cache_dtype());
+                    let links = machine.links.clone();
+                    all.push(Kind { machine: at, formats: *formats, kv, engine: engine.clone(), links });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Prefill to decode instances: what small whole numbers can say, from 8:1 to 1:8.
+fn ratios() -> Vec<(f64, f64)> {
+    let mut all = Vec::new();
+    for p in 1..=8_u32 {
+        for d in 1..=MOST_DECODE as u32 {
+            let prime = (2..=p.min(d)).all(|k| p % k != 0 || d % k != 0);
+            if prime && p + d <= 9 {
+                all.push((f64::from(p), f64::from(d)));
+            }
+        }
+    }
+    all
+}
+
+fn item(
+    kernels: &KernelSet,
+    ask: &Ask,
+    kind_at: usize,
+    kind: &Kind,
+    layout: Layout,
+    levels: &[f64],
+) -> Result<Option<Item>, Error> {
+    let machine: &Machine = &ask.machines[kind.machine];
+    let parts = Parts {
+        model: ask.model.clone(),
+        formats: kind.formats,
+        kv: kind.kv,
+        system: machine.system.clone(),
+        layout,
+        engine: kind.engine.clone(),
+    };
+    let own = parts.engine.schedule.chunk;
+    let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };
+    if crate::deployment::room(&parts, &ask.requests, own.min(chunks[0])) < 1.0 {
+        return Ok(None);
+    }
+    let deployment = Deployment::wired(kernels, parts, (kind.links.0.as_ref(), kind.links.1.as_ref()))?;
+    let groups = layout.degrees().dp as f64;
+    let mut rows = Vec::new();
+    for (c, chunk) in chunks.iter().enumerate() {
+        let room = crate::deployment::room(&deployment.parts, &ask.requests, *chunk);
+        if room < 1.0 {
+            continue;
+        }
+        let mut schedule = deployment.parts.engine.schedule.clone();
+        schedule.chunk = *chunk;
+        let overhead = &deployment.parts.engine.overhead;
+        let server = Server { pass: &deployment.pass, schedule: &schedule, overhead, room };
+        for (d, drafts) in ask.drafts.iter().enumerate() {
+            let requests = Requests { drafts: drafts.0, accepted: drafts.1, ..ask.requests };
+            let (mut whole, mut found) = (Vec::with_capacity(levels.len()), Vec::with_capacity(levels.len()));
+            fill::states(&server, &requests, groups, levels, &mut whole);
+            if ask.split && c == 0 {
+                fill::states(&server, &Requests { cached: 1.0, ..requests }, groups, levels, &mut found);
+            } else {
+                // Those that only decode do not care about the chunk: one row of them is enough.
+                found.resize(levels.len(), State::NONE);
+            }
+            let prefill = (ask.split && d == 0)
+                .then(|| pools::service(&deployment.pass, *chunk, overhead.request.get(), groups, &ask.requests));
+            rows.push(ItemRow {
+                entry: Entry { deployment: 0, chunk: *chunk, drafts: *drafts, room },
+                whole,
+                found,
+                prefill,
+            });
+        }
+    }
+    Ok(Some(Item { kind: kind_at, deployment, rows }))
+}
+
+/// Every job on some thread, results in the order of the jobs.
+fn in_order<J: Sync, R: Send>(
+    jobs: &[J],
+    threads: usize,
+    run: impl Fn(&J) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
+    let n = threads.clamp(1, jobs.len().max(1));
+    if n == 1 {
+        return jobs.iter().map(run).collect();
+    }
+    // Jobs of like size lie next to each other: each thread takes every n-th.
+    let run = &run;
+    let mut parts: Vec<std::vec::IntoIter<Result<R, Error>>> = std::thread::scope(|scope| {
+        let spawn =
+            |i: usize| scope.spawn(move || jobs.iter().skip(i).step_by(n).map(run).collect::<Vec<_>>().into_iter());
+        let all: Vec<_> = (0..n).map(spawn).collect();
+        all.into_iter().map(|t| t.join().expect("preparing does not panic")).collect()
+    });
+    (0..jobs.len()).filter_map(|at| parts[at % n].next()).collect()
+}
