@@ -218,7 +218,8 @@ fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, arrivals: Ar
     let past = requests.input - new;
     let decoding = n / stages;
     let room = (server.schedule.chunk - if server.schedule.mixed { decoding * queries } else { 0.0 }).max(64.0);
-    let chunks = (new / room).ceil().max(1.0);
+    // Not rounded: the rest of a chunk is filled with the next prompt.
+    let chunks = (new / room).max(1.0);
     // Prompts that begin during one pass of a clump travel together; a long prompt needs several passes by itself.
     let arriving = (per_step * clump).max(1e-12);
     let (share, size) = if chunks > 1.0 {

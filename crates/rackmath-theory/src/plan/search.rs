@@ -1,6 +1,6 @@
 //! The best of a space, the frontier, and what stands in the way: branch and bound over families of configurations.
 //!
-//! A family shares its rows. For two pools every level has a bound that no ratio beats ([`Space::best_of_pair`]): where it
+//! A family shares its rows. For two pools every level has a bound that no ratio beats (`Space::best_of_pair`): where it
 //! breaks a limit, or is worse than what is kept and below the frontier, its ratios are not looked at. Only what is strictly
 //! worse is dropped, so the result is that of looking at everything, whatever the order and the number of threads.
 //!
