@@ -64,8 +64,10 @@ pub fn scene(figure: &Figure) -> Scene {
         (LEFT + x.at(p.0) * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y.at(p.1) * (HEIGHT - TOP - BOTTOM))
     };
     let mut items = vec![Item::Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT, fill: Color(255, 255, 255) }];
-    items.push(text(LEFT, 34.0, 20.0, true, Anchor::Start, INK, &figure.title));
-    items.push(text(LEFT, 58.0, 13.0, false, Anchor::Start, GREY, &figure.subtitle));
+    let title = fitting(&figure.title, 20.0, true);
+    let subtitle = fitting(&figure.subtitle, 13.0, false);
+    items.push(text(LEFT, 34.0, title, true, Anchor::Start, INK, &figure.title));
+    items.push(text(LEFT, 58.0, subtitle, false, Anchor::Start, GREY, &figure.subtitle));
     grid(&mut items, figure, x, y, place);
     for (i, series) in figure.series.iter().enumerate() {
         if series.role == Role::Points {
@@ -112,6 +114,12 @@ fn grid(items: &mut Vec<Item>, figure: &Figure, x: Range, y: Range, place: impl 
         color: INK,
         text: figure.y.label.clone(),
     });
+}
+
+/// The size at which a line of text stays within the picture, at most the one wanted.
+fn fitting(line: &str, size: f64, bold: bool) -> f64 {
+    let room = WIDTH - LEFT - 16.0;
+    size * (room / font::width(line, size, bold).max(1.0)).min(1.0)
 }
 
 /// Labels stand above their point, on the side with more room; a later one steps up when it would cover an earlier one.
