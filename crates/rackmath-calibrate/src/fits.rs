@@ -4,6 +4,7 @@
 //! into a placement with one sequence of the shortest length it ran, and lists those that would not fit.
 
 use crate::error::CalibrateError;
+use crate::rows::{degree, read, text};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout};
@@ -61,29 +62,8 @@ pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
     Ok(report)
 }
 
-type Row = BTreeMap<String, String>;
-
-fn rows(folder: &Path, file: &str) -> Result<Vec<Row>, CalibrateError> {
-    let path = folder.join(file);
-    let mut reader = csv::Reader::from_path(&path).map_err(|e| unreadable(&path, &e))?;
-    reader.deserialize().map(|row| row.map_err(|e| unreadable(&path, &e))).collect()
-}
-
-fn unreadable(path: &Path, error: &csv::Error) -> CalibrateError {
-    CalibrateError::File { file: path.display().to_string(), problem: error.to_string() }
-}
-
-fn text<'a>(row: &'a Row, key: &str) -> &'a str {
-    row.get(key).map_or("", String::as_str)
-}
-
-/// A count; absent, empty and 0 are 1.
-fn degree(row: &Row, key: &str) -> u64 {
-    text(row, key).parse::<u64>().unwrap_or(1).max(1)
-}
-
 fn inferencex(folder: &Path) -> Result<Vec<(Deployment, u64)>, CalibrateError> {
-    let tier_a = rows(folder, "inferencemax_pareto.csv")?.into_iter().filter(|row| text(row, "tier") == "A");
+    let tier_a = read(folder, "inferencemax_pareto.csv")?.into_iter().filter(|row| text(row, "tier") == "A");
     Ok(tier_a
         .map(|row| {
             let (tp, pp, chips) = (degree(&row, "tp_size"), degree(&row, "pp_size"), degree(&row, "n_gpus"));
@@ -118,7 +98,7 @@ const TABLE_MACHINES: [(&str, &str); 9] = [
 ];
 
 fn tensorrt(folder: &Path) -> Result<Vec<(Deployment, u64)>, CalibrateError> {
-    Ok(rows(folder, "trtllm_throughput.csv")?
+    Ok(read(folder, "trtllm_throughput.csv")?
         .iter()
         .map(|row| {
             let tp = text(row, "parallelism").trim_start_matches("TP").parse::<u64>().unwrap_or(1);

@@ -4,8 +4,8 @@
 //! `rackmath_theory::network` with the catalogue's constants, and reports how far off the rows are. It also fits the
 //! constants and prints them as TOML for `catalog/networks`. Distance is |ln(predicted / measured)|, which treats twice and
 //! half alike. [`fits`] asks whether published deployments fit in memory. [`gemm`], [`attention`] and
-//! [`moe`] do for kernels what [`network`] does for collectives. [`torch`] adds kernels up to whole steps and holds them
-//! against steps that no constant was fitted on; [`serving`] does so for whole deployments and fits the engines. [`scaling`]
+//! [`moe`] do for kernels what [`network`] does for collectives. [`serving`] holds whole steps and
+//! whole deployments against measured ones and fits the engines. [`scaling`]
 //! fits a scaling law to training runs. Nothing here draws lots: the same rows give the same constants.
 
 pub mod attention;
@@ -20,7 +20,6 @@ pub mod scaling;
 pub mod serving;
 pub mod simplex;
 pub mod table;
-pub mod torch;
 pub mod training;
 
 pub use error::CalibrateError;

@@ -1,14 +1,12 @@
 //! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{
-    CalibrateError, attention, deduce, fits, gemm, moe, network, scaling, serving, torch, training,
-};
+use rackmath_calibrate::{CalibrateError, attention, deduce, fits, gemm, moe, network, scaling, serving, training};
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
        rackmath-calibrate fit mla FOLDER
-       rackmath-calibrate score torch FOLDER
+       rackmath-calibrate score|fit serving [ENGINE] FOLDER
        rackmath-calibrate score training FOLDER [STACKS]
        rackmath-calibrate fit training FOLDER [STACK]
        rackmath-calibrate rows training FOLDER
@@ -80,7 +78,6 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
         ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),
-        ("score", "torch") => torch::score(folder).map(|table| table.to_string()),
         ("score", "training") => training::score(folder, None).map(|report| report.to_string()),
         ("fit", "training") => training::fit(folder, None),
         ("score", "deduce") => deduce::score(folder),

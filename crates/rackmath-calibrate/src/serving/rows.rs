@@ -525,37 +525,54 @@ fn llamacpp_format(quant: &str, model: &str) -> Option<&'static str> {
     known.iter().find(|(word, _)| both.contains(word)).map(|(_, id)| *id)
 }
 
+/// Names the files use for models of the catalogue; Llama 3 and 3.1 of one size have one shape.
+const TORCH_MODELS: [(&str, &str); 2] = [("llama3-8b", "llama-3.1-8b"), ("llama3-70b", "llama-3.1-70b")];
+
+/// Whole steps in every `h200_torch/model_*.json`.
 fn torch(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
-    let path = folder.join("h200_torch/model_llama3-8b.json");
-    let wrong = |problem: String| CalibrateError::File { file: path.display().to_string(), problem };
-    let content = std::fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
-    let rows: Vec<serde_json::Value> = serde_json::from_str(&content).map_err(|e| wrong(e.to_string()))?;
+    let folder = folder.join("h200_torch");
+    let wrong = |path: &Path, problem: String| CalibrateError::File { file: path.display().to_string(), problem };
+    let entries = std::fs::read_dir(&folder).map_err(|e| wrong(&folder, e.to_string()))?;
+    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| {
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        name.starts_with("model_") && path.extension().is_some_and(|e| e == "json")
+    });
+    paths.sort();
     let mut all = Vec::new();
-    for row in rows {
-        let get = |key: &str| row.get(key).and_then(serde_json::Value::as_f64);
-        let (Some(batch), Some(context), Some(seconds)) = (get("B"), get("S"), get("s")) else { continue };
-        let decode = row.get("kind").and_then(serde_json::Value::as_str) == Some("decode");
-        let (load, stratum) = if decode {
-            (CaseLoad::DecodeStep { batch, context }, "H200 PyTorch decode step")
-        } else {
-            (CaseLoad::PrefillStep { batch, tokens: context }, "H200 PyTorch prefill step")
-        };
-        let case = Case {
-            source: "H200 PyTorch".into(),
-            model: "llama-3.1-8b".into(),
-            weights: Some("bf16".into()),
-            kv: Some("bf16".into()),
-            engine: "torch".into(),
-            system: "h200".into(),
-            degrees: Degrees::default(),
-            load,
-            requests: Requests::of(context, 1.0),
-            chunk: None,
-            sequences: None,
-            metric: Metric::Step,
-            measured: seconds * 1e3,
-        };
-        all.push(measured(case, stratum.into(), "h200"));
+    for path in paths {
+        let content = std::fs::read_to_string(&path).map_err(|e| wrong(&path, e.to_string()))?;
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&content).map_err(|e| wrong(&path, e.to_string()))?;
+        all.extend(rows.iter().filter_map(torch_row));
     }
     Ok(all)
+}
+
+fn torch_row(row: &serde_json::Value) -> Option<Measured> {
+    let get = |key: &str| row.get(key).and_then(serde_json::Value::as_f64);
+    let word = |key: &str| row.get(key).and_then(serde_json::Value::as_str);
+    let (batch, context, seconds) = (get("B")?, get("S")?, get("s")?);
+    let name = word("model")?;
+    let model = TORCH_MODELS.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
+    let (load, stratum) = if word("kind") == Some("decode") {
+        (CaseLoad::DecodeStep { batch, context }, "H200 PyTorch decode step")
+    } else {
+        (CaseLoad::PrefillStep { batch, tokens: context }, "H200 PyTorch prefill step")
+    };
+    let case = Case {
+        source: "H200 PyTorch".into(),
+        model: model.into(),
+        weights: Some("bf16".into()),
+        kv: Some("bf16".into()),
+        engine: "torch".into(),
+        system: "h200".into(),
+        degrees: Degrees::default(),
+        load,
+        requests: Requests::of(context, 1.0),
+        chunk: None,
+        sequences: None,
+        metric: Metric::Step,
+        measured: seconds * 1e3,
+    };
+    Some(measured(case, stratum.into(), "h200"))
 }
