@@ -2,7 +2,7 @@
 
 mod estimate;
 
-pub use estimate::EstimateArgs;
+pub use estimate::{DegreesArgs, EstimateArgs};
 
 pub use crate::commands::ValidateArgs;
 mod economics;
@@ -377,27 +377,8 @@ pub struct LayoutArgs {
     /// Tokens of context of each sequence
     #[arg(long, short = 'c', visible_aliases = ["isl", "max-model-len", "context-length"], default_value = "4096", value_name = "TOKENS")]
     pub context: Tokens,
-    /// Tensor parallel degree
-    #[arg(long, visible_aliases = ["tensor-parallel-size", "tp-size"], value_name = "N")]
-    pub tp: Option<u64>,
-    /// Pipeline stages
-    #[arg(long, visible_aliases = ["pipeline-parallel-size", "pp-size"], value_name = "N")]
-    pub pp: Option<u64>,
-    /// Data-parallel groups
-    #[arg(long, visible_aliases = ["data-parallel-size", "dp-size"], value_name = "N")]
-    pub dp: Option<u64>,
-    /// Context parallel degree
-    #[arg(long, visible_aliases = ["context-parallel-size", "cp-size"], value_name = "N")]
-    pub cp: Option<u64>,
-    /// Expert parallel degree
-    #[arg(long, visible_aliases = ["expert-parallel-size", "ep-size"], value_name = "N")]
-    pub ep: Option<u64>,
-    /// Shards of each expert [default: what ep leaves of a stage's chips]
-    #[arg(long, visible_aliases = ["expert-tensor-parallel-size", "moe-tp-size"], value_name = "N")]
-    pub etp: Option<u64>,
-    /// Redundant experts per layer
-    #[arg(long, visible_aliases = ["num-redundant-experts", "ep-num-redundant-experts"], value_name = "N")]
-    pub redundant_experts: Option<u64>,
+    #[command(flatten)]
+    pub degrees: DegreesArgs,
     /// Read the layout from a command line of another tool
     #[arg(long, value_name = "LINE", allow_hyphen_values = true, conflicts_with_all = ["tp", "pp", "dp", "cp", "ep", "etp", "redundant_experts"])]
     pub flags: Option<String>,

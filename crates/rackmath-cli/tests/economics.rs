@@ -1,27 +1,10 @@
 //! What a person sees when asking about money: the commands run for real, their output kept as snapshots.
 
-use assert_cmd::Command;
+mod common;
+
+use common::{refused, shown};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-
-fn rackmath(args: &[&str]) -> (String, String, i32) {
-    let mut command = Command::cargo_bin("rackmath").expect("built");
-    let output = command.args(args).args(["--width", "100"]).env("NO_COLOR", "1").output().expect("ran");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("exited"))
-}
-
-fn shown(args: &[&str]) -> String {
-    let (out, err, code) = rackmath(args);
-    assert_eq!(code, 0, "{err}");
-    out
-}
-
-fn refused(args: &[&str]) -> String {
-    let (out, err, code) = rackmath(args);
-    assert_eq!((out.as_str(), code), ("", 2), "{err}");
-    err
-}
 
 fn temp(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -1,20 +1,8 @@
 //! What a person sees of a plan: the command run for real, its output kept as snapshots.
 
-use assert_cmd::Command;
+mod common;
 
-fn rackmath(args: &[&str]) -> (String, String, i32) {
-    let mut command = Command::cargo_bin("rackmath").expect("built");
-    let output = command.args(args).args(["--width", "100"]).env("NO_COLOR", "1").output().expect("ran");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("exited"))
-}
-
-fn shown(args: &[&str]) -> String {
-    let (out, err, code) = rackmath(args);
-    assert_eq!(code, 0, "{err}");
-    out
-}
-
+use common::{rackmath, shown};
 #[test]
 fn a_dense_model_under_latency_targets() {
     insta::assert_snapshot!(shown(&[

@@ -1,14 +1,8 @@
 //! What a person with one machine on the desk sees: names as benchmarks write them, formats as llama.cpp calls them.
 
-use assert_cmd::Command;
+mod common;
 
-fn rackmath(args: &[&str]) -> (String, String, i32) {
-    let mut command = Command::cargo_bin("rackmath").expect("built");
-    let output = command.args(args).args(["--width", "100"]).env("NO_COLOR", "1").output().expect("ran");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("exited"))
-}
-
+use common::rackmath;
 #[test]
 fn one_stream_on_an_apple_machine() {
     let args =

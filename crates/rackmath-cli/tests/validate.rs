@@ -1,20 +1,9 @@
 //! `rackmath validate` as a person and a script see it.
 
-use assert_cmd::Command;
+mod common;
+
+use common::{rackmath, shown};
 use std::path::PathBuf;
-
-fn rackmath(args: &[&str]) -> (String, String, i32) {
-    let mut command = Command::cargo_bin("rackmath").expect("built");
-    let output = command.args(args).args(["--width", "100"]).env("NO_COLOR", "1").output().expect("ran");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("exited"))
-}
-
-fn shown(args: &[&str]) -> String {
-    let (out, err, code) = rackmath(args);
-    assert_eq!(code, 0, "{err}");
-    out
-}
 
 fn json(args: &[&str]) -> serde_json::Value {
     serde_json::from_str(&shown(args)).expect("JSON")

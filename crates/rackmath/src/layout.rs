@@ -524,9 +524,8 @@ struct Wires {
 impl Wires {
     /// By the kind of the chip's links; nothing where that kind was never measured or extrapolated.
     fn find(catalog: &Catalog, system: &System) -> Option<Self> {
-        let up = catalog.network(&system.chip.link.kind).ok()?;
-        let out = system.levels.get(1).and_then(|_| catalog.network("infiniband").ok());
-        Some(Self { up, out })
+        let (up, out) = crate::deployment::wires(catalog, system);
+        Some(Self { up: up?, out })
     }
 
     /// So many all-reduces of one token of every sequence of a group.

@@ -2,6 +2,7 @@
 
 use super::SettingArgs;
 use clap::Args as ClapArgs;
+use rackmath::layout::DegreesRequest;
 use rackmath_units::{Fraction, Seconds, Tokens};
 use std::path::PathBuf;
 
@@ -75,9 +76,9 @@ pub struct EstimateArgs {
     pub csv: Option<PathBuf>,
 }
 
-/// How the model is cut.
+/// Parallel degrees.
 #[derive(ClapArgs, Clone)]
-pub struct CutArgs {
+pub struct DegreesArgs {
     /// Tensor parallel degree
     #[arg(long, visible_aliases = ["tensor-parallel-size", "tp-size"], value_name = "N")]
     pub tp: Option<u64>,
@@ -99,6 +100,28 @@ pub struct CutArgs {
     /// Redundant experts per layer
     #[arg(long, visible_aliases = ["num-redundant-experts", "ep-num-redundant-experts"], value_name = "N")]
     pub redundant_experts: Option<u64>,
+}
+
+impl DegreesArgs {
+    /// As a question takes them.
+    pub fn request(&self) -> DegreesRequest {
+        DegreesRequest {
+            tp: self.tp,
+            pp: self.pp,
+            dp: self.dp,
+            cp: self.cp,
+            ep: self.ep,
+            etp: self.etp,
+            redundant: self.redundant_experts,
+        }
+    }
+}
+
+/// How the model is cut.
+#[derive(ClapArgs, Clone)]
+pub struct CutArgs {
+    #[command(flatten)]
+    pub degrees: DegreesArgs,
     /// Read the layout from a command line of another tool
     #[arg(long, value_name = "LINE", allow_hyphen_values = true, conflicts_with_all = ["tp", "pp", "dp", "cp", "ep", "etp", "redundant_experts"])]
     pub flags: Option<String>,

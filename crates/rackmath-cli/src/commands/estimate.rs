@@ -30,15 +30,7 @@ fn request(catalog: &mut Catalog, a: &EstimateArgs) -> Result<Request, Failure> 
     };
     Ok(Request {
         setting: setting(catalog, &a.setting)?,
-        degrees: DegreesRequest {
-            tp: cut.tp,
-            pp: cut.pp,
-            dp: cut.dp,
-            cp: cut.cp,
-            ep: cut.ep,
-            etp: cut.etp,
-            redundant: cut.redundant_experts,
-        },
+        degrees: cut.degrees.request(),
         flags: cut.flags.clone(),
         tool: cut.tool.clone(),
         engine: a.engine.clone(),

@@ -4,7 +4,7 @@ use super::setting;
 use crate::args::{Common, LayoutArgs, RacksArgs};
 use crate::failure::Failure;
 use crate::{inputs, output};
-use rackmath::layout::{self, Answer, DegreesRequest};
+use rackmath::layout::{self, Answer};
 use rackmath::{Catalog, racks};
 use rackmath_report::{picture, png, svg, text};
 use rackmath_units::Tokens;
@@ -22,15 +22,7 @@ pub fn run(common: &Common, catalog: &mut Catalog, a: &LayoutArgs, view: View) -
     let (routing, histogram) = routing(&a.routing)?;
     let request = layout::Request {
         setting: setting(catalog, &a.setting)?,
-        degrees: DegreesRequest {
-            tp: a.tp,
-            pp: a.pp,
-            dp: a.dp,
-            cp: a.cp,
-            ep: a.ep,
-            etp: a.etp,
-            redundant: a.redundant_experts,
-        },
+        degrees: a.degrees.request(),
         flags: a.flags.clone(),
         tool: Some(a.tool.clone()),
         batch: a.batch.map(Tokens::get),
