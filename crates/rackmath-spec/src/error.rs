@@ -98,7 +98,16 @@ pub fn nearest<'a>(given: &str, valid: impl Iterator<Item = &'a str>) -> Vec<Str
 
 /// At most forty characters of what was given, so that a hostile file cannot flood the terminal.
 pub(crate) fn shorten(text: &str) -> String {
-    let clean: String = text.chars().take(40).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    clean(text, 40)
+}
+
+/// A file's path, whole: a person has to find the file again. Longer than any real path is cut all the same.
+pub(crate) fn path(text: &str) -> String {
+    clean(text, 4096)
+}
+
+fn clean(text: &str, most: usize) -> String {
+    let clean: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if clean.len() < text.len() { clean + "…" } else { clean }
 }
 
@@ -131,5 +140,6 @@ mod tests {
         assert_eq!(nearest("deepsek-v3", words.into_iter())[0], "deepseek-v3");
         assert!(nearest("zzzz", words.into_iter()).is_empty());
         assert_eq!(shorten(&"x".repeat(1000)).chars().count(), 41);
+        assert_eq!(path(&"x".repeat(1000)).chars().count(), 1000);
     }
 }

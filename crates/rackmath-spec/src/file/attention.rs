@@ -2,7 +2,10 @@
 
 use super::{Place, parse_toml};
 use crate::attention::{Alike, AttentionKernel, AttentionKernels, DEFAULT, DecodeConstants, Heads, PrefillConstants};
-use crate::{Dtype, SpecError, error::shorten};
+use crate::{
+    Dtype, SpecError,
+    error::{path, shorten},
+};
 use rackmath_units::Fraction;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -188,7 +191,7 @@ impl Reader<'_> {
 
     fn wrong(&self, field: &str, given: &str, expected: &str) -> SpecError {
         SpecError::Field {
-            file: shorten(self.place.file),
+            file: path(self.place.file),
             field: field.into(),
             given: shorten(given),
             expected: expected.into(),

@@ -1,7 +1,7 @@
 //! Reads a chip file.
 
 use super::{Place, RawCited, parse_toml};
-use crate::error::shorten;
+use crate::error::{path, shorten};
 use crate::{Basis, Chip, Cited, Link, Math, Memory, Physical, Power, Price, SpecError};
 use rackmath_units::{DollarRate, Dollars};
 use serde::Deserialize;
@@ -143,7 +143,7 @@ pub fn chip(id: &str, text: &str) -> Result<(Chip, Vec<String>), SpecError> {
 fn price(place: &Place, raw: RawPrice) -> Result<Price, SpecError> {
     let rate = |text: &str| {
         text.parse::<DollarRate>().map_err(|e| SpecError::Field {
-            file: shorten(place.file),
+            file: path(place.file),
             field: "price.value".into(),
             given: shorten(text),
             expected: e.to_string(),
@@ -194,7 +194,7 @@ fn hertz(text: &str) -> Result<f64, (String, String)> {
 /// A chip must be able to compute and to remember: the formulas divide by these.
 fn validate(file: &str, chip: &Chip) -> Result<(), SpecError> {
     let field = |field: &str, given: String, expected: &str| SpecError::Field {
-        file: shorten(file),
+        file: path(file),
         field: field.into(),
         given,
         expected: expected.into(),

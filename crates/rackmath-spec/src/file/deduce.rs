@@ -4,7 +4,7 @@ use super::parse_toml;
 use crate::deduce::{
     CacheTier, DeducePriors, Habit, HostPrice, HostedModel, Level, LogNormal, LogUniform, Policies, Ratio, ServingChip,
 };
-use crate::error::shorten;
+use crate::error::{path, shorten};
 use crate::{Chip, SpecError};
 use rackmath_units::float;
 use serde::Deserialize;
@@ -141,7 +141,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn field(&self, field: &str, given: impl ToString, expected: &str) -> SpecError {
         SpecError::Field {
-            file: shorten(self.file),
+            file: path(self.file),
             field: field.into(),
             given: shorten(&given.to_string()),
             expected: expected.into(),

@@ -1,7 +1,7 @@
 //! Reads the file of expert kernels.
 
 use super::parse_toml;
-use crate::error::shorten;
+use crate::error::{path, shorten};
 use crate::{CacheUse, MoeFit, MoeKernel, MoeKernels, MoeResidual, MoeRows, SpecError, StandIn};
 use rackmath_units::{Fraction, Seconds};
 use serde::Deserialize;
@@ -168,7 +168,7 @@ impl Reader<'_> {
 
     fn wrong(&self, field: &str, given: &str, expected: &str) -> SpecError {
         SpecError::Field {
-            file: shorten(self.file),
+            file: path(self.file),
             field: field.into(),
             given: shorten(given),
             expected: expected.into(),

@@ -46,14 +46,17 @@ pub use validation::validation;
 /// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.
 pub const MAX_BYTES: u64 = 8 << 20;
 
-use crate::{Cited, SpecError, error::shorten};
+use crate::{
+    Cited, SpecError,
+    error::{path, shorten},
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Parses one of our TOML files, naming the file in the error.
 fn parse_toml<'a, T: Deserialize<'a>>(file: &str, text: &'a str) -> Result<T, SpecError> {
-    toml::from_str(text).map_err(|error| SpecError::File { file: shorten(file), problem: error.to_string() })
+    toml::from_str(text).map_err(|error| SpecError::File { file: path(file), problem: error.to_string() })
 }
 
 /// A cited value as written: text for quantities, a number for counts.
@@ -97,7 +100,7 @@ impl Place<'_> {
     ) -> Result<Cited<T>, SpecError> {
         let read = |raw: &R| {
             read(raw).map_err(|(given, expected)| SpecError::Field {
-                file: shorten(self.file),
+                file: path(self.file),
                 field: field.into(),
                 given: shorten(&given),
                 expected,
@@ -119,7 +122,7 @@ impl Place<'_> {
             Some(full) => Ok(full.clone()),
             None if key.trim().contains([' ', '/']) => Ok(key),
             None => Err(SpecError::Field {
-                file: shorten(self.file),
+                file: path(self.file),
                 field: format!("{field}.source"),
                 given: shorten(&key),
                 expected: "a key of [sources], an address, or a citation of several words".into(),

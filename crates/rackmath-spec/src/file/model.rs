@@ -1,7 +1,7 @@
 //! Reads a model: one of our TOML files, or a published `config.json`.
 
 use super::{MAX_BYTES, config, parse_toml};
-use crate::error::shorten;
+use crate::error::{path, shorten};
 use crate::model::{Body, Counts, Lump, Published};
 use crate::{Dtype, Model, SpecError};
 use rackmath_units::{BytesPerToken, Params};
@@ -75,7 +75,7 @@ pub fn model(id: &str, text: &str) -> Result<(Model, Vec<String>), SpecError> {
 
 /// Reads a model from the text of a `config.json`. `name` is the file's name, used in errors and as the model's id.
 pub fn config_json(name: &str, text: &str) -> Result<Model, SpecError> {
-    let problem = |problem: String| SpecError::File { file: shorten(name), problem };
+    let problem = |problem: String| SpecError::File { file: path(name), problem };
     if text.len() as u64 > MAX_BYTES {
         return Err(problem(format!("larger than {} MiB; a config.json has a few kilobytes", MAX_BYTES >> 20)));
     }
@@ -90,7 +90,7 @@ pub fn config_json(name: &str, text: &str) -> Result<Model, SpecError> {
         hf: None,
         body: Body::Layers(Box::new(shape)),
         published: None,
-        source: format!("the file {}", shorten(name)),
+        source: format!("the file {}", path(name)),
         as_of: "as given".into(),
         notes,
     })
@@ -103,7 +103,7 @@ fn shorten_message(message: &str) -> String {
 
 fn lump(file: &str, raw: &RawLump) -> Result<Lump, SpecError> {
     let bad = |field: &str, given: &str, expected: String| SpecError::Field {
-        file: shorten(file),
+        file: path(file),
         field: format!("lump.{field}"),
         given: shorten(given),
         expected,
@@ -131,7 +131,7 @@ fn published(file: &str, raw: RawPublished) -> Result<Published, SpecError> {
         "with-mtp" => Counts::WithMtp,
         other => {
             return Err(SpecError::Field {
-                file: shorten(file),
+                file: path(file),
                 field: "published.counts".into(),
                 given: shorten(other),
                 expected: "main, with-mtp or with-vision".into(),

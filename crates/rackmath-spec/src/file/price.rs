@@ -7,7 +7,7 @@
 use super::{Place, parse_toml};
 use crate::SpecError;
 use crate::date::{Date, clock};
-use crate::error::shorten;
+use crate::error::{path, shorten};
 use crate::price::{CacheOffer, Conflict, Factors, List, Mode, Sheet, Tier, Ttl, Window};
 use rackmath_units::{DollarsPerToken, HoldPrice, Seconds, Tokens};
 use serde::Deserialize;
@@ -142,7 +142,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn wrong(&self, field: &str, given: impl std::fmt::Display, expected: String) -> SpecError {
-        let (file, given) = (shorten(self.place.file), shorten(&given.to_string()));
+        let (file, given) = (path(self.place.file), shorten(&given.to_string()));
         SpecError::Field { file, field: field.into(), given, expected }
     }
 

@@ -1,7 +1,7 @@
 //! Reads a published training run.
 
 use super::parse_toml;
-use crate::error::shorten;
+use crate::error::{path, shorten};
 use crate::{SpecError, TrainingRun, rounded};
 use rackmath_units::{Params, Tokens};
 use serde::Deserialize;
@@ -38,7 +38,7 @@ pub fn training_run(id: &str, text: &str) -> Result<TrainingRun, SpecError> {
     let file = format!("run {id}");
     let raw: Raw = parse_toml(&file, text)?;
     let fail = |field: &str, given: &str, expected: &str| SpecError::Field {
-        file: shorten(&file),
+        file: path(&file),
         field: field.into(),
         given: shorten(given),
         expected: expected.into(),

@@ -1,7 +1,7 @@
 //! Reads a workload file.
 
 use super::parse_toml;
-use crate::error::shorten;
+use crate::error::path;
 use crate::{Scenario, SpecError};
 use serde::Deserialize;
 
@@ -24,7 +24,7 @@ pub fn scenario(id: &str, text: &str) -> Result<Scenario, SpecError> {
     let file = format!("scenario {id}");
     let raw: RawScenario = parse_toml(&file, text)?;
     let wrong = |field: &str, given: f64, expected: &str| SpecError::Field {
-        file: shorten(&file),
+        file: path(&file),
         field: field.into(),
         given: given.to_string(),
         expected: expected.into(),

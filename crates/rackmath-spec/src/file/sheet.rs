@@ -4,7 +4,7 @@ use super::deduce::PRICE_RANGE;
 use super::parse_toml;
 use crate::SpecError;
 use crate::deduce::PriceSheet;
-use crate::error::shorten;
+use crate::error::{path, shorten};
 use rackmath_units::{DollarsPerToken, Tokens};
 use serde::Deserialize;
 
@@ -69,7 +69,7 @@ fn written(value: &toml::Value) -> String {
 
 fn refused(file: &str, field: &str, given: &str, expected: &str) -> SpecError {
     SpecError::Field {
-        file: shorten(file),
+        file: path(file),
         field: field.into(),
         given: format!("\"{}\"", shorten(given)),
         expected: expected.into(),

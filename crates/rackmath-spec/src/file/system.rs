@@ -1,7 +1,7 @@
 //! Reads a system file.
 
 use super::{Place, RawCited, parse_toml};
-use crate::error::shorten;
+use crate::error::path;
 use crate::{Chip, Level, SpecError, System};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub fn system(
     let place = Place { file: &file, sources: &raw.sources };
     if raw.n_chips == 0 || raw.level.iter().any(|l| l.chips == 0) {
         return Err(SpecError::Field {
-            file: shorten(&file),
+            file: path(&file),
             field: "n_chips".into(),
             given: "0".into(),
             expected: "at least one chip, and at least one per level".into(),
@@ -91,7 +91,7 @@ pub fn system(
 /// A torus must multiply out to its chips, and shares must be sensible.
 fn validate(file: &str, level: &RawLevel) -> Result<(), SpecError> {
     let bad = |field: &str, given: String, expected: &str| SpecError::Field {
-        file: shorten(file),
+        file: path(file),
         field: format!("level.{}.{field}", level.name),
         given,
         expected: expected.into(),

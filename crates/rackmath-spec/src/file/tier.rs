@@ -2,7 +2,7 @@
 
 use super::{Place, RawCited, parse_toml};
 use crate::SpecError;
-use crate::error::shorten;
+use crate::error::path;
 use crate::tier::{MemoryTier, TierCost};
 use rackmath_units::Seconds;
 use serde::Deserialize;
@@ -33,7 +33,7 @@ pub fn memory_tier(id: &str, text: &str) -> Result<MemoryTier, SpecError> {
     let raw: RawTier = parse_toml(&file, text)?;
     let place = Place { file: &file, sources: &raw.sources };
     let wrong = |field: &str, given: String, expected: &str| SpecError::Field {
-        file: shorten(&file),
+        file: path(&file),
         field: field.into(),
         given,
         expected: expected.into(),

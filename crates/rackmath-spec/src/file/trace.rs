@@ -7,7 +7,7 @@
 //! `cache_write_tokens` and `cache_write_1h_tokens`, which are parts of `input_tokens`.
 
 use crate::SpecError;
-use crate::error::shorten;
+use crate::error::{path, shorten};
 use crate::trace::{Logged, Trace, TraceRequest};
 use rackmath_units::{Seconds, Tokens};
 use serde::Deserialize;
@@ -34,7 +34,7 @@ struct Line {
 pub fn trace(name: &str, text: &str) -> Result<Trace, SpecError> {
     let requests = if text.trim_start().starts_with('{') { json_lines(name, text)? } else { csv(name, text)? };
     if requests.is_empty() {
-        return Err(SpecError::File { file: shorten(name), problem: "no requests; expected one per line".into() });
+        return Err(SpecError::File { file: path(name), problem: "no requests; expected one per line".into() });
     }
     let mut requests = requests;
     requests.sort_by(|a, b| a.time.get().total_cmp(&b.time.get()));
@@ -50,7 +50,7 @@ fn json_lines(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
     let mut all = Vec::new();
     for (i, line) in lines {
         let row: Line = serde_json::from_str(line)
-            .map_err(|e| SpecError::File { file: shorten(name), problem: format!("line {}: {e}", i + 1) })?;
+            .map_err(|e| SpecError::File { file: path(name), problem: format!("line {}: {e}", i + 1) })?;
         let place = Cell { name, line: i + 1 };
         all.push(TraceRequest {
             time: place.time("timestamp", row.timestamp / 1e3)?,
@@ -77,7 +77,7 @@ fn csv(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
     let column = |wanted: &str| header.iter().position(|h| *h == wanted);
     let needed = |wanted: &'static str| {
         column(wanted).ok_or_else(|| SpecError::File {
-            file: shorten(name),
+            file: path(name),
             problem: format!("no column {wanted}; expected a header with time_s,input_tokens,output_tokens"),
         })
     };
@@ -116,7 +116,7 @@ struct Cell<'a> {
 impl Cell<'_> {
     fn wrong(&self, field: &str, given: impl std::fmt::Display) -> SpecError {
         SpecError::Field {
-            file: shorten(self.name),
+            file: path(self.name),
             field: format!("line {} {field}", self.line),
             given: shorten(&given.to_string()),
             expected: "a number that is not negative, tokens up to 1e9, seconds up to 1e10".into(),

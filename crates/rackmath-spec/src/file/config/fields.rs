@@ -2,7 +2,7 @@
 //! never read is known at the end.
 
 use crate::SpecError;
-use crate::error::shorten;
+use crate::error::{path, shorten};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -125,7 +125,7 @@ impl<'a> Fields<'a> {
             None => Ok(None),
             Some(Value::Array(items)) if items.len() as u64 >= layers => Ok(Some(&items[..layers as usize])),
             Some(Value::Array(items)) => Err(SpecError::Field {
-                file: shorten(self.file),
+                file: path(self.file),
                 field: format!("{}{key}", self.path),
                 given: format!("{} entries", items.len()),
                 expected: format!("one for each of {layers} layers"),
@@ -164,7 +164,7 @@ impl<'a> Fields<'a> {
             other => shorten(&other.to_string()),
         };
         SpecError::Field {
-            file: shorten(self.file),
+            file: path(self.file),
             field: format!("{}{key}", self.path),
             given,
             expected: expected.into(),
@@ -173,7 +173,7 @@ impl<'a> Fields<'a> {
 
     pub fn missing(&self, key: &str) -> SpecError {
         SpecError::Field {
-            file: shorten(self.file),
+            file: path(self.file),
             field: format!("{}{key}", self.path),
             given: "missing".into(),
             expected: "a positive whole number".into(),
@@ -182,7 +182,7 @@ impl<'a> Fields<'a> {
 
     pub fn refuse(&self, key: &str, given: impl ToString, expected: impl Into<String>) -> SpecError {
         SpecError::Field {
-            file: shorten(self.file),
+            file: path(self.file),
             field: format!("{}{key}", self.path),
             given: shorten(&given.to_string()),
             expected: expected.into(),

@@ -14,7 +14,10 @@ mod moe;
 mod parts;
 
 use crate::model::Shape;
-use crate::{SpecError, error, error::shorten};
+use crate::{
+    SpecError, error,
+    error::{path, shorten},
+};
 use fields::Fields;
 use serde_json::{Map, Value};
 
@@ -236,7 +239,7 @@ const SHAPE_WORDS: &[&str] = &[
 /// Reads the shapes, and notes what the user should know.
 pub(super) fn shape(file: &str, root: &Value, notes: &mut Vec<String>) -> Result<Shape, SpecError> {
     let Value::Object(outer) = root else {
-        return Err(SpecError::File { file: shorten(file), problem: "a config.json is an object of fields".into() });
+        return Err(SpecError::File { file: path(file), problem: "a config.json is an object of fields".into() });
     };
     let text = ["text_config", "llm_config", "language_config"].iter().find_map(|key| outer.get(*key)?.as_object());
     let (fields, inner) = match text {
@@ -272,7 +275,7 @@ fn family(file: &str, inner: &Map<String, Value>, outer: &Map<String, Value>) ->
         let mut fields: Vec<String> = inner.keys().filter(|k| !harmless(k)).take(40).map(|k| shorten(k)).collect();
         fields.sort();
         Err(SpecError::Architecture {
-            file: shorten(file),
+            file: path(file),
             nearest: error::nearest(&given, known),
             architecture: shorten(&given),
             fields,
@@ -317,7 +320,7 @@ fn leftovers(fields: &Fields, architecture: &str, notes: &mut Vec<String>) -> Re
     let (shapes, others): (Vec<&str>, Vec<&str>) = unread.into_iter().partition(|key| speaks(key) && !inert(key));
     if !shapes.is_empty() {
         return Err(SpecError::Fields {
-            file: shorten(fields.file),
+            file: path(fields.file),
             architecture: architecture.to_owned(),
             fields: shapes.into_iter().take(40).map(shorten).collect(),
         });
