@@ -19,8 +19,10 @@ pub use deduce::{DeduceArgs, DeduceFigure};
 mod plan;
 pub use plan::PlanArgs;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use rackmath::ask::Question;
 use rackmath::curve::Over;
 use rackmath_units::{Bytes, DollarRate, Fraction, Seconds, Tokens};
 use std::path::PathBuf;
@@ -205,8 +207,24 @@ pub enum Command {
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
         /// Which question
+        #[arg(value_parser = questions())]
         question: Question,
     },
+    /// Any question as JSON: a request in, the answer out, byte for byte as the server gives it
+    #[command(
+        after_help = "Examples:\n  echo '{\"batch\": 64}' | rackmath ask step\n  rackmath ask plan request.json\n\nA request may bring files by name: {\"files\": {\"config.json\": {...}}, \"setting\": {\"model\": \"config.json\"}}"
+    )]
+    Ask {
+        /// Which question
+        #[arg(value_parser = questions())]
+        question: Question,
+        /// File with the request, or - for standard input
+        #[arg(default_value = "-", value_name = "FILE")]
+        request: PathBuf,
+    },
+    /// The blackboard in a browser: every chapter live, the tools, and the questions over HTTP
+    #[command(after_help = "Examples:\n  rackmath web\n  rackmath web --port 9000 --open")]
+    Web(WebArgs),
     /// Shell completions
     #[command(after_help = "Example: rackmath completions bash > ~/.local/share/bash-completion/completions/rackmath")]
     Completions {
@@ -215,37 +233,26 @@ pub enum Command {
     },
 }
 
-/// Questions with a schema.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Question {
-    Step,
-    Curve,
-    Explain,
-    Models,
-    Chips,
-    Systems,
-    Lecture,
-    Station,
-    Layout,
-    Pipeline,
-    Racks,
-    Estimate,
-    EstimateSweep,
-    Validate,
-    Price,
-    Cost,
-    Fleet,
-    Cache,
-    Fastmode,
-    Scaling,
-    Lifecycle,
-    Goodput,
-    Forensics,
-    Reversible,
-    Train,
-    Mfu,
-    Deduce,
-    Plan,
+/// Where the server listens.
+#[derive(ClapArgs, Clone)]
+pub struct WebArgs {
+    /// Address to listen on; another than the loopback lets other machines in
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    pub host: std::net::IpAddr,
+    /// Port to listen on; 0 takes any that is free
+    #[arg(long, default_value_t = 7225, value_name = "PORT")]
+    pub port: u16,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub open: bool,
+    /// Do not log requests
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// The questions by name.
+fn questions() -> impl TypedValueParser<Value = Question> {
+    PossibleValuesParser::new(Question::ALL.iter().map(|q| q.name())).try_map(|name| Question::find(&name))
 }
 
 /// Which model on which machine.

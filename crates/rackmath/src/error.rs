@@ -19,6 +19,9 @@ pub enum Error {
         /// What would do.
         expected: String,
     },
+    /// A request that cannot be read.
+    #[error("{0}")]
+    Body(String),
     /// A chip without a peak for the arithmetic that is needed.
     #[error("{chip} has no dense peak for {wanted} weights; it has {has}")]
     NoPeak {

@@ -2,10 +2,10 @@
 
 use rackmath_units::{Bytes, BytesPerToken, DollarsPerToken, Intensity, Seconds, TokenRate, Tokens};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A chart of lines.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// What it shows.
     pub title: String,
@@ -22,7 +22,7 @@ pub struct Figure {
 }
 
 /// An axis.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {
     /// What it measures.
     pub label: String,
@@ -33,7 +33,7 @@ pub struct Axis {
 }
 
 /// The unit of an axis; values are in the base unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Seconds.
@@ -61,7 +61,7 @@ pub enum Unit {
 }
 
 /// How values are spaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// Equal steps.
@@ -71,7 +71,7 @@ pub enum Scale {
 }
 
 /// A line.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// What the legend says.
     pub name: String,
@@ -82,7 +82,7 @@ pub struct Series {
 }
 
 /// What a line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The answer itself, drawn bold.
@@ -102,7 +102,7 @@ pub enum Role {
 }
 
 /// A labelled point.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mark {
     /// Across.
     pub x: f64,

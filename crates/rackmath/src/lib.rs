@@ -4,6 +4,7 @@
 //! so that the terminal, a page and a script can ask and be answered the same way. Everything here is pure: the same
 //! request gives the same answer, byte for byte.
 
+pub mod ask;
 pub mod cache;
 pub mod case;
 pub mod chips;
@@ -25,6 +26,7 @@ pub mod lecture;
 pub mod lifecycle;
 pub mod mfu;
 pub mod models;
+pub mod names;
 pub mod pipeline;
 pub mod plan;
 pub mod price;

@@ -15,6 +15,7 @@ mod schema;
 mod station;
 mod step;
 mod validate;
+mod web;
 
 pub use validate::ValidateArgs;
 mod train;
@@ -62,6 +63,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Deduce(a)) => deduce::run(common, &mut catalog, a),
         Some(Command::Plan(a)) => plan::run(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
+        Some(Command::Ask { question, request }) => schema::ask(&catalog, *question, request),
+        Some(Command::Web(a)) => web::run(catalog, a),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Args::command(), "rackmath", &mut script);

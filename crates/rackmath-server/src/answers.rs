@@ -1,0 +1,152 @@
+//! Answers, a bounded number at a time, and the latest of them kept.
+//!
+//! Work runs beside the connections, on as many threads as there are cores; a caller beyond the queue is told to come
+//! back. Requests are pure, so an answer can be given again: the newest are kept up to a fixed number of bytes.
+
+use crate::error::Refusal;
+use crate::limits;
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use rackmath::Catalog;
+use rackmath::ask::{self, Question};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Most requests that wait for a thread.
+const QUEUE: usize = 256;
+
+/// Bytes of answers that are kept.
+const KEPT: usize = 32 << 20;
+
+/// Longest a caller waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The catalogue and what has been answered from it.
+pub struct Answers {
+    catalog: Arc<Catalog>,
+    threads: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    kept: Mutex<Kept>,
+}
+
+type Key = (Question, String);
+
+#[derive(Default)]
+struct Kept {
+    answers: HashMap<Key, Bytes>,
+    order: VecDeque<Key>,
+    bytes: usize,
+}
+
+impl Kept {
+    fn keep(&mut self, key: Key, answer: Bytes) {
+        let size = key.1.len() + answer.len();
+        if size > KEPT / 8 || self.answers.insert(key.clone(), answer).is_some() {
+            return;
+        }
+        self.order.push_back(key);
+        self.bytes += size;
+        while self.bytes > KEPT {
+            let Some(oldest) = self.order.pop_front() else { return };
+            let freed = self.answers.remove(&oldest).map_or(0, |a| a.len());
+            self.bytes -= freed + oldest.1.len();
+        }
+    }
+}
+
+/// Leaves the queue however the wait ends.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Answers {
+    /// Answers from a catalogue.
+    pub fn new(catalog: Catalog) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            catalog: Arc::new(catalog),
+            threads: Arc::new(Semaphore::new(cores)),
+            waiting: AtomicUsize::new(0),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The answer to a body, byte for byte as every other face prints it.
+    pub async fn ask(&self, question: Question, body: String) -> Result<Bytes, Refusal> {
+        let key = (question, body);
+        if let Some(answer) = self.lock().answers.get(&key) {
+            return Ok(answer.clone());
+        }
+        let fields = ask::parse(&key.1).map_err(|e| Refusal::new(StatusCode::BAD_REQUEST, e.to_string()))?;
+        limits::check(question, &fields).map_err(|why| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why))?;
+        let catalog = Arc::clone(&self.catalog);
+        let answer = self.work(move || question.ask_value(&catalog, fields)).await??;
+        let answer = Bytes::from(answer);
+        self.lock().keep(key, answer.clone());
+        Ok(answer)
+    }
+
+    /// Runs something on one of the working threads.
+    pub async fn work<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+        let place = Place(&self.waiting);
+        if place.0.fetch_add(1, Ordering::Relaxed) >= QUEUE {
+            return Err(Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("{QUEUE} requests are waiting; try again soon"),
+            ));
+        }
+        let busy = || {
+            Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the answer takes too long; ask for less, or the command line",
+            )
+        };
+        let permit = Arc::clone(&self.threads).acquire_owned();
+        let permit = tokio::time::timeout(PATIENCE, permit).await.map_err(|_| busy())?.map_err(|_| busy())?;
+        let job = tokio::task::spawn_blocking(move || {
+            // The thread is taken until the work ends, whether or not the caller is still there.
+            let _permit = permit;
+            job()
+        });
+        match tokio::time::timeout(PATIENCE, job).await {
+            Err(_) => Err(busy()),
+            Ok(Err(_)) => Err(Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "this request met a fault of ours; please report it",
+            )),
+            Ok(Ok(value)) => Ok(value),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_stays_bounded() {
+        let mut kept = Kept::default();
+        for i in 0..1000 {
+            kept.keep((Question::Step, i.to_string()), Bytes::from(vec![0; KEPT / 100]));
+            assert!(kept.bytes <= KEPT);
+        }
+        assert_eq!(kept.answers.len(), kept.order.len());
+        let sum: usize = kept.answers.iter().map(|(k, a)| k.1.len() + a.len()).sum();
+        assert_eq!(sum, kept.bytes);
+        assert!(kept.answers.contains_key(&(Question::Step, "999".into())));
+        // One answer never drives out all the others.
+        kept.keep((Question::Step, "huge".into()), Bytes::from(vec![0; KEPT / 2]));
+        assert!(!kept.answers.contains_key(&(Question::Step, "huge".into())));
+    }
+}

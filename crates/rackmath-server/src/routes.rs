@@ -1,0 +1,146 @@
+//! What is where.
+
+use crate::answers::Answers;
+use crate::assets;
+use crate::error::Refusal;
+use crate::limits::MOST_BYTES;
+use crate::{guard, openapi};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use rackmath::ask::{self, Question};
+use rackmath::figure::Figure;
+use rackmath_report::{csv, png, scene, svg};
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What requests are answered from.
+pub struct Served {
+    /// The answers.
+    pub answers: Answers,
+    /// Whether requests are logged.
+    pub log: bool,
+    /// Whether only this machine is served.
+    pub local: bool,
+}
+
+type Shared = State<Arc<Served>>;
+
+/// All routes.
+pub fn router(served: Served) -> Router {
+    let served = Arc::new(served);
+    Router::new()
+        .route("/api", get(list))
+        .route("/api/{question}", post(ask_one))
+        .route("/api/{question}/schema", get(schema))
+        .route("/export/{question}", post(export))
+        .route("/openapi.json", get(document))
+        .fallback(file)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .layer(from_fn_with_state(Arc::clone(&served), guard::around))
+        .with_state(served)
+}
+
+fn json(body: impl Into<axum::body::Body>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body.into()).into_response()
+}
+
+fn question(name: &str) -> Result<Question, Refusal> {
+    Question::find(name).map_err(|e| Refusal::new(StatusCode::NOT_FOUND, e.to_string()))
+}
+
+fn text(body: Result<Bytes, BytesRejection>) -> Result<String, Refusal> {
+    let too_large =
+        |status| Refusal::new(status, format!("the request cannot be read; expected at most {MOST_BYTES} bytes"));
+    let body = body.map_err(|e| too_large(e.status()))?;
+    let wrong = |_| Refusal::new(StatusCode::BAD_REQUEST, "the request is not UTF-8 text; expected JSON");
+    String::from_utf8(body.to_vec()).map_err(wrong)
+}
+
+async fn ask_one(
+    State(s): Shared,
+    Path(name): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refusal> {
+    Ok(json(s.answers.ask(question(&name)?, text(body)?).await?))
+}
+
+async fn schema(Path(name): Path<String>) -> Result<Response, Refusal> {
+    Ok(json(ask::json(&question(&name)?.schema())?))
+}
+
+async fn list() -> Result<Response, Refusal> {
+    let all: Vec<Value> =
+        Question::ALL.iter().map(|q| serde_json::json!({ "question": q.name(), "about": q.about() })).collect();
+    Ok(json(ask::json(&all)?))
+}
+
+async fn document() -> Result<Response, Refusal> {
+    Ok(json(ask::json(&openapi::document())?))
+}
+
+/// Which picture of an answer, and as what.
+#[derive(Deserialize)]
+struct Export {
+    /// Where in the answer, as a JSON pointer.
+    figure: String,
+    /// `svg`, `png` or `csv`.
+    format: String,
+}
+
+async fn export(
+    State(s): Shared,
+    Path(name): Path<String>,
+    wanted: Result<Query<Export>, axum::extract::rejection::QueryRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refusal> {
+    let bad = |message: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message);
+    let Query(wanted) = wanted.map_err(|e| bad(format!("{}; expected ?figure=/time&format=svg", e.body_text())))?;
+    let (question, body) = (question(&name)?, text(body)?);
+    let mime = match wanted.format.as_str() {
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "csv" => "text/csv; charset=utf-8",
+        other => return Err(bad(format!("format = {other:?}; expected svg, png or csv"))),
+    };
+    let answer = s.answers.ask(question, body).await?;
+    let drawn = s.answers.work(move || draw(&answer, &wanted)).await?.map_err(bad)?;
+    Ok(([(header::CONTENT_TYPE, mime)], drawn).into_response())
+}
+
+fn draw(answer: &[u8], wanted: &Export) -> Result<Vec<u8>, String> {
+    let answer: Value = serde_json::from_slice(answer).map_err(|e| e.to_string())?;
+    let place = answer.pointer(&wanted.figure).cloned().unwrap_or_default();
+    let figure: Figure = serde_json::from_value(place).map_err(|_| {
+        format!("figure = {:?}; expected the place of a picture in the answer, such as /time", wanted.figure)
+    })?;
+    Ok(match wanted.format.as_str() {
+        "png" => png::paint(&scene(&figure)),
+        "csv" => csv::figure(&figure).into_bytes(),
+        _ => svg::paint(&scene(&figure)).into_bytes(),
+    })
+}
+
+async fn file(uri: Uri, headers: HeaderMap) -> Response {
+    let Some(asset) = assets::find(uri.path()) else {
+        return Refusal::new(StatusCode::NOT_FOUND, "nothing is here; the page is at /, the questions under /api")
+            .into_response();
+    };
+    let fresh = headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == asset.tag.as_bytes());
+    let kept = [(header::ETAG, asset.tag), (header::CACHE_CONTROL, "no-cache")];
+    if fresh {
+        return (StatusCode::NOT_MODIFIED, kept).into_response();
+    }
+    (kept, [(header::CONTENT_TYPE, asset.mime)], asset.bytes).into_response()
+}
+
+async fn wrong_method() -> Refusal {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "not this way; questions are asked by POST, all else by GET")
+}

@@ -1,0 +1,159 @@
+// The board: which page, what is set on it, what was answered, in the address so that a link brings it back.
+
+import { ask, Refused } from "./api.js";
+import { controls } from "./controls.js";
+import { el } from "./dom.js";
+import { address, read, unpack } from "./state.js";
+import { View } from "./view.js";
+import { PAGES } from "../pages/index.js";
+
+const main = document.getElementById("main");
+const status = document.getElementById("status");
+
+// What tests and the curious may look at.
+const board = { page: null, values: {}, answers: {}, charts: {}, drawn: 0, error: null };
+window.rackmath = board;
+
+let page = null;
+let view = null;
+let panel = null;
+let busy = false;
+let again = false;
+let depth = 0;
+
+function defaults() {
+  return Object.fromEntries((page.controls ?? []).filter((c) => c.key).map((c) => [c.key, c.value]));
+}
+
+function change(key, value, final) {
+  board.values = { ...board.values, [key]: value };
+  if (key === "model" && !final) return;
+  const known = page.controls.some((c) => c.kind === "model");
+  if (known && key === "model" && !/\.json$/.test(value)) delete board.values.config;
+  const to = address(page.id, board.values, defaults());
+  if (final) {
+    if (to !== location.hash) {
+      // The drag replaced the address as it went; what stood before it is one step back.
+      history.replaceState({ depth }, "", before ?? location.hash);
+      history.pushState({ depth: ++depth }, "", to);
+    }
+    before = null;
+  } else {
+    before ??= location.hash || address(page.id, {}, {});
+    history.replaceState({ depth }, "", to);
+  }
+  panel?.set(board.values);
+  update();
+}
+let before = null;
+let interrupt = null;
+
+/** Asks and draws; while one round is under way only the latest wish waits. */
+async function update() {
+  if (busy) { again = true; interrupt?.(); return; }
+  busy = true;
+  do {
+    again = false;
+    await round();
+  } while (again);
+  busy = false;
+}
+
+async function round() {
+  const now = page;
+  const values = { ...board.values };
+  try {
+    const config = values.config;
+    if (config?.startsWith("!")) throw new Refused(config.slice(1));
+    const files = config && /\.json$/.test(values.model) ? { [values.model]: await unpack(config).catch(() => { throw new Refused("the link's config.json is damaged"); }) } : undefined;
+    const asks = Object.entries(now.requests(values)).filter(([, a]) => a);
+    for (const a of asks) if (files) a[1][1] = { files, ...a[1][1] };
+    const slow = setTimeout(() => { status.textContent = "computing…"; }, 150);
+    const get = (some) => Promise.all(some.map(async ([name, [question, request]]) => [name, await ask(question, request)])).then(Object.fromEntries);
+    const late = asks.filter(([name]) => now.later?.includes(name));
+    const answers = await get(asks.filter(([name]) => !now.later?.includes(name))).finally(() => clearTimeout(slow));
+    if (now !== page) return undefined;
+    draw(now, answers, values, asks);
+    if (!late.length) return done();
+    // What takes longer is drawn when it comes, unless something else is asked meanwhile.
+    done();
+    const more = await Promise.race([get(late), new Promise((wake) => { interrupt = wake; })]);
+    if (!more || again || now !== page) return undefined;
+    draw(now, { ...answers, ...more }, values, asks);
+  } catch (problem) {
+    if (now !== page) return undefined;
+    if (!(problem instanceof Refused)) console.error(problem);
+    board.error = problem.message;
+    view.begin();
+    view.refused(problem);
+    view.end();
+  }
+  return done();
+}
+
+function draw(now, answers, values, asks) {
+  Object.assign(board, { answers, error: null });
+  view.begin();
+  now.render(view, answers, values, { requests: Object.fromEntries(asks.map(([name, a]) => [name, a])), change });
+  if (now.command || asks.length) view.command(now.command?.(values) ?? "", asks.filter(([name]) => name !== "lecture").map(([, a]) => a));
+  view.end();
+}
+
+function done() {
+  board.charts = view.charts;
+  board.drawn += 1;
+  status.textContent = "";
+  document.body.dataset.drawn = board.drawn;
+}
+
+async function open() {
+  const { page: id, values } = read();
+  const entry = PAGES.find((p) => p.id === id);
+  const found = entry ?? PAGES[0];
+  for (const link of document.querySelectorAll("#nav a")) link.toggleAttribute("aria-current", link.dataset.page === found.id);
+  for (const link of document.querySelectorAll("#nav a[aria-current]")) link.setAttribute("aria-current", "page");
+  if (page?.id !== found.id) {
+    const module = await import(`../pages/${found.id}.js`);
+    page?.leave?.();
+    view?.clear();
+    page = module.page;
+    board.page = page.id;
+    document.title = `${page.title} · rackmath`;
+    const title = el("div", { class: "lead" }, el("h1", {}, page.title), el("p", {}, page.lead));
+    const content = el("div", { class: "content" });
+    panel = page.controls?.length ? controls(page.controls, () => board.values, change) : null;
+    const side = panel ? el("form", { class: "panel", "aria-label": "Settings", onsubmit: (e) => e.preventDefault() }, panel.nodes) : null;
+    main.replaceChildren(title, el("div", { class: panel ? "columns" : "single" }, side, content));
+    view = new View(content);
+  }
+  board.values = { ...defaults(), ...values };
+  panel?.set(board.values);
+  if (!entry && id) status.textContent = `There is no page "${id}".`;
+  await update();
+}
+
+document.getElementById("nav").replaceChildren(
+  el("ul", {}, PAGES.map((p) => el("li", {}, el("a", { href: `#/${p.id}`, "data-page": p.id, title: p.about }, p.name)))),
+);
+document.getElementById("undo").addEventListener("click", () => history.back());
+document.getElementById("redo").addEventListener("click", () => history.forward());
+document.getElementById("link").addEventListener("click", (event) => {
+  navigator.clipboard?.writeText(location.href);
+  status.textContent = "The link is in the clipboard.";
+  event.currentTarget.blur();
+});
+document.getElementById("theme").addEventListener("click", () => {
+  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = theme;
+  try { localStorage.setItem("theme", theme); } catch { /* storage may be off */ }
+  document.dispatchEvent(new Event("themechange"));
+});
+addEventListener("keydown", (event) => {
+  if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+  if (event.target.matches?.("input[type=text], textarea")) return;
+  event.preventDefault();
+  if (event.shiftKey) history.forward(); else history.back();
+});
+addEventListener("popstate", (event) => { depth = event.state?.depth ?? depth; open(); });
+addEventListener("hashchange", open);
+open();

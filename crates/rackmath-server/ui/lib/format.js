@@ -1,0 +1,84 @@
+// Numbers as people read them: three digits and a unit. Values come in base units; nothing is computed here.
+
+const PREFIXES = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const COUNTS = [[1e15, "Q"], [1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]];
+
+/** Three significant digits, thousands grouped, no superfluous exponent. */
+export function digits(value, n = 3) {
+  if (value === 0) return "0";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : Number.isNaN(value) ? "–" : "−∞";
+  const size = Math.abs(value);
+  if (size >= 1e9 || size < 1e-4) {
+    const [m, e] = value.toExponential(n - 1).split("e");
+    return `${m}e${Number(e)}`;
+  }
+  const places = Math.max(0, n - 1 - Math.floor(Math.log10(size)));
+  const rounded = Number(value.toPrecision(n));
+  return rounded.toLocaleString("en-US", { minimumFractionDigits: Math.min(places, 8), maximumFractionDigits: Math.min(places, 8) });
+}
+
+function scaled(value, steps, unit) {
+  const size = Math.abs(value);
+  for (const [scale, prefix] of steps) {
+    if (size >= scale * 0.9995) return `${digits(value / scale)} ${prefix}${unit}`.trimEnd();
+  }
+  return `${digits(value)} ${unit}`.trimEnd();
+}
+
+export function seconds(value) {
+  const size = Math.abs(value);
+  if (value === 0) return "0 s";
+  if (size < 1e-6) return `${digits(value * 1e9)} ns`;
+  if (size < 1e-3) return `${digits(value * 1e6)} µs`;
+  if (size < 1) return `${digits(value * 1e3)} ms`;
+  if (size < 120) return `${digits(value)} s`;
+  if (size < 7200) return `${digits(value / 60)} min`;
+  if (size < 2 * 86400) return `${digits(value / 3600)} h`;
+  return `${digits(value / 86400)} d`;
+}
+
+export const bytes = (v) => scaled(v, PREFIXES, "B");
+export const params = (v) => scaled(v, COUNTS, "");
+export const rate = (v, unit) => scaled(v, PREFIXES, unit);
+export const usd = (v) => (Math.abs(v) >= 1e6 ? `$${scaled(v, COUNTS, "")}` : `$${digits(v)}`);
+export const perMtok = (v) => `$${digits(v)}/Mtok`;
+export const percent = (v, n = 2) => `${digits(v * 100, n)} %`;
+export const count = (v) => (Number.isInteger(v) && Math.abs(v) < 1e7 ? v.toLocaleString("en-US") : scaled(v, COUNTS, ""));
+
+const UNITS = {
+  seconds,
+  usd_per_mtok: perMtok,
+  count,
+  tokens_per_s: (v) => rate(v, "tok/s"),
+  bytes,
+  bytes_per_token: (v) => `${bytes(v)}/tok`,
+  flop_per_byte: (v) => `${digits(v)} FLOP/B`,
+  number: (v) => digits(v),
+  params,
+  usd,
+  flop: (v) => `${digits(v)} FLOP`,
+};
+
+/** A value of a figure's axis. */
+export function show(unit, value) {
+  if (value === null || value === undefined) return "–";
+  return (UNITS[unit] ?? ((v) => digits(v)))(value);
+}
+
+/** The same for a tick: no trailing zeros, no unit that the axis label has. */
+export function tick(unit, value) {
+  return show(unit, value).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "").replace("/Mtok", "").replace(" tok/s", "").replace(" FLOP/B", "");
+}
+
+/** A number inside an equation. */
+export function tex(text) {
+  return `\\text{${String(text).replace(/([%$&#_{}])/g, "\\$1")}}`;
+}
+
+/** A whole number typed by a person: 4096, 128k, 1M. */
+export function typed(text) {
+  const match = /^\s*([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?)\s*(Ki|k|K|M|B|G|T)?\s*$/.exec(text);
+  if (!match) return NaN;
+  const scale = { Ki: 1024, k: 1e3, K: 1e3, M: 1e6, B: 1e9, G: 1e9, T: 1e12 }[match[2]] ?? 1;
+  return Number(match[1].replace(/[_,]/g, "")) * scale;
+}

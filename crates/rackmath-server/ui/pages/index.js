@@ -1,0 +1,4 @@
+// The pages in reading order.
+export const PAGES = [
+  { id: "latency", name: "Latency", about: "Latency and cost against batch; fast and slow mode; trains" },
+];

@@ -1,0 +1,89 @@
+//! What the catalogue holds, by name: for pickers and completions.
+
+use crate::Error;
+use rackmath_spec::{Catalog, SpecError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {}
+
+/// The names, each kind in the order of its ids.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// Models.
+    pub models: Vec<Entry>,
+    /// Nodes, racks and pods.
+    pub systems: Vec<Entry>,
+    /// Chips.
+    pub chips: Vec<Entry>,
+    /// Price sheets.
+    pub prices: Vec<Entry>,
+    /// Serving engines.
+    pub engines: Vec<String>,
+    /// Scaling laws.
+    pub laws: Vec<String>,
+    /// Published training runs.
+    pub runs: Vec<String>,
+    /// Training programs.
+    pub stacks: Vec<String>,
+    /// Memory tiers.
+    pub tiers: Vec<String>,
+    /// Workloads.
+    pub scenarios: Vec<String>,
+}
+
+/// One thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Entry {
+    /// What to ask for.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, _: &Request) -> Result<Answer, Error> {
+    fn entries<'a>(
+        ids: impl Iterator<Item = &'a str>,
+        name: impl Fn(&str) -> Result<String, SpecError>,
+    ) -> Result<Vec<Entry>, Error> {
+        ids.map(|id| Ok(Entry { id: id.into(), name: name(id)? })).collect()
+    }
+    fn words<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<String> {
+        ids.map(str::to_owned).collect()
+    }
+    Ok(Answer {
+        models: entries(catalog.model_ids(), |id| Ok(catalog.model(id)?.name))?,
+        systems: entries(catalog.system_ids(), |id| Ok(catalog.system(id)?.name))?,
+        chips: entries(catalog.chip_ids(), |id| Ok(catalog.chip(id)?.name))?,
+        prices: entries(catalog.price_ids(), |id| Ok(catalog.price(id)?.name))?,
+        engines: words(catalog.engine_ids()),
+        laws: words(catalog.law_ids()),
+        runs: words(catalog.run_ids()),
+        stacks: words(catalog.training_stack_ids()),
+        tiers: words(catalog.tier_ids()),
+        scenarios: words(catalog.scenario_ids()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_can_be_asked_for() {
+        let catalog = Catalog::embedded();
+        let names = answer(&catalog, &Request {}).expect("answered");
+        assert!(names.models.len() > 20 && names.chips.len() > 50 && names.prices.len() > 10);
+        assert!(
+            names.laws.iter().all(|law| catalog.scaling_law(law).is_ok() || law.contains("clark")),
+            "{:?}",
+            names.laws
+        );
+        assert!(names.engines.iter().all(|e| catalog.engine(e).is_ok()));
+        assert!(names.scenarios.iter().all(|s| catalog.scenario(s).is_ok()));
+    }
+}
