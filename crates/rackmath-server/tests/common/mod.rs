@@ -1,0 +1,106 @@
+//! A real server on a free port of the loopback, and a small client for it.
+#![allow(dead_code)] // each test file uses its part
+
+use rackmath::Catalog;
+use rackmath_server::{Options, serve};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Starts a server that lives as long as the test.
+pub fn start() -> SocketAddr {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let options = Options { host: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, log: false };
+        serve(Catalog::embedded(), options, |address| tell.send(address).expect("heard")).expect("serves");
+    });
+    told.recv_timeout(Duration::from_secs(10)).expect("starts")
+}
+
+/// A reply.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Status.
+    pub status: u16,
+    /// Headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// The body as text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+}
+
+/// One connection, kept open.
+pub struct Client {
+    address: SocketAddr,
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    /// Connects.
+    pub fn new(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("connects");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        stream.set_nodelay(true).expect("set");
+        Self { address, stream: BufReader::new(stream) }
+    }
+
+    /// Sends a JSON body.
+    pub fn post(&mut self, path: &str, body: &[u8]) -> Reply {
+        self.send("POST", path, &[("content-type", "application/json")], body)
+    }
+
+    /// Fetches.
+    pub fn get(&mut self, path: &str) -> Reply {
+        self.send("GET", path, &[], b"")
+    }
+
+    /// Sends anything.
+    pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        let mut head = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
+        if !headers.iter().any(|(n, _)| *n == "host") {
+            head += &format!("host: {}\r\n", self.address);
+        }
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        let mut bytes = (head + "\r\n").into_bytes();
+        bytes.extend_from_slice(body);
+        // A server that refuses a large body early may close before all of it is written.
+        let _ = self.stream.get_mut().write_all(&bytes);
+        let reply = self.read().unwrap_or_else(|e| panic!("{method} {path}: {e}"));
+        if reply.status == 413 || reply.header("connection") == Some("close") {
+            *self = Self::new(self.address);
+        }
+        reply
+    }
+
+    fn read(&mut self) -> std::io::Result<Reply> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        let status = line.split(' ').nth(1).and_then(|s| s.parse().ok());
+        let status = status.ok_or_else(|| std::io::Error::other(format!("no status in {line:?}")))?;
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            headers.push((name.to_lowercase(), value.trim().to_owned()));
+        }
+        let length = headers.iter().find(|(n, _)| n == "content-length").and_then(|(_, v)| v.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        Ok(Reply { status, headers, body })
+    }
+}

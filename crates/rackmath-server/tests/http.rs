@@ -1,0 +1,108 @@
+//! The server as a client meets it: over a socket, byte for byte.
+
+mod common;
+
+use common::{Client, start};
+use rackmath::Catalog;
+use rackmath::ask::Question;
+
+#[test]
+fn server_and_library_give_the_same_bytes() {
+    let (catalog, mut client) = (Catalog::embedded(), Client::new(start()));
+    for (question, body) in [
+        (Question::Step, r#"{"batch": 64, "setting": {"model": "llama-3.1-70b", "on": "8xh200"}}"#),
+        (Question::Curve, r#"{"points": 40, "over": "context"}"#),
+        (Question::Estimate, r#"{"setting": {"model": "qwen3-32b", "on": "h200"}, "concurrency": 16}"#),
+        (Question::Price, r#"{"sheets": ["gpt-5.5"]}"#),
+        (Question::Names, ""),
+        (Question::Scaling, "{}"),
+        (Question::Pipeline, r#"{"stages": 4, "micro_batches": 8}"#),
+    ] {
+        let reply = client.post(&format!("/api/{}", question.name()), body.as_bytes());
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert_eq!(reply.text(), question.ask(&catalog, body).expect("answered"), "{}", question.name());
+        // Again, from what is kept.
+        let again = client.post(&format!("/api/{}", question.name()), body.as_bytes());
+        assert_eq!(again.body, reply.body);
+    }
+}
+
+#[test]
+fn refusals_say_what_was_given_and_what_would_do() {
+    let mut client = Client::new(start());
+    let mut said = |path: &str, body: &str| {
+        let reply = client.post(path, body.as_bytes());
+        (reply.status, reply.text().to_owned())
+    };
+    let (status, text) = said("/api/step", r#"{"setting": {"model": "lama-3.1-70b"}}"#);
+    assert!(status == 422 && text.contains("lama-3.1-70b") && text.contains("llama-3.1-70b"), "{text}");
+    let (status, text) = said("/api/stepp", "{}");
+    assert!(status == 404 && text.contains("did you mean \\\"step\\\""), "{text}");
+    let (status, text) = said("/api/step", "{");
+    assert!(status == 400 && text.contains("not JSON"), "{text}");
+    let (status, text) = said("/api/curve", r#"{"points": 100000}"#);
+    assert!(status == 422 && text.contains("at most 2000"), "{text}");
+    let (status, text) = said("/api/step", &format!(r#"{{"x": "{}"}}"#, "y".repeat(2 << 20)));
+    assert!(status == 413 && text.contains("1048576 bytes"), "{status} {text}");
+    let (status, text) = said("/export/curve?figure=/tiem&format=svg", "{}");
+    assert!(status == 422 && text.contains("/tiem"), "{text}");
+    let (status, text) = said("/export/curve?figure=/time&format=gif", "{}");
+    assert!(status == 422 && text.contains("svg, png or csv"), "{text}");
+}
+
+#[test]
+fn files_come_with_the_request_and_none_is_read_for_it() {
+    let mut client = Client::new(start());
+    for path in ["/../Cargo.toml", "/..%2f..%2fCargo.toml", "//etc/passwd", "/ui/index.html", "/lib/../style.css"] {
+        assert_eq!(client.get(path).status, 404, "{path}");
+    }
+    // A path in a request is a name like any other.
+    let reply = client.post("/api/step", br#"{"setting": {"model": "/etc/passwd"}}"#);
+    assert!(reply.status == 422 && !reply.text().contains("root:"), "{}", reply.text());
+    let config = include_str!("config.json");
+    let body = format!(r#"{{"files": {{"config.json": {config}}}, "setting": {{"model": "config.json", "on": "h100"}}}}"#);
+    let reply = client.post("/api/step", body.as_bytes());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
+#[test]
+fn pictures_come_as_files() {
+    let mut client = Client::new(start());
+    let mut drawn = |format: &str| client.post(&format!("/export/curve?figure=/time&format={format}"), br#"{"points": 20}"#);
+    let svg = drawn("svg");
+    assert!(svg.text().starts_with("<svg") && svg.header("content-type") == Some("image/svg+xml"));
+    assert_eq!(&drawn("png").body[1..4], b"PNG");
+    assert!(drawn("csv").text().lines().count() > 20);
+}
+
+#[test]
+fn every_reply_is_guarded() {
+    let address = start();
+    let mut client = Client::new(address);
+    for path in ["/", "/api", "/openapi.json", "/nothing", "/api/step/schema"] {
+        let reply = client.get(path);
+        let policy = reply.header("content-security-policy").expect("a policy");
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+    }
+    // Another site's name for this machine, another site's form, another way.
+    assert_eq!(client.send("GET", "/api", &[("host", "evil.example")], b"").status, 421);
+    assert_eq!(client.send("POST", "/api/step", &[("content-type", "text/plain")], b"{}").status, 415);
+    assert_eq!(client.send("GET", "/api/step", &[], b"").status, 405);
+    assert_eq!(client.send("DELETE", "/api/step", &[], b"").status, 405);
+    // What has not changed is not sent again.
+    let page = client.get("/");
+    let tag = page.header("etag").expect("a tag").to_owned();
+    let again = client.send("GET", "/", &[("if-none-match", &tag)], b"");
+    assert_eq!((again.status, again.body.len()), (304, 0));
+}
+
+#[test]
+fn the_document_lists_every_question_and_its_limits() {
+    let mut client = Client::new(start());
+    let text = client.get("/openapi.json").text().to_owned();
+    for question in Question::ALL {
+        assert!(text.contains(&format!("\"/api/{}\"", question.name())));
+    }
+    assert!(text.contains("points at most 2000"));
+}
