@@ -31,11 +31,26 @@ impl Dice {
 
 /// A value of a field's type, or of another.
 fn value(dice: &mut Dice, schema: &Value, root: &Value, depth: usize) -> Value {
-    const WORDS: &[&str] =
-        &["", "h200", "8xh200", "gb200-nvl72", "qwen3-32b", "deepseek-v3", "fp8", "nvfp4", "vllm", "sglang", "max", "é\u{0}", "../x"];
+    const WORDS: &[&str] = &[
+        "",
+        "h200",
+        "8xh200",
+        "gb200-nvl72",
+        "qwen3-32b",
+        "deepseek-v3",
+        "fp8",
+        "nvfp4",
+        "vllm",
+        "sglang",
+        "max",
+        "é\u{0}",
+        "../x",
+    ];
     const NUMBERS: &[f64] = &[0.0, -1.0, 1.0, 2.0, 3.5, 8.0, 64.0, 4096.0, 1e6, 1e12, 1e300, -1e300, 1e-300, 0.5];
     if dice.below(12) == 0 {
-        return dice.one(&[Value::Null, json!([]), json!({}), json!("x"), json!(-1), json!(1e308), json!(true)]).clone();
+        return dice
+            .one(&[Value::Null, json!([]), json!({}), json!("x"), json!(-1), json!(1e308), json!(true)])
+            .clone();
     }
     let schema = match schema.get("$ref").and_then(Value::as_str) {
         Some(to) => root.pointer(to.trim_start_matches('#')).unwrap_or(schema),
@@ -79,7 +94,10 @@ fn object(dice: &mut Dice, schema: &Value, root: &Value, depth: usize) -> Value 
         }
     }
     if dice.below(20) == 0 {
-        out.insert("files".into(), json!({ "x.json": dice.one(&["{", "", "n_chips = 3", "[memory]\n", "{\"hidden_size\": 1}"]) }));
+        out.insert(
+            "files".into(),
+            json!({ "x.json": dice.one(&["{", "", "n_chips = 3", "[memory]\n", "{\"hidden_size\": 1}"]) }),
+        );
     }
     Value::Object(out)
 }

@@ -60,7 +60,8 @@ fn files_come_with_the_request_and_none_is_read_for_it() {
     let reply = client.post("/api/step", br#"{"setting": {"model": "/etc/passwd"}}"#);
     assert!(reply.status == 422 && !reply.text().contains("root:"), "{}", reply.text());
     let config = include_str!("config.json");
-    let body = format!(r#"{{"files": {{"config.json": {config}}}, "setting": {{"model": "config.json", "on": "h100"}}}}"#);
+    let body =
+        format!(r#"{{"files": {{"config.json": {config}}}, "setting": {{"model": "config.json", "on": "h100"}}}}"#);
     let reply = client.post("/api/step", body.as_bytes());
     assert_eq!(reply.status, 200, "{}", reply.text());
 }
@@ -68,7 +69,8 @@ fn files_come_with_the_request_and_none_is_read_for_it() {
 #[test]
 fn pictures_come_as_files() {
     let mut client = Client::new(start());
-    let mut drawn = |format: &str| client.post(&format!("/export/curve?figure=/time&format={format}"), br#"{"points": 20}"#);
+    let mut drawn =
+        |format: &str| client.post(&format!("/export/curve?figure=/time&format={format}"), br#"{"points": 20}"#);
     let svg = drawn("svg");
     assert!(svg.text().starts_with("<svg") && svg.header("content-type") == Some("image/svg+xml"));
     assert_eq!(&drawn("png").body[1..4], b"PNG");

@@ -205,7 +205,7 @@ fn with_files(catalog: &Catalog, files: Value) -> Result<Catalog, Error> {
         if text.len() as u64 > MAX_BYTES {
             return Err(Error::Body(format!("files: {name} is larger than {} MiB", MAX_BYTES >> 20)));
         }
-        texts.push((Kind::of(&text), name, text));
+        texts.push((Kind::of(&name, &text), name, text));
     }
     texts.sort();
     for (kind, name, text) in &texts {
@@ -231,9 +231,9 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(text: &str) -> Self {
+    fn of(name: &str, text: &str) -> Self {
         let has = |key: &str| text.lines().any(|l| l.trim_start().starts_with(key));
-        if text.trim_start().starts_with('{') {
+        if name.ends_with(".json") || text.trim_start().starts_with('{') {
             Self::Config
         } else if has("n_chips") {
             Self::System

@@ -11,7 +11,7 @@ const main = document.getElementById("main");
 const status = document.getElementById("status");
 
 // What tests and the curious may look at.
-const board = { page: null, values: {}, answers: {}, charts: {}, drawn: 0, error: null };
+const board = { page: null, values: {}, answers: {}, charts: {}, drawn: 0, error: null, settled: false };
 window.rackmath = board;
 
 let page = null;
@@ -32,14 +32,15 @@ function change(key, value, final) {
   if (known && key === "model" && !/\.json$/.test(value)) delete board.values.config;
   const to = address(page.id, board.values, defaults());
   if (final) {
-    if (to !== location.hash) {
+    const from = before ?? (location.hash || `#/${page.id}`);
+    if (to !== from) {
       // The drag replaced the address as it went; what stood before it is one step back.
-      history.replaceState({ depth }, "", before ?? location.hash);
+      history.replaceState({ depth }, "", from);
       history.pushState({ depth: ++depth }, "", to);
     }
     before = null;
   } else {
-    before ??= location.hash || address(page.id, {}, {});
+    before ??= location.hash || `#/${page.id}`;
     history.replaceState({ depth }, "", to);
   }
   panel?.set(board.values);
@@ -52,11 +53,13 @@ let interrupt = null;
 async function update() {
   if (busy) { again = true; interrupt?.(); return; }
   busy = true;
+  board.settled = false;
   do {
     again = false;
     await round();
   } while (again);
   busy = false;
+  board.settled = true;
 }
 
 async function round() {
@@ -70,12 +73,15 @@ async function round() {
     for (const a of asks) if (files) a[1][1] = { files, ...a[1][1] };
     const slow = setTimeout(() => { status.textContent = "computing…"; }, 150);
     const get = (some) => Promise.all(some.map(async ([name, [question, request]]) => [name, await ask(question, request)])).then(Object.fromEntries);
-    const late = asks.filter(([name]) => now.later?.includes(name));
     const answers = await get(asks.filter(([name]) => !now.later?.includes(name))).finally(() => clearTimeout(slow));
     if (now !== page) return undefined;
+    // Later: what takes longer, and what is asked about the first answers.
+    const next = Object.entries(now.then?.(values, answers) ?? {});
+    const late = [...asks.filter(([name]) => now.later?.includes(name)), ...next];
+    asks.push(...next);
     draw(now, answers, values, asks);
     if (!late.length) return done();
-    // What takes longer is drawn when it comes, unless something else is asked meanwhile.
+    // It is drawn when it comes, unless something else is asked meanwhile.
     done();
     const more = await Promise.race([get(late), new Promise((wake) => { interrupt = wake; })]);
     if (!more || again || now !== page) return undefined;

@@ -84,7 +84,7 @@ export class View {
     const set = (node, text) => {
       node.hidden = !text;
       if (text && node.dataset.tex !== text) {
-        katex.render(text, node, { displayMode: true, throwOnError: false, output: "htmlAndMathml" });
+        katex.render(text, node, { displayMode: true, throwOnError: false, strict: "ignore", output: "htmlAndMathml" });
         node.dataset.tex = text;
       }
     };
@@ -125,7 +125,7 @@ export class View {
         el("caption", {}, caption),
         el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.align === "right" ? "right" : null }, c.name ?? c)))),
         el("tbody", {}, rows.map((row) => el("tr", { class: row.class }, [...(row.cells ?? row)].map((cell, i) =>
-          i === 0 ? el("th", { scope: "row", class: columns[0]?.align === "right" ? "right" : null }, cell) : el("td", { class: columns[i]?.align === "right" ? "right" : null }, cell ?? "–"))))),
+          i === 0 && cell !== "" ? el("th", { scope: "row", class: columns[0]?.align === "right" ? "right" : null }, cell) : el("td", { class: columns[i]?.align === "right" ? "right" : null }, cell ?? "–"))))),
       ),
     );
   }

@@ -12,6 +12,7 @@ const trains = (() => {
   const words = el("p", {});
   const node = el("div", { class: "platform" }, words, track);
   let timer = null;
+  let shown = "";
   const leave = (fill) => {
     const train = el("div", { class: "train" }, ...Array.from({ length: 8 }, (_, i) => el("i", { class: (i + 0.5) / 8 < fill ? "full" : null })));
     track.append(train);
@@ -23,17 +24,18 @@ const trains = (() => {
   return {
     node,
     show(station, step) {
+      const key = JSON.stringify(station.request);
+      if (key === shown) return;
+      shown = key;
       words.textContent = `A train leaves every ${seconds(step)} with up to ${count(station.request.seats)} seats, full or not. A request waits ${seconds(station.mean_wait_s)} on average and ${seconds(station.worst_wait_s)} at worst for its train, then rides one step to its first token: ${seconds(station.mean_first_token_s)} on average. At ${count(station.request.rate_per_s)} requests per second seats are ${percent(station.fill)} taken${station.stable ? "" : "; more arrive than seats leave, so the queue grows"}.`;
       clearInterval(timer);
       track.replaceChildren();
       leave(station.fill);
       timer = setInterval(() => { if (!document.hidden) leave(station.fill); }, 2400);
     },
-    stop() { clearInterval(timer); },
+    stop() { clearInterval(timer); shown = ""; },
   };
 })();
-
-let shown = "";
 
 export const page = {
   id: "latency",
@@ -57,7 +59,7 @@ export const page = {
     step: ["step", board(s)],
     lecture: ["lecture", {}],
   }),
-  render(view, { curve, step, lecture }, s, { requests, change }) {
+  render(view, { curve, step, station, lecture }, s, { requests, change }) {
     const part = (t) => percent(t / step.time_s);
     const binding = step.compute_s >= step.weights_s + step.kv_s ? "compute" : step.weights_s >= step.kv_s ? "weights" : "cache";
     view.reading({
@@ -91,21 +93,18 @@ export const page = {
       rows: curve.kinks.map((k) => [count(Math.round(k.x)), k.meaning]),
     });
     view.heading("trains-title", "Trains that leave on time");
-    this.trains(view, step, s);
+    if (station) trains.show(station, step.time_s);
+    view.node("trains", trains.node);
     view.claims("claims", lecture, ["D1", "D2", "D3", "D5", "D6", "D7", "D8", "D12"]);
     view.list("assumptions", "What the numbers assume", curve.assumptions);
   },
-  trains(view, step, s) {
+  // The trains run at the speed of the step.
+  then(s, { step }) {
     const seats = Math.max(1, Math.round(step.batch));
     const rate = (Number(s.load) * seats) / (step.time_s * Number(s.answer));
-    const request = { interval_s: step.time_s, seats, rate_per_s: rate, tokens: Number(s.answer), requests: 20000 };
-    view.node("trains", trains.node);
-    const key = JSON.stringify(request);
-    if (key === shown) return;
-    shown = key;
-    import("../lib/api.js").then(({ ask }) => ask("station", request)).then((station) => { if (key === shown) trains.show(station, step.time_s); }).catch((e) => { trains.node.querySelector("p").textContent = e.message; });
+    return { station: ["station", { interval_s: step.time_s, seats, rate_per_s: rate, tokens: Number(s.answer), requests: 20000 }] };
   },
-  leave() { trains.stop(); shown = ""; },
+  leave() { trains.stop(); },
   command: (s) => ["rackmath curve", ...settingFlags(s), "--over batch", "-b", s.batch, "-c", s.context].join(" "),
 };
 

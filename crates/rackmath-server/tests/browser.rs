@@ -1,0 +1,216 @@
+//! The blackboard in a real browser: every page drawn, its numbers the library's, its controls alive.
+
+mod common;
+#[path = "common/browser.rs"]
+mod driver;
+
+use common::start;
+use driver::Browser;
+use rackmath::Catalog;
+use rackmath::ask::Question;
+use serde_json::Value;
+use std::sync::LazyLock;
+
+static URL: LazyLock<String> = LazyLock::new(|| format!("http://{}/", start()));
+static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
+
+fn pages() -> Vec<String> {
+    let list = include_str!("../ui/pages/index.js");
+    let ids: Vec<String> =
+        list.split("id: \"").skip(1).map(|s| s.split('"').next().expect("an id").to_owned()).collect();
+    assert!(!ids.is_empty());
+    ids
+}
+
+fn at(page: &str) -> String {
+    format!("{}#/{page}", *URL)
+}
+
+fn quiet(browser: &Browser) {
+    assert_eq!(browser.complaints, Vec::<String>::new());
+    for address in &browser.asked {
+        let ours = address.starts_with(URL.as_str())
+            || address.starts_with("data:")
+            || address.starts_with("blob:")
+            || address.starts_with("about:");
+        assert!(ours, "an outside request: {address}");
+    }
+}
+
+/// What a chart draws is what the library answers, point by point.
+fn charts_are_the_library(browser: &mut Browser, page: &str) -> usize {
+    let charts = browser.eval(
+        "Object.entries(rackmath.charts).map(([key, c]) => ({ key, source: c.options.source ?? null, data: c.plot.data.map((l) => [...l]) }))",
+    );
+    let charts = charts.as_array().expect("charts").clone();
+    for chart in &charts {
+        let data = chart["data"].as_array().expect("data");
+        assert!(
+            data.len() > 1 && !data[0].as_array().expect("abscissae").is_empty(),
+            "{page}: {} is empty",
+            chart["key"]
+        );
+        let Some(source) = chart["source"].as_array() else { continue };
+        let (question, pointer) = (source[0].as_str().expect("a question"), source[2].as_str().expect("a place"));
+        let answer = Question::find(question).and_then(|q| q.ask(&CATALOG, &source[1].to_string())).expect("answered");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        let series = answer.pointer(pointer).expect("the figure")["series"].as_array().expect("series").clone();
+        assert_eq!(series.len() + 1, data.len(), "{page} {}", chart["key"]);
+        let xs = data[0].as_array().expect("abscissae");
+        for (line, drawn) in series.iter().zip(&data[1..]) {
+            for point in line["points"].as_array().expect("points") {
+                let found = xs
+                    .iter()
+                    .zip(drawn.as_array().expect("ordinates"))
+                    .any(|(x, y)| x.as_f64() == point[0].as_f64() && y.as_f64() == point[1].as_f64());
+                assert!(found, "{page} {}: {} has {point}, which is not drawn", chart["key"], line["name"]);
+            }
+        }
+    }
+    charts.len()
+}
+
+#[test]
+fn every_page_draws_the_library_and_is_quiet_and_accessible() {
+    let mut browser = Browser::start(1360, 900);
+    let mut charts = 0;
+    for page in pages() {
+        for scheme in ["light", "dark"] {
+            browser.scheme(scheme);
+            browser.open(&at(&page));
+            assert_eq!(browser.eval("rackmath.error"), Value::Null, "{page}");
+            assert_eq!(browser.eval("document.querySelectorAll('.katex-error').length"), 0, "{page}");
+            let words = browser.eval("document.querySelector('.reading')?.textContent ?? ''");
+            assert!(words.as_str().expect("text").len() > 20, "{page} has no reading: {words}");
+            let shown = browser.eval("document.body.innerText");
+            for bad in ["NaN", "undefined", "[object", "Infinity"] {
+                assert!(!shown.as_str().expect("text").contains(bad), "{page} shows {bad}");
+            }
+            browser.picture(&format!("{page}-{scheme}"));
+            browser.eval(include_str!("axe/axe.min.js"));
+            let found = browser.eval(
+                "axe.run().then((r) => r.violations.map((v) => `${v.id} (${v.impact}): ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`))",
+            );
+            assert_eq!(found, Value::Array(vec![]), "{page} in {scheme}");
+        }
+        charts += charts_are_the_library(&mut browser, &page);
+    }
+    assert!(charts >= pages().len() / 2, "{charts} charts");
+    quiet(&browser);
+}
+
+#[test]
+fn every_page_fits_a_phone() {
+    let mut browser = Browser::start(390, 844);
+    for page in pages() {
+        browser.open(&at(&page));
+        assert_eq!(
+            browser.eval("document.documentElement.scrollWidth <= innerWidth"),
+            true,
+            "{page} is wider than a phone"
+        );
+        browser.picture(&format!("{page}-phone"));
+    }
+    quiet(&browser);
+}
+
+#[test]
+fn sliders_move_the_numbers_and_links_bring_them_back() {
+    let mut browser = Browser::start(1360, 900);
+    for page in pages() {
+        browser.open(&at(&page));
+        if browser.eval("document.querySelector('.panel input[type=range]') === null") == true {
+            continue;
+        }
+        let seen = |b: &mut Browser| b.eval("document.querySelector('.content').innerText");
+        let first = seen(&mut browser);
+        let slide = "(() => { const r = document.querySelector('.panel input[type=range]'); \
+                     r.value = Number(r.value) > 500 ? 230 : 770; r.dispatchEvent(new Event('input')); r.dispatchEvent(new Event('change')); })()";
+        browser.and_redrawn(slide);
+        let moved = seen(&mut browser);
+        assert_ne!(first, moved, "{page}: the slider changes nothing");
+        assert_eq!(browser.eval("rackmath.error"), Value::Null, "{page}");
+        let link = browser.eval("location.href");
+        let link = link.as_str().expect("an address");
+        assert!(link.contains('?'), "{page}: {link}");
+        let answers = browser.eval("JSON.stringify(rackmath.answers)");
+        browser.open(link);
+        assert_eq!(browser.eval("JSON.stringify(rackmath.answers)"), answers, "{page}: the link shows something else");
+        // Back is undo; the first address had no settings.
+        browser.open(&at(&page));
+        browser.and_redrawn(slide);
+        browser.and_redrawn("document.getElementById('undo').click()");
+        assert_eq!(seen(&mut browser), first, "{page}: undo");
+        browser.and_redrawn("document.getElementById('redo').click()");
+        assert_eq!(seen(&mut browser), moved, "{page}: redo");
+    }
+    quiet(&browser);
+}
+
+fn drop_config(browser: &mut Browser, text: &str) {
+    let text = serde_json::to_string(text).expect("JSON");
+    browser.and_redrawn(&format!(
+        "(() => {{ const give = new DataTransfer(); give.items.add(new File([{text}], 'config.json', {{ type: 'application/json' }})); \
+         const file = document.querySelector('#c-model-file'); file.files = give.files; file.dispatchEvent(new Event('change')); }})()"
+    ));
+    browser.until("rackmath.values.model === 'config.json' && rackmath.settled");
+}
+
+#[test]
+fn a_dropped_config_is_asked_about_and_a_bad_one_gets_the_librarys_words() {
+    let mut browser = Browser::start(1360, 900);
+    let config = include_str!("config.json");
+    browser.open(&at("latency"));
+    drop_config(&mut browser, config);
+    let shown = browser.eval("rackmath.answers.step.memory.weights_bytes").as_f64().expect("a number");
+    let body =
+        format!(r#"{{"files": {{"config.json": {config}}}, "setting": {{"model": "config.json"}}, "batch": 2048}}"#);
+    let answer: Value = serde_json::from_str(&Question::Step.ask(&CATALOG, &body).expect("answered")).expect("JSON");
+    assert_eq!(answer["memory"]["weights_bytes"].as_f64(), Some(shown));
+    // The link carries the file.
+    let link = browser.eval("location.href");
+    browser.open(link.as_str().expect("an address"));
+    assert_eq!(browser.eval("rackmath.answers.step.memory.weights_bytes").as_f64(), Some(shown));
+    quiet(&browser);
+
+    for bad in [r#"{"architectures": ["NoSuchModel"]}"#, r#"{"hidden_size": "wide"}"#, "{", "[]"] {
+        browser.open(&at("latency"));
+        drop_config(&mut browser, bad);
+        let said = browser.eval("document.querySelector('.refused')?.innerText ?? ''");
+        let said = said.as_str().expect("text");
+        let catalog = &mut CATALOG.clone();
+        let ours = catalog.add_config("config.json", bad).expect_err("refused").to_string();
+        let (problem, _) = ours.split_once("; ").unwrap_or((&ours, ""));
+        assert!(said.contains(problem), "{said:?} does not say {problem:?}");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_refused_with_the_nearest() {
+    let mut browser = Browser::start(1360, 900);
+    browser.open(&format!("{}?model=deepseek-v33", at("latency")));
+    let said = browser.eval("document.querySelector('.refused').innerText");
+    assert!(said.as_str().expect("text").contains("deepseek-v3"), "{said}");
+    browser.open(&at("no-such-page"));
+    assert_eq!(browser.eval("rackmath.page"), "latency");
+}
+
+#[test]
+fn the_keyboard_reaches_and_moves_the_controls() {
+    let mut browser = Browser::start(1360, 900);
+    browser.open(&at("latency"));
+    browser.eval("document.getElementById('c-batch').focus()");
+    let before = browser.eval("rackmath.answers.step.batch").as_f64().expect("a number");
+    let drawn = browser.eval("rackmath.drawn");
+    for kind in ["keyDown", "keyUp"] {
+        browser.call(
+            "Input.dispatchKeyEvent",
+            serde_json::json!({ "type": kind, "key": "ArrowRight", "code": "ArrowRight", "windowsVirtualKeyCode": 39 }),
+        );
+    }
+    browser.until(&format!("rackmath.drawn > {drawn} && rackmath.settled"));
+    assert!(browser.eval("rackmath.answers.step.batch").as_f64().expect("a number") > before);
+    // The first stop of the tab key leads past the head of the page.
+    browser.eval("document.activeElement.blur()");
+    quiet(&browser);
+}
