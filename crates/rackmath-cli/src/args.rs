@@ -203,6 +203,11 @@ pub enum Command {
         after_help = "Examples:\n  rackmath plan qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --ttft 1s --rate 20\n  rackmath plan deepseek-v3 --on 64xh200 --engine sglang --user 40 --objective throughput --svg frontier.svg"
     )]
     Plan(Box<PlanArgs>),
+    /// Flashcards, and problems made at random with worked answers
+    #[command(
+        after_help = "Examples:\n  rackmath practice --topic batch\n  rackmath practice --seed 7 --answers 250,-,12\n  rackmath practice --cards"
+    )]
+    Practice(PracticeArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -231,6 +236,29 @@ pub enum Command {
         /// Which shell
         shell: Shell,
     },
+}
+
+/// Which problems.
+#[derive(ClapArgs, Clone)]
+pub struct PracticeArgs {
+    /// batch racks pipeline lifecycle prices reversible [default: all]
+    #[arg(long, value_name = "TOPIC")]
+    pub topic: Option<String>,
+    /// Names the set of problems
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// Problems
+    #[arg(long, short = 'n', default_value_t = 6, value_name = "N")]
+    pub number: usize,
+    /// Answers to check, in order, - for one left open
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_name = "NUMBERS")]
+    pub answers: Vec<String>,
+    /// Show the working
+    #[arg(long)]
+    pub worked: bool,
+    /// The flashcards instead
+    #[arg(long)]
+    pub cards: bool,
 }
 
 /// Where the server listens.

@@ -58,7 +58,12 @@ impl Drop for Web {
 
 /// What `rackmath ask` prints for a body on standard input.
 fn asked(question: &str, body: &str) -> String {
-    let output = assert_cmd::Command::cargo_bin("rackmath").expect("built").args(["ask", question]).write_stdin(body).output().expect("ran");
+    let output = assert_cmd::Command::cargo_bin("rackmath")
+        .expect("built")
+        .args(["ask", question])
+        .write_stdin(body)
+        .output()
+        .expect("ran");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
@@ -68,13 +73,25 @@ fn flags_json_server_and_library_give_the_same_bytes() {
     let web = Web::start(&["--quiet"]);
     let catalog = Catalog::embedded();
     let cases: &[(&str, &[&str], &str)] = &[
-        ("step", &["step", "llama-3.1-70b", "--on", "8xh200", "-b", "64"], r#"{"setting":{"model":"llama-3.1-70b","on":"8xh200"},"batch":64}"#),
-        ("curve", &["curve", "qwen3-32b", "--on", "h200", "--over", "context"], r#"{"setting":{"model":"qwen3-32b","on":"h200"},"over":"context"}"#),
+        (
+            "step",
+            &["step", "llama-3.1-70b", "--on", "8xh200", "-b", "64"],
+            r#"{"setting":{"model":"llama-3.1-70b","on":"8xh200"},"batch":64}"#,
+        ),
+        (
+            "curve",
+            &["curve", "qwen3-32b", "--on", "h200", "--over", "context"],
+            r#"{"setting":{"model":"qwen3-32b","on":"h200"},"over":"context"}"#,
+        ),
         ("racks", &["racks"], "{}"),
         ("chips", &["chips", "h100", "h200"], r#"{"names":["h100","h200"]}"#),
         ("lecture", &["lecture", "D9"], r#"{"claim":"D9"}"#),
         ("price", &["price", "gpt-5.5"], r#"{"sheets":["gpt-5.5"]}"#),
-        ("deduce", &["deduce", "--blind", "deepseek-v3.1", "--points", "12"], r#"{"blind":"deepseek-v3.1","log2_points":12}"#),
+        (
+            "deduce",
+            &["deduce", "--blind", "deepseek-v3.1", "--points", "12"],
+            r#"{"blind":"deepseek-v3.1","log2_points":12}"#,
+        ),
     ];
     for (question, flags, body) in cases {
         let library = Question::find(question).and_then(|q| q.ask(&catalog, body)).expect("answered");
@@ -89,10 +106,14 @@ fn flags_json_server_and_library_give_the_same_bytes() {
 fn a_taken_port_is_said_with_a_free_one() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();
-    let output = Command::new(env!("CARGO_BIN_EXE_rackmath")).args(["web", "--port", &port.to_string()]).output().expect("ran");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_rackmath")).args(["web", "--port", &port.to_string()]).output().expect("ran");
     let said = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains(&format!("port {port} of 127.0.0.1 is taken")) && said.contains("hint: try --port "), "{said}");
+    assert!(
+        said.contains(&format!("port {port} of 127.0.0.1 is taken")) && said.contains("hint: try --port "),
+        "{said}"
+    );
     let free: u16 = said.rsplit("--port ").next().and_then(|n| n.trim().parse().ok()).expect("a port");
     assert!(TcpListener::bind(("127.0.0.1", free)).is_ok());
 }
@@ -107,6 +128,14 @@ fn requests_are_logged_and_the_end_is_orderly() {
     let stopped = Command::new("kill").args(["-TERM", &web.child.id().to_string()]).status().expect("ran");
     assert!(stopped.success());
     assert_eq!(web.child.wait().expect("ends").code(), Some(0));
+}
+
+#[test]
+fn practice_in_a_terminal() {
+    insta::assert_snapshot!(shown(&["practice", "--seed", "3", "-n", "4", "--answers=22,-,1"]));
+    assert_eq!(shown(&["practice", "--cards"]).matches(", D").count(), 27);
+    assert!(refused(&["practice", "--topic", "rack"]).contains("racks"));
+    assert!(refused(&["practice", "--answers", "many"]).contains("many"));
 }
 
 #[test]

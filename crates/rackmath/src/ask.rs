@@ -6,8 +6,8 @@
 
 use crate::{
     Error, cache, chips, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, goodput, layout, lecture,
-    lifecycle, mfu, models, names, pipeline, plan, price, racks, reversible, scaling, station, step, systems, train,
-    validate,
+    lifecycle, mfu, models, names, pipeline, plan, practice, price, racks, reversible, scaling, station, step, systems,
+    train, validate,
 };
 use rackmath_spec::file::MAX_BYTES;
 use rackmath_spec::{Catalog, SpecError};
@@ -110,6 +110,8 @@ questions! {
     Deduce "deduce" deduce::Request => deduce::Answer, deduce::answer;
     /// What to deploy for a model, traffic and latency targets: the best plan, the frontier, what each limit costs
     Plan "plan" plan::Request => plan::Answer, plan::answer;
+    /// Flashcards, and problems made at random with worked answers
+    Practice "practice" practice::Request => practice::Answer, practice::answer;
     /// What the catalogue holds, by name: for pickers and completions
     Names "names" names::Request => names::Answer, names::answer;
 }

@@ -29,6 +29,7 @@ pub mod models;
 pub mod names;
 pub mod pipeline;
 pub mod plan;
+pub mod practice;
 pub mod price;
 pub mod racks;
 pub mod reversible;

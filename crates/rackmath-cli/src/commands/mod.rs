@@ -11,6 +11,7 @@ mod layout;
 mod lifecycle;
 mod pipeline;
 mod plan;
+mod practice;
 mod schema;
 mod station;
 mod step;
@@ -62,6 +63,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Mfu(a)) => train::mfu(common, &mut catalog, a),
         Some(Command::Deduce(a)) => deduce::run(common, &mut catalog, a),
         Some(Command::Plan(a)) => plan::run(common, &mut catalog, a),
+        Some(Command::Practice(a)) => practice::run(common, &catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Ask { question, request }) => schema::ask(&catalog, *question, request),
         Some(Command::Web(a)) => web::run(catalog, a),

@@ -1,0 +1,259 @@
+//! Flashcards, and problems made at random whose answers come from the same functions as every other answer.
+//!
+//! A seed names a set of problems, so a set can be given again, to a class or in a test. An answer is right within two
+//! percent: the point is the equation, not the third digit.
+
+mod cards;
+mod problems;
+
+use crate::Error;
+use rackmath_spec::{Catalog, SpecError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How far an answer may be off.
+pub const TOLERANCE: f64 = 0.02;
+
+/// Which problems.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// `batch`, `racks`, `pipeline`, `lifecycle`, `prices` or `reversible`; all when empty.
+    pub topic: Option<String>,
+    /// Names the set.
+    pub seed: u64,
+    /// Problems, 1 to 50.
+    pub count: usize,
+    /// Answers to check, in order, in the unit each problem asks for; none for one not answered.
+    pub given: Vec<Option<f64>>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { topic: None, seed: 1, count: 6, given: Vec::new() }
+    }
+}
+
+/// Cards and problems.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The seed.
+    pub seed: u64,
+    /// Topics there are.
+    pub topics: Vec<String>,
+    /// Cards of the topic.
+    pub cards: Vec<Card>,
+    /// Problems of the topic.
+    pub problems: Vec<Problem>,
+    /// Answers that were checked.
+    pub answered: usize,
+    /// Of which right.
+    pub right: usize,
+}
+
+/// A card with two sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Card {
+    /// Its topic.
+    pub topic: String,
+    /// The question.
+    pub front: String,
+    /// The answer.
+    pub back: String,
+    /// The claim of the lecture it belongs to, where the numbers are.
+    pub claim: String,
+}
+
+/// A problem.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// Its topic.
+    pub topic: String,
+    /// The claim of the lecture it belongs to.
+    pub claim: String,
+    /// What is asked.
+    pub question: String,
+    /// The unit of the answer; empty for a bare number.
+    pub unit: String,
+    /// The equation.
+    pub equation: String,
+    /// The answer.
+    pub answer: f64,
+    /// The equation with the values in it, step by step.
+    pub working: Vec<String>,
+    /// What was given as an answer.
+    pub given: Option<f64>,
+    /// Whether that is right.
+    pub right: Option<bool>,
+}
+
+/// Answers.
+pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
+    if !(1..=50).contains(&request.count) {
+        return Err(Error::value("count", request.count, "1 to 50 problems"));
+    }
+    if request.given.len() > request.count {
+        return Err(Error::value(
+            "given",
+            format!("{} answers", request.given.len()),
+            format!("at most {}", request.count),
+        ));
+    }
+    if let Some(topic) = &request.topic
+        && !problems::TOPICS.contains(&topic.as_str())
+    {
+        return Err(SpecError::unknown("topic", topic, problems::TOPICS.iter().copied()).into());
+    }
+    let wanted = |topic: &str| request.topic.as_deref().is_none_or(|t| t == topic);
+    let mut list = problems::make(request.seed, request.count, wanted);
+    for (problem, given) in list.iter_mut().zip(&request.given) {
+        problem.given = *given;
+        problem.right = given.map(|g| is_right(problem.answer, g));
+    }
+    Ok(Answer {
+        seed: request.seed,
+        topics: problems::TOPICS.iter().map(|&t| t.into()).collect(),
+        cards: cards::CARDS
+            .iter()
+            .filter(|c| wanted(c.0))
+            .map(|&(topic, claim, front, back)| Card {
+                topic: topic.into(),
+                front: front.into(),
+                back: back.into(),
+                claim: claim.into(),
+            })
+            .collect(),
+        answered: list.iter().filter(|p| p.given.is_some()).count(),
+        right: list.iter().filter(|p| p.right == Some(true)).count(),
+        problems: list,
+    })
+}
+
+/// Whether an answer is near enough.
+pub fn is_right(answer: f64, given: f64) -> bool {
+    (given - answer).abs() <= TOLERANCE * answer.abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lecture;
+
+    fn asked(request: &Request) -> Answer {
+        answer(&Catalog::embedded(), request).expect("answered")
+    }
+
+    #[test]
+    fn cards_and_problems_belong_to_claims_of_the_lecture() {
+        let catalog = Catalog::embedded();
+        let claims = lecture::answer(&catalog, &lecture::Request::default()).expect("answered").claims;
+        let all = asked(&Request { count: 50, ..Request::default() });
+        assert_eq!(all.cards.len(), 27);
+        for claim in all.cards.iter().map(|c| &c.claim).chain(all.problems.iter().map(|p| &p.claim)) {
+            assert!(claims.iter().any(|c| c.id == *claim), "{claim}");
+        }
+        for topic in &all.topics {
+            assert!(all.cards.iter().any(|c| c.topic == *topic), "{topic} has no card");
+            assert!(
+                asked(&Request { topic: Some(topic.clone()), ..Request::default() })
+                    .problems
+                    .iter()
+                    .all(|p| p.topic == *topic)
+            );
+        }
+    }
+
+    #[test]
+    fn the_worked_answer_is_right_and_another_is_not() {
+        for seed in 0..40 {
+            let set = Request { seed, count: 20, ..Request::default() };
+            let problems = asked(&set).problems;
+            assert_eq!(problems, asked(&set).problems, "the seed names the set");
+            let exact: Vec<Option<f64>> = problems.iter().map(|p| Some(p.answer)).collect();
+            assert_eq!(asked(&Request { given: exact.clone(), ..set.clone() }).right, 20);
+            let wrong = exact.iter().map(|a| a.map(|a| a * 1.05)).collect();
+            assert_eq!(asked(&Request { given: wrong, ..set.clone() }).right, 0);
+            for p in &problems {
+                assert!(p.answer.is_finite() && p.answer > 0.0, "{p:?}");
+                // The last step of the working ends in the answer, to three digits.
+                let shown = rackmath_units::significant(p.answer, 3);
+                assert!(p.working.last().is_some_and(|w| w.contains(&shown)), "{p:?} lacks {shown}");
+            }
+        }
+    }
+
+    /// Sums, products, brackets: enough for a line of working.
+    fn value(text: &mut &str) -> f64 {
+        fn atom(t: &mut &str) -> f64 {
+            *t = t.trim_start();
+            if let Some(rest) = t.strip_prefix('(') {
+                *t = rest;
+                let v = value(t);
+                *t = t.trim_start().strip_prefix(')').expect("a bracket closes");
+                return v;
+            }
+            let end = t.find(|c: char| !(c.is_ascii_digit() || ".,e".contains(c))).unwrap_or(t.len());
+            let (number, rest) = t.split_at(end);
+            *t = rest.trim_start().strip_prefix("s ").unwrap_or(rest);
+            number.replace(',', "").parse().unwrap_or_else(|_| panic!("{number:?} before {rest:?}"))
+        }
+        fn product(t: &mut &str) -> f64 {
+            let mut v = atom(t);
+            loop {
+                *t = t.trim_start();
+                if let Some(rest) = t.strip_prefix('x') {
+                    *t = rest;
+                    v *= atom(t);
+                } else if let Some(rest) = t.strip_prefix('/') {
+                    *t = rest;
+                    v /= atom(t);
+                } else {
+                    return v;
+                }
+            }
+        }
+        let mut v = product(text);
+        loop {
+            *text = text.trim_start();
+            if let Some(rest) = text.strip_prefix('+') {
+                *text = rest;
+                v += product(text);
+            } else if let Some(rest) = text.strip_prefix('-') {
+                *text = rest;
+                v -= product(text);
+            } else {
+                return v;
+            }
+        }
+    }
+
+    #[test]
+    fn the_working_works_out() {
+        let mut checked = 0;
+        for seed in 0..30 {
+            for p in asked(&Request { seed, count: 40, ..Request::default() }).problems {
+                let line = p.working.last().expect("a line");
+                let sides: Vec<&str> = line.split(" = ").collect();
+                let mut left = sides[sides.len() - 2];
+                // A quotient continued from the line before, and the larger of two, are checked by their answers.
+                if left.starts_with('/') || left.starts_with("max") {
+                    continue;
+                }
+                let found = value(&mut left);
+                // Up to a power of ten, which is the unit's.
+                let digits = (p.answer / found).log10();
+                assert!((digits - digits.round()).abs() < 0.006, "{line}: {found} against {}", p.answer);
+                checked += 1;
+            }
+        }
+        assert!(checked > 500);
+    }
+
+    #[test]
+    fn bad_sets_are_refused() {
+        let refused = |r: Request| answer(&Catalog::embedded(), &r).expect_err("refused").to_string();
+        assert!(refused(Request { topic: Some("rack".into()), ..Request::default() }).contains("racks"));
+        assert!(refused(Request { count: 0, ..Request::default() }).contains("1 to 50"));
+        assert!(refused(Request { given: vec![None; 9], ..Request::default() }).contains("at most 6"));
+    }
+}
