@@ -133,7 +133,8 @@ fn requests_are_logged_and_the_end_is_orderly() {
 #[test]
 fn practice_in_a_terminal() {
     insta::assert_snapshot!(shown(&["practice", "--seed", "3", "-n", "4", "--answers=22,-,1"]));
-    assert_eq!(shown(&["practice", "--cards"]).matches(", D").count(), 27);
+    let cards = shown(&["practice", "--cards"]);
+    assert!(cards.contains("\n27. ") && !cards.contains("28. "), "{cards}");
     assert!(refused(&["practice", "--topic", "rack"]).contains("racks"));
     assert!(refused(&["practice", "--answers", "many"]).contains("many"));
 }
