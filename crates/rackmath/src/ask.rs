@@ -235,7 +235,8 @@ enum Kind {
 impl Kind {
     fn of(name: &str, text: &str) -> Self {
         let has = |key: &str| text.lines().any(|l| l.trim_start().starts_with(key));
-        if name.ends_with(".json") || text.trim_start().starts_with('{') {
+        let json = std::path::Path::new(name).extension().is_some_and(|x| x.eq_ignore_ascii_case("json"));
+        if json || text.trim_start().starts_with('{') {
             Self::Config
         } else if has("n_chips") {
             Self::System
