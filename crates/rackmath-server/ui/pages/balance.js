@@ -59,14 +59,14 @@ export const page = {
     const opens = (symbol, text) => el("button", { type: "button", class: "balance-open", title: "Open the equation", "aria-label": `${text}: open the equation of ${symbol}`, onclick: () => book.open(symbol) }, text);
 
     view.reading(batch === null
-      ? `Never balanced at ${count(context)} tokens: from L* = ${whole(step.balanced_context)} on, reading a sequence's cache takes longer than multiplying its token, so the machine stays memory-bound at any batch.`
-      : `${step.model} on ${step.system} balances at ${whole(batch)} sequences of ${count(context)} tokens: below that reading binds, above it multiplying does. ${most === null ? "Their memory does not run out." : batch > most ? `But only ${whole(most)} fit, so memory runs out first and it stays memory-bound.` : `${whole(most)} would fit.`}`);
+      ? step.balanced_context === 0 ? `Never balanced: reading what ${step.model} keeps of a sequence takes longer than multiplying its token, at any context and any batch.` : `Never balanced at ${count(context)} tokens: from L* = ${whole(step.balanced_context)} on, reading a sequence's cache takes longer than multiplying its token, so the machine stays memory-bound at any batch.`
+      : `${step.model} on ${step.system} balances at ${whole(batch)} sequences of ${count(context)} tokens: below that reading binds, above it multiplying does. ${most === null ? "Their memory does not run out." : most < 1 ? `But not even one sequence fits beside the weights: it takes at least ${count(step.memory.chips_min)} such chips.` : batch > most ? `But only ${whole(most)} fit, so memory runs out first and it stays memory-bound.` : `${whole(most)} would fit.`}`);
 
     view.numbers("numbers", [
       ["Balance batch B*", batch === null ? "never" : opens("B*", whole(batch)), `sequences, at ${count(context)} tokens`],
       ["Without cache", bare.balance_batch === null ? "never" : whole(bare.balance_batch), "about R × S"],
       ["Ridge R", opens("R", digits(step.ridge)), "tokens per weight read; the lecture's 300"],
-      ["Sparsity S", opens("S", digits(step.sparsity)), step.experts ? `${step.experts.top_k} of ${step.experts.routed} experts` : "dense: every weight is used"],
+      ["Sparsity S", opens("S", step.sparsity === 1 ? "1" : digits(step.sparsity)), step.experts ? `${step.experts.top_k} of ${step.experts.routed} experts` : step.sparsity > 1 ? "read over multiplied" : "dense: every weight is used"],
       ["Context L*", opens("L*", step.balanced_context === null ? "none" : whole(step.balanced_context)), step.balanced_context === null ? "compute keeps pace at any length" : "tokens; no batch balances beyond"],
       ["Drain time", opens("T_drain", seconds(step.memory.drain_s)), "to read all of the memory once"],
       ...(step.experts ? [["Per expert", digits(step.experts.tokens_each), `tokens, in a batch of ${whole(step.batch)}`]] : []),
@@ -139,7 +139,7 @@ function kept(name, from, make) {
 
 function balanceFigure(step, bare, sweep, context) {
   const rows = sweep.filter((a) => a.context);
-  const line = (name, role, of) => ({ name, role, points: rows.filter((a) => of(a) !== null && of(a) > 0).map((a) => [a.context, of(a)]) });
+  const line = (name, role, of) => ({ name, role, points: rows.filter((a) => of(a) !== null && of(a) > 0).map((a) => [a.context, Math.round(of(a))]) });
   const series = [line("balance batch B*", "envelope", (a) => a.balance_batch), line("most that fit in memory", { choice: 1 }, (a) => a.memory.batch_max)];
   if (bare.balance_batch !== null) series.push(line("without the cache: about R × S", "floor", () => bare.balance_batch));
   const top = series[0].points.at(-1);
@@ -183,7 +183,7 @@ function modelsFigure(step, bare, models) {
   const points = modelPoints(models);
   return {
     title: `Sparsity wants batch: models on ${step.system}`, subtitle: "balance batch without context, weights as set",
-    x: { label: "sparsity: parameters read over parameters multiplied", unit: "number", scale: "log" }, y: { label: "sequences", unit: "count", scale: "log" },
+    x: { label: "sparsity (read over multiplied)", unit: "number", scale: "log" }, y: { label: "sequences", unit: "count", scale: "log" },
     series: [{ name: "models of the catalogue", role: "points", points: points.map(([x, y]) => [x, y]) }],
     marks: bare.balance_batch === null ? [] : [{ x: step.sparsity, y: bare.balance_batch, label: step.model }],
   };
@@ -201,7 +201,7 @@ function ridgeFigure(chips, systems, s) {
   const here = chips.chips.find((c) => c.id === (system?.chip ?? s.on.replace(/^\d+x/, "")));
   return {
     title: "Is R a constant of the hardware?", subtitle: "data-centre chips with stacked memory, 16-bit weights and arithmetic",
-    x: { label: "memory bandwidth of a chip, per second", unit: "bytes", scale: "log" }, y: { label: "ridge R", unit: "number", scale: "log" },
+    x: { label: "memory bandwidth of a chip (per s)", unit: "bytes", scale: "log" }, y: { label: "ridge R", unit: "number", scale: "log" },
     series: [{ name: "chips", role: "points", points: points.map(([x, y]) => [x, y]) }, { name: "the lecture's 300", role: "floor", points: ends.map((x) => [x, 300]) }],
     marks: here && of(here) ? [{ x: here.bandwidth_bytes_per_s, y: of(here), label: here.name }] : [],
   };
@@ -328,8 +328,8 @@ const hardware = (() => {
         if (key === "turn" && m.answer && !m.answer.message && m.turn === null) return "none";
         return m[key] === null || m[key] === undefined ? (m.answer?.message && key === "here" ? el("span", { title: m.answer.message }, "no peak") : "–") : show(m[key]);
       };
-      parts.body.replaceChildren(...list.map((m) => el("tr", { class: m.id === s.on ? "best" : null, onclick: () => act("on", m.id, true) },
-        el("th", { scope: "row" }, el("button", { type: "button", class: "balance-pick", "aria-pressed": String(m.id === s.on), onclick: (event) => { event.stopPropagation(); act("on", m.id, true); } }, m.name), el("small", {}, m.id === s.on ? `${m.id}, on the board` : m.id)),
+      parts.body.replaceChildren(...list.map((m) => el("tr", { class: m.id === s.on ? "best" : null, onclick: () => { if (asked(m)) act("on", m.id, true); } },
+        el("th", { scope: "row" }, el("button", { type: "button", class: "balance-pick", disabled: !asked(m), title: asked(m) ? null : "No 16-bit peak is known, so it cannot run a whole step", "aria-pressed": String(m.id === s.on), onclick: (event) => { event.stopPropagation(); act("on", m.id, true); } }, m.name), el("small", {}, m.id === s.on ? `${m.id}, on the board` : m.id)),
         COLUMNS.slice(1).map(([key, , show]) => el("td", { class: "right" }, cell(m, key, show))))));
       parts.note.textContent = `${list.length} of ${rows.length} machines; click one to put it on the board. R is for weights as wide as the arithmetic; "R here" and "L* here" are for ${step.model} with the formats set. L* none: attention's arithmetic keeps pace with the cache at any length.`;
       return parts.box;
