@@ -2,7 +2,7 @@
 
 import { KV, setting, settingFlags, WEIGHTS } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
-import { bytes, count, digits, params, percent, seconds, tex } from "../lib/format.js";
+import { bytes, count, digits, params, percent, rate, seconds, tex } from "../lib/format.js";
 import { degrees, picture } from "./racks/picture.js";
 
 const DEGREE = [["", "chosen"], ...[1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 32, 36, 48, 64, 72, 96, 128, 144, 192, 256, 288, 320, 384, 512].map((n) => [String(n), String(n)])];
@@ -70,12 +70,15 @@ export const page = {
     const inside = layout.chips <= here.domain;
     const cases = [
       { id: "one", name: inside ? `One ${word}` : "As set", answer: layout },
-      { id: "across", name: `${inside ? `Two ${word}s` : "Twice the chips"}, ${e ? "experts" : "shards"} across both`, answer: two[0] },
+      { id: "across", name: `${inside ? `Two ${word}s` : "Twice the chips"}, ${e ? "experts" : "shards"} ${inside && !(two[0].experts?.slowdown <= 1) ? "across both" : "over all of them"}`, answer: two[0] },
       { id: "stages", name: `${inside ? `Two ${word}s` : "Twice the chips"}, a pipeline`, answer: two[1] },
     ];
     const fine = (c) => Boolean(c.answer.stages);
     const exchange = layout.traffic.filter((t) => /dispatch/.test(t.what));
+    const own = racks.racks.find((r) => r.system === s.on);
     const slow = fine(cases[1]) ? cases[1].answer.experts?.slowdown : null;
+
+    const double = own?.two_domain_slowdown ?? (slow > 1 ? slow : null);
 
     view.reading(`${layout.model} as ${layout.layout} on ${count(layout.chips)} of ${count(layout.chips_available)} chips ${layout.verdict}.${e && exchange.length ? ` Each chip holds ${plain(e.slots_per_chip)} of ${e.experts} experts; a token goes to ${plain(e.destinations)} chips, and the exchange takes at least ${seconds(exchange.reduce((a, t) => Math.max(a, t.seconds ?? 0), 0))} of a step.` : ""}${slow > 1 && inside ? ` Spread over two ${word}s it would be ${plain(slow)} times slower.` : ""}${layout.first_change ? ` First change that would make it fit: ${layout.first_change}.` : ""}${layout.warning ? ` ${layout.warning[0].toUpperCase()}${layout.warning.slice(1)}.` : ""}`);
 
@@ -103,24 +106,28 @@ export const page = {
         title: `Crossing ${word}s`,
         tex: String.raw`\frac{t_{\text{across}}}{t_{\text{inside}}} = \beta\,\frac{R - 1}{R} \qquad \rho = \frac{(b_d + b_c)\,k'\,l_s}{b_h\,\beta} \ge 1`,
         values: [
-          here.chip?.beta && slow && inside ? String.raw`R = 2:\ ${tex(plain(here.chip.beta))} \times \tfrac12 = ${tex(plain(slow))}` : here.chip?.beta && e.slowdown ? String.raw`\beta = ${tex(plain(here.chip.beta))}:\ ${tex(plain(e.slowdown))} \text{ times slower}` : "",
+          here.chip?.beta && inside && double ? String.raw`R = 2:\ ${tex(plain(here.chip.beta))} \times \tfrac12 = ${tex(plain(double))}` : here.chip?.beta && e.slowdown > 1 ? String.raw`\beta = ${tex(plain(here.chip.beta))}:\ ${tex(plain(e.slowdown))} \text{ times slower}` : "",
           fine(cases[2]) && cases[2].answer.experts?.up_to_out ? String.raw`\rho = ${tex(digits(cases[2].answer.experts.up_to_out))}` : "",
         ].filter(Boolean).join(String.raw` \qquad `),
         note: `R domains share a layer's experts, so (R - 1)/R of the exchange leaves; β is scale-up over scale-out bandwidth. A pipeline sends each token once per stage instead: ρ is the time of the exchange on the fast network over the time of the hop on the slow one, with l_s layers in a stage and b bytes per value of dispatch, combine and hop. At 1 or more the slow network is not what binds.`,
       });
     }
 
-    view.heading("two-title", `One ${word} against two`);
+    view.heading("two-title", inside ? `One ${word} against two` : "The same on twice the chips");
     view.node("traffic", trafficBars(cases, fine));
     view.table("compare", compare(cases, fine, weight));
     view.note("compare-note", "Two get twice the sequences, so each chip carries the same load. A pipeline halves the weights per chip but not the cache: twice the sequences are in flight.");
 
     view.heading("memory-title", "Memory of a chip");
     view.node("memory", memoryBars(cases, fine));
+    view.table("pieces", {
+      caption: "The same in numbers, for a chip of the first stage",
+      columns: ["What", ...cases.filter(fine).map((c) => ({ name: c.name, align: "right" }))],
+      rows: [...PIECES.filter(([key]) => cases.some((c) => fine(c) && c.answer.stages[0][key] > 0)).map(([key, what]) => [what, ...cases.filter(fine).map((c) => bytes(c.answer.stages[0][key]))]), ["all of it", ...cases.filter(fine).map((c) => `${bytes(c.answer.stages[0].total_bytes)} of ${bytes(c.answer.capacity_bytes)}`)]],
+    });
 
     view.heading("domains-title", "Scale-up domains compared");
     const all = kept([racks, s.on], () => domainFigures(racks, s.on));
-    const own = racks.racks.find((r) => r.system === s.on);
     view.chart("floor", all.floor, { alt: "Time to read all weights once over chips in the domain.", explain: (x) => all.names.get(x) ?? "" });
     view.equation("floor-eq", {
       title: "Latency floor",
@@ -130,14 +137,14 @@ export const page = {
     });
     view.chart("largest", all.largest, { alt: "Largest model over chips in the domain.", explain: (x) => all.names.get(x) ?? "" });
     view.table("domains", {
-      caption: `Domains in order of appearance, for ${racks.model} (${bytes(racks.weights_bytes)} of weights)`,
+      caption: `Scale-up domains, for ${racks.model} (${bytes(racks.weights_bytes)} of weights)`,
       columns: ["Machine", ...["Chips", "Dies", "Memory", "Bandwidth", "Reads weights", "Needs", "Largest model", "Experts", "β", "Over two", "Power"].map((name) => ({ name, align: "right" }))],
       rows: racks.racks.map((r) => ({
         class: r.system === s.on ? "best" : undefined,
         cells: [
           el("button", { type: "button", class: "racks-pick", "aria-pressed": String(r.system === s.on), onclick: () => change("on", r.system, true) }, r.system),
           count(r.packages), count(r.dies), bytes(r.capacity_bytes), `${bytes(r.bandwidth_bytes_per_s)}/s`, seconds(r.weights_s), count(r.domains_for_weights), params(r.largest_params), count(r.experts),
-          r.beta ? `${plain(r.beta)}×` : null, r.two_domain_slowdown ? `${plain(r.two_domain_slowdown)}×` : null, r.power_w ? `${digits(r.power_w / 1e3)} kW` : null,
+          r.beta ? `${plain(r.beta)}×` : null, r.two_domain_slowdown ? `${plain(r.two_domain_slowdown)}×` : null, r.power_w ? rate(r.power_w, "W") : null,
         ],
       })),
     });
@@ -226,6 +233,7 @@ const PIECES = [["routed_bytes", "routed experts", "weights"], ["shared_bytes", 
 function memoryBars(cases, fine) {
   const MOST = 4;
   const used = new Set();
+  const over = cases.filter(fine).some((c) => c.answer.stages.some((st) => st.total_bytes > c.answer.capacity_bytes));
   const bar = (answer, st) => {
     const whole = Math.max(answer.capacity_bytes, st.total_bytes);
     const parts = PIECES.filter(([key]) => st[key] > 0).map(([key, name, tone]) => {
@@ -243,7 +251,7 @@ function memoryBars(cases, fine) {
   };
   const sections = cases.filter(fine).map((c) => el("section", {}, el("h3", {}, `${c.name}: ${c.answer.verdict}`), c.answer.stages.slice(0, MOST).map((st) => bar(c.answer, st)), c.answer.stages.length > MOST ? el("p", { class: "note" }, `and ${c.answer.stages.length - MOST} more stages`) : null));
   return el("div", { class: "racks-memories" }, sections,
-    el("ul", { class: "racks-legend" }, PIECES.filter(([key]) => used.has(key)).map(([, name, tone]) => el("li", {}, el("i", { class: `racks-fill-${tone}`, "aria-hidden": "true" }), name)), el("li", {}, el("i", { class: "racks-fill-free", "aria-hidden": "true" }), "free")));
+    el("ul", { class: "racks-legend" }, PIECES.filter(([key]) => used.has(key)).map(([, name, tone]) => el("li", {}, el("i", { class: `racks-fill-${tone}`, "aria-hidden": "true" }), name)), el("li", {}, el("i", { class: "racks-fill-free", "aria-hidden": "true" }), "free"), over ? el("li", {}, el("i", { class: "racks-fill-edge", "aria-hidden": "true" }), "where the chip's memory ends") : null));
 }
 
 let figures = null;

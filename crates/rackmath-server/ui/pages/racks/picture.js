@@ -47,7 +47,8 @@ export function journey(layout, placed, token) {
   const from = first[Math.floor(at * first.length)];
   const parts = new Set(experts.map((x) => Math.floor(x / e.slots_per_chip)));
   const to = first.filter((c) => c.copy === from.copy && parts.has(c.part));
-  return { experts, from, to, near: to.filter((c) => c.domain === from.domain && c !== from), far: to.filter((c) => c.domain !== from.domain), own: to.includes(from) };
+  const hop = placed.chips.find((c) => c.stage === 1 && c.rank === from.rank) ?? null;
+  return { experts, from, to, hop, near: to.filter((c) => c.domain === from.domain && c !== from), far: to.filter((c) => c.domain !== from.domain), own: to.includes(from) };
 }
 
 const span = (a, b) => (b > a ? `${a}–${b}` : `${a}`);
@@ -92,14 +93,14 @@ export function picture(layout, domain, name, token) {
     d.forEach((chip, i) => {
       const { x, y } = spot(n, i);
       centre.set(chip.number, [x + CELL.w / 2, y + CELL.h / 2]);
-      const role = trip ? (chip === trip.from ? " racks-from" : trip.to.includes(chip) ? (chip.domain === trip.from.domain ? " racks-near" : " racks-far") : "") : "";
-      const look = `racks-chip${chip.stage % 2 ? " racks-odd" : ""}${role}`;
+      const role = trip ? (chip === trip.from ? " racks-from" : chip === trip.hop ? " racks-hop" : trip.to.includes(chip) ? (chip.domain === trip.from.domain ? " racks-near" : " racks-far") : "") : "";
+      const look = `racks-chip${role}`;
       parts.push(svg("g", { class: look }, svg("rect", { x, y, width: CELL.w, height: CELL.h, rx: 5 })));
       words.push(svg("g", { class: look },
         svg("title", {}, `chip ${chip.number}${layout.experts ? `: experts ${held(layout, placed, chip)}` : `: shard ${held(layout, placed, chip)}`}${placed.etp > 1 ? `, shard ${chip.shard + 1} of ${placed.etp}` : ""}${stages > 1 ? `, stage ${chip.stage}` : ""}`),
         svg("rect", { x, y, width: CELL.w, height: CELL.h, rx: 5, class: "racks-target" }),
         svg("text", { x: x + CELL.w / 2, y: y + 15, class: "racks-held" }, held(layout, placed, chip)),
-        svg("text", { x: x + CELL.w / 2, y: y + 29, class: "racks-chip-name" }, chip === trip?.from ? "token" : placed.etp > 1 ? `${chip.shard + 1} of ${placed.etp}` : `chip ${chip.number}`)));
+        svg("text", { x: x + CELL.w / 2, y: y + 29, class: "racks-chip-name" }, chip === trip?.from ? "token" : layers.length > 1 ? `stage ${chip.stage}` : placed.etp > 1 ? `${chip.shard + 1} of ${placed.etp}` : `chip ${chip.number}`)));
     });
     for (let i = d.length; i < d.length + idle; i += 1) {
       const { x, y } = spot(n, i);
@@ -108,7 +109,7 @@ export function picture(layout, domain, name, token) {
   });
   if (trip && centre.has(trip.from.number)) {
     const [x0, y0] = centre.get(trip.from.number);
-    for (const [chips, kind] of [[trip.near, "near"], [trip.far, "far"]]) {
+    for (const [chips, kind] of [[trip.near, "near"], [trip.far, "far"], [trip.hop ? [trip.hop] : [], trip.hop?.domain === trip.from.domain ? "hop" : "hop racks-line-far"]]) {
       for (const chip of chips) {
         const to = centre.get(chip.number);
         if (to) parts.push(svg("line", { x1: x0, y1: y0, x2: to[0], y2: to[1], class: `racks-line racks-line-${kind}` }));
@@ -131,5 +132,5 @@ function sentence(layout, placed, trip, name) {
   const copies = e.slots > e.experts ? ` Numbers from ${e.experts} on are second copies of busy experts.` : "";
   if (!trip) return `One chip holds all ${e.experts} experts of every layer.`;
   const ways = [trip.own ? "one stays on the chip itself" : "", trip.near.length ? `${trip.near.length} inside the ${name}, over the scale-up network (solid lines)` : "", trip.far.length ? `${trip.far.length} in another ${name}, over the slow scale-out network (dashed lines)` : ""].filter(Boolean);
-  return `In each chip stand the experts of every layer that it holds. This example token on chip ${trip.from.number} wants experts ${trip.experts.join(", ")}; they live on ${trip.to.length} chips: ${ways.join("; ")}. Dispatch sends its values out along these lines, combine brings the results back, in every expert layer.${copies}${rest}`;
+  return `In each chip stand the experts of every layer that it holds. This example token on chip ${trip.from.number} wants experts ${trip.experts.join(", ")}; they live on ${trip.to.length} chips: ${ways.join("; ")}. Dispatch sends its values out along these lines, combine brings the results back, in every expert layer.${trip.hop ? ` After its last layer of the stage the token hops once, to chip ${trip.hop.number} of the next stage (thick dotted line).` : ""}${copies}${rest}`;
 }
