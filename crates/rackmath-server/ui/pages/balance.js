@@ -84,7 +84,7 @@ export const page = {
     view.equation("balance-eq", {
       title: "Balance batch",
       tex: String.raw`B^{*} = \frac{t_w}{c - k(L)} \approx \frac{R\,S}{1 - L/L^{*}} \qquad R = \frac{F}{2}\,\frac{w}{W} \qquad S = \frac{N_{\text{tot}}}{N_{\text{act}}}`,
-      values: String.raw`\begin{aligned} &${batch === null ? String.raw`c - k(L) = ${value("c", seconds)} - ${value("k", seconds)} \le 0 \text{: no batch balances}` : String.raw`B^{*} = \frac{${value("t_w", seconds)}}{${value("c", seconds)} - ${value("k", seconds)}} = ${tex(whole(batch))}`} \\[4pt] &L \to 0:\ B^{*} \approx R\,S = ${tex(digits(step.ridge))} \times ${tex(digits(step.sparsity))} \approx ${tex(bare.balance_batch === null ? "never" : whole(bare.balance_batch))} \end{aligned}`,
+      values: String.raw`\begin{aligned} &${batch === null ? String.raw`c - k(L) = ${value("c", seconds)} - ${value("k", seconds)} \le 0 \text{: no batch balances}` : String.raw`B^{*} = \frac{${value("t_w", seconds)}}{${value("c", seconds)} - ${value("k", seconds)}} = ${tex(whole(batch))}`} \\[4pt] &L \to 0:\ B^{*} = ${tex(bare.balance_batch === null ? "never" : whole(bare.balance_batch))} \quad \text{on the board: } R\,S = ${tex(digits(step.ridge))} \times ${tex(digits(step.sparsity))} \end{aligned}`,
       note: "t_w reads the weights a batch touches, c multiplies one token, k reads one sequence's cache of L tokens. F dense peak, W memory bandwidth, w bytes per weight, N parameters. The first form is exact; R × S is the board's, and differs where parts of the model are stored in another format. B counts sequences that get one token each in this step: not tokens of text, not users.",
     });
     view.equation("drain-eq", {
