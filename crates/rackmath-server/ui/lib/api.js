@@ -8,8 +8,10 @@ export class Refused extends Error {
   }
 }
 
+// Answers by request, the longest unused first; what they weigh together is bounded.
 const kept = new Map();
-const MOST = 200;
+const MOST = 16e6;
+let weight = 0;
 
 async function post(path, body, signal) {
   let response;
@@ -21,21 +23,45 @@ async function post(path, body, signal) {
   }
   if (!response.ok) {
     const said = await response.json().catch(() => ({ error: `status ${response.status}` }));
-    throw new Refused(said.error, said.hint);
+    throw Object.assign(new Refused(said.error, said.hint), { answered: response.status < 500 });
   }
   return response;
 }
 
+/** The answer to a request, or its refusal, if it is still known. */
+export function known(question, request) {
+  const key = `${question} ${JSON.stringify(request)}`;
+  const found = kept.get(key);
+  if (!found) return undefined;
+  kept.delete(key);
+  kept.set(key, found);
+  return found.answer;
+}
+
 /** The answer to a request; the latest are kept, since the same request has the same answer. */
 export async function ask(question, request, signal) {
+  const before = known(question, request);
+  if (before instanceof Refused) throw before;
+  if (before) return before;
   const body = JSON.stringify(request);
-  const key = `${question} ${body}`;
-  const known = kept.get(key);
-  if (known) return known;
-  const answer = await (await post(`api/${question}`, body, signal)).json();
-  kept.set(key, answer);
-  if (kept.size > MOST) kept.delete(kept.keys().next().value);
-  return answer;
+  const keep = (answer, size) => {
+    const key = `${question} ${body}`;
+    weight += size - (kept.get(key)?.size ?? 0);
+    kept.set(key, { answer, size });
+    for (const [oldest, old] of kept) {
+      if (weight <= MOST || oldest === key) break;
+      kept.delete(oldest);
+      weight -= old.size;
+    }
+    return answer;
+  };
+  try {
+    const text = await (await post(`api/${question}`, body, signal)).text();
+    return keep(JSON.parse(text), text.length + body.length);
+  } catch (problem) {
+    if (problem.answered) keep(problem, 500);
+    throw problem;
+  }
 }
 
 /** A picture of an answer as a file. */

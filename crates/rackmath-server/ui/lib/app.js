@@ -1,6 +1,6 @@
 // The board: which page, what is set on it, what was answered, in the address so that a link brings it back.
 
-import { ask, Refused } from "./api.js";
+import { ask, known, Refused } from "./api.js";
 import { controls } from "./controls.js";
 import { el } from "./dom.js";
 import { address, read, unpack } from "./state.js";
@@ -62,6 +62,11 @@ async function update() {
   board.settled = true;
 }
 
+// A request is [question, request]; a list of them is answered by a list, in which a refusal stands in its place.
+const list = (a) => Array.isArray(a[0]);
+const spared = (problem) => { if (problem instanceof Refused) return problem; throw problem; };
+const get = (some) => Promise.all(some.map(async ([name, a]) => [name, await (list(a) ? Promise.all(a.map((one) => ask(...one).catch(spared))) : ask(...a))])).then(Object.fromEntries);
+
 async function round() {
   const now = page;
   const values = { ...board.values };
@@ -69,16 +74,21 @@ async function round() {
     const config = values.config;
     if (config?.startsWith("!")) throw new Refused(config.slice(1));
     const files = config && /\.json$/.test(values.model) ? { [values.model]: await unpack(config).catch(() => { throw new Refused("the link's config.json is damaged"); }) } : undefined;
-    const asks = Object.entries(now.requests(values)).filter(([, a]) => a);
-    for (const a of asks) if (files) a[1][1] = { files, ...a[1][1] };
+    const wanted = (some) => Object.entries(some ?? {}).filter(([, a]) => a).map(([name, a]) => [name, files ? (list(a) ? a.map(withFiles) : withFiles(a)) : a]);
+    const withFiles = ([question, request]) => [question, { files, ...request }];
+    const waits = ([name, a]) => now.later?.includes(name) && !(list(a) ? a : [a]).every((one) => known(...one));
+    const asks = wanted(now.requests(values));
     const slow = setTimeout(() => { status.textContent = "computing…"; }, 150);
-    const get = (some) => Promise.all(some.map(async ([name, [question, request]]) => [name, await ask(question, request)])).then(Object.fromEntries);
-    const answers = await get(asks.filter(([name]) => !now.later?.includes(name))).finally(() => clearTimeout(slow));
+    let answers;
+    try {
+      answers = await get(asks.filter((a) => !waits(a)));
+      // What can be asked only now that these answers are here.
+      const next = wanted(now.follow?.(answers, values));
+      asks.push(...next);
+      answers = { ...answers, ...await get(next.filter((a) => !waits(a))) };
+    } finally { clearTimeout(slow); }
+    const late = asks.filter(([name]) => !(name in answers));
     if (now !== page) return undefined;
-    // Later: what takes longer, and what is asked about the first answers.
-    const next = Object.entries(now.then?.(values, answers) ?? {});
-    const late = [...asks.filter(([name]) => now.later?.includes(name)), ...next];
-    asks.push(...next);
     draw(now, answers, values, asks);
     if (!late.length) return done();
     // It is drawn when it comes, unless something else is asked meanwhile.
@@ -101,7 +111,7 @@ function draw(now, answers, values, asks) {
   Object.assign(board, { answers, error: null });
   view.begin();
   now.render(view, answers, values, { requests: Object.fromEntries(asks.map(([name, a]) => [name, a])), change });
-  if (now.command || asks.length) view.command(now.command?.(values) ?? "", asks.filter(([name]) => name !== "lecture").map(([, a]) => a));
+  if (now.command || asks.length) view.command(now.command?.(values) ?? "", asks.filter(([name, a]) => name !== "lecture" && !list(a)).map(([, a]) => a));
   view.end();
 }
 

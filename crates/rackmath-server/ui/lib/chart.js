@@ -33,6 +33,18 @@ function aligned(figure) {
   return tables.length ? uPlot.join(tables) : [[]];
 }
 
+// One to nine times every power of ten within a range, wherever it begins.
+function decades(min, max) {
+  const out = [];
+  for (let power = Math.floor(Math.log10(min)); power <= Math.log10(max); power += 1) {
+    for (let lead = 1; lead < 10; lead += 1) {
+      const value = Number(`${lead}e${power}`);
+      if (value >= min && value <= max) out.push(value);
+    }
+  }
+  return out;
+}
+
 function axis(spec, side, size) {
   const log = spec.scale === "log";
   return {
@@ -46,15 +58,16 @@ function axis(spec, side, size) {
     stroke: () => colour("--soft"),
     grid: { stroke: () => colour("--grid"), width: 1 },
     ticks: { stroke: () => colour("--grid"), width: 1, size: 5 },
+    splits: log ? (u, i, min, max) => decades(min, max) : undefined,
     // On a logarithmic axis the powers of ten carry the labels; on a short one their halves and fifths as well.
     values: (u, splits) => {
       if (!log) return splits.map((v) => (v === null ? "" : tick(spec.unit, v)));
       const scale = u.scales[side === "x" ? "x" : "y"];
-      const decades = Math.log10(scale.max / scale.min);
+      const span = Math.log10(scale.max / scale.min);
       return splits.map((v) => {
         if (v === null) return "";
         const lead = Number(v.toExponential(0).split("e")[0]);
-        const wanted = decades > 2.5 ? lead === 1 : decades > 1.2 ? lead === 1 || lead === 2 || lead === 5 : true;
+        const wanted = span > 2.5 ? lead === 1 : span > 1.2 ? lead === 1 || lead === 2 || lead === 5 : true;
         return wanted ? tick(spec.unit, v) : "";
       });
     },
@@ -102,8 +115,11 @@ export class Chart {
 
   /** Draws a figure, or redraws with new values. */
   set(figure, options = {}) {
+    // The same figure at the same place needs no drawing.
+    const same = this.plot && figure === this.figure && options.at === this.options.at;
     this.figure = figure;
     this.options = options;
+    if (same) return;
     const shape = JSON.stringify([figure.x, figure.y, figure.series.map((s) => [s.name, s.role]), options.height]);
     this.data = aligned(figure);
     if (this.plot && shape === this.shape) {

@@ -76,7 +76,7 @@ export class View {
   /** An equation, the same with the values in it, and what the letters mean. */
   equation(key, { tex, values, note, title }) {
     const part = this.part(key, () => {
-      const box = el("section", { class: "equation", "aria-label": title ?? "Equation" });
+      const box = el("section", { class: "equation", tabindex: "0", "aria-label": title ?? "Equation" });
       const made = { box, title: el("h3"), tex: el("div", { class: "tex" }), values: el("div", { class: "tex live" }), note: el("p", { class: "note" }) };
       box.append(made.title, made.tex, made.values, made.note);
       return made;

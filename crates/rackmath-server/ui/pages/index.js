@@ -1,5 +1,7 @@
 // The pages in reading order.
 export const PAGES = [
   { id: "latency", name: "Latency", about: "Latency and cost against batch; fast and slow mode; trains" },
+  { id: "balance", name: "Balance", about: "Balance batch, sparsity and quality; every machine's ridge, balanced context and drain time" },
+  { id: "racks", name: "Racks", about: "Experts on a rack: placement, traffic and memory; one rack against two; scale-up domains" },
   { id: "practice", name: "Practice", about: "Flashcards and generated problems with worked answers" },
 ];

@@ -53,7 +53,7 @@ export const page = {
     { kind: "range", key: "load", label: "Load", unit: "of what fits", min: 0.05, max: 1.2, value: 0.75, show: (v) => percent(v), parse: (t) => Number.parseFloat(t) / 100, whole: false },
     { kind: "range", key: "answer", label: "Answer", unit: "tokens", min: 1, max: 10000, scale: "log", value: 500 },
   ],
-  later: ["lecture"],
+  later: ["lecture", "station"],
   requests: (s) => ({
     curve: ["curve", { ...board(s), over: "batch", from: 1, to: 131072, points: 140 }],
     step: ["step", board(s)],
@@ -99,7 +99,7 @@ export const page = {
     view.list("assumptions", "What the numbers assume", curve.assumptions);
   },
   // The trains run at the speed of the step.
-  then(s, { step }) {
+  follow({ step }, s) {
     const seats = Math.max(1, Math.round(step.batch));
     const rate = (Number(s.load) * seats) / (step.time_s * Number(s.answer));
     return { station: ["station", { interval_s: step.time_s, seats, rate_per_s: rate, tokens: Number(s.answer), requests: 20000 }] };
