@@ -1,6 +1,6 @@
 // The board: which page, what is set on it, what was answered, in the address so that a link brings it back.
 
-import { ask, Refused } from "./api.js";
+import { ask, known, Refused } from "./api.js";
 import { controls } from "./controls.js";
 import { el } from "./dom.js";
 import { address, read, unpack } from "./state.js";
@@ -69,15 +69,22 @@ async function round() {
     const asks = Object.entries(now.requests(values)).filter(([, a]) => a);
     for (const a of asks) if (files) a[1][1] = { files, ...a[1][1] };
     const slow = setTimeout(() => { status.textContent = "computing…"; }, 150);
-    const get = (some) => Promise.all(some.map(async ([name, [question, request]]) => [name, await ask(question, request)])).then(Object.fromEntries);
-    const late = asks.filter(([name]) => now.later?.includes(name));
-    const answers = await get(asks.filter(([name]) => !now.later?.includes(name))).finally(() => clearTimeout(slow));
+    const one = async ([name, [question, request]]) => [name, await ask(question, request).catch((problem) => {
+      if (problem instanceof Refused && now.optional?.includes(name)) return null;
+      throw problem;
+    })];
+    const get = (some) => Promise.all(some.map(one)).then(Object.fromEntries);
+    const late = asks.filter(([name, a]) => now.later?.includes(name) && !known(...a));
+    const answers = await get(asks.filter((a) => !late.includes(a))).finally(() => clearTimeout(slow));
     if (now !== page) return undefined;
-    draw(now, answers, values, asks);
+    draw(now, answers, values, asks, late.length > 0);
     if (!late.length) return done();
-    // What takes longer is drawn when it comes, unless something else is asked meanwhile.
+    // What takes longer is asked when the hand rests and drawn when it comes, unless something else is asked meanwhile.
     done();
-    const more = await Promise.race([get(late), new Promise((wake) => { interrupt = wake; })]);
+    const stop = new Promise((wake) => { interrupt = wake; });
+    await Promise.race([new Promise((rested) => { setTimeout(rested, 80); }), stop]);
+    if (again || now !== page) return undefined;
+    const more = await Promise.race([get(late), stop]);
     if (!more || again || now !== page) return undefined;
     draw(now, { ...answers, ...more }, values, asks);
   } catch (problem) {
@@ -91,12 +98,12 @@ async function round() {
   return done();
 }
 
-function draw(now, answers, values, asks) {
+function draw(now, answers, values, asks, pending = false) {
   Object.assign(board, { answers, error: null });
   view.begin();
   now.render(view, answers, values, { requests: Object.fromEntries(asks.map(([name, a]) => [name, a])), change });
   if (now.command || asks.length) view.command(now.command?.(values) ?? "", asks.filter(([name]) => name !== "lecture").map(([, a]) => a));
-  view.end();
+  view.end(pending);
 }
 
 function done() {

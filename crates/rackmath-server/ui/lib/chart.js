@@ -33,6 +33,15 @@ function aligned(figure) {
   return tables.length ? uPlot.join(tables) : [[]];
 }
 
+// uPlot thins the labels of a logarithmic axis as if it ran upwards; across, the powers of ten that have room are kept here.
+function across(u, splits) {
+  const { min, max } = u.scales.x;
+  const decades = Math.log10(max / min);
+  if (decades <= 2.5) return splits;
+  const every = Math.ceil((56 * decades) / (u.bbox.width / devicePixelRatio));
+  return splits.map((v) => (Math.round(Math.log10(v)) % every === 0 ? v : null));
+}
+
 function axis(spec, side, size) {
   const log = spec.scale === "log";
   return {
@@ -46,6 +55,7 @@ function axis(spec, side, size) {
     stroke: () => colour("--soft"),
     grid: { stroke: () => colour("--grid"), width: 1 },
     ticks: { stroke: () => colour("--grid"), width: 1, size: 5 },
+    filter: log && side === "x" ? across : undefined,
     // On a logarithmic axis the powers of ten carry the labels; on a short one their halves and fifths as well.
     values: (u, splits) => {
       if (!log) return splits.map((v) => (v === null ? "" : tick(spec.unit, v)));

@@ -19,10 +19,20 @@ export class View {
   }
 
   begin() {
+    this.before = this.order ?? [];
     this.order = [];
   }
 
-  end() {
+  /** Takes away what was not named; while answers are pending it stays in its place, dimmed. */
+  end(pending = false) {
+    if (pending) {
+      this.before.forEach((key, i) => {
+        const part = this.parts.get(key);
+        if (!part || this.order.includes(key)) return;
+        part.box.classList.add("stale");
+        this.order.splice(i === 0 ? 0 : this.order.indexOf(this.before[i - 1]) + 1, 0, key);
+      });
+    }
     for (const [key, part] of this.parts) {
       if (this.order.includes(key)) continue;
       part.chart?.destroy();
@@ -45,6 +55,7 @@ export class View {
       this.parts.set(key, part);
     }
     this.order.push(key);
+    part.box.classList.remove("stale");
     if (!part.box.isConnected) this.root.append(part.box);
     return part;
   }
@@ -76,7 +87,7 @@ export class View {
   /** An equation, the same with the values in it, and what the letters mean. */
   equation(key, { tex, values, note, title }) {
     const part = this.part(key, () => {
-      const box = el("section", { class: "equation", "aria-label": title ?? "Equation" });
+      const box = el("section", { class: "equation", tabindex: "0", "aria-label": title ?? "Equation" });
       const made = { box, title: el("h3"), tex: el("div", { class: "tex" }), values: el("div", { class: "tex live" }), note: el("p", { class: "note" }) };
       box.append(made.title, made.tex, made.values, made.note);
       return made;
@@ -125,7 +136,7 @@ export class View {
         el("caption", {}, caption),
         el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.align === "right" ? "right" : null }, c.name ?? c)))),
         el("tbody", {}, rows.map((row) => el("tr", { class: row.class }, [...(row.cells ?? row)].map((cell, i) =>
-          i === 0 ? el("th", { scope: "row", class: columns[0]?.align === "right" ? "right" : null }, cell) : el("td", { class: columns[i]?.align === "right" ? "right" : null }, cell ?? "–"))))),
+          i === 0 && cell !== "" ? el("th", { scope: "row", class: columns[0]?.align === "right" ? "right" : null }, cell) : el("td", { class: columns[i]?.align === "right" ? "right" : null }, cell ?? "–"))))),
       ),
     );
   }

@@ -1,4 +1,7 @@
 // The pages in reading order.
 export const PAGES = [
   { id: "latency", name: "Latency", about: "Latency and cost against batch; fast and slow mode; trains" },
+  { id: "pipeline", name: "Pipeline", about: "The pipeline slot by slot, its bubble, and memory against stages" },
+  { id: "lifecycle", name: "Lifecycle", about: "Pre-training, RL and serving in one budget; over-training under each scaling law" },
+  { id: "reversible", name: "Reversible", about: "Ciphers and reversible networks: avalanche, memory and drift" },
 ];
