@@ -33,13 +33,28 @@ function aligned(figure) {
   return tables.length ? uPlot.join(tables) : [[]];
 }
 
-// uPlot thins the labels of a logarithmic axis as if it ran upwards; across, the powers of ten that have room are kept here.
+// Round values of a logarithmic axis; uPlot counts on from the lower end, which need not be round.
+function rounds(min, max) {
+  const out = [];
+  for (let e = Math.floor(Math.log10(min)); 10 ** e <= max; e += 1) {
+    for (let k = 1; k < 10; k += 1) {
+      const v = Number((k * 10 ** e).toPrecision(6));
+      if (v >= min && v <= max) out.push(v);
+    }
+  }
+  if (out.length > 2) return out;
+  const step = 10 ** Math.floor(Math.log10((max - min) / 2));
+  return Array.from({ length: Math.floor(max / step) - Math.ceil(min / step) + 1 }, (_, i) => Number(((Math.ceil(min / step) + i) * step).toPrecision(6)));
+}
+
+// Which of them have room for a label across: all, the ones, twos and fives, or the powers of ten, every one or every few.
 function across(u, splits) {
-  const { min, max } = u.scales.x;
-  const decades = Math.log10(max / min);
-  if (decades <= 2.5) return splits;
-  const every = Math.ceil((56 * decades) / (u.bbox.width / devicePixelRatio));
-  return splits.map((v) => (Math.round(Math.log10(v)) % every === 0 ? v : null));
+  const lead = (v) => Number(v.toExponential(0)[0]);
+  const roomy = (list) => list.length > 1 && list.every((v, i) => i === 0 || u.valToPos(v, "x") - u.valToPos(list[i - 1], "x") >= 54);
+  const powers = splits.filter((v) => lead(v) === 1);
+  const thinned = (list) => [2, 3, 4, 5, 6].map((n) => list.filter((v, i) => i % n === 0));
+  const shown = [splits, splits.filter((v) => [1, 2, 5].includes(lead(v))), powers, ...thinned(powers), ...thinned(splits)].find(roomy) ?? splits.slice(0, 1);
+  return splits.map((v) => (shown.includes(v) ? v : null));
 }
 
 function axis(spec, side, size) {
@@ -55,10 +70,11 @@ function axis(spec, side, size) {
     stroke: () => colour("--soft"),
     grid: { stroke: () => colour("--grid"), width: 1 },
     ticks: { stroke: () => colour("--grid"), width: 1, size: 5 },
+    splits: log ? (u, i, min, max) => rounds(min, max) : undefined,
     filter: log && side === "x" ? across : undefined,
     // On a logarithmic axis the powers of ten carry the labels; on a short one their halves and fifths as well.
     values: (u, splits) => {
-      if (!log) return splits.map((v) => (v === null ? "" : tick(spec.unit, v)));
+      if (!log || side === "x") return splits.map((v) => (v === null ? "" : tick(spec.unit, v)));
       const scale = u.scales[side === "x" ? "x" : "y"];
       const decades = Math.log10(scale.max / scale.min);
       return splits.map((v) => {

@@ -116,7 +116,7 @@ export class Slots {
     return svg("svg", { width: 22, height: 14, "aria-hidden": "true", class: "pipeline-picture" },
       svg("rect", { width: 22, height: 14, class: kind === "idle" || kind === "foot" ? "idle" : `kind-${kind}` }),
       over ? svg("rect", { width: 22, height: 14, fill: `url(#${this.id}${over})` }) : null,
-      kind === "foot" ? svg("rect", { width: 22, height: 14, class: "kind-F" }) : null,
+      kind === "foot" ? svg("rect", { width: 22, height: 14, class: `kind-${this.run.cells[0].kind}` }) : null,
       kind === "foot" ? svg("rect", { y: 11, width: 22, height: 3, class: "foot-bar" }) : null);
   }
 

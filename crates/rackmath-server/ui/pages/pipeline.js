@@ -235,15 +235,16 @@ export const page = {
     const least = Math.min(...all.runs.map((r) => r.makespan_s));
     view.table("schedules", {
       caption: `Schedules compared: ${all.request.stages} stages, ${all.request.micro_batches} micro-batches`,
-      columns: ["Schedule", ...["Step", "Idle", "Bubble", "Closed form", "Behind a barrier", "Micro-batches held", "Activations"].map((n) => ({ name: n, align: "right" })), "How"],
+      columns: ["Schedule", ...["Step", "Idle", "Bubble", "Closed form", "With barrier", "Held", "Activations"].map((n) => ({ name: n, align: "right" })), "How"],
       rows: all.runs.map((r) => ({
         class: r.schedule === run.schedule ? "best" : null,
         cells: [
           el("button", { type: "button", class: "quiet pipeline-pick", "aria-pressed": String(r.schedule === run.schedule), onclick: () => change("schedule", r.schedule, true) }, NAMES[r.schedule][0]),
-          seconds(r.makespan_s) + (r.makespan_s === least ? " (shortest)" : ""), percent(r.idle, 3), seconds(r.bubble_s), r.closed_bubble_s === null ? "–" : seconds(r.closed_bubble_s), seconds(r.barrier_bubble_s), plain(r.peak_micro_batches), bytes(r.peak_bytes), NAMES[r.schedule][1],
+          seconds(r.makespan_s) + (r.makespan_s === least ? " least" : ""), percent(r.idle, 3), seconds(r.bubble_s), r.closed_bubble_s === null ? "–" : seconds(r.closed_bubble_s), seconds(r.barrier_bubble_s), plain(r.peak_micro_batches), bytes(r.peak_bytes), el("span", { class: "pipeline-how" }, NAMES[r.schedule][1]),
         ],
       })),
     });
+    view.note("schedules-note", "Bubble: idle time of the busiest stage when its next step starts as soon as it is done; with a barrier all wait for the last. Held: micro-batches whose activations the fullest stage keeps at once.");
     if (all.left_out.length) view.note("left-out", `Left out: ${all.left_out.join("; ")}.`);
   },
   /** What was answered for each number of stages, in the first way of sharing that the model allows. */
@@ -287,7 +288,7 @@ export const page = {
     view.equation("cancel", {
       title: "Why the stages cancel for the cache",
       tex: String.raw`c = \frac{N w + B\,L\,kv}{E\,P}, \quad B = P\,b \quad\Rightarrow\quad c = \underbrace{\frac{N w}{E\,P}}_{\text{falls with } P} + \underbrace{\frac{b\,L\,kv}{E}}_{\text{does not}}`,
-      values: rows.map((r) => String.raw`P=${r.pp}:\ ${tex(bytes(r.weights))} + ${tex(bytes(r.full.kv_bytes))}`).join(String.raw`\quad `),
+      values: [...new Set([rows[0], rows[Math.floor(rows.length / 2)], rows[rows.length - 1]])].map((r) => String.raw`P=${r.pp}:\ ${tex(bytes(r.weights))} + ${tex(bytes(r.full.kv_bytes))}`).join(String.raw`\quad `),
       note: "N parameters of w bytes, B sequences of L tokens in flight, kv bytes of cache per token, E chips of a stage, b sequences of a micro-batch. A full pipe has as many micro-batches as stages: P times fewer layers, P times more sequences. Embeddings, and attention shared by data, are copied rather than divided, so the weights fall less than by P.",
     });
     const trained = this.layouts(answers, "train");
