@@ -69,15 +69,16 @@ async function round() {
     const asks = Object.entries(now.requests(values)).filter(([, a]) => a);
     for (const a of asks) if (files) a[1][1] = { files, ...a[1][1] };
     const slow = setTimeout(() => { status.textContent = "computing…"; }, 150);
+    const refused = {};
     const one = async ([name, [question, request]]) => [name, await ask(question, request).catch((problem) => {
-      if (problem instanceof Refused && now.optional?.includes(name)) return null;
+      if (problem instanceof Refused && now.optional?.includes(name)) { refused[name] = problem; return null; }
       throw problem;
     })];
     const get = (some) => Promise.all(some.map(one)).then(Object.fromEntries);
     const late = asks.filter(([name, a]) => now.later?.includes(name) && !known(...a));
     const answers = await get(asks.filter((a) => !late.includes(a))).finally(() => clearTimeout(slow));
     if (now !== page) return undefined;
-    draw(now, answers, values, asks, late.length > 0);
+    draw(now, { refused, ...answers }, values, asks, late.length > 0);
     if (!late.length) return done();
     // What takes longer is asked when the hand rests and drawn when it comes, unless something else is asked meanwhile.
     done();
@@ -86,7 +87,7 @@ async function round() {
     if (again || now !== page) return undefined;
     const more = await Promise.race([get(late), stop]);
     if (!more || again || now !== page) return undefined;
-    draw(now, { ...answers, ...more }, values, asks);
+    draw(now, { refused, ...answers, ...more }, values, asks);
   } catch (problem) {
     if (now !== page) return undefined;
     if (!(problem instanceof Refused)) console.error(problem);

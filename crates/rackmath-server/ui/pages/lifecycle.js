@@ -29,6 +29,8 @@ const shape = (s, law) => {
   return { params: model?.active_params ?? Number(s.params), law: { law, sparsity: model?.sparsity ?? Number(s.sparsity) } };
 };
 
+const machine = (s) => ({ on: s.on, train_mfu: Number(s.mfu), train_format: s.train, serve_format: s.serve, ...(s.price ? { price_usd_per_chip_hour: Number(s.price) } : {}) });
+
 function life(s, law) {
   const r = {
     ...shape(s, law),
@@ -40,7 +42,7 @@ function life(s, law) {
     eta: Number(s.eta),
     split: s.split,
   };
-  if (s.on) r.machine = { on: s.on, train_mfu: Number(s.mfu), train_format: s.train, serve_format: s.serve };
+  if (s.on) r.machine = machine(s);
   if (s.rl === "yes") r.rl = { prompts: Number(s.prompts), group: Number(s.group), sample_tokens: Number(s.sample), pass_rate: Number(s.pass) };
   if (s.fail === "yes") r.failures = { chip_mtbf_hours: Number(s.mtbf), chips: Number(s.chips), stall_s: Number(s.stall), restart_s: Number(s.restart) };
   return r;
@@ -48,7 +50,7 @@ function life(s, law) {
 
 const scale = (s, law) => {
   const { law: shaped } = shape(s, law);
-  return { law: shaped, flop: Number(s.flop), ...(s.on ? { machine: { on: s.on, train_mfu: Number(s.mfu), train_format: s.train, serve_format: s.serve } } : {}) };
+  return { law: shaped, flop: Number(s.flop), ...(s.on ? { machine: machine(s) } : {}) };
 };
 
 export const page = {
@@ -76,6 +78,7 @@ export const page = {
     { kind: "heading", label: "Budget" },
     { kind: "select", key: "split", label: "Rule of thumb", options: [["thirds", "equal thirds"], ["quarters", "training equals serving"], ["40/20/40", "40 / 20 / 40"], ["20/20/60", "20 / 20 / 60"], ["60/10/30", "60 / 10 / 30"]], value: "thirds" },
     { kind: "select", key: "on", label: "Chip, for dollars", options: [["", "none: FLOP only"], ...chips.map((c) => [c.id, c.name])], value: "h100-sxm" },
+    { kind: "text", key: "price", label: "Price", unit: "$ per chip and hour", value: "", placeholder: "the catalogue's" },
     { kind: "range", key: "mfu", label: "Training MFU", min: 0.05, max: 0.8, value: 0.4, ...share },
     { kind: "select", key: "train", label: "Trained in", options: [["bf16", "BF16"], ["fp8", "FP8"]], value: "bf16" },
     { kind: "select", key: "serve", label: "Served in", options: [["bf16", "BF16"], ["fp8", "FP8"], ["nvfp4", "NVFP4"]], value: "bf16" },
@@ -231,6 +234,7 @@ export const page = {
     const r = life(s, s.law);
     const flags = ["-n", r.params, "--rate", r.rate_tokens_per_s, "--model-share", r.model_share, "--lifetime", `${r.lifetime_days}d`, "--survives", r.survives, "--rl-factor", r.rl_factor, "--eta", r.eta, "--split", r.split, "--law", r.law.law, "--sparsity", r.law.sparsity];
     if (r.machine) flags.push("--on", quote(r.machine.on), "--train-mfu", r.machine.train_mfu, "--train-format", r.machine.train_format, "--serve-format", r.machine.serve_format);
+    if (r.machine?.price_usd_per_chip_hour !== undefined) flags.push("--price", `'$${r.machine.price_usd_per_chip_hour}/h'`);
     if (r.rl) flags.push("--rl", [r.rl.prompts, r.rl.group, r.rl.sample_tokens, r.rl.pass_rate].join(","));
     if (r.failures) flags.push("--chip-mtbf", `${r.failures.chip_mtbf_hours}h`, "--chips", r.failures.chips, "--stall", `${r.failures.stall_s}s`, "--restart", `${r.failures.restart_s}s`);
     return ["rackmath lifecycle", ...flags].join(" ");
@@ -238,7 +242,7 @@ export const page = {
 };
 
 function pick(law, now, change) {
-  return el("button", { type: "button", class: "quiet pipeline-pick", "aria-pressed": String(law === now), onclick: () => change("law", law, true) }, law);
+  return el("button", { type: "button", class: "quiet pick", "aria-pressed": String(law === now), onclick: () => change("law", law, true) }, law);
 }
 
 /** The budget as two bars: the rule's three costs, and the optimum's share of pre-training. */

@@ -140,12 +140,11 @@ export const page = {
   requests(s) {
     const wanted = splits(s);
     const deep = (pp) => pp <= (shapes.get(s.model)?.layers ?? 16);
-    const uneven = s.factors ? { stage_factors: factors(s) } : {};
     return {
       grid: ["pipeline", asked(s)],
       pipe: ["pipeline", { schedule: "inference", stages: Number(s.stages), micro_batches: Number(s.inflight), forward_s: Number(s.forward) }],
       ...each((split, pp) => [`serve-${split}${pp}`, wanted.includes(split) && deep(pp) && ["layout", serving(s, split, pp)]]),
-      all: ["pipeline", asked(s, { schedule: "all", ...uneven })],
+      all: ["pipeline", asked(s, { schedule: "all" })],
       ...Object.fromEntries(counts(s).flatMap((m, i) => [
         [`m${i}`, ["pipeline", asked(s, { micro_batches: m })]],
         [`n${i}`, s.schedule !== "1f1b" && s.schedule !== "gpipe" && ["pipeline", asked(s, { micro_batches: m, schedule: "1f1b" })]],
@@ -239,7 +238,7 @@ export const page = {
       rows: all.runs.map((r) => ({
         class: r.schedule === run.schedule ? "best" : null,
         cells: [
-          el("button", { type: "button", class: "quiet pipeline-pick", "aria-pressed": String(r.schedule === run.schedule), onclick: () => change("schedule", r.schedule, true) }, NAMES[r.schedule][0]),
+          el("button", { type: "button", class: "quiet pick", "aria-pressed": String(r.schedule === run.schedule), onclick: () => change("schedule", r.schedule, true) }, NAMES[r.schedule][0]),
           seconds(r.makespan_s) + (r.makespan_s === least ? " least" : ""), percent(r.idle, 3), seconds(r.bubble_s), r.closed_bubble_s === null ? "–" : seconds(r.closed_bubble_s), seconds(r.barrier_bubble_s), plain(r.peak_micro_batches), bytes(r.peak_bytes), el("span", { class: "pipeline-how" }, NAMES[r.schedule][1]),
         ],
       })),
@@ -259,7 +258,8 @@ export const page = {
     view.heading("memory-title", "Memory of a chip against stages");
     const found = this.layouts(answers, "serve");
     if (!found.length) {
-      view.note("memory-none", "No layout for these settings: the model may have no experts to share, or fewer layers than stages. Choose another way of sharing within a stage.");
+      const why = Object.values(answers.refused)[0];
+      view.note("memory-none", `No layout for these settings: ${[why?.message, why?.hint].filter(Boolean).join("; ")}.`);
       return;
     }
     const rows = found.map(([pp, a]) => {
