@@ -35,7 +35,7 @@ export class Slots {
     this.caption = el("p", { class: "pipeline-caption" });
     this.legend = el("ul", { class: "pipeline-legend" });
     this.words = el("ol", { class: "pipeline-words", start: "0" });
-    this.node = el("div", { class: "pipeline-slots" }, this.caption, this.frame, this.legend, el("details", { class: "list" }, el("summary", {}, "The same in words"), this.words));
+    this.node = el("div", { class: "pipeline-slots" }, this.caption, this.frame, this.legend, el("details", { class: "list" }, el("summary", {}, "The same in words: F forward, B backward, W weight gradient, and the micro-batch"), this.words));
     this.watch = new ResizeObserver(() => { if (this.run && Math.abs(this.scroll.clientWidth - this.width) > 1) this.draw(); });
     this.watch.observe(this.frame);
     this.scroll.addEventListener("pointermove", (event) => this.hover(event));

@@ -10,7 +10,7 @@ const [laws, models, chips] = await Promise.all([
   ask("scaling", {}).then((a) => a.laws),
   ask("models", {}).then((a) => a.models),
   catalogue().then((a) => a.chips),
-]).catch(() => [[{ law: "besiroglu-2024", name: "Chinchilla, refitted by Epoch AI" }], [], []]);
+]).catch(() => [[{ law: "chinchilla-optimum", name: "Chinchilla, best fit" }], [], []]);
 const sizes = new Map(models.map((m) => [m.id, m]));
 
 const share = { show: (v) => percent(v), parse: (t) => Number.parseFloat(t) / 100, whole: false };
@@ -58,7 +58,7 @@ export const page = {
   title: "One budget for a model's life",
   lead: "A model is pre-trained once, then trained by reinforcement (RL), then read by its users. When many will read it, a smaller model trained for longer is cheaper over its life. Equal costs are the rule of thumb; the scaling laws say where the least cost is.",
   controls: [
-    { kind: "select", key: "law", label: "Scaling law", options: laws.map((l) => [l.law, l.name]), value: "besiroglu-2024" },
+    { kind: "select", key: "law", label: "Scaling law", options: laws.map((l) => [l.law, l.name]), value: "chinchilla-optimum" },
     { kind: "select", key: "model", label: "Size of", options: [["", "the sliders below"], ...models.map((m) => [m.id, m.name])], value: "", help: "A model takes its active parameters and sparsity." },
     { kind: "range", key: "params", label: "Active parameters", min: 1e8, max: 1e13, scale: "log", value: 1e11, show: params },
     { kind: "range", key: "sparsity", label: "Sparsity", unit: "total over active", min: 1, max: 64, scale: "log", value: 1, whole: false, show: (v) => digits(v) },
