@@ -65,7 +65,19 @@ async function update() {
 // A request is [question, request]; a list of them is answered by a list, in which a refusal stands in its place.
 const list = (a) => Array.isArray(a[0]);
 const spared = (problem) => { if (problem instanceof Refused) return problem; throw problem; };
-const get = (some) => Promise.all(some.map(async ([name, a]) => [name, await (list(a) ? Promise.all(a.map((one) => ask(...one).catch(spared))) : ask(...a))])).then(Object.fromEntries);
+
+/** Answers by name. A question the page can do without gives null when refused, and the reason in `refused`. */
+async function get(some, optional = [], refused = {}) {
+  const one = async ([name, a]) => {
+    if (list(a)) return [name, await Promise.all(a.map((each) => ask(...each).catch(spared)))];
+    return [name, await ask(...a).catch((problem) => {
+      if (!(problem instanceof Refused && optional.includes(name))) throw problem;
+      refused[name] = problem;
+      return null;
+    })];
+  };
+  return Object.fromEntries(await Promise.all(some.map(one)));
+}
 
 async function round() {
   const now = page;
@@ -79,23 +91,28 @@ async function round() {
     const waits = ([name, a]) => now.later?.includes(name) && !(list(a) ? a : [a]).every((one) => known(...one));
     const asks = wanted(now.requests(values));
     const slow = setTimeout(() => { status.textContent = "computing…"; }, 150);
+    const refused = {};
+    const answered = (some) => get(some, now.optional, refused);
     let answers;
     try {
-      answers = await get(asks.filter((a) => !waits(a)));
+      answers = await answered(asks.filter((a) => !waits(a)));
       // What can be asked only now that these answers are here.
       const next = wanted(now.follow?.(answers, values));
       asks.push(...next);
-      answers = { ...answers, ...await get(next.filter((a) => !waits(a))) };
+      answers = { ...answers, ...await answered(next.filter((a) => !waits(a))) };
     } finally { clearTimeout(slow); }
     const late = asks.filter(([name]) => !(name in answers));
     if (now !== page) return undefined;
-    draw(now, answers, values, asks);
+    draw(now, { refused, ...answers }, values, asks, late.length > 0);
     if (!late.length) return done();
-    // It is drawn when it comes, unless something else is asked meanwhile.
+    // What takes longer is asked when the hand rests and drawn when it comes, unless something else is asked meanwhile.
     done();
-    const more = await Promise.race([get(late), new Promise((wake) => { interrupt = wake; })]);
+    const stop = new Promise((wake) => { interrupt = wake; });
+    await Promise.race([new Promise((rested) => { setTimeout(rested, 80); }), stop]);
+    if (again || now !== page) return undefined;
+    const more = await Promise.race([answered(late), stop]);
     if (!more || again || now !== page) return undefined;
-    draw(now, { ...answers, ...more }, values, asks);
+    draw(now, { refused, ...answers, ...more }, values, asks);
   } catch (problem) {
     if (now !== page) return undefined;
     if (!(problem instanceof Refused)) console.error(problem);
@@ -107,12 +124,12 @@ async function round() {
   return done();
 }
 
-function draw(now, answers, values, asks) {
+function draw(now, answers, values, asks, pending = false) {
   Object.assign(board, { answers, error: null });
   view.begin();
   now.render(view, answers, values, { requests: Object.fromEntries(asks.map(([name, a]) => [name, a])), change });
   if (now.command || asks.length) view.command(now.command?.(values) ?? "", asks.filter(([name, a]) => name !== "lecture" && !list(a)).map(([, a]) => a));
-  view.end();
+  view.end(pending);
 }
 
 function done() {

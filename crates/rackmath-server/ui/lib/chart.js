@@ -33,16 +33,28 @@ function aligned(figure) {
   return tables.length ? uPlot.join(tables) : [[]];
 }
 
-// One to nine times every power of ten within a range, wherever it begins.
-function decades(min, max) {
+// Round values of a logarithmic axis; uPlot counts on from the lower end, which need not be round.
+function rounds(min, max) {
   const out = [];
-  for (let power = Math.floor(Math.log10(min)); power <= Math.log10(max); power += 1) {
-    for (let lead = 1; lead < 10; lead += 1) {
-      const value = Number(`${lead}e${power}`);
-      if (value >= min && value <= max) out.push(value);
+  for (let e = Math.floor(Math.log10(min)); 10 ** e <= max; e += 1) {
+    for (let k = 1; k < 10; k += 1) {
+      const v = Number((k * 10 ** e).toPrecision(6));
+      if (v >= min && v <= max) out.push(v);
     }
   }
-  return out;
+  if (out.length > 2) return out;
+  const step = 10 ** Math.floor(Math.log10((max - min) / 2));
+  return Array.from({ length: Math.floor(max / step) - Math.ceil(min / step) + 1 }, (_, i) => Number(((Math.ceil(min / step) + i) * step).toPrecision(6)));
+}
+
+// Which of them have room for a label across: all, the ones, twos and fives, or the powers of ten, every one or every few.
+function across(u, splits) {
+  const lead = (v) => Number(v.toExponential(0)[0]);
+  const roomy = (list) => list.length > 1 && list.every((v, i) => i === 0 || u.valToPos(v, "x") - u.valToPos(list[i - 1], "x") >= 54);
+  const powers = splits.filter((v) => lead(v) === 1);
+  const thinned = (list) => [2, 3, 4, 5, 6].map((n) => list.filter((v, i) => i % n === 0));
+  const shown = [splits, splits.filter((v) => [1, 2, 5].includes(lead(v))), powers, ...thinned(powers), ...thinned(splits)].find(roomy) ?? splits.slice(0, 1);
+  return splits.map((v) => (shown.includes(v) ? v : null));
 }
 
 function axis(spec, side, size) {
@@ -58,10 +70,11 @@ function axis(spec, side, size) {
     stroke: () => colour("--soft"),
     grid: { stroke: () => colour("--grid"), width: 1 },
     ticks: { stroke: () => colour("--grid"), width: 1, size: 5 },
-    splits: log ? (u, i, min, max) => decades(min, max) : undefined,
+    splits: log ? (u, i, min, max) => rounds(min, max) : undefined,
+    filter: log && side === "x" ? across : undefined,
     // On a logarithmic axis the powers of ten carry the labels; on a short one their halves and fifths as well.
     values: (u, splits) => {
-      if (!log) return splits.map((v) => (v === null ? "" : tick(spec.unit, v)));
+      if (!log || side === "x") return splits.map((v) => (v === null ? "" : tick(spec.unit, v)));
       const scale = u.scales[side === "x" ? "x" : "y"];
       const span = Math.log10(scale.max / scale.min);
       return splits.map((v) => {
@@ -115,10 +128,10 @@ export class Chart {
 
   /** Draws a figure, or redraws with new values. */
   set(figure, options = {}) {
-    // The same figure at the same place needs no drawing.
-    const same = this.plot && figure === this.figure && options.at === this.options.at;
-    this.figure = figure;
-    this.options = options;
+    // The same figure at the same place is there already; a short one may have been put together anew.
+    const short = figure.series.reduce((n, s) => n + s.points.length, 0) < 200 ? JSON.stringify(figure) : null;
+    const same = this.plot && (figure === this.figure || (short !== null && short === this.short)) && options.at === this.options?.at && options.height === this.options?.height;
+    Object.assign(this, { figure, options, short });
     if (same) return;
     const shape = JSON.stringify([figure.x, figure.y, figure.series.map((s) => [s.name, s.role]), options.height]);
     this.data = aligned(figure);

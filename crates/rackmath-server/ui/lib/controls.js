@@ -19,7 +19,7 @@ const toValue = (c, step) => {
   if (part === 0) return c.min;
   if (part === 1) return c.max;
   const whole = c.whole ?? c.min >= 1;
-  if (c.step) return Math.round(raw / c.step) * c.step;
+  if (c.step) return Number((Math.round(raw / c.step) * c.step).toPrecision(12));
   if (c.scale === "log") {
     const nice = Number(raw.toPrecision(3));
     return whole ? Math.round(nice) : nice;

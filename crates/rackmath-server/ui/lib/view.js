@@ -19,10 +19,20 @@ export class View {
   }
 
   begin() {
+    this.before = this.order ?? [];
     this.order = [];
   }
 
-  end() {
+  /** Takes away what was not named; while answers are pending it stays in its place, dimmed. */
+  end(pending = false) {
+    if (pending) {
+      this.before.forEach((key, i) => {
+        const part = this.parts.get(key);
+        if (!part || this.order.includes(key)) return;
+        part.box.classList.add("stale");
+        this.order.splice(i === 0 ? 0 : this.order.indexOf(this.before[i - 1]) + 1, 0, key);
+      });
+    }
     for (const [key, part] of this.parts) {
       if (this.order.includes(key)) continue;
       part.chart?.destroy();
@@ -45,6 +55,7 @@ export class View {
       this.parts.set(key, part);
     }
     this.order.push(key);
+    part.box.classList.remove("stale");
     if (!part.box.isConnected) this.root.append(part.box);
     return part;
   }
@@ -96,7 +107,7 @@ export class View {
     part.note.hidden = !note;
   }
 
-  /** A chart; `source: [question, request, pointer]` makes it exportable. */
+  /** A chart; `source: [question, request, pointer]` makes it exportable, else its points are. */
   chart(key, figure, options = {}) {
     if (!figure) return;
     const part = this.part(key, () => {
@@ -104,13 +115,13 @@ export class View {
       made.box = el("figure", { class: "chart" }, made.title, made.inner, made.tools);
       made.chart = new Chart(made.inner);
       for (const format of ["SVG", "PNG", "CSV", "JSON"]) {
-        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => save(key, made.source, format.toLowerCase()) }, format));
+        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => (made.source ? save(key, made.source, format.toLowerCase()) : table(key, made.chart)) }, format));
       }
       return made;
     });
     part.title.replaceChildren(el("strong", {}, options.title ?? figure.title), " ", el("span", { class: "sub" }, options.subtitle ?? figure.subtitle));
     part.source = options.source;
-    part.tools.hidden = !options.source;
+    for (const button of part.tools.children) button.hidden = !options.source && button.textContent !== "CSV";
     part.box.setAttribute("aria-label", `${figure.title}. ${options.alt ?? ""}`);
     part.chart.set(figure, options);
     this.charts[key] = part.chart;
@@ -178,6 +189,13 @@ export class View {
     this.begin();
     this.end();
   }
+}
+
+/** The points of a chart that a page put together from several answers. */
+function table(key, { figure, data }) {
+  const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
+  const lines = [[figure.x.label, ...figure.series.map((s) => s.name)].map(quoted), ...data[0].map((x, i) => [x, ...data.slice(1).map((column) => column[i] ?? "")])];
+  download(`${key}.csv`, new Blob([lines.map((line) => line.join(",")).join("\n"), "\n"], { type: "text/csv" }));
 }
 
 async function save(key, source, format) {

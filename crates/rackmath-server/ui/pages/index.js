@@ -3,5 +3,8 @@ export const PAGES = [
   { id: "latency", name: "Latency", about: "Latency and cost against batch; fast and slow mode; trains" },
   { id: "balance", name: "Balance", about: "Balance batch, sparsity and quality; every machine's ridge, balanced context and drain time" },
   { id: "racks", name: "Racks", about: "Experts on a rack: placement, traffic and memory; one rack against two; scale-up domains" },
+  { id: "pipeline", name: "Pipeline", about: "The pipeline slot by slot, its bubble, and memory against stages" },
+  { id: "lifecycle", name: "Lifecycle", about: "Pre-training, RL and serving in one budget; over-training under each scaling law" },
+  { id: "reversible", name: "Reversible", about: "Ciphers and reversible networks: avalanche, memory and drift" },
   { id: "practice", name: "Practice", about: "Flashcards and generated problems with worked answers" },
 ];
