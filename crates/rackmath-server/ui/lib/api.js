@@ -31,11 +31,20 @@ export async function ask(question, request, signal) {
   const body = JSON.stringify(request);
   const key = `${question} ${body}`;
   const known = kept.get(key);
-  if (known) return known;
+  if (known) {
+    kept.delete(key);
+    kept.set(key, known);
+    return known;
+  }
   const answer = await (await post(`api/${question}`, body, signal)).json();
   kept.set(key, answer);
   if (kept.size > MOST) kept.delete(kept.keys().next().value);
   return answer;
+}
+
+/** Whether the answer is at hand. */
+export function known(question, request) {
+  return kept.has(`${question} ${JSON.stringify(request)}`);
 }
 
 /** A picture of an answer as a file. */

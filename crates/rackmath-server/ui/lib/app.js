@@ -1,6 +1,6 @@
 // The board: which page, what is set on it, what was answered, in the address so that a link brings it back.
 
-import { ask, Refused } from "./api.js";
+import { ask, known, Refused } from "./api.js";
 import { controls } from "./controls.js";
 import { el } from "./dom.js";
 import { address, read, unpack } from "./state.js";
@@ -28,8 +28,8 @@ function defaults() {
 function change(key, value, final) {
   board.values = { ...board.values, [key]: value };
   if (key === "model" && !final) return;
-  const known = page.controls.some((c) => c.kind === "model");
-  if (known && key === "model" && !/\.json$/.test(value)) delete board.values.config;
+  const models = page.controls.some((c) => c.kind === "model");
+  if (models && key === "model" && !/\.json$/.test(value)) delete board.values.config;
   const to = address(page.id, board.values, defaults());
   if (final) {
     if (to !== location.hash) {
@@ -70,8 +70,8 @@ async function round() {
     for (const a of asks) if (files) a[1][1] = { files, ...a[1][1] };
     const slow = setTimeout(() => { status.textContent = "computing…"; }, 150);
     const get = (some) => Promise.all(some.map(async ([name, [question, request]]) => [name, await ask(question, request)])).then(Object.fromEntries);
-    const late = asks.filter(([name]) => now.later?.includes(name));
-    const answers = await get(asks.filter(([name]) => !now.later?.includes(name))).finally(() => clearTimeout(slow));
+    const late = asks.filter(([name, a]) => now.later?.includes(name) && !known(...a));
+    const answers = await get(asks.filter((a) => !late.includes(a))).finally(() => clearTimeout(slow));
     if (now !== page) return undefined;
     draw(now, answers, values, asks);
     if (!late.length) return done();

@@ -76,8 +76,8 @@ export class View {
   /** An equation, the same with the values in it, and what the letters mean. */
   equation(key, { tex, values, note, title }) {
     const part = this.part(key, () => {
-      const box = el("section", { class: "equation", "aria-label": title ?? "Equation" });
-      const made = { box, title: el("h3"), tex: el("div", { class: "tex" }), values: el("div", { class: "tex live" }), note: el("p", { class: "note" }) };
+      const box = el("section", { class: "equation", tabindex: "0", "aria-label": title ?? "Equation" });
+      const made = { box, title: el("h2"), tex: el("div", { class: "tex" }), values: el("div", { class: "tex live" }), note: el("p", { class: "note" }) };
       box.append(made.title, made.tex, made.values, made.note);
       return made;
     });
@@ -96,7 +96,7 @@ export class View {
     part.note.hidden = !note;
   }
 
-  /** A chart; `source: [question, request, pointer]` makes it exportable. */
+  /** A chart; with `source: [question, request, pointer]` the server makes its files, without it the page does. */
   chart(key, figure, options = {}) {
     if (!figure) return;
     const part = this.part(key, () => {
@@ -104,13 +104,13 @@ export class View {
       made.box = el("figure", { class: "chart" }, made.title, made.inner, made.tools);
       made.chart = new Chart(made.inner);
       for (const format of ["SVG", "PNG", "CSV", "JSON"]) {
-        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => save(key, made.source, format.toLowerCase()) }, format));
+        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => (made.source ? save(key, made.source, format.toLowerCase()) : keep(key, made.chart, format)) }, format));
       }
       return made;
     });
     part.title.replaceChildren(el("strong", {}, options.title ?? figure.title), " ", el("span", { class: "sub" }, options.subtitle ?? figure.subtitle));
     part.source = options.source;
-    part.tools.hidden = !options.source;
+    part.tools.firstChild.hidden = !options.source;
     part.box.setAttribute("aria-label", `${figure.title}. ${options.alt ?? ""}`);
     part.chart.set(figure, options);
     this.charts[key] = part.chart;
@@ -125,7 +125,7 @@ export class View {
         el("caption", {}, caption),
         el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.align === "right" ? "right" : null }, c.name ?? c)))),
         el("tbody", {}, rows.map((row) => el("tr", { class: row.class }, [...(row.cells ?? row)].map((cell, i) =>
-          i === 0 ? el("th", { scope: "row", class: columns[0]?.align === "right" ? "right" : null }, cell) : el("td", { class: columns[i]?.align === "right" ? "right" : null }, cell ?? "–"))))),
+          i === 0 && cell !== "" ? el("th", { scope: "row", class: columns[0]?.align === "right" ? "right" : null }, cell) : el("td", { class: columns[i]?.align === "right" ? "right" : null }, cell ?? "–"))))),
       ),
     );
   }
@@ -187,5 +187,25 @@ async function save(key, source, format) {
     download(`${question}.json`, await response.blob());
   } else {
     download(`${question}-${key}.${format}`, await exported(question, request, pointer, format));
+  }
+}
+
+/** Files of a chart the page put together itself. */
+function keep(key, { figure, plot }, format) {
+  const give = (text, type) => download(`${key}.${format.toLowerCase()}`, new Blob([text], { type }));
+  if (format === "JSON") give(JSON.stringify(figure, null, 2), "application/json");
+  if (format === "CSV") {
+    const cell = (v) => (/[",\n]/.test(v) ? `"${String(v).replaceAll('"', '""')}"` : v);
+    const lines = figure.series.flatMap((s) => s.points.map(([x, y]) => [s.name, x, y]));
+    give([["line", figure.x.label, figure.y.label], ...lines].map((row) => row.map(cell).join(",")).join("\n"), "text/csv");
+  }
+  if (format === "PNG") {
+    const from = plot.ctx.canvas;
+    const sheet = Object.assign(document.createElement("canvas"), { width: from.width, height: from.height });
+    const ctx = sheet.getContext("2d");
+    ctx.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--board");
+    ctx.fillRect(0, 0, sheet.width, sheet.height);
+    ctx.drawImage(from, 0, 0);
+    sheet.toBlob((blob) => download(`${key}.png`, blob));
   }
 }
