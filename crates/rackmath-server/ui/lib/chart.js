@@ -135,6 +135,13 @@ export class Chart {
 
   /** Draws a figure, or redraws with new values. */
   set(figure, options = {}) {
+    // The same figure needs no new data, only the slider's line where that moved.
+    if (this.plot && figure === this.figure && options.height === this.options.height) {
+      const moved = options.at !== this.options.at;
+      this.options = options;
+      if (moved) this.plot.redraw(false, false);
+      return;
+    }
     this.figure = figure;
     this.options = options;
     const shape = JSON.stringify([figure.x, figure.y, figure.series.map((s) => [s.name, s.role, turns(s.points)]), options.height]);

@@ -6,7 +6,7 @@
 //   { kind: "select", key: "kv", label: "KV cache", options: [["", "as published"], ["fp8", "FP8"]], value: "" };
 //     `more`, a promise of further options, may follow later
 //   { kind: "choice", key: "view", label: "Section", options, value } shows all options at once, as radio buttons
-//   { kind: "number" | "text", key, label, value, placeholder }, { kind: "toggle", key, label, value: "no" }
+//   { kind: "number" | "text", key, label, value, placeholder, half: true for two in a row }, { kind: "toggle", key, label, value: "no" }
 //
 // Any of them may have `when(values)`: it is hidden while that is false.
 
@@ -102,7 +102,7 @@ export function controls(list, values, change) {
     }
     const input = el("input", { type: "text", id, placeholder: c.placeholder, spellcheck: "false", autocomplete: "off", onchange: () => change(c.key, input.value.trim(), true) });
     sync[c.key] = (value) => { if (document.activeElement !== input) input.value = value ?? ""; };
-    return el("div", { class: "control" }, el("label", { for: id }, c.label, c.unit ? el("span", { class: "unit" }, ` ${c.unit}`) : null), input, c.help ? el("p", { class: "help" }, c.help) : null);
+    return el("div", { class: c.half ? "control half" : "control" }, el("label", { for: id }, c.label, c.unit ? el("span", { class: "unit" }, ` ${c.unit}`) : null), input, c.help ? el("p", { class: "help" }, c.help) : null);
   });
   const set = (now) => {
     for (const [key, put] of Object.entries(sync)) put(now[key]);

@@ -72,7 +72,7 @@ export function tick(unit, value) {
 
 /** A number inside an equation. */
 export function tex(text) {
-  return `\\text{${String(text).replace(/([%$&#_{}])/g, "\\$1")}}`;
+  return `\\text{${String(text).replace(/([%$&#_{}])/g, "\\$1").replaceAll("µ", "}\\mu\\text{")}}`;
 }
 
 /** A whole number typed by a person: 4096, 128k, 1M. */

@@ -116,9 +116,12 @@ export class View {
     this.charts[key] = part.chart;
   }
 
-  /** A table: columns [{ name, align }], rows of texts or nodes; `row.class` may be given as rows[i].class. */
-  table(key, { caption, columns, rows }) {
+  /** A table: columns [{ name, align }], rows of texts or nodes; `row.class` may be given as rows[i].class. The same object is not drawn twice. */
+  table(key, spec) {
     const part = this.part(key, () => ({ box: el("div", { class: "table", tabindex: "0", role: "region" }) }));
+    if (part.spec === spec) return;
+    part.spec = spec;
+    const { caption, columns, rows } = spec;
     part.box.setAttribute("aria-label", caption);
     part.box.replaceChildren(
       el("table", {},
@@ -145,9 +148,13 @@ export class View {
   /** Claims of the lecture by id: its number, ours, and why they differ; nothing until the lecture is there. */
   claims(key, lecture, ids) {
     if (!lecture) return;
-    const claims = ids.map((id) => lecture.claims.find((c) => c.id === id)).filter(Boolean);
-    const rows = claims.flatMap((c) => c.numbers.map((n, i) => [i === 0 ? `${c.id} ${c.title}` : "", n.inputs, n.lecture, n.ours, n.why]));
-    this.table(key, { caption: "The lecture's numbers beside ours", columns: ["Claim", "For", "Lecture", "Ours", "Why"], rows });
+    const sign = ids.join();
+    if (this.told?.lecture !== lecture || this.told.sign !== sign) {
+      const claims = ids.map((id) => lecture.claims.find((c) => c.id === id)).filter(Boolean);
+      const rows = claims.flatMap((c) => c.numbers.map((n, i) => [i === 0 ? `${c.id} ${c.title}` : "", n.inputs, n.lecture, n.ours, n.why]));
+      this.told = { lecture, sign, spec: { caption: "The lecture's numbers beside ours", columns: ["Claim", "For", "Lecture", "Ours", "Why"], rows } };
+    }
+    this.table(key, this.told.spec);
   }
 
   /** What the library said instead of an answer. */

@@ -1,5 +1,6 @@
 // What prices say: the step at long context, input against output, caches, fast modes, and all of them together.
 
+import { Refused } from "../lib/api.js";
 import { KV, WEIGHTS } from "../lib/controls.js";
 import { digits, percent, seconds } from "../lib/format.js";
 import { cache } from "./prices/cache.js";
@@ -29,6 +30,7 @@ export const page = {
     { kind: "range", key: "pass", label: "Pass over a prompt", unit: "tokens", min: 1, max: 16384, scale: "log", value: 2048, when: on("output") },
     { kind: "select", key: "weights", label: "Weights", options: WEIGHTS, value: "", when: on("context", "output", "cache") },
     { kind: "select", key: "kv", label: "KV cache", options: KV, value: "", when: on("context", "output", "cache") },
+    { kind: "text", key: "price", label: "Chip price", unit: "$/h", value: "", placeholder: "the catalogue's", when: on("context", "output", "cache") },
     { kind: "heading", label: "Serving", when: on("output") },
     { kind: "range", key: "use", label: "Held time that serves", min: 0.05, max: 1, value: 0.5, ...share, when: on("output") },
     { kind: "range", key: "hits", label: "Input found in a cache", min: 0, max: 1, value: 0.5, ...share, when: on("output") },
@@ -41,10 +43,13 @@ export const page = {
     { kind: "select", key: "blind", label: "Or an open model, hidden", value: "", options: [["", "no"], ...HOSTED.map((h) => [h])], help: "Deduce a known model from its hosts' prices, then look at the truth.", when: on("deduce") },
     { kind: "select", key: "vendor", label: "Seller", value: "", options: [["", "as on the sheet"], ...VENDORS.map((v) => [v])], when: (s) => on("deduce")(s) && !s.blind },
     { kind: "heading", label: "Typed, in place of the sheet's", when: (s) => on("deduce")(s) && !s.blind },
-    ...TYPED.map(([key, , , label, unit]) => ({ kind: "text", key, label, unit, value: "", placeholder: "as on the sheet", when: (s) => on("deduce")(s) && !s.blind })),
+    ...TYPED.map(([key, , , label, unit]) => ({ kind: "text", key, label, unit, half: true, value: "", placeholder: "as listed", when: (s) => on("deduce")(s) && !s.blind })),
   ],
   later: ["lecture", "closed", "cost"],
-  requests: (s) => section(s).requests(s),
+  requests(s) {
+    if (s.price && !(Number(s.price) > 0)) throw new Refused(`Chip price = ${s.price}`, "expected dollars per hour, such as 2.10");
+    return section(s).requests(s);
+  },
   render(view, answers, s, tools) { section(s).render(view, answers, s, tools); },
   command: (s) => section(s).command(s),
 };

@@ -101,11 +101,11 @@ export const page = {
     });
     view.table("strata", {
       caption: "Errors by source and metric (factors; rows in all, not only those drawn)",
-      columns: ["Source", "Metric", { name: "n", align: "right" }, { name: "Median", align: "right" }, { name: "p90", align: "right" }, { name: "Bias", align: "right" }, { name: "Inside 80 %", align: "right" }, { name: "Rank", align: "right" }, { name: "Data sheet", align: "right" }, { name: "its p90", align: "right" }, { name: "One factor", align: "right" }, "In the fit"],
+      columns: ["Source", "Metric", { name: "n", align: "right" }, { name: "Median", align: "right" }, { name: "p90", align: "right" }, { name: "Bias", align: "right" }, { name: "Inside 80 %", align: "right" }, { name: "Data sheet", align: "right" }, { name: "its p90", align: "right" }, { name: "One factor", align: "right" }, "In the fit"],
       rows: [...strata.map((t, i) => [
         strata[i - 1]?.source === t.source ? "" : el("button", { type: "button", class: "quiet", "aria-pressed": String(s.source === t.source.id), onclick: () => change("source", s.source === t.source.id ? "" : t.source.id, true) }, t.source.name),
-        el("span", { class: "validation-metric" }, metricName(t.metric)), count(t.n), factor(t.median), factor(t.p90), factor(t.bias), t.coverage === null ? "–" : percent(t.coverage), t.spearman === null ? "–" : digits(t.spearman, 2), factor(t.roofline_median), factor(t.roofline_p90), factor(t.constant_median), FITTED[t.source.id]?.[0] ?? "not stated",
-      ]), ...(whole ? [{ class: "best", cells: ["Together", "all", count(validate.total.n), factor(validate.total.median), factor(validate.total.p90), factor(validate.total.bias), percent(validate.total.coverage), "–", factor(validate.total.roofline_median), factor(validate.total.roofline_p90), factor(validate.total.constant_median), ""] }] : [])],
+        el("span", { class: "validation-metric" }, metricName(t.metric)), count(t.n), factor(t.median), factor(t.p90), factor(t.bias), t.coverage === null ? "–" : percent(t.coverage), factor(t.roofline_median), factor(t.roofline_p90), factor(t.constant_median), FITTED[t.source.id]?.[0] ?? "not stated",
+      ]), ...(whole ? [{ class: "best", cells: ["Together", "all", count(validate.total.n), factor(validate.total.median), factor(validate.total.p90), factor(validate.total.bias), percent(validate.total.coverage), factor(validate.total.roofline_median), factor(validate.total.roofline_p90), factor(validate.total.constant_median), ""] }] : [])],
     });
     if (s.source) this.one(view, chosen[0], rows);
     else this.all(view, chosen, rows, s, change);
@@ -113,7 +113,6 @@ export const page = {
       "The equations have constants: what a kernel reaches of its chip, what a link reaches, what an engine's host adds. They are in the catalogue with the rows they were fitted on.",
       ...chosen.map((x) => `${x.name}: ${FITTED[x.id] ? `${{ yes: "in the fit", no: "not in the fit", partly: "partly" }[FITTED[x.id][0]]}; ${FITTED[x.id][1]}` : "not stated"}.`),
       "The data sheet's roofline has no constants: full peak, full bandwidth, perfect overlap. One factor is the roofline times a constant for each source and metric, chosen on the very rows it is scored on.",
-      "Rank is Spearman's correlation: whether what is measured faster is predicted faster.",
     ]);
     view.claims("claims", lecture, ["D1"]);
   },
@@ -121,7 +120,7 @@ export const page = {
   /** One source: where it is from, what was assumed, every row. */
   one(view, source, rows) {
     view.heading("cite-title", "Where it is from");
-    view.node("cite", el("div", {},
+    view.node("cite", el("div", { class: "validation-cite" },
       el("p", {}, el("strong", {}, source.title), `. ${source.address}`),
       el("p", { class: "note" }, `${count(source.n)} figures, ${count(source.rows.length)} predicted. ${source.notes.length ? `Assumed: ${source.notes.join("; ")}.` : "Nothing had to be assumed to ask the question."}`),
       source.skipped.map((x) => el("p", { class: "note" }, `Left out ${count(x.n)}: ${x.reason} (${x.rows.join(", ")}).`))));
@@ -157,7 +156,7 @@ export const page = {
     small = null;
   },
 
-  command: (s) => ["rackmath validate", ...(s.source ? [s.source] : []), "--rows"].join(" "),
+  command: (s) => ["rackmath validate --rows", ...(s.source ? [`rackmath validate ${s.source} --rows`] : [])].join("\n"),
 };
 
 const byKind = (rows) => KINDS.map(([name, is], i) => [name, i, rows.filter((r) => is(r.metric))]).filter(([, , of]) => of.length);

@@ -69,14 +69,7 @@ export const cache = {
         rows: billed.policies.map((p) => ({ class: p.total_usd === least ? "best" : undefined, cells: [p.policy + (p.lifetime_assumed ? " (lifetime assumed)" : ""), ...[p.total_usd, p.fresh_usd, p.written_usd, p.read_usd, p.storage_usd, p.output_usd].map(usd)] })),
       });
     }
-    view.table("offers", {
-      caption: "Cache offers of the price sheets",
-      columns: ["Sheet", "Offer", "Lifetime", { name: "Input", align: "right" }, { name: "Write", align: "right" }, { name: "Read", align: "right" }, { name: "Storage, an hour", align: "right" }, { name: "Pays from", align: "right" }],
-      rows: CARDS.flatMap((c) => c.caches.map((o, i) => ({
-        class: c.id === s.sheet ? "best" : undefined,
-        cells: [i ? "" : el("button", { type: "button", class: "quiet", onclick: () => change("sheet", c.id, true), "aria-pressed": String(c.id === s.sheet) }, c.name), o.name, o.lifetime, usd(c.input_usd_per_mtok), usd(o.write_usd_per_mtok), usd(o.read_usd_per_mtok), o.storage_usd_per_mtok_hour === null ? "–" : usd(o.storage_usd_per_mtok_hour), `${digits(o.break_even_uses)} uses`],
-      }))),
-    });
+    view.table("offers", offered(s.sheet, change));
     view.claims("claims", lecture, ["D50", "D51", "D52", "D53"]);
     view.list("assumptions", "What the numbers assume", [...answer.assumptions, "prices in dollars per million tokens; \"pays from\" counts uses of the prefix, the first included"]);
     view.list("sources", "Where the tiers come from", answer.sources);
@@ -87,3 +80,20 @@ export const cache = {
     ...(s.sheet ? [["rackmath price", s.sheet, "-i", count(Number(s.prefix)).replaceAll(",", ""), "--suffix 500 -o 500 --uses", s.uses, "--gap", `${s.gap}s`].join(" ")] : []),
   ].join("\n"),
 };
+
+// The long table of all offers is made anew only when another sheet is picked.
+let made = null;
+
+function offered(picked, change) {
+  if (made?.picked === picked) return made;
+  made = {
+    picked,
+    caption: "Cache offers of the price sheets",
+    columns: ["Sheet", "Offer", "Lifetime", { name: "Input", align: "right" }, { name: "Write", align: "right" }, { name: "Read", align: "right" }, { name: "Storage, an hour", align: "right" }, { name: "Pays from", align: "right" }],
+    rows: CARDS.flatMap((c) => c.caches.map((o, i) => ({
+      class: c.id === picked ? "best" : undefined,
+      cells: [i ? "" : el("button", { type: "button", class: "quiet", onclick: () => change("sheet", c.id, true), "aria-pressed": String(c.id === picked) }, c.name), o.name, o.lifetime, usd(c.input_usd_per_mtok), usd(o.write_usd_per_mtok), usd(o.read_usd_per_mtok), o.storage_usd_per_mtok_hour === null ? "–" : usd(o.storage_usd_per_mtok_hour), `${digits(o.break_even_uses)} uses`],
+    }))),
+  };
+  return made;
+}

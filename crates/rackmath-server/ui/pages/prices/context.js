@@ -27,7 +27,7 @@ export const context = {
       ? `${curve.model} turns memory-bound at ${kilo(kink.x)} tokens of context with this batch; from there every token of context costs more.`
       : curve.rows[0].binding === "compute"
         ? `${curve.model} stays compute-bound at every context drawn here, so a longer context costs the seller hardly more.`
-        : `${curve.model} is memory-bound at every context drawn here with this batch; try a larger one.`;
+        : `${curve.model} is memory-bound at every context drawn here with this batch${step.balanced_context > FROM ? "; a larger one would move the crossover into view" : step.balanced_context ? `; its cache outweighs compute from ${kilo(step.balanced_context)} tokens on in any batch` : ""}.`;
     const sold = tier
       ? ` ${sheet.name} raises its price at ${kilo(tier.threshold)}, ${digits(tier.input_usd_per_mtok / sheet.input_usd_per_mtok)} times for input and ${digits(tier.output_usd_per_mtok / sheet.output_usd_per_mtok)} times for output.`
       : sheet ? ` ${sheet.name} has one price for every context.` : "";
@@ -67,19 +67,7 @@ export const context = {
     }
     const contradiction = closed?.closed.find((c) => c.what.startsWith("step and output"));
     if (contradiction) view.note("contradiction", `Step and output price together: ${contradiction.note}.`);
-    view.table("steps", {
-      caption: "Sheets with a long-context price",
-      columns: ["Sheet", { name: "Above", align: "right" }, { name: "Input", align: "right" }, { name: "Output", align: "right" }],
-      rows: CARDS.filter((c) => c.tiers.length).map((c) => ({
-        class: c.id === s.sheet ? "best" : undefined,
-        cells: [
-          el("button", { type: "button", class: "quiet", onclick: () => change("sheet", c.id, true), "aria-pressed": String(c.id === s.sheet) }, c.name),
-          kilo(c.tiers[0].threshold),
-          `${perMtok(c.input_usd_per_mtok)} → ${perMtok(c.tiers[0].input_usd_per_mtok)}`,
-          `${perMtok(c.output_usd_per_mtok)} → ${perMtok(c.tiers[0].output_usd_per_mtok)}`,
-        ],
-      })),
-    });
+    view.table("steps", sheets(s.sheet, change));
     view.claims("claims", lecture, ["D44", "D45", "D46", "D47"]);
     view.list("assumptions", "What the numbers assume", [...curve.assumptions, ...(sheet ? [`prices of ${sheet.name}: ${sheet.source}, list of ${sheet.list_from}, checked ${sheet.checked}`] : [])]);
   },
@@ -99,4 +87,26 @@ function stepped(figure, sheet, tier) {
     ],
     marks: [...figure.marks, ...(tier ? [{ x: tier.threshold, y: tier.output_usd_per_mtok, label: `price steps up (${kilo(tier.threshold)})` }] : [])],
   };
+}
+
+// Made anew only when another sheet is picked.
+let made = null;
+
+function sheets(picked, change) {
+  if (made?.picked === picked) return made;
+  made = {
+    picked,
+    caption: "Sheets with a long-context price",
+    columns: ["Sheet", { name: "Above", align: "right" }, { name: "Input", align: "right" }, { name: "Output", align: "right" }],
+    rows: CARDS.filter((c) => c.tiers.length).map((c) => ({
+      class: c.id === picked ? "best" : undefined,
+      cells: [
+        el("button", { type: "button", class: "quiet", onclick: () => change("sheet", c.id, true), "aria-pressed": String(c.id === picked) }, c.name),
+        kilo(c.tiers[0].threshold),
+        `${perMtok(c.input_usd_per_mtok)} → ${perMtok(c.tiers[0].input_usd_per_mtok)}`,
+        `${perMtok(c.output_usd_per_mtok)} → ${perMtok(c.tiers[0].output_usd_per_mtok)}`,
+      ],
+    })),
+  };
+  return made;
 }
