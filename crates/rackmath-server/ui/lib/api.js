@@ -64,10 +64,7 @@ export async function ask(question, request, signal) {
   }
 }
 
-/** Whether the answer is at hand. */
-export function known(question, request) {
-  return kept.has(`${question} ${JSON.stringify(request)}`);
-}
+
 
 /** A picture of an answer as a file. */
 export async function exported(question, request, pointer, format) {

@@ -28,8 +28,8 @@ function defaults() {
 function change(key, value, final) {
   board.values = { ...board.values, [key]: value };
   if (key === "model" && !final) return;
-  const known = page.controls.some((c) => c.kind === "model");
-  if (known && key === "model" && !/\.json$/.test(value)) delete board.values.config;
+  const models = page.controls.some((c) => c.kind === "model");
+  if (models && key === "model" && !/\.json$/.test(value)) delete board.values.config;
   const to = address(page.id, board.values, defaults());
   if (final) {
     const from = before ?? (location.hash || `#/${page.id}`);

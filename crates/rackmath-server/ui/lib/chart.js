@@ -9,10 +9,21 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+const cloud = (name, shape) => ({ stroke: () => colour(name), fill: () => `${colour(name)}55`, name, width: 1.3, dots: true, shape: shape % 4 });
+
+// Circle, square, triangle, diamond.
+const SHAPES = [
+  (p, x, y, r) => { p.moveTo(x + r, y); p.arc(x, y, r, 0, 2 * Math.PI); },
+  (p, x, y, r) => p.rect(x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r),
+  (p, x, y, r) => { p.moveTo(x, y - 1.2 * r); p.lineTo(x + 1.1 * r, y + 0.9 * r); p.lineTo(x - 1.1 * r, y + 0.9 * r); p.closePath(); },
+  (p, x, y, r) => { p.moveTo(x, y - 1.3 * r); p.lineTo(x + 1.3 * r, y); p.lineTo(x, y + 1.3 * r); p.lineTo(x - 1.3 * r, y); p.closePath(); },
+];
+
 function look(role) {
   if (typeof role === "object") {
     const name = CHOICES[role.choice % CHOICES.length];
-    return { stroke: () => colour(name), name, width: 2 };
+    // { choice: 1, dots: true } is a cloud of points; their shape tells them apart without colour.
+    return role.dots ? cloud(name, role.choice) : { stroke: () => colour(name), name, width: 2, dash: role.choice >= CHOICES.length ? [9, 4] : undefined };
   }
   return {
     envelope: { stroke: () => colour("--ink"), name: "--ink", width: 3 },
@@ -20,17 +31,25 @@ function look(role) {
     kv: { stroke: () => colour("--kv"), name: "--kv", width: 1.5 },
     compute: { stroke: () => colour("--compute"), name: "--compute", width: 1.5 },
     floor: { stroke: () => colour("--muted"), name: "--muted", width: 1.5, dash: [6, 5] },
-    points: { stroke: () => colour("--c0"), name: "--c0", width: 0, points: true },
+    points: cloud("--c0", 0),
   }[role] ?? { stroke: () => colour("--ink"), name: "--ink", width: 2 };
 }
 
-// All series over one set of abscissae; uPlot wants them aligned.
+// All series over one set of abscissae; uPlot wants them aligned. Two points over one x would be one: the second is moved by a hair.
 function aligned(figure) {
   const tables = figure.series.map((s) => {
     const sorted = [...s.points].sort((a, b) => a[0] - b[0]);
-    return [sorted.map((p) => p[0]), sorted.map((p) => p[1])];
+    const xs = sorted.map((p) => p[0]);
+    for (let i = 1; i < xs.length; i += 1) if (xs[i] <= xs[i - 1]) xs[i] = xs[i - 1] + Math.abs(xs[i - 1]) * 1e-12;
+    return [xs, sorted.map((p) => p[1])];
   });
   return tables.length ? uPlot.join(tables) : [[]];
+}
+
+// A line that turns back in x: the outline of a region.
+function turns(points) {
+  const way = (sign) => points.every((p, i) => i === 0 || sign * (p[0] - points[i - 1][0]) >= 0);
+  return !way(1) && !way(-1);
 }
 
 // Round values of a logarithmic axis; uPlot counts on from the lower end, which need not be round.
@@ -103,7 +122,7 @@ function range(spec) {
   };
 }
 
-/** A chart in a box. `explain(x)` adds a sentence to the hover; `at` marks where the slider stands. */
+/** A chart in a box. `explain(x, index, near)` adds a sentence to the hover (`near`: the point of a cloud); `at` marks where the slider stands. */
 export class Chart {
   constructor(box) {
     this.box = box;
@@ -128,12 +147,16 @@ export class Chart {
 
   /** Draws a figure, or redraws with new values. */
   set(figure, options = {}) {
-    // The same figure at the same place is there already; a short one may have been put together anew.
+    // The same figure needs no new data, only the slider's line where that moved; a short one may have been put together anew.
     const short = figure.series.reduce((n, s) => n + s.points.length, 0) < 200 ? JSON.stringify(figure) : null;
-    const same = this.plot && (figure === this.figure || (short !== null && short === this.short)) && options.at === this.options?.at && options.height === this.options?.height;
+    if (this.plot && (figure === this.figure || (short !== null && short === this.short)) && options.height === this.options.height) {
+      const moved = options.at !== this.options.at;
+      Object.assign(this, { figure, options });
+      if (moved) this.plot.redraw(false, false);
+      return;
+    }
     Object.assign(this, { figure, options, short });
-    if (same) return;
-    const shape = JSON.stringify([figure.x, figure.y, figure.series.map((s) => [s.name, s.role]), options.height]);
+    const shape = JSON.stringify([figure.x, figure.y, figure.series.map((s) => [s.name, s.role, turns(s.points)]), options.height]);
     this.data = aligned(figure);
     if (this.plot && shape === this.shape) {
       this.plot.setData(this.data);
@@ -149,7 +172,7 @@ export class Chart {
         height: this.height(width),
         legend: { show: false },
         pxAlign: 0,
-        cursor: { points: { size: 7 }, drag: { x: true, y: true, uni: 30 }, focus: { prox: 30 } },
+        cursor: { points: { size: 7, show: !looks.some((l) => l.dots) }, drag: { x: true, y: true, uni: 30 }, focus: { prox: 30 } },
         scales: {
           x: { time: false, distr: figure.x.scale === "log" ? 3 : 1, range: range(figure.x) },
           y: { distr: figure.y.scale === "log" ? 3 : 1, range: range(figure.y) },
@@ -163,8 +186,9 @@ export class Chart {
             width: looks[i].width,
             dash: looks[i].dash,
             spanGaps: true,
-            paths: looks[i].points ? () => null : undefined,
-            points: { show: Boolean(looks[i].points), size: 7, width: 1.5, stroke: looks[i].stroke, fill: looks[i].stroke },
+            fill: looks[i].fill,
+            paths: looks[i].dots || turns(s.points) ? (u) => this.path(u, i, looks[i]) : undefined,
+            points: { show: false },
           })),
         ],
         hooks: { draw: [(u) => this.marks(u)], setCursor: [(u) => this.hover(u)] },
@@ -183,9 +207,35 @@ export class Chart {
             this.plot.setSeries(i + 1, { show: shown });
             event.currentTarget.setAttribute("aria-pressed", String(shown));
           },
-        }, el("span", { class: `swatch role-${looks[i].name.slice(2)}${looks[i].dash ? " dashed" : ""}`, "aria-hidden": "true" }), s.name)),
+        }, el("span", { class: `swatch role-${looks[i].name.slice(2)}${looks[i].dash ? " dashed" : ""}${looks[i].dots ? ` dot dot-${looks[i].shape}` : ""}`, "aria-hidden": "true" }), s.name)),
       ),
     );
+  }
+
+  // Points as they are given, each by itself or joined in their order.
+  path(u, i, { dots, shape }) {
+    const path = new Path2D();
+    this.figure.series[i].points.forEach(([x, y], n) => {
+      const at = [u.valToPos(x, "x", true), u.valToPos(y, "y", true)];
+      if (dots) SHAPES[shape](path, ...at, 3.6 * devicePixelRatio);
+      else if (n) path.lineTo(...at);
+      else path.moveTo(...at);
+    });
+    return dots ? { stroke: path, fill: path } : { stroke: path };
+  }
+
+  // The point of a cloud under the cursor, if one is near: { series, index, x, y }.
+  nearest(u) {
+    let best = null;
+    let least = 18;
+    this.figure.series.forEach((s, series) => {
+      if (!look(s.role).dots || !u.series[series + 1].show) return;
+      s.points.forEach(([x, y], index) => {
+        const away = Math.hypot(u.valToPos(x, "x") - u.cursor.left, u.valToPos(y, "y") - u.cursor.top);
+        if (away < least) { least = away; best = { series, index, x, y }; }
+      });
+    });
+    return best;
   }
 
   // Kinks and other labelled points, and a line where the slider stands.
@@ -245,10 +295,16 @@ export class Chart {
       this.tip.hidden = true;
       return;
     }
-    const x = this.data[0][idx];
     const { figure } = this;
-    const rows = figure.series.map((s, i) => [s.name, this.data[i + 1][idx]]).filter(([, v]) => v !== null && v !== undefined);
-    const said = this.options.explain?.(x, idx);
+    const near = this.nearest(u);
+    const curves = figure.series.some((s) => !look(s.role).dots && s.points.length > 2);
+    if (!near && !curves) {
+      this.tip.hidden = true;
+      return;
+    }
+    const x = near ? near.x : this.data[0][idx];
+    const rows = near ? [[figure.y.label, near.y]] : figure.series.map((s, i) => [s.name, this.data[i + 1][idx]]).filter(([, v]) => v !== null && v !== undefined);
+    const said = this.options.explain?.(x, idx, near);
     this.tip.replaceChildren(
       el("strong", {}, `${figure.x.label}: ${show(figure.x.unit, x)}`),
       ...rows.map(([name, v]) => el("div", {}, `${name}: ${show(figure.y.unit, v)}`)),

@@ -3,8 +3,12 @@
 //   { kind: "model", key: "model", label: "Model", value: "deepseek-v3" }
 //   { kind: "machine", key: "on", label: "Machine", value: "gb200-nvl72" }
 //   { kind: "range", key: "batch", label: "Batch", min: 1, max: 1e5, scale: "log", value: 2000, unit: "sequences", show, whole }
-//   { kind: "select", key: "kv", label: "KV cache", options: [["", "as published"], ["fp8", "FP8"]], value: "" }
-//   { kind: "number" | "text", key, label, value, placeholder }, { kind: "toggle", key, label, value: "no" }
+//   { kind: "select", key: "kv", label: "KV cache", options: [["", "as published"], ["fp8", "FP8"]], value: "" };
+//     `more`, a promise of further options, may follow later
+//   { kind: "choice", key: "view", label: "Section", options, value } shows all options at once, as radio buttons
+//   { kind: "number" | "text", key, label, value, placeholder, half: true for two in a row }, { kind: "toggle", key, label, value: "no" }
+//
+// Any of them may have `when(values)`: it is hidden while that is false.
 
 import { count, typed } from "./format.js";
 import { el } from "./dom.js";
@@ -76,7 +80,13 @@ export function controls(list, values, change) {
     if (c.kind === "select") {
       const select = el("select", { id, onchange: () => change(c.key, select.value, true) }, c.options.map(([value, text]) => el("option", { value }, text ?? value)));
       sync[c.key] = (value) => { select.value = value; };
+      c.more?.then((found) => { select.append(...found.map(([value, text]) => el("option", { value }, text ?? value))); select.value = values()[c.key]; });
       return el("div", { class: "control" }, el("label", { for: id }, c.label), select, c.help ? el("p", { class: "help" }, c.help) : null);
+    }
+    if (c.kind === "choice") {
+      const boxes = c.options.map(([value, text]) => [value, text, el("input", { type: "radio", name: id, value, onchange: () => change(c.key, value, true) })]);
+      sync[c.key] = (value) => { for (const [own, , box] of boxes) box.checked = own === value; };
+      return el("fieldset", { class: "control choice" }, el("legend", {}, c.label), boxes.map(([, text, box]) => el("label", {}, box, el("span", {}, text))));
     }
     if (c.kind === "toggle") {
       const box = el("input", { type: "checkbox", id, onchange: () => change(c.key, box.checked ? "yes" : "no", true) });
@@ -92,9 +102,13 @@ export function controls(list, values, change) {
     }
     const input = el("input", { type: "text", id, placeholder: c.placeholder, spellcheck: "false", autocomplete: "off", onchange: () => change(c.key, input.value.trim(), true) });
     sync[c.key] = (value) => { if (document.activeElement !== input) input.value = value ?? ""; };
-    return el("div", { class: "control" }, el("label", { for: id }, c.label, c.unit ? el("span", { class: "unit" }, ` ${c.unit}`) : null), input, c.help ? el("p", { class: "help" }, c.help) : null);
+    return el("div", { class: c.half ? "control half" : "control" }, el("label", { for: id }, c.label, c.unit ? el("span", { class: "unit" }, ` ${c.unit}`) : null), input, c.help ? el("p", { class: "help" }, c.help) : null);
   });
-  return { nodes, set: (now) => { for (const [key, put] of Object.entries(sync)) put(now[key]); } };
+  const set = (now) => {
+    for (const [key, put] of Object.entries(sync)) put(now[key]);
+    list.forEach((c, i) => { if (c.when) nodes[i].hidden = !c.when(now); });
+  };
+  return { nodes, set };
 }
 
 /** Where a config.json is dropped or chosen. */

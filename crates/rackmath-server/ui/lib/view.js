@@ -88,7 +88,7 @@ export class View {
   equation(key, { tex, values, note, title }) {
     const part = this.part(key, () => {
       const box = el("section", { class: "equation", tabindex: "0", "aria-label": title ?? "Equation" });
-      const made = { box, title: el("h3"), tex: el("div", { class: "tex" }), values: el("div", { class: "tex live" }), note: el("p", { class: "note" }) };
+      const made = { box, title: el("h2"), tex: el("div", { class: "tex" }), values: el("div", { class: "tex live" }), note: el("p", { class: "note" }) };
       box.append(made.title, made.tex, made.values, made.note);
       return made;
     });
@@ -107,7 +107,7 @@ export class View {
     part.note.hidden = !note;
   }
 
-  /** A chart; `source: [question, request, pointer]` makes it exportable, else its points are. */
+  /** A chart; with `source: [question, request, pointer]` the server makes its files, without it the page does. */
   chart(key, figure, options = {}) {
     if (!figure) return;
     const part = this.part(key, () => {
@@ -115,21 +115,24 @@ export class View {
       made.box = el("figure", { class: "chart" }, made.title, made.inner, made.tools);
       made.chart = new Chart(made.inner);
       for (const format of ["SVG", "PNG", "CSV", "JSON"]) {
-        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => (made.source ? save(key, made.source, format.toLowerCase()) : table(key, made.chart)) }, format));
+        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => (made.source ? save(key, made.source, format.toLowerCase()) : keep(key, made.chart, format)) }, format));
       }
       return made;
     });
     part.title.replaceChildren(el("strong", {}, options.title ?? figure.title), " ", el("span", { class: "sub" }, options.subtitle ?? figure.subtitle));
     part.source = options.source;
-    for (const button of part.tools.children) button.hidden = !options.source && button.textContent !== "CSV";
+    part.tools.firstChild.hidden = !options.source;
     part.box.setAttribute("aria-label", `${figure.title}. ${options.alt ?? ""}`);
     part.chart.set(figure, options);
     this.charts[key] = part.chart;
   }
 
-  /** A table: columns [{ name, align }], rows of texts or nodes; `row.class` may be given as rows[i].class. */
-  table(key, { caption, columns, rows }) {
+  /** A table: columns [{ name, align }], rows of texts or nodes; `row.class` may be given as rows[i].class. The same object is not drawn twice. */
+  table(key, spec) {
     const part = this.part(key, () => ({ box: el("div", { class: "table", tabindex: "0", role: "region" }) }));
+    if (part.spec === spec) return;
+    part.spec = spec;
+    const { caption, columns, rows } = spec;
     part.box.setAttribute("aria-label", caption);
     part.box.replaceChildren(
       el("table", {},
@@ -156,9 +159,13 @@ export class View {
   /** Claims of the lecture by id: its number, ours, and why they differ; nothing until the lecture is there. */
   claims(key, lecture, ids) {
     if (!lecture) return;
-    const claims = ids.map((id) => lecture.claims.find((c) => c.id === id)).filter(Boolean);
-    const rows = claims.flatMap((c) => c.numbers.map((n, i) => [i === 0 ? `${c.id} ${c.title}` : "", n.inputs, n.lecture, n.ours, n.why]));
-    this.table(key, { caption: "The lecture's numbers beside ours", columns: ["Claim", "For", "Lecture", "Ours", "Why"], rows });
+    const sign = ids.join();
+    if (this.told?.lecture !== lecture || this.told.sign !== sign) {
+      const claims = ids.map((id) => lecture.claims.find((c) => c.id === id)).filter(Boolean);
+      const rows = claims.flatMap((c) => c.numbers.map((n, i) => [i === 0 ? `${c.id} ${c.title}` : "", n.inputs, n.lecture, n.ours, n.why]));
+      this.told = { lecture, sign, spec: { caption: "The lecture's numbers beside ours", columns: ["Claim", "For", "Lecture", "Ours", "Why"], rows } };
+    }
+    this.table(key, this.told.spec);
   }
 
   /** What the library said instead of an answer. */
@@ -205,5 +212,25 @@ async function save(key, source, format) {
     download(`${question}.json`, await response.blob());
   } else {
     download(`${question}-${key}.${format}`, await exported(question, request, pointer, format));
+  }
+}
+
+/** Files of a chart the page put together itself. */
+function keep(key, { figure, plot }, format) {
+  const give = (text, type) => download(`${key}.${format.toLowerCase()}`, new Blob([text], { type }));
+  if (format === "JSON") give(JSON.stringify(figure, null, 2), "application/json");
+  if (format === "CSV") {
+    const cell = (v) => (/[",\n]/.test(v) ? `"${String(v).replaceAll('"', '""')}"` : v);
+    const lines = figure.series.flatMap((s) => s.points.map(([x, y]) => [s.name, x, y]));
+    give([["line", figure.x.label, figure.y.label], ...lines].map((row) => row.map(cell).join(",")).join("\n"), "text/csv");
+  }
+  if (format === "PNG") {
+    const from = plot.ctx.canvas;
+    const sheet = Object.assign(document.createElement("canvas"), { width: from.width, height: from.height });
+    const ctx = sheet.getContext("2d");
+    ctx.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--board");
+    ctx.fillRect(0, 0, sheet.width, sheet.height);
+    ctx.drawImage(from, 0, 0);
+    sheet.toBlob((blob) => download(`${key}.png`, blob));
   }
 }

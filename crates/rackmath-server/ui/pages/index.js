@@ -5,6 +5,8 @@ export const PAGES = [
   { id: "racks", name: "Racks", about: "Experts on a rack: placement, traffic and memory; one rack against two; scale-up domains" },
   { id: "pipeline", name: "Pipeline", about: "The pipeline slot by slot, its bubble, and memory against stages" },
   { id: "lifecycle", name: "Lifecycle", about: "Pre-training, RL and serving in one budget; over-training under each scaling law" },
+  { id: "prices", name: "Prices", about: "Price steps with context, input against output, caches, fast modes, and what prices say about a model" },
   { id: "reversible", name: "Reversible", about: "Ciphers and reversible networks: avalanche, memory and drift" },
+  { id: "validation", name: "Validation", about: "Predicted against measured, for every published table" },
   { id: "practice", name: "Practice", about: "Flashcards and generated problems with worked answers" },
 ];
