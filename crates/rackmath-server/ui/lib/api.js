@@ -30,12 +30,21 @@ async function post(path, body, signal) {
 export async function ask(question, request, signal) {
   const body = JSON.stringify(request);
   const key = `${question} ${body}`;
-  const known = kept.get(key);
-  if (known) return known;
+  const before = kept.get(key);
+  if (before) {
+    kept.delete(key);
+    kept.set(key, before);
+    return before;
+  }
   const answer = await (await post(`api/${question}`, body, signal)).json();
   kept.set(key, answer);
   if (kept.size > MOST) kept.delete(kept.keys().next().value);
   return answer;
+}
+
+/** Whether the answer is already here. */
+export function known(question, request) {
+  return kept.has(`${question} ${JSON.stringify(request)}`);
 }
 
 /** A picture of an answer as a file. */

@@ -1,6 +1,6 @@
 // The board: which page, what is set on it, what was answered, in the address so that a link brings it back.
 
-import { ask, Refused } from "./api.js";
+import { ask, known, Refused } from "./api.js";
 import { controls } from "./controls.js";
 import { el } from "./dom.js";
 import { address, read, unpack } from "./state.js";
@@ -9,6 +9,9 @@ import { PAGES } from "../pages/index.js";
 
 const main = document.getElementById("main");
 const status = document.getElementById("status");
+
+// How long settings stand still before a slow question is asked.
+const REST_MS = 80;
 
 // What tests and the curious may look at.
 const board = { page: null, values: {}, answers: {}, charts: {}, drawn: 0, error: null };
@@ -70,14 +73,18 @@ async function round() {
     for (const a of asks) if (files) a[1][1] = { files, ...a[1][1] };
     const slow = setTimeout(() => { status.textContent = "computing…"; }, 150);
     const get = (some) => Promise.all(some.map(async ([name, [question, request]]) => [name, await ask(question, request)])).then(Object.fromEntries);
-    const late = asks.filter(([name]) => now.later?.includes(name));
-    const answers = await get(asks.filter(([name]) => !now.later?.includes(name))).finally(() => clearTimeout(slow));
+    const late = asks.filter(([name, a]) => now.later?.includes(name) && !known(...a));
+    const answers = await get(asks.filter((a) => !late.includes(a))).finally(() => clearTimeout(slow));
     if (now !== page) return undefined;
     draw(now, answers, values, asks);
     if (!late.length) return done();
-    // What takes longer is drawn when it comes, unless something else is asked meanwhile.
+    // What takes longer is asked when the hand rests, and drawn when it comes unless something else is asked meanwhile.
     done();
-    const more = await Promise.race([get(late), new Promise((wake) => { interrupt = wake; })]);
+    status.textContent = "computing…";
+    let dropped = false;
+    const woken = new Promise((wake) => { interrupt = () => { dropped = true; wake(); }; });
+    const rested = new Promise((wake) => { setTimeout(wake, REST_MS); }).then(() => (dropped ? undefined : get(late)));
+    const more = await Promise.race([rested, woken]);
     if (!more || again || now !== page) return undefined;
     draw(now, { ...answers, ...more }, values, asks);
   } catch (problem) {

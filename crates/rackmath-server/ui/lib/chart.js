@@ -66,7 +66,9 @@ function range(spec) {
     return (u, min, max) => {
       if (!(min > 0) || !Number.isFinite(max)) return [0.1, 10];
       const pad = Math.max((max / min) ** 0.04, 1.02);
-      return [min / pad, max * pad];
+      // Ticks count up from the lower end, so it is a round number.
+      const decade = 10 ** Math.floor(Math.log10(min / pad));
+      return [Math.floor(min / pad / decade + 1e-9) * decade, max * pad];
     };
   }
   return (u, min, max) => {
@@ -231,6 +233,32 @@ export class Chart {
     this.tip.style.left = right ? "auto" : `${left + 14}px`;
     this.tip.style.right = right ? `${room - left + 14}px` : "auto";
     this.tip.style.top = `${Math.max(4, Math.min(top, u.over.clientHeight - this.tip.clientHeight - 4))}px`;
+  }
+
+  /** What is drawn, with its title and legend, as a PNG. */
+  png() {
+    const ratio = devicePixelRatio;
+    const from = this.plot.ctx.canvas;
+    const [head, foot] = [34 * ratio, 30 * ratio];
+    const canvas = el("canvas", { width: from.width, height: from.height + head + foot });
+    const ctx = canvas.getContext("2d");
+    ctx.fillStyle = colour("--board");
+    ctx.fillRect(0, 0, canvas.width, canvas.height);
+    ctx.drawImage(from, 0, head);
+    ctx.fillStyle = colour("--ink");
+    ctx.font = `600 ${15 * ratio}px system-ui, sans-serif`;
+    ctx.fillText(this.options.title ?? this.figure.title, 10 * ratio, 22 * ratio, canvas.width - 20 * ratio);
+    ctx.font = `${13 * ratio}px system-ui, sans-serif`;
+    let x = 12 * ratio;
+    this.figure.series.forEach((s) => {
+      const y = head + from.height + 16 * ratio;
+      ctx.fillStyle = colour(look(s.role).name);
+      ctx.fillRect(x, y - 5 * ratio, 18 * ratio, 3 * ratio);
+      ctx.fillStyle = colour("--ink");
+      ctx.fillText(s.name, x + 24 * ratio, y);
+      x += 44 * ratio + ctx.measureText(s.name).width;
+    });
+    return new Promise((done) => { canvas.toBlob(done, "image/png"); });
   }
 
   destroy() {

@@ -5,6 +5,7 @@
 //   { kind: "range", key: "batch", label: "Batch", min: 1, max: 1e5, scale: "log", value: 2000, unit: "sequences", show, whole }
 //   { kind: "select", key: "kv", label: "KV cache", options: [["", "as published"], ["fp8", "FP8"]], value: "" }
 //   { kind: "number" | "text", key, label, value, placeholder }, { kind: "toggle", key, label, value: "no" }
+//   { kind: "heading", label, fold: true, grid: 3 } puts what follows, up to the next heading, into a drawer
 
 import { count, typed } from "./format.js";
 import { el } from "./dom.js";
@@ -94,7 +95,35 @@ export function controls(list, values, change) {
     sync[c.key] = (value) => { if (document.activeElement !== input) input.value = value ?? ""; };
     return el("div", { class: "control" }, el("label", { for: id }, c.label, c.unit ? el("span", { class: "unit" }, ` ${c.unit}`) : null), input, c.help ? el("p", { class: "help" }, c.help) : null);
   });
-  return { nodes, set: (now) => { for (const [key, put] of Object.entries(sync)) put(now[key]); } };
+  const { out, drawers } = folded(list, nodes);
+  const set = (now) => {
+    for (const [key, put] of Object.entries(sync)) put(now[key]);
+    // A drawer in which a link has set something opens once.
+    for (const drawer of drawers.splice(0)) drawer.box.open = drawer.held.some((c) => String(now[c.key] ?? "") !== String(c.value));
+  };
+  return { nodes: out, set };
+}
+
+function folded(list, nodes) {
+  const out = [];
+  const drawers = [];
+  let into = null;
+  list.forEach((c, i) => {
+    if (c.kind === "heading") {
+      into = c.fold ? { held: [], grid: el("div", { class: c.grid ? `drawer grid-${c.grid}` : "drawer" }) } : null;
+      if (into) {
+        into.box = el("details", { class: "fold" }, el("summary", { class: "group" }, c.label), into.grid);
+        drawers.push(into);
+      }
+      out.push(into ? into.box : nodes[i]);
+    } else if (into) {
+      into.held.push(c);
+      into.grid.append(nodes[i]);
+    } else {
+      out.push(nodes[i]);
+    }
+  });
+  return { out, drawers };
 }
 
 /** Where a config.json is dropped or chosen. */

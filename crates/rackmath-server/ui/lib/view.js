@@ -96,7 +96,7 @@ export class View {
     part.note.hidden = !note;
   }
 
-  /** A chart; `source: [question, request, pointer]` makes it exportable. */
+  /** A chart; `source: [question, request, pointer]` has the server write its files, else they are made here. */
   chart(key, figure, options = {}) {
     if (!figure) return;
     const part = this.part(key, () => {
@@ -104,13 +104,14 @@ export class View {
       made.box = el("figure", { class: "chart" }, made.title, made.inner, made.tools);
       made.chart = new Chart(made.inner);
       for (const format of ["SVG", "PNG", "CSV", "JSON"]) {
-        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => save(key, made.source, format.toLowerCase()) }, format));
+        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => save(key, made, format.toLowerCase()) }, format));
       }
       return made;
     });
     part.title.replaceChildren(el("strong", {}, options.title ?? figure.title), " ", el("span", { class: "sub" }, options.subtitle ?? figure.subtitle));
     part.source = options.source;
-    part.tools.hidden = !options.source;
+    part.figure = figure;
+    part.tools.firstChild.hidden = !options.source;
     part.box.setAttribute("aria-label", `${figure.title}. ${options.alt ?? ""}`);
     part.chart.set(figure, options);
     this.charts[key] = part.chart;
@@ -180,7 +181,13 @@ export class View {
   }
 }
 
-async function save(key, source, format) {
+async function save(key, { source, figure, chart }, format) {
+  if (!source) {
+    if (format === "png") download(`${key}.png`, await chart.png());
+    if (format === "csv") download(`${key}.csv`, new Blob([csv([["line", figure.x.label, figure.y.label], ...figure.series.flatMap((s) => s.points.map((p) => [s.name, ...p]))])], { type: "text/csv" }));
+    if (format === "json") download(`${key}.json`, new Blob([JSON.stringify(figure, null, 2)], { type: "application/json" }));
+    return;
+  }
   const [question, request, pointer] = source;
   if (format === "json") {
     const response = await fetch(`api/${question}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(request) });
@@ -188,4 +195,9 @@ async function save(key, source, format) {
   } else {
     download(`${question}-${key}.${format}`, await exported(question, request, pointer, format));
   }
+}
+
+/** Rows as a CSV text. */
+export function csv(rows) {
+  return rows.map((row) => row.map((cell) => (/[",\n]/.test(String(cell ?? "")) ? `"${String(cell).replaceAll('"', '""')}"` : String(cell ?? ""))).join(",")).join("\n") + "\n";
 }
