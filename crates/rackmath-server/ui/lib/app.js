@@ -83,10 +83,14 @@ async function round() {
     status.textContent = "computing…";
     let dropped = false;
     const woken = new Promise((wake) => { interrupt = () => { dropped = true; wake(); }; });
-    const rested = new Promise((wake) => { setTimeout(wake, REST_MS); }).then(() => (dropped ? undefined : get(late)));
-    const more = await Promise.race([rested, woken]);
-    if (!more || again || now !== page) return undefined;
-    draw(now, { ...answers, ...more }, values, asks);
+    const rested = new Promise((wake) => { setTimeout(wake, REST_MS); }).then(() => (dropped ? [] : Promise.all(late.map(async ([name, a]) => {
+      const answer = await ask(...a);
+      if (dropped || now !== page) return;
+      answers[name] = answer;
+      draw(now, { ...answers }, values, asks);
+    }))));
+    await Promise.race([rested, woken]);
+    if (dropped || now !== page) return undefined;
   } catch (problem) {
     if (now !== page) return undefined;
     if (!(problem instanceof Refused)) console.error(problem);

@@ -1,7 +1,7 @@
 // A figure of the library, drawn by uPlot: components thin, the envelope bold, kinks marked, a hover that explains.
 
 import { show, tick } from "./format.js";
-import { el } from "./dom.js";
+import { el, svg } from "./dom.js";
 
 const CHOICES = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7"];
 
@@ -33,6 +33,25 @@ function aligned(figure) {
   return tables.length ? uPlot.join(tables) : [[]];
 }
 
+// Round numbers of a logarithmic axis: one to nine of every power of ten, or equal steps where it is short.
+function rounds(min, max) {
+  const out = [];
+  if (max / min < 3) {
+    const raw = (max - min) / 5;
+    const decade = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].find((m) => m * decade >= raw) * decade;
+    for (let k = Math.ceil(min / step); k * step <= max; k += 1) out.push(Number((k * step).toPrecision(12)));
+    return out;
+  }
+  for (let e = Math.floor(Math.log10(min)); 10 ** e <= max; e += 1) {
+    for (const m of max / min < 20 ? [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9] : [1, 2, 3, 4, 5, 6, 7, 8, 9]) {
+      const v = Number((m * 10 ** e).toPrecision(12));
+      if (v >= min && v <= max) out.push(v);
+    }
+  }
+  return out;
+}
+
 function axis(spec, side, size) {
   const log = spec.scale === "log";
   return {
@@ -46,6 +65,7 @@ function axis(spec, side, size) {
     stroke: () => colour("--soft"),
     grid: { stroke: () => colour("--grid"), width: 1 },
     ticks: { stroke: () => colour("--grid"), width: 1, size: 5 },
+    ...(log ? { splits: (u, i, min, max) => rounds(min, max), filter: (u, splits) => splits } : {}),
     // On a logarithmic axis the powers of ten carry the labels; on a short one their halves and fifths as well.
     values: (u, splits) => {
       if (!log) return splits.map((v) => (v === null ? "" : tick(spec.unit, v)));
@@ -66,9 +86,7 @@ function range(spec) {
     return (u, min, max) => {
       if (!(min > 0) || !Number.isFinite(max)) return [0.1, 10];
       const pad = Math.max((max / min) ** 0.04, 1.02);
-      // Ticks count up from the lower end, so it is a round number.
-      const decade = 10 ** Math.floor(Math.log10(min / pad));
-      return [Math.floor(min / pad / decade + 1e-9) * decade, max * pad];
+      return [min / pad, max * pad];
     };
   }
   return (u, min, max) => {
@@ -233,6 +251,42 @@ export class Chart {
     this.tip.style.left = right ? "auto" : `${left + 14}px`;
     this.tip.style.right = right ? `${room - left + 14}px` : "auto";
     this.tip.style.top = `${Math.max(4, Math.min(top, u.over.clientHeight - this.tip.clientHeight - 4))}px`;
+  }
+
+  /** What is drawn, with its title and legend, as an SVG text. */
+  svg() {
+    const { plot, figure } = this;
+    const left = plot.bbox.left / devicePixelRatio;
+    const [top, width, height] = [plot.bbox.top / devicePixelRatio + 30, plot.bbox.width / devicePixelRatio, plot.bbox.height / devicePixelRatio];
+    const X = (v) => left + plot.valToPos(v, "x");
+    const Y = (v) => top + plot.valToPos(v, "y");
+    const text = (x, y, said, more = {}) => svg("text", { x, y, fill: colour("--ink"), ...more }, said);
+    const ticks = (i, at) => plot.axes[i]._splits.map((v, k) => [v, plot.axes[i]._values[k]]).filter(([v]) => v !== null).flatMap(([v, said]) => at(v, said));
+    const grid = { stroke: colour("--grid") };
+    const lines = figure.series.map((s) => {
+      const { name, dash, points, width: w } = look(s.role);
+      const sorted = [...s.points].sort((a, b) => a[0] - b[0]).filter(([x, y]) => Number.isFinite(X(x)) && Number.isFinite(Y(y)));
+      if (points) return svg("g", { fill: colour(name) }, sorted.map(([x, y]) => svg("circle", { cx: X(x), cy: Y(y), r: 3.5 })));
+      return svg("polyline", { points: sorted.map(([x, y]) => `${X(x).toFixed(2)},${Y(y).toFixed(2)}`).join(" "), fill: "none", stroke: colour(name), "stroke-width": w, "stroke-dasharray": dash?.join(" ") });
+    });
+    let along = left;
+    const bottom = top + height;
+    const legend = figure.series.map((s) => {
+      const x = along;
+      along += 42 + s.name.length * 6.6;
+      return svg("g", {}, svg("line", { x1: x, x2: x + 18, y1: bottom + 62, y2: bottom + 62, stroke: colour(look(s.role).name), "stroke-width": 3, "stroke-dasharray": look(s.role).dash?.join(" ") }), text(x + 24, bottom + 66, s.name));
+    });
+    const whole = svg("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${plot.width} ${bottom + 80}`, "font-family": "system-ui, sans-serif", "font-size": 12 },
+      svg("rect", { width: "100%", height: "100%", fill: colour("--board") }),
+      text(12, 20, this.options.title ?? figure.title, { "font-size": 15, "font-weight": 600 }),
+      ticks(0, (v, said) => [svg("line", { x1: X(v), x2: X(v), y1: top, y2: bottom, ...grid }), text(X(v), bottom + 18, said, { "text-anchor": "middle" })]),
+      ticks(1, (v, said) => [svg("line", { x1: left, x2: left + width, y1: Y(v), y2: Y(v), ...grid }), text(left - 8, Y(v) + 4, said, { "text-anchor": "end" })]),
+      text(left + width / 2, bottom + 40, figure.x.label, { "text-anchor": "middle" }),
+      text(0, 0, figure.y.label, { "text-anchor": "middle", transform: `translate(14 ${top + height / 2}) rotate(-90)` }),
+      lines,
+      (figure.marks ?? []).map((m) => svg("g", {}, svg("circle", { cx: X(m.x), cy: Y(m.y), r: 4.5, fill: colour("--board"), stroke: colour("--accent"), "stroke-width": 2 }), text(X(m.x), Y(m.y) - 10, m.label, { "text-anchor": "middle" }))),
+      legend);
+    return new XMLSerializer().serializeToString(whole);
   }
 
   /** What is drawn, with its title and legend, as a PNG. */

@@ -67,7 +67,7 @@ export function show(unit, value) {
 
 /** The same for a tick: no trailing zeros, no unit that the axis label has. */
 export function tick(unit, value) {
-  return show(unit, value).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "").replace("/Mtok", "").replace(" tok/s", "").replace(" FLOP/B", "");
+  return show(unit, value).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "").replace("/Mtok", "").replace(/ ?tok\/s/, "").replace(" FLOP/B", "");
 }
 
 /** A number inside an equation. */

@@ -111,7 +111,6 @@ export class View {
     part.title.replaceChildren(el("strong", {}, options.title ?? figure.title), " ", el("span", { class: "sub" }, options.subtitle ?? figure.subtitle));
     part.source = options.source;
     part.figure = figure;
-    part.tools.firstChild.hidden = !options.source;
     part.box.setAttribute("aria-label", `${figure.title}. ${options.alt ?? ""}`);
     part.chart.set(figure, options);
     this.charts[key] = part.chart;
@@ -183,6 +182,7 @@ export class View {
 
 async function save(key, { source, figure, chart }, format) {
   if (!source) {
+    if (format === "svg") download(`${key}.svg`, new Blob([chart.svg()], { type: "image/svg+xml" }));
     if (format === "png") download(`${key}.png`, await chart.png());
     if (format === "csv") download(`${key}.csv`, new Blob([csv([["line", figure.x.label, figure.y.label], ...figure.series.flatMap((s) => s.points.map((p) => [s.name, ...p]))])], { type: "text/csv" }));
     if (format === "json") download(`${key}.json`, new Blob([JSON.stringify(figure, null, 2)], { type: "application/json" }));
