@@ -15,7 +15,7 @@ export function bar(title, pieces, note) {
   const tone = (p, i) => p.tone ?? TONES[p.what] ?? (p.what.startsWith("collectives") ? "c4" : `c${i % 8}`);
   const strip = el("div", { class: "stack-bar", role: "img", "aria-label": `${title}: ${shown.map((p) => `${p.what} ${percent(p.share)}`).join(", ")}` },
     shown.map((p, i) => {
-      const piece = el("span", { class: `stack-piece fill-${tone(p, i)}`, title: `${p.what}: ${p.text}, ${percent(p.share)}` }, p.share > 0.07 ? percent(p.share) : "");
+      const piece = el("span", { class: `stack-piece fill-${tone(p, i)}`, title: `${p.what}: ${p.text}, ${percent(p.share)}` }, el("span", {}, percent(p.share)));
       piece.style.flexGrow = String(p.share);
       return piece;
     }));

@@ -66,17 +66,16 @@ function axis(spec, side, size) {
     grid: { stroke: () => colour("--grid"), width: 1 },
     ticks: { stroke: () => colour("--grid"), width: 1, size: 5 },
     ...(log ? { splits: (u, i, min, max) => rounds(min, max), filter: (u, splits) => splits } : {}),
-    // On a logarithmic axis the powers of ten carry the labels; on a short one their halves and fifths as well.
+    // On a logarithmic axis the powers of ten carry the labels; where there is room their halves and fifths, or all.
     values: (u, splits) => {
       if (!log) return splits.map((v) => (v === null ? "" : tick(spec.unit, v)));
-      const scale = u.scales[side === "x" ? "x" : "y"];
-      const decades = Math.log10(scale.max / scale.min);
-      return splits.map((v) => {
-        if (v === null) return "";
-        const lead = Number(v.toExponential(0).split("e")[0]);
-        const wanted = decades > 2.5 ? lead === 1 : decades > 1.2 ? lead === 1 || lead === 2 || lead === 5 : true;
-        return wanted ? tick(spec.unit, v) : "";
-      });
+      const { min, max } = u.scales[side === "x" ? "x" : "y"];
+      const room = (side === "x" ? u.width - 90 : 2.4 * (u.height - 70)) / Math.log10(max / min);
+      const leads = splits.map((v) => Number(v.toExponential(6).split("e")[0]));
+      const sets = [[1], [1, 2, 5], [1, 2, 3, 5], leads];
+      let wanted = max / min < 3 || room > 700 ? 3 : room > 330 ? 2 : room > 210 ? 1 : 0;
+      while (wanted < 3 && leads.filter((l) => sets[wanted].includes(l)).length < 2) wanted += 1;
+      return splits.map((v, i) => (sets[wanted].includes(leads[i]) ? tick(spec.unit, v) : ""));
     },
   };
 }
@@ -117,7 +116,7 @@ export class Chart {
   }
 
   height(width) {
-    return this.options?.height ?? Math.round(Math.max(240, Math.min(400, width * 0.52)));
+    return this.options?.height ?? Math.round(Math.max(290, Math.min(400, width * 0.52)));
   }
 
   /** Draws a figure, or redraws with new values. */

@@ -76,7 +76,7 @@ export class View {
   /** An equation, the same with the values in it, and what the letters mean. */
   equation(key, { tex, values, note, title }) {
     const part = this.part(key, () => {
-      const box = el("section", { class: "equation", "aria-label": title ?? "Equation" });
+      const box = el("section", { class: "equation", tabindex: "0", "aria-label": title ?? "Equation" });
       const made = { box, title: el("h3"), tex: el("div", { class: "tex" }), values: el("div", { class: "tex live" }), note: el("p", { class: "note" }) };
       box.append(made.title, made.tex, made.values, made.note);
       return made;
@@ -125,7 +125,7 @@ export class View {
         el("caption", {}, caption),
         el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.align === "right" ? "right" : null }, c.name ?? c)))),
         el("tbody", {}, rows.map((row) => el("tr", { class: row.class }, [...(row.cells ?? row)].map((cell, i) =>
-          i === 0 ? el("th", { scope: "row", class: columns[0]?.align === "right" ? "right" : null }, cell) : el("td", { class: columns[i]?.align === "right" ? "right" : null }, cell ?? "–"))))),
+          i === 0 && cell !== "" ? el("th", { scope: "row", class: columns[0]?.align === "right" ? "right" : null }, cell) : el("td", { class: columns[i]?.align === "right" ? "right" : null }, cell ?? "–"))))),
       ),
     );
   }

@@ -49,8 +49,12 @@ const nearest = (rows, x, of) => rows.reduce((a, b) => (Math.abs(Math.log(of(b) 
 /** Where what binds changes along the sweep, and where requests begin to wait. */
 function turns(rows, y) {
   const marks = [];
+  let bound = rows[0].binding;
   for (let i = 1; i < rows.length; i += 1) {
-    if (rows[i].binding !== rows[i - 1].binding) marks.push({ x: rows[i].concurrency, y: y(rows[i]), label: `${rows[i].binding} binds from ${count(rows[i].concurrency)}` });
+    // A limit that binds at a single point is no regime.
+    const lasting = rows[i + 1]?.binding === rows[i].binding;
+    if (lasting && rows[i].binding !== bound) marks.push({ x: rows[i].concurrency, y: y(rows[i]), label: `${rows[i].binding} binds from ${count(rows[i].concurrency)}` });
+    if (lasting) bound = rows[i].binding;
     if (rows[i].waiting > 0 && !(rows[i - 1].waiting > 0)) marks.push({ x: rows[i].concurrency, y: y(rows[i]), label: "memory is full: requests wait" });
   }
   return marks.slice(0, 5);
@@ -147,7 +151,7 @@ export const page = {
       ]);
       if (served.slo) view.node("slo", slo(served));
     }
-    view.node("what", el("p", { class: "estimate-what" }, el("strong", {}, e.layout), ` (${chosen}) on ${e.chips} of ${e.chips_available} chips of ${e.system}, ${e.engine}; weights ${e.weights}, KV ${e.kv}; ${e.load}; prompts ${count(e.isl)}, answers ${count(e.osl)} tokens.`));
+    view.node("what", el("p", { class: "estimate-what" }, el("strong", {}, e.layout), ` (${chosen}) on ${e.chips <= e.chips_available ? `${e.chips} of ${e.chips_available} chips of ${e.system}` : `${e.chips} chips like those of ${e.system}`}, ${e.engine}; weights ${e.weights}, KV ${e.kv}; ${e.load}; prompts ${count(e.isl)}, answers ${count(e.osl)} tokens.`));
     if (served) {
       view.heading("step-title", "Where the time of a step goes");
       view.node("step", breakdown(served.step));
@@ -189,7 +193,7 @@ export const page = {
     if (!pools) return;
     view.table("pools", {
       caption: "Prompts on chips of their own",
-      columns: ["", { name: "", align: "right" }],
+      columns: ["Part", { name: "Amount", align: "right" }],
       rows: [
         ["Chips for prompts", `${pools.prefill_chips} (${digits(pools.prefill_instances)} x ${pools.prefill_layout})`],
         ["Chips for answers", String(pools.decode_chips)],

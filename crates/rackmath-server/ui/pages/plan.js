@@ -168,7 +168,7 @@ export const page = {
     };
     view.table("compare", {
       caption: "Side by side",
-      columns: ["", ...pair.map((p) => ({ name: p.systems.join(", "), align: "right" })), { name: "second over first", align: "right" }],
+      columns: ["Best plan", ...pair.map((p) => ({ name: p.systems.join(", "), align: "right" })), { name: "second over first", align: "right" }],
       rows: [
         ["Plan", ...cells((b) => named(b)), ""],
         numbers("Cost of output", (b) => b.usd_per_mtok?.value, perMtok),
