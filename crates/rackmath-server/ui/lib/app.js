@@ -11,7 +11,7 @@ const main = document.getElementById("main");
 const status = document.getElementById("status");
 
 // How long settings stand still before a slow question is asked.
-const REST_MS = 80;
+const REST_MS = 100;
 
 // What tests and the curious may look at.
 const board = { page: null, values: {}, answers: {}, charts: {}, drawn: 0, error: null };
@@ -50,6 +50,7 @@ function change(key, value, final) {
 }
 let before = null;
 let interrupt = null;
+let slowest = Promise.resolve();
 
 /** Asks and draws; while one round is under way only the latest wish waits. */
 async function update() {
@@ -78,17 +79,23 @@ async function round() {
     if (now !== page) return undefined;
     draw(now, answers, values, asks);
     if (!late.length) return done();
-    // What takes longer is asked when the hand rests, and drawn when it comes unless something else is asked meanwhile.
+    // What takes longer is asked when the hand rests and the slow questions before it are answered, so that they do not
+    // pile up; it is drawn when it comes, unless something else is asked meanwhile.
     done();
     status.textContent = "computing…";
     let dropped = false;
     const woken = new Promise((wake) => { interrupt = () => { dropped = true; wake(); }; });
-    const rested = new Promise((wake) => { setTimeout(wake, REST_MS); }).then(() => (dropped ? [] : Promise.all(late.map(async ([name, a]) => {
-      const answer = await ask(...a);
-      if (dropped || now !== page) return;
-      answers[name] = answer;
-      draw(now, { ...answers }, values, asks);
-    }))));
+    const rest = new Promise((wake) => { setTimeout(wake, REST_MS); });
+    const rested = Promise.all([rest, slowest.catch(() => {})]).then(() => {
+      if (dropped) return undefined;
+      slowest = Promise.all(late.map(async ([name, a]) => {
+        const answer = await ask(...a);
+        if (dropped || now !== page) return;
+        answers[name] = answer;
+        draw(now, { ...answers }, values, asks);
+      }));
+      return slowest;
+    });
     await Promise.race([rested, woken]);
     if (dropped || now !== page) return undefined;
   } catch (problem) {
@@ -128,6 +135,7 @@ async function open() {
     page?.leave?.();
     view?.clear();
     page = module.page;
+    slowest = Promise.resolve();
     board.page = page.id;
     document.title = `${page.title} · rackmath`;
     const title = el("div", { class: "lead" }, el("h1", {}, page.title), el("p", {}, page.lead));

@@ -145,9 +145,15 @@ export class View {
   /** Claims of the lecture by id: its number, ours, and why they differ; nothing until the lecture is there. */
   claims(key, lecture, ids) {
     if (!lecture) return;
+    const before = this.parts.get(key);
+    if (before?.lecture === lecture) {
+      this.order.push(key);
+      return;
+    }
     const claims = ids.map((id) => lecture.claims.find((c) => c.id === id)).filter(Boolean);
     const rows = claims.flatMap((c) => c.numbers.map((n, i) => [i === 0 ? `${c.id} ${c.title}` : "", n.inputs, n.lecture, n.ours, n.why]));
     this.table(key, { caption: "The lecture's numbers beside ours", columns: ["Claim", "For", "Lecture", "Ours", "Why"], rows });
+    this.parts.get(key).lecture = lecture;
   }
 
   /** What the library said instead of an answer. */
