@@ -26,7 +26,7 @@ function load(s) {
 
 function deployment(s) {
   return {
-    setting: setting(s),
+    setting: { ...setting({ ...s, chips: "" }), ...pruned({ chips: given(s.chips) }) },
     ...layout(s),
     engine: s.engine,
     isl: Number(s.isl),
@@ -237,7 +237,7 @@ export const page = {
   command(s) {
     const flags = settingFlags(s);
     if (s.flags) flags.push("--flags", quote(s.flags), ...(s.tool ? ["--tool", s.tool] : []));
-    else for (const d of DEGREES) if (s[d]) flags.push(d === "redundant" ? "--redundant-experts" : `--${d}`, s[d]);
+    else for (const d of DEGREES) if (s[d]) flags.push(d === "redundant" ? "--redundant-experts" : `--${d}`, quote(s[d]));
     flags.push("--engine", s.engine);
     if (s.load === "rate") flags.push("--request-rate", s.rate);
     else if (s.load === "max") flags.push("--max-load");
@@ -249,8 +249,8 @@ export const page = {
     if (s.batched) flags.push("--max-num-batched-tokens", s.batched);
     if (s.seqs) flags.push("--max-num-seqs", s.seqs);
     if (s.memory) flags.push("--gpu-memory-utilization", s.memory);
-    if (s.ttft) flags.push("--ttft-slo", `${s.ttft}ms`);
-    if (s.tpot) flags.push("--tpot-slo", `${s.tpot}ms`);
+    if (s.ttft) flags.push("--ttft-slo", quote(`${given(s.ttft)}ms`));
+    if (s.tpot) flags.push("--tpot-slo", quote(`${given(s.tpot)}ms`));
     return ["rackmath estimate", ...flags].join(" ");
   },
 };

@@ -24,7 +24,7 @@ const asked = (s, key) => (Number(s[key]) === FREE[key] ? undefined : Number(s[k
 function request(s, on) {
   const own = s.scenario === "";
   return {
-    setting: setting({ ...s, on, weights: "", kv: "" }),
+    setting: { ...setting({ ...s, on, weights: "", kv: "", chips: "" }), ...pruned({ chips: given(s.chips) }) },
     engines: s.engines.split(","),
     objective: s.objective,
     top: 8,
@@ -102,7 +102,7 @@ export const page = {
     const { plan, other } = last;
     const best = plan.plans[0];
     if (best) view.reading(`${plan.verdict}. ${plain(best.why)}`);
-    else view.node("infeasible", infeasible(plan, s, change));
+    else view.node("infeasible", infeasible(plan, other, s, change));
     view.note("space", `${plan.model} on ${plan.systems.join(", ")}: ${plan.workload}. ${count(plan.configurations)} configurations of ${count(plan.layouts_that_fit)} deployments that fit${plan.layouts_that_fit === plan.layouts ? "" : ` (of ${count(plan.layouts)})`}; limits: ${plan.limits.join("; ")}.`);
     if (best) {
       view.node("card", card(best));
@@ -149,7 +149,7 @@ export const page = {
       title, subtitle: plan.workload,
       x: plan.figure.x,
       y: { scale: "log", ...y },
-      series: answers.map((a, i) => ({ name: a.systems.join(", "), role: two ? { choice: [0, 1][i] } : "envelope", points: [...a.frontier].reverse().map((p) => [p.tok_s_per_user, of(p)]).filter(([, v]) => v > 0) })),
+      series: answers.map((a) => ({ name: a.systems.join(", "), role: two ? { choice: a === plan ? 0 : 1 } : "envelope", points: [...a.frontier].reverse().map((p) => [p.tok_s_per_user, of(p)]).filter(([, v]) => v > 0) })),
       marks: answers.filter((a) => a.plans.length && at(a.plans[0]) > 0).map((a) => ({ x: a.plans[0].tok_s_per_user.value, y: at(a.plans[0]), label: two ? "best plan" : "recommended" })),
     });
     view.heading("frontier-title", "The frontier");
@@ -224,21 +224,24 @@ export const page = {
     });
   },
   leave() { root?.classList.remove("plan-waiting"); root?.removeAttribute("aria-busy"); last = null; },
-  command(s) {
-    const flags = settingFlags(s);
-    flags.push("--engine", s.engines);
-    if (s.scenario) flags.push("--scenario", s.scenario);
-    else flags.push("--isl", s.isl, "--osl", s.osl);
-    for (const [key, flag, unit] of [["rate", "--rate", ""], ["ttft", "--ttft", "ms"], ["tpot", "--tpot", "ms"], ["e2e", "--e2e", "ms"], ["user", "--user", ""]]) {
-      if (asked(s, key) !== undefined) flags.push(flag, `${s[key]}${unit}`);
-    }
-    if (s.budget) flags.push("--budget", `'$${s.budget}/h'`);
-    if (s.shared === "yes") flags.push("--aggregated");
-    if (Number(s.drafts) > 0) flags.push("--drafts", `0,${s.drafts}`, "--acceptance", s.acceptance);
-    flags.push("--objective", s.objective, "--top 8");
-    return ["rackmath plan", ...flags].join(" ");
-  },
+  command: line,
 };
+
+/** The command that asks the same. */
+function line(s) {
+  const flags = settingFlags(s);
+  flags.push("--engine", s.engines);
+  if (s.scenario) flags.push("--scenario", s.scenario);
+  else flags.push("--isl", s.isl, "--osl", s.osl);
+  for (const [key, flag, unit] of [["rate", "--rate", ""], ["ttft", "--ttft", "ms"], ["tpot", "--tpot", "ms"], ["e2e", "--e2e", "ms"], ["user", "--user", ""]]) {
+    if (asked(s, key) !== undefined) flags.push(flag, `${s[key]}${unit}`);
+  }
+  if (s.budget) flags.push("--budget", `'$${s.budget}/h'`);
+  if (s.shared === "yes") flags.push("--aggregated");
+  if (Number(s.drafts) > 0) flags.push("--drafts", `0,${s.drafts}`, "--acceptance", s.acceptance);
+  flags.push("--objective", s.objective, "--top 8");
+  return ["rackmath plan", ...flags].join(" ");
+}
 
 const named = (p) => (p.replicas === 1 ? p.deployment : p.deployment.includes(" x ") ? `${p.replicas} x (${p.deployment})` : `${p.replicas} x ${p.deployment}`);
 const plain = (why) => `${why.charAt(0).toUpperCase()}${why.slice(1)}.`;
@@ -278,7 +281,7 @@ function copied(text) {
 const SETTINGS = { "time to first token": "ttft", "time per output token": "tpot", "whole request": "e2e", chips: "chips", "dollars per hour": "budget" };
 
 /** Nothing keeps all limits: which ones stand, and the least move of each that would do. */
-function infeasible(plan, s, change) {
+function infeasible(plan, other, s, change) {
   const set = (r) => {
     const key = SETTINGS[r.limit];
     const now = { chips: Number(r.asked.replaceAll(",", "")), budget: Number(s.budget), ttft: asked(s, "ttft"), tpot: asked(s, "tpot") ?? Infinity, e2e: asked(s, "e2e") }[key];
@@ -289,15 +292,20 @@ function infeasible(plan, s, change) {
     return () => change(key, key === "chips" ? Math.ceil(to - 1e-9) : Number((to * 1.0005).toPrecision(4)), true);
   };
   const drops = Object.entries({ ttft: "first token", tpot: "per token", e2e: "request", user: "a user's speed", rate: "requests per second" }).filter(([key]) => asked(s, key) !== undefined);
+  const button = (text, key, value) => [el("button", { type: "button", class: "quiet", onclick: () => change(key, value, true) }, text), " "];
+  const chips = Number(/^chips at most ([\d,]+)$/.exec(plan.limits.find((l) => l.startsWith("chips")) ?? "")?.[1].replaceAll(",", ""));
+  const moves = [...plan.relaxations].sort((a, b) => Math.abs(Math.log(a.factor)) - Math.abs(Math.log(b.factor)));
+  const fits = plan.layouts_that_fit > 0;
   return el("section", { class: "plan-none", role: "status" },
-    el("h2", {}, "No plan keeps all limits"),
-    el("p", {}, `${plain(plan.verdict)} ${plan.relaxations.length ? "" : plan.layouts_that_fit ? "Give up one of the limits to see how near the rest can be met." : "Take more or larger chips, or narrower weights."}`),
-    el("ul", { class: "plan-limits" }, plan.limits.map((l) => el("li", {}, l))),
-    plan.relaxations.length
-      ? el("ul", { class: "plan-moves" }, [...plan.relaxations].sort((a, b) => Math.abs(Math.log(a.factor)) - Math.abs(Math.log(b.factor))).map((r) => el("li", {},
-        el("strong", {}, `${plain(r.limit).slice(0, -1)}: ${r.asked} → ${r.needed}`), ` (x ${digits(r.factor)}), reached by ${r.by} `,
-        SETTINGS[r.limit] ? el("button", { type: "button", class: "quiet", onclick: set(r) }, "Use it") : null)))
-      : plan.layouts_that_fit ? el("p", { class: "plan-drops" }, drops.map(([key, name]) => [el("button", { type: "button", class: "quiet", onclick: () => change(key, FREE[key], true) }, `Drop: ${name}`), " "]).flat()) : null);
+    el("h2", {}, fits ? `No plan on ${plan.systems.join(", ")} keeps all limits` : `It does not fit on ${plan.systems.join(", ")}`),
+    fits ? el("ul", { class: "plan-limits" }, plan.limits.map((l) => el("li", {}, l))) : null,
+    el("p", {}, plain(plan.verdict), moves.length || !fits ? "" : " Give up one to see how near the rest can be met."),
+    moves.length ? el("ul", { class: "plan-moves" }, moves.map((r) => el("li", {},
+      el("strong", {}, `${plain(r.limit).slice(0, -1)}: ${r.asked} → ${r.needed}`), ` (x ${digits(r.factor)}), reached by ${r.by} `,
+      SETTINGS[r.limit] ? el("button", { type: "button", class: "quiet", onclick: set(r) }, "Use it") : null))) : null,
+    fits && !moves.length ? el("p", {}, drops.map(([key, name]) => button(`Drop: ${name}`, key, FREE[key])).flat()) : null,
+    fits ? null : el("p", {}, chips ? button(`Twice the chips: ${count(2 * chips)}`, "chips", 2 * chips) : null, s.weights === "" ? button("Weights in FP8", "weights", "fp8") : null, s.weights === "nvfp4" ? null : button("Weights in NVFP4", "weights", "nvfp4")),
+    other?.plans.length ? el("p", {}, el("strong", {}, `${other.systems.join(", ")} can: `), `${other.verdict}. `, el("button", { type: "button", class: "quiet", onclick: () => { change("other", s.on, false); change("on", s.other, true); } }, "Use that machine")) : null);
 }
 
 /** The plans as files. */
