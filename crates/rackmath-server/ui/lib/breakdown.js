@@ -4,7 +4,7 @@ import { el } from "./dom.js";
 import { percent, seconds } from "./format.js";
 
 const TONES = {
-  "matrix products": "c3", experts: "c1", attention: "c2", "small kernels": "c7", collectives: "c4", "head and sampling": "c5", hops: "c6",
+  "matrix products": "c3", experts: "c1", attention: "c2", "small kernels": "c7", collectives: "c4", "head and sampling": "c5", host: "c6", drafting: "c0",
   arithmetic: "compute", "memory bandwidth": "weights", "kernel latency": "c7", links: "c1",
   "at the roofline": "c0", "kernels slower than their roofline": "c2", "kernel launches and floors": "c7",
 };

@@ -41,7 +41,10 @@ function fields(schema, path = [], seen = []) {
     const of = inner.type === "array" || [inner.type].flat().includes("array") ? plain(inner.items ?? {}) : inner;
     const here = { path: [...path, name], name, type: kind(field), about: field.description ?? inner.description ?? "", fallback: field.default, nested: Boolean(inner.properties) };
     const key = field.$ref ?? inner.items?.$ref ?? field.anyOf?.find((s) => s.$ref)?.$ref;
-    if (!of.properties || seen.includes(key)) return [here];
+    if (seen.includes(key)) return [here];
+    const kinds = (of.oneOf ?? []).filter((o) => o.properties);
+    if (kinds.length) return [here, ...kinds.map((o) => ({ ...here, path: [...here.path, "…"], type: `object with ${Object.keys(o.properties).join(", ")}`, about: o.description ?? "", fallback: undefined, inList: true }))];
+    if (!of.properties) return [here];
     const list = of !== inner;
     return [here, ...fields(of, [...path, list ? `${name}[]` : name], [...seen, key]).map((f) => ({ ...f, inList: f.inList || list }))];
   });
@@ -69,7 +72,12 @@ function marked(text) {
 /** A default without what it leaves open. */
 function shortened(value) {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== null));
+  const kept = Object.entries(value).map(([k, v]) => [k, shortened(v)]).filter(([, v]) => v !== null && !(typeof v === "object" && !Array.isArray(v) && !Object.keys(v).length));
+  return Object.fromEntries(kept);
+}
+
+function cut(text) {
+  return text.length > 90 ? `${text.slice(0, 88)}…` : text;
 }
 
 function copyable(label, read) {
@@ -128,12 +136,14 @@ function question(name, { post }) {
       said.textContent = `${response.ok ? "✓" : "✗"} ${response.status}${response.statusText ? ` ${response.statusText}` : ""} · ${seconds(took)} · ${bytes(new Blob([text]).size)}`;
       answered.hidden = false;
       answered.textContent = text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}\n…` : text;
+      const answer = response.ok ? JSON.parse(text) : {};
+      const drawn = places.filter((place) => place.slice(1).split("/").reduce((at, step) => at?.[step], answer));
       after.hidden = false;
       after.replaceChildren(
         el("button", { type: "button", class: "quiet", onclick: (event) => { navigator.clipboard?.writeText(text); event.currentTarget.textContent = "Copied"; } }, "Copy the response"), " ",
         el("button", { type: "button", class: "quiet", onclick: () => download(`${name}.json`, new Blob([text], { type: "application/json" })) }, "Save it"),
         text.length > MOST_SHOWN ? ` The first ${count(MOST_SHOWN)} of ${count(text.length)} characters are shown.` : "",
-        ...(response.ok ? places.map((place) => [" ", el("button", { type: "button", class: "quiet", onclick: () => picked(name, place, body.value) }, `Picture ${place} as SVG`)]).flat() : []));
+        ...drawn.map((place) => [" ", el("button", { type: "button", class: "quiet", onclick: () => picked(name, place, body.value) }, `Picture ${place} as SVG`)]).flat());
     } catch {
       said.classList.add("no");
       said.textContent = "✗ The server does not answer. Is `rackmath web` still running?";
@@ -156,10 +166,10 @@ function question(name, { post }) {
     status.textContent = `${f.path.join(".")} is in the body.`;
   };
   const row = (f, adding) => el("tr", { class: f.path.length > 1 ? "docs-inner" : null },
-    el("th", { scope: "row" }, el("code", {}, f.path.join("."))),
+    el("th", { scope: "row" }, el("code", {}, f.path.flatMap((step, i) => (i ? [".", el("wbr"), step] : [step])))),
     el("td", {}, marked(f.about)),
     el("td", {}, f.type),
-    adding ? el("td", {}, f.fallback === undefined ? "" : el("code", { class: "docs-default" }, JSON.stringify(shortened(f.fallback)).replaceAll(",", ", "))) : null,
+    adding ? el("td", {}, f.fallback === undefined ? "" : el("code", { class: "docs-default" }, cut(JSON.stringify(shortened(f.fallback)).replaceAll(",", ", ")))) : null,
     adding ? el("td", {}, f.inList ? "" : el("button", { type: "button", class: "quiet", "aria-label": `Add ${f.path.join(".")} to the body`, onclick: () => add(f) }, "Add")) : null);
 
   const asked = fields(ask);

@@ -134,9 +134,8 @@ export const page = {
   render(view, { estimate: e, sweep, memory, lecture }, s, { requests }) {
     const served = e.served;
     const chosen = e.layout_chosen ? "chosen here" : s.flags ? "read from the flags" : "as given";
-    view.reading(e.problem
-      ? `${e.served ? "It cannot keep up" : "It cannot serve"}: ${e.problem.what}.${e.problem.first_change ? ` First change that would do: ${e.problem.first_change}.` : ""}`
-      : `Limited by ${served.binding}. ${served.reading}`);
+    if (e.problem) view.refused({ message: `${served ? "It cannot keep up" : "It cannot serve"}: ${e.problem.what}.`, hint: e.problem.first_change ? `The first change that would do: ${e.problem.first_change}.` : null });
+    if (served) view.reading(`Limited by ${served.binding}. ${served.reading}`);
     if (served) {
       const range = (r, show) => `80 %: ${between(r, show)}`;
       view.numbers("served", [
@@ -266,12 +265,12 @@ function held(memory, e) {
   const stage = memory.stages.reduce((a, b) => (b.total_bytes > a.total_bytes ? b : a));
   const whole = Math.max(memory.capacity_bytes, stage.total_bytes);
   const pieces = [
-    ["routed experts", stage.routed_bytes, "c1"], ["shared experts", stage.shared_bytes, "c6"], ["attention", stage.attention_bytes, "c3"], ["dense networks", stage.dense_bytes, "weights"],
-    ["embedding and head", stage.embedding_bytes, "c5"], ["routers and norms", stage.other_bytes, "c7"], ["KV cache", stage.kv_bytes, "kv"], ["activations", stage.activation_bytes, "compute"],
-    ["communication buffers", stage.buffer_bytes, "c4"], ["left alone by the engine", stage.reserve_bytes, "muted"], ["free", memory.spare_bytes, "free"],
+    ["routed experts", stage.routed_bytes, "c1"], ["shared experts", stage.shared_bytes, "c6"], ["attention", stage.attention_bytes, "c3"], ["dense networks", stage.dense_bytes, "c0"],
+    ["embedding, head, routers and norms", stage.embedding_bytes + stage.other_bytes, "c5"], ["KV cache", stage.kv_bytes, "kv"], ["activations", stage.activation_bytes, "compute"],
+    ["communication buffers", stage.buffer_bytes, "c7"], ["left alone by the engine", stage.reserve_bytes, "muted"], ["free", memory.spare_bytes, "free"],
   ].map(([what, size, tone]) => ({ what, share: size / whole, text: bytes(size), tone }));
   const load = `${count(memory.batch)} sequences of ${count(memory.context)} tokens (prompt and whole answer)`;
   return el("div", { class: "stacks" },
-    bar(memory.stages.length > 1 ? `A chip of stage ${stage.stage}, the fullest` : "Each chip", pieces, `of ${bytes(memory.capacity_bytes)}; ${load} on ${memory.layout}`),
+    bar(memory.stages.length > 1 ? `A chip of stage ${stage.stage}, the fullest` : "Each chip", pieces, `${memory.fits ? "of" : `needs ${bytes(stage.total_bytes)}, has`} ${bytes(memory.capacity_bytes)}; ${load} on ${memory.layout}`),
     el("p", { class: "note" }, `${memory.verdict}. At most ${count(memory.batch_max)} such sequences fit.${memory.first_change ? ` First change that would make it fit: ${memory.first_change}.` : ""}${memory.warning ? ` ${memory.warning}.` : ""}${memory.layout === e.layout ? "" : ` The estimate above uses ${e.layout}.`}`));
 }

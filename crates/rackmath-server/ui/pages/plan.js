@@ -188,10 +188,11 @@ export const page = {
   rivals(view, plan) {
     view.table("rivals", {
       caption: "The best of every other deployment, and why it lost",
-      columns: ["Deployment", { name: "Output", align: "right" }, { name: "Per user", align: "right" }, { name: "Per chip", align: "right" }, { name: "First token", align: "right" }, { name: "Per token", align: "right" }, { name: "Chips", align: "right" }, "Why"],
+      columns: ["Deployment", { name: "Output", align: "right" }, { name: "Per user", align: "right" }, { name: "Per chip", align: "right" }, { name: "First token", align: "right" }, { name: "Per token", align: "right" }, { name: "Chips", align: "right" }, "Why", "Start"],
       rows: plan.plans.map((p, i) => ({
         class: i === 0 ? "best" : null,
-        cells: [named(p), money(p.usd_per_mtok?.value), tokens(p.tok_s_per_user.value), tokens(p.tok_s_per_chip.value), ms(p.ttft_ms.value), ms(p.tpot_ms.value), String(p.chips), i === 0 ? `recommended: ${p.why}` : p.why],
+        cells: [named(p), money(p.usd_per_mtok?.value), tokens(p.tok_s_per_user.value), tokens(p.tok_s_per_chip.value), ms(p.ttft_ms.value), ms(p.tpot_ms.value), String(p.chips), i === 0 ? `recommended: ${p.why}` : p.why,
+          el("button", { type: "button", class: "quiet", "aria-label": `Copy how to start ${named(p)}`, title: p.launch.join("\n"), onclick: (event) => { navigator.clipboard?.writeText(p.launch.join("\n")); event.currentTarget.textContent = "Copied"; } }, "Copy")],
       })),
     });
     view.node("files", files(plan));
