@@ -5,7 +5,7 @@
 //   { kind: "range", key: "batch", label: "Batch", min: 1, max: 1e5, scale: "log", value: 2000, unit: "sequences", show, whole }
 //   { kind: "select", key: "kv", label: "KV cache", options: [["", "as published"], ["fp8", "FP8"]], value: "" }
 //   { kind: "number" | "text", key, label, value, placeholder }, { kind: "toggle", key, label, value: "no" }
-//   { kind: "heading", label, fold: true, grid: 3 } puts what follows, up to the next heading, into a drawer
+//   { kind: "heading", label, fold: true, grid: 3, help } puts what follows, up to the next heading, into a drawer
 
 import { count, typed } from "./format.js";
 import { el } from "./dom.js";
@@ -110,7 +110,7 @@ function folded(list, nodes) {
   let into = null;
   list.forEach((c, i) => {
     if (c.kind === "heading") {
-      into = c.fold ? { held: [], grid: el("div", { class: c.grid ? `drawer grid-${c.grid}` : "drawer" }) } : null;
+      into = c.fold ? { held: [], grid: el("div", { class: c.grid ? `drawer grid-${c.grid}` : "drawer" }, c.help ? el("p", { class: "help wide" }, c.help) : null) } : null;
       if (into) {
         into.box = el("details", { class: "fold" }, el("summary", { class: "group" }, c.label), into.grid);
         drawers.push(into);

@@ -89,7 +89,7 @@ export const page = {
     { kind: "range", key: "osl", label: "Answer", unit: "tokens", min: 1, max: 32768, scale: "log", value: 1000 },
     { kind: "select", key: "weights", label: "Weights", options: WEIGHTS, value: "" },
     { kind: "select", key: "kv", label: "KV cache", options: KV, value: "" },
-    { kind: "heading", label: "Layout degrees", fold: true, grid: 3 },
+    { kind: "heading", label: "Layout degrees", fold: true, grid: 3, help: "How many ways each is split: tensors (TP), layers into stages (PP), requests (DP), contexts (CP), experts over chips (EP) and each expert (ETP). Copies: redundant experts per layer." },
     { kind: "number", key: "tp", label: "TP", value: "", placeholder: "auto" },
     { kind: "number", key: "pp", label: "PP", value: "", placeholder: "auto" },
     { kind: "number", key: "dp", label: "DP", value: "", placeholder: "auto" },
@@ -105,8 +105,8 @@ export const page = {
     { kind: "range", key: "drafts", label: "Drafts", unit: "tokens a step", min: 0, max: 8, whole: true, value: 0 },
     { kind: "range", key: "acceptance", label: "Accepted", unit: "each, given those before", min: 0, max: 1, value: 0.7, whole: false, show: (v) => percent(v), parse: (t) => Number.parseFloat(t) / 100 },
     { kind: "heading", label: "Targets", fold: true, grid: 2 },
-    { kind: "number", key: "ttft", label: "TTFT", unit: "ms", value: "", placeholder: "none" },
-    { kind: "number", key: "tpot", label: "TPOT", unit: "ms", value: "", placeholder: "none" },
+    { kind: "number", key: "ttft", label: "First token", unit: "ms", value: "", placeholder: "none" },
+    { kind: "number", key: "tpot", label: "Per token", unit: "ms", value: "", placeholder: "none" },
     { kind: "heading", label: "Engine and price", fold: true },
     { kind: "range", key: "prefix", label: "Prefix cache", unit: "share found", min: 0, max: 0.99, value: 0, whole: false, show: (v) => percent(v), parse: (t) => Number.parseFloat(t) / 100 },
     { kind: "toggle", key: "disaggregated", label: "Prompts on chips of their own", value: "no" },
@@ -159,7 +159,7 @@ export const page = {
     if (e.changes.length) {
       view.table("changes", {
         caption: "What would help most, one change at a time",
-        columns: ["Change", { name: "Gain", align: "right" }, { name: "TTFT", align: "right" }, { name: "TPOT", align: "right" }, { name: "Per chip", align: "right" }, { name: "Output", align: "right" }, "Mind"],
+        columns: ["Change", { name: "Gain", align: "right" }, { name: "First token", align: "right" }, { name: "Per token", align: "right" }, { name: "Per chip", align: "right" }, { name: "Output", align: "right" }, "Mind"],
         rows: e.changes.map((c) => [c.what, c.gain === null ? "serves" : `+${percent(c.gain)}`, ms(c.ttft_ms), ms(c.tpot_ms), tokens(c.output_tok_s_per_chip), c.usd_per_mtok_output === null ? "–" : perMtok(c.usd_per_mtok_output),
           [c.rescues ? "meets the targets that are missed" : null, c.within_interval ? "less than the intervals are wide" : null, c.caution].filter(Boolean).join("; ") || "–"]),
       });
@@ -179,13 +179,13 @@ export const page = {
       title: "A step is a mixture of passes",
       tex: String.raw`t_{\text{step}} = (1-\pi)\,t_{\text{decode}} + \pi\,t_{\text{mixed}}${Number(s.drafts) > 0 ? String.raw`,\qquad \text{TPOT} = t_{\text{step}} / \bar a` : String.raw` = \text{TPOT}`}`,
       values: e.pools ? undefined : String.raw`(1 - ${digits(share)})\cdot ${tex(ms(step.decode_ms))} + ${digits(share)}\cdot ${tex(ms(step.mixed_ms))} = ${tex(ms(step.step_ms))}${Number(s.drafts) > 0 ? String.raw`,\qquad \text{TPOT} = ${tex(ms(tpot.value))}` : ""}`,
-      note: `π is the share of passes that carry prompt tokens${e.pools ? "; here prompts have chips of their own" : ""}.${Number(s.drafts) > 0 ? " ā is the number of tokens a step yields with its drafts." : ""}`,
+      note: `TPOT is the time per output token after the first; π is the share of passes that carry prompt tokens${e.pools ? "; here prompts have chips of their own" : ""}.${Number(s.drafts) > 0 ? " ā is the number of tokens a step yields with its drafts." : ""}`,
     });
     view.equation("request-equation", {
       title: "A request, and what a chip delivers",
       tex: String.raw`t_{\text{request}} = \text{TTFT} + (O-1)\,\text{TPOT},\qquad y = \frac{\lambda\,O}{G}`,
       values: String.raw`${tex(ms(ttft.value))} + (${tex(count(e.osl))} - 1)\cdot ${tex(ms(tpot.value))} = ${tex(ms(e2e.value))},\qquad \frac{${tex(`${digits(arrivals.value)}/s`)}\cdot ${tex(count(e.osl))}}{${e.chips}} = ${tex(tokens(chip.value))}`,
-      note: "O tokens of an answer, λ requests finished per second, G chips, y output tokens per second and chip.",
+      note: "TTFT is the time to the first token; O tokens of an answer, λ requests finished per second, G chips, y output tokens per second and chip.",
     });
   },
   pools(view, pools) {
@@ -218,8 +218,8 @@ export const page = {
       ["time per output token", "envelope", (r) => r.tpot_ms / 1e3],
     ], turns(sweep.rows, (r) => r.tpot_ms / 1e3));
     const slo = e.served?.slo;
-    if (slo?.ttft_ms) times.series.push(flat(sweep, "TTFT target", slo.ttft_ms / 1e3));
-    if (slo?.tpot_ms) times.series.push(flat(sweep, "TPOT target", slo.tpot_ms / 1e3));
+    if (slo?.ttft_ms) times.series.push(flat(sweep, "target of the first token", slo.ttft_ms / 1e3));
+    if (slo?.tpot_ms) times.series.push(flat(sweep, "target per token", slo.tpot_ms / 1e3));
     view.chart("waiting", times, { at, explain });
     view.chart("speed", over(sweep, "Speed", { label: "output tokens per second", unit: "tokens_per_s" }, [
       ["one user gets", { choice: 3 }, (r) => r.output_tok_s_per_user],
