@@ -14,7 +14,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use rackmath::ask::{self, Question};
-use rackmath::figure::Figure;
+use rackmath::figure::{Figure, Scale};
 use rackmath_report::{csv, png, scene, svg};
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,6 +40,7 @@ pub fn router(served: Served) -> Router {
         .route("/api/{question}", post(ask_one))
         .route("/api/{question}/schema", get(schema))
         .route("/export/{question}", post(export))
+        .route("/draw", post(draw_posted))
         .route("/openapi.json", get(document))
         .fallback(file)
         .method_not_allowed_fallback(wrong_method)
@@ -104,28 +105,90 @@ async fn export(
     let bad = |message: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message);
     let Query(wanted) = wanted.map_err(|e| bad(format!("{}; expected ?figure=/time&format=svg", e.body_text())))?;
     let (question, body) = (question(&name)?, text(body)?);
-    let mime = match wanted.format.as_str() {
-        "svg" => "image/svg+xml",
-        "png" => "image/png",
-        "csv" => "text/csv; charset=utf-8",
-        other => return Err(bad(format!("format = {other:?}; expected svg, png or csv"))),
-    };
+    let format = Format::find(&wanted.format)?;
     let answer = s.answers.ask(question, body).await?;
-    let drawn = s.answers.work(move || draw(&answer, &wanted)).await?.map_err(bad)?;
-    Ok(([(header::CONTENT_TYPE, mime)], drawn).into_response())
+    let drawn = s.answers.work(move || pick(&answer, &wanted.figure).map(|f| format.draw(&f))).await?.map_err(bad)?;
+    Ok(([(header::CONTENT_TYPE, format.mime())], drawn).into_response())
 }
 
-fn draw(answer: &[u8], wanted: &Export) -> Result<Vec<u8>, String> {
+/// A picture that a page put together from several answers.
+async fn draw_posted(
+    State(s): Shared,
+    wanted: Result<Query<Drawing>, axum::extract::rejection::QueryRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refusal> {
+    let bad = |message: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message);
+    let Query(wanted) = wanted.map_err(|e| bad(format!("{}; expected ?format=svg", e.body_text())))?;
+    let (format, body) = (Format::find(&wanted.format)?, text(body)?);
+    let drawn = s.answers.work(move || drawable(&body).map(|f| format.draw(&f))).await?.map_err(bad)?;
+    Ok(([(header::CONTENT_TYPE, format.mime())], drawn).into_response())
+}
+
+#[derive(Deserialize)]
+struct Drawing {
+    format: String,
+}
+
+/// A figure that can be drawn: numbers that are numbers, and positive ones on a logarithmic axis.
+fn drawable(body: &str) -> Result<Figure, String> {
+    let mut figure: Figure = serde_json::from_str(body).map_err(|e| format!("not a figure: {e}; expected one as answers have it"))?;
+    let (x, y) = (figure.x.scale == Scale::Log, figure.y.scale == Scale::Log);
+    let shown = |p: (f64, f64)| p.0.is_finite() && p.1.is_finite() && (!x || p.0 > 0.0) && (!y || p.1 > 0.0);
+    for series in &mut figure.series {
+        series.points.retain(|p| shown(*p));
+    }
+    figure.series.retain(|s| !s.points.is_empty());
+    figure.marks.retain(|m| shown((m.x, m.y)));
+    if figure.series.is_empty() || figure.series.len() > 64 || figure.marks.len() > 64 {
+        return Err("a figure of no or of more than 64 lines or marks; expected 1 to 64".into());
+    }
+    Ok(figure)
+}
+
+/// What a picture is written as.
+#[derive(Clone, Copy)]
+enum Format {
+    Svg,
+    Png,
+    Csv,
+}
+
+impl Format {
+    fn find(name: &str) -> Result<Self, Refusal> {
+        match name {
+            "svg" => Ok(Self::Svg),
+            "png" => Ok(Self::Png),
+            "csv" => Ok(Self::Csv),
+            other => Err(Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                format!("format = {other:?}; expected svg, png or csv"),
+            )),
+        }
+    }
+
+    fn mime(self) -> &'static str {
+        match self {
+            Self::Svg => "image/svg+xml",
+            Self::Png => "image/png",
+            Self::Csv => "text/csv; charset=utf-8",
+        }
+    }
+
+    fn draw(self, figure: &Figure) -> Vec<u8> {
+        match self {
+            Self::Svg => svg::paint(&scene(figure)).into_bytes(),
+            Self::Png => png::paint(&scene(figure)),
+            Self::Csv => csv::figure(figure).into_bytes(),
+        }
+    }
+}
+
+/// The figure at a place of an answer.
+fn pick(answer: &[u8], place: &str) -> Result<Figure, String> {
     let answer: Value = serde_json::from_slice(answer).map_err(|e| e.to_string())?;
-    let place = answer.pointer(&wanted.figure).cloned().unwrap_or_default();
-    let figure: Figure = serde_json::from_value(place).map_err(|_| {
-        format!("figure = {:?}; expected the place of a picture in the answer, such as /time", wanted.figure)
-    })?;
-    Ok(match wanted.format.as_str() {
-        "png" => png::paint(&scene(&figure)),
-        "csv" => csv::figure(&figure).into_bytes(),
-        _ => svg::paint(&scene(&figure)).into_bytes(),
-    })
+    let found = answer.pointer(place).cloned().unwrap_or_default();
+    serde_json::from_value(found)
+        .map_err(|_| format!("figure = {place:?}; expected the place of a picture in the answer, such as /time"))
 }
 
 async fn file(uri: Uri, headers: HeaderMap) -> Response {

@@ -75,6 +75,15 @@ fn pictures_come_as_files() {
     assert!(svg.text().starts_with("<svg") && svg.header("content-type") == Some("image/svg+xml"));
     assert_eq!(&drawn("png").body[1..4], b"PNG");
     assert!(drawn("csv").text().lines().count() > 20);
+    // A figure put together elsewhere; what a logarithm cannot show is left out.
+    let figure = r#"{"title": "t", "subtitle": "", "x": {"label": "x", "unit": "count", "scale": "log"}, "y": {"label": "y", "unit": "seconds", "scale": "linear"},
+        "series": [{"name": "a", "role": {"choice": 1}, "points": [[0, 1], [1, 2], [10, 3]]}], "marks": []}"#;
+    let reply = client.post("/draw?format=svg", figure.as_bytes());
+    assert!(reply.text().starts_with("<svg"), "{}", reply.text());
+    assert_eq!(&client.post("/draw?format=png", figure.as_bytes()).body[1..4], b"PNG");
+    for bad in ["{}", "[]", r#"{"series": []}"#, &figure.replace("[[0, 1], [1, 2], [10, 3]]", "[]")] {
+        assert_eq!(client.post("/draw?format=svg", bad.as_bytes()).status, 422, "{bad}");
+    }
 }
 
 #[test]

@@ -64,10 +64,15 @@ export async function ask(question, request, signal) {
   }
 }
 
-
-
 /** A picture of an answer as a file. */
 export async function exported(question, request, pointer, format) {
   const path = `export/${question}?figure=${encodeURIComponent(pointer)}&format=${format}`;
   return (await post(path, JSON.stringify(request))).blob();
+}
+
+/** A figure as a file. */
+export async function drawn(figure, format) {
+  const role = (r) => (r.dots ? "points" : r);
+  const series = figure.series.map((s) => ({ ...s, role: role(s.role) }));
+  return (await post(`draw?format=${format}`, JSON.stringify({ marks: [], ...figure, series }))).blob();
 }

@@ -10,6 +10,9 @@ import { PAGES } from "../pages/index.js";
 const main = document.getElementById("main");
 const status = document.getElementById("status");
 
+// How long settings stand still before a slow question is asked.
+const REST_MS = 100;
+
 // What tests and the curious may look at.
 const board = { page: null, values: {}, answers: {}, charts: {}, drawn: 0, error: null, settled: false };
 window.rackmath = board;
@@ -48,6 +51,7 @@ function change(key, value, final) {
 }
 let before = null;
 let interrupt = null;
+let slowest = Promise.resolve();
 
 /** Asks and draws; while one round is under way only the latest wish waits. */
 async function update() {
@@ -105,14 +109,27 @@ async function round() {
     if (now !== page) return undefined;
     draw(now, { refused, ...answers }, values, asks, late.length > 0);
     if (!late.length) return done();
-    // What takes longer is asked when the hand rests and drawn when it comes, unless something else is asked meanwhile.
+    // What takes longer is asked when the hand rests and the slow questions before it are answered, so that they do not
+    // pile up; it is drawn when it comes, unless something else is asked meanwhile.
     done();
-    const stop = new Promise((wake) => { interrupt = wake; });
-    await Promise.race([new Promise((rested) => { setTimeout(rested, 80); }), stop]);
-    if (again || now !== page) return undefined;
-    const more = await Promise.race([answered(late), stop]);
-    if (!more || again || now !== page) return undefined;
-    draw(now, { refused, ...answers, ...more }, values, asks);
+    status.textContent = "computing…";
+    let dropped = false;
+    const woken = new Promise((wake) => { interrupt = () => { dropped = true; wake(); }; });
+    const rest = new Promise((wake) => { setTimeout(wake, REST_MS); });
+    const rested = Promise.all([rest, slowest.catch(() => {})]).then(() => {
+      if (dropped) return undefined;
+      let open = late.length;
+      slowest = Promise.all(late.map(async (a) => {
+        const answer = await answered([a]);
+        if (dropped || now !== page) return;
+        open -= 1;
+        Object.assign(answers, answer);
+        draw(now, { refused, ...answers }, values, asks, open > 0);
+      }));
+      return slowest;
+    });
+    await Promise.race([rested, woken]);
+    if (dropped || now !== page) return undefined;
   } catch (problem) {
     if (now !== page) return undefined;
     if (!(problem instanceof Refused)) console.error(problem);
@@ -150,6 +167,7 @@ async function open() {
     page?.leave?.();
     view?.clear();
     page = module.page;
+    slowest = Promise.resolve();
     board.page = page.id;
     document.title = `${page.title} · rackmath`;
     const title = el("div", { class: "lead" }, el("h1", {}, page.title), el("p", {}, page.lead));

@@ -142,7 +142,7 @@ export class Chart {
   }
 
   height(width) {
-    return this.options?.height ?? Math.round(Math.max(240, Math.min(400, width * 0.52)));
+    return this.options?.height ?? Math.round(Math.max(290, Math.min(400, width * 0.52)));
   }
 
   /** Draws a figure, or redraws with new values. */

@@ -7,6 +7,7 @@
 //     `more`, a promise of further options, may follow later
 //   { kind: "choice", key: "view", label: "Section", options, value } shows all options at once, as radio buttons
 //   { kind: "number" | "text", key, label, value, placeholder, half: true for two in a row }, { kind: "toggle", key, label, value: "no" }
+//   { kind: "heading", label, fold: true, grid: 3, help } puts what follows, up to the next heading, into a drawer
 //
 // Any of them may have `when(values)`: it is hidden while that is false.
 
@@ -104,11 +105,36 @@ export function controls(list, values, change) {
     sync[c.key] = (value) => { if (document.activeElement !== input) input.value = value ?? ""; };
     return el("div", { class: c.half ? "control half" : "control" }, el("label", { for: id }, c.label, c.unit ? el("span", { class: "unit" }, ` ${c.unit}`) : null), input, c.help ? el("p", { class: "help" }, c.help) : null);
   });
+  const { out, drawers } = folded(list, nodes);
   const set = (now) => {
     for (const [key, put] of Object.entries(sync)) put(now[key]);
     list.forEach((c, i) => { if (c.when) nodes[i].hidden = !c.when(now); });
+    // A drawer in which a link has set something opens once.
+    for (const drawer of drawers.splice(0)) drawer.box.open = drawer.held.some((c) => String(now[c.key] ?? "") !== String(c.value));
   };
-  return { nodes, set };
+  return { nodes: out, set };
+}
+
+function folded(list, nodes) {
+  const out = [];
+  const drawers = [];
+  let into = null;
+  list.forEach((c, i) => {
+    if (c.kind === "heading") {
+      into = c.fold ? { held: [], grid: el("div", { class: c.grid ? `drawer grid-${c.grid}` : "drawer" }, c.help ? el("p", { class: "help wide" }, c.help) : null) } : null;
+      if (into) {
+        into.box = el("details", { class: "fold" }, el("summary", { class: "group" }, c.label), into.grid);
+        drawers.push(into);
+      }
+      out.push(into ? into.box : nodes[i]);
+    } else if (into) {
+      into.held.push(c);
+      into.grid.append(nodes[i]);
+    } else {
+      out.push(nodes[i]);
+    }
+  });
+  return { out, drawers };
 }
 
 /** Where a config.json is dropped or chosen. */

@@ -9,7 +9,7 @@
 
 import { Chart } from "./chart.js";
 import { download, el } from "./dom.js";
-import { exported } from "./api.js";
+import { drawn, exported } from "./api.js";
 
 export class View {
   constructor(root) {
@@ -107,7 +107,7 @@ export class View {
     part.note.hidden = !note;
   }
 
-  /** A chart; with `source: [question, request, pointer]` the server makes its files, without it the page does. */
+  /** A chart; `source: [question, request, pointer]` says where its figure is from, for its files. */
   chart(key, figure, options = {}) {
     if (!figure) return;
     const part = this.part(key, () => {
@@ -115,13 +115,13 @@ export class View {
       made.box = el("figure", { class: "chart" }, made.title, made.inner, made.tools);
       made.chart = new Chart(made.inner);
       for (const format of ["SVG", "PNG", "CSV", "JSON"]) {
-        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => (made.source ? save(key, made.source, format.toLowerCase()) : keep(key, made.chart, format)) }, format));
+        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => save(key, made, format.toLowerCase()) }, format));
       }
       return made;
     });
     part.title.replaceChildren(el("strong", {}, options.title ?? figure.title), " ", el("span", { class: "sub" }, options.subtitle ?? figure.subtitle));
     part.source = options.source;
-    part.tools.firstChild.hidden = !options.source;
+    part.figure = figure;
     part.box.setAttribute("aria-label", `${figure.title}. ${options.alt ?? ""}`);
     part.chart.set(figure, options);
     this.charts[key] = part.chart;
@@ -198,14 +198,13 @@ export class View {
   }
 }
 
-/** The points of a chart that a page put together from several answers. */
-function table(key, { figure, data }) {
-  const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
-  const lines = [[figure.x.label, ...figure.series.map((s) => s.name)].map(quoted), ...data[0].map((x, i) => [x, ...data.slice(1).map((column) => column[i] ?? "")])];
-  download(`${key}.csv`, new Blob([lines.map((line) => line.join(",")).join("\n"), "\n"], { type: "text/csv" }));
-}
-
-async function save(key, source, format) {
+async function save(key, { source, figure }, format) {
+  if (!source) {
+    // A figure the page put together is drawn by the same hand as the others.
+    const give = format === "json" ? new Blob([JSON.stringify(figure, null, 2)], { type: "application/json" }) : await drawn(figure, format);
+    download(`${key}.${format}`, give);
+    return;
+  }
   const [question, request, pointer] = source;
   if (format === "json") {
     const response = await fetch(`api/${question}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(request) });
@@ -215,22 +214,7 @@ async function save(key, source, format) {
   }
 }
 
-/** Files of a chart the page put together itself. */
-function keep(key, { figure, plot }, format) {
-  const give = (text, type) => download(`${key}.${format.toLowerCase()}`, new Blob([text], { type }));
-  if (format === "JSON") give(JSON.stringify(figure, null, 2), "application/json");
-  if (format === "CSV") {
-    const cell = (v) => (/[",\n]/.test(v) ? `"${String(v).replaceAll('"', '""')}"` : v);
-    const lines = figure.series.flatMap((s) => s.points.map(([x, y]) => [s.name, x, y]));
-    give([["line", figure.x.label, figure.y.label], ...lines].map((row) => row.map(cell).join(",")).join("\n"), "text/csv");
-  }
-  if (format === "PNG") {
-    const from = plot.ctx.canvas;
-    const sheet = Object.assign(document.createElement("canvas"), { width: from.width, height: from.height });
-    const ctx = sheet.getContext("2d");
-    ctx.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--board");
-    ctx.fillRect(0, 0, sheet.width, sheet.height);
-    ctx.drawImage(from, 0, 0);
-    sheet.toBlob((blob) => download(`${key}.png`, blob));
-  }
+/** Rows as a CSV text. */
+export function csv(rows) {
+  return rows.map((row) => row.map((cell) => (/[",\n]/.test(String(cell ?? "")) ? `"${String(cell).replaceAll('"', '""')}"` : String(cell ?? ""))).join(",")).join("\n") + "\n";
 }

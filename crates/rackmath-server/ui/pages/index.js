@@ -7,6 +7,8 @@ export const PAGES = [
   { id: "lifecycle", name: "Lifecycle", about: "Pre-training, RL and serving in one budget; over-training under each scaling law" },
   { id: "prices", name: "Prices", about: "Price steps with context, input against output, caches, fast modes, and what prices say about a model" },
   { id: "reversible", name: "Reversible", about: "Ciphers and reversible networks: avalanche, memory and drift" },
+  { id: "estimate", name: "Estimate", about: "What a server delivers: waiting, speed, cost, what binds, what would help" },
+  { id: "plan", name: "Plan", about: "What to deploy for a workload and its targets; two machines compared" },
   { id: "validation", name: "Validation", about: "Predicted against measured, for every published table" },
   { id: "practice", name: "Practice", about: "Flashcards and generated problems with worked answers" },
 ];
