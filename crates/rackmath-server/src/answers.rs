@@ -21,16 +21,18 @@ const QUEUE: usize = 256;
 /// Bytes of answers that are kept.
 const KEPT: usize = 32 << 20;
 
-/// Longest a caller waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// The catalogue and what has been answered from it.
 pub struct Answers {
     catalog: Arc<Catalog>,
     threads: Arc<Semaphore>,
     waiting: AtomicUsize,
+    patience: Duration,
     kept: Mutex<Kept>,
+    /// Requests being answered; who asks the same waits for that answer.
+    asked: Mutex<HashMap<Key, Arc<Gate>>>,
 }
+
+type Gate = tokio::sync::Mutex<()>;
 
 type Key = (Question, String);
 
@@ -67,29 +69,48 @@ impl Drop for Place<'_> {
 }
 
 impl Answers {
-    /// Answers from a catalogue.
-    pub fn new(catalog: Catalog) -> Self {
+    /// Answers from a catalogue; a caller waits no longer than `patience`.
+    pub fn new(catalog: Catalog, patience: Duration) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             catalog: Arc::new(catalog),
             threads: Arc::new(Semaphore::new(cores)),
             waiting: AtomicUsize::new(0),
+            patience,
             kept: Mutex::default(),
+            asked: Mutex::default(),
         }
     }
 
     /// The answer to a body, byte for byte as every other face prints it.
     pub async fn ask(&self, question: Question, body: String) -> Result<Bytes, Refusal> {
         let key = (question, body);
-        if let Some(answer) = self.lock().answers.get(&key) {
+        if let Some(answer) = lock(&self.kept).answers.get(&key) {
             return Ok(answer.clone());
         }
+        let gate = Arc::clone(lock(&self.asked).entry(key.clone()).or_default());
+        let passed = gate.lock().await;
+        let answer = self.answer(&key).await;
+        drop(passed);
+        let mut asked = lock(&self.asked);
+        // The last to leave takes the gate away: it is held here and in the table.
+        if Arc::strong_count(&gate) <= 2 {
+            asked.remove(&key);
+        }
+        answer
+    }
+
+    async fn answer(&self, key: &Key) -> Result<Bytes, Refusal> {
+        if let Some(answer) = lock(&self.kept).answers.get(key) {
+            return Ok(answer.clone());
+        }
+        let question = key.0;
         let fields = ask::parse(&key.1).map_err(|e| Refusal::new(StatusCode::BAD_REQUEST, e.to_string()))?;
         limits::check(question, &fields).map_err(|why| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why))?;
         let catalog = Arc::clone(&self.catalog);
         let answer = self.work(move || question.ask_value(&catalog, fields)).await??;
         let answer = Bytes::from(answer);
-        self.lock().keep(key, answer.clone());
+        lock(&self.kept).keep(key.clone(), answer.clone());
         Ok(answer)
     }
 
@@ -109,13 +130,13 @@ impl Answers {
             )
         };
         let permit = Arc::clone(&self.threads).acquire_owned();
-        let permit = tokio::time::timeout(PATIENCE, permit).await.map_err(|_| busy())?.map_err(|_| busy())?;
+        let permit = tokio::time::timeout(self.patience, permit).await.map_err(|_| busy())?.map_err(|_| busy())?;
         let job = tokio::task::spawn_blocking(move || {
             // The thread is taken until the work ends, whether or not the caller is still there.
             let _permit = permit;
             job()
         });
-        match tokio::time::timeout(PATIENCE, job).await {
+        match tokio::time::timeout(self.patience, job).await {
             Err(_) => Err(busy()),
             Ok(Err(_)) => Err(Refusal::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
@@ -124,15 +145,25 @@ impl Answers {
             Ok(Ok(value)) => Ok(value),
         }
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_same_request_is_answered_once_and_leaves_nothing_behind() {
+        let answers = Answers::new(Catalog::embedded(), Duration::from_secs(60));
+        let one = || answers.ask(Question::Step, "{}".into());
+        let (a, b, c) = tokio::join!(one(), one(), one());
+        assert!(a.is_ok() && a == b && b == c);
+        assert!(answers.ask(Question::Step, "{".into()).await.is_err());
+        assert_eq!((lock(&answers.asked).len(), lock(&answers.kept).answers.len()), (0, 1));
+    }
 
     #[test]
     fn what_is_kept_stays_bounded() {

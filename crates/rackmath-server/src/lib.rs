@@ -16,7 +16,8 @@ pub use limits::{LIMITS, Limit, MOST_BYTES};
 pub use routes::{Served, router};
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// Where to listen and how.
@@ -28,6 +29,14 @@ pub struct Options {
     pub port: u16,
     /// Whether requests are logged on standard error.
     pub log: bool,
+    /// Longest a caller waits for an answer.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { host: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 7225, log: true, patience: Duration::from_secs(30) }
+    }
 }
 
 /// A server that cannot start or had to stop.
@@ -62,7 +71,11 @@ pub fn serve(catalog: rackmath::Catalog, options: Options, ready: impl FnOnce(So
     runtime.block_on(async {
         let listener = listen(options.host, options.port).await?;
         let address = listener.local_addr()?;
-        let served = Served { answers: Answers::new(catalog), log: options.log, local: options.host.is_loopback() };
+        let served = Served {
+            answers: Answers::new(catalog, options.patience),
+            log: options.log,
+            local: options.host.is_loopback(),
+        };
         ready(address);
         axum::serve(listener, router(served)).with_graceful_shutdown(interrupted()).await?;
         Ok(())

@@ -131,7 +131,8 @@ struct Drawing {
 
 /// A figure that can be drawn: numbers that are numbers, and positive ones on a logarithmic axis.
 fn drawable(body: &str) -> Result<Figure, String> {
-    let mut figure: Figure = serde_json::from_str(body).map_err(|e| format!("not a figure: {e}; expected one as answers have it"))?;
+    let mut figure: Figure =
+        serde_json::from_str(body).map_err(|e| format!("not a figure: {e}; expected one as answers have it"))?;
     let (x, y) = (figure.x.scale == Scale::Log, figure.y.scale == Scale::Log);
     let shown = |p: (f64, f64)| p.0.is_finite() && p.1.is_finite() && (!x || p.0 > 0.0) && (!y || p.1 > 0.0);
     for series in &mut figure.series {

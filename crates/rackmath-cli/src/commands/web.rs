@@ -7,7 +7,7 @@ use rackmath_server::{Options, serve};
 use std::process::{Command, Stdio};
 
 pub fn run(catalog: Catalog, a: &WebArgs) -> Result<(), Failure> {
-    let options = Options { host: a.host, port: a.port, log: !a.quiet };
+    let options = Options { host: a.host, port: a.port, log: !a.quiet, ..Options::default() };
     let ready = |address: std::net::SocketAddr| {
         let url = format!("http://{address}/");
         eprintln!(

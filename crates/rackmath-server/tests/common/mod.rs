@@ -4,7 +4,7 @@
 use rackmath::Catalog;
 use rackmath_server::{Options, serve};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use std::time::Duration;
 pub fn start() -> SocketAddr {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
-        let options = Options { host: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, log: false };
+        // Unoptimised and beside other tests, the slowest questions take their time.
+        let options = Options { port: 0, log: false, patience: Duration::from_secs(180), ..Options::default() };
         serve(Catalog::embedded(), options, |address| tell.send(address).expect("heard")).expect("serves");
     });
     told.recv_timeout(Duration::from_secs(10)).expect("starts")
