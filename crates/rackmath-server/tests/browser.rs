@@ -119,12 +119,16 @@ fn sliders_move_the_numbers_and_links_bring_them_back() {
     let mut browser = Browser::start(1360, 900);
     for page in pages() {
         browser.open(&at(&page));
-        if browser.eval("document.querySelector('.panel input[type=range]') === null") == true {
+        // The first slider that is shown.
+        browser.eval(
+            "window.slider = [...document.querySelectorAll('.panel input[type=range]')].find((r) => r.offsetParent)",
+        );
+        if browser.eval("window.slider === undefined") == true {
             continue;
         }
         let seen = |b: &mut Browser| b.eval("document.querySelector('.content').innerText");
         let first = seen(&mut browser);
-        let slide = "(() => { const r = document.querySelector('.panel input[type=range]'); \
+        let slide = "(() => { const r = [...document.querySelectorAll('.panel input[type=range]')].find((s) => s.offsetParent); \
                      r.value = Number(r.value) > 500 ? 230 : 770; r.dispatchEvent(new Event('input')); r.dispatchEvent(new Event('change')); })()";
         browser.and_redrawn(slide);
         let moved = seen(&mut browser);
@@ -185,6 +189,20 @@ fn a_dropped_config_is_asked_about_and_a_bad_one_gets_the_librarys_words() {
         let (problem, _) = ours.split_once("; ").unwrap_or((&ours, ""));
         assert!(said.contains(problem), "{said:?} does not say {problem:?}");
     }
+}
+
+#[test]
+fn the_document_of_the_interface_can_be_tried() {
+    let mut browser = Browser::start(1360, 900);
+    browser.call("Page.navigate", serde_json::json!({ "url": format!("{}docs.html#step", *URL) }));
+    browser.until("document.querySelector('textarea') && [...document.querySelectorAll('button')].some((b) => b.textContent === 'Send')");
+    browser.eval("[...document.querySelectorAll('button')].find((b) => b.textContent === 'Send').click()");
+    browser.until("document.body.innerText.includes('latency_floor_s')");
+    browser.eval(include_str!("axe/axe.min.js"));
+    let found = browser.eval("axe.run().then((r) => r.violations.map((v) => v.id))");
+    assert_eq!(found, Value::Array(vec![]));
+    browser.picture("docs-light");
+    quiet(&browser);
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub struct Source {
     pub licence: String,
     /// When the figures were read, as year and month.
     pub retrieved: String,
+    /// Whether the constants were fitted on these rows: yes, no or partly, and how.
+    pub fitted: String,
     /// What a reader must know to judge the figures.
     pub note: String,
 }

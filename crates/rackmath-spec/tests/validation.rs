@@ -35,6 +35,7 @@ fn every_table_says_where_it_comes_from_and_when() {
         let s = &table.source;
         assert!(s.address.contains('/') || s.address.starts_with("own measurement"), "{}: {}", table.id, s.address);
         assert!(s.date.starts_with("20") && s.date.len() >= 7, "{}: {}", table.id, s.date);
+        assert!(["yes: ", "no: ", "partly: "].iter().any(|w| s.fitted.starts_with(w)), "{}: {}", table.id, s.fitted);
         assert!(s.retrieved.starts_with("2026-"), "{}: {}", table.id, s.retrieved);
         let texts = [&s.name, &s.title, &s.licence, &s.note];
         assert!(texts.iter().all(|text| text.len() > 2), "{}: an empty field of its source", table.id);
@@ -123,7 +124,7 @@ fn figures_are_as_published() {
     assert!((scout.value - 57.8).abs() < 0.01 && scout.load == Some(Load::RatePerS(2.5)));
 }
 
-const HEAD: &str = "source = { name = 'a', title = 'b', address = 'c/d', date = '2026', licence = 'e', retrieved = '2026-11', note = 'f' }\n\
+const HEAD: &str = "source = { name = 'a', title = 'b', address = 'c/d', date = '2026', licence = 'e', retrieved = '2026-11', fitted = 'no: never', note = 'f' }\n\
     common = { model = 'llama-3.1-8b', weights = 'bf16', engine = 'vllm', system = '2xh100', tp = 2, mode = 'closed', isl = 10, osl = 10, metric = 'tpot_ms' }\n";
 
 fn refusal(row: &str) -> String {

@@ -98,6 +98,7 @@ fn source(catalog: &Catalog, bench: &mut Bench, table: &Table) -> Result<SourceC
         address: of.address.clone(),
         n: table.rows.len() + table.kernels.len(),
         strata: strata(&rows),
+        fitted: of.fitted.clone(),
         notes: notes.into_iter().collect(),
         skipped: skipped.cards(),
         rows,

@@ -56,6 +56,7 @@ pub fn score_rows(catalog: &Catalog, rows: &[Measured]) -> Result<Vec<SourceCard
             address: String::new(),
             n,
             strata: strata(&rows),
+            fitted: String::new(),
             notes: Vec::new(),
             skipped: skipped.into_iter().map(|(reason, rows)| SkipCard { reason, n: rows.len(), rows }).collect(),
             rows,

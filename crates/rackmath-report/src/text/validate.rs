@@ -50,6 +50,9 @@ fn one(out: &mut String, source: &SourceCard, style: Style) {
         line(out, stratum, style);
     }
     rows(out, &source.rows, style);
+    if !source.fitted.is_empty() {
+        out.push_str(&style.wrapped("    in the fit: ", "      ", &source.fitted));
+    }
     for note in &source.notes {
         out.push_str(&style.wrapped("    assumed: ", "      ", note));
     }

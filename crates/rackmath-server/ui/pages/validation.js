@@ -22,20 +22,6 @@ const KINDS = [
   ["single kernels", (m) => /_us$/.test(m)],
 ];
 
-// What the constants behind a source's predictions were fitted on, as the engines' files of the catalogue say.
-const FITTED = {
-  "deepseek-production-day": ["no", "taken as SGLang, whose overheads come from InferenceX rows"],
-  "h200-torch": ["partly", "small kernels and copy rate are our own H200 measurements; no constant is fitted on whole steps"],
-  inferencex: ["yes", "overheads of vLLM, SGLang and TensorRT-LLM are fitted on InferenceX rows"],
-  llamacpp: ["yes", "overheads of llama.cpp are fitted on tables of Apple chips and RTX 3090 and 4090"],
-  "mlperf-4.1": ["no", "overheads come from other tables of the same engines"],
-  "sglang-large-scale-ep": ["partly", "overheads come from InferenceX rows; one rule for prompts is read off this post"],
-  splitwise: ["yes", "overheads of early vLLM are fitted on Splitwise"],
-  "trtllm-0.20": ["yes", "overheads of TensorRT-LLM are fitted on this release's tables, among others"],
-  "trtllm-0.9": ["yes", "overheads of early TensorRT-LLM are fitted on releases 0.5 to 0.9"],
-  "vllm-blis": ["yes", "overheads of vLLM are fitted on these open-loop runs, among others"],
-};
-
 // Errors are logarithms; people read factors.
 const factor = (e) => (e === null || e === undefined ? "–" : `×\u00a0${digits(Math.exp(e))}`);
 
@@ -104,14 +90,14 @@ export const page = {
       columns: ["Source", "Metric", { name: "n", align: "right" }, { name: "Median", align: "right" }, { name: "p90", align: "right" }, { name: "Bias", align: "right" }, { name: "Inside 80 %", align: "right" }, { name: "Data sheet", align: "right" }, { name: "its p90", align: "right" }, { name: "One factor", align: "right" }, "In the fit"],
       rows: [...strata.map((t, i) => [
         strata[i - 1]?.source === t.source ? "" : el("button", { type: "button", class: "quiet", "aria-pressed": String(s.source === t.source.id), onclick: () => change("source", s.source === t.source.id ? "" : t.source.id, true) }, t.source.name),
-        el("span", { class: "validation-metric" }, metricName(t.metric)), count(t.n), factor(t.median), factor(t.p90), factor(t.bias), t.coverage === null ? "–" : percent(t.coverage), factor(t.roofline_median), factor(t.roofline_p90), factor(t.constant_median), FITTED[t.source.id]?.[0] ?? "not stated",
+        el("span", { class: "validation-metric" }, metricName(t.metric)), count(t.n), factor(t.median), factor(t.p90), factor(t.bias), t.coverage === null ? "–" : percent(t.coverage), factor(t.roofline_median), factor(t.roofline_p90), factor(t.constant_median), t.source.fitted.split(":")[0],
       ]), ...(whole ? [{ class: "best", cells: ["Together", "all", count(validate.total.n), factor(validate.total.median), factor(validate.total.p90), factor(validate.total.bias), percent(validate.total.coverage), factor(validate.total.roofline_median), factor(validate.total.roofline_p90), factor(validate.total.constant_median), ""] }] : [])],
     });
     if (s.source) this.one(view, chosen[0], rows);
     else this.all(view, chosen, rows, s, change);
     view.list("fit", "What is fitted and what is not", [
       "The equations have constants: what a kernel reaches of its chip, what a link reaches, what an engine's host adds. They are in the catalogue with the rows they were fitted on.",
-      ...chosen.map((x) => `${x.name}: ${FITTED[x.id] ? `${{ yes: "in the fit", no: "not in the fit", partly: "partly" }[FITTED[x.id][0]]}; ${FITTED[x.id][1]}` : "not stated"}.`),
+      ...chosen.map((x) => `${x.name}: in the fit: ${x.fitted}.`),
       "The data sheet's roofline has no constants: full peak, full bandwidth, perfect overlap. One factor is the roofline times a constant for each source and metric, chosen on the very rows it is scored on.",
     ]);
     view.claims("claims", lecture, ["D1"]);

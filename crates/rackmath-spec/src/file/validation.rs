@@ -32,6 +32,7 @@ struct RawSource {
     date: String,
     licence: String,
     retrieved: String,
+    fitted: String,
     note: String,
 }
 
@@ -119,8 +120,8 @@ struct RawAttention {
 pub fn validation(id: &str, text: &str) -> Result<Table, SpecError> {
     let file = format!("validation {id}");
     let raw: RawFile = parse_toml(&file, text)?;
-    let RawSource { name, title, address, date, licence, retrieved, note } = raw.source;
-    let source = Source { name, title, address, date, licence, retrieved, note };
+    let RawSource { name, title, address, date, licence, retrieved, fitted, note } = raw.source;
+    let source = Source { name, title, address, date, licence, retrieved, fitted, note };
     let rows = raw.row.into_iter().enumerate().map(|(i, own)| {
         let mut all = raw.common.clone();
         all.extend(own);

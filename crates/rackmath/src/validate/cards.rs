@@ -66,6 +66,8 @@ pub struct SourceCard {
     pub n: usize,
     /// One line per metric.
     pub strata: Vec<StratumCard>,
+    /// Whether the constants were fitted on these rows: yes, no or partly, and how; empty where not said.
+    pub fitted: String,
     /// What was assumed to ask the question.
     pub notes: Vec<String>,
     /// What could not be predicted.
