@@ -5,6 +5,7 @@
 
 mod answers;
 mod assets;
+mod connections;
 mod error;
 mod guard;
 mod limits;
@@ -77,7 +78,9 @@ pub fn serve(catalog: rackmath::Catalog, options: Options, ready: impl FnOnce(So
             local: options.host.is_loopback(),
         };
         ready(address);
-        axum::serve(listener, router(served)).with_graceful_shutdown(interrupted()).await?;
+        // Longer than any answer may take.
+        let door = connections::Door::new(listener, 2 * options.patience);
+        axum::serve(door, router(served)).with_graceful_shutdown(interrupted()).await?;
         Ok(())
     })
 }

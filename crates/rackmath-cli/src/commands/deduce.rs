@@ -42,6 +42,11 @@ fn read(catalog: &mut Catalog, word: &str, as_of: Option<&str>, today: &str) -> 
     }
 }
 
+/// The number as typed: through dollars per token and back, 25 may come out a hair below.
+fn typed(value: f64) -> f64 {
+    format!("{value:.12e}").parse().unwrap_or(value)
+}
+
 fn request(catalog: &mut Catalog, a: &DeduceArgs) -> Result<deduce::Request, Failure> {
     let today = today();
     if let Some(date) = &a.as_of {
@@ -52,7 +57,7 @@ fn request(catalog: &mut Catalog, a: &DeduceArgs) -> Result<deduce::Request, Fai
         None => PriceSheet::default(),
     };
     let price = |flag: &str, given: &Option<String>, other: Option<f64>| match given {
-        Some(text) => sheet::price("command line", flag, text).map(Some),
+        Some(text) => sheet::price("command line", flag, text).map(|v| Some(typed(v))),
         None => Ok(other),
     };
     let storage = match &a.storage {

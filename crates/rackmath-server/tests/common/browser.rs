@@ -64,7 +64,7 @@ impl Browser {
         std::thread::spawn(move || lines.for_each(drop));
         let host = url.trim_start_matches("ws://").split('/').next().expect("a host").to_owned();
         let stream = TcpStream::connect(host).expect("connects");
-        stream.set_read_timeout(Some(Duration::from_secs(240))).expect("set");
+        stream.set_read_timeout(Some(Duration::from_mins(4))).expect("set");
         let (socket, _) = tungstenite::client(url, stream).expect("a web socket");
         let mut browser =
             Self { child, folder, socket, session: None, next: 0, complaints: Vec::new(), asked: Vec::new() };
@@ -146,7 +146,7 @@ impl Browser {
         let begun = Instant::now();
         while self.eval(&format!("Boolean({expression})")) != true {
             assert!(
-                begun.elapsed() < Duration::from_secs(240),
+                begun.elapsed() < Duration::from_mins(4),
                 "never: {expression}; complaints: {:?}",
                 self.complaints
             );

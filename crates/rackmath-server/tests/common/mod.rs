@@ -13,7 +13,7 @@ pub fn start() -> SocketAddr {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
         // Unoptimised and beside other tests, the slowest questions take their time.
-        let options = Options { port: 0, log: false, patience: Duration::from_secs(180), ..Options::default() };
+        let options = Options { port: 0, log: false, patience: Duration::from_mins(3), ..Options::default() };
         serve(Catalog::embedded(), options, |address| tell.send(address).expect("heard")).expect("serves");
     });
     told.recv_timeout(Duration::from_secs(10)).expect("starts")
@@ -52,7 +52,7 @@ impl Client {
     /// Connects.
     pub fn new(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("connects");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("set");
         stream.set_nodelay(true).expect("set");
         Self { address, stream: BufReader::new(stream) }
     }
@@ -71,10 +71,10 @@ impl Client {
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         let mut head = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
         if !headers.iter().any(|(n, _)| *n == "host") {
-            head += &format!("host: {}\r\n", self.address);
+            head.extend(["host: ", &self.address.to_string(), "\r\n"]);
         }
         for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
+            head.extend([name, ": ", value, "\r\n"]);
         }
         let mut bytes = (head + "\r\n").into_bytes();
         bytes.extend_from_slice(body);
