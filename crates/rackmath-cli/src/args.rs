@@ -18,6 +18,8 @@ mod deduce;
 pub use deduce::{DeduceArgs, DeduceFigure};
 mod plan;
 pub use plan::PlanArgs;
+mod planning;
+pub use planning::{PlanFileArgs, WhatifArgs};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -200,7 +202,12 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  rackmath plan qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --ttft 1s --rate 20\n  rackmath plan deepseek-v3 --on 64xh200 --engine sglang --user 40 --objective throughput --svg frontier.svg"
     )]
-    Plan(Box<PlanArgs>),
+    Plan(Box<PlanFileArgs>),
+    /// A saved plan with something changed: before, the same deployment kept, and the new best
+    #[command(
+        after_help = "Examples:\n  rackmath plan qwen3-32b --on 32xh200 --tpot 30ms --rate 20 --save plan.json\n  rackmath whatif plan.json --set tpot=20ms --set on=64xb200"
+    )]
+    Whatif(WhatifArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -246,6 +253,7 @@ pub enum Question {
     Mfu,
     Deduce,
     Plan,
+    Whatif,
 }
 
 /// Which model on which machine.

@@ -17,7 +17,9 @@ mod step;
 mod validate;
 
 pub use validate::ValidateArgs;
+mod planfile;
 mod train;
+mod whatif;
 
 use crate::args::{Args, Command, SettingArgs};
 use crate::failure::Failure;
@@ -60,7 +62,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Train(a)) => train::run(common, &mut catalog, a),
         Some(Command::Mfu(a)) => train::mfu(common, &mut catalog, a),
         Some(Command::Deduce(a)) => deduce::run(common, &mut catalog, a),
-        Some(Command::Plan(a)) => plan::run(common, &mut catalog, a),
+        Some(Command::Plan(a)) => planfile::run(common, &mut catalog, a),
+        Some(Command::Whatif(a)) => whatif::run(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

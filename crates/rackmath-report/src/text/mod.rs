@@ -28,6 +28,10 @@ pub use reversible::{reversible, reversible_times};
 pub use runs::{forensics, goodput};
 pub use train::{mfu, train};
 pub use validate::validate;
+mod sides;
+mod whatif;
+
+pub use whatif::whatif;
 
 use crate::style::Style;
 use crate::terminal;

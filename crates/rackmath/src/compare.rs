@@ -1,0 +1,342 @@
+//! Systems, models or engines side by side under one workload: the best plan of each, who wins on what, and at which price
+//! per chip the cheapest changes.
+//!
+//! $$ p_k^{*} = p_k \, \frac{c_w}{c_k} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | p_k | usd_per_chip_hour | $/h | price of a chip of machine k |
+//! | c_k, c_w | usd_per_mtok | $/Mtok | cost of its best plan, and of the cheapest other machine's |
+//!
+//! The cost of a plan is proportional to the price of its chips, so the best of one machine does not depend on its price and
+//! the flip is exact. Ignores: a budget in dollars per hour, under which a dearer chip may have another plan.
+
+use crate::Error;
+use crate::estimate::Range;
+use crate::figure::{Figure, Mark};
+use crate::frontier::{self, Curve};
+use crate::plan::{self, Plan, Relaxation, Worked};
+use crate::sides::{Measure, questions, ratio, too_close};
+use rackmath_spec::Catalog;
+use rackmath_units::significant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A plan's question, and what to put side by side; the machines of the plan when nothing is listed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model, machine, workload, engines and limits.
+    pub plan: plan::Request,
+    /// Machines.
+    pub systems: Vec<String>,
+    /// Models.
+    pub models: Vec<String>,
+    /// Engines.
+    pub engines: Vec<String>,
+}
+
+/// Plans side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What the columns differ in: `systems`, `models` or `engines`.
+    pub over: String,
+    /// What is made best.
+    pub objective: String,
+    /// Limits in words, for the first.
+    pub limits: Vec<String>,
+    /// As asked for.
+    pub columns: Vec<Column>,
+    /// Who wins on what.
+    pub wins: Vec<Win>,
+    /// Prices at which the cheapest machine changes; of machines only.
+    pub flips: Vec<Flip>,
+    /// In a sentence.
+    pub verdict: String,
+    /// Frontiers over each other: tokens per chip against tokens per user.
+    pub figure_chip: Figure,
+    /// Dollars per million tokens against tokens per user, where prices are known.
+    pub figure_dollar: Option<Figure>,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Column {
+    /// Traffic and lengths in words.
+    pub workload: String,
+    /// Its best plan; none when nothing meets the limits.
+    pub plan: Option<Plan>,
+    /// In a sentence.
+    pub verdict: String,
+    /// What would do if a single limit were moved, when nothing meets them all.
+    pub relaxations: Vec<Relaxation>,
+    /// Its numbers, with ratios to the first column.
+    pub numbers: Vec<Number>,
+    /// What it is, and its frontier.
+    pub curve: Curve,
+}
+
+/// One number of a column.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Number {
+    /// Which.
+    pub measure: Measure,
+    /// The number, with its interval where it has one.
+    pub value: Range,
+    /// Over that of the first column that has a plan, with the interval of the ratio.
+    pub ratio: Option<Range>,
+}
+
+/// Who is best in one respect.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Win {
+    /// Which.
+    pub measure: Measure,
+    /// Who.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Who comes second.
+    pub next: String,
+    /// By which factor the second is worse.
+    pub by: f64,
+    /// Whether that is within the uncertainty.
+    pub too_close: bool,
+}
+
+/// A price at which the cheapest changes.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Flip {
+    /// Whose chip.
+    pub name: String,
+    /// Its price now.
+    pub now_usd_per_chip_hour: f64,
+    /// The price at which it costs what the cheapest other does, with its interval.
+    pub flips_at_usd_per_chip_hour: Range,
+    /// The other.
+    pub against: String,
+    /// Whether it is the cheapest now, and loses above the price; else it wins below it.
+    pub cheapest_now: bool,
+}
+
+/// Answers on one thread.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers on so many threads; the answer is the same.
+pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answer, Error> {
+    let (over, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
+    let mut columns: Vec<Column> = Vec::new();
+    let (mut limits, mut assumptions) = (Vec::new(), Vec::new());
+    for (name, question) in questions {
+        let worked = Worked::new(catalog, &question, threads)?;
+        let a = worked.answer(threads);
+        if columns.is_empty() {
+            limits.clone_from(&a.limits);
+        }
+        for line in &a.assumptions {
+            if !assumptions.contains(line) {
+                assumptions.push(line.clone());
+            }
+        }
+        columns.push(Column {
+            workload: a.workload,
+            plan: a.plans.into_iter().next(),
+            verdict: a.verdict,
+            relaxations: a.relaxations,
+            numbers: Vec::new(),
+            curve: frontier::curve(name, &worked, a.frontier),
+        });
+    }
+    number(&mut columns);
+    let wins = wins(&columns);
+    let flips = if over == "systems" { flips(&columns) } else { Vec::new() };
+    let curves: Vec<Curve> = columns.iter().map(|c| c.curve.clone()).collect();
+    let title = frontier::title(over, &curves);
+    let subtitle = columns.first().map_or_else(String::new, |c| c.workload.clone());
+    let drawn = |dollars: bool| frontier::figure(&curves, &title, &subtitle, dollars, marks(&columns, dollars));
+    Ok(Answer {
+        over: over.into(),
+        objective: r.plan.objective.clone(),
+        limits,
+        verdict: verdict(&columns, &wins),
+        figure_chip: drawn(false),
+        figure_dollar: frontier::priced(&curves).then(|| drawn(true)),
+        columns,
+        wins,
+        flips,
+        assumptions,
+    })
+}
+
+fn number(columns: &mut [Column]) {
+    let first = columns.iter().find_map(|c| c.plan.clone());
+    for column in columns {
+        let Some(plan) = &column.plan else { continue };
+        let of = |measure: Measure| {
+            let value = measure.of(plan)?;
+            let base = first.as_ref().and_then(|f| measure.of(f)).filter(|b| b.value > 0.0);
+            Some(Number { measure, value, ratio: base.map(|base| ratio(value, base)) })
+        };
+        column.numbers = Measure::ALL.into_iter().filter_map(of).collect();
+    }
+}
+
+/// The columns with a plan, best first; of equals the one asked for first.
+fn ranked(columns: &[Column], measure: Measure) -> Vec<(&Column, Range)> {
+    let Some(more) = measure.more_is_better() else { return Vec::new() };
+    let of = |c: &Column| c.plan.as_ref().and_then(|p| measure.of(p));
+    let mut all: Vec<(&Column, Range)> = columns.iter().filter_map(|c| Some((c, of(c)?))).collect();
+    all.sort_by(|a, b| if more { b.1.value.total_cmp(&a.1.value) } else { a.1.value.total_cmp(&b.1.value) });
+    all
+}
+
+fn wins(columns: &[Column]) -> Vec<Win> {
+    let win = |measure: Measure| {
+        let all = ranked(columns, measure);
+        let [(best, value), (next, other), ..] = &all[..] else { return None };
+        let by = (value.value / other.value).max(other.value / value.value);
+        Some(Win {
+            measure,
+            name: best.curve.name.clone(),
+            value: value.value,
+            next: next.curve.name.clone(),
+            by,
+            too_close: too_close(*value, *other),
+        })
+    };
+    Measure::ALL.into_iter().filter_map(win).collect()
+}
+
+fn flips(columns: &[Column]) -> Vec<Flip> {
+    let all = ranked(columns, Measure::UsdPerMtok);
+    let ([(cheapest, least), (next, second), ..], true) = (&all[..], all.len() > 1) else { return Vec::new() };
+    let flip = |(column, cost): &(&Column, Range)| {
+        let first = column.curve.name == cheapest.curve.name;
+        let (against, other) = if first { (next, second) } else { (cheapest, least) };
+        let now = column.plan.as_ref().map_or(0.0, |p| p.usd_per_hour / p.chips as f64);
+        Flip {
+            name: column.curve.name.clone(),
+            now_usd_per_chip_hour: now,
+            flips_at_usd_per_chip_hour: ratio(*other, *cost).times(now),
+            against: against.curve.name.clone(),
+            cheapest_now: first,
+        }
+    };
+    all.iter().map(flip).collect()
+}
+
+fn marks(columns: &[Column], dollars: bool) -> Vec<Mark> {
+    let mark = |c: &Column| {
+        let p = c.plan.as_ref()?;
+        // The staircase has the cost of full replicas; so does the mark.
+        let full = p.tok_s_per_chip.value;
+        let y = if dollars { p.usd_per_hour / p.chips as f64 / 3600.0 / full * 1e6 } else { full };
+        Some(Mark { x: p.tok_s_per_user.value, y, label: c.curve.name.clone() })
+    };
+    columns.iter().filter_map(mark).collect()
+}
+
+fn verdict(columns: &[Column], wins: &[Win]) -> String {
+    let with = columns.iter().filter(|c| c.plan.is_some()).count();
+    let none: Vec<&str> = columns.iter().filter(|c| c.plan.is_none()).map(|c| c.curve.name.as_str()).collect();
+    let out = if none.is_empty() { String::new() } else { format!("; {} cannot meet the limits", none.join(", ")) };
+    let main = wins.iter().find(|w| w.measure == Measure::UsdPerMtok).or_else(|| wins.first());
+    match (with, main) {
+        (0, _) => "none meets the limits".into(),
+        (1, _) => {
+            let name = columns.iter().find(|c| c.plan.is_some()).map_or("", |c| c.curve.name.as_str());
+            format!("{name}: {}{out}", columns.iter().find(|c| c.plan.is_some()).map_or("", |c| c.verdict.as_str()))
+        }
+        (_, Some(w)) if w.too_close => format!(
+            "too close to call on {}: {} is ahead of {} by a factor {}, within the uncertainty of the predictions{out}",
+            w.measure.name(),
+            w.name,
+            w.next,
+            significant(w.by, 3)
+        ),
+        (_, Some(w)) => {
+            format!(
+                "{} wins on {}, ahead of {} by a factor {}{out}",
+                w.name,
+                w.measure.name(),
+                w.next,
+                significant(w.by, 3)
+            )
+        }
+        (_, None) => "nothing to compare".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::Setting;
+    use proptest::prelude::*;
+
+    fn plan(on: &str) -> plan::Request {
+        let setting = Setting { model: "llama-3.1-8b".into(), on: on.into(), ..Setting::default() };
+        plan::Request { setting, disaggregated: false, isl: Some(2000.0), osl: Some(300.0), ..plan::Request::default() }
+    }
+
+    #[test]
+    fn at_the_flip_price_two_machines_cost_the_same() {
+        let catalog = Catalog::embedded();
+        let both = Request { plan: plan("8xh100,8xh200"), ..Request::default() };
+        let a = answer(&catalog, &both).unwrap();
+        for flip in &a.flips {
+            let mut at = plan(&flip.name);
+            at.setting.price_usd_per_chip_hour = Some(flip.flips_at_usd_per_chip_hour.value);
+            let moved = plan::answer(&catalog, &at).unwrap().plans[0].usd_per_mtok.value;
+            let other = a.columns.iter().find(|c| c.curve.name == flip.against).unwrap();
+            let theirs = other.plan.as_ref().unwrap().usd_per_mtok.value;
+            assert!((moved / theirs - 1.0).abs() < 1e-9, "{flip:?}: {moved} against {theirs}");
+        }
+        assert!(a.flips.len() == 2 && a.flips[0].cheapest_now && !a.flips[1].cheapest_now);
+    }
+
+    #[test]
+    fn models_and_engines_have_no_flip_price_and_lists_do_not_mix() {
+        let catalog = Catalog::embedded();
+        let words = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let engines = Request { plan: plan("8xh100"), engines: words(&["vllm", "sglang"]), ..Request::default() };
+        let a = answer(&catalog, &engines).unwrap();
+        assert!(a.flips.is_empty() && a.over == "engines" && a.columns.len() == 2);
+        let both = Request { models: words(&["llama-3.1-8b"]), ..engines };
+        assert!(answer(&catalog, &both).unwrap_err().to_string().contains("one at a time"));
+        let typo = Request { plan: plan("8xh100"), systems: words(&["8xh100", "8xh20o"]), ..Request::default() };
+        assert!(answer(&catalog, &typo).unwrap_err().to_string().contains("h20"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+
+        #[test]
+        fn one_system_is_its_plan(isl in 100.0..16000.0_f64, osl in 10.0..1000.0_f64, tpot in prop::option::of(4.0..60.0_f64)) {
+            let catalog = Catalog::embedded();
+            let plan = plan::Request { isl: Some(isl), osl: Some(osl), tpot_ms: tpot, ..plan("4xh100") };
+            let whole = plan::answer(&catalog, &plan).unwrap();
+            let a = answer(&catalog, &Request { plan, ..Request::default() }).unwrap();
+            prop_assert_eq!(a.columns[0].plan.as_ref(), whole.plans.first());
+            prop_assert_eq!(&a.columns[0].curve.points, &whole.frontier);
+            prop_assert_eq!(&a.columns[0].verdict, &whole.verdict);
+            prop_assert!(a.columns[0].numbers.iter().all(|n| n.ratio.is_none_or(|r| r.value == 1.0)));
+        }
+
+        #[test]
+        fn a_winner_is_never_worse_than_any_other(isl in 100.0..16000.0_f64, tpot in 8.0..60.0_f64) {
+            let plan = plan::Request { isl: Some(isl), tpot_ms: Some(tpot), ..plan("4xh100,4xh200,4xl40s") };
+            let a = answer(&Catalog::embedded(), &Request { plan, ..Request::default() }).unwrap();
+            for win in &a.wins {
+                let more = win.measure.more_is_better().unwrap();
+                for c in a.columns.iter().filter_map(|c| win.measure.of(c.plan.as_ref()?)) {
+                    let worse = if more { c.value <= win.value } else { c.value >= win.value };
+                    prop_assert!(worse);
+                }
+            }
+        }
+    }
+}
