@@ -19,7 +19,7 @@ pub use deduce::{DeduceArgs, DeduceFigure};
 mod plan;
 pub use plan::PlanArgs;
 mod planning;
-pub use planning::{PlanFileArgs, WhatifArgs};
+pub use planning::{PlanFileArgs, SidesArgs, SidesFigure, WhatifArgs};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -208,6 +208,16 @@ pub enum Command {
         after_help = "Examples:\n  rackmath plan qwen3-32b --on 32xh200 --tpot 30ms --rate 20 --save plan.json\n  rackmath whatif plan.json --set tpot=20ms --set on=64xb200"
     )]
     Whatif(WhatifArgs),
+    /// Systems, models or engines side by side for one workload: best plans, ratios, who wins, flip prices
+    #[command(
+        after_help = "Examples:\n  rackmath compare llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --tpot 30ms\n  rackmath compare --models qwen3-32b,gpt-oss-120b --on 8xh200 --svg frontiers.svg\nExample: rackmath compare deepseek-v3 --on 16xh200 --engines vllm,sglang"
+    )]
+    Compare(Box<SidesArgs>),
+    /// What users and chips can have at once: frontiers of systems, models or engines, one over the other
+    #[command(
+        after_help = "Examples:\n  rackmath frontier llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --svg frontier.svg\n  rackmath frontier gpt-oss-120b --on 8xh200,8xmi355x --figure dollar --csv frontier.csv"
+    )]
+    Frontier(Box<SidesArgs>),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -254,6 +264,8 @@ pub enum Question {
     Deduce,
     Plan,
     Whatif,
+    Compare,
+    Frontier,
 }
 
 /// Which model on which machine.

@@ -89,3 +89,31 @@ pub fn plan_frontier(answer: &rackmath::plan::Answer) -> String {
     }
     out
 }
+
+/// Frontiers, one row per point, the curve in the first column.
+pub fn frontiers<'a>(curves: impl Iterator<Item = &'a rackmath::frontier::Curve>) -> String {
+    let mut out = String::from(
+        "curve,model,system,index,tok_s_per_user,tok_s_per_chip,usd_per_mtok,ttft_ms,tpot_ms,chips_per_replica,concurrency_per_group,deployment\n",
+    );
+    for c in curves {
+        for p in &c.points {
+            let _ = writeln!(
+                out,
+                "\"{}\",\"{}\",\"{}\",{},{},{},{},{},{},{},{},\"{}\"",
+                c.name,
+                c.model,
+                c.system,
+                p.index,
+                p.tok_s_per_user,
+                p.tok_s_per_chip,
+                p.usd_per_mtok,
+                p.ttft_ms,
+                p.tpot_ms,
+                p.chips_per_replica,
+                p.concurrency_per_group,
+                p.deployment
+            );
+        }
+    }
+    out
+}

@@ -21,6 +21,7 @@ pub mod fleet;
 pub mod forensics;
 pub mod frontier;
 pub mod goodput;
+pub mod hardware;
 pub mod laws;
 pub mod layout;
 pub mod lecture;

@@ -106,13 +106,17 @@ impl Measure {
             Self::TpotMs => Some(p.tpot_ms),
             Self::TtftMs => Some(p.ttft_ms),
             Self::E2eMs => Some(p.e2e_ms),
+            // Full replicas deliver what they can; others what is asked of them.
+            Self::ThroughputTokS if p.busy >= 1.0 - 1e-9 => {
+                Some(Range::of(p.throughput_tok_s, spread(p.tok_s_per_chip)))
+            }
             Self::ThroughputTokS => Some(bare(p.throughput_tok_s)),
             Self::Chips => Some(bare(p.chips as f64)),
             Self::Replicas => Some(bare(p.replicas as f64)),
             Self::Concurrency => Some(bare(p.concurrency)),
             Self::UsdPerHour => known(p.usd_per_hour),
             Self::PowerKw => known(p.power_kw),
-            Self::JoulesPerToken => known(p.joules_per_token),
+            Self::JoulesPerToken => known(p.joules_per_token).map(|r| Range::of(r.value, spread(p.tok_s_per_chip))),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What can be typed after the questions around a plan.
 
 use super::PlanArgs;
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
 
 /// `plan`, with its file.
@@ -27,4 +27,32 @@ pub struct WhatifArgs {
     /// Save the changed plan
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+}
+
+/// What to put side by side, and how to draw it.
+#[derive(ClapArgs, Clone)]
+pub struct SidesArgs {
+    #[command(flatten)]
+    pub plan: PlanArgs,
+    /// Models to compare, with commas, instead of the machines of --on
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub models: Vec<String>,
+    /// Engines to compare, with commas, instead of the machines of --on
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "models")]
+    pub engines: Vec<String>,
+    /// The other axis: tokens per chip, or dollars per million tokens
+    #[arg(long, value_name = "WHICH", default_value = "chip")]
+    pub figure: SidesFigure,
+    /// Write the frontiers as PNG
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<PathBuf>,
+}
+
+/// What a frontier has against tokens per user.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SidesFigure {
+    /// Output tokens per second and chip.
+    Chip,
+    /// Dollars per million output tokens.
+    Dollar,
 }

@@ -17,6 +17,7 @@ mod step;
 mod validate;
 
 pub use validate::ValidateArgs;
+mod compare;
 mod planfile;
 mod train;
 mod whatif;
@@ -64,6 +65,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Deduce(a)) => deduce::run(common, &mut catalog, a),
         Some(Command::Plan(a)) => planfile::run(common, &mut catalog, a),
         Some(Command::Whatif(a)) => whatif::run(common, &mut catalog, a),
+        Some(Command::Compare(a)) => compare::run(common, &mut catalog, a),
+        Some(Command::Frontier(a)) => compare::frontier(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -4,9 +4,9 @@ use crate::args::Question;
 use crate::failure::Failure;
 use crate::output;
 use rackmath::{
-    cache, chips, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, goodput, layout, lecture,
-    lifecycle, mfu, models, pipeline, plan, price, racks, reversible, scaling, station, step, systems, train, validate,
-    whatif,
+    cache, chips, compare, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, frontier, goodput,
+    layout, lecture, lifecycle, mfu, models, pipeline, plan, price, racks, reversible, scaling, station, step, systems,
+    train, validate, whatif,
 };
 use schemars::{Schema, schema_for};
 use serde::Serialize;
@@ -56,6 +56,8 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::Deduce => Both { request: schema_for!(deduce::Request), answer: schema_for!(deduce::Answer) },
         Question::Plan => Both { request: schema_for!(plan::Request), answer: schema_for!(plan::Answer) },
         Question::Whatif => Both { request: schema_for!(whatif::Request), answer: schema_for!(whatif::Answer) },
+        Question::Compare => Both { request: schema_for!(compare::Request), answer: schema_for!(compare::Answer) },
+        Question::Frontier => Both { request: schema_for!(frontier::Request), answer: schema_for!(frontier::Answer) },
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

@@ -28,9 +28,11 @@ pub use reversible::{reversible, reversible_times};
 pub use runs::{forensics, goodput};
 pub use train::{mfu, train};
 pub use validate::validate;
+mod compare;
 mod sides;
 mod whatif;
 
+pub use compare::{compare, frontier};
 pub use whatif::whatif;
 
 use crate::style::Style;

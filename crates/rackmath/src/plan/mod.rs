@@ -15,6 +15,7 @@ mod worked;
 
 pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
 pub use kept::{Holds, Kept};
+pub(crate) use prepare::in_order;
 pub(crate) use worked::Worked;
 
 use crate::Error;

@@ -43,6 +43,11 @@ impl Worked {
         answer::workload(&self.ask)
     }
 
+    /// Tokens of a prompt.
+    pub(crate) fn prompt(&self) -> f64 {
+        self.ask.requests.input
+    }
+
     /// Limits in words.
     pub(crate) fn limits(&self) -> Vec<String> {
         answer::limits(&self.ask.question)
@@ -57,6 +62,15 @@ impl Worked {
     pub(crate) fn best(&self, question: &Question) -> Option<Ranked> {
         let q = Question { keep: 1, frontier: None, near: false, ..*question };
         search_all(&self.prepared.space, &q, 1).top.into_iter().next()
+    }
+
+    /// Why there is no plan.
+    pub(crate) fn why_none(&self) -> &'static str {
+        if self.prepared.deployments.is_empty() {
+            "no layout has room for the weights and one request"
+        } else {
+            "no deployment meets the limits"
+        }
     }
 
     /// The frontier alone, fastest user first.
