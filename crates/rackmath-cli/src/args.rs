@@ -19,7 +19,7 @@ pub use deduce::{DeduceArgs, DeduceFigure};
 mod plan;
 pub use plan::PlanArgs;
 mod planning;
-pub use planning::{PlanFileArgs, SidesArgs, SidesFigure, WhatifArgs};
+pub use planning::{HardwareArgs, PlanFileArgs, SidesArgs, SidesFigure, WhatifArgs};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -218,6 +218,11 @@ pub enum Command {
         after_help = "Examples:\n  rackmath frontier llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --svg frontier.svg\n  rackmath frontier gpt-oss-120b --on 8xh200,8xmi355x --figure dollar --csv frontier.csv"
     )]
     Frontier(Box<SidesArgs>),
+    /// The best hardware of the catalogue for a workload, and where the answer changes: speed, traffic, length, price
+    #[command(
+        after_help = "Examples:\n  rackmath hardware llama-3.1-70b --chips 8 --isl 4k --osl 1k --tpot 30ms\n  rackmath hardware gpt-oss-120b --among h100,h200,mi300x,b200 --rate 20 --basis rental --svg hardware.svg"
+    )]
+    Hardware(Box<HardwareArgs>),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -266,6 +271,7 @@ pub enum Question {
     Whatif,
     Compare,
     Frontier,
+    Hardware,
 }
 
 /// Which model on which machine.

@@ -56,3 +56,19 @@ pub enum SidesFigure {
     /// Dollars per million output tokens.
     Dollar,
 }
+
+/// Hardware for a workload.
+#[derive(ClapArgs, Clone)]
+pub struct HardwareArgs {
+    #[command(flatten)]
+    pub plan: PlanArgs,
+    /// Chips or systems to choose from, with commas, instead of all chips with a price; --on does not count
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub among: Vec<String>,
+    /// Do not look for where the answer changes
+    #[arg(long)]
+    pub no_flips: bool,
+    /// Write the frontiers of the best as PNG
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<PathBuf>,
+}

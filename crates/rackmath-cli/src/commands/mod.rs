@@ -18,6 +18,7 @@ mod validate;
 
 pub use validate::ValidateArgs;
 mod compare;
+mod hardware;
 mod planfile;
 mod train;
 mod whatif;
@@ -67,6 +68,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Whatif(a)) => whatif::run(common, &mut catalog, a),
         Some(Command::Compare(a)) => compare::run(common, &mut catalog, a),
         Some(Command::Frontier(a)) => compare::frontier(common, &mut catalog, a),
+        Some(Command::Hardware(a)) => hardware::run(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -29,10 +29,12 @@ pub use runs::{forensics, goodput};
 pub use train::{mfu, train};
 pub use validate::validate;
 mod compare;
+mod hardware;
 mod sides;
 mod whatif;
 
 pub use compare::{compare, frontier};
+pub use hardware::hardware;
 pub use whatif::whatif;
 
 use crate::style::Style;

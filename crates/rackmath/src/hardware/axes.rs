@@ -20,11 +20,15 @@ pub struct Flip {
     pub now: Option<f64>,
     /// Where the winner changes.
     pub at: f64,
+    /// Where it has settled, when several take turns in between.
+    pub until: Option<f64>,
+    /// Who takes turns in between.
+    pub between: Vec<String>,
     /// Who wins below; none when nothing can.
     pub below: Option<String>,
     /// Who wins above; none when nothing can.
     pub above: Option<String>,
-    /// From where the two are within the uncertainty, as far as was looked.
+    /// From where those that change places are within the uncertainty, as far as was looked.
     pub close_from: Option<f64>,
     /// To where.
     pub close_to: Option<f64>,
@@ -82,15 +86,30 @@ fn score(c: &Candidate, q: &Question) -> Option<Range> {
     Some(Range::of(value, spread))
 }
 
+/// Changes nearer to each other than this factor are one stretch in which several take turns.
+const STRETCH: f64 = 1.25;
+
 fn named(found: &mut Vec<Flip>, axis: &str, now: Option<f64>, all: &[Candidate], crossings: &[Crossing]) {
     let name = |k: Option<usize>| k.map(|k| all[k].name.clone());
-    found.extend(crossings.iter().map(|c| Flip {
-        axis: axis.into(),
-        now,
-        at: c.at,
-        below: name(c.from),
-        above: name(c.to),
-        close_from: c.close.map(|(from, _)| from),
-        close_to: c.close.map(|(_, to)| to),
-    }));
+    // To where nothing can do it is news of its own.
+    let one = |a: &Crossing, b: &Crossing| b.at < a.at * STRETCH && a.to.is_some() && b.to.is_some();
+    for turns in crossings.chunk_by(one) {
+        let (first, last) = (&turns[0], &turns[turns.len() - 1]);
+        let mut between: Vec<String> = turns.iter().skip(1).filter_map(|c| name(c.from)).collect();
+        between.sort();
+        between.dedup();
+        let low = turns.iter().filter_map(|c| Some(c.close?.0)).min_by(f64::total_cmp);
+        let high = turns.iter().filter_map(|c| Some(c.close?.1)).max_by(f64::total_cmp);
+        found.push(Flip {
+            axis: axis.into(),
+            now,
+            at: first.at,
+            until: (turns.len() > 1).then_some(last.at),
+            between,
+            below: name(first.from),
+            above: name(last.to),
+            close_from: low,
+            close_to: high,
+        });
+    }
 }

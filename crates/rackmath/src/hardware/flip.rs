@@ -55,7 +55,7 @@ pub(super) fn crossings(grid: &[f64], scores: impl Fn(f64) -> Result<Scores, Err
                     (b, to) = (middle, here);
                 }
             }
-            found.push(Crossing { at: b, from, to, close: close(grid, &all, i, from, to) });
+            found.push(Crossing { at: b, from, to, close: close(grid, &all, (i, b), from, to) });
             (low, from) = (b, to);
         }
     }
@@ -68,7 +68,13 @@ pub(super) fn winner(scores: &Scores) -> Option<usize> {
     known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
-fn close(grid: &[f64], all: &[Scores], at: usize, from: Option<usize>, to: Option<usize>) -> Option<(f64, f64)> {
+fn close(
+    grid: &[f64],
+    all: &[Scores],
+    (at, here): (usize, f64),
+    from: Option<usize>,
+    to: Option<usize>,
+) -> Option<(f64, f64)> {
     let near = |i: usize| match (all[i][from?], all[i][to?]) {
         (Some(a), Some(b)) => too_close(a, b).then_some(grid[i]),
         _ => None,
@@ -77,7 +83,7 @@ fn close(grid: &[f64], all: &[Scores], at: usize, from: Option<usize>, to: Optio
     let above = (at + 1..grid.len()).map_while(near).last();
     match (below, above) {
         (None, None) => None,
-        (a, b) => Some((a.or(b)?, b.or(a)?)),
+        (a, b) => Some((a.unwrap_or(here), b.unwrap_or(here))),
     }
 }
 

@@ -49,12 +49,12 @@ fn beyond_a_flip_another_is_cheaper() {
     let speeds: Vec<&Flip> = a.flips.iter().filter(|f| f.axis == "tok_s_per_user").collect();
     assert!(!speeds.is_empty(), "some speed is too much for all");
     for flip in speeds {
-        for (side, winner) in [(0.995, &flip.below), (1.005, &flip.above)] {
+        for (at, winner) in [(flip.at * 0.995, &flip.below), (flip.until.unwrap_or(flip.at) * 1.005, &flip.above)] {
             let mut there = r.clone();
             there.flips = false;
-            there.plan.tpot_ms = Some(1e3 / (flip.at * side));
+            there.plan.tpot_ms = Some(1e3 / at);
             let best = answer(&catalog, &there).unwrap().rows.first().map(|r| r.name.clone());
-            assert_eq!(&best, winner, "{flip:?} at {side}");
+            assert_eq!(&best, winner, "{flip:?} at {at}");
         }
     }
 }
