@@ -19,7 +19,7 @@ pub use deduce::{DeduceArgs, DeduceFigure};
 mod plan;
 pub use plan::PlanArgs;
 mod planning;
-pub use planning::{HardwareArgs, PlanFileArgs, SidesArgs, SidesFigure, WhatifArgs};
+pub use planning::{HardwareArgs, OutlookArgs, PlanFileArgs, SidesArgs, SidesFigure, WhatifArgs};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -223,6 +223,11 @@ pub enum Command {
         after_help = "Examples:\n  rackmath hardware llama-3.1-70b --chips 8 --isl 4k --osl 1k --tpot 30ms\n  rackmath hardware gpt-oss-120b --among h100,h200,mi300x,b200 --rate 20 --basis rental --svg hardware.svg"
     )]
     Hardware(Box<HardwareArgs>),
+    /// How sure a plan is and what comes next: uncertain inputs, bad ends of the intervals, the next bottleneck
+    #[command(
+        after_help = "Examples:\n  rackmath outlook qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --rate 20\n  rackmath outlook --from plan.json --vary 50%"
+    )]
+    Outlook(Box<OutlookArgs>),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -272,6 +277,7 @@ pub enum Question {
     Compare,
     Frontier,
     Hardware,
+    Outlook,
 }
 
 /// Which model on which machine.

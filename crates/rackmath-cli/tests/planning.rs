@@ -185,13 +185,35 @@ fn what_cannot_be_compared_is_refused() {
 
 #[test]
 fn every_question_has_a_schema_and_speaks_json() {
-    for question in ["whatif", "compare", "frontier", "hardware"] {
+    for question in ["whatif", "compare", "frontier", "hardware", "outlook"] {
         let schema: serde_json::Value = serde_json::from_str(&shown(&["schema", question])).expect("JSON");
         assert!(schema.pointer("/request/properties/plan").is_some(), "{question}");
     }
-    for question in ["compare", "frontier", "hardware"] {
+    for question in ["compare", "frontier", "hardware", "outlook"] {
         let words = [question, "llama-3.1-8b", "--on", "h100", "--chips", "1", "--aggregated", "--json"];
         let more: &[&str] = if question == "hardware" { &["--among", "h100"] } else { &[] };
         let _: serde_json::Value = serde_json::from_str(&shown(&[&words[..], more].concat())).expect("JSON");
     }
+}
+
+#[test]
+fn how_sure_a_plan_is() {
+    let line = "outlook qwen3-32b --on 32xh200 --isl 4000 --osl 500 --tpot 30ms --ttft 1s --rate 20";
+    let typed = ask(line);
+    assert_eq!(typed, shown(&["outlook", "--from", &saved("outlook.json")]));
+    insta::assert_snapshot!(typed);
+}
+
+#[test]
+fn the_outlook_of_two_machines_filled() {
+    insta::assert_snapshot!(ask(
+        "outlook llama-3.1-8b --on 4xh100,4xl40s --scenario rag --aggregated --user 40 --vary 50%"
+    ));
+}
+
+#[test]
+fn no_outlook_where_nothing_fits() {
+    assert!(ask("outlook deepseek-v3 --on 2xh200").contains("no deployment meets the limits"));
+    let err = refused(&["outlook", "--from", &saved("outlook_alone.json"), "--rate", "3"]);
+    assert!(err.contains("whatif"), "{err}");
 }

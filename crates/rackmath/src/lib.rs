@@ -28,6 +28,7 @@ pub mod lecture;
 pub mod lifecycle;
 pub mod mfu;
 pub mod models;
+pub mod outlook;
 pub mod pipeline;
 pub mod plan;
 pub mod planfile;

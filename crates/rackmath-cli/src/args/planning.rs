@@ -2,6 +2,7 @@
 
 use super::PlanArgs;
 use clap::{Args as ClapArgs, ValueEnum};
+use rackmath_units::Fraction;
 use std::path::PathBuf;
 
 /// `plan`, with its file.
@@ -71,4 +72,17 @@ pub struct HardwareArgs {
     /// Write the frontiers of the best as PNG
     #[arg(long, value_name = "FILE")]
     pub png: Option<PathBuf>,
+}
+
+/// How sure a plan is.
+#[derive(ClapArgs, Clone)]
+pub struct OutlookArgs {
+    #[command(flatten)]
+    pub plan: PlanArgs,
+    /// Take the question from a plan saved with rackmath plan --save
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<PathBuf>,
+    /// Share by which inputs are moved down and up
+    #[arg(long, default_value = "20%", value_name = "SHARE")]
+    pub vary: Fraction,
 }

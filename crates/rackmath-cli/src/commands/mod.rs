@@ -19,6 +19,7 @@ mod validate;
 pub use validate::ValidateArgs;
 mod compare;
 mod hardware;
+mod outlook;
 mod planfile;
 mod train;
 mod whatif;
@@ -69,6 +70,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Compare(a)) => compare::run(common, &mut catalog, a),
         Some(Command::Frontier(a)) => compare::frontier(common, &mut catalog, a),
         Some(Command::Hardware(a)) => hardware::run(common, &mut catalog, a),
+        Some(Command::Outlook(a)) => outlook::run(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -46,13 +46,19 @@ pub fn check(file: &PlanFile, path: &Path, answer: &Answer) -> Result<(), Failur
     Ok(())
 }
 
-fn again(common: &Common, catalog: &mut Catalog, a: &PlanFileArgs, path: &Path) -> Result<(), Failure> {
-    if request(catalog, &a.plan)? != request(catalog, &nothing()?)? {
-        return Err(Failure::new(format!(
-            "--from takes the whole question from the file; to change it: rackmath whatif {} --set NAME=VALUE",
-            path.display()
-        )));
+/// Refuses options beside a file that has the whole question.
+pub fn alone(catalog: &mut Catalog, a: &PlanArgs, path: &Path) -> Result<(), Failure> {
+    if request(catalog, a)? == request(catalog, &nothing()?)? {
+        return Ok(());
     }
+    Err(Failure::new(format!(
+        "--from takes the whole question from the file; to change it: rackmath whatif {} --set NAME=VALUE",
+        path.display()
+    )))
+}
+
+fn again(common: &Common, catalog: &mut Catalog, a: &PlanFileArgs, path: &Path) -> Result<(), Failure> {
+    alone(catalog, &a.plan, path)?;
     let file = open(catalog, path)?;
     let answer = plan::answer_on(catalog, &file.request, threads())?;
     check(&file, path, &answer)?;

@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::output;
 use rackmath::{
     cache, chips, compare, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, frontier, goodput,
-    hardware, layout, lecture, lifecycle, mfu, models, pipeline, plan, price, racks, reversible, scaling, station,
-    step, systems, train, validate, whatif,
+    hardware, layout, lecture, lifecycle, mfu, models, outlook, pipeline, plan, price, racks, reversible, scaling,
+    station, step, systems, train, validate, whatif,
 };
 use schemars::{Schema, schema_for};
 use serde::Serialize;
@@ -59,6 +59,7 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::Compare => Both { request: schema_for!(compare::Request), answer: schema_for!(compare::Answer) },
         Question::Frontier => Both { request: schema_for!(frontier::Request), answer: schema_for!(frontier::Answer) },
         Question::Hardware => Both { request: schema_for!(hardware::Request), answer: schema_for!(hardware::Answer) },
+        Question::Outlook => Both { request: schema_for!(outlook::Request), answer: schema_for!(outlook::Answer) },
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

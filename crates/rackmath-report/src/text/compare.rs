@@ -88,7 +88,7 @@ fn wins(out: &mut String, a: &Answer, style: Style) {
     let _ = writeln!(out, "{}", style.bold("who wins on what"));
     for w in &a.wins {
         let by = if w.by < 1.0005 {
-            format!("level with {}", w.next)
+            format!("{} level with {}", w.name, w.next)
         } else {
             let close = if w.too_close { ": too close to call" } else { "" };
             format!("{} ahead of {} by x{}{close}", w.name, w.next, significant(w.by, 3))

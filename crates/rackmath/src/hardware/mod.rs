@@ -140,7 +140,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answe
     let objective = objective(&all);
     let score = |c: &Candidate| c.worked.question().objective.score(&c.best.estimate);
     all.sort_by(|a, b| score(a).total_cmp(&score(b)).then(a.name.cmp(&b.name)));
-    let rows = rows(catalog, &all, objective);
+    let rows = rows(&all, objective);
     let flips = if r.flips && all.len() > 1 { axes::flips(catalog, &all, threads)? } else { Vec::new() };
     let shown = &all[..all.len().min(SHOWN)];
     let curves: Vec<Curve> =
@@ -224,7 +224,7 @@ fn objective(all: &[Candidate]) -> Measure {
     }
 }
 
-fn rows(catalog: &Catalog, all: &[Candidate], measure: Measure) -> Vec<Row> {
+fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {
     let plans: Vec<Plan> = all.iter().map(|c| c.worked.plan(&c.best)).collect();
     let of = |p: &Plan| measure.of(p);
     let row = |(i, c): (usize, &Candidate)| {
@@ -232,11 +232,6 @@ fn rows(catalog: &Catalog, all: &[Candidate], measure: Measure) -> Vec<Row> {
         let price = plan.usd_per_hour / plan.chips as f64;
         let cost = |p: &Plan| p.usd_per_mtok.value;
         let other = plans.get(usize::from(i == 0));
-        let basis = catalog.system(&c.name).ok().and_then(|s| {
-            let asked = c.request.setting.basis.as_deref().and_then(|b| b.parse::<Basis>().ok());
-            asked.map(|b| b.to_string()).or_else(|| s.chip.usual_price().map(|p| p.basis.to_string()))
-        });
-        let given = c.request.setting.price_usd_per_chip_hour.is_some();
         let (behind, close) = of(&plan).zip(of(&plans[0])).map_or(
             (Range { value: 1.0, low: 1.0, high: 1.0 }, false),
             // More is better for throughput: behind is then how many times the best has.
@@ -248,7 +243,7 @@ fn rows(catalog: &Catalog, all: &[Candidate], measure: Measure) -> Vec<Row> {
         Row {
             name: c.name.clone(),
             usd_per_chip_hour: price,
-            price_basis: if given { "as given".into() } else { basis.unwrap_or_else(|| "unknown".into()) },
+            price_basis: c.worked.bases().0,
             behind,
             too_close: close,
             flips_at_usd_per_chip_hour: other

@@ -6,6 +6,7 @@
 mod answer;
 mod card;
 mod kept;
+mod ladder;
 mod launch;
 mod layouts;
 mod prepare;

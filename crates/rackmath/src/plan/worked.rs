@@ -4,7 +4,7 @@ use super::card::{Answer, Plan, Point};
 use super::prepare::Prepared;
 use super::{Ask, Request, answer};
 use crate::Error;
-use rackmath_spec::Catalog;
+use rackmath_spec::{Basis, Catalog};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::{Question, Ranked, search_all};
 
@@ -48,6 +48,17 @@ impl Worked {
         self.ask.requests.input
     }
 
+    /// Share of prompts found in the prefix cache.
+    pub(crate) fn cached(&self) -> f64 {
+        self.ask.requests.cached
+    }
+
+    /// The score of a configuration under the question.
+    pub(crate) fn score_of(&self, index: u64) -> Option<f64> {
+        let q = &self.ask.question;
+        self.prepared.space.estimate(index, q.output, q.traffic).map(|e| q.objective.score(&e))
+    }
+
     /// Limits in words.
     pub(crate) fn limits(&self) -> Vec<String> {
         answer::limits(&self.ask.question)
@@ -56,6 +67,44 @@ impl Worked {
     /// Machines by the names they were asked for, with the price of a chip and hour.
     pub(crate) fn machines(&self) -> impl Iterator<Item = (&str, &str, f64)> {
         self.ask.machines.iter().map(|m| (m.system.id.as_str(), m.system.name.as_str(), m.usd_s * 3600.0))
+    }
+
+    /// What kind of price the machines have: one of the catalogue's, or as given; and what their power counts.
+    pub(crate) fn bases(&self) -> (String, &'static str) {
+        let m = &self.ask.machines[0];
+        let said = Basis::ALL.into_iter().find(|b| m.price_words.contains(&format!("{b} price")));
+        let power = if m.system.chip.power.all_in.is_some() { "all in" } else { "thermal design power" };
+        (said.map_or_else(|| if m.priced { "as given".into() } else { "unknown".into() }, |b| b.to_string()), power)
+    }
+
+    /// The lowest and highest price seen for a machine's chip, over the one used; none where the catalogue has no range.
+    pub(crate) fn price_range(&self, machine: usize) -> Option<(f64, f64)> {
+        let m = &self.ask.machines[machine];
+        let used =
+            m.system.chip.prices.iter().find(|p| m.price_words.contains(&format!("{} price, {}", p.basis, p.as_of)))?;
+        let (low, high) = used.range?;
+        Some((low.get() / m.usd_s, high.get() / m.usd_s))
+    }
+
+    /// With the chips of one machine at another price.
+    pub(crate) fn priced<R>(&mut self, machine: usize, factor: f64, run: impl FnOnce(&Self) -> R) -> R {
+        let rows = self.prepared.space.rows.clone();
+        for (row, entry) in self.prepared.space.rows.iter_mut().zip(&self.prepared.entries) {
+            if self.prepared.kinds[self.prepared.kind_of[entry.deployment]].machine == machine {
+                row.usd_s *= factor;
+            }
+        }
+        let result = run(self);
+        self.prepared.space.rows = rows;
+        result
+    }
+
+    /// With another question asked of the same space.
+    pub(crate) fn asked<R>(&mut self, question: Question, run: impl FnOnce(&Self) -> R) -> R {
+        let own = std::mem::replace(&mut self.ask.question, question);
+        let result = run(self);
+        self.ask.question = own;
+        result
     }
 
     /// The best under a question, which may differ from the request's; one thread.

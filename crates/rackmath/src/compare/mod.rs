@@ -11,11 +11,17 @@
 //! The cost of a plan is proportional to the price of its chips, so the best of one machine does not depend on its price and
 //! the flip is exact. Ignores: a budget in dollars per hour, under which a dearer chip may have another plan.
 
+mod card;
+#[cfg(test)]
+mod tests;
+
+pub use card::{Answer, Column, Flip, Number, Win};
+
 use crate::Error;
 use crate::estimate::Range;
-use crate::figure::{Figure, Mark};
+use crate::figure::Mark;
 use crate::frontier::{self, Curve};
-use crate::plan::{self, Plan, Relaxation, Worked};
+use crate::plan::{self, Worked};
 use crate::sides::{Measure, questions, ratio, too_close};
 use rackmath_spec::Catalog;
 use rackmath_units::significant;
@@ -34,91 +40,6 @@ pub struct Request {
     pub models: Vec<String>,
     /// Engines.
     pub engines: Vec<String>,
-}
-
-/// Plans side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Answer {
-    /// What the columns differ in: `systems`, `models` or `engines`.
-    pub over: String,
-    /// What is made best.
-    pub objective: String,
-    /// Limits in words, for the first.
-    pub limits: Vec<String>,
-    /// As asked for.
-    pub columns: Vec<Column>,
-    /// Who wins on what.
-    pub wins: Vec<Win>,
-    /// Prices at which the cheapest machine changes; of machines only.
-    pub flips: Vec<Flip>,
-    /// In a sentence.
-    pub verdict: String,
-    /// Frontiers over each other: tokens per chip against tokens per user.
-    pub figure_chip: Figure,
-    /// Dollars per million tokens against tokens per user, where prices are known.
-    pub figure_dollar: Option<Figure>,
-    /// What the numbers assume.
-    pub assumptions: Vec<String>,
-}
-
-/// One of them.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Column {
-    /// Traffic and lengths in words.
-    pub workload: String,
-    /// Its best plan; none when nothing meets the limits.
-    pub plan: Option<Plan>,
-    /// In a sentence.
-    pub verdict: String,
-    /// What would do if a single limit were moved, when nothing meets them all.
-    pub relaxations: Vec<Relaxation>,
-    /// Its numbers, with ratios to the first column.
-    pub numbers: Vec<Number>,
-    /// What it is, and its frontier.
-    pub curve: Curve,
-}
-
-/// One number of a column.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Number {
-    /// Which.
-    pub measure: Measure,
-    /// The number, with its interval where it has one.
-    pub value: Range,
-    /// Over that of the first column that has a plan, with the interval of the ratio.
-    pub ratio: Option<Range>,
-}
-
-/// Who is best in one respect.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Win {
-    /// Which.
-    pub measure: Measure,
-    /// Who.
-    pub name: String,
-    /// How much.
-    pub value: f64,
-    /// Who comes second.
-    pub next: String,
-    /// By which factor the second is worse.
-    pub by: f64,
-    /// Whether that is within the uncertainty.
-    pub too_close: bool,
-}
-
-/// A price at which the cheapest changes.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Flip {
-    /// Whose chip.
-    pub name: String,
-    /// Its price now.
-    pub now_usd_per_chip_hour: f64,
-    /// The price at which it costs what the cheapest other does, with its interval.
-    pub flips_at_usd_per_chip_hour: Range,
-    /// The other.
-    pub against: String,
-    /// Whether it is the cheapest now, and loses above the price; else it wins below it.
-    pub cheapest_now: bool,
 }
 
 /// Answers on one thread.
@@ -142,7 +63,10 @@ pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answe
                 assumptions.push(line.clone());
             }
         }
+        let (price_basis, power_basis) = worked.bases();
         columns.push(Column {
+            price_basis,
+            power_basis: power_basis.into(),
             workload: a.workload,
             plan: a.plans.into_iter().next(),
             verdict: a.verdict,
@@ -152,6 +76,14 @@ pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answe
         });
     }
     number(&mut columns);
+    for (what, of) in [("prices", (|c| &c.price_basis) as fn(&Column) -> &String), ("powers", |c| &c.power_basis)] {
+        let mut kinds: Vec<&str> = columns.iter().map(|c| of(c).as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        if kinds.len() > 1 {
+            assumptions.insert(0, format!("{what} are of different kinds ({}): compare with care", kinds.join(", ")));
+        }
+    }
     let wins = wins(&columns);
     let flips = if over == "systems" { flips(&columns) } else { Vec::new() };
     let curves: Vec<Curve> = columns.iter().map(|c| c.curve.clone()).collect();
@@ -195,7 +127,12 @@ fn ranked(columns: &[Column], measure: Measure) -> Vec<(&Column, Range)> {
 }
 
 fn wins(columns: &[Column]) -> Vec<Win> {
+    let power = |m: Measure| matches!(m, Measure::PowerKw | Measure::JoulesPerToken);
     let win = |measure: Measure| {
+        // A chip's power is not held against a chip's with its share of host and cooling.
+        if power(measure) && columns.iter().any(|c| c.power_basis != columns[0].power_basis) {
+            return None;
+        }
         let all = ranked(columns, measure);
         let [(best, value), (next, other), ..] = &all[..] else { return None };
         let by = (value.value / other.value).max(other.value / value.value);
@@ -268,75 +205,5 @@ fn verdict(columns: &[Column], wins: &[Win]) -> String {
             )
         }
         (_, None) => "nothing to compare".into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::setting::Setting;
-    use proptest::prelude::*;
-
-    fn plan(on: &str) -> plan::Request {
-        let setting = Setting { model: "llama-3.1-8b".into(), on: on.into(), ..Setting::default() };
-        plan::Request { setting, disaggregated: false, isl: Some(2000.0), osl: Some(300.0), ..plan::Request::default() }
-    }
-
-    #[test]
-    fn at_the_flip_price_two_machines_cost_the_same() {
-        let catalog = Catalog::embedded();
-        let both = Request { plan: plan("8xh100,8xh200"), ..Request::default() };
-        let a = answer(&catalog, &both).unwrap();
-        for flip in &a.flips {
-            let mut at = plan(&flip.name);
-            at.setting.price_usd_per_chip_hour = Some(flip.flips_at_usd_per_chip_hour.value);
-            let moved = plan::answer(&catalog, &at).unwrap().plans[0].usd_per_mtok.value;
-            let other = a.columns.iter().find(|c| c.curve.name == flip.against).unwrap();
-            let theirs = other.plan.as_ref().unwrap().usd_per_mtok.value;
-            assert!((moved / theirs - 1.0).abs() < 1e-9, "{flip:?}: {moved} against {theirs}");
-        }
-        assert!(a.flips.len() == 2 && a.flips[0].cheapest_now && !a.flips[1].cheapest_now);
-    }
-
-    #[test]
-    fn models_and_engines_have_no_flip_price_and_lists_do_not_mix() {
-        let catalog = Catalog::embedded();
-        let words = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let engines = Request { plan: plan("8xh100"), engines: words(&["vllm", "sglang"]), ..Request::default() };
-        let a = answer(&catalog, &engines).unwrap();
-        assert!(a.flips.is_empty() && a.over == "engines" && a.columns.len() == 2);
-        let both = Request { models: words(&["llama-3.1-8b"]), ..engines };
-        assert!(answer(&catalog, &both).unwrap_err().to_string().contains("one at a time"));
-        let typo = Request { plan: plan("8xh100"), systems: words(&["8xh100", "8xh20o"]), ..Request::default() };
-        assert!(answer(&catalog, &typo).unwrap_err().to_string().contains("h20"));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(8))]
-
-        #[test]
-        fn one_system_is_its_plan(isl in 100.0..16000.0_f64, osl in 10.0..1000.0_f64, tpot in prop::option::of(4.0..60.0_f64)) {
-            let catalog = Catalog::embedded();
-            let plan = plan::Request { isl: Some(isl), osl: Some(osl), tpot_ms: tpot, ..plan("4xh100") };
-            let whole = plan::answer(&catalog, &plan).unwrap();
-            let a = answer(&catalog, &Request { plan, ..Request::default() }).unwrap();
-            prop_assert_eq!(a.columns[0].plan.as_ref(), whole.plans.first());
-            prop_assert_eq!(&a.columns[0].curve.points, &whole.frontier);
-            prop_assert_eq!(&a.columns[0].verdict, &whole.verdict);
-            prop_assert!(a.columns[0].numbers.iter().all(|n| n.ratio.is_none_or(|r| r.value == 1.0)));
-        }
-
-        #[test]
-        fn a_winner_is_never_worse_than_any_other(isl in 100.0..16000.0_f64, tpot in 8.0..60.0_f64) {
-            let plan = plan::Request { isl: Some(isl), tpot_ms: Some(tpot), ..plan("4xh100,4xh200,4xl40s") };
-            let a = answer(&Catalog::embedded(), &Request { plan, ..Request::default() }).unwrap();
-            for win in &a.wins {
-                let more = win.measure.more_is_better().unwrap();
-                for c in a.columns.iter().filter_map(|c| win.measure.of(c.plan.as_ref()?)) {
-                    let worse = if more { c.value <= win.value } else { c.value >= win.value };
-                    prop_assert!(worse);
-                }
-            }
-        }
     }
 }
