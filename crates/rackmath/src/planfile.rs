@@ -212,7 +212,9 @@ fn checksum(value: &Value) -> String {
             }
             Value::Array(all) => {
                 mix(hash, b"[");
-                all.iter().for_each(|v| walk(hash, v));
+                for v in all {
+                    walk(hash, v);
+                }
                 mix(hash, b"]");
             }
             Value::Object(all) => {

@@ -121,6 +121,9 @@ impl Measure {
     }
 }
 
+/// The name of a side and its question.
+pub(crate) type Side = (String, Request);
+
 /// What a comparison is over, and the question of each side by name: machines, models or engines, of which one may be
 /// listed; the machines of the plan when none is.
 pub(crate) fn questions(
@@ -128,7 +131,7 @@ pub(crate) fn questions(
     systems: &[String],
     models: &[String],
     engines: &[String],
-) -> Result<(&'static str, Vec<(String, Request)>), Error> {
+) -> Result<(&'static str, Vec<Side>), Error> {
     let lists = [systems, models, engines];
     if lists.iter().filter(|l| !l.is_empty()).count() > 1 {
         return Err(Error::value("compare", "more than one list", "systems, models or engines: one at a time"));
