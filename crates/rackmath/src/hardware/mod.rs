@@ -86,7 +86,7 @@ pub struct Row {
     pub behind: Range,
     /// Whether that is within the uncertainty.
     pub too_close: bool,
-    /// The price of a chip at which it costs as much as the best, or for the best as the second.
+    /// The price of a chip at which it costs as much as the best, or for the best as the second; where cost decides.
     pub flips_at_usd_per_chip_hour: Option<f64>,
 }
 
@@ -139,7 +139,9 @@ pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answe
     }
     let objective = objective(&all);
     let score = |c: &Candidate| c.worked.question().objective.score(&c.best.estimate);
-    all.sort_by(|a, b| score(a).total_cmp(&score(b)).then(a.name.cmp(&b.name)));
+    // Equal scores: the cheaper, then the name.
+    let cost = |c: &Candidate| c.best.estimate.usd_per_mtok;
+    all.sort_by(|a, b| score(a).total_cmp(&score(b)).then(cost(a).total_cmp(&cost(b))).then(a.name.cmp(&b.name)));
     let rows = rows(&all, objective);
     let flips = if r.flips && all.len() > 1 { axes::flips(catalog, &all, threads)? } else { Vec::new() };
     let shown = &all[..all.len().min(SHOWN)];
@@ -247,7 +249,7 @@ fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {
             behind,
             too_close: close,
             flips_at_usd_per_chip_hour: other
-                .filter(|o| cost(&plan) > 0.0 && cost(o) > 0.0)
+                .filter(|o| measure == Measure::UsdPerMtok && cost(&plan) > 0.0 && cost(o) > 0.0)
                 .map(|o| price * cost(o) / cost(&plan)),
             plan,
         }
@@ -272,6 +274,9 @@ fn verdict(rows: &[Row], measure: Measure, chips: u64) -> String {
     } else {
         close.join(", ")
     };
+    if rows.iter().all(|r| !r.too_close || r.behind.value == 1.0) {
+        return format!("{head}, level with {few}");
+    }
     format!("{head}, but too close to call against {few}: within the uncertainty of the predictions")
 }
 
@@ -284,6 +289,11 @@ fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<String> {
     if kinds.len() > 1 {
         let kinds: Vec<&str> = kinds.into_iter().collect();
         lines.push(format!("prices are of different kinds ({}): --basis takes one kind only", kinds.join(", ")));
+    }
+    let powers: std::collections::BTreeSet<&str> = all.iter().map(|c| c.worked.bases().1).collect();
+    if powers.len() > 1 {
+        let powers: Vec<&str> = powers.into_iter().collect();
+        lines.push(format!("powers are of different kinds ({}): energies do not compare", powers.join(", ")));
     }
     if let Some(first) = all.first() {
         // Prices and power stand in the table; the rest holds for all.

@@ -35,6 +35,26 @@ fn one_kind_of_price_leaves_the_others_out_with_the_reason() {
 }
 
 #[test]
+fn a_price_is_of_the_kind_the_catalogue_says() {
+    let c = Catalog::embedded();
+    let a = answer(&c, &request(&["h100", "a100-80gb", "l40s"])).unwrap();
+    for row in &a.rows {
+        let usual = c.system(&row.name).unwrap().chip.usual_price().unwrap().basis.to_string();
+        assert_eq!(row.price_basis, usual, "{}", row.name);
+    }
+    assert!(a.assumptions.iter().any(|line| line.contains("prices are of different kinds (on-demand, rental)")));
+}
+
+#[test]
+fn equal_numbers_of_chips_are_level() {
+    let mut r = request(&["h100", "h200"]);
+    r.plan.objective = "chips".into();
+    let a = answer(&Catalog::embedded(), &r).unwrap();
+    assert!(a.verdict.contains("level with"), "{}", a.verdict);
+    assert!(a.rows.iter().all(|row| row.flips_at_usd_per_chip_hour.is_none()));
+}
+
+#[test]
 fn the_answer_does_not_depend_on_threads() {
     let r = Request { flips: true, ..request(&["h100", "l40s", "a100-80gb"]) };
     let catalog = Catalog::embedded();

@@ -72,7 +72,7 @@ impl Worked {
     /// What kind of price the machines have: one of the catalogue's, or as given; and what their power counts.
     pub(crate) fn bases(&self) -> (String, &'static str) {
         let m = &self.ask.machines[0];
-        let said = Basis::ALL.into_iter().find(|b| m.price_words.contains(&format!("{b} price")));
+        let said = Basis::ALL.into_iter().find(|b| m.price_words.contains(&format!(" per chip, {b} price,")));
         let power = if m.system.chip.power.all_in.is_some() { "all in" } else { "thermal design power" };
         (said.map_or_else(|| if m.priced { "as given".into() } else { "unknown".into() }, |b| b.to_string()), power)
     }
