@@ -5,7 +5,7 @@
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | a, b | value | - | two predictions |
-//! | s | [`spread`] | 1 | logarithm of the factor that holds 80 % of measurements |
+//! | s | spread | 1 | logarithm of the factor that holds 80 % of measurements |
 //!
 //! Assumes: errors of two predictions are independent. Those of one engine on one chip are not, so that a difference may be
 //! real although it is called too close. Numbers without an interval (chips, dollars per hour) are compared as they stand.
