@@ -18,6 +18,8 @@ mod deduce;
 pub use deduce::{DeduceArgs, DeduceFigure};
 mod plan;
 pub use plan::PlanArgs;
+mod planning;
+pub use planning::{HardwareArgs, OutlookArgs, PlanFileArgs, SidesArgs, SidesFigure, WhatifArgs};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -202,7 +204,32 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  rackmath plan qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --ttft 1s --rate 20\n  rackmath plan deepseek-v3 --on 64xh200 --engine sglang --user 40 --objective throughput --svg frontier.svg"
     )]
-    Plan(Box<PlanArgs>),
+    Plan(Box<PlanFileArgs>),
+    /// A saved plan with something changed: before, the same deployment kept, and the new best
+    #[command(
+        after_help = "Examples:\n  rackmath plan qwen3-32b --on 32xh200 --tpot 30ms --rate 20 --save plan.json\n  rackmath whatif plan.json --set tpot=20ms --set on=64xb200"
+    )]
+    Whatif(WhatifArgs),
+    /// Systems, models or engines side by side for one workload: best plans, ratios, who wins, flip prices
+    #[command(
+        after_help = "Examples:\n  rackmath compare llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --tpot 30ms\n  rackmath compare --models qwen3-32b,gpt-oss-120b --on 8xh200 --svg frontiers.svg\nExample: rackmath compare deepseek-v3 --on 16xh200 --engines vllm,sglang"
+    )]
+    Compare(Box<SidesArgs>),
+    /// What users and chips can have at once: frontiers of systems, models or engines, one over the other
+    #[command(
+        after_help = "Examples:\n  rackmath frontier llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --svg frontier.svg\n  rackmath frontier gpt-oss-120b --on 8xh200,8xmi355x --figure dollar --csv frontier.csv"
+    )]
+    Frontier(Box<SidesArgs>),
+    /// The best hardware of the catalogue for a workload, and where the answer changes: speed, traffic, length, price
+    #[command(
+        after_help = "Examples:\n  rackmath hardware llama-3.1-70b --chips 8 --isl 4k --osl 1k --tpot 30ms\n  rackmath hardware gpt-oss-120b --among h100,h200,mi300x,b200 --rate 20 --basis rental --svg hardware.svg"
+    )]
+    Hardware(Box<HardwareArgs>),
+    /// How sure a plan is and what comes next: uncertain inputs, bad ends of the intervals, the next bottleneck
+    #[command(
+        after_help = "Examples:\n  rackmath outlook qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --rate 20\n  rackmath outlook --from plan.json --vary 50%"
+    )]
+    Outlook(Box<OutlookArgs>),
     /// Flashcards, and problems made at random with worked answers
     #[command(
         after_help = "Examples:\n  rackmath practice --topic batch\n  rackmath practice --seed 7 --answers 250,-,12\n  rackmath practice --cards"

@@ -89,3 +89,61 @@ pub fn plan_frontier(answer: &rackmath::plan::Answer) -> String {
     }
     out
 }
+
+/// Frontiers, one row per point, the curve in the first column.
+pub fn frontiers<'a>(curves: impl Iterator<Item = &'a rackmath::frontier::Curve>) -> String {
+    let mut out = String::from(
+        "curve,model,system,index,tok_s_per_user,tok_s_per_chip,usd_per_mtok,ttft_ms,tpot_ms,chips_per_replica,concurrency_per_group,deployment\n",
+    );
+    for c in curves {
+        for p in &c.points {
+            let _ = writeln!(
+                out,
+                "\"{}\",\"{}\",\"{}\",{},{},{},{},{},{},{},{},\"{}\"",
+                c.name,
+                c.model,
+                c.system,
+                p.index,
+                p.tok_s_per_user,
+                p.tok_s_per_chip,
+                p.usd_per_mtok,
+                p.ttft_ms,
+                p.tpot_ms,
+                p.chips_per_replica,
+                p.concurrency_per_group,
+                p.deployment
+            );
+        }
+    }
+    out
+}
+
+/// Hardware, best first.
+pub fn hardware(answer: &rackmath::hardware::Answer) -> String {
+    let mut out = String::from(
+        "name,system,usd_per_chip_hour,price_basis,usd_per_mtok,usd_per_mtok_low,usd_per_mtok_high,behind,too_close,tok_s_per_chip,tok_s_per_user,ttft_ms,chips,power_kw,deployment\n",
+    );
+    for r in &answer.rows {
+        let p = &r.plan;
+        let _ = writeln!(
+            out,
+            "{},\"{}\",{},{},{},{},{},{},{},{},{},{},{},{},\"{}\"",
+            r.name,
+            p.system,
+            r.usd_per_chip_hour,
+            r.price_basis,
+            p.usd_per_mtok.value,
+            p.usd_per_mtok.low,
+            p.usd_per_mtok.high,
+            r.behind.value,
+            r.too_close,
+            p.tok_s_per_chip.value,
+            p.tok_s_per_user.value,
+            p.ttft_ms.value,
+            p.chips,
+            p.power_kw,
+            p.deployment
+        );
+    }
+    out
+}

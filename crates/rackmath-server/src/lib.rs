@@ -13,7 +13,7 @@ mod openapi;
 mod routes;
 
 pub use answers::Answers;
-pub use limits::{LIMITS, Limit, MOST_BYTES};
+pub use limits::MOST_BYTES;
 pub use routes::{Served, router};
 
 use std::io;

@@ -15,25 +15,20 @@ const MOST_ITEMS: usize = 256;
 /// Deepest nesting and longest text in a request, brought files aside.
 const MOST_TEXT: usize = 20_000;
 
-/// A field and the most it may say.
-#[derive(Clone, Copy, Debug)]
-pub struct Limit {
-    /// The question.
-    pub question: Question,
-    /// The field, as a JSON pointer.
-    pub field: &'static str,
-    /// The largest number; for a list the most items.
-    pub most: f64,
-    /// What is spared, for the document.
-    pub why: &'static str,
+/// A field, as a JSON pointer, and the most it may say; for a list the most items.
+struct Limit {
+    question: Question,
+    field: &'static str,
+    most: f64,
+    why: &'static str,
 }
 
 const fn limit(question: Question, field: &'static str, most: f64, why: &'static str) -> Limit {
     Limit { question, field, most, why }
 }
 
-/// All of them.
-pub const LIMITS: &[Limit] = &[
+/// Those of one question each.
+const LIMITS: &[Limit] = &[
     limit(Question::Curve, "/points", 2_000.0, "points of a curve"),
     limit(Question::EstimateSweep, "/points", 200.0, "estimates of a sweep"),
     limit(Question::Station, "/requests", 200_000.0, "simulated arrivals"),
@@ -46,31 +41,65 @@ pub const LIMITS: &[Limit] = &[
     limit(Question::Deduce, "/log2_points", 17.0, "points of the prior, as a power of two"),
     limit(Question::Train, "/chips", 65_536.0, "layouts of a search"),
     limit(Question::Train, "/keep", 100.0, "layouts kept"),
-    limit(Question::Plan, "/setting/chips", 1_024.0, "layouts of a search"),
-    limit(Question::Plan, "/engines", 4.0, "engines searched"),
-    limit(Question::Plan, "/weights", 4.0, "formats searched"),
-    limit(Question::Plan, "/kvs", 4.0, "formats searched"),
-    limit(Question::Plan, "/chunks", 8.0, "chunk sizes searched"),
-    limit(Question::Plan, "/drafts", 8.0, "draft lengths searched"),
-    limit(Question::Plan, "/top", 100.0, "plans kept"),
+    limit(Question::Compare, "/systems", 6.0, "plans side by side"),
+    limit(Question::Compare, "/models", 6.0, "plans side by side"),
+    limit(Question::Compare, "/engines", 6.0, "plans side by side"),
+    limit(Question::Frontier, "/systems", 6.0, "frontiers"),
+    limit(Question::Frontier, "/models", 6.0, "frontiers"),
+    limit(Question::Frontier, "/engines", 6.0, "frontiers"),
+    limit(Question::Hardware, "/plan/setting/chips", 16.0, "chips of every kind searched"),
+    limit(Question::Whatif, "/set", 16.0, "changes"),
     limit(Question::Cache, "/durations_s", 200.0, "durations of the picture"),
     limit(Question::Layout, "/setting/chips", 100_000.0, "chips placed"),
 ];
 
+/// Fields of a plan, whichever question brings one.
+const PLAN: &[(&str, f64, &str)] = &[
+    ("/setting/chips", CHIPS as f64, "layouts of a search"),
+    ("/engines", 4.0, "engines searched"),
+    ("/weights", 4.0, "formats searched"),
+    ("/kvs", 4.0, "formats searched"),
+    ("/chunks", 8.0, "chunk sizes searched"),
+    ("/drafts", 8.0, "draft lengths searched"),
+    ("/top", 100.0, "plans kept"),
+];
+
+/// Most chips of a search for a deployment.
+const CHIPS: u64 = 1_024;
+
+/// Where a question has its plan.
+fn plan_at(question: Question) -> Option<&'static str> {
+    match question {
+        Question::Plan => Some(""),
+        Question::Whatif | Question::Compare | Question::Frontier | Question::Hardware | Question::Outlook => {
+            Some("/plan")
+        }
+        _ => None,
+    }
+}
+
+/// Every limit of a question: the field, the most it may say, and what is spared.
+pub fn of(question: Question) -> impl Iterator<Item = (String, f64, &'static str)> {
+    let own = LIMITS.iter().filter(move |l| l.question == question).map(|l| (l.field.to_owned(), l.most, l.why));
+    let plan = plan_at(question)
+        .into_iter()
+        .flat_map(|at| PLAN.iter().map(move |(f, most, why)| (format!("{at}{f}"), *most, *why)));
+    own.chain(plan)
+}
+
 /// Whether a request stays within its limits; else what to change.
 pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), String> {
-    for limit in LIMITS.iter().filter(|l| l.question == question) {
-        let given = request_at(request, limit.field);
+    for (field, most, why) in of(question) {
+        let given = request_at(request, &field);
         let (size, what) = match given {
             Some(Value::Number(n)) => (n.as_f64().unwrap_or(f64::INFINITY), ""),
             Some(Value::Array(items)) => (items.len() as f64, " items"),
             _ => continue,
         };
-        if size > limit.most {
-            let field = limit.field.trim_start_matches('/').replace('/', ".");
+        if size > most {
+            let field = field.trim_start_matches('/').replace('/', ".");
             return Err(format!(
-                "{field} = {size}{what} is more work than this server takes; expected at most {} ({}), or ask the command line",
-                limit.most, limit.why
+                "{field} = {size}{what} is more work than this server takes; expected at most {most} ({why}), or ask the command line"
             ));
         }
     }
@@ -101,24 +130,40 @@ fn small(name: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-/// Searches count their chips in the machine's name too: `4096xh200`, or several machines.
+/// Searches find chips in names as well: `4096xh200`, several machines, `chips=4096`.
 fn machine(question: Question, request: &Map<String, Value>) -> Result<(), String> {
-    let most = match question {
-        Question::Plan => 1_024,
-        Question::Train => 65_536,
+    let most = match (question, plan_at(question)) {
+        (Question::Train, _) => 65_536,
+        (_, Some(_)) => CHIPS,
         _ => return Ok(()),
     };
-    let on = request.get("setting").and_then(|s| s.get("on")).or_else(|| request.get("on")).and_then(Value::as_str);
-    let named = on.unwrap_or_default().split(',').map(|m| {
-        let digits: String = m.trim().chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<u64>().unwrap_or(u64::from(!digits.is_empty()) * u64::MAX)
-    });
-    let machines = on.unwrap_or_default().split(',').count();
-    match named.max() {
-        Some(n) if n > most => Err(format!(
-            "on = {n} chips is more work than this server takes; expected at most {most} chips, or ask the command line"
-        )),
-        _ if machines > 8 => Err(format!("on names {machines} machines; expected at most 8")),
+    request.iter().filter(|(name, _)| *name != "files").try_for_each(|(_, value)| named(value, most))
+}
+
+fn named(value: &Value, most: u64) -> Result<(), String> {
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|v| named(v, most)),
+        Value::Object(fields) => fields.values().try_for_each(|v| named(v, most)),
+        Value::String(text) => {
+            let machines = text.split([',', '=']).count();
+            if machines > 9 {
+                return Err(format!("{machines} machines in one name; expected at most 8"));
+            }
+            let words = text.split([',', '=']).map(str::trim);
+            let counted = |word: &str| {
+                let digits = word.chars().take_while(char::is_ascii_digit).count();
+                let rest = &word[digits..];
+                let chips =
+                    digits > 0 && (rest.starts_with(['x', 'X']) || (rest.is_empty() && text.starts_with("chips")));
+                chips.then(|| word[..digits].parse().unwrap_or(u64::MAX))
+            };
+            match words.filter_map(counted).max() {
+                Some(n) if n > most => Err(format!(
+                    "{n} chips are more work than this server takes; expected at most {most} chips, or ask the command line"
+                )),
+                _ => Ok(()),
+            }
+        }
         _ => Ok(()),
     }
 }
@@ -137,6 +182,10 @@ mod tests {
         assert!(said.contains("points = 99999") && said.contains("2000"), "{said}");
         let said = checked(Question::Plan, r#"{"setting": {"on": "100000xh200"}}"#).expect_err("refused");
         assert!(said.contains("100000 chips"), "{said}");
+        assert!(checked(Question::Whatif, r#"{"set": ["on=5000xb200"]}"#).is_err());
+        assert!(checked(Question::Whatif, r#"{"set": ["chips=5000"]}"#).is_err());
+        assert!(checked(Question::Compare, r#"{"systems": ["h200", "5000xb200"]}"#).is_err());
+        assert!(checked(Question::Outlook, r#"{"plan": {"setting": {"chips": 5000}}}"#).is_err());
         assert!(checked(Question::Plan, r#"{"setting": {"on": "99999999999999999999999xh200"}}"#).is_err());
         assert!(checked(Question::Cost, &format!(r#"{{"x": [{}1]}}"#, "1,".repeat(300))).is_err());
         assert!(checked(Question::Cost, &format!(r#"{{"x": {{"y": "{}"}}}}"#, "z".repeat(30_000))).is_err());
@@ -148,10 +197,13 @@ mod tests {
             assert_eq!(checked(*question, "{}"), Ok(()));
         }
         assert_eq!(checked(Question::Plan, r#"{"setting": {"on": "64xh200, 64xh100"}}"#), Ok(()));
-        for limit in LIMITS {
-            let schema = serde_json::to_value(limit.question.schema()).expect("JSON").to_string();
-            let field = limit.field.rsplit('/').next().expect("a name");
-            assert!(schema.contains(&format!("\"{field}\"")), "{limit:?}");
+        assert_eq!(checked(Question::Whatif, r#"{"set": ["tpot=20ms", "rate=5000"]}"#), Ok(()));
+        for &question in Question::ALL {
+            let schema = serde_json::to_value(question.schema()).expect("JSON").to_string();
+            for (field, ..) in of(question) {
+                let name = field.rsplit('/').next().expect("a name");
+                assert!(schema.contains(&format!("\"{name}\"")), "{} {field}", question.name());
+            }
         }
     }
 }

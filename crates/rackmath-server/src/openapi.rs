@@ -1,6 +1,6 @@
 //! The interface as an OpenAPI 3.1 document, whose schemas are those of the requests and answers themselves.
 
-use crate::limits::{LIMITS, MOST_BYTES};
+use crate::limits::{self, MOST_BYTES};
 use rackmath::ask::Question;
 use serde_json::{Map, Value, json};
 
@@ -34,10 +34,8 @@ fn operation(question: Question, schemas: &mut Map<String, Value>) -> Value {
         lift(&mut schema, name, schemas);
         schemas.insert(name.clone(), schema);
     }
-    let limits: Vec<String> = LIMITS
-        .iter()
-        .filter(|l| l.question == question)
-        .map(|l| format!("{} at most {} ({})", l.field.trim_start_matches('/').replace('/', "."), l.most, l.why))
+    let limits: Vec<String> = limits::of(question)
+        .map(|(field, most, why)| format!("{} at most {most} ({why})", field.trim_start_matches('/').replace('/', ".")))
         .collect();
     let limits = if limits.is_empty() { String::new() } else { format!(" Limits: {}.", limits.join("; ")) };
     let refusal = |about: &str| {

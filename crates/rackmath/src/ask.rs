@@ -5,9 +5,9 @@
 //! text, or a catalogue file of a model, chip, system or price sheet as TOML text. The request then uses that name.
 
 use crate::{
-    Error, cache, chips, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, goodput, layout, lecture,
-    lifecycle, mfu, models, names, pipeline, plan, practice, price, racks, reversible, scaling, station, step, systems,
-    train, validate,
+    Error, cache, chips, compare, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, frontier,
+    goodput, hardware, layout, lecture, lifecycle, mfu, models, names, outlook, pipeline, plan, practice, price, racks,
+    reversible, scaling, station, step, systems, train, validate, whatif,
 };
 use rackmath_spec::file::MAX_BYTES;
 use rackmath_spec::{Catalog, SpecError};
@@ -110,6 +110,16 @@ questions! {
     Deduce "deduce" deduce::Request => deduce::Answer, deduce::answer;
     /// What to deploy for a model, traffic and latency targets: the best plan, the frontier, what each limit costs
     Plan "plan" plan::Request => plan::Answer, plan::answer;
+    /// A plan with something changed: before, the same deployment kept, and the new best
+    Whatif "whatif" whatif::Request => whatif::Answer, whatif::answer;
+    /// Systems, models or engines side by side for one workload: best plans, ratios, who wins, flip prices
+    Compare "compare" compare::Request => compare::Answer, compare::answer;
+    /// What users and chips can have at once: frontiers of systems, models or engines, one over the other
+    Frontier "frontier" frontier::Request => frontier::Answer, frontier::answer;
+    /// The best hardware of the catalogue for a workload, and where the answer changes
+    Hardware "hardware" hardware::Request => hardware::Answer, hardware::answer;
+    /// How sure a plan is and what comes next: uncertain inputs, bad ends of the intervals, the next bottleneck
+    Outlook "outlook" outlook::Request => outlook::Answer, outlook::answer;
     /// Flashcards, and problems made at random with worked answers
     Practice "practice" practice::Request => practice::Answer, practice::answer;
     /// What the catalogue holds, by name: for pickers and completions

@@ -19,7 +19,12 @@ mod validate;
 mod web;
 
 pub use validate::ValidateArgs;
+mod compare;
+mod hardware;
+mod outlook;
+mod planfile;
 mod train;
+mod whatif;
 
 use crate::args::{Args, Command, SettingArgs};
 use crate::failure::Failure;
@@ -62,7 +67,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Train(a)) => train::run(common, &mut catalog, a),
         Some(Command::Mfu(a)) => train::mfu(common, &mut catalog, a),
         Some(Command::Deduce(a)) => deduce::run(common, &mut catalog, a),
-        Some(Command::Plan(a)) => plan::run(common, &mut catalog, a),
+        Some(Command::Plan(a)) => planfile::run(common, &mut catalog, a),
+        Some(Command::Whatif(a)) => whatif::run(common, &mut catalog, a),
+        Some(Command::Compare(a)) => compare::run(common, &mut catalog, a),
+        Some(Command::Frontier(a)) => compare::frontier(common, &mut catalog, a),
+        Some(Command::Hardware(a)) => hardware::run(common, &mut catalog, a),
+        Some(Command::Outlook(a)) => outlook::run(common, &mut catalog, a),
         Some(Command::Practice(a)) => practice::run(common, &catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Ask { question, request }) => schema::ask(&catalog, *question, request),

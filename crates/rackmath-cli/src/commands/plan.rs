@@ -4,24 +4,33 @@ use crate::args::{Common, PlanArgs};
 use crate::failure::Failure;
 use crate::{inputs, output};
 use rackmath::Catalog;
-use rackmath::plan::{self, Request};
+use rackmath::plan::{self, Answer, Request};
 use rackmath_report::{csv, scene, svg, text};
 use rackmath_units::{Fraction, Seconds, TokenRate, Tokens, Watts};
 
 pub fn run(common: &Common, catalog: &mut Catalog, a: &PlanArgs) -> Result<(), Failure> {
     let request = request(catalog, a)?;
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let answer = plan::answer_on(catalog, &request, threads)?;
+    let answer = plan::answer_on(catalog, &request, threads())?;
+    show(common, a, &answer)
+}
+
+/// Threads to search on.
+pub(super) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// The answer as asked for.
+pub(super) fn show(common: &Common, a: &PlanArgs, answer: &Answer) -> Result<(), Failure> {
     if let Some(path) = &a.svg {
         output::save(path, svg::paint(&scene(&answer.figure)).as_bytes())?;
     }
     if let Some(path) = &a.csv {
-        output::save(path, csv::plan_frontier(&answer).as_bytes())?;
+        output::save(path, csv::plan_frontier(answer).as_bytes())?;
     }
-    output::answer(common, &answer, |style| text::plan(&answer, style))
+    output::answer(common, answer, |style| text::plan(answer, style))
 }
 
-fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Failure> {
+pub(super) fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Failure> {
     let on: Vec<&str> = a.setting.on.split(',').map(str::trim).collect();
     let machines = on.iter().map(|on| inputs::machine(catalog, on)).collect::<Result<Vec<_>, _>>()?;
     let mut first = a.setting.clone();

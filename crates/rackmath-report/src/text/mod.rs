@@ -30,6 +30,16 @@ pub use reversible::{reversible, reversible_times};
 pub use runs::{forensics, goodput};
 pub use train::{mfu, train};
 pub use validate::validate;
+mod compare;
+mod hardware;
+mod outlook;
+mod sides;
+mod whatif;
+
+pub use compare::{compare, frontier};
+pub use hardware::hardware;
+pub use outlook::outlook;
+pub use whatif::whatif;
 
 use crate::style::Style;
 use crate::terminal;

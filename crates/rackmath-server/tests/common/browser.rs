@@ -145,11 +145,7 @@ impl Browser {
     pub fn until(&mut self, expression: &str) {
         let begun = Instant::now();
         while self.eval(&format!("Boolean({expression})")) != true {
-            assert!(
-                begun.elapsed() < Duration::from_mins(4),
-                "never: {expression}; complaints: {:?}",
-                self.complaints
-            );
+            assert!(begun.elapsed() < Duration::from_mins(4), "never: {expression}; complaints: {:?}", self.complaints);
             std::thread::sleep(Duration::from_millis(15));
         }
     }

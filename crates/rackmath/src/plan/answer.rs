@@ -26,7 +26,7 @@ pub(super) fn answer(ask: &Ask, p: &Prepared, found: &Found, threads: usize) -> 
         systems: ask.machines.iter().map(|m| m.system.name.clone()).collect(),
         workload: workload(ask),
         objective: q.objective.name().into(),
-        limits: Bound::ALL.iter().filter_map(|b| Some(limit_words(*b, q.limits.get(*b)?))).collect(),
+        limits: limits(q),
         configurations: p.space.len(),
         layouts: p.layouts,
         layouts_that_fit: p.deployments.len(),
@@ -40,7 +40,12 @@ pub(super) fn answer(ask: &Ask, p: &Prepared, found: &Found, threads: usize) -> 
     }
 }
 
-fn workload(ask: &Ask) -> String {
+/// Limits in words.
+pub(super) fn limits(q: &Question) -> Vec<String> {
+    Bound::ALL.iter().filter_map(|b| Some(limit_words(*b, q.limits.get(*b)?))).collect()
+}
+
+pub(super) fn workload(ask: &Ask) -> String {
     let r = &ask.requests;
     let traffic = match ask.question.traffic {
         Traffic::Rate(rate) => format!("{} requests per second", significant(rate, 3)),
@@ -67,7 +72,7 @@ fn amount(bound: Bound, value: f64) -> String {
     }
 }
 
-fn limit_words(bound: Bound, limit: f64) -> String {
+pub(super) fn limit_words(bound: Bound, limit: f64) -> String {
     let side = if bound.at_least() { "at least" } else { "at most" };
     format!("{} {side} {}", bound.name(), amount(bound, limit))
 }
@@ -110,13 +115,13 @@ fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
 }
 
 /// Concurrency of a group at a level.
-fn concurrency(p: &Prepared, c: &Configuration) -> f64 {
+pub(super) fn concurrency(p: &Prepared, c: &Configuration) -> f64 {
     let entry = &p.entries[c.row];
     let d = &p.deployments[entry.deployment];
     p.levels[c.level].min(entry.room.min(d.parts.engine.schedule.sequences * d.pass.stages()).floor())
 }
 
-fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> Plan {
+pub(super) fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> Plan {
     let (c, e) = (p.space.configuration(r.index), &r.estimate);
     let entry = &p.entries[c.row];
     let d = &p.deployments[entry.deployment];
@@ -317,7 +322,7 @@ fn shadows(p: &Prepared, q: &Question, best: &Ranked, threads: usize) -> Vec<Sha
     all
 }
 
-fn point(ask: &Ask, p: &Prepared, r: &Ranked) -> Point {
+pub(super) fn point(ask: &Ask, p: &Prepared, r: &Ranked) -> Point {
     let (c, e) = (p.space.configuration(r.index), &r.estimate);
     let tokens = e.rate * ask.requests.output;
     Point {
@@ -350,7 +355,7 @@ fn figure(ask: &Ask, frontier: &[Point], plans: &[Plan]) -> Figure {
     }
 }
 
-fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
+pub(super) fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
     let mut all: Vec<String> = vec![
         "means in steady state, every replica at its level of concurrency: not valid for percentiles or bursts".into(),
         "all dollars are charged to output tokens, prompts included; replicas are whole and paid whole".into(),

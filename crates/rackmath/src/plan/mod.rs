@@ -5,17 +5,24 @@
 
 mod answer;
 mod card;
+mod kept;
+mod ladder;
 mod launch;
 mod layouts;
 mod prepare;
 #[cfg(test)]
 mod tests;
+mod worked;
 
 pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
+pub use kept::{Holds, Kept};
+pub(crate) use prepare::in_order;
+pub(crate) use worked::Worked;
 
 use crate::Error;
 use crate::deployment::wires;
 use crate::estimate::ask::yielded;
+use crate::layout;
 use crate::setting::{Setting, formats, resolve, tokens};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;

@@ -258,7 +258,7 @@ fn item(
 }
 
 /// Every job on some thread, results in the order of the jobs.
-fn in_order<J: Sync, R: Send>(
+pub(crate) fn in_order<J: Sync, R: Send>(
     jobs: &[J],
     threads: usize,
     run: impl Fn(&J) -> Result<R, Error> + Sync,

@@ -1,0 +1,209 @@
+//! Systems, models or engines side by side under one workload: the best plan of each, who wins on what, and at which price
+//! per chip the cheapest changes.
+//!
+//! $$ p_k^{*} = p_k \, \frac{c_w}{c_k} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | p_k | usd_per_chip_hour | $/h | price of a chip of machine k |
+//! | c_k, c_w | usd_per_mtok | $/Mtok | cost of its best plan, and of the cheapest other machine's |
+//!
+//! The cost of a plan is proportional to the price of its chips, so the best of one machine does not depend on its price and
+//! the flip is exact. Ignores: a budget in dollars per hour, under which a dearer chip may have another plan.
+
+mod card;
+#[cfg(test)]
+mod tests;
+
+pub use card::{Answer, Column, Flip, Number, Win};
+
+use crate::Error;
+use crate::estimate::Range;
+use crate::figure::Mark;
+use crate::frontier::{self, Curve};
+use crate::plan::{self, Worked};
+use crate::sides::{Measure, questions, ratio, too_close};
+use rackmath_spec::Catalog;
+use rackmath_units::significant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A plan's question, and what to put side by side; the machines of the plan when nothing is listed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model, machine, workload, engines and limits.
+    pub plan: plan::Request,
+    /// Machines.
+    pub systems: Vec<String>,
+    /// Models.
+    pub models: Vec<String>,
+    /// Engines.
+    pub engines: Vec<String>,
+}
+
+/// Answers on one thread.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers on so many threads; the answer is the same.
+pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answer, Error> {
+    let (over, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
+    let mut columns: Vec<Column> = Vec::new();
+    let (mut limits, mut assumptions) = (Vec::new(), Vec::new());
+    for (name, question) in questions {
+        let worked = Worked::new(catalog, &question, threads)?;
+        let a = worked.answer(threads);
+        if columns.is_empty() {
+            limits.clone_from(&a.limits);
+        }
+        for line in &a.assumptions {
+            if !assumptions.contains(line) {
+                assumptions.push(line.clone());
+            }
+        }
+        let (price_basis, power_basis) = worked.bases();
+        columns.push(Column {
+            price_basis,
+            power_basis: power_basis.into(),
+            workload: a.workload,
+            plan: a.plans.into_iter().next(),
+            verdict: a.verdict,
+            relaxations: a.relaxations,
+            numbers: Vec::new(),
+            curve: frontier::curve(name, &worked, a.frontier),
+        });
+    }
+    number(&mut columns);
+    for (what, of) in [("prices", (|c| &c.price_basis) as fn(&Column) -> &String), ("powers", |c| &c.power_basis)] {
+        let mut kinds: Vec<&str> = columns.iter().map(|c| of(c).as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        if kinds.len() > 1 {
+            assumptions.insert(0, format!("{what} are of different kinds ({}): compare with care", kinds.join(", ")));
+        }
+    }
+    let wins = wins(&columns);
+    let flips = if over == "systems" { flips(&columns) } else { Vec::new() };
+    let curves: Vec<Curve> = columns.iter().map(|c| c.curve.clone()).collect();
+    let title = frontier::title(over, &curves);
+    let subtitle = columns.first().map_or_else(String::new, |c| c.workload.clone());
+    let drawn = |dollars: bool| frontier::figure(&curves, &title, &subtitle, dollars, marks(&columns, dollars));
+    Ok(Answer {
+        over: over.into(),
+        objective: r.plan.objective.clone(),
+        limits,
+        verdict: verdict(&columns, &wins),
+        figure_chip: drawn(false),
+        figure_dollar: frontier::priced(&curves).then(|| drawn(true)),
+        columns,
+        wins,
+        flips,
+        assumptions,
+    })
+}
+
+fn number(columns: &mut [Column]) {
+    let first = columns.iter().find_map(|c| c.plan.clone());
+    for column in columns {
+        let Some(plan) = &column.plan else { continue };
+        let of = |measure: Measure| {
+            let value = measure.of(plan)?;
+            let base = first.as_ref().and_then(|f| measure.of(f)).filter(|b| b.value > 0.0);
+            Some(Number { measure, value, ratio: base.map(|base| ratio(value, base)) })
+        };
+        column.numbers = Measure::ALL.into_iter().filter_map(of).collect();
+    }
+}
+
+/// The columns with a plan, best first; of equals the one asked for first.
+fn ranked(columns: &[Column], measure: Measure) -> Vec<(&Column, Range)> {
+    let Some(more) = measure.more_is_better() else { return Vec::new() };
+    let of = |c: &Column| c.plan.as_ref().and_then(|p| measure.of(p));
+    let mut all: Vec<(&Column, Range)> = columns.iter().filter_map(|c| Some((c, of(c)?))).collect();
+    all.sort_by(|a, b| if more { b.1.value.total_cmp(&a.1.value) } else { a.1.value.total_cmp(&b.1.value) });
+    all
+}
+
+fn wins(columns: &[Column]) -> Vec<Win> {
+    let power = |m: Measure| matches!(m, Measure::PowerKw | Measure::JoulesPerToken);
+    let win = |measure: Measure| {
+        // A chip's power is not held against a chip's with its share of host and cooling.
+        if power(measure) && columns.iter().any(|c| c.power_basis != columns[0].power_basis) {
+            return None;
+        }
+        let all = ranked(columns, measure);
+        let [(best, value), (next, other), ..] = &all[..] else { return None };
+        let by = (value.value / other.value).max(other.value / value.value);
+        Some(Win {
+            measure,
+            name: best.curve.name.clone(),
+            value: value.value,
+            next: next.curve.name.clone(),
+            by,
+            too_close: too_close(*value, *other),
+        })
+    };
+    Measure::ALL.into_iter().filter_map(win).collect()
+}
+
+fn flips(columns: &[Column]) -> Vec<Flip> {
+    let all = ranked(columns, Measure::UsdPerMtok);
+    let ([(cheapest, least), (next, second), ..], true) = (&all[..], all.len() > 1) else { return Vec::new() };
+    let flip = |(column, cost): &(&Column, Range)| {
+        let first = column.curve.name == cheapest.curve.name;
+        let (against, other) = if first { (next, second) } else { (cheapest, least) };
+        let now = column.plan.as_ref().map_or(0.0, |p| p.usd_per_hour / p.chips as f64);
+        Flip {
+            name: column.curve.name.clone(),
+            now_usd_per_chip_hour: now,
+            flips_at_usd_per_chip_hour: ratio(*other, *cost).times(now),
+            against: against.curve.name.clone(),
+            cheapest_now: first,
+        }
+    };
+    all.iter().map(flip).collect()
+}
+
+fn marks(columns: &[Column], dollars: bool) -> Vec<Mark> {
+    let mark = |c: &Column| {
+        let p = c.plan.as_ref()?;
+        // The staircase has the cost of full replicas; so does the mark.
+        let full = p.tok_s_per_chip.value;
+        let y = if dollars { p.usd_per_hour / p.chips as f64 / 3600.0 / full * 1e6 } else { full };
+        Some(Mark { x: p.tok_s_per_user.value, y, label: c.curve.name.clone() })
+    };
+    columns.iter().filter_map(mark).collect()
+}
+
+fn verdict(columns: &[Column], wins: &[Win]) -> String {
+    let with = columns.iter().filter(|c| c.plan.is_some()).count();
+    let none: Vec<&str> = columns.iter().filter(|c| c.plan.is_none()).map(|c| c.curve.name.as_str()).collect();
+    let out = if none.is_empty() { String::new() } else { format!("; {} cannot meet the limits", none.join(", ")) };
+    let main = wins.iter().find(|w| w.measure == Measure::UsdPerMtok).or_else(|| wins.first());
+    match (with, main) {
+        (0, _) => "none meets the limits".into(),
+        (1, _) => {
+            let name = columns.iter().find(|c| c.plan.is_some()).map_or("", |c| c.curve.name.as_str());
+            format!("{name}: {}{out}", columns.iter().find(|c| c.plan.is_some()).map_or("", |c| c.verdict.as_str()))
+        }
+        (_, Some(w)) if w.too_close => format!(
+            "too close to call on {}: {} is ahead of {} by a factor {}, within the uncertainty of the predictions{out}",
+            w.measure.name(),
+            w.name,
+            w.next,
+            significant(w.by, 3)
+        ),
+        (_, Some(w)) => {
+            format!(
+                "{} wins on {}, ahead of {} by a factor {}{out}",
+                w.name,
+                w.measure.name(),
+                w.next,
+                significant(w.by, 3)
+            )
+        }
+        (_, None) => "nothing to compare".into(),
+    }
+}

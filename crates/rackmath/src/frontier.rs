@@ -1,0 +1,276 @@
+//! What users and chips can have at once: the frontier of each system, model or engine, one over the other.
+//!
+//! $$ y_k(x) = \max \{\, y_i : x_i \ge x \,\} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | k | [`Curve`] | - | a system, a model or an engine |
+//! | x | tok_s_per_user | tokens/s | output tokens per second of one user |
+//! | y | tok_s_per_chip, usd_per_mtok | tokens/s, $/Mtok | what a chip gives, or what a token costs then |
+//!
+//! A point of a frontier can also serve whoever asks for less speed, so a curve is a staircase and leads change at its
+//! steps. Limits on time per token and whole requests do not count: the axis stands for them. Replicas are full.
+
+use crate::Error;
+use crate::estimate::Range;
+use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
+use crate::plan::{self, Point, Worked};
+use crate::sides::{self, questions};
+use rackmath_spec::Catalog;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A plan's question, and what to lay over each other; the machines of the plan when nothing is listed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model, machine, workload, engines and limits.
+    pub plan: plan::Request,
+    /// Machines.
+    pub systems: Vec<String>,
+    /// Models.
+    pub models: Vec<String>,
+    /// Engines.
+    pub engines: Vec<String>,
+}
+
+/// Frontiers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What the curves differ in: `systems`, `models` or `engines`.
+    pub over: String,
+    /// Traffic and lengths in words, for the first.
+    pub workload: String,
+    /// Limits in words, for the first.
+    pub limits: Vec<String>,
+    /// The curves, as asked for.
+    pub curves: Vec<Curve>,
+    /// Who gives most tokens per chip, from slow users to fast.
+    pub leads_per_chip: Vec<Lead>,
+    /// Who is cheapest, from slow users to fast; empty where a price is not known.
+    pub leads_per_dollar: Vec<Lead>,
+    /// Tokens per chip against tokens per user.
+    pub figure_chip: Figure,
+    /// Dollars per million tokens against tokens per user.
+    pub figure_dollar: Option<Figure>,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// One frontier.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Curve {
+    /// As asked for.
+    pub name: String,
+    /// The model.
+    pub model: String,
+    /// The machine, or machines.
+    pub system: String,
+    /// Dollars per chip and hour of the machine, of the first of several.
+    pub usd_per_chip_hour: f64,
+    /// Fastest user first; empty when nothing fits.
+    pub points: Vec<Point>,
+    /// Logarithm of the factor that holds 80 % of measurements of throughput.
+    pub spread: f64,
+}
+
+/// Where one curve is ahead of the others.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Lead {
+    /// Who.
+    pub name: String,
+    /// From so many tokens per second of a user.
+    pub from_tok_s_per_user: f64,
+    /// To so many.
+    pub to_tok_s_per_user: f64,
+    /// Who comes second, where anyone else is that fast.
+    pub next: Option<String>,
+    /// Least and most by which the second is behind, as factors.
+    pub ahead: Option<(f64, f64)>,
+    /// Whether the lead is within the uncertainty all along.
+    pub too_close: bool,
+}
+
+/// Answers on one thread.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers on so many threads; the answer is the same.
+pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answer, Error> {
+    let (over, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
+    let mut curves = Vec::new();
+    let mut first: Option<(String, Vec<String>, Vec<String>)> = None;
+    for (name, question) in questions {
+        let worked = Worked::new(catalog, &question, threads)?;
+        curves.push(curve(name, &worked, worked.frontier(threads)));
+        first.get_or_insert_with(|| (worked.workload(), worked.limits(), worked.assumptions()));
+    }
+    let (workload, limits, assumptions) = first.unwrap_or_default();
+    let title = title(over, &curves);
+    Ok(Answer {
+        over: over.into(),
+        leads_per_chip: leads(&curves, |p| p.tok_s_per_chip),
+        leads_per_dollar: if priced(&curves) { leads(&curves, |p| 1.0 / p.usd_per_mtok) } else { Vec::new() },
+        figure_chip: figure(&curves, &title, &workload, false, Vec::new()),
+        figure_dollar: priced(&curves).then(|| figure(&curves, &title, &workload, true, Vec::new())),
+        workload,
+        limits,
+        curves,
+        assumptions,
+    })
+}
+
+/// A curve from what was worked out.
+pub(crate) fn curve(name: String, worked: &Worked, points: Vec<Point>) -> Curve {
+    let machines: Vec<_> = worked.machines().collect();
+    Curve {
+        name,
+        model: worked.model().into(),
+        system: machines.iter().map(|m| m.1).collect::<Vec<_>>().join(" or "),
+        usd_per_chip_hour: machines.first().map_or(0.0, |m| m.2),
+        points,
+        spread: worked.spread(),
+    }
+}
+
+pub(crate) fn priced(curves: &[Curve]) -> bool {
+    curves.iter().all(|c| c.points.iter().all(|p| p.usd_per_mtok > 0.0))
+}
+
+/// A title that says what the curves share.
+pub(crate) fn title(over: &str, curves: &[Curve]) -> String {
+    let Some(first) = curves.first() else { return "What users and chips get".into() };
+    match over {
+        "models" => format!("What users and chips get: models on {}", first.system),
+        _ if curves.len() == 1 => format!("What users and chips get: {} on {}", first.model, first.system),
+        "engines" => format!("What users and chips get: {} on {}", first.model, first.system),
+        _ => format!("What users and chips get: {}", first.model),
+    }
+}
+
+/// The curves as a chart: tokens per chip, or dollars, against tokens per user.
+pub(crate) fn figure(curves: &[Curve], title: &str, subtitle: &str, dollars: bool, marks: Vec<Mark>) -> Figure {
+    let y = |p: &Point| if dollars { p.usd_per_mtok } else { p.tok_s_per_chip };
+    let series = |(i, c): (usize, &Curve)| Series {
+        name: c.name.clone(),
+        role: Role::Choice(i as u8),
+        points: c.points.iter().rev().map(|p| (p.tok_s_per_user, y(p))).collect(),
+    };
+    Figure {
+        title: title.into(),
+        subtitle: subtitle.into(),
+        x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
+        y: if dollars {
+            Axis::log("dollars per million output tokens", Unit::UsdPerMtok)
+        } else {
+            Axis::log("output tokens per second and chip", Unit::TokensPerS)
+        },
+        series: curves.iter().enumerate().map(series).filter(|s| s.points.len() > 1).collect(),
+        marks,
+    }
+}
+
+/// Who is ahead where, by a yield of which more is better.
+pub(crate) fn leads(curves: &[Curve], yielded: impl Fn(&Point) -> f64) -> Vec<Lead> {
+    let mut steps: Vec<f64> = curves.iter().flat_map(|c| c.points.iter().map(|p| p.tok_s_per_user)).collect();
+    steps.sort_by(f64::total_cmp);
+    steps.dedup();
+    let at = |c: &Curve, x: f64| {
+        let ys = c.points.iter().filter(|p| p.tok_s_per_user >= x).map(&yielded);
+        ys.max_by(f64::total_cmp).map(|y| Range::of(y, c.spread))
+    };
+    let mut all: Vec<Lead> = Vec::new();
+    for (i, x) in steps.iter().enumerate() {
+        let mut here: Vec<(&Curve, Range)> = curves.iter().filter_map(|c| Some((c, at(c, *x)?))).collect();
+        // Of equals the one asked for first.
+        here.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
+        let Some((best, y)) = here.first() else { continue };
+        let second = here.get(1);
+        let by = second.map(|(_, other)| y.value / other.value);
+        let close = second.is_some_and(|(_, other)| sides::too_close(*y, *other));
+        let from = if i == 0 { 0.0 } else { steps[i - 1] };
+        let next = second.map(|(c, _)| c.name.clone());
+        match all.last_mut() {
+            Some(last) if last.name == best.name && last.next == next && last.too_close == close => {
+                last.to_tok_s_per_user = *x;
+                last.ahead = last.ahead.zip(by).map(|((low, high), by)| (low.min(by), high.max(by)));
+            }
+            _ => all.push(Lead {
+                name: best.name.clone(),
+                from_tok_s_per_user: from,
+                to_tok_s_per_user: *x,
+                next,
+                ahead: by.map(|by| (by, by)),
+                too_close: close,
+            }),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::Setting;
+    use proptest::prelude::*;
+
+    fn point(x: f64, y: f64) -> Point {
+        Point {
+            index: 0,
+            deployment: String::new(),
+            concurrency_per_group: 1.0,
+            tok_s_per_user: x,
+            tok_s_per_chip: y,
+            usd_per_mtok: 1.0 / y,
+            ttft_ms: 1.0,
+            tpot_ms: 1.0,
+            chips_per_replica: 1,
+        }
+    }
+
+    fn made(name: &str, points: &[(f64, f64)]) -> Curve {
+        let points = points.iter().map(|(x, y)| point(*x, *y)).collect();
+        Curve {
+            name: name.into(),
+            model: String::new(),
+            system: String::new(),
+            usd_per_chip_hour: 1.0,
+            points,
+            spread: 0.0,
+        }
+    }
+
+    #[test]
+    fn the_lead_changes_where_the_staircases_cross() {
+        // a: 100 a chip to 50 tokens a second, 400 to 10. b: 200 to 30.
+        let curves = [made("a", &[(50.0, 100.0), (10.0, 400.0)]), made("b", &[(30.0, 200.0)])];
+        let all = leads(&curves, |p| p.tok_s_per_chip);
+        let words: Vec<_> = all.iter().map(|l| (l.name.as_str(), l.from_tok_s_per_user, l.to_tok_s_per_user)).collect();
+        assert_eq!(words, [("a", 0.0, 10.0), ("b", 10.0, 30.0), ("a", 30.0, 50.0)]);
+        assert_eq!((all[0].ahead, all[2].ahead), (Some((2.0, 2.0)), None));
+    }
+
+    #[test]
+    fn one_curve_is_the_frontier_of_the_plan() {
+        let setting = Setting { model: "llama-3.1-8b".into(), on: "4xh100".into(), ..Setting::default() };
+        let plan = plan::Request { setting, disaggregated: false, ..plan::Request::default() };
+        let catalog = Catalog::embedded();
+        let whole = plan::answer(&catalog, &plan).unwrap();
+        let a = answer(&catalog, &Request { plan, ..Request::default() }).unwrap();
+        assert_eq!(a.curves[0].points, whole.frontier);
+        assert_eq!(a.figure_chip.series[0].points, whole.figure.series[0].points);
+    }
+
+    proptest! {
+        #[test]
+        fn leads_tile_the_axis_and_nobody_is_ahead_of_the_leader(ys in prop::collection::vec((1.0..100.0_f64, 1.0..100.0_f64), 1..12)) {
+            let (left, right) = ys.split_at(ys.len() / 2);
+            let curves = [made("a", left), made("b", right)];
+            let all = leads(&curves, |p| p.tok_s_per_chip);
+            prop_assert_eq!(all[0].from_tok_s_per_user, 0.0);
+            prop_assert!(all.windows(2).all(|w| w[0].to_tok_s_per_user == w[1].from_tok_s_per_user));
+            prop_assert!(all.iter().all(|l| l.ahead.is_none_or(|(low, high)| 1.0 <= low && low <= high)));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The best hardware for a workload: every chip of the catalogue that has a price, the same number of each, and where the
+//! answer changes: with the speed users are promised, the traffic, the length of prompts and the price.
+//!
+//! Every chip gets its own best plan, so that none is judged by the deployment of another. Two that differ by less than the
+//! uncertainty of their predictions are too close to call ([`crate::sides`]).
+
+mod axes;
+mod flip;
+#[cfg(test)]
+mod tests;
+
+pub use axes::Flip;
+
+use crate::Error;
+use crate::estimate::Range;
+use crate::figure::Figure;
+use crate::frontier::{self, Curve};
+use crate::plan::{self, Plan, Worked, in_order};
+use crate::setting::Setting;
+use crate::sides::{Measure, ratio, too_close};
+use rackmath_spec::{Basis, Catalog};
+use rackmath_units::significant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A plan's question, asked of all chips.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model, workload, engines and limits; its machine does not count, its chips are how many of each are had, 8 unless
+    /// given, 64 with a rate.
+    pub plan: plan::Request,
+    /// Chips or systems to choose from; all chips with a price when empty.
+    pub among: Vec<String>,
+    /// Whether to look for where the answer changes.
+    pub flips: bool,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { plan: plan::Request::default(), among: Vec::new(), flips: true }
+    }
+}
+
+/// Hardware, best first.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model's name.
+    pub model: String,
+    /// Traffic and lengths in words.
+    pub workload: String,
+    /// Limits in words.
+    pub limits: Vec<String>,
+    /// What is made best.
+    pub objective: String,
+    /// Chips of each.
+    pub chips: u64,
+    /// Best first.
+    pub rows: Vec<Row>,
+    /// Those that cannot do it, and why.
+    pub out: Vec<Out>,
+    /// Where the winner changes.
+    pub flips: Vec<Flip>,
+    /// In a sentence.
+    pub verdict: String,
+    /// Frontiers of the best: dollars per million tokens, or tokens per chip, against tokens per user.
+    pub figure: Figure,
+    /// The same as points.
+    pub curves: Vec<Curve>,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// One kind of hardware.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Row {
+    /// As it can be asked for with `--on`.
+    pub name: String,
+    /// Its best plan.
+    pub plan: Plan,
+    /// Dollars per chip and hour.
+    pub usd_per_chip_hour: f64,
+    /// What kind of price that is.
+    pub price_basis: String,
+    /// How many times the score of the best its own is, with the interval of the ratio.
+    pub behind: Range,
+    /// Whether that is within the uncertainty.
+    pub too_close: bool,
+    /// The price of a chip at which it costs as much as the best, or for the best as the second; where cost decides.
+    pub flips_at_usd_per_chip_hour: Option<f64>,
+}
+
+/// One that cannot do it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Out {
+    /// As it can be asked for.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A candidate worked out.
+pub(crate) struct Candidate {
+    name: String,
+    request: plan::Request,
+    worked: Worked,
+    best: rackmath_theory::plan::Ranked,
+}
+
+/// Answers on one thread.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers on so many threads; the answer is the same.
+pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answer, Error> {
+    let chips = r.plan.setting.chips.unwrap_or(if r.plan.rate_per_s.is_some() { 64 } else { 8 });
+    let mut base = r.plan.clone();
+    base.setting.chips = Some(chips);
+    catalog.model(&base.setting.model)?;
+    let (names, mut out) = names(catalog, r, chips)?;
+    let tried = in_order(&names, threads, |name| Ok(candidate(catalog, &base, name)))?;
+    let mut all = Vec::new();
+    let mut refused = None;
+    for (name, tried) in names.iter().zip(tried) {
+        match tried {
+            Ok(Ok(candidate)) => all.push(candidate),
+            Ok(Err(why)) => out.push(Out { name: name.clone(), why: why.into() }),
+            // One that was asked for by name is refused with the reason; so is a question that no chip can be asked.
+            Err(error) if !r.among.is_empty() => return Err(error),
+            Err(error) => {
+                out.push(Out { name: name.clone(), why: error.to_string() });
+                refused.get_or_insert(error);
+            }
+        }
+    }
+    if let Some(error) = refused.filter(|_| all.is_empty() && out.len() == names.len()) {
+        return Err(error);
+    }
+    let objective = objective(&all);
+    let score = |c: &Candidate| c.worked.question().objective.score(&c.best.estimate);
+    // Equal scores: the cheaper, then the name.
+    let cost = |c: &Candidate| c.best.estimate.usd_per_mtok;
+    all.sort_by(|a, b| score(a).total_cmp(&score(b)).then(cost(a).total_cmp(&cost(b))).then(a.name.cmp(&b.name)));
+    let rows = rows(&all, objective);
+    let flips = if r.flips && all.len() > 1 { axes::flips(catalog, &all, threads)? } else { Vec::new() };
+    let shown = &all[..all.len().min(SHOWN)];
+    let curves: Vec<Curve> =
+        shown.iter().map(|c| frontier::curve(c.name.clone(), &c.worked, c.worked.frontier(threads))).collect();
+    let first = all.first().map(|c| &c.worked);
+    let (workload, limits) = first.map_or_else(Default::default, |w| (w.workload(), w.limits()));
+    let model = first.map_or_else(|| base.setting.model.clone(), |w| w.model().to_owned());
+    Ok(Answer {
+        verdict: verdict(&rows, objective, chips),
+        figure: frontier::figure(
+            &curves,
+            &format!("What users get and tokens cost: {model}"),
+            &workload,
+            frontier::priced(&curves),
+            Vec::new(),
+        ),
+        assumptions: assumptions(&all, &rows),
+        objective: r.plan.objective.clone(),
+        model,
+        workload,
+        limits,
+        chips,
+        rows,
+        out,
+        flips,
+        curves,
+    })
+}
+
+/// Frontiers drawn.
+const SHOWN: usize = 6;
+
+/// What can be had: by name, or every chip that has a price; and what is left out.
+fn names(catalog: &Catalog, r: &Request, chips: u64) -> Result<(Vec<String>, Vec<Out>), Error> {
+    let many = |name: &str| if chips == 1 { name.to_owned() } else { format!("{chips}x{name}") };
+    if !r.among.is_empty() {
+        // A system keeps its name and its network; a chip is had so many times.
+        let one = |name: &String| {
+            catalog.system(name)?;
+            Ok(if catalog.chip(name).is_ok() { many(name) } else { name.clone() })
+        };
+        return Ok((r.among.iter().map(one).collect::<Result<_, Error>>()?, Vec::new()));
+    }
+    let basis = r.plan.setting.basis.as_deref().map(str::parse::<Basis>).transpose()?;
+    let (mut names, mut out) = (Vec::new(), Vec::new());
+    for id in catalog.chip_ids() {
+        let chip = catalog.chip(id)?;
+        // Presets repeat the lecture's arithmetic; nobody sells them.
+        if id.starts_with("lecture-") || chip.prices.is_empty() {
+            continue;
+        }
+        match basis {
+            Some(basis) if chip.price(basis).is_none() => {
+                out.push(Out { name: many(id), why: format!("no {basis} price is known") });
+            }
+            _ => names.push(many(id)),
+        }
+    }
+    Ok((names, out))
+}
+
+/// A candidate, or why it cannot do it; an error where it cannot even be asked.
+fn candidate(catalog: &Catalog, base: &plan::Request, name: &str) -> Result<Result<Candidate, &'static str>, Error> {
+    let request = plan::Request { setting: Setting { on: name.into(), ..base.setting.clone() }, ..base.clone() };
+    let worked = Worked::new(catalog, &request, 1)?;
+    Ok(match worked.best(worked.question()) {
+        Some(best) => Ok(Candidate { name: name.into(), request, worked, best }),
+        None => Err(worked.why_none()),
+    })
+}
+
+/// What the candidates are ranked by.
+fn objective(all: &[Candidate]) -> Measure {
+    use rackmath_theory::plan::Objective;
+    match all.first().map(|c| c.worked.question().objective) {
+        None | Some(Objective::Cost) => Measure::UsdPerMtok,
+        Some(Objective::Chips) => Measure::Chips,
+        Some(Objective::Energy) => Measure::JoulesPerToken,
+        Some(Objective::Latency) => Measure::E2eMs,
+        Some(Objective::Throughput) => Measure::ThroughputTokS,
+    }
+}
+
+fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {
+    let plans: Vec<Plan> = all.iter().map(|c| c.worked.plan(&c.best)).collect();
+    let of = |p: &Plan| measure.of(p);
+    let row = |(i, c): (usize, &Candidate)| {
+        let plan = plans[i].clone();
+        let price = plan.usd_per_hour / plan.chips as f64;
+        let cost = |p: &Plan| p.usd_per_mtok.value;
+        let other = plans.get(usize::from(i == 0));
+        let (behind, close) = of(&plan).zip(of(&plans[0])).map_or(
+            (Range { value: 1.0, low: 1.0, high: 1.0 }, false),
+            // More is better for throughput: behind is then how many times the best has.
+            |(mine, best)| {
+                let more = measure.more_is_better() == Some(true);
+                (if more { ratio(best, mine) } else { ratio(mine, best) }, i > 0 && too_close(mine, best))
+            },
+        );
+        Row {
+            name: c.name.clone(),
+            usd_per_chip_hour: price,
+            price_basis: c.worked.bases().0,
+            behind,
+            too_close: close,
+            flips_at_usd_per_chip_hour: other
+                .filter(|o| measure == Measure::UsdPerMtok && cost(&plan) > 0.0 && cost(o) > 0.0)
+                .map(|o| price * cost(o) / cost(&plan)),
+            plan,
+        }
+    };
+    all.iter().enumerate().map(row).collect()
+}
+
+fn verdict(rows: &[Row], measure: Measure, chips: u64) -> String {
+    let Some(best) = rows.first() else {
+        return format!("no hardware meets the limits with at most {chips} chips");
+    };
+    let close: Vec<&str> = rows.iter().filter(|r| r.too_close).map(|r| r.name.as_str()).collect();
+    let head = format!("{} is best on {}", best.name, measure.name());
+    if close.is_empty() {
+        return match rows.get(1) {
+            Some(next) => format!("{head}, ahead of {} by a factor {}", next.name, significant(next.behind.value, 3)),
+            None => format!("{head}; nothing else meets the limits"),
+        };
+    }
+    let few = if close.len() > 5 {
+        format!("{} and {} more", close[..5].join(", "), close.len() - 5)
+    } else {
+        close.join(", ")
+    };
+    if rows.iter().all(|r| !r.too_close || r.behind.value == 1.0) {
+        return format!("{head}, level with {few}");
+    }
+    format!("{head}, but too close to call against {few}: within the uncertainty of the predictions")
+}
+
+fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<String> {
+    let mut lines: Vec<String> = vec![
+        "every chip at its own best plan, the same number of each at most; chips with a known price".into(),
+        "errors of two predictions are taken as independent; kernels of chips that were not measured are borrowed and widen their interval".into(),
+    ];
+    let kinds: std::collections::BTreeSet<&str> = rows.iter().map(|r| r.price_basis.as_str()).collect();
+    if kinds.len() > 1 {
+        let kinds: Vec<&str> = kinds.into_iter().collect();
+        lines.push(format!("prices are of different kinds ({}): --basis takes one kind only", kinds.join(", ")));
+    }
+    let powers: std::collections::BTreeSet<&str> = all.iter().map(|c| c.worked.bases().1).collect();
+    if powers.len() > 1 {
+        let powers: Vec<&str> = powers.into_iter().collect();
+        lines.push(format!("powers are of different kinds ({}): energies do not compare", powers.join(", ")));
+    }
+    if let Some(first) = all.first() {
+        // Prices and power stand in the table; the rest holds for all.
+        let own = |line: &&String| !line.starts_with("price on") && !line.contains("per chip, ");
+        lines.extend(first.worked.assumptions().iter().filter(own).cloned());
+    }
+    lines
+}

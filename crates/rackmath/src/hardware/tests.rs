@@ -1,0 +1,117 @@
+//! The winner is the best, the flips are where it loses.
+
+use super::*;
+use proptest::prelude::*;
+
+fn request(among: &[&str]) -> Request {
+    let setting = Setting { model: "llama-3.1-8b".into(), chips: Some(2), ..Setting::default() };
+    let plan = plan::Request {
+        setting,
+        disaggregated: false,
+        isl: Some(2000.0),
+        osl: Some(300.0),
+        tpot_ms: Some(25.0),
+        ..plan::Request::default()
+    };
+    Request { plan, among: among.iter().map(ToString::to_string).collect(), flips: false }
+}
+
+#[test]
+fn all_chips_with_a_price_are_asked_and_none_that_was_never_sold() {
+    let a = answer(&Catalog::embedded(), &request(&[])).unwrap();
+    assert!(a.rows.len() + a.out.len() > 20);
+    assert!(a.rows.iter().all(|r| !r.name.contains("lecture") && r.plan.chips <= 2 && r.plan.tpot_ms.value <= 25.0));
+    assert!(a.rows.windows(2).all(|w| w[0].plan.usd_per_mtok.value <= w[1].plan.usd_per_mtok.value));
+    assert_eq!(a.rows[0].behind.value, 1.0);
+}
+
+#[test]
+fn one_kind_of_price_leaves_the_others_out_with_the_reason() {
+    let mut r = request(&[]);
+    r.plan.setting.basis = Some("rental".into());
+    let a = answer(&Catalog::embedded(), &r).unwrap();
+    assert!(a.rows.iter().all(|r| r.price_basis == "rental"));
+    assert!(a.out.iter().any(|o| o.why.contains("no rental price")));
+}
+
+#[test]
+fn a_price_is_of_the_kind_the_catalogue_says() {
+    let c = Catalog::embedded();
+    let a = answer(&c, &request(&["h100", "a100-80gb", "l40s"])).unwrap();
+    for row in &a.rows {
+        let usual = c.system(&row.name).unwrap().chip.usual_price().unwrap().basis.to_string();
+        assert_eq!(row.price_basis, usual, "{}", row.name);
+    }
+    assert!(a.assumptions.iter().any(|line| line.contains("prices are of different kinds (on-demand, rental)")));
+}
+
+#[test]
+fn equal_numbers_of_chips_are_level() {
+    let mut r = request(&["h100", "h200"]);
+    r.plan.objective = "chips".into();
+    let a = answer(&Catalog::embedded(), &r).unwrap();
+    assert!(a.verdict.contains("level with"), "{}", a.verdict);
+    assert!(a.rows.iter().all(|row| row.flips_at_usd_per_chip_hour.is_none()));
+}
+
+#[test]
+fn the_answer_does_not_depend_on_threads() {
+    let r = Request { flips: true, ..request(&["h100", "l40s", "a100-80gb"]) };
+    let catalog = Catalog::embedded();
+    assert_eq!(answer_on(&catalog, &r, 1).unwrap(), answer_on(&catalog, &r, 3).unwrap());
+}
+
+#[test]
+fn beyond_a_flip_another_is_cheaper() {
+    let catalog = Catalog::embedded();
+    let r = Request { flips: true, ..request(&["h100", "l40s", "a100-80gb", "h200"]) };
+    let a = answer(&catalog, &r).unwrap();
+    let speeds: Vec<&Flip> = a.flips.iter().filter(|f| f.axis == "tok_s_per_user").collect();
+    assert!(!speeds.is_empty(), "some speed is too much for all");
+    for flip in speeds {
+        for (at, winner) in [(flip.at * 0.995, &flip.below), (flip.until.unwrap_or(flip.at) * 1.005, &flip.above)] {
+            let mut there = r.clone();
+            there.flips = false;
+            there.plan.tpot_ms = Some(1e3 / at);
+            let best = answer(&catalog, &there).unwrap().rows.first().map(|r| r.name.clone());
+            assert_eq!(&best, winner, "{flip:?} at {at}");
+        }
+    }
+}
+
+#[test]
+fn unknown_hardware_and_impossible_questions() {
+    let catalog = Catalog::embedded();
+    assert!(answer(&catalog, &request(&["h1000"])).unwrap_err().to_string().contains("h100"));
+    let mut large = request(&["l4", "rtx-4090"]);
+    large.plan.setting.model = "deepseek-v3".into();
+    let a = answer(&catalog, &large).unwrap();
+    assert!(a.rows.is_empty() && a.out.len() == 2 && a.verdict.contains("no hardware"));
+    let mut wrong = request(&[]);
+    wrong.plan.setting.model = "deepsek-v3".into();
+    assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains("deepseek-v3"));
+    let mut none = request(&[]);
+    none.plan.setting.chips = Some(0);
+    assert!(answer(&catalog, &none).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn the_winner_is_never_worse_than_the_plan_of_any_listed(isl in 100.0..8000.0_f64, osl in 50.0..1000.0_f64, tpot in 5.0..60.0_f64) {
+        let catalog = Catalog::embedded();
+        let mut r = request(&["h100", "l40s", "mi300x"]);
+        (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(isl), Some(osl), Some(tpot));
+        let a = answer(&catalog, &r).unwrap();
+        for name in ["2xh100", "2xl40s", "2xmi300x"] {
+            let setting = Setting { on: name.into(), ..r.plan.setting.clone() };
+            let own = plan::answer(&catalog, &plan::Request { setting, ..r.plan.clone() }).unwrap();
+            let row = a.rows.iter().find(|row| row.name == name);
+            prop_assert_eq!(row.map(|r| r.plan.usd_per_mtok.value), own.plans.first().map(|p| p.usd_per_mtok.value));
+            if let Some(own) = own.plans.first() {
+                prop_assert!(a.rows[0].plan.usd_per_mtok.value <= own.usd_per_mtok.value);
+            }
+        }
+    }
+}

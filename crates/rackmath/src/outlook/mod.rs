@@ -1,0 +1,250 @@
+//! How sure a plan is, and what comes next: what uncertain inputs do to it, a plan that survives the error of the
+//! predictions, and what is in the way as traffic grows.
+//!
+//! An input is moved down and up and the question asked again. The change is that of the best score; the regret is what
+//! the deployment chosen today would cost more than the best then. Lengths, traffic and hits move by a share; prices by what
+//! the catalogue saw them move, else by the share.
+
+mod card;
+#[cfg(test)]
+mod tests;
+
+pub use card::{Answer, Case, Input, Most, Relief, Robust, Stage};
+
+use crate::Error;
+use crate::plan::{self, Holds, Plan, Worked};
+use crate::sides::spread;
+use rackmath_spec::Catalog;
+use rackmath_theory::plan::{Bound, Objective, Question, Ranked, Traffic};
+use rackmath_units::{DollarRate, Tokens, float, significant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A plan's question, and by how much to move its inputs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// The plan's question.
+    pub plan: plan::Request,
+    /// Share by which inputs are moved down and up.
+    pub vary: f64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { plan: plan::Request::default(), vary: 0.2 }
+    }
+}
+
+/// Answers on one thread.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers on so many threads; the answer is the same.
+pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answer, Error> {
+    if !(r.vary > 0.0 && r.vary < 1.0) {
+        return Err(Error::value("vary", r.vary, "a share above 0 and below 1"));
+    }
+    let mut worked = Worked::new(catalog, &r.plan, threads)?;
+    let best = worked.best(worked.question());
+    let plan = best.as_ref().map(|best| worked.plan(best));
+    let mut answer = Answer {
+        model: worked.model().into(),
+        workload: worked.workload(),
+        limits: worked.limits(),
+        objective: r.plan.objective.clone(),
+        inputs: Vec::new(),
+        robust: None,
+        stages: Vec::new(),
+        ends_by: String::new(),
+        most: most(&worked),
+        verdict: "no deployment meets the limits: see rackmath plan for what would do".into(),
+        assumptions: worked.assumptions(),
+        plan,
+    };
+    let (Some(best), Some(plan)) = (best, answer.plan.clone()) else { return Ok(answer) };
+    let base = worked.question().objective.score(&best.estimate);
+    answer.inputs = inputs(catalog, r, &mut worked, (&plan, base), threads)?;
+    answer.robust = robust(&worked, &best, &plan);
+    (answer.stages, answer.ends_by) = stages(&worked, &best);
+    answer.verdict = verdict(&answer);
+    Ok(answer)
+}
+
+/// The score of the best then, and what becomes of today's plan.
+fn case(worked: &Worked, value: String, (plan, base): (&Plan, f64)) -> Case {
+    let objective = worked.question().objective;
+    let best = worked.best(worked.question());
+    let score = best.as_ref().map(|b| objective.score(&b.estimate));
+    let kept = worked.kept(plan);
+    let held = kept.plan.as_ref().filter(|_| matches!(kept.holds, Holds::AsIs | Holds::Retuned));
+    let theirs = held.and_then(|p| worked.score_of(p.index));
+    let share = |now: f64, then: f64| (now - then) / then.abs();
+    Case {
+        value,
+        deployment: best.map(|b| worked.plan(&b).deployment),
+        change: score.map(|s| share(s, base)),
+        kept: kept.holds,
+        regret: theirs.zip(score).map(|(mine, best)| share(mine, best).max(0.0)),
+    }
+}
+
+fn inputs(
+    catalog: &Catalog,
+    r: &Request,
+    worked: &mut Worked,
+    base: (&Plan, f64),
+    threads: usize,
+) -> Result<Vec<Input>, Error> {
+    let mut all = Vec::new();
+    let (down, up) = (1.0 - r.vary, 1.0 + r.vary);
+    let machines: Vec<(String, f64)> = worked.machines().map(|(id, _, price)| (id.to_owned(), price)).collect();
+    for (at, (id, price)) in machines.iter().enumerate().filter(|(_, m)| m.1 > 0.0) {
+        let (low, high) = worked.price_range(at).filter(|(l, h)| *l < *h).unwrap_or((down, up));
+        let words =
+            |factor: f64| DollarRate::checked(price * factor / 3600.0).map_or_else(String::new, |d| d.to_string());
+        let mut at = |factor: f64| worked.priced(at, factor, |w| case(w, words(factor), base));
+        all.push(Input { name: format!("price of a chip of {id}"), low: at(low), high: at(high) });
+    }
+    let mut lengths = |name: &str, now: f64, least: f64, set: fn(&mut plan::Request, f64)| {
+        let at = |factor: f64| {
+            let value = (now * factor).max(least);
+            let mut moved = r.plan.clone();
+            set(&mut moved, value);
+            let then = Worked::new(catalog, &moved, threads)?;
+            Ok::<_, Error>(case(&then, Tokens::new(value).to_string(), base))
+        };
+        all.push(Input { name: name.into(), low: at(down)?, high: at(up)? });
+        Ok::<_, Error>(())
+    };
+    lengths("tokens of a prompt", worked.prompt(), 1.0, |r, x| r.isl = Some(x))?;
+    lengths("tokens of an answer", worked.question().output, 2.0, |r, x| r.osl = Some(x))?;
+    if let Traffic::Rate(rate) = worked.question().traffic {
+        let mut at = |factor: f64| {
+            let question = Question { traffic: Traffic::Rate(rate * factor), ..*worked.question() };
+            let words = format!("{}/s", significant(rate * factor, 3));
+            worked.asked(question, |w| case(w, words, base))
+        };
+        all.push(Input { name: "requests per second".into(), low: at(down), high: at(up) });
+    }
+    let (cached, acceptance) = (worked.cached(), r.plan.acceptance);
+    let mut shares = |name: &str, now: f64, set: fn(&mut plan::Request, f64)| {
+        let at = |factor: f64| {
+            let value = (now * factor).min(1.0);
+            let mut moved = r.plan.clone();
+            set(&mut moved, value);
+            let then = Worked::new(catalog, &moved, threads)?;
+            Ok::<_, Error>(case(&then, format!("{} %", significant(value * 100.0, 3)), base))
+        };
+        all.push(Input { name: name.into(), low: at(down)?, high: at(up)? });
+        Ok::<_, Error>(())
+    };
+    if cached > 0.0 {
+        shares("prompts found in the cache", cached, |r, x| r.prefix_hit = Some(x))?;
+    }
+    if let Some(alpha) = acceptance {
+        shares("drafts accepted", alpha, |r, x| r.acceptance = Some(x))?;
+    }
+    let swing = |i: &Input| i.low.change.map_or(f64::MAX, f64::abs).max(i.high.change.map_or(f64::MAX, f64::abs));
+    all.sort_by(|a, b| swing(b).total_cmp(&swing(a)));
+    Ok(all)
+}
+
+/// The best when times are at the long end of their intervals and throughput at the low end.
+fn robust(worked: &Worked, best: &Ranked, plan: &Plan) -> Option<Robust> {
+    let q = worked.question();
+    let slower = |r| float::exp(spread(r));
+    let (tpot, ttft, less) = (slower(plan.tpot_ms), slower(plan.ttft_ms), slower(plan.tok_s_per_chip));
+    let tighter = |bound: Bound, factor: f64| q.limits.get(bound).map(|limit| limit / factor);
+    let limits = q
+        .limits
+        .with(Bound::Tpot, tighter(Bound::Tpot, tpot))
+        .with(Bound::Ttft, tighter(Bound::Ttft, ttft))
+        .with(Bound::E2e, tighter(Bound::E2e, tpot.max(ttft)))
+        .with(Bound::Throughput, tighter(Bound::Throughput, 1.0 / less));
+    let traffic = match q.traffic {
+        Traffic::Rate(rate) => Traffic::Rate(rate * less),
+        other => other,
+    };
+    let found = worked.best(&Question { limits, traffic, ..*q })?;
+    let plan = worked.plan(&found);
+    // Dollars and chips are those of all replicas; per token, for the traffic that was asked for.
+    let score = |r: &Ranked| match (q.objective, q.traffic) {
+        (Objective::Cost, Traffic::Rate(_)) => r.estimate.usd_per_hour,
+        (objective, _) => objective.score(&r.estimate),
+    };
+    let premium = (score(&found) - score(best)) / score(best).abs();
+    Some(Robust { same: found.index == best.index && found.estimate.replicas == best.estimate.replicas, plan, premium })
+}
+
+fn stages(worked: &Worked, best: &Ranked) -> (Vec<Stage>, String) {
+    let (rungs, end) = worked.ladder(best);
+    let mut stages: Vec<Stage> = Vec::new();
+    for rung in &rungs {
+        let e = &rung.estimate;
+        let stage = Stage {
+            from: rung.concurrency,
+            to: rung.concurrency,
+            bound_by: e.binding.name().into(),
+            broken: rung.broken.clone(),
+            tok_s_per_chip: e.rate * worked.question().output / e.unit_chips,
+            tpot_ms: e.tpot * 1e3,
+        };
+        match stages.last_mut() {
+            Some(last) if last.bound_by == stage.bound_by && last.broken == stage.broken => {
+                *last = Stage { from: last.from, ..stage };
+            }
+            _ => stages.push(stage),
+        }
+    }
+    (stages, end)
+}
+
+/// The most requests per second under the limits, and what each limit keeps back.
+fn most(worked: &Worked) -> Option<Most> {
+    let q = worked.question();
+    let fill = |chips: f64| Question { objective: Objective::Throughput, traffic: Traffic::Fill(chips), ..*q };
+    let chips = q.limits.get(Bound::Chips)?;
+    let best = worked.best(&fill(chips))?;
+    let served = best.estimate.throughput / q.output;
+    let mut reliefs = Vec::new();
+    for bound in Bound::ALL {
+        let Some(limit) = q.limits.get(bound) else { continue };
+        let limits = q.limits.with(bound, Some(if bound.at_least() { limit / 2.0 } else { limit * 2.0 }));
+        let room = if bound == Bound::Chips { chips * 2.0 } else { chips };
+        let then = worked.best(&Question { limits, ..fill(room) })?.estimate.throughput / q.output;
+        reliefs.push(Relief { limit: bound.name().into(), gain: then / served - 1.0 });
+    }
+    reliefs.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+    let times_now = match q.traffic {
+        Traffic::Rate(rate) => Some(served / rate),
+        _ => None,
+    };
+    Some(Most { requests_per_s: served, deployment: worked.plan(&best).deployment, times_now, reliefs })
+}
+
+fn verdict(a: &Answer) -> String {
+    let mut parts = Vec::new();
+    if let Some(first) = a.inputs.first() {
+        let worst = [&first.low, &first.high].into_iter().filter_map(|c| c.change).map(f64::abs).fold(0.0, f64::max);
+        parts.push(format!("{} matters most: up to {} %", first.name, significant(worst * 100.0, 3)));
+    }
+    let breaks = |c: &Case| matches!(c.kept, Holds::Breaks | Holds::No);
+    let broken: Vec<&str> =
+        a.inputs.iter().filter(|i| breaks(&i.low) || breaks(&i.high)).map(|i| i.name.as_str()).collect();
+    parts.push(if broken.is_empty() {
+        "the deployment holds under every single move".into()
+    } else {
+        format!("the deployment does not survive a move of {}", broken.join(" or "))
+    });
+    parts.push(match &a.robust {
+        Some(r) if r.same => "and at the bad ends of its intervals".into(),
+        Some(r) => format!(
+            "meeting the limits at the bad ends of the intervals costs {} % more",
+            significant(r.premium * 100.0, 3)
+        ),
+        None => "nothing meets the limits at the bad ends of the intervals".into(),
+    });
+    parts.join("; ")
+}

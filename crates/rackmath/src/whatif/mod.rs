@@ -1,0 +1,191 @@
+//! One plan, some changes: before, the same deployment under the change, and the best after it.
+
+mod set;
+
+pub use set::{Changed, keys};
+
+use crate::Error;
+use crate::plan::{self, Holds, Kept, Plan, Relaxation, Worked};
+use crate::sides::Measure;
+use rackmath_spec::Catalog;
+use rackmath_units::significant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A plan's question and what is changed in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// The question before.
+    pub plan: plan::Request,
+    /// Changes such as `tpot=20ms`, `on=64xb200`, `isl=8k`, `price=$3/h`; `none` takes a limit away.
+    pub set: Vec<String>,
+}
+
+/// The difference the changes make.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model's name, after the change.
+    pub model: String,
+    /// What was changed.
+    pub changes: Vec<Changed>,
+    /// Traffic and lengths before, in words.
+    pub workload_before: String,
+    /// The same after.
+    pub workload_after: String,
+    /// Limits after, in words.
+    pub limits: Vec<String>,
+    /// What is made best, after.
+    pub objective: String,
+    /// The best before; none when nothing met the limits.
+    pub before: Option<Plan>,
+    /// What becomes of it when it is kept.
+    pub kept: Kept,
+    /// The best after.
+    pub after: Option<Plan>,
+    /// Whether the best after is the deployment from before.
+    pub same_deployment: bool,
+    /// Number by number.
+    pub differences: Vec<Difference>,
+    /// In a sentence.
+    pub verdict: String,
+    /// What would do if a single limit were moved, when nothing meets them all after the change.
+    pub relaxations: Vec<Relaxation>,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// One number before and after.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Difference {
+    /// Which.
+    pub measure: Measure,
+    /// Before.
+    pub before: Option<f64>,
+    /// With the same deployment.
+    pub kept: Option<f64>,
+    /// With the best after.
+    pub after: Option<f64>,
+    /// Kept over before, less one.
+    pub kept_change: Option<f64>,
+    /// After over before, less one.
+    pub after_change: Option<f64>,
+}
+
+/// Answers on one thread.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    Ok(answer_on(catalog, request, 1)?.1)
+}
+
+/// Answers on so many threads, with the plan before in full; the answer is the same.
+pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result<(plan::Answer, Answer), Error> {
+    let (changed, changes) = applied(request)?;
+    let old = Worked::new(catalog, &request.plan, threads)?.answer(threads);
+    let worked = Worked::new(catalog, &changed, threads)?;
+    let new = worked.answer(threads);
+    let (before, after) = (old.plans.first(), new.plans.first());
+    let none = Kept { holds: Holds::No, plan: None, broken: Vec::new() };
+    let kept = before.map_or(none, |plan| worked.kept(plan));
+    // Kept, it has the machine of the new question.
+    let same = kept.plan.as_ref().or(before).zip(after).is_some_and(|(a, b)| same_deployment(a, b));
+    let answer = Answer {
+        model: new.model.clone(),
+        changes,
+        workload_before: old.workload.clone(),
+        workload_after: new.workload.clone(),
+        limits: new.limits.clone(),
+        objective: new.objective.clone(),
+        differences: Measure::ALL
+            .into_iter()
+            .filter_map(|m| difference(m, before, kept.plan.as_ref(), after))
+            .collect(),
+        verdict: verdict(before, &kept, after, same, &new),
+        same_deployment: same,
+        before: before.cloned(),
+        after: after.cloned(),
+        kept,
+        relaxations: new.relaxations.clone(),
+        assumptions: new.assumptions.clone(),
+    };
+    Ok((old, answer))
+}
+
+/// The question after the changes.
+pub fn changed(request: &Request) -> Result<plan::Request, Error> {
+    applied(request).map(|(changed, _)| changed)
+}
+
+fn applied(request: &Request) -> Result<(plan::Request, Vec<Changed>), Error> {
+    let mut plan = request.plan.clone();
+    let changes = request.set.iter().map(|word| set::apply(&mut plan, word)).collect::<Result<_, _>>()?;
+    Ok((plan, changes))
+}
+
+/// Same layouts, formats, engine and machine; concurrency, ratio of pools and replicas are free.
+fn same_deployment(a: &Plan, b: &Plan) -> bool {
+    let pool = |p: &Plan| p.prefill.as_ref().map(|f| f.layout.clone());
+    let words = |p: &Plan| (p.layout.clone(), p.weights.clone(), p.kv.clone(), p.engine.clone(), p.system.clone());
+    words(a) == words(b) && pool(a) == pool(b) && a.drafts == b.drafts
+}
+
+fn difference(
+    measure: Measure,
+    before: Option<&Plan>,
+    kept: Option<&Plan>,
+    after: Option<&Plan>,
+) -> Option<Difference> {
+    let value = |plan: Option<&Plan>| plan.and_then(|p| measure.of(p)).map(|r| r.value);
+    let (before, kept, after) = (value(before), value(kept), value(after));
+    let change = |new: Option<f64>| Some(new? / before.filter(|b| *b > 0.0)? - 1.0);
+    if before.is_none() && after.is_none() && kept.is_none() {
+        return None;
+    }
+    Some(Difference { measure, before, kept, after, kept_change: change(kept), after_change: change(after) })
+}
+
+fn verdict(before: Option<&Plan>, kept: &Kept, after: Option<&Plan>, same: bool, new: &plan::Answer) -> String {
+    let Some(before) = before else {
+        return match after {
+            Some(_) => "nothing met the limits before; now something does".into(),
+            None => "nothing meets the limits, before or after".into(),
+        };
+    };
+    let (old_count, broken) = (before.replicas, kept.broken.join(" and "));
+    let held = match (kept.holds, &kept.plan) {
+        (Holds::AsIs, Some(p)) if p.replicas != old_count => {
+            format!("the same deployment holds, with {} instead of {old_count} replicas", p.replicas)
+        }
+        (Holds::AsIs, _) => "the same deployment holds as it is".into(),
+        (Holds::Retuned, Some(p)) => {
+            let why = if broken.is_empty() {
+                "it no longer fits as it is".into()
+            } else {
+                format!("as it is it breaks {broken}")
+            };
+            format!("the same layout holds at {} requests in flight per group: {why}", p.concurrency_per_group)
+        }
+        (Holds::Breaks, _) => format!("the same deployment does not hold: it breaks {broken}"),
+        _ => "the same deployment cannot run".into(),
+    };
+    let Some(after) = after else {
+        return format!("{held}; {}", new.verdict);
+    };
+    if same && kept.plan.as_ref().is_some_and(|p| p.index == after.index) {
+        return format!("{held}; it is still the best");
+    }
+    let cost = |p: &Plan| p.usd_per_mtok.value;
+    let gain = kept.plan.as_ref().filter(|_| kept.holds != Holds::Breaks).filter(|p| cost(p) > 0.0).map(|p| {
+        let share = 1.0 - cost(after) / cost(p);
+        let word = if share >= 0.0 { "less" } else { "more" };
+        format!(", for {} % {word} per token", significant(share.abs() * 100.0, 3))
+    });
+    let gain = gain.unwrap_or_default();
+    if same {
+        let flight = after.concurrency_per_group;
+        return format!("{held}; its layout is still the best, with {flight} requests in flight per group{gain}");
+    }
+    format!("{held}; the best is now {}{gain}", after.deployment)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Changes that hold, changes that break, and none.
+
+use super::*;
+use crate::setting::Setting;
+use proptest::prelude::*;
+
+fn request(set: &[&str]) -> Request {
+    let setting = Setting { model: "qwen3-32b".into(), on: "16xh200".into(), ..Setting::default() };
+    let plan = plan::Request {
+        setting,
+        isl: Some(4000.0),
+        osl: Some(500.0),
+        tpot_ms: Some(30.0),
+        rate_per_s: Some(8.0),
+        ..plan::Request::default()
+    };
+    Request { plan, set: set.iter().map(ToString::to_string).collect() }
+}
+
+fn ask(set: &[&str]) -> Answer {
+    answer(&Catalog::embedded(), &request(set)).unwrap()
+}
+
+#[test]
+fn a_dearer_chip_keeps_the_deployment_and_raises_its_cost_alike() {
+    let a = ask(&["price=$3.20/h"]);
+    assert_eq!((a.kept.holds, a.same_deployment), (Holds::AsIs, true));
+    let cost = a.differences.iter().find(|d| d.measure == Measure::UsdPerMtok).unwrap();
+    // The catalogue rents an H200 at $1.60 an hour.
+    assert!((cost.after_change.unwrap() - 1.0).abs() < 1e-9, "{cost:?}");
+    assert_eq!(cost.kept, cost.after);
+}
+
+#[test]
+fn what_is_kept_is_never_better_than_the_best() {
+    for set in ["tpot=15ms", "isl=8k", "rate=12", "on=16xb200", "kv=fp8", "osl=2k"] {
+        let a = ask(&[set]);
+        let (Some(kept), Some(after)) = (&a.kept.plan, &a.after) else { panic!("{set}: {}", a.verdict) };
+        if a.kept.holds != Holds::Breaks {
+            assert!(after.usd_per_mtok.value <= kept.usd_per_mtok.value, "{set}");
+        }
+    }
+}
+
+#[test]
+fn a_target_nobody_meets_says_what_would_do() {
+    let a = ask(&["tpot=0.1ms"]);
+    assert!(a.after.is_none() && a.kept.holds == Holds::Breaks && !a.relaxations.is_empty());
+    assert!(a.kept.broken[0].contains("time per output token"), "{:?}", a.kept);
+}
+
+#[test]
+fn two_pools_cannot_be_kept_where_prompts_share_their_chips() {
+    let a = ask(&["aggregated=true"]);
+    assert!(a.before.unwrap().prefill.is_some() && a.after.unwrap().prefill.is_none());
+    assert_eq!((a.kept.holds, a.kept.plan), (Holds::No, None));
+}
+
+#[test]
+fn words_that_mean_nothing_are_refused_with_the_nearest() {
+    let refused = |set: &str| answer(&Catalog::embedded(), &request(&[set])).unwrap_err().to_string();
+    assert!(refused("tpott=20ms").contains("did you mean \"tpot\""));
+    assert!(refused("tpot").contains("such as tpot=20ms"));
+    assert!(refused("tpot=fast").contains("ms"));
+    assert!(refused("on=8xh2000").contains("h200"));
+    assert!(refused("top=many").contains("top=many"));
+    assert!(refused("engine=vlm").contains("vllm"));
+}
+
+#[test]
+fn every_setting_can_be_set_and_reads_back() {
+    for (word, to) in [
+        ("isl=8k", "8,000"),
+        ("ttft=2s", "2.00 s"),
+        ("price=$2/h", "$2.00/h"),
+        ("chips=8", "8"),
+        ("tpot=none", "none"),
+        ("headroom=10%", "10.0%"),
+        ("chunks=2048,8192", "2,048, 8,192"),
+        ("tpot_ms=25", "25"),
+        ("budget=$50/h", "$50.0/h"),
+        ("power=20kW", "20.0 kW"),
+        ("objective=chips", "chips"),
+        ("user=50", "50.0 tok/s"),
+    ] {
+        let mut r = request(&[]).plan;
+        assert_eq!(set::apply(&mut r, word).unwrap().to, to, "{word}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn no_change_makes_no_difference(isl in 100.0..16000.0_f64, osl in 10.0..2000.0_f64, tpot in 8.0..100.0_f64, same in any::<bool>()) {
+        let mut r = request(&[]);
+        (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(isl), Some(osl), Some(tpot));
+        if same {
+            r.set = vec![format!("isl={isl}"), "on=16xh200".into()];
+        }
+        let a = answer(&Catalog::embedded(), &r).unwrap();
+        prop_assert_eq!(&a.before, &a.after);
+        for d in &a.differences {
+            prop_assert!(d.after_change.is_none_or(|c| c == 0.0) && d.kept_change.is_none_or(|c| c == 0.0), "{d:?}");
+        }
+        if a.before.is_some() {
+            prop_assert_eq!(a.kept.holds, Holds::AsIs);
+            prop_assert!(a.same_deployment);
+        }
+    }
+}
