@@ -39,7 +39,7 @@ pub use scaling::scaling_law;
 pub use scenario::scenario;
 pub use system::system;
 pub use tier::memory_tier;
-pub use trace::trace;
+pub use trace::{MAX_TRACE_BYTES, trace, workload};
 pub use training::training;
 pub use validation::validation;
 
