@@ -17,6 +17,7 @@ mod kernel_gemm;
 mod kernel_moe;
 mod law;
 pub mod layout;
+pub mod lengths;
 pub mod model;
 mod network;
 pub mod price;
