@@ -18,6 +18,8 @@ mod deduce;
 pub use deduce::{DeduceArgs, DeduceFigure};
 mod plan;
 pub use plan::PlanArgs;
+mod workload;
+pub use workload::{TraceArgs, WorkloadArgs};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -201,6 +203,9 @@ pub enum Command {
         after_help = "Examples:\n  rackmath plan qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --ttft 1s --rate 20\n  rackmath plan deepseek-v3 --on 64xh200 --engine sglang --user 40 --objective throughput --svg frontier.svg"
     )]
     Plan(Box<PlanArgs>),
+    /// What a trace of requests says: lengths, rate, burstiness, shared prefixes
+    #[command(after_help = "Example: rackmath trace conversation_trace.jsonl --keep 5min")]
+    Trace(TraceArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {
@@ -246,6 +251,7 @@ pub enum Question {
     Mfu,
     Deduce,
     Plan,
+    Trace,
 }
 
 /// Which model on which machine.

@@ -36,6 +36,7 @@ pub mod setting;
 pub mod station;
 pub mod step;
 pub mod systems;
+pub mod trace;
 pub mod train;
 pub mod validate;
 

@@ -14,6 +14,7 @@ mod plan;
 mod schema;
 mod station;
 mod step;
+mod trace;
 mod validate;
 
 pub use validate::ValidateArgs;
@@ -61,6 +62,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Mfu(a)) => train::mfu(common, &mut catalog, a),
         Some(Command::Deduce(a)) => deduce::run(common, &mut catalog, a),
         Some(Command::Plan(a)) => plan::run(common, &mut catalog, a),
+        Some(Command::Trace(a)) => trace::run(common, &catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -58,5 +58,6 @@ fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Failure> {
         power_w: a.power.map(Watts::get),
         objective: a.objective.clone(),
         top: a.top.into(),
+        draws: super::trace::draws(catalog, &a.workload)?,
     })
 }

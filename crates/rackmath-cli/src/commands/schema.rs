@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::output;
 use rackmath::{
     cache, chips, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, goodput, layout, lecture,
-    lifecycle, mfu, models, pipeline, plan, price, racks, reversible, scaling, station, step, systems, train, validate,
+    lifecycle, mfu, models, pipeline, plan, price, racks, reversible, scaling, station, step, systems, trace, train,
+    validate,
 };
 use schemars::{Schema, schema_for};
 use serde::Serialize;
@@ -54,6 +55,7 @@ pub fn run(question: Question) -> Result<(), Failure> {
         Question::Mfu => Both { request: schema_for!(mfu::Request), answer: schema_for!(mfu::Answer) },
         Question::Deduce => Both { request: schema_for!(deduce::Request), answer: schema_for!(deduce::Answer) },
         Question::Plan => Both { request: schema_for!(plan::Request), answer: schema_for!(plan::Answer) },
+        Question::Trace => Both { request: schema_for!(trace::Request), answer: schema_for!(trace::Answer) },
         Question::Lecture => Both { request: schema_for!(lecture::Request), answer: schema_for!(lecture::Answer) },
     };
     let json = serde_json::to_string_pretty(&both).map_err(|e| Failure::new(e.to_string()))?;

@@ -9,6 +9,7 @@ mod pipeline;
 mod plan;
 mod price;
 mod racks;
+mod trace;
 mod train;
 mod validate;
 
@@ -26,6 +27,7 @@ pub use price::price;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
 pub use reversible::{reversible, reversible_times};
 pub use runs::{forensics, goodput};
+pub use trace::trace;
 pub use train::{mfu, train};
 pub use validate::validate;
 

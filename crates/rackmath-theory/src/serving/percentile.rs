@@ -49,13 +49,7 @@ pub struct Percentiles {
 }
 
 /// Percentiles from lengths, given the time to the first token by length of the prompt and the time per token.
-pub fn percentiles(
-    input: &Drawn,
-    output: &Drawn,
-    ttft: impl Fn(f64) -> f64,
-    tpot: f64,
-    shares: &[f64],
-) -> Percentiles {
+pub fn percentiles(input: &Drawn, output: &Drawn, ttft: impl Fn(f64) -> f64, tpot: f64, shares: &[f64]) -> Percentiles {
     let mut firsts: Vec<f64> = input.shares.iter().map(|i| ttft(*i)).collect();
     firsts.sort_by(f64::total_cmp);
     let rest = |o: f64| tpot * (o - 1.0).max(0.0);

@@ -1,6 +1,7 @@
 //! From what the search found to the page.
 
 use super::card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
+use super::demand;
 use super::launch::Server as Start;
 use super::prepare::Prepared;
 use super::{Ask, Machine};
@@ -172,6 +173,8 @@ fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> Plan {
         why: why(ask, p, r, best),
         step: is_best.then(|| step(ask, p, &c, per_group)),
         launch: launch(ask, p, &c, per_group),
+        mean_traffic: demand::at_mean(ask, p, &c, e),
+        by_length: if is_best { demand::by_length(ask, p, &c, e, per_group) } else { None },
     }
 }
 
@@ -362,6 +365,7 @@ fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
                 .into(),
         );
     }
+    all.extend(ask.workload.notes.iter().cloned());
     for m in &ask.machines {
         all.push(format!("price on {}: {}", m.system.name, m.price_words));
         if m.watts > 0.0 {

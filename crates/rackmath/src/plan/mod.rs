@@ -5,6 +5,8 @@
 
 mod answer;
 mod card;
+mod demand;
+mod draws;
 mod launch;
 mod layouts;
 mod prepare;
@@ -12,6 +14,8 @@ mod prepare;
 mod tests;
 
 pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
+pub use demand::{LengthPercentiles, MeanTraffic};
+pub use draws::Draws;
 
 use crate::Error;
 use crate::deployment::wires;
@@ -77,6 +81,8 @@ pub struct Request {
     pub objective: String,
     /// Deployments to show.
     pub top: usize,
+    /// Lengths that vary and traffic that swells.
+    pub draws: Draws,
 }
 
 impl Default for Request {
@@ -105,6 +111,7 @@ impl Default for Request {
             power_w: None,
             objective: "cost".into(),
             top: 5,
+            draws: Draws::default(),
         }
     }
 }
@@ -131,6 +138,7 @@ struct Ask {
     drafts: Vec<(f64, f64)>,
     split: bool,
     requests: Requests,
+    workload: draws::Workload,
     /// Chips of the largest instance tried.
     largest: u64,
     scenario: Option<Scenario>,
@@ -183,20 +191,15 @@ impl Ask {
             return Err(Error::value("power", format!("none known for {chip}"), "another chip or objective"));
         }
         let all = machines.iter().map(|m| m.chips).max().unwrap_or(1);
-        let traffic = match r.rate_per_s {
-            Some(rate) => Traffic::Rate(positive("rate_per_s", rate)?),
+        let scenario = r.scenario.as_deref().map(|name| catalog.scenario(name)).transpose()?;
+        let workload = draws::Workload::new(r, scenario.as_ref())?;
+        let traffic = match workload.peak_rate() {
+            Some(rate) => Traffic::Rate(rate),
             None if objective == Objective::Chips => Traffic::One,
             None => Traffic::Fill(all as f64),
         };
-        let scenario = r.scenario.as_deref().map(|name| catalog.scenario(name)).transpose()?;
-        let of = |given: Option<f64>, named: fn(&Scenario) -> f64, usual: f64| {
-            given.unwrap_or_else(|| scenario.as_ref().map_or(usual, named))
-        };
-        let input = tokens("isl", of(r.isl, |s| s.input, 1000.0), 1.0)?.get();
-        let output = tokens("osl", of(r.osl, |s| s.output, 1000.0), 2.0)?.get();
-        let cached = share("prefix_hit", of(r.prefix_hit, |s| s.cached, 0.0))?;
         let question = Question {
-            output,
+            output: workload.requests.output,
             traffic,
             limits: limits(r)?.with(Bound::Chips, Some(all as f64)),
             objective,
@@ -211,7 +214,8 @@ impl Ask {
             chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
             drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
             split: r.disaggregated,
-            requests: Requests { cached, ..Requests::of(input, output) },
+            requests: workload.requests,
+            workload,
             largest: LARGEST,
             scenario,
             model,
