@@ -19,7 +19,7 @@ pub use deduce::{DeduceArgs, DeduceFigure};
 mod plan;
 pub use plan::PlanArgs;
 mod workload;
-pub use workload::{TraceArgs, WorkloadArgs};
+pub use workload::{HandoverArgs, TraceArgs, WorkloadArgs};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;

@@ -6,6 +6,7 @@ pub mod attention;
 mod catalog;
 mod chip;
 mod cited;
+pub mod command;
 mod date;
 pub mod deduce;
 mod dtype;

@@ -1,6 +1,6 @@
 //! What can be typed after `plan`.
 
-use super::{SettingArgs, WorkloadArgs};
+use super::{HandoverArgs, SettingArgs, WorkloadArgs};
 use clap::Args as ClapArgs;
 use rackmath_units::{DollarRate, Fraction, Seconds, TokenRate, Tokens, Watts};
 use std::path::PathBuf;
@@ -77,4 +77,6 @@ pub struct PlanArgs {
     pub csv: Option<PathBuf>,
     #[command(flatten)]
     pub workload: WorkloadArgs,
+    #[command(flatten)]
+    pub handover: HandoverArgs,
 }

@@ -24,6 +24,20 @@ pub struct WorkloadArgs {
     pub peak: Option<f64>,
 }
 
+/// What to do with the best plan.
+#[derive(ClapArgs, Clone)]
+pub struct HandoverArgs {
+    /// Write commands, configuration files, a Kubernetes manifest and load tests into a folder (- prints them)
+    #[arg(long, value_name = "DIR")]
+    pub handover: Option<PathBuf>,
+    /// Write the Kubernetes manifest (- prints it)
+    #[arg(long, visible_alias = "kubernetes", value_name = "FILE")]
+    pub k8s: Option<PathBuf>,
+    /// Chips of one host [default: the scale-up domain up to 8, 4 in racks]
+    #[arg(long, value_name = "N")]
+    pub chips_per_host: Option<u64>,
+}
+
 /// `rackmath trace`
 #[derive(ClapArgs, Clone)]
 pub struct TraceArgs {

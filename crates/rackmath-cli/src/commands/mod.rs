@@ -6,6 +6,7 @@ mod deduce;
 mod economics;
 mod estimate;
 mod explain;
+mod handover;
 mod headline;
 mod layout;
 mod lifecycle;

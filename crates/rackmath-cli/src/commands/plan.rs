@@ -18,6 +18,9 @@ pub fn run(common: &Common, catalog: &mut Catalog, a: &PlanArgs) -> Result<(), F
     if let Some(path) = &a.csv {
         output::save(path, csv::plan_frontier(&answer).as_bytes())?;
     }
+    if super::handover::save(&a.handover, &request, &answer)? {
+        return Ok(());
+    }
     output::answer(common, &answer, |style| text::plan(&answer, style))
 }
 
@@ -58,6 +61,7 @@ fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Failure> {
         power_w: a.power.map(Watts::get),
         objective: a.objective.clone(),
         top: a.top.into(),
+        handover: super::handover::request(&a.handover, &a.workload)?,
         draws: super::trace::draws(catalog, &a.workload)?,
     })
 }

@@ -89,10 +89,22 @@ fn recommended(out: &mut String, a: &Answer, p: &Plan, style: Style) {
     for command in &p.launch {
         out.push_str(&style.wrapped("  $ ", "      ", command));
     }
+    handover(out, style, p);
     out.push('\n');
     if let Some(step) = &p.step {
         breakdown(out, step, style);
         out.push('\n');
+    }
+}
+
+/// Routers and load tests, and what to know before using any of it.
+fn handover(out: &mut String, style: Style, p: &Plan) {
+    let Some(h) = &p.handover else { return };
+    for c in h.commands.iter().filter(|c| c.role == "router" || c.role == "load test" || c.role == "replay") {
+        out.push_str(&style.wrapped("  $ ", "      ", &format!("{}: {}", c.role, c.line)));
+    }
+    for note in &h.notes {
+        out.push_str(&style.wrapped("  - ", "    ", note));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The answer as plain data.
 
 use super::demand::{LengthPercentiles, MeanTraffic};
+use super::handover::Handover;
 use crate::estimate::{Breakdown, Range};
 use crate::figure::Figure;
 use schemars::JsonSchema;
@@ -112,6 +113,8 @@ pub struct Plan {
     pub mean_traffic: Option<MeanTraffic>,
     /// Times of short and long requests, where lengths vary; for the best only.
     pub by_length: Option<LengthPercentiles>,
+    /// What starts and checks it; for the best only, where asked for.
+    pub handover: Option<Handover>,
 }
 
 /// Chips for prompts.

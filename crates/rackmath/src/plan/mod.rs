@@ -7,15 +7,17 @@ mod answer;
 mod card;
 mod demand;
 mod draws;
-mod launch;
+mod handover;
 mod layouts;
 mod prepare;
+mod start;
 #[cfg(test)]
 mod tests;
 
 pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
 pub use demand::{LengthPercentiles, MeanTraffic};
 pub use draws::Draws;
+pub use handover::{Command, File, Handover, HandoverRequest};
 
 use crate::Error;
 use crate::deployment::wires;
@@ -83,6 +85,8 @@ pub struct Request {
     pub top: usize,
     /// Lengths that vary and traffic that swells.
     pub draws: Draws,
+    /// Commands, files and load tests for the best plan, where asked for.
+    pub handover: Option<HandoverRequest>,
 }
 
 impl Default for Request {
@@ -112,6 +116,7 @@ impl Default for Request {
             objective: "cost".into(),
             top: 5,
             draws: Draws::default(),
+            handover: None,
         }
     }
 }
@@ -143,6 +148,8 @@ struct Ask {
     largest: u64,
     scenario: Option<Scenario>,
     question: Question,
+    handover: Option<HandoverRequest>,
+    images: handover::Images,
 }
 
 /// Answers on one thread.
@@ -179,6 +186,9 @@ impl Ask {
         if model.shape().is_none() {
             let expected = "a model known layer by layer; this one is known by its totals only";
             return Err(Error::value("model", format!("\"{}\"", model.id), expected));
+        }
+        if let Some(n) = r.handover.as_ref().and_then(|h| h.chips_per_host).filter(|n| !(1..=1024).contains(n)) {
+            return Err(Error::value("chips_per_host", n, "1 to 1024"));
         }
         let needs_price = objective == Objective::Cost || r.budget_usd_per_hour.is_some();
         if let Some(m) = machines.iter().find(|m| needs_price && !m.priced) {
@@ -221,8 +231,16 @@ impl Ask {
             model,
             machines,
             question,
+            handover: r.handover.clone(),
+            images: if r.handover.is_some() { images(catalog)? } else { handover::Images::new() },
         })
     }
+}
+
+/// Where the tools of a hand-over come from.
+fn images(catalog: &Catalog) -> Result<handover::Images, Error> {
+    let one = |id: &str| catalog.flag_list(id).map(|list| (list.id, (list.image, list.package)));
+    Ok(catalog.flag_list_ids().map(one).collect::<Result<_, _>>()?)
 }
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
