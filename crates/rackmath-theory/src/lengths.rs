@@ -130,9 +130,9 @@ mod tests {
         check("4k", 4000.0, 0.0, 4000.0);
         check("uniform:1k..4k", 2500.0, 750_000.0, 3700.0);
         // -ln(0.1) means.
-        check("exponential:mean=1k", 1000.0, 1e6, 2302.585_092_994);
+        check("exponential:mean=1k", 1000.0, 1e6, 2_302.585_092_994);
         // cv 1: sigma = sqrt(ln 2) = 0.83255; exp(1.28155 x 0.83255 - 0.34657) = 2.0552.
-        check("lognormal:mean=1k,cv=1", 1000.0, 1e6, 2055.230_637);
+        check("lognormal:mean=1k,cv=1", 1000.0, 1e6, 2_055.230_637);
     }
 
     #[test]

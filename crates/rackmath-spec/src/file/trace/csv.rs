@@ -123,7 +123,7 @@ impl Columns {
         }
         let (input, output) = (needed(&INPUT)?, needed(&OUTPUT)?);
         let cached = [column(&CACHED[..1])?, column(&CACHED[1..2])?, column(&CACHED[2..])?];
-        Ok(Self { time, input, output, cached, header })
+        Ok(Self { header, time, input, output, cached })
     }
 
     fn format(&self) -> TraceFormat {

@@ -2,8 +2,9 @@
 //!
 //! An instance on several hosts is a StatefulSet of its own, a pod per host; a pod's index is its rank.
 
+use super::config::config_name;
 use super::router::{DISAGG_CONFIG, Router, name};
-use super::server::{PORT, Place, Pool, Role, Site, config_name};
+use super::server::{PORT, Place, Pool, Role, Site};
 use super::{Images, list};
 use rackmath_spec::file::flags::Tool;
 use std::fmt::Write as _;
@@ -119,8 +120,7 @@ fn start(site: &Site, pool: &Pool, set: &str) -> String {
     }
     text += &site.setup(pool);
     let file = config_name(pool.role);
-    let line =
-        site.line(pool, &Place::script()).replace(&format!("--config {file}"), &format!("--config /config/{file}"));
+    let line = site.line(pool, Place::Script).replace(&format!("--config {file}"), &format!("--config /config/{file}"));
     text + "exec " + &line + "\n"
 }
 

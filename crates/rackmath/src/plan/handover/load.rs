@@ -1,9 +1,11 @@
 //! Load tests that would show whether a plan holds: the same lengths, the same rate, the targets as goodput.
 
 use super::Command;
+use super::line::Line;
 use super::router::name;
 use super::server::{PORT, Site};
 use rackmath_units::significant;
+use std::fmt::Write as _;
 
 /// What is expected of the whole deployment.
 #[derive(Clone, Debug)]
@@ -62,7 +64,7 @@ pub(super) fn commands(site: &Site, aim: &Aim) -> Vec<Command> {
     let command = |role: &str, flags: &str, line: String| Command {
         role: role.into(),
         flags: flags.into(),
-        line: line.split_whitespace().collect::<Vec<_>>().join(" "),
+        line: Line::new(line).text(),
     };
     let mut all = vec![
         command("load test", "vllm-bench", vllm(site, aim, model, &url)),
@@ -99,32 +101,32 @@ fn prompt(site: &Site, aim: &Aim) -> (u64, u64) {
 
 fn vllm(site: &Site, aim: &Aim, model: &str, url: &str) -> String {
     let (new, shared) = prompt(site, aim);
-    let mut line = format!(
+    let mut line = Line::new(format!(
         "vllm bench serve --backend openai --base-url {url} --endpoint /v1/completions --model {model} \
          --dataset-name random --random-input-len {new} --random-output-len {} --num-prompts {} --ignore-eos",
         aim.output.0.round(),
         aim.requests()
-    );
+    ));
     if shared > 0 {
-        line += &format!(" --random-prefix-len {shared}");
+        line.add(format!(" --random-prefix-len {shared}"));
     }
     // The tool draws evenly within a share of the mean: the share with the same standard deviation, root 3 of it.
     let range = |(mean, deviation): (f64, f64)| (deviation / mean * 3f64.sqrt()).min(0.99);
     let (i, o) = (range(aim.input), range(aim.output));
     if i > 0.0 || o > 0.0 {
-        line += &format!(" --random-range-ratio '{{\"input\":{i:.3},\"output\":{o:.3}}}'");
+        line.add(format!(" --random-range-ratio '{{\"input\":{i:.3},\"output\":{o:.3}}}'"));
     }
-    line += &match aim.rate {
+    line.add(match aim.rate {
         Some(rate) => format!(" --request-rate {}", round(rate)),
         None => format!(" --max-concurrency {}", aim.streams()),
-    };
-    line += " --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99";
+    });
+    line.add("--percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99");
     let goals = [("ttft", aim.targets.0), ("tpot", aim.targets.1)];
     let goals: Vec<String> = goals.iter().filter_map(|(n, t)| Some(format!("{n}:{}", round((*t)?)))).collect();
     if !goals.is_empty() {
-        line += &format!(" --goodput {}", goals.join(" "));
+        line.add(format!(" --goodput {}", goals.join(" ")));
     }
-    line
+    line.text()
 }
 
 fn guidellm(site: &Site, aim: &Aim, model: &str, url: &str) -> String {
@@ -136,11 +138,11 @@ fn guidellm(site: &Site, aim: &Aim, model: &str, url: &str) -> String {
     let mut data = format!("kind=synthetic_text,prompt_tokens={new},output_tokens={}", aim.output.0.round());
     for (name, deviation) in [("prompt_tokens_stdev", aim.input.1), ("output_tokens_stdev", aim.output.1)] {
         if deviation >= 1.0 {
-            data += &format!(",{name}={}", deviation.round());
+            let _ = write!(data, ",{name}={}", deviation.round());
         }
     }
     if shared > 0 {
-        data += &format!(",prefix_tokens={shared}");
+        let _ = write!(data, ",prefix_tokens={shared}");
     }
     format!(
         "guidellm run --backend kind=openai_http,target={url},model={model} --profile {profile} --data {data} \
@@ -151,27 +153,27 @@ fn guidellm(site: &Site, aim: &Aim, model: &str, url: &str) -> String {
 
 fn aiperf(site: &Site, aim: &Aim, model: &str, url: &str) -> String {
     let (new, shared) = prompt(site, aim);
-    let mut line = format!(
+    let mut line = Line::new(format!(
         "aiperf profile --model {model} --url {url} --endpoint-type chat --streaming --isl {new} --osl {} \
          --prompt-input-tokens-stddev {} --prompt-output-tokens-stddev {} --request-count {} --extra-inputs ignore_eos:true",
         aim.output.0.round(),
         aim.input.1.round(),
         aim.output.1.round(),
         aim.requests()
-    );
+    ));
     if shared > 0 {
-        line += &format!(" --shared-system-prompt-length {shared}");
+        line.add(format!(" --shared-system-prompt-length {shared}"));
     }
-    line += &match aim.rate {
+    line.add(match aim.rate {
         Some(rate) => format!(" --request-rate {} --arrival-pattern poisson", round(rate)),
         None => format!(" --concurrency {}", aim.streams()),
-    };
+    });
     let goals = [("time_to_first_token", aim.targets.0), ("inter_token_latency", aim.targets.1)];
     let goals: Vec<String> = goals.iter().filter_map(|(n, t)| Some(format!("{n}:{}", round((*t)?)))).collect();
     if !goals.is_empty() {
-        line += &format!(" --goodput '{}'", goals.join(" "));
+        line.add(format!(" --goodput '{}'", goals.join(" ")));
     }
-    line
+    line.text()
 }
 
 /// A number a shell and a parser read back, with no more digits than mean anything.

@@ -2,7 +2,9 @@
 //!
 //! Every flag is in the list of its tool (`catalog/flags`); a test asks that of every command that can come out here.
 
+mod config;
 mod kubernetes;
+mod line;
 mod load;
 mod router;
 mod server;
@@ -79,14 +81,14 @@ pub(super) fn handover(site: &Site, pools: &[Pool], aim: &Aim, images: &Images) 
     let mut commands: Vec<Command> = Vec::new();
     let mut files = Vec::new();
     for pool in pools {
-        let line = site.line(pool, &server::Place::script());
+        let line = site.line(pool, server::Place::Script);
         files.push(File {
             name: format!("serve-{}.sh", pool.role.name()),
             text: script(&(site.setup(pool) + &line), &site.preamble(pool)),
         });
         commands.push(Command { role: pool.role.name().into(), flags: list(site.tool).into(), line });
         if let Some(text) = site.config(pool) {
-            files.push(File { name: server::config_name(pool.role).into(), text });
+            files.push(File { name: config::config_name(pool.role).into(), text });
         }
     }
     if let Some(r) = &routed {
@@ -109,7 +111,7 @@ pub(super) fn handover(site: &Site, pools: &[Pool], aim: &Aim, images: &Images) 
         let word = c.flags.trim_end_matches("-bench");
         format!("  {}{word})\n    {}\n    ;;\n", if c.role == "replay" { "replay-" } else { "" }, c.line)
     };
-    let arms: String = tests.iter().map(arm).collect();
+    let arms = tests.iter().map(arm).collect::<Vec<_>>().concat();
     let which = format!("case \"${{1:-vllm}}\" in\n{arms}esac");
     files.push(File { name: "load-test.sh".into(), text: script(&which, &load::words(aim)) });
     commands.extend(tests);
@@ -118,11 +120,8 @@ pub(super) fn handover(site: &Site, pools: &[Pool], aim: &Aim, images: &Images) 
 
 /// A shell script: what to know, then the commands.
 fn script(lines: &str, comments: &[String]) -> String {
-    let mut text = "#!/bin/sh\nset -eu\n".to_owned();
-    for comment in comments {
-        text.push_str(&format!("# {comment}\n"));
-    }
-    text + lines + "\n"
+    let comments: Vec<String> = comments.iter().map(|c| format!("# {c}\n")).collect();
+    format!("#!/bin/sh\nset -eu\n{}{lines}\n", comments.concat())
 }
 
 fn notes(site: &Site, pools: &[Pool], routed: bool) -> Vec<String> {

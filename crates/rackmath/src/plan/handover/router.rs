@@ -1,6 +1,7 @@
 //! What stands before several servers and shares requests out.
 
 use super::Command;
+use super::line::Line;
 use super::server::{BOOTSTRAP, PORT, Pool, Role, Site};
 use rackmath_spec::file::flags::Tool;
 
@@ -48,10 +49,14 @@ pub(super) fn router(site: &Site, pools: &[Pool]) -> Option<Router> {
         return None;
     }
     let all = |flag: &str, urls: &[String], tail: &str| {
-        urls.iter().map(|u| format!(" {flag} http://{u}{tail}")).collect::<String>()
+        urls.iter().map(|u| format!(" {flag} http://{u}{tail}")).collect::<Vec<_>>().concat()
     };
-    let workers = || format!(" --worker-urls{}", serve.iter().map(|u| format!(" http://{u}")).collect::<String>());
-    let command = |flags: &str, line: String| Command { role: "router".into(), flags: flags.into(), line };
+    let workers = || format!(" --worker-urls{}", all("", &serve, ""));
+    let command = |flags: &str, line: String| Command {
+        role: "router".into(),
+        flags: flags.into(),
+        line: Line::new(line).text(),
+    };
     match site.tool {
         Tool::Vllm => {
             let servers = if split {
@@ -82,7 +87,7 @@ pub(super) fn router(site: &Site, pools: &[Pool]) -> Option<Router> {
 
 fn disaggregated(prefill: &[String], decode: &[String]) -> String {
     let pool = |name: &str, urls: &[String]| {
-        let list: String = urls.iter().map(|u| format!("    - \"{u}\"\n")).collect();
+        let list = urls.iter().map(|u| format!("    - \"{u}\"\n")).collect::<Vec<_>>().concat();
         format!("{name}:\n  num_instances: {}\n  urls:\n{list}", urls.len())
     };
     format!(

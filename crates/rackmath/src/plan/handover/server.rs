@@ -1,5 +1,7 @@
 //! The command that starts one server, and its configuration file.
 
+use super::config::config_name;
+use super::line::Line;
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Dtype, Layout, Model};
@@ -72,31 +74,13 @@ pub(in crate::plan) struct Site<'a> {
     pub per_host: u64,
 }
 
-/// Where a server runs: what is appended to its command.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    listen: bool,
-}
-
-impl Place {
-    /// As shown on a page: no addresses.
-    pub(super) fn page() -> Self {
-        Self { listen: false }
-    }
-
-    /// As run: with an address and, over several hosts, a rank from the environment.
-    pub(super) fn script() -> Self {
-        Self { listen: true }
-    }
-}
-
-/// The configuration file of a role.
-pub(super) fn config_name(role: Role) -> &'static str {
-    match role {
-        Role::Serve => "llm_config.yaml",
-        Role::Prefill => "ctx_config.yaml",
-        Role::Decode => "gen_config.yaml",
-    }
+/// Where a command stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// On a page: no addresses.
+    Page,
+    /// In a script: with an address and, over several hosts, a rank from the environment.
+    Script,
 }
 
 impl Site<'_> {
@@ -143,39 +127,38 @@ impl Site<'_> {
 
     /// The page's line for a pool; none for an engine without a command known here.
     pub(in crate::plan) fn shown(&self, pool: &Pool) -> String {
-        self.line(pool, &Place::page())
+        self.line(pool, Place::Page)
     }
 
     /// One line.
-    pub(super) fn line(&self, pool: &Pool, place: &Place) -> String {
+    pub(super) fn line(&self, pool: &Pool, place: Place) -> String {
         let cut = flags::print(self.tool, &pool.layout).unwrap_or_default();
-        let line = match self.tool {
+        match self.tool {
             Tool::Vllm => self.vllm(pool, &cut, place),
             Tool::Sglang => self.sglang(pool, &cut, place),
             Tool::TrtLlm => self.trtllm(pool, &cut, place),
             Tool::Megatron => String::new(),
-        };
-        line.split_whitespace().collect::<Vec<_>>().join(" ")
+        }
     }
 
-    fn vllm(&self, pool: &Pool, cut: &str, place: &Place) -> String {
+    fn vllm(&self, pool: &Pool, cut: &str, place: Place) -> String {
         let (n, narrow) = (pool.sequences.ceil(), pool.kv.bits() < 12.0);
-        let mut line = format!(
+        let mut line = Line::new(format!(
             "vllm serve {} {cut} --max-num-seqs {n} --max-num-batched-tokens {} --gpu-memory-utilization {}",
             self.model_name(),
             pool.chunk,
             pool.memory
-        );
-        push(&mut line, narrow, "--kv-cache-dtype fp8");
-        push(&mut line, self.quantised().is_some(), "--quantization fp8");
-        push(&mut line, self.cached > 0.0, "--enable-prefix-caching");
+        ));
+        line.when(narrow, "--kv-cache-dtype fp8");
+        line.when(self.quantised().is_some(), "--quantization fp8");
+        line.when(self.cached > 0.0, "--enable-prefix-caching");
         if self.drafts > 0.0 {
             let method = if self.mtp() {
                 "\"method\":\"mtp\"".into()
             } else {
                 format!("\"method\":\"eagle3\",\"model\":\"{DRAFT}\"")
             };
-            line += &format!(" --speculative-config '{{{method},\"num_speculative_tokens\":{}}}'", self.drafts);
+            line.add(format!(" --speculative-config '{{{method},\"num_speculative_tokens\":{}}}'", self.drafts));
         }
         let kv_role = match pool.role {
             Role::Serve => None,
@@ -183,118 +166,87 @@ impl Site<'_> {
             Role::Decode => Some("kv_consumer"),
         };
         if let Some(kv_role) = kv_role {
-            line +=
-                &format!(" --kv-transfer-config '{{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"{kv_role}\"}}'");
+            line.add(format!(
+                "--kv-transfer-config '{{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"{kv_role}\"}}'"
+            ));
         }
-        if place.listen {
-            line += &format!(" --host 0.0.0.0 --port {PORT}");
+        if place == Place::Script {
+            line.add(format!(" --host 0.0.0.0 --port {PORT}"));
             let (hosts, d) = (self.hosts(pool), pool.layout.degrees());
             if hosts > 1 && d.tp * d.pp <= self.per_host {
                 let local = d.dp.div_ceil(hosts);
-                line += &format!(
+                line.add(format!(
                     " --data-parallel-size-local {local} --data-parallel-address \"$HEAD\" --data-parallel-rpc-port 13345 $WORKER"
-                );
+                ));
             } else if hosts > 1 {
-                line += &format!(" --nnodes {hosts} --node-rank \"$RANK\" --master-addr \"$HEAD\" $WORKER");
+                line.add(format!(" --nnodes {hosts} --node-rank \"$RANK\" --master-addr \"$HEAD\" $WORKER"));
             }
         }
-        line
+        line.text()
     }
 
-    fn sglang(&self, pool: &Pool, cut: &str, place: &Place) -> String {
+    fn sglang(&self, pool: &Pool, cut: &str, place: Place) -> String {
         let d = pool.layout.degrees();
         let all = pool.sequences.ceil() * d.dp as f64;
         // The engine divides its chunk among attention groups.
         let shared = if cut.contains("--enable-dp-attention") { d.dp as f64 } else { 1.0 };
-        let mut line = format!(
+        let mut line = Line::new(format!(
             "python -m sglang.launch_server --model-path {} {cut} --max-running-requests {all} --chunked-prefill-size {} \
              --mem-fraction-static {}",
             self.model_name(),
             pool.chunk * shared,
             pool.memory
-        );
-        push(&mut line, pool.kv.bits() < 12.0, "--kv-cache-dtype fp8_e4m3");
-        push(&mut line, self.quantised().is_some(), "--quantization fp8");
+        ));
+        line.when(pool.kv.bits() < 12.0, "--kv-cache-dtype fp8_e4m3");
+        line.when(self.quantised().is_some(), "--quantization fp8");
         if self.drafts > 0.0 {
             let algorithm =
                 if self.mtp() { "EAGLE".into() } else { format!("EAGLE3 --speculative-draft-model-path {DRAFT}") };
-            line += &format!(
+            line.add(format!(
                 " --speculative-algorithm {algorithm} --speculative-num-steps {} --speculative-eagle-topk 1 \
                  --speculative-num-draft-tokens {}",
                 self.drafts,
                 self.drafts + 1.0
-            );
+            ));
         }
         match pool.role {
             Role::Serve => {}
             Role::Prefill => {
-                line += &format!(
+                line.add(format!(
                     " --disaggregation-mode prefill --disaggregation-transfer-backend nixl \
                      --disaggregation-bootstrap-port {BOOTSTRAP}"
-                );
+                ));
             }
-            Role::Decode => line += " --disaggregation-mode decode --disaggregation-transfer-backend nixl",
+            Role::Decode => line.add("--disaggregation-mode decode --disaggregation-transfer-backend nixl"),
         }
-        if place.listen {
-            line += &format!(" --host 0.0.0.0 --port {PORT}");
+        if place == Place::Script {
+            line.add(format!(" --host 0.0.0.0 --port {PORT}"));
             let hosts = self.hosts(pool);
             if hosts > 1 {
-                line += &format!(" --nnodes {hosts} --node-rank \"$RANK\" --dist-init-addr \"$HEAD:5000\"");
+                line.add(format!(" --nnodes {hosts} --node-rank \"$RANK\" --dist-init-addr \"$HEAD:5000\""));
             }
         }
-        line
+        line.text()
     }
 
-    fn trtllm(&self, pool: &Pool, cut: &str, place: &Place) -> String {
+    fn trtllm(&self, pool: &Pool, cut: &str, place: Place) -> String {
         // Attention data parallel is said in the file, not on the line.
         let cut = cut.replace("--enable_attention_dp", "");
-        let mut line = format!(
+        let mut line = Line::new(format!(
             "trtllm-serve {} {cut} --max_batch_size {} --max_num_tokens {} --kv_cache_free_gpu_memory_fraction {}",
             self.model_name(),
             pool.sequences.ceil(),
             pool.chunk,
             pool.memory
-        );
-        push(&mut line, pool.role != Role::Decode, "--enable_chunked_prefill");
-        if place.listen || self.config(pool).is_some() {
-            line += &format!(" --config {}", config_name(pool.role));
+        ));
+        line.when(pool.role != Role::Decode, "--enable_chunked_prefill");
+        if place == Place::Script || self.config(pool).is_some() {
+            line.add(format!(" --config {}", config_name(pool.role)));
         }
-        if place.listen {
-            line += &format!(" --host 0.0.0.0 --port {PORT}");
+        if place == Place::Script {
+            line.add(format!(" --host 0.0.0.0 --port {PORT}"));
         }
-        line
-    }
-
-    /// The configuration file of a pool, where its engine wants one.
-    pub(super) fn config(&self, pool: &Pool) -> Option<String> {
-        if self.tool != Tool::TrtLlm {
-            return None;
-        }
-        let mut text = String::new();
-        if pool.layout.degrees().dp > 1 {
-            text += "enable_attention_dp: true\n";
-        }
-        text += &format!("kv_cache_config:\n  free_gpu_memory_fraction: {}\n", pool.memory);
-        text += &format!("  enable_block_reuse: {}\n", self.cached > 0.0);
-        if pool.kv.bits() < 12.0 {
-            text += "  dtype: fp8\n";
-        }
-        if pool.role != Role::Serve {
-            let buffer = self.longest.ceil();
-            text += &format!("cache_transceiver_config:\n  backend: UCX\n  max_tokens_in_buffer: {buffer}\n");
-        }
-        if pool.role == Role::Prefill {
-            text += "disable_overlap_scheduler: true\n";
-        }
-        if self.drafts > 0.0 {
-            text += "speculative_config:\n";
-            text += &if self.mtp() {
-                format!("  decoding_type: MTP\n  num_nextn_predict_layers: {}\n", self.drafts)
-            } else {
-                format!("  decoding_type: Eagle3\n  max_draft_len: {}\n  speculative_model: {DRAFT}\n", self.drafts)
-            };
-        }
-        Some(text)
+        line.text()
     }
 
     /// What a script sets or says before its command.
@@ -322,12 +274,5 @@ impl Site<'_> {
     pub(super) fn setup(&self, pool: &Pool) -> String {
         self.behind(pool)
             .map_or_else(String::new, |flags| format!("WORKER=\nif [ \"$RANK\" != 0 ]; then WORKER=\"{flags}\"; fi\n"))
-    }
-}
-
-fn push(line: &mut String, yes: bool, word: &str) {
-    if yes {
-        line.push(' ');
-        line.push_str(word);
     }
 }

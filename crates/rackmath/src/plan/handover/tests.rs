@@ -38,7 +38,7 @@ fn check(site: &Site, pools: &[Pool], h: &Handover) -> Result<(), String> {
     }
     let own = &LISTS[list(site.tool)];
     for pool in pools {
-        own.check(&site.line(pool, &Place::page())).map_err(|e| e.to_string())?;
+        own.check(&site.line(pool, Place::Page)).map_err(|e| e.to_string())?;
         own.check(&format!("{} m {}", own.command, site.behind(pool).unwrap_or_default()))
             .map_err(|e| e.to_string())?;
         if let Some(text) = site.config(pool) {
@@ -137,7 +137,7 @@ fn the_layout_a_command_starts_is_the_layout_planned() {
             memory: 0.9,
             instances: 1,
         };
-        let line = site.line(&pool, &Place::script());
+        let line = site.line(&pool, Place::Script);
         assert_eq!(rackmath_spec::file::flags::read(tool, &line).unwrap(), layout, "{line}");
         // The engine divides its chunk by 8, and drafts for itself.
         let own = if tool == Tool::Sglang { "--chunked-prefill-size 16384" } else { "\"method\":\"mtp\"" };
