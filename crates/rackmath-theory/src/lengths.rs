@@ -154,7 +154,49 @@ mod tests {
         assert!((221.0 + s.whole - 276.0).abs() < 1e-9, "{s:?}");
     }
 
+    #[test]
+    fn prompts_that_vary_wait_longer_for_each_other() {
+        use crate::pass::Limit;
+        use crate::plan::{Prefill, Row, Space, State, Traffic};
+        let state = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
+        let ttft = |prompt_cv2: f64| {
+            let space = Space {
+                rows: vec![Row { key: 0, chips: 1.0, usd_s: 1.0, watts: 1.0 }],
+                levels: 1,
+                whole: vec![State::NONE],
+                found: vec![state],
+                prefills: vec![Prefill { row: 0, service: 2.0, alone: 0.5, groups: 1.0 }],
+                send: vec![0.0],
+                ratios: vec![(1.0, 1.0)],
+                prompt_cv2,
+            };
+            space.estimate(1, 10.0, Traffic::One).unwrap().ttft
+        };
+        // Half busy: a fixed prompt of 0.5 s waits 0.25 s (M/D/1), one of cv 1 twice that (M/M/1).
+        assert!((ttft(0.0) - 0.85).abs() < 1e-12 && (ttft(1.0) - 1.1).abs() < 1e-12, "{} {}", ttft(0.0), ttft(1.0));
+    }
+
     proptest! {
+        #[test]
+        fn the_moments_say_what_counting_says(
+            pairs in prop::collection::vec((1.0f64..1e4, 2.0f64..1e3), 1..40)
+        ) {
+            let n = pairs.len() as f64;
+            let mean = |f: &dyn Fn(&(f64, f64)) -> f64| pairs.iter().map(f).sum::<f64>() / n;
+            let (i, o) = (mean(&|p| p.0), mean(&|p| p.1));
+            let covariance = mean(&|p| (p.0 - i) * (p.1 - o));
+            let drawn = |f: fn(&(f64, f64)) -> f64| Drawn::seen(pairs.iter().map(f).collect()).unwrap();
+            let s = spread(&drawn(|p| p.0), &drawn(|p| p.1), covariance);
+            let steps = mean(&|p| p.1 - 1.0);
+            let held = mean(&|p| (p.1 - 1.0) * (p.0 + p.1 / 2.0)) / steps;
+            prop_assert!((i + o / 2.0 + s.context - held).abs() < 1e-6 * held, "{} {held}", s.context);
+            let whole = mean(&|p| (p.1 - 1.0) * (p.0 + p.1)) / steps;
+            prop_assert!((i + o + s.whole - whole).abs() < 1e-6 * whole);
+            // A prompt token at random sees half of its own prompt.
+            let seen = mean(&|p| p.0 * p.0 / 2.0) / i;
+            prop_assert!(((i + s.prompt) / 2.0 - seen).abs() < 1e-6 * seen);
+        }
+
         #[test]
         fn a_distribution_without_width_adds_nothing(n in 2.0f64..1e6, m in 2.0f64..1e6, kind in 0..4u8) {
             let of = |n: f64| match kind {
