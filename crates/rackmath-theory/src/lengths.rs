@@ -192,9 +192,9 @@ mod tests {
             prop_assert!((i + o / 2.0 + s.context - held).abs() < 1e-6 * held, "{} {held}", s.context);
             let whole = mean(&|p| (p.1 - 1.0) * (p.0 + p.1)) / steps;
             prop_assert!((i + o + s.whole - whole).abs() < 1e-6 * whole);
-            // A prompt token at random sees half of its own prompt.
-            let seen = mean(&|p| p.0 * p.0 / 2.0) / i;
-            prop_assert!(((i + s.prompt) / 2.0 - seen).abs() < 1e-6 * seen);
+            // The prompt of a prompt token at random.
+            let seen = mean(&|p| p.0 * p.0) / i;
+            prop_assert!((i + s.prompt - seen).abs() < 1e-6 * seen);
         }
 
         #[test]
