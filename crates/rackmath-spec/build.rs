@@ -20,6 +20,7 @@ const FOLDERS: &[&str] = &[
     "training",
     "deduce",
     "scenarios",
+    "flags",
 ];
 
 fn main() {

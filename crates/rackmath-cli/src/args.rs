@@ -20,6 +20,8 @@ mod plan;
 pub use plan::PlanArgs;
 mod planning;
 pub use planning::{HardwareArgs, OutlookArgs, PlanFileArgs, SidesArgs, SidesFigure, WhatifArgs};
+mod workload;
+pub use workload::{HandoverArgs, TraceArgs, WorkloadArgs};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -235,6 +237,9 @@ pub enum Command {
         after_help = "Examples:\n  rackmath practice --topic batch\n  rackmath practice --seed 7 --answers 250,-,12\n  rackmath practice --cards"
     )]
     Practice(PracticeArgs),
+    /// What a trace of requests says: lengths, rate, burstiness, shared prefixes
+    #[command(after_help = "Example: rackmath trace conversation_trace.jsonl --keep 5min")]
+    Trace(TraceArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {

@@ -3,31 +3,35 @@
 use crate::failure::Failure;
 use rackmath::Catalog;
 use rackmath_spec::Date;
-use rackmath_spec::file::MAX_BYTES;
+use rackmath_spec::file::{MAX_BYTES, MAX_TRACE_BYTES};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Reads a text file of bounded size.
 pub fn read(path: &Path) -> Result<String, Failure> {
+    bounded(path, MAX_BYTES, "a config.json or a catalogue file of a few kilobytes")
+}
+
+/// Reads a trace, which may be larger.
+pub fn trace(path: &Path) -> Result<String, Failure> {
+    bounded(path, MAX_TRACE_BYTES, "a part of the trace: an hour or a day will do")
+}
+
+fn bounded(path: &Path, most: u64, expected: &str) -> Result<String, Failure> {
     let fail = |problem: &str| Failure::new(format!("{}: {problem}", path.display()));
     let file = File::open(path).map_err(|e| fail(&e.to_string()))?;
     let size = file.metadata().map_or(0, |m| m.len());
-    let too_large = || {
-        fail(&format!(
-            "larger than {} MiB; expected a config.json or a catalogue file of a few kilobytes",
-            MAX_BYTES >> 20
-        ))
-    };
-    if size > MAX_BYTES {
+    let too_large = || fail(&format!("larger than {} MiB; expected {expected}", most >> 20));
+    if size > most {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| fail(&e.to_string()))?;
-    if bytes.len() as u64 > MAX_BYTES {
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|e| fail(&e.to_string()))?;
+    if bytes.len() as u64 > most {
         return Err(too_large());
     }
-    String::from_utf8(bytes).map_err(|_| fail("not UTF-8 text; expected a JSON or TOML file"))
+    String::from_utf8(bytes).map_err(|_| fail("not UTF-8 text; expected a JSON, TOML or CSV file"))
 }
 
 /// The catalogue, with the user's folder added.

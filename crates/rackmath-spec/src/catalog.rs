@@ -41,6 +41,7 @@ pub struct Catalog {
     prices: Vec<Entry>,
     tiers: Vec<Entry>,
     scenarios: Vec<Entry>,
+    flags: Vec<Entry>,
     runs: Vec<Entry>,
     training: Vec<Entry>,
     deduce: Vec<Entry>,
@@ -81,6 +82,7 @@ impl Catalog {
             prices: entries(embedded::PRICES),
             tiers: entries(embedded::TIERS),
             scenarios: entries(embedded::SCENARIOS),
+            flags: entries(embedded::FLAGS),
             runs: entries(embedded::RUNS),
             training: entries(embedded::TRAINING),
             deduce: entries(embedded::DEDUCE),
@@ -351,6 +353,17 @@ impl Catalog {
     pub fn scenario(&self, name: &str) -> Result<Scenario, SpecError> {
         let entry = find("scenario", name, &self.scenarios)?;
         file::scenario(&entry.id, &entry.text)
+    }
+
+    /// Ids of all lists of flags, in order.
+    pub fn flag_list_ids(&self) -> impl Iterator<Item = &str> {
+        self.flags.iter().map(|e| &*e.id)
+    }
+
+    /// The flags of a tool's command.
+    pub fn flag_list(&self, name: &str) -> Result<crate::command::FlagList, SpecError> {
+        let entry = find("list of flags", name, &self.flags)?;
+        file::flag_list(&entry.id, &entry.text)
     }
 
     /// A memory tier by id or alias.

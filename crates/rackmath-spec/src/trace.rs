@@ -9,6 +9,35 @@ pub struct Trace {
     pub requests: Vec<TraceRequest>,
     /// Tokens of one block, where requests name the blocks of their prompts.
     pub block: Tokens,
+    /// How it was written.
+    pub format: TraceFormat,
+    /// Whether requests say when they came; if not, all times are zero.
+    pub timed: bool,
+}
+
+/// How a trace was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceFormat {
+    /// JSON lines as Mooncake publishes them.
+    Mooncake,
+    /// The tables of Azure's inference services.
+    Azure,
+    /// The tables of BurstGPT.
+    BurstGpt,
+    /// Comma-separated values with columns of our own or common names.
+    Csv,
+}
+
+impl TraceFormat {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mooncake => "Mooncake JSON lines",
+            Self::Azure => "Azure LLM inference CSV",
+            Self::BurstGpt => "BurstGPT CSV",
+            Self::Csv => "CSV",
+        }
+    }
 }
 
 /// One request.

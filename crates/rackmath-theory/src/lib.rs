@@ -5,7 +5,7 @@
 //! kinks), [`station`] (trains that leave on time), [`sparsity`] (what experts buy), [`experts`] (experts on chips),
 //! [`layout`] (which cuts are allowed), [`placement`] (what each chip holds and sends), [`network`] (collectives),
 //! [`pipeline`] (schedules slot by slot), [`operator`] (one kernel on a real chip), [`pass`] (a whole pass of an engine),
-//! [`serving`] (what users see of it), [`plan`] (which deployment is best), [`cost`] (dollars and joules per token), [`fleet`] (from traffic to machines),
+//! [`serving`] (what users see of it), [`lengths`] (when requests differ), [`traffic`] (what a trace says), [`plan`] (which deployment is best), [`cost`] (dollars and joules per token), [`fleet`] (from traffic to machines),
 //! [`price`] (what a provider charges), [`reuse`] (when a prefix is wanted again), [`lifetime`] (hold or recompute),
 //! [`fastmode`] (speed for money), [`crossover`] (what a price step or ratio would mean if it were cost), [`scaling`] (what
 //! size and data buy), [`lifecycle`] (pre-training, RL and serving in one budget), [`goodput`] (progress under failures),
@@ -25,6 +25,7 @@ pub mod forensics;
 pub mod goodput;
 pub mod kv;
 pub mod layout;
+pub mod lengths;
 pub mod lifecycle;
 pub mod lifetime;
 pub mod network;
@@ -42,4 +43,5 @@ pub mod serving;
 pub mod sparsity;
 pub mod station;
 pub mod term;
+pub mod traffic;
 pub mod training;

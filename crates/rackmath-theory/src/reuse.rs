@@ -149,7 +149,7 @@ fn walk(trace: &Trace, mut visit: impl FnMut(usize, &[(f64, Option<f64>)])) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use rackmath_spec::trace::TraceRequest;
+    use rackmath_spec::trace::{TraceFormat, TraceRequest};
 
     fn trace(rows: &[(f64, f64, &[u64])]) -> Trace {
         let request = |(time, input, blocks): &(f64, f64, &[u64])| TraceRequest {
@@ -159,7 +159,12 @@ mod tests {
             blocks: blocks.to_vec(),
             logged: None,
         };
-        Trace { requests: rows.iter().map(request).collect(), block: Tokens::new(512.0) }
+        Trace {
+            requests: rows.iter().map(request).collect(),
+            block: Tokens::new(512.0),
+            format: TraceFormat::Mooncake,
+            timed: true,
+        }
     }
 
     #[test]

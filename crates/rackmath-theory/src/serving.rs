@@ -20,8 +20,13 @@
 //! start together, and answers of nearly the same length end together, so prompts come in clumps: `clump` times the mean
 //! rate for 1/clump of the time. An open loop draws arrivals at random; n is where arrivals and departures balance.
 //!
+//! Lengths that vary enter by their second moments ([`Spread`]): what sequences hold, what prompt tokens see, how long
+//! prompts wait for prompts.
+//!
 //! Not valid: for percentiles, for bursts longer than a request, near saturation of an open loop (the queue of a busy
 //! server depends on the second moments of its traffic, which means do not give). Source: ours; Little's law.
+
+pub mod percentile;
 
 use crate::pass::{Cost, Pass, Work};
 use rackmath_spec::engine::{Overhead, Schedule};
@@ -40,12 +45,27 @@ pub struct Requests {
     pub drafts: f64,
     /// Tokens a step yields to a sequence, its own included; 1 without speculation.
     pub accepted: f64,
+    /// What lengths that vary add; nothing where all are alike.
+    pub spread: Spread,
+}
+
+/// What a server of drawn lengths meets beyond one of their means, from [`crate::lengths`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// Tokens a decoding sequence holds beyond those of the mean request.
+    pub context: f64,
+    /// The same of its whole length, prompt and answer.
+    pub whole: f64,
+    /// Variance over mean of prompts: by so much a prompt token's own prompt is longer than the mean one.
+    pub prompt: f64,
+    /// Squared coefficient of variation of prompts.
+    pub prompt_cv2: f64,
 }
 
 impl Requests {
     /// Prompts and answers of fixed length, no cache, no speculation.
     pub fn of(input: f64, output: f64) -> Self {
-        Self { input, output, cached: 0.0, drafts: 0.0, accepted: 1.0 }
+        Self { input, output, cached: 0.0, drafts: 0.0, accepted: 1.0, spread: Spread::default() }
     }
 
     /// Prompt tokens to be computed.
@@ -60,7 +80,19 @@ impl Requests {
 
     /// Cached tokens of a decoding sequence, on average.
     pub fn context(&self) -> f64 {
-        self.input + self.output / 2.0
+        self.input + self.output / 2.0 + self.spread.context
+    }
+
+    /// Prompt and answer of a sequence in memory, on average.
+    pub fn whole(&self) -> f64 {
+        self.input + self.output + self.spread.whole
+    }
+
+    /// Tokens in the cache before the first that is computed: of the mean prompt, and what makes up for long prompts, whose
+    /// tokens see more. A token sees the cached share of its prompt and half of the rest.
+    pub fn past(&self) -> f64 {
+        let more = if self.cached < 1.0 { self.spread.prompt * (1.0 + self.cached) / 2.0 } else { 0.0 };
+        self.input - self.new_tokens() + more
     }
 }
 
@@ -215,7 +247,7 @@ fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, arrivals: Ar
     let new = requests.new_tokens();
     let stages = server.pass.stages();
     let queries = 1.0 + requests.drafts;
-    let past = requests.input - new;
+    let past = requests.past();
     let decoding = n / stages;
     let room = (server.schedule.chunk - if server.schedule.mixed { decoding * queries } else { 0.0 }).max(64.0);
     // Not rounded: the rest of a chunk is filled with the next prompt.
@@ -272,7 +304,7 @@ fn waves(server: &Server, requests: &Requests, running: f64) -> Steady {
     let blurred = balanced(server, requests, running, Arrivals { crowd: running, ..Arrivals::EVEN });
     let new = requests.new_tokens();
     let passes = (running * new / server.schedule.chunk).ceil().max(1.0);
-    let one = server.pass.cost(&Work::prefill(running / passes, new, requests.input - new)).time().get();
+    let one = server.pass.cost(&Work::prefill(running / passes, new, requests.past())).time().get();
     let all = one * passes;
     // The first pass of a wave is short, the last waits for all before it.
     let mean = one * (passes + 1.0) / 2.0;
@@ -323,9 +355,9 @@ fn first_wave(server: &Server, requests: &Requests, running: f64) -> f64 {
     let full = server.schedule.chunk.max(new);
     let tokens = running * new;
     if tokens <= full {
-        return server.pass.cost(&Work::prefill(running, new, requests.input - new)).time().get();
+        return server.pass.cost(&Work::prefill(running, new, requests.past())).time().get();
     }
-    let pass = server.pass.cost(&Work::prefill(full / new, new, requests.input - new)).time().get();
+    let pass = server.pass.cost(&Work::prefill(full / new, new, requests.past())).time().get();
     0.5 * tokens / full * pass
 }
 
@@ -356,10 +388,10 @@ fn open(server: &Server, requests: &Requests, rate: f64, most: f64) -> Steady {
     let (_, mut s) = stay(high);
     s.rate = rate;
     s.running = rate * (requests.steps() * s.step().get() + s.ttft.get());
-    // Prompts that come while others are computed wait for them: the mean wait of a single server with fixed service.
+    // Prompts that come while others are computed wait for them: the mean wait of a single server (Pollaczek, Khinchine).
     let service = (s.mixed.time().get() - if server.schedule.mixed { s.decode.time().get() } else { 0.0 }).max(0.0);
     let per_prompt = service * requests.new_tokens() / s.prompt_size.max(1.0);
     let busy = (rate * per_prompt).min(0.95);
-    s.ttft += Seconds::s(busy / (2.0 * (1.0 - busy)) * per_prompt);
+    s.ttft += Seconds::s(busy / (2.0 * (1.0 - busy)) * per_prompt * (1.0 + requests.spread.prompt_cv2));
     s
 }

@@ -7,7 +7,7 @@
 use crate::{
     Error, cache, chips, compare, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, frontier,
     goodput, hardware, layout, lecture, lifecycle, mfu, models, names, outlook, pipeline, plan, practice, price, racks,
-    reversible, scaling, station, step, systems, train, validate, whatif,
+    reversible, scaling, station, step, systems, trace, train, validate, whatif,
 };
 use rackmath_spec::file::MAX_BYTES;
 use rackmath_spec::{Catalog, SpecError};
@@ -120,6 +120,8 @@ questions! {
     Hardware "hardware" hardware::Request => hardware::Answer, hardware::answer;
     /// How sure a plan is and what comes next: uncertain inputs, bad ends of the intervals, the next bottleneck
     Outlook "outlook" outlook::Request => outlook::Answer, outlook::answer;
+    /// What a trace of requests says: lengths, rate, burstiness, shared prefixes
+    Trace "trace" trace::Request => trace::Answer, trace::answer;
     /// Flashcards, and problems made at random with worked answers
     Practice "practice" practice::Request => practice::Answer, practice::answer;
     /// What the catalogue holds, by name: for pickers and completions

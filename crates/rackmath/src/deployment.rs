@@ -103,7 +103,7 @@ impl Deployment {
 /// Sequences whose cache fits in one attention group, with passes of at most `chunk` tokens.
 pub(crate) fn room(p: &Parts, requests: &Requests, chunk: f64) -> f64 {
     let s = &p.engine.schedule;
-    let held = if s.reserve_whole { requests.input + requests.output } else { requests.context() };
+    let held = if s.reserve_whole { requests.whole() } else { requests.context() };
     let load = Load {
         model: &p.model,
         formats: p.formats,

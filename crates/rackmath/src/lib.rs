@@ -45,6 +45,7 @@ pub mod sides;
 pub mod station;
 pub mod step;
 pub mod systems;
+pub mod trace;
 pub mod train;
 pub mod validate;
 pub mod whatif;

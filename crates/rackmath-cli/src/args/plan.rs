@@ -1,6 +1,6 @@
 //! What can be typed after `plan`.
 
-use super::SettingArgs;
+use super::{HandoverArgs, SettingArgs, WorkloadArgs};
 use clap::Args as ClapArgs;
 use rackmath_units::{DollarRate, Fraction, Seconds, TokenRate, Tokens, Watts};
 use std::path::PathBuf;
@@ -75,4 +75,8 @@ pub struct PlanArgs {
     /// Write the frontier as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
+    #[command(flatten)]
+    pub handover: HandoverArgs,
 }

@@ -72,7 +72,7 @@ pub fn price(common: &Common, catalog: &mut Catalog, a: &PriceArgs) -> Result<()
             gap_s: a.gap.get(),
         }),
         (None, Some(path), _) => {
-            Some(price::Workload::Trace { name: path.display().to_string(), text: inputs::read(path)? })
+            Some(price::Workload::Trace { name: path.display().to_string(), text: inputs::trace(path)? })
         }
         (None, None, Some(input)) => Some(match a.uses {
             Some(uses) => price::Workload::Pattern {
@@ -162,7 +162,7 @@ pub fn fleet(common: &Common, catalog: &mut Catalog, a: &FleetArgs) -> Result<()
 }
 
 pub fn cache(common: &Common, catalog: &mut Catalog, a: &CacheArgs) -> Result<(), Failure> {
-    let trace_text = a.trace.as_deref().map(inputs::read).transpose()?;
+    let trace_text = a.trace.as_deref().map(inputs::trace).transpose()?;
     let wanted = trace_text.is_some() || !a.gaps.is_empty();
     let request = cache::Request {
         setting: setting(catalog, &a.setting)?,

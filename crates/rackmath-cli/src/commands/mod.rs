@@ -6,6 +6,7 @@ mod deduce;
 mod economics;
 mod estimate;
 mod explain;
+mod handover;
 mod headline;
 mod layout;
 mod lifecycle;
@@ -15,6 +16,7 @@ mod practice;
 mod schema;
 mod station;
 mod step;
+mod trace;
 mod validate;
 mod web;
 
@@ -74,6 +76,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Hardware(a)) => hardware::run(common, &mut catalog, a),
         Some(Command::Outlook(a)) => outlook::run(common, &mut catalog, a),
         Some(Command::Practice(a)) => practice::run(common, &catalog, a),
+        Some(Command::Trace(a)) => trace::run(common, &catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Ask { question, request }) => schema::ask(&catalog, *question, request),
         Some(Command::Web(a)) => web::run(catalog, a),

@@ -11,7 +11,7 @@ use rackmath_units::{Fraction, Seconds, TokenRate, Tokens, Watts};
 pub fn run(common: &Common, catalog: &mut Catalog, a: &PlanArgs) -> Result<(), Failure> {
     let request = request(catalog, a)?;
     let answer = plan::answer_on(catalog, &request, threads())?;
-    show(common, a, &answer)
+    show(common, a, &request, &answer)
 }
 
 /// Threads to search on.
@@ -20,12 +20,15 @@ pub(super) fn threads() -> usize {
 }
 
 /// The answer as asked for.
-pub(super) fn show(common: &Common, a: &PlanArgs, answer: &Answer) -> Result<(), Failure> {
+pub(super) fn show(common: &Common, a: &PlanArgs, request: &Request, answer: &Answer) -> Result<(), Failure> {
     if let Some(path) = &a.svg {
         output::save(path, svg::paint(&scene(&answer.figure)).as_bytes())?;
     }
     if let Some(path) = &a.csv {
         output::save(path, csv::plan_frontier(answer).as_bytes())?;
+    }
+    if super::handover::save(&a.handover, || super::planfile::text(a, request, answer), answer)? {
+        return Ok(());
     }
     output::answer(common, answer, |style| text::plan(answer, style))
 }
@@ -67,5 +70,7 @@ pub(super) fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Fa
         power_w: a.power.map(Watts::get),
         objective: a.objective.clone(),
         top: a.top.into(),
+        handover: super::handover::request(&a.handover, &a.workload)?,
+        draws: super::trace::draws(catalog, &a.workload)?,
     })
 }

@@ -17,9 +17,14 @@ pub fn run(common: &Common, catalog: &mut Catalog, a: &PlanFileArgs) -> Result<(
     let Some(path) = &a.save else { return plain(common, catalog, &a.plan) };
     let request = request(catalog, &a.plan)?;
     let answer = plan::answer_on(catalog, &request, threads())?;
-    let files = a.plan.setting.on.split(',').map(str::trim).filter(|w| inputs::looks_like_a_path(w));
-    save(path, &request, &answer, files.map(str::to_owned).collect())?;
-    show(common, &a.plan, &answer)
+    output::save(path, text(&a.plan, &request, &answer).as_bytes())?;
+    show(common, &a.plan, &request, &answer)
+}
+
+/// The plan file of what was typed.
+pub fn text(a: &PlanArgs, request: &Request, answer: &Answer) -> String {
+    let files = a.setting.on.split(',').map(str::trim).filter(|w| inputs::looks_like_a_path(w));
+    PlanFile { files: files.map(str::to_owned).collect(), ..PlanFile::of(request, answer) }.text()
 }
 
 /// Writes a plan file.
@@ -48,7 +53,8 @@ pub fn check(file: &PlanFile, path: &Path, answer: &Answer) -> Result<(), Failur
 
 /// Refuses options beside a file that has the whole question.
 pub fn alone(catalog: &mut Catalog, a: &PlanArgs, path: &Path) -> Result<(), Failure> {
-    if request(catalog, a)? == request(catalog, &nothing()?)? {
+    let asked = Request { handover: None, ..request(catalog, a)? };
+    if asked == request(catalog, &nothing()?)? {
         return Ok(());
     }
     Err(Failure::new(format!(
@@ -60,9 +66,14 @@ pub fn alone(catalog: &mut Catalog, a: &PlanArgs, path: &Path) -> Result<(), Fai
 fn again(common: &Common, catalog: &mut Catalog, a: &PlanFileArgs, path: &Path) -> Result<(), Failure> {
     alone(catalog, &a.plan, path)?;
     let file = open(catalog, path)?;
-    let answer = plan::answer_on(catalog, &file.request, threads())?;
+    let mut request = file.request.clone();
+    // A saved plan may be handed over later.
+    if let Some(wanted) = super::handover::request(&a.plan.handover, &a.plan.workload)? {
+        request.handover = Some(wanted);
+    }
+    let answer = plan::answer_on(catalog, &request, threads())?;
     check(&file, path, &answer)?;
-    show(common, &a.plan, &answer)
+    show(common, &a.plan, &request, &answer)
 }
 
 /// What `plan` means with nothing typed after it.

@@ -10,6 +10,7 @@ mod plan;
 mod practice;
 mod price;
 mod racks;
+mod trace;
 mod train;
 mod validate;
 
@@ -28,6 +29,7 @@ pub use price::price;
 pub use racks::{layout_view, memory_view, racks, traffic_view};
 pub use reversible::{reversible, reversible_times};
 pub use runs::{forensics, goodput};
+pub use trace::trace;
 pub use train::{mfu, train};
 pub use validate::validate;
 mod compare;

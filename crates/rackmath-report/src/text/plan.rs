@@ -71,6 +71,7 @@ fn recommended(out: &mut String, a: &Answer, p: &Plan, style: Style) {
     range(out, style, "time per output token", p.tpot_ms, ms);
     range(out, style, "time to first token", p.ttft_ms, ms);
     range(out, style, "whole request", p.e2e_ms, ms);
+    by_length(out, p);
     range(out, style, "throughput per user", p.tok_s_per_user, rate);
     range(out, style, "throughput per chip", p.tok_s_per_chip, rate);
     line(out, style, "throughput", &rate(p.throughput_tok_s), "");
@@ -81,17 +82,57 @@ fn recommended(out: &mut String, a: &Answer, p: &Plan, style: Style) {
         let per = format!("{} J per output token", significant(p.joules_per_token, 3));
         line(out, style, "power", &Watts::w(p.power_kw * 1e3).to_string(), &per);
     }
+    mean_traffic(out, style, p);
     let free = format!("{} of the cache memory free", percent(p.headroom));
     line(out, style, "formats", &format!("{}, KV {}", p.weights, p.kv), &free);
     out.push_str(&style.wrapped("  ", "  ", &format!("Steps are bound by {}; {}.", p.bound_by, p.why)));
     for command in &p.launch {
         out.push_str(&style.wrapped("  $ ", "      ", command));
     }
+    handover(out, style, p);
     out.push('\n');
     if let Some(step) = &p.step {
         breakdown(out, step, style);
         out.push('\n');
     }
+}
+
+/// Routers and load tests, and what to know before using any of it.
+fn handover(out: &mut String, style: Style, p: &Plan) {
+    let Some(h) = &p.handover else { return };
+    for c in h.commands.iter().filter(|c| c.role == "router" || c.role == "load test" || c.role == "replay") {
+        out.push_str(&style.wrapped("  $ ", "      ", &format!("{}: {}", c.role, c.line)));
+    }
+    for note in &h.notes {
+        out.push_str(&style.wrapped("  - ", "    ", note));
+    }
+}
+
+/// How short and long requests fare.
+fn by_length(out: &mut String, p: &Plan) {
+    let Some(l) = &p.by_length else { return };
+    let row = |all: &[f64]| {
+        let one = |(percent, t): (&f64, &f64)| format!("p{} {}", count(*percent), ms(*t));
+        l.percent.iter().zip(all).map(one).collect::<Vec<_>>().join("  ")
+    };
+    let _ = writeln!(out, "  {:<22} {}", "first token by length", row(&l.ttft_ms));
+    let _ = writeln!(out, "  {:<22} {}", "request by length", row(&l.e2e_ms));
+}
+
+/// What the mean needs, beside the peak.
+fn mean_traffic(out: &mut String, style: Style, p: &Plan) {
+    let Some(m) = &p.mean_traffic else { return };
+    let chips = format!("{} x {} = {} chips", m.replicas, p.chips_per_replica, m.chips);
+    let hourly = DollarRate::checked(m.usd_per_hour / 3600.0).map_or_else(String::new, |d| d.to_string());
+    let rates = format!(
+        "for {} instead of {} requests per second",
+        significant(m.rate_per_s, 3),
+        significant(m.peak_rate_per_s, 3)
+    );
+    line(out, style, "at mean traffic", &chips, &rates);
+    let more = format!("{}, {} scale-up domains", Watts::w(m.power_kw * 1e3), m.domains);
+    line(out, style, "", &hourly, &more);
+    line(out, style, "", &usd(m.usd_per_mtok_always_on), "of output when the peak's replicas always run");
 }
 
 fn infeasible(out: &mut String, a: &Answer, style: Style) {

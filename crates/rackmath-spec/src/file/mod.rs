@@ -4,6 +4,7 @@
 
 mod attention;
 mod chip;
+mod command;
 pub mod config;
 mod deduce;
 mod engine;
@@ -26,6 +27,7 @@ mod validation;
 
 pub use attention::attention;
 pub use chip::chip;
+pub use command::flag_list;
 pub use deduce::{PRICE_RANGE, deduce_policies, deduce_priors, hosted_models};
 pub use engine::engine;
 pub use kernel_gemm::gemm_kernels;
@@ -39,7 +41,7 @@ pub use scaling::scaling_law;
 pub use scenario::scenario;
 pub use system::system;
 pub use tier::memory_tier;
-pub use trace::trace;
+pub use trace::{MAX_TRACE_BYTES, trace, workload};
 pub use training::training;
 pub use validation::validation;
 

@@ -10,7 +10,7 @@
 //! | m, n, ρ | servers, instances, busy | 1 | groups of all n instances, and the share of the time they work |
 //!
 //! Source: H. Sakasegawa, An approximation formula L_q = α ρ^β / (1 - ρ), Ann. Inst. Statist. Math. 29 (1977), halved because
-//! a prompt's time does not vary.
+//! a prompt's time does not vary; where it does, the wait is multiplied by 1 + its squared coefficient of variation (Allen, Cunneen).
 
 use crate::pass::{Pass, Work};
 use crate::serving::Requests;
@@ -22,7 +22,7 @@ pub const BUSIEST: f64 = 0.95;
 /// Prompts a second of one instance when busy, and the seconds of a prompt alone.
 pub fn service(pass: &Pass, chunk: f64, request: f64, groups: f64, requests: &Requests) -> (f64, f64) {
     let new = requests.new_tokens();
-    let past = requests.input - new;
+    let past = requests.past();
     let chunks = (new / chunk).ceil().max(1.0);
     let time = |prompts: f64| {
         if chunks > 1.0 {

@@ -83,6 +83,8 @@ pub struct Space {
     pub send: Vec<f64>,
     /// Instances of prefill and of decode, of the latter at most [`MOST_DECODE`].
     pub ratios: Vec<(f64, f64)>,
+    /// Squared coefficient of variation of prompts: they wait so much longer for each other.
+    pub prompt_cv2: f64,
 }
 
 /// What a number stands for.
@@ -232,7 +234,10 @@ impl Space {
         let (dc, pc) = (nd * r.chips, np * other.chips);
         Some(Unit {
             state,
-            ttft: wait(busy, np * prefill.groups, prefill.alone) + prefill.alone + send + state.ttft,
+            ttft: wait(busy, np * prefill.groups, prefill.alone) * (1.0 + self.prompt_cv2)
+                + prefill.alone
+                + send
+                + state.ttft,
             rate,
             chips: dc + pc,
             usd_s: dc * r.usd_s + pc * other.usd_s,

@@ -47,6 +47,7 @@ prop_compose! {
             prefills: prefills.iter().map(prefill).collect(),
             send: send.iter().map(|s| f64::from(*s) / 20.0).collect(),
             ratios: vec![(1.0, 1.0), (1.0, 2.0), (2.0, 1.0), (3.0, 2.0)],
+            prompt_cv2: 0.0,
         }
     }
 }

@@ -177,7 +177,7 @@ fn requests(request: &Request) -> Result<Requests, Error> {
         .ok_or_else(|| Error::value("prefix_hit", request.prefix_hit, "a share from 0 to 1"))?
         .get();
     let (drafts, accepted) = request.speculation.as_ref().map_or(Ok((0.0, 1.0)), accepted)?;
-    Ok(Requests { input, output, cached, drafts, accepted })
+    Ok(Requests { cached, drafts, accepted, ..Requests::of(input, output) })
 }
 
 /// Tokens a step yields when each of k drafts is accepted with chance α, provided all before it were: the sum of α^i for i

@@ -181,7 +181,7 @@ fn problem(case: &Case, p: &Prepared, outcome: &Outcome) -> Option<Problem> {
         let pool = p.split.as_ref().filter(|pool| pool.room < 1.0 && p.room >= 1.0);
         let parts = pool.map_or(&case.ask.parts, |pool| &pool.instance.parts);
         let s = &parts.engine.schedule;
-        let held = if s.reserve_whole { requests.input + requests.output } else { requests.context() };
+        let held = if s.reserve_whole { requests.whole() } else { requests.context() };
         let load = placement::Load {
             model: &parts.model,
             formats: parts.formats,

@@ -1,9 +1,9 @@
 //! From what the search found to the page.
 
 use super::card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
-use super::launch::Server as Start;
 use super::prepare::Prepared;
 use super::{Ask, Machine};
+use super::{demand, start};
 use crate::estimate::Range;
 use crate::estimate::breakdown::breakdown;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
@@ -177,6 +177,9 @@ pub(super) fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -
         why: why(ask, p, r, best),
         step: is_best.then(|| step(ask, p, &c, per_group)),
         launch: launch(ask, p, &c, per_group),
+        mean_traffic: demand::at_mean(ask, p, &c, e),
+        by_length: if is_best { demand::by_length(ask, p, &c, e, per_group) } else { None },
+        handover: if is_best { start::handover(ask, p, &c, e, per_group) } else { None },
     }
 }
 
@@ -192,22 +195,13 @@ fn step(ask: &Ask, p: &Prepared, c: &Configuration, concurrency: f64) -> crate::
 }
 
 fn launch(ask: &Ask, p: &Prepared, c: &Configuration, per_group: f64) -> Vec<String> {
-    let line = |row: usize, sequences: f64| {
-        let d = &p.deployments[p.entries[row].deployment];
-        let engine = p.engine_of(row);
-        Start { model: &ask.model, engine: &engine, layout: &d.parts.layout, kv: d.parts.kv, sequences }.line()
-    };
-    match c.split {
-        None => line(c.row, per_group).into_iter().collect(),
-        Some((prefill, _)) => {
-            let row = p.space.prefills[prefill].row;
-            let prompts = (p.entries[row].chunk / ask.requests.new_tokens()).ceil().max(1.0);
-            let named = |who: &str, line: Option<String>| line.map(|line| format!("{who}: {line}"));
-            [named("prefill", line(row, prompts)), named("decode", line(c.row, per_group))]
-                .into_iter()
-                .flatten()
-                .collect()
+    let Some((site, pools)) = start::site(ask, p, c, per_group, 1.0) else { return Vec::new() };
+    match pools.as_slice() {
+        [one] => vec![site.shown(one)],
+        [prefill, decode] => {
+            vec![format!("prefill: {}", site.shown(prefill)), format!("decode: {}", site.shown(decode))]
         }
+        _ => Vec::new(),
     }
 }
 
@@ -362,11 +356,9 @@ pub(super) fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
         "degrees are powers of two, pipelines at most 8 deep; prompts' chips are busy at most 95 % of the time".into(),
     ];
     if ask.split {
-        all.push(
-            "a prompt's cache is sent when the prompt is done; the engine's transfer connector is not in the commands"
-                .into(),
-        );
+        all.push("a prompt's cache is sent when the prompt is done".into());
     }
+    all.extend(ask.workload.notes.iter().cloned());
     for m in &ask.machines {
         all.push(format!("price on {}: {}", m.system.name, m.price_words));
         if m.watts > 0.0 {

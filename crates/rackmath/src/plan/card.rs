@@ -1,5 +1,7 @@
 //! The answer as plain data.
 
+use super::demand::{LengthPercentiles, MeanTraffic};
+use super::handover::Handover;
 use crate::estimate::{Breakdown, Range};
 use crate::figure::Figure;
 use schemars::JsonSchema;
@@ -107,6 +109,12 @@ pub struct Plan {
     pub step: Option<Breakdown>,
     /// Command lines that start it.
     pub launch: Vec<String>,
+    /// The same at mean traffic, where the plan is for a peak.
+    pub mean_traffic: Option<MeanTraffic>,
+    /// Times of short and long requests, where lengths vary; for the best only.
+    pub by_length: Option<LengthPercentiles>,
+    /// What starts and checks it; for the best only, where asked for.
+    pub handover: Option<Handover>,
 }
 
 /// Chips for prompts.

@@ -5,16 +5,22 @@
 
 mod answer;
 mod card;
+mod demand;
+mod draws;
+mod handover;
 mod kept;
 mod ladder;
-mod launch;
 mod layouts;
 mod prepare;
+mod start;
 #[cfg(test)]
 mod tests;
 mod worked;
 
 pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
+pub use demand::{LengthPercentiles, MeanTraffic};
+pub use draws::Draws;
+pub use handover::{Command, File, Handover, HandoverRequest};
 pub use kept::{Holds, Kept};
 pub(crate) use prepare::in_order;
 pub(crate) use worked::Worked;
@@ -84,6 +90,10 @@ pub struct Request {
     pub objective: String,
     /// Deployments to show.
     pub top: usize,
+    /// Lengths that vary and traffic that swells.
+    pub draws: Draws,
+    /// Commands, files and load tests for the best plan, where asked for.
+    pub handover: Option<HandoverRequest>,
 }
 
 impl Default for Request {
@@ -112,6 +122,8 @@ impl Default for Request {
             power_w: None,
             objective: "cost".into(),
             top: 5,
+            draws: Draws::default(),
+            handover: None,
         }
     }
 }
@@ -138,10 +150,13 @@ struct Ask {
     drafts: Vec<(f64, f64)>,
     split: bool,
     requests: Requests,
+    workload: draws::Workload,
     /// Chips of the largest instance tried.
     largest: u64,
     scenario: Option<Scenario>,
     question: Question,
+    handover: Option<HandoverRequest>,
+    images: handover::Images,
 }
 
 /// Answers on one thread.
@@ -179,6 +194,9 @@ impl Ask {
             let expected = "a model known layer by layer; this one is known by its totals only";
             return Err(Error::value("model", format!("\"{}\"", model.id), expected));
         }
+        if let Some(n) = r.handover.as_ref().and_then(|h| h.chips_per_host).filter(|n| !(1..=1024).contains(n)) {
+            return Err(Error::value("chips_per_host", n, "1 to 1024"));
+        }
         let needs_price = objective == Objective::Cost || r.budget_usd_per_hour.is_some();
         if let Some(m) = machines.iter().find(|m| needs_price && !m.priced) {
             let chip = &m.system.chip.id;
@@ -190,20 +208,15 @@ impl Ask {
             return Err(Error::value("power", format!("none known for {chip}"), "another chip or objective"));
         }
         let all = machines.iter().map(|m| m.chips).max().unwrap_or(1);
-        let traffic = match r.rate_per_s {
-            Some(rate) => Traffic::Rate(positive("rate_per_s", rate)?),
+        let scenario = r.scenario.as_deref().map(|name| catalog.scenario(name)).transpose()?;
+        let workload = draws::Workload::new(r, scenario.as_ref())?;
+        let traffic = match workload.peak_rate() {
+            Some(rate) => Traffic::Rate(rate),
             None if objective == Objective::Chips => Traffic::One,
             None => Traffic::Fill(all as f64),
         };
-        let scenario = r.scenario.as_deref().map(|name| catalog.scenario(name)).transpose()?;
-        let of = |given: Option<f64>, named: fn(&Scenario) -> f64, usual: f64| {
-            given.unwrap_or_else(|| scenario.as_ref().map_or(usual, named))
-        };
-        let input = tokens("isl", of(r.isl, |s| s.input, 1000.0), 1.0)?.get();
-        let output = tokens("osl", of(r.osl, |s| s.output, 1000.0), 2.0)?.get();
-        let cached = share("prefix_hit", of(r.prefix_hit, |s| s.cached, 0.0))?;
         let question = Question {
-            output,
+            output: workload.requests.output,
             traffic,
             limits: limits(r)?.with(Bound::Chips, Some(all as f64)),
             objective,
@@ -218,14 +231,23 @@ impl Ask {
             chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
             drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
             split: r.disaggregated,
-            requests: Requests { cached, ..Requests::of(input, output) },
+            requests: workload.requests,
+            workload,
             largest: LARGEST,
             scenario,
             model,
             machines,
             question,
+            handover: r.handover.clone(),
+            images: if r.handover.is_some() { images(catalog)? } else { handover::Images::new() },
         })
     }
+}
+
+/// Where the tools of a hand-over come from.
+fn images(catalog: &Catalog) -> Result<handover::Images, Error> {
+    let one = |id: &str| catalog.flag_list(id).map(|list| (list.id, (list.image, list.package)));
+    Ok(catalog.flag_list_ids().map(one).collect::<Result<_, _>>()?)
 }
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {

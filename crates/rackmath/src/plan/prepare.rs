@@ -92,7 +92,12 @@ impl Prepared {
         let items =
             in_order(&jobs, threads, |(kind, layout)| item(kernels, ask, *kind, &kinds[*kind], *layout, &levels))?;
         let mut p = Self {
-            space: Space { levels: levels.len(), ratios: ratios(), ..Space::default() },
+            space: Space {
+                levels: levels.len(),
+                ratios: ratios(),
+                prompt_cv2: ask.requests.spread.prompt_cv2,
+                ..Space::default()
+            },
             entries: Vec::new(),
             deployments: Vec::new(),
             kinds,

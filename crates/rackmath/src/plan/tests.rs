@@ -103,3 +103,55 @@ fn every_named_workload_can_be_planned() {
         assert!(!answer(&c, &r).unwrap().plans.is_empty(), "{name}");
     }
 }
+
+#[test]
+fn a_distribution_without_width_is_a_length() {
+    let c = catalog();
+    let fixed = Request { isl: Some(4000.0), osl: Some(500.0), rate_per_s: Some(4.0), ..request("8xh200") };
+    let drawn = |isl: &str, osl: &str| Request {
+        isl: None,
+        osl: None,
+        draws: Draws { isl: Some(isl.into()), osl: Some(osl.into()), ..Draws::default() },
+        ..fixed.clone()
+    };
+    let answered = answer(&c, &fixed).unwrap();
+    for (isl, osl) in [("4k", "fixed:500"), ("uniform:4k..4k", "lognormal:mean=500,cv=0")] {
+        assert_eq!(answer(&c, &drawn(isl, osl)).unwrap(), answered);
+    }
+    let mut seen = Request { isl: None, osl: None, ..fixed };
+    let text = "isl,osl\n4000,500\n4000,500\n";
+    let trace = crate::trace::Request { name: "t".into(), text: text.into(), keep_s: None };
+    seen.draws.trace = Some(crate::trace::answer(&c, &trace).unwrap().summary);
+    assert_eq!(answer(&c, &seen).unwrap().plans, answered.plans);
+}
+
+#[test]
+fn wider_lengths_are_never_cheaper_and_longer_requests_wait_longer() {
+    let cost = |cv: f64| {
+        let mut r = Request { isl: None, osl: None, rate_per_s: None, ..request("8xh200") };
+        r.draws.isl = Some(format!("lognormal:mean=4k,cv={cv}"));
+        r.draws.osl = Some(format!("lognormal:mean=500,cv={cv}"));
+        let best = best(&r).unwrap();
+        if let Some(l) = &best.by_length {
+            assert!(l.ttft_ms.is_sorted() && l.e2e_ms.is_sorted(), "{l:?}");
+            assert!(l.e2e_ms[2] > best.e2e_ms.value, "{l:?}");
+        }
+        best.usd_per_mtok.value
+    };
+    let costs = [0.0, 0.5, 1.0, 2.0].map(cost);
+    assert!(costs.is_sorted(), "{costs:?}");
+}
+
+#[test]
+fn a_peak_is_planned_as_so_much_traffic_and_the_mean_needs_no_more() {
+    let mut r = Request { rate_per_s: Some(5.0), ..request("32xh200") };
+    let peak = best(&Request { rate_per_s: Some(15.0), ..r.clone() }).unwrap();
+    r.draws.peak_over_mean = Some(3.0);
+    let planned = best(&r).unwrap();
+    let mean = planned.mean_traffic.clone().unwrap();
+    assert_eq!((planned.index, planned.replicas), (peak.index, peak.replicas));
+    assert!(mean.replicas <= planned.replicas && mean.replicas >= 1);
+    assert!((mean.usd_per_mtok_always_on / planned.usd_per_mtok.value - 3.0).abs() < 1e-9);
+    r.draws.peak_over_mean = Some(0.5);
+    assert!(answer(&catalog(), &r).is_err());
+}

@@ -38,11 +38,10 @@ pub(super) fn case(catalog: &Catalog, table: &Table, row: &Row) -> Result<Asked,
     let (isl, osl) = (row.isl.unwrap_or(1) as f64, row.osl.unwrap_or(1) as f64);
     let drafts = row.speculation.map_or((0.0, 1.0), |s| (s.drafted as f64, 1.0 + s.accepted));
     let requests = Requests {
-        input: isl,
-        output: osl,
         cached: row.prefix_hit.map_or(0.0, rackmath_units::Fraction::get),
         drafts: drafts.0,
         accepted: drafts.1,
+        ..Requests::of(isl, osl)
     };
     let case = Case {
         source: table.source.name.clone(),

@@ -1,0 +1,145 @@
+//! What a tool's command line takes, as its published parser says, and whether a line keeps to it.
+
+use crate::SpecError;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The flags of one command of one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlagList {
+    /// The file's stem.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The words its command begins with.
+    pub command: String,
+    /// The version the list is of.
+    pub version: String,
+    /// Where the list was read.
+    pub source: String,
+    /// Year and month.
+    pub as_of: String,
+    /// A container image that holds it.
+    pub image: Option<String>,
+    /// What to install where no image does.
+    pub package: Option<String>,
+    /// Flags, with their dashes.
+    pub flags: BTreeSet<String>,
+    /// Names in values written `name=value,name=value`, by flag.
+    pub fields: BTreeMap<String, BTreeSet<String>>,
+    /// Names in its configuration files, where they were read.
+    pub keys: BTreeSet<String>,
+}
+
+impl FlagList {
+    /// Refuses a line that does not begin with the command, or has a flag or field the tool does not know.
+    pub fn check(&self, line: &str) -> Result<(), SpecError> {
+        let said = words(line);
+        let own = words(&self.command);
+        if !said.starts_with(&own) {
+            return Err(SpecError::unknown("command", line, std::iter::once(self.command.as_str())));
+        }
+        let mut flag = String::new();
+        for word in &said[own.len()..] {
+            if word.starts_with('-') && word.parse::<f64>().is_err() {
+                let name = word.split('=').next().unwrap_or(word);
+                if !self.flags.contains(name) {
+                    return Err(SpecError::unknown("flag", name, self.flags.iter().map(String::as_str)));
+                }
+                name.clone_into(&mut flag);
+            } else if let Some(known) = self.fields.get(&flag) {
+                for name in word.split(',').filter_map(|part| part.split_once('=')).map(|(name, _)| name) {
+                    if !known.contains(name) {
+                        return Err(SpecError::unknown("field", name, known.iter().map(String::as_str)));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a configuration file in YAML with a name the tool was not seen to know.
+    pub fn check_keys(&self, yaml: &str) -> Result<(), SpecError> {
+        for line in yaml.lines().map(|l| l.trim_start().trim_start_matches("- ")).filter(|l| !l.starts_with('#')) {
+            let Some((key, _)) = line.split_once(':').filter(|(key, _)| !key.contains(['"', ' ', '/'])) else {
+                continue;
+            };
+            if !self.keys.contains(key) {
+                return Err(SpecError::unknown("key", key, self.keys.iter().map(String::as_str)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words of a command line as a shell splits them: quotes hold blanks together, a backslash ends nothing.
+pub fn words(line: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let (mut word, mut open, mut quote) = (String::new(), false, None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(q), c) if c == q => quote = None,
+            (Some(_), c) => word.push(c),
+            (None, '\'' | '"') => (quote, open) = (Some(c), true),
+            (None, c) if c.is_whitespace() => {
+                if open || !word.is_empty() {
+                    all.push(std::mem::take(&mut word));
+                }
+                open = false;
+            }
+            (None, c) => word.push(c),
+        }
+    }
+    if open || !word.is_empty() {
+        all.push(word);
+    }
+    all.retain(|w| w != "\\");
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn words_are_split_as_a_shell_does() {
+        let line = "vllm serve a/b --x '{\"k\": \"v w\"}' \\\n  --y \"\" z";
+        assert_eq!(words(line), ["vllm", "serve", "a/b", "--x", "{\"k\": \"v w\"}", "--y", "", "z"]);
+    }
+
+    fn list() -> FlagList {
+        let set = |all: &[&str]| all.iter().map(|s| (*s).to_owned()).collect::<BTreeSet<_>>();
+        FlagList {
+            id: "t".into(),
+            tool: "T".into(),
+            command: "t run".into(),
+            version: "1".into(),
+            source: "a test".into(),
+            as_of: "2026-11".into(),
+            image: None,
+            package: None,
+            flags: set(&["--size", "--data", "-c"]),
+            fields: BTreeMap::from([("--data".into(), set(&["kind", "n"]))]),
+            keys: set(&["port", "urls"]),
+        }
+    }
+
+    #[test]
+    fn a_flag_it_does_not_know_is_refused_with_the_nearest() {
+        let l = list();
+        assert!(l.check("t run --size -1 -c x --data kind=a,n=3 m").is_ok());
+        assert!(l.check("t run --size=3").is_ok());
+        assert!(l.check("t run --sise 3").unwrap_err().to_string().contains("did you mean \"--size\""));
+        assert!(l.check("t run --data kind=a,m=3").unwrap_err().to_string().contains("no field \"m\""));
+        assert!(l.check("t walk --size 3").is_err());
+        assert!(l.check_keys("# note: here\nport: 80\nurls:\n  - \"a:1\"\n").is_ok());
+        assert!(l.check_keys("prt: 80\n").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_checked(line in ".{0,120}") {
+            let _ = (list().check(&format!("t run {line}")), list().check_keys(&line));
+        }
+    }
+}

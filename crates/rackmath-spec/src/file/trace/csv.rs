@@ -1,0 +1,191 @@
+//! Traces as comma-separated values: which columns they have says what they are.
+//!
+//! | format | columns | time |
+//! |--------|---------|------|
+//! | Azure | `TIMESTAMP,ContextTokens,GeneratedTokens` | `2023-11-16 18:15:46.6805900`, UTC |
+//! | BurstGPT | `Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type`, also with `Session ID` and `Elapsed time` | seconds |
+//! | CSV | `time_s,input_tokens,output_tokens`, or the names below; time may be missing | seconds, milliseconds with `_ms`, or a date |
+//!
+//! A CSV that is a bill also has `cache_read_tokens`, `cache_write_tokens` and `cache_write_1h_tokens`, parts of
+//! `input_tokens`. Other columns are passed over unless they look like a slip of one that matters.
+//!
+//! Source: Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and 2024.md; HPMLL/BurstGPT, BurstGPT_1.csv.
+
+use super::clock::seconds;
+use super::{Cell, path};
+use crate::SpecError;
+use crate::error::nearest;
+use crate::trace::{Logged, TraceFormat, TraceRequest};
+
+/// What a header should hold.
+pub(super) const EXPECTED: &str =
+    "expected a header with time_s,input_tokens,output_tokens, or one of Azure or BurstGPT";
+
+/// Names of the columns that matter, as [`key`] writes them; our own first.
+const TIME: [&str; 9] = [
+    "time_s",
+    "timestamp",
+    "time",
+    "arrival_s",
+    "arrival_time",
+    "arrived_at",
+    "timestamp_s",
+    "time_ms",
+    "timestamp_ms",
+];
+const INPUT: [&str; 10] = [
+    "input_tokens",
+    "contexttokens",
+    "request_tokens",
+    "prompt_tokens",
+    "context_tokens",
+    "input_length",
+    "prompt_length",
+    "input_len",
+    "input",
+    "isl",
+];
+const OUTPUT: [&str; 10] = [
+    "output_tokens",
+    "generatedtokens",
+    "response_tokens",
+    "completion_tokens",
+    "generated_tokens",
+    "output_length",
+    "response_length",
+    "output_len",
+    "output",
+    "osl",
+];
+const CACHED: [&str; 3] = ["cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens"];
+/// Columns of known formats that say nothing here, so that they are not taken for slips.
+const OTHER: [&str; 6] = ["model", "total_tokens", "log_type", "session_id", "elapsed_time", "id"];
+
+/// How column names are compared.
+fn key(name: &str) -> String {
+    name.trim().to_ascii_lowercase().replace([' ', '-'], "_")
+}
+
+/// Where the columns that matter are.
+struct Columns {
+    header: Vec<String>,
+    time: Option<usize>,
+    input: usize,
+    output: usize,
+    cached: [Option<usize>; 3],
+}
+
+pub(super) fn read(name: &str, text: &str) -> Result<(Vec<TraceRequest>, TraceFormat, bool), SpecError> {
+    let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'));
+    let header: Vec<String> = lines.next().map_or(Vec::new(), |(_, l)| cells(l).map(|c| key(&c)).collect());
+    let columns = Columns::find(name, header)?;
+    let mut all = Vec::new();
+    for (i, line) in lines {
+        let place = Cell { name, line: i + 1 };
+        place.count(all.len())?;
+        let row: Vec<_> = cells(line).collect();
+        if row.len() > columns.header.len() {
+            let expected = format!("{} columns, as the header has", columns.header.len());
+            return Err(place.refused("columns", row.len(), &expected));
+        }
+        all.push(columns.request(&place, &row)?);
+    }
+    Ok((all, columns.format(), columns.time.is_some()))
+}
+
+impl Columns {
+    fn find(name: &str, header: Vec<String>) -> Result<Self, SpecError> {
+        let known = || TIME.into_iter().chain(INPUT).chain(OUTPUT).chain(CACHED);
+        for odd in header.iter().filter(|h| !known().chain(OTHER).any(|k| k == h.as_str())) {
+            if !nearest(odd, known().filter(|k| k.len() > 5 && strsim::damerau_levenshtein(odd, k) <= 2)).is_empty() {
+                return Err(SpecError::unknown("column", odd, known()));
+            }
+        }
+        let column = |names: &[&str]| -> Result<Option<usize>, SpecError> {
+            let mut found = header.iter().enumerate().filter(|(_, h)| names.contains(&h.as_str())).map(|(at, _)| at);
+            match (found.next(), found.next()) {
+                (Some(a), Some(b)) => Err(SpecError::File {
+                    file: path(name),
+                    problem: format!("columns {} and {} mean the same; remove one", header[a], header[b]),
+                }),
+                (first, _) => Ok(first),
+            }
+        };
+        let needed = |names: &[&str]| {
+            column(names)?.ok_or_else(|| SpecError::File {
+                file: path(name),
+                problem: format!("no column {}; {EXPECTED}", names[0]),
+            })
+        };
+        let time = column(&TIME)?;
+        if header.iter().all(String::is_empty) {
+            return Err(SpecError::File { file: path(name), problem: format!("no column time_s; {EXPECTED}") });
+        }
+        let (input, output) = (needed(&INPUT)?, needed(&OUTPUT)?);
+        let cached = [column(&CACHED[..1])?, column(&CACHED[1..2])?, column(&CACHED[2..])?];
+        Ok(Self { header, time, input, output, cached })
+    }
+
+    fn format(&self) -> TraceFormat {
+        match self.header[self.input].as_str() {
+            "contexttokens" => TraceFormat::Azure,
+            "request_tokens" => TraceFormat::BurstGpt,
+            _ => TraceFormat::Csv,
+        }
+    }
+
+    fn request(&self, place: &Cell, row: &[String]) -> Result<TraceRequest, SpecError> {
+        let cell = |at: usize| row.get(at).map_or("", String::as_str);
+        let number = |at: usize| cell(at).parse::<f64>().map_err(|_| place.wrong(&self.header[at], cell(at)));
+        let part = |at: Option<usize>| at.map_or(Ok(0.0), number).and_then(|n| place.tokens("cache tokens", n));
+        let input = place.tokens(&self.header[self.input], number(self.input)?)?;
+        let logged =
+            Logged { read: part(self.cached[0])?, written: part(self.cached[1])?, written_1h: part(self.cached[2])? };
+        if logged.read + logged.written + logged.written_1h > input {
+            return Err(place.wrong("cache tokens", "more than the whole prompt"));
+        }
+        let time = match self.time {
+            None => 0.0,
+            Some(at) => {
+                let scale = if self.header[at].ends_with("_ms") { 1e-3 } else { 1.0 };
+                let said = cell(at).parse::<f64>().ok().map(|n| n * scale).or_else(|| seconds(cell(at)));
+                said.ok_or_else(|| place.wrong(&self.header[at], cell(at)))?
+            }
+        };
+        Ok(TraceRequest {
+            time: place.time(self.time.map_or("time_s", |at| &self.header[at]), time)?,
+            input,
+            output: place.tokens(&self.header[self.output], number(self.output)?)?,
+            blocks: Vec::new(),
+            logged: self.cached.iter().any(Option::is_some).then_some(logged),
+        })
+    }
+}
+
+/// The cells of a line; quotation marks hold commas together, two of them stand for one.
+fn cells(line: &str) -> impl Iterator<Item = String> + '_ {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(quoted) = text.trim_start().strip_prefix('"') else {
+            let (cell, left) = text.split_once(',').map_or((text, None), |(cell, left)| (cell, Some(left)));
+            rest = left;
+            return Some(cell.trim().to_owned());
+        };
+        let mut cell = String::new();
+        let mut chars = quoted.char_indices().peekable();
+        let mut end = quoted.len();
+        while let Some((at, c)) = chars.next() {
+            if c != '"' {
+                cell.push(c);
+            } else if chars.next_if(|(_, next)| *next == '"').is_some() {
+                cell.push('"');
+            } else {
+                end = at + 1;
+                break;
+            }
+        }
+        rest = quoted[end..].split_once(',').map(|(_, left)| left);
+        Some(cell)
+    })
+}

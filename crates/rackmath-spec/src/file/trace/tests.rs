@@ -1,0 +1,99 @@
+//! Every format, what is refused, and text that is neither.
+
+use super::*;
+use proptest::prelude::*;
+
+const MOONCAKE: &str = "{\"timestamp\": 2000, \"input_length\": 1024, \"output_length\": 5, \"hash_ids\": [1, 2]}\n\
+                        {\"timestamp\": 500, \"input_length\": 600, \"output_length\": 7, \"hash_ids\": [1, 3]}\n";
+const AZURE: &str = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 23:59:59.5000000,374,44\r\n\
+                     2023-11-17 00:00:01.7500000,396,109\r\n";
+const BURST: &str = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n\
+                     45.5,GPT-4,1087,230,1317,\"API log, paid\"\n";
+const PLAIN: &str = "time_s,input_tokens,output_tokens,cache_read_tokens\n3,100,10,80\n";
+const UNTIMED: &str = "prompt_tokens,completion_tokens,user\n100,10,ann\n300,20,bob\n";
+
+#[test]
+fn both_formats_are_read_and_start_at_zero() {
+    let t = trace("t.jsonl", MOONCAKE).unwrap();
+    assert_eq!((t.requests.len(), t.requests[0].blocks[1], t.span().get()), (2, 3, 1.5));
+    assert_eq!((t.input().get(), t.output().get(), t.has_blocks()), (1624.0, 12.0, true));
+    let t = trace("t.csv", PLAIN).unwrap();
+    assert_eq!(t.requests[0].logged.unwrap().read.get(), 80.0);
+}
+
+#[test]
+fn published_tables_are_told_apart_by_their_columns() {
+    let t = trace("a.csv", AZURE).unwrap();
+    assert_eq!((t.format, t.input().get(), t.output().get(), t.span().get()), (TraceFormat::Azure, 770.0, 153.0, 2.25));
+    let t = trace("b.csv", BURST).unwrap();
+    assert_eq!(
+        (t.format, t.input().get(), t.output().get(), t.span().get()),
+        (TraceFormat::BurstGpt, 1559.0, 248.0, 40.5)
+    );
+    let t = trace("c.csv", "timestamp_ms,isl,osl\n1500,10,20\n500,1,2\n").unwrap();
+    assert_eq!((t.format, t.span().get(), t.requests[0].input.get()), (TraceFormat::Csv, 1.0, 1.0));
+}
+
+#[test]
+fn a_day_of_a_later_release_has_an_offset() {
+    let t = trace("a.csv", &AZURE.replace("5000000,", "500000+00:00,").replace("7500000,", "750000+00:00,")).unwrap();
+    assert_eq!(t.span().get(), 2.25);
+    assert_eq!(clock::seconds("1970-01-02T00:00:00Z"), Some(86_400.0));
+    assert_eq!(clock::seconds("1970-01-02 01:00:00+01:00"), Some(86_400.0));
+    for bad in ["1970-01-02", "1970-01-02 24:00:00", "1970-02-30 00:00:00", "1970-01-02 0:x:0", "1970-01-02 00:00:00+1"]
+    {
+        assert_eq!(clock::seconds(bad), None, "{bad}");
+    }
+}
+
+#[test]
+fn without_times_it_is_a_workload_but_not_a_trace() {
+    let t = workload("u.csv", UNTIMED).unwrap();
+    assert_eq!((t.timed, t.input().get(), t.span().get()), (false, 400.0, 0.0));
+    assert!(trace("u.csv", UNTIMED).unwrap_err().to_string().contains("no column time_s"));
+}
+
+#[test]
+fn a_slip_is_named_with_its_line() {
+    let refused = |text: &str| trace("t.csv", text).unwrap_err().to_string();
+    assert!(refused("time_s,input_tokens\n").contains("output_tokens"));
+    assert!(refused("time_s,input_tokens,output_tokens\n0,-1,2\n").contains("line 2 input_tokens = -1"));
+    assert!(refused("time_s,input_tokens,output_token\n0,1,2\n").contains("did you mean \"output_tokens\""));
+    assert!(refused("time_s,input_tokens,output_tokens,cache_read_tokens\n0,1,2,3\n").contains("whole prompt"));
+    assert!(refused("{\"timestamp\": 1}").contains("line 1"));
+    assert!(refused("").contains("no column time_s"));
+    assert!(refused("time_s,isl,input_tokens,osl\n").contains("mean the same"));
+    assert!(refused("time_s,isl,osl\n0,1,2,3\n").contains("line 2 columns = 4"));
+    let line = refused(&AZURE.replace("2023-11-17 00", "2023-11-31 00"));
+    assert!(line.contains("line 3 timestamp = 2023-11-31"), "{line}");
+    assert!(refused(&BURST.replace("230", "lots")).contains("line 3 response_tokens = lots"));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "[ -~\\n]{0,200}") {
+        let _ = workload("t", &text);
+    }
+
+    // Good files with a few bytes changed come closest to what a reader trips over.
+    #[test]
+    fn a_damaged_file_is_read_or_refused_in_few_words(
+        which in 0usize..5, edits in prop::collection::vec((0usize..400, any::<char>(), 0u8..3), 1..8)
+    ) {
+        let mut text: Vec<char> = [MOONCAKE, AZURE, BURST, PLAIN, UNTIMED][which].chars().collect();
+        for (at, c, kind) in edits {
+            let at = at % (text.len() + 1);
+            match kind {
+                0 => text.insert(at, c),
+                1 if at < text.len() => text[at] = c,
+                _ if at < text.len() => { text.remove(at); }
+                _ => {}
+            }
+        }
+        let text: String = text.into_iter().collect();
+        match workload("t", &text) {
+            Ok(t) => prop_assert!(!t.requests.is_empty() && t.requests[0].time.get() == 0.0),
+            Err(e) => prop_assert!(e.to_string().len() < 2_000),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The lists of flags: all load, say where they were read, and hold what their command needs.
+
+use rackmath_spec::Catalog;
+
+#[test]
+fn every_list_is_dated_and_cited() {
+    let c = Catalog::embedded();
+    assert!(c.flag_list_ids().count() >= 9);
+    for id in c.flag_list_ids() {
+        let l = c.flag_list(id).unwrap();
+        assert!(l.source.contains(' ') && l.as_of.len() == 7 && !l.version.is_empty(), "{id}");
+        assert!(l.flags.len() >= 10, "{id}: {}", l.flags.len());
+        assert!(l.check(&l.command).is_ok(), "{id}");
+    }
+}
+
+#[test]
+fn a_flag_of_another_tool_is_refused_with_the_nearest() {
+    let l = Catalog::embedded().flag_list("vllm").unwrap();
+    assert!(l.check("vllm serve m --tensor-parallel-size 8 -tp 8").is_ok());
+    let err = l.check("vllm serve m --tensor_paralel-size 8").unwrap_err().to_string();
+    assert!(err.contains("--tensor-parallel-size"), "{err}");
+}

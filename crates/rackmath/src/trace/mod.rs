@@ -1,0 +1,248 @@
+//! What a trace says: how long its requests are, how they come, what they share, and which named workload they resemble.
+
+mod card;
+
+pub use card::{Answer, ArrivalCard, HitCard, LengthCard, NearestCard, ReuseCard};
+
+use crate::Error;
+use rackmath_spec::trace::Trace;
+use rackmath_spec::{Catalog, Scenario, file};
+use rackmath_theory::lengths::Drawn;
+use rackmath_theory::reuse::Reuse;
+use rackmath_theory::traffic::{Measured, PEAK_WINDOW, Traffic};
+use rackmath_units::{Seconds, float, significant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The text of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// What to call it.
+    pub name: String,
+    /// Its text: Mooncake JSON lines, Azure or BurstGPT CSV, or a CSV with columns for prompts and answers.
+    pub text: String,
+    /// How long a prefix is kept after its last use; for as long as the trace lasts when absent.
+    pub keep_s: Option<f64>,
+}
+
+/// What planning takes from a trace: small enough to be kept with a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Summary {
+    /// The trace.
+    pub name: String,
+    /// Requests it is made from.
+    pub requests: u64,
+    /// Prompts.
+    pub input: LengthSummary,
+    /// Answers.
+    pub output: LengthSummary,
+    /// Covariance of prompts and answers, square tokens.
+    pub covariance: f64,
+    /// Requests per second, mean.
+    pub rate_per_s: Option<f64>,
+    /// The busiest minute over the mean.
+    pub peak_over_mean: Option<f64>,
+    /// Share of prompt tokens found in a prefix cache.
+    pub prefix_hit: Option<f64>,
+}
+
+/// Lengths as planning needs them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LengthSummary {
+    /// Mean, in tokens.
+    pub mean: f64,
+    /// Variance.
+    pub variance: f64,
+    /// The middle of each of so many equal shares, ascending.
+    pub shares: Vec<f64>,
+}
+
+impl LengthSummary {
+    fn of(d: &Drawn) -> Self {
+        Self { mean: d.mean, variance: d.variance, shares: d.shares.clone() }
+    }
+
+    /// Checked, since it may come from a file.
+    pub(crate) fn drawn(&self, field: &'static str) -> Result<Drawn, Error> {
+        let length = |x: f64| (1.0..=1e9).contains(&x);
+        let good = length(self.mean)
+            && (0.0..=1e18).contains(&self.variance)
+            && (1..=4096).contains(&self.shares.len())
+            && self.shares.iter().all(|x| length(*x))
+            && self.shares.is_sorted();
+        let expected =
+            "a mean of 1 to 1e9 tokens, a variance and ascending shares, as `rackmath trace --json` prints them";
+        if !good {
+            return Err(Error::value(field, "a summary that cannot be", expected));
+        }
+        Ok(Drawn { mean: self.mean, variance: self.variance, shares: self.shares.clone() })
+    }
+}
+
+/// Reads and describes.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let keep = match request.keep_s {
+        Some(s) if !(0.0..=1e10).contains(&s) => return Err(Error::value("keep_s", s, "0 to 1e10 seconds")),
+        keep => keep,
+    };
+    let trace = file::workload(&request.name, &request.text)?;
+    let t = Traffic::of(&trace)
+        .ok_or_else(|| Error::value("trace", "no request has an answer", "answers of at least one token"))?;
+    let reuse = trace.has_blocks().then(|| shared(&trace, keep));
+    let arrivals = t.arrivals.map(|a| {
+        let long = a.span.get() >= PEAK_WINDOW;
+        ArrivalCard {
+            span_s: a.span.get(),
+            rate_per_s: a.rate,
+            gap_cv: a.gap_cv,
+            together: a.together,
+            peak_rate_per_s: long.then_some(a.peak_rate),
+            peak_over_mean: long.then(|| a.peak_over_mean()),
+        }
+    });
+    let summary = Summary {
+        name: request.name.clone(),
+        requests: t.requests as u64,
+        input: LengthSummary::of(&t.input.drawn),
+        output: LengthSummary::of(&t.output.drawn),
+        covariance: t.covariance,
+        rate_per_s: arrivals.as_ref().map(|a| a.rate_per_s),
+        peak_over_mean: arrivals.as_ref().and_then(|a| a.peak_over_mean),
+        prefix_hit: reuse.as_ref().map(|r| r.taken),
+    };
+    let deviation = (t.input.drawn.variance * t.output.drawn.variance).sqrt();
+    Ok(Answer {
+        name: request.name.clone(),
+        format: trace.format.name().into(),
+        requests: t.requests as u64,
+        unanswered: t.unanswered as u64,
+        input: card(&t.input),
+        output: card(&t.output),
+        correlation: if deviation > 0.0 { t.covariance / deviation } else { 0.0 },
+        nearest: nearest(catalog, &summary)?,
+        assumptions: assumptions(&t, arrivals.as_ref(), reuse.is_some()),
+        arrivals,
+        reuse,
+        summary,
+    })
+}
+
+fn card(m: &Measured) -> LengthCard {
+    let [p50, p90, p99] = m.quantiles;
+    LengthCard { mean: m.drawn.mean, p50, p90, p99, cv: m.drawn.cv() }
+}
+
+/// Lifetimes providers and engines keep prefixes for: a minute, five, an hour, all of the trace.
+const LIFETIMES: [f64; 3] = [60.0, 300.0, 3600.0];
+
+fn shared(trace: &Trace, keep: Option<f64>) -> ReuseCard {
+    let reuse = Reuse::of(trace);
+    let span = trace.span().get();
+    let share = |keep: Option<f64>| reuse.hit_rate(Seconds::s(keep.unwrap_or(span.max(1.0)))).get();
+    let wanted = LIFETIMES.into_iter().filter(|s| *s < span).map(Some).chain([keep, None]);
+    let mut lives: Vec<Option<f64>> = Vec::new();
+    for life in wanted {
+        if !lives.contains(&life) {
+            lives.push(life);
+        }
+    }
+    lives.sort_by(|a, b| a.unwrap_or(f64::INFINITY).total_cmp(&b.unwrap_or(f64::INFINITY)));
+    // Token-seconds kept for each token, by tokens per second, are the tokens kept at a time.
+    let input = trace.input().get();
+    let kept = reuse.kept(Seconds::s(keep.unwrap_or(span).min(span)));
+    ReuseCard {
+        hits: lives.into_iter().map(|keep_s| HitCard { keep_s, share: share(keep_s) }).collect(),
+        taken: share(keep),
+        kept_tokens: (span > 0.0).then(|| kept * input / span),
+    }
+}
+
+/// The scenario nearest in the logarithms of lengths and in the share cached.
+fn nearest(catalog: &Catalog, s: &Summary) -> Result<Option<NearestCard>, Error> {
+    let cached = s.prefix_hit.unwrap_or(0.0);
+    let distance = |c: &Scenario| {
+        let (i, o) = (float::ln(s.input.mean / c.input), float::ln(s.output.mean / c.output));
+        i * i + o * o + (cached - c.cached) * (cached - c.cached)
+    };
+    let all = catalog.scenario_ids().map(|id| catalog.scenario(id)).collect::<Result<Vec<_>, _>>()?;
+    let best = all.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    Ok(best.map(|c| NearestCard {
+        input_factor: s.input.mean / c.input,
+        output_factor: s.output.mean / c.output,
+        cached: c.cached,
+        scenario: c.id,
+        about: c.about,
+    }))
+}
+
+fn assumptions(t: &Traffic, arrivals: Option<&ArrivalCard>, blocks: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    if t.unanswered > 0 {
+        all.push(format!("{} requests without an answer are left out", t.unanswered));
+    }
+    match arrivals {
+        None => all.push("no times in the trace: rate and burstiness are not known".into()),
+        Some(a) if a.together > 0.2 => all.push(format!(
+            "{} % of requests share the time of the one before: times were rounded, and burstiness says so",
+            significant(a.together * 100.0, 3)
+        )),
+        Some(_) => {}
+    }
+    if arrivals.is_some_and(|a| a.peak_over_mean.is_none()) {
+        all.push("shorter than a minute: no peak is known".into());
+    }
+    if blocks {
+        all.push("prefixes are found in whole blocks, in a cache without limit of size".into());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(text: &str) -> Answer {
+        answer(&Catalog::embedded(), &Request { name: "t".into(), text: text.into(), keep_s: None }).unwrap()
+    }
+
+    #[test]
+    fn a_conversation_that_comes_back_finds_its_prefix() {
+        let text = "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 10, \"hash_ids\": [1, 2]}\n\
+                    {\"timestamp\": 100000, \"input_length\": 1536, \"output_length\": 10, \"hash_ids\": [1, 2, 3]}\n";
+        let a = ask(text);
+        let r = a.reuse.unwrap();
+        // 1024 of 2560 tokens, after 100 s.
+        assert_eq!((r.hits[0].keep_s, r.hits[0].share, r.taken), (Some(60.0), 0.0, 0.4));
+        assert_eq!((a.summary.prefix_hit, a.correlation), (Some(0.4), 0.0));
+    }
+
+    #[test]
+    fn the_nearest_workload_is_itself() {
+        let c = Catalog::embedded();
+        for id in c.scenario_ids().filter(|id| c.scenario(id).unwrap().cached == 0.0) {
+            let s = c.scenario(id).unwrap();
+            let a = ask(&format!("input_tokens,output_tokens\n{},{}\n", s.input, s.output));
+            let n = a.nearest.unwrap();
+            assert_eq!((n.scenario.as_str(), n.input_factor, n.output_factor), (id, 1.0, 1.0));
+        }
+    }
+
+    #[test]
+    fn a_summary_survives_a_file_and_a_damaged_one_is_refused() {
+        let mut s = ask("isl,osl\n10,20\n30,5\n").summary;
+        let text = serde_json::to_string(&s).unwrap();
+        assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), s);
+        assert!(s.input.drawn("draws").is_ok());
+        s.input.shares.reverse();
+        assert!(s.input.drawn("draws").is_err());
+    }
+
+    #[test]
+    fn nothing_but_failures_is_refused() {
+        let r = Request { name: "t".into(), text: "isl,osl\n10,0\n".into(), keep_s: None };
+        assert!(answer(&Catalog::embedded(), &r).unwrap_err().to_string().contains("no request has an answer"));
+    }
+}
