@@ -9,7 +9,8 @@ use rackmath_theory::plan::{Bound, Configuration, Estimate, Traffic};
 
 /// Chips of a host where the scale-up domain is a node.
 const NODE: u64 = 8;
-/// Chips of a compute tray where the domain is a rack: NVIDIA GB200 NVL72 has 18 trays of four.
+/// Chips of a host where the domain is a rack: a GB200 NVL72 has four to a node (accelerators_per_node in MLPerf Inference
+/// 6.1, closed/Crusoe/systems/GB200-NVL72; llm-d's guide for DeepSeek V4 on GB200 says the same, read 2026-11).
 const TRAY: u64 = 4;
 
 /// The servers of a configuration, in so many replicas; none for an engine whose commands are not known here.
