@@ -18,6 +18,8 @@ mod deduce;
 pub use deduce::{DeduceArgs, DeduceFigure};
 mod plan;
 pub use plan::PlanArgs;
+mod shard;
+pub use shard::{MergeArgs, Shard};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -201,6 +203,11 @@ pub enum Command {
         after_help = "Examples:\n  rackmath plan qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --ttft 1s --rate 20\n  rackmath plan deepseek-v3 --on 64xh200 --engine sglang --user 40 --objective throughput --svg frontier.svg"
     )]
     Plan(Box<PlanArgs>),
+    /// Join the shards of a plan into the answer of the whole
+    #[command(
+        after_help = "Example:\n  for i in 1 2 3 4; do rackmath plan deepseek-v3 --on 64xh200 --shard $i/4 -o part-$i.json; done\n  rackmath merge part-*.json"
+    )]
+    Merge(MergeArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {

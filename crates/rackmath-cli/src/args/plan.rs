@@ -1,6 +1,6 @@
 //! What can be typed after `plan`.
 
-use super::SettingArgs;
+use super::{SettingArgs, Shard};
 use clap::Args as ClapArgs;
 use rackmath_units::{DollarRate, Fraction, Seconds, TokenRate, Tokens, Watts};
 use std::path::PathBuf;
@@ -75,4 +75,10 @@ pub struct PlanArgs {
     /// Write the frontier as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Only shard i of n, counted from 1: a file for `rackmath merge`
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["svg", "csv"])]
+    pub shard: Option<Shard>,
+    /// Where the shard goes [default: standard output]
+    #[arg(long, short, value_name = "FILE", requires = "shard")]
+    pub out: Option<PathBuf>,
 }

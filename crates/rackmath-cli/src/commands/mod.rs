@@ -12,6 +12,7 @@ mod lifecycle;
 mod pipeline;
 mod plan;
 mod schema;
+mod shard;
 mod station;
 mod step;
 mod validate;
@@ -61,6 +62,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Mfu(a)) => train::mfu(common, &mut catalog, a),
         Some(Command::Deduce(a)) => deduce::run(common, &mut catalog, a),
         Some(Command::Plan(a)) => plan::run(common, &mut catalog, a),
+        Some(Command::Merge(a)) => shard::joined(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

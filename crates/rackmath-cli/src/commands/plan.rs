@@ -7,21 +7,39 @@ use rackmath::Catalog;
 use rackmath::plan::{self, Request};
 use rackmath_report::{csv, scene, svg, text};
 use rackmath_units::{Fraction, Seconds, TokenRate, Tokens, Watts};
+use std::path::Path;
 
 pub fn run(common: &Common, catalog: &mut Catalog, a: &PlanArgs) -> Result<(), Failure> {
     let request = request(catalog, a)?;
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let answer = plan::answer_on(catalog, &request, threads)?;
-    if let Some(path) = &a.svg {
-        output::save(path, svg::paint(&scene(&answer.figure)).as_bytes())?;
+    if let Some(one) = a.shard {
+        return super::shard::run(catalog, a, &request, one);
     }
-    if let Some(path) = &a.csv {
-        output::save(path, csv::plan_frontier(&answer).as_bytes())?;
-    }
-    output::answer(common, &answer, |style| text::plan(&answer, style))
+    let answer = plan::answer_on(catalog, &request, threads())?;
+    show(common, &answer, a.svg.as_deref(), a.csv.as_deref())
 }
 
-fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Failure> {
+/// Every core.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// The answer, its picture and its table.
+pub fn show(
+    common: &Common,
+    answer: &plan::Answer,
+    picture: Option<&Path>,
+    table: Option<&Path>,
+) -> Result<(), Failure> {
+    if let Some(path) = picture {
+        output::save(path, svg::paint(&scene(&answer.figure)).as_bytes())?;
+    }
+    if let Some(path) = table {
+        output::save(path, csv::plan_frontier(answer).as_bytes())?;
+    }
+    output::answer(common, answer, |style| text::plan(answer, style))
+}
+
+pub fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Failure> {
     let on: Vec<&str> = a.setting.on.split(',').map(str::trim).collect();
     let machines = on.iter().map(|on| inputs::machine(catalog, on)).collect::<Result<Vec<_>, _>>()?;
     let mut first = a.setting.clone();

@@ -17,13 +17,15 @@
 //! level of concurrency is not counted as better. Assumes: means in steady state ([`crate::serving`]). Source: ours.
 
 pub mod fill;
+pub mod parts;
 pub mod pools;
 pub mod search;
 pub mod space;
 #[cfg(test)]
 mod tests;
 
-pub use search::{Found, Near, Question, Ranked, Yield, search, search_all, search_all_from};
+pub use parts::{search_all, search_part};
+pub use search::{Found, Near, Question, Ranked, Yield, search};
 pub use space::{Configuration, Prefill, Row, Space, State};
 
 use crate::pass;

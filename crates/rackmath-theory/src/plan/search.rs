@@ -75,7 +75,8 @@ pub struct Found {
 const FREE: u8 = 1 << Bound::Tpot as u8 | 1 << Bound::E2e as u8;
 
 impl Question {
-    fn order(&self, a: &Ranked, b: &Ranked) -> Ordering {
+    /// Which of two comes first.
+    pub fn order(&self, a: &Ranked, b: &Ranked) -> Ordering {
         let score = |r: &Ranked| self.objective.score(&r.estimate);
         // Equal scores: the quicker answer, then the smaller number.
         (score(a).total_cmp(&score(b))).then(a.estimate.e2e.total_cmp(&b.estimate.e2e)).then(a.index.cmp(&b.index))
@@ -198,7 +199,7 @@ pub fn search(space: &Space, q: &Question, families: Range<u64>) -> Found {
 }
 
 /// Looks at the families of a range, knowing a configuration that may be good: the better it is the more is passed over.
-fn search_from(space: &Space, q: &Question, families: Range<u64>, known: Option<u64>) -> Found {
+pub(super) fn search_from(space: &Space, q: &Question, families: Range<u64>, known: Option<u64>) -> Found {
     let mut found = Found::default();
     let rows = space.rows.len() as u64;
     if let Some(index) = known
@@ -250,34 +251,4 @@ fn pair(space: &Space, q: &Question, family: u64, bounds: &[State], found: &mut 
             }
         }
     }
-}
-
-/// Looks at everything, on so many threads; the result does not depend on how many.
-pub fn search_all(space: &Space, q: &Question, threads: usize) -> Found {
-    search_all_from(space, q, threads, None)
-}
-
-/// The same, knowing a configuration that may be good; the result is the same with any or none.
-pub fn search_all_from(space: &Space, q: &Question, threads: usize, known: Option<u64>) -> Found {
-    let n = (threads.max(1) as u64).min(space.families().max(1));
-    let cut = |i: u64| {
-        // Rows cost less than pairs: equal numbers of configurations, not of families.
-        let wanted = space.len() / n * i;
-        if i == n {
-            space.families()
-        } else if wanted == 0 {
-            0
-        } else {
-            space.family(wanted)
-        }
-    };
-    if n == 1 {
-        return search_from(space, q, 0..space.families(), known);
-    }
-    std::thread::scope(|scope| {
-        let parts: Vec<_> =
-            (0..n).map(|i| scope.spawn(move || search_from(space, q, cut(i)..cut(i + 1), known))).collect();
-        let done = parts.into_iter().map(|part| part.join().expect("a search does not panic"));
-        done.fold(Found::default(), |all, part| all.merged(part, q))
-    })
 }

@@ -142,10 +142,36 @@ proptest! {
     fn threads_and_shards_change_nothing(space in space(), q in question(), threads in 1..9_usize, cut in 0..40_u64) {
         let one = search_all(&space, &q, 1);
         prop_assert_eq!(&search_all(&space, &q, threads), &one);
-        prop_assert_eq!(&search_all_from(&space, &q, threads, Some(cut % space.len())), &one);
+        prop_assert_eq!(&search_part(&space, &q, 0..space.families(), threads, Some(cut % space.len())), &one);
         let cut = cut.min(space.families());
         let parts = search(&space, &q, cut..space.families()).merged(search(&space, &q, 0..cut), &q);
         prop_assert_eq!(&parts, &one);
+    }
+
+    #[test]
+    fn parts_follow_each_other_and_are_everything(space in space(), q in question(), n in 1..8_u64, threads in 1..4_usize) {
+        let mut end = 0;
+        let mut all = Found::default();
+        for k in 0..n {
+            let part = space.part(k, n);
+            prop_assert_eq!(part.start, end);
+            end = part.end;
+            all = all.merged(search_part(&space, &q, part, threads, None), &q);
+        }
+        prop_assert_eq!(end, space.families());
+        prop_assert_eq!(all, search_all(&space, &q, 1));
+    }
+
+    #[test]
+    fn spaces_that_differ_have_other_fingerprints(space in space(), which in 0..40_usize) {
+        prop_assert_eq!(space.fingerprint(), space.clone().fingerprint());
+        let mut other = space.clone();
+        let at = which % other.found.len();
+        other.found[at].ttft += 1e-9;
+        prop_assert_ne!(space.fingerprint(), other.fingerprint());
+        other = space.clone();
+        other.send[0] += 1e-12;
+        prop_assert_ne!(space.fingerprint(), other.fingerprint());
     }
 
     #[test]

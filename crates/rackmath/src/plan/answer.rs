@@ -3,22 +3,21 @@
 use super::card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
 use super::launch::Server as Start;
 use super::prepare::Prepared;
+use super::searched::{Searched, moves};
 use super::{Ask, Machine};
 use crate::estimate::Range;
 use crate::estimate::breakdown::breakdown;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
 use crate::layout;
 use rackmath_theory::layout::domain;
-use rackmath_theory::plan::{
-    Bound, Configuration, Estimate, Found, Objective, Question, Ranked, Traffic, search_all, search_all_from,
-};
+use rackmath_theory::plan::{Bound, Configuration, Estimate, Near, Objective, Question, Ranked, Traffic};
 use rackmath_theory::serving::{Load, Requests, Server, steady};
 use rackmath_units::{DollarRate, DollarsPerToken, Seconds, TokenRate, Watts, float, significant};
 
-pub(super) fn answer(ask: &Ask, p: &Prepared, found: &Found, threads: usize) -> Answer {
-    let q = &ask.question;
+pub(super) fn answer(ask: &Ask, p: &Prepared, searched: &Searched) -> Answer {
+    let (q, found) = (&ask.question, &searched.found);
     let plans: Vec<Plan> = found.top.iter().map(|r| plan(ask, p, r, found.top.first())).collect();
-    let relaxations = if plans.is_empty() { relaxations(ask, p, threads) } else { Vec::new() };
+    let relaxations = relaxations(ask, p, &searched.near);
     let verdict = verdict(ask, p, &plans, &relaxations);
     let frontier: Vec<Point> = found.frontier.iter().map(|r| point(ask, p, r)).collect();
     Answer {
@@ -30,7 +29,7 @@ pub(super) fn answer(ask: &Ask, p: &Prepared, found: &Found, threads: usize) -> 
         configurations: p.space.len(),
         layouts: p.layouts,
         layouts_that_fit: p.deployments.len(),
-        shadow_prices: found.top.first().map_or_else(Vec::new, |best| shadows(p, q, best, threads)),
+        shadow_prices: found.top.first().map_or_else(Vec::new, |best| shadows(q, best, &searched.moved)),
         figure: figure(ask, &frontier, &plans),
         frontier,
         relaxations,
@@ -242,10 +241,9 @@ fn why(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> String {
     }
 }
 
-fn relaxations(ask: &Ask, p: &Prepared, threads: usize) -> Vec<Relaxation> {
-    let q = Question { near: true, frontier: None, ..ask.question };
-    let near = search_all(&p.space, &q, threads).near;
-    let one = |n: &rackmath_theory::plan::Near| {
+fn relaxations(ask: &Ask, p: &Prepared, near: &[Near]) -> Vec<Relaxation> {
+    let q = &ask.question;
+    let one = |n: &Near| {
         let asked = q.limits.get(n.bound)?;
         let needed = n.bound.amount(&n.ranked.estimate);
         Some(Relaxation {
@@ -286,35 +284,18 @@ fn verdict(ask: &Ask, p: &Prepared, plans: &[Plan], relaxations: &[Relaxation]) 
 }
 
 /// The best score with each limit, and the traffic, moved by a tenth.
-fn shadows(p: &Prepared, q: &Question, best: &Ranked, threads: usize) -> Vec<Shadow> {
+fn shadows(q: &Question, best: &Ranked, moved: &[Option<Ranked>]) -> Vec<Shadow> {
     let now = q.objective.score(&best.estimate);
-    let change = |moved: Question| {
-        let moved = Question { keep: 1, frontier: None, ..moved };
-        let top = search_all_from(&p.space, &moved, threads, Some(best.index)).top;
-        top.first().map(|r| (moved.objective.score(&r.estimate) - now) / now.abs())
+    let change = |r: &Option<Ranked>| r.map(|r| (q.objective.score(&r.estimate) - now) / now.abs());
+    let one = |(m, best): (super::searched::Move, &[Option<Ranked>])| Shadow {
+        limit: match m.bound {
+            Some(bound) => limit_words(bound, m.asked),
+            None => format!("{} requests per second", significant(m.asked, 3)),
+        },
+        tighter: best.first().and_then(change),
+        looser: best.last().and_then(change),
     };
-    let mut all = Vec::new();
-    for bound in Bound::ALL {
-        let Some(limit) = q.limits.get(bound) else { continue };
-        let to = |factor: f64| {
-            let traffic = match (bound, q.traffic) {
-                (Bound::Chips, Traffic::Fill(chips)) => Traffic::Fill((chips * factor).floor()),
-                (_, traffic) => traffic,
-            };
-            change(Question { limits: q.limits.with(bound, Some(limit * factor)), traffic, ..*q })
-        };
-        let (tight, loose) = if bound.at_least() { (1.1, 0.9) } else { (0.9, 1.1) };
-        all.push(Shadow { limit: limit_words(bound, limit), tighter: to(tight), looser: to(loose) });
-    }
-    if let Traffic::Rate(rate) = q.traffic {
-        let to = |factor: f64| change(Question { traffic: Traffic::Rate(rate * factor), ..*q });
-        all.push(Shadow {
-            limit: format!("{} requests per second", significant(rate, 3)),
-            tighter: to(1.1),
-            looser: to(0.9),
-        });
-    }
-    all
+    moves(q).into_iter().zip(moved.chunks(2)).map(one).collect()
 }
 
 fn point(ask: &Ask, p: &Prepared, r: &Ranked) -> Point {

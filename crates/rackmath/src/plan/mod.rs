@@ -8,10 +8,13 @@ mod card;
 mod launch;
 mod layouts;
 mod prepare;
+mod searched;
+mod shard;
 #[cfg(test)]
 mod tests;
 
 pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
+pub use shard::{MOST_SHARDS, Partial, merge, shard};
 
 use crate::Error;
 use crate::deployment::wires;
@@ -21,7 +24,7 @@ use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Model, Network, Scenario, System};
 use rackmath_theory::pass::KernelSet;
-use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield, search_all};
+use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield};
 use rackmath_theory::serving::Requests;
 use rackmath_units::Fraction;
 use schemars::JsonSchema;
@@ -147,8 +150,8 @@ pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result
     let ask = Ask::new(catalog, request)?;
     let kernels = KernelSet::of(catalog)?;
     let prepared = prepare::Prepared::new(&kernels, &ask, threads)?;
-    let found = search_all(&prepared.space, &ask.question, threads);
-    Ok(answer::answer(&ask, &prepared, &found, threads))
+    let searched = searched::Searched::whole(&prepared.space, &ask.question, threads);
+    Ok(answer::answer(&ask, &prepared, &searched))
 }
 
 /// The space of a request and what is asked of it: for sweeps in parts, each a range of [`Space::families`].
