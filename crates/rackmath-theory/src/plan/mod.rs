@@ -16,6 +16,7 @@
 //! All dollars are charged to output tokens, prompts included. Replicas are alike; what a replica would do at less than its
 //! level of concurrency is not counted as better. Assumes: means in steady state ([`crate::serving`]). Source: ours.
 
+mod bounds;
 pub mod fill;
 pub mod parts;
 pub mod pools;
@@ -49,6 +50,8 @@ pub struct Estimate {
     pub replicas: f64,
     /// Chips of all.
     pub chips: f64,
+    /// The same in chips of the limit: of machines that offer different numbers, the one most used up counts.
+    pub taken: f64,
     /// Output tokens a second of all.
     pub throughput: f64,
     /// Dollars an hour of all.
@@ -65,12 +68,20 @@ pub struct Estimate {
     pub binding: pass::Limit,
 }
 
+impl Estimate {
+    /// The same with another time to the first token.
+    fn wait_until(&mut self, ttft: f64, output: f64) {
+        self.ttft = ttft;
+        self.e2e = ttft + self.tpot * (output - 1.0).max(0.0);
+    }
+}
+
 /// How much traffic there is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Traffic {
     /// Requests a second: as many replicas as that takes.
     Rate(f64),
-    /// Whatever so many chips can serve.
+    /// Whatever so many chips of the limit can serve.
     Fill(f64),
     /// One replica.
     One,
@@ -139,7 +150,7 @@ impl Bound {
             Self::Headroom => e.headroom,
             Self::UsdPerHour => e.usd_per_hour,
             Self::Watts => e.watts,
-            Self::Chips => e.chips,
+            Self::Chips => e.taken,
         }
     }
 

@@ -12,7 +12,7 @@
 //! in all ([`super::Found::merged`]). A search passes over only what is strictly worse than something it has seen, so what
 //! a part has not seen of the others costs it time and nothing else.
 
-use super::search::{Found, Question, search_from};
+use super::search::{Found, Question, only, search_from};
 use super::space::{Space, State};
 use std::ops::Range;
 
@@ -43,7 +43,8 @@ impl Space {
         hash.count(self.levels);
         for row in &self.rows {
             hash.count(row.key as usize);
-            hash.amounts([row.chips, row.usd_s, row.watts]);
+            hash.count(row.machine as usize);
+            hash.amounts([row.chips, row.scale, row.usd_s, row.watts]);
         }
         for state in self.whole.iter().chain(&self.found) {
             hash.state(state);
@@ -89,6 +90,9 @@ impl Fnv {
     }
 }
 
+/// Pairs of rows that are worth a thread of their own; in tests, where spaces are small, any.
+const FEWEST: u64 = if cfg!(test) { 1 } else { 256 };
+
 /// Looks at everything, on so many threads; the result does not depend on how many.
 pub fn search_all(space: &Space, q: &Question, threads: usize) -> Found {
     search_part(space, q, 0..space.families(), threads, None)
@@ -97,13 +101,20 @@ pub fn search_all(space: &Space, q: &Question, threads: usize) -> Found {
 /// Looks at a range of families, on so many threads, knowing a configuration of it that may be good; the result is the same
 /// with any or none.
 pub fn search_part(space: &Space, q: &Question, families: Range<u64>, threads: usize, known: Option<u64>) -> Found {
-    let n = (threads.max(1) as u64).min((families.end - families.start).max(1));
+    // Rows are few and quick, and what they do lets every thread pass over most pairs.
+    let rows = (space.rows.len() as u64).clamp(families.start, families.end);
+    let known = known.map_or_else(Found::default, |index| only(space, q, index));
+    let known = search_from(space, q, families.start..rows, known);
+    let pairs = rows..families.end;
+    let n = (threads.max(1) as u64).min((pairs.end - pairs.start) / FEWEST).max(1);
     if n == 1 {
-        return search_from(space, q, families, known);
+        return search_from(space, q, pairs, known);
     }
+    let known = &known;
     std::thread::scope(|scope| {
-        let part = |k: u64| space.part_within(families.clone(), k, n);
-        let parts: Vec<_> = (0..n).map(part).map(|f| scope.spawn(move || search_from(space, q, f, known))).collect();
+        let part = |k: u64| space.part_within(pairs.clone(), k, n);
+        let spawn = |part| scope.spawn(move || search_from(space, q, part, known.clone()));
+        let parts: Vec<_> = (0..n).map(part).map(spawn).collect();
         let done = parts.into_iter().map(|part| part.join().expect("a search does not panic"));
         done.fold(Found::default(), |all, part| all.merged(part, q))
     })

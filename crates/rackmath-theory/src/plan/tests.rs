@@ -1,5 +1,6 @@
 //! The search against looking at everything, on random small spaces.
 
+use super::bounds::Prompts;
 use super::*;
 use crate::pass::Limit;
 use proptest::prelude::*;
@@ -19,8 +20,11 @@ fn state() -> impl Strategy<Value = State> {
 }
 
 fn row() -> impl Strategy<Value = Row> {
-    (0..2_u32, 1..5_u8, 1..4_u8).prop_map(|(key, chips, usd)| Row {
+    // Machines that offer as many chips as the limit, twice or half as many.
+    (0..2_u32, 0..3_u32, 1..5_u8, 1..4_u8).prop_map(|(key, machine, chips, usd)| Row {
         key,
+        machine,
+        scale: [1.0, 0.5, 2.0][machine as usize],
         chips: f64::from(chips),
         usd_s: f64::from(usd) / 1000.0,
         watts: 500.0 * f64::from(usd),
@@ -175,18 +179,42 @@ proptest! {
     }
 
     #[test]
-    fn the_bound_of_a_pair_is_a_bound(space in space(), q in question()) {
+    fn bounds_are_bounds(space in space(), q in question()) {
         for r in every(&space, &q) {
             let c = space.configuration(r.index);
             let Some((p, _)) = c.split else { continue };
-            let best = space.best_of_pair(c.row, c.level, p, q.output, q.traffic).unwrap();
-            for objective in Objective::ALL {
-                prop_assert!(objective.score(&best) <= objective.score(&r.estimate), "{objective:?}");
-            }
-            for bound in Bound::ALL {
-                prop_assert!(bound.signed(bound.amount(&best)) <= bound.signed(bound.amount(&r.estimate)), "{bound:?}");
+            let alone = space.prompts(c.row, p).unwrap();
+            let all = (0..space.prefills.len()).filter_map(|p| space.prompts(c.row, p)).reduce(Prompts::least).unwrap();
+            let level = space.found[c.row * space.levels + c.level];
+            let row = space.best_found(c.row, |_| true).unwrap();
+            for (state, prompts) in [(level, alone), (level, all), (row, alone), (row, all)] {
+                let (best, (per_chip, per_dollar)) = space.bound(c.row, &state, &prompts, q.output, q.traffic);
+                for objective in Objective::ALL {
+                    prop_assert!(objective.score(&best) <= objective.score(&r.estimate), "{objective:?}");
+                }
+                for bound in Bound::ALL {
+                    prop_assert!(bound.signed(bound.amount(&best)) <= bound.signed(bound.amount(&r.estimate)), "{bound:?}");
+                }
+                prop_assert!(best.tpot <= r.estimate.tpot);
+                let tokens = r.estimate.rate * q.output;
+                prop_assert!(per_chip >= tokens / r.estimate.unit_chips && per_dollar >= tokens / r.estimate.unit_usd_s);
             }
         }
+    }
+
+    #[test]
+    fn what_breaks_one_limit_least_is_found(space in space(), q in question()) {
+        let q = Question { near: true, ..q };
+        let mut want: Vec<(Bound, u64)> = Vec::new();
+        for bound in Bound::ALL {
+            let broken = |r: &&Ranked| q.limits.broken(&r.estimate) == 1 << bound as u8;
+            let far = |r: &Ranked| bound.signed(bound.amount(&r.estimate));
+            let all = every(&space, &q);
+            let least = all.iter().filter(broken).min_by(|a, b| far(a).total_cmp(&far(b)).then(a.index.cmp(&b.index)));
+            want.extend(least.map(|r| (bound, r.index)));
+        }
+        let found = search_all(&space, &q, 2).near;
+        prop_assert_eq!(found.iter().map(|n| (n.bound, n.ranked.index)).collect::<Vec<_>>(), want);
     }
 
     #[test]
@@ -236,7 +264,7 @@ proptest! {
 fn replicas_are_whole_and_paid_whole() {
     // 2.5 requests a second at 1 a replica: three replicas of two chips at $3.60/h each: $21.60/h for 25 tokens a second.
     let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
-    let row = Row { key: 0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
+    let row = Row { key: 0, machine: 0, scale: 1.0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
     let space = Space { rows: vec![row], levels: 1, whole: vec![one], ..Space::default() };
     let e = space.estimate(0, OUTPUT, Traffic::Rate(2.5)).unwrap();
     assert_eq!((e.replicas, e.chips, e.watts), (3.0, 6.0, 6000.0));

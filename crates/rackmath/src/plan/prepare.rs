@@ -123,6 +123,8 @@ impl Prepared {
             self.entries.push(Entry { deployment, ..row.entry });
             self.space.rows.push(Row {
                 key: item.kind as u32,
+                machine: self.kinds[item.kind].machine as u32,
+                scale: 1.0,
                 chips: layout.chips() as f64,
                 usd_s: machine.usd_s,
                 watts: machine.watts,
@@ -219,14 +221,19 @@ fn item(
     };
     let own = parts.engine.schedule.chunk;
     let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };
-    if crate::deployment::room(&parts, &ask.requests, own.min(chunks[0])) < 1.0 {
+    let least = own.min(chunks[0]);
+    let most = crate::deployment::room(&parts, &ask.requests, least);
+    if most < 1.0 {
         return Ok(None);
     }
-    let deployment = Deployment::wired(kernels, parts, (kind.links.0.as_ref(), kind.links.1.as_ref()))?;
+    let drafts = ask.drafts.iter().any(|d| d.0 > 0.0);
+    let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
+    let deployment = Deployment::wired_for(kernels, parts, links, drafts)?;
     let groups = layout.degrees().dp as f64;
     let mut rows = Vec::new();
     for (c, chunk) in chunks.iter().enumerate() {
-        let room = crate::deployment::room(&deployment.parts, &ask.requests, *chunk);
+        let room =
+            if *chunk == least { most } else { crate::deployment::room(&deployment.parts, &ask.requests, *chunk) };
         if room < 1.0 {
             continue;
         }
