@@ -81,4 +81,10 @@ pub struct PlanArgs {
     /// Where the shard goes [default: standard output]
     #[arg(long, short, value_name = "FILE", requires = "shard")]
     pub out: Option<PathBuf>,
+    /// Write every configuration as a row of a table as well: FILE.csv or FILE.parquet
+    #[arg(long, value_name = "FILE")]
+    pub rows: Option<PathBuf>,
+    /// Only rows that meet every limit
+    #[arg(long, requires = "rows")]
+    pub feasible: bool,
 }

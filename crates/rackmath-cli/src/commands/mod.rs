@@ -11,6 +11,7 @@ mod layout;
 mod lifecycle;
 mod pipeline;
 mod plan;
+mod rows;
 mod schema;
 mod shard;
 mod station;

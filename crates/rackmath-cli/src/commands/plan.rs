@@ -11,6 +11,9 @@ use std::path::Path;
 
 pub fn run(common: &Common, catalog: &mut Catalog, a: &PlanArgs) -> Result<(), Failure> {
     let request = request(catalog, a)?;
+    if let Some(path) = &a.rows {
+        super::rows::write(catalog, &request, a.shard, path, a.feasible)?;
+    }
     if let Some(one) = a.shard {
         return super::shard::run(catalog, a, &request, one);
     }

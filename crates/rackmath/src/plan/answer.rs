@@ -109,7 +109,7 @@ fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
 }
 
 /// Concurrency of a group at a level.
-fn concurrency(p: &Prepared, c: &Configuration) -> f64 {
+pub(super) fn concurrency(p: &Prepared, c: &Configuration) -> f64 {
     let entry = &p.entries[c.row];
     let d = &p.deployments[entry.deployment];
     p.levels[c.level].min(entry.room.min(d.parts.engine.schedule.sequences * d.pass.stages()).floor())

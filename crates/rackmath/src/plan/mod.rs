@@ -10,6 +10,7 @@ mod layouts;
 mod prepare;
 mod searched;
 mod shard;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 

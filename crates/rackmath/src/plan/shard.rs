@@ -86,7 +86,7 @@ pub fn merge(catalog: &Catalog, parts: &[Partial], threads: usize) -> Result<Ans
     Ok(answer::answer(&ask, &prepared, &all.unwrap_or_default().settled()))
 }
 
-fn checked(shard: u64, of: u64) -> Result<(), Error> {
+pub(super) fn checked(shard: u64, of: u64) -> Result<(), Error> {
     let good = (1..=of).contains(&shard) && of <= MOST_SHARDS;
     let given = || format!("{shard}/{of}");
     if good { Ok(()) } else { Err(Error::value("shard", given(), "i/n with i from 1 to n, such as 1/4")) }
