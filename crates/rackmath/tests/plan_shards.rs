@@ -46,7 +46,7 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
     fn shards_join_into_the_answer_of_the_whole(r in request(), n in 1..8_u64, threads in 1..4_usize, turn in 0..7_usize) {

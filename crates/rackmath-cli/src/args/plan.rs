@@ -87,4 +87,20 @@ pub struct PlanArgs {
     /// Only rows that meet every limit
     #[arg(long, requires = "rows")]
     pub feasible: bool,
+    /// Machines that may compute prompts for those of --on, each with chips of its own
+    #[arg(long, value_name = "MACHINES", conflicts_with = "aggregated")]
+    pub prefill_on: Option<String>,
+    /// The same as --on
+    #[arg(long, value_name = "MACHINES", conflicts_with = "on")]
+    pub decode_on: Option<String>,
+    /// Degrees to try: powers (of two), or any the model and the machine allow
+    #[arg(long, default_value = "powers", value_name = "WHICH")]
+    pub degrees: String,
+}
+
+impl PlanArgs {
+    /// The machines, as typed.
+    pub fn machines(&self) -> &str {
+        self.decode_on.as_deref().unwrap_or(&self.setting.on)
+    }
 }

@@ -43,12 +43,18 @@ pub fn show(
 }
 
 pub fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Failure> {
-    let on: Vec<&str> = a.setting.on.split(',').map(str::trim).collect();
-    let machines = on.iter().map(|on| inputs::machine(catalog, on)).collect::<Result<Vec<_>, _>>()?;
+    let on: Vec<&str> = a.machines().split(',').map(str::trim).collect();
+    let mut read = |words: &[&str]| -> Result<String, Failure> {
+        let all = words.iter().map(|on| inputs::machine(catalog, on)).collect::<Result<Vec<_>, _>>()?;
+        Ok(all.join(","))
+    };
+    let machines = read(&on)?;
+    let prompts = a.prefill_on.as_deref().map(|p| p.split(',').map(str::trim).collect::<Vec<_>>());
+    let prefill_on = prompts.map(|p| read(&p)).transpose()?;
     let mut first = a.setting.clone();
     on[0].clone_into(&mut first.on);
     let mut setting = super::setting(catalog, &first)?;
-    setting.on = machines.join(",");
+    setting.on = machines;
     let words = |typed: &Option<String>| -> Vec<String> {
         typed.as_deref().unwrap_or("auto").split(',').map(|w| w.trim().to_owned()).collect()
     };
@@ -79,5 +85,7 @@ pub fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Failure> 
         power_w: a.power.map(Watts::get),
         objective: a.objective.clone(),
         top: a.top.into(),
+        prefill_on,
+        degrees: a.degrees.clone(),
     })
 }

@@ -26,7 +26,8 @@ const VERSION: u32 = 1;
 /// One shard of a plan, into a file or to standard output.
 pub fn run(catalog: &Catalog, a: &PlanArgs, request: &Request, one: Shard) -> Result<(), Failure> {
     let part = shard(catalog, request, (one.shard, one.of), plan::threads())?;
-    let typed = a.setting.on.split(',').map(str::trim).filter(|w| inputs::looks_like_a_path(w));
+    let typed = a.machines().split(',').chain(a.prefill_on.iter().flat_map(|p| p.split(',')));
+    let typed = typed.map(str::trim).filter(|w| inputs::looks_like_a_path(w));
     let file = File { rackmath_plan_shard: VERSION, machines: typed.map(str::to_owned).collect(), part };
     let json = serde_json::to_string_pretty(&file).map_err(|e| Failure::new(e.to_string()))? + "\n";
     output::save(a.out.as_deref().unwrap_or(Path::new("-")), json.as_bytes())

@@ -84,7 +84,11 @@ fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
         None => of(c.row),
         Some((prefill, ratio)) => {
             let (np, nd) = p.space.ratios[ratio];
-            format!("{np} x {} prefill + {nd} x {} decode", of(p.space.prefills[prefill].row), of(c.row))
+            let row = p.space.prefills[prefill].row;
+            // Where the chips are others, they are named.
+            let (here, there) = (machine(ask, p, c.row), machine(ask, p, row));
+            let on = if std::ptr::eq(here, there) { String::new() } else { format!(" on {}", there.system.chip.id) };
+            format!("{np} x {} prefill{on} + {nd} x {} decode", of(row), of(c.row))
         }
     };
     if ask.engines.len() > 1 {
@@ -138,6 +142,7 @@ fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> Plan {
             let other = &p.deployments[p.entries[row].deployment].parts.layout;
             let (np, nd) = p.space.ratios[ratio];
             PoolPlan {
+                system: machine(ask, p, row).system.name.clone(),
                 layout: layout::words(&ask.model, other),
                 instances: np as u64,
                 decode_instances: nd as u64,
@@ -161,7 +166,7 @@ fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> Plan {
         replicas: e.replicas as u64,
         chips_per_replica: e.unit_chips as u64,
         chips: e.chips as u64,
-        domains: (e.chips / domain(&m.system) as f64).ceil() as u64,
+        domains: domains(ask, p, &c, e),
         power_kw: e.watts / 1e3,
         joules_per_token: e.joules,
         usd_per_hour: e.usd_per_hour,
@@ -172,6 +177,18 @@ fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> Plan {
         step: is_best.then(|| step(ask, p, &c, per_group)),
         launch: launch(ask, p, &c, per_group),
     }
+}
+
+/// Scale-up domains that all replicas fill; those of two machines are not shared.
+fn domains(ask: &Ask, p: &Prepared, c: &Configuration, e: &Estimate) -> u64 {
+    let filled = |row: usize, chips: f64| (chips / domain(&machine(ask, p, row).system) as f64).ceil();
+    let Some((prefill, ratio)) = c.split else { return filled(c.row, e.chips) as u64 };
+    let other = p.space.prefills[prefill].row;
+    if p.space.rows[c.row].machine == p.space.rows[other].machine {
+        return filled(c.row, e.chips) as u64;
+    }
+    let prompts = p.space.ratios[ratio].0 * p.space.rows[other].chips * e.replicas;
+    (filled(other, prompts) + filled(c.row, e.chips - prompts)) as u64
 }
 
 /// The mean step of the best plan, worked out again with all its parts.
@@ -335,8 +352,15 @@ fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
     let mut all: Vec<String> = vec![
         "means in steady state, every replica at its level of concurrency: not valid for percentiles or bursts".into(),
         "all dollars are charged to output tokens, prompts included; replicas are whole and paid whole".into(),
-        "degrees are powers of two, pipelines at most 8 deep; prompts' chips are busy at most 95 % of the time".into(),
+        format!(
+            "degrees are {}, pipelines at most 8 deep; prompts' chips are busy at most 95 % of the time",
+            if ask.degrees == super::layouts::Steps::Any { "whole numbers" } else { "powers of two" }
+        ),
     ];
+    let offers: Vec<String> = ask.machines.iter().map(|m| format!("{} of {}", m.chips, m.system.chip.id)).collect();
+    if ask.machines.iter().any(|m| m.chips != ask.machines[0].chips || m.prompts_only) {
+        all.push(format!("chips on offer: {}; the limit counts the machine most used up", offers.join(", ")));
+    }
     if ask.split {
         all.push(
             "a prompt's cache is sent when the prompt is done; the engine's transfer connector is not in the commands"

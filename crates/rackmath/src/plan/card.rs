@@ -112,6 +112,8 @@ pub struct Plan {
 /// Chips for prompts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PoolPlan {
+    /// The machine.
+    pub system: String,
     /// Layout of an instance.
     pub layout: String,
     /// Instances in a replica.

@@ -81,6 +81,10 @@ pub struct Request {
     pub objective: String,
     /// Deployments to show.
     pub top: usize,
+    /// Machines that may compute prompts for those of the setting, with commas between them.
+    pub prefill_on: Option<String>,
+    /// Degrees of parallelism to try: `powers` of two, or `any` the model and the machine allow.
+    pub degrees: String,
 }
 
 impl Default for Request {
@@ -109,6 +113,8 @@ impl Default for Request {
             power_w: None,
             objective: "cost".into(),
             top: 5,
+            prefill_on: None,
+            degrees: "powers".into(),
         }
     }
 }
@@ -122,6 +128,8 @@ struct Machine {
     priced: bool,
     price_words: String,
     watts: f64,
+    /// Whether it only computes prompts for others.
+    prompts_only: bool,
 }
 
 /// A request with names resolved and numbers checked.
@@ -138,6 +146,7 @@ struct Ask {
     /// Chips of the largest instance tried.
     largest: u64,
     scenario: Option<Scenario>,
+    degrees: layouts::Steps,
     question: Question,
 }
 
@@ -205,7 +214,11 @@ impl Ask {
             limits: limits(r)?.with(Bound::Chips, Some(all as f64)),
             objective,
             keep: r.top.clamp(1, 100),
-            frontier: Some(if machines.len() > 1 { Yield::PerDollar } else { Yield::PerChip }),
+            frontier: Some(if machines.len() > 1 && machines.iter().all(|m| m.priced) {
+                Yield::PerDollar
+            } else {
+                Yield::PerChip
+            }),
             near: false,
         };
         Ok(Self {
@@ -217,6 +230,7 @@ impl Ask {
             split: r.disaggregated,
             requests: Requests { cached, ..Requests::of(input, output) },
             largest: LARGEST,
+            degrees: layouts::Steps::of(&r.degrees)?,
             scenario,
             model,
             machines,
@@ -226,7 +240,7 @@ impl Ask {
 }
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
-    let one = |on: &str| {
+    let one = |on: &str, prompts_only: bool| {
         let setting = Setting { on: on.trim().into(), weights: None, kv: None, ..r.setting.clone() };
         let resolved = resolve(catalog, &setting)?;
         let system = resolved.system;
@@ -240,9 +254,13 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
             price_words: format!("{} per chip, {}", resolved.chip_price, resolved.price_source),
             watts,
             system,
+            prompts_only,
         })
     };
-    r.setting.on.split(',').map(one).collect()
+    let prompts = r.prefill_on.as_deref().filter(|_| r.disaggregated);
+    let mut all: Vec<Machine> = r.setting.on.split(',').map(|on| one(on, false)).collect::<Result<_, Error>>()?;
+    all.extend(prompts.into_iter().flat_map(|p| p.split(',')).map(|on| one(on, true)).collect::<Result<Vec<_>, _>>()?);
+    Ok(all)
 }
 
 fn kv_word(word: &str) -> Result<Option<Dtype>, Error> {
