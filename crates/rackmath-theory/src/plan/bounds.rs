@@ -88,6 +88,10 @@ impl Space {
             Traffic::Rate(rate) => (rate, std::array::from_fn(|i| least[i].max(rate * per[i]))),
             Traffic::Fill(chips) => (most.max(chips / per[1]), least),
             Traffic::One => (most, least),
+            Traffic::Within { chips, usd_s, watts } => {
+                let few = (chips / per[1]).min(usd_s / per[2]).min(watts / per[3]);
+                (most.max(few * UP), least)
+            }
         };
         let ttft = prompts.first + state.ttft;
         let estimate = Estimate {

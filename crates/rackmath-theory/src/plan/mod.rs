@@ -85,6 +85,15 @@ pub enum Traffic {
     Fill(f64),
     /// One replica.
     One,
+    /// Whatever can be served within all of these.
+    Within {
+        /// Chips of the limit.
+        chips: f64,
+        /// Dollars a second.
+        usd_s: f64,
+        /// Watts.
+        watts: f64,
+    },
 }
 
 /// What can be limited.

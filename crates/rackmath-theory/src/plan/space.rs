@@ -254,6 +254,12 @@ impl Unit {
                 (n, n * self.rate)
             }
             Traffic::One => (1.0, self.rate),
+            Traffic::Within { chips, usd_s, watts } => {
+                // What costs nothing is limited by the rest.
+                let few = (chips / self.taken).min(usd_s / self.usd_s).min(watts / self.watts);
+                let n = (few * (1.0 + 1e-12)).floor().max(1.0);
+                (n, n * self.rate)
+            }
         };
         let s = &self.state;
         let tokens = served * output;

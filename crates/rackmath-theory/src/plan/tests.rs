@@ -70,6 +70,11 @@ fn question() -> impl Strategy<Value = Question> {
     let traffic = prop_oneof![
         (1..20_u8).prop_map(|r| Traffic::Rate(r.into())),
         (1..30_u8).prop_map(|c| Traffic::Fill(c.into())),
+        (1..30_u8, 1..30_u8, 1..30_u8).prop_map(|(c, usd, w)| Traffic::Within {
+            chips: c.into(),
+            usd_s: f64::from(usd) / 1000.0,
+            watts: f64::from(w) * 1000.0,
+        }),
         Just(Traffic::One)
     ];
     (limits, traffic, 0..5_usize, 1..4_usize, 0..3_u8).prop_map(|(l, traffic, objective, keep, axis)| Question {
@@ -283,4 +288,19 @@ fn levels_rise_and_end_where_asked() {
     assert_eq!(all.last(), Some(&100.0));
     assert!(all.windows(2).all(|w| w[0] < w[1]));
     assert_eq!(fill::levels(3.0), [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn a_budget_is_filled_with_whole_replicas() {
+    // $0.005 a second at $0.002 a replica of two chips: two replicas, although ten chips would hold five.
+    let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
+    let row = Row { key: 0, machine: 0, scale: 1.0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
+    let space = Space { rows: vec![row], levels: 1, whole: vec![one], ..Space::default() };
+    let within = |usd_s, watts| {
+        let e = space.estimate(0, OUTPUT, Traffic::Within { chips: 10.0, usd_s, watts }).unwrap();
+        (e.replicas, e.throughput)
+    };
+    assert_eq!(within(0.005, 1e9), (2.0, 20.0));
+    assert_eq!(within(1.0, 6500.0), (3.0, 30.0));
+    assert_eq!(within(1.0, 1e9), (5.0, 50.0));
 }

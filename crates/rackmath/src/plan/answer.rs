@@ -36,6 +36,7 @@ pub(super) fn answer(ask: &Ask, p: &Prepared, searched: &Searched) -> Answer {
         verdict,
         plans,
         assumptions: assumptions(ask, p),
+        because: super::because::because(ask, p, searched),
     }
 }
 
@@ -45,6 +46,7 @@ fn workload(ask: &Ask) -> String {
         Traffic::Rate(rate) => format!("{} requests per second", significant(rate, 3)),
         Traffic::Fill(chips) => format!("as many requests as {} chips serve", count(chips)),
         Traffic::One => "one replica".into(),
+        Traffic::Within { chips, .. } => format!("as many requests as {} chips serve within the limits", count(chips)),
     };
     let hit = if r.cached > 0.0 {
         format!(", {} % of prompts cached", significant(r.cached * 100.0, 3))
@@ -55,7 +57,7 @@ fn workload(ask: &Ask) -> String {
 }
 
 /// An amount as people say it.
-fn amount(bound: Bound, value: f64) -> String {
+pub(super) fn amount(bound: Bound, value: f64) -> String {
     match bound {
         Bound::Ttft | Bound::Tpot | Bound::E2e => Seconds::checked(value).map_or_else(String::new, |s| s.to_string()),
         Bound::Throughput => TokenRate::per_s(value).to_string(),
@@ -76,7 +78,7 @@ fn machine<'a>(ask: &'a Ask, p: &Prepared, row: usize) -> &'a Machine {
 }
 
 /// A deployment in a few words.
-fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
+pub(super) fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
     let of = |row: usize| layout::words(&ask.model, &p.deployments[p.entries[row].deployment].parts.layout);
     let entry = &p.entries[c.row];
     let kind = &p.kinds[p.kind_of[entry.deployment]];
@@ -192,7 +194,7 @@ fn domains(ask: &Ask, p: &Prepared, c: &Configuration, e: &Estimate) -> u64 {
 }
 
 /// The mean step of the best plan, worked out again with all its parts.
-fn step(ask: &Ask, p: &Prepared, c: &Configuration, concurrency: f64) -> crate::estimate::Breakdown {
+pub(super) fn step(ask: &Ask, p: &Prepared, c: &Configuration, concurrency: f64) -> crate::estimate::Breakdown {
     let entry = &p.entries[c.row];
     let d = &p.deployments[entry.deployment];
     let engine = p.engine_of(c.row);

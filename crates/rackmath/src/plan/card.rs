@@ -38,6 +38,8 @@ pub struct Answer {
     pub figure: Figure,
     /// What the numbers assume.
     pub assumptions: Vec<String>,
+    /// What stands in the way, in numbers, when there is no plan.
+    pub because: Vec<String>,
 }
 
 /// One deployment at one load.

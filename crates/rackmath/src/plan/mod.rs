@@ -4,6 +4,7 @@
 //! searches the numbers. The answer does not depend on the number of threads.
 
 mod answer;
+mod because;
 mod card;
 mod launch;
 mod layouts;
@@ -160,7 +161,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result
     let ask = Ask::new(catalog, request)?;
     let kernels = KernelSet::of(catalog)?;
     let prepared = prepare::Prepared::new(&kernels, &ask, threads)?;
-    let searched = searched::Searched::whole(&prepared.space, &ask.question, threads);
+    let searched = searched::Searched::whole(&prepared.space, &ask.question, threads).settled(&ask.question);
     Ok(answer::answer(&ask, &prepared, &searched))
 }
 
@@ -199,7 +200,13 @@ impl Ask {
         let traffic = match r.rate_per_s {
             Some(rate) => Traffic::Rate(positive("rate_per_s", rate)?),
             None if objective == Objective::Chips => Traffic::One,
-            None => Traffic::Fill(all as f64),
+            None if r.budget_usd_per_hour.is_none() && r.power_w.is_none() => Traffic::Fill(all as f64),
+            // What the budget and the power allow, not what the chips would: all of them may be too many.
+            None => Traffic::Within {
+                chips: all as f64,
+                usd_s: r.budget_usd_per_hour.map_or(f64::INFINITY, |b| b / 3600.0),
+                watts: r.power_w.unwrap_or(f64::INFINITY),
+            },
         };
         let scenario = r.scenario.as_deref().map(|name| catalog.scenario(name)).transpose()?;
         let of = |given: Option<f64>, named: fn(&Scenario) -> f64, usual: f64| {
@@ -241,6 +248,9 @@ impl Ask {
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
     let one = |on: &str, prompts_only: bool| {
+        if on.trim().split_once(['x', 'X']).is_some_and(|(n, _)| n.parse() == Ok(0)) {
+            return Err(Error::value("chips", format!("0 in \"{}\"", on.trim()), "at least one chip"));
+        }
         let setting = Setting { on: on.trim().into(), weights: None, kv: None, ..r.setting.clone() };
         let resolved = resolve(catalog, &setting)?;
         let system = resolved.system;

@@ -1,6 +1,6 @@
 //! Everything an answer needs to have looked for, of the whole space or of a part of it.
 
-use rackmath_theory::plan::{Bound, Found, Near, Question, Ranked, Space, Traffic, search_part};
+use rackmath_theory::plan::{Bound, Found, Limits, Near, Question, Ranked, Space, Traffic, search_part};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -21,6 +21,8 @@ pub(super) struct Searched {
     pub found: Found,
     /// What breaks one limit only; looked for where nothing meets them all.
     pub near: Vec<Near>,
+    /// The least of each limit that no configuration meets even alone; looked for where nothing meets them all.
+    pub floors: Vec<Near>,
     /// The best of each moved question, in order.
     pub moved: Vec<Option<Ranked>>,
 }
@@ -34,6 +36,15 @@ pub(super) fn moves(q: &Question) -> Vec<Move> {
         let to = |factor: f64| {
             let traffic = match (bound, q.traffic) {
                 (Bound::Chips, Traffic::Fill(chips)) => Traffic::Fill((chips * factor).floor()),
+                (Bound::Chips, Traffic::Within { chips, usd_s, watts }) => {
+                    Traffic::Within { chips: (chips * factor).floor(), usd_s, watts }
+                }
+                (Bound::UsdPerHour, Traffic::Within { chips, usd_s, watts }) => {
+                    Traffic::Within { chips, usd_s: usd_s * factor, watts }
+                }
+                (Bound::Watts, Traffic::Within { chips, usd_s, watts }) => {
+                    Traffic::Within { chips, usd_s, watts: watts * factor }
+                }
                 (_, traffic) => traffic,
             };
             Question { limits: q.limits.with(bound, Some(limit * factor)), traffic, ..plain }
@@ -54,20 +65,24 @@ impl Searched {
         let all = 0..space.families();
         let found = search_part(space, q, all.clone(), threads, None);
         let moved = if found.top.is_empty() { Vec::new() } else { moved(space, q, all.clone(), threads, &found) };
-        Self { near: near(space, q, all, threads, &found), found, moved }
+        let floors = floors(space, q, all.clone(), threads, &found);
+        Self { near: near(space, q, all, threads, &found), floors, found, moved }
     }
 
     /// Looks at a part. It cannot know whether something elsewhere meets the limits: what they are worth is asked anyway.
     pub(super) fn part(space: &Space, q: &Question, families: Range<u64>, threads: usize) -> Self {
         let found = search_part(space, q, families.clone(), threads, None);
         let moved = moved(space, q, families.clone(), threads, &found);
-        Self { near: near(space, q, families, threads, &found), found, moved }
+        let floors = floors(space, q, families.clone(), threads, &found);
+        Self { near: near(space, q, families, threads, &found), floors, found, moved }
     }
 
     /// Both together.
     pub(super) fn merged(self, other: Self, q: &Question) -> Self {
-        let near = Found { near: self.near, ..Found::default() };
-        let near = near.merged(Found { near: other.near, ..Found::default() }, q).near;
+        let nearer = |a: Vec<Near>, b: Vec<Near>| {
+            let only = |near: Vec<Near>| Found { near, ..Found::default() };
+            only(a).merged(only(b), q).near
+        };
         let one = |(a, b): (Option<Ranked>, Option<Ranked>), q: &Question| match (a, b) {
             (Some(a), Some(b)) => Some(if q.order(&b, &a) == Ordering::Less { b } else { a }),
             (a, b) => a.or(b),
@@ -75,15 +90,23 @@ impl Searched {
         let questions = moves(q);
         let questions = questions.iter().flat_map(|m| &m.questions);
         let moved = self.moved.into_iter().zip(other.moved).zip(questions).map(|(both, q)| one(both, q)).collect();
-        Self { found: self.found.merged(other.found, q), near, moved }
+        Self {
+            found: self.found.merged(other.found, q),
+            near: nearer(self.near, other.near),
+            floors: nearer(self.floors, other.floors),
+            moved,
+        }
     }
 
-    /// What does not belong into an answer is dropped: moves of one limit where something meets them all, and the reverse.
-    pub(super) fn settled(mut self) -> Self {
+    /// What does not belong into an answer is dropped: moves of one limit where something meets them all, and the reverse;
+    /// and what a part could not know to be met elsewhere.
+    pub(super) fn settled(mut self, q: &Question) -> Self {
         if self.found.top.is_empty() {
             self.moved.clear();
+            self.floors.retain(|n| only(q, n.bound).limits.broken(&n.ranked.estimate) != 0);
         } else {
             self.near.clear();
+            self.floors.clear();
         }
         self
     }
@@ -94,6 +117,28 @@ fn near(space: &Space, q: &Question, families: Range<u64>, threads: usize, found
         return Vec::new();
     }
     search_part(space, &Question { near: true, frontier: None, ..*q }, families, threads, None).near
+}
+
+/// The question with one limit alone.
+fn only(q: &Question, bound: Bound) -> Question {
+    Question { limits: Limits::default().with(bound, q.limits.get(bound)), near: true, frontier: None, keep: 1, ..*q }
+}
+
+/// For each limit, what comes nearest to it, or meets it: the first tells how far physics is from it.
+fn floors(space: &Space, q: &Question, families: Range<u64>, threads: usize, found: &Found) -> Vec<Near> {
+    if !found.top.is_empty() {
+        return Vec::new();
+    }
+    let one = |bound: Bound| {
+        let q = only(q, bound);
+        q.limits.get(bound)?;
+        let found = search_part(space, &q, families.clone(), threads, None);
+        match found.top.first() {
+            Some(ranked) => Some(Near { bound, ranked: *ranked }),
+            None => found.near.first().copied(),
+        }
+    };
+    Bound::ALL.into_iter().filter_map(one).collect()
 }
 
 fn moved(space: &Space, q: &Question, families: Range<u64>, threads: usize, found: &Found) -> Vec<Option<Ranked>> {

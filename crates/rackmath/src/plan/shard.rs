@@ -33,6 +33,8 @@ pub struct Partial {
     pub frontier: Vec<u64>,
     /// What breaks one limit only: the limit's word, and the number.
     pub near: Vec<(String, u64)>,
+    /// What comes nearest to each limit alone, or meets it.
+    pub floors: Vec<(String, u64)>,
     /// The best with each limit moved.
     pub moved: Vec<Option<u64>>,
 }
@@ -47,6 +49,7 @@ pub fn shard(catalog: &Catalog, request: &Request, (shard, of): (u64, u64), thre
     let space = prepare::Prepared::new(&KernelSet::of(catalog)?, &ask, threads)?.space;
     let s = Searched::part(&space, &ask.question, space.part(shard - 1, of), threads);
     let number = |r: &Ranked| r.index;
+    let named = |n: &Near| (n.bound.name().to_owned(), n.ranked.index);
     Ok(Partial {
         shard,
         of,
@@ -55,7 +58,8 @@ pub fn shard(catalog: &Catalog, request: &Request, (shard, of): (u64, u64), thre
         fingerprint: words(&space),
         top: s.found.top.iter().map(number).collect(),
         frontier: s.found.frontier.iter().map(number).collect(),
-        near: s.near.iter().map(|n| (n.bound.name().into(), n.ranked.index)).collect(),
+        near: s.near.iter().map(named).collect(),
+        floors: s.floors.iter().map(named).collect(),
         moved: s.moved.iter().map(|r| r.as_ref().map(number)).collect(),
     })
 }
@@ -83,7 +87,7 @@ pub fn merge(catalog: &Catalog, parts: &[Partial], threads: usize) -> Result<Ans
             Some(all) => all.merged(one, q),
         });
     }
-    Ok(answer::answer(&ask, &prepared, &all.unwrap_or_default().settled()))
+    Ok(answer::answer(&ask, &prepared, &all.unwrap_or_default().settled(q)))
 }
 
 pub(super) fn checked(shard: u64, of: u64) -> Result<(), Error> {
@@ -161,6 +165,7 @@ fn searched(space: &Space, q: &Question, part: &Partial) -> Result<Searched, Err
             near: Vec::new(),
         },
         near: part.near.iter().map(near).collect::<Result<_, _>>()?,
+        floors: part.floors.iter().map(near).collect::<Result<_, _>>()?,
         moved: part.moved.iter().zip(&questions).map(moved).collect::<Result<_, _>>()?,
     })
 }
