@@ -28,8 +28,19 @@ fn request() -> impl Strategy<Value = Request> {
         prop::option::of(0.01..50.0_f64),
         prop::option::of(0.0..0.9_f64),
     );
-    (model, on, objective, limits, 64.0..6000.0_f64, 2.0..900.0_f64, any::<bool>(), 1..7_usize).prop_map(
-        |(model, on, objective, (tpot_ms, ttft_ms, rate_per_s, headroom), isl, osl, disaggregated, top)| Request {
+    let prefill_on = prop::option::of(Just("2xa100-80gb".to_owned()));
+    let lengths = (64.0..6000.0_f64, 2.0..900.0_f64);
+    (model, on, objective, limits, lengths, any::<bool>(), 1..7_usize, prefill_on).prop_map(
+        |(
+            model,
+            on,
+            objective,
+            (tpot_ms, ttft_ms, rate_per_s, headroom),
+            (isl, osl),
+            disaggregated,
+            top,
+            prefill_on,
+        )| Request {
             setting: Setting { model: model.into(), on: on.into(), ..Setting::default() },
             objective: objective.into(),
             isl: Some(isl.floor()),
@@ -40,6 +51,7 @@ fn request() -> impl Strategy<Value = Request> {
             headroom,
             disaggregated,
             top,
+            prefill_on,
             ..Request::default()
         },
     )

@@ -33,8 +33,7 @@ impl Steps {
     }
 
     fn up_to(self, most: u64) -> impl Iterator<Item = u64> {
-        let all = (1..=most).filter(move |n| self == Self::Any || n.is_power_of_two());
-        all
+        (1..=most).filter(move |n| self == Self::Any || n.is_power_of_two())
     }
 }
 

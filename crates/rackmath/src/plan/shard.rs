@@ -119,8 +119,8 @@ fn complete(parts: &[Partial]) -> Result<&Request, Error> {
     }
     let mut seen: Vec<u64> = parts.iter().map(|p| p.shard).collect();
     seen.sort_unstable();
-    if let Some(twice) = seen.windows(2).find(|w| w[0] == w[1]) {
-        let given = format!("shard {} of {} more than once", twice[0], first.of);
+    if let Some([twice, ..]) = seen.windows(2).find(|w| w[0] == w[1]) {
+        let given = format!("shard {} of {} more than once", twice, first.of);
         return Err(Error::value("shards", given, "every shard once"));
     }
     if seen.len() as u64 != first.of {
