@@ -1,6 +1,6 @@
 //! The best of a space, the frontier, and what stands in the way: branch and bound over families of configurations.
 //!
-//! A family shares its rows. For two pools there are bounds that no configuration beats ([`super::bounds`]): of a row with all
+//! A family shares its rows. For two pools there are bounds that no configuration beats (`bounds`): of a row with all
 //! pools of prompts, of one of its levels, of a pair at a level. Where a bound breaks a limit, or is worse than what is kept
 //! and below the frontier, what it bounds is not looked at. Only what is strictly worse is dropped, so the result is that of
 //! looking at everything, whatever the order and the number of threads.
