@@ -132,10 +132,11 @@ fn floors(space: &Space, q: &Question, families: Range<u64>, threads: usize, fou
     let one = |bound: Bound| {
         let q = only(q, bound);
         q.limits.get(bound)?;
-        let found = search_part(space, &q, families.clone(), threads, None);
-        match found.top.first() {
+        // Whether it is met is soon found out; what comes nearest is asked only where it is not.
+        let met = search_part(space, &Question { near: false, ..q }, families.clone(), threads, None);
+        match met.top.first() {
             Some(ranked) => Some(Near { bound, ranked: *ranked }),
-            None => found.near.first().copied(),
+            None => search_part(space, &q, families.clone(), threads, None).near.first().copied(),
         }
     };
     Bound::ALL.into_iter().filter_map(one).collect()
