@@ -22,6 +22,8 @@ mod planning;
 pub use planning::{HardwareArgs, OutlookArgs, PlanFileArgs, SidesArgs, SidesFigure, WhatifArgs};
 mod workload;
 pub use workload::{HandoverArgs, TraceArgs, WorkloadArgs};
+mod shard;
+pub use shard::{MergeArgs, Shard};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -240,6 +242,11 @@ pub enum Command {
     /// What a trace of requests says: lengths, rate, burstiness, shared prefixes
     #[command(after_help = "Example: rackmath trace conversation_trace.jsonl --keep 5min")]
     Trace(TraceArgs),
+    /// Join the shards of a plan into the answer of the whole
+    #[command(
+        after_help = "Example:\n  for i in 1 2 3 4; do rackmath plan deepseek-v3 --on 64xh200 --shard $i/4 -o part-$i.json; done\n  rackmath merge part-*.json"
+    )]
+    Merge(MergeArgs),
     /// JSON Schema of a question's request and answer
     #[command(after_help = "Example: rackmath schema step")]
     Schema {

@@ -8,6 +8,7 @@ mod font;
 pub mod picture;
 mod plot;
 pub mod png;
+pub mod rows;
 pub mod scene;
 pub mod style;
 pub mod svg;

@@ -205,9 +205,9 @@ pub fn cache_shards(mixer: &Mixer, d: &Degrees) -> u64 {
     }
 }
 
-/// The layers one by one.
-fn blocks(shape: &Shape) -> impl Iterator<Item = &Block> {
-    shape.runs.iter().flat_map(|run| std::iter::repeat_n(&run.block, run.n as usize))
+/// The layers one by one, each with its run.
+fn blocks(shape: &Shape) -> impl Iterator<Item = (usize, &Block)> {
+    shape.runs.iter().enumerate().flat_map(|(at, run)| std::iter::repeat_n((at, &run.block), run.n as usize))
 }
 
 fn place_layers(load: &Load, shape: &Shape) -> Vec<Stage> {
@@ -215,15 +215,17 @@ fn place_layers(load: &Load, shape: &Shape) -> Vec<Stage> {
     let counts = stage_layers(shape.n_layers(), d.pp);
     let per_group = load.batch / d.dp as f64;
     let mut layers = blocks(shape);
+    // Layers of a run have the same tensors: they are listed once.
+    let tensors: Vec<Vec<Tensor>> = shape.runs.iter().map(|run| block_tensors(shape, &run.block)).collect();
     let mut first = 0;
     let mut stages = Vec::with_capacity(counts.len());
     for (index, n) in counts.iter().enumerate() {
         let mut held = Held::default();
         let (mut flop, mut sent) = (0.0, Sent::default());
-        for block in layers.by_ref().take(*n as usize) {
-            for tensor in block_tensors(shape, block) {
-                held.weights[tensor.part as usize] += bytes_here(&tensor, load.formats, &d);
-                flop += flop_here(&tensor, load, &d);
+        for (run, block) in layers.by_ref().take(*n as usize) {
+            for tensor in &tensors[run] {
+                held.weights[tensor.part as usize] += bytes_here(tensor, load.formats, &d);
+                flop += flop_here(tensor, load, &d);
             }
             let cache = kv::layer(&block.mixer, load.kv);
             held.kv += per_group * cache.stored(load.context).get() / cache_shards(&block.mixer, &d) as f64;
@@ -367,13 +369,14 @@ fn place_lump(load: &Load) -> Vec<Stage> {
 /// Most sequences of this context that fit, keeping everything else.
 pub fn largest_batch(load: &Load) -> f64 {
     let at = |batch: f64| place(&Load { batch, ..load.clone() });
-    if matches!(at(0.0).fit, Fit::TooLarge { .. }) {
+    let none = at(0.0);
+    if matches!(none.fit, Fit::TooLarge { .. }) {
         return 0.0;
     }
     // Memory is a line in the batch, so two points give its slope on the fullest stage.
     let room =
         |p: &Placement| p.stages.iter().map(|s| (p.capacity.get() - s.held.total().get(), s.index)).collect::<Vec<_>>();
-    let (none, one) = (at(0.0), at(load.layout.degrees().dp as f64));
+    let one = at(load.layout.degrees().dp as f64);
     let step = load.layout.degrees().dp as f64;
     let fits = room(&none)
         .iter()

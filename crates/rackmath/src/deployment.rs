@@ -54,7 +54,17 @@ impl Deployment {
     pub fn wired(
         kernels: &KernelSet,
         parts: Parts,
+        links: (Option<&Network>, Option<&Network>),
+    ) -> Result<Self, Error> {
+        Self::wired_for(kernels, parts, links, true)
+    }
+
+    /// The same; without drafts none may be asked for.
+    pub(crate) fn wired_for(
+        kernels: &KernelSet,
+        parts: Parts,
         (up, out): (Option<&Network>, Option<&Network>),
+        drafts: bool,
     ) -> Result<Self, Error> {
         let Some(shape) = parts.model.shape() else {
             return Err(Error::value(
@@ -74,7 +84,7 @@ impl Deployment {
             up,
             out,
         };
-        let pass = Pass::prepare(&site).ok_or_else(|| Error::NoPeak {
+        let pass = Pass::prepare_for(&site, drafts).ok_or_else(|| Error::NoPeak {
             chip: parts.system.chip.id.clone(),
             wanted: parts.formats.linear.to_string(),
             has: parts.system.chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),

@@ -3,6 +3,8 @@
 use allocation_counter::measure;
 use rackmath::Catalog;
 use rackmath::deployment::{Deployment, Parts};
+use rackmath::plan::{Request, space};
+use rackmath::setting::Setting;
 use rackmath_spec::Layout;
 use rackmath_spec::layout::Degrees;
 use rackmath_theory::pass::{KernelSet, Work};
@@ -70,4 +72,21 @@ fn a_steady_state_does_not_allocate() {
         });
         assert_eq!(info.count_total, 0, "{}", d.parts.model.id);
     }
+}
+
+#[test]
+fn one_configuration_of_a_plan_does_not_allocate() {
+    let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh200".into(), ..Setting::default() };
+    let request = Request { setting, tpot_ms: Some(20.0), ttft_ms: Some(500.0), ..Request::default() };
+    let (space, q) = space(&Catalog::embedded(), &request, 1).unwrap();
+    let mut good = 0;
+    let info = measure(|| {
+        // A prime step meets every kind of configuration: one pool and two, every level and ratio.
+        for index in (0..space.len()).step_by(7) {
+            let estimate = space.estimate(black_box(index), q.output, q.traffic);
+            good += u64::from(estimate.is_some_and(|e| q.limits.broken(&e) == 0));
+        }
+    });
+    assert!(good > 100, "{good}");
+    assert_eq!(info.count_total, 0);
 }

@@ -1,6 +1,6 @@
 //! What can be typed after `plan`.
 
-use super::{HandoverArgs, SettingArgs, WorkloadArgs};
+use super::{HandoverArgs, SettingArgs, Shard, WorkloadArgs};
 use clap::Args as ClapArgs;
 use rackmath_units::{DollarRate, Fraction, Seconds, TokenRate, Tokens, Watts};
 use std::path::PathBuf;
@@ -79,4 +79,32 @@ pub struct PlanArgs {
     pub workload: WorkloadArgs,
     #[command(flatten)]
     pub handover: HandoverArgs,
+    /// Only shard i of n, counted from 1: a file for `rackmath merge`
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["svg", "csv"])]
+    pub shard: Option<Shard>,
+    /// Where the shard goes [default: standard output]
+    #[arg(long, short, value_name = "FILE", requires = "shard")]
+    pub out: Option<PathBuf>,
+    /// Write every configuration as a row of a table as well: FILE.csv or FILE.parquet
+    #[arg(long, value_name = "FILE")]
+    pub rows: Option<PathBuf>,
+    /// Only rows that meet every limit
+    #[arg(long, requires = "rows")]
+    pub feasible: bool,
+    /// Machines that may compute prompts for those of --on, each with chips of its own
+    #[arg(long, value_name = "MACHINES", conflicts_with = "aggregated")]
+    pub prefill_on: Option<String>,
+    /// The same as --on
+    #[arg(long, value_name = "MACHINES", conflicts_with = "on")]
+    pub decode_on: Option<String>,
+    /// Degrees to try: powers (of two), or any the model and the machine allow
+    #[arg(long, default_value = "powers", value_name = "WHICH")]
+    pub degrees: String,
+}
+
+impl PlanArgs {
+    /// The machines, as typed.
+    pub fn machines(&self) -> &str {
+        self.decode_on.as_deref().unwrap_or(&self.setting.on)
+    }
 }

@@ -13,7 +13,9 @@ mod lifecycle;
 mod pipeline;
 mod plan;
 mod practice;
+mod rows;
 mod schema;
+mod shard;
 mod station;
 mod step;
 mod trace;
@@ -77,6 +79,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Outlook(a)) => outlook::run(common, &mut catalog, a),
         Some(Command::Practice(a)) => practice::run(common, &catalog, a),
         Some(Command::Trace(a)) => trace::run(common, &catalog, a),
+        Some(Command::Merge(a)) => shard::joined(common, &mut catalog, a),
         Some(Command::Schema { question }) => schema::run(*question),
         Some(Command::Ask { question, request }) => schema::ask(&catalog, *question, request),
         Some(Command::Web(a)) => web::run(catalog, a),

@@ -142,6 +142,10 @@ fn infeasible(out: &mut String, a: &Answer, style: Style) {
         out.push_str(&style.wrapped("  - ", "    ", &text));
     }
     out.push('\n');
+    list(out, style, "because", &a.because);
+    if !a.because.is_empty() {
+        out.push('\n');
+    }
 }
 
 fn runner_ups(out: &mut String, a: &Answer, style: Style) {

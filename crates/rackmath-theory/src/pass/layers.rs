@@ -77,6 +77,11 @@ const SAMPLING_PASSES: f64 = 3.0;
 impl Pass {
     /// Prepares a layout; `None` when the chip has no peak in any arithmetic the model can run in.
     pub fn prepare(site: &Site) -> Option<Self> {
+        Self::prepare_for(site, true)
+    }
+
+    /// The same; without drafts they cost nothing and must not be asked for, and a third of the work is saved.
+    pub fn prepare_for(site: &Site, drafts: bool) -> Option<Self> {
         let prep = Prep::new(site)?;
         let mut mixers: Vec<(f64, super::MixerOp)> = Vec::new();
         let mut seen: Vec<&Mixer> = Vec::new();
@@ -114,13 +119,14 @@ impl Pass {
             cost
         });
         let head = Table::new(|sequences| prep.head(sequences));
-        let draft = Table::new(|rows| {
+        let drafted = |rows: f64| {
             let mut cost = prep.head(rows);
             if let Some(layer) = &prep.draft {
                 prep.add_layer(layer, rows, 1.0, &mut cost);
             }
             cost
-        });
+        };
+        let draft = if drafts { Table::new(drafted) } else { Table::default() };
         let layers = site.shape.n_layers() as f64;
         Some(Self {
             rows,

@@ -46,10 +46,11 @@ impl<'a> Prep<'a> {
         let group = Group::within(level, up, n);
         let bytes = Bytes::b(rows * self.site.shape.hidden as f64 * WIDE);
         let library = network::time(Collective::AllReduce, bytes, &group);
+        // A miss is no mistake here: looking for the nearest name would take longer than everything else.
         let own = up
-            .all_reduce_kernel(&self.site.engine.kernels.all_reduce)
-            .or(up.all_reduce_kernel("peer"))
-            .ok()
+            .all_reduce
+            .get(&self.site.engine.kernels.all_reduce)
+            .or_else(|| up.all_reduce.get("peer"))
             .map(|kernel| network::all_reduce_time(bytes, &group, kernel, Launch::Graph, self.silicon.bandwidth));
         let best = own.filter(|own| own.total() < library.total()).unwrap_or(library);
         (best.latency.get() + skew, best.transfer.get())
@@ -68,7 +69,7 @@ impl<'a> Prep<'a> {
         let gather = names[0] == "gather" && ranks <= together;
         let best = names.iter().filter(|_| !gather).filter_map(|name| {
             let far = *name == "one-sided" && together <= 8;
-            let kernel = up.exchange_kernel(name).ok().filter(|_| !far)?;
+            let kernel = up.exchange.get(*name).filter(|_| !far)?;
             self.exchange_by(kernel, moe, rows, level)
         });
         let best = best.min_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));

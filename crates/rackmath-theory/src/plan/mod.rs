@@ -16,14 +16,17 @@
 //! All dollars are charged to output tokens, prompts included. Replicas are alike; what a replica would do at less than its
 //! level of concurrency is not counted as better. Assumes: means in steady state ([`crate::serving`]). Source: ours.
 
+mod bounds;
 pub mod fill;
+pub mod parts;
 pub mod pools;
 pub mod search;
 pub mod space;
 #[cfg(test)]
 mod tests;
 
-pub use search::{Found, Near, Question, Ranked, Yield, search, search_all, search_all_from};
+pub use parts::{search_all, search_part};
+pub use search::{Found, Near, Question, Ranked, Yield, search};
 pub use space::{Configuration, Prefill, Row, Space, State};
 
 use crate::pass;
@@ -47,6 +50,8 @@ pub struct Estimate {
     pub replicas: f64,
     /// Chips of all.
     pub chips: f64,
+    /// The same in chips of the limit: of machines that offer different numbers, the one most used up counts.
+    pub taken: f64,
     /// Output tokens a second of all.
     pub throughput: f64,
     /// Dollars an hour of all.
@@ -63,15 +68,32 @@ pub struct Estimate {
     pub binding: pass::Limit,
 }
 
+impl Estimate {
+    /// The same with another time to the first token.
+    fn wait_until(&mut self, ttft: f64, output: f64) {
+        self.ttft = ttft;
+        self.e2e = ttft + self.tpot * (output - 1.0).max(0.0);
+    }
+}
+
 /// How much traffic there is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Traffic {
     /// Requests a second: as many replicas as that takes.
     Rate(f64),
-    /// Whatever so many chips can serve.
+    /// Whatever so many chips of the limit can serve.
     Fill(f64),
     /// One replica.
     One,
+    /// Whatever can be served within all of these.
+    Within {
+        /// Chips of the limit.
+        chips: f64,
+        /// Dollars a second.
+        usd_s: f64,
+        /// Watts.
+        watts: f64,
+    },
 }
 
 /// What can be limited.
@@ -137,7 +159,7 @@ impl Bound {
             Self::Headroom => e.headroom,
             Self::UsdPerHour => e.usd_per_hour,
             Self::Watts => e.watts,
-            Self::Chips => e.chips,
+            Self::Chips => e.taken,
         }
     }
 

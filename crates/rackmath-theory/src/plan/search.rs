@@ -1,12 +1,14 @@
 //! The best of a space, the frontier, and what stands in the way: branch and bound over families of configurations.
 //!
-//! A family shares its rows. For two pools every level has a bound that no ratio beats (`Space::best_of_pair`): where it
-//! breaks a limit, or is worse than what is kept and below the frontier, its ratios are not looked at. Only what is strictly
-//! worse is dropped, so the result is that of looking at everything, whatever the order and the number of threads.
+//! A family shares its rows. For two pools there are bounds that no configuration beats (`bounds`): of a row with all
+//! pools of prompts, of one of its levels, of a pair at a level. Where a bound breaks a limit, or is worse than what is kept
+//! and below the frontier, what it bounds is not looked at. Only what is strictly worse is dropped, so the result is that of
+//! looking at everything, whatever the order and the number of threads.
 //!
 //! Kept are the best configuration of each of the best families (neighbouring levels of one deployment are no news), and
 //! the points no other beats in both tokens per second of a user and yield.
 
+use super::bounds::Prompts;
 use super::space::{Space, State};
 use super::{Bound, Estimate, Limits, Objective, Traffic};
 use std::cmp::Ordering;
@@ -27,7 +29,7 @@ pub struct Question {
     pub keep: usize,
     /// The other axis of the frontier; none when it is not wanted.
     pub frontier: Option<Yield>,
-    /// Whether to look for what breaks one limit only; nothing is passed over then.
+    /// Whether to look for what breaks one limit only.
     pub near: bool,
 }
 
@@ -75,7 +77,8 @@ pub struct Found {
 const FREE: u8 = 1 << Bound::Tpot as u8 | 1 << Bound::E2e as u8;
 
 impl Question {
-    fn order(&self, a: &Ranked, b: &Ranked) -> Ordering {
+    /// Which of two comes first.
+    pub fn order(&self, a: &Ranked, b: &Ranked) -> Ordering {
         let score = |r: &Ranked| self.objective.score(&r.estimate);
         // Equal scores: the quicker answer, then the smaller number.
         (score(a).total_cmp(&score(b))).then(a.estimate.e2e.total_cmp(&b.estimate.e2e)).then(a.index.cmp(&b.index))
@@ -179,105 +182,117 @@ impl Found {
         }
     }
 
-    /// Whether nothing at or below an optimistic estimate can be of use.
+    /// Whether nothing that an optimistic estimate bounds can be of use.
     fn useless(&self, best: &Estimate, point: (f64, f64), q: &Question) -> bool {
-        if q.near {
+        let broken = q.limits.broken(best);
+        if q.near && self.nearer(best, broken, q) {
             return false;
         }
-        let broken = q.limits.broken(best);
         let in_front = q.frontier.is_some() && broken & !FREE == 0 && !self.beaten(point, q);
         let full = self.top.len() >= q.keep;
         let worse = full && self.top.last().is_none_or(|r| q.objective.score(best) > q.objective.score(&r.estimate));
         !in_front && (broken != 0 || worse)
     }
+
+    /// Whether something that an optimistic estimate bounds may break a single limit by less than what is known: it breaks at
+    /// least the limits its bound breaks.
+    fn nearer(&self, best: &Estimate, broken: u8, q: &Question) -> bool {
+        let closer = |bound: Bound| {
+            let known = self.near.iter().find(|n| n.bound == bound);
+            let amount = |e: &Estimate| bound.signed(bound.amount(e));
+            q.limits.get(bound).is_some() && known.is_none_or(|n| amount(best) <= amount(&n.ranked.estimate))
+        };
+        match broken.count_ones() {
+            0 => Bound::ALL.into_iter().any(closer),
+            1 => closer(Bound::ALL[broken.trailing_zeros() as usize]),
+            _ => false,
+        }
+    }
 }
 
 /// Looks at the families of a range.
 pub fn search(space: &Space, q: &Question, families: Range<u64>) -> Found {
-    search_from(space, q, families, None)
+    search_from(space, q, families, Found::default())
 }
 
-/// Looks at the families of a range, knowing a configuration that may be good: the better it is the more is passed over.
-fn search_from(space: &Space, q: &Question, families: Range<u64>, known: Option<u64>) -> Found {
+/// What is found when nothing but one configuration was looked at.
+pub(super) fn only(space: &Space, q: &Question, index: u64) -> Found {
     let mut found = Found::default();
-    let rows = space.rows.len() as u64;
-    if let Some(index) = known
-        && let Some(estimate) = space.estimate(index, q.output, q.traffic)
-    {
+    if let Some(estimate) = space.estimate(index, q.output, q.traffic) {
         found.look(Ranked { index, family: space.family(index), estimate }, q);
-    }
-    // Where only the best is wanted, what a row can do within the limits on its own state bounds all its levels.
-    let (tpot, headroom) = (q.limits.get(Bound::Tpot), q.limits.get(Bound::Headroom));
-    let within = |s: &State| tpot.is_none_or(|t| s.tpot <= t) && headroom.is_none_or(|h| s.headroom >= h);
-    let best_only = q.frontier.is_none() && !q.near && !space.found.is_empty();
-    let bounds: Vec<State> =
-        if best_only { (0..space.rows.len()).map(|row| space.best_found(row, within)).collect() } else { Vec::new() };
-    for family in families {
-        if family < rows {
-            for index in space.first(family)..space.first(family) + space.family_size(family) {
-                if let Some(estimate) = space.estimate(index, q.output, q.traffic) {
-                    found.look(Ranked { index, family, estimate }, q);
-                }
-            }
-        } else {
-            pair(space, q, family, &bounds, &mut found);
-        }
     }
     found
 }
 
-fn pair(space: &Space, q: &Question, family: u64, bounds: &[State], found: &mut Found) {
-    let pair = family as usize - space.rows.len();
-    let (row, p) = (pair / space.prefills.len(), pair % space.prefills.len());
-    if let Some(state) = bounds.get(row) {
-        match space.best_with(row, *state, p, q.output, q.traffic) {
-            Some(best) if !found.useless(&best, (0.0, 0.0), q) => {}
-            _ => return,
+/// Looks at the families of a range, with something found before: the better it is the more is passed over.
+pub(super) fn search_from(space: &Space, q: &Question, families: Range<u64>, mut found: Found) -> Found {
+    let rows = space.rows.len() as u64;
+    for family in families.start..families.end.min(rows) {
+        for index in space.first(family)..space.first(family) + space.family_size(family) {
+            if let Some(estimate) = space.estimate(index, q.output, q.traffic) {
+                found.look(Ranked { index, family, estimate }, q);
+            }
         }
     }
-    for level in 0..space.levels {
-        let Some(best) = space.best_of_pair(row, level, p, q.output, q.traffic) else { continue };
-        let (per_chip, per_dollar) = space.best_yield(row, level, p, q.output);
+    let n = space.prefills.len() as u64;
+    let (mut at, end) = (families.start.max(rows) - rows, families.end.max(rows) - rows);
+    let mut pools = Vec::with_capacity(space.prefills.len());
+    while at < end {
+        let next = ((at / n + 1) * n).min(end);
+        pairs(space, q, at..next, &mut pools, &mut found);
+        at = next;
+    }
+    found
+}
+
+/// Pairs of one row with some pools of prompts: bounds for the row, then for a level, then for a pair at a level.
+fn pairs(space: &Space, q: &Question, pairs: Range<u64>, pools: &mut Vec<(usize, Prompts)>, found: &mut Found) {
+    let n = space.prefills.len() as u64;
+    let (row, first) = ((pairs.start / n) as usize, (pairs.start % n) as usize);
+    let last = first + (pairs.end - pairs.start) as usize;
+    // Where only the best is wanted, what the row can do within the limits on its own state bounds all its levels.
+    let (tpot, headroom) = (q.limits.get(Bound::Tpot), q.limits.get(Bound::Headroom));
+    let within = |s: &State| tpot.is_none_or(|t| s.tpot <= t) && headroom.is_none_or(|h| s.headroom >= h);
+    let all_levels = q.frontier.is_some() || q.near;
+    let Some(state) = space.best_found(row, |s| all_levels || within(s)) else { return };
+    pools.clear();
+    pools.extend((first..last).filter_map(|p| Some((p, space.prompts(row, p)?))));
+    let dull = |state: &State, prompts: &Prompts, found: &Found| {
+        let (best, (per_chip, per_dollar)) = space.bound(row, state, prompts, q.output, q.traffic);
         let y = if q.frontier == Some(Yield::PerDollar) { per_dollar } else { per_chip };
-        if found.useless(&best, (1.0 / best.tpot, y), q) {
+        found.useless(&best, (1.0 / best.tpot, y), q)
+    };
+    let least = |pools: &[(usize, Prompts)]| pools.iter().map(|(_, prompts)| *prompts).reduce(Prompts::least);
+    let Some(all) = least(pools) else { return };
+    if dull(&state, &all, found) {
+        return;
+    }
+    pools.retain(|(_, prompts)| !dull(&state, prompts, found));
+    let Some(all) = least(pools) else { return };
+    for level in 0..space.levels {
+        let state = &space.found[row * space.levels + level];
+        if state.rate <= 0.0 || dull(state, &all, found) {
             continue;
         }
-        for (ratio, instances) in space.ratios.iter().enumerate() {
-            if let Some(unit) = space.split_unit(row, level, p, *instances) {
-                let estimate = unit.replicated(q.output, q.traffic);
-                let index = space.first(family) + (ratio * space.levels + level) as u64;
-                found.look(Ranked { index, family, estimate }, q);
+        for (p, prompts) in pools.iter() {
+            if !dull(state, prompts, found) {
+                ratios(space, q, (row, level, *p), found);
             }
         }
     }
 }
 
-/// Looks at everything, on so many threads; the result does not depend on how many.
-pub fn search_all(space: &Space, q: &Question, threads: usize) -> Found {
-    search_all_from(space, q, threads, None)
-}
-
-/// The same, knowing a configuration that may be good; the result is the same with any or none.
-pub fn search_all_from(space: &Space, q: &Question, threads: usize, known: Option<u64>) -> Found {
-    let n = (threads.max(1) as u64).min(space.families().max(1));
-    let cut = |i: u64| {
-        // Rows cost less than pairs: equal numbers of configurations, not of families.
-        let wanted = space.len() / n * i;
-        if i == n {
-            space.families()
-        } else if wanted == 0 {
-            0
-        } else {
-            space.family(wanted)
+/// Every ratio of a pair at a level. How long prompts wait takes longer to find out than all the rest, so it comes last.
+fn ratios(space: &Space, q: &Question, (row, level, p): (usize, usize, usize), found: &mut Found) {
+    let family = (space.rows.len() + row * space.prefills.len() + p) as u64;
+    for (ratio, instances) in space.ratios.iter().enumerate() {
+        let Some((unit, busy)) = space.split_unit(row, level, p, *instances) else { continue };
+        let mut estimate = unit.replicated(q.output, q.traffic);
+        if found.useless(&estimate, q.point(&estimate), q) {
+            continue;
         }
-    };
-    if n == 1 {
-        return search_from(space, q, 0..space.families(), known);
+        estimate.wait_until(space.split_ttft((row, p), instances.0, &unit.state, busy), q.output);
+        let index = space.first(family) + (ratio * space.levels + level) as u64;
+        found.look(Ranked { index, family, estimate }, q);
     }
-    std::thread::scope(|scope| {
-        let parts: Vec<_> =
-            (0..n).map(|i| scope.spawn(move || search_from(space, q, cut(i)..cut(i + 1), known))).collect();
-        let done = parts.into_iter().map(|part| part.join().expect("a search does not panic"));
-        done.fold(Found::default(), |all, part| all.merged(part, q))
-    })
 }

@@ -23,10 +23,14 @@ pub const MOST_DECODE: f64 = 8.0;
 /// A prepared deployment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// Pools go together when their keys are equal: same model, formats, engine and machine.
+    /// Pools go together when their keys are equal: same model, formats and engine, and a machine that is meant to.
     pub key: u32,
+    /// The machine it runs on.
+    pub machine: u32,
     /// Chips of an instance.
     pub chips: f64,
+    /// Chips of the limit one chip of its machine stands for: 1, unless machines offer different numbers.
+    pub scale: f64,
     /// Dollars per chip and second.
     pub usd_s: f64,
     /// Watts of a chip.
@@ -105,6 +109,7 @@ pub(super) struct Unit {
     pub ttft: f64,
     pub rate: f64,
     pub chips: f64,
+    pub taken: f64,
     pub usd_s: f64,
     pub watts: f64,
 }
@@ -184,7 +189,10 @@ impl Space {
         let c = self.configuration(index);
         let unit = match c.split {
             None => self.whole_unit(c.row, c.level),
-            Some((p, q)) => self.split_unit(c.row, c.level, p, self.ratios[q]),
+            Some((p, q)) => self.split_unit(c.row, c.level, p, self.ratios[q]).map(|(unit, busy)| Unit {
+                ttft: self.split_ttft((c.row, p), self.ratios[q].0, &unit.state, busy),
+                ..unit
+            }),
         };
         unit.map(|u| u.replicated(output, traffic))
     }
@@ -196,6 +204,7 @@ impl Space {
             ttft: state.ttft,
             rate: state.rate,
             chips: r.chips,
+            taken: r.chips * r.scale,
             usd_s: r.chips * r.usd_s,
             watts: r.chips * r.watts,
         })
@@ -208,112 +217,33 @@ impl Space {
         (state.rate > 0.0 && other.key == r.key).then_some((r, state, prefill, other))
     }
 
-    /// A state at least as good, in every respect, as all states of a row that only decodes and that `keep` lets pass.
-    pub(super) fn best_found(&self, row: usize, keep: impl Fn(&State) -> bool) -> State {
-        let all = &self.found[row * self.levels..(row + 1) * self.levels];
-        all.iter().filter(|s| s.rate > 0.0 && keep(s)).fold(State::NONE, |best, s| {
-            let first = best.rate <= 0.0;
-            State {
-                tpot: if first { s.tpot } else { best.tpot.min(s.tpot) },
-                ttft: if first { s.ttft } else { best.ttft.min(s.ttft) },
-                rate: best.rate.max(s.rate),
-                headroom: best.headroom.max(s.headroom),
-                binding: s.binding,
-            }
-        })
-    }
-
-    pub(super) fn split_unit(&self, row: usize, level: usize, p: usize, (np, nd): (f64, f64)) -> Option<Unit> {
+    /// A ratio of a pair as if no prompt ever waited, and the share of the time its prompts' chips work.
+    pub(super) fn split_unit(&self, row: usize, level: usize, p: usize, (np, nd): (f64, f64)) -> Option<(Unit, f64)> {
         let (r, state, prefill, other) = self.pair(row, level, p)?;
         let rate = nd * state.rate;
         let busy = rate / (np * prefill.service);
         if busy > BUSIEST {
             return None;
         }
-        let send = self.send[p * self.rows.len() + row];
         let (dc, pc) = (nd * r.chips, np * other.chips);
-        Some(Unit {
+        let unit = Unit {
             state,
-            ttft: wait(busy, np * prefill.groups, prefill.alone) * (1.0 + self.prompt_cv2)
-                + prefill.alone
-                + send
-                + state.ttft,
+            ttft: prefill.alone + self.send[p * self.rows.len() + row] + state.ttft,
             rate,
             chips: dc + pc,
+            taken: if r.machine == other.machine { (dc + pc) * r.scale } else { (dc * r.scale).max(pc * other.scale) },
             usd_s: dc * r.usd_s + pc * other.usd_s,
             watts: dc * r.watts + pc * other.watts,
-        })
-    }
-
-    /// At least as good, in every respect, as every ratio of a pair at a level: no waiting for prompts, prefill instances by
-    /// the fraction, replicas by the fraction.
-    pub(super) fn best_of_pair(
-        &self,
-        row: usize,
-        level: usize,
-        p: usize,
-        output: f64,
-        traffic: Traffic,
-    ) -> Option<Estimate> {
-        self.best_with(row, self.found[row * self.levels + level], p, output, traffic)
-    }
-
-    /// The same with any state of the row that decodes.
-    pub(super) fn best_with(
-        &self,
-        row: usize,
-        state: State,
-        p: usize,
-        output: f64,
-        traffic: Traffic,
-    ) -> Option<Estimate> {
-        let (r, prefill) = (&self.rows[row], &self.prefills[p]);
-        let other = &self.rows[prefill.row];
-        if state.rate <= 0.0 || other.key != r.key {
-            return None;
-        }
-        // Chips of each pool for one request a second.
-        let (d, f) = (r.chips / state.rate, other.chips / (BUSIEST * prefill.service));
-        let least = r.chips + other.chips;
-        let (per, usd, watts) = (d + f, d * r.usd_s + f * other.usd_s, d * r.watts + f * other.watts);
-        let most = MOST_DECODE * state.rate;
-        let unit_usd = r.chips * r.usd_s + other.chips * other.usd_s;
-        let unit_watts = r.chips * r.watts + other.chips * other.watts;
-        let (served, chips, all_usd, all_watts) = match traffic {
-            Traffic::Rate(rate) => {
-                (rate, least.max(rate * per), unit_usd.max(rate * usd), unit_watts.max(rate * watts))
-            }
-            Traffic::Fill(all) => (most.max(all / per), least, unit_usd, unit_watts),
-            Traffic::One => (most, least, unit_usd, unit_watts),
         };
-        let ttft = prefill.alone + self.send[p * self.rows.len() + row] + state.ttft;
-        // The bound is loosened by more than rounding can err.
-        let low = |x: f64| x * (1.0 - 1e-9);
-        Some(Estimate {
-            tpot: state.tpot,
-            ttft: low(ttft),
-            e2e: low(ttft + state.tpot * (output - 1.0).max(0.0)),
-            rate: most,
-            unit_chips: least,
-            unit_usd_s: unit_usd,
-            replicas: 1.0,
-            chips: low(chips),
-            throughput: served * output * (1.0 + 1e-9),
-            usd_per_hour: low(all_usd * 3600.0),
-            usd_per_mtok: low(usd / output * 1e6),
-            watts: low(all_watts),
-            joules: low(watts / output),
-            headroom: state.headroom,
-            binding: state.binding,
-        })
+        Some((unit, busy))
     }
 
-    /// Output tokens per chip and second, and per dollar, that no ratio of a pair at a level exceeds.
-    pub(super) fn best_yield(&self, row: usize, level: usize, p: usize, output: f64) -> (f64, f64) {
-        let Some((r, state, prefill, other)) = self.pair(row, level, p) else { return (0.0, 0.0) };
-        let (d, f) = (r.chips / state.rate, other.chips / (BUSIEST * prefill.service));
-        let up = 1.0 + 1e-9;
-        (output / (d + f) * up, output / (d * r.usd_s + f * other.usd_s) * up)
+    /// Seconds to the first token of a ratio of a pair, with waiting.
+    pub(super) fn split_ttft(&self, (row, p): (usize, usize), np: f64, state: &State, busy: f64) -> f64 {
+        let prefill = &self.prefills[p];
+        let send = self.send[p * self.rows.len() + row];
+        let wait = wait(busy, np * prefill.groups, prefill.alone) * (1.0 + self.prompt_cv2);
+        wait + prefill.alone + send + state.ttft
     }
 }
 
@@ -323,10 +253,16 @@ impl Unit {
             // Exactly full is enough, whatever the last bit says.
             Traffic::Rate(rate) => ((rate / self.rate * (1.0 - 1e-12)).ceil().max(1.0), rate),
             Traffic::Fill(chips) => {
-                let n = (chips / self.chips).floor().max(1.0);
+                let n = (chips / self.taken).floor().max(1.0);
                 (n, n * self.rate)
             }
             Traffic::One => (1.0, self.rate),
+            Traffic::Within { chips, usd_s, watts } => {
+                // What costs nothing is limited by the rest.
+                let few = (chips / self.taken).min(usd_s / self.usd_s).min(watts / self.watts);
+                let n = (few * (1.0 + 1e-12)).floor().max(1.0);
+                (n, n * self.rate)
+            }
         };
         let s = &self.state;
         let tokens = served * output;
@@ -339,6 +275,7 @@ impl Unit {
             unit_usd_s: self.usd_s,
             replicas,
             chips: replicas * self.chips,
+            taken: replicas * self.taken,
             throughput: tokens,
             usd_per_hour: replicas * self.usd_s * 3600.0,
             usd_per_mtok: replicas * self.usd_s / tokens * 1e6,

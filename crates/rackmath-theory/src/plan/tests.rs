@@ -1,5 +1,6 @@
 //! The search against looking at everything, on random small spaces.
 
+use super::bounds::Prompts;
 use super::*;
 use crate::pass::Limit;
 use proptest::prelude::*;
@@ -19,8 +20,11 @@ fn state() -> impl Strategy<Value = State> {
 }
 
 fn row() -> impl Strategy<Value = Row> {
-    (0..2_u32, 1..5_u8, 1..4_u8).prop_map(|(key, chips, usd)| Row {
+    // Machines that offer as many chips as the limit, twice or half as many.
+    (0..2_u32, 0..3_u32, 1..5_u8, 1..4_u8).prop_map(|(key, machine, chips, usd)| Row {
         key,
+        machine,
+        scale: [1.0, 0.5, 2.0][machine as usize],
         chips: f64::from(chips),
         usd_s: f64::from(usd) / 1000.0,
         watts: 500.0 * f64::from(usd),
@@ -67,6 +71,11 @@ fn question() -> impl Strategy<Value = Question> {
     let traffic = prop_oneof![
         (1..20_u8).prop_map(|r| Traffic::Rate(r.into())),
         (1..30_u8).prop_map(|c| Traffic::Fill(c.into())),
+        (1..30_u8, 1..30_u8, 1..30_u8).prop_map(|(c, usd, w)| Traffic::Within {
+            chips: c.into(),
+            usd_s: f64::from(usd) / 1000.0,
+            watts: f64::from(w) * 1000.0,
+        }),
         Just(Traffic::One)
     ];
     (limits, traffic, 0..5_usize, 1..4_usize, 0..3_u8).prop_map(|(l, traffic, objective, keep, axis)| Question {
@@ -143,25 +152,75 @@ proptest! {
     fn threads_and_shards_change_nothing(space in space(), q in question(), threads in 1..9_usize, cut in 0..40_u64) {
         let one = search_all(&space, &q, 1);
         prop_assert_eq!(&search_all(&space, &q, threads), &one);
-        prop_assert_eq!(&search_all_from(&space, &q, threads, Some(cut % space.len())), &one);
+        prop_assert_eq!(&search_part(&space, &q, 0..space.families(), threads, Some(cut % space.len())), &one);
         let cut = cut.min(space.families());
         let parts = search(&space, &q, cut..space.families()).merged(search(&space, &q, 0..cut), &q);
         prop_assert_eq!(&parts, &one);
     }
 
     #[test]
-    fn the_bound_of_a_pair_is_a_bound(space in space(), q in question()) {
+    fn parts_follow_each_other_and_are_everything(space in space(), q in question(), n in 1..8_u64, threads in 1..4_usize) {
+        let mut end = 0;
+        let mut all = Found::default();
+        for k in 0..n {
+            let part = space.part(k, n);
+            prop_assert_eq!(part.start, end);
+            end = part.end;
+            all = all.merged(search_part(&space, &q, part, threads, None), &q);
+        }
+        prop_assert_eq!(end, space.families());
+        prop_assert_eq!(all, search_all(&space, &q, 1));
+    }
+
+    #[test]
+    fn spaces_that_differ_have_other_fingerprints(space in space(), which in 0..40_usize) {
+        prop_assert_eq!(space.fingerprint(), space.clone().fingerprint());
+        let mut other = space.clone();
+        let at = which % other.found.len();
+        other.found[at].ttft += 1e-9;
+        prop_assert_ne!(space.fingerprint(), other.fingerprint());
+        other = space.clone();
+        other.send[0] += 1e-12;
+        prop_assert_ne!(space.fingerprint(), other.fingerprint());
+    }
+
+    #[test]
+    fn bounds_are_bounds(space in space(), q in question()) {
         for r in every(&space, &q) {
             let c = space.configuration(r.index);
             let Some((p, _)) = c.split else { continue };
-            let best = space.best_of_pair(c.row, c.level, p, q.output, q.traffic).unwrap();
-            for objective in Objective::ALL {
-                prop_assert!(objective.score(&best) <= objective.score(&r.estimate), "{objective:?}");
-            }
-            for bound in Bound::ALL {
-                prop_assert!(bound.signed(bound.amount(&best)) <= bound.signed(bound.amount(&r.estimate)), "{bound:?}");
+            let alone = space.prompts(c.row, p).unwrap();
+            let all = (0..space.prefills.len()).filter_map(|p| space.prompts(c.row, p)).reduce(Prompts::least).unwrap();
+            let level = space.found[c.row * space.levels + c.level];
+            let row = space.best_found(c.row, |_| true).unwrap();
+            for (state, prompts) in [(level, alone), (level, all), (row, alone), (row, all)] {
+                let (best, (per_chip, per_dollar)) = space.bound(c.row, &state, &prompts, q.output, q.traffic);
+                for objective in Objective::ALL {
+                    prop_assert!(objective.score(&best) <= objective.score(&r.estimate), "{objective:?}");
+                }
+                for bound in Bound::ALL {
+                    prop_assert!(bound.signed(bound.amount(&best)) <= bound.signed(bound.amount(&r.estimate)), "{bound:?}");
+                }
+                prop_assert!(best.tpot <= r.estimate.tpot);
+                let tokens = r.estimate.rate * q.output;
+                prop_assert!(per_chip >= tokens / r.estimate.unit_chips && per_dollar >= tokens / r.estimate.unit_usd_s);
             }
         }
+    }
+
+    #[test]
+    fn what_breaks_one_limit_least_is_found(space in space(), q in question()) {
+        let q = Question { near: true, ..q };
+        let mut want: Vec<(Bound, u64)> = Vec::new();
+        for bound in Bound::ALL {
+            let broken = |r: &&Ranked| q.limits.broken(&r.estimate) == 1 << bound as u8;
+            let far = |r: &Ranked| bound.signed(bound.amount(&r.estimate));
+            let all = every(&space, &q);
+            let least = all.iter().filter(broken).min_by(|a, b| far(a).total_cmp(&far(b)).then(a.index.cmp(&b.index)));
+            want.extend(least.map(|r| (bound, r.index)));
+        }
+        let found = search_all(&space, &q, 2).near;
+        prop_assert_eq!(found.iter().map(|n| (n.bound, n.ranked.index)).collect::<Vec<_>>(), want);
     }
 
     #[test]
@@ -211,7 +270,7 @@ proptest! {
 fn replicas_are_whole_and_paid_whole() {
     // 2.5 requests a second at 1 a replica: three replicas of two chips at $3.60/h each: $21.60/h for 25 tokens a second.
     let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
-    let row = Row { key: 0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
+    let row = Row { key: 0, machine: 0, scale: 1.0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
     let space = Space { rows: vec![row], levels: 1, whole: vec![one], ..Space::default() };
     let e = space.estimate(0, OUTPUT, Traffic::Rate(2.5)).unwrap();
     assert_eq!((e.replicas, e.chips, e.watts), (3.0, 6.0, 6000.0));
@@ -230,4 +289,19 @@ fn levels_rise_and_end_where_asked() {
     assert_eq!(all.last(), Some(&100.0));
     assert!(all.windows(2).all(|w| w[0] < w[1]));
     assert_eq!(fill::levels(3.0), [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn a_budget_is_filled_with_whole_replicas() {
+    // $0.005 a second at $0.002 a replica of two chips: two replicas, although ten chips would hold five.
+    let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
+    let row = Row { key: 0, machine: 0, scale: 1.0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
+    let space = Space { rows: vec![row], levels: 1, whole: vec![one], ..Space::default() };
+    let within = |usd_s, watts| {
+        let e = space.estimate(0, OUTPUT, Traffic::Within { chips: 10.0, usd_s, watts }).unwrap();
+        (e.replicas, e.throughput)
+    };
+    assert_eq!(within(0.005, 1e9), (2.0, 20.0));
+    assert_eq!(within(1.0, 6500.0), (3.0, 30.0));
+    assert_eq!(within(1.0, 1e9), (5.0, 50.0));
 }

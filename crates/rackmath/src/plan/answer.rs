@@ -2,6 +2,7 @@
 
 use super::card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
 use super::prepare::Prepared;
+use super::searched::{Searched, moves};
 use super::{Ask, Machine};
 use super::{demand, start};
 use crate::estimate::Range;
@@ -9,16 +10,14 @@ use crate::estimate::breakdown::breakdown;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
 use crate::layout;
 use rackmath_theory::layout::domain;
-use rackmath_theory::plan::{
-    Bound, Configuration, Estimate, Found, Objective, Question, Ranked, Traffic, search_all, search_all_from,
-};
+use rackmath_theory::plan::{Bound, Configuration, Estimate, Near, Objective, Question, Ranked, Traffic};
 use rackmath_theory::serving::{Load, Requests, Server, steady};
 use rackmath_units::{DollarRate, DollarsPerToken, Seconds, TokenRate, Watts, float, significant};
 
-pub(super) fn answer(ask: &Ask, p: &Prepared, found: &Found, threads: usize) -> Answer {
-    let q = &ask.question;
+pub(super) fn answer(ask: &Ask, p: &Prepared, searched: &Searched) -> Answer {
+    let (q, found) = (&ask.question, &searched.found);
     let plans: Vec<Plan> = found.top.iter().map(|r| plan(ask, p, r, found.top.first())).collect();
-    let relaxations = if plans.is_empty() { relaxations(ask, p, threads) } else { Vec::new() };
+    let relaxations = relaxations(ask, p, &searched.near);
     let verdict = verdict(ask, p, &plans, &relaxations);
     let frontier: Vec<Point> = found.frontier.iter().map(|r| point(ask, p, r)).collect();
     Answer {
@@ -30,13 +29,14 @@ pub(super) fn answer(ask: &Ask, p: &Prepared, found: &Found, threads: usize) -> 
         configurations: p.space.len(),
         layouts: p.layouts,
         layouts_that_fit: p.deployments.len(),
-        shadow_prices: found.top.first().map_or_else(Vec::new, |best| shadows(p, q, best, threads)),
+        shadow_prices: found.top.first().map_or_else(Vec::new, |best| shadows(q, best, &searched.moved)),
         figure: figure(ask, &frontier, &plans),
         frontier,
         relaxations,
         verdict,
         plans,
         assumptions: assumptions(ask, p),
+        because: super::because::because(ask, p, searched),
     }
 }
 
@@ -51,6 +51,7 @@ pub(super) fn workload(ask: &Ask) -> String {
         Traffic::Rate(rate) => format!("{} requests per second", significant(rate, 3)),
         Traffic::Fill(chips) => format!("as many requests as {} chips serve", count(chips)),
         Traffic::One => "one replica".into(),
+        Traffic::Within { chips, .. } => format!("as many requests as {} chips serve within the limits", count(chips)),
     };
     let hit = if r.cached > 0.0 {
         format!(", {} % of prompts cached", significant(r.cached * 100.0, 3))
@@ -61,7 +62,7 @@ pub(super) fn workload(ask: &Ask) -> String {
 }
 
 /// An amount as people say it.
-fn amount(bound: Bound, value: f64) -> String {
+pub(super) fn amount(bound: Bound, value: f64) -> String {
     match bound {
         Bound::Ttft | Bound::Tpot | Bound::E2e => Seconds::checked(value).map_or_else(String::new, |s| s.to_string()),
         Bound::Throughput => TokenRate::per_s(value).to_string(),
@@ -82,7 +83,7 @@ fn machine<'a>(ask: &'a Ask, p: &Prepared, row: usize) -> &'a Machine {
 }
 
 /// A deployment in a few words.
-fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
+pub(super) fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
     let of = |row: usize| layout::words(&ask.model, &p.deployments[p.entries[row].deployment].parts.layout);
     let entry = &p.entries[c.row];
     let kind = &p.kinds[p.kind_of[entry.deployment]];
@@ -90,7 +91,11 @@ fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
         None => of(c.row),
         Some((prefill, ratio)) => {
             let (np, nd) = p.space.ratios[ratio];
-            format!("{np} x {} prefill + {nd} x {} decode", of(p.space.prefills[prefill].row), of(c.row))
+            let row = p.space.prefills[prefill].row;
+            // Where the chips are others, they are named.
+            let (here, there) = (machine(ask, p, c.row), machine(ask, p, row));
+            let on = if std::ptr::eq(here, there) { String::new() } else { format!(" on {}", there.system.chip.id) };
+            format!("{np} x {} prefill{on} + {nd} x {} decode", of(row), of(c.row))
         }
     };
     if ask.engines.len() > 1 {
@@ -144,6 +149,7 @@ pub(super) fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -
             let other = &p.deployments[p.entries[row].deployment].parts.layout;
             let (np, nd) = p.space.ratios[ratio];
             PoolPlan {
+                system: machine(ask, p, row).system.name.clone(),
                 layout: layout::words(&ask.model, other),
                 instances: np as u64,
                 decode_instances: nd as u64,
@@ -167,7 +173,7 @@ pub(super) fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -
         replicas: e.replicas as u64,
         chips_per_replica: e.unit_chips as u64,
         chips: e.chips as u64,
-        domains: (e.chips / domain(&m.system) as f64).ceil() as u64,
+        domains: domains(ask, p, &c, e),
         power_kw: e.watts / 1e3,
         joules_per_token: e.joules,
         usd_per_hour: e.usd_per_hour,
@@ -183,8 +189,20 @@ pub(super) fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -
     }
 }
 
+/// Scale-up domains that all replicas fill; those of two machines are not shared.
+fn domains(ask: &Ask, p: &Prepared, c: &Configuration, e: &Estimate) -> u64 {
+    let filled = |row: usize, chips: f64| (chips / domain(&machine(ask, p, row).system) as f64).ceil();
+    let Some((prefill, ratio)) = c.split else { return filled(c.row, e.chips) as u64 };
+    let other = p.space.prefills[prefill].row;
+    if p.space.rows[c.row].machine == p.space.rows[other].machine {
+        return filled(c.row, e.chips) as u64;
+    }
+    let prompts = p.space.ratios[ratio].0 * p.space.rows[other].chips * e.replicas;
+    (filled(other, prompts) + filled(c.row, e.chips - prompts)) as u64
+}
+
 /// The mean step of the best plan, worked out again with all its parts.
-fn step(ask: &Ask, p: &Prepared, c: &Configuration, concurrency: f64) -> crate::estimate::Breakdown {
+pub(super) fn step(ask: &Ask, p: &Prepared, c: &Configuration, concurrency: f64) -> crate::estimate::Breakdown {
     let entry = &p.entries[c.row];
     let d = &p.deployments[entry.deployment];
     let engine = p.engine_of(c.row);
@@ -241,10 +259,9 @@ fn why(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> String {
     }
 }
 
-fn relaxations(ask: &Ask, p: &Prepared, threads: usize) -> Vec<Relaxation> {
-    let q = Question { near: true, frontier: None, ..ask.question };
-    let near = search_all(&p.space, &q, threads).near;
-    let one = |n: &rackmath_theory::plan::Near| {
+fn relaxations(ask: &Ask, p: &Prepared, near: &[Near]) -> Vec<Relaxation> {
+    let q = &ask.question;
+    let one = |n: &Near| {
         let asked = q.limits.get(n.bound)?;
         let needed = n.bound.amount(&n.ranked.estimate);
         Some(Relaxation {
@@ -285,35 +302,18 @@ fn verdict(ask: &Ask, p: &Prepared, plans: &[Plan], relaxations: &[Relaxation]) 
 }
 
 /// The best score with each limit, and the traffic, moved by a tenth.
-fn shadows(p: &Prepared, q: &Question, best: &Ranked, threads: usize) -> Vec<Shadow> {
+fn shadows(q: &Question, best: &Ranked, moved: &[Option<Ranked>]) -> Vec<Shadow> {
     let now = q.objective.score(&best.estimate);
-    let change = |moved: Question| {
-        let moved = Question { keep: 1, frontier: None, ..moved };
-        let top = search_all_from(&p.space, &moved, threads, Some(best.index)).top;
-        top.first().map(|r| (moved.objective.score(&r.estimate) - now) / now.abs())
+    let change = |r: &Option<Ranked>| r.map(|r| (q.objective.score(&r.estimate) - now) / now.abs());
+    let one = |(m, best): (super::searched::Move, &[Option<Ranked>])| Shadow {
+        limit: match m.bound {
+            Some(bound) => limit_words(bound, m.asked),
+            None => format!("{} requests per second", significant(m.asked, 3)),
+        },
+        tighter: best.first().and_then(change),
+        looser: best.last().and_then(change),
     };
-    let mut all = Vec::new();
-    for bound in Bound::ALL {
-        let Some(limit) = q.limits.get(bound) else { continue };
-        let to = |factor: f64| {
-            let traffic = match (bound, q.traffic) {
-                (Bound::Chips, Traffic::Fill(chips)) => Traffic::Fill((chips * factor).floor()),
-                (_, traffic) => traffic,
-            };
-            change(Question { limits: q.limits.with(bound, Some(limit * factor)), traffic, ..*q })
-        };
-        let (tight, loose) = if bound.at_least() { (1.1, 0.9) } else { (0.9, 1.1) };
-        all.push(Shadow { limit: limit_words(bound, limit), tighter: to(tight), looser: to(loose) });
-    }
-    if let Traffic::Rate(rate) = q.traffic {
-        let to = |factor: f64| change(Question { traffic: Traffic::Rate(rate * factor), ..*q });
-        all.push(Shadow {
-            limit: format!("{} requests per second", significant(rate, 3)),
-            tighter: to(1.1),
-            looser: to(0.9),
-        });
-    }
-    all
+    moves(q).into_iter().zip(moved.chunks(2)).map(one).collect()
 }
 
 pub(super) fn point(ask: &Ask, p: &Prepared, r: &Ranked) -> Point {
@@ -353,8 +353,15 @@ pub(super) fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
     let mut all: Vec<String> = vec![
         "means in steady state, every replica at its level of concurrency: not valid for percentiles or bursts".into(),
         "all dollars are charged to output tokens, prompts included; replicas are whole and paid whole".into(),
-        "degrees are powers of two, pipelines at most 8 deep; prompts' chips are busy at most 95 % of the time".into(),
+        format!(
+            "degrees are {}, pipelines at most 8 deep; prompts' chips are busy at most 95 % of the time",
+            if ask.degrees == super::layouts::Steps::Any { "whole numbers" } else { "powers of two" }
+        ),
     ];
+    let offers: Vec<String> = ask.machines.iter().map(|m| format!("{} of {}", m.chips, m.system.chip.id)).collect();
+    if ask.machines.iter().any(|m| m.chips != ask.machines[0].chips || m.prompts_only) {
+        all.push(format!("chips on offer: {}; the limit counts the machine most used up", offers.join(", ")));
+    }
     if ask.split {
         all.push("a prompt's cache is sent when the prompt is done".into());
     }

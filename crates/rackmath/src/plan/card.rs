@@ -40,6 +40,8 @@ pub struct Answer {
     pub figure: Figure,
     /// What the numbers assume.
     pub assumptions: Vec<String>,
+    /// What stands in the way, in numbers, when there is no plan.
+    pub because: Vec<String>,
 }
 
 /// One deployment at one load.
@@ -120,6 +122,8 @@ pub struct Plan {
 /// Chips for prompts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PoolPlan {
+    /// The machine.
+    pub system: String,
     /// Layout of an instance.
     pub layout: String,
     /// Instances in a replica.

@@ -1,8 +1,10 @@
 //! Every layout a model, a machine and an engine allow.
 //!
-//! Degrees are powers of two, as deployed. A dense model has no attention groups of its own: data parallel copies of it are
-//! replicas. Experts fill their stage: cut into ep groups of experts and each expert into what is left.
+//! Degrees are powers of two, as deployed, or any. A dense model has no attention groups of its own: data parallel copies of
+//! it are replicas. Experts fill their stage: cut into ep groups of experts and each expert into what is left. The context is
+//! not cut: passes do not know what joining its parts costs.
 
+use crate::Error;
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::{Layout, Model, System};
@@ -11,24 +13,45 @@ use rackmath_theory::layout::{check, domain};
 /// Deepest pipeline tried: serving gains nothing from more, and pays with latency.
 const DEEPEST: u64 = 8;
 
-fn powers(most: u64) -> impl Iterator<Item = u64> {
-    (0..63).map(|k| 1 << k).take_while(move |n| *n <= most)
+/// Which degrees are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Steps {
+    /// Powers of two.
+    Powers,
+    /// All.
+    Any,
+}
+
+impl Steps {
+    /// By the word of the request.
+    pub(super) fn of(word: &str) -> Result<Self, Error> {
+        match word {
+            "powers" => Ok(Self::Powers),
+            "any" => Ok(Self::Any),
+            _ => Err(Error::value("degrees", format!("\"{word}\""), "powers or any")),
+        }
+    }
+
+    fn up_to(self, most: u64) -> impl Iterator<Item = u64> {
+        (1..=most).filter(move |n| self == Self::Any || n.is_power_of_two())
+    }
 }
 
 /// Layouts of one instance on at most `chips` chips, that the engine's command line can say.
-pub(super) fn layouts(model: &Model, system: &System, tool: Option<Tool>, chips: u64) -> Vec<Layout> {
+pub(super) fn layouts(model: &Model, system: &System, tool: Option<Tool>, chips: u64, steps: Steps) -> Vec<Layout> {
     let moe = model.shape().is_some_and(|s| s.moe().is_some());
     let mut all = Vec::new();
-    for pp in powers(DEEPEST.min(chips)) {
-        for tp in powers(domain(system).min(chips / pp)) {
+    for pp in steps.up_to(DEEPEST.min(chips)) {
+        for tp in steps.up_to(domain(system).min(chips / pp)) {
             let groups = if moe { chips / pp / tp } else { 1 };
-            for dp in powers(groups) {
+            for dp in steps.up_to(groups) {
                 let stage = tp * dp;
-                for ep in powers(if moe { stage } else { 1 }) {
+                for ep in steps.up_to(if moe { stage } else { 1 }).filter(|ep| stage.is_multiple_of(*ep)) {
                     let degrees = Degrees { tp, pp, dp, ep, etp: stage / ep, ..Degrees::default() };
                     let Ok(layout) = Layout::new(degrees) else { continue };
-                    let said = tool.is_none_or(|tool| flags::print(tool, &layout).is_ok());
-                    if said && check(model, system, &layout).is_ok() {
+                    // What the model allows is quicker to see than what a command line can say.
+                    let legal = check(model, system, &layout).is_ok();
+                    if legal && tool.is_none_or(|tool| flags::print(tool, &layout).is_ok()) {
                         all.push(layout);
                     }
                 }
@@ -43,9 +66,14 @@ mod tests {
     use super::*;
     use rackmath_spec::Catalog;
 
-    fn count(model: &str, on: &str, tool: Tool, chips: u64) -> usize {
+    fn all(model: &str, on: &str, tool: Tool, chips: u64, steps: Steps) -> Vec<Degrees> {
         let c = Catalog::embedded();
-        layouts(&c.model(model).unwrap(), &c.system(on).unwrap(), Some(tool), chips).len()
+        let all = layouts(&c.model(model).unwrap(), &c.system(on).unwrap(), Some(tool), chips, steps);
+        all.iter().map(Layout::degrees).collect()
+    }
+
+    fn count(model: &str, on: &str, tool: Tool, chips: u64) -> usize {
+        all(model, on, tool, chips, Steps::Powers).len()
     }
 
     #[test]
@@ -60,5 +88,20 @@ mod tests {
         let vllm = count("deepseek-v3", "64xh200", Tool::Vllm, 64);
         let sglang = count("deepseek-v3", "64xh200", Tool::Sglang, 64);
         assert!(vllm > 30 && sglang > vllm);
+    }
+
+    #[test]
+    fn any_degree_is_all_powers_and_what_else_divides() {
+        // 64 heads and 8 key-value heads leave tp 1 2 4 8; pipelines of 1 to 8; tp 8 on 6 chips is too large.
+        let six = all("qwen3-32b", "6xh200", Tool::Vllm, 6, Steps::Any);
+        let degrees: Vec<(u64, u64)> = six.iter().map(|d| (d.tp, d.pp)).collect();
+        assert_eq!(degrees, [(1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (1, 3), (2, 3), (1, 4), (1, 5), (1, 6)]);
+        // 384 experts: a third of them on each of 3, 6, 12 ... ranks.
+        let kimi = all("kimi-k2", "96xh200", Tool::Sglang, 96, Steps::Any);
+        assert!(kimi.iter().any(|d| d.ep == 48 && d.dp == 48) && kimi.iter().any(|d| d.ep == 96));
+        for (model, on, tool) in [("deepseek-v3", "64xh200", Tool::Sglang), ("gpt-oss-120b", "24xh100", Tool::Vllm)] {
+            let (few, many) = (all(model, on, tool, 64, Steps::Powers), all(model, on, tool, 64, Steps::Any));
+            assert!(few.iter().all(|d| many.contains(d)) && many.len() > few.len(), "{model}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! searches the numbers. The answer does not depend on the number of threads.
 
 mod answer;
+mod because;
 mod card;
 mod demand;
 mod draws;
@@ -12,7 +13,10 @@ mod kept;
 mod ladder;
 mod layouts;
 mod prepare;
+mod searched;
+mod shard;
 mod start;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 mod worked;
@@ -23,6 +27,7 @@ pub use draws::Draws;
 pub use handover::{Command, File, Handover, HandoverRequest};
 pub use kept::{Holds, Kept};
 pub(crate) use prepare::in_order;
+pub use shard::{MOST_SHARDS, Partial, merge, shard};
 pub(crate) use worked::Worked;
 
 use crate::Error;
@@ -34,7 +39,7 @@ use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Model, Network, Scenario, System};
 use rackmath_theory::pass::KernelSet;
-use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield, search_all};
+use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield};
 use rackmath_theory::serving::Requests;
 use rackmath_units::Fraction;
 use schemars::JsonSchema;
@@ -94,6 +99,10 @@ pub struct Request {
     pub draws: Draws,
     /// Commands, files and load tests for the best plan, where asked for.
     pub handover: Option<HandoverRequest>,
+    /// Machines that may compute prompts for those of the setting, with commas between them.
+    pub prefill_on: Option<String>,
+    /// Degrees of parallelism to try: `powers` of two, or `any` the model and the machine allow.
+    pub degrees: String,
 }
 
 impl Default for Request {
@@ -124,6 +133,8 @@ impl Default for Request {
             top: 5,
             draws: Draws::default(),
             handover: None,
+            prefill_on: None,
+            degrees: "powers".into(),
         }
     }
 }
@@ -137,6 +148,8 @@ struct Machine {
     priced: bool,
     price_words: String,
     watts: f64,
+    /// Whether it only computes prompts for others.
+    prompts_only: bool,
 }
 
 /// A request with names resolved and numbers checked.
@@ -154,6 +167,7 @@ struct Ask {
     /// Chips of the largest instance tried.
     largest: u64,
     scenario: Option<Scenario>,
+    degrees: layouts::Steps,
     question: Question,
     handover: Option<HandoverRequest>,
     images: handover::Images,
@@ -166,11 +180,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result<Answer, Error> {
-    let ask = Ask::new(catalog, request)?;
-    let kernels = KernelSet::of(catalog)?;
-    let prepared = prepare::Prepared::new(&kernels, &ask, threads)?;
-    let found = search_all(&prepared.space, &ask.question, threads);
-    Ok(answer::answer(&ask, &prepared, &found, threads))
+    Ok(Worked::new(catalog, request, threads)?.answer(threads))
 }
 
 /// The space of a request and what is asked of it: for sweeps in parts, each a range of [`Space::families`].
@@ -213,7 +223,13 @@ impl Ask {
         let traffic = match workload.peak_rate() {
             Some(rate) => Traffic::Rate(rate),
             None if objective == Objective::Chips => Traffic::One,
-            None => Traffic::Fill(all as f64),
+            None if r.budget_usd_per_hour.is_none() && r.power_w.is_none() => Traffic::Fill(all as f64),
+            // What the budget and the power allow, not what the chips would: all of them may be too many.
+            None => Traffic::Within {
+                chips: all as f64,
+                usd_s: r.budget_usd_per_hour.map_or(f64::INFINITY, |b| b / 3600.0),
+                watts: r.power_w.unwrap_or(f64::INFINITY),
+            },
         };
         let question = Question {
             output: workload.requests.output,
@@ -221,7 +237,11 @@ impl Ask {
             limits: limits(r)?.with(Bound::Chips, Some(all as f64)),
             objective,
             keep: r.top.clamp(1, 100),
-            frontier: Some(if machines.len() > 1 { Yield::PerDollar } else { Yield::PerChip }),
+            frontier: Some(if machines.len() > 1 && machines.iter().all(|m| m.priced) {
+                Yield::PerDollar
+            } else {
+                Yield::PerChip
+            }),
             near: false,
         };
         Ok(Self {
@@ -234,6 +254,7 @@ impl Ask {
             requests: workload.requests,
             workload,
             largest: LARGEST,
+            degrees: layouts::Steps::of(&r.degrees)?,
             scenario,
             model,
             machines,
@@ -251,7 +272,10 @@ fn images(catalog: &Catalog) -> Result<handover::Images, Error> {
 }
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
-    let one = |on: &str| {
+    let one = |on: &str, prompts_only: bool| {
+        if on.trim().split_once(['x', 'X']).is_some_and(|(n, _)| n.parse() == Ok(0)) {
+            return Err(Error::value("chips", format!("0 in \"{}\"", on.trim()), "at least one chip"));
+        }
         let setting = Setting { on: on.trim().into(), weights: None, kv: None, ..r.setting.clone() };
         let resolved = resolve(catalog, &setting)?;
         let system = resolved.system;
@@ -265,9 +289,13 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
             price_words: format!("{} per chip, {}", resolved.chip_price, resolved.price_source),
             watts,
             system,
+            prompts_only,
         })
     };
-    r.setting.on.split(',').map(one).collect()
+    let prompts = r.prefill_on.as_deref().filter(|_| r.disaggregated);
+    let mut all: Vec<Machine> = r.setting.on.split(',').map(|on| one(on, false)).collect::<Result<_, Error>>()?;
+    all.extend(prompts.into_iter().flat_map(|p| p.split(',')).map(|on| one(on, true)).collect::<Result<Vec<_>, _>>()?);
+    Ok(all)
 }
 
 fn kv_word(word: &str) -> Result<Option<Dtype>, Error> {

@@ -28,6 +28,8 @@ pub(super) struct Kind {
     pub kv: Dtype,
     /// The engine.
     pub engine: Engine,
+    /// Pools of equal keys go together.
+    pub key: u32,
     /// Its links.
     links: (Option<Network>, Option<Network>),
 }
@@ -84,7 +86,7 @@ impl Prepared {
         for (at, kind) in kinds.iter().enumerate() {
             let machine = &ask.machines[kind.machine];
             let tool = kind.engine.family.parse::<Tool>().ok();
-            let all = layouts(&ask.model, &machine.system, tool, machine.chips.min(ask.largest));
+            let all = layouts(&ask.model, &machine.system, tool, machine.chips.min(ask.largest), ask.degrees);
             jobs.extend(all.into_iter().map(|layout| (at, layout)));
         }
         let most = kinds.iter().map(|k| k.engine.schedule.sequences).fold(1.0, f64::max);
@@ -127,7 +129,9 @@ impl Prepared {
             }
             self.entries.push(Entry { deployment, ..row.entry });
             self.space.rows.push(Row {
-                key: item.kind as u32,
+                key: self.kinds[item.kind].key,
+                machine: self.kinds[item.kind].machine as u32,
+                scale: scale(ask, machine),
                 chips: layout.chips() as f64,
                 usd_s: machine.usd_s,
                 watts: machine.watts,
@@ -149,15 +153,20 @@ impl Prepared {
             let from = self.entries[prefill.row].deployment;
             for entry in &self.entries {
                 let to = entry.deployment;
-                if self.kind_of[from] != self.kind_of[to] {
+                let (sender, receiver) = (&self.kinds[self.kind_of[from]], &self.kinds[self.kind_of[to]]);
+                if sender.key != receiver.key {
                     send.push(0.0);
                     continue;
                 }
                 send.push(*known.entry((from, to)).or_insert_with(|| {
-                    let kind = &self.kinds[self.kind_of[to]];
-                    let parts = &self.deployments[to].parts;
-                    let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
-                    sending(bytes[self.kind_of[to]], &self.deployments[from].parts.layout, parts, links).0
+                    let over = |kind: &Kind, here: usize, there: usize| {
+                        let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
+                        let layout = &self.deployments[there].parts.layout;
+                        sending(bytes[self.kind_of[to]], layout, &self.deployments[here].parts, links).0
+                    };
+                    let received = over(receiver, to, from);
+                    // Between two machines the slower network counts.
+                    if sender.machine == receiver.machine { received } else { received.max(over(sender, from, to)) }
                 }));
             }
         }
@@ -173,8 +182,18 @@ impl Prepared {
     }
 }
 
+/// Chips of the limit that a chip of a machine stands for. The limit is written in chips of the machine that offers most.
+fn scale(ask: &Ask, machine: &Machine) -> f64 {
+    let most = ask.machines.iter().map(|m| m.chips).max().unwrap_or(1);
+    // All chips of a machine are allowed, whatever the last bit of a quotient says.
+    if most == machine.chips { 1.0 } else { most as f64 / machine.chips as f64 * (1.0 - 1e-12) }
+}
+
 fn kinds(ask: &Ask) -> Vec<Kind> {
     let mut all = Vec::new();
+    // With machines for prompts alone, pools of different machines go together.
+    let mixed = ask.machines.iter().any(|m| m.prompts_only);
+    let alike = ask.formats.len() * ask.engines.len() * ask.kvs.len();
     for (at, machine) in ask.machines.iter().enumerate() {
         for formats in &ask.formats {
             for engine in &ask.engines {
@@ -183,7 +202,8 @@ fn kinds(ask: &Ask) -> Vec<Kind> {
                     let own = engine.schedule.kv.filter(|_| formats.linear.bits() < 12.0);
                     let kv = kv.or(own).unwrap_or_else(|| ask.model.cache_dtype());
                     let links = machine.links.clone();
-                    all.push(Kind { machine: at, formats: *formats, kv, engine: engine.clone(), links });
+                    let key = (if mixed { all.len() % alike } else { all.len() }) as u32;
+                    all.push(Kind { machine: at, formats: *formats, kv, engine: engine.clone(), key, links });
                 }
             }
         }
@@ -224,14 +244,19 @@ fn item(
     };
     let own = parts.engine.schedule.chunk;
     let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };
-    if crate::deployment::room(&parts, &ask.requests, own.min(chunks[0])) < 1.0 {
+    let least = own.min(chunks[0]);
+    let most = crate::deployment::room(&parts, &ask.requests, least);
+    if most < 1.0 {
         return Ok(None);
     }
-    let deployment = Deployment::wired(kernels, parts, (kind.links.0.as_ref(), kind.links.1.as_ref()))?;
+    let drafts = ask.drafts.iter().any(|d| d.0 > 0.0);
+    let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
+    let deployment = Deployment::wired_for(kernels, parts, links, drafts)?;
     let groups = layout.degrees().dp as f64;
     let mut rows = Vec::new();
     for (c, chunk) in chunks.iter().enumerate() {
-        let room = crate::deployment::room(&deployment.parts, &ask.requests, *chunk);
+        let room =
+            if *chunk == least { most } else { crate::deployment::room(&deployment.parts, &ask.requests, *chunk) };
         if room < 1.0 {
             continue;
         }
@@ -239,11 +264,15 @@ fn item(
         schedule.chunk = *chunk;
         let overhead = &deployment.parts.engine.overhead;
         let server = Server { pass: &deployment.pass, schedule: &schedule, overhead, room };
-        for (d, drafts) in ask.drafts.iter().enumerate() {
+        for (d, drafts) in ask.drafts.iter().enumerate().filter(|(d, _)| *d == 0 || !machine.prompts_only) {
             let requests = Requests { drafts: drafts.0, accepted: drafts.1, ..ask.requests };
             let (mut whole, mut found) = (Vec::with_capacity(levels.len()), Vec::with_capacity(levels.len()));
-            fill::states(&server, &requests, groups, levels, &mut whole);
-            if ask.split && c == 0 {
+            if machine.prompts_only {
+                whole.resize(levels.len(), State::NONE);
+            } else {
+                fill::states(&server, &requests, groups, levels, &mut whole);
+            }
+            if ask.split && c == 0 && !machine.prompts_only {
                 fill::states(&server, &Requests { cached: 1.0, ..requests }, groups, levels, &mut found);
             } else {
                 // Those that only decode do not care about the chunk: one row of them is enough.

@@ -76,7 +76,7 @@ pub(super) fn handover(ask: &Ask, p: &Prepared, c: &Configuration, e: &Estimate,
         output: (output.mean, output.variance.sqrt()),
         rate: match ask.question.traffic {
             Traffic::Rate(rate) => Some(rate),
-            Traffic::Fill(_) | Traffic::One => None,
+            Traffic::Fill(_) | Traffic::Within { .. } | Traffic::One => None,
         },
         concurrency: per_group * groups * instances * e.replicas,
         ttft_ms: e.ttft * 1e3,

@@ -2,6 +2,7 @@
 
 use super::card::{Answer, Plan, Point};
 use super::prepare::Prepared;
+use super::searched::Searched;
 use super::{Ask, Request, answer};
 use crate::Error;
 use rackmath_spec::{Basis, Catalog};
@@ -24,8 +25,9 @@ impl Worked {
 
     /// The answer to the request, as [`super::answer_on`] gives it.
     pub(crate) fn answer(&self, threads: usize) -> Answer {
-        let found = search_all(&self.prepared.space, &self.ask.question, threads);
-        answer::answer(&self.ask, &self.prepared, &found, threads)
+        let q = &self.ask.question;
+        let searched = Searched::whole(&self.prepared.space, q, threads).settled(q);
+        answer::answer(&self.ask, &self.prepared, &searched)
     }
 
     /// What is asked of the space.

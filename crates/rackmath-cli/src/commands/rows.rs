@@ -1,0 +1,128 @@
+//! `rackmath plan --rows`: every configuration as a row of a table, written as it comes.
+
+use super::plan;
+use crate::args::Shard;
+use crate::failure::Failure;
+use rackmath::Catalog;
+use rackmath::plan::Request;
+use rackmath::plan::sweep::Sweep;
+use rackmath_report::rows::{ParquetRows, csv_header, csv_lines};
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Whether someone pressed Ctrl-C.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// What a file is, by the end of its name.
+enum Format {
+    Csv,
+    Parquet,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        match path.extension().and_then(|x| x.to_str()) {
+            Some("csv") => Ok(Self::Csv),
+            Some("parquet") => Ok(Self::Parquet),
+            _ => Err(Failure::new(format!("{}: a table of no known kind; expected .csv or .parquet", path.display()))),
+        }
+    }
+}
+
+/// Writes the rows of a shard, or of everything.
+pub fn write(
+    catalog: &Catalog,
+    request: &Request,
+    shard: Option<Shard>,
+    path: &Path,
+    feasible: bool,
+) -> Result<(), Failure> {
+    let format = Format::of(path)?;
+    let one = shard.map_or((1, 1), |s| (s.shard, s.of));
+    let sweep = Sweep::new(catalog, request, one, feasible, plan::threads())?;
+    let fail = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
+    let out = File::create(path).map_err(|e| fail(&e))?;
+    // A handler that cannot be set leaves Ctrl-C as it is everywhere else.
+    let _ = ctrlc::set_handler(|| STOPPED.store(true, Ordering::Relaxed));
+    let mut progress = Progress::new(sweep.configurations());
+    let mut rows = 0;
+    let done = match format {
+        Format::Csv => {
+            let mut out = BufWriter::new(out);
+            out.write_all(csv_header().as_bytes()).map_err(|e| fail(&e))?;
+            let lines = |block: rackmath::plan::sweep::Block| (csv_lines(&block, sweep.words()), block.rows);
+            let done = sweep.run(plan::threads(), lines, |(text, n), range| {
+                out.write_all(text.as_bytes()).map_err(|e| fail(&e))?;
+                rows += n;
+                Ok::<_, Failure>(progress.go_on(range, rows))
+            })?;
+            out.flush().map_err(|e| fail(&e))?;
+            done
+        }
+        Format::Parquet => {
+            let mut table = ParquetRows::new(out, sweep.words()).map_err(|e| fail(&e))?;
+            let done = sweep.run(
+                plan::threads(),
+                |block| block,
+                |block, range| {
+                    rows += block.rows;
+                    table.add(block).map_err(|e| fail(&e))?;
+                    Ok::<_, Failure>(progress.go_on(range, rows))
+                },
+            )?;
+            table.finish().map_err(|e| fail(&e))?;
+            done
+        }
+    };
+    progress.end();
+    let (all, path) = (sweep.configurations(), path.display());
+    if done < all {
+        return Err(Failure::new(format!(
+            "stopped after {done} of {all} configurations; {path} is whole and holds the {rows} rows found until then"
+        )));
+    }
+    eprintln!("wrote {path}: {rows} rows of {all} configurations");
+    Ok(())
+}
+
+/// A line on standard error that says how far it is, where someone can see it.
+struct Progress {
+    all: u64,
+    first: Option<u64>,
+    began: Instant,
+    said: Instant,
+    seen: bool,
+    shown: bool,
+}
+
+impl Progress {
+    fn new(all: u64) -> Self {
+        let now = Instant::now();
+        Self { all, first: None, began: now, said: now, seen: std::io::stderr().is_terminal(), shown: false }
+    }
+
+    /// Says how far it is, twice a second; whether to go on.
+    fn go_on(&mut self, range: &Range<u64>, rows: usize) -> bool {
+        let first = *self.first.get_or_insert(range.start);
+        if self.seen && self.said.elapsed() > Duration::from_millis(500) {
+            self.said = Instant::now();
+            self.shown = true;
+            let done = range.end - first;
+            let rate = done as f64 / self.began.elapsed().as_secs_f64();
+            let left = (self.all - done) as f64 / rate;
+            let percent = done as f64 / self.all as f64 * 100.0;
+            eprint!("\r{percent:5.1} %  {rows} rows  {:.1} million a second  {left:.0} s left   ", rate / 1e6);
+        }
+        !STOPPED.load(Ordering::Relaxed)
+    }
+
+    fn end(&self) {
+        if self.shown {
+            eprintln!();
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A space in parts: threads of one machine, shards of many.
+//!
+//! $$ \text{part } k \text{ of } n = \{ f : F(\lfloor k N / n \rfloor) \le f < F(\lfloor (k + 1) N / n \rfloor) \} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | N | [`Space::len`] | 1 | configurations |
+//! | F | [`Space::family`] | 1 | the family of a configuration |
+//! | k, n | part, of | 1 | the part, counted from 0, and how many there are |
+//!
+//! Parts are whole families, next to each other, and together everything: what is found in them merges into what is found
+//! in all ([`super::Found::merged`]). A search passes over only what is strictly worse than something it has seen, so what
+//! a part has not seen of the others costs it time and nothing else.
+
+use super::search::{Found, Question, only, search_from};
+use super::space::{Space, State};
+use std::ops::Range;
+
+impl Space {
+    /// The families of one part of `of`, counted from 0: about equal numbers of configurations.
+    pub fn part(&self, part: u64, of: u64) -> Range<u64> {
+        self.part_within(0..self.families(), part, of)
+    }
+
+    /// The same of a range of families.
+    fn part_within(&self, all: Range<u64>, part: u64, of: u64) -> Range<u64> {
+        let (first, last) = (self.first(all.start), self.first(all.end));
+        let cut = |k: u64| {
+            if k == 0 {
+                return all.start;
+            }
+            // Products of two counts do not fit into 64 bits.
+            let wanted = first + (u128::from(last - first) * u128::from(k) / u128::from(of.max(1))) as u64;
+            if k >= of || wanted >= last { all.end } else { self.family(wanted) }
+        };
+        cut(part)..cut(part + 1)
+    }
+
+    /// A number that tells spaces apart: two that differ in anything differ in it, but for one chance in 2^64.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Fnv::new();
+        hash.count(self.rows.len());
+        hash.count(self.levels);
+        for row in &self.rows {
+            hash.count(row.key as usize);
+            hash.count(row.machine as usize);
+            hash.amounts([row.chips, row.scale, row.usd_s, row.watts]);
+        }
+        for state in self.whole.iter().chain(&self.found) {
+            hash.state(state);
+        }
+        hash.count(self.prefills.len());
+        for p in &self.prefills {
+            hash.count(p.row);
+            hash.amounts([p.service, p.alone, p.groups]);
+        }
+        hash.amounts([self.prompt_cv2]);
+        hash.amounts(self.send.iter().copied());
+        hash.amounts(self.ratios.iter().flat_map(|(p, d)| [*p, *d]));
+        hash.0
+    }
+}
+
+/// The hash of Fowler, Noll and Vo, 64 bits, a word at a time.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn word(&mut self, word: u64) {
+        // The multiplication carries upwards only: the upper half is folded back.
+        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 ^= self.0 >> 32;
+    }
+
+    fn count(&mut self, n: usize) {
+        self.word(n as u64);
+    }
+
+    fn amounts(&mut self, all: impl IntoIterator<Item = f64>) {
+        for x in all {
+            self.word(x.to_bits());
+        }
+    }
+
+    fn state(&mut self, s: &State) {
+        self.amounts([s.tpot, s.ttft, s.rate, s.headroom]);
+        self.count(s.binding as usize);
+    }
+}
+
+/// Pairs of rows that are worth a thread of their own; in tests, where spaces are small, any.
+const FEWEST: u64 = if cfg!(test) { 1 } else { 256 };
+
+/// Looks at everything, on so many threads; the result does not depend on how many.
+pub fn search_all(space: &Space, q: &Question, threads: usize) -> Found {
+    search_part(space, q, 0..space.families(), threads, None)
+}
+
+/// Looks at a range of families, on so many threads, knowing a configuration of it that may be good; the result is the same
+/// with any or none.
+pub fn search_part(space: &Space, q: &Question, families: Range<u64>, threads: usize, known: Option<u64>) -> Found {
+    // Rows are few and quick, and what they do lets every thread pass over most pairs.
+    let rows = (space.rows.len() as u64).clamp(families.start, families.end);
+    let known = known.map_or_else(Found::default, |index| only(space, q, index));
+    let known = search_from(space, q, families.start..rows, known);
+    let pairs = rows..families.end;
+    let n = (threads.max(1) as u64).min((pairs.end - pairs.start) / FEWEST).max(1);
+    if n == 1 {
+        return search_from(space, q, pairs, known);
+    }
+    let known = &known;
+    std::thread::scope(|scope| {
+        let part = |k: u64| space.part_within(pairs.clone(), k, n);
+        let spawn = |part| scope.spawn(move || search_from(space, q, part, known.clone()));
+        let parts: Vec<_> = (0..n).map(part).map(spawn).collect();
+        let done = parts.into_iter().map(|part| part.join().expect("a search does not panic"));
+        done.fold(Found::default(), |all, part| all.merged(part, q))
+    })
+}

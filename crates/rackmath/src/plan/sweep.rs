@@ -1,0 +1,270 @@
+//! Every configuration of a space as a row of a flat table, block by block, in the order of their numbers.
+//!
+//! Blocks are worked out on many threads and handed over one after the other, so that the rows do not depend on how many
+//! there are; a shard's rows are those of its part, and the rows of all shards one after the other are those of the whole.
+
+use super::{Ask, Request, prepare};
+use crate::Error;
+use rackmath_spec::Catalog;
+use rackmath_theory::pass::{KernelSet, Limit};
+use rackmath_theory::plan::{Configuration, Estimate};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Configurations looked at together.
+const BLOCK: u64 = 32_768;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number.
+    Count,
+    /// An amount.
+    Amount,
+    /// One of [`Sweep::words`].
+    Word,
+    /// Yes or no.
+    Flag,
+}
+
+/// Names and kinds of the columns. Counts of the pool of prompts are 0 where prompts and answers share their chips.
+pub const COLUMNS: [(&str, Kind); 35] = [
+    ("index", Kind::Count),
+    ("system", Kind::Word),
+    ("engine", Kind::Word),
+    ("weights", Kind::Word),
+    ("kv", Kind::Word),
+    ("tp", Kind::Count),
+    ("pp", Kind::Count),
+    ("dp", Kind::Count),
+    ("ep", Kind::Count),
+    ("expert_tp", Kind::Count),
+    ("instances", Kind::Count),
+    ("prefill_system", Kind::Word),
+    ("prefill_tp", Kind::Count),
+    ("prefill_pp", Kind::Count),
+    ("prefill_dp", Kind::Count),
+    ("prefill_ep", Kind::Count),
+    ("prefill_expert_tp", Kind::Count),
+    ("prefill_instances", Kind::Count),
+    ("chunk", Kind::Count),
+    ("drafts", Kind::Count),
+    ("concurrency_per_group", Kind::Count),
+    ("replicas", Kind::Count),
+    ("chips", Kind::Count),
+    ("ttft_ms", Kind::Amount),
+    ("tpot_ms", Kind::Amount),
+    ("e2e_ms", Kind::Amount),
+    ("tok_s_per_user", Kind::Amount),
+    ("tok_s_per_chip", Kind::Amount),
+    ("usd_per_mtok", Kind::Amount),
+    ("usd_per_hour", Kind::Amount),
+    ("power_kw", Kind::Amount),
+    ("sequences_that_fit", Kind::Amount),
+    ("headroom", Kind::Amount),
+    ("binding", Kind::Word),
+    ("meets_limits", Kind::Flag),
+];
+
+/// One column of a block.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Whole numbers.
+    Counts(Vec<i64>),
+    /// Amounts.
+    Amounts(Vec<f64>),
+    /// Numbers of words.
+    Words(Vec<u32>),
+    /// Yes or no.
+    Flags(Vec<bool>),
+}
+
+/// Rows of neighbouring configurations, column by column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// The configurations that were looked at.
+    pub range: Range<u64>,
+    /// Rows: the configurations that exist.
+    pub rows: usize,
+    /// One for each of [`COLUMNS`].
+    pub columns: Vec<Column>,
+}
+
+/// A space ready to be written down.
+pub struct Sweep {
+    ask: Ask,
+    prepared: prepare::Prepared,
+    range: Range<u64>,
+    words: Vec<String>,
+    /// Words of each kind: system, engine, weights, cache.
+    kinds: Vec<[u32; 4]>,
+    feasible: bool,
+}
+
+impl Sweep {
+    /// Prepares shard i of n, counted from 1; only what meets the limits where that is asked for.
+    pub fn new(
+        catalog: &Catalog,
+        request: &Request,
+        (shard, of): (u64, u64),
+        feasible: bool,
+        threads: usize,
+    ) -> Result<Self, Error> {
+        super::shard::checked(shard, of)?;
+        let ask = Ask::new(catalog, request)?;
+        let prepared = prepare::Prepared::new(&KernelSet::of(catalog)?, &ask, threads)?;
+        let families = prepared.space.part(shard - 1, of);
+        let range = prepared.space.first(families.start)..prepared.space.first(families.end);
+        // No word, then what binds, then what kinds are made of.
+        let mut words = vec![String::new()];
+        words.extend(Limit::ALL.iter().map(|l| l.name().to_owned()));
+        let mut number = |word: String| {
+            let known = words.iter().position(|w| *w == word);
+            known.unwrap_or_else(|| {
+                words.push(word);
+                words.len() - 1
+            }) as u32
+        };
+        let kinds = prepared.kinds.iter().map(|k| {
+            let system = ask.machines[k.machine].system.id.clone();
+            [system, k.engine.id.clone(), k.formats.linear.to_string(), k.kv.to_string()].map(&mut number)
+        });
+        let kinds = kinds.collect();
+        Ok(Self { ask, prepared, range, words, kinds, feasible })
+    }
+
+    /// Configurations of this shard, whether or not they exist.
+    pub fn configurations(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// What the numbers of words stand for.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// Hands every block, turned into something on some thread, to `take`, in order, until it says no or fails. How many
+    /// configurations were handed over.
+    pub fn run<T: Send, E>(
+        &self,
+        threads: usize,
+        turn: impl Fn(Block) -> T + Sync,
+        mut take: impl FnMut(T, &Range<u64>) -> Result<bool, E>,
+    ) -> Result<u64, E> {
+        let blocks = self.configurations().div_ceil(BLOCK);
+        let n = (threads.max(1) as u64).min(blocks.max(1));
+        let turn = &turn;
+        std::thread::scope(|scope| {
+            let lines: Vec<Receiver<(T, Range<u64>)>> = (0..n)
+                .map(|k| {
+                    let (send, receive) = sync_channel(1);
+                    scope.spawn(move || self.work((k..blocks).step_by(n as usize), turn, &send));
+                    receive
+                })
+                .collect();
+            let mut done = 0;
+            for at in 0..blocks {
+                // A thread ends early only when nobody listens any more.
+                let Ok((one, range)) = lines[(at % n) as usize].recv() else { break };
+                let more = take(one, &range)?;
+                done = range.end - self.range.start;
+                if !more {
+                    break;
+                }
+            }
+            Ok(done)
+        })
+    }
+
+    fn work<T>(
+        &self,
+        blocks: impl Iterator<Item = u64>,
+        turn: impl Fn(Block) -> T,
+        send: &SyncSender<(T, Range<u64>)>,
+    ) {
+        for at in blocks {
+            let first = self.range.start + at * BLOCK;
+            let range = first..(first + BLOCK).min(self.range.end);
+            if send.send((turn(self.block(range.clone())), range)).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The rows of a range of configurations.
+    fn block(&self, range: Range<u64>) -> Block {
+        let empty = |(_, kind): &(&str, Kind)| match kind {
+            Kind::Count => Column::Counts(Vec::new()),
+            Kind::Amount => Column::Amounts(Vec::new()),
+            Kind::Word => Column::Words(Vec::new()),
+            Kind::Flag => Column::Flags(Vec::new()),
+        };
+        let mut block = Block { range: range.clone(), rows: 0, columns: COLUMNS.iter().map(empty).collect() };
+        let (space, q) = (&self.prepared.space, &self.ask.question);
+        for index in range {
+            let Some(e) = space.estimate(index, q.output, q.traffic) else { continue };
+            let meets = q.limits.broken(&e) == 0;
+            if meets || !self.feasible {
+                self.push(&mut block, index, &e, meets);
+            }
+        }
+        block
+    }
+
+    fn push(&self, block: &mut Block, index: u64, e: &Estimate, meets: bool) {
+        let p = &self.prepared;
+        let c = p.space.configuration(index);
+        let entry = &p.entries[c.row];
+        let [system, engine, weights, kv] = self.kinds[p.kind_of[entry.deployment]];
+        let degrees = |row: usize| {
+            let d = p.deployments[p.entries[row].deployment].parts.layout.degrees();
+            [d.tp, d.pp, d.dp, d.ep, d.etp].map(|n| n as i64)
+        };
+        let mine = degrees(c.row);
+        let (other, theirs, (np, nd)) = match c.split {
+            None => (0, [0; 5], (0.0, 1.0)),
+            Some((prefill, ratio)) => {
+                let row = p.space.prefills[prefill].row;
+                let kind = p.kind_of[p.entries[row].deployment];
+                (self.kinds[kind][0], degrees(row), p.space.ratios[ratio])
+            }
+        };
+        let counts = [index as i64].into_iter().chain(mine).chain([nd as i64]).chain(theirs).chain([
+            np as i64,
+            entry.chunk as i64,
+            entry.drafts.0 as i64,
+            self.concurrency(&c) as i64,
+            e.replicas as i64,
+            e.chips as i64,
+        ]);
+        let tokens = e.rate * self.ask.requests.output;
+        let amounts = [
+            e.ttft * 1e3,
+            e.tpot * 1e3,
+            e.e2e * 1e3,
+            1.0 / e.tpot,
+            tokens / e.unit_chips,
+            e.usd_per_mtok,
+            e.usd_per_hour,
+            e.watts / 1e3,
+            entry.room,
+            e.headroom,
+        ];
+        let binding = 1 + e.binding as u32;
+        let (mut counts, mut amounts) = (counts, amounts.into_iter());
+        let mut words = [system, engine, weights, kv, other, binding].into_iter();
+        for column in &mut block.columns {
+            match column {
+                Column::Counts(all) => all.extend(counts.next()),
+                Column::Amounts(all) => all.extend(amounts.next()),
+                Column::Words(all) => all.extend(words.next()),
+                Column::Flags(all) => all.push(meets),
+            }
+        }
+        block.rows += 1;
+    }
+
+    fn concurrency(&self, c: &Configuration) -> f64 {
+        super::answer::concurrency(&self.prepared, c)
+    }
+}

@@ -1,0 +1,165 @@
+//! What must hold for every plan: looking at everything finds nothing better, and more freedom is never worse.
+
+use proptest::prelude::*;
+use rackmath::Catalog;
+use rackmath::plan::{Answer, Request, answer_on, space};
+use rackmath::setting::Setting;
+use rackmath_theory::plan::{Ranked, search_all};
+use std::sync::LazyLock;
+
+static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
+
+const OBJECTIVES: [&str; 5] = ["cost", "chips", "energy", "latency", "throughput"];
+
+fn request() -> impl Strategy<Value = Request> {
+    let model = prop::sample::select(vec!["llama-3.1-8b", "qwen3-8b", "mistral-7b-v0.3"]);
+    let on = prop::sample::select(vec!["2xh100", "3xh200", "4xa100-80gb", "6xh100"]);
+    let prefill_on = prop::option::of(prop::sample::select(vec!["2xh100", "3xa100-80gb"]));
+    let limits = (
+        prop::option::of(3.0..60.0_f64),
+        prop::option::of(20.0..3000.0_f64),
+        prop::option::of(0.1..20.0_f64),
+        prop::option::of(2.0..40.0_f64),
+    );
+    let degrees = prop::sample::select(vec!["powers", "any"]);
+    (model, on, prefill_on, limits, degrees, 0..OBJECTIVES.len(), 100.0..4000.0_f64, 2.0..500.0_f64).prop_map(
+        |(model, on, prefill_on, (tpot_ms, ttft_ms, rate_per_s, budget), degrees, objective, isl, osl)| Request {
+            setting: Setting { model: model.into(), on: on.into(), ..Setting::default() },
+            prefill_on: prefill_on.map(str::to_owned),
+            degrees: degrees.into(),
+            objective: OBJECTIVES[objective].into(),
+            isl: Some(isl.floor()),
+            osl: Some(osl.floor()),
+            tpot_ms,
+            ttft_ms,
+            rate_per_s,
+            budget_usd_per_hour: budget,
+            ..Request::default()
+        },
+    )
+}
+
+fn asked(r: &Request) -> Answer {
+    answer_on(&CATALOG, r, 1).unwrap()
+}
+
+/// The best score; less is better, and what cannot be is worst of all.
+fn score(r: &Request) -> f64 {
+    asked(r).plans.first().map_or(f64::INFINITY, |p| match r.objective.as_str() {
+        "cost" => p.usd_per_mtok.value,
+        "chips" => p.chips as f64,
+        "energy" => p.joules_per_token,
+        "latency" => p.e2e_ms.value,
+        _ => -p.throughput_tok_s,
+    })
+}
+
+/// Rounding of what is shown.
+fn at_most(after: f64, before: f64) -> bool {
+    after <= before + before.abs() * 1e-9 || before == f64::INFINITY
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn looking_at_everything_finds_nothing_better(r in request()) {
+        let (space, q) = space(&CATALOG, &r, 1).unwrap();
+        let found = search_all(&space, &q, 2);
+        let mut best: Option<Ranked> = None;
+        let mut front: Vec<(f64, f64)> = found.frontier.iter().map(|r| q.point(&r.estimate)).collect();
+        front.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for index in 0..space.len() {
+            let Some(estimate) = space.estimate(index, q.output, q.traffic) else { continue };
+            let one = Ranked { index, family: space.family(index), estimate };
+            if q.limits.broken(&estimate) == 0 {
+                // What meets the limits is on the frontier or below it.
+                let (x, y) = q.point(&estimate);
+                let above = front.partition_point(|p| p.0 < x);
+                prop_assert!(front[above..].iter().any(|p| p.1 >= y), "{index}");
+                if best.as_ref().is_none_or(|b| q.order(&one, b).is_lt()) {
+                    best = Some(one);
+                }
+            }
+        }
+        prop_assert_eq!(found.top.first().copied(), best);
+        prop_assert!(front.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 > w[1].1));
+    }
+
+    #[test]
+    fn looser_limits_and_larger_budgets_are_never_worse(r in request(), by in 1.0..3.0_f64) {
+        let before = score(&r);
+        let times = |x: Option<f64>| x.map(|x| x * by);
+        for loose in [
+            Request { tpot_ms: times(r.tpot_ms), ..r.clone() },
+            Request { ttft_ms: times(r.ttft_ms), ..r.clone() },
+            Request { budget_usd_per_hour: times(r.budget_usd_per_hour), ..r.clone() },
+        ] {
+            let after = score(&loose);
+            prop_assert!(at_most(after, before), "{before} -> {after}");
+        }
+    }
+
+    #[test]
+    fn more_hardware_on_offer_is_never_worse(r in request(), more in prop::sample::select(vec!["2xh200", "5xh100", "h200"])) {
+        let before = score(&r);
+        let mut wider = r.clone();
+        wider.setting.on = format!("{},{more}", r.setting.on);
+        let after = score(&wider);
+        prop_assert!(at_most(after, before), "{more}: {before} -> {after}");
+        let prompts = Request { prefill_on: Some(r.prefill_on.map_or(more.into(), |p| format!("{p},{more}"))), ..r };
+        let after = score(&prompts);
+        prop_assert!(at_most(after, before), "prompts on {more}: {before} -> {after}");
+    }
+
+    #[test]
+    fn more_chips_of_a_kind_and_more_degrees_are_never_worse(r in request(), n in 2..9_u64) {
+        let with = |chips: u64, degrees: &str| {
+            let setting = Setting { on: format!("{chips}xh100"), ..r.setting.clone() };
+            score(&Request { setting, prefill_on: None, degrees: degrees.into(), ..r.clone() })
+        };
+        let (few, many) = (with(n, "powers"), with(n + 3, "powers"));
+        prop_assert!(at_most(many, few), "{few} -> {many}");
+        let any = with(n, "any");
+        prop_assert!(at_most(any, few), "{few} -> {any}");
+    }
+}
+
+#[test]
+fn prompts_on_other_chips_keep_within_the_chips_of_each() {
+    let setting = Setting { model: "qwen3-32b".into(), on: "4xh200".into(), ..Setting::default() };
+    let r = Request {
+        setting,
+        prefill_on: Some("6xh100".into()),
+        isl: Some(8000.0),
+        osl: Some(200.0),
+        ttft_ms: Some(1500.0),
+        tpot_ms: Some(15.0),
+        objective: "throughput".into(),
+        top: 20,
+        ..Request::default()
+    };
+    let a = asked(&r);
+    let mut crossed = 0;
+    for p in a.plans.iter().filter(|p| p.prefill.as_ref().is_some_and(|pool| pool.system != p.system)) {
+        let pool = p.prefill.as_ref().unwrap();
+        let prompts = pool.chips * pool.instances * p.replicas;
+        assert!(prompts <= 6 && p.chips - prompts <= 4, "{}", p.deployment);
+        assert!(p.deployment.contains("prefill on h100-sxm"), "{}", p.deployment);
+        crossed += 1;
+    }
+    assert!(crossed > 0);
+    // Ten chips serve more than four.
+    let alone = asked(&Request { prefill_on: None, ..r });
+    assert!(a.plans[0].throughput_tok_s > alone.plans[0].throughput_tok_s);
+}
+
+#[test]
+fn machines_that_offer_different_numbers_are_each_kept_to() {
+    let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh100,3xh200".into(), ..Setting::default() };
+    let r = Request { setting, objective: "throughput".into(), disaggregated: false, top: 50, ..Request::default() };
+    for p in asked(&r).plans {
+        let most = if p.system.contains("H200") { 3 } else { 8 };
+        assert!(p.chips <= most, "{} takes {}", p.deployment, p.chips);
+    }
+}
