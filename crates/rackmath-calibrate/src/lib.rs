@@ -5,7 +5,7 @@
 //! constants and prints them as TOML for `catalog/networks`. Distance is |ln(predicted / measured)|, which treats twice and
 //! half alike. [`fits`] asks whether published deployments fit in memory. [`gemm`], [`attention`] and
 //! [`moe`] do for kernels what [`network`] does for collectives. [`serving`] holds whole steps and
-//! whole deployments against measured ones and fits the engines. [`scaling`]
+//! whole deployments against measured ones and fits the engines; [`planner`] asks how good the choices are that follow. [`scaling`]
 //! fits a scaling law to training runs. Nothing here draws lots: the same rows give the same constants.
 
 pub mod attention;
@@ -15,6 +15,7 @@ pub mod fits;
 pub mod gemm;
 pub mod moe;
 pub mod network;
+pub mod planner;
 pub mod rows;
 pub mod scaling;
 pub mod serving;

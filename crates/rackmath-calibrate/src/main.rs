@@ -1,6 +1,8 @@
 //! `rackmath-calibrate score|fit|transfer WHAT FOLDER`, and `rackmath-calibrate fits FOLDER`.
 
-use rackmath_calibrate::{CalibrateError, attention, deduce, fits, gemm, moe, network, scaling, serving, training};
+use rackmath_calibrate::{
+    CalibrateError, attention, deduce, fits, gemm, moe, network, planner, scaling, serving, training,
+};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,6 +11,7 @@ const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|a
        rackmath-calibrate score|fit serving [ENGINE] FOLDER
        rackmath-calibrate score training FOLDER [STACKS]
        rackmath-calibrate fit training FOLDER [STACK]
+       rackmath-calibrate score|transfer|rows plan FOLDER
        rackmath-calibrate rows training FOLDER
        rackmath-calibrate score|fit deduce FOLDER
        rackmath-calibrate fits FOLDER
@@ -16,7 +19,7 @@ const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|a
        rackmath-calibrate fit scaling FILE [drop N]
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
-transfer  fit on some machines and predict the others
+transfer  fit on some machines and predict the others; for plan, engines are fitted without the group they are asked about
 rows      predict every measured row and list it with its parts
 fits      place every published deployment: what ran must fit
 spread    the width of 80 % intervals, from rows whose model and chip were left out of the fit
@@ -41,6 +44,11 @@ fn main() -> ExitCode {
             Some(training::score(Path::new(folder), Some(Path::new(stacks))).map(|r| r.to_string()))
         }
         ["fit", "training", folder, stack] => Some(training::fit(Path::new(folder), Some(stack))),
+        ["rows", "plan", folder] => Some(planner::listed(Path::new(folder))),
+        ["transfer", "plan", folder] => Some(
+            planner::transfer(Path::new(folder), &|done, all, what| eprintln!("fit {done} of {all}: {what}"))
+                .map(|report| report.to_string()),
+        ),
         ["rows", "training", folder] => Some(training::score(Path::new(folder), None).map(|r| r.listed())),
         [verb, what, folder] => run(verb, what, Path::new(folder)),
         _ => None,
@@ -75,6 +83,7 @@ fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, Calibrate
         ("transfer", "attention") => attention::transfer(folder).map(|table| table.to_string()),
         ("score", "serving") => serving::score(folder).map(|table| table.to_string()),
         ("fit", "serving") => serving::fit(folder, None),
+        ("score", "plan") => planner::score(folder).map(|report| report.to_string()),
         ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
         ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
         ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),

@@ -3,10 +3,11 @@
 mod cross;
 mod fit;
 mod folder;
+pub(crate) mod inferencex;
 mod rows;
 mod spread;
 
-pub use cross::{By, leave_out};
+pub use cross::{By, Tell, held_out, leave_out};
 pub use folder::{score_folder, score_rows};
 pub use rows::{Measured, TABLES, all};
 pub use spread::spread;

@@ -70,6 +70,8 @@ pub struct ExpertRule {
     pub generation: Option<String>,
     /// Format; any when absent.
     pub format: Option<MoeFormat>,
+    /// With several attention groups that share the experts, or without; either when absent.
+    pub attention_dp: Option<bool>,
     /// The kernel family.
     pub family: String,
 }
@@ -205,10 +207,12 @@ impl Engine {
         self.versions.0.is_none_or(|from| version >= from) && self.versions.1.is_none_or(|to| version < to)
     }
 
-    /// The expert kernel for a generation and format.
-    pub fn experts(&self, generation: &str, format: MoeFormat) -> &str {
+    /// The expert kernel for a generation and format, with several attention groups or one.
+    pub fn experts(&self, generation: &str, format: MoeFormat, attention_dp: bool) -> &str {
         let matches = |rule: &&ExpertRule| {
-            rule.generation.as_deref().is_none_or(|g| g == generation) && rule.format.is_none_or(|f| f == format)
+            rule.generation.as_deref().is_none_or(|g| g == generation)
+                && rule.format.is_none_or(|f| f == format)
+                && rule.attention_dp.is_none_or(|dp| dp == attention_dp)
         };
         self.kernels.experts.iter().find(matches).map_or("default", |rule| &rule.family)
     }

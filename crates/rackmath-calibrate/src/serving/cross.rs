@@ -150,6 +150,17 @@ fn stratum(name: &str, rows: &[Both]) -> Option<CrossStratumCard> {
     })
 }
 
+/// Every row with a fold, by its place, as predicted by constants that never saw the fold.
+pub fn held_out(
+    catalog: &Catalog,
+    rows: &[Measured],
+    folds: &[String],
+    steps: usize,
+    tell: Tell<'_>,
+) -> Result<Vec<(usize, f64)>, CalibrateError> {
+    Ok(predictions(catalog, rows, folds, steps, tell)?.iter().map(|one| (one.row, one.predicted.value)).collect())
+}
+
 /// Every row predicted by constants that never saw its fold; rows that cannot be predicted are absent.
 pub(super) fn predictions(
     catalog: &Catalog,
@@ -159,7 +170,8 @@ pub(super) fn predictions(
     tell: Tell<'_>,
 ) -> Result<Vec<Held>, CalibrateError> {
     let (engines, of_row) = families(catalog, rows)?;
-    let names: BTreeSet<&str> = folds.iter().map(String::as_str).collect();
+    // Rows without a fold are in every fit and are not predicted.
+    let names: BTreeSet<&str> = folds.iter().map(String::as_str).filter(|fold| !fold.is_empty()).collect();
     // A fold that takes no row from a family leaves it as fitted on all of its rows: "" stands for no fold.
     let touched = |id: &str, fold: &str| (0..rows.len()).any(|i| of_row[i] == id && folds[i] == fold);
     let left = |id: &str, fold: &str| -> Vec<&Measured> {

@@ -1,7 +1,7 @@
 //! Published serving measurements as cases.
 
 use crate::CalibrateError;
-use crate::rows::{Row, degree, number, read, text};
+use crate::rows::{degree, number, read, text};
 use rackmath::case::{Case, CaseLoad, Metric};
 use rackmath_spec::layout::Degrees;
 use rackmath_theory::serving::Requests;
@@ -26,7 +26,7 @@ type Reader = fn(&Path) -> Result<Vec<Measured>, CalibrateError>;
 
 /// The tables that are read.
 pub const TABLES: [(&str, Reader); 7] = [
-    ("inferencemax_pareto.csv", inferencex),
+    (super::inferencex::TABLE, super::inferencex::rows),
     ("trtllm_throughput.csv", trtllm),
     ("vllm_h100_serving_blis.csv", blis),
     ("splitwise_llama2_bloom.csv", splitwise),
@@ -52,13 +52,13 @@ pub fn all(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
     Err(CalibrateError::Nothing { folder: folder.display().to_string(), expected })
 }
 
-fn measured(case: Case, stratum: String, chip: &str) -> Measured {
+pub(super) fn measured(case: Case, stratum: String, chip: &str) -> Measured {
     let engine = case.engine.split('@').next().unwrap_or("").to_owned();
     Measured { stratum, chip: chip.to_owned(), model: case.model.clone(), engine, case }
 }
 
 /// The catalogue's word for a chip as tables spell it.
-fn chip(word: &str) -> String {
+pub(super) fn chip(word: &str) -> String {
     let lower = word.to_ascii_lowercase();
     let known = [
         ("h100-sxm", "h100-sxm"),
@@ -77,114 +77,8 @@ fn chip(word: &str) -> String {
     known.iter().find(|(start, _)| lower.starts_with(start)).map_or(lower.clone(), |(_, id)| (*id).to_owned())
 }
 
-fn system(n: u64, chip: &str) -> String {
+pub(super) fn system(n: u64, chip: &str) -> String {
     if n == 1 { chip.to_owned() } else { format!("{n}x{chip}") }
-}
-
-/// InferenceX draws lengths evenly from 0.8 to 1 of the nominal ones; ten requests for each slot.
-const DRAWN: f64 = 0.9;
-const ROUNDS: f64 = 10.0;
-
-fn inferencex(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
-    let mut all = Vec::new();
-    for row in read(folder, "inferencemax_pareto.csv")? {
-        let tier = text(&row, "tier");
-        if text(&row, "mode") != "agg" || tier == "C" {
-            continue;
-        }
-        let (Some(isl), Some(osl), Some(concurrency)) =
-            (number(&row, "isl"), number(&row, "osl"), number(&row, "concurrency"))
-        else {
-            continue;
-        };
-        let gap = text(&row, "origin").starts_with("NVIDIA");
-        let (share, rounds) = if gap { (1.0, ROUNDS) } else { (DRAWN, ROUNDS) };
-        let chip = chip(text(&row, "hardware"));
-        let gpus = degree(&row, "n_gpus");
-        let (model, weights) = inferencex_model(&row);
-        let version = text(&row, "engine_version");
-        let engine = text(&row, "engine");
-        let numbered = version.starts_with(|c: char| c.is_ascii_digit());
-        let early = text(&row, "measured_date").starts_with("2025");
-        let engine = match engine {
-            _ if numbered => format!("{engine}@{version}"),
-            // Not stated: the release of the day. vLLM 0.11 came in October 2025.
-            "vllm" if early => "vllm@0.11".to_owned(),
-            other => other.to_owned(),
-        };
-        let case = |metric: Metric, value: f64| Case {
-            source: "InferenceX".into(),
-            model: model.clone(),
-            weights: weights.clone(),
-            kv: None,
-            engine: engine.clone(),
-            system: system(gpus, &chip),
-            degrees: inferencex_degrees(&row, gpus),
-            load: CaseLoad::Closed { concurrency, rounds, fixed: gap },
-            requests: Requests::of(isl * share, osl * share),
-            chunk: None,
-            sequences: None,
-            metric,
-            measured: value,
-        };
-        let safe = !["deepseek", "kimi", "glm"].iter().any(|m| model.contains(m));
-        let kind = match (tier, safe) {
-            ("A", true) => "A",
-            ("A", false) => "A, drafting unknown",
-            _ => "B",
-        };
-        if let Some(value) = number(&row, "tpot_ms") {
-            all.push(measured(case(Metric::Tpot, value), format!("InferenceX {kind} TPOT"), &chip));
-        }
-        if let Some(value) = number(&row, "ttft_ms") {
-            let load = if concurrency <= 16.0 { "up to 16" } else { "above 16" };
-            all.push(measured(case(Metric::Ttft, value), format!("InferenceX {kind} TTFT, {load}"), &chip));
-        }
-    }
-    Ok(all)
-}
-
-/// The catalogue's word for the model, and its format where it differs from the checkpoint's.
-fn inferencex_model(row: &Row) -> (String, Option<String>) {
-    let name = text(row, "model").to_ascii_lowercase();
-    let (gemm, precision) = (text(row, "gemm_quant_mode"), text(row, "precision"));
-    let (id, native) = if name.contains("llama-3.1-70b") {
-        ("llama-3.1-70b", false)
-    } else if name.contains("llama-3.1-8b") {
-        ("llama-3.1-8b", false)
-    } else if name.contains("llama-3.1-405b") {
-        ("llama-3.1-405b", false)
-    } else if name.contains("qwen3-235b") {
-        ("qwen3-235b-a22b", false)
-    } else if name.contains("qwen3-32b") {
-        ("qwen3-32b", false)
-    } else if name.contains("gpt-oss-120b") {
-        ("gpt-oss-120b", true)
-    } else if name.contains("minimax-m2") {
-        ("minimax-m2.5", precision == "fp8")
-    } else if name.contains("deepseek") {
-        ("deepseek-v3", precision == "fp8")
-    } else {
-        (name.as_str(), false)
-    };
-    let weights = match (native, gemm) {
-        (true, _) | (_, "") => None,
-        (_, "fp8_block") => Some("fp8-block"),
-        // Qwen publishes 128-block scales under the name FP8.
-        (_, "fp8") if id == "qwen3-235b-a22b" => Some("fp8-block"),
-        (_, other) => Some(other),
-    };
-    (id.to_owned(), weights.map(str::to_owned))
-}
-
-/// Degrees; some rows give the product of two degrees as one.
-fn inferencex_degrees(row: &Row, gpus: u64) -> Degrees {
-    let pp = degree(row, "pp_size");
-    let stage = (gpus / pp).max(1);
-    let attention_dp = degree(row, "attention_dp_size");
-    let dp = if attention_dp > 1 { attention_dp.min(stage) } else { (stage / degree(row, "tp_size")).max(1) };
-    let ep = degree(row, "moe_ep_size").min(stage);
-    Degrees { tp: (stage / dp).max(1), pp, dp, ep, etp: (stage / ep).max(1), ..Degrees::default() }
 }
 
 fn trtllm(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
@@ -400,7 +294,7 @@ fn context_sweep(folder: &Path) -> Result<Vec<Measured>, CalibrateError> {
             engine: "vllm".into(),
             system: system(gpus, &chip),
             degrees,
-            load: CaseLoad::Closed { concurrency, rounds: ROUNDS, fixed: true },
+            load: CaseLoad::Closed { concurrency, rounds: super::inferencex::ROUNDS, fixed: true },
             requests: Requests::of(isl, osl),
             chunk: None,
             sequences: None,

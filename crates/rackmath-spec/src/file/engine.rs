@@ -57,6 +57,7 @@ struct RawFull {
 struct RawRule {
     generation: Option<String>,
     format: Option<String>,
+    attention_dp: Option<bool>,
     family: String,
 }
 
@@ -151,7 +152,7 @@ pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
     let version = |text: Option<String>| text.map(|v| v.parse::<Version>()).transpose();
     let rules = raw.kernels.experts.into_iter().map(|rule| {
         let format = rule.format.map(|f| f.parse()).transpose()?;
-        Ok(ExpertRule { generation: rule.generation, format, family: rule.family })
+        Ok(ExpertRule { generation: rule.generation, format, attention_dp: rule.attention_dp, family: rule.family })
     });
     let s = raw.schedule;
     let o = raw.overhead;

@@ -247,7 +247,7 @@ impl<'a> Prep<'a> {
             Some(silicon) => (wanted, silicon),
             None => (fallback, silicon(chip, fallback.math())?),
         };
-        let family = engine.experts(&generation, format);
+        let family = engine.experts(&generation, format, self.site.layout.degrees().dp > 1);
         let found = self.site.kernels.moe.find(family, format, &generation).ok()?;
         if !engine.ideal && engine.plain.is_none() && found.matched != MoeMatch::Exact {
             self.wider = self.wider.max(if found.matched == MoeMatch::Default { 2.0 } else { 1.5 });

@@ -1,0 +1,150 @@
+//! Measured configurations of InferenceX, grouped by the question they answer.
+
+use crate::CalibrateError;
+use crate::rows::{Row, number, read, text};
+use crate::serving::inferencex;
+use rackmath::case::{Case, CaseLoad};
+use rackmath_spec::layout::Degrees;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// What a planner is asked: everything but the layout and the load.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Question {
+    /// Model, as published.
+    pub model: String,
+    /// Precision, as published.
+    pub precision: String,
+    /// Chip, as published.
+    pub hardware: String,
+    /// Engine, without its version.
+    pub engine: String,
+    /// Nominal tokens of a prompt and of an answer.
+    pub lengths: (u64, u64),
+    /// Release of the engine, where releases are told apart; empty otherwise.
+    pub release: String,
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { model, precision, hardware, engine, lengths, release } = self;
+        let model = model.rsplit('/').next().unwrap_or(model);
+        write!(f, "{model} {precision}, {hardware}, {engine}{release}, {}/{}", lengths.0, lengths.1)
+    }
+}
+
+/// Latencies of a configuration, measured or predicted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// To the first token, in milliseconds.
+    pub ttft: f64,
+    /// Per output token, in milliseconds.
+    pub tpot: f64,
+}
+
+/// One measured configuration.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// What ran.
+    pub case: Case,
+    /// Requests in flight.
+    pub concurrency: f64,
+    /// Chips.
+    pub chips: f64,
+    /// As measured.
+    pub measured: Seen,
+}
+
+impl Configuration {
+    /// Output tokens per second and chip of latencies in a closed loop, by Little's law.
+    pub fn rate(&self, seen: Seen) -> f64 {
+        let output = self.case.requests.output;
+        let seconds = (seen.ttft + seen.tpot * (output - 1.0)) / 1e3;
+        self.concurrency * output / seconds / self.chips
+    }
+
+    /// What a planner chooses.
+    pub fn layout(&self) -> Layout {
+        let Degrees { tp, pp, dp, ep, .. } = self.case.degrees;
+        Layout { chips: self.chips as u64, tp, pp, dp, ep, drafts: self.case.requests.drafts as u64 }
+    }
+
+    /// Requests that decoded at a time, by Little's law from the measured latencies.
+    pub fn decoding(&self) -> f64 {
+        let Seen { ttft, tpot } = self.measured;
+        let decode = tpot * (self.case.requests.output - 1.0);
+        (self.concurrency * decode / (ttft + decode)).max(1.0)
+    }
+}
+
+/// Chips, degrees, and tokens drafted a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Layout {
+    /// Chips.
+    pub chips: u64,
+    /// Tensor parallelism.
+    pub tp: u64,
+    /// Pipeline stages.
+    pub pp: u64,
+    /// Attention groups.
+    pub dp: u64,
+    /// Expert parallelism.
+    pub ep: u64,
+    /// Drafts of a step.
+    pub drafts: u64,
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tp{}", self.tp)?;
+        for (name, n) in [("pp", self.pp), ("dp", self.dp), ("ep", self.ep)] {
+            if n > 1 {
+                write!(f, " {name}{n}")?;
+            }
+        }
+        if self.drafts > 0 {
+            write!(f, " drafts {}", self.drafts)?;
+        }
+        Ok(())
+    }
+}
+
+/// Aggregated rows of tier A by question. Repeated runs stay apart: each is predicted for its own version.
+pub fn groups(folder: &Path) -> Result<BTreeMap<Question, Vec<Configuration>>, CalibrateError> {
+    if !folder.join(inferencex::TABLE).is_file() {
+        return Err(CalibrateError::Nothing {
+            folder: folder.display().to_string(),
+            expected: vec![inferencex::TABLE],
+        });
+    }
+    let mut groups: BTreeMap<Question, Vec<Configuration>> = BTreeMap::new();
+    for row in read(folder, inferencex::TABLE)? {
+        if text(&row, "mode") == "agg"
+            && text(&row, "tier") == "A"
+            && let Some((question, configuration)) = configuration(&row)
+        {
+            groups.entry(question).or_default().push(configuration);
+        }
+    }
+    Ok(groups)
+}
+
+fn configuration(row: &Row) -> Option<(Question, Configuration)> {
+    let case = inferencex::case(row)?;
+    let CaseLoad::Closed { concurrency, .. } = case.load else { return None };
+    let measured = Seen { ttft: number(row, "ttft_ms")?, tpot: number(row, "tpot_ms")? };
+    let word = |key: &str| text(row, key).to_owned();
+    let lengths = (number(row, "isl")? as u64, number(row, "osl")? as u64);
+    let question = Question {
+        model: word("model"),
+        precision: word("precision"),
+        hardware: word("hardware"),
+        engine: word("engine"),
+        lengths,
+        release: String::new(),
+    };
+    let d = case.degrees;
+    let chips = (d.tp * d.pp * d.dp) as f64;
+    Some((question, Configuration { case, concurrency, chips, measured }))
+}
