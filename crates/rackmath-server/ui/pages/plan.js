@@ -47,6 +47,14 @@ function request(s, on) {
   };
 }
 
+/** The same question of every chip; the server ranks at most sixteen of each. */
+function everyChip(plan) {
+  return { ...plan, setting: { ...plan.setting, chips: Math.min(16, plan.setting.chips ?? 8) } };
+}
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const signed = (v) => (Math.abs(v) < 0.0005 ? "no change" : `${v > 0 ? "+" : "−"}${percent(Math.abs(v))}`);
+
 // The latest answers stay on the board, faded, while new ones are computed.
 let last = null;
 let root = null;
@@ -64,8 +72,8 @@ export const page = {
     { kind: "number", key: "chips", label: "Chips of each", value: "", placeholder: "all of the machine" },
     { kind: "heading", label: "Workload" },
     { kind: "select", key: "scenario", label: "Lengths", options: [["", "my own"], ["chat", "chat"], ["rag", "retrieval (RAG)"], ["summarise", "summaries"], ["reasoning", "reasoning"], ["coding-agent", "coding agent"], ["hosted-api", "hosted API"]], value: "chat" },
-    { kind: "range", key: "isl", label: "Prompt", unit: "tokens", min: 16, max: 131072, scale: "log", value: 4000 },
-    { kind: "range", key: "osl", label: "Answer", unit: "tokens", min: 1, max: 32768, scale: "log", value: 500 },
+    { kind: "range", key: "isl", label: "Prompt", unit: "tokens", min: 16, max: 131072, scale: "log", value: 4000, when: (v) => v.scenario === "" },
+    { kind: "range", key: "osl", label: "Answer", unit: "tokens", min: 1, max: 32768, scale: "log", value: 500, when: (v) => v.scenario === "" },
     { ...limit("rate", "Requests", "per second", 0.1, 2000, 0.1, (v) => digits(v)), show: (v) => (v === FREE.rate ? "all" : digits(v)), help: "All: as many as the chips serve" },
     { kind: "heading", label: "Targets" },
     limit("ttft", "First token", "at most", 10, FREE.ttft, 1000, (v) => ms(v)),
@@ -82,11 +90,15 @@ export const page = {
     { kind: "range", key: "acceptance", label: "Accepted", unit: "each", min: 0.05, max: 1, value: 0.7, whole: false, show: (v) => percent(v), parse: (t) => Number.parseFloat(t) / 100 },
     { kind: "number", key: "budget", label: "Budget", unit: "$ per hour", value: "", placeholder: "none" },
     { kind: "number", key: "price", label: "Price", unit: "$ per chip and hour", value: "", placeholder: "the catalogue's" },
+    { kind: "toggle", key: "every", label: "Rank every chip of the catalogue", value: "no" },
   ],
-  later: ["plan", "other", "lecture"],
+  later: ["plan", "other", "outlook", "hardware", "lecture"],
+  optional: ["outlook", "hardware"],
   requests: (s) => ({
     plan: ["plan", request(s, s.on)],
     other: s.other ? ["plan", request(s, s.other)] : null,
+    outlook: ["outlook", { plan: request(s, s.on) }],
+    hardware: s.every === "yes" ? ["hardware", { plan: everyChip(request(s, s.on)), flips: false }] : null,
     lecture: ["lecture", {}],
   }),
   render(view, answers, s, { requests, change }) {
@@ -118,6 +130,8 @@ export const page = {
         view.node("step", breakdown(best.step));
       }
     }
+    if (best) this.outlook(view, answers.outlook);
+    if (s.every === "yes") this.hardware(view, answers.hardware, answers.refused?.hardware, change);
     this.equations(view, plan, best);
     view.claims("claims", answers.lecture, ["D6", "D7", "D8", "D14"]);
     view.list("assumptions", "What the numbers assume", plan.assumptions);
@@ -205,6 +219,43 @@ export const page = {
       rows: plan.shadow_prices.map((p) => ({ class: p.tighter !== 0 || p.looser !== 0 ? "plan-binds" : null, cells: [p.limit, said(p.tighter, ""), said(p.looser, "")] })),
     });
     view.note("shadows-note", `Change of ${OBJECTIVES[plan.objective] ?? plan.objective} when one limit moves by a tenth and the rest stay. No change: the limit does not hold the plan back.`);
+  },
+  outlook(view, o) {
+    if (!o) return;
+    view.heading("outlook-title", "How sure it is, and what comes next");
+    view.note("outlook-verdict", `${capital(o.verdict)}.`);
+    const moved = (m) => (m ? `${m.value}: ${m.change === null ? "nothing fits" : signed(m.change)}${m.kept === "as_is" && m.regret > 0.005 ? `, today's deployment ${percent(m.regret)} behind` : ""}` : "–");
+    view.table("outlook", {
+      caption: "Uncertain inputs, a fifth lower and a fifth higher: change of the best",
+      columns: ["Input", "Lower", "Higher"],
+      rows: o.inputs.map((i) => [i.name, moved(i.low), moved(i.high)]),
+    });
+    view.table("stages", {
+      caption: "The deployment as more requests are in flight, in one group",
+      columns: [{ name: "In flight", align: "right" }, "Bound by", { name: "Per chip", align: "right" }, { name: "Per token", align: "right" }, "Breaks"],
+      rows: o.stages.map((t) => [t.from === t.to ? count(t.from) : `${count(t.from)} to ${count(t.to)}`, t.bound_by, `up to ${tokens(t.tok_s_per_chip)}`, ms(t.tpot_ms), t.broken.join("; ") || "no limit"]),
+    });
+    const grows = o.most ? `As traffic grows these chips are full at ${digits(o.most.requests_per_s)} requests per second${o.most.times_now ? `, ${digits(o.most.times_now)} times what is asked` : ""}; ${o.most.reliefs.map((r) => `twice the room in ${r.limit} gives ${r.gain > 0.005 ? `${percent(r.gain)} more` : "nothing"}`).join(", ")}.` : "";
+    view.note("outlook-most", `${grows} The table ends where ${o.ends_by}.`.trim());
+  },
+  hardware(view, h, refused, change) {
+    view.heading("hardware-title", "Every chip with a price, at its own best plan");
+    if (refused) { view.note("hardware-refused", `${refused.message}. ${refused.hint ?? ""}`); return; }
+    if (!h) return;
+    view.note("hardware-verdict", `${capital(h.verdict)}.`);
+    view.table("hardware", {
+      caption: `At most ${h.chips} chips of each, best first`,
+      columns: ["Machine", { name: "Chip and hour", align: "right" }, { name: "Output", align: "right" }, { name: "Behind", align: "right" }, { name: "Draws level at", align: "right" }, { name: "Per user", align: "right" }, "Deployment"],
+      rows: h.rows.map((r, i) => ({
+        class: i === 0 ? "best" : null,
+        cells: [
+          el("button", { type: "button", class: "quiet", onclick: () => change("on", r.name, true) }, r.name),
+          r.usd_per_chip_hour === null ? "–" : `${usd(r.usd_per_chip_hour)} ${r.price_basis ?? ""}`, money(r.plan.usd_per_mtok?.value),
+          i === 0 ? "–" : `x ${digits(r.behind.value)}${r.too_close ? ", too close to call" : ""}`, r.flips_at_usd_per_chip_hour ? usd(r.flips_at_usd_per_chip_hour) : "–", tokens(r.plan.tok_s_per_user.value), r.plan.deployment,
+        ],
+      })),
+    });
+    view.list("hardware-out", `Left out: ${count(h.out.length)}`, h.out.map((x) => `${x.name}: ${x.why}`));
   },
   equations(view, plan, best) {
     const words = plan.limits.map((l) => tex(l));
