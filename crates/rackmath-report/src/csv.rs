@@ -69,50 +69,37 @@ pub fn figure(figure: &rackmath::figure::Figure) -> String {
 
 /// The frontier of a plan, fastest user first.
 pub fn plan_frontier(answer: &rackmath::plan::Answer) -> String {
-    let mut out = String::from(
-        "index,tok_s_per_user,tok_s_per_chip,usd_per_mtok,ttft_ms,tpot_ms,chips_per_replica,concurrency_per_group,deployment\n",
-    );
+    let mut out = format!("{POINT}\n");
     for p in &answer.frontier {
-        let _ = writeln!(
-            out,
-            "{},{},{},{},{},{},{},{},\"{}\"",
-            p.index,
-            p.tok_s_per_user,
-            p.tok_s_per_chip,
-            p.usd_per_mtok,
-            p.ttft_ms,
-            p.tpot_ms,
-            p.chips_per_replica,
-            p.concurrency_per_group,
-            p.deployment
-        );
+        let _ = writeln!(out, "{}", point(p));
     }
     out
 }
 
+/// The columns of a point.
+const POINT: &str = "index,tok_s_per_user,tok_s_per_chip,usd_per_mtok,ttft_ms,tpot_ms,chips_per_replica,concurrency_per_group,deployment";
+
+fn point(p: &rackmath::plan::Point) -> String {
+    format!(
+        "{},{},{},{},{},{},{},{},\"{}\"",
+        p.index,
+        p.tok_s_per_user,
+        p.tok_s_per_chip,
+        p.usd_per_mtok,
+        p.ttft_ms,
+        p.tpot_ms,
+        p.chips_per_replica,
+        p.concurrency_per_group,
+        p.deployment
+    )
+}
+
 /// Frontiers, one row per point, the curve in the first column.
 pub fn frontiers<'a>(curves: impl Iterator<Item = &'a rackmath::frontier::Curve>) -> String {
-    let mut out = String::from(
-        "curve,model,system,index,tok_s_per_user,tok_s_per_chip,usd_per_mtok,ttft_ms,tpot_ms,chips_per_replica,concurrency_per_group,deployment\n",
-    );
+    let mut out = format!("curve,model,system,{POINT}\n");
     for c in curves {
         for p in &c.points {
-            let _ = writeln!(
-                out,
-                "\"{}\",\"{}\",\"{}\",{},{},{},{},{},{},{},{},\"{}\"",
-                c.name,
-                c.model,
-                c.system,
-                p.index,
-                p.tok_s_per_user,
-                p.tok_s_per_chip,
-                p.usd_per_mtok,
-                p.ttft_ms,
-                p.tpot_ms,
-                p.chips_per_replica,
-                p.concurrency_per_group,
-                p.deployment
-            );
+            let _ = writeln!(out, "\"{}\",\"{}\",\"{}\",{}", c.name, c.model, c.system, point(p));
         }
     }
     out

@@ -3,7 +3,7 @@
 //! A cipher that mixes well changes half its output bits after a few rounds. A random network of signs does the same,
 //! more slowly; residual connections and norms are what keeps a trained network from it (lecture D54).
 
-use crate::chance::Chance;
+use crate::chance::{Chance, Weights as _};
 use crate::feistel;
 
 /// A thing with rounds or layers.

@@ -5,7 +5,7 @@
 //! The inverse subtracts what was added, but a rounded sum has lost digits that no subtraction brings back, and f passes the
 //! error on. Fixed point has nothing to lose: integers wrap, and x + f - f is x, as in a cipher. Source: lecture D55, D56.
 
-use crate::chance::Chance;
+use crate::chance::{Chance, Weights as _};
 use crate::step::Stored;
 
 /// The nearest bf16: the upper half of an f32, ties to even.

@@ -1,6 +1,6 @@
 //! The shape of the network, its weights, and the task it learns.
 
-use crate::chance::Chance;
+use crate::chance::{Chance, Weights as _};
 
 /// A small decoder-only transformer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,12 +13,14 @@
 //! Decimal and binary bytes have different names (`gb`, `gib`). Peaks are dense, bandwidths are one-way; the types
 //! cannot check that, the catalogue does.
 
+mod chance;
 pub mod float;
 mod fraction;
 mod parse;
 mod quantity;
 mod show;
 
+pub use chance::Chance;
 pub use fraction::Fraction;
 pub use parse::UnitError;
 pub use quantity::{

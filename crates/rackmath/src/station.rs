@@ -2,7 +2,7 @@
 
 use crate::Error;
 use rackmath_theory::station::{self, Rider};
-use rackmath_units::{Seconds, float};
+use rackmath_units::{Chance, Seconds, float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,27 +119,22 @@ pub fn answer(request: &Request) -> Result<Answer, Error> {
 }
 
 fn riders(r: &Request) -> Vec<Rider> {
-    let mut state = r.seed;
+    let mut chance = Chance::new(r.seed);
     let mut now = 0.0;
     (0..r.requests)
         .map(|_| {
             now += match r.arrivals {
                 Arrivals::Even => 1.0 / r.rate_per_s,
-                Arrivals::Poisson => -float::ln(uniform(&mut state)) / r.rate_per_s,
+                Arrivals::Poisson => -float::ln(uniform(&mut chance)) / r.rate_per_s,
             };
             Rider { arrival: Seconds::s(now), stops: r.tokens }
         })
         .collect()
 }
 
-/// A number in (0, 1] from a splitmix64 stream: the same on every platform.
-fn uniform(state: &mut u64) -> f64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^= z >> 31;
-    ((z >> 11) + 1) as f64 / (1u64 << 53) as f64
+/// A number in (0, 1].
+fn uniform(chance: &mut Chance) -> f64 {
+    ((chance.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@
 //! The generator is the best of 400 odd numbers by the worst-case error P_2 with weights 1/(1+j), taken over 2^12 to 2^20
 //! points at once. Source: Korobov 1959; Cranley and Patterson 1976; Sloan and Joe 1994.
 
+use rackmath_units::Chance;
+
 /// Most coordinates a point can have.
 pub const DIMENSIONS: usize = 19;
 
@@ -50,27 +52,6 @@ impl Lattice {
         let x = if x >= 1.0 { x - 1.0 } else { x };
         // The shift has 53 bits, so only an exact 0 needs care.
         if x <= 0.0 { 0.5 / (mask + 1) as f64 } else { x }
-    }
-}
-
-/// A small generator of uniform numbers, for shifts and simulated prices (SplitMix64).
-#[derive(Clone, Debug)]
-pub struct Chance(u64);
-
-impl Chance {
-    /// From a seed.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next number, strictly between 0 and 1.
-    pub fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        ((z >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 }
 

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn draws_of_t4_have_its_quantile() {
-        let mut chance = super::super::lattice::Chance::new(1);
+        let mut chance = rackmath_units::Chance::new(1);
         let n = 40_000;
         let above = (0..n)
             .filter(|_| t4(normal_quantile(chance.uniform()), chance.uniform(), chance.uniform()) > 1.533_2)

@@ -4,12 +4,11 @@
 //! Source: Talts et al. 2018, simulation-based calibration.
 
 use super::evidence::{Datum, Evidence, LongContext, Point, Sheet};
-use super::lattice::Chance;
 use super::normal::{normal_quantile, t4};
 use super::quantity::{UNKNOWNS, values};
 use super::space::Space;
 use rackmath_spec::deduce::Ratio;
-use rackmath_units::float;
+use rackmath_units::{Chance, float};
 
 /// A truth and the sheet it led to.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@
 //! piece of work, because the run is over.
 
 use super::Hazard;
-use rackmath_units::{Seconds, float};
+use rackmath_units::{Chance, Seconds};
 
 /// Where the time of a run went.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub fn simulate(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64) ->
 /// The same, or nothing when it takes more than `most` events.
 pub fn checked(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64, most: u64) -> Option<Journal> {
     assert!(interval.get() > 0.0, "work between checkpoints");
-    let mut chance = Chance(seed);
+    let mut chance = Chance::new(seed);
     let mut gap = || hazard.mtbf.map_or(f64::INFINITY, |m| m.get() * chance.exponential());
     let mut until_failure = gap();
     let (mut kept, mut stalls, mut lost, mut restarts) = (0.0, 0.0, 0.0, 0.0);
@@ -83,23 +83,4 @@ pub fn checked(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64, mos
         failures,
         checkpoints,
     })
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014): the same numbers from the same seed everywhere.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Exponential with mean one. The half keeps the argument above zero.
-    fn exponential(&mut self) -> f64 {
-        let unit = ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-        -float::ln(unit)
-    }
 }

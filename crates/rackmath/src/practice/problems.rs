@@ -6,25 +6,19 @@ use rackmath_theory::reversible::Keep;
 use rackmath_theory::scaling::Point;
 use rackmath_theory::{crossover, experts, lifecycle, pipeline, roofline, station};
 use rackmath_units::{
-    ByteRate, Bytes, BytesPerParam, FlopRate, Fraction, Params, Seconds, TokenRate, Tokens, grouped, significant,
+    ByteRate, Bytes, BytesPerParam, Chance, FlopRate, Fraction, Params, Seconds, TokenRate, Tokens, grouped,
+    significant,
 };
 
 /// The topics, in the order of the lecture.
 pub const TOPICS: &[&str] = &["batch", "racks", "pipeline", "lifecycle", "prices", "reversible"];
 
-/// SplitMix64: the same problems for the same seed on every machine.
-struct Dice(u64);
+/// The same problems for the same seed on every machine.
+struct Dice(Chance);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[(self.next() % of.len() as u64) as usize]
+        of[self.0.below(of.len() as u64) as usize]
     }
 }
 
@@ -54,7 +48,7 @@ const KINDS: &[(&str, Make)] = &[
 /// Makes problems of the wanted topics.
 pub fn make(seed: u64, count: usize, wanted: impl Fn(&str) -> bool) -> Vec<Problem> {
     let kinds: Vec<&(&str, Make)> = KINDS.iter().filter(|(topic, _)| wanted(topic)).collect();
-    let mut dice = Dice(seed);
+    let mut dice = Dice(Chance::new(seed));
     // Every kind once, in any order, before one comes again.
     let mut bag: Vec<&(&str, Make)> = Vec::new();
     (0..count)
@@ -62,7 +56,7 @@ pub fn make(seed: u64, count: usize, wanted: impl Fn(&str) -> bool) -> Vec<Probl
             if bag.is_empty() {
                 bag.clone_from(&kinds);
             }
-            let (topic, make) = bag.swap_remove((dice.next() % bag.len() as u64) as usize);
+            let (topic, make) = bag.swap_remove(dice.0.below(bag.len() as u64) as usize);
             Problem { topic: (*topic).to_owned(), ..make(&mut dice) }
         })
         .collect()
