@@ -66,3 +66,26 @@ fn the_frontier_as_a_file() {
     let text = std::fs::read_to_string(&path).expect("written");
     assert!(text.starts_with("index,tok_s_per_user,") && text.lines().count() > 5, "{text}");
 }
+
+#[test]
+fn long_prompts_partly_in_host_memory() {
+    insta::assert_snapshot!(shown(&[
+        "plan",
+        "llama-3.1-70b",
+        "--on",
+        "8xh200",
+        "--isl",
+        "32k",
+        "--osl",
+        "500",
+        "--ttft",
+        "4s",
+        "--offload-hit",
+        "0.5",
+        "--objective",
+        "goodput",
+        "--aggregated",
+        "--top",
+        "3",
+    ]));
+}

@@ -24,6 +24,9 @@ pub struct PlanArgs {
     /// Share of a prompt found in the prefix cache [default: 0]
     #[arg(long, value_name = "SHARE")]
     pub prefix_hit: Option<Fraction>,
+    /// Share of a prompt found in host memory beyond that: KV offload becomes a choice
+    #[arg(long, value_name = "SHARE")]
+    pub offload_hit: Option<Fraction>,
     /// Requests per second; as much as the chips serve when not given
     #[arg(long, visible_alias = "request-rate", value_name = "R")]
     pub rate: Option<f64>,
@@ -51,7 +54,7 @@ pub struct PlanArgs {
     /// Power of the chips, at most
     #[arg(long, value_name = "POWER")]
     pub power: Option<Watts>,
-    /// What is best: cost chips energy latency throughput
+    /// What is best: cost chips energy latency throughput goodput
     #[arg(long, visible_alias = "minimize", default_value = "cost", value_name = "WHAT")]
     pub objective: String,
     /// Most tokens in a pass, to choose from, with commas [default: the engine's]

@@ -7,7 +7,7 @@ use crate::terminal;
 use rackmath::estimate::Range;
 use rackmath::figure::count;
 use rackmath::plan::{Answer, Plan, Shadow};
-use rackmath_units::{DollarRate, DollarsPerToken, Seconds, TokenRate, Watts, significant};
+use rackmath_units::{Bytes, DollarRate, DollarsPerToken, Seconds, TokenRate, Watts, significant};
 use std::fmt::Write as _;
 
 /// `rackmath plan`
@@ -85,6 +85,10 @@ fn recommended(out: &mut String, a: &Answer, p: &Plan, style: Style) {
     mean_traffic(out, style, p);
     let free = format!("{} of the cache memory free", percent(p.headroom));
     line(out, style, "formats", &format!("{}, KV {}", p.weights, p.kv), &free);
+    if let Some(o) = &p.offload {
+        let what = format!("{} of each prompt: {} from {}", percent(o.hit), Bytes::b(o.bytes_per_prompt), o.tier);
+        line(out, style, "KV offload", &ms(o.load_ms), &what);
+    }
     out.push_str(&style.wrapped("  ", "  ", &format!("Steps are bound by {}; {}.", p.bound_by, p.why)));
     for command in &p.launch {
         out.push_str(&style.wrapped("  $ ", "      ", command));

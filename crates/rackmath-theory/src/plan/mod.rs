@@ -17,6 +17,7 @@
 //! level of concurrency is not counted as better. Assumes: means in steady state ([`crate::serving`]). Source: ours.
 
 mod bounds;
+pub mod fetch;
 pub mod fill;
 pub mod parts;
 pub mod pools;

@@ -4,7 +4,7 @@ use super::card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
 use super::prepare::Prepared;
 use super::searched::{Searched, moves};
 use super::{Ask, Machine};
-use super::{demand, start};
+use super::{demand, offload, start};
 use crate::estimate::Range;
 use crate::estimate::breakdown::breakdown;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
@@ -24,7 +24,7 @@ pub(super) fn answer(ask: &Ask, p: &Prepared, searched: &Searched) -> Answer {
         model: ask.model.name.clone(),
         systems: ask.machines.iter().map(|m| m.system.name.clone()).collect(),
         workload: workload(ask),
-        objective: q.objective.name().into(),
+        objective: ask.objective.into(),
         limits: limits(q),
         configurations: p.space.len(),
         layouts: p.layouts,
@@ -58,7 +58,7 @@ pub(super) fn workload(ask: &Ask) -> String {
     } else {
         String::new()
     };
-    format!("{traffic}; prompts {}, answers {} tokens{hit}", count(r.input), count(r.output))
+    format!("{traffic}; prompts {}, answers {} tokens{hit}{}", count(r.input), count(r.output), offload::share(ask))
 }
 
 /// An amount as people say it.
@@ -115,6 +115,9 @@ pub(super) fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
     }
     if ask.drafts.len() > 1 {
         all = format!("{all}, {} drafts", count(entry.drafts.0));
+    }
+    if offload::of(p, c).is_some() {
+        all += ", KV offload";
     }
     all
 }
@@ -185,6 +188,7 @@ pub(super) fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -
         launch: launch(ask, p, &c, per_group),
         mean_traffic: demand::at_mean(ask, p, &c, e),
         by_length: if is_best { demand::by_length(ask, p, &c, e, per_group) } else { None },
+        offload: offload::card(ask, p, &c),
         handover: if is_best { start::handover(ask, p, &c, e, per_group) } else { None },
     }
 }
@@ -207,8 +211,9 @@ pub(super) fn step(ask: &Ask, p: &Prepared, c: &Configuration, concurrency: f64)
     let d = &p.deployments[entry.deployment];
     let engine = p.engine_of(c.row);
     let server = Server { pass: &d.pass, schedule: &engine.schedule, overhead: &engine.overhead, room: entry.room };
-    let cached = if c.split.is_some() { 1.0 } else { ask.requests.cached };
-    let requests = Requests { cached, drafts: entry.drafts.0, accepted: entry.drafts.1, ..ask.requests };
+    let own = offload::requests(ask, entry.offload);
+    let cached = if c.split.is_some() { 1.0 } else { own.cached };
+    let requests = Requests { cached, drafts: entry.drafts.0, accepted: entry.drafts.1, ..own };
     breakdown(&steady(&server, &requests, Load::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false }))
 }
 
@@ -243,7 +248,7 @@ fn why(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> String {
             Some((names, free)) => {
                 format!(
                     "held by {names}: without it {} would be {} % better",
-                    q.objective.name(),
+                    ask.objective,
                     change(free, score(&r.estimate))
                 )
             }
@@ -365,6 +370,7 @@ pub(super) fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
     if ask.split {
         all.push("a prompt's cache is sent when the prompt is done".into());
     }
+    all.extend(offload::words(ask));
     all.extend(ask.workload.notes.iter().cloned());
     for m in &ask.machines {
         all.push(format!("price on {}: {}", m.system.name, m.price_words));

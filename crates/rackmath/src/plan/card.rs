@@ -2,6 +2,7 @@
 
 use super::demand::{LengthPercentiles, MeanTraffic};
 use super::handover::Handover;
+use super::offload::OffloadCard;
 use crate::estimate::{Breakdown, Range};
 use crate::figure::Figure;
 use schemars::JsonSchema;
@@ -115,6 +116,9 @@ pub struct Plan {
     pub mean_traffic: Option<MeanTraffic>,
     /// Times of short and long requests, where lengths vary; for the best only.
     pub by_length: Option<LengthPercentiles>,
+    /// What prompts fetch from host memory, where they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload: Option<OffloadCard>,
     /// What starts and checks it; for the best only, where asked for.
     pub handover: Option<Handover>,
 }

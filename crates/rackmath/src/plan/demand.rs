@@ -1,7 +1,7 @@
 //! What a plan is at mean traffic, and how far single requests lie from the mean.
 
-use super::Ask;
 use super::prepare::Prepared;
+use super::{Ask, offload};
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Configuration, Estimate, pools};
 use rackmath_theory::serving::percentile::{own, percentiles};
@@ -75,6 +75,7 @@ pub(super) fn by_length(
     let entry = &p.entries[c.row];
     let mean = ask.requests.input;
     let (input, output) = (&ask.workload.input, &ask.workload.output);
+    let fetch = offload::of(p, c).map_or(0.0, |f| f.seconds);
     let found = if let Some((prefill, _)) = c.split {
         let row = p.space.prefills[prefill].row;
         let (first, groups) = (&p.entries[row], p.space.prefills[prefill].groups);
@@ -82,9 +83,10 @@ pub(super) fn by_length(
         let request = d.parts.engine.overhead.request.get();
         let send = p.space.send[prefill * p.space.rows.len() + c.row];
         let alone = |input: f64| {
-            let one = Requests { input, spread: rackmath_theory::serving::Spread::default(), ..ask.requests };
-            // A cache is sent in proportion to its tokens.
-            pools::service(&d.pass, first.chunk, request, groups, &one).1 + send * input / mean
+            let own = offload::requests(ask, first.offload);
+            let one = Requests { input, spread: rackmath_theory::serving::Spread::default(), ..own };
+            // A cache is fetched and sent in proportion to its tokens.
+            pools::service(&d.pass, first.chunk, request, groups, &one).1 + (send + fetch) * input / mean
         };
         let usual = alone(mean);
         percentiles(input, output, |i| e.ttft + (alone(i) - usual), e.tpot, &shares)
@@ -92,10 +94,12 @@ pub(super) fn by_length(
         let d = &p.deployments[entry.deployment];
         let engine = p.engine_of(c.row);
         let server = Server { pass: &d.pass, schedule: &engine.schedule, overhead: &engine.overhead, room: entry.room };
-        let requests = Requests { drafts: entry.drafts.0, accepted: entry.drafts.1, ..ask.requests };
+        let own_requests = offload::requests(ask, entry.offload);
+        let requests = Requests { drafts: entry.drafts.0, accepted: entry.drafts.1, ..own_requests };
         let state = steady(&server, &requests, Load::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false });
         let usual = own(&server, &requests, &state, mean);
-        let first = |i: f64| (e.ttft + (own(&server, &requests, &state, i) - usual)).max(0.0);
+        let first =
+            |i: f64| (e.ttft + (own(&server, &requests, &state, i) - usual) + fetch * (i / mean - 1.0)).max(0.0);
         percentiles(input, output, first, e.tpot, &shares)
     };
     let ms = |all: Vec<f64>| all.into_iter().map(|s| s * 1e3).collect();

@@ -101,6 +101,8 @@ impl Worked {
                 kind.kv.to_string() == old.kv,
                 entry.drafts.0 == old.drafts,
                 old.prefill.is_some() || entry.chunk == old.chunk,
+                // Those that only decode fetch nothing.
+                entry.offload.is_some() == (old.prefill.is_none() && old.offload.is_some()),
             ]
             .into_iter()
             .filter(|same| *same)
@@ -118,7 +120,9 @@ impl Worked {
             };
             (0..p.space.prefills.len()).filter(fits)
         };
-        let same = all().find(|i| p.entries[p.space.prefills[*i].row].chunk == pool.chunk);
+        let same = all().filter(|i| p.entries[p.space.prefills[*i].row].chunk == pool.chunk);
+        let fetches = |i: &usize| p.entries[p.space.prefills[*i].row].offload.is_some();
+        let same = same.min_by_key(|i| fetches(i) != old.offload.is_some());
         if p.space.found.is_empty() {
             return None;
         }

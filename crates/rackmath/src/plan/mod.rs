@@ -12,6 +12,7 @@ mod handover;
 mod kept;
 mod ladder;
 mod layouts;
+mod offload;
 mod prepare;
 mod searched;
 mod shard;
@@ -26,6 +27,7 @@ pub use demand::{LengthPercentiles, MeanTraffic};
 pub use draws::Draws;
 pub use handover::{Command, File, Handover, HandoverRequest};
 pub use kept::{Holds, Kept};
+pub use offload::OffloadCard;
 pub(crate) use prepare::in_order;
 pub use shard::{MOST_SHARDS, Partial, merge, shard};
 pub(crate) use worked::Worked;
@@ -91,7 +93,7 @@ pub struct Request {
     pub budget_usd_per_hour: Option<f64>,
     /// Watts of the chips, at most.
     pub power_w: Option<f64>,
-    /// What is best: `cost`, `chips`, `energy`, `latency` or `throughput`.
+    /// What is best: `cost`, `chips`, `energy`, `latency`, `throughput` or `goodput`, which is throughput within the limits.
     pub objective: String,
     /// Deployments to show.
     pub top: usize,
@@ -103,6 +105,9 @@ pub struct Request {
     pub prefill_on: Option<String>,
     /// Degrees of parallelism to try: `powers` of two, or `any` the model and the machine allow.
     pub degrees: String,
+    /// Share of a prompt found in host memory, beyond what is found on the chips: a choice of the plan when given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload_hit: Option<f64>,
 }
 
 impl Default for Request {
@@ -135,6 +140,7 @@ impl Default for Request {
             handover: None,
             prefill_on: None,
             degrees: "powers".into(),
+            offload_hit: None,
         }
     }
 }
@@ -150,6 +156,8 @@ struct Machine {
     watts: f64,
     /// Whether it only computes prompts for others.
     prompts_only: bool,
+    /// Memory of its hosts, where caches may be kept there.
+    host: Option<offload::Host>,
 }
 
 /// A request with names resolved and numbers checked.
@@ -171,7 +179,14 @@ struct Ask {
     question: Question,
     handover: Option<HandoverRequest>,
     images: handover::Images,
+    /// The objective as asked for.
+    objective: &'static str,
+    /// Share of a prompt found in host memory and nowhere else.
+    offload: Option<f64>,
 }
+
+/// What throughput is called where every request counted meets the limits.
+const GOODPUT: &str = "goodput";
 
 /// Answers on one thread.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
@@ -195,9 +210,7 @@ const LARGEST: u64 = 1024;
 
 impl Ask {
     fn new(catalog: &Catalog, r: &Request) -> Result<Self, Error> {
-        let objective = Objective::ALL.into_iter().find(|o| o.name() == r.objective).ok_or_else(|| {
-            Error::value("objective", format!("\"{}\"", r.objective), "cost, chips, energy, latency or throughput")
-        })?;
+        let (objective, word) = objective(&r.objective)?;
         let machines = machines(catalog, r)?;
         let model = catalog.model(&r.setting.model)?;
         if model.shape().is_none() {
@@ -251,6 +264,8 @@ impl Ask {
             chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
             drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
             split: r.disaggregated,
+            objective: word,
+            offload: offload_hit(r, workload.requests.cached)?,
             requests: workload.requests,
             workload,
             largest: LARGEST,
@@ -288,6 +303,7 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
             priced: resolved.priced,
             price_words: format!("{} per chip, {}", resolved.chip_price, resolved.price_source),
             watts,
+            host: if r.offload_hit.is_some() { offload::host(catalog, &system)? } else { None },
             system,
             prompts_only,
         })
@@ -311,6 +327,21 @@ fn drafts(drafts: f64, acceptance: Option<f64>) -> Result<(f64, f64), Error> {
         Some(alpha) => Ok((drafts, yielded(drafts, share("acceptance", alpha)?))),
         None => Err(Error::value("drafts", drafts, "an acceptance with them, as measured")),
     }
+}
+
+/// The objective of a word, and the word.
+fn objective(typed: &str) -> Result<(Objective, &'static str), Error> {
+    // A plan's requests meet the limits in the mean, so that all of its throughput is goodput.
+    let known = Objective::ALL.into_iter().map(|o| (o, o.name())).chain([(Objective::Throughput, GOODPUT)]);
+    known.into_iter().find(|(_, name)| *name == typed).ok_or_else(|| {
+        Error::value("objective", format!("\"{typed}\""), "cost, chips, energy, latency, throughput or goodput")
+    })
+}
+
+/// What host memory adds to a share already cached; none where it adds nothing.
+fn offload_hit(r: &Request, cached: f64) -> Result<Option<f64>, Error> {
+    let hit = r.offload_hit.map(|hit| share("offload_hit", hit)).transpose()?;
+    Ok(hit.map(|hit| hit.min(1.0 - cached)).filter(|hit| *hit > 0.0))
 }
 
 fn share(field: &'static str, value: f64) -> Result<f64, Error> {

@@ -1,6 +1,7 @@
 //! From a request to a space: every deployment prepared once, its states tabulated.
 
 use super::layouts::layouts;
+use super::offload::{self, Fetch};
 use super::{Ask, Machine};
 use crate::Error;
 use crate::deployment::{Deployment, Parts};
@@ -12,7 +13,7 @@ use rackmath_spec::{Dtype, Layout, Network};
 use rackmath_theory::kv;
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::space::MOST_DECODE;
-use rackmath_theory::plan::{Prefill, Row, Space, State, fill, pools};
+use rackmath_theory::plan::{Prefill, Row, Space, State, fetch, fill, pools};
 use rackmath_theory::serving::{Requests, Server};
 use rackmath_units::{Bytes, Tokens};
 use std::collections::BTreeMap;
@@ -45,6 +46,8 @@ pub(super) struct Entry {
     pub drafts: (f64, f64),
     /// Sequences a group holds.
     pub room: f64,
+    /// What is fetched from host memory for each prompt.
+    pub offload: Option<Fetch>,
 }
 
 /// The space, and what its numbers stand for.
@@ -253,6 +256,9 @@ fn item(
     let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
     let deployment = Deployment::wired_for(kernels, parts, links, drafts)?;
     let groups = layout.degrees().dp as f64;
+    // Everything without fetching, then with it.
+    let offloads: Vec<Option<Fetch>> =
+        std::iter::once(None).chain(offload::fetch(ask, machine, kind.kv, &layout).map(Some)).collect();
     let mut rows = Vec::new();
     for (c, chunk) in chunks.iter().enumerate() {
         let room =
@@ -264,24 +270,32 @@ fn item(
         schedule.chunk = *chunk;
         let overhead = &deployment.parts.engine.overhead;
         let server = Server { pass: &deployment.pass, schedule: &schedule, overhead, room };
-        for (d, drafts) in ask.drafts.iter().enumerate().filter(|(d, _)| *d == 0 || !machine.prompts_only) {
-            let requests = Requests { drafts: drafts.0, accepted: drafts.1, ..ask.requests };
+        let drafted = ask.drafts.iter().enumerate().filter(|(d, _)| *d == 0 || !machine.prompts_only);
+        for ((d, drafts), offload) in drafted.flat_map(|draft| offloads.iter().map(move |o| (draft, *o))) {
+            let own = offload::requests(ask, offload);
+            let requests = Requests { drafts: drafts.0, accepted: drafts.1, ..own };
             let (mut whole, mut found) = (Vec::with_capacity(levels.len()), Vec::with_capacity(levels.len()));
             if machine.prompts_only {
                 whole.resize(levels.len(), State::NONE);
             } else {
                 fill::states(&server, &requests, groups, levels, &mut whole);
             }
-            if ask.split && c == 0 && !machine.prompts_only {
+            if let Some(f) = offload {
+                let most = room.min(schedule.sequences * deployment.pass.stages()).floor();
+                fetch::wait(&mut whole, f.seconds, groups, levels, most);
+            }
+            if ask.split && c == 0 && offload.is_none() && !machine.prompts_only {
                 fill::states(&server, &Requests { cached: 1.0, ..requests }, groups, levels, &mut found);
             } else {
-                // Those that only decode do not care about the chunk: one row of them is enough.
+                // Those that only decode care neither about the chunk nor about fetching: one row of them is enough.
                 found.resize(levels.len(), State::NONE);
             }
-            let prefill = (ask.split && d == 0)
-                .then(|| pools::service(&deployment.pass, *chunk, overhead.request.get(), groups, &ask.requests));
+            let prefill = (ask.split && d == 0).then(|| {
+                let computed = pools::service(&deployment.pass, *chunk, overhead.request.get(), groups, &own);
+                offload.map_or(computed, |f| fetch::prompts(computed, f.seconds, groups))
+            });
             rows.push(ItemRow {
-                entry: Entry { deployment: 0, chunk: *chunk, drafts: *drafts, room },
+                entry: Entry { deployment: 0, chunk: *chunk, drafts: *drafts, room, offload },
                 whole,
                 found,
                 prefill,

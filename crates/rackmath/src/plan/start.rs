@@ -1,8 +1,8 @@
 //! From a configuration to the servers that make it up.
 
-use super::Ask;
 use super::handover::{Expected, Handover, Pool, Role, Site, handover as written};
 use super::prepare::Prepared;
+use super::{Ask, offload};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Bound, Configuration, Estimate, Traffic};
@@ -36,6 +36,7 @@ pub(super) fn site<'a>(
             chunk: p.entries[row].chunk,
             memory: d.parts.engine.schedule.memory.get(),
             instances: (instances * replicas) as u64,
+            host_cache: offload::kept(ask, p, row),
         })
     };
     let pools = match c.split {
@@ -43,7 +44,8 @@ pub(super) fn site<'a>(
         Some((prefill, ratio)) => {
             let row = p.space.prefills[prefill].row;
             let (np, nd) = p.space.ratios[ratio];
-            let prompts = (p.entries[row].chunk / ask.requests.new_tokens()).ceil().max(1.0);
+            let own = offload::requests(ask, p.entries[row].offload);
+            let prompts = (p.entries[row].chunk / own.new_tokens()).ceil().max(1.0);
             vec![pool(Role::Prefill, row, prompts, np)?, pool(Role::Decode, c.row, per_group, nd)?]
         }
     };
@@ -55,7 +57,7 @@ pub(super) fn site<'a>(
         model: &ask.model,
         tool,
         formats: kind.formats,
-        cached: ask.requests.cached,
+        cached: offload::requests(ask, offload::of(p, c)).cached,
         drafts: entry.drafts.0,
         longest,
         vendor: &machine.system.chip.vendor,

@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 /// Names and kinds of the columns. Counts of the pool of prompts are 0 where prompts and answers share their chips.
-pub const COLUMNS: [(&str, Kind); 35] = [
+pub const COLUMNS: [(&str, Kind); 36] = [
     ("index", Kind::Count),
     ("system", Kind::Word),
     ("engine", Kind::Word),
@@ -64,6 +64,7 @@ pub const COLUMNS: [(&str, Kind); 35] = [
     ("headroom", Kind::Amount),
     ("binding", Kind::Word),
     ("meets_limits", Kind::Flag),
+    ("offload", Kind::Flag),
 ];
 
 /// One column of a block.
@@ -252,13 +253,14 @@ impl Sweep {
         ];
         let binding = 1 + e.binding as u32;
         let (mut counts, mut amounts) = (counts, amounts.into_iter());
+        let mut flags = [meets, super::offload::of(p, &c).is_some()].into_iter();
         let mut words = [system, engine, weights, kv, other, binding].into_iter();
         for column in &mut block.columns {
             match column {
                 Column::Counts(all) => all.extend(counts.next()),
                 Column::Amounts(all) => all.extend(amounts.next()),
                 Column::Words(all) => all.extend(words.next()),
-                Column::Flags(all) => all.push(meets),
+                Column::Flags(all) => all.extend(flags.next()),
             }
         }
         block.rows += 1;

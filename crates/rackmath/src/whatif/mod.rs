@@ -125,7 +125,7 @@ fn applied(request: &Request) -> Result<(plan::Request, Vec<Changed>), Error> {
 fn same_deployment(a: &Plan, b: &Plan) -> bool {
     let pool = |p: &Plan| p.prefill.as_ref().map(|f| f.layout.clone());
     let words = |p: &Plan| (p.layout.clone(), p.weights.clone(), p.kv.clone(), p.engine.clone(), p.system.clone());
-    words(a) == words(b) && pool(a) == pool(b) && a.drafts == b.drafts
+    words(a) == words(b) && pool(a) == pool(b) && a.drafts == b.drafts && a.offload.is_some() == b.offload.is_some()
 }
 
 fn difference(

@@ -218,6 +218,11 @@ const KEYS: &[Key] = &[
         show: |r| share(r.prefix_hit),
     },
     Key {
+        names: &["offload-hit"],
+        set: |r, v| put!(r.offload_hit, maybe::<Fraction>(v, Fraction::get)?),
+        show: |r| share(r.offload_hit),
+    },
+    Key {
         names: &["rate", "request-rate"],
         set: |r, v| put!(r.rate_per_s, per_second(v)?),
         show: |r| some(r.rate_per_s, |x| format!("{}/s", rackmath_units::significant(x, 3))),

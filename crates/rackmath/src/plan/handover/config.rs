@@ -28,6 +28,11 @@ impl Site<'_> {
         if pool.kv.bits() < 12.0 {
             text += "  dtype: fp8\n";
         }
+        if let Some(bytes) = pool.host_cache {
+            // Of each rank.
+            let d = pool.layout.degrees();
+            let _ = writeln!(text, "  host_cache_size: {}", (bytes / (d.tp * d.pp * d.cp) as f64).floor());
+        }
         if pool.role != Role::Serve {
             let buffer = self.longest.ceil();
             let _ = write!(text, "cache_transceiver_config:\n  backend: UCX\n  max_tokens_in_buffer: {buffer}\n");

@@ -135,6 +135,17 @@ fn notes(site: &Site, pools: &[Pool], routed: bool) -> Vec<String> {
                 .into(),
         );
     }
+    if pools.iter().any(|p| p.host_cache.is_some()) {
+        all.push("host memory for caches is twice that of the chips, at most what the tier has: say less where hosts have less".into());
+    }
+    let fetches = |p: &Pool| p.role != Role::Serve && p.host_cache.is_some();
+    if site.tool == Tool::Vllm && pools.iter().any(fetches) {
+        all.push(
+            "vLLM's servers of prompts fetch from host memory with a MultiConnector of NixlConnector and \
+             OffloadingConnector in --kv-transfer-config, which is not written here"
+                .into(),
+        );
+    }
     if site.drafts > 0.0 && !site.mtp() {
         all.push(format!("{}: put the draft model whose acceptance was measured in its place", server::DRAFT));
     }

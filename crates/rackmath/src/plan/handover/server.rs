@@ -2,6 +2,7 @@
 
 use super::config::config_name;
 use super::line::Line;
+use crate::plan::offload::gib;
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Dtype, Layout, Model};
@@ -51,6 +52,8 @@ pub(in crate::plan) struct Pool {
     pub memory: f64,
     /// How many, over all replicas.
     pub instances: u64,
+    /// Bytes of host memory for the caches of one attention group.
+    pub host_cache: Option<f64>,
 }
 
 /// What all servers of a plan share.
@@ -152,6 +155,10 @@ impl Site<'_> {
         line.when(narrow, "--kv-cache-dtype fp8");
         line.when(self.quantised().is_some(), "--quantization fp8");
         line.when(self.cached > 0.0, "--enable-prefix-caching");
+        // The size is that of all ranks of one group. One connector for both ways is left to a person: see the notes.
+        if let Some(bytes) = pool.host_cache.filter(|_| pool.role == Role::Serve) {
+            line.add(format!(" --kv-offloading-backend native --kv-offloading-size {}", gib(bytes)));
+        }
         if self.drafts > 0.0 {
             let method = if self.mtp() {
                 "\"method\":\"mtp\"".into()
@@ -199,6 +206,7 @@ impl Site<'_> {
         ));
         line.when(pool.kv.bits() < 12.0, "--kv-cache-dtype fp8_e4m3");
         line.when(self.quantised().is_some(), "--quantization fp8");
+        line.when(pool.host_cache.is_some(), "--enable-hierarchical-cache");
         if self.drafts > 0.0 {
             let algorithm =
                 if self.mtp() { "EAGLE".into() } else { format!("EAGLE3 --speculative-draft-model-path {DRAFT}") };

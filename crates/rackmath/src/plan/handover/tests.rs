@@ -21,12 +21,12 @@ static KNOWN: LazyLock<Vec<rackmath_spec::Model>> =
 const TOOLS: [Tool; 3] = [Tool::Vllm, Tool::Sglang, Tool::TrtLlm];
 
 prop_compose! {
-    fn pool(role: Role)(tp in 0..4_u32, pp in 0..2_u32, dp in 0..5_u32, whole: bool, narrow: bool, sequences in 1.0..600.0_f64, chunk in 6..15_u32, instances in 1..6_u64) -> Option<Pool> {
+    fn pool(role: Role)(tp in 0..4_u32, pp in 0..2_u32, dp in 0..5_u32, whole: bool, narrow: bool, host in prop::option::of(1.0..3e12_f64), sequences in 1.0..600.0_f64, chunk in 6..15_u32, instances in 1..6_u64) -> Option<Pool> {
         let (tp, pp, dp) = (1 << tp, 1 << pp, 1 << dp);
         let (ep, etp) = if whole { (tp * dp, 1) } else { (1, tp * dp) };
         let layout = Layout::new(Degrees { tp, pp, dp, ep, etp, ..Degrees::default() }).ok()?;
         let kv = if narrow { Dtype::Fp8 } else { Dtype::Bf16 };
-        Some(Pool { role, layout, kv, sequences, chunk: f64::from(1 << chunk), memory: 0.9, instances })
+        Some(Pool { role, layout, kv, sequences, chunk: f64::from(1 << chunk), memory: 0.9, instances, host_cache: host })
     }
 }
 
@@ -136,6 +136,7 @@ fn the_layout_a_command_starts_is_the_layout_planned() {
             chunk: 2048.0,
             memory: 0.9,
             instances: 1,
+            host_cache: None,
         };
         let line = site.line(&pool, Place::Script);
         assert_eq!(rackmath_spec::file::flags::read(tool, &line).unwrap(), layout, "{line}");
