@@ -93,5 +93,6 @@ pub(super) fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Fa
         draws: super::trace::draws(catalog, &a.workload)?,
         prefill_on,
         degrees: a.degrees.clone(),
+        dcp: a.dcp.clone(),
     })
 }

@@ -103,6 +103,10 @@ pub struct Request {
     pub prefill_on: Option<String>,
     /// Degrees of parallelism to try: `powers` of two, or `any` the model and the machine allow.
     pub degrees: String,
+    /// Sizes of decode context parallel to try beside 1, with vLLM: chips that share the tokens of a cache instead of each
+    /// keeping a copy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dcp: Vec<u64>,
 }
 
 impl Default for Request {
@@ -135,6 +139,7 @@ impl Default for Request {
             handover: None,
             prefill_on: None,
             degrees: "powers".into(),
+            dcp: Vec::new(),
         }
     }
 }
@@ -168,6 +173,7 @@ struct Ask {
     largest: u64,
     scenario: Option<Scenario>,
     degrees: layouts::Steps,
+    cuts: Vec<u64>,
     question: Question,
     handover: Option<HandoverRequest>,
     images: handover::Images,
@@ -255,6 +261,7 @@ impl Ask {
             workload,
             largest: LARGEST,
             degrees: layouts::Steps::of(&r.degrees)?,
+            cuts: layouts::cuts(&r.dcp)?,
             scenario,
             model,
             machines,

@@ -86,7 +86,8 @@ impl Prepared {
         for (at, kind) in kinds.iter().enumerate() {
             let machine = &ask.machines[kind.machine];
             let tool = kind.engine.family.parse::<Tool>().ok();
-            let all = layouts(&ask.model, &machine.system, tool, machine.chips.min(ask.largest), ask.degrees);
+            let chips = machine.chips.min(ask.largest);
+            let all = layouts(&ask.model, &machine.system, tool, chips, ask.degrees, &ask.cuts);
             jobs.extend(all.into_iter().map(|layout| (at, layout)));
         }
         let most = kinds.iter().map(|k| k.engine.schedule.sequences).fold(1.0, f64::max);
@@ -253,6 +254,8 @@ fn item(
     let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
     let deployment = Deployment::wired_for(kernels, parts, links, drafts)?;
     let groups = layout.degrees().dp as f64;
+    // What sending between differently cut caches takes is not known.
+    let split = ask.split && layout.degrees().dcp == 1;
     let mut rows = Vec::new();
     for (c, chunk) in chunks.iter().enumerate() {
         let room =
@@ -272,13 +275,13 @@ fn item(
             } else {
                 fill::states(&server, &requests, groups, levels, &mut whole);
             }
-            if ask.split && c == 0 && !machine.prompts_only {
+            if split && c == 0 && !machine.prompts_only {
                 fill::states(&server, &Requests { cached: 1.0, ..requests }, groups, levels, &mut found);
             } else {
                 // Those that only decode do not care about the chunk: one row of them is enough.
                 found.resize(levels.len(), State::NONE);
             }
-            let prefill = (ask.split && d == 0)
+            let prefill = (split && d == 0)
                 .then(|| pools::service(&deployment.pass, *chunk, overhead.request.get(), groups, &ask.requests));
             rows.push(ItemRow {
                 entry: Entry { deployment: 0, chunk: *chunk, drafts: *drafts, room },
