@@ -454,7 +454,7 @@ pub struct LayoutArgs {
     #[command(flatten)]
     pub degrees: DegreesArgs,
     /// Read the layout from a command line of another tool
-    #[arg(long, value_name = "LINE", allow_hyphen_values = true, conflicts_with_all = ["tp", "pp", "dp", "cp", "ep", "etp", "redundant_experts"])]
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true, conflicts_with_all = ["tp", "pp", "dp", "cp", "ep", "etp", "redundant_experts", "dcp"])]
     pub flags: Option<String>,
     /// Whose command line: vllm, sglang, trtllm, megatron
     #[arg(long, value_name = "TOOL", default_value = "vllm")]

@@ -2,7 +2,8 @@
 //!
 //! One pipeline stage has `tp x cp x dp` chips. Attention is cut into `tp` shards, the context into `cp`, and `dp` groups
 //! work on different sequences. The same chips hold the experts, cut into `ep` groups of experts and each expert into
-//! `etp` shards; `tp cp dp / (ep etp)` copies of the experts exist.
+//! `etp` shards; `tp cp dp / (ep etp)` copies of the experts exist. Where a tensor-parallel group keeps copies of its cache,
+//! `dcp` of its chips may each keep a part of every sequence instead: decode context parallel, which takes no chips.
 //!
 //! | name | here | vLLM | SGLang | TensorRT-LLM | Megatron |
 //! |------|------|------|--------|--------------|----------|
@@ -24,6 +25,7 @@ pub struct Layout {
     redundant: u64,
     virtual_stages: u64,
     sequence_parallel: bool,
+    dcp: u64,
 }
 
 /// Degrees before they are checked; everything is 1 or off unless set.
@@ -47,11 +49,24 @@ pub struct Degrees {
     pub virtual_stages: u64,
     /// Whether norms and dropout are cut along the sequence inside a tensor-parallel group.
     pub sequence_parallel: bool,
+    /// Decode context parallel: chips of a tensor-parallel group over which the cache of a sequence is cut along its tokens.
+    pub dcp: u64,
 }
 
 impl Default for Degrees {
     fn default() -> Self {
-        Self { tp: 1, pp: 1, dp: 1, cp: 1, ep: 1, etp: 1, redundant: 0, virtual_stages: 1, sequence_parallel: false }
+        Self {
+            tp: 1,
+            pp: 1,
+            dp: 1,
+            cp: 1,
+            ep: 1,
+            etp: 1,
+            redundant: 0,
+            virtual_stages: 1,
+            sequence_parallel: false,
+            dcp: 1,
+        }
     }
 }
 
@@ -76,6 +91,7 @@ impl Layout {
             ("ep", d.ep),
             ("etp", d.etp),
             ("virtual stages", d.virtual_stages),
+            ("dcp", d.dcp),
         ];
         for (name, degree) in named {
             if !(1..=100_000).contains(&degree) {
@@ -97,6 +113,9 @@ impl Layout {
                 d.dp
             )));
         }
+        if !d.tp.is_multiple_of(d.dcp) {
+            return Err(Inconsistent(format!("dcp {}; expected a divisor of tp {}", d.dcp, d.tp)));
+        }
         Ok(Self {
             tp: d.tp,
             pp: d.pp,
@@ -107,6 +126,7 @@ impl Layout {
             redundant: d.redundant,
             virtual_stages: d.virtual_stages,
             sequence_parallel: d.sequence_parallel,
+            dcp: d.dcp,
         })
     }
 
@@ -127,6 +147,7 @@ impl Layout {
             redundant: self.redundant,
             virtual_stages: self.virtual_stages,
             sequence_parallel: self.sequence_parallel,
+            dcp: self.dcp,
         }
     }
 
@@ -158,6 +179,7 @@ impl fmt::Display for Layout {
             ("etp", self.etp, 1),
             ("redundant", self.redundant, 0),
             ("vpp", self.virtual_stages, 1),
+            ("dcp", self.dcp, 1),
         ];
         let mut words: Vec<String> =
             parts.iter().filter(|(_, n, usual)| n != usual).map(|(name, n, _)| format!("{name}{n}")).collect();

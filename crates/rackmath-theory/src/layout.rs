@@ -6,14 +6,16 @@
 //! | pp | leave every stage (and virtual stage) a layer | - |
 //! | ep | divide the experts and their redundant copies | ranks hold whole experts |
 //! | etp | divide the width of an expert | - |
+//! | dcp | divide tp; divide the copies of a cached head that tp makes (tp / key-value heads, or tp of a latent) | only copies can be cut along the tokens instead |
 //! | all | not need more chips than the machine has | - |
 //!
 //! A latent cache (MLA) is one vector for all heads: it cannot be cut along heads, so every chip of a tensor-parallel group
 //! keeps a copy. That is why such models are served with attention data parallel. Source: lecture D18, D24, D34; the
-//! checks of vLLM, SGLang and Megatron.
+//! checks of vLLM, SGLang and Megatron. Decode context parallel is for caches of whole contexts: windows, chunks, blocks and
+//! indexes pick tokens, and recurrent states have none. vLLM refuses windows, and grouped attention without copies.
 
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::model::{Ffn, Linear, Mixer, Shape};
+use rackmath_spec::model::{Ffn, Linear, Mixer, Shape, Span};
 use rackmath_spec::{Layout, Model, System};
 use std::fmt;
 
@@ -66,6 +68,9 @@ fn check_shape(shape: &Shape, d: &Degrees) -> Result<(), Illegal> {
                 return no("tp", d.tp, format!("a divisor or a multiple of the {kv} key-value heads"));
             }
         }
+        if d.dcp > 1 {
+            check_cut(&run.block.mixer, d)?;
+        }
         match &run.block.ffn {
             Ffn::None => {}
             Ffn::Dense(mlp) if mlp.width % d.tp != 0 => {
@@ -94,6 +99,21 @@ fn check_shape(shape: &Shape, d: &Degrees) -> Result<(), Illegal> {
         return no("redundant", d.redundant, "0: the model has no experts".into());
     }
     Ok(())
+}
+
+/// Whether the tokens of a mixer's cache can be cut over the chips that keep copies of it.
+fn check_cut(mixer: &Mixer, d: &Degrees) -> Result<(), Illegal> {
+    let no = |expected: String| Err(Illegal { degree: "dcp", given: d.dcp, expected });
+    let copies = match mixer {
+        Mixer::None => return Ok(()),
+        Mixer::Attention(a) if matches!(a.span, Span::Full) => d.tp / a.kv_heads.max(1),
+        Mixer::Latent(a) if a.indexer.is_none() => d.tp,
+        _ => return no("1: only a cache of the whole context is cut along its tokens".into()),
+    };
+    if copies > 0 && copies.is_multiple_of(d.dcp) {
+        return Ok(());
+    }
+    no(format!("a divisor of the {} copies that tp {} keeps of the cache", copies.max(1), d.tp))
 }
 
 /// Heads that tensor parallelism cuts, and key-value heads where there are any.
@@ -146,6 +166,12 @@ mod tests {
         assert_eq!(legal("qwen3-32b", "hgx-h100", Degrees { tp: 8, ep: 8, ..one }).unwrap_err().degree, "ep");
         assert_eq!(legal("llama-3.1-8b", "gb200-nvl72", Degrees { tp: 3, ..one }).unwrap_err().degree, "tp");
         assert_eq!(legal("llama-3.1-8b", "gb200-nvl72", Degrees { pp: 33, ..one }).unwrap_err().degree, "pp");
+        // A latent is copied to all chips of the group; eight key-value heads over eight chips are not copied at all.
+        assert_eq!(legal("deepseek-v3", "hgx-h200", Degrees { tp: 8, dcp: 8, ..one }), Ok(()));
+        assert_eq!(legal("llama-3.1-70b", "hgx-h100", Degrees { tp: 8, dcp: 2, ..one }).unwrap_err().degree, "dcp");
+        assert_eq!(legal("llama-3.1-70b", "gb200-nvl72", Degrees { tp: 16, dcp: 2, ..one }), Ok(()));
+        assert_eq!(legal("llama-3.1-70b", "gb200-nvl72", Degrees { tp: 16, dcp: 4, ..one }).unwrap_err().degree, "dcp");
+        assert_eq!(legal("gpt-oss-120b", "gb200-nvl72", Degrees { tp: 16, dcp: 2, ..one }).unwrap_err().degree, "dcp");
         // Two key-value heads over eight chips: copied four times, which is allowed.
         assert_eq!(legal("qwen3.5-397b-a17b", "hgx-h200", Degrees { tp: 8, ..one }), Ok(()));
     }

@@ -7,7 +7,7 @@
 //! |--------|------|------|---------|
 //! | s_t | shards | 1 | chips a tensor is cut over: tp, ep etp, or 1 for what every chip copies |
 //! | B, d | batch, dp | sequences, 1 | sequences in flight, groups that share them |
-//! | s_kv | shards of the cache | 1 | min(tp, key-value heads); 1 for a latent cache; times cp |
+//! | s_kv | shards of the cache | 1 | min(tp, key-value heads); 1 for a latent cache; times cp, times dcp |
 //! | a, r | activations, reserve | B | working memory of a step, and what the engine leaves alone |
 //! | E, P, b | ep, pp, micro-batch | 1 | the lecture's perfect sharding, with M = P micro-batches of b |
 //!
@@ -89,6 +89,8 @@ pub struct Sent {
     pub tensor: f64,
     /// How many reductions those are.
     pub reductions: f64,
+    /// Queries and partial outputs of a cache that is cut along its tokens, inside the scale-up domain.
+    pub context: f64,
     /// Dispatch and combine within the scale-up domain.
     pub expert_up: f64,
     /// Dispatch and combine that leave it.
@@ -197,9 +199,11 @@ fn bytes_here(tensor: &Tensor, formats: Formats, d: &Degrees) -> f64 {
 /// How many chips the cache of a mixer is cut over.
 pub fn cache_shards(mixer: &Mixer, d: &Degrees) -> u64 {
     d.cp * match mixer {
-        Mixer::Attention(a) => d.tp.min(a.kv_heads),
+        // Chips that would keep copies may each keep some of the tokens.
+        Mixer::Attention(a) => d.tp.min(a.kv_heads) * d.dcp,
         // One latent serves all heads, so each chip of a tensor-parallel group keeps it.
-        Mixer::Latent(_) | Mixer::Compressed(_) => 1,
+        Mixer::Latent(_) => d.dcp,
+        Mixer::Compressed(_) => 1,
         Mixer::Linear(_) => d.tp,
         Mixer::None => 1,
     }
@@ -291,6 +295,7 @@ fn layer_traffic(sent: &mut Sent, load: &Load, shape: &Shape, block: &Block, d: 
     let sublayers = f64::from(u8::from(block.mixer != Mixer::None)) + f64::from(u8::from(block.ffn != Ffn::None));
     // An all-reduce of 16-bit vectors after each sublayer: 2 (n - 1) / n of them leave each chip.
     let reduce = |n: u64| 2.0 * (n - 1) as f64 / n as f64 * per_group * hidden * 2.0;
+    sent.context += per_group * crate::pass::joined_bytes(&block.mixer, d);
     let Ffn::Moe(moe) = &block.ffn else {
         sent.tensor += sublayers * reduce(d.tp);
         sent.reductions += if d.tp > 1 { sublayers } else { 0.0 };

@@ -59,6 +59,9 @@ pub struct DegreesRequest {
     pub etp: Option<u64>,
     /// Redundant experts per layer.
     pub redundant: Option<u64>,
+    /// Decode context parallel: chips of a tensor-parallel group that share the tokens of a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcp: Option<u64>,
 }
 
 impl Default for Request {
@@ -285,7 +288,7 @@ pub(crate) fn pick(request: &Request, r: &Resolved) -> Result<(Layout, bool), Er
         return Ok((flags::read(tool, line)?, false));
     }
     let d = &request.degrees;
-    let given = [d.tp, d.pp, d.dp, d.cp, d.ep, d.etp, d.redundant].iter().any(Option::is_some);
+    let given = [d.tp, d.pp, d.dp, d.cp, d.ep, d.etp, d.redundant, d.dcp].iter().any(Option::is_some);
     if !given {
         return Ok((usual(&r.model, &r.system), true));
     }
@@ -295,8 +298,17 @@ pub(crate) fn pick(request: &Request, r: &Resolved) -> Result<(Layout, bool), Er
     let ep = or(d.ep);
     // What ep leaves of the stage's chips cuts each expert, as serving engines do, unless etp is given.
     let etp = d.etp.unwrap_or(if ep > 0 && stage % ep == 0 { stage / ep } else { 1 });
-    let degrees =
-        Degrees { tp, pp: or(d.pp), dp, cp, ep, etp, redundant: d.redundant.unwrap_or(0), ..Degrees::default() };
+    let degrees = Degrees {
+        tp,
+        pp: or(d.pp),
+        dp,
+        cp,
+        ep,
+        etp,
+        redundant: d.redundant.unwrap_or(0),
+        dcp: or(d.dcp),
+        ..Degrees::default()
+    };
     let layout = Layout::new(degrees).map_err(|e| Error::value("layout", e.to_string(), "degrees that go together"))?;
     Ok((layout, false))
 }
@@ -503,6 +515,7 @@ fn traffic(catalog: &Catalog, r: &Resolved, load: &Load, placed: &Placement) -> 
     };
     let reductions = wires.as_ref().and_then(|w| w.reductions(r, load, busiest(|s| s.sent.reductions)));
     add("tensor-parallel reductions", 0, busiest(|s| s.sent.tensor), reductions);
+    add("queries and partial outputs of the cut cache", 0, busiest(|s| s.sent.context), None);
     let exchange = wires.as_ref().and_then(|w| w.exchanges(r, load, busiest(|s| s.sent.exchanges)));
     let leaving = busiest(|s| s.sent.expert_out);
     let up = exchange.filter(|_| leaving <= 0.0);

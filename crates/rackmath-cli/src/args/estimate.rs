@@ -100,6 +100,9 @@ pub struct DegreesArgs {
     /// Redundant experts per layer
     #[arg(long, visible_aliases = ["num-redundant-experts", "ep-num-redundant-experts"], value_name = "N")]
     pub redundant_experts: Option<u64>,
+    /// Chips of a tensor-parallel group that share the tokens of a cache instead of copying it (vLLM)
+    #[arg(long, visible_alias = "decode-context-parallel-size", value_name = "N")]
+    pub dcp: Option<u64>,
 }
 
 impl DegreesArgs {
@@ -113,6 +116,7 @@ impl DegreesArgs {
             ep: self.ep,
             etp: self.etp,
             redundant: self.redundant_experts,
+            dcp: self.dcp,
         }
     }
 }
@@ -123,7 +127,7 @@ pub struct CutArgs {
     #[command(flatten)]
     pub degrees: DegreesArgs,
     /// Read the layout from a command line of another tool
-    #[arg(long, value_name = "LINE", allow_hyphen_values = true, conflicts_with_all = ["tp", "pp", "dp", "cp", "ep", "etp", "redundant_experts"])]
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true, conflicts_with_all = ["tp", "pp", "dp", "cp", "ep", "etp", "redundant_experts", "dcp"])]
     pub flags: Option<String>,
     /// Whose command line: vllm, sglang, trtllm, megatron [default: the engine's]
     #[arg(long, value_name = "TOOL")]

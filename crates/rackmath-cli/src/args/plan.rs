@@ -103,6 +103,15 @@ pub struct PlanArgs {
     /// Degrees to try: powers (of two), or any the model and the machine allow
     #[arg(long, default_value = "powers", value_name = "WHICH")]
     pub degrees: String,
+    /// Sizes of decode context parallel to try beside 1, with vLLM (2,4,8): chips share the tokens of a cache
+    #[arg(
+        long,
+        visible_alias = "decode-context-parallel-size",
+        value_delimiter = ',',
+        value_name = "SIZES",
+        conflicts_with = "rows"
+    )]
+    pub dcp: Vec<u64>,
 }
 
 impl PlanArgs {

@@ -94,5 +94,6 @@ pub(super) fn request(catalog: &mut Catalog, a: &PlanArgs) -> Result<Request, Fa
         prefill_on,
         degrees: a.degrees.clone(),
         offload_hit: a.offload_hit.map(Fraction::get),
+        dcp: a.dcp.clone(),
     })
 }

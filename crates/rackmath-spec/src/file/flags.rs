@@ -76,13 +76,14 @@ enum Meaning {
     ExpertParallel,
     AttentionDp,
     SequenceParallel,
+    Dcp,
 }
 
 /// The flags of a tool that bear on its layout, without leading dashes and with `-` for `_`.
 fn flags(tool: Tool) -> &'static [(&'static str, Meaning)] {
     use Meaning::{
-        AttentionDp, Cp, Dp, Ep, Etp, ExpertParallel, Nodes, PerNode, Pp, Redundant, SequenceParallel, Tp, Virtual,
-        World,
+        AttentionDp, Cp, Dcp, Dp, Ep, Etp, ExpertParallel, Nodes, PerNode, Pp, Redundant, SequenceParallel, Tp,
+        Virtual, World,
     };
     match tool {
         Tool::Vllm => &[
@@ -95,6 +96,8 @@ fn flags(tool: Tool) -> &'static [(&'static str, Meaning)] {
             ("enable-expert-parallel", ExpertParallel),
             ("ep", ExpertParallel),
             ("num-redundant-experts", Redundant),
+            ("decode-context-parallel-size", Dcp),
+            ("dcp", Dcp),
         ],
         Tool::Sglang => &[
             ("tensor-parallel-size", Tp),
@@ -153,6 +156,7 @@ struct Said {
     expert_parallel: bool,
     attention_dp: bool,
     sequence_parallel: bool,
+    dcp: Option<u64>,
 }
 
 /// Reads a layout from a tool's command line; flags that do not bear on the layout are passed over.
@@ -164,7 +168,7 @@ pub fn read(tool: Tool, line: &str) -> Result<Layout, SpecError> {
         Tool::Vllm => {
             let dp = or(said.dp);
             let (ep, etp) = if said.expert_parallel { (tp.saturating_mul(dp), 1) } else { (1, tp.saturating_mul(dp)) };
-            Degrees { tp, pp, dp, ep, etp, ..Degrees::default() }
+            Degrees { tp, pp, dp, ep, etp, dcp: or(said.dcp), ..Degrees::default() }
         }
         Tool::Sglang => {
             let ep = or(said.ep);
@@ -282,6 +286,9 @@ fn sayable(tool: Tool, layout: &Layout) -> Result<(), SpecError> {
     if matches!(tool, Tool::Vllm | Tool::Sglang) && d.cp != 1 {
         return Err(line.cannot("context parallel", "this tool has no flag for it here"));
     }
+    if tool != Tool::Vllm && d.dcp != 1 {
+        return Err(line.cannot("decode context parallel", "only vLLM's is modelled; use --tool vllm"));
+    }
     if matches!(tool, Tool::TrtLlm | Tool::Megatron) && d.redundant > 0 {
         return Err(line.cannot("redundant experts", "this tool sets them in a load-balancer file, not by a flag"));
     }
@@ -297,6 +304,7 @@ fn print_vllm(line: &mut Line, d: &Degrees) -> Result<(), SpecError> {
     line.add("--pipeline-parallel-size", d.pp, 1);
     line.add("--data-parallel-size", d.dp, 1);
     line.add("--num-redundant-experts", d.redundant, 0);
+    line.add("--decode-context-parallel-size", d.dcp, 1);
     let all = d.tp * d.dp;
     match (d.ep, d.etp) {
         (1, etp) if etp == all => Ok(()),
@@ -421,6 +429,7 @@ fn scan(tool: Tool, line: &str) -> Result<Said, SpecError> {
             Meaning::Virtual => &mut said.virtual_stages,
             Meaning::World => &mut said.world,
             Meaning::Nodes => &mut said.nodes,
+            Meaning::Dcp => &mut said.dcp,
             _ => &mut said.per_node,
         } = Some(n);
     }
@@ -494,6 +503,11 @@ mod tests {
             read(Tool::Vllm, "--tensor-paralel-size 8").unwrap_err().to_string().contains("--tensor-parallel-size")
         );
         assert!(read(Tool::Vllm, "-tp eight").is_err());
+        let cut = read(Tool::Vllm, "-tp 8 -dcp 4").unwrap();
+        assert_eq!(cut, layout(Degrees { tp: 8, etp: 8, dcp: 4, ..Degrees::default() }));
+        assert_eq!(print(Tool::Vllm, &cut).unwrap(), "--tensor-parallel-size 8 --decode-context-parallel-size 4");
+        assert!(print(Tool::Sglang, &cut).unwrap_err().to_string().contains("decode context parallel"));
+        assert!(read(Tool::Vllm, "-tp 4 -dcp 8").unwrap_err().to_string().contains("divisor of tp 4"));
         assert!(read(Tool::Megatron, "--tensor-model-parallel-size 8").unwrap_err().to_string().contains("WORLD_SIZE"));
     }
 
@@ -502,15 +516,16 @@ mod tests {
         #[test]
         fn a_printed_layout_reads_back_equal(
             tp in 0u32..5, pp in 1u64..9, dp in 0u32..7, cp in 0u32..3, split in 0u32..12, redundant in 0u64..3,
-            vpp in 1u64..4, sp: bool, tool in 0usize..4,
+            vpp in 1u64..4, sp: bool, tool in 0usize..4, dcp in 0u32..4,
         ) {
             let (tp, dp, cp) = (1u64 << tp, 1u64 << dp, 1u64 << cp);
             let ep = 1u64 << split.min((tp * dp * cp).trailing_zeros());
             let tool = Tool::ALL[tool];
             for etp in [1, tp, tp * dp * cp / ep] {
-                let degrees = Degrees { tp, pp, dp, cp, ep, etp, redundant: redundant * 16, virtual_stages: vpp, sequence_parallel: sp };
+                let degrees = Degrees { tp, pp, dp, cp, ep, etp, redundant: redundant * 16, virtual_stages: vpp, sequence_parallel: sp, dcp: 1 };
                 let serving = Degrees { virtual_stages: 1, sequence_parallel: false, ..degrees };
-                for d in [degrees, serving, Degrees { cp: 1, redundant: 0, ..serving }] {
+                let cut = Degrees { cp: 1, dcp: 1 << dcp, ..serving };
+                for d in [degrees, serving, Degrees { cp: 1, redundant: 0, ..serving }, cut] {
                     let Ok(layout) = Layout::new(d) else { continue };
                     if let Ok(line) = print(tool, &layout) {
                         prop_assert_eq!(read(tool, &line).unwrap(), layout, "{} from {}", tool, line);

@@ -133,6 +133,7 @@ impl Pass {
             head,
             draft,
             mixers,
+            joints: prep.joints(),
             layers,
             stages: site.layout.degrees().pp as f64,
             ideal: site.engine.ideal,

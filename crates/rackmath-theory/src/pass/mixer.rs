@@ -45,6 +45,8 @@ struct HeadsOp {
     cap: f64,
     /// Chips the context is cut over.
     context_shards: f64,
+    /// Chips of the tensor-parallel group that each read some of the tokens, for the heads of all of them.
+    joined: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -246,6 +248,7 @@ impl MixerSite<'_> {
             shape,
             cap,
             context_shards: cp,
+            joined: self.degrees.dcp as f64,
         })
     }
 }
@@ -269,16 +272,17 @@ impl MixerOp {
 
 impl HeadsOp {
     fn decode(&self, work: &Work) -> Stroke {
-        let context = work.context / self.context_shards;
+        let context = work.context / (self.context_shards * self.joined);
         let q = work.queries.max(1.0);
         let one = match self.shape {
             HeadsShape::Grouped { heads, kv_heads, head, kv } => {
                 let seen = context.min(self.cap);
-                let one = DecodeWork::grouped(work.decode, seen, (heads, kv_heads), head, kv);
+                let one = DecodeWork::grouped(work.decode, seen, (heads * self.joined, kv_heads), head, kv);
                 // Tokens checked together share the cache like further query heads.
                 DecodeWork { group: one.group * q, query_bytes: one.query_bytes * q, ..one }
             }
             HeadsShape::Latent { latent, kv } => {
+                let latent = mla::Latent { heads: latent.heads * self.joined, ..latent };
                 let one = latent.decode(work.decode, context.min(self.cap), kv);
                 DecodeWork { group: one.group * q, query_bytes: one.query_bytes * q, ..one }
             }

@@ -24,14 +24,17 @@
 //! one pass (two-batch overlap is a rule of the layout, not of the pass).
 //! Source: ours; constants in `catalog/kernels`, `catalog/networks`, `catalog/engines`.
 
+mod joint;
 mod layers;
 mod links;
 mod mixer;
 mod products;
 mod table;
 
+pub use joint::joined_bytes;
 pub use layers::{KernelSet, Site};
 
+use joint::Joints;
 use mixer::MixerOp;
 use rackmath_spec::engine::Overhead;
 use rackmath_units::Seconds;
@@ -232,6 +235,7 @@ pub struct Pass {
     head: Table,
     draft: Table,
     mixers: Vec<(f64, MixerOp)>,
+    joints: Joints,
     layers: f64,
     stages: f64,
     ideal: bool,
@@ -254,6 +258,7 @@ impl Pass {
         for (count, mixer) in &self.mixers {
             mixer.add(work, *count, &self.overhead, &mut cost);
         }
+        self.joints.add(work, &mut cost);
         let last = work.decode * work.queries.max(1.0) + work.prompts;
         self.head.add(if self.head_every_token { rows } else { last }, &mut cost);
         if self.ideal {

@@ -149,6 +149,17 @@ fn pick(
     let (layout, chosen) = layout::pick(&asked, r)?;
     check(&r.model, &r.system, &layout)
         .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;
+    let cut = layout.degrees().dcp;
+    if cut > 1 && engine.family != "vllm" {
+        return Err(Error::value(
+            "dcp",
+            cut.to_string(),
+            format!("1: not modelled for {}, only for vllm", engine.family),
+        ));
+    }
+    if cut > 1 && request.disaggregated.is_some() {
+        return Err(Error::value("dcp", cut.to_string(), "1 where prompts have chips of their own"));
+    }
     Ok((layout, chosen))
 }
 

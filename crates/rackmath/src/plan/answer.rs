@@ -363,6 +363,13 @@ pub(super) fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
             if ask.degrees == super::layouts::Steps::Any { "whole numbers" } else { "powers of two" }
         ),
     ];
+    if !ask.cuts.is_empty() {
+        let sizes: Vec<String> = ask.cuts.iter().map(u64::to_string).collect();
+        all.push(format!(
+            "decode context parallel {} tried with vLLM where a group would keep copies of its cache; never with prompts on chips of their own",
+            sizes.join(", ")
+        ));
+    }
     let offers: Vec<String> = ask.machines.iter().map(|m| format!("{} of {}", m.chips, m.system.chip.id)).collect();
     if ask.machines.iter().any(|m| m.chips != ask.machines[0].chips || m.prompts_only) {
         all.push(format!("chips on offer: {}; the limit counts the machine most used up", offers.join(", ")));

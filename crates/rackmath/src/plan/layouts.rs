@@ -2,7 +2,7 @@
 //!
 //! Degrees are powers of two, as deployed, or any. A dense model has no attention groups of its own: data parallel copies of
 //! it are replicas. Experts fill their stage: cut into ep groups of experts and each expert into what is left. The context is
-//! not cut: passes do not know what joining its parts costs.
+//! cut only over chips that keep copies of the same cache, by vLLM, and where asked for.
 
 use crate::Error;
 use rackmath_spec::file::flags::{self, Tool};
@@ -37,8 +37,27 @@ impl Steps {
     }
 }
 
-/// Layouts of one instance on at most `chips` chips, that the engine's command line can say.
-pub(super) fn layouts(model: &Model, system: &System, tool: Option<Tool>, chips: u64, steps: Steps) -> Vec<Layout> {
+/// The sizes of decode context parallel to try beside 1, each once.
+pub(super) fn cuts(sizes: &[u64]) -> Result<Vec<u64>, Error> {
+    if let Some(bad) = sizes.iter().find(|n| !(1..=1024).contains(*n)) {
+        return Err(Error::value("dcp", bad.to_string(), "1 to 1,024"));
+    }
+    let mut all: Vec<u64> = sizes.iter().copied().filter(|n| *n > 1).collect();
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
+
+/// Layouts of one instance on at most `chips` chips, that the engine's command line can say; each also with its caches cut
+/// over `cuts` chips, where that is possible.
+pub(super) fn layouts(
+    model: &Model,
+    system: &System,
+    tool: Option<Tool>,
+    chips: u64,
+    steps: Steps,
+    cuts: &[u64],
+) -> Vec<Layout> {
     let moe = model.shape().is_some_and(|s| s.moe().is_some());
     let mut all = Vec::new();
     for pp in steps.up_to(DEEPEST.min(chips)) {
@@ -53,6 +72,10 @@ pub(super) fn layouts(model: &Model, system: &System, tool: Option<Tool>, chips:
                     let legal = check(model, system, &layout).is_ok();
                     if legal && tool.is_none_or(|tool| flags::print(tool, &layout).is_ok()) {
                         all.push(layout);
+                        if tool == Some(Tool::Vllm) {
+                            let cut = |dcp: &u64| Layout::new(Degrees { dcp: *dcp, ..degrees }).ok();
+                            all.extend(cuts.iter().filter_map(cut).filter(|l| check(model, system, l).is_ok()));
+                        }
                     }
                 }
             }
@@ -68,7 +91,7 @@ mod tests {
 
     fn all(model: &str, on: &str, tool: Tool, chips: u64, steps: Steps) -> Vec<Degrees> {
         let c = Catalog::embedded();
-        let all = layouts(&c.model(model).unwrap(), &c.system(on).unwrap(), Some(tool), chips, steps);
+        let all = layouts(&c.model(model).unwrap(), &c.system(on).unwrap(), Some(tool), chips, steps, &[]);
         all.iter().map(Layout::degrees).collect()
     }
 
@@ -88,6 +111,34 @@ mod tests {
         let vllm = count("deepseek-v3", "64xh200", Tool::Vllm, 64);
         let sglang = count("deepseek-v3", "64xh200", Tool::Sglang, 64);
         assert!(vllm > 30 && sglang > vllm);
+    }
+
+    #[test]
+    fn caches_are_cut_where_asked_for_by_vllm_alone() {
+        let c = Catalog::embedded();
+        let of = |model: &str, tool: Option<Tool>, cuts: &[u64]| -> Vec<Degrees> {
+            let (model, system) = (c.model(model).unwrap(), c.system("hgx-h200").unwrap());
+            layouts(&model, &system, tool, 8, Steps::Powers, cuts).iter().map(Layout::degrees).collect()
+        };
+        let sizes = cuts(&[8, 4, 1, 2, 4]).unwrap();
+        assert_eq!(sizes, [2, 4, 8]);
+        let plain = of("deepseek-v3", Some(Tool::Vllm), &[]);
+        let all = of("deepseek-v3", Some(Tool::Vllm), &sizes);
+        // One latent for all heads: every divisor of tp is possible.
+        for tp in [1, 2, 4, 8] {
+            let mut found: Vec<u64> =
+                all.iter().filter(|d| d.tp == tp && d.pp == 1 && d.ep == 1).map(|d| d.dcp).collect();
+            found.dedup();
+            assert!(found.iter().all(|dcp| tp % dcp == 0) && found.contains(&tp), "tp {tp}: {found:?}");
+        }
+        assert!(plain.iter().all(|d| d.dcp == 1));
+        assert_eq!(all.iter().filter(|d| d.dcp == 1).copied().collect::<Vec<_>>(), plain);
+        // Nobody else, and nothing where eight key-value heads are not copied.
+        for tool in [Some(Tool::Sglang), Some(Tool::TrtLlm), None] {
+            assert_eq!(of("deepseek-v3", tool, &sizes), of("deepseek-v3", tool, &[]));
+        }
+        assert_eq!(of("qwen3-32b", Some(Tool::Vllm), &sizes), of("qwen3-32b", Some(Tool::Vllm), &[]));
+        assert!(cuts(&[0]).is_err() && cuts(&[4096]).is_err());
     }
 
     #[test]

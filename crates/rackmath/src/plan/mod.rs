@@ -108,6 +108,10 @@ pub struct Request {
     /// Share of a prompt found in host memory, beyond what is found on the chips: a choice of the plan when given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload_hit: Option<f64>,
+    /// Sizes of decode context parallel to try beside 1, with vLLM: chips that share the tokens of a cache instead of each
+    /// keeping a copy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dcp: Vec<u64>,
 }
 
 impl Default for Request {
@@ -141,6 +145,7 @@ impl Default for Request {
             prefill_on: None,
             degrees: "powers".into(),
             offload_hit: None,
+            dcp: Vec::new(),
         }
     }
 }
@@ -176,6 +181,7 @@ struct Ask {
     largest: u64,
     scenario: Option<Scenario>,
     degrees: layouts::Steps,
+    cuts: Vec<u64>,
     question: Question,
     handover: Option<HandoverRequest>,
     images: handover::Images,
@@ -270,6 +276,7 @@ impl Ask {
             workload,
             largest: LARGEST,
             degrees: layouts::Steps::of(&r.degrees)?,
+            cuts: layouts::cuts(&r.dcp)?,
             scenario,
             model,
             machines,

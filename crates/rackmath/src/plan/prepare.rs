@@ -89,7 +89,8 @@ impl Prepared {
         for (at, kind) in kinds.iter().enumerate() {
             let machine = &ask.machines[kind.machine];
             let tool = kind.engine.family.parse::<Tool>().ok();
-            let all = layouts(&ask.model, &machine.system, tool, machine.chips.min(ask.largest), ask.degrees);
+            let chips = machine.chips.min(ask.largest);
+            let all = layouts(&ask.model, &machine.system, tool, chips, ask.degrees, &ask.cuts);
             jobs.extend(all.into_iter().map(|layout| (at, layout)));
         }
         let most = kinds.iter().map(|k| k.engine.schedule.sequences).fold(1.0, f64::max);
@@ -259,6 +260,8 @@ fn item(
     // Everything without fetching, then with it.
     let offloads: Vec<Option<Fetch>> =
         std::iter::once(None).chain(offload::fetch(ask, machine, kind.kv, &layout).map(Some)).collect();
+    // What sending between differently cut caches takes is not known.
+    let split = ask.split && layout.degrees().dcp == 1;
     let mut rows = Vec::new();
     for (c, chunk) in chunks.iter().enumerate() {
         let room =
@@ -284,13 +287,13 @@ fn item(
                 let most = room.min(schedule.sequences * deployment.pass.stages()).floor();
                 fetch::wait(&mut whole, f.seconds, groups, levels, most);
             }
-            if ask.split && c == 0 && offload.is_none() && !machine.prompts_only {
+            if split && c == 0 && offload.is_none() && !machine.prompts_only {
                 fill::states(&server, &Requests { cached: 1.0, ..requests }, groups, levels, &mut found);
             } else {
                 // Those that only decode care neither about the chunk nor about fetching: one row of them is enough.
                 found.resize(levels.len(), State::NONE);
             }
-            let prefill = (ask.split && d == 0).then(|| {
+            let prefill = (split && d == 0).then(|| {
                 let computed = pools::service(&deployment.pass, *chunk, overhead.request.get(), groups, &own);
                 offload.map_or(computed, |f| fetch::prompts(computed, f.seconds, groups))
             });

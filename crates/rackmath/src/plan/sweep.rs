@@ -113,6 +113,9 @@ impl Sweep {
     ) -> Result<Self, Error> {
         super::shard::checked(shard, of)?;
         let ask = Ask::new(catalog, request)?;
+        if !ask.cuts.is_empty() {
+            return Err(Error::value("dcp", format!("{:?}", ask.cuts), "1: rows have no column for it"));
+        }
         let prepared = prepare::Prepared::new(&KernelSet::of(catalog)?, &ask, threads)?;
         let families = prepared.space.part(shard - 1, of);
         let range = prepared.space.first(families.start)..prepared.space.first(families.end);

@@ -1,0 +1,128 @@
+//! What joining the parts of a cut cache costs: decode context parallel.
+//!
+//! Each of D chips of a tensor-parallel group keeps 1/D of the tokens of every sequence, and attends to them for the heads
+//! of all D. Before, the queries are gathered; after, the log-sum-exps are gathered and the outputs, rescaled by them, are
+//! summed and scattered to the chips whose heads they belong to:
+//!
+//! $$ t = t_{AG}(m\,D h\,d_q\,w) + t_{AG}(m\,D h\,D\cdot 4) + t_{RS}(m\,D h\,d_o\,w) $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | m | rows | 1 | tokens that attend |
+//! | D | dcp | 1 | chips that share the tokens of a sequence |
+//! | h | heads | 1 | query heads of a chip: heads / tp |
+//! | d_q, d_o | query, output | 1 | values of a query and of an output: those of a head, or r + d_r and r of a latent |
+//! | w | [`WIDE`] | B | bytes of a value that travels |
+//!
+//! Prompts: grouped attention joins all its rows in the same way; latent attention gathers the tokens cached before the
+//! prompt and attends with its own heads. Assumes: tokens are dealt evenly. Ignores: the small kernel that rescales.
+//! Source: vLLM's `cp_lse_ag_out_rs` (gather, rescale, reduce-scatter) and the context parallel design of vllm-ascend 0.23.
+//! Prompts follow the same design; none of this was scored against measured runs.
+
+use super::layers::{Prep, WIDE};
+use super::table::Table;
+use super::{Cost, Limit, Part, Work};
+use crate::network::{self, Collective, Group};
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::model::Mixer;
+use rackmath_units::Bytes;
+
+/// Bytes of a log-sum-exp.
+const LSE: f64 = 4.0;
+
+/// Costs of joining; empty, and nothing, where the cache is not cut along its tokens.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Joints {
+    /// By tokens that decode.
+    decode: Table,
+    /// By tokens of prompts.
+    prompt: Table,
+    /// By tokens cached before prompts.
+    past: Table,
+}
+
+impl Joints {
+    pub(super) fn add(&self, work: &Work, cost: &mut Cost) {
+        self.decode.add(work.decode * work.queries.max(1.0), cost);
+        self.prompt.add(work.prompt, cost);
+        self.past.add(work.prompts * work.past, cost);
+    }
+}
+
+/// Heads of the model, and values of a query and of an output of one of them.
+fn widths(mixer: &Mixer) -> Option<(f64, f64, f64)> {
+    match mixer {
+        Mixer::Attention(a) => Some((a.heads as f64, a.qk_dim as f64, a.v_dim as f64)),
+        Mixer::Latent(a) => Some((a.heads as f64, (a.kv_rank + a.rope_dim) as f64, a.kv_rank as f64)),
+        Mixer::Compressed(_) | Mixer::Linear(_) | Mixer::None => None,
+    }
+}
+
+/// Bytes of the three collectives for one token: queries, log-sum-exps, outputs.
+fn messages(mixer: &Mixer, d: &Degrees) -> Option<[f64; 3]> {
+    let (heads, query, output) = widths(mixer)?;
+    let n = d.dcp as f64;
+    let all = n * heads / d.tp as f64;
+    Some([all * query * WIDE, all * n * LSE, all * output * WIDE])
+}
+
+/// Bytes a chip sends to join the parts of one token in one layer: all but its own share of each message.
+pub fn joined_bytes(mixer: &Mixer, d: &Degrees) -> f64 {
+    if d.dcp <= 1 {
+        return 0.0;
+    }
+    let share = (d.dcp - 1) as f64 / d.dcp as f64;
+    messages(mixer, d).map_or(0.0, |all| all.iter().sum::<f64>() * share)
+}
+
+impl Prep<'_> {
+    pub(super) fn joints(&self) -> Joints {
+        let d = self.site.layout.degrees();
+        if d.dcp <= 1 || self.site.engine.ideal {
+            return Joints::default();
+        }
+        let each = |cost: &dyn Fn(&Mixer, f64, &mut Cost)| {
+            let mut all = Cost::default();
+            for run in &self.site.shape.runs {
+                cost(&run.block.mixer, run.n as f64, &mut all);
+            }
+            all
+        };
+        let join = |mixer: &Mixer, rows: f64, times: f64, cost: &mut Cost| {
+            let kinds = [Collective::AllGather, Collective::AllGather, Collective::ReduceScatter];
+            for (kind, bytes) in kinds.into_iter().zip(messages(mixer, &d).into_iter().flatten()) {
+                self.collective(kind, rows * bytes, d.dcp, times, cost);
+            }
+        };
+        let grouped = |mixer: &Mixer| matches!(mixer, Mixer::Attention(_));
+        let width = self.site.kv.width().get();
+        Joints {
+            decode: Table::new(|rows| each(&|mixer, n, cost| join(mixer, rows, n, cost))),
+            prompt: Table::new(|rows| {
+                each(&|mixer, n, cost| {
+                    if grouped(mixer) {
+                        join(mixer, rows, n, cost);
+                    }
+                })
+            }),
+            past: Table::new(|tokens| {
+                each(&|mixer, n, cost| {
+                    if let Mixer::Latent(a) = mixer {
+                        let bytes = tokens * (a.kv_rank + a.rope_dim) as f64 * width;
+                        self.collective(Collective::AllGather, bytes, d.dcp, n, cost);
+                    }
+                })
+            }),
+        }
+    }
+
+    fn collective(&self, kind: Collective, bytes: f64, n: u64, times: f64, cost: &mut Cost) {
+        let skew = self.site.engine.overhead.skew.get();
+        let (latency, transfer) = self.level().map_or((0.0, 0.0), |(level, up)| {
+            let time = network::time(kind, Bytes::b(bytes), &Group::within(level, up, n));
+            (time.latency.get(), time.transfer.get())
+        });
+        cost.add(Part::Network, Limit::Latency, (latency + skew) * times);
+        cost.add(Part::Network, Limit::Link, transfer * times);
+    }
+}
