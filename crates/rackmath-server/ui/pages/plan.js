@@ -71,7 +71,7 @@ export const page = {
     { kind: "machine", key: "other", label: "Compare with", value: "hgx-b200", help: "Empty for none" },
     { kind: "number", key: "chips", label: "Chips of each", value: "", placeholder: "all of the machine" },
     { kind: "heading", label: "Workload" },
-    { kind: "select", key: "scenario", label: "Lengths", options: [["", "my own"], ["chat", "chat"], ["rag", "retrieval (RAG)"], ["summarise", "summaries"], ["reasoning", "reasoning"], ["coding-agent", "coding agent"], ["hosted-api", "hosted API"]], value: "chat" },
+    { kind: "select", key: "scenario", label: "Lengths", options: [["", "my own"], ["chat", "chat"], ["rag", "retrieval (RAG)"], ["summarise", "summaries"], ["reasoning", "reasoning"], ["coding-agent", "coding agent"], ["hosted-api", "hosted API"], ["batch", "offline batch"]], value: "chat" },
     { kind: "range", key: "isl", label: "Prompt", unit: "tokens", min: 16, max: 131072, scale: "log", value: 4000, when: (v) => v.scenario === "" },
     { kind: "range", key: "osl", label: "Answer", unit: "tokens", min: 1, max: 32768, scale: "log", value: 500, when: (v) => v.scenario === "" },
     { ...limit("rate", "Requests", "per second", 0.1, 2000, 0.1, (v) => digits(v)), show: (v) => (v === FREE.rate ? "all" : digits(v)), help: "All: as many as the chips serve" },
