@@ -20,7 +20,7 @@ use rackmath_spec::Catalog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A plan's question, and what to lay over each other; the machines of the plan when nothing is listed.
+/// A plan's question, and what to put side by side or over each other; the machines of the plan when nothing is listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {

@@ -33,6 +33,10 @@ pub struct Answer {
     pub tiers: Vec<String>,
     /// Workloads.
     pub scenarios: Vec<String>,
+    /// Sellers whose price habits are counted.
+    pub vendors: Vec<String>,
+    /// Open models whose hosts' prices are known.
+    pub hosted: Vec<String>,
 }
 
 /// One thing.
@@ -66,6 +70,8 @@ pub fn answer(catalog: &Catalog, _: &Request) -> Result<Answer, Error> {
         stacks: words(catalog.training_stack_ids()),
         tiers: words(catalog.tier_ids()),
         scenarios: words(catalog.scenario_ids()),
+        vendors: catalog.policies()?.vendors.into_keys().collect(),
+        hosted: catalog.hosted_models()?.into_iter().map(|m| m.id).collect(),
     })
 }
 
@@ -84,6 +90,7 @@ mod tests {
             names.laws
         );
         assert!(names.engines.iter().all(|e| catalog.engine(e).is_ok()));
+        assert!(names.vendors.iter().any(|v| v == "anthropic") && names.hosted.iter().any(|m| m == "deepseek-v3.1"));
         assert!(names.scenarios.iter().all(|s| catalog.scenario(s).is_ok()));
     }
 }

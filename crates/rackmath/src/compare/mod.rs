@@ -15,32 +15,17 @@ mod card;
 #[cfg(test)]
 mod tests;
 
+pub use crate::frontier::Request;
 pub use card::{Answer, Column, Flip, Number, Win};
 
 use crate::Error;
 use crate::estimate::Range;
 use crate::figure::Mark;
 use crate::frontier::{self, Curve};
-use crate::plan::{self, Worked};
+use crate::plan::Worked;
 use crate::sides::{Measure, questions, ratio, too_close};
 use rackmath_spec::Catalog;
 use rackmath_units::significant;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// A plan's question, and what to put side by side; the machines of the plan when nothing is listed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Request {
-    /// Model, machine, workload, engines and limits.
-    pub plan: plan::Request,
-    /// Machines.
-    pub systems: Vec<String>,
-    /// Models.
-    pub models: Vec<String>,
-    /// Engines.
-    pub engines: Vec<String>,
-}
 
 /// Answers on one thread.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {

@@ -1,6 +1,7 @@
 //! Columns are plans, flips are where costs are equal.
 
 use super::*;
+use crate::plan;
 use crate::setting::Setting;
 use proptest::prelude::*;
 

@@ -5,7 +5,7 @@ import { catalogue, quote } from "../../lib/controls.js";
 import { typed } from "../../lib/format.js";
 
 const [names, { cards }, { known: fast }] = await Promise.all([catalogue(), ask("price", {}), ask("fastmode", {})])
-  .catch(() => [{ prices: [] }, { cards: [] }, { known: [] }]);
+  .catch(() => [{ prices: [], vendors: [], hosted: [] }, { cards: [] }, { known: [] }]);
 
 export const FAST = fast;
 export const CARDS = cards;
@@ -23,8 +23,8 @@ export function card(s) {
 }
 
 // Sellers whose price habits are counted, and open models whose hosts' prices are.
-export const VENDORS = ["amazon", "anthropic", "cerebras", "deepseek", "google", "groq", "minimax", "mistral", "moonshot", "openai", "xai", "zai"];
-export const HOSTED = ["deepseek-v3-0324", "deepseek-v3.1", "deepseek-v3.2", "deepseek-r1-0528", "llama-3.3-70b", "llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b", "llama-4-maverick", "llama-4-scout", "qwen3-8b", "qwen3-32b", "qwen3-30b-a3b", "qwen3-235b-a22b", "qwen3.5-397b-a17b"];
+export const VENDORS = names.vendors;
+export const HOSTED = names.hosted;
 
 // What may be typed: its key in the address, its name in a request, its flag, its label and unit.
 export const TYPED = [
