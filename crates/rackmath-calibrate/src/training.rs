@@ -140,7 +140,7 @@ pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateEr
 
 const GIB: f64 = 1_073_741_824.0;
 
-fn parts(s: &rackmath_theory::training::step::StepTime) -> String {
+fn parts(s: &rackmath_theory::train::step::StepTime) -> String {
     format!(
         "products {:.2} attention {:.2} elementwise {:.2} tensor {:.2} exchange {:.2} host {:.2} again {:.2} gather {:.2} head {:.2} hops {:.2} bubble {:.2} reduce {:.2} update {:.2}",
         s.products,

@@ -5,9 +5,9 @@ use rackmath_spec::model::{
     Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Norm, QkNorm, Run, Shape, Span,
 };
 use rackmath_spec::{Catalog, Dtype, TrainingFormat};
-use rackmath_theory::training::Job;
-use rackmath_theory::training::machine::Machine;
-use rackmath_theory::training::search::{Searcher, Space};
+use rackmath_theory::train::Job;
+use rackmath_theory::train::machine::Machine;
+use rackmath_theory::train::search::{Searcher, Space};
 use std::hint::black_box;
 
 /// Megatron-Turing NLG 530B: 105 layers, 20,480 wide, 128 heads (arXiv 2201.11990).

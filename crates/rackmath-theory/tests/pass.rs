@@ -6,7 +6,7 @@ use rackmath_spec::{Catalog, Layout, Model, System};
 use rackmath_theory::board::{Board, Counting, Setup};
 use rackmath_theory::pass::{KernelSet, Limit, Part, Pass, Site, Work};
 use rackmath_theory::roofline::Overlap;
-use rackmath_theory::serving::{Load, Requests, Server, steady};
+use rackmath_theory::steady::{Load, Requests, Server, steady};
 use rackmath_units::{ByteRate, DollarRate, FlopRate, Seconds, Tokens};
 use std::sync::LazyLock;
 

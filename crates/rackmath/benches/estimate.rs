@@ -7,7 +7,7 @@ use rackmath::{Catalog, estimate};
 use rackmath_spec::Layout;
 use rackmath_spec::layout::Degrees;
 use rackmath_theory::pass::{KernelSet, Work};
-use rackmath_theory::serving::{Load, Requests, steady};
+use rackmath_theory::steady::{Load, Requests, steady};
 use std::hint::black_box;
 
 fn parts(catalog: &Catalog, model: &str, system: &str, degrees: Degrees) -> Parts {

@@ -4,7 +4,7 @@ use super::rank::{Frontier, ladder, ranks, regret, spearman};
 use super::rows::{Configuration, Question, Seen};
 use rackmath::case::{Case, CaseLoad, Metric};
 use rackmath_spec::layout::Degrees;
-use rackmath_theory::serving::Requests;
+use rackmath_theory::steady::Requests;
 
 fn near(got: f64, expected: f64) {
     assert!((got - expected).abs() < 1e-9, "{got} is not {expected}");

@@ -5,7 +5,7 @@ use crate::CalibrateError;
 use crate::rows::{Row, degree, number, read, text};
 use rackmath::case::{Case, CaseLoad, Metric};
 use rackmath_spec::layout::Degrees;
-use rackmath_theory::serving::Requests;
+use rackmath_theory::steady::Requests;
 use std::path::Path;
 
 /// The table of InferenceX.

@@ -4,7 +4,7 @@ use crate::CalibrateError;
 use crate::rows::{degree, number, read, text};
 use rackmath::case::{Case, CaseLoad, Metric};
 use rackmath_spec::layout::Degrees;
-use rackmath_theory::serving::Requests;
+use rackmath_theory::steady::Requests;
 use std::path::Path;
 
 /// A case with the groups it is scored in.

@@ -3,11 +3,11 @@
 use super::rows::{Measured, Row};
 use crate::CalibrateError;
 use rackmath_spec::{Catalog, GemmKernels, Network, System, TrainingStack};
-use rackmath_theory::training::machine::Machine;
-use rackmath_theory::training::memory::{StageMemory, stage_memory};
-use rackmath_theory::training::mfu::{Again, flop_per_token};
-use rackmath_theory::training::step::{Prepared, Row as StageRow, StepTime, step};
-use rackmath_theory::training::{Cut, Job, Recompute, Sharding};
+use rackmath_theory::train::machine::Machine;
+use rackmath_theory::train::memory::{StageMemory, stage_memory};
+use rackmath_theory::train::mfu::{Again, flop_per_token};
+use rackmath_theory::train::step::{Prepared, Row as StageRow, StepTime, step};
+use rackmath_theory::train::{Cut, Job, Recompute, Sharding};
 use std::collections::BTreeMap;
 use std::path::Path;
 

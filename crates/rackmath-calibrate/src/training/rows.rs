@@ -9,8 +9,8 @@ use rackmath_spec::model::{
 };
 use rackmath_spec::{Catalog, Dtype, TrainingFormat};
 use rackmath_theory::pipeline::Schedule;
-use rackmath_theory::training::mfu::Convention;
-use rackmath_theory::training::{Cut, Recompute, Sharding, Spread};
+use rackmath_theory::train::mfu::Convention;
+use rackmath_theory::train::{Cut, Recompute, Sharding, Spread};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -197,7 +197,7 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
         micro_batch,
         sharding,
         recompute,
-        offload: rackmath_theory::training::Offload::None,
+        offload: rackmath_theory::train::Offload::None,
         sequence_parallel: if source.legacy { text(raw, "recompute").contains("sequence") } else { tp > 1 },
     };
     let precision = text(raw, "precision").to_ascii_lowercase();

@@ -1,7 +1,7 @@
 //! From a prepared pass to the states of a row.
 
 use super::space::State;
-use crate::serving::{Load, Requests, Server, steady};
+use crate::steady::{Load, Requests, Server, steady};
 
 /// Concurrencies of one attention group: all up to 8, then four to a doubling.
 pub fn levels(most: f64) -> Vec<f64> {

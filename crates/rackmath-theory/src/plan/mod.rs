@@ -14,7 +14,7 @@
 //! | O | output | 1 | tokens of an answer |
 //!
 //! All dollars are charged to output tokens, prompts included. Replicas are alike; what a replica would do at less than its
-//! level of concurrency is not counted as better. Assumes: means in steady state ([`crate::serving`]). Source: ours.
+//! level of concurrency is not counted as better. Assumes: means in steady state ([`crate::steady`]). Source: ours.
 
 mod bounds;
 pub mod fetch;

@@ -13,7 +13,7 @@
 //! a prompt's time does not vary; where it does, the wait is multiplied by 1 + its squared coefficient of variation (Allen, Cunneen).
 
 use crate::pass::{Pass, Work};
-use crate::serving::Requests;
+use crate::steady::Requests;
 use rackmath_units::float;
 
 /// Beyond this share of the time a queue says more about its second moments than about its mean.

@@ -1,0 +1,8 @@
+//! What a model holds and moves: parameters and FLOP by part, what the cache stores and what a step reads of it, and
+//! amounts that grow with the context.
+
+pub mod curve;
+pub mod kv;
+mod params;
+
+pub use params::*;

@@ -1,0 +1,5 @@
+//! What users see of passes: the steady state, requests that differ, what a trace says.
+
+pub mod lengths;
+pub mod steady;
+pub mod traffic;

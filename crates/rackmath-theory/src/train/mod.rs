@@ -1,0 +1,265 @@
+//! A training step: what each chip holds, how long the step takes, and which layout is best.
+//!
+//! $$ T = m\,t_{max} + \frac{p-1}{v}\,t_{mid} + t_{reduce} + t_{update} + t_0 \qquad t_{stage} = \sum_{layers} (F + R + B) + \text{head} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | m | micro_batches | 1 | micro-batches of a step: B / (b d) |
+//! | p, v | pp, virtual_stages | 1 | pipeline stages, chunks of layers on each |
+//! | t, c, d, e | tp, cp, dp, ep | 1 | tensor, context, data and expert parallel degrees |
+//! | b, s | micro_batch, sequence | 1 | sequences of a micro-batch, tokens of a sequence |
+//! | F, B, R | forward, backward, recompute | s | passes of one layer, [`layer`] |
+//! | t_reduce, t_update | reduce, update | s | gradients over copies of the model, the optimizer, [`step`] |
+//!
+//! [`work`] says what a block multiplies, moves and keeps; [`machine`] how fast the chip and its links do that; [`layer`]
+//! the time of a layer; [`memory`] what a stage holds; [`step`] the whole step; [`search`] the best of all layouts;
+//! [`mfu`] the conventions by which people count FLOP; [`offload`] what may wait in the host's memory.
+//!
+//! Assumes: every stage of a pipeline runs the same micro-batches; experts are evenly loaded.
+//! Ignores: failures, data loading, stragglers. Source: Narayanan 2021 (arXiv 2104.04473), Korthikanti 2022 (arXiv
+//! 2205.05198), Rajbhandari 2020 (ZeRO, arXiv 1910.02054); constants in `catalog/training`.
+
+pub mod forensics;
+pub mod goodput;
+pub mod layer;
+pub mod lifecycle;
+pub mod machine;
+pub mod memory;
+pub mod mfu;
+pub mod offload;
+pub mod reversible;
+pub mod scaling;
+pub mod search;
+pub mod step;
+pub mod work;
+
+#[cfg(test)]
+mod mfu_tests;
+#[cfg(test)]
+mod tests;
+
+pub use offload::Offload;
+
+use crate::pipeline::Schedule;
+use rackmath_spec::{SpecError, TrainingFormat};
+use std::fmt;
+
+/// What is divided over the copies of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sharding {
+    /// Nothing: every copy has all states.
+    None,
+    /// Optimizer states (ZeRO-1, Megatron's distributed optimizer).
+    Optimizer,
+    /// Optimizer states and gradients (ZeRO-2).
+    Gradients,
+    /// These and the weights, gathered layer by layer (ZeRO-3, FSDP).
+    Full,
+}
+
+impl Sharding {
+    /// All of them, least divided first.
+    pub const ALL: [Self; 4] = [Self::None, Self::Optimizer, Self::Gradients, Self::Full];
+
+    /// The word used in flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Optimizer => "zero1",
+            Self::Gradients => "zero2",
+            Self::Full => "zero3",
+        }
+    }
+}
+
+/// What is computed a second time instead of being kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Recompute {
+    /// Nothing.
+    None,
+    /// Attention scores.
+    Selective,
+    /// Every layer from its input.
+    Full,
+    /// Every layer from its output: a model of reversible blocks, which keeps nothing from layer to layer.
+    Reversible,
+}
+
+impl Recompute {
+    /// All of them, least first.
+    pub const ALL: [Self; 4] = [Self::None, Self::Selective, Self::Full, Self::Reversible];
+
+    /// Those any model can be trained with.
+    pub const USUAL: [Self; 3] = [Self::None, Self::Selective, Self::Full];
+
+    /// The word used in flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Selective => "selective",
+            Self::Full => "full",
+            Self::Reversible => "reversible",
+        }
+    }
+}
+
+macro_rules! words {
+    ($type:ident, $kind:literal, $($alias:literal => $value:expr),*) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = SpecError;
+
+            fn from_str(text: &str) -> Result<Self, SpecError> {
+                let lower = text.trim().to_ascii_lowercase();
+                match lower.as_str() {
+                    $($alias => return Ok($value),)*
+                    _ => {}
+                }
+                Self::ALL
+                    .into_iter()
+                    .find(|x| x.name() == lower)
+                    .ok_or_else(|| SpecError::unknown($kind, text, Self::ALL.iter().map(|x| x.name())))
+            }
+        }
+    };
+}
+
+words!(Sharding, "sharding", "fsdp" => Self::Full, "zero0" => Self::None, "ddp" => Self::None);
+words!(Recompute, "recompute", "off" => Self::None);
+words!(Offload, "offload", "off" => Self::None, "all" => Self::Both);
+
+/// How layers are dealt to pipeline stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Spread {
+    /// As evenly as can be; what is left over goes to stages before the last.
+    Even,
+    /// Embedding and head count as a layer each, so that the first and the last stage have one layer less.
+    EndsLighter,
+}
+
+/// How a run is cut and ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cut {
+    /// Tensor parallel.
+    pub tp: u64,
+    /// Context parallel.
+    pub cp: u64,
+    /// Pipeline stages.
+    pub pp: u64,
+    /// Data parallel: copies with their own sequences.
+    pub dp: u64,
+    /// Expert parallel: groups of experts, over the same chips as data and context.
+    pub ep: u64,
+    /// Shards of an expert.
+    pub etp: u64,
+    /// Chunks of layers per stage.
+    pub virtual_stages: u64,
+    /// The order of passes.
+    pub schedule: Schedule,
+    /// How layers are dealt to stages.
+    pub spread: Spread,
+    /// Sequences of a micro-batch.
+    pub micro_batch: u64,
+    /// What is divided over the copies.
+    pub sharding: Sharding,
+    /// What is computed twice.
+    pub recompute: Recompute,
+    /// Whether norms and residuals are cut along the sequence in a tensor-parallel group.
+    pub sequence_parallel: bool,
+    /// What waits in the host's memory.
+    pub offload: Offload,
+}
+
+impl Default for Cut {
+    fn default() -> Self {
+        Self {
+            tp: 1,
+            cp: 1,
+            pp: 1,
+            dp: 1,
+            ep: 1,
+            etp: 1,
+            virtual_stages: 1,
+            schedule: Schedule::OneFOneB,
+            spread: Spread::Even,
+            micro_batch: 1,
+            sharding: Sharding::Optimizer,
+            recompute: Recompute::None,
+            sequence_parallel: true,
+            offload: Offload::None,
+        }
+    }
+}
+
+impl Cut {
+    /// Chips it uses.
+    pub fn chips(&self) -> u64 {
+        self.tp * self.cp * self.pp * self.dp
+    }
+
+    /// Micro-batches of a step of so many sequences; nothing when they do not come out even.
+    pub fn micro_batches(&self, global_batch: u64) -> Option<u64> {
+        let each = self.micro_batch.checked_mul(self.dp)?;
+        (each > 0 && global_batch > 0 && global_batch.is_multiple_of(each)).then(|| global_batch / each)
+    }
+
+    /// Chunks of layers per stage, where the schedule leaves a choice or not.
+    pub fn chunks(&self) -> u64 {
+        self.schedule.fixed_chunks().map_or(self.virtual_stages, |n| self.virtual_stages.max(n as u64)).max(1)
+    }
+
+    /// Copies of the routed experts.
+    pub fn expert_copies(&self) -> f64 {
+        (self.tp * self.cp * self.dp) as f64 / (self.ep * self.etp) as f64
+    }
+}
+
+impl fmt::Display for Cut {
+    /// "tp8 pp12 dp4 b2 zero1 full recompute".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let degrees = [
+            ("tp", self.tp),
+            ("cp", self.cp),
+            ("pp", self.pp),
+            ("v", self.virtual_stages),
+            ("dp", self.dp),
+            ("ep", self.ep),
+        ];
+        let mut words: Vec<String> =
+            degrees.iter().filter(|(_, n)| *n != 1).map(|(name, n)| format!("{name}{n}")).collect();
+        words.push(format!("b{}", self.micro_batch));
+        if self.sharding != Sharding::None {
+            words.push(self.sharding.to_string());
+        }
+        if !matches!(self.schedule, Schedule::OneFOneB | Schedule::Interleaved) {
+            words.push(self.schedule.to_string());
+        }
+        match self.recompute {
+            Recompute::None => {}
+            Recompute::Reversible => words.push("reversible blocks".into()),
+            some => words.push(format!("{some} recompute")),
+        }
+        if self.offload != Offload::None {
+            words.push(format!("{} offloaded", self.offload.words()));
+        }
+        f.pad(&words.join(" "))
+    }
+}
+
+/// What is trained, on how much at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The model, layer by layer.
+    pub shape: &'a rackmath_spec::model::Shape,
+    /// Tokens of a sequence.
+    pub sequence: u64,
+    /// Sequences of a step.
+    pub global_batch: u64,
+    /// Format of the products.
+    pub format: TrainingFormat,
+}

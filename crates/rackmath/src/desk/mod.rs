@@ -1,0 +1,5 @@
+//! What questions share: settings resolved, figures, errors.
+
+pub mod error;
+pub mod figure;
+pub mod setting;

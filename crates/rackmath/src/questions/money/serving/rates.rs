@@ -1,0 +1,238 @@
+//! How fast one chip reads prompts and writes answers, and where that number comes from.
+//!
+//! $$ v_p = \frac{\mu P}{n} \qquad v_d = \frac{g\,b}{n\,T(b, L)} \qquad \text{or} \qquad v = \eta\,v_{board} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | v_p, v_d | prefill, decode | token/s | prompt and output tokens of one chip |
+//! | μ, P | prompts_per_s, prompt | 1/s, tokens | prompts a second of chips that do nothing else, passes full; tokens of each |
+//! | n, g | chips, groups | 1 | chips of the layout, and groups in it that hold their own sequences |
+//! | b, L | batch, context | 1, tokens | sequences of a group, as many as memory, engine and the time per token allow; their mean context |
+//! | T | [`rackmath_theory::pass`] | s | one decode step, operator by operator |
+//! | η | efficiency | 1 | share of the board's bound, assumed |
+//!
+//! The engine's prediction is used for a model known layer by layer, the board for one known by its totals. The interval of
+//! v_p is the engine's of first tokens, that of v_d the engine's of throughput: what measurements were compared with.
+//! Of many layouts the fastest per chip is taken, for prompts and answers each.
+//! Assumes: prefill and decode have chips of their own, so that neither disturbs the other.
+
+mod predict;
+
+use crate::Error;
+use crate::deployment::{Deployment, Parts, wires};
+use crate::estimate::Range;
+use crate::figure::count;
+use crate::layout::DegreesRequest;
+use crate::setting::{Resolved, Setting, tokens};
+use predict::{best, decode_of, layouts, prefill_of};
+use rackmath_spec::Catalog;
+use rackmath_theory::cost::Rates;
+use rackmath_theory::pass::KernelSet;
+use rackmath_theory::steady::Requests;
+use rackmath_units::{Fraction, TokenRate, Tokens};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Rates given, predicted for an engine, or the board's lower bound with an efficiency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RatesRequest {
+    /// Prompt tokens per second of one chip, as known.
+    pub prefill_tok_s: Option<f64>,
+    /// Output tokens per second of one chip, as known.
+    pub decode_tok_s: Option<f64>,
+    /// Where the others come from: `predicted` by an engine, `board`, or `auto`: predicted where the model is known layer
+    /// by layer, it fits, and nothing that belongs to the board was asked for.
+    pub rates: String,
+    /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `ideal`.
+    pub engine: String,
+    /// How the model is cut; the fastest per chip of many layouts, for prompts and answers each, unless given.
+    pub degrees: DegreesRequest,
+    /// Share of the board's prefill rate that is reached; 0.4 unless given.
+    pub prefill_efficiency: Option<f64>,
+    /// Share of the board's decode rate that is reached; 0.5 unless given.
+    pub decode_efficiency: Option<f64>,
+    /// Sequences decoded together on the whole machine; what memory and engine hold unless given, 4,096 for the board.
+    pub batch: Option<f64>,
+    /// Longest time per output token that is sold, for predicted rates where the batch is not given.
+    pub tpot_ms: f64,
+    /// Their mean context.
+    pub context: f64,
+    /// Tokens of a prompt.
+    pub prompt: f64,
+}
+
+impl Default for RatesRequest {
+    fn default() -> Self {
+        Self {
+            prefill_tok_s: None,
+            decode_tok_s: None,
+            rates: "auto".into(),
+            engine: "vllm".into(),
+            degrees: DegreesRequest::default(),
+            prefill_efficiency: None,
+            decode_efficiency: None,
+            batch: None,
+            // 20 to 22 tokens per second and user on DeepSeek's published day.
+            tpot_ms: 50.0,
+            context: 4096.0,
+            prompt: 4096.0,
+        }
+    }
+}
+
+/// One rate of a chip.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RateCard {
+    /// Tokens per second, with the 80 % interval of a prediction; the ends meet where none is known.
+    pub tok_s: Range,
+    /// `given`, `predicted` or `board`.
+    pub source: String,
+    /// In words.
+    pub words: String,
+    /// Whether even one sequence takes longer per token than asked for.
+    pub late: bool,
+}
+
+impl RateCard {
+    fn point(rate: TokenRate, source: &str, words: String) -> Self {
+        let value = rate.get();
+        Self { tok_s: Range { value, low: value, high: value }, source: source.into(), words, late: false }
+    }
+
+    fn rate(&self) -> TokenRate {
+        TokenRate::per_s(self.tok_s.value)
+    }
+}
+
+/// Both rates of a chip.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RatesCard {
+    /// Reading prompts.
+    pub prefill: RateCard,
+    /// Writing answers.
+    pub decode: RateCard,
+}
+
+impl RatesCard {
+    /// The rates alone.
+    pub(crate) fn rates(&self) -> Rates {
+        Rates { prefill: self.prefill.rate(), decode: self.decode.rate() }
+    }
+}
+
+/// Where rates that are not given come from.
+enum Source {
+    /// Layouts that hold the model, with the sequences a group of each has room for.
+    Predicted(Vec<(Deployment, f64)>),
+    /// With the reason, where it was not asked for.
+    Board(Option<String>),
+}
+
+/// Rates of one chip and where they come from.
+pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) -> Result<RatesCard, Error> {
+    let given = |field: &'static str, value: f64| {
+        let rate = TokenRate::checked(value).filter(|v| (1e-6..=1e9).contains(&v.get()));
+        rate.ok_or_else(|| Error::value(field, value, "tokens per second of one chip, 1e-6 to 1e9"))
+    };
+    let as_given = |field: &'static str, what: &str, value: Option<f64>| {
+        let card = |v| given(field, v).map(|v| RateCard::point(v, "given", format!("{what} rate as given")));
+        value.map(card).transpose()
+    };
+    let prefill = as_given("prefill_tok_s", "prefill", q.prefill_tok_s)?;
+    let decode = as_given("decode_tok_s", "decode", q.decode_tok_s)?;
+    if let (Some(prefill), Some(decode)) = (&prefill, &decode) {
+        word(q)?;
+        return Ok(RatesCard { prefill: prefill.clone(), decode: decode.clone() });
+    }
+    let (more_prefill, more_decode) = match source(catalog, setting, r, q)? {
+        Source::Predicted(cuts) => {
+            (best(&cuts, |d, _| prefill_of(d, q))?, best(&cuts, |d, room| decode_of(d, room, q))?)
+        }
+        Source::Board(why) => board(r, q, why.as_deref())?,
+    };
+    Ok(RatesCard { prefill: prefill.unwrap_or(more_prefill), decode: decode.unwrap_or(more_decode) })
+}
+
+fn word(q: &RatesRequest) -> Result<&str, Error> {
+    match q.rates.as_str() {
+        known @ ("auto" | "predicted" | "board") => Ok(known),
+        other => Err(Error::value("rates", format!("\"{other}\""), "auto, predicted or board")),
+    }
+}
+
+fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) -> Result<Source, Error> {
+    let must = match word(q)? {
+        "board" => return Ok(Source::Board(None)),
+        other => other == "predicted",
+    };
+    let usual = Setting::default();
+    let boards = q.prefill_efficiency.is_some()
+        || q.decode_efficiency.is_some()
+        || setting.math.is_some()
+        || setting.counting != usual.counting
+        || setting.overlap != usual.overlap;
+    if boards && must {
+        let expected = "no efficiency, math, counting or overlap; they belong to the board";
+        return Err(Error::value("rates", "\"predicted\" and the board's settings", expected));
+    }
+    if boards {
+        return Ok(Source::Board(None));
+    }
+    if r.model.shape().is_none() && !must {
+        return Ok(Source::Board(Some(format!("{} is known by its totals only", r.model.name))));
+    }
+    let (engine, _) = catalog.engine(&q.engine)?;
+    let held = Requests::of(tokens("context", q.context, 0.0)?.get().max(1.0), 0.0);
+    let kernels = KernelSet::of(catalog)?;
+    let (up, out) = wires(catalog, &r.system);
+    let mut cuts = Vec::new();
+    for layout in layouts(r, &q.degrees)? {
+        let (model, system, engine) = (r.model.clone(), r.system.clone(), engine.clone());
+        let parts = Parts { model, formats: r.formats, kv: r.kv, system, layout, engine };
+        let d = Deployment::wired(&kernels, parts, (up.as_ref(), out.as_ref()))?;
+        let room = d.room(&held);
+        if room >= 1.0 {
+            cuts.push((d, room));
+        }
+    }
+    if !cuts.is_empty() {
+        return Ok(Source::Predicted(cuts));
+    }
+    let short = format!("{} does not fit on {}", r.model.name, r.system.name);
+    if must {
+        let expected = "more or larger chips, or narrower weights; --rates board does not look at memory";
+        return Err(Error::value("on", short, expected));
+    }
+    Ok(Source::Board(Some(format!("{short}, and the board does not look at memory"))))
+}
+
+fn board(r: &Resolved, q: &RatesRequest, why: Option<&str>) -> Result<(RateCard, RateCard), Error> {
+    let efficiency = |field: &'static str, value: Option<f64>, usual: f64| {
+        let share = Fraction::checked(value.unwrap_or(usual)).filter(|f| f.get() >= 1e-6);
+        let words = if value.is_some() { "as given" } else { "assumed" };
+        share.map(|s| (s, words)).ok_or_else(|| Error::value(field, value.unwrap_or(usual), "a share from 1e-6 to 1"))
+    };
+    let chips = r.system.n_chips as f64;
+    let because = why.map_or(String::new(), |why| format!(" ({why})"));
+    let prompt = tokens("prompt", q.prompt, 1.0)?;
+    let (share, how) = efficiency("prefill_efficiency", q.prefill_efficiency, 0.4)?;
+    let step = r.board.step(Tokens::new(1.0), Tokens::ZERO, prompt);
+    let words =
+        format!("prefill: {share}, {how}, of the board's bound for a prompt of {}{because}", count(prompt.get()));
+    let prefill = RateCard::point(step.rate() / chips * share.get(), "board", words);
+    let batch = tokens("batch", q.batch.unwrap_or(4096.0), 1.0)?;
+    let context = tokens("context", q.context, 0.0)?;
+    let (share, how) = efficiency("decode_efficiency", q.decode_efficiency, 0.5)?;
+    let step = r.board.step(batch, context, Tokens::new(1.0));
+    let words = format!(
+        "decode: {share}, {how}, of the board's bound at batch {} and context {} on {} chips{because}",
+        count(batch.get()),
+        count(context.get()),
+        r.system.n_chips
+    );
+    Ok((prefill, RateCard::point(step.rate() / chips * share.get(), "board", words)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Lengths and traffic as asked: numbers, a distribution, a trace or a named workload, in this order of precedence.
+
+use super::{Request, positive, share};
+use crate::Error;
+use crate::setting::tokens;
+use crate::trace::Summary;
+use rackmath_spec::Scenario;
+use rackmath_spec::lengths::Lengths;
+use rackmath_theory::lengths::{Drawn, spread};
+use rackmath_theory::steady::Requests;
+use rackmath_units::significant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Requests that differ, and traffic that swells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Draws {
+    /// Lengths of prompts, such as `lognormal:mean=4k,cv=0.8`, `uniform:1k..4k` or `exponential:mean=1k`.
+    pub isl: Option<String>,
+    /// Lengths of answers, the same.
+    pub osl: Option<String>,
+    /// Traffic to plan for over the mean, which `rate_per_s` is.
+    pub peak_over_mean: Option<f64>,
+    /// What a trace says; lengths, rate and peak given elsewhere win over it.
+    pub trace: Option<Summary>,
+}
+
+/// What is served.
+#[derive(Clone, Debug)]
+pub(super) struct Workload {
+    /// Prompts.
+    pub input: Drawn,
+    /// Answers.
+    pub output: Drawn,
+    /// Means, shares and second moments.
+    pub requests: Requests,
+    /// Requests per second, mean.
+    pub mean_rate: Option<f64>,
+    /// Peak over mean.
+    pub peak: f64,
+    /// What to say of it.
+    pub notes: Vec<String>,
+}
+
+impl Workload {
+    pub(super) fn new(r: &Request, scenario: Option<&Scenario>) -> Result<Self, Error> {
+        let d = &r.draws;
+        let trace = d.trace.as_ref();
+        let sides = [("isl", r.isl, d.isl.as_ref()), ("osl", r.osl, d.osl.as_ref())];
+        if let Some((field, ..)) = sides.into_iter().find(|(_, fixed, drawn)| fixed.is_some() && drawn.is_some()) {
+            return Err(Error::value(field, "a length and a distribution", "one of them"));
+        }
+        let of_trace =
+            trace.map(|t| Ok::<_, Error>((t.input.drawn("draws")?, t.output.drawn("draws")?))).transpose()?;
+        let input = match (r.isl, &d.isl, &of_trace) {
+            (None, None, Some((input, _))) => input.clone(),
+            (fixed, text, _) => side("isl", fixed, text.as_deref(), scenario.map(|s| s.input), 1.0)?,
+        };
+        let output = match (r.osl, &d.osl, &of_trace) {
+            (None, None, Some((_, output))) => output.clone(),
+            (fixed, text, _) => side("osl", fixed, text.as_deref(), scenario.map(|s| s.output), 2.0)?,
+        };
+        if output.mean < 2.0 {
+            return Err(Error::value("osl", output.mean, "2 tokens or more on average"));
+        }
+        // Lengths from two places know nothing of each other.
+        let whole = r.isl.is_none() && d.isl.is_none() && r.osl.is_none() && d.osl.is_none();
+        let covariance = trace.filter(|_| whole).map_or(0.0, |t| t.covariance);
+        let bound = (input.variance * output.variance).sqrt();
+        if covariance.is_nan() || covariance.abs() > bound * (1.0 + 1e-9) + 1e-9 {
+            return Err(Error::value("draws", covariance, "a covariance the variances allow"));
+        }
+        let hit = r.prefix_hit.or(trace.and_then(|t| t.prefix_hit)).or(scenario.map(|s| s.cached));
+        let cached = share("prefix_hit", hit.unwrap_or(0.0))?;
+        let rate = r.rate_per_s.or(trace.and_then(|t| t.rate_per_s));
+        let mean_rate = rate.map(|rate| positive("rate_per_s", rate)).transpose()?;
+        let peak = d.peak_over_mean.or(trace.and_then(|t| t.peak_over_mean)).unwrap_or(1.0);
+        if !(1.0..=1e6).contains(&peak) {
+            return Err(Error::value("peak_over_mean", peak, "1 to 1e6"));
+        }
+        let requests =
+            Requests { cached, spread: spread(&input, &output, covariance), ..Requests::of(input.mean, output.mean) };
+        let mut workload = Self { input, output, requests, mean_rate, peak, notes: Vec::new() };
+        workload.notes = workload.words(trace);
+        Ok(workload)
+    }
+
+    /// Requests per second planned for.
+    pub(super) fn peak_rate(&self) -> Option<f64> {
+        self.mean_rate.map(|rate| rate * self.peak)
+    }
+
+    /// Whether requests differ.
+    pub(super) fn varies(&self) -> bool {
+        self.input.variance > 0.0 || self.output.variance > 0.0
+    }
+
+    fn words(&self, trace: Option<&Summary>) -> Vec<String> {
+        let mut all = Vec::new();
+        if let Some(t) = trace {
+            all.push(format!(
+                "traffic of {}, {} requests; lengths and rates given beside it win over it",
+                t.name, t.requests
+            ));
+            if t.prefix_hit.is_some_and(|hit| hit == self.requests.cached && hit > 0.0) {
+                all.push("the share of prompts cached is the trace's, in a cache large enough to keep it".into());
+            }
+        }
+        if self.varies() {
+            let s = &self.requests.spread;
+            all.push(format!(
+                "lengths vary (coefficient of variation {} of prompts, {} of answers): a sequence in memory holds {} tokens more than the mean request, since long answers stay longer",
+                significant(self.input.cv(), 3),
+                significant(self.output.cv(), 3),
+                significant(s.context, 3)
+            ));
+            all.push(
+                "percentiles are those of lengths; what queues and bursts shorter than a minute add is not in them"
+                    .into(),
+            );
+        }
+        if self.peak > 1.0 {
+            all.push(format!(
+                "planned for {} times the mean traffic; bursts within a minute are not in it",
+                significant(self.peak, 3)
+            ));
+        }
+        all
+    }
+}
+
+fn side(
+    field: &'static str,
+    fixed: Option<f64>,
+    text: Option<&str>,
+    named: Option<f64>,
+    least: f64,
+) -> Result<Drawn, Error> {
+    if let Some(text) = text {
+        return Ok(Drawn::of(&text.parse::<Lengths>()?));
+    }
+    let n = tokens(field, fixed.or(named).unwrap_or(1000.0), least)?.get();
+    Ok(Drawn { mean: n, variance: 0.0, shares: vec![n] })
+}

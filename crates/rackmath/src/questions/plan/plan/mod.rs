@@ -1,0 +1,379 @@
+//! What to deploy: the best of every layout, format, engine, chunk, speculation, concurrency and pair of pools, under limits.
+//!
+//! The question goes through the chapters `pass` and `serving`, which every deployment is asked once, and `plan`, which
+//! searches the numbers. The answer does not depend on the number of threads.
+
+mod answer;
+mod because;
+mod card;
+mod demand;
+mod draws;
+mod handover;
+mod kept;
+mod ladder;
+mod layouts;
+mod offload;
+mod prepare;
+mod searched;
+mod shard;
+mod start;
+pub mod sweep;
+#[cfg(test)]
+mod tests;
+mod worked;
+
+pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
+pub use demand::{LengthPercentiles, MeanTraffic};
+pub use draws::Draws;
+pub use handover::{Command, File, Handover, HandoverRequest};
+pub use kept::{Holds, Kept};
+pub use offload::OffloadCard;
+pub(crate) use prepare::in_order;
+pub use shard::{MOST_SHARDS, Partial, merge, shard};
+pub(crate) use worked::Worked;
+
+use crate::Error;
+use crate::deployment::wires;
+use crate::estimate::ask::yielded;
+use crate::layout;
+use crate::setting::{Setting, formats, resolve, tokens};
+use rackmath_spec::engine::Engine;
+use rackmath_spec::model::Formats;
+use rackmath_spec::{Catalog, Dtype, Model, Network, Scenario, System};
+use rackmath_theory::pass::KernelSet;
+use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield};
+use rackmath_theory::steady::Requests;
+use rackmath_units::Fraction;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A model, machines, traffic and limits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model and machine; several machines with commas between them. Its chips are those of each machine.
+    pub setting: Setting,
+    /// Engines to choose from.
+    pub engines: Vec<String>,
+    /// Weight formats to choose from: `auto` is the checkpoint's.
+    pub weights: Vec<String>,
+    /// Cache formats to choose from: `auto` is the model's, or the engine's with narrow weights.
+    pub kvs: Vec<String>,
+    /// Most tokens in a pass, to choose from; the engine's own when empty.
+    pub chunks: Vec<f64>,
+    /// Drafts for each step to choose from; other than 0 only with an acceptance.
+    pub drafts: Vec<f64>,
+    /// Chance that a draft is accepted when all before it were.
+    pub acceptance: Option<f64>,
+    /// Whether prompts may have chips of their own.
+    pub disaggregated: bool,
+    /// A named workload: what it says holds unless given here.
+    pub scenario: Option<String>,
+    /// Tokens of a prompt, mean; 1,000 unless given.
+    pub isl: Option<f64>,
+    /// Tokens of an answer, mean; 1,000 unless given.
+    pub osl: Option<f64>,
+    /// Share of a prompt found in the prefix cache.
+    pub prefix_hit: Option<f64>,
+    /// Requests per second; as much as the chips serve when absent.
+    pub rate_per_s: Option<f64>,
+    /// Mean time to first token, at most.
+    pub ttft_ms: Option<f64>,
+    /// Mean time per output token, at most.
+    pub tpot_ms: Option<f64>,
+    /// Mean time of a whole request, at most.
+    pub e2e_ms: Option<f64>,
+    /// Output tokens per second of one user, at least.
+    pub user_tok_s: Option<f64>,
+    /// Output tokens per second of all, at least.
+    pub throughput_tok_s: Option<f64>,
+    /// Share of the memory for caches left free, at least.
+    pub headroom: Option<f64>,
+    /// Dollars per hour, at most.
+    pub budget_usd_per_hour: Option<f64>,
+    /// Watts of the chips, at most.
+    pub power_w: Option<f64>,
+    /// What is best: `cost`, `chips`, `energy`, `latency`, `throughput` or `goodput`, which is throughput within the limits.
+    pub objective: String,
+    /// Deployments to show.
+    pub top: usize,
+    /// Lengths that vary and traffic that swells.
+    pub draws: Draws,
+    /// Commands, files and load tests for the best plan, where asked for.
+    pub handover: Option<HandoverRequest>,
+    /// Machines that may compute prompts for those of the setting, with commas between them.
+    pub prefill_on: Option<String>,
+    /// Degrees of parallelism to try: `powers` of two, or `any` the model and the machine allow.
+    pub degrees: String,
+    /// Share of a prompt found in host memory, beyond what is found on the chips: a choice of the plan when given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload_hit: Option<f64>,
+    /// Sizes of decode context parallel to try beside 1, with vLLM: chips that share the tokens of a cache instead of each
+    /// keeping a copy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dcp: Vec<u64>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            setting: Setting { on: "hgx-h200".into(), model: "qwen3-32b".into(), ..Setting::default() },
+            engines: vec!["vllm".into()],
+            weights: vec!["auto".into()],
+            kvs: vec!["auto".into()],
+            chunks: Vec::new(),
+            drafts: vec![0.0],
+            acceptance: None,
+            disaggregated: true,
+            scenario: None,
+            isl: None,
+            osl: None,
+            prefix_hit: None,
+            rate_per_s: None,
+            ttft_ms: None,
+            tpot_ms: None,
+            e2e_ms: None,
+            user_tok_s: None,
+            throughput_tok_s: None,
+            headroom: None,
+            budget_usd_per_hour: None,
+            power_w: None,
+            objective: "cost".into(),
+            top: 5,
+            draws: Draws::default(),
+            handover: None,
+            prefill_on: None,
+            degrees: "powers".into(),
+            offload_hit: None,
+            dcp: Vec::new(),
+        }
+    }
+}
+
+/// One machine to choose.
+struct Machine {
+    system: System,
+    links: (Option<Network>, Option<Network>),
+    chips: u64,
+    usd_s: f64,
+    priced: bool,
+    price_words: String,
+    watts: f64,
+    /// Whether it only computes prompts for others.
+    prompts_only: bool,
+    /// Memory of its hosts, where caches may be kept there.
+    host: Option<offload::Host>,
+}
+
+/// A request with names resolved and numbers checked.
+struct Ask {
+    model: Model,
+    machines: Vec<Machine>,
+    formats: Vec<Formats>,
+    kvs: Vec<Option<Dtype>>,
+    engines: Vec<Engine>,
+    chunks: Vec<f64>,
+    drafts: Vec<(f64, f64)>,
+    split: bool,
+    requests: Requests,
+    workload: draws::Workload,
+    /// Chips of the largest instance tried.
+    largest: u64,
+    scenario: Option<Scenario>,
+    degrees: layouts::Steps,
+    cuts: Vec<u64>,
+    question: Question,
+    handover: Option<HandoverRequest>,
+    images: handover::Images,
+    /// The objective as asked for.
+    objective: &'static str,
+    /// Share of a prompt found in host memory and nowhere else.
+    offload: Option<f64>,
+}
+
+/// What throughput is called where every request counted meets the limits.
+const GOODPUT: &str = "goodput";
+
+/// Answers on one thread.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers on so many threads; the answer is the same.
+pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result<Answer, Error> {
+    Ok(Worked::new(catalog, request, threads)?.answer(threads))
+}
+
+/// The space of a request and what is asked of it: for sweeps in parts, each a range of [`Space::families`].
+pub fn space(catalog: &Catalog, request: &Request, threads: usize) -> Result<(Space, Question), Error> {
+    let ask = Ask::new(catalog, request)?;
+    let prepared = prepare::Prepared::new(&KernelSet::of(catalog)?, &ask, threads)?;
+    Ok((prepared.space, ask.question))
+}
+
+/// Larger instances than this are not tried.
+const LARGEST: u64 = 1024;
+
+impl Ask {
+    fn new(catalog: &Catalog, r: &Request) -> Result<Self, Error> {
+        let (objective, word) = objective(&r.objective)?;
+        let machines = machines(catalog, r)?;
+        let model = catalog.model(&r.setting.model)?;
+        if model.shape().is_none() {
+            let expected = "a model known layer by layer; this one is known by its totals only";
+            return Err(Error::value("model", format!("\"{}\"", model.id), expected));
+        }
+        if let Some(n) = r.handover.as_ref().and_then(|h| h.chips_per_host).filter(|n| !(1..=1024).contains(n)) {
+            return Err(Error::value("chips_per_host", n, "1 to 1024"));
+        }
+        let needs_price = objective == Objective::Cost || r.budget_usd_per_hour.is_some();
+        if let Some(m) = machines.iter().find(|m| needs_price && !m.priced) {
+            let chip = &m.system.chip.id;
+            return Err(Error::value("price", format!("none for {chip}"), "--price, or --objective chips"));
+        }
+        let needs_watts = objective == Objective::Energy || r.power_w.is_some();
+        if let Some(m) = machines.iter().find(|m| needs_watts && m.watts <= 0.0) {
+            let chip = &m.system.chip.id;
+            return Err(Error::value("power", format!("none known for {chip}"), "another chip or objective"));
+        }
+        let all = machines.iter().map(|m| m.chips).max().unwrap_or(1);
+        let scenario = r.scenario.as_deref().map(|name| catalog.scenario(name)).transpose()?;
+        let workload = draws::Workload::new(r, scenario.as_ref())?;
+        let traffic = match workload.peak_rate() {
+            Some(rate) => Traffic::Rate(rate),
+            None if objective == Objective::Chips => Traffic::One,
+            None if r.budget_usd_per_hour.is_none() && r.power_w.is_none() => Traffic::Fill(all as f64),
+            // What the budget and the power allow, not what the chips would: all of them may be too many.
+            None => Traffic::Within {
+                chips: all as f64,
+                usd_s: r.budget_usd_per_hour.map_or(f64::INFINITY, |b| b / 3600.0),
+                watts: r.power_w.unwrap_or(f64::INFINITY),
+            },
+        };
+        let question = Question {
+            output: workload.requests.output,
+            traffic,
+            limits: limits(r)?.with(Bound::Chips, Some(all as f64)),
+            objective,
+            keep: r.top.clamp(1, 100),
+            frontier: Some(if machines.len() > 1 && machines.iter().all(|m| m.priced) {
+                Yield::PerDollar
+            } else {
+                Yield::PerChip
+            }),
+            near: false,
+        };
+        Ok(Self {
+            formats: r.weights.iter().map(|w| formats(&model, Some(w.as_str()))).collect::<Result<_, _>>()?,
+            kvs: r.kvs.iter().map(|w| kv_word(w)).collect::<Result<_, _>>()?,
+            engines: r.engines.iter().map(|e| Ok(catalog.engine(e)?.0)).collect::<Result<_, Error>>()?,
+            chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
+            drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
+            split: r.disaggregated,
+            objective: word,
+            offload: offload_hit(r, workload.requests.cached)?,
+            requests: workload.requests,
+            workload,
+            largest: LARGEST,
+            degrees: layouts::Steps::of(&r.degrees)?,
+            cuts: layouts::cuts(&r.dcp)?,
+            scenario,
+            model,
+            machines,
+            question,
+            handover: r.handover.clone(),
+            images: if r.handover.is_some() { images(catalog)? } else { handover::Images::new() },
+        })
+    }
+}
+
+/// Where the tools of a hand-over come from.
+fn images(catalog: &Catalog) -> Result<handover::Images, Error> {
+    let one = |id: &str| catalog.flag_list(id).map(|list| (list.id, (list.image, list.package)));
+    Ok(catalog.flag_list_ids().map(one).collect::<Result<_, _>>()?)
+}
+
+fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
+    let one = |on: &str, prompts_only: bool| {
+        if on.trim().split_once(['x', 'X']).is_some_and(|(n, _)| n.parse() == Ok(0)) {
+            return Err(Error::value("chips", format!("0 in \"{}\"", on.trim()), "at least one chip"));
+        }
+        let setting = Setting { on: on.trim().into(), weights: None, kv: None, ..r.setting.clone() };
+        let resolved = resolve(catalog, &setting)?;
+        let system = resolved.system;
+        let power = &system.chip.power;
+        let watts = power.all_in.as_ref().or(power.tdp.as_ref()).map_or(0.0, |w| w.value.get());
+        Ok(Machine {
+            links: wires(catalog, &system),
+            chips: system.n_chips,
+            usd_s: resolved.chip_price.get(),
+            priced: resolved.priced,
+            price_words: format!("{} per chip, {}", resolved.chip_price, resolved.price_source),
+            watts,
+            host: if r.offload_hit.is_some() { offload::host(catalog, &system)? } else { None },
+            system,
+            prompts_only,
+        })
+    };
+    let prompts = r.prefill_on.as_deref().filter(|_| r.disaggregated);
+    let mut all: Vec<Machine> = r.setting.on.split(',').map(|on| one(on, false)).collect::<Result<_, Error>>()?;
+    all.extend(prompts.into_iter().flat_map(|p| p.split(',')).map(|on| one(on, true)).collect::<Result<Vec<_>, _>>()?);
+    Ok(all)
+}
+
+fn kv_word(word: &str) -> Result<Option<Dtype>, Error> {
+    if word == "auto" { Ok(None) } else { Ok(Some(word.parse::<Dtype>()?)) }
+}
+
+fn drafts(drafts: f64, acceptance: Option<f64>) -> Result<(f64, f64), Error> {
+    if !(0.0..=64.0).contains(&drafts) {
+        return Err(Error::value("drafts", drafts, "0 to 64 tokens"));
+    }
+    match acceptance {
+        _ if drafts == 0.0 => Ok((0.0, 1.0)),
+        Some(alpha) => Ok((drafts, yielded(drafts, share("acceptance", alpha)?))),
+        None => Err(Error::value("drafts", drafts, "an acceptance with them, as measured")),
+    }
+}
+
+/// The objective of a word, and the word.
+fn objective(typed: &str) -> Result<(Objective, &'static str), Error> {
+    // A plan's requests meet the limits in the mean, so that all of its throughput is goodput.
+    let known = Objective::ALL.into_iter().map(|o| (o, o.name())).chain([(Objective::Throughput, GOODPUT)]);
+    known.into_iter().find(|(_, name)| *name == typed).ok_or_else(|| {
+        Error::value("objective", format!("\"{typed}\""), "cost, chips, energy, latency, throughput or goodput")
+    })
+}
+
+/// What host memory adds to a share already cached; none where it adds nothing.
+fn offload_hit(r: &Request, cached: f64) -> Result<Option<f64>, Error> {
+    let hit = r.offload_hit.map(|hit| share("offload_hit", hit)).transpose()?;
+    Ok(hit.map(|hit| hit.min(1.0 - cached)).filter(|hit| *hit > 0.0))
+}
+
+fn share(field: &'static str, value: f64) -> Result<f64, Error> {
+    Fraction::checked(value).map(Fraction::get).ok_or_else(|| Error::value(field, value, "a share from 0 to 1"))
+}
+
+fn positive(field: &'static str, value: f64) -> Result<f64, Error> {
+    if value > 0.0 && value <= 1e12 { Ok(value) } else { Err(Error::value(field, value, "above 0, at most 1e12")) }
+}
+
+fn limits(r: &Request) -> Result<Limits, Error> {
+    let some = |field, value: Option<f64>| value.map(|v| positive(field, v)).transpose();
+    let ms = |field, value| Ok::<_, Error>(some(field, value)?.map(|v| v / 1e3));
+    let user = some("user_tok_s", r.user_tok_s)?.map(f64::recip);
+    let tpot = match (ms("tpot_ms", r.tpot_ms)?, user) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    let headroom = r.headroom.map(|h| share("headroom", h)).transpose()?;
+    Ok(Limits::default()
+        .with(Bound::Ttft, ms("ttft_ms", r.ttft_ms)?)
+        .with(Bound::Tpot, tpot)
+        .with(Bound::E2e, ms("e2e_ms", r.e2e_ms)?)
+        .with(Bound::Throughput, some("throughput_tok_s", r.throughput_tok_s)?)
+        .with(Bound::Headroom, headroom)
+        .with(Bound::UsdPerHour, some("budget_usd_per_hour", r.budget_usd_per_hour)?)
+        .with(Bound::Watts, some("power_w", r.power_w)?))
+}

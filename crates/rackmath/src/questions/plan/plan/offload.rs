@@ -1,0 +1,271 @@
+//! Caches kept in host memory: what a prompt fetches from there instead of computing it, and how long that takes.
+
+use super::prepare::Prepared;
+use super::{Ask, Machine};
+use crate::Error;
+use rackmath_spec::model::Mixer;
+use rackmath_spec::{Catalog, Dtype, Layout, System};
+use rackmath_theory::plan::Configuration;
+use rackmath_theory::steady::Requests;
+use rackmath_theory::{kv, placement};
+use rackmath_units::{ByteRate, Bytes, Tokens, significant};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Chips that share the memory of a server: the tier's file counts eight links to it.
+const SERVER: f64 = 8.0;
+/// Blackwell chips that share one Grace and its memory: note at `link.host` of the chips' files.
+const GRACE: f64 = 2.0;
+/// Host cache over the cache memory of the chips where a size must be said: what SGLang takes unless told (`hicache_ratio`
+/// in its server arguments is 2.0).
+const RATIO: f64 = 2.0;
+
+/// What a plan fetches from host memory.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OffloadCard {
+    /// Share of a prompt's tokens found there, beyond those found on the chips.
+    pub hit: f64,
+    /// Time to fetch them, of one prompt alone.
+    pub load_ms: f64,
+    /// Their bytes.
+    pub bytes_per_prompt: f64,
+    /// The memory.
+    pub tier: String,
+}
+
+/// The memory of a host as one chip sees it.
+pub(super) struct Host {
+    /// The tier's name.
+    tier: String,
+    /// Bytes a second of a chip.
+    rate: ByteRate,
+    /// Bytes for a chip.
+    capacity: f64,
+}
+
+/// What a row fetches for each prompt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fetch {
+    /// Bytes of a prompt.
+    pub bytes: f64,
+    /// Seconds over the links of a group.
+    pub seconds: f64,
+}
+
+/// The host memory of a machine; none where the chip's way to it is not known.
+pub(super) fn host(catalog: &Catalog, system: &System) -> Result<Option<Host>, Error> {
+    let chip = &system.chip;
+    let Some(link) = &chip.link.host else { return Ok(None) };
+    let (tier, chips) = match () {
+        () if chip.id.starts_with("gb") => ("lpddr-grace", GRACE),
+        () if chip.id.starts_with("gh") => ("lpddr-grace", 1.0),
+        () => ("ddr5-server", SERVER),
+    };
+    let tier = catalog.tier(tier)?;
+    let rate = ByteRate::b_per_s(link.value.get().min(tier.bandwidth.value.get() / chips));
+    Ok(Some(Host { tier: tier.name, rate, capacity: tier.capacity.value.get() / chips }))
+}
+
+/// What a group of a layout fetches for each prompt; none where nothing is asked for or the way is not known.
+pub(super) fn fetch(ask: &Ask, machine: &Machine, dtype: Dtype, layout: &Layout) -> Option<Fetch> {
+    let (hit, host) = (ask.offload?, machine.host.as_ref()?);
+    let r = &ask.requests;
+    let cache = kv::cache(&ask.model, dtype);
+    let at = |share: f64| if share > 0.0 { cache.stored(Tokens::new(r.input * share)).get() } else { 0.0 };
+    let bytes = at(r.cached + hit) - at(r.cached);
+    let d = layout.degrees();
+    let mixers = ask.model.shape().into_iter().flat_map(|s| s.runs.iter().map(|r| &r.block.mixer));
+    let shards =
+        mixers.filter(|m| **m != Mixer::None).map(|m| placement::cache_shards(m, &d)).min().unwrap_or(1) * d.pp;
+    Some(Fetch { bytes, seconds: bytes / shards as f64 / host.rate.get() }).filter(|f| f.seconds > 0.0)
+}
+
+/// Requests as a row computes them.
+pub(super) fn requests(ask: &Ask, fetch: Option<Fetch>) -> Requests {
+    let more = fetch.and(ask.offload).unwrap_or(0.0);
+    Requests { cached: (ask.requests.cached + more).min(1.0), ..ask.requests }
+}
+
+/// The row of a configuration that computes prompts.
+pub(super) fn prompts(p: &Prepared, c: &Configuration) -> usize {
+    c.split.map_or(c.row, |(prefill, _)| p.space.prefills[prefill].row)
+}
+
+/// What a configuration fetches.
+pub(super) fn of(p: &Prepared, c: &Configuration) -> Option<Fetch> {
+    p.entries[prompts(p, c)].offload
+}
+
+/// The same on the page.
+pub(super) fn card(ask: &Ask, p: &Prepared, c: &Configuration) -> Option<OffloadCard> {
+    let fetch = of(p, c)?;
+    let kind = p.kind_of[p.entries[prompts(p, c)].deployment];
+    let host = ask.machines[p.kinds[kind].machine].host.as_ref()?;
+    Some(OffloadCard {
+        hit: ask.offload?,
+        load_ms: fetch.seconds * 1e3,
+        bytes_per_prompt: fetch.bytes,
+        tier: host.tier.clone(),
+    })
+}
+
+/// Bytes of host memory for one group of a row: some times what its chips hold, at most what the tier has.
+pub(super) fn kept(ask: &Ask, p: &Prepared, row: usize) -> Option<f64> {
+    let entry = &p.entries[row];
+    entry.offload?;
+    let d = &p.deployments[entry.deployment];
+    let host = ask.machines[p.kinds[p.kind_of[entry.deployment]].machine].host.as_ref()?;
+    let one = kv::cache(&ask.model, d.parts.kv).stored(Tokens::new(ask.requests.context())).get();
+    let degrees = d.parts.layout.degrees();
+    Some((RATIO * entry.room * one).min(host.capacity * (d.parts.layout.chips() as f64 / degrees.dp as f64)))
+}
+
+/// What fetching assumes.
+pub(super) fn words(ask: &Ask) -> Vec<String> {
+    let Some(hit) = ask.offload else { return Vec::new() };
+    let mut all = vec![format!(
+        "KV offload: {} % of a prompt lies in host memory, which is large enough for that and has no price of its own; a slot is held while it is fetched",
+        significant(hit * 100.0, 3)
+    )];
+    for m in &ask.machines {
+        all.push(match &m.host {
+            Some(h) => format!("{} fetches from {} at {} per chip", m.system.name, h.tier, h.rate),
+            None => format!("no KV offload on {}: the chip's link to its host is not known", m.system.name),
+        });
+    }
+    all
+}
+
+/// What is fetched, for a page.
+pub(super) fn share(ask: &Ask) -> String {
+    let words = |hit: f64| format!(", {} % in host memory", significant(hit * 100.0, 3));
+    ask.offload.map_or_else(String::new, words)
+}
+
+/// Bytes as an engine's size in gibibytes, at least one.
+pub(super) fn gib(bytes: f64) -> f64 {
+    (Bytes::b(bytes).get() / (1_u64 << 30) as f64).floor().max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::{Plan, Request, answer, space};
+    use crate::setting::Setting;
+    use rackmath_spec::Catalog;
+    use rackmath_theory::plan::Question;
+
+    fn request(model: &str, on: &str) -> Request {
+        let setting = Setting { model: model.into(), on: on.into(), ..Setting::default() };
+        Request { setting, isl: Some(32_000.0), osl: Some(500.0), offload_hit: Some(0.5), ..Request::default() }
+    }
+
+    fn plans(r: &Request) -> Vec<Plan> {
+        answer(&Catalog::embedded(), r).unwrap().plans
+    }
+
+    #[test]
+    fn long_prompts_are_fetched_at_the_rate_of_the_link() {
+        let r = Request { disaggregated: false, top: 20, ..request("qwen3-32b", "8xh200") };
+        let all = plans(&r);
+        let best = all[0].offload.as_ref().unwrap();
+        // 64 layers x 8 heads x 128 x 2 x 2 B = 262,144 B a token (config.json of Qwen3-32B), 16,000 of them.
+        assert!((best.bytes_per_prompt / (262_144.0 * 16_000.0) - 1.0).abs() < 1e-12, "{best:?}");
+        // At most 63 GB/s to each chip, over at most 8 of them.
+        assert!(best.load_ms >= best.bytes_per_prompt / 8.0 / 63e9 * 1e3 * (1.0 - 1e-12), "{best:?}");
+        assert!(all[0].deployment.ends_with(", KV offload") && all[0].launch[0].contains("--kv-offloading-size"));
+        // The same without is tried as well.
+        assert!(all.iter().any(|p| p.offload.is_none()), "{all:?}");
+        let without = &plans(&Request { offload_hit: None, ..r })[0];
+        assert!(all[0].usd_per_mtok.value < 0.9 * without.usd_per_mtok.value);
+    }
+
+    #[test]
+    fn a_choice_more_is_never_worse() {
+        let most = Request { disaggregated: true, ttft_ms: Some(4000.0), ..request("qwen3-32b", "4xh200") };
+        for (objective, hit) in [("cost", 0.05), ("latency", 0.5), ("energy", 0.9), ("goodput", 1.0)] {
+            let r =
+                Request { objective: objective.into(), prefix_hit: Some(0.2), offload_hit: Some(hit), ..most.clone() };
+            let (with, without) = (plans(&r), plans(&Request { offload_hit: None, ..r.clone() }));
+            let score = |p: &Plan| match objective {
+                "cost" => p.usd_per_mtok.value,
+                "latency" => p.e2e_ms.value,
+                "energy" => p.joules_per_token,
+                _ => -p.throughput_tok_s,
+            };
+            assert!(score(&with[0]) <= score(&without[0]), "{objective} {hit}");
+            assert!(with.iter().filter_map(|p| p.offload.as_ref()).all(|o| o.hit <= 0.8));
+        }
+    }
+
+    #[test]
+    fn the_best_is_the_best_of_all_looked_at_one_by_one() {
+        let catalog = Catalog::embedded();
+        let r = Request { tpot_ms: Some(40.0), ttft_ms: Some(3000.0), ..request("qwen3-32b", "4xh200") };
+        let (space, q): (_, Question) = space(&catalog, &r, 1).unwrap();
+        let every = (0..space.len()).filter_map(|i| space.estimate(i, q.output, q.traffic));
+        let least = every.filter(|e| q.limits.broken(e) == 0).map(|e| e.usd_per_mtok).min_by(f64::total_cmp).unwrap();
+        assert_eq!(plans(&r)[0].usd_per_mtok.value, least);
+    }
+
+    #[test]
+    fn a_prompt_sooner_computed_than_fetched_is_computed() {
+        let r = Request {
+            isl: Some(4000.0),
+            osl: Some(2.0),
+            disaggregated: false,
+            engines: vec!["ideal".into()],
+            ..request("qwen3-0.6b", "b200")
+        };
+        let all = plans(&r);
+        assert!(all[0].offload.is_none() && all.iter().any(|p| p.offload.is_some()), "{all:?}");
+    }
+
+    #[test]
+    fn nothing_found_in_host_memory_changes_nothing() {
+        let r = Request { isl: Some(4000.0), ..request("qwen3-32b", "2xh200") };
+        let none = plans(&Request { offload_hit: None, ..r.clone() });
+        assert_eq!(plans(&Request { offload_hit: Some(0.0), ..r.clone() }), none);
+        // All of it is on the chips already.
+        let full = Request { prefix_hit: Some(1.0), ..r };
+        assert_eq!(plans(&full), plans(&Request { offload_hit: None, ..full.clone() }));
+    }
+
+    #[test]
+    fn shares_that_are_none_are_refused_and_unknown_links_are_said() {
+        let catalog = Catalog::embedded();
+        for hit in [-0.1, 1.1, f64::NAN] {
+            let wrong = Request { offload_hit: Some(hit), ..request("qwen3-32b", "h200") };
+            assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains("offload_hit"));
+        }
+        let unknown = answer(&catalog, &Request { isl: Some(1000.0), ..request("llama-3.1-8b", "l40s") }).unwrap();
+        assert!(unknown.plans.iter().all(|p| p.offload.is_none()));
+        assert!(unknown.assumptions.iter().any(|a| a.starts_with("no KV offload on")), "{:?}", unknown.assumptions);
+    }
+
+    #[test]
+    fn pools_of_prompts_fetch_and_grace_is_nearer() {
+        let r = |on: &str| Request { engines: vec!["sglang".into()], top: 100, ..request("qwen3-32b", on) };
+        let load = |on: &str| {
+            let all = plans(&Request { disaggregated: false, ..r(on) });
+            let one = all.iter().find(|p| p.offload.is_some() && p.chips_per_replica == 1);
+            one.and_then(|p| p.offload.clone()).unwrap()
+        };
+        let (grace, server) = (load("gb200"), load("b200"));
+        // Half of 512 GB/s against 63 GB/s.
+        assert!((server.load_ms / grace.load_ms - 256.0 / 63.0).abs() < 1e-9, "{grace:?} {server:?}");
+        let split = plans(&Request { ttft_ms: Some(1500.0), ..r("8xh200") });
+        let pools = split.iter().find(|p| p.prefill.is_some() && p.offload.is_some()).unwrap();
+        assert!(pools.launch[0].contains("--enable-hierarchical-cache"), "{:?}", pools.launch);
+        assert!(!pools.launch[1].contains("--enable-hierarchical-cache"), "{:?}", pools.launch);
+    }
+
+    #[test]
+    fn goodput_is_throughput_by_its_name() {
+        let r = Request { isl: Some(2000.0), offload_hit: None, tpot_ms: Some(30.0), ..request("qwen3-32b", "2xh200") };
+        let one = |objective: &str| {
+            answer(&Catalog::embedded(), &Request { objective: objective.into(), ..r.clone() }).unwrap()
+        };
+        let (goodput, throughput) = (one("goodput"), one("throughput"));
+        assert_eq!((goodput.objective.as_str(), goodput.plans[0].index), ("goodput", throughput.plans[0].index));
+    }
+}

@@ -1,0 +1,157 @@
+//! Plans a person would ask for, and some nobody can have.
+
+use super::*;
+use rackmath_theory::steady::{Load, Server, steady};
+
+fn catalog() -> Catalog {
+    Catalog::embedded()
+}
+
+fn request(on: &str) -> Request {
+    let setting = Setting { model: "qwen3-32b".into(), on: on.into(), ..Setting::default() };
+    Request { setting, isl: Some(4000.0), osl: Some(500.0), ..Request::default() }
+}
+
+fn best(r: &Request) -> Option<Plan> {
+    answer(&catalog(), r).unwrap().plans.into_iter().next()
+}
+
+#[test]
+fn a_plan_meets_its_limits_and_serves_its_traffic() {
+    let r = Request { tpot_ms: Some(30.0), ttft_ms: Some(1000.0), rate_per_s: Some(20.0), ..request("32xh200") };
+    let a = answer(&catalog(), &r).unwrap();
+    assert!(a.plans.len() == 5 && a.relaxations.is_empty());
+    for p in &a.plans {
+        assert!(p.tpot_ms.value <= 30.0 && p.ttft_ms.value <= 1000.0 && p.chips <= 32);
+        assert!((p.throughput_tok_s - 10_000.0).abs() < 1e-6 && p.busy <= 1.0 + 1e-9);
+        assert_eq!(p.chips, p.replicas * p.chips_per_replica);
+        assert!(!p.launch.is_empty());
+    }
+    assert!(a.plans.windows(2).all(|w| w[0].usd_per_mtok.value <= w[1].usd_per_mtok.value));
+    assert!(
+        a.frontier
+            .windows(2)
+            .all(|w| w[0].tok_s_per_user > w[1].tok_s_per_user && w[0].tok_s_per_chip < w[1].tok_s_per_chip)
+    );
+}
+
+#[test]
+fn the_answer_does_not_depend_on_threads() {
+    let r = Request { tpot_ms: Some(30.0), chunks: vec![2048.0, 8192.0], ..request("16xh200") };
+    let one = answer_on(&catalog(), &r, 1).unwrap();
+    assert_eq!(one, answer_on(&catalog(), &r, 3).unwrap());
+    assert_eq!(one, answer_on(&catalog(), &r, 8).unwrap());
+}
+
+#[test]
+fn a_tabulated_state_is_the_steady_state() {
+    let c = catalog();
+    let r = Request { disaggregated: false, ..request("8xh200") };
+    let ask = Ask::new(&c, &r).unwrap();
+    let p = prepare::Prepared::new(&KernelSet::of(&c).unwrap(), &ask, 1).unwrap();
+    let (row, level) = (2, 20);
+    let entry = &p.entries[row];
+    let d = &p.deployments[entry.deployment];
+    let engine = p.engine_of(row);
+    let server = Server { pass: &d.pass, schedule: &engine.schedule, overhead: &engine.overhead, room: entry.room };
+    let load = Load::Closed { concurrency: p.levels[level], clump: 1.0, burst: 0.0, convoy: false };
+    let s = steady(&server, &ask.requests, load);
+    let state = p.space.whole[row * p.space.levels + level];
+    assert_eq!((state.tpot, state.rate), (s.tpot.get(), s.rate * d.parts.layout.degrees().dp as f64));
+}
+
+#[test]
+fn a_token_faster_than_the_latency_floor_is_answered_with_what_is_possible() {
+    let r = Request { tpot_ms: Some(0.1), ..request("32xh200") };
+    let a = answer(&catalog(), &r).unwrap();
+    assert!(a.plans.is_empty());
+    let near = a.relaxations.iter().find(|r| r.limit == "time per output token").unwrap();
+    assert!(near.factor > 10.0, "{near:?}");
+}
+
+#[test]
+fn a_model_larger_than_the_fleet_says_so() {
+    let mut r = request("2xh200");
+    r.setting.model = "deepseek-v3".into();
+    let a = answer(&catalog(), &r).unwrap();
+    assert!(a.plans.is_empty() && a.verdict.starts_with("nothing fits"), "{}", a.verdict);
+}
+
+#[test]
+fn no_chips_and_unknown_words_are_refused() {
+    let mut none = request("hgx-h200");
+    none.setting.chips = Some(0);
+    assert!(answer(&catalog(), &none).unwrap_err().to_string().contains("chips"));
+    let wrong = Request { objective: "joy".into(), ..request("h200") };
+    assert!(answer(&catalog(), &wrong).unwrap_err().to_string().contains("latency"));
+    let drafts = Request { drafts: vec![3.0], ..request("h200") };
+    assert!(answer(&catalog(), &drafts).is_err());
+}
+
+#[test]
+fn more_machines_to_choose_from_are_never_worse() {
+    let one = best(&Request { tpot_ms: Some(40.0), rate_per_s: Some(5.0), ..request("32xh200") }).unwrap();
+    let two = best(&Request { tpot_ms: Some(40.0), rate_per_s: Some(5.0), ..request("32xh200,32xh100") }).unwrap();
+    assert!(two.usd_per_mtok.value <= one.usd_per_mtok.value);
+}
+
+#[test]
+fn every_named_workload_can_be_planned() {
+    let c = catalog();
+    for name in c.scenario_ids() {
+        let r = Request { scenario: Some(name.into()), isl: None, osl: None, ..request("8xh200") };
+        assert!(!answer(&c, &r).unwrap().plans.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_distribution_without_width_is_a_length() {
+    let c = catalog();
+    let fixed = Request { isl: Some(4000.0), osl: Some(500.0), rate_per_s: Some(4.0), ..request("8xh200") };
+    let drawn = |isl: &str, osl: &str| Request {
+        isl: None,
+        osl: None,
+        draws: Draws { isl: Some(isl.into()), osl: Some(osl.into()), ..Draws::default() },
+        ..fixed.clone()
+    };
+    let answered = answer(&c, &fixed).unwrap();
+    for (isl, osl) in [("4k", "fixed:500"), ("uniform:4k..4k", "lognormal:mean=500,cv=0")] {
+        assert_eq!(answer(&c, &drawn(isl, osl)).unwrap(), answered);
+    }
+    let mut seen = Request { isl: None, osl: None, ..fixed };
+    let text = "isl,osl\n4000,500\n4000,500\n";
+    let trace = crate::trace::Request { name: "t".into(), text: text.into(), keep_s: None };
+    seen.draws.trace = Some(crate::trace::answer(&c, &trace).unwrap().summary);
+    assert_eq!(answer(&c, &seen).unwrap().plans, answered.plans);
+}
+
+#[test]
+fn wider_lengths_are_never_cheaper_and_longer_requests_wait_longer() {
+    let cost = |cv: f64| {
+        let mut r = Request { isl: None, osl: None, rate_per_s: None, ..request("8xh200") };
+        r.draws.isl = Some(format!("lognormal:mean=4k,cv={cv}"));
+        r.draws.osl = Some(format!("lognormal:mean=500,cv={cv}"));
+        let best = best(&r).unwrap();
+        if let Some(l) = &best.by_length {
+            assert!(l.ttft_ms.is_sorted() && l.e2e_ms.is_sorted(), "{l:?}");
+            assert!(l.e2e_ms[2] > best.e2e_ms.value, "{l:?}");
+        }
+        best.usd_per_mtok.value
+    };
+    let costs = [0.0, 0.5, 1.0, 2.0].map(cost);
+    assert!(costs.is_sorted(), "{costs:?}");
+}
+
+#[test]
+fn a_peak_is_planned_as_so_much_traffic_and_the_mean_needs_no_more() {
+    let mut r = Request { rate_per_s: Some(5.0), ..request("32xh200") };
+    let peak = best(&Request { rate_per_s: Some(15.0), ..r.clone() }).unwrap();
+    r.draws.peak_over_mean = Some(3.0);
+    let planned = best(&r).unwrap();
+    let mean = planned.mean_traffic.clone().unwrap();
+    assert_eq!((planned.index, planned.replicas), (peak.index, peak.replicas));
+    assert!(mean.replicas <= planned.replicas && mean.replicas >= 1);
+    assert!((mean.usd_per_mtok_always_on / planned.usd_per_mtok.value - 3.0).abs() < 1e-9);
+    r.draws.peak_over_mean = Some(0.5);
+    assert!(answer(&catalog(), &r).is_err());
+}

@@ -1,0 +1,184 @@
+//! From a published row to the question it answers.
+
+use crate::case::{Case, CaseLoad, Metric as Wanted};
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::validation::{Engine, Load, Metric, Mode, Row, Table};
+use rackmath_spec::{Catalog, Dtype, Model};
+use rackmath_theory::steady::Requests;
+
+/// Requests each client of a closed loop sends, one after another, where the source does not say.
+const ROUNDS: f64 = 10.0;
+
+/// A row as a question.
+pub(super) struct Asked {
+    pub(super) case: Case,
+    /// The published unit in units of the case: chips for figures of a whole system.
+    pub(super) scale: f64,
+    pub(super) assumed: Vec<String>,
+}
+
+/// The question of a row, or why it cannot be asked.
+pub(super) fn case(catalog: &Catalog, table: &Table, row: &Row) -> Result<Asked, String> {
+    let words = |e: rackmath_spec::SpecError| e.to_string();
+    let model = catalog.model(&row.model).map_err(words)?;
+    let chips = catalog.system(&row.system).map_err(words)?.n_chips;
+    let experts = model.shape().is_some_and(|shape| shape.moe().is_some());
+    let degrees = match row.split.layout(experts)? {
+        Some(layout) => layout.degrees(),
+        None if chips == 1 => Degrees::default(),
+        None => return Err("the source does not say how the model was cut".into()),
+    };
+    let mut assumed = Vec::new();
+    let engine = engine(catalog, table, row, &mut assumed);
+    let (known, nearest) = catalog.engine(&engine).map_err(words)?;
+    assumed.extend(nearest);
+    let replicas = row.split.replicas() as f64;
+    let (metric, scale) = wanted(row.metric, chips as f64);
+    let (load, limit) = load(table, row, replicas, degrees, known.schedule.chunk, &mut assumed)?;
+    let (isl, osl) = (row.isl.unwrap_or(1) as f64, row.osl.unwrap_or(1) as f64);
+    let drafts = row.speculation.map_or((0.0, 1.0), |s| (s.drafted as f64, 1.0 + s.accepted));
+    let requests = Requests {
+        cached: row.prefix_hit.map_or(0.0, rackmath_units::Fraction::get),
+        drafts: drafts.0,
+        accepted: drafts.1,
+        ..Requests::of(isl, osl)
+    };
+    let case = Case {
+        source: table.source.name.clone(),
+        model: row.model.clone(),
+        weights: weights(&model, row.weights),
+        kv: row.kv.map(|kv| kv.to_string()),
+        engine,
+        system: row.system.clone(),
+        degrees,
+        load,
+        requests,
+        chunk: row.max_tokens.map(|n| n as f64),
+        sequences: limit.or(row.max_sequences.map(|n| n as f64)),
+        metric,
+        measured: row.value / scale,
+    };
+    Ok(Asked { case, scale, assumed })
+}
+
+/// The format of the weights where it is not the checkpoint's own, which may keep some parts wider.
+fn weights(model: &Model, given: Dtype) -> Option<String> {
+    let own = model.formats();
+    (given != own.linear && given != own.routed).then(|| given.to_string())
+}
+
+/// The engine family nearest to what ran.
+fn engine(catalog: &Catalog, table: &Table, row: &Row, assumed: &mut Vec<String>) -> String {
+    let (word, version) = (row.engine.name(), row.engine_version.as_deref());
+    match row.engine {
+        Engine::DeepSeek => {
+            assumed.push("DeepSeek's own engine is taken as SGLang, the nearest with its kernels".into());
+            return "sglang".into();
+        }
+        Engine::Unknown => {
+            assumed.push("the engine is not named; taken as an early vLLM, the usual one of its date".into());
+            return "vllm-0".into();
+        }
+        _ => {}
+    }
+    let release = version.filter(|v| v.starts_with(|c: char| c.is_ascii_digit()) && v.contains('.'));
+    if let Some(release) = release {
+        return format!("{word}@{release}");
+    }
+    if let (Engine::TrtLlm, Some(version)) = (row.engine, version) {
+        // Our tables date release 0.9 to 2024-04 and 0.20 to 2025-07; what lies between is the family in the middle.
+        let date = table.source.date.as_str();
+        if ("2024-04".."2025-07").contains(&date) && catalog.engine("trtllm-0.10").is_ok() {
+            assumed.push(format!("{version} is the compiler's version; the TensorRT-LLM of {date} is assumed"));
+            return "trtllm-0.10".into();
+        }
+    }
+    if catalog.engine_ids().filter(|id| id.starts_with(word)).count() > 1 {
+        let given = version.map_or("no version is given".into(), |v| format!("{v} is no release number"));
+        assumed.push(format!("{given}; {word} is taken at its latest family"));
+    }
+    word.to_owned()
+}
+
+/// The metric of the case, and how many of its units the published one holds.
+fn wanted(metric: Metric, chips: f64) -> (Wanted, f64) {
+    match metric {
+        Metric::TpotMs | Metric::ItlMs => (Wanted::Tpot, 1.0),
+        Metric::TtftMs => (Wanted::Ttft, 1.0),
+        Metric::E2eMs => (Wanted::E2e, 1.0),
+        Metric::StepMs => (Wanted::Step, 1.0),
+        Metric::OutputTokSPerGpu => (Wanted::OutputRate, 1.0),
+        Metric::InputTokSPerGpu => (Wanted::InputRate, 1.0),
+        Metric::OutputTokS | Metric::DecodeTokS => (Wanted::OutputRate, chips),
+        Metric::PrefillTokS => (Wanted::InputRate, chips),
+    }
+}
+
+/// The load on one replica, and the most sequences of an attention group where that is what a row states.
+fn load(
+    table: &Table,
+    row: &Row,
+    replicas: f64,
+    degrees: Degrees,
+    chunk: f64,
+    assumed: &mut Vec<String>,
+) -> Result<(CaseLoad, Option<f64>), String> {
+    let (isl, osl) = (row.isl.unwrap_or(0) as f64, row.osl.unwrap_or(0) as f64);
+    let batch = match row.load {
+        Some(Load::Batch(n)) => Some(n as f64 / replicas),
+        _ => None,
+    };
+    let groups = degrees.dp as f64;
+    let prompt = matches!(row.metric, Metric::InputTokSPerGpu | Metric::PrefillTokS | Metric::TtftMs);
+    let context = row.context.unwrap_or(0) as f64;
+    let stated = || batch.ok_or_else(|| format!("mode {} states no batch", row.mode));
+    let load = match (row.mode, row.load) {
+        (Mode::Closed, Some(Load::Concurrency(n))) => {
+            CaseLoad::Closed { concurrency: n as f64 / replicas, rounds: ROUNDS, fixed: !drawn(table, row) }
+        }
+        (Mode::Open, Some(Load::RatePerS(rate))) => CaseLoad::Open { rate: rate / replicas },
+        (Mode::MaxLoad, _) => return Ok((CaseLoad::Full, batch.map(|n| (n / groups).max(1.0)))),
+        (Mode::Static, _) => CaseLoad::Static { batch: stated()? },
+        (Mode::StepDecode, _) => CaseLoad::DecodeStep { batch: stated()?, context },
+        (Mode::StepPrefill, _) => CaseLoad::PrefillStep { batch: stated()?, tokens: isl },
+        (Mode::SingleStream, _) if prompt => CaseLoad::PrefillStep { batch: 1.0, tokens: isl },
+        // On average half of what is generated lies in the cache.
+        (Mode::SingleStream, _) => CaseLoad::DecodeStep { batch: 1.0, context: context + osl / 2.0 },
+        (Mode::Disaggregated, _) if prompt => {
+            let batch = batch.unwrap_or_else(|| {
+                assumed.push(format!("no batch is given; prompts fill passes of {chunk} tokens in every group"));
+                let new = isl * (1.0 - row.prefix_hit.map_or(0.0, rackmath_units::Fraction::get));
+                groups * (chunk / new.max(1.0)).max(1.0)
+            });
+            CaseLoad::PrefillStep { batch, tokens: isl }
+        }
+        (Mode::Disaggregated, _) => CaseLoad::DecodeStep { batch: stated()?, context },
+        (mode, _) => return Err(format!("mode {mode} states no load")),
+    };
+    Ok((load, None))
+}
+
+/// Whether lengths were drawn at random: InferenceX does, and dates its runs; other runs of its database do not.
+fn drawn(table: &Table, row: &Row) -> bool {
+    let dated = row.note.as_deref().is_some_and(|note| note.starts_with(|c: char| c.is_ascii_digit()));
+    table.source.name == "InferenceX" && dated
+}
+
+/// The row in words.
+pub(super) fn what(row: &Row) -> String {
+    let s = &row.split;
+    let degrees = [("tp", s.tp), ("pp", s.pp), ("dp", s.dp), ("ep", s.ep), ("adp", s.attention_dp)];
+    let split: String =
+        degrees.iter().filter_map(|(name, n)| n.filter(|n| *n > 1).map(|n| format!(" {name}{n}"))).collect();
+    let version = row.engine_version.as_deref().map_or(String::new(), |v| format!(" {v}"));
+    let load = match row.load {
+        Some(Load::Concurrency(n)) => format!(" {n}"),
+        Some(Load::RatePerS(rate)) => format!(" {rate}/s"),
+        Some(Load::Batch(n)) => format!(" {n}"),
+        None => String::new(),
+    };
+    let lengths = [("in", row.isl), ("out", row.osl), ("at", row.context.filter(|n| *n > 0))];
+    let lengths: String = lengths.iter().filter_map(|(word, n)| n.map(|n| format!(", {word} {n}"))).collect();
+    let Row { model, weights, engine, system, mode, .. } = row;
+    format!("{model} {weights} on {system}{split}, {engine}{version}, {mode}{load}{lengths}")
+}

@@ -1,0 +1,161 @@
+//! One run's FLOP per second in every convention.
+
+use crate::Error;
+use rackmath_spec::{Catalog, TrainingFormat};
+use rackmath_theory::train::Recompute;
+use rackmath_theory::train::mfu::{Again, Convention, flop_per_token};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A run, by its speed in any one way of counting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model: a catalogue id, an alias, or a Hugging Face id.
+    pub model: String,
+    /// Chip or machine.
+    pub on: String,
+    /// Format whose peak counts: `bf16`, `fp8`, `mxfp8`, `nvfp4`.
+    pub format: String,
+    /// Tokens of a sequence.
+    pub sequence: u64,
+    /// Tokens per second and chip.
+    pub tokens_per_s_per_chip: Option<f64>,
+    /// Or TFLOP per second and chip, in the convention below.
+    pub tflop_per_s_per_chip: Option<f64>,
+    /// Or a share of the peak, 0 to 1, in the convention below.
+    pub mfu: Option<f64>,
+    /// How the last two were counted: `full`, `causal`, `hardware`, `over-count`, `6nd`, `6nd-multiplied`.
+    pub convention: String,
+    /// What the run computed again: `none`, `selective`, `full`.
+    pub recompute: String,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            model: "llama-3.1-70b".into(),
+            on: "h100-sxm".into(),
+            format: "bf16".into(),
+            sequence: 8192,
+            tokens_per_s_per_chip: None,
+            tflop_per_s_per_chip: None,
+            mfu: None,
+            convention: "causal".into(),
+            recompute: "none".into(),
+        }
+    }
+}
+
+/// The run in every convention.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What was asked.
+    pub request: Request,
+    /// The model's name.
+    pub model: String,
+    /// The chip's name.
+    pub chip: String,
+    /// Dense peak of the format.
+    pub peak_flop_per_s: f64,
+    /// Tokens per second and chip: the same in every convention.
+    pub tokens_per_s_per_chip: f64,
+    /// One line per convention.
+    pub lines: Vec<Line>,
+}
+
+/// A convention.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Line {
+    /// Its word.
+    pub convention: String,
+    /// Who counts so.
+    pub used_by: String,
+    /// FLOP per token.
+    pub flop_per_token: f64,
+    /// FLOP per second and chip.
+    pub flop_per_s_per_chip: f64,
+    /// Share of the peak.
+    pub mfu: f64,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
+    let model = catalog.model(&r.model)?;
+    let shape = model.shape().ok_or_else(|| Error::value("model", &r.model, "a model known layer by layer"))?;
+    let system = catalog.system(&r.on)?;
+    let format = r.format.parse::<TrainingFormat>()?;
+    let math = format.gemm().math();
+    let peak = system.chip.peak.get(&math).ok_or_else(|| Error::NoPeak {
+        chip: system.chip.name.clone(),
+        wanted: format.to_string(),
+        has: system.chip.peak.keys().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    })?;
+    let peak = peak.value.get();
+    if !(1..=100_000_000).contains(&r.sequence) {
+        return Err(Error::value("sequence", r.sequence, "1 to 100,000,000"));
+    }
+    let again = match r.recompute.parse::<Recompute>()? {
+        Recompute::None => Again::Nothing,
+        Recompute::Selective => Again::Scores,
+        Recompute::Full | Recompute::Reversible => Again::Layers,
+    };
+    let words: Vec<&str> = Convention::ALL.iter().map(|(word, _, _)| *word).collect();
+    let given = Convention::ALL
+        .iter()
+        .find(|(word, _, _)| *word == r.convention)
+        .ok_or_else(|| rackmath_spec::SpecError::unknown("convention", &r.convention, words.iter().copied()))?;
+    let per_token = |c: Convention| flop_per_token(shape, r.sequence, c, again);
+    let tokens = match (r.tokens_per_s_per_chip, r.tflop_per_s_per_chip, r.mfu) {
+        (Some(rate), None, None) => rate,
+        (None, Some(tflop), None) => tflop * 1e12 / per_token(given.2),
+        (None, None, Some(share)) => share * peak / per_token(given.2),
+        _ => return Err(Error::value("speed", "not one", "one speed: --tokens-per-s, --tflops or --mfu")),
+    };
+    if !(tokens.is_finite() && tokens > 0.0) {
+        return Err(Error::value("speed", tokens, "a positive number"));
+    }
+    let lines = Convention::ALL.iter().map(|(word, who, c)| {
+        let flop = per_token(*c);
+        Line {
+            convention: (*word).into(),
+            used_by: (*who).into(),
+            flop_per_token: flop,
+            flop_per_s_per_chip: flop * tokens,
+            mfu: flop * tokens / peak,
+        }
+    });
+    Ok(Answer {
+        request: r.clone(),
+        model: model.name.clone(),
+        chip: system.chip.name.clone(),
+        peak_flop_per_s: peak,
+        tokens_per_s_per_chip: tokens,
+        lines: lines.collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conventions_convert_there_and_back() {
+        let catalog = Catalog::embedded();
+        let first = answer(&catalog, &Request { tokens_per_s_per_chip: Some(1000.0), ..Request::default() }).unwrap();
+        for line in &first.lines {
+            let request = Request { mfu: Some(line.mfu), convention: line.convention.clone(), ..Request::default() };
+            let back = answer(&catalog, &request).unwrap();
+            assert!((back.tokens_per_s_per_chip / 1000.0 - 1.0).abs() < 1e-12, "{}", line.convention);
+        }
+    }
+
+    #[test]
+    fn unknown_conventions_and_two_speeds_are_refused() {
+        let catalog = Catalog::embedded();
+        let wrong = Request { mfu: Some(0.4), convention: "causl".into(), ..Request::default() };
+        assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains("causal"));
+        let two = Request { mfu: Some(0.4), tokens_per_s_per_chip: Some(1.0), ..Request::default() };
+        assert!(answer(&catalog, &two).is_err());
+    }
+}

@@ -1,0 +1,512 @@
+//! A training run: how long a step takes and why, whether it fits, what the run costs, and which layout is best.
+
+mod figures;
+mod run;
+
+pub use run::{LossCard, RunCard};
+
+use crate::Error;
+use crate::figure::Figure;
+use crate::laws::within;
+use rackmath_spec::Model;
+use rackmath_spec::model::Shape;
+use rackmath_spec::{Catalog, GemmKernels, Network, System, TrainingFormat, TrainingStack};
+use rackmath_theory::pipeline::Schedule;
+use rackmath_theory::train::machine::Machine;
+use rackmath_theory::train::memory::stage_memory;
+use rackmath_theory::train::mfu::{Again, Convention, flop_per_token};
+use rackmath_theory::train::search::{Candidate, Searcher, Space};
+use rackmath_theory::train::step::{Prepared, Row, StepTime, step};
+use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding};
+use rackmath_units::ByteRate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A model, a machine, a layout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model: a catalogue id, an alias, or a Hugging Face id.
+    pub model: String,
+    /// Machine: a system, a chip, or so many chips such as `512xh100`.
+    pub on: String,
+    /// Chips, instead of the machine's.
+    pub chips: Option<u64>,
+    /// Training program whose constants are used; one that suits the chip unless given.
+    pub stack: Option<String>,
+    /// Format of the matrix products: `bf16`, `fp8`, `mxfp8`, `nvfp4`.
+    pub format: String,
+    /// Tokens of a sequence.
+    pub sequence: u64,
+    /// Sequences of a step.
+    pub global_batch: u64,
+    /// Tensor parallel.
+    pub tp: u64,
+    /// Context parallel.
+    pub cp: u64,
+    /// Pipeline stages.
+    pub pp: u64,
+    /// Chunks of layers per stage.
+    pub virtual_stages: u64,
+    /// Expert parallel.
+    pub ep: u64,
+    /// Shards of an expert.
+    pub etp: u64,
+    /// Sequences of a micro-batch.
+    pub micro_batch: u64,
+    /// Order of passes: `1f1b`, `interleaved`, `gpipe`, `zb-h1` and so on; interleaved with chunks, else 1f1b.
+    pub schedule: Option<String>,
+    /// What copies divide: `none`, `zero1`, `zero2`, `zero3`.
+    pub sharding: String,
+    /// What is run again: `none`, `selective`, `full`; `reversible` for a model of reversible blocks.
+    pub recompute: String,
+    /// What waits in the host's memory: `none`, `optimizer`, `activations`, `both`.
+    pub offload: String,
+    /// Bandwidth from a chip to its host in one direction, instead of the catalogue's.
+    pub host_gb_per_s: Option<f64>,
+    /// Tokens of the whole run.
+    pub tokens: Option<f64>,
+    /// A loss to reach, instead of tokens.
+    pub loss: Option<f64>,
+    /// The scaling law that turns a loss into tokens, or tokens into a loss.
+    pub law: Option<String>,
+    /// Mean time between failures of one chip, instead of that of the largest published run.
+    pub chip_mtbf_hours: Option<f64>,
+    /// Pause for a checkpoint.
+    pub stall_s: f64,
+    /// From a failure to work again.
+    pub restart_s: f64,
+    /// Price per chip and hour in dollars, instead of the catalogue's.
+    pub price_usd_per_chip_hour: Option<f64>,
+    /// Look for the best layout instead of the one given.
+    pub search: bool,
+    /// Search context parallelism, every schedule and offloading as well.
+    pub wide: bool,
+    /// Layouts to list.
+    pub keep: usize,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            model: "llama-3.1-70b".into(),
+            on: "hgx-h100".into(),
+            chips: None,
+            stack: None,
+            format: "bf16".into(),
+            sequence: 4096,
+            global_batch: 256,
+            tp: 1,
+            cp: 1,
+            pp: 1,
+            virtual_stages: 1,
+            ep: 1,
+            etp: 1,
+            micro_batch: 1,
+            schedule: None,
+            sharding: "zero1".into(),
+            recompute: "none".into(),
+            offload: "none".into(),
+            host_gb_per_s: None,
+            tokens: None,
+            loss: None,
+            law: None,
+            chip_mtbf_hours: None,
+            stall_s: crate::goodput::Request::default().stall_s,
+            restart_s: crate::goodput::Request::default().restart_s,
+            price_usd_per_chip_hour: None,
+            search: false,
+            wide: false,
+            keep: 8,
+        }
+    }
+}
+
+/// What a run amounts to.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What was asked.
+    pub request: Request,
+    /// The model's name.
+    pub model: String,
+    /// The machine's name.
+    pub machine: String,
+    /// The program's name.
+    pub stack: String,
+    /// The layout in short.
+    pub layout: String,
+    /// Chips it uses.
+    pub chips: u64,
+    /// Micro-batches of a step.
+    pub micro_batches: u64,
+    /// Seconds of a step.
+    pub step_s: f64,
+    /// What no program can beat: its products at the full peak.
+    pub bound_s: f64,
+    /// Its parts, longest first.
+    pub parts: Vec<PartCard>,
+    /// Tokens per second, all chips.
+    pub tokens_per_s: f64,
+    /// Share of the peak of the format, causal scores, true heads.
+    pub mfu: f64,
+    /// FLOP per second and chip by the same count.
+    pub flop_per_s_per_chip: f64,
+    /// Whether every stage fits.
+    pub fits: bool,
+    /// Memory of a chip.
+    pub capacity_bytes: f64,
+    /// Stages that differ, first to last.
+    pub stages: Vec<StageCard>,
+    /// Days for the tokens asked for, if nothing fails.
+    pub days: Option<f64>,
+    /// Dollars for them.
+    pub cost_usd: Option<f64>,
+    /// The whole run with its failures, where tokens or a loss were given.
+    pub run: Option<RunCard>,
+    /// What was found, where a search was asked for.
+    pub search: Option<SearchCard>,
+    /// Time against memory of a search's best layouts, or memory by stage; absent with one stage.
+    pub figure: Option<Figure>,
+    /// How far constants of this program were off where they could be checked.
+    pub evidence: String,
+    /// Where constants come from.
+    pub sources: Vec<String>,
+}
+
+/// A part of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PartCard {
+    /// What it is.
+    pub name: String,
+    /// Its seconds.
+    pub time_s: f64,
+    /// Its share of the step.
+    pub share: f64,
+}
+
+/// What a chip of a stage holds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StageCard {
+    /// Its place, from 0.
+    pub stage: u64,
+    /// Its layers.
+    pub layers: u64,
+    /// Weights.
+    pub weight_bytes: f64,
+    /// Gradients.
+    pub gradient_bytes: f64,
+    /// Optimizer states.
+    pub optimizer_bytes: f64,
+    /// Activations in flight.
+    pub activation_bytes: f64,
+    /// Logits.
+    pub logit_bytes: f64,
+    /// Buffers, context and libraries.
+    pub other_bytes: f64,
+    /// All.
+    pub total_bytes: f64,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SearchCard {
+    /// Layouts looked at: all of the space.
+    pub evaluated: u64,
+    /// Those that fit.
+    pub feasible: u64,
+    /// The fastest, best first.
+    pub best: Vec<LayoutCard>,
+    /// Those no other beats in time, memory and cost at once.
+    pub frontier: Vec<LayoutCard>,
+}
+
+/// A layout of a search.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LayoutCard {
+    /// In short.
+    pub layout: String,
+    /// Chips.
+    pub chips: u64,
+    /// Seconds of a step.
+    pub step_s: f64,
+    /// Memory of its fullest chip.
+    pub memory_bytes: f64,
+    /// Chip-hours for a million tokens.
+    pub chip_hours_per_mtok: f64,
+}
+
+/// All names resolved.
+struct Setup {
+    shape: Shape,
+    model: Model,
+    system: System,
+    stack: TrainingStack,
+    kernels: GemmKernels,
+    network: Network,
+    format: TrainingFormat,
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let setup = resolve(catalog, request)?;
+    let machine = Machine::new(&setup.system, &setup.stack, &setup.kernels, &setup.network, setup.format);
+    let mut machine = machine.ok_or_else(|| Error::NoPeak {
+        chip: setup.system.chip.name.clone(),
+        wanted: setup.format.to_string(),
+        has: setup.system.chip.peak.keys().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    })?;
+    if let Some(rate) = request.host_gb_per_s {
+        machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
+    }
+    if machine.host.is_none() && request.offload.parse::<Offload>()? != Offload::None {
+        let expected = format!("a bandwidth to the host, not known for {}; --host-bandwidth", setup.system.chip.name);
+        return Err(Error::value("offload", &request.offload, expected));
+    }
+    let job = Job {
+        shape: &setup.shape,
+        sequence: request.sequence,
+        global_batch: request.global_batch,
+        format: setup.format,
+    };
+    let (cut, search) = if request.search {
+        let (cut, card) = searched(&machine, &job, &setup, request)?;
+        (cut, Some(card))
+    } else {
+        (cut(request, &setup)?, None)
+    };
+    let mut answer = estimate(&machine, &job, &setup, request, cut, search)?;
+    let step = run::Timed {
+        seconds: answer.step_s,
+        tokens: (request.global_batch * request.sequence) as f64,
+        chips: answer.chips as f64,
+        mfu: answer.mfu,
+        price: price(&setup, request),
+    };
+    answer.run = run::run(catalog, request, &setup.model, &step)?;
+    if let Some(run) = &answer.run {
+        (answer.days, answer.cost_usd) =
+            (run.work_days, run.work_days.zip(step.price).map(|(d, p)| d * 24.0 * p * step.chips));
+    }
+    answer.figure = figures::figure(&answer);
+    Ok(answer)
+}
+
+fn price(setup: &Setup, r: &Request) -> Option<f64> {
+    r.price_usd_per_chip_hour.or(setup.system.chip.usual_price().map(|p| p.value.as_per_hour()))
+}
+
+fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
+    let model = catalog.model(&r.model)?;
+    let shape =
+        model.shape().cloned().ok_or_else(|| Error::value("model", &r.model, "a model known layer by layer"))?;
+    let mut system = catalog.system(&r.on)?;
+    if let Some(chips) = r.chips {
+        if !(1..=1_000_000).contains(&chips) {
+            return Err(Error::value("chips", chips, "1 to 1,000,000"));
+        }
+        system.n_chips = chips;
+    }
+    for (field, value, most) in [
+        ("sequence", r.sequence, 100_000_000),
+        ("global_batch", r.global_batch, 10_000_000),
+        ("micro_batch", r.micro_batch, 100_000),
+        ("tp", r.tp, 4096),
+        ("cp", r.cp, 4096),
+        ("pp", r.pp, 4096),
+        ("virtual_stages", r.virtual_stages, 4096),
+        ("ep", r.ep, 4096),
+        ("etp", r.etp, 4096),
+    ] {
+        if !(1..=most).contains(&value) {
+            return Err(Error::value(field, value, format!("1 to {most}")));
+        }
+    }
+    let usual = if system.chip.link.kind == "ici" { "maxtext" } else { "megatron-core" };
+    let stack = catalog.training_stack(r.stack.as_deref().unwrap_or(usual))?;
+    let network = catalog.network(&system.chip.link.kind).or_else(|_| catalog.network("pcie5"))?;
+    Ok(Setup { shape, model, stack, kernels: catalog.gemm_kernels()?, network, format: r.format.parse()?, system })
+}
+
+fn cut(r: &Request, setup: &Setup) -> Result<Cut, Error> {
+    let chips = setup.system.n_chips;
+    let one = r.tp * r.cp * r.pp;
+    if one > chips || !chips.is_multiple_of(one) {
+        return Err(Error::value("tp x cp x pp", one, format!("a divisor of the {chips} chips")));
+    }
+    let dp = chips / one;
+    let layers = setup.shape.n_layers();
+    if r.pp * r.virtual_stages > layers {
+        return Err(Error::value(
+            "pp x virtual_stages",
+            r.pp * r.virtual_stages,
+            format!("at most the {layers} layers"),
+        ));
+    }
+    if !(r.tp * r.cp * dp).is_multiple_of(r.ep * r.etp) {
+        let expected = format!("a divisor of the {} chips of a stage", r.tp * r.cp * dp);
+        return Err(Error::value("ep x etp", r.ep * r.etp, expected));
+    }
+    let experts = setup.shape.moe().map_or(1, |m| m.experts);
+    if !experts.is_multiple_of(r.ep) {
+        return Err(Error::value("ep", r.ep, format!("a divisor of the {experts} experts")));
+    }
+    let schedule = match r.schedule.as_deref() {
+        Some(name) => name.parse::<Schedule>()?,
+        None if r.virtual_stages > 1 => Schedule::Interleaved,
+        None => Schedule::OneFOneB,
+    };
+    let cut = Cut {
+        tp: r.tp,
+        cp: r.cp,
+        pp: r.pp,
+        dp,
+        ep: r.ep,
+        etp: r.etp,
+        virtual_stages: r.virtual_stages,
+        schedule,
+        micro_batch: r.micro_batch,
+        sharding: r.sharding.parse::<Sharding>()?,
+        recompute: r.recompute.parse::<Recompute>()?,
+        sequence_parallel: r.tp > 1,
+        offload: r.offload.parse()?,
+        ..Cut::default()
+    };
+    if cut.micro_batches(r.global_batch).is_none() {
+        let each = dp * r.micro_batch;
+        let nearest = (r.global_batch / each).max(1) * each;
+        let expected = format!("a multiple of {dp} copies times {} sequences, such as {nearest}", r.micro_batch);
+        return Err(Error::value("global_batch", r.global_batch, expected));
+    }
+    Ok(cut)
+}
+
+fn searched(machine: &Machine<'_>, job: &Job<'_>, setup: &Setup, r: &Request) -> Result<(Cut, SearchCard), Error> {
+    let capacity = setup.system.chip.memory.size().get();
+    let mut space = Space::of(job.shape, setup.system.n_chips, machine.domain, r.global_batch, capacity);
+    if r.wide {
+        space = space.widened(machine, r.sequence);
+    }
+    let (recompute, offload) = (r.recompute.parse::<Recompute>()?, r.offload.parse::<Offload>()?);
+    // Another model: only where it is asked for.
+    if recompute == Recompute::Reversible {
+        space.recompute.push(recompute);
+    }
+    if !space.offload.contains(&offload) {
+        space.offload.push(offload);
+    }
+    let found = Searcher::new(machine, job, &space).search(r.keep.clamp(1, 1000));
+    let tokens = (r.global_batch * r.sequence) as f64;
+    let card = |c: &Candidate| LayoutCard {
+        layout: c.cut.to_string(),
+        chips: c.cut.chips(),
+        step_s: c.step.total,
+        memory_bytes: c.memory,
+        chip_hours_per_mtok: c.chip_seconds() / 3600.0 / tokens * 1e6,
+    };
+    // Where nothing fits, the layout that comes nearest is the answer, and says so.
+    let best = found.best.first().or(found.leanest.as_ref()).ok_or_else(|| {
+        Error::value("global_batch", r.global_batch, "a batch that some layout of these chips divides")
+    })?;
+    let cards = SearchCard {
+        evaluated: found.evaluated,
+        feasible: found.feasible,
+        best: found.best.iter().map(card).collect(),
+        frontier: found.frontier.iter().map(card).collect(),
+    };
+    Ok((best.cut, cards))
+}
+
+fn estimate(
+    machine: &Machine<'_>,
+    job: &Job<'_>,
+    setup: &Setup,
+    r: &Request,
+    cut: Cut,
+    search: Option<SearchCard>,
+) -> Result<Answer, Error> {
+    let m =
+        cut.micro_batches(r.global_batch).ok_or_else(|| Error::value("global_batch", r.global_batch, "a multiple"))?;
+    let prepared = Prepared::new(machine, job, &cut);
+    let stages = prepared.stages(cut.pp, cut.spread);
+    let row = Row::new(&stages, cut.recompute).ok_or_else(|| Error::value("pp", cut.pp, "at least one stage"))?;
+    let time = step(machine, &prepared, &row, &cut, m);
+    let chips = cut.chips() as f64;
+    let tokens = (r.global_batch * r.sequence) as f64;
+    let flop = flop_per_token(job.shape, r.sequence, Convention::CAUSAL, Again::Nothing) * tokens;
+    let rate = flop / (time.total * chips);
+    let capacity = setup.system.chip.memory.size().get();
+    let cards: Vec<StageCard> = stages
+        .iter()
+        .map(|s| {
+            let h = stage_memory(&prepared, &setup.stack.memory, s, &cut, m);
+            StageCard {
+                stage: s.index,
+                layers: s.layers,
+                weight_bytes: h.weights,
+                gradient_bytes: h.gradients,
+                optimizer_bytes: h.optimizer,
+                activation_bytes: h.activations,
+                logit_bytes: h.logits,
+                other_bytes: h.buffers + h.reserve,
+                total_bytes: h.total().get(),
+            }
+        })
+        .collect();
+    let checked =
+        setup.stack.fit.map_or("constants of this program were never checked against a run".into(), |(n, e)| {
+            format!("mean error {:.1} % over {n} published runs its constants were fitted on", e * 100.0)
+        });
+    Ok(Answer {
+        request: r.clone(),
+        model: setup.model.name.clone(),
+        machine: format!("{} x {}", setup.system.n_chips, setup.system.chip.name),
+        stack: setup.stack.name.clone(),
+        layout: cut.to_string(),
+        chips: cut.chips(),
+        micro_batches: m,
+        step_s: time.total,
+        bound_s: flop / (machine.peak() * chips),
+        parts: parts(&time),
+        tokens_per_s: tokens / time.total,
+        mfu: rate / machine.peak(),
+        flop_per_s_per_chip: rate,
+        fits: cards.iter().all(|c| c.total_bytes <= capacity),
+        capacity_bytes: capacity,
+        stages: cards,
+        days: None,
+        cost_usd: None,
+        run: None,
+        search,
+        figure: None,
+        evidence: checked,
+        sources: setup.stack.sources.clone(),
+    })
+}
+
+fn parts(t: &StepTime) -> Vec<PartCard> {
+    let named = [
+        ("matrix products", t.products),
+        ("attention", t.attention),
+        ("norms and functions", t.elementwise),
+        ("tensor-parallel communication", t.tensor),
+        ("expert and context exchange", t.exchange),
+        ("waiting for the host", t.host),
+        ("passes run again", t.recompute),
+        ("gathering weights", t.gather),
+        ("head and loss", t.head),
+        ("transfers between stages", t.hops),
+        ("pipeline bubble", t.bubble),
+        ("gradient reduction", t.reduce),
+        ("optimizer", t.update),
+        ("transfers to the host", t.offload),
+        ("once per step", t.fixed),
+    ];
+    let mut cards: Vec<PartCard> = named
+        .iter()
+        // What is less than a millionth is nothing to read about.
+        .filter(|(_, s)| *s > 1e-6 * t.total)
+        .map(|(name, s)| PartCard { name: (*name).into(), time_s: *s, share: s / t.total })
+        .collect();
+    cards.sort_by(|a, b| b.time_s.total_cmp(&a.time_s));
+    cards
+}
