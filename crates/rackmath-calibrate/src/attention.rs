@@ -28,14 +28,11 @@ pub enum Kind {
     Latent,
 }
 
-/// What constants are keyed by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// The file.
     pub kind: Kind,
-    /// Decode or prefill.
     pub decode: bool,
-    /// Chip generation.
     pub generation: String,
     /// Engine, or engine and library.
     pub backend: String,
@@ -52,7 +49,6 @@ pub struct Key {
 pub enum Work {
     /// One new token.
     Decode(DecodeWork),
-    /// Many.
     Prefill(PrefillWork),
 }
 
@@ -61,7 +57,6 @@ pub enum Work {
 pub enum Constants {
     /// One new token.
     Decode(DecodeConstants),
-    /// Many.
     Prefill(PrefillConstants),
 }
 

@@ -9,7 +9,6 @@ pub enum CalibrateError {
     /// None of the tables is there.
     #[error("{folder}: none of {} found; give the folder that holds them", expected.join(", "))]
     Nothing {
-        /// The folder as given.
         folder: String,
         /// The files that are understood.
         expected: Vec<&'static str>,
@@ -17,7 +16,6 @@ pub enum CalibrateError {
     /// A file that cannot be read.
     #[error("{file}: {problem}")]
     File {
-        /// The file.
         file: String,
         /// What is wrong with it.
         problem: String,

@@ -17,7 +17,6 @@ use std::path::Path;
 /// What was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Rows read.
     pub rows: usize,
     /// Different deployments among them.
     pub deployments: usize,
@@ -32,7 +31,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// A deployment that ran.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deployment {
     model: String,
@@ -44,7 +42,6 @@ struct Deployment {
     ep: u64,
 }
 
-/// Checks every deployment in a folder of measurements.
 pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
     let mut shortest: BTreeMap<Deployment, u64> = BTreeMap::new();
     let mut report = Report::default();

@@ -17,7 +17,6 @@ use std::path::Path;
 /// The most one row adds to the loss.
 pub const CAP: f64 = 0.6;
 
-/// Tiles that are tried.
 const TILES: [f64; 3] = [16.0, 64.0, 128.0];
 
 /// Tables that are understood, with the chip they were measured on.
@@ -42,7 +41,6 @@ pub struct Row {
     pub generation: String,
     /// What an operator sees of it.
     pub silicon: Silicon,
-    /// The kernel family.
     pub family: &'static str,
     /// The model whose shape it is.
     pub model: String,
@@ -55,13 +53,11 @@ pub struct Row {
 /// The rows of a folder, and how many were left out for which reason.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
-    /// The rows.
     pub rows: Vec<Row>,
     /// Reasons and counts.
     pub skipped: BTreeMap<String, usize>,
 }
 
-/// Reads every known table of a folder.
 pub fn read(folder: &Path) -> Result<Rows, CalibrateError> {
     let catalog = Catalog::embedded();
     let mut all = Rows::default();

@@ -7,7 +7,6 @@ use std::path::Path;
 /// One row, by the names of its columns.
 pub type Row = BTreeMap<String, String>;
 
-/// The rows of a table.
 pub fn read(folder: &Path, file: &str) -> Result<Vec<Row>, CalibrateError> {
     let path = folder.join(file);
     let mut reader = csv::Reader::from_path(&path).map_err(|e| unreadable(&path, &e))?;

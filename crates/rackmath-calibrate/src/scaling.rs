@@ -20,14 +20,10 @@ use std::path::Path;
 /// Beyond this distance of logarithms a run pulls no harder.
 const HUBER: f64 = 1e-3;
 
-/// One training run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
-    /// ln of its parameters.
     pub ln_n: f64,
-    /// ln of its tokens.
     pub ln_d: f64,
-    /// ln of its loss.
     pub ln_l: f64,
 }
 
@@ -40,7 +36,6 @@ pub struct Fit {
     pub objective: f64,
     /// Their covariance, where the curvature can be inverted.
     pub covariance: Option<[[f64; 5]; 5]>,
-    /// Runs used.
     pub runs: Vec<Run>,
 }
 
@@ -56,7 +51,6 @@ pub fn fit_file(file: &Path, drop: usize) -> Result<Fit, CalibrateError> {
     Ok(fit(&runs))
 }
 
-/// Spellings of a column.
 const COLUMNS: [(&str, &[&str]); 4] = [
     ("parameters", &["params", "n", "model size", "parameters"]),
     ("tokens", &["tokens", "d", "training tokens"]),
@@ -128,7 +122,6 @@ fn starts() -> impl Iterator<Item = [f64; 5]> {
     })
 }
 
-/// A run's residual and its gradient.
 fn residual(run: &Run, x: &[f64; 5]) -> (f64, [f64; 5]) {
     let [a, b, e, alpha, beta] = *x;
     let z = [a - alpha * run.ln_n, b - beta * run.ln_d, e];

@@ -44,7 +44,6 @@ pub struct Line {
 pub struct Table {
     /// Names of the labels.
     pub headings: Vec<&'static str>,
-    /// The lines.
     pub lines: Vec<Line>,
     /// Rows that could not be predicted, by reason.
     pub skipped: BTreeMap<String, usize>,

@@ -38,7 +38,6 @@ pub struct Line {
 /// Everything.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Step times.
     pub steps: Vec<Line>,
     /// Memory: group, rows, mean absolute share, worst.
     pub memory: Vec<(String, usize, f64, f64)>,
@@ -46,7 +45,6 @@ pub struct Report {
     pub caught: (usize, usize),
     /// Rows that ran and are said to run out of memory.
     pub false_alarms: Vec<String>,
-    /// Rows that ran.
     pub ran: usize,
     /// Rows left out, by reason.
     pub skipped: BTreeMap<String, usize>,

@@ -5,7 +5,6 @@ mod common;
 use common::{rackmath, refused, shown};
 use std::path::PathBuf;
 
-/// A file for one test.
 fn file(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     path.to_str().expect("UTF-8").to_owned()

@@ -76,7 +76,6 @@ pub fn plan_frontier(answer: &rackmath::plan::Answer) -> String {
     out
 }
 
-/// The columns of a point.
 const POINT: &str = "index,tok_s_per_user,tok_s_per_chip,usd_per_mtok,ttft_ms,tpot_ms,chips_per_replica,concurrency_per_group,deployment";
 
 fn point(p: &rackmath::plan::Point) -> String {

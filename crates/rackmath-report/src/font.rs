@@ -18,7 +18,6 @@ fn glyph(face: &Face, c: char) -> GlyphId {
     face.glyph_index(c).or_else(|| face.glyph_index('?')).unwrap_or(GlyphId(0))
 }
 
-/// Width of a text in pixels.
 pub(crate) fn width(text: &str, size: f64, bold: bool) -> f64 {
     let face = face(bold);
     let units: f64 = text.chars().map(|c| f64::from(face.glyph_hor_advance(glyph(face, c)).unwrap_or(0))).sum();

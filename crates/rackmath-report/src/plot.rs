@@ -55,7 +55,6 @@ fn dot(series: &[Series], i: usize) -> Color {
     COLORS[before % COLORS.len()]
 }
 
-/// The picture of a figure.
 pub fn scene(figure: &Figure) -> Scene {
     let points = || figure.series.iter().flat_map(|s| s.points.iter());
     let x = Range::of(&figure.x, points().map(|p| p.0));

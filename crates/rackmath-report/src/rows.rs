@@ -20,7 +20,6 @@ pub fn csv_header() -> String {
     names.join(",") + "\n"
 }
 
-/// The lines of a block.
 pub fn csv_lines(block: &Block, words: &[String]) -> String {
     // A line has some 250 characters.
     let mut out = String::with_capacity(block.rows * 256);
@@ -80,7 +79,6 @@ impl<W: Write + Send> ParquetRows<W> {
         })
     }
 
-    /// Adds the rows of a block.
     pub fn add(&mut self, block: Block) -> Result<(), ParquetError> {
         self.rows += block.rows;
         self.waiting.push(block);

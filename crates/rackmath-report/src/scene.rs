@@ -3,9 +3,7 @@
 /// A picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
-    /// Width in pixels.
     pub width: f64,
-    /// Height in pixels.
     pub height: f64,
     /// What is drawn, in order.
     pub items: Vec<Item>,
@@ -20,7 +18,6 @@ pub struct Color(pub u8, pub u8, pub u8);
 pub enum Anchor {
     /// The point is its left end.
     Start,
-    /// The point is its middle.
     Middle,
     /// The point is its right end.
     End,
@@ -42,18 +39,14 @@ pub enum Item {
         /// Colour.
         fill: Color,
     },
-    /// An open line.
     Line {
-        /// Its points.
         points: Vec<(f64, f64)>,
         /// Colour.
         color: Color,
         /// Thickness.
         width: f64,
-        /// Whether it is dashed.
         dashed: bool,
     },
-    /// A filled dot.
     Dot {
         /// Centre, across.
         x: f64,
@@ -64,15 +57,12 @@ pub enum Item {
         /// Colour.
         fill: Color,
     },
-    /// A line of text.
     Text {
         /// Across.
         x: f64,
         /// Baseline.
         y: f64,
-        /// Font size.
         size: f64,
-        /// Whether it is bold.
         bold: bool,
         /// Whether it is turned a quarter to the left.
         turned: bool,

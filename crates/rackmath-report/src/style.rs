@@ -32,12 +32,10 @@ impl Style {
         self.code("2", text)
     }
 
-    /// Good.
     pub fn good(self, text: &str) -> String {
         self.code("32", text)
     }
 
-    /// Bad.
     pub fn bad(self, text: &str) -> String {
         self.code("31", text)
     }
@@ -47,7 +45,6 @@ impl Style {
         self.code(&format!("38;5;{color}"), text)
     }
 
-    /// A table with a header, fitted to the width.
     pub fn table(self, header: &[&str]) -> Table {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);

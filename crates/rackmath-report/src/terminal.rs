@@ -5,12 +5,10 @@ use crate::ticks::Range;
 use rackmath::figure::{Figure, Role, Series};
 use std::fmt::Write as _;
 
-/// Rows of the plot.
 const ROWS: usize = 16;
 /// Columns for the labels on the left.
 const MARGIN: usize = 11;
 
-/// The figure as text.
 pub fn draw(figure: &Figure, style: Style) -> String {
     let columns = style.width.clamp(40, 140) - MARGIN - 2;
     let points = || figure.series.iter().flat_map(|s| s.points.iter());
@@ -94,7 +92,6 @@ fn legend(figure: &Figure, style: Style) -> String {
     lines.join("\n")
 }
 
-/// A label for each row that holds a tick.
 fn row_labels(figure: &Figure, y: Range) -> Vec<Option<String>> {
     let mut labels = vec![None; ROWS];
     for tick in y.ticks() {

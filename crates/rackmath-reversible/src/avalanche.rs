@@ -22,7 +22,6 @@ pub enum Mixer {
 }
 
 impl Mixer {
-    /// All.
     pub const ALL: [Self; 5] = [Self::Feistel, Self::Signs, Self::SteepTanh, Self::Tanh, Self::Residual];
 
     /// What it is called.

@@ -2,7 +2,6 @@
 
 pub(crate) use rackmath_units::Chance;
 
-/// Weights at random.
 pub(crate) trait Weights {
     /// Even between -1 and 1, never zero: 24 bits and a half.
     fn unit(&mut self) -> f32;

@@ -36,7 +36,6 @@ impl Stack {
         Self { width, blocks: (0..depth).map(|_| pair()).collect() }
     }
 
-    /// f of one block.
     fn function(&self, block: usize, x: &[f32]) -> Vec<f32> {
         let square = x.iter().map(|x| x * x).sum::<f32>() / self.width as f32;
         let scale = 1.0 / (square + 1e-6).sqrt();
@@ -82,7 +81,6 @@ impl Stack {
         (x, y)
     }
 
-    /// And back.
     pub fn fixed_back(&self, (mut x, mut y): (Vec<i32>, Vec<i32>)) -> (Vec<i32>, Vec<i32>) {
         for i in (0..self.blocks.len()).rev() {
             let before = x.iter().zip(self.fixed_function(i, &y)).map(|(z, f)| z.wrapping_sub(f)).collect();

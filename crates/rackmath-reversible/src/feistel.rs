@@ -5,7 +5,6 @@
 //! Ciphers use XOR where this adds; both have exact inverses. This is an illustration, not a cipher to trust: almost every
 //! invented one is broken. Source: lecture D54, D55, G82.
 
-/// Forward, one function per round.
 pub fn forward(mut x: u32, mut y: u32, rounds: usize, f: impl Fn(usize, u32) -> u32) -> (u32, u32) {
     for round in 0..rounds {
         (x, y) = (y.wrapping_add(f(round, x)), x);

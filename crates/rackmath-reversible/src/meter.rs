@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-/// The counters of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Rc<Counters>);
 

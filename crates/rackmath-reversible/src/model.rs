@@ -7,7 +7,6 @@ use crate::chance::{Chance, Weights as _};
 pub struct Config {
     /// Tokens it knows.
     pub vocabulary: usize,
-    /// Width of a stream.
     pub width: usize,
     /// Attention heads; they share the width.
     pub heads: usize,
@@ -15,7 +14,6 @@ pub struct Config {
     pub depth: usize,
     /// Tokens of a sequence.
     pub context: usize,
-    /// Sequences of a batch.
     pub batch: usize,
 }
 
@@ -25,12 +23,10 @@ impl Config {
         Self { vocabulary: 17, width: 32, heads: 2, depth, context: 16, batch: 2 }
     }
 
-    /// Rows of an activation.
     pub(crate) fn rows(&self) -> usize {
         self.batch * self.context
     }
 
-    /// Width of a head.
     pub(crate) fn head(&self) -> usize {
         self.width / self.heads
     }

@@ -18,7 +18,6 @@ pub(crate) fn accumulate(meter: &Meter, out: &mut [f32], a: &[f32], b: &[f32], i
     }
 }
 
-/// a b.
 pub(crate) fn product(meter: &Meter, a: &[f32], b: &[f32], inner: usize) -> Buffer {
     let mut out = meter.zeros(a.len() / inner * (b.len() / inner));
     accumulate(meter, &mut out, a, b, inner);
@@ -114,7 +113,6 @@ pub(crate) fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
 }
 
-/// Its slope.
 pub(crate) fn silu_slope(x: f32) -> f32 {
     let s = 1.0 / (1.0 + exp(-x));
     s * (1.0 + x * (1.0 - s))

@@ -87,23 +87,19 @@ impl Stored {
         if self == Self::Bf16 { crate::drift::bf16(x) } else { x }
     }
 
-    /// stream += delta.
     fn add(self, stream: &mut [f32], delta: &[f32]) {
         stream.iter_mut().zip(delta).for_each(|(s, d)| *s = self.rounded(*s + self.onto_grid(*d)));
     }
 
-    /// stream -= delta.
     fn take(self, stream: &mut [f32], delta: &[f32]) {
         stream.iter_mut().zip(delta).for_each(|(s, d)| *s = self.rounded(*s - self.onto_grid(*d)));
     }
 }
 
-/// What a step did.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Mean loss of a token, nats.
     pub loss: f32,
-    /// The gradient of every weight.
     pub gradient: Weights,
     /// The most bytes of activations held at once.
     pub peak_bytes: usize,
@@ -159,7 +155,6 @@ fn backward(meter: &Meter, c: &Config, block: &Block, (a, f): Kept, back: &mut S
     back.two.iter_mut().zip(through.iter()).for_each(|(b, t)| *b += t);
 }
 
-/// One step on the batch of a seed.
 pub fn step(c: &Config, w: &Weights, keep: Keep, stored: Stored, seed: u64) -> Step {
     let meter = Meter::default();
     let (tokens, next) = task(c, seed);

@@ -7,7 +7,6 @@ use serde::Serialize;
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status.
     pub status: StatusCode,
     /// What is wrong and, behind the first semicolon, the remedy.
     pub message: String,
@@ -20,7 +19,6 @@ struct Shown<'a> {
 }
 
 impl Refusal {
-    /// A refusal.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into() }
     }

@@ -43,20 +43,16 @@ impl Default for Options {
 /// A server that cannot start or had to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The port is taken.
     #[error("port {port} of {host} is taken; try --port {free}")]
     Taken {
         /// The address.
         host: IpAddr,
-        /// The port.
         port: u16,
-        /// The next one that is free.
         free: u16,
     },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {problem}; the loopback is --host 127.0.0.1")]
     Address {
-        /// The address.
         address: SocketAddr,
         /// What the system says.
         problem: io::Error,

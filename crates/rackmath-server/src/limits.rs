@@ -67,7 +67,6 @@ const PLAN: &[(&str, f64, &str)] = &[
 /// Most chips of a search for a deployment.
 const CHIPS: u64 = 1_024;
 
-/// Where a question has its plan.
 fn plan_at(question: Question) -> Option<&'static str> {
     match question {
         Question::Plan => Some(""),

@@ -4,7 +4,6 @@ use crate::limits::{self, MOST_BYTES};
 use rackmath::ask::Question;
 use serde_json::{Map, Value, json};
 
-/// The document.
 pub fn document() -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();

@@ -22,7 +22,6 @@ use std::sync::Arc;
 
 /// What requests are answered from.
 pub struct Served {
-    /// The answers.
     pub answers: Answers,
     /// Whether requests are logged.
     pub log: bool,
@@ -184,7 +183,6 @@ impl Format {
     }
 }
 
-/// The figure at a place of an answer.
 fn pick(answer: &[u8], place: &str) -> Result<Figure, String> {
     let answer: Value = serde_json::from_slice(answer).map_err(|e| e.to_string())?;
     let found = answer.pointer(place).cloned().unwrap_or_default();

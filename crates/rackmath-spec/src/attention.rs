@@ -60,13 +60,11 @@ pub struct AttentionKernel<C> {
 pub enum Heads {
     /// Every model.
     Any,
-    /// One query head to a KV head.
     Single,
     /// Several.
     Grouped,
 }
 
-/// Constants of a decode kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DecodeConstants {
     /// Paid however small the work.
@@ -95,7 +93,6 @@ pub struct DecodeConstants {
     pub corner: f64,
 }
 
-/// Constants of a prefill kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrefillConstants {
     /// Paid however small the work.
@@ -116,7 +113,6 @@ pub struct PrefillConstants {
     pub corner: f64,
 }
 
-/// What a kernel is wanted for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// Engine: vllm, sglang, trtllm.
@@ -133,12 +129,10 @@ pub struct Wanted<'a> {
 pub const DEFAULT: &str = "default";
 
 impl AttentionKernels {
-    /// The decode kernel nearest to what is wanted.
     pub fn decode(&self, chip: &Chip, wanted: Wanted<'_>) -> &AttentionKernel<DecodeConstants> {
         nearest(&self.decode, self.generation(chip), wanted)
     }
 
-    /// The prefill kernel nearest to what is wanted.
     pub fn prefill(&self, chip: &Chip, wanted: Wanted<'_>) -> &AttentionKernel<PrefillConstants> {
         nearest(&self.prefill, self.generation(chip), wanted)
     }

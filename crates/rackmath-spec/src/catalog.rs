@@ -23,7 +23,6 @@ mod embedded {
 pub struct Entry {
     /// The file's stem.
     pub id: Cow<'static, str>,
-    /// Its text.
     pub text: Cow<'static, str>,
 }
 
@@ -68,7 +67,6 @@ fn key(name: &str) -> String {
 }
 
 impl Catalog {
-    /// The catalogue in the binary.
     pub fn embedded() -> Self {
         Self {
             models: entries(embedded::MODELS),
@@ -130,22 +128,18 @@ impl Catalog {
         Ok(())
     }
 
-    /// Ids of all models, in order.
     pub fn model_ids(&self) -> impl Iterator<Item = &str> {
         self.models.iter().map(|e| &*e.id)
     }
 
-    /// Ids of all chips, in order.
     pub fn chip_ids(&self) -> impl Iterator<Item = &str> {
         self.chips.iter().map(|e| &*e.id)
     }
 
-    /// Ids of all systems, in order.
     pub fn system_ids(&self) -> impl Iterator<Item = &str> {
         self.systems.iter().map(|e| &*e.id)
     }
 
-    /// Ids of all networks, in order.
     pub fn network_ids(&self) -> impl Iterator<Item = &str> {
         self.networks.iter().map(|e| &*e.id)
     }
@@ -209,12 +203,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Ids of all scaling laws, in order.
     pub fn law_ids(&self) -> impl Iterator<Item = &str> {
         self.laws.iter().map(|e| &*e.id)
     }
 
-    /// A scaling law by id or alias.
     pub fn scaling_law(&self, name: &str) -> Result<ScalingLaw, SpecError> {
         let entry = find("scaling law", name, &self.laws)?;
         file::scaling_law(&entry.id, &entry.text)
@@ -228,7 +220,6 @@ impl Catalog {
         Ok(())
     }
 
-    /// Ids of all published runs, in order.
     pub fn run_ids(&self) -> impl Iterator<Item = &str> {
         self.runs.iter().map(|e| &*e.id)
     }
@@ -263,7 +254,6 @@ impl Catalog {
         file::attention(&entry.id, &entry.text)
     }
 
-    /// Ids of all engine families, in order.
     pub fn engine_ids(&self) -> impl Iterator<Item = &str> {
         self.engines.iter().map(|e| &*e.id)
     }
@@ -328,12 +318,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Ids of all price sheets, in order.
     pub fn price_ids(&self) -> impl Iterator<Item = &str> {
         self.prices.iter().map(|e| &*e.id)
     }
 
-    /// Ids of all memory tiers, in order.
     pub fn tier_ids(&self) -> impl Iterator<Item = &str> {
         self.tiers.iter().map(|e| &*e.id)
     }
@@ -355,18 +343,15 @@ impl Catalog {
         file::scenario(&entry.id, &entry.text)
     }
 
-    /// Ids of all lists of flags, in order.
     pub fn flag_list_ids(&self) -> impl Iterator<Item = &str> {
         self.flags.iter().map(|e| &*e.id)
     }
 
-    /// The flags of a tool's command.
     pub fn flag_list(&self, name: &str) -> Result<crate::command::FlagList, SpecError> {
         let entry = find("list of flags", name, &self.flags)?;
         file::flag_list(&entry.id, &entry.text)
     }
 
-    /// A memory tier by id or alias.
     pub fn tier(&self, name: &str) -> Result<MemoryTier, SpecError> {
         let entry = find("memory tier", name, &self.tiers)?;
         file::memory_tier(&entry.id, &entry.text)
@@ -378,7 +363,6 @@ impl Catalog {
         file::training(&entry.id, &entry.text)
     }
 
-    /// Ids of all training programs, in order.
     pub fn training_stack_ids(&self) -> impl Iterator<Item = &str> {
         self.training.iter().map(|e| &*e.id)
     }

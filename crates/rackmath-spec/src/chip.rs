@@ -8,7 +8,6 @@ use std::fmt;
 /// An accelerator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
-    /// The catalogue id.
     pub id: String,
     /// The name people use.
     pub name: String,
@@ -20,15 +19,12 @@ pub struct Chip {
     pub dies: u64,
     /// Year and month its values were checked.
     pub as_of: String,
-    /// Memory.
     pub memory: Memory,
     /// Dense peaks; a multiply-add is two.
     pub peak: BTreeMap<Math, Cited<FlopRate>>,
-    /// Links to its neighbours.
     pub link: Link,
     /// Cores, clock, cache, where known.
     pub physical: Physical,
-    /// Power.
     pub power: Power,
     /// Prices per chip and hour, by basis and date.
     pub prices: Vec<Price>,
@@ -45,7 +41,6 @@ pub struct Memory {
     pub capacity: Cited<Bytes>,
     /// Bytes the driver reports, where known: sheets that write GB often mean GiB.
     pub usable: Option<Cited<Bytes>>,
-    /// Read bandwidth.
     pub bandwidth: Cited<ByteRate>,
 }
 
@@ -60,7 +55,6 @@ pub struct Link {
     pub domain: Cited<u64>,
     /// To the data-centre network.
     pub scale_out: Option<Cited<ByteRate>>,
-    /// To the memory of its host.
     pub host: Option<Cited<ByteRate>>,
 }
 
@@ -77,7 +71,6 @@ pub struct Physical {
     pub l3: Option<Cited<Bytes>>,
 }
 
-/// Power of one chip.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Power {
     /// Thermal design power.
@@ -89,9 +82,7 @@ pub struct Power {
 /// A price per chip and hour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Price {
-    /// Whose price.
     pub basis: Basis,
-    /// The price.
     pub value: DollarRate,
     /// The lowest and highest seen.
     pub range: Option<(DollarRate, DollarRate)>,
@@ -161,7 +152,6 @@ impl Chip {
         weights.maths().iter().find_map(|math| self.peak.get(math).map(|peak| (*math, peak)))
     }
 
-    /// The newest price on a basis.
     pub fn price(&self, basis: Basis) -> Option<&Price> {
         self.prices.iter().filter(|p| p.basis == basis).max_by(|a, b| a.as_of.cmp(&b.as_of))
     }

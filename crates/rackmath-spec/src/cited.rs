@@ -3,9 +3,7 @@
 /// A number about the world, where it comes from, and what to watch out for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cited<T> {
-    /// The value used.
     pub value: T,
-    /// The source.
     pub source: String,
     /// A second source that agrees.
     pub checked: Option<String>,

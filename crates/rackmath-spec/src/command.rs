@@ -8,11 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct FlagList {
     /// The file's stem.
     pub id: String,
-    /// The tool.
     pub tool: String,
     /// The words its command begins with.
     pub command: String,
-    /// The version the list is of.
     pub version: String,
     /// Where the list was read.
     pub source: String,

@@ -14,7 +14,6 @@ pub struct LogNormal {
     pub scale: f64,
 }
 
-/// A logarithm that is uniform.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogUniform {
     /// Natural logarithm of the lower end.
@@ -23,21 +22,17 @@ pub struct LogUniform {
     pub high: f64,
 }
 
-/// A chip a model may be served on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServingChip {
-    /// The chip.
     pub chip: Chip,
     /// How likely it is.
     pub share: f64,
-    /// Dollars per hour.
     pub usd_per_hour: LogNormal,
 }
 
 /// Where a cache is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheTier {
-    /// Its name.
     pub name: String,
     /// How likely it is.
     pub share: f64,
@@ -95,17 +90,13 @@ impl Ratio {
 /// What is known of a model before its price.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeducePriors {
-    /// Active parameters.
     pub active: LogUniform,
-    /// Share of dense models.
     pub dense_share: f64,
     /// Total over active parameters of expert models.
     pub sparsity: LogUniform,
     /// KV bytes stored per token.
     pub kv: LogUniform,
-    /// Share of models that read all of it in every step.
     pub full_read_share: f64,
-    /// Share read by the others.
     pub read_share: LogUniform,
     /// Context at which attention FLOP equal weight FLOP.
     pub attention_context: LogUniform,
@@ -113,7 +104,6 @@ pub struct DeducePriors {
     pub widths: [(f64, f64); 3],
     /// Context while decoding.
     pub context: LogNormal,
-    /// Batch over the balance batch.
     pub batch: LogNormal,
     /// Model FLOP utilisation of prefill.
     pub mfu: LogNormal,
@@ -123,13 +113,11 @@ pub struct DeducePriors {
     pub utilisation: LogNormal,
     /// Accepted tokens per step.
     pub accepted: LogUniform,
-    /// Chips.
     pub chips: Vec<ServingChip>,
     /// Mark-up of hosts.
     pub markup_host: LogNormal,
     /// Mark-up of makers of closed models.
     pub markup_first_party: LogNormal,
-    /// Cache tiers.
     pub tiers: Vec<CacheTier>,
     /// Rounding of list prices, in logarithms.
     pub rounding: f64,
@@ -168,9 +156,7 @@ pub struct Level {
     pub scale: f64,
     /// Scale of the residual between hosts of one model.
     pub host_scale: f64,
-    /// Offset of the output to input ratio.
     pub ratio_offset: f64,
-    /// Scale of its residual.
     pub ratio_scale: f64,
     /// Chance that prices say nothing about size at all.
     pub indifferent: f64,
@@ -181,11 +167,9 @@ pub struct Level {
 /// How often a vendor uses the same ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Habit {
-    /// Models with this ratio.
     pub models: u32,
     /// Models at the commonest value.
     pub same: u32,
-    /// That value.
     pub value: f64,
 }
 
@@ -201,10 +185,8 @@ impl Habit {
     }
 }
 
-/// The policies of vendors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policies {
-    /// By vendor and ratio.
     pub vendors: BTreeMap<String, BTreeMap<Ratio, Habit>>,
     /// Chance of policy at a vendor that is not known.
     pub pooled: BTreeMap<Ratio, f64>,
@@ -223,10 +205,8 @@ impl Policies {
     }
 }
 
-/// What one host charges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPrice {
-    /// The host.
     pub host: String,
     /// Dollars per million input tokens.
     pub input: f64,
@@ -234,18 +214,15 @@ pub struct HostPrice {
     pub output: f64,
     /// Dollars per million cached tokens.
     pub cached: Option<f64>,
-    /// Whether it is the maker.
     pub maker: bool,
 }
 
-/// An open-weight model and its hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostedModel {
     /// Its name.
     pub id: String,
     /// The catalogue model with its architecture.
     pub config: String,
-    /// Its hosts.
     pub hosts: Vec<HostPrice>,
 }
 
@@ -258,27 +235,19 @@ pub struct PriceSheet {
     pub model: Option<String>,
     /// When it was so.
     pub as_of: Option<String>,
-    /// Input.
     pub input: Option<f64>,
-    /// Output.
     pub output: Option<f64>,
-    /// Cached read.
     pub cached: Option<f64>,
     /// Cache write kept for five minutes.
     pub write_5m: Option<f64>,
     /// Cache write kept for an hour.
     pub write_1h: Option<f64>,
-    /// Storage for an hour.
     pub storage: Option<f64>,
     /// Tokens from which long-context prices apply.
     pub long_above: Option<f64>,
-    /// Input above.
     pub long_input: Option<f64>,
-    /// Output above.
     pub long_output: Option<f64>,
-    /// Price multiple of a fast mode.
     pub fast_price: Option<f64>,
-    /// Its speed multiple.
     pub fast_speed: Option<f64>,
     /// Measured tokens per second and user.
     pub tokens_per_s: Option<f64>,

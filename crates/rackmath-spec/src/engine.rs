@@ -10,7 +10,6 @@ use std::fmt;
 /// One family of versions of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Engine {
-    /// The catalogue id.
     pub id: String,
     /// The name people use.
     pub name: String,
@@ -45,7 +44,6 @@ pub struct Kernels {
     pub gemm: String,
     /// Grouped-query attention.
     pub attention: String,
-    /// Latent attention.
     pub latent: String,
     /// All-reduce; `library` for the vendor's.
     pub all_reduce: String,
@@ -63,7 +61,6 @@ pub struct Kernels {
     pub shared_groups: Option<Vec<u64>>,
 }
 
-/// Which expert kernel runs where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpertRule {
     /// Chip generation; any when absent.
@@ -72,11 +69,9 @@ pub struct ExpertRule {
     pub format: Option<MoeFormat>,
     /// With several attention groups that share the experts, or without; either when absent.
     pub attention_dp: Option<bool>,
-    /// The kernel family.
     pub family: String,
 }
 
-/// When the scale of activations is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActivationScale {
     /// At run time, in a pass of its own.
@@ -150,7 +145,6 @@ pub struct Overhead {
     pub expert_floor: f64,
     /// Host time of a pass.
     pub host: Seconds,
-    /// Host time of a pass for each sequence.
     pub host_sequence: Seconds,
     /// Whether the host prepares the next pass while the chips work.
     pub host_overlaps: bool,

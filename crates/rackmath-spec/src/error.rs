@@ -20,7 +20,6 @@ pub enum SpecError {
     /// A file that is too large, not text, or not in its format.
     #[error("{file}: {problem}")]
     File {
-        /// The file.
         file: String,
         /// What is wrong with it.
         problem: String,
@@ -28,9 +27,7 @@ pub enum SpecError {
     /// A field with a value that cannot be.
     #[error("{file}: {field} = {given}; expected {expected}")]
     Field {
-        /// The file.
         file: String,
-        /// The field, with its path.
         field: String,
         /// The value as given, shortened.
         given: String,
@@ -44,7 +41,6 @@ pub enum SpecError {
         listed(fields)
     )]
     Architecture {
-        /// The file.
         file: String,
         /// What it calls itself.
         architecture: String,
@@ -59,11 +55,9 @@ pub enum SpecError {
         listed(fields)
     )]
     Fields {
-        /// The file.
         file: String,
         /// What it calls itself.
         architecture: String,
-        /// The fields.
         fields: Vec<String>,
     },
 }

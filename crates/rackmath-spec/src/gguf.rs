@@ -56,7 +56,6 @@ pub enum Gguf {
     Mlx4,
 }
 
-/// Bits of one value of a block of so many bytes and values.
 fn block(bytes: f64, values: f64) -> f64 {
     8.0 * bytes / values
 }

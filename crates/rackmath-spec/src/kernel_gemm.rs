@@ -152,7 +152,6 @@ pub struct Fit {
 pub struct PowerRule {
     /// Peak of the chip the efficiency was measured on.
     pub peak: FlopRate,
-    /// Power of that chip.
     pub tdp: Watts,
     /// The least and most the efficiency is multiplied by.
     pub range: (f64, f64),
@@ -161,9 +160,7 @@ pub struct PowerRule {
 /// Constants of one kernel family on one class of chips; the equation is in `rackmath_theory::operator::gemm`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GemmKernel {
-    /// The class of chips.
     pub class: String,
-    /// The formats multiplied.
     pub format: GemmFormat,
     /// The engine whose kernels these are, `any` for all.
     pub backend: String,
@@ -205,7 +202,6 @@ pub struct GemmKernel {
     pub dynamic: Vec<Pass>,
     /// Passes when the scale is known beforehand.
     pub fixed: Vec<Pass>,
-    /// How well it fits.
     pub fit: Fit,
     /// Where the constants come from.
     pub source: String,

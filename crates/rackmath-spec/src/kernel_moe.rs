@@ -43,7 +43,6 @@ impl MoeFormat {
         }
     }
 
-    /// How weights are stored.
     pub fn weight(self) -> Dtype {
         match self {
             Self::Bf16 => Dtype::Bf16,
@@ -115,7 +114,6 @@ pub struct CacheUse {
     pub share: f64,
     /// Further share over which residency is lost.
     pub ramp: f64,
-    /// What one core reads from the cache.
     pub per_core: ByteRate,
 }
 
@@ -134,7 +132,6 @@ pub struct MoeKernel {
     pub activation: Fraction,
     /// Rows of a tile: an expert's tokens are padded to a multiple.
     pub tile: f64,
-    /// Columns of a tile.
     pub columns: f64,
     /// Waves lost because the last one is not full.
     pub tail: f64,
@@ -144,14 +141,12 @@ pub struct MoeKernel {
     pub rows: MoeRows,
     /// Rows to which every local expert's intermediate activations are padded; 0 for none.
     pub padded: f64,
-    /// The cache.
     pub cache: CacheUse,
 }
 
 /// How well constants describe the rows they were fitted on, as |ln(predicted / measured)|.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MoeResidual {
-    /// Rows.
     pub rows: u64,
     /// Half of the rows are nearer.
     pub median: f64,
@@ -162,9 +157,7 @@ pub struct MoeResidual {
 /// Fitted constants with the key they hold for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoeFit {
-    /// Chip generation.
     pub generation: String,
-    /// Number format.
     pub format: MoeFormat,
     /// The constants.
     pub kernel: MoeKernel,
@@ -199,7 +192,6 @@ pub struct MoeFound {
 /// Chips of a generation that run another generation's kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandIn {
-    /// Their generation.
     pub generation: String,
     /// How the name of their memory begins.
     pub memory: String,
@@ -214,7 +206,6 @@ pub struct MoeKernels {
     pub as_of: String,
     /// Where the measurements come from.
     pub source: String,
-    /// Fits by family.
     pub families: BTreeMap<String, Vec<MoeFit>>,
     /// Chips that go with another generation.
     pub stand_ins: Vec<StandIn>,
@@ -226,12 +217,10 @@ pub struct MoeKernels {
 const GENERATIONS: [&str; 4] = ["ampere", "ada", "hopper", "blackwell"];
 
 impl MoeKernels {
-    /// The constants for a family and format on a chip.
     pub fn on(&self, family: &str, format: MoeFormat, chip: &Chip) -> Result<MoeFound, SpecError> {
         self.find(family, format, self.generation(chip))
     }
 
-    /// The generation whose kernels a chip runs.
     pub fn generation<'a>(&'a self, chip: &'a Chip) -> &'a str {
         let is_like = |s: &&StandIn| s.generation == chip.generation && chip.memory.kind.starts_with(&s.memory);
         self.stand_ins.iter().find(is_like).map_or(&chip.generation, |s| &s.like)

@@ -15,7 +15,6 @@ pub enum Router {
 }
 
 impl Router {
-    /// Every router of the study.
     pub const ALL: [Self; 3] = [Self::SBase, Self::Rlr, Self::Hash];
 
     /// The word used in files and flags.
@@ -49,7 +48,6 @@ impl std::str::FromStr for Router {
 /// Coefficients of Clark et al.'s law for routed language models, base-10 logarithms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClarkLaw {
-    /// The router it was fitted on.
     pub router: Router,
     /// Weight of log N.
     pub a: f64,
@@ -63,6 +61,5 @@ pub struct ClarkLaw {
     pub e_start: f64,
     /// Expert count at which routing saturates.
     pub e_max: f64,
-    /// Base sizes the law was fitted on.
     pub fitted: Cited<(f64, f64)>,
 }

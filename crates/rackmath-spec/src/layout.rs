@@ -135,7 +135,6 @@ impl Layout {
         Self::new(Degrees::default()).expect("one chip is consistent")
     }
 
-    /// The degrees.
     pub fn degrees(&self) -> Degrees {
         Degrees {
             tp: self.tp,
@@ -151,17 +150,14 @@ impl Layout {
         }
     }
 
-    /// Chips of one pipeline stage.
     pub fn stage_chips(&self) -> u64 {
         self.tp * self.cp * self.dp
     }
 
-    /// All chips.
     pub fn chips(&self) -> u64 {
         self.stage_chips() * self.pp
     }
 
-    /// Copies of the experts within a stage.
     pub fn expert_copies(&self) -> u64 {
         self.stage_chips() / (self.ep * self.etp)
     }

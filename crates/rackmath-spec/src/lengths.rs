@@ -21,20 +21,15 @@ pub enum Lengths {
         high: f64,
     },
     /// The chance to end is the same at every token.
-    Exponential {
-        /// Mean length.
-        mean: f64,
-    },
+    Exponential { mean: f64 },
     /// The logarithm is normal: most are short, some very long.
     Lognormal {
-        /// Mean length.
         mean: f64,
         /// Standard deviation over mean.
         cv: f64,
     },
 }
 
-/// Names of distributions.
 const NAMES: [&str; 4] = ["fixed", "uniform", "exponential", "lognormal"];
 /// No length is greater.
 const LONGEST: f64 = 1e9;

@@ -7,7 +7,6 @@
 use crate::Dtype;
 use rackmath_units::{BytesPerToken, Params};
 
-/// A model with its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The catalogue id, or the file it was read from.
@@ -28,7 +27,6 @@ pub struct Model {
     pub notes: Vec<String>,
 }
 
-/// What is known of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// Every layer.
@@ -40,11 +38,9 @@ pub enum Body {
 /// A model known by its totals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lump {
-    /// All parameters.
     pub total: Params,
     /// Parameters used for one token.
     pub active: Params,
-    /// Format of all weights.
     pub weights: Dtype,
     /// KV-cache bytes for each token of context, all layers.
     pub kv: BytesPerToken,
@@ -57,17 +53,14 @@ pub struct Published {
     pub total: u64,
     /// Whether it is exact to the last digit, or a rounded label.
     pub exact: bool,
-    /// What it counts.
     pub counts: Counts,
     /// Parameters of vision or audio towers inside the count.
     pub towers: u64,
     /// Published parameters per token, usually a label.
     pub active: Option<u64>,
-    /// Where it was published.
     pub source: String,
 }
 
-/// Which tensors a published count covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     /// Decoder, embeddings and head.
@@ -87,7 +80,6 @@ pub struct Shape {
     pub vocab: u64,
     /// Whether the head reuses the embedding.
     pub tied: bool,
-    /// Whether the head has a bias.
     pub head_bias: bool,
     /// Rows of a learned position table; 0 with rotary or no positions.
     pub positions: u64,
@@ -103,16 +95,13 @@ pub struct Shape {
     pub side: Vec<Side>,
     /// Longest context the makers state.
     pub context_max: Option<u64>,
-    /// Formats by part.
     pub formats: Formats,
 }
 
 /// `n` identical blocks in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// How many.
     pub n: u64,
-    /// The block.
     pub block: Block,
 }
 
@@ -123,7 +112,6 @@ pub struct Block {
     pub mixer: Mixer,
     /// What happens to each token alone.
     pub ffn: Ffn,
-    /// Hidden-wide norms in the block.
     pub norms: u64,
     /// Small modules counted but not otherwise modelled.
     pub side: Vec<Side>,
@@ -132,22 +120,16 @@ pub struct Block {
 /// A named lump of weights beside the main path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side {
-    /// What it is.
     pub name: &'static str,
-    /// Its parameters.
     pub params: u64,
-    /// How a token uses it.
     pub usage: SideUse,
 }
 
-/// How a token uses a side module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideUse {
-    /// Multiplied with every token.
     Multiplied,
     /// Looked up: one row of so many.
     LookedUp {
-        /// Rows in the table.
         rows: u64,
     },
     /// Present in the checkpoint and never read.
@@ -172,7 +154,6 @@ pub enum Mixer {
 /// Attention with a key and a value per KV head and token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention {
-    /// Query heads.
     pub heads: u64,
     /// Key-value heads.
     pub kv_heads: u64,
@@ -212,13 +193,9 @@ pub enum Span {
 /// Block selection for sparse attention: an indexer scores one summary per block and the best blocks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockIndex {
-    /// Tokens in a block.
     pub block: u64,
-    /// Blocks read.
     pub top_k: u64,
-    /// Query heads of the indexer.
     pub heads: u64,
-    /// Key heads of the indexer.
     pub kv_heads: u64,
     /// Width of an index head.
     pub dim: u64,
@@ -227,7 +204,6 @@ pub struct BlockIndex {
 /// Whose cache a layer reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KvSource {
-    /// Its own.
     Own,
     /// An earlier layer's: nothing is stored here, but the same bytes are read again.
     Shared,
@@ -245,7 +221,6 @@ pub struct Bias {
 /// Norms on queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNorm {
-    /// None.
     None,
     /// One weight vector of head width for queries and one for keys, shared by the heads.
     PerHead,
@@ -256,7 +231,6 @@ pub enum QkNorm {
 /// A learned gate on the attention output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// None.
     None,
     /// One value per output element: doubles the query projection.
     PerElement,
@@ -265,7 +239,6 @@ pub enum Gate {
 /// Multi-head latent attention: keys and values of all heads come from one small vector per token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latent {
-    /// Query heads.
     pub heads: u64,
     /// Rank of the query compression, if queries are compressed.
     pub q_rank: Option<u64>,
@@ -286,7 +259,6 @@ pub struct Latent {
 /// The indexer of sparse latent attention: scores every cached token with a small key, then the best are read in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indexer {
-    /// Index heads.
     pub heads: u64,
     /// Width of an index head and of the cached index key.
     pub dim: u64,
@@ -303,7 +275,6 @@ pub struct Compressed {
     pub dim: u64,
     /// Width of the rotary part of an entry.
     pub rope_dim: u64,
-    /// Rank of the query compression.
     pub q_rank: u64,
     /// Groups of the output projection.
     pub o_groups: u64,
@@ -322,9 +293,7 @@ pub struct Compressed {
 pub enum Linear {
     /// Gated delta net (Qwen3-Next, Qwen3.5).
     GatedDelta {
-        /// Key heads.
         k_heads: u64,
-        /// Value heads.
         v_heads: u64,
         /// Width of a key head.
         k_dim: u64,
@@ -335,7 +304,6 @@ pub enum Linear {
     },
     /// Kimi delta attention.
     Kda {
-        /// Heads.
         heads: u64,
         /// Width of a head, keys and values alike.
         dim: u64,
@@ -346,9 +314,7 @@ pub enum Linear {
     },
     /// Mamba, first version.
     Mamba1 {
-        /// Inner width.
         inner: u64,
-        /// State per channel.
         state: u64,
         /// Taps of the short convolution.
         conv: u64,
@@ -363,13 +329,11 @@ pub enum Linear {
     },
     /// Mamba-2.
     Mamba2 {
-        /// Heads.
         heads: u64,
         /// Width of a head.
         dim: u64,
         /// Groups sharing B and C.
         groups: u64,
-        /// State per channel.
         state: u64,
         /// Taps of the short convolution.
         conv: u64,
@@ -380,7 +344,6 @@ pub enum Linear {
     },
     /// Lightning attention (MiniMax-01).
     Lightning {
-        /// Heads.
         heads: u64,
         /// Width of a head.
         dim: u64,
@@ -401,7 +364,6 @@ pub enum Ffn {
 /// A feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mlp {
-    /// Inner width.
     pub width: u64,
     /// Whether a third matrix gates the inner layer (SwiGLU, GeGLU).
     pub gated: bool,
@@ -412,11 +374,9 @@ pub struct Mlp {
 /// A mixture of experts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moe {
-    /// Routed experts.
     pub experts: u64,
     /// Routed experts a token uses.
     pub top_k: u64,
-    /// One routed expert.
     pub expert: Mlp,
     /// The network every token passes besides, all shared experts as one width.
     pub shared: Option<Mlp>,
@@ -433,7 +393,6 @@ pub struct Moe {
 /// Experts working on a narrower vector, with one projection in and one out per layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatentExperts {
-    /// The narrower width.
     pub width: u64,
     /// Whether the narrow vector is normalised with weights.
     pub norm: bool,
@@ -442,9 +401,7 @@ pub struct LatentExperts {
 /// Layers that predict tokens further ahead, run only when speculating.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mtp {
-    /// How many.
     pub n: u64,
-    /// Their block.
     pub block: Block,
     /// Projection, norms and other weights of each.
     pub extra: u64,
@@ -462,7 +419,6 @@ pub enum Norm {
 /// Number formats by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Formats {
-    /// Routed experts.
     pub routed: Dtype,
     /// Attention, dense networks, shared experts.
     pub linear: Dtype,
@@ -471,7 +427,6 @@ pub struct Formats {
 }
 
 impl Norm {
-    /// Vectors of weights a norm holds.
     pub fn vectors(self) -> u64 {
         match self {
             Self::Rms => 1,
@@ -481,7 +436,6 @@ impl Norm {
 }
 
 impl Formats {
-    /// One format for all.
     pub fn uniform(dtype: Dtype) -> Self {
         Self { routed: dtype, linear: dtype, other: dtype }
     }

@@ -61,7 +61,6 @@ pub struct AllReduceKernel {
     pub limit: Bytes,
     /// Shortest time between two calls when the host launches each of them.
     pub eager_launch: Seconds,
-    /// What an eager call adds to the kernel.
     pub eager_extra: Seconds,
     /// Share of the memory bandwidth at which an eager call copies the message into its registered buffer.
     pub eager_copy: Fraction,
@@ -108,7 +107,6 @@ pub struct Reach {
     pub full_rate_nodes: Option<u64>,
     /// Added to dispatch when it leaves the node, and again with each doubling of the nodes.
     pub dispatch: Leaving,
-    /// The same of combine.
     pub combine: Leaving,
     /// Where the numbers come from.
     pub evidence: Evidence,
@@ -117,7 +115,6 @@ pub struct Reach {
 /// Latency of leaving the node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leaving {
-    /// Once.
     pub once: Seconds,
     /// With each doubling of the number of nodes.
     pub per_doubling: Seconds,
@@ -176,7 +173,6 @@ pub struct Evidence {
 /// How far a fit is from its rows, as |ln(predicted / measured)|.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residual {
-    /// Rows fitted.
     pub rows: u64,
     /// Half of them are nearer than this.
     pub median: f64,
@@ -185,12 +181,10 @@ pub struct Residual {
 }
 
 impl Network {
-    /// An engine's all-reduce kernel.
     pub fn all_reduce_kernel(&self, name: &str) -> Result<&AllReduceKernel, SpecError> {
         named("all-reduce kernel", name, &self.all_reduce)
     }
 
-    /// An expert kernel.
     pub fn exchange_kernel(&self, name: &str) -> Result<&ExchangeKernel, SpecError> {
         named("expert kernel", name, &self.exchange)
     }

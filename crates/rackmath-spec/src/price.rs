@@ -12,7 +12,6 @@ use std::fmt;
 /// One model at one provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sheet {
-    /// The catalogue id.
     pub id: String,
     /// The name people use.
     pub name: String,
@@ -33,9 +32,7 @@ pub struct List {
     pub from: Date,
     /// Where the prices come from.
     pub source: String,
-    /// An input token.
     pub input: DollarsPerToken,
-    /// An output token.
     pub output: DollarsPerToken,
     /// Ways to have a prefix again.
     pub caches: Vec<CacheOffer>,
@@ -62,7 +59,6 @@ pub struct CacheOffer {
     pub restarts: bool,
     /// A token written; nothing extra, so the price of input, when not given.
     pub write: Option<DollarsPerToken>,
-    /// A token read.
     pub read: DollarsPerToken,
     /// A token kept.
     pub storage: Option<HoldPrice>,
@@ -86,13 +82,10 @@ pub enum Ttl {
 /// Prices of a longer prompt, for the whole request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tier {
-    /// Tokens of the prompt.
     pub threshold: Tokens,
     /// Whether a prompt of exactly that length is already dearer.
     pub reached: bool,
-    /// An input token.
     pub input: DollarsPerToken,
-    /// An output token.
     pub output: DollarsPerToken,
     /// A token read from a cache; in proportion to the input where not given.
     pub cache_read: Option<DollarsPerToken>,
@@ -101,9 +94,7 @@ pub struct Tier {
 /// Multiples of the prices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factors {
-    /// Of input.
     pub input: f64,
-    /// Of output.
     pub output: f64,
     /// Of cache reads and writes.
     pub cache: f64,
@@ -136,9 +127,7 @@ pub struct Window {
 /// Another source with another value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
-    /// Which field.
     pub field: String,
-    /// What is used here.
     pub used: String,
     /// What the other source says.
     pub other: String,
@@ -152,7 +141,6 @@ impl Factors {
     /// No change.
     pub const ONE: Self = Self { input: 1.0, output: 1.0, cache: 1.0 };
 
-    /// One after the other.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         Self { input: self.input * other.input, output: self.output * other.output, cache: self.cache * other.cache }
@@ -180,7 +168,6 @@ impl fmt::Display for Ttl {
 }
 
 impl Sheet {
-    /// The list valid on a day.
     pub fn at(&self, day: Date) -> Result<&List, SpecError> {
         self.lists.iter().rev().find(|list| list.from <= day).ok_or_else(|| SpecError::Field {
             file: format!("price {}", self.id),
@@ -192,7 +179,6 @@ impl Sheet {
 }
 
 impl List {
-    /// A cache offer by name.
     pub fn cache(&self, name: &str) -> Result<&CacheOffer, SpecError> {
         let found = self.caches.iter().find(|c| c.name == name);
         found.ok_or_else(|| SpecError::unknown("cache offer", name, self.caches.iter().map(|c| c.name.as_str())))
@@ -208,13 +194,11 @@ impl List {
         found.ok_or_else(|| SpecError::unknown("mode", name, names()))
     }
 
-    /// The tier a prompt falls into.
     pub fn tier(&self, prompt: Tokens) -> Option<&Tier> {
         let applies = |t: &&Tier| prompt > t.threshold || (t.reached && prompt == t.threshold);
         self.tiers.iter().rev().find(applies)
     }
 
-    /// The multiples of a moment.
     pub fn hour(&self, at: Option<Moment>) -> Factors {
         let open = |w: &&Window| at.is_some_and(|at| w.holds(at));
         self.windows.iter().filter(open).fold(Factors::ONE, |all, w| all.times(w.factors))

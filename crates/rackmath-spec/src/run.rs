@@ -18,13 +18,10 @@ pub struct TrainingRun {
     pub notes: Vec<String>,
     /// The chip's name in the catalogue.
     pub chip: Option<String>,
-    /// How many.
     pub chips: Option<f64>,
     /// Chip-hours: half a unit of the last digit printed, either side.
     pub chip_hours: Option<Interval>,
-    /// Active parameters, likewise.
     pub active_params: Option<Interval>,
-    /// Training tokens, likewise.
     pub tokens: Option<Interval>,
     /// Share of the dense peak in use.
     pub mfu: Option<Interval>,

@@ -5,7 +5,6 @@
 
 use crate::ClarkLaw;
 
-/// A law with its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScalingLaw {
     /// The file's stem.
@@ -24,11 +23,9 @@ pub struct ScalingLaw {
     pub form: LawForm,
     /// Standard errors and correlations, where published.
     pub errors: Option<StandardErrors>,
-    /// The range it was fitted on.
     pub fitted: Fitted,
 }
 
-/// Which parameters a law counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     /// All of them.
@@ -124,11 +121,8 @@ pub struct StandardErrors {
 pub struct Fitted {
     /// Parameters, as the law counts them.
     pub params: Option<(f64, f64)>,
-    /// Training tokens.
     pub tokens: Option<(f64, f64)>,
-    /// Training FLOP.
     pub flop: Option<(f64, f64)>,
-    /// Tokens per parameter.
     pub tokens_per_param: Option<(f64, f64)>,
     /// Total over active parameters.
     pub ratio: Option<(f64, f64)>,

@@ -3,7 +3,6 @@
 /// Lengths and reuse of a kind of traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// The catalogue id.
     pub id: String,
     /// What it is, in a sentence.
     pub about: String,

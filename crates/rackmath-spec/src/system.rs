@@ -11,7 +11,6 @@ pub struct System {
     pub id: String,
     /// The name people use.
     pub name: String,
-    /// The chip.
     pub chip: Chip,
     /// Packages in the machine.
     pub n_chips: u64,
@@ -23,12 +22,10 @@ pub struct System {
     pub facts: Vec<(String, Cited<String>)>,
 }
 
-/// One level of network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
     /// nvlink, ici, infiniband.
     pub name: String,
-    /// Chips it joins.
     pub chips: u64,
     /// One-way bandwidth of a chip into this level.
     pub bandwidth: Cited<ByteRate>,
@@ -56,7 +53,6 @@ pub enum Topology {
 }
 
 impl Topology {
-    /// Every topology.
     pub const ALL: [Self; 4] = [Self::Switched, Self::Mesh, Self::Torus, Self::Pcie];
 
     /// The word used in files.
@@ -98,7 +94,6 @@ impl System {
         self.chip.memory.bandwidth.value * self.n_chips as f64
     }
 
-    /// Dense peak of all chips together.
     pub fn peak(&self, per_chip: FlopRate) -> FlopRate {
         per_chip * self.n_chips as f64
     }

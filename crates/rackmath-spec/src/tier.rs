@@ -6,7 +6,6 @@ use rackmath_units::{ByteRate, Bytes, Dollars, Seconds};
 /// One device, server or service of the memory hierarchy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryTier {
-    /// The catalogue id.
     pub id: String,
     /// The device it stands for.
     pub name: String,

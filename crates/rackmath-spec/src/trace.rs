@@ -5,7 +5,6 @@ use rackmath_units::{Seconds, Tokens};
 /// Requests in order of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// The requests.
     pub requests: Vec<TraceRequest>,
     /// Tokens of one block, where requests name the blocks of their prompts.
     pub block: Tokens,
@@ -15,21 +14,18 @@ pub struct Trace {
     pub timed: bool,
 }
 
-/// How a trace was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
     /// JSON lines as Mooncake publishes them.
     Mooncake,
     /// The tables of Azure's inference services.
     Azure,
-    /// The tables of BurstGPT.
     BurstGpt,
     /// Comma-separated values with columns of our own or common names.
     Csv,
 }
 
 impl TraceFormat {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mooncake => "Mooncake JSON lines",
@@ -40,14 +36,12 @@ impl TraceFormat {
     }
 }
 
-/// One request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceRequest {
     /// When it came, from the start of the trace.
     pub time: Seconds,
     /// Tokens of the whole prompt.
     pub input: Tokens,
-    /// Tokens of the answer.
     pub output: Tokens,
     /// The blocks of its prompt by content, first to last; empty when not known.
     pub blocks: Vec<u64>,
@@ -58,11 +52,9 @@ pub struct TraceRequest {
 /// Cache traffic as a provider reports it; the rest of the prompt is fresh.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Logged {
-    /// Read from a cache.
     pub read: Tokens,
     /// Written for the shortest lifetime.
     pub written: Tokens,
-    /// Written for an hour.
     pub written_1h: Tokens,
 }
 
@@ -72,12 +64,10 @@ impl Trace {
         self.requests.last().map_or(Seconds::ZERO, |r| r.time)
     }
 
-    /// Tokens of all prompts.
     pub fn input(&self) -> Tokens {
         self.requests.iter().map(|r| r.input).sum()
     }
 
-    /// Tokens of all answers.
     pub fn output(&self) -> Tokens {
         self.requests.iter().map(|r| r.output).sum()
     }

@@ -10,7 +10,6 @@ use std::fmt;
 /// Constants of one training program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingStack {
-    /// The catalogue id.
     pub id: String,
     /// The name people use.
     pub name: String,
@@ -18,19 +17,16 @@ pub struct TrainingStack {
     pub as_of: String,
     /// Where the values come from, one sentence per table of the file.
     pub sources: Vec<String>,
-    /// How attention is computed.
     pub attention: AttentionPath,
     /// Whether the host waits for each kernel.
     pub launch: HostLaunch,
     /// Whether dropout masks are kept and applied.
     pub dropout: bool,
-    /// Time of the host.
     pub host: HostTimes,
     /// Traffic to memory beside the matrix products.
     pub traffic: TrafficShares,
     /// Communication.
     pub network: NetworkShares,
-    /// What it keeps in memory.
     pub memory: MemoryRecipe,
     /// How much longer products take than in a benchmark that runs them alone, by generation of chips and format.
     pub products: Vec<ProductTimes>,
@@ -40,7 +36,6 @@ pub struct TrainingStack {
     pub fit: Option<(u64, f64)>,
 }
 
-/// How attention is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttentionPath {
     /// Scores are written to memory, normalised and read again.
@@ -58,7 +53,6 @@ pub enum HostLaunch {
     Blocking,
 }
 
-/// What the host needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostTimes {
     /// To start the kernels of one layer's forward pass.
@@ -75,7 +69,6 @@ pub struct HostTimes {
     pub hop: Seconds,
     /// Whether every transfer drains the chip, so that the next pass waits for its launches.
     pub sync_hops: bool,
-    /// Once per step.
     pub step: Seconds,
 }
 
@@ -119,20 +112,16 @@ pub struct NetworkShares {
     pub context_exposed: f64,
     /// Share of expert exchange that is not hidden.
     pub expert_exposed: f64,
-    /// Bytes of a gradient as it is reduced.
     pub gradient_bytes: f64,
 }
 
 /// What a run keeps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryRecipe {
-    /// Bytes of a weight as it is multiplied.
     pub weight_bytes: f64,
-    /// Bytes of a gradient as it is added up.
     pub gradient_bytes: f64,
     /// Bytes of optimizer state per parameter, master copy included.
     pub optimizer_bytes: f64,
-    /// Bytes per logit held at once.
     pub logit_bytes: f64,
     /// Passing buffers for each parameter of the largest tensor outside the layers.
     pub vocabulary_bytes: f64,
@@ -149,7 +138,6 @@ pub struct MemoryRecipe {
 pub struct ProductTimes {
     /// Generation of chips, or `any`.
     pub generation: String,
-    /// Format the products run in.
     pub format: TrainingFormat,
     /// Time over that of the kernel alone.
     pub times: f64,
@@ -180,7 +168,6 @@ pub enum TrainingFormat {
 }
 
 impl TrainingFormat {
-    /// Every format.
     pub const ALL: [Self; 4] = [Self::Bf16, Self::Fp8, Self::MxFp8, Self::NvFp4];
 
     /// The word used in files and flags.

@@ -44,7 +44,6 @@ pub struct Table {
 pub struct Source {
     /// A short name, as used in tables.
     pub name: String,
-    /// The title of the publication.
     pub title: String,
     /// An address, or a repository and the path in it.
     pub address: String,
@@ -65,7 +64,6 @@ pub struct Source {
 pub struct Row {
     /// The model's catalogue id.
     pub model: String,
-    /// Format of the weights.
     pub weights: Dtype,
     /// Format of the KV cache, where stated or assumed.
     pub kv: Option<Dtype>,
@@ -150,12 +148,10 @@ impl Split {
         [self.tp, self.pp, self.dp, self.ep, self.attention_dp].iter().any(Option::is_some)
     }
 
-    /// Replicas of the model.
     pub fn replicas(&self) -> u64 {
         self.dp.unwrap_or(1)
     }
 
-    /// Chips of all replicas.
     pub fn chips(&self) -> u64 {
         let degrees = [self.tp, self.pp, self.dp, self.attention_dp];
         degrees.iter().fold(1, |n, degree| n.saturating_mul(degree.unwrap_or(1)))
@@ -179,10 +175,8 @@ impl Split {
     }
 }
 
-/// One measured kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelRow {
-    /// Its shape.
     pub shape: KernelShape,
     /// Format of its operands; for attention of keys and values.
     pub format: Dtype,
@@ -192,7 +186,6 @@ pub struct KernelRow {
     pub time_us: f64,
 }
 
-/// The shape of a measured kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelShape {
     /// A product of an m x k and a k x n matrix.
@@ -208,11 +201,9 @@ pub enum KernelShape {
     Attention {
         /// One query token per sequence, or a prompt.
         decode: bool,
-        /// Query heads.
         heads: u64,
         /// Key-value heads.
         kv_heads: u64,
-        /// Size of a head.
         head_dim: u64,
         /// Sequences.
         batch: u64,

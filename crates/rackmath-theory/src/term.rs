@@ -66,9 +66,7 @@ operator!(Div, div, Div);
 /// An input of an equation: its symbol, what it means, its value in base units and as shown, and where it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
-    /// The symbol.
     pub symbol: String,
-    /// What it means.
     pub meaning: String,
     /// The value in base units, which the equation is evaluated with.
     pub value: f64,
@@ -93,7 +91,6 @@ impl Expr {
         }
     }
 
-    /// With symbols.
     pub fn symbolic(&self) -> String {
         self.render(0, &|name| name.to_owned())
     }

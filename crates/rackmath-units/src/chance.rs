@@ -5,7 +5,6 @@
 pub struct Chance(u64);
 
 impl Chance {
-    /// From a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -29,7 +28,6 @@ impl Chance {
         ((self.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// Exponential with mean one.
     pub fn exponential(&mut self) -> f64 {
         -crate::float::ln(self.uniform())
     }

@@ -10,7 +10,6 @@ pub struct Fraction(f64);
 impl Fraction {
     /// Nothing.
     pub const ZERO: Self = Self(0.0);
-    /// All.
     pub const ONE: Self = Self(1.0);
 
     /// Builds a fraction; panics outside 0 to 1.

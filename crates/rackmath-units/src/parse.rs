@@ -10,12 +10,10 @@ pub struct UnitError {
     pub given: String,
     /// What should have been there.
     pub expected: &'static str,
-    /// A valid example.
     pub example: &'static str,
 }
 
 impl UnitError {
-    /// An error naming what was given, what was expected and a valid example.
     pub fn new(given: &str, expected: &'static str, example: &'static str) -> Self {
         let mut short: String = given.chars().take(40).collect();
         if short.len() < given.len() {

@@ -152,7 +152,6 @@ macro_rules! product {
 use crate::show::Style;
 
 quantity! {
-    /// A length of time.
     Seconds, base s, show Style::Time, expects "a time", such_as "50ms",
     units {
         /// From milliseconds.
@@ -161,7 +160,6 @@ quantity! {
         us = 1e-6,
         /// From nanoseconds.
         ns = 1e-9,
-        /// From hours.
         hours = 3600.0,
         /// From days of 86,400 s.
         days = 86_400.0,
@@ -262,21 +260,18 @@ quantity! {
     /// A count of model parameters.
     Params, base new, show Style::Scale, expects "a number of parameters", such_as "70B or 1.04T",
     units {
-        /// From billions.
         billion = 1e9,
     },
     parse ["" = 1.0, "M" = 1e6, "B" = 1e9, "T" = 1e12, "m" = 1e6, "b" = 1e9, "t" = 1e12]
 }
 
 quantity! {
-    /// Tokens per second.
     TokenRate, base per_s, show Style::Count(" tok/s"), expects "a token rate", such_as "128k tok/s",
     units {},
     parse ["" = 1.0, "k" = 1e3, "M" = 1e6, "G" = 1e9, "tok/s" = 1.0, "ktok/s" = 1e3, "Mtok/s" = 1e6, "k tok/s" = 1e3, "Gtok/s" = 1e9, "M tok/s" = 1e6, "G tok/s" = 1e9]
 }
 
 quantity! {
-    /// Money.
     Dollars, base usd, show Style::Dollars(""), expects "an amount of money", such_as "$3.5M",
     units {},
     parse ["$" = 1.0, "$k" = 1e3, "$M" = 1e6, "$B" = 1e9, "" = 1.0]
@@ -286,21 +281,18 @@ quantity! {
     /// Money per second, written per hour because that is how machines are rented.
     DollarRate, base usd_per_s, show Style::DollarsPerHour, expects "a price per hour", such_as "$2.10/h",
     units {
-        /// From dollars per hour.
         per_hour = (1.0 / 3600.0),
     },
     parse ["$/h" = (1.0 / 3600.0), "$/hr" = (1.0 / 3600.0), "$/hour" = (1.0 / 3600.0), "$/s" = 1.0]
 }
 
 impl DollarRate {
-    /// The number of dollars per hour.
     pub fn as_per_hour(self) -> f64 {
         self.0 * 3600.0
     }
 }
 
 quantity! {
-    /// Money per token, written per million tokens.
     DollarsPerToken, base usd_per_token, show Style::DollarsPerMtok, expects "a price per million tokens", such_as "$0.55/Mtok",
     units {
         /// From dollars per million tokens.
@@ -310,7 +302,6 @@ quantity! {
 }
 
 impl DollarsPerToken {
-    /// The number of dollars per million tokens.
     pub fn as_per_mtok(self) -> f64 {
         self.0 * 1e6
     }
@@ -320,7 +311,6 @@ quantity! {
     /// Money for keeping a token for a while, written per million tokens and hour.
     HoldPrice, base usd_per_token_s, show Style::DollarsPerMtokHour, expects "a price per million tokens and hour", such_as "$4.50/Mtok-h",
     units {
-        /// From dollars per million tokens and hour.
         per_mtok_hour = (1e-6 / 3600.0),
     },
     parse ["$/Mtok-h" = (1e-6 / 3600.0), "$/Mtok-hour" = (1e-6 / 3600.0), "$/Mtok/h" = (1e-6 / 3600.0)]
@@ -334,21 +324,18 @@ impl HoldPrice {
 }
 
 quantity! {
-    /// Power.
     Watts, base w, show Style::Si("W"), expects "a power", such_as "700 W",
     units {},
     parse ["W" = 1.0, "kW" = 1e3, "MW" = 1e6, "GW" = 1e9]
 }
 
 quantity! {
-    /// Energy.
     Joules, base j, show Style::Si("J"), expects "an energy", such_as "3.6 MJ or 1 kWh",
     units {},
     parse ["J" = 1.0, "kJ" = 1e3, "MJ" = 1e6, "Wh" = 3600.0, "kWh" = 3.6e6, "MWh" = 3.6e9]
 }
 
 quantity! {
-    /// Bytes for each token of context.
     BytesPerToken, base new, show Style::Si("B/token"), expects "bytes per token", such_as "2048 B/token",
     units {},
     parse ["" = 1.0, "B" = 1.0, "kB" = 1e3, "KiB" = 1024.0, "MB" = 1e6, "B/token" = 1.0, "kB/token" = 1e3, "KiB/token" = 1024.0, "MB/token" = 1e6]
@@ -362,14 +349,12 @@ quantity! {
 }
 
 quantity! {
-    /// Arithmetic for each token.
     FlopPerToken, base new, show Style::Si("FLOP/token"), expects "FLOP per token", such_as "74 GFLOP/token",
     units {},
     parse ["FLOP/token" = 1.0, "GFLOP/token" = 1e9, "TFLOP/token" = 1e12]
 }
 
 quantity! {
-    /// Time for each token.
     SecondsPerToken, base new, show Style::TimePer("token"), expects "time per token", such_as "0.6 us/token",
     units {},
     parse ["s/token" = 1.0, "ms/token" = 1e-3, "us/token" = 1e-6, "ns/token" = 1e-9]

@@ -4,6 +4,8 @@
 //! so that the terminal, a page and a script can ask and be answered the same way. Everything here is pure: the same
 //! request gives the same answer, byte for byte.
 
+#![warn(missing_docs)]
+
 pub mod ask;
 mod desk;
 mod questions;

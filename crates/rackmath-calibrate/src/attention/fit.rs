@@ -72,7 +72,6 @@ fn rounded(p: Vec<f64>) -> Vec<f64> {
     p.into_iter().map(digits).collect()
 }
 
-/// The best constants of one key.
 fn fitted(rows: &[&Row], key: &Key) -> Constants {
     let loss = |constants: &Constants| rows.iter().map(|r| error(r, constants).abs()).sum::<f64>() / rows.len() as f64;
     let candidates: Vec<Constants> = if key.decode {
@@ -120,7 +119,6 @@ pub(super) fn without_each_shape(rows: &[Row]) -> Vec<(&Row, f64)> {
     errors
 }
 
-/// Sources of PyTorch's kernels.
 const OWN_SOURCES: &str = r#"torch = "fit of the mean |ln(predicted / measured)| on h200_torch/attention.json: one H200, CUDA 13.0, PyTorch 2.11, graph replay, the faster of the flash and cuDNN kernels of scaled_dot_product_attention, 2026-11"
 fa2 = "rule: FlashAttention-2 as PyTorch calls it once sequences times KV heads fill 0.8 of twice the cores (num_splits_heuristic in flash_api.cpp, tiles in flash_fwd_launch_template.h); rates of FlashAttention-2 on H100 from arXiv 2407.08608, figure 5, 2024-07; floor and memory of the row above"
 "#;

@@ -12,10 +12,8 @@ use rackmath_units::float;
 /// Cells of a rank histogram.
 const CELLS: usize = 20;
 
-/// A rank histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranks {
-    /// Of what.
     pub name: String,
     /// Counts of truths by their rank in the posterior.
     pub cells: [u32; CELLS],

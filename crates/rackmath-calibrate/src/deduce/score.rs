@@ -27,19 +27,15 @@ pub struct Marks {
     pub score_bits: f64,
 }
 
-/// One forecast.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     /// The model.
     pub name: String,
-    /// The logarithm of the truth.
     pub truth: f64,
-    /// The forecast.
     pub histogram: Histogram,
 }
 
 impl Marks {
-    /// Of forecasts, against a prior.
     pub fn of(forecasts: &[Forecast], prior: &Histogram) -> Self {
         let n = forecasts.len().max(1) as f64;
         let ten = float::ln(10.0);
@@ -81,16 +77,13 @@ impl fmt::Display for Marks {
 /// What forecasts need.
 #[derive(Clone)]
 pub struct Judge {
-    /// Priors.
     pub priors: DeducePriors,
-    /// Policies.
     pub policies: Policies,
     /// Points of each posterior.
     pub sampling: Sampling,
 }
 
 impl Judge {
-    /// The space under a level.
     pub fn space(&self, level: Level) -> Space {
         let priors = DeducePriors { level, ..self.priors.clone() };
         Space::new(&priors, Seller::Host).expect("catalogue chips have the peaks of catalogue widths")
@@ -132,7 +125,6 @@ impl Judge {
             .collect()
     }
 
-    /// Forecasts from the catalogue's level.
     pub fn with_catalogue(&self, models: &[Known]) -> Vec<Forecast> {
         let space = self.space(self.priors.level);
         let of = |m: &Known| {

@@ -43,7 +43,6 @@ fn soft(errors: impl Iterator<Item = f64>) -> f64 {
     sum / n
 }
 
-/// All constants of a kernel.
 pub fn all_knobs() -> Vec<Knob<GemmKernel>> {
     vec![
         Knob { low: 1.0, high: 25.0, get: |k| k.floor.as_ms() * 1e3, set: |k, v| k.floor = Seconds::us(v) },
@@ -100,7 +99,6 @@ pub fn host_knobs() -> Vec<Knob<GemmKernel>> {
     ]
 }
 
-/// A kernel's constants from rows of one chip.
 pub fn kernel(start: &GemmKernel, knobs: &[Knob<GemmKernel>], chip: &Chip, rows: &[&Row]) -> Option<GemmKernel> {
     Gemm::of(chip, start)?;
     let errors = |kernel: &GemmKernel| {

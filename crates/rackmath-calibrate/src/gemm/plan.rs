@@ -114,7 +114,6 @@ fn start(task: &Task, chip: &Chip, passes: &[NamedPass]) -> Result<GemmKernel, C
     })
 }
 
-/// Sound rows of a chip, format and engines.
 fn chosen<'a>(rows: &'a [Row], chip: &str, format: GemmFormat, engines: &[&str]) -> Vec<&'a Row> {
     let fits = |r: &&Row| r.chip == chip && r.format == format && engines.contains(&r.backend.as_str());
     rows.iter().filter(fits).filter(|r| r.quality.is_empty()).collect()

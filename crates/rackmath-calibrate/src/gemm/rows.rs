@@ -29,7 +29,6 @@ pub struct Row {
     pub chip: String,
     /// The engine.
     pub backend: String,
-    /// The formats multiplied.
     pub format: GemmFormat,
     /// Its size.
     pub product: Product,

@@ -259,7 +259,6 @@ fn odds(share: f64) -> f64 {
     share / (1.0 - share)
 }
 
-/// The share of given odds, to three digits.
 fn share(odds: f64) -> Fraction {
     Fraction::new((odds / (1.0 + odds) * 1e3).round() / 1e3)
 }

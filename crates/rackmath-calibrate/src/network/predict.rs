@@ -38,7 +38,6 @@ impl Machines {
         Ok((machines, unknown))
     }
 
-    /// The kind of link in a machine.
     pub fn kind(&self, system: &str) -> Option<&str> {
         self.chips.get(system).map(|chip| chip.link.kind.as_str())
     }

@@ -25,9 +25,7 @@ pub struct Row {
 /// What was timed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// A collective.
     Collective {
-        /// Which.
         collective: Collective,
         /// An engine's all-reduce kernel, or the library.
         engine: Option<(String, Launch)>,
@@ -38,7 +36,6 @@ pub enum What {
     },
     /// A dispatch or combine.
     Exchange {
-        /// The kernel family.
         kernel: &'static str,
         /// Which way.
         phase: Phase,
@@ -46,13 +43,10 @@ pub enum What {
         ranks: Option<u64>,
         /// Nodes, where the table says so.
         nodes: Option<u64>,
-        /// Tokens of one rank.
         tokens: Tokens,
-        /// Bytes of one copy.
         payload: BytesPerToken,
         /// Experts of a token.
         top_k: u64,
-        /// Experts of the layer.
         experts: u64,
     },
 }
@@ -87,13 +81,11 @@ impl What {
 /// The rows of a folder, and how many were left out for which reason.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
-    /// The rows.
     pub rows: Vec<Row>,
     /// Reasons and counts.
     pub skipped: BTreeMap<String, usize>,
 }
 
-/// Reads every known table of a folder.
 pub fn read(folder: &Path) -> Result<Rows, CalibrateError> {
     let mut all = Rows::default();
     let mut found = false;
@@ -172,7 +164,6 @@ fn exchange(file: &'static str, record: &Record, system: &str, dtype: Option<&St
     Ok(Row { file, system: text(record, system)?.into(), what, measured: measured(record)? })
 }
 
-/// The kernel family of a row.
 fn kernel(record: &Record) -> Result<&'static str, String> {
     let get = |column| record.get(column).map_or("", String::as_str);
     let (table, backend, comm) = (get("table"), get("backend"), get("comm_backend"));

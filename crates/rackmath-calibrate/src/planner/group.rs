@@ -7,16 +7,13 @@ use std::collections::BTreeMap;
 /// Levels of interactivity at which a choice is asked for.
 pub const LEVELS: usize = 9;
 
-/// Who chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Chooser {
     /// The estimate, as `plan` makes it.
     Ours,
     /// The data sheet: every kernel at its roofline, links and host free.
     Roofline,
-    /// Whoever takes most chips.
     MostChips,
-    /// Whoever takes fewest chips.
     FewestChips,
     /// Whoever cuts layers least.
     SmallestTp,
@@ -38,18 +35,15 @@ impl Chooser {
     }
 }
 
-/// A configuration with its predictions.
 #[derive(Clone, Debug)]
 pub struct Predicted {
     /// What ran and was measured.
     pub configuration: Configuration,
-    /// Our estimate.
     pub ours: Seen,
     /// The data sheet's.
     pub roofline: Seen,
 }
 
-/// A choice at one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
     /// Output tokens a second that a user wants at least.
@@ -86,7 +80,6 @@ pub struct Group {
 }
 
 impl Group {
-    /// Measured and predicted frontiers by layout.
     fn frontiers(&self, of: impl Fn(&Predicted) -> Seen) -> BTreeMap<Layout, Frontier> {
         let mut points: BTreeMap<Layout, Vec<(f64, f64)>> = BTreeMap::new();
         for row in &self.rows {

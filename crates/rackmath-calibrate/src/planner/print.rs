@@ -22,7 +22,6 @@ const NAMED: usize = 12;
 pub struct Report {
     /// With which constants.
     pub title: &'static str,
-    /// The groups.
     pub groups: Vec<Group>,
     /// Configurations left out, and why.
     pub left: Vec<String>,
@@ -35,7 +34,6 @@ pub struct Figures {
     pub regrets: Vec<f64>,
     /// Of those, groups with five layouts or more.
     pub rich: Vec<f64>,
-    /// Regret of each choice.
     pub choices: Vec<f64>,
     /// Rank correlation of throughput, by group.
     pub rates: Vec<f64>,
@@ -44,7 +42,6 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Of one chooser over some groups.
     pub fn of<'a>(groups: impl Iterator<Item = &'a Group>, chooser: Chooser, among: Among) -> Self {
         let mut figures = Self::default();
         for group in groups {

@@ -12,9 +12,7 @@ use std::path::Path;
 /// What a planner is asked: everything but the layout and the load.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Question {
-    /// Model, as published.
     pub model: String,
-    /// Precision, as published.
     pub precision: String,
     /// Chip, as published.
     pub hardware: String,
@@ -43,16 +41,13 @@ pub struct Seen {
     pub tpot: f64,
 }
 
-/// One measured configuration.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     /// What ran.
     pub case: Case,
     /// Requests in flight.
     pub concurrency: f64,
-    /// Chips.
     pub chips: f64,
-    /// As measured.
     pub measured: Seen,
 }
 
@@ -81,7 +76,6 @@ impl Configuration {
 /// Chips, degrees, and tokens drafted a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Layout {
-    /// Chips.
     pub chips: u64,
     /// Tensor parallelism.
     pub tp: u64,
@@ -91,7 +85,6 @@ pub struct Layout {
     pub dp: u64,
     /// Expert parallelism.
     pub ep: u64,
-    /// Drafts of a step.
     pub drafts: u64,
 }
 

@@ -92,7 +92,6 @@ fn times(m: &Matrix, v: &Vector) -> Vector {
     std::array::from_fn(|i| dot(&m[i], v))
 }
 
-/// The product of two matrices.
 pub fn product(a: &Matrix, b: &Matrix) -> Matrix {
     std::array::from_fn(|i| std::array::from_fn(|j| (0..5).map(|k| a[i][k] * b[k][j]).sum()))
 }

@@ -23,11 +23,8 @@ use std::sync::{Mutex, PoisonError};
 /// What a group is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// A chip.
     Chip,
-    /// A model.
     Model,
-    /// An engine, all its versions.
     Engine,
 }
 
@@ -71,7 +68,6 @@ pub(super) struct Held {
     pub row: usize,
     /// The family.
     pub engine: String,
-    /// The prediction.
     pub predicted: Predicted,
 }
 
@@ -222,7 +218,6 @@ pub(super) fn predictions(
     Ok(held)
 }
 
-/// The families of some rows, and the family of each row.
 fn families(catalog: &Catalog, rows: &[Measured]) -> Result<(BTreeMap<String, Engine>, Vec<String>), SpecError> {
     let mut words: BTreeMap<&str, String> = BTreeMap::new();
     let mut engines = BTreeMap::new();

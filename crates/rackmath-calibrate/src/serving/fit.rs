@@ -102,13 +102,11 @@ fn usable(row: &Measured) -> bool {
 
 /// A fitted engine with its rows.
 pub struct Fitted {
-    /// The engine.
     pub engine: Engine,
     /// How near it comes, times to the first token apart.
     pub errors: Option<Errors>,
 }
 
-/// Fits one family on some rows.
 pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateError> {
     family_in(engine, rows, STEPS)
 }
@@ -184,7 +182,6 @@ pub fn toml(fitted: &Fitted) -> String {
     t
 }
 
-/// Three digits.
 fn digits(x: f64) -> String {
     if x == 0.0 {
         return "0".into();

@@ -8,7 +8,6 @@ use rackmath_spec::layout::Degrees;
 use rackmath_theory::steady::Requests;
 use std::path::Path;
 
-/// The table of InferenceX.
 pub(crate) const TABLE: &str = "inferencemax_pareto.csv";
 
 /// InferenceX draws lengths evenly from 0.8 to 1 of the nominal ones; ten requests for each slot.

@@ -10,7 +10,6 @@ use std::path::Path;
 /// A case with the groups it is scored in.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The case.
     pub case: Case,
     /// The table it is scored in: source and metric, sometimes a condition.
     pub stratum: String,
@@ -24,7 +23,6 @@ pub struct Measured {
 
 type Reader = fn(&Path) -> Result<Vec<Measured>, CalibrateError>;
 
-/// The tables that are read.
 pub const TABLES: [(&str, Reader); 7] = [
     (super::inferencex::TABLE, super::inferencex::rows),
     ("trtllm_throughput.csv", trtllm),

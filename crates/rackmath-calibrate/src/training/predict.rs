@@ -23,9 +23,7 @@ pub struct Bench {
 /// What the equations say of a row.
 #[derive(Clone, Debug)]
 pub struct Predicted {
-    /// The step with its parts.
     pub step: StepTime,
-    /// The fullest stage.
     pub memory: StageMemory,
     /// Memory a chip has.
     pub capacity: f64,
@@ -63,7 +61,6 @@ impl Bench {
         Ok(())
     }
 
-    /// Predicts a row with a program.
     pub fn predict(&self, row: &Row, stack: &TrainingStack) -> Result<Predicted, String> {
         let system = &self.systems[&(row.chip.clone(), row.chips)];
         let network = &self.networks[&system.chip.link.kind];
@@ -96,7 +93,6 @@ impl Bench {
         Ok(Predicted { step, memory, capacity: capacity.get(), fits })
     }
 
-    /// The generation of a row's chip.
     pub fn generation(&self, row: &Row) -> &str {
         &self.systems[&(row.chip.clone(), row.chips)].chip.generation
     }

@@ -52,7 +52,6 @@ pub const SOURCES: [Source; 12] = [
 pub struct Row {
     /// Where it stands.
     pub source: Source,
-    /// Its id.
     pub id: String,
     /// The model's name as printed.
     pub model: String,
@@ -60,25 +59,20 @@ pub struct Row {
     pub shape: Shape,
     /// The chip, in catalogue names.
     pub chip: String,
-    /// Chips.
     pub chips: u64,
     /// The layout.
     pub cut: Cut,
-    /// Tokens of a sequence.
     pub sequence: u64,
     /// Sequences of a step.
     pub global_batch: u64,
-    /// Format of the products.
     pub format: TrainingFormat,
     /// Whether gradients are added up in 32 bits.
     pub wide_gradients: bool,
     /// Whether everything is kept in 16 bits, optimizer included.
     pub pure: bool,
-    /// What the step was measured by.
     pub measured: Measured,
     /// Peak memory as printed, in GiB.
     pub memory_gib: Option<f64>,
-    /// Whether it ran out of memory.
     pub out_of_memory: bool,
     /// Whether the table leaves open what is recomputed or sharded, so that whatever fits may have run.
     pub open: bool,
@@ -89,7 +83,6 @@ pub struct Row {
 /// What a table gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measured {
-    /// Seconds of a step.
     Step(f64),
     /// Tokens per second and chip.
     Tokens(f64),
@@ -97,7 +90,6 @@ pub enum Measured {
     Flop(f64),
     /// Share of the peak in the source's convention.
     Share(f64),
-    /// Nothing.
     Nothing,
 }
 

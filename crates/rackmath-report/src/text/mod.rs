@@ -53,7 +53,6 @@ use rackmath_units::{
 };
 use std::fmt::Write as _;
 
-/// A label and a value on one line.
 fn field(out: &mut String, style: Style, label: &str, value: &str) {
     let _ = writeln!(out, "  {label:<22} {}", style.bold(value));
 }
@@ -73,7 +72,6 @@ fn percent(share: f64) -> String {
     Fraction::checked(share).map_or_else(|| "more than 100%".into(), |f| f.to_string())
 }
 
-/// A step.
 pub fn step(a: &step::Answer, style: Style) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", style.bold(&format!("{} on {}", a.model, a.system)));
@@ -576,7 +574,6 @@ pub fn systems(a: &systems::Answer, style: Style) -> String {
     out
 }
 
-/// A station and its riders.
 pub fn station(a: &station::Answer, style: Style) -> String {
     let mut out = String::new();
     let r = &a.request;

@@ -38,7 +38,6 @@ pub(super) fn change(share: f64) -> String {
     }
 }
 
-/// A deployment in a line.
 pub(super) fn deployed(p: &Plan) -> String {
     let plural = if p.chips == 1 { "" } else { "s" };
     format!("{} x ({}), {} chip{plural} of {}, {}", p.replicas, p.deployment, p.chips, p.system, p.engine)

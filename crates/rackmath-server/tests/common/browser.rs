@@ -17,11 +17,9 @@ pub struct Browser {
     next: u64,
     /// Errors the page has reported.
     pub complaints: Vec<String>,
-    /// Addresses it has asked for.
     pub asked: Vec<String>,
 }
 
-/// The browser of this machine.
 fn program() -> PathBuf {
     if let Some(named) = std::env::var_os("CHROMIUM") {
         return named.into();
@@ -93,7 +91,6 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// One call of the protocol.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = self.next;
@@ -141,7 +138,6 @@ impl Browser {
         reply["result"]["value"].clone()
     }
 
-    /// Waits until an expression holds.
     pub fn until(&mut self, expression: &str) {
         let begun = Instant::now();
         while self.eval(&format!("Boolean({expression})")) != true {

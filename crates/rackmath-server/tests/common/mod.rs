@@ -19,24 +19,19 @@ pub fn start() -> SocketAddr {
     told.recv_timeout(Duration::from_secs(10)).expect("starts")
 }
 
-/// A reply.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// Status.
     pub status: u16,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Body.
     pub body: Vec<u8>,
 }
 
 impl Reply {
-    /// The body as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("UTF-8")
     }
 
-    /// A header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
@@ -67,7 +62,6 @@ impl Client {
         self.send("GET", path, &[], b"")
     }
 
-    /// Sends anything.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         let mut head = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
         if !headers.iter().any(|(n, _)| *n == "host") {

@@ -131,7 +131,6 @@ struct RawSpread {
     _source: Option<String>,
 }
 
-/// Reads an engine.
 pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
     let file = format!("engine {id}");
     let raw: RawEngine = parse_toml(&file, text)?;

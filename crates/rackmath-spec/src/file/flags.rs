@@ -14,16 +14,13 @@ use std::str::FromStr;
 pub enum Tool {
     /// vLLM.
     Vllm,
-    /// SGLang.
     Sglang,
     /// TensorRT-LLM.
     TrtLlm,
-    /// Megatron-LM and Megatron-Core.
     Megatron,
 }
 
 impl Tool {
-    /// Every tool.
     pub const ALL: [Self; 4] = [Self::Vllm, Self::Sglang, Self::TrtLlm, Self::Megatron];
 
     /// Its name in flags and tables.

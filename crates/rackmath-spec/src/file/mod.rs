@@ -89,7 +89,6 @@ impl Place<'_> {
         self.cited(field, raw, |text| text.parse().map_err(|e: T::Err| (text.clone(), e.to_string())))
     }
 
-    /// Reads a cited positive count.
     fn count(&self, field: &str, raw: RawCited<u64>) -> Result<Cited<u64>, SpecError> {
         self.cited(field, raw, |n| if *n > 0 { Ok(*n) } else { Err(("0".into(), "a positive count".into())) })
     }

@@ -33,7 +33,6 @@ struct Stops {
     days: f64,
 }
 
-/// Reads a run.
 pub fn training_run(id: &str, text: &str) -> Result<TrainingRun, SpecError> {
     let file = format!("run {id}");
     let raw: Raw = parse_toml(&file, text)?;

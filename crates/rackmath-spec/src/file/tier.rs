@@ -27,7 +27,6 @@ struct RawTier {
 
 const YEAR_S: f64 = 365.0 * 86_400.0;
 
-/// Reads a memory tier.
 pub fn memory_tier(id: &str, text: &str) -> Result<MemoryTier, SpecError> {
     let file = format!("tier {id}");
     let raw: RawTier = parse_toml(&file, text)?;

@@ -117,7 +117,6 @@ fn alike() -> f64 {
     1.0
 }
 
-/// Reads a training stack.
 pub fn training(id: &str, text: &str) -> Result<TrainingStack, SpecError> {
     let file = format!("training {id}");
     let raw: Raw = parse_toml(&file, text)?;

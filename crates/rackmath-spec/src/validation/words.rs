@@ -43,13 +43,11 @@ words!(
     Engine, "engine", {
         /// vLLM.
         Vllm = "vllm",
-        /// SGLang.
         Sglang = "sglang",
         /// TensorRT-LLM.
         TrtLlm = "trtllm",
         /// Plain PyTorch kernels.
         Torch = "torch",
-        /// llama.cpp.
         LlamaCpp = "llamacpp",
         /// DeepSeek's own serving system.
         DeepSeek = "deepseek",
@@ -71,9 +69,7 @@ words!(
         MaxLoad = "max-load",
         /// One batch from prefill to the last token.
         Static = "static",
-        /// One decode step.
         StepDecode = "step-decode",
-        /// One prefill pass.
         StepPrefill = "step-prefill",
         /// One request at a time.
         SingleStream = "single-stream",

@@ -75,7 +75,6 @@ pub fn fluctuation(mean_tokens: f64, ranks: u64) -> f64 {
     if mean_tokens <= 0.0 || ranks < 2 { 1.0 } else { 1.0 + (2.0 * float::ln(ranks as f64) / mean_tokens).sqrt() }
 }
 
-/// Bytes of one element on each path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementBytes {
     /// To the experts.

@@ -49,7 +49,6 @@ pub enum Overlap {
 pub struct Terms {
     /// Multiplying.
     pub compute: Seconds,
-    /// Reading weights.
     pub weights: Seconds,
     /// Reading the cache.
     pub kv: Seconds,
@@ -83,7 +82,6 @@ impl Terms {
         self.weights + self.kv
     }
 
-    /// The time under an overlap.
     pub fn time(&self, overlap: Overlap) -> Seconds {
         let (max, sum) = (self.compute.max(self.memory()), self.compute + self.memory());
         match overlap {

@@ -22,7 +22,6 @@ pub fn saturated(law: &ClarkLaw, experts: f64) -> f64 {
     1.0 / (1.0 / (experts - 1.0 + offset) + 1.0 / law.e_max)
 }
 
-/// Validation loss of a base model with so many experts.
 pub fn loss(law: &ClarkLaw, base: Params, experts: f64) -> f64 {
     let (n, e) = (float::log10(base.get()), float::log10(saturated(law, experts)));
     float::pow(10.0, law.a * n + law.b * e + law.c * n * e + law.d)

@@ -34,7 +34,6 @@ pub fn sustainable_rate(seats: f64, interval: Seconds, stops: f64) -> f64 {
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rider {
-    /// When it arrives.
     pub arrival: Seconds,
     /// Tokens it wants.
     pub stops: u64,
@@ -45,9 +44,7 @@ pub struct Rider {
 pub struct Ride {
     /// From arrival to departure.
     pub wait: Seconds,
-    /// From arrival to its first token.
     pub first_token: Seconds,
-    /// From arrival to its last token.
     pub last_token: Seconds,
 }
 
@@ -63,12 +60,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Mean time to first token.
     pub fn mean_first_token(&self) -> Seconds {
         self.mean(|r| r.first_token)
     }
 
-    /// Mean wait for a seat.
     pub fn mean_wait(&self) -> Seconds {
         self.mean(|r| r.wait)
     }

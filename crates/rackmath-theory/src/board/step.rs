@@ -30,7 +30,6 @@ use rackmath_units::{
     DollarRate, DollarsPerToken, FlopRate, Fraction, Seconds, SecondsPerToken, TokenRate, Tokens, float,
 };
 
-/// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
     /// Attention arithmetic, and only the experts a batch touches.
@@ -42,7 +41,6 @@ pub enum Counting {
 /// What a board is drawn for.
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
-    /// The model.
     pub model: &'a Model,
     /// The machine.
     pub system: &'a System,
@@ -52,7 +50,6 @@ pub struct Setup<'a> {
     pub kv: Dtype,
     /// The arithmetic to compute in, instead of the best one for each weight format.
     pub math: Option<Math>,
-    /// What is counted.
     pub counting: Counting,
     /// How compute and memory overlap.
     pub overlap: Overlap,
@@ -76,20 +73,16 @@ pub struct Board {
     price: DollarRate,
 }
 
-/// One step, with its parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Sequences.
     pub batch: Tokens,
-    /// Context of each.
     pub context: Tokens,
-    /// Tokens of each in this pass.
     pub pass: Tokens,
     /// Its three times.
     pub terms: Terms,
     /// How long it takes.
     pub time: Seconds,
-    /// What it costs for each token that passes.
     pub cost: DollarsPerToken,
 }
 
@@ -123,7 +116,6 @@ impl Step {
         self.batch * self.pass.get() / self.time
     }
 
-    /// Tokens one user sees in a second.
     pub fn user_rate(&self) -> TokenRate {
         self.pass / self.time
     }
@@ -185,7 +177,6 @@ impl Board {
         })
     }
 
-    /// One step.
     pub fn step(&self, batch: Tokens, context: Tokens, pass: Tokens) -> Step {
         let terms = self.terms(batch.get(), context.get(), pass.get());
         let time = terms.time(self.overlap);

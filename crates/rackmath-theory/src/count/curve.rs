@@ -49,7 +49,6 @@ impl Curve {
         }
     }
 
-    /// The value at a context.
     pub fn at(&self, context: f64) -> f64 {
         self.ramps.iter().fold(self.fixed, |sum, r| sum + r.slope * context.min(r.cap))
     }
@@ -78,7 +77,6 @@ impl Curve {
         self.fixed * q + ramps.sum::<f64>()
     }
 
-    /// The same curve times a factor.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
         let ramps = self.ramps.iter().map(|r| Ramp { slope: r.slope * factor, cap: r.cap }).collect();

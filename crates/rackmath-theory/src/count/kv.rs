@@ -41,7 +41,6 @@ pub struct Cache {
 pub struct Piece {
     /// What is read.
     pub what: &'static str,
-    /// Layers that read it.
     pub layers: u64,
     /// Bytes per layer and token of context.
     pub per_token: f64,
@@ -137,7 +136,6 @@ fn cache_of(shape: &Shape, dtype: Dtype) -> Cache {
     all
 }
 
-/// The cache of one layer.
 pub fn layer(mixer: &Mixer, dtype: Dtype) -> Cache {
     let mut one = Cache::default();
     add(&mut one, mixer, dtype, 1);

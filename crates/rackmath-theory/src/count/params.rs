@@ -31,13 +31,11 @@ pub enum Part {
     Dense,
     /// Networks every token passes beside the routed experts.
     Shared,
-    /// Routed experts.
     Routed,
     /// Routers.
     Router,
     /// The input embedding (and the head, when tied).
     Embedding,
-    /// The output head.
     Head,
     /// Norms outside and inside the layers, positions, side modules.
     Other,
@@ -75,11 +73,9 @@ impl Part {
 /// How a token uses a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// A matrix multiplication.
     Matrix,
     /// A vector: norm, bias, decay.
     Vector,
-    /// A row lookup.
     Lookup,
     /// Stored and never read.
     Unused,
@@ -120,7 +116,6 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// All its parameters.
     pub fn params(&self) -> u128 {
         u128::from(self.d_in) * u128::from(self.d_out) * u128::from(self.copies)
     }
@@ -131,7 +126,6 @@ impl Tensor {
     }
 }
 
-/// What a part amounts to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PartCount {
     /// All parameters, exact.
@@ -144,7 +138,6 @@ pub struct PartCount {
     pub looked_up: f64,
 }
 
-/// A model, counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Count {
     parts: [PartCount; Part::ALL.len()],
@@ -153,7 +146,6 @@ pub struct Count {
 }
 
 impl Count {
-    /// One part.
     pub fn part(&self, part: Part) -> PartCount {
         self.parts[part as usize]
     }
@@ -178,18 +170,15 @@ impl Count {
         Params::new(self.parts.iter().map(|p| p.active - p.looked_up).sum())
     }
 
-    /// Multiplied parameters of one part.
     pub fn multiplied_in(&self, part: Part) -> Params {
         let p = self.part(part);
         Params::new(p.active - p.looked_up)
     }
 
-    /// Bytes of all weights, by the format of each part.
     pub fn stored_bytes(&self, formats: &Formats) -> Bytes {
         Part::ALL.into_iter().map(|p| p.dtype(formats).width() * Params::new(self.part(p).total as f64)).sum()
     }
 
-    /// Bytes of the weights of one part that a step reads.
     pub fn read_bytes_in(&self, part: Part, formats: &Formats) -> Bytes {
         let p = self.part(part);
         part.dtype(formats).width() * Params::new((p.total - p.idle) as f64)
@@ -206,7 +195,6 @@ impl Count {
     }
 }
 
-/// Counts a model.
 pub fn count(model: &Model) -> Count {
     match &model.body {
         Body::Layers(shape) => count_shape(shape),
@@ -300,7 +288,6 @@ fn side_tensor(side: &Side) -> Tensor {
     Tensor { usage, used, cut: Cut::Whole, ..matrix(side.name, Part::Other, 1, side.params) }
 }
 
-/// The tensors of one block.
 pub fn block_tensors(shape: &Shape, block: &Block) -> Vec<Tensor> {
     let h = shape.hidden;
     let mut all = match &block.mixer {

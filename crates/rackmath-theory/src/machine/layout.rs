@@ -22,7 +22,6 @@ use std::fmt;
 /// Why a layout is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Illegal {
-    /// The degree at fault.
     pub degree: &'static str,
     /// Its value.
     pub given: u64,
@@ -41,7 +40,6 @@ pub fn domain(system: &System) -> u64 {
     system.levels.first().map_or(1, |level| level.chips.min(system.n_chips))
 }
 
-/// Checks a layout against a model and a machine.
 pub fn check(model: &Model, system: &System, layout: &Layout) -> Result<(), Illegal> {
     let d = layout.degrees();
     let no = |degree, given, expected: String| Err(Illegal { degree, given, expected });

@@ -97,7 +97,6 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The parts of a collective's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CollectiveTime {
     /// Launches and hops, whatever the size.
@@ -110,7 +109,6 @@ impl CollectiveTime {
     /// Nothing to do.
     pub const ZERO: Self = Self { latency: Seconds::ZERO, transfer: Seconds::ZERO };
 
-    /// All of it.
     pub fn total(self) -> Seconds {
         self.latency + self.transfer
     }

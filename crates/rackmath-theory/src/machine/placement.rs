@@ -30,7 +30,6 @@ use rackmath_units::{Bytes, Flop, Fraction, Params, Tokens};
 /// What is placed.
 #[derive(Clone, Debug)]
 pub struct Load<'a> {
-    /// The model.
     pub model: &'a Model,
     /// Weight formats as run.
     pub formats: Formats,
@@ -42,7 +41,6 @@ pub struct Load<'a> {
     pub layout: Layout,
     /// Sequences in flight.
     pub batch: f64,
-    /// Context of each.
     pub context: Tokens,
     /// Most tokens one pass holds.
     pub tokens: f64,
@@ -59,19 +57,16 @@ pub struct Held {
     pub kv: f64,
     /// Working memory of a pass.
     pub activations: f64,
-    /// Buffers of the collectives.
     pub buffers: f64,
     /// Left alone by the engine.
     pub reserve: f64,
 }
 
 impl Held {
-    /// All weights.
     pub fn all_weights(&self) -> Bytes {
         Bytes::b(self.weights.iter().sum())
     }
 
-    /// Weights of one part.
     pub fn part(&self, part: Part) -> Bytes {
         Bytes::b(self.weights[part as usize])
     }
@@ -87,7 +82,6 @@ impl Held {
 pub struct Sent {
     /// Tensor-parallel reductions, inside the scale-up domain.
     pub tensor: f64,
-    /// How many reductions those are.
     pub reductions: f64,
     /// Queries and partial outputs of a cache that is cut along its tokens, inside the scale-up domain.
     pub context: f64,
@@ -110,7 +104,6 @@ pub struct Stage {
     pub index: u64,
     /// First layer and number of layers.
     pub layers: (u64, u64),
-    /// Chips in it.
     pub chips: u64,
     /// What each holds.
     pub held: Held,
@@ -123,27 +116,19 @@ pub struct Stage {
 /// A model on a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// Stages in order.
     pub stages: Vec<Stage>,
     /// Memory of a chip.
     pub capacity: Bytes,
-    /// Whether it fits.
     pub fit: Fit,
 }
 
-/// Whether a placement fits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fit {
     /// So much is free on the fullest chip.
-    Fits {
-        /// Free bytes.
-        spare: Bytes,
-    },
+    Fits { spare: Bytes },
     /// Something is missing on the fullest chip.
     TooLarge {
-        /// Missing bytes.
         missing: Bytes,
-        /// The fullest stage.
         stage: u64,
         /// Whether weights alone are too large.
         weights_alone: bool,
@@ -188,7 +173,6 @@ pub fn shards(cut: Cut, d: &Degrees) -> u64 {
     }
 }
 
-/// Bytes of a tensor on one chip of its stage.
 fn bytes_here(tensor: &Tensor, formats: Formats, d: &Degrees) -> f64 {
     let width = tensor.part.dtype(&formats).width();
     let all = (width * Params::new(tensor.params() as f64)).get();

@@ -71,7 +71,6 @@ pub struct OwnerHour {
 }
 
 impl OwnerHour {
-    /// All of it, per usable hour.
     pub fn total(&self) -> DollarRate {
         self.capital + self.energy + self.colo + self.staff + self.downtime
     }
@@ -87,7 +86,6 @@ pub fn capital_recovery(rate: f64, years: f64) -> f64 {
 }
 
 impl Owner {
-    /// An hour of one chip.
     pub fn hour(&self) -> OwnerHour {
         let capital = self.capex.get() * capital_recovery(self.capital, self.years) / HOURS_PER_YEAR;
         let energy = self.power.get() / 1e3 * self.pue * self.energy_per_kwh;
@@ -98,10 +96,8 @@ impl Owner {
     }
 }
 
-/// How a model is served.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Serving {
-    /// One chip for an hour.
     pub chip_hour: DollarRate,
     /// What a chip does in a second.
     pub rates: Rates,
@@ -119,20 +115,15 @@ pub struct Serving {
     pub power: Watts,
 }
 
-/// What tokens cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenCost {
-    /// Input that has to be computed.
     pub input: DollarsPerToken,
     /// Input found in the cache.
     pub cached: DollarsPerToken,
     /// Input on average.
     pub blended: DollarsPerToken,
-    /// Output.
     pub output: DollarsPerToken,
-    /// Energy of an input token that has to be computed.
     pub input_energy: Joules,
-    /// Energy of an output token.
     pub output_energy: Joules,
 }
 
@@ -142,7 +133,6 @@ impl Serving {
         self.rates.decode * (self.accepted / (1.0 + self.draft))
     }
 
-    /// What tokens cost.
     pub fn cost(&self) -> TokenCost {
         // The idle share of a held chip is paid by the tokens it serves, in dollars and in joules.
         let per_token = |rate: TokenRate| {
@@ -173,7 +163,6 @@ pub struct Margin {
     pub cost_profit: f64,
 }
 
-/// What a price leaves above a cost.
 pub fn margin(price: f64, cost: f64) -> Margin {
     Margin { gross: 1.0 - cost / price, markup: price / cost, cost_profit: price / cost - 1.0 }
 }
@@ -183,9 +172,7 @@ pub fn margin(price: f64, cost: f64) -> Margin {
 pub struct Bar {
     /// Which input.
     pub name: String,
-    /// Its ends.
     pub ends: (f64, f64),
-    /// The result at its ends.
     pub results: (f64, f64),
 }
 

@@ -92,9 +92,7 @@ pub struct Nsa {
     pub summary: f64,
     /// Tokens between summaries.
     pub stride: f64,
-    /// Blocks selected.
     pub selected: f64,
-    /// Tokens of a block.
     pub block: f64,
     /// Tokens of the sliding window.
     pub window: f64,

@@ -20,17 +20,13 @@ use rackmath_units::{DollarRate, Dollars, Fraction, Seconds, TokenRate, Tokens, 
 /// Days of an average month of the Gregorian calendar.
 pub const DAYS_PER_MONTH: f64 = 365.2425 / 12.0;
 
-/// The mean rate of tokens announced per month.
 pub fn per_month(tokens: Tokens) -> TokenRate {
     tokens / Seconds::days(DAYS_PER_MONTH)
 }
 
-/// Traffic of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
-    /// Input tokens on average.
     pub input: TokenRate,
-    /// Output tokens on average.
     pub output: TokenRate,
     /// Share of input found in the cache.
     pub hit: Fraction,
@@ -45,16 +41,12 @@ pub fn peak_over_mean(curve: &[f64]) -> Option<f64> {
     (sum > 0.0 && curve.iter().all(|d| d.is_finite() && *d >= 0.0)).then(|| most * curve.len() as f64 / sum)
 }
 
-/// The machines it runs on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machines {
     /// Tokens per second of one chip.
     pub rates: Rates,
-    /// Chips of a prefill replica.
     pub prefill_chips: u64,
-    /// Chips of a decode replica.
     pub decode_chips: u64,
-    /// Chips of a rack or node.
     pub rack_chips: u64,
     /// Share of capacity in use at the peak.
     pub target: Fraction,
@@ -62,20 +54,14 @@ pub struct Machines {
     pub power: Watts,
     /// Price of a chip with its share of the machine.
     pub capex: Option<Dollars>,
-    /// An hour of one chip.
     pub chip_hour: DollarRate,
 }
 
-/// One pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pool {
-    /// Tokens on average.
     pub mean: TokenRate,
-    /// Tokens at the peak.
     pub peak: TokenRate,
-    /// Replicas.
     pub replicas: u64,
-    /// Chips.
     pub chips: u64,
     /// What they could do.
     pub capacity: TokenRate,
@@ -111,19 +97,14 @@ pub struct Fleet {
     pub prefill: Pool,
     /// Writing answers.
     pub decode: Pool,
-    /// All chips.
     pub chips: u64,
-    /// Racks or nodes.
     pub racks: u64,
-    /// Power of all of it.
     pub power: Watts,
     /// What it costs to buy.
     pub capex: Option<Dollars>,
-    /// What a day costs.
     pub day: Dollars,
 }
 
-/// The fleet for a traffic.
 pub fn fleet(traffic: &Traffic, machines: &Machines) -> Fleet {
     let m = machines;
     let computed = traffic.input * traffic.hit.rest().get();

@@ -37,7 +37,6 @@ pub struct Line {
 /// A stretch of time over which one way is the cheapest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
-    /// Which line.
     pub line: usize,
     /// From when on.
     pub from: Seconds,
@@ -132,7 +131,6 @@ pub fn best_ttl(reuse: &Reuse, tier: &Line, compute: DollarsPerToken) -> (Second
 pub struct Candidate {
     /// The tier.
     pub name: String,
-    /// Its drain time.
     pub drain: Seconds,
     /// The duration over it.
     pub ratio: f64,

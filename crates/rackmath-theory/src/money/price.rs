@@ -28,7 +28,6 @@ use rackmath_units::{Dollars, DollarsPerToken, HoldPrice, Seconds, Tokens};
 pub struct Usage<'a> {
     /// Neither written nor read.
     pub fresh: Tokens,
-    /// By cache offer.
     pub caches: Vec<CacheUse<'a>>,
     /// The answer.
     pub output: Tokens,
@@ -37,11 +36,8 @@ pub struct Usage<'a> {
 /// What one cache offer did for a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CacheUse<'a> {
-    /// The offer.
     pub offer: &'a CacheOffer,
-    /// Tokens written.
     pub written: Tokens,
-    /// Tokens read.
     pub read: Tokens,
     /// How long what is read was kept since its last use, where keeping is charged.
     pub kept: Seconds,
@@ -54,15 +50,12 @@ pub struct Bill {
     pub prompt: f64,
     /// Requests billed at a long-context tier.
     pub long: u64,
-    /// Fresh input.
     pub fresh: f64,
     /// Cache writes.
     pub written: f64,
-    /// Cache reads.
     pub read: f64,
     /// Keeping.
     pub storage: f64,
-    /// Output.
     pub output: f64,
 }
 
@@ -72,7 +65,6 @@ impl Bill {
         Dollars::usd(self.fresh + self.written + self.read + self.storage + self.output)
     }
 
-    /// Adds another bill.
     pub fn add(&mut self, other: &Self) {
         self.prompt += other.prompt;
         self.long += other.long;
@@ -84,7 +76,6 @@ impl Bill {
     }
 }
 
-/// The bill of one request.
 pub fn bill(list: &List, usage: &Usage, factors: Factors) -> Bill {
     let cached = |c: &CacheUse| c.written + c.read;
     let prompt = usage.fresh + usage.caches.iter().map(cached).sum();
@@ -118,11 +109,9 @@ pub fn bill(list: &List, usage: &Usage, factors: Factors) -> Bill {
 /// A prefix used again and again, each time with something new behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
-    /// Tokens of the prefix.
     pub prefix: Tokens,
     /// New tokens of each request.
     pub suffix: Tokens,
-    /// Tokens of each answer.
     pub output: Tokens,
     /// Requests.
     pub uses: u64,
@@ -130,7 +119,6 @@ pub struct Pattern {
     pub gap: Seconds,
 }
 
-/// The bill of a pattern without a cache, or with one of the offers.
 pub fn pattern(list: &List, pattern: &Pattern, offer: Option<&CacheOffer>, factors: Factors) -> Bill {
     let request = |at: u64| match offer.filter(|o| pattern.prefix >= o.minimum) {
         None => Usage { fresh: pattern.prefix + pattern.suffix, caches: Vec::new(), output: pattern.output },
@@ -213,11 +201,9 @@ pub fn implied_storage(
 pub struct Conversation {
     /// Tokens of instructions and tools before the first turn.
     pub system: Tokens,
-    /// Turns.
     pub turns: u64,
     /// New tokens of each turn.
     pub user: Tokens,
-    /// Tokens of each answer.
     pub answer: Tokens,
     /// Time between two turns.
     pub gap: Seconds,

@@ -43,23 +43,18 @@ pub struct Estimate {
     pub e2e: f64,
     /// Requests a second of one replica.
     pub rate: f64,
-    /// Chips of one replica.
     pub unit_chips: f64,
     /// Dollars a second of one replica.
     pub unit_usd_s: f64,
-    /// Replicas.
     pub replicas: f64,
-    /// Chips of all.
     pub chips: f64,
     /// The same in chips of the limit: of machines that offer different numbers, the one most used up counts.
     pub taken: f64,
     /// Output tokens a second of all.
     pub throughput: f64,
-    /// Dollars an hour of all.
     pub usd_per_hour: f64,
     /// Dollars per million output tokens.
     pub usd_per_mtok: f64,
-    /// Watts of all.
     pub watts: f64,
     /// Joules per output token.
     pub joules: f64,
@@ -88,11 +83,9 @@ pub enum Traffic {
     One,
     /// Whatever can be served within all of these.
     Within {
-        /// Chips of the limit.
         chips: f64,
         /// Dollars a second.
         usd_s: f64,
-        /// Watts.
         watts: f64,
     },
 }
@@ -112,9 +105,7 @@ pub enum Bound {
     Headroom,
     /// Dollars an hour, at most.
     UsdPerHour,
-    /// Watts, at most.
     Watts,
-    /// Chips, at most.
     Chips,
 }
 
@@ -150,7 +141,6 @@ impl Bound {
         matches!(self, Self::Throughput | Self::Headroom)
     }
 
-    /// The amount of an estimate, as people say it.
     pub fn amount(self, e: &Estimate) -> f64 {
         match self {
             Self::Ttft => e.ttft,
@@ -170,7 +160,6 @@ impl Bound {
     }
 }
 
-/// A limit on each bound, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits([Option<f64>; Bound::ALL.len()]);
 
@@ -182,7 +171,6 @@ impl Limits {
         self
     }
 
-    /// The limit on a bound.
     pub fn get(&self, bound: Bound) -> Option<f64> {
         self.0[bound as usize]
     }
@@ -206,7 +194,6 @@ impl Limits {
 pub enum Objective {
     /// Dollars per million output tokens.
     Cost,
-    /// Chips.
     Chips,
     /// Joules per output token.
     Energy,
@@ -217,7 +204,6 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// Every objective.
     pub const ALL: [Self; 5] = [Self::Cost, Self::Chips, Self::Energy, Self::Latency, Self::Throughput];
 
     /// The word used in files and flags.

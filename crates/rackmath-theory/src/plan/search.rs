@@ -19,13 +19,10 @@ use std::ops::Range;
 pub struct Question {
     /// Tokens of an answer.
     pub output: f64,
-    /// Traffic.
     pub traffic: Traffic,
-    /// Limits.
     pub limits: Limits,
     /// What is made small.
     pub objective: Objective,
-    /// Families to keep.
     pub keep: usize,
     /// The other axis of the frontier; none when it is not wanted.
     pub frontier: Option<Yield>,
@@ -47,7 +44,6 @@ pub enum Yield {
 pub struct Ranked {
     /// Its number.
     pub index: u64,
-    /// Its family.
     pub family: u64,
     /// What it does.
     pub estimate: Estimate,
@@ -62,7 +58,6 @@ pub struct Near {
     pub ranked: Ranked,
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// The best of each of the best families, best first.
@@ -210,7 +205,6 @@ impl Found {
     }
 }
 
-/// Looks at the families of a range.
 pub fn search(space: &Space, q: &Question, families: Range<u64>) -> Found {
     search_from(space, q, families, Found::default())
 }

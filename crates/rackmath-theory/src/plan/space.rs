@@ -17,7 +17,6 @@ use super::pools::{BUSIEST, wait};
 use super::{Estimate, Traffic};
 use crate::pass::Limit;
 
-/// Instances that decode in one replica, at most.
 pub const MOST_DECODE: f64 = 8.0;
 
 /// A prepared deployment.
@@ -25,22 +24,18 @@ pub const MOST_DECODE: f64 = 8.0;
 pub struct Row {
     /// Pools go together when their keys are equal: same model, formats and engine, and a machine that is meant to.
     pub key: u32,
-    /// The machine it runs on.
     pub machine: u32,
-    /// Chips of an instance.
     pub chips: f64,
     /// Chips of the limit one chip of its machine stands for: 1, unless machines offer different numbers.
     pub scale: f64,
     /// Dollars per chip and second.
     pub usd_s: f64,
-    /// Watts of a chip.
     pub watts: f64,
 }
 
 /// A deployment that computes prompts for others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prefill {
-    /// The row it is.
     pub row: usize,
     /// Prompts a second of one instance when busy.
     pub service: f64,
@@ -70,12 +65,10 @@ impl State {
     pub const NONE: Self = Self { tpot: 0.0, ttft: 0.0, rate: 0.0, headroom: 0.0, binding: Limit::Compute };
 }
 
-/// The space.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Space {
     /// Prepared deployments.
     pub rows: Vec<Row>,
-    /// Levels of each.
     pub levels: usize,
     /// States that compute prompts and answers, row by row.
     pub whole: Vec<State>,
@@ -94,9 +87,7 @@ pub struct Space {
 /// What a number stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
-    /// The row, or the row that decodes.
     pub row: usize,
-    /// The level.
     pub level: usize,
     /// Prefill and ratio, with pools.
     pub split: Option<(usize, usize)>,
@@ -132,7 +123,6 @@ impl Space {
         (self.rows.len() + pairs) as u64
     }
 
-    /// The first configuration of a family.
     pub fn first(&self, family: u64) -> u64 {
         let rows = self.rows.len() as u64;
         let levels = self.levels as u64;
@@ -143,7 +133,6 @@ impl Space {
         }
     }
 
-    /// The family of a configuration.
     pub fn family(&self, index: u64) -> u64 {
         let c = self.configuration(index);
         match c.split {
@@ -175,7 +164,6 @@ impl Space {
         Configuration { row: pair / self.prefills.len(), level, split }
     }
 
-    /// The number of a configuration.
     pub fn index(&self, c: &Configuration) -> u64 {
         let left = match c.split {
             None => c.row,

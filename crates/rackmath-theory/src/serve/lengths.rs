@@ -23,15 +23,12 @@ const SHARES: usize = 128;
 /// A distribution as what planning needs of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
-    /// Mean, in tokens.
     pub mean: f64,
-    /// Variance.
     pub variance: f64,
     /// The middle of each of so many equal shares, ascending; one value where all are alike.
     pub shares: Vec<f64>,
 }
 
-/// Mean length.
 pub fn mean(lengths: &Lengths) -> f64 {
     match *lengths {
         Lengths::Fixed(n) => n,
@@ -40,7 +37,6 @@ pub fn mean(lengths: &Lengths) -> f64 {
     }
 }
 
-/// Variance of the lengths.
 pub fn variance(lengths: &Lengths) -> f64 {
     match *lengths {
         Lengths::Fixed(_) => 0.0,

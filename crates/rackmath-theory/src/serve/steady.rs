@@ -73,7 +73,6 @@ impl Requests {
         (self.input * (1.0 - self.cached)).max(1.0)
     }
 
-    /// Decode steps of a request.
     pub fn steps(&self) -> f64 {
         ((self.output - 1.0) / self.accepted).max(0.0)
     }
@@ -103,13 +102,11 @@ pub struct Server<'a> {
     pub pass: &'a Pass,
     /// How it forms them.
     pub schedule: &'a Schedule,
-    /// Its request overhead.
     pub overhead: &'a Overhead,
     /// Sequences whose cache fits, in this group.
     pub room: f64,
 }
 
-/// How load comes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
     /// So many requests in the system at any time.
@@ -143,7 +140,6 @@ pub struct Steady {
     pub queue: Seconds,
     /// Requests a second.
     pub rate: f64,
-    /// Sequences that decode.
     pub decoding: f64,
     /// Sequences that hold a cache.
     pub running: f64,
@@ -173,7 +169,6 @@ impl Steady {
     }
 }
 
-/// The steady state under a load.
 pub fn steady(server: &Server, requests: &Requests, load: Load) -> Steady {
     let most = server.room.min(server.schedule.sequences * server.pass.stages()).max(1.0);
     match load {
@@ -361,7 +356,6 @@ fn first_wave(server: &Server, requests: &Requests, running: f64) -> f64 {
     0.5 * tokens / full * pass
 }
 
-/// The state at a rate of arrivals.
 fn open(server: &Server, requests: &Requests, rate: f64, most: f64) -> Steady {
     // Sequences in service at n: what arrivals bring in the time they stay. Bisect on n.
     let stay = |n: f64| {

@@ -24,7 +24,6 @@ pub const PEAK_WINDOW: f64 = 60.0;
 /// What a trace says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
-    /// Requests with an answer.
     pub requests: usize,
     /// Requests without one, left out.
     pub unanswered: usize,
@@ -115,7 +114,6 @@ impl Arrivals {
         })
     }
 
-    /// The busiest minute over the mean.
     pub fn peak_over_mean(&self) -> f64 {
         self.peak_rate / self.rate
     }

@@ -21,15 +21,11 @@ use rackmath_units::float;
 /// The numbers of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variable {
-    /// Chip-hours.
     ChipHours,
-    /// Chips.
     Chips,
     /// Days from start to end.
     Days,
-    /// Active parameters.
     Params,
-    /// Training tokens.
     Tokens,
     /// Model arithmetic.
     Flop,
@@ -39,7 +35,6 @@ pub enum Variable {
     Peak,
     /// Dollars per chip-hour.
     Price,
-    /// Dollars of the run.
     Dollars,
 }
 
@@ -84,9 +79,7 @@ pub type Interval = (f64, f64);
 /// What is known of one number in the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finding {
-    /// Which.
     pub variable: Variable,
-    /// As given.
     pub given: Option<Interval>,
     /// It cannot lie outside; an open end is zero or infinite.
     pub bounds: Interval,
@@ -97,13 +90,10 @@ pub struct Finding {
 /// A relation the givens cannot all satisfy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contradiction {
-    /// The relation.
     pub relation: &'static str,
     /// The number it was noticed at.
     pub variable: Variable,
-    /// What the relation demands of it.
     pub demanded: Interval,
-    /// What is known of it.
     pub known: Interval,
     /// By which factor the two miss each other.
     pub gap: f64,

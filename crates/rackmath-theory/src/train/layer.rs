@@ -37,7 +37,6 @@ const CORNER: i32 = 6;
 /// Times of one layer in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LayerTime {
-    /// Forward.
     pub forward: f64,
     /// Backward, both gradients.
     pub backward: f64,
@@ -55,12 +54,10 @@ pub struct LayerTime {
     pub tensor: f64,
     /// Expert exchange and context exchange that show.
     pub exchange: f64,
-    /// Waiting for the host.
     pub host: f64,
 }
 
 impl LayerTime {
-    /// Sums, layer by layer.
     pub fn add(&mut self, other: &Self, n: f64) {
         self.forward += n * other.forward;
         self.backward += n * other.backward;
@@ -86,7 +83,6 @@ pub struct Ranks {
     pub ep: u64,
 }
 
-/// The passes of a layer.
 pub fn layer(machine: &Machine<'_>, work: &Work, ranks: Ranks) -> LayerTime {
     let stack = machine.stack;
     let (traffic, network, host) = (&stack.traffic, &stack.network, &stack.host);
@@ -152,7 +148,6 @@ fn attention(machine: &Machine<'_>, work: &Work) -> (f64, f64) {
     }
 }
 
-/// Host and chip together.
 pub fn together(launch: HostLaunch, chip: f64, host: f64) -> f64 {
     match launch {
         HostLaunch::Blocking => chip + host,

@@ -53,7 +53,6 @@ pub struct Rule {
     pub rl_factor: f64,
     /// Decode MFU over training MFU.
     pub eta: f64,
-    /// The split.
     pub split: Split,
 }
 
@@ -64,7 +63,6 @@ pub struct Phases {
     pub pretrain: Tokens,
     /// Reinforcement learning.
     pub rl: Tokens,
-    /// Serving.
     pub served: Tokens,
 }
 
@@ -74,7 +72,6 @@ impl Rule {
         (self.rl_factor / 6.0 / self.eta, 2.0 / 6.0 / self.eta)
     }
 
-    /// Tokens of all phases from those served.
     pub fn phases(&self, served: Tokens) -> Phases {
         let (alpha, beta) = self.equalities();
         let Split { pretrain, rl, served: s } = self.split;
@@ -95,14 +92,12 @@ pub fn served(rate: TokenRate, lifetime: Seconds, survives: Fraction) -> Tokens 
 /// Costs per parameter, in any one unit: FLOP of training, or dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// Of a training token.
     pub per_token: f64,
     /// Of everything that does not grow with the training tokens.
     pub fixed: f64,
 }
 
 impl Costs {
-    /// Of a point.
     pub fn of(&self, at: Point) -> f64 {
         at.params.get() * (self.per_token * at.tokens.get() + self.fixed)
     }
@@ -119,7 +114,6 @@ impl Costs {
 pub struct Optimum {
     /// Where it is.
     pub at: Point,
-    /// Its cost.
     pub cost: f64,
     /// Training's share of it.
     pub share: f64,
@@ -150,7 +144,6 @@ pub struct Rl {
     pub prompts: f64,
     /// Samples of each prompt.
     pub group: f64,
-    /// Tokens of a sample.
     pub sample: Tokens,
     /// Probability that a sample is right.
     pub pass_rate: Fraction,
@@ -161,7 +154,6 @@ pub struct Rl {
 }
 
 impl Rl {
-    /// Tokens generated.
     pub fn generated(&self) -> Tokens {
         self.sample * (self.prompts * self.group)
     }

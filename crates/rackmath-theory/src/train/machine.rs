@@ -22,7 +22,6 @@ use rackmath_units::{ByteRate, Bytes, Seconds};
 /// Everything times are computed from.
 #[derive(Clone, Debug)]
 pub struct Machine<'a> {
-    /// The chip.
     pub chip: &'a Chip,
     /// The program.
     pub stack: &'a TrainingStack,
@@ -69,7 +68,6 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Reading so many weights.
     fn read(&self, weights: f64) -> f64 {
         match self {
             Unit::Kernel(gemm) => gemm.time(Product::new(1.0, weights.max(1.0), 1.0), Scaling::Given).memory.get(),
@@ -81,11 +79,8 @@ impl<'a> Unit<'a> {
 /// Times of one product: forward, and backward to the input and to the weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Triple {
-    /// Forward.
     pub forward: f64,
-    /// Backward to the input.
     pub input: f64,
-    /// Backward to the weights.
     pub weight: f64,
 }
 

@@ -36,7 +36,6 @@ use rackmath_units::Bytes;
 pub struct StageMemory {
     /// Weights as multiplied, with gathered layers.
     pub weights: f64,
-    /// Gradients.
     pub gradients: f64,
     /// Optimizer states and master weights.
     pub optimizer: f64,
@@ -44,14 +43,12 @@ pub struct StageMemory {
     pub activations: f64,
     /// Logits and their gradients.
     pub logits: f64,
-    /// Passing buffers.
     pub buffers: f64,
     /// Context and libraries.
     pub reserve: f64,
 }
 
 impl StageMemory {
-    /// All of it.
     pub fn total(&self) -> Bytes {
         Bytes::b(self.allocated() + self.reserve)
     }
@@ -62,7 +59,6 @@ impl StageMemory {
     }
 }
 
-/// What a stage holds.
 pub fn stage_memory(
     prepared: &Prepared,
     recipe: &MemoryRecipe,
@@ -108,7 +104,6 @@ pub fn stage_memory(
     }
 }
 
-/// Micro-batches a stage holds at once.
 pub fn in_flight(cut: &Cut, stage: u64, micro_batches: u64) -> f64 {
     let (p, r, m, v) = (cut.pp as f64, stage as f64, micro_batches as f64, cut.virtual_stages as f64);
     let wanted = match cut.schedule {

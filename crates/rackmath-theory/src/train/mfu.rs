@@ -19,7 +19,6 @@
 use crate::count::{self, Use};
 use rackmath_spec::model::{Attention, Block, Mixer, Run, Shape, Span};
 
-/// How scores count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
     /// All of them, masked or not.
@@ -30,7 +29,6 @@ pub enum Scores {
     None,
 }
 
-/// How the heads of keys and values count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHeads {
     /// As they are.
@@ -42,9 +40,7 @@ pub enum KeyHeads {
 /// A way of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Convention {
-    /// Scores.
     pub scores: Scores,
-    /// Heads of keys and values.
     pub key_heads: KeyHeads,
     /// Whether a forward pass run again counts (hardware FLOP).
     pub recompute: bool,
@@ -55,7 +51,6 @@ pub struct Convention {
 impl Convention {
     /// All scores, true heads, model FLOP.
     pub const FULL: Self = Self { scores: Scores::All, key_heads: KeyHeads::True, recompute: false, embedding: false };
-    /// The causal half.
     pub const CAUSAL: Self = Self { scores: Scores::Causal, ..Self::FULL };
     /// All scores, and passes run again.
     pub const HARDWARE: Self = Self { recompute: true, ..Self::FULL };
@@ -81,18 +76,14 @@ impl Convention {
     ];
 }
 
-/// What is run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// Nothing.
     Nothing,
-    /// Scores.
     Scores,
     /// Every layer.
     Layers,
 }
 
-/// FLOP per token of a step in a convention.
 pub fn flop_per_token(shape: &Shape, sequence: u64, convention: Convention, again: Again) -> f64 {
     let mut total = 0.0;
     for run in &shape.runs {

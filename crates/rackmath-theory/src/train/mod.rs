@@ -163,7 +163,6 @@ pub struct Cut {
     pub schedule: Schedule,
     /// How layers are dealt to stages.
     pub spread: Spread,
-    /// Sequences of a micro-batch.
     pub micro_batch: u64,
     /// What is divided over the copies.
     pub sharding: Sharding,
@@ -197,7 +196,6 @@ impl Default for Cut {
 }
 
 impl Cut {
-    /// Chips it uses.
     pub fn chips(&self) -> u64 {
         self.tp * self.cp * self.pp * self.dp
     }
@@ -213,7 +211,6 @@ impl Cut {
         self.schedule.fixed_chunks().map_or(self.virtual_stages, |n| self.virtual_stages.max(n as u64)).max(1)
     }
 
-    /// Copies of the routed experts.
     pub fn expert_copies(&self) -> f64 {
         (self.tp * self.cp * self.dp) as f64 / (self.ep * self.etp) as f64
     }
@@ -256,10 +253,8 @@ impl fmt::Display for Cut {
 pub struct Job<'a> {
     /// The model, layer by layer.
     pub shape: &'a rackmath_spec::model::Shape,
-    /// Tokens of a sequence.
     pub sequence: u64,
     /// Sequences of a step.
     pub global_batch: u64,
-    /// Format of the products.
     pub format: TrainingFormat,
 }

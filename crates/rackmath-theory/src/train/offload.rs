@@ -29,11 +29,9 @@ pub enum Offload {
     /// Nothing.
     #[default]
     None,
-    /// Optimizer states.
     Optimizer,
     /// Activations between their forward and their backward pass.
     Activations,
-    /// Both.
     Both,
 }
 
@@ -51,7 +49,6 @@ impl Offload {
         }
     }
 
-    /// What it is, in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::None => "nothing",
@@ -66,7 +63,6 @@ impl Offload {
         matches!(self, Self::Optimizer | Self::Both)
     }
 
-    /// Whether activations are.
     pub fn activations(self) -> bool {
         matches!(self, Self::Activations | Self::Both)
     }

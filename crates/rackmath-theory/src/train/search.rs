@@ -25,7 +25,6 @@ use rackmath_spec::model::{Ffn, Mixer, Shape};
 /// What may be chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Space {
-    /// Chips at most.
     pub chips: u64,
     /// Tensor-parallel degrees.
     pub tp: Vec<u64>,
@@ -37,7 +36,6 @@ pub struct Space {
     pub virtual_stages: Vec<u64>,
     /// Expert-parallel degrees.
     pub ep: Vec<u64>,
-    /// Sequences of a micro-batch.
     pub micro_batch: Vec<u64>,
     /// What is divided.
     pub sharding: Vec<Sharding>,
@@ -56,13 +54,10 @@ pub struct Space {
 pub struct Candidate {
     /// The layout.
     pub cut: Cut,
-    /// Micro-batches of a step.
     pub micro_batches: u64,
-    /// Its step.
     pub step: StepTime,
     /// Memory of its fullest stage in bytes.
     pub memory: f64,
-    /// Whether it fits.
     pub fits: bool,
 }
 
@@ -73,7 +68,6 @@ impl Candidate {
     }
 }
 
-/// What a search found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// Configurations looked at.

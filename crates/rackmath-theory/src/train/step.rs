@@ -49,7 +49,6 @@ pub struct Prepared {
     hop_bytes: f64,
     /// Parameters of the embedding on a chip, positions included.
     embedding: f64,
-    /// Parameters of the head on a chip.
     head_params: f64,
     tied: bool,
     /// Logits of a micro-batch on a chip.
@@ -57,14 +56,12 @@ pub struct Prepared {
     tp: u64,
 }
 
-/// One pipeline stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stage {
     /// Its place.
     pub index: u64,
     /// Whether the head is here.
     pub is_last: bool,
-    /// Its layers.
     pub layers: u64,
     /// Times of its layers for one micro-batch.
     pub time: LayerTime,
@@ -72,32 +69,26 @@ pub struct Stage {
     pub head: f64,
     /// Parameters on a chip outside the experts.
     pub params: f64,
-    /// Experts' parameters on a chip.
     pub expert_params: f64,
     /// Parameters of embedding and head on a chip.
     pub vocabulary: f64,
     /// Of these, the larger of the two.
     pub largest_table: f64,
-    /// Parameters of its largest layer.
     pub largest_layer: f64,
     /// Bytes kept per micro-batch.
     pub kept: f64,
-    /// Of these, scores.
     pub kept_scores: f64,
     /// Bytes kept with full recomputation.
     pub kept_input: f64,
     /// The same of its largest layer alone.
     pub largest_kept: f64,
-    /// Scores of that layer.
     pub largest_scores: f64,
-    /// Input of that layer.
     pub largest_input: f64,
 }
 
 /// A step with its parts, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepTime {
-    /// All of it.
     pub total: f64,
     /// Matrix products of the slowest stage, all micro-batches.
     pub products: f64,
@@ -109,13 +100,11 @@ pub struct StepTime {
     pub tensor: f64,
     /// Expert and context exchange.
     pub exchange: f64,
-    /// Waiting for the host.
     pub host: f64,
     /// Passes run again.
     pub recompute: f64,
     /// Gathering weights that the passes do not hide.
     pub gather: f64,
-    /// Head and loss.
     pub head: f64,
     /// Transfers between stages.
     pub hops: f64,
@@ -127,7 +116,6 @@ pub struct StepTime {
     pub update: f64,
     /// Transfers to the host and back that nothing hides.
     pub offload: f64,
-    /// Once per step.
     pub fixed: f64,
 }
 
@@ -177,7 +165,6 @@ impl Prepared {
         }
     }
 
-    /// The stages of a pipeline.
     pub fn stages(&self, pp: u64, spread: Spread) -> Vec<Stage> {
         let counts = match spread {
             // Two more layers than there are, less one at each end; where that does not come out even, evenly.
@@ -257,7 +244,6 @@ impl Stage {
 /// What of a row of stages a step's time depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// The slowest stage.
     pub slowest: Stage,
     /// Its time for one micro-batch.
     longest: f64,
@@ -272,7 +258,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// Sums a row of stages up.
     pub fn new(stages: &[Stage], recompute: Recompute) -> Option<Self> {
         let slowest =
             *stages.iter().max_by(|a, b| a.micro_batch(recompute).0.total_cmp(&b.micro_batch(recompute).0))?;

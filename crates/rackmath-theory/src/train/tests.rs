@@ -159,7 +159,6 @@ fn fullest(machine: &Machine<'_>, shape: &Shape, cut: &Cut, batch: u64) -> f64 {
     held.map(|m| m.total().get()).fold(0.0, f64::max)
 }
 
-/// The step of a cut.
 fn timed(machine: &Machine<'_>, shape: &Shape, cut: &Cut, batch: u64) -> StepTime {
     let job = Job { shape, sequence: 2048, global_batch: batch, format: TrainingFormat::Bf16 };
     let prepared = Prepared::new(machine, &job, cut);

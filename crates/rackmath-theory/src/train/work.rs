@@ -41,7 +41,6 @@ pub struct Multiply {
 /// The work of one block on one chip for one micro-batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Its products.
     pub products: Vec<Multiply>,
     /// Multiply-adds of attention over the whole span, in FLOP.
     pub score_flop: f64,
@@ -65,7 +64,6 @@ pub struct Work {
     pub key_value_bytes: f64,
     /// Parameters on this chip outside the routed experts.
     pub params: f64,
-    /// Routed experts' parameters on this chip.
     pub expert_params: f64,
     /// Bytes kept per micro-batch without recomputation.
     pub kept: f64,
@@ -90,9 +88,7 @@ pub struct Slice {
     pub ep: f64,
     /// Shards of an expert.
     pub etp: f64,
-    /// Sequences of a micro-batch.
     pub micro_batch: f64,
-    /// Tokens of a sequence.
     pub sequence: f64,
     /// Whether norms are cut along the sequence.
     pub sequence_parallel: bool,
@@ -113,7 +109,6 @@ impl Slice {
     }
 }
 
-/// What a block does.
 pub fn block(shape: &Shape, block: &Block, slice: &Slice) -> Work {
     let (h, t) = (shape.hidden as f64, slice.tokens());
     let mut work = Work { aligned: true, ..Work::default() };
@@ -247,7 +242,6 @@ fn whole(cut: TensorCut) -> bool {
     cut == TensorCut::Whole
 }
 
-/// Shards of a tensor outside the experts.
 fn shards(cut: TensorCut, tp: f64) -> f64 {
     match cut {
         TensorCut::Whole | TensorCut::Experts => 1.0,

@@ -54,7 +54,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A nested object.
     pub fn object(&self, key: &'static str) -> Result<Option<Fields<'a>>, SpecError> {
         match self.get(key) {
             None => Ok(None),

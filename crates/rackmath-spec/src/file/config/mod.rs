@@ -21,7 +21,6 @@ use crate::{
 use fields::Fields;
 use serde_json::{Map, Value};
 
-/// A family reader.
 type Reader = fn(&Fields, &mut Vec<String>) -> Result<Shape, SpecError>;
 
 /// `model_type` as transformers spells it, and who reads it.

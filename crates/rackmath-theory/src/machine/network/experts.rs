@@ -48,7 +48,6 @@ pub enum Phase {
 pub struct Exchange {
     /// Which way.
     pub phase: Phase,
-    /// Tokens of one rank.
     pub tokens: Tokens,
     /// Bytes of one copy of a token: hidden size times bytes per element, with its scales.
     pub payload: BytesPerToken,
@@ -80,7 +79,6 @@ impl<K> Clone for Port<'_, K> {
 
 impl<K> Copy for Port<'_, K> {}
 
-/// The parts of an exchange's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExchangeTime {
     /// Floors that add to the transfer.

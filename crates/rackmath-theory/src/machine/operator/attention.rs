@@ -63,7 +63,6 @@ pub enum Residency {
 /// One new token for each sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DecodeWork {
-    /// Sequences.
     pub sequences: f64,
     /// Cached tokens each attends to: its length, at most the window.
     pub context: f64,
@@ -111,15 +110,12 @@ impl DecodeWork {
 /// Many new tokens for each sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrefillWork {
-    /// Sequences.
     pub sequences: f64,
-    /// New tokens of each.
     pub new: f64,
     /// Tokens cached before them.
     pub past: f64,
     /// Tokens a query sees at most.
     pub window: Option<f64>,
-    /// Query heads.
     pub heads: f64,
     /// Products of one query head and token with one cached token.
     pub pair_flop: Flop,
@@ -175,7 +171,6 @@ impl PrefillWork {
     }
 }
 
-/// The time of a decode.
 pub fn decode(silicon: Silicon, constants: &DecodeConstants, work: &DecodeWork, residency: Residency) -> Timing {
     let c = constants;
     let (flop, bytes, cores) = (work.flop(), work.bytes(), silicon.cores);
@@ -192,7 +187,6 @@ pub fn decode(silicon: Silicon, constants: &DecodeConstants, work: &DecodeWork, 
     timing(c.floor, compute, stream.max(serial), c.corner)
 }
 
-/// The time of a prefill.
 pub fn prefill(silicon: Silicon, constants: &PrefillConstants, work: &PrefillWork, residency: Residency) -> Timing {
     let c = constants;
     let cores = silicon.cores;
@@ -226,7 +220,6 @@ impl Place {
     }
 }
 
-/// Floor and corner.
 fn timing(floor: Seconds, compute: Seconds, memory: Seconds, corner: f64) -> Timing {
     let large = compute.max(memory);
     let small = compute.min(memory);

@@ -36,7 +36,6 @@ use super::{Silicon, Timing};
 use rackmath_spec::{Chip, GemmKernel, Pass, PowerRule};
 use rackmath_units::{Bytes, Flop, Fraction, Seconds, Watts, float};
 
-/// The size of a product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Product {
     /// Rows of the activations: tokens.
@@ -109,7 +108,6 @@ impl<'a> Gemm<'a> {
         self.kernel
     }
 
-    /// Bytes a product has to move from and to memory.
     pub fn traffic(&self, product: Product) -> Bytes {
         let Product { rows: m, columns: n, depth: k, cold } = product;
         let format = self.kernel.format;

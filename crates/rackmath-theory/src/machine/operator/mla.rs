@@ -24,7 +24,6 @@ use rackmath_units::{Bytes, BytesPerParam, Flop};
 pub struct Latent {
     /// Query heads on this chip.
     pub heads: f64,
-    /// The latent vector.
     pub rank: f64,
     /// The rotary key that all heads share.
     pub rope: f64,

@@ -26,7 +26,6 @@ use rackmath_units::{ByteRate, Bytes, Flop, FlopRate, Seconds};
 pub struct Silicon {
     /// Dense peak in the arithmetic of the operator.
     pub peak: FlopRate,
-    /// Memory bandwidth.
     pub bandwidth: ByteRate,
     /// Streaming multiprocessors or their like.
     pub cores: f64,

@@ -36,7 +36,6 @@ pub struct Layer {
     pub inter: u64,
     /// Whether an expert has a gate beside its up projection.
     pub gated: bool,
-    /// Experts of the layer.
     pub experts: u64,
     /// Experts a token chooses.
     pub top_k: u64,
@@ -59,7 +58,6 @@ pub enum Draw {
 /// One call: a layer, its formats, and what comes in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Call {
-    /// The layer.
     pub layer: Layer,
     /// Formats of weights and activations.
     pub format: MoeFormat,
@@ -213,7 +211,6 @@ fn pace(bytes: f64, efficiency: f64, silicon: Silicon, cache: CacheUse) -> f64 {
     cold / memory + (1.0 - cold) / cached
 }
 
-/// The time of a call on the busiest rank.
 pub fn time(silicon: Silicon, kernel: &MoeKernel, call: &Call) -> Timing {
     let Call { layer, format, tokens, draw } = call;
     let load = Load::of(layer, *tokens, *draw);

@@ -33,9 +33,7 @@ const LSE: f64 = 4.0;
 /// Costs of joining; empty, and nothing, where the cache is not cut along its tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Joints {
-    /// By tokens that decode.
     decode: Table,
-    /// By tokens of prompts.
     prompt: Table,
     /// By tokens cached before prompts.
     past: Table,

@@ -23,7 +23,6 @@ pub struct KernelSet {
     pub gemm: GemmKernels,
     /// Grouped-query attention.
     pub attention: AttentionKernels,
-    /// Latent attention.
     pub latent: AttentionKernels,
     /// Expert layers.
     pub moe: MoeKernels,
@@ -54,9 +53,7 @@ pub struct Site<'a> {
     pub system: &'a System,
     /// The cut.
     pub layout: Layout,
-    /// The engine.
     pub engine: &'a Engine,
-    /// The kernels.
     pub kernels: &'a KernelSet,
     /// Links inside the scale-up domain, where their kind is known.
     pub up: Option<&'a Network>,
@@ -405,7 +402,6 @@ impl<'a> Prep<'a> {
         }
     }
 
-    /// The head and sampling for so many sequences.
     fn head(&self, sequences: f64) -> Cost {
         let mut cost = Cost::default();
         let tp = self.site.layout.degrees().tp as f64;

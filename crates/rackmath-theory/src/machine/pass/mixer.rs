@@ -84,7 +84,6 @@ struct SideOp {
     kernels: f64,
 }
 
-/// What a mixer is built from.
 pub(super) struct MixerSite<'a> {
     pub chip: &'a Chip,
     pub engine: &'a Engine,

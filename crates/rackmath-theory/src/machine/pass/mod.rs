@@ -45,7 +45,6 @@ use table::Table;
 pub enum Part {
     /// Matrix products of attention and dense networks.
     Products,
-    /// Routed experts.
     Experts,
     /// Attention and recurrences over the context.
     Attention,
@@ -57,7 +56,6 @@ pub enum Part {
     Head,
     /// Drafting tokens to be checked.
     Draft,
-    /// The host.
     Host,
 }
 
@@ -89,23 +87,19 @@ impl Part {
     }
 }
 
-/// What a part of the time is limited by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
     /// Arithmetic.
     Compute,
-    /// Memory bandwidth.
     Memory,
     /// Launches and floors.
     Latency,
     /// Links between chips.
     Link,
-    /// The host.
     Host,
 }
 
 impl Limit {
-    /// All.
     pub const ALL: [Self; 5] = [Self::Compute, Self::Memory, Self::Latency, Self::Link, Self::Host];
 
     /// The word used in tables.
@@ -161,7 +155,6 @@ impl Cost {
         Seconds::s(self.parts.iter().sum())
     }
 
-    /// Time of one part.
     pub fn part(&self, part: Part) -> Seconds {
         Seconds::s(self.parts[part as usize])
     }
@@ -197,13 +190,11 @@ impl Cost {
 /// What one pass of one attention group does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Sequences that decode.
     pub decode: f64,
     /// Tokens cached of each.
     pub context: f64,
     /// Tokens each checks: 1, or 1 and its drafts.
     pub queries: f64,
-    /// Prompt tokens.
     pub prompt: f64,
     /// Prompts they belong to.
     pub prompts: f64,
@@ -212,7 +203,6 @@ pub struct Work {
 }
 
 impl Work {
-    /// A decode step.
     pub fn decode(sequences: f64, context: f64) -> Self {
         Self { decode: sequences, context, queries: 1.0, ..Self::default() }
     }
@@ -247,7 +237,6 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// One pass.
     pub fn cost(&self, work: &Work) -> Cost {
         let mut cost = Cost::default();
         let rows = work.rows();
@@ -298,7 +287,6 @@ impl Pass {
         cost.add(Part::Host, Limit::Host, (busy - chips).max(0.0) + after);
     }
 
-    /// Pipeline stages.
     pub fn stages(&self) -> f64 {
         self.stages
     }

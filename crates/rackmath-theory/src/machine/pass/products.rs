@@ -66,7 +66,6 @@ pub(super) struct Multiplier<'a> {
 /// How a product is timed.
 #[derive(Clone, Debug)]
 enum Kernel<'a> {
-    /// By constants measured for its kernel family.
     Measured(Gemm<'a>, Scaling),
     /// By the engine's one rule.
     Plain(PlainKernel),

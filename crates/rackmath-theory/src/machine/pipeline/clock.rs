@@ -13,7 +13,6 @@ use super::order::{self, Act, Op, Order};
 use super::{Cell, Device, Kind, Plan, Run, Shape};
 use rackmath_units::{Bytes, Fraction, Seconds};
 
-/// Runs a checked plan.
 pub(super) fn run(plan: &Plan) -> Run {
     let mut clock = Clock::new(plan);
     // Every pass wakes the device that waits for it, so while passes are left some device has a time.

@@ -140,12 +140,10 @@ enum Route {
     BothWays,
 }
 
-/// How many of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Devices in the row, p.
     pub devices: usize,
-    /// Micro-batches of one step, m.
     pub micro_batches: usize,
     /// Chunks of the model on one device, v; one for DualPipe, whose two copies are not chunks.
     pub chunks: usize,
@@ -282,7 +280,6 @@ impl Plan {
         Ok(clock::run(self))
     }
 
-    /// Where a micro-batch meets a stage.
     fn device(&self, stage: usize, micro_batch: usize) -> usize {
         let p = self.shape.devices;
         match self.schedule.route() {
@@ -315,7 +312,6 @@ const MOST_PASSES: usize = 10_000_000;
 /// A shape a schedule does not exist for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
-    /// The schedule asked for.
     pub schedule: Schedule,
     /// What is wrong.
     pub field: &'static str,
@@ -336,7 +332,6 @@ impl std::error::Error for PlanError {}
 /// What a device does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Forward, F.
     Forward,
     /// Gradient of the input, B.
     InputGrad,
@@ -349,7 +344,6 @@ pub enum Kind {
 /// One pass of one micro-batch through one stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
-    /// The device it runs on.
     pub device: usize,
     /// Which of the chunks (or copies) of the device.
     pub chunk: usize,
@@ -361,13 +355,10 @@ pub struct Cell {
     pub kind: Kind,
     /// Whether it shares its time with another pass: both cells of a pair start and end together.
     pub paired: bool,
-    /// From.
     pub start: Seconds,
-    /// To.
     pub end: Seconds,
 }
 
-/// What happened on one device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Device {
     /// Start of its first pass.
@@ -399,7 +390,6 @@ pub struct Run {
     pub cells: Vec<Cell>,
     /// From the first pass to the end of the last, all devices together: a step behind a barrier.
     pub makespan: Seconds,
-    /// One entry per device.
     pub devices: Vec<Device>,
     /// Idle share of devices times makespan.
     pub idle: Fraction,

@@ -19,7 +19,6 @@ use super::{Plan, Schedule, Shape};
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// A forward.
     Forward,
     /// A forward together with the next entry, a whole backward.
     ForwardWithNext,
@@ -39,7 +38,6 @@ pub(super) struct Op {
     pub micro_batch: u32,
 }
 
-/// The order of one device.
 #[derive(Debug)]
 pub(super) struct Order {
     pub ops: Vec<Op>,
@@ -47,7 +45,6 @@ pub(super) struct Order {
     pub limit: Option<usize>,
 }
 
-/// The order of a device in a checked plan.
 pub(super) fn order(plan: &Plan, device: usize) -> Order {
     let Shape { devices: p, micro_batches: m, .. } = plan.shape;
     // Devices after this one.

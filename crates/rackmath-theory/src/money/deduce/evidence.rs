@@ -32,17 +32,13 @@ pub struct LongContext {
 /// What is known of a model's prices: US$ per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sheet {
-    /// Input.
     pub input: Option<f64>,
-    /// Output.
     pub output: Option<f64>,
-    /// Cached read.
     pub cached: Option<f64>,
     /// Holding a million tokens for an hour, as a storage price.
     pub storage: Option<f64>,
     /// The same, from what a longer write costs more.
     pub write: Option<f64>,
-    /// Long-context step.
     pub long: Option<LongContext>,
     /// Price and speed multiples of a fast mode.
     pub fast: Option<(f64, f64)>,
@@ -52,26 +48,18 @@ pub struct Sheet {
     pub hosts: usize,
 }
 
-/// One number of a sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Datum {
-    /// The input price.
     Input,
-    /// The output price.
     Output,
     /// The cached-read price.
     Cached,
-    /// The storage price.
     Storage,
     /// The premium of a longer write.
     Write,
-    /// The long-context input step.
     LongInput,
-    /// The long-context output step.
     LongOutput,
-    /// The fast mode.
     Fast,
-    /// The measured speed.
     Speed,
 }
 
@@ -146,7 +134,6 @@ impl Term {
     }
 }
 
-/// The terms of a sheet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     pub(super) terms: Vec<Term>,

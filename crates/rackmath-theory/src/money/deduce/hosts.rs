@@ -43,7 +43,6 @@ impl Summary {
         })
     }
 
-    /// As a sheet.
     pub fn sheet(&self) -> Sheet {
         Sheet { input: Some(self.input), output: Some(self.output), hosts: self.hosts, ..Sheet::default() }
     }

@@ -18,7 +18,6 @@ pub const DIMENSIONS: usize = 19;
 
 const GENERATOR: u64 = 810_329;
 
-/// A shifted lattice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lattice {
     log2: u32,
@@ -40,7 +39,6 @@ impl Lattice {
         Self { log2, steps, shift }
     }
 
-    /// Number of points.
     pub fn points(&self) -> u64 {
         1 << self.log2
     }

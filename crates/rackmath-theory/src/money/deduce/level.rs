@@ -20,7 +20,6 @@ use rackmath_units::float;
 /// A model whose prices and truth are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
-    /// Its name.
     pub name: String,
     /// Its architecture: models of one architecture are left out together.
     pub architecture: String,
@@ -30,7 +29,6 @@ pub struct Known {
     pub ln_sparsity: f64,
     /// Logarithm of its cache bytes per token, at a byte per element.
     pub ln_kv: f64,
-    /// Its prices.
     pub prices: Vec<HostPrice>,
     /// Them in short.
     pub summary: Summary,
@@ -67,7 +65,6 @@ const REFERENCE: f64 = 30e9;
 /// The scale of the ratio's residual is never below this: the priors of serving already explain most of what ratios do.
 const RATIO_LEAST: f64 = 0.25;
 
-/// Fits the level on some models.
 pub fn level(priors: &DeducePriors, models: &[&Known]) -> Level {
     let start = Level { offset: 0.0, sparsity_exponent: 0.0, size_exponent: 0.0, ..priors.level };
     let space = space(priors, start);

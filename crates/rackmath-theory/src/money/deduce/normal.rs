@@ -22,7 +22,6 @@ pub fn t4(z: f64, u: f64, v: f64) -> f64 {
     z / (-0.5 * float::ln(u * v)).sqrt()
 }
 
-/// Density of a normal variable.
 pub fn normal_density(x: f64, centre: f64, sd: f64) -> f64 {
     let q = (x - centre) / sd;
     float::exp(-0.5 * q * q) / (sd * 2.506_628_274_631_000_2)

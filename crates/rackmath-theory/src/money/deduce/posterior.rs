@@ -29,7 +29,6 @@ const STEPS: usize = 32;
 pub struct Sampling {
     /// Binary logarithm of the number of points.
     pub log2_points: u32,
-    /// Seed of the shift.
     pub seed: u64,
 }
 
@@ -55,7 +54,6 @@ pub struct Posterior {
     /// Without each number of the sheet in turn.
     without: Vec<Without>,
     covariance: [[f64; UNKNOWNS]; UNKNOWNS],
-    /// Points.
     pub points: u64,
     /// Points of equal weight they are worth.
     pub ess: f64,
@@ -68,7 +66,6 @@ pub struct Posterior {
 }
 
 impl Posterior {
-    /// The posterior of a sheet.
     pub fn new(space: &Space, evidence: &Evidence, sampling: Sampling) -> Result<Self, Refusal> {
         let lattice = Lattice::new(sampling.log2_points, sampling.seed);
         let mut weights = vec![0.0; lattice.points() as usize];
@@ -95,7 +92,6 @@ impl Posterior {
         Ok(pass.finish(lattice.points(), pareto_k, tempered))
     }
 
-    /// The histogram of an unknown.
     pub fn of(&self, unknown: Unknown) -> &Histogram {
         &self.unknowns[unknown as usize]
     }

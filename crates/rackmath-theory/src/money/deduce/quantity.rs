@@ -43,11 +43,9 @@ pub enum Unknown {
     Batch,
     /// Price over realised cost.
     Markup,
-    /// MFU of prefill.
     Mfu,
 }
 
-/// How many unknowns there are.
 pub const UNKNOWNS: usize = Unknown::ALL.len();
 
 impl Unknown {
@@ -155,7 +153,6 @@ impl Histogram {
         (self.bins[..bin].iter().sum::<f64>() + u * self.bins[bin]) / self.sum()
     }
 
-    /// Mean of the logarithm.
     pub fn mean(&self) -> f64 {
         let weighted: f64 = self.bins.iter().enumerate().map(|(i, w)| w * self.edge(i as f64 + 0.5)).sum();
         weighted / self.sum()

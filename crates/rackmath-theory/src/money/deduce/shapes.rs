@@ -28,7 +28,6 @@ pub struct KvShape {
     pub heads: Option<u32>,
     /// Width of a head, or of the latent.
     pub head_dim: u32,
-    /// Bytes of an element.
     pub bytes: f64,
     /// By how much it is compressed or shared.
     pub sparsity: u32,

@@ -19,7 +19,6 @@ pub struct Simulated {
     pub width: usize,
     /// The tier's index.
     pub tier: usize,
-    /// The sheet.
     pub sheet: Sheet,
 }
 

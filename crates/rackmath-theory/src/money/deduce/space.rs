@@ -59,7 +59,6 @@ pub struct Space {
 /// One point of the prior; names are logarithms where they begin with `ln`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draw {
-    /// Active parameters.
     pub ln_active: f64,
     /// Total over active parameters.
     pub ln_sparsity: f64,
@@ -67,15 +66,11 @@ pub struct Draw {
     pub ln_kv: f64,
     /// Share of them read in a step.
     pub ln_read: f64,
-    /// Which width.
     pub width: usize,
-    /// Which chip.
     pub chip: usize,
-    /// Which cache tier.
     pub tier: usize,
     /// Context while decoding.
     pub ln_context: f64,
-    /// Batch over balance batch.
     pub ln_batch_ratio: f64,
     /// Share of the bandwidth.
     pub ln_mbu: f64,
@@ -92,7 +87,6 @@ pub struct Draw {
 pub struct Factors {
     /// Mark-up on realised cost.
     pub ln_markup: f64,
-    /// MFU of prefill.
     pub ln_mfu: f64,
     /// Share of machine hours that are sold.
     pub ln_utilisation: f64,
@@ -192,7 +186,6 @@ impl Space {
         }
     }
 
-    /// Name of a cache tier.
     pub fn tier_name(&self, tier: usize) -> &str {
         &self.priors.tiers[tier].name
     }
@@ -205,7 +198,6 @@ impl Space {
         }
     }
 
-    /// What the input price is expected to be, in logarithms.
     pub(super) fn expected_input(&self, d: &Draw) -> f64 {
         let level = &self.priors.level;
         let dearer = self.markup().centre - self.priors.markup_host.centre;

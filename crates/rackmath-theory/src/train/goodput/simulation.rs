@@ -18,9 +18,7 @@ pub struct Journal {
     pub lost: Seconds,
     /// Restarts, finished or not.
     pub restarts: Seconds,
-    /// Failures.
     pub failures: u64,
-    /// Checkpoints finished.
     pub checkpoints: u64,
 }
 

@@ -8,7 +8,6 @@ use rackmath_units::{Flop, Params, Tokens, float};
 pub struct Point {
     /// Parameters used per token.
     pub params: Params,
-    /// Tokens trained on.
     pub tokens: Tokens,
 }
 
@@ -65,7 +64,6 @@ pub struct Surface {
     pub terms: Vec<(f64, f64)>,
     /// Weight and exponent of the data.
     pub b: (f64, f64),
-    /// Repeated data.
     pub data: Option<Repeats>,
     /// Excess parameters.
     pub size: Option<Repeats>,
@@ -81,7 +79,6 @@ impl Surface {
         Self { e, terms, b, data: None, size: None }
     }
 
-    /// Loss at a point.
     pub fn loss(&self, at: Point) -> f64 {
         self.e + self.size_loss(at.params.get()) + self.data_loss(at.tokens.get())
     }
@@ -186,7 +183,6 @@ impl Surface {
     }
 }
 
-/// The tokens at which a rising function is zero.
 fn tokens_where(rising: impl Fn(Tokens) -> f64) -> Option<Tokens> {
     let f = |ln_d: f64| rising(Tokens::new(float::exp(ln_d)));
     float::root(float::ln(SMALLEST), float::ln(LARGEST), f).map(|ln_d| Tokens::new(float::exp(ln_d)))
