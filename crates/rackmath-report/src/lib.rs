@@ -3,6 +3,8 @@
 //! Only this crate rounds. A chart is laid out once as a [`scene::Scene`] and painted by [`svg`] and [`png`]; the terminal
 //! draws the same [`rackmath::figure::Figure`] in Braille.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod csv;
 mod font;
 pub mod picture;

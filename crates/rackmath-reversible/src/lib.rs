@@ -12,6 +12,8 @@
 //! depend on an allocator. Two sublayers and a norm are little to differentiate, and finite differences check them.
 //! Sources: Gomez et al. 2017 (RevNet, arXiv 1707.04585); Chen et al. 2016 (checkpointing, arXiv 1604.06174).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod avalanche;
 mod chance;
 pub mod drift;

@@ -2,6 +2,8 @@
 //!
 //! Strings end here. A face hands in names and file contents; what leaves is a [`Model`], a [`System`], a [`ClarkLaw`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod attention;
 mod catalog;
 mod chip;

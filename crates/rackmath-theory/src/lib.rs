@@ -12,6 +12,8 @@
 //! [`forensics`] (a run's numbers from one another), [`reversible`] (activations kept or computed again), [`term`]
 //! (equations that print and evaluate themselves).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod board;
 pub mod count;
 pub mod machine;

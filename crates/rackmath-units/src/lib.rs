@@ -13,6 +13,8 @@
 //! Decimal and binary bytes have different names (`gb`, `gib`). Peaks are dense, bandwidths are one-way; the types
 //! cannot check that, the catalogue does.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod chance;
 pub mod float;
 mod fraction;

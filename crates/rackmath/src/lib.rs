@@ -5,6 +5,7 @@
 //! request gives the same answer, byte for byte.
 
 #![warn(missing_docs)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod ask;
 mod desk;

@@ -32,7 +32,7 @@ function change(key, value, final) {
   board.values = { ...board.values, [key]: value };
   if (key === "model" && !final) return;
   const models = page.controls.some((c) => c.kind === "model");
-  if (models && key === "model" && !/\.json$/.test(value)) delete board.values.config;
+  if (models && key === "model" && !value?.endsWith(".json")) delete board.values.config;
   const to = address(page.id, board.values, defaults());
   if (final) {
     const from = before ?? (location.hash || `#/${page.id}`);
@@ -89,7 +89,7 @@ async function round() {
   try {
     const config = values.config;
     if (config?.startsWith("!")) throw new Refused(config.slice(1));
-    const files = config && /\.json$/.test(values.model) ? { [values.model]: await unpack(config).catch(() => { throw new Refused("the link's config.json is damaged"); }) } : undefined;
+    const files = config && values.model?.endsWith(".json") ? { [values.model]: await unpack(config).catch(() => { throw new Refused("the link's config.json is damaged"); }) } : undefined;
     const wanted = (some) => Object.entries(some ?? {}).filter(([, a]) => a).map(([name, a]) => [name, files ? (list(a) ? a.map(withFiles) : withFiles(a)) : a]);
     const withFiles = ([question, request]) => [question, { files, ...request }];
     const waits = ([name, a]) => now.later?.includes(name) && !(list(a) ? a : [a]).every((one) => known(...one));

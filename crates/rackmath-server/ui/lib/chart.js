@@ -250,7 +250,7 @@ export class Chart {
     ctx.font = `${12 * ratio}px system-ui, sans-serif`;
     ctx.textAlign = "left";
     ctx.textBaseline = "alphabetic";
-    if (this.options.at > 0 || this.options.at === 0) {
+    if (this.options.at != null && this.options.at >= 0) {
       const x = u.valToPos(this.options.at, "x", true);
       ctx.strokeStyle = colour("--accent");
       ctx.setLineDash([4 * ratio, 4 * ratio]);
@@ -274,7 +274,7 @@ export class Chart {
       ctx.strokeStyle = colour("--accent");
       ctx.stroke();
       const w = ctx.measureText(mark.label).width;
-      let tx = Math.min(Math.max(x - w / 2, left + 4 * ratio), left + width - w - 4 * ratio);
+      const tx = Math.min(Math.max(x - w / 2, left + 4 * ratio), left + width - w - 4 * ratio);
       let ty = y - 12 * ratio;
       while (taken.some((t) => Math.abs(t.y - ty) < 15 * ratio && tx < t.x + t.w + 6 * ratio && t.x < tx + w + 6 * ratio)) ty -= 15 * ratio;
       if (ty < top + 12 * ratio) ty = y + 20 * ratio;

@@ -51,7 +51,7 @@ export const page = {
       machines: shown(machines(chips, systems), s).filter(asked).map(({ id }) => ["step", at({ ...s, on: id }, 0)]),
     };
   },
-  render(view, { step, bare, explain, quality, qualities, chips, systems, sweep, machines: steps, models, lecture }, s, { requests, change }) {
+  render(view, { step, bare, explain, quality, qualities, chips, systems, sweep, machines: steps, models, lecture }, s, { change }) {
     const context = Number(s.context);
     const batch = step.balance_batch;
     const most = step.memory.batch_max;
@@ -193,7 +193,7 @@ const ridgeNames = new Map();
 
 function ridgeFigure(chips, systems, s) {
   const of = (c) => (c.peaks.find((p) => p.math === "bf16") ?? c.peaks.find((p) => p.math === "fp16"))?.ridge;
-  const points = apart(chips.chips.filter((c) => /^HBM/.test(c.memory) && of(c) && !c.id.startsWith("lecture")).map((c) => [c.bandwidth_bytes_per_s, of(c), c.name]));
+  const points = apart(chips.chips.filter((c) => c.memory.startsWith("HBM") && of(c) && !c.id.startsWith("lecture")).map((c) => [c.bandwidth_bytes_per_s, of(c), c.name]));
   ridgeNames.clear();
   for (const [x, , name] of points) ridgeNames.set(x, name);
   const ends = [Math.min(...points.map((p) => p[0])), Math.max(...points.map((p) => p[0]))];
@@ -276,7 +276,7 @@ const asked = (m) => m.r16 !== null;
 
 function shown(rows, s) {
   const words = (s.find ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  const kind = { hbm: (m) => m.kind === "chip" && /^HBM/.test(m.memory), chips: (m) => m.kind === "chip", all: () => true }[s.show] ?? ((m) => m.kind === "system");
+  const kind = { hbm: (m) => m.kind === "chip" && m.memory.startsWith("HBM"), chips: (m) => m.kind === "chip", all: () => true }[s.show] ?? ((m) => m.kind === "system");
   return rows.filter((m) => kind(m) && words.every((w) => `${m.id} ${m.name} ${m.vendor} ${m.memory}`.toLowerCase().includes(w)));
 }
 

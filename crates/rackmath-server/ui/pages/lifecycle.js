@@ -170,7 +170,7 @@ export const page = {
       subtitle: "each at its own loss of the rule's point",
       x: { label: "active parameters", unit: "params", scale: "log" },
       y: { label: "training tokens", unit: "params", scale: "log" },
-      series: [{ name: "cheapest under a law", role: "points", points: [...found.map((l) => [l.optimum.params, l.optimum.tokens])] }],
+      series: [{ name: "cheapest under a law", role: "points", points: found.map((l) => [l.optimum.params, l.optimum.tokens]) }],
       marks: [...found.map((l) => ({ x: l.optimum.params, y: l.optimum.tokens, label: l.law })), { x: a.request.params, y: a.rule.pretrain_tokens, label: "the rule" }],
     }, { at: a.request.params, alt: found.map((l) => `${l.law}: ${params(l.optimum.params)} on ${tokens(l.optimum.tokens)}`).join("; "), explain: (x) => found.find((l) => l.optimum.params === x)?.law });
     view.table("laws", {

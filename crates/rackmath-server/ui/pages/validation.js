@@ -18,8 +18,8 @@ const metricName = (m) => METRICS[m] ?? m;
 const KINDS = [
   ["throughput", (m) => /tok_s/.test(m)],
   ["time per token or step", (m) => /^(tpot|itl|step)/.test(m)],
-  ["time to first token", (m) => /^ttft/.test(m)],
-  ["single kernels", (m) => /_us$/.test(m)],
+  ["time to first token", (m) => m.startsWith("ttft")],
+  ["single kernels", (m) => m.endsWith("_us")],
 ];
 
 // Errors are logarithms; people read factors.
