@@ -26,7 +26,7 @@ pub fn style(common: &Common) -> Style {
 
 /// Prints an answer as JSON or as text.
 pub fn answer<T: Serialize>(common: &Common, answer: &T, text: impl FnOnce(Style) -> String) -> Result<(), Failure> {
-    if common.json { print(&rackmath::ask::json(answer)?) } else { print(&text(style(common))) }
+    if common.json { print(&rackmath::ask::versioned(answer)?) } else { print(&text(style(common))) }
 }
 
 /// Writes to standard output; a reader that has seen enough is not an error.

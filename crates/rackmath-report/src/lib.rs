@@ -10,6 +10,7 @@ mod font;
 pub mod picture;
 mod plot;
 pub mod png;
+pub mod reply;
 pub mod rows;
 pub mod scene;
 pub mod style;

@@ -8,7 +8,7 @@ use crate::limits;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use rackmath::Catalog;
-use rackmath::ask::{self, Question};
+use rackmath::ask::{self, Question, Terms};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,7 +108,7 @@ impl Answers {
         let fields = ask::parse(&key.1).map_err(|e| Refusal::new(StatusCode::BAD_REQUEST, e.to_string()))?;
         limits::check(question, &fields).map_err(|why| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why))?;
         let catalog = Arc::clone(&self.catalog);
-        let answer = self.work(move || question.ask_value(&catalog, fields)).await??;
+        let answer = self.work(move || question.answer(&catalog, fields, &Terms::default())?.json()).await??;
         let answer = Bytes::from(answer);
         lock(&self.kept).keep(key.clone(), answer.clone());
         Ok(answer)

@@ -10,7 +10,7 @@ use crate::{
     reversible, scaling, station, step, systems, trace, train, validate, whatif,
 };
 use rackmath_spec::file::MAX_BYTES;
-use rackmath_spec::{Catalog, SpecError};
+use rackmath_spec::{Catalog, Date, SpecError};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,11 +20,19 @@ use std::borrow::Cow;
 /// Most files one request may bring.
 const MOST_FILES: usize = 8;
 
+/// Declares every question: what it asks, its name, and the module with its `Request`, its
+/// `Answer` and its `answer`; some need no catalogue, some search on several threads.
 macro_rules! questions {
-    ($(#[doc = $doc:literal] $name:ident $word:literal $request:ty => $answer:ty, $call:expr;)*) => {
+    ($(#[doc = $doc:literal] $name:ident $word:literal $($module:ident)::+ $(, $how:ident)?;)*) => {
         /// The questions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Question { $(#[doc = $doc] $name,)* }
+
+        /// An answer to any of the questions.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
+        pub enum Reply { $(#[doc = $doc] $name($($module)::+::Answer),)* }
 
         impl Question {
             /// All of them, in the order of the help.
@@ -42,90 +50,138 @@ macro_rules! questions {
 
             /// What goes in and what comes out, as JSON Schema.
             pub fn schema(self) -> Both {
-                match self { $(Self::$name => both::<$request, $answer>(),)* }
+                match self { $(Self::$name => both::<$($module)::+::Request, $($module)::+::Answer>(),)* }
             }
 
             /// Answers a request that brings no files.
-            fn reply(self, catalog: &Catalog, request: Value) -> Result<String, Error> {
-                match self { $(Self::$name => reply::<$request, $answer>(self, catalog, request, $call),)* }
+            fn reply(self, catalog: &Catalog, request: Value, terms: &Terms) -> Result<Reply, Error> {
+                match self { $(Self::$name => {
+                    let request = self.read::<$($module)::+::Request>(request)?;
+                    questions!(@answer catalog, &request, terms, $($module)::+ $(, $how)?).map(Reply::$name)
+                })* }
             }
         }
+    };
+    (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+) => {
+        $($module)::+::answer($catalog, $request)
+    };
+    (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+, alone) => {
+        $($module)::+::answer($request)
+    };
+    (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+, threads) => {
+        $($module)::+::answer_on($catalog, $request, $terms.threads)
     };
 }
 
 questions! {
     /// How long one step takes, what binds it, what it costs, and whether it fits
-    Step "step" step::Request => step::Answer, step::answer;
+    Step "step" step;
     /// Time and cost along an axis: batch, context, pass length, chips or precision
-    Curve "curve" curve::Request => curve::Answer, curve::answer;
+    Curve "curve" curve;
     /// A number opened into its equation, with values and sources
-    Explain "explain" explain::Request => explain::Answer, explain::answer;
+    Explain "explain" explain;
     /// Models: list all, show one in full, compare several
-    Models "models" models::Request => models::Answer, models::answer;
+    Models "models" models;
     /// Chips: list all, show one with every source, compare several
-    Chips "chips" chips::Request => chips::Answer, chips::answer;
+    Chips "chips" chips;
     /// Machines: nodes, racks and pods with their networks
-    Systems "systems" systems::Request => systems::Answer, systems::answer;
+    Systems "systems" systems;
     /// The lecture claim by claim: its formula, its number, ours, and why they differ
-    Lecture "lecture" lecture::Request => lecture::Answer, lecture::answer;
+    Lecture "lecture" lecture;
     /// Trains that leave on time: waits, time to first token and fill of fixed steps
-    Station "station" station::Request => station::Answer, |_, r| station::answer(r);
+    Station "station" station, alone;
     /// One layout in full: what each chip holds and moves, and whether it fits
-    Layout "layout" layout::Request => layout::Answer, layout::answer;
+    Layout "layout" layout;
     /// A pipeline slot by slot: training schedules with bubble and memory, or inference
-    Pipeline "pipeline" pipeline::Request => pipeline::Answer, |_, r| pipeline::answer(r);
+    Pipeline "pipeline" pipeline, alone;
     /// Scale-up domains compared: latency floor, memory, largest expert layer
-    Racks "racks" racks::Request => racks::Answer, racks::answer;
+    Racks "racks" racks;
     /// What a server delivers: speed, waiting, throughput, cost, what binds, and what would help
-    Estimate "estimate" estimate::Request => estimate::Answer, estimate::answer;
+    Estimate "estimate" estimate;
     /// An estimate along a range of concurrencies or rates
-    EstimateSweep "estimate-sweep" estimate::sweep::Request => estimate::sweep::Answer, estimate::sweep::answer;
+    EstimateSweep "estimate-sweep" estimate::sweep;
     /// Published measurements against our predictions, row by row and source by source
-    Validate "validate" validate::Request => validate::Answer, validate::answer;
+    Validate "validate" validate;
     /// What a provider charges: lists by date, tiers, caches, modes and hours, and the bill of a workload
-    Price "price" price::Request => price::Answer, price::answer;
+    Price "price" price;
     /// What a token costs to serve: dollars, joules, margins, and which assumption matters most
-    Cost "cost" cost::Request => cost::Answer, cost::answer;
+    Cost "cost" cost;
     /// From traffic to replicas, chips, racks, megawatts and dollars a day
-    Fleet "fleet" fleet::Request => fleet::Answer, fleet::answer;
+    Fleet "fleet" fleet;
     /// Where to keep a prefix and for how long: hold or recompute, by memory tier
-    Cache "cache" cache::Request => cache::Answer, cache::answer;
+    Cache "cache" cache;
     /// What a fast mode's price says about the batch, and what else could explain it
-    Fastmode "fastmode" fastmode::Request => fastmode::Answer, fastmode::answer;
+    Fastmode "fastmode" fastmode;
     /// Scaling laws: loss of a size and its data, and the best of both for a compute or a loss
-    Scaling "scaling" scaling::Request => scaling::Answer, scaling::answer;
+    Scaling "scaling" scaling;
     /// Pre-training, RL and serving in one budget: the rule of thumb and the exact optimum
-    Lifecycle "lifecycle" lifecycle::Request => lifecycle::Answer, lifecycle::answer;
+    Lifecycle "lifecycle" lifecycle;
     /// Progress of a training run under failures: checkpoint interval, effective MFU, days, dollars
-    Goodput "goodput" goodput::Request => goodput::Answer, goodput::answer;
+    Goodput "goodput" goodput;
     /// What a published run must have been: any of its numbers from the others
-    Forensics "forensics" forensics::Request => forensics::Answer, forensics::answer;
+    Forensics "forensics" forensics;
     /// Reversible networks measured: memory, arithmetic, gradients, drift, and ciphers beside them
-    Reversible "reversible" reversible::Request => reversible::Answer, reversible::answer;
+    Reversible "reversible" reversible;
     /// A training run: step time by its parts, memory by stage, days and dollars, or the best layout
-    Train "train" train::Request => train::Answer, train::answer;
+    Train "train" train;
     /// One run's FLOP per second in every convention in use
-    Mfu "mfu" mfu::Request => mfu::Answer, mfu::answer;
+    Mfu "mfu" mfu;
     /// What a price sheet says about the model behind it, with error bars
-    Deduce "deduce" deduce::Request => deduce::Answer, deduce::answer;
+    Deduce "deduce" deduce;
     /// What to deploy for a model, traffic and latency targets: the best plan, the frontier, what each limit costs
-    Plan "plan" plan::Request => plan::Answer, plan::answer;
+    Plan "plan" plan, threads;
     /// A plan with something changed: before, the same deployment kept, and the new best
-    Whatif "whatif" whatif::Request => whatif::Answer, whatif::answer;
+    Whatif "whatif" whatif, threads;
     /// Systems, models or engines side by side for one workload: best plans, ratios, who wins, flip prices
-    Compare "compare" compare::Request => compare::Answer, compare::answer;
+    Compare "compare" compare, threads;
     /// What users and chips can have at once: frontiers of systems, models or engines, one over the other
-    Frontier "frontier" frontier::Request => frontier::Answer, frontier::answer;
+    Frontier "frontier" frontier, threads;
     /// The best hardware of the catalogue for a workload, and where the answer changes
-    Hardware "hardware" hardware::Request => hardware::Answer, hardware::answer;
+    Hardware "hardware" hardware, threads;
     /// How sure a plan is and what comes next: uncertain inputs, bad ends of the intervals, the next bottleneck
-    Outlook "outlook" outlook::Request => outlook::Answer, outlook::answer;
+    Outlook "outlook" outlook, threads;
     /// What a trace of requests says: lengths, rate, burstiness, shared prefixes
-    Trace "trace" trace::Request => trace::Answer, trace::answer;
+    Trace "trace" trace;
     /// Flashcards, and problems made at random with worked answers
-    Practice "practice" practice::Request => practice::Answer, practice::answer;
+    Practice "practice" practice;
     /// What the catalogue holds, by name: for pickers and completions
-    Names "names" names::Request => names::Answer, names::answer;
+    Names "names" names;
+}
+
+/// The version of requests and answers, the first field of every answer.
+pub const SCHEMA: u32 = 2;
+
+/// What an asker brings beside the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Threads to search on; the answer does not depend on them.
+    pub threads: usize,
+    /// Today, where price sheets from the future are to be refused.
+    pub today: Option<Date>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { threads: 1, today: None }
+    }
+}
+
+impl Reply {
+    /// As every face prints it, its version first.
+    pub fn json(&self) -> Result<String, Error> {
+        versioned(self)
+    }
+}
+
+/// An answer with its version before its fields.
+pub fn versioned<T: Serialize>(answer: &T) -> Result<String, Error> {
+    #[derive(Serialize)]
+    struct Versioned<'a, T> {
+        schema: u32,
+        #[serde(flatten)]
+        answer: &'a T,
+    }
+    json(&Versioned { schema: SCHEMA, answer })
 }
 
 /// The schemas of a question.
@@ -144,18 +200,26 @@ impl Question {
         named.ok_or_else(|| SpecError::unknown("question", name, Self::ALL.iter().map(|q| q.name())).into())
     }
 
-    /// Answers a JSON request.
+    /// Answers a JSON request with JSON.
     pub fn ask(self, catalog: &Catalog, body: &str) -> Result<String, Error> {
-        self.ask_value(catalog, parse(body)?)
+        self.answer(catalog, parse(body)?, &Terms::default())?.json()
     }
 
-    /// The same for a request that is read already.
-    pub fn ask_value(self, catalog: &Catalog, mut body: Map<String, Value>) -> Result<String, Error> {
-        let catalog = match body.remove("files") {
+    /// Answers a request: the one door for every face.
+    pub fn answer(self, catalog: &Catalog, mut request: Map<String, Value>, terms: &Terms) -> Result<Reply, Error> {
+        let catalog = match request.remove("files") {
             None => Cow::Borrowed(catalog),
-            Some(files) => Cow::Owned(with_files(catalog, files)?),
+            Some(files) => Cow::Owned(with_files(catalog, files, terms.today)?),
         };
-        self.reply(&catalog, Value::Object(body))
+        self.reply(&catalog, Value::Object(request), terms)
+    }
+
+    fn read<R: DeserializeOwned>(self, request: Value) -> Result<R, Error> {
+        serde_path_to_error::deserialize(request).map_err(|e| {
+            let path = e.path().to_string();
+            let place = if path == "." { String::new() } else { format!(" at {path}") };
+            Error::Body(format!("{}{place}: {}; see the schema of {0}", self.name(), e.inner()))
+        })
     }
 }
 
@@ -178,25 +242,15 @@ pub fn json<T: Serialize>(answer: &T) -> Result<String, Error> {
 }
 
 fn both<R: JsonSchema, A: JsonSchema>() -> Both {
-    Both { request: schema_for!(R), answer: schema_for!(A) }
-}
-
-fn reply<R: DeserializeOwned, A: Serialize>(
-    question: Question,
-    catalog: &Catalog,
-    request: Value,
-    answer: impl Fn(&Catalog, &R) -> Result<A, Error>,
-) -> Result<String, Error> {
-    let request: R = serde_path_to_error::deserialize(request).map_err(|e| {
-        let path = e.path().to_string();
-        let place = if path == "." { String::new() } else { format!(" at {path}") };
-        Error::Body(format!("{}{place}: {}; see the schema of {0}", question.name(), e.inner()))
-    })?;
-    json(&answer(catalog, &request)?)
+    let mut answer = schema_for!(A);
+    if let Some(Value::Object(fields)) = answer.get_mut("properties") {
+        fields.insert("schema".into(), serde_json::json!({ "const": SCHEMA, "description": "The version." }));
+    }
+    Both { request: schema_for!(R), answer }
 }
 
 /// The catalogue with the files a request brings. Chips come first, since systems refer to them.
-fn with_files(catalog: &Catalog, files: Value) -> Result<Catalog, Error> {
+fn with_files(catalog: &Catalog, files: Value, today: Option<Date>) -> Result<Catalog, Error> {
     let Value::Object(files) = files else {
         return Err(Error::Body(format!("files is {}; expected names with their texts", kind(&files))));
     };
@@ -226,7 +280,7 @@ fn with_files(catalog: &Catalog, files: Value) -> Result<Catalog, Error> {
         match kind {
             Kind::Chip => catalog.add_chip(name, text)?,
             Kind::System => catalog.add_system(name, text)?,
-            Kind::Price => catalog.add_price(name, text, None)?,
+            Kind::Price => catalog.add_price(name, text, today)?,
             Kind::Model => catalog.add_model(name, text)?,
             Kind::Config => catalog.add_config(name, text)?,
         }
@@ -287,7 +341,8 @@ mod tests {
             setting: crate::setting::Setting { model: "qwen3-32b".into(), ..Default::default() },
             ..Default::default()
         };
-        assert_eq!(asked, json(&step::answer(&catalog, &request).expect("answered")).expect("JSON"));
+        assert_eq!(asked, Reply::Step(step::answer(&catalog, &request).expect("answered")).json().expect("JSON"));
+        assert!(asked.starts_with("{\n  \"schema\": 2,"), "{asked}");
     }
 
     #[test]

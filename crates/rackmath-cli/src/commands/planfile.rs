@@ -5,7 +5,7 @@ use crate::args::{Args, Command, Common, PlanArgs, PlanFileArgs};
 use crate::failure::Failure;
 use crate::{inputs, output};
 use clap::Parser;
-use rackmath::plan::{self, Answer};
+use rackmath::plan::{self, Answer, Plan};
 use rackmath::planfile::PlanFile;
 use rackmath::{Catalog, plan::Request};
 use std::path::Path;
@@ -44,8 +44,8 @@ pub fn open(catalog: &mut Catalog, path: &Path) -> Result<PlanFile, Failure> {
 }
 
 /// Says what moved since an older version wrote the file; refuses numbers that do not follow.
-pub fn check(file: &PlanFile, path: &Path, answer: &Answer) -> Result<(), Failure> {
-    for moved in file.check(&path.display().to_string(), answer)? {
+pub fn check(file: &PlanFile, path: &Path, best: Option<&Plan>) -> Result<(), Failure> {
+    for moved in file.check(&path.display().to_string(), best)? {
         eprintln!("note: written by rackmath {}: {moved}", file.rackmath);
     }
     Ok(())
@@ -72,7 +72,7 @@ fn again(common: &Common, catalog: &mut Catalog, a: &PlanFileArgs, path: &Path) 
         request.handover = Some(wanted);
     }
     let answer = plan::answer_on(catalog, &request, threads())?;
-    check(&file, path, &answer)?;
+    check(&file, path, answer.plans.first())?;
     show(common, &a.plan, &request, &answer)
 }
 

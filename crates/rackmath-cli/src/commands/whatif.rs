@@ -15,8 +15,8 @@ pub fn run(common: &Common, catalog: &mut Catalog, a: &WhatifArgs) -> Result<(),
     let mut files = file.files.clone();
     let set = a.set.iter().map(|word| named(catalog, word, &mut files)).collect::<Result<Vec<_>, _>>()?;
     let request = Request { plan: file.request.clone(), set };
-    let (before, answer) = whatif::answer_on(catalog, &request, threads())?;
-    planfile::check(&file, &a.file, &before)?;
+    let answer = whatif::answer_on(catalog, &request, threads())?;
+    planfile::check(&file, &a.file, answer.before.as_ref())?;
     if let Some(path) = &a.save {
         let changed = whatif::changed(&request)?;
         let after = plan::answer_on(catalog, &changed, threads())?;

@@ -46,7 +46,7 @@ pub use whatif::whatif;
 use crate::style::Style;
 use crate::terminal;
 use rackmath::figure::count;
-use rackmath::{chips, curve, explain, lecture, models, station, step, systems};
+use rackmath::{chips, curve, explain, lecture, models, names, station, step, systems};
 use rackmath_units::{
     ByteRate, Bytes, BytesPerToken, DollarRate, DollarsPerToken, FlopPerToken, FlopRate, Fraction, Params, Seconds,
     TokenRate, Watts, grouped_digits, significant,
@@ -572,6 +572,25 @@ pub fn systems(a: &systems::Answer, style: Style) -> String {
         }
     }
     out
+}
+
+pub fn names(a: &names::Answer, style: Style) -> String {
+    let ids = |all: &[names::Entry]| all.iter().map(|e| e.id.clone()).collect::<Vec<_>>();
+    let kinds = [
+        ("models", ids(&a.models)),
+        ("systems", ids(&a.systems)),
+        ("chips", ids(&a.chips)),
+        ("prices", ids(&a.prices)),
+        ("engines", a.engines.clone()),
+        ("laws", a.laws.clone()),
+        ("runs", a.runs.clone()),
+        ("stacks", a.stacks.clone()),
+        ("tiers", a.tiers.clone()),
+        ("scenarios", a.scenarios.clone()),
+        ("vendors", a.vendors.clone()),
+        ("hosted", a.hosted.clone()),
+    ];
+    kinds.iter().map(|(kind, all)| style.wrapped(&format!(" {kind:<10} "), &" ".repeat(12), &all.join(" "))).collect()
 }
 
 pub fn station(a: &station::Answer, style: Style) -> String {

@@ -137,8 +137,8 @@ impl PlanFile {
     }
 
     /// The numbers of the file that an answer does not have: field, in the file, in the answer.
-    pub fn moved(&self, answer: &Answer) -> Vec<(String, String, String)> {
-        let now = answer.plans.first().map(Chosen::of);
+    pub fn moved(&self, best: Option<&Plan>) -> Vec<(String, String, String)> {
+        let now = best.map(Chosen::of);
         let value = |chosen: &Option<Chosen>| serde_json::to_value(chosen).unwrap_or(Value::Null);
         let (Value::Object(then), Value::Object(now)) = (value(&self.chosen), value(&now)) else {
             let word = |some: bool| if some { "a deployment" } else { "null" }.to_owned();
@@ -157,8 +157,8 @@ impl PlanFile {
 
     /// Refuses an answer that is not the file's, naming the first field that differs. A file of another version may
     /// differ: what moved is returned in words.
-    pub fn check(&self, name: &str, answer: &Answer) -> Result<Vec<String>, Error> {
-        let moved = self.moved(answer);
+    pub fn check(&self, name: &str, best: Option<&Plan>) -> Result<Vec<String>, Error> {
+        let moved = self.moved(best);
         if self.rackmath == VERSION
             && let Some((field, then, now)) = moved.first()
         {

@@ -74,11 +74,11 @@ pub struct Difference {
 
 /// Answers on one thread.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    Ok(answer_on(catalog, request, 1)?.1)
+    answer_on(catalog, request, 1)
 }
 
-/// Answers on so many threads, with the plan before in full; the answer is the same.
-pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result<(plan::Answer, Answer), Error> {
+/// Answers on so many threads, the answer is the same.
+pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result<Answer, Error> {
     let (changed, changes) = applied(request)?;
     let old = Worked::new(catalog, &request.plan, threads)?.answer(threads);
     let worked = Worked::new(catalog, &changed, threads)?;
@@ -88,7 +88,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result
     let kept = before.map_or(none, |plan| worked.kept(plan));
     // Kept, it has the machine of the new question.
     let same = kept.plan.as_ref().or(before).zip(after).is_some_and(|(a, b)| same_deployment(a, b));
-    let answer = Answer {
+    Ok(Answer {
         model: new.model.clone(),
         changes,
         workload_before: old.workload.clone(),
@@ -106,8 +106,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result
         kept,
         relaxations: new.relaxations.clone(),
         assumptions: new.assumptions.clone(),
-    };
-    Ok((old, answer))
+    })
 }
 
 /// The question after the changes.

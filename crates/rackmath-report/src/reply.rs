@@ -1,0 +1,182 @@
+//! Any answer as a page, a picture or a table: one match each.
+
+use crate::{Style, csv, picture, scene, text};
+use rackmath::ask::{Question, Reply};
+use rackmath::figure::Figure;
+use rackmath::frontier::Curve;
+
+/// What of an answer to show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Show<'a> {
+    /// Which of its pictures, by name; the first of [`pictures`] unless given.
+    pub figure: Option<&'a str>,
+    pub part: Part,
+}
+
+/// Which part of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    #[default]
+    All,
+    /// Of a layout, what each chip holds.
+    Memory,
+    /// Of a layout, what each network carries.
+    Traffic,
+    /// Of practice, the flashcards.
+    Cards,
+    /// Of practice, the working as well.
+    Worked,
+}
+
+/// A picture of an answer.
+pub enum Picture<'a> {
+    Figure(&'a Figure),
+    Scene(scene::Scene),
+}
+
+impl Picture<'_> {
+    pub fn scene(self) -> scene::Scene {
+        match self {
+            Self::Figure(figure) => crate::scene(figure),
+            Self::Scene(scene) => scene,
+        }
+    }
+}
+
+/// The pictures a question's answer may have, the usual one first.
+pub fn pictures(question: Question) -> &'static [&'static str] {
+    match question {
+        Question::Curve => &["time", "cost"],
+        Question::Layout => &["layout"],
+        Question::Pipeline => &["grid"],
+        Question::Cache => &["cost", "hits"],
+        Question::Scaling => &["iso-flop", "iso-loss"],
+        Question::Goodput => &["interval", "chips"],
+        Question::Reversible => &["memory", "drift", "avalanche"],
+        Question::Deduce => &["active", "ridge"],
+        Question::Compare | Question::Frontier => &["chip", "dollar"],
+        Question::EstimateSweep
+        | Question::Price
+        | Question::Cost
+        | Question::Fleet
+        | Question::Fastmode
+        | Question::Lifecycle
+        | Question::Train
+        | Question::Plan
+        | Question::Hardware => &["figure"],
+        _ => &[],
+    }
+}
+
+/// A picture of an answer, or why there is none.
+pub fn picture<'a>(reply: &'a Reply, show: Show<'_>) -> Result<Picture<'a>, &'static str> {
+    let which = |other: &str| show.figure == Some(other);
+    let no_law = "none of these laws has a picture; name one with a loss, such as --law besiroglu-2024";
+    let no_dollars = "no dollars to draw: a price is not known; give one with --price";
+    let none = "there is no picture for this question; ask for one sheet with --uses or --turns, or for a trace";
+    let figure = match reply {
+        Reply::Layout(a) if show.part == Part::Memory => return Ok(Picture::Scene(picture::memory_bars(a))),
+        Reply::Layout(a) => return Ok(Picture::Scene(picture::rack(a))),
+        Reply::Pipeline(a) => return Ok(Picture::Scene(picture::pipeline(a))),
+        Reply::Curve(a) if which("cost") => {
+            let why = "no price is known for this chip, so there is no cost picture; give one with --price";
+            a.cost.as_ref().ok_or(why)?
+        }
+        Reply::Curve(a) => &a.time,
+        Reply::EstimateSweep(a) => &a.figure,
+        Reply::Price(a) => a.figure.as_ref().ok_or(none)?,
+        Reply::Cost(a) => &a.figure,
+        Reply::Fleet(a) => &a.figure,
+        Reply::Cache(a) if which("hits") => a.hit_figure.as_ref().ok_or(none)?,
+        Reply::Cache(a) => &a.figure,
+        Reply::Fastmode(a) => &a.figure,
+        Reply::Scaling(a) if which("iso-loss") => a.iso_loss.as_ref().ok_or(no_law)?,
+        Reply::Scaling(a) => a.iso_flop.as_ref().ok_or(no_law)?,
+        Reply::Lifecycle(a) => a.figure.as_ref().ok_or(no_law)?,
+        Reply::Goodput(a) if which("chips") => &a.over_chips,
+        Reply::Goodput(a) => &a.over_interval,
+        Reply::Reversible(a) if which("drift") => &a.drift_figure,
+        Reply::Reversible(a) if which("avalanche") => &a.avalanche_figure,
+        Reply::Reversible(a) => &a.memory_figure,
+        Reply::Train(a) => {
+            let why = "one stage makes no picture; give more with --pp, or --search for time against memory";
+            a.figure.as_ref().ok_or(why)?
+        }
+        Reply::Deduce(a) if which("ridge") => &a.ridge_figure,
+        Reply::Deduce(a) => &a.figure,
+        Reply::Plan(a) => &a.figure,
+        Reply::Compare(a) if which("dollar") => a.figure_dollar.as_ref().ok_or(no_dollars)?,
+        Reply::Compare(a) => &a.figure_chip,
+        Reply::Frontier(a) if which("dollar") => a.figure_dollar.as_ref().ok_or(no_dollars)?,
+        Reply::Frontier(a) => &a.figure_chip,
+        Reply::Hardware(a) => &a.figure,
+        _ => return Err("there is no picture for this question"),
+    };
+    Ok(Picture::Figure(figure))
+}
+
+/// An answer's table: its own where it has one, else the points of its picture.
+pub fn table(reply: &Reply, show: Show<'_>) -> Result<String, &'static str> {
+    Ok(match reply {
+        Reply::Curve(a) => csv::curve(a),
+        Reply::EstimateSweep(a) => csv::estimate_sweep(a),
+        Reply::Plan(a) => csv::plan_frontier(a),
+        Reply::Compare(a) => csv::frontiers(a.columns.iter().map(|c| &c.curve)),
+        Reply::Frontier(a) => csv::frontiers(a.curves.iter() as std::slice::Iter<'_, Curve>),
+        Reply::Hardware(a) => csv::hardware(a),
+        _ => match picture(reply, show)? {
+            Picture::Figure(figure) => csv::figure(figure),
+            Picture::Scene(_) => return Err("this picture has no points; save it with --svg or --png"),
+        },
+    })
+}
+
+/// An answer as a page of text.
+pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, &'static str> {
+    let figure = || match picture(reply, show)? {
+        Picture::Figure(figure) => Ok(figure),
+        Picture::Scene(_) => Err("this picture has no points"),
+    };
+    Ok(match reply {
+        Reply::Step(a) => text::step(a, style),
+        Reply::Curve(a) => text::curve(a, style),
+        Reply::Explain(a) => text::explain(a, style),
+        Reply::Models(a) => text::models(a, style),
+        Reply::Chips(a) => text::chips(a, style),
+        Reply::Systems(a) => text::systems(a, style),
+        Reply::Lecture(a) => text::lecture(a, style),
+        Reply::Station(a) => text::station(a, style),
+        Reply::Layout(a) => match show.part {
+            Part::Memory => text::memory_view(a, style),
+            Part::Traffic => text::traffic_view(a, style),
+            _ => text::layout_view(a, style),
+        },
+        Reply::Pipeline(a) => text::pipeline(a, style),
+        Reply::Racks(a) => text::racks(a, style),
+        Reply::Estimate(a) => text::estimate(a, style),
+        Reply::EstimateSweep(a) => text::estimate_sweep(a, style),
+        Reply::Validate(a) => text::validate(a, style),
+        Reply::Price(a) => text::price(a, style),
+        Reply::Cost(a) => text::cost(a, style),
+        Reply::Fleet(a) => text::fleet(a, style),
+        Reply::Cache(a) => text::cache(a, style),
+        Reply::Fastmode(a) => text::fastmode(a, style),
+        Reply::Scaling(a) => text::scaling(a, figure().ok(), style),
+        Reply::Lifecycle(a) => text::lifecycle(a, style),
+        Reply::Goodput(a) => text::goodput(a, figure()?, style),
+        Reply::Forensics(a) => text::forensics(a, style),
+        Reply::Reversible(a) => text::reversible(a, figure()?, style),
+        Reply::Train(a) => text::train(a, style),
+        Reply::Mfu(a) => text::mfu(a, style),
+        Reply::Deduce(a) => text::deduce(a, style),
+        Reply::Plan(a) => text::plan(a, style),
+        Reply::Whatif(a) => text::whatif(a, style),
+        Reply::Compare(a) => text::compare(a, figure()?, style),
+        Reply::Frontier(a) => text::frontier(a, figure()?, style),
+        Reply::Hardware(a) => text::hardware(a, style),
+        Reply::Outlook(a) => text::outlook(a, style),
+        Reply::Trace(a) => text::trace(a, style),
+        Reply::Practice(a) => text::practice(a, show.part == Part::Cards, show.part == Part::Worked, style),
+        Reply::Names(a) => text::names(a, style),
+    })
+}
