@@ -33,7 +33,7 @@ mod tests;
 
 pub use group::{Among, Choice, Chooser, Group, LEVELS, Predicted};
 pub use print::Report;
-pub use rank::{Frontier, ladder, ranks, regret, spearman};
+pub use rank::{Frontier, ladder, regret};
 pub use rows::{Configuration, Layout, Question, Seen};
 
 use crate::CalibrateError;

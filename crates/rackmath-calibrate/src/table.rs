@@ -1,5 +1,6 @@
 //! How far predictions are from measurements, group by group.
 
+use rackmath_theory::stats::{median, quantile};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -17,16 +18,7 @@ pub struct Errors {
 impl Errors {
     /// Of distances |ln(predicted / measured)|; nothing when there are none.
     pub fn of(distances: &[f64]) -> Option<Self> {
-        let mut sorted = distances.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        // Between two rows the quantile is interpolated, as spreadsheets do.
-        let quantile = |q: f64| {
-            let position = q * (sorted.len() - 1) as f64;
-            let (below, part) = (position.floor() as usize, position.fract());
-            let above = (below + 1).min(sorted.len() - 1);
-            sorted[below] * (1.0 - part) + sorted[above] * part
-        };
-        (!sorted.is_empty()).then(|| Self { n: sorted.len(), median: quantile(0.5), p90: quantile(0.9) })
+        Some(Self { n: distances.len(), median: median(distances)?, p90: quantile(distances, 0.9)? })
     }
 }
 
@@ -95,18 +87,5 @@ impl fmt::Display for Table {
             writeln!(f, "skipped {n}: {reason}")?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_of_a_short_list() {
-        let errors = Errors::of(&[0.4, 0.1, 0.2, 0.3, 0.0]).unwrap();
-        assert_eq!((errors.n, errors.median), (5, 0.2));
-        assert!((errors.p90 - 0.36).abs() < 1e-12);
-        assert!(Errors::of(&[]).is_none());
     }
 }

@@ -10,7 +10,7 @@
 //! [`fastmode`] (speed for money), [`crossover`] (what a price step or ratio would mean if it were cost), [`scaling`] (what
 //! size and data buy), [`lifecycle`] (pre-training, RL and serving in one budget), [`goodput`] (progress under failures),
 //! [`forensics`] (a run's numbers from one another), [`reversible`] (activations kept or computed again), [`term`]
-//! (equations that print and evaluate themselves).
+//! (equations that print and evaluate themselves), [`stats`] (summaries of numbers).
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -20,6 +20,7 @@ pub mod machine;
 pub mod money;
 pub mod plan;
 pub mod serve;
+pub mod stats;
 pub mod term;
 pub mod train;
 

@@ -2,9 +2,9 @@
 
 use rackmath_spec::Catalog;
 use rackmath_spec::deduce::{DeducePriors, Policies, Seller};
-use rackmath_theory::deduce::hosts::median;
 use rackmath_theory::deduce::level::{Known, level};
 use rackmath_theory::deduce::{Evidence, Posterior, Sampling, Sheet, Space, Unknown};
+use rackmath_theory::stats::median;
 use rackmath_units::float;
 
 fn known() -> Vec<Known> {
@@ -68,7 +68,7 @@ fn left_out_architectures_are_found_within_the_error_bars() {
         bits += h.bits_over(prior.of(Unknown::Active)) / n;
         crps += h.crps(m.ln_active) / n;
     }
-    let error = median(errors).unwrap();
+    let error = median(&errors).unwrap();
     assert!(error <= 0.20 && widths <= 0.60, "error {error}, width {widths}");
     assert!((0.70..=0.90).contains(&inside) && crps <= 0.30 && bits >= 1.5, "{inside} {crps} {bits}");
 }

@@ -3,9 +3,9 @@
 use super::score::{Forecast, Judge, Marks};
 use rackmath_spec::deduce::{Ratio, Seller};
 use rackmath_theory::deduce::level::{self, Known};
-use rackmath_theory::deduce::normal::normal_quantile;
 use rackmath_theory::deduce::simulate::simulate;
 use rackmath_theory::deduce::{Evidence, Posterior, Sampling, Sheet, Space, Unknown};
+use rackmath_theory::stats::normal_quantile;
 use rackmath_units::Chance;
 use rackmath_units::float;
 

@@ -1,10 +1,10 @@
 //! Leave one architecture out: how well prices give back active parameters, beside the prior and simpler ways.
 
 use rackmath_spec::deduce::{DeducePriors, Level, Policies, Seller};
-use rackmath_theory::deduce::hosts::median;
 use rackmath_theory::deduce::level::{self, Known};
 use rackmath_theory::deduce::quantity::{BINS, Histogram};
 use rackmath_theory::deduce::{Evidence, Posterior, Sampling, Space, Unknown};
+use rackmath_theory::stats::median;
 use rackmath_units::float;
 use std::fmt;
 
@@ -41,10 +41,10 @@ impl Marks {
         let ten = float::ln(10.0);
         let mean = |f: &dyn Fn(&Forecast) -> f64| forecasts.iter().map(f).sum::<f64>() / n;
         let ends = |h: &Histogram| (h.quantile(0.1), h.quantile(0.9));
-        let errors = forecasts.iter().map(|f| (f.histogram.quantile(0.5) - f.truth).abs() / ten).collect();
+        let errors: Vec<f64> = forecasts.iter().map(|f| (f.histogram.quantile(0.5) - f.truth).abs() / ten).collect();
         Self {
             n: forecasts.len(),
-            error_dex: median(errors).unwrap_or(0.0),
+            error_dex: median(&errors).unwrap_or(0.0),
             width_dex: mean(&|f| (ends(&f.histogram).1 - ends(&f.histogram).0) / ten),
             coverage: mean(&|f| {
                 let (low, high) = ends(&f.histogram);
@@ -151,7 +151,7 @@ impl Judge {
     pub fn naive_error_dex(&self, models: &[Known]) -> f64 {
         let space = self.space(self.priors.level);
         let miss = |m: &Known| (float::ln(m.summary.input) - space.ln_ideal_cost(m.ln_active)).abs() / float::ln(10.0);
-        median(models.iter().map(miss).collect()).unwrap_or(0.0)
+        median(&models.iter().map(miss).collect::<Vec<f64>>()).unwrap_or(0.0)
     }
 }
 

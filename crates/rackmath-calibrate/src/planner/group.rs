@@ -1,7 +1,8 @@
 //! One group of configurations that answer the same question, and what each predictor would have chosen.
 
-use super::rank::{Frontier, ladder, regret, spearman};
+use super::rank::{Frontier, ladder, regret};
 use super::rows::{Configuration, Layout, Question, Seen};
+use rackmath_theory::stats::spearman;
 use std::collections::BTreeMap;
 
 /// Levels of interactivity at which a choice is asked for.

@@ -1,7 +1,7 @@
 //! The score as a person reads it.
 
 use super::group::{Among, Choice, Chooser, Group};
-use super::rank::median;
+use rackmath_theory::stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 

@@ -1,49 +1,18 @@
-//! Ranks, frontiers, and what a choice costs.
+//! Frontiers, and what a choice costs.
 //!
-//! $$ \rho = \frac{\sum (a_i - \bar a)(b_i - \bar b)}{\sqrt{\sum (a_i - \bar a)^2 \sum (b_i - \bar b)^2}} \qquad
-//!    M(x) = \max_{u \ge x} m(u) \qquad R(x) = 1 - \frac{M_c(x)}{\max_l M_l(x)} $$
+//! $$ M(x) = \max_{u \ge x} m(u) \qquad R(x) = 1 - \frac{M_c(x)}{\max_l M_l(x)} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
-//! | a, b | [`ranks`] | 1 | ranks of two columns, the mean rank where values are equal |
-//! | rho | [`spearman`] | 1 | Spearman's rank correlation |
 //! | x, u | interactivity | tok/s | output tokens per second that a user sees, 1 / TPOT |
 //! | m | points of a [`Frontier`] | tok/s | output tokens per second and chip, interpolated in logarithms between points |
 //! | M | [`Frontier::at`] | tok/s | the most that a layout gives users who want at least x |
 //! | c, l | chosen, any layout | - | the layout a predictor takes for best, and all of them |
 //! | R | [`regret`] | 1 | share of the best throughput that the choice gives away |
 //!
-//! Source: ours; Spearman 1904.
+//! Source: ours.
 
 use rackmath_units::float;
-
-/// Ranks from 0, the mean rank where values are equal.
-pub fn ranks(values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-    let mut ranks = vec![0.0; values.len()];
-    let mut start = 0;
-    while start < order.len() {
-        let same = order[start..].iter().take_while(|i| values[**i].total_cmp(&values[order[start]]).is_eq()).count();
-        for i in &order[start..start + same] {
-            ranks[*i] = start as f64 + (same - 1) as f64 / 2.0;
-        }
-        start += same;
-    }
-    ranks
-}
-
-/// Spearman's rank correlation; nothing for fewer than three pairs, or where a column does not vary.
-pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
-    if a.len() < 3 || a.len() != b.len() {
-        return None;
-    }
-    let (a, b) = (ranks(a), ranks(b));
-    let mean = (a.len() - 1) as f64 / 2.0;
-    let product = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
-    let scale = (product(&a, &a) * product(&b, &b)).sqrt();
-    (scale > 0.0).then(|| product(&a, &b) / scale)
-}
 
 /// The points of a layout that no other of its points beats, slowest users first.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,9 +66,4 @@ pub fn ladder(low: f64, high: f64, steps: usize) -> Vec<f64> {
 /// Share of the best that a choice gives away.
 pub fn regret(chosen: f64, best: f64) -> f64 {
     if best > 0.0 { (1.0 - chosen / best).max(0.0) } else { 0.0 }
-}
-
-/// The middle value, the mean of two where there are two.
-pub fn median(values: &[f64]) -> Option<f64> {
-    rackmath::validate::quantile(values, 0.5)
 }

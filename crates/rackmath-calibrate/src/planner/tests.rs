@@ -1,6 +1,6 @@
 use super::group::{Among, Chooser, Group, Predicted};
 use super::print::{Figures, Report};
-use super::rank::{Frontier, ladder, ranks, regret, spearman};
+use super::rank::{Frontier, ladder, regret};
 use super::rows::{Configuration, Question, Seen};
 use rackmath::case::{Case, CaseLoad, Metric};
 use rackmath_spec::layout::Degrees;
@@ -57,22 +57,6 @@ fn crossing(bias: f64) -> Group {
         rows.push(row(4, 4.0 * (i + 1) as f64, point, (point.0, point.1 * bias)));
     }
     Group { question: question(), rows }
-}
-
-#[test]
-fn equal_values_share_the_mean_rank() {
-    assert_eq!(ranks(&[10.0, 30.0, 20.0, 20.0]), [0.0, 3.0, 1.5, 1.5]);
-    assert_eq!(ranks(&[]), [0.0; 0]);
-}
-
-#[test]
-fn spearman_with_and_without_ties() {
-    near(spearman(&[1.0, 2.0, 3.0], &[10.0, 100.0, 1000.0]).unwrap(), 1.0);
-    near(spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]).unwrap(), -1.0);
-    // Ranks 0, 1.5, 1.5, 3 against 0, 1, 2, 3: products 4.5, squares 4.5 and 5.
-    near(spearman(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]).unwrap(), 4.5 / (4.5f64 * 5.0).sqrt());
-    assert!(spearman(&[1.0, 2.0], &[1.0, 2.0]).is_none());
-    assert!(spearman(&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0]).is_none());
 }
 
 #[test]

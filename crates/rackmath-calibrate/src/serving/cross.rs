@@ -12,9 +12,10 @@ use super::folder::metric;
 use super::rows::Measured;
 use crate::CalibrateError;
 use rackmath::case::{Bench, Predicted};
-use rackmath::validate::{CrossCard, CrossStratumCard, quantile};
+use rackmath::validate::{CrossCard, CrossStratumCard};
 use rackmath_spec::engine::{Engine, Overhead};
 use rackmath_spec::{Catalog, SpecError};
+use rackmath_theory::stats::{median, quantile};
 use rackmath_units::{Seconds, float};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,7 +131,7 @@ fn stratum(name: &str, rows: &[Both]) -> Option<CrossStratumCard> {
     let side = |of: fn(&Both) -> (f64, bool)| {
         let distances: Vec<f64> = rows.iter().map(|r| of(r).0).collect();
         let inside = rows.iter().filter(|r| of(r).1).count() as f64 / rows.len().max(1) as f64;
-        Some((quantile(&distances, 0.5)?, quantile(&distances, 0.9)?, inside))
+        Some((median(&distances)?, quantile(&distances, 0.9)?, inside))
     };
     let (sample_median, sample_p90, sample_coverage) = side(|r| r.sample)?;
     let (median, p90, coverage) = side(|r| r.left)?;

@@ -13,7 +13,8 @@
 //! a part has not seen of the others costs it time and nothing else.
 
 use super::search::{Found, Question, only, search_from};
-use super::space::{Space, State};
+use super::space::Space;
+use crate::stats::Fnv;
 use std::ops::Range;
 
 impl Space {
@@ -38,7 +39,7 @@ impl Space {
 
     /// A number that tells spaces apart: two that differ in anything differ in it, but for one chance in 2^64.
     pub fn fingerprint(&self) -> u64 {
-        let mut hash = Fnv::new();
+        let mut hash = Fnv::default();
         hash.count(self.rows.len());
         hash.count(self.levels);
         for row in &self.rows {
@@ -47,7 +48,8 @@ impl Space {
             hash.amounts([row.chips, row.scale, row.usd_s, row.watts]);
         }
         for state in self.whole.iter().chain(&self.found) {
-            hash.state(state);
+            hash.amounts([state.tpot, state.ttft, state.rate, state.headroom]);
+            hash.count(state.binding as usize);
         }
         hash.count(self.prefills.len());
         for p in &self.prefills {
@@ -58,36 +60,6 @@ impl Space {
         hash.amounts(self.send.iter().copied());
         hash.amounts(self.ratios.iter().flat_map(|(p, d)| [*p, *d]));
         hash.0
-    }
-}
-
-/// The hash of Fowler, Noll and Vo, 64 bits, a word at a time.
-struct Fnv(u64);
-
-impl Fnv {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn word(&mut self, word: u64) {
-        // The multiplication carries upwards only: the upper half is folded back.
-        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        self.0 ^= self.0 >> 32;
-    }
-
-    fn count(&mut self, n: usize) {
-        self.word(n as u64);
-    }
-
-    fn amounts(&mut self, all: impl IntoIterator<Item = f64>) {
-        for x in all {
-            self.word(x.to_bits());
-        }
-    }
-
-    fn state(&mut self, s: &State) {
-        self.amounts([s.tpot, s.ttft, s.rate, s.headroom]);
-        self.count(s.binding as usize);
     }
 }
 

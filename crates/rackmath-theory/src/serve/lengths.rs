@@ -12,7 +12,7 @@
 //! With fixed lengths every extra is exactly zero. Assumes: a step takes the same time whoever is in it. Ignores: that the
 //! sum over the sequences of one batch varies too. Source: ours; length-biased sampling, the inspection paradox of renewal theory.
 
-use crate::deduce::normal::normal_quantile;
+use crate::stats::{normal_quantile, ranked};
 use crate::steady::Spread;
 use rackmath_spec::lengths::Lengths;
 use rackmath_units::float;
@@ -87,14 +87,6 @@ impl Drawn {
     pub fn cv(&self) -> f64 {
         self.variance.sqrt() / self.mean
     }
-}
-
-/// The value below which a share `p` of sorted values lies, between neighbours in proportion.
-pub fn ranked(sorted: &[f64], p: f64) -> f64 {
-    let at = p * (sorted.len() as f64 - 1.0);
-    let (low, part) = (at.floor(), at - at.floor());
-    let value = |i: f64| sorted[(i as usize).min(sorted.len() - 1)];
-    value(low) + part * (value(low + 1.0) - value(low))
 }
 
 /// What drawn lengths add to a server of mean ones.

@@ -13,7 +13,8 @@
 //! Requests without an answer failed or were cut: they are counted, and left out of everything else. Times that many
 //! requests share were rounded by whoever wrote the trace, and c then says more about the rounding. Source: ours.
 
-use crate::lengths::{Drawn, ranked, spread};
+use crate::lengths::{Drawn, spread};
+use crate::stats::ranked;
 use crate::steady::Spread;
 use rackmath_spec::trace::{Trace, TraceRequest};
 use rackmath_units::Seconds;

@@ -13,8 +13,8 @@
 //! With some chance even the level says nothing (`Level::indifferent`, fitted: near zero on real prices, near one on
 //! shuffled ones). Every term is given relative to the peak of its t, so that a weight is about 1 at best and never overflows.
 
-use super::normal::{T4_PEAK, normal_density, normal_quantile, t4, t4_relative};
 use super::space::{Decode, Draw, Factors, Space};
+use crate::stats::normal::{T4_PEAK, normal_density, normal_quantile, t4, t4_relative};
 use rackmath_spec::deduce::{LogNormal, Ratio, Seller};
 use rackmath_units::float;
 

@@ -5,6 +5,7 @@
 //! quartile does. What the hosts differ by is kept as the spread. Source: prices of 32 open models at up to 21 hosts, 2026.
 
 use super::evidence::Sheet;
+use crate::stats::median;
 use rackmath_spec::deduce::HostPrice;
 use rackmath_units::float;
 
@@ -35,8 +36,8 @@ impl Summary {
         let mean = inputs.iter().sum::<f64>() / n;
         let square = inputs.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
         Some(Self {
-            input: float::exp(median(inputs)?),
-            output: float::exp(median(outputs)?),
+            input: float::exp(median(&inputs)?),
+            output: float::exp(median(&outputs)?),
             hosts: kept.len(),
             copies: prices.len() - kept.len(),
             spread: if n > 1.0 { (square / (n - 1.0)).sqrt() } else { 0.0 },
@@ -46,13 +47,6 @@ impl Summary {
     pub fn sheet(&self) -> Sheet {
         Sheet { input: Some(self.input), output: Some(self.output), hosts: self.hosts, ..Sheet::default() }
     }
-}
-
-/// The middle value, or the mean of the two in the middle.
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    (n > 0).then(|| f64::midpoint(values[n / 2], values[(n - 1) / 2]))
 }
 
 #[cfg(test)]

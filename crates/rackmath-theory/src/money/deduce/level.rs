@@ -7,12 +7,15 @@
 //! scale. The chance that prices say nothing about size is the odds of two ways to explain the training prices: with the
 //! architecture, and without.
 
-use super::hosts::{Summary, median};
+use super::hosts::Summary;
 use super::lattice::Lattice;
-use super::normal::{T4_PEAK, t4_relative};
 use super::space::Space;
 use crate::count::count;
 use crate::kv::cache;
+use crate::stats::{
+    median,
+    normal::{T4_PEAK, t4_relative},
+};
 use rackmath_spec::deduce::{DeducePriors, HostPrice, HostedModel, Level, LogNormal, Seller};
 use rackmath_spec::{Dtype, Model};
 use rackmath_units::float;
@@ -119,7 +122,7 @@ struct Line {
 /// A robust plane through points, its slopes drawn towards 0.
 fn line(ys: &[f64], xs: &[[f64; 2]], votes: &[f64]) -> Line {
     let n: f64 = votes.iter().sum();
-    let mut beta = [median(ys.to_vec()).unwrap_or(0.0), 0.0, 0.0];
+    let mut beta = [median(ys).unwrap_or(0.0), 0.0, 0.0];
     let mut scale = SCALE;
     let residual = |beta: &[f64; 3], i: usize| ys[i] - beta[0] - beta[1] * xs[i][0] - beta[2] * xs[i][1];
     for _ in 0..100 {
@@ -181,7 +184,7 @@ fn host_scale(models: &[&Known]) -> f64 {
         gaps.extend(m.prices.iter().map(|p| (float::ln(p.input) - middle).abs()));
     }
     // The median of |t4| is 0.741 scales.
-    median(gaps).unwrap_or(0.5) / 0.741
+    median(&gaps).unwrap_or(0.5) / 0.741
 }
 
 /// How the output to input ratio follows sparsity, how much serving explains of it, and what is left.

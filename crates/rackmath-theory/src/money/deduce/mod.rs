@@ -15,7 +15,6 @@ pub mod evidence;
 pub mod hosts;
 pub mod lattice;
 pub mod level;
-pub mod normal;
 pub mod pareto;
 pub mod posterior;
 pub mod quantity;

@@ -4,9 +4,9 @@
 //! Source: Talts et al. 2018, simulation-based calibration.
 
 use super::evidence::{Datum, Evidence, LongContext, Point, Sheet};
-use super::normal::{normal_quantile, t4};
 use super::quantity::{UNKNOWNS, values};
 use super::space::Space;
+use crate::stats::normal::{normal_quantile, t4};
 use rackmath_spec::deduce::Ratio;
 use rackmath_units::{Chance, float};
 

@@ -19,9 +19,9 @@
 //! Source: lecture D3, D6, D48; the time of a step is `roofline::Terms`.
 
 use super::lattice::Lattice;
-use super::normal::normal_quantile;
 use crate::board::peak_for;
 use crate::roofline::{Overlap, Terms, ridge};
+use crate::stats::normal_quantile;
 use rackmath_spec::Dtype;
 use rackmath_spec::deduce::{DeducePriors, LogNormal, LogUniform, Seller};
 use rackmath_units::{BytesPerParam, Seconds, float};

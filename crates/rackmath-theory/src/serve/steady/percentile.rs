@@ -14,8 +14,9 @@
 //! together. Queueing adds to the upper percentiles what it adds; a simulation or a load test says how much. Source: ours.
 
 use super::{Requests, Server, Steady};
-use crate::lengths::{Drawn, ranked};
+use crate::lengths::Drawn;
 use crate::pass::Work;
+use crate::stats::ranked;
 
 /// Seconds of the passes that compute a prompt of `input` tokens while `steady` goes on.
 pub fn own(server: &Server, requests: &Requests, steady: &Steady, input: f64) -> f64 {

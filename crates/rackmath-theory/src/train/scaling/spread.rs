@@ -6,8 +6,9 @@
 //! published there are two stand-ins: all independent, and each weight moving with its exponent. The second is the better
 //! one: a weight and its exponent are fitted to the same few decades of N, so that the term is well known there and only
 //! there, and our own fits of this form find 0.999 between them.
-//! Sources: Halton 1960; the quantile is P. J. Acklam's rational approximation, relative error 1.2e-9.
+//! Source: Halton 1960.
 
+use crate::stats::normal_quantile;
 use rackmath_spec::{PowerLaw, StandardErrors};
 use rackmath_units::float;
 
@@ -101,47 +102,4 @@ pub(crate) fn halton(mut i: usize, base: usize) -> f64 {
         weight /= base as f64;
     }
     x
-}
-
-/// The number below which a standard normal variable lies with probability `p`.
-pub(crate) fn normal_quantile(p: f64) -> f64 {
-    const A: [f64; 6] = [
-        -3.969683028665376e1,
-        2.209460984245205e2,
-        -2.759285104469687e2,
-        1.38357751867269e2,
-        -3.066479806614716e1,
-        2.506628277459239,
-    ];
-    const B: [f64; 6] = [
-        -5.447609879822406e1,
-        1.615858368580409e2,
-        -1.556989798598866e2,
-        6.680131188771972e1,
-        -1.328068155288572e1,
-        1.0,
-    ];
-    const C: [f64; 6] = [
-        -7.784894002430293e-3,
-        -3.223964580411365e-1,
-        -2.400758277161838,
-        -2.549732539343734,
-        4.374664141464968,
-        2.938163982698783,
-    ];
-    const D: [f64; 5] = [7.784695709041462e-3, 3.224671290700398e-1, 2.445134137142996, 3.754408661907416, 1.0];
-    let poly = |k: &[f64], x: f64| k.iter().fold(0.0, |sum, c| sum * x + c);
-    // The tails bend differently from the middle.
-    let tail = |p: f64| {
-        let q = (-2.0 * float::ln(p)).sqrt();
-        poly(&C, q) / poly(&D, q)
-    };
-    if p < 0.02425 {
-        tail(p)
-    } else if p > 1.0 - 0.02425 {
-        -tail(1.0 - p)
-    } else {
-        let q = p - 0.5;
-        q * poly(&A, q * q) / poly(&B, q * q)
-    }
 }

@@ -122,10 +122,7 @@ fn a_point_outside_the_fit_is_named() {
 }
 
 #[test]
-fn quantiles_of_the_normal_distribution() {
-    for (p, z) in [(0.5, 0.0), (0.975, 1.959963985), (0.001, -3.090232306), (0.9, 1.281551566)] {
-        assert!((spread::normal_quantile(p) - z).abs() < 1e-8);
-    }
+fn mirrored_digits() {
     assert_eq!((spread::halton(1, 2), spread::halton(6, 2)), (0.5, 0.375));
     close(spread::halton(5, 3), 7.0 / 9.0, 1e-12);
 }

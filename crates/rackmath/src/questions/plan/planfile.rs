@@ -6,6 +6,7 @@
 use crate::Error;
 use crate::plan::{Answer, Plan, Request};
 use rackmath_spec::SpecError;
+use rackmath_theory::stats::Fnv;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -189,47 +190,40 @@ fn unreadable(file: &str, problem: &str) -> Error {
 }
 
 /// FNV-1a over a value with sorted keys; numbers count by value, however they are written.
-///
-/// Source: Fowler, Noll and Vo, 64-bit offset basis and prime.
 fn checksum(value: &Value) -> String {
-    fn mix(hash: &mut u64, bytes: &[u8]) {
-        for byte in bytes {
-            *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-    fn walk(hash: &mut u64, value: &Value) {
+    fn walk(hash: &mut Fnv, value: &Value) {
         match value {
-            Value::Null => mix(hash, b"n"),
-            Value::Bool(b) => mix(hash, if *b { b"t" } else { b"f" }),
+            Value::Null => hash.bytes(b"n"),
+            Value::Bool(b) => hash.bytes(if *b { b"t" } else { b"f" }),
             Value::Number(x) => {
-                mix(hash, b"#");
-                mix(hash, &x.as_f64().unwrap_or(0.0).to_bits().to_le_bytes());
+                hash.bytes(b"#");
+                hash.bytes(&x.as_f64().unwrap_or(0.0).to_bits().to_le_bytes());
             }
             Value::String(s) => {
-                mix(hash, b"s");
-                mix(hash, &(s.len() as u64).to_le_bytes());
-                mix(hash, s.as_bytes());
+                hash.bytes(b"s");
+                hash.bytes(&(s.len() as u64).to_le_bytes());
+                hash.bytes(s.as_bytes());
             }
             Value::Array(all) => {
-                mix(hash, b"[");
+                hash.bytes(b"[");
                 for v in all {
                     walk(hash, v);
                 }
-                mix(hash, b"]");
+                hash.bytes(b"]");
             }
             Value::Object(all) => {
-                mix(hash, b"{");
+                hash.bytes(b"{");
                 for (key, v) in all {
                     walk(hash, &Value::String(key.clone()));
                     walk(hash, v);
                 }
-                mix(hash, b"}");
+                hash.bytes(b"}");
             }
         }
     }
-    let mut hash = 0xcbf2_9ce4_8422_2325;
+    let mut hash = Fnv::default();
     walk(&mut hash, value);
-    format!("{hash:016x}")
+    format!("{:016x}", hash.0)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ mod score;
 
 pub use cards::{Answer, CrossCard, CrossStratumCard, FolderCard, Request, RowCard, SkipCard, SourceCard, StratumCard};
 pub use picture::scatter;
-pub use score::{quantile, strata, total};
+pub use score::{strata, total};
 
 use crate::Error;
 use crate::case::Bench;
