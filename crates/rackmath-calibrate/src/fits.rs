@@ -8,6 +8,7 @@ use crate::rows::{degree, read, text};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout};
+use rackmath_theory::deployment;
 use rackmath_theory::placement::{Fit, Load, place};
 use rackmath_units::{Fraction, Tokens};
 use std::collections::BTreeMap;
@@ -137,18 +138,15 @@ fn ran(catalog: &Catalog, d: &Deployment, tokens: u64) -> Result<(), String> {
     let routed = if own.routed.bits() < dtype.bits() { own.routed } else { dtype };
     let stage = d.tp * d.dp;
     let degrees = Degrees { tp: d.tp, dp: d.dp, pp: d.pp, ep: d.ep, etp: (stage / d.ep).max(1), ..Degrees::default() };
-    let load = Load {
-        model: &model,
+    let on = deployment::Deployment {
         formats: Formats { routed, linear: dtype, other: own.other },
         kv: Dtype::Fp16,
-        system: &system,
         layout: Layout::new(degrees).map_err(|e| e.to_string())?,
-        batch: 1.0,
-        context: Tokens::new(tokens as f64),
-        tokens: 2048.0,
-        utilisation: Fraction::new(0.9),
+        ..deployment::Deployment::of(catalog, model, system, catalog.engine("ideal").map_err(|e| e.to_string())?.0)
     };
-    match place(&load).fit {
+    let load =
+        Load { batch: 1.0, context: Tokens::new(tokens as f64), tokens: 2048.0, utilisation: Fraction::new(0.9) };
+    match place(&on, &load).fit {
         Fit::Fits { .. } => Ok(()),
         Fit::TooLarge { missing, .. } => Err(format!("{missing} missing")),
     }

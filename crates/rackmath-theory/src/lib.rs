@@ -29,5 +29,5 @@ pub use board::{experts, roofline, sparsity, station};
 pub use count::{curve, kv};
 pub use machine::{layout, network, operator, pass, pipeline, placement};
 pub use money::{cost, crossover, deduce, fastmode, fleet, lifetime, price, reuse};
-pub use serve::{lengths, steady, traffic};
+pub use serve::{deployment, lengths, steady, traffic};
 pub use train::{forensics, goodput, lifecycle, reversible, scaling};

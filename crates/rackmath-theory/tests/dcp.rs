@@ -2,13 +2,14 @@
 
 use proptest::prelude::*;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Catalog, Dtype, Layout, Model, System};
+use rackmath_spec::{Catalog, Dtype, Layout};
+use rackmath_theory::deployment::Deployment;
 use rackmath_theory::kv;
 use rackmath_theory::layout::check;
-use rackmath_theory::pass::{KernelSet, Part, Pass, Site, Work, joined_bytes};
+use rackmath_theory::pass::{KernelSet, Part, Pass, Work, joined_bytes};
 use rackmath_theory::placement::{Load, largest_batch, place};
 use rackmath_units::{Fraction, Tokens};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
 static KERNELS: LazyLock<KernelSet> = LazyLock::new(|| KernelSet::of(&CATALOG).unwrap());
@@ -25,57 +26,41 @@ fn degrees(tp: u64, dcp: u64) -> Degrees {
     Degrees { tp, etp: tp, dcp, ..Degrees::default() }
 }
 
-fn pass(model: &Model, system: &System, tp: u64, dcp: u64) -> Pass {
-    let (engine, _) = CATALOG.engine("vllm").unwrap();
-    let up = CATALOG.network(&system.chip.link.kind).ok();
-    let layout = Layout::new(degrees(tp, dcp)).unwrap();
-    check(model, system, &layout).unwrap();
-    let site = Site {
-        shape: model.shape().unwrap(),
-        formats: model.formats(),
-        kv: model.cache_dtype(),
-        system,
-        layout,
-        engine: &engine,
-        kernels: &KERNELS,
-        up: up.as_ref(),
-        out: None,
-    };
-    Pass::prepare(&site).unwrap()
+fn cut(on: &Deployment, tp: u64, dcp: u64) -> Deployment {
+    Deployment { layout: Layout::new(degrees(tp, dcp)).unwrap(), ..on.clone() }
 }
 
-fn found(at: usize) -> (Model, System, u64, u64) {
+fn pass(on: &Deployment, tp: u64, dcp: u64) -> Pass {
+    let on = cut(on, tp, dcp);
+    check(&on.model, &on.system, &on.layout).unwrap();
+    Pass::prepare(&on, &KERNELS).unwrap()
+}
+
+fn found(at: usize) -> (Deployment, u64, u64) {
     let (model, system, tp, most) = PLACES[at];
-    (CATALOG.model(model).unwrap(), CATALOG.system(system).unwrap(), tp, most)
+    (Deployment::named(&CATALOG, model, system, "vllm").unwrap(), tp, most)
 }
 
 #[test]
 fn without_copies_the_group_stores_every_byte_once_and_holds_more_sequences() {
     for at in 0..PLACES.len() {
-        let (model, mut system, tp, most) = found(at);
+        let (mut on, tp, most) = found(at);
         // Room for the weights, whatever their format: what matters is the cache.
-        system.chip.memory = CATALOG.system("gb300-nvl72").unwrap().chip.memory;
-        let load = |dcp: u64| Load {
-            model: &model,
-            formats: model.formats(),
-            kv: Dtype::Bf16,
-            system: &system,
-            layout: Layout::new(degrees(tp, dcp)).unwrap(),
-            batch: 8.0,
-            context: Tokens::new(32_000.0),
-            tokens: 2048.0,
-            utilisation: Fraction::new(0.95),
-        };
-        let stored = |dcp: u64| -> f64 { place(&load(dcp)).stages.iter().map(|s| s.held.kv * s.chips as f64).sum() };
-        let once = 8.0 * kv::cache(&model, Dtype::Bf16).stored(Tokens::new(32_000.0)).get();
-        assert!((stored(most) / once - 1.0).abs() < 1e-12, "{}: {} of {once}", model.id, stored(most));
-        assert!((stored(1) / once - most as f64).abs() < 1e-9, "{}", model.id);
+        Arc::make_mut(&mut on.system).chip.memory = CATALOG.system("gb300-nvl72").unwrap().chip.memory;
+        let on = Deployment { kv: Dtype::Bf16, ..on };
+        let load =
+            Load { batch: 8.0, context: Tokens::new(32_000.0), tokens: 2048.0, utilisation: Fraction::new(0.95) };
+        let placed = |dcp: u64| place(&cut(&on, tp, dcp), &load);
+        let stored = |dcp: u64| -> f64 { placed(dcp).stages.iter().map(|s| s.held.kv * s.chips as f64).sum() };
+        let once = 8.0 * kv::cache(&on.model, Dtype::Bf16).stored(Tokens::new(32_000.0)).get();
+        assert!((stored(most) / once - 1.0).abs() < 1e-12, "{}: {} of {once}", on.model.id, stored(most));
+        assert!((stored(1) / once - most as f64).abs() < 1e-9, "{}", on.model.id);
         // Weights and arithmetic stay as they were.
-        let (cut, whole) = (place(&load(most)), place(&load(1)));
-        assert_eq!(cut.stages[0].held.weights, whole.stages[0].held.weights);
-        assert_eq!(cut.stages[0].flop, whole.stages[0].flop);
-        let (more, fewer) = (largest_batch(&load(most)), largest_batch(&load(1)));
-        assert!(more >= fewer && (fewer == 0.0 || more > 1.5 * fewer), "{}: {fewer} to {more}", model.id);
+        let (parted, whole) = (placed(most), placed(1));
+        assert_eq!(parted.stages[0].held.weights, whole.stages[0].held.weights);
+        assert_eq!(parted.stages[0].flop, whole.stages[0].flop);
+        let (more, fewer) = (largest_batch(&cut(&on, tp, most), &load), largest_batch(&cut(&on, tp, 1), &load));
+        assert!(more >= fewer && (fewer == 0.0 || more > 1.5 * fewer), "{}: {fewer} to {more}", on.model.id);
     }
 }
 
@@ -92,11 +77,11 @@ fn what_a_token_sends() {
 #[test]
 fn long_contexts_gain_and_short_ones_lose() {
     for at in 0..PLACES.len() {
-        let (model, system, tp, most) = found(at);
-        let (whole, cut) = (pass(&model, &system, tp, 1), pass(&model, &system, tp, most));
+        let (on, tp, most) = found(at);
+        let (whole, cut) = (pass(&on, tp, 1), pass(&on, tp, most));
         let time = |pass: &Pass, b: f64, context: f64| pass.cost(&Work::decode(b, context)).time().get();
-        assert!(time(&cut, 32.0, 128_000.0) < 0.95 * time(&whole, 32.0, 128_000.0), "{} long", model.id);
-        assert!(time(&cut, 1.0, 256.0) > time(&whole, 1.0, 256.0), "{} short", model.id);
+        assert!(time(&cut, 32.0, 128_000.0) < 0.95 * time(&whole, 32.0, 128_000.0), "{} long", on.model.id);
+        assert!(time(&cut, 1.0, 256.0) > time(&whole, 1.0, 256.0), "{} short", on.model.id);
     }
 }
 
@@ -108,8 +93,8 @@ proptest! {
         at in 0..PLACES.len(), b in 1.0..128.0_f64, context in 100.0..100_000.0_f64, prompt in 0.0..4096.0_f64,
         past in 0.0..50_000.0_f64,
     ) {
-        let (model, system, tp, most) = found(at);
-        let (whole, cut) = (pass(&model, &system, tp, 1), pass(&model, &system, tp, most));
+        let (on, tp, most) = found(at);
+        let (whole, cut) = (pass(&on, tp, 1), pass(&on, tp, most));
         let step = |pass: &Pass, context: f64| pass.cost(&Work::decode(b.floor(), context)).roofline();
         // What a longer context adds to either side of the roofline.
         let more = |pass: &Pass| {

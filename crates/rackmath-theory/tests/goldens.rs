@@ -1,34 +1,29 @@
 //! The lecture's golden numbers for chapter 1, and the laws its curves obey.
 
 use proptest::prelude::*;
-use rackmath_spec::{Catalog, Dtype, Model, System};
-use rackmath_theory::board::{Balance, Board, Counting, Setup, closed};
+use rackmath_spec::{Catalog, Dtype};
+use rackmath_theory::board::{Balance, Board, Counting, Rules, closed};
+use rackmath_theory::deployment::Deployment;
 use rackmath_theory::roofline::{Binding, Overlap};
 use rackmath_theory::{count, curve, kv, roofline};
 use rackmath_units::{DollarRate, Seconds, TokenRate, Tokens};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 fn close(got: f64, expected: f64, tolerance: f64) {
     assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
 }
 
-fn setup<'a>(model: &'a Model, system: &'a System, counting: Counting) -> Setup<'a> {
-    Setup {
-        model,
-        system,
-        formats: model.formats(),
-        kv: Dtype::Fp8,
-        math: None,
-        counting,
-        overlap: Overlap::Max,
-        price: DollarRate::per_hour(2.0 * system.n_chips as f64),
-    }
+fn on(model: &str, system: &str) -> Deployment {
+    Deployment { kv: Dtype::Fp8, ..Deployment::named(&Catalog::embedded(), model, system, "ideal").unwrap() }
 }
 
 fn board(model: &str, system: &str, counting: Counting) -> Board {
-    let catalog = Catalog::embedded();
-    let (model, system) = (catalog.model(model).unwrap(), catalog.system(system).unwrap());
-    Board::new(&setup(&model, &system, counting)).unwrap()
+    let on = on(model, system);
+    Board::new(
+        &on,
+        &Rules { counting, price: DollarRate::per_hour(2.0 * on.system.n_chips as f64), ..Rules::default() },
+    )
+    .unwrap()
 }
 
 fn at(board: &Board, b: f64, l: f64) -> rackmath_theory::board::Step {
@@ -221,8 +216,7 @@ static BOARDS: LazyLock<Vec<Board>> = LazyLock::new(|| {
     all
 });
 
-static PRESETS: LazyLock<Vec<Model>> =
-    LazyLock::new(|| MODELS.iter().map(|name| Catalog::embedded().model(name).unwrap()).collect());
+static PRESETS: LazyLock<Vec<Deployment>> = LazyLock::new(|| MODELS.iter().map(|name| on(name, "h200")).collect());
 
 proptest! {
     #[test]
@@ -255,14 +249,14 @@ proptest! {
 
     #[test]
     fn n_equal_chips_take_one_nth(n in 2u64..2000, b in 1.0f64..1e5, l in 0.0f64..1e5) {
-        let catalog = Catalog::embedded();
-        let (one, many) = (catalog.system("h200").unwrap(), catalog.system(&format!("{n}xh200")).unwrap());
-        for model in PRESETS.iter() {
-            let time = |system: &System| {
-                let board = Board::new(&setup(model, system, Counting::Strict)).unwrap();
+        let many = Arc::new(Catalog::embedded().system(&format!("{n}xh200")).unwrap());
+        for one in PRESETS.iter() {
+            let time = |on: &Deployment| {
+                let board = Board::new(on, &Rules::default()).unwrap();
                 board.step(Tokens::new(b), Tokens::new(l), Tokens::new(1.0)).time.get()
             };
-            prop_assert!((time(&one) / time(&many) / n as f64 - 1.0).abs() < 1e-9);
+            let wide = Deployment { system: many.clone(), ..one.clone() };
+            prop_assert!((time(one) / time(&wide) / n as f64 - 1.0).abs() < 1e-9);
         }
     }
 
@@ -288,13 +282,11 @@ proptest! {
     #[test]
     fn g29_reading_a_full_memory_takes_its_drain_time(l in 1.0f64..1e6, which in 0usize..5) {
         // Holds where all that is stored is read: lumps, and full attention with a tied or absent lookup table.
-        let catalog = Catalog::embedded();
-        let system = catalog.system(SYSTEMS[which]).unwrap();
-        let model = catalog.model("lecture-deepseek-v3").unwrap();
+        let Deployment { model, system, .. } = on("lecture-deepseek-v3", SYSTEMS[which]);
         let weights = count::count(&model).stored_bytes(&model.formats());
         prop_assume!(system.capacity() > weights);
         let fits = system.capacity().less(weights) / kv::cache(&model, Dtype::Fp8).stored(Tokens::new(l));
-        let board = Board::new(&setup(&model, &system, Counting::Lecture)).unwrap();
+        let board = board("lecture-deepseek-v3", SYSTEMS[which], Counting::Lecture);
         let memory = board.step(Tokens::new(fits), Tokens::new(l), Tokens::new(1.0)).terms.memory();
         let drain = roofline::drain(system.capacity(), system.bandwidth());
         prop_assert!((memory / drain - 1.0).abs() < 1e-9);

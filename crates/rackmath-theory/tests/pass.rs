@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Catalog, Layout, Model, System};
-use rackmath_theory::board::{Board, Counting, Setup};
-use rackmath_theory::pass::{KernelSet, Limit, Part, Pass, Site, Work};
-use rackmath_theory::roofline::Overlap;
+use rackmath_spec::{Catalog, Layout, System};
+use rackmath_theory::board::{Board, Rules};
+use rackmath_theory::deployment::Deployment;
+use rackmath_theory::pass::{KernelSet, Limit, Part, Pass, Work};
 use rackmath_theory::steady::{Load, Requests, Server, steady};
-use rackmath_units::{ByteRate, DollarRate, FlopRate, Seconds, Tokens};
+use rackmath_units::{ByteRate, FlopRate, Seconds, Tokens};
 use std::sync::LazyLock;
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
@@ -18,26 +18,17 @@ const MODELS: [&str; 6] =
 const CHIPS: [&str; 5] = ["h100-sxm", "h200", "b200", "a100-80gb", "mi300x"];
 const ENGINES: [&str; 5] = ["vllm", "sglang", "trtllm", "torch", "llamacpp"];
 
-fn prepared(model: &Model, system: &System, degrees: Degrees, engine: &str) -> Pass {
-    let (engine, _) = CATALOG.engine(engine).unwrap();
-    let up = CATALOG.network(&system.chip.link.kind).ok();
-    let site = Site {
-        shape: model.shape().unwrap(),
-        formats: model.formats(),
-        kv: model.cache_dtype(),
-        system,
-        layout: Layout::new(degrees).unwrap(),
-        engine: &engine,
-        kernels: &KERNELS,
-        up: up.as_ref(),
-        out: None,
-    };
-    Pass::prepare(&site).unwrap()
+fn prepared(on: &Deployment) -> Pass {
+    Pass::prepare(on, &KERNELS).unwrap()
+}
+
+fn on(model: &str, system: &str, engine: &str) -> Deployment {
+    Deployment::named(&CATALOG, model, system, engine).unwrap()
 }
 
 fn pass(model: &str, chip: &str, tp: u64, engine: &str) -> Pass {
-    let (model, system) = (CATALOG.model(model).unwrap(), CATALOG.system(&format!("{tp}x{chip}")).unwrap());
-    prepared(&model, &system, Degrees { tp, etp: tp, ..Degrees::default() }, engine)
+    let layout = Layout::new(Degrees { tp, etp: tp, ..Degrees::default() }).unwrap();
+    prepared(&Deployment { layout, ..on(model, &format!("{tp}x{chip}"), engine) })
 }
 
 fn any_pass() -> impl Strategy<Value = Pass> {
@@ -98,17 +89,17 @@ proptest! {
         model in prop::sample::select(&MODELS[..]), engine in prop::sample::select(&ENGINES[..]), work in any_work(),
         faster in 1.0..3.0_f64,
     ) {
-        let model = CATALOG.model(model).unwrap();
-        let system = CATALOG.system("h100-sxm").unwrap();
-        let base = prepared(&model, &system, Degrees::default(), engine).cost(&work).time().get();
-        let mut memory = system.clone();
+        let one = on(model, "h100-sxm", engine);
+        let system = &one.system;
+        let base = prepared(&one).cost(&work).time().get();
+        let mut memory = System::clone(system);
         memory.chip.memory.bandwidth.value = ByteRate::b_per_s(system.chip.memory.bandwidth.value.get() * faster);
-        let mut peak = system.clone();
+        let mut peak = System::clone(system);
         for value in peak.chip.peak.values_mut() {
             value.value = FlopRate::flop_per_s(value.value.get() * faster);
         }
         for (what, other) in [("memory", memory), ("arithmetic", peak)] {
-            let time = prepared(&model, &other, Degrees::default(), engine).cost(&work).time().get();
+            let time = prepared(&Deployment { system: other.into(), ..one.clone() }).cost(&work).time().get();
             prop_assert!(time <= base * (1.0 + 1e-9), "{what} x{faster}: {base} -> {time}");
         }
     }
@@ -138,23 +129,12 @@ proptest! {
 fn the_ideal_engine_is_the_board() {
     let mut checked = 0;
     for id in CATALOG.model_ids() {
-        let model = CATALOG.model(id).unwrap();
-        if model.shape().is_none() {
+        let one = on(id, "b200", "ideal");
+        if one.model.shape().is_none() {
             continue;
         }
-        let system = CATALOG.system("b200").unwrap();
-        let setup = Setup {
-            model: &model,
-            system: &system,
-            formats: model.formats(),
-            kv: model.cache_dtype(),
-            math: None,
-            counting: Counting::Strict,
-            overlap: Overlap::Max,
-            price: DollarRate::ZERO,
-        };
-        let board = Board::new(&setup).unwrap();
-        let pass = prepared(&model, &system, Degrees::default(), "ideal");
+        let board = Board::new(&one, &Rules::default()).unwrap();
+        let pass = prepared(&one);
         for (batch, context) in [(1.0, 1000.0), (16.0, 4000.0), (256.0, 2000.0), (1024.0, 8000.0)] {
             let theirs = board.step(Tokens::new(batch), Tokens::new(context), Tokens::new(1.0)).time;
             let ours = pass.cost(&Work::decode(batch, context)).time();

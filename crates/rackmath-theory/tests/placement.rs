@@ -2,42 +2,39 @@
 
 use proptest::prelude::*;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Catalog, Dtype, Layout, Model, System};
+use rackmath_spec::{Catalog, Dtype, Layout};
 use rackmath_theory::count::{Part, count};
+use rackmath_theory::deployment::Deployment;
 use rackmath_theory::layout::check;
 use rackmath_theory::placement::{Load, Placement, largest_batch, place};
 use rackmath_units::{Fraction, Tokens};
 use std::sync::LazyLock;
 
-static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
+/// Every model on one rack large enough for any layout below.
+static MODELS: LazyLock<Vec<Deployment>> = LazyLock::new(|| {
     let catalog = Catalog::embedded();
-    catalog.model_ids().map(|id| catalog.model(id).unwrap()).filter(|m| m.shape().is_some()).collect()
-});
-
-/// One rack large enough for any layout below.
-static SYSTEM: LazyLock<System> = LazyLock::new(|| {
-    let mut system = Catalog::embedded().system("gb200-nvl72").unwrap();
+    let mut system = catalog.system("gb200-nvl72").unwrap();
     system.n_chips = 100_000;
     system.levels[0].chips = 256;
-    system
+    let (engine, _) = catalog.engine("ideal").unwrap();
+    let models = catalog.model_ids().map(|id| catalog.model(id).unwrap()).filter(|m| m.shape().is_some());
+    models.map(|m| Deployment::of(&catalog, m, system.clone(), engine.clone())).collect()
 });
 
-fn load(model: &Model, layout: Layout, batch: f64) -> Load<'_> {
-    Load {
-        model,
-        formats: model.formats(),
-        kv: Dtype::Bf16,
-        system: &SYSTEM,
-        layout,
-        batch,
-        context: Tokens::new(5000.0),
-        tokens: 512.0,
-        utilisation: Fraction::new(0.9),
-    }
+fn load(batch: f64) -> Load {
+    Load { batch, context: Tokens::new(5000.0), tokens: 512.0, utilisation: Fraction::new(0.9) }
 }
 
-fn placed(model: &Model, layout: Layout, batch: f64) -> Placement {
-    place(&load(model, layout, batch))
+fn cut(on: &Deployment, layout: Layout) -> Deployment {
+    Deployment { kv: Dtype::Bf16, layout, ..on.clone() }
+}
+
+fn placed(on: &Deployment, layout: Layout, batch: f64) -> Placement {
+    place(&cut(on, layout), &load(batch))
+}
+
+fn legal(on: &Deployment, layout: &Layout) -> bool {
+    check(&on.model, &on.system, layout).is_ok()
 }
 
 /// Bytes of a part over all chips of all stages.
@@ -52,7 +49,8 @@ fn close(a: f64, b: f64) -> bool {
 #[test]
 fn bytes_are_conserved_over_ten_thousand_layouts() {
     let (mut legal, mut seen) = (0u32, 0u64);
-    for (m, model) in MODELS.iter().enumerate() {
+    for (m, on) in MODELS.iter().enumerate() {
+        let model = &on.model;
         let (c, f) = (count(model), model.formats());
         let width = |part: Part| part.dtype(&f).width().get();
         let total = |part: Part| c.part(part).total as f64 * width(part);
@@ -68,11 +66,11 @@ fn bytes_are_conserved_over_ten_thousand_layouts() {
             let redundant = if experts > 1 { ((seen >> 25) % 3) * 32 } else { 0 };
             let degrees = Degrees { tp, dp, cp, pp, ep, etp, redundant, ..Degrees::default() };
             let Ok(layout) = Layout::new(degrees) else { continue };
-            if check(model, &SYSTEM, &layout).is_err() {
+            if !self::legal(on, &layout) {
                 continue;
             }
             legal += 1;
-            let p = placed(model, layout, 64.0);
+            let p = placed(on, layout, 64.0);
             // Experts: as many copies as there are groups, and the redundant ones.
             let copies = layout.expert_copies() as f64 * (1.0 + redundant as f64 / experts as f64);
             assert!(close(everywhere(&p, Part::Routed), total(Part::Routed) * copies), "{} {layout}", model.id);
@@ -114,11 +112,12 @@ fn bytes_are_conserved_over_ten_thousand_layouts() {
 
 #[test]
 fn on_pipelines_alone_every_byte_is_somewhere_exactly_once() {
-    for model in MODELS.iter() {
+    for on in MODELS.iter() {
+        let model = &on.model;
         let shape = model.shape().unwrap();
         let f = model.formats();
         for pp in 1..=shape.n_layers().min(12) {
-            let p = placed(model, Layout::new(Degrees { pp, ..Degrees::default() }).unwrap(), 1.0);
+            let p = placed(on, Layout::new(Degrees { pp, ..Degrees::default() }).unwrap(), 1.0);
             let all: f64 = p.stages.iter().map(|s| s.held.all_weights().get()).sum();
             let tied = if shape.tied && pp > 1 {
                 count(model).part(Part::Embedding).total as f64 * f.other.width().get()
@@ -135,24 +134,26 @@ proptest! {
     #[test]
     fn filling_the_pipe_keeps_the_cache_per_chip(which in 0usize..1000, pp in 1u64..9, b in 1.0f64..500.0) {
         // D33: with M = P micro-batches of b, the cache per chip does not depend on P, for stages of equal layers.
-        let model = &MODELS[which % MODELS.len()];
+        let on = &MODELS[which % MODELS.len()];
+        let model = &on.model;
         let shape = model.shape().unwrap();
         prop_assume!(shape.runs.len() == 1 && shape.n_layers().is_multiple_of(pp));
-        let one = placed(model, Layout::single(), b).stages[0].held.kv;
+        let one = placed(on, Layout::single(), b).stages[0].held.kv;
         let layout = Layout::new(Degrees { pp, ..Degrees::default() }).unwrap();
-        for stage in placed(model, layout, b * pp as f64).stages {
+        for stage in placed(on, layout, b * pp as f64).stages {
             prop_assert!(close(stage.held.kv, one), "{} pp{}", model.id, pp);
         }
     }
 
     #[test]
     fn the_largest_batch_fits_and_one_more_does_not(which in 0usize..1000, tp in 0u32..4) {
-        let model = &MODELS[which % MODELS.len()];
+        let on = &MODELS[which % MODELS.len()];
+        let model = &on.model;
         let layout = Layout::new(Degrees { tp: 1 << tp, ..Degrees::default() }).unwrap();
-        prop_assume!(check(model, &SYSTEM, &layout).is_ok());
-        let most = largest_batch(&load(model, layout, 1.0));
+        prop_assume!(legal(on, &layout));
+        let most = largest_batch(&cut(on, layout), &load(1.0));
         prop_assume!(most > 0.0 && most < 1e8);
-        let fits = |b: f64| matches!(placed(model, layout, b).fit, rackmath_theory::placement::Fit::Fits { .. });
+        let fits = |b: f64| matches!(placed(on, layout, b).fit, rackmath_theory::placement::Fit::Fits { .. });
         prop_assert!(fits(most * (1.0 - 1e-9)) && !fits(most + 1.0 + most * 1e-9), "{} at {}", model.id, most);
     }
 }

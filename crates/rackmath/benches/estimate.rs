@@ -2,27 +2,19 @@
 //! person waits for.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rackmath::deployment::{Deployment, Parts};
 use rackmath::{Catalog, estimate};
 use rackmath_spec::Layout;
 use rackmath_spec::layout::Degrees;
+use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::{KernelSet, Work};
 use rackmath_theory::steady::{Load, Requests, steady};
 use std::hint::black_box;
 
-fn parts(catalog: &Catalog, model: &str, system: &str, degrees: Degrees) -> Parts {
-    let model = catalog.model(model).unwrap();
-    Parts {
-        formats: model.formats(),
-        kv: model.cache_dtype(),
-        model,
-        system: catalog.system(system).unwrap(),
-        layout: Layout::new(degrees).unwrap(),
-        engine: catalog.engine("vllm").unwrap().0,
-    }
+fn parts(catalog: &Catalog, model: &str, system: &str, degrees: Degrees) -> Deployment {
+    Deployment { layout: Layout::new(degrees).unwrap(), ..Deployment::named(catalog, model, system, "vllm").unwrap() }
 }
 
-fn deployments(catalog: &Catalog) -> Vec<(&'static str, Parts)> {
+fn deployments(catalog: &Catalog) -> Vec<(&'static str, Deployment)> {
     let one = Degrees::default();
     vec![
         ("llama-3.1-70b", parts(catalog, "llama-3.1-70b", "8xh200", Degrees { tp: 8, etp: 8, ..one })),
@@ -36,9 +28,9 @@ fn passes(c: &mut Criterion) {
     let kernels = KernelSet::of(&catalog).unwrap();
     for (name, parts) in deployments(&catalog) {
         c.bench_function(&format!("prepare {name}"), |b| {
-            b.iter(|| Deployment::new(&catalog, &kernels, black_box(parts.clone())).unwrap());
+            b.iter(|| Ready::new(&kernels, black_box(parts.clone())).unwrap());
         });
-        let d = Deployment::new(&catalog, &kernels, parts).unwrap();
+        let d = Ready::new(&kernels, parts).unwrap();
         let decode = Work::decode(64.0, 4096.0);
         c.bench_function(&format!("decode step {name}"), |b| b.iter(|| d.pass.cost(black_box(&decode))));
         let mixed = Work { prompt: 2048.0, prompts: 2.0, ..decode };

@@ -19,6 +19,6 @@ pub use questions::catalogue::{chips, laws, models, names, systems};
 pub use questions::learn::{lecture, practice, reversible};
 pub use questions::money::{cache, cost, deduce, fastmode, fleet, price, serving};
 pub use questions::plan::{compare, frontier, hardware, outlook, plan, planfile, sides, whatif};
-pub use questions::serve::{case, deployment, estimate, trace, validate};
+pub use questions::serve::{case, estimate, trace, validate};
 pub use questions::train::{forensics, goodput, lifecycle, mfu, scaling, train};
 pub use rackmath_spec::Catalog;

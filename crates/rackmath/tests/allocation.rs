@@ -2,16 +2,16 @@
 
 use allocation_counter::measure;
 use rackmath::Catalog;
-use rackmath::deployment::{Deployment, Parts};
 use rackmath::plan::{Request, space};
 use rackmath::setting::Setting;
 use rackmath_spec::Layout;
 use rackmath_spec::layout::Degrees;
+use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::{KernelSet, Work};
 use rackmath_theory::steady::{Load, Requests, steady};
 use std::hint::black_box;
 
-fn deployments() -> Vec<Deployment> {
+fn deployments() -> Vec<Ready> {
     let catalog = Catalog::embedded();
     let kernels = KernelSet::of(&catalog).unwrap();
     let one = Degrees::default();
@@ -25,16 +25,8 @@ fn deployments() -> Vec<Deployment> {
     cases
         .into_iter()
         .map(|(model, system, degrees)| {
-            let model = catalog.model(model).unwrap();
-            let parts = Parts {
-                formats: model.formats(),
-                kv: model.cache_dtype(),
-                model,
-                system: catalog.system(system).unwrap(),
-                layout: Layout::new(degrees).unwrap(),
-                engine: catalog.engine("vllm").unwrap().0,
-            };
-            Deployment::new(&catalog, &kernels, parts).unwrap()
+            let on = Deployment::named(&catalog, model, system, "vllm").unwrap();
+            Ready::new(&kernels, Deployment { layout: Layout::new(degrees).unwrap(), ..on }).unwrap()
         })
         .collect()
 }
@@ -55,7 +47,7 @@ fn a_pass_does_not_allocate() {
                 black_box(d.pass.cost_with_drafts(black_box(work), 3.0));
             }
         });
-        assert_eq!(info.count_total, 0, "{}", d.parts.model.id);
+        assert_eq!(info.count_total, 0, "{}", d.deployment.model.id);
     }
 }
 
@@ -70,7 +62,7 @@ fn a_steady_state_does_not_allocate() {
                 black_box(steady(&server, black_box(&requests), load));
             }
         });
-        assert_eq!(info.count_total, 0, "{}", d.parts.model.id);
+        assert_eq!(info.count_total, 0, "{}", d.deployment.model.id);
     }
 }
 

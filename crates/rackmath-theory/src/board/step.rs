@@ -22,10 +22,10 @@
 
 use crate::count::{self, Count, Part, experts_run};
 use crate::curve::Curve;
+use crate::deployment::Deployment;
 use crate::kv::{self, Cache};
 use crate::roofline::{Binding, Overlap, Terms};
-use rackmath_spec::model::Formats;
-use rackmath_spec::{Chip, Dtype, Math, Model, System};
+use rackmath_spec::{Chip, Dtype, Math, Model};
 use rackmath_units::{
     DollarRate, DollarsPerToken, FlopRate, Fraction, Seconds, SecondsPerToken, TokenRate, Tokens, float,
 };
@@ -38,16 +38,9 @@ pub enum Counting {
     Lecture,
 }
 
-/// What a board is drawn for.
-#[derive(Clone, Debug)]
-pub struct Setup<'a> {
-    pub model: &'a Model,
-    /// The machine.
-    pub system: &'a System,
-    /// Weight formats as run, which may differ from the checkpoint's.
-    pub formats: Formats,
-    /// Cache format.
-    pub kv: Dtype,
+/// How a deployment is drawn on the board, which spreads it evenly over the machine whatever its layout and engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
     /// The arithmetic to compute in, instead of the best one for each weight format.
     pub math: Option<Math>,
     pub counting: Counting,
@@ -55,6 +48,13 @@ pub struct Setup<'a> {
     pub overlap: Overlap,
     /// Price of the whole machine.
     pub price: DollarRate,
+}
+
+impl Default for Rules {
+    /// Strict counting, perfect overlap, no price.
+    fn default() -> Self {
+        Self { math: None, counting: Counting::Strict, overlap: Overlap::Max, price: DollarRate::ZERO }
+    }
 }
 
 /// The board: everything a step needs, in seconds of the whole machine.
@@ -131,28 +131,26 @@ pub fn peak_for(chip: &Chip, weights: Dtype, math: Option<Math>) -> Option<(Math
 
 impl Board {
     /// Draws the board; `None` when the chip has no peak for an arithmetic that is needed.
-    pub fn new(setup: &Setup) -> Option<Self> {
-        let count = count::count(setup.model);
-        let cache = kv::cache(setup.model, setup.kv);
-        Self::from_parts(setup, &count, &cache)
+    pub fn new(on: &Deployment, rules: &Rules) -> Option<Self> {
+        Self::from_parts(on, rules, &count::count(&on.model), &kv::cache(&on.model, on.kv))
     }
 
     /// The same from a count and a cache made earlier.
-    pub fn from_parts(setup: &Setup, count: &Count, cache: &Cache) -> Option<Self> {
-        let n = setup.system.n_chips as f64;
-        let chip = &setup.system.chip;
-        let bandwidth = setup.system.bandwidth().get();
+    pub fn from_parts(on: &Deployment, rules: &Rules, count: &Count, cache: &Cache) -> Option<Self> {
+        let n = on.system.n_chips as f64;
+        let chip = &on.system.chip;
+        let bandwidth = on.system.bandwidth().get();
         let mut compute = 0.0;
         for part in Part::ALL {
             let multiplied = count.multiplied_in(part).get();
             if multiplied > 0.0 {
-                let (_, peak) = peak_for(chip, part.dtype(&setup.formats), setup.math)?;
+                let (_, peak) = peak_for(chip, part.dtype(&on.formats), rules.math)?;
                 // A multiplication and an addition per parameter.
                 compute += 2.0 * multiplied / (peak.get() * n);
             }
         }
-        let (_, attention_peak) = peak_for(chip, setup.kv, None)?;
-        let (absorbed, materialised, expand) = match setup.counting {
+        let (_, attention_peak) = peak_for(chip, on.kv, None)?;
+        let (absorbed, materialised, expand) = match rules.counting {
             Counting::Strict => {
                 let per_flop = 1.0 / (attention_peak.get() * n);
                 let (a, m, e) = cache.flop_curves();
@@ -160,7 +158,7 @@ impl Board {
             }
             Counting::Lecture => Default::default(),
         };
-        let bytes = |part: Part| count.read_bytes_in(part, &setup.formats).get() / bandwidth;
+        let bytes = |part: Part| count.read_bytes_in(part, &on.formats).get() / bandwidth;
         let routed = bytes(Part::Routed);
         let always = Part::ALL.into_iter().filter(|p| *p != Part::Routed).map(bytes).sum();
         Some(Self {
@@ -170,10 +168,10 @@ impl Board {
             expand,
             always,
             routed,
-            ln_miss: ln_miss(setup),
+            ln_miss: ln_miss(&on.model, rules.counting),
             kv: cache.read_curve().scaled(1.0 / bandwidth),
-            overlap: setup.overlap,
-            price: setup.price,
+            overlap: rules.overlap,
+            price: rules.price,
         })
     }
 
@@ -285,9 +283,9 @@ impl Board {
     }
 }
 
-fn ln_miss(setup: &Setup) -> f64 {
-    let moe = setup.model.shape().and_then(|s| s.moe());
-    match (setup.counting, moe) {
+fn ln_miss(model: &Model, counting: Counting) -> f64 {
+    let moe = model.shape().and_then(|s| s.moe());
+    match (counting, moe) {
         (Counting::Strict, Some(moe)) if experts_run(moe) < moe.experts as f64 => {
             float::ln_1p(-experts_run(moe) / moe.experts as f64)
         }

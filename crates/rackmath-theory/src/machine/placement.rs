@@ -19,26 +19,17 @@
 //! Ignores: page rounding, allocator fragmentation. Source: lecture D31-D33, G45; engine defaults as stated in the request.
 
 use crate::count::{self, Cut, Part, Tensor, Use, block_tensors, outer_tensors};
+use crate::deployment::Deployment;
 use crate::kv;
 use crate::layout::{domain, stage_layers};
 use crate::network::distinct_ranks;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Block, Body, Ffn, Formats, Mixer, Shape};
-use rackmath_spec::{Dtype, Layout, Model, System};
 use rackmath_units::{Bytes, Flop, Fraction, Params, Tokens};
 
-/// What is placed.
-#[derive(Clone, Debug)]
-pub struct Load<'a> {
-    pub model: &'a Model,
-    /// Weight formats as run.
-    pub formats: Formats,
-    /// Cache format.
-    pub kv: Dtype,
-    /// The machine.
-    pub system: &'a System,
-    /// The cut.
-    pub layout: Layout,
+/// What a deployment is asked to hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
     /// Sequences in flight.
     pub batch: f64,
     pub context: Tokens,
@@ -138,11 +129,11 @@ pub enum Fit {
 }
 
 /// Places a model. A model known by its totals is spread evenly, as on the board.
-pub fn place(load: &Load) -> Placement {
-    let capacity = load.system.chip.memory.size();
-    let stages = match &load.model.body {
-        Body::Layers(shape) => place_layers(load, shape),
-        Body::Lump(_) => place_lump(load),
+pub fn place(on: &Deployment, load: &Load) -> Placement {
+    let capacity = on.system.chip.memory.size();
+    let stages = match &on.model.body {
+        Body::Layers(shape) => place_layers(on, load, shape),
+        Body::Lump(_) => place_lump(on, load),
     };
     let fit = fit(&stages, capacity);
     Placement { stages, capacity, fit }
@@ -198,8 +189,8 @@ fn blocks(shape: &Shape) -> impl Iterator<Item = (usize, &Block)> {
     shape.runs.iter().enumerate().flat_map(|(at, run)| std::iter::repeat_n((at, &run.block), run.n as usize))
 }
 
-fn place_layers(load: &Load, shape: &Shape) -> Vec<Stage> {
-    let d = load.layout.degrees();
+fn place_layers(on: &Deployment, load: &Load, shape: &Shape) -> Vec<Stage> {
+    let d = on.layout.degrees();
     let counts = stage_layers(shape.n_layers(), d.pp);
     let per_group = load.batch / d.dp as f64;
     let mut layers = blocks(shape);
@@ -212,25 +203,25 @@ fn place_layers(load: &Load, shape: &Shape) -> Vec<Stage> {
         let (mut flop, mut sent) = (0.0, Sent::default());
         for (run, block) in layers.by_ref().take(*n as usize) {
             for tensor in &tensors[run] {
-                held.weights[tensor.part as usize] += bytes_here(tensor, load.formats, &d);
-                flop += flop_here(tensor, load, &d);
+                held.weights[tensor.part as usize] += bytes_here(tensor, on.formats, &d);
+                flop += flop_here(tensor, on, load, &d);
             }
-            let cache = kv::layer(&block.mixer, load.kv);
+            let cache = kv::layer(&block.mixer, on.kv);
             held.kv += per_group * cache.stored(load.context).get() / cache_shards(&block.mixer, &d) as f64;
             flop += per_group * cache.decode_flop(load.context).get() / (d.tp * d.cp) as f64;
-            layer_traffic(&mut sent, load, shape, block, &d);
+            layer_traffic(&mut sent, on, load, shape, block);
         }
-        edges(&mut held, &mut flop, load, shape, index as u64, &d);
-        work_space(&mut held, load, shape, &d);
+        edges(&mut held, &mut flop, on, load, shape, index as u64);
+        work_space(&mut held, on, load, shape);
         if d.pp > 1 {
             // Each tensor-parallel rank hands its part of the 16-bit hidden vectors on.
             sent.pipeline = per_group * shape.hidden as f64 * 2.0 / d.tp as f64;
-            sent.pipeline_leaves = load.layout.chips() > domain(load.system);
+            sent.pipeline_leaves = on.layout.chips() > domain(&on.system);
         }
         stages.push(Stage {
             index: index as u64,
             layers: (first, *n),
-            chips: load.layout.stage_chips(),
+            chips: on.layout.stage_chips(),
             held,
             flop: Flop::flop(flop),
             sent,
@@ -241,7 +232,8 @@ fn place_layers(load: &Load, shape: &Shape) -> Vec<Stage> {
 }
 
 /// Embedding on the first stage; head, final norms and side modules on the last; a tied embedding on both.
-fn edges(held: &mut Held, flop: &mut f64, load: &Load, shape: &Shape, index: u64, d: &Degrees) {
+fn edges(held: &mut Held, flop: &mut f64, on: &Deployment, load: &Load, shape: &Shape, index: u64) {
+    let d = &on.layout.degrees();
     let last = index + 1 == d.pp;
     for tensor in outer_tensors(shape) {
         let here = match tensor.part {
@@ -251,16 +243,16 @@ fn edges(held: &mut Held, flop: &mut f64, load: &Load, shape: &Shape, index: u64
             _ => last,
         };
         if here {
-            held.weights[tensor.part as usize] += bytes_here(&tensor, load.formats, d);
+            held.weights[tensor.part as usize] += bytes_here(&tensor, on.formats, d);
             if last {
-                *flop += flop_here(&tensor, load, d);
+                *flop += flop_here(&tensor, on, load, d);
             }
         }
     }
 }
 
 /// Arithmetic of a tensor on one chip for one token of every sequence.
-fn flop_here(tensor: &Tensor, load: &Load, d: &Degrees) -> f64 {
+fn flop_here(tensor: &Tensor, on: &Deployment, load: &Load, d: &Degrees) -> f64 {
     if matches!(tensor.usage, Use::Lookup | Use::Unused) {
         return 0.0;
     }
@@ -268,12 +260,13 @@ fn flop_here(tensor: &Tensor, load: &Load, d: &Degrees) -> f64 {
     let all = 2.0 * tensor.used_params() * load.batch;
     match tensor.cut {
         // Every token's experts are spread over all chips of the stage.
-        Cut::Experts => all / load.layout.stage_chips() as f64,
+        Cut::Experts => all / on.layout.stage_chips() as f64,
         cut => all / (d.dp * d.cp * shards(cut, d)) as f64,
     }
 }
 
-fn layer_traffic(sent: &mut Sent, load: &Load, shape: &Shape, block: &Block, d: &Degrees) {
+fn layer_traffic(sent: &mut Sent, on: &Deployment, load: &Load, shape: &Shape, block: &Block) {
+    let d = &on.layout.degrees();
     let hidden = shape.hidden as f64;
     let per_group = load.batch / d.dp as f64;
     let sublayers = f64::from(u8::from(block.mixer != Mixer::None)) + f64::from(u8::from(block.ffn != Ffn::None));
@@ -296,15 +289,16 @@ fn layer_traffic(sent: &mut Sent, load: &Load, shape: &Shape, block: &Block, d: 
     let ranks = d.ep;
     let to = distinct_ranks(ranks, moe.experts, moe.top_k) * (ranks - 1) as f64 / ranks as f64;
     // One byte a value out, two back: FP8 dispatch and BF16 combine.
-    let bytes = load.batch / load.layout.stage_chips() as f64 * to * hidden * (1.0 + 2.0);
-    let domains = load.layout.stage_chips().div_ceil(domain(load.system)) as f64;
+    let bytes = load.batch / on.layout.stage_chips() as f64 * to * hidden * (1.0 + 2.0);
+    let domains = on.layout.stage_chips().div_ceil(domain(&on.system)) as f64;
     let leaves = (domains - 1.0) / domains;
     sent.expert_out += bytes * leaves;
     sent.expert_up += bytes * (1.0 - leaves);
 }
 
 /// Activations, logits, buffers and the engine's reserve.
-fn work_space(held: &mut Held, load: &Load, shape: &Shape, d: &Degrees) {
+fn work_space(held: &mut Held, on: &Deployment, load: &Load, shape: &Shape) {
+    let d = on.layout.degrees();
     let (hidden, tokens) = (shape.hidden as f64, load.tokens);
     let widest = shape
         .runs
@@ -327,26 +321,26 @@ fn work_space(held: &mut Held, load: &Load, shape: &Shape, d: &Degrees) {
         None if d.tp > 1 => tokens * hidden * 2.0,
         None => 0.0,
     };
-    held.reserve = load.system.chip.memory.size().get() * load.utilisation.rest().get();
+    held.reserve = on.system.chip.memory.size().get() * load.utilisation.rest().get();
 }
 
 /// The lecture's perfect sharding: weights over all chips, cache over the chips of a stage.
-fn place_lump(load: &Load) -> Vec<Stage> {
-    let d = load.layout.degrees();
-    let count = count::count(load.model);
-    let cache = kv::cache(load.model, load.kv);
-    let weights = count.stored_bytes(&load.formats).get() / load.layout.chips() as f64;
-    let stored = load.batch * cache.stored(load.context).get() / load.layout.chips() as f64;
-    let flop = 2.0 * count.multiplied().get() * load.batch / load.layout.chips() as f64;
+fn place_lump(on: &Deployment, load: &Load) -> Vec<Stage> {
+    let d = on.layout.degrees();
+    let count = count::count(&on.model);
+    let cache = kv::cache(&on.model, on.kv);
+    let weights = count.stored_bytes(&on.formats).get() / on.layout.chips() as f64;
+    let stored = load.batch * cache.stored(load.context).get() / on.layout.chips() as f64;
+    let flop = 2.0 * count.multiplied().get() * load.batch / on.layout.chips() as f64;
     (0..d.pp)
         .map(|index| {
             let mut held = Held { kv: stored, ..Held::default() };
             held.weights[Part::Dense as usize] = weights;
-            held.reserve = load.system.chip.memory.size().get() * load.utilisation.rest().get();
+            held.reserve = on.system.chip.memory.size().get() * load.utilisation.rest().get();
             Stage {
                 index,
                 layers: (0, 0),
-                chips: load.layout.stage_chips(),
+                chips: on.layout.stage_chips(),
                 held,
                 flop: Flop::flop(flop),
                 sent: Sent::default(),
@@ -356,8 +350,8 @@ fn place_lump(load: &Load) -> Vec<Stage> {
 }
 
 /// Most sequences of this context that fit, keeping everything else.
-pub fn largest_batch(load: &Load) -> f64 {
-    let at = |batch: f64| place(&Load { batch, ..load.clone() });
+pub fn largest_batch(on: &Deployment, load: &Load) -> f64 {
+    let at = |batch: f64| place(on, &Load { batch, ..*load });
     let none = at(0.0);
     if matches!(none.fit, Fit::TooLarge { .. }) {
         return 0.0;
@@ -365,8 +359,8 @@ pub fn largest_batch(load: &Load) -> f64 {
     // Memory is a line in the batch, so two points give its slope on the fullest stage.
     let room =
         |p: &Placement| p.stages.iter().map(|s| (p.capacity.get() - s.held.total().get(), s.index)).collect::<Vec<_>>();
-    let one = at(load.layout.degrees().dp as f64);
-    let step = load.layout.degrees().dp as f64;
+    let one = at(on.layout.degrees().dp as f64);
+    let step = on.layout.degrees().dp as f64;
     let fits = room(&none)
         .iter()
         .zip(room(&one))
@@ -376,9 +370,9 @@ pub fn largest_batch(load: &Load) -> f64 {
 }
 
 /// Longest context that fits with this batch, or nothing if none does; infinite when any does.
-pub fn longest_context(load: &Load) -> Option<f64> {
+pub fn longest_context(on: &Deployment, load: &Load) -> Option<f64> {
     let fits =
-        |context: f64| matches!(place(&Load { context: Tokens::new(context), ..load.clone() }).fit, Fit::Fits { .. });
+        |context: f64| matches!(place(on, &Load { context: Tokens::new(context), ..*load }).fit, Fit::Fits { .. });
     if !fits(0.0) {
         return None;
     }
@@ -408,7 +402,18 @@ pub fn lecture_memory(weights: Bytes, ep: f64, pp: f64, micro_batch: f64, cache:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmath_spec::Catalog;
+    use rackmath_spec::{Catalog, Dtype, Layout};
+    use std::sync::Arc;
+
+    fn on(model: &str, system: &str, chips: u64, degrees: Degrees) -> Deployment {
+        let mut one = Deployment::named(&Catalog::embedded(), model, system, "ideal").unwrap();
+        Arc::make_mut(&mut one.system).n_chips = chips;
+        Deployment { kv: Dtype::Bf16, layout: Layout::new(degrees).unwrap(), ..one }
+    }
+
+    fn load(batch: f64, context: f64, tokens: f64) -> Load {
+        Load { batch, context: Tokens::new(context), tokens, utilisation: Fraction::new(0.9) }
+    }
 
     #[test]
     fn g45_weights_shrink_with_stages_and_cache_does_not() {
@@ -421,69 +426,27 @@ mod tests {
 
     #[test]
     fn deepseek_in_bf16_does_not_fit_eight_h100() {
-        let catalog = Catalog::embedded();
-        let model = catalog.model("deepseek-v3").unwrap();
-        let system = catalog.system("hgx-h100").unwrap();
-        let layout = Layout::new(Degrees { tp: 8, etp: 8, ..Degrees::default() }).unwrap();
-        let load = Load {
-            model: &model,
-            formats: Formats::uniform(Dtype::Bf16),
-            kv: Dtype::Bf16,
-            system: &system,
-            layout,
-            batch: 1.0,
-            context: Tokens::new(1024.0),
-            tokens: 2048.0,
-            utilisation: Fraction::new(0.9),
-        };
-        let placed = place(&load);
+        let one = on("deepseek-v3", "hgx-h100", 8, Degrees { tp: 8, etp: 8, ..Degrees::default() });
+        let one = Deployment { formats: Formats::uniform(Dtype::Bf16), ..one };
+        let load = load(1.0, 1024.0, 2048.0);
+        let placed = place(&one, &load);
         assert!(matches!(placed.fit, Fit::TooLarge { weights_alone: true, kv_alone: false, .. }), "{:?}", placed.fit);
-        assert_eq!(largest_batch(&load), 0.0);
+        assert_eq!(largest_batch(&one, &load), 0.0);
     }
 
     #[test]
     fn deepseek_decode_chip_holds_what_was_published() {
         // Section 5 row 9: about 5.1 GB of routed experts and 17 GB of copied weights on a decode GPU. EP 128 puts 2 of the
         // 256 experts of each of 58 layers on a chip; embedding and head in 16 bits make the copied part 18 GB here.
-        let catalog = Catalog::embedded();
-        let model = catalog.model("deepseek-v3").unwrap();
-        let mut system = catalog.system("hgx-h800").unwrap();
-        system.n_chips = 128;
-        let layout = Layout::new(Degrees { dp: 128, ep: 128, ..Degrees::default() }).unwrap();
-        let formats = model.shape().unwrap().formats;
-        let load = Load {
-            model: &model,
-            formats,
-            kv: Dtype::Fp8,
-            system: &system,
-            layout,
-            batch: 128.0,
-            context: Tokens::new(4096.0),
-            tokens: 128.0,
-            utilisation: Fraction::new(0.9),
-        };
-        let held = place(&load).stages[0].held;
+        let one = on("deepseek-v3", "hgx-h800", 128, Degrees { dp: 128, ep: 128, ..Degrees::default() });
+        let held = place(&Deployment { kv: Dtype::Fp8, ..one }, &load(128.0, 4096.0, 128.0)).stages[0].held;
         assert!((held.part(Part::Routed).as_gb() - 5.11).abs() < 0.02, "{}", held.part(Part::Routed));
         let copied = held.all_weights().as_gb() - held.part(Part::Routed).as_gb();
         assert!((copied - 18.0).abs() < 1.5, "{copied}");
     }
 
     fn sent(model: &str, system: &str, chips: u64, degrees: Degrees, batch: f64) -> Sent {
-        let catalog = Catalog::embedded();
-        let (model, mut system) = (catalog.model(model).unwrap(), catalog.system(system).unwrap());
-        system.n_chips = chips;
-        let load = Load {
-            model: &model,
-            formats: model.formats(),
-            kv: Dtype::Bf16,
-            system: &system,
-            layout: Layout::new(degrees).unwrap(),
-            batch,
-            context: Tokens::new(4096.0),
-            tokens: 8192.0,
-            utilisation: Fraction::new(0.9),
-        };
-        place(&load).stages[0].sent
+        place(&on(model, system, chips, degrees), &load(batch, 4096.0, 8192.0)).stages[0].sent
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use crate::Error;
 use rackmath_spec::model::{Body, Formats};
 use rackmath_spec::{Basis, Catalog, Dtype, Math, Model, System};
-use rackmath_theory::board::{Board, Counting, Setup, peak_for};
+use rackmath_theory::board::{Board, Counting, Rules, peak_for};
 use rackmath_theory::count::{self, Count, Part};
+use rackmath_theory::deployment::{Deployment, Ready, Untimed};
 use rackmath_theory::kv::{self, Cache};
+use rackmath_theory::pass::KernelSet;
 use rackmath_theory::roofline::Overlap;
 use rackmath_units::{Bytes, DollarRate, Fraction, Tokens};
 use schemars::JsonSchema;
@@ -56,27 +58,28 @@ impl Default for Setting {
 
 /// A setting with all names resolved.
 #[derive(Clone, Debug)]
-pub struct Resolved {
-    /// The model.
-    pub model: Model,
-    /// The machine.
-    pub system: System,
-    /// Weight formats as run.
-    pub formats: Formats,
-    /// Cache format.
-    pub kv: Dtype,
-    /// Arithmetic prescribed, if any.
-    pub math: Option<Math>,
-    /// What is counted.
-    pub counting: Counting,
-    /// How compute and memory overlap.
-    pub overlap: Overlap,
+pub struct Found {
+    /// The model on the machine; one chip and the ideal engine until a question decides.
+    pub deployment: Deployment,
     /// Price of one chip.
     pub chip_price: DollarRate,
     /// Where the price comes from.
     pub price_source: String,
     /// Whether a price is known at all.
     pub priced: bool,
+}
+
+/// The same, counted and drawn on the lecture's board.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// Model, machine and price.
+    pub found: Found,
+    /// Arithmetic prescribed, if any.
+    pub math: Option<Math>,
+    /// What is counted.
+    pub counting: Counting,
+    /// How compute and memory overlap.
+    pub overlap: Overlap,
     /// The model, counted.
     pub count: Count,
     /// Its cache.
@@ -85,8 +88,24 @@ pub struct Resolved {
     pub board: Board,
 }
 
-/// Resolves every name of a setting, or says which one is wrong.
-pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> {
+impl std::ops::Deref for Found {
+    type Target = Deployment;
+
+    fn deref(&self) -> &Deployment {
+        &self.deployment
+    }
+}
+
+impl std::ops::Deref for Resolved {
+    type Target = Found;
+
+    fn deref(&self) -> &Found {
+        &self.found
+    }
+}
+
+/// Finds what a setting names, or says which name is wrong.
+pub fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
     let model = catalog.model(&setting.model)?;
     let mut system = catalog.system(&setting.on)?;
     if let Some(chips) = setting.chips {
@@ -103,38 +122,46 @@ pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> 
         None | Some("auto") => model.cache_dtype(),
         Some(name) => name.parse::<Dtype>()?,
     };
+    let (chip_price, price_source, priced) = price(&system, setting)?;
+    let (engine, _) = catalog.engine("ideal")?;
+    let deployment = Deployment { formats, kv, ..Deployment::of(catalog, model, system, engine) };
+    Ok(Found { deployment, chip_price, price_source, priced })
+}
+
+/// The same, drawn on the board.
+pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> {
+    let found = find(catalog, setting)?;
     let math = setting.math.as_deref().map(str::parse::<Math>).transpose()?;
     let counting = counting(&setting.counting)?;
     let overlap = overlap(&setting.overlap)?;
-    let (chip_price, price_source, priced) = price(&system, setting)?;
-    let count = count::count(&model);
-    let cache = kv::cache(&model, kv);
-    let setup = Setup {
-        model: &model,
-        system: &system,
-        formats,
-        kv,
-        math,
-        counting,
-        overlap,
-        price: chip_price * system.n_chips as f64,
-    };
-    let board = Board::from_parts(&setup, &count, &cache).ok_or_else(|| no_peak(&system, formats, kv, math))?;
-    Ok(Resolved {
-        model,
-        system,
-        formats,
-        kv,
-        math,
-        counting,
-        overlap,
-        chip_price,
-        price_source,
-        priced,
-        count,
-        cache,
-        board,
-    })
+    let rules = Rules { math, counting, overlap, price: found.price() };
+    let count = count::count(&found.model);
+    let cache = kv::cache(&found.model, found.kv);
+    let board = Board::from_parts(&found, &rules, &count, &cache)
+        .ok_or_else(|| no_peak(&found.system, found.formats, found.kv, math))?;
+    Ok(Resolved { found, math, counting, overlap, count, cache, board })
+}
+
+/// Passes of a deployment, or why there are none.
+pub(crate) fn ready(kernels: &KernelSet, deployment: Deployment) -> Result<Ready, Error> {
+    let (id, chip, formats) = (deployment.model.clone(), deployment.system.clone(), deployment.formats);
+    Ready::new(kernels, deployment).map_err(|why| untimed(why, &id, &chip, formats))
+}
+
+/// Why passes cannot be timed, as an error.
+pub(crate) fn untimed(why: Untimed, model: &Model, system: &System, formats: Formats) -> Error {
+    match why {
+        Untimed::NoLayers => Error::value(
+            "model",
+            format!("\"{}\"", model.id),
+            "a model known layer by layer; this one is known by its totals only",
+        ),
+        Untimed::NoPeak => Error::NoPeak {
+            chip: system.chip.id.clone(),
+            wanted: formats.linear.to_string(),
+            has: system.chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),
+        },
+    }
 }
 
 /// Formats as run: the checkpoint's, or one for every matrix with embeddings and norms left as they are,
@@ -210,12 +237,14 @@ fn no_peak(system: &System, formats: Formats, kv: Dtype, math: Option<Math>) -> 
     Error::NoPeak { chip: chip.id.clone(), wanted, has: has.join(", ") }
 }
 
-impl Resolved {
+impl Found {
     /// Price of the whole machine.
     pub fn price(&self) -> DollarRate {
         self.chip_price * self.system.n_chips as f64
     }
+}
 
+impl Resolved {
     /// Bytes of the weights as run.
     pub fn weight_bytes(&self) -> Bytes {
         self.count.stored_bytes(&self.formats)

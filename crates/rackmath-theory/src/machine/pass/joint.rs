@@ -75,13 +75,13 @@ pub fn joined_bytes(mixer: &Mixer, d: &Degrees) -> f64 {
 
 impl Prep<'_> {
     pub(super) fn joints(&self) -> Joints {
-        let d = self.site.layout.degrees();
-        if d.dcp <= 1 || self.site.engine.ideal {
+        let d = self.d.layout.degrees();
+        if d.dcp <= 1 || self.d.engine.ideal {
             return Joints::default();
         }
         let each = |cost: &dyn Fn(&Mixer, f64, &mut Cost)| {
             let mut all = Cost::default();
-            for run in &self.site.shape.runs {
+            for run in &self.shape.runs {
                 cost(&run.block.mixer, run.n as f64, &mut all);
             }
             all
@@ -93,7 +93,7 @@ impl Prep<'_> {
             }
         };
         let grouped = |mixer: &Mixer| matches!(mixer, Mixer::Attention(_));
-        let width = self.site.kv.width().get();
+        let width = self.d.kv.width().get();
         Joints {
             decode: Table::new(|rows| each(&|mixer, n, cost| join(mixer, rows, n, cost))),
             prompt: Table::new(|rows| {
@@ -115,7 +115,7 @@ impl Prep<'_> {
     }
 
     fn collective(&self, kind: Collective, bytes: f64, n: u64, times: f64, cost: &mut Cost) {
-        let skew = self.site.engine.overhead.skew.get();
+        let skew = self.d.engine.overhead.skew.get();
         let (latency, transfer) = self.level().map_or((0.0, 0.0), |(level, up)| {
             let time = network::time(kind, Bytes::b(bytes), &Group::within(level, up, n));
             (time.latency.get(), time.transfer.get())

@@ -5,14 +5,13 @@ use super::products::{Matrix, Multiplier, PlainKernel, matrices, silicon};
 use super::table::Table;
 use super::{Cost, Limit, Part, Pass, Stroke, stretch};
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
+use crate::deployment::{Deployment, Untimed};
 use crate::layout::domain;
 use crate::network::{self, Collective, Group};
 use crate::operator::{Silicon, moe};
-use rackmath_spec::engine::Engine;
-use rackmath_spec::model::{Block, Ffn, Formats, Mixer, Moe, QkNorm, Shape};
+use rackmath_spec::model::{Block, Ffn, Mixer, Moe, QkNorm, Shape};
 use rackmath_spec::{
-    AttentionKernels, Catalog, Dtype, GemmKernels, Layout, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch, Network,
-    SpecError, System,
+    AttentionKernels, Catalog, Dtype, GemmKernels, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch, SpecError,
 };
 use rackmath_units::{Bytes, Tokens, float};
 
@@ -40,27 +39,6 @@ impl KernelSet {
     }
 }
 
-/// A model on a machine, cut and run.
-#[derive(Clone, Copy, Debug)]
-pub struct Site<'a> {
-    /// The model.
-    pub shape: &'a Shape,
-    /// Weight formats as run.
-    pub formats: Formats,
-    /// Cache format.
-    pub kv: Dtype,
-    /// The machine.
-    pub system: &'a System,
-    /// The cut.
-    pub layout: Layout,
-    pub engine: &'a Engine,
-    pub kernels: &'a KernelSet,
-    /// Links inside the scale-up domain, where their kind is known.
-    pub up: Option<&'a Network>,
-    /// Links between domains.
-    pub out: Option<&'a Network>,
-}
-
 /// Bytes of a value that travels between chips: 16 bits in reductions and on the way back from experts, 8 on the way there.
 pub(super) const WIDE: f64 = 2.0;
 pub(super) const DISPATCHED: f64 = 1.0;
@@ -72,29 +50,29 @@ const SAMPLING_MEMORY: f64 = 0.7;
 const SAMPLING_PASSES: f64 = 3.0;
 
 impl Pass {
-    /// Prepares a layout; `None` when the chip has no peak in any arithmetic the model can run in.
-    pub fn prepare(site: &Site) -> Option<Self> {
-        Self::prepare_for(site, true)
+    pub fn prepare(deployment: &Deployment, kernels: &KernelSet) -> Result<Self, Untimed> {
+        Self::prepare_for(deployment, kernels, true)
     }
 
     /// The same; without drafts they cost nothing and must not be asked for, and a third of the work is saved.
-    pub fn prepare_for(site: &Site, drafts: bool) -> Option<Self> {
-        let prep = Prep::new(site)?;
+    pub fn prepare_for(d: &Deployment, kernels: &KernelSet, drafts: bool) -> Result<Self, Untimed> {
+        let shape = d.model.shape().ok_or(Untimed::NoLayers)?;
+        let prep = Prep::new(d, shape, kernels).ok_or(Untimed::NoPeak)?;
         let mut mixers: Vec<(f64, super::MixerOp)> = Vec::new();
         let mut seen: Vec<&Mixer> = Vec::new();
         let mixer_site = prep.mixers();
         let mut assumed = prep.assumed.clone();
         let mut wider: f64 = prep.wider;
-        for run in &site.shape.runs {
+        for run in &shape.runs {
             let mixer = &run.block.mixer;
             if *mixer == Mixer::None {
                 continue;
             }
-            if !mixer_site.measured(mixer) && !site.engine.ideal && site.engine.plain.is_none() {
+            if !mixer_site.measured(mixer) && !d.engine.ideal && d.engine.plain.is_none() {
                 wider = wider.max(1.5);
                 let note = format!(
                     "attention kernels were not measured on {}; those of Hopper stand in",
-                    site.system.chip.generation
+                    d.system.chip.generation
                 );
                 if !assumed.contains(&note) {
                     assumed.push(note);
@@ -103,7 +81,7 @@ impl Pass {
             if let Some(at) = seen.iter().position(|m| *m == mixer) {
                 mixers[at].0 += run.n as f64;
             } else {
-                mixers.push((run.n as f64, mixer_site.op(mixer)?));
+                mixers.push((run.n as f64, mixer_site.op(mixer).ok_or(Untimed::NoPeak)?));
                 seen.push(mixer);
             }
         }
@@ -124,19 +102,19 @@ impl Pass {
             cost
         };
         let draft = if drafts { Table::new(drafted) } else { Table::default() };
-        let layers = site.shape.n_layers() as f64;
-        Some(Self {
+        let layers = shape.n_layers() as f64;
+        Ok(Self {
             rows,
             head,
             draft,
             mixers,
             joints: prep.joints(),
             layers,
-            stages: site.layout.degrees().pp as f64,
-            ideal: site.engine.ideal,
-            head_every_token: site.engine.kernels.head_every_token,
-            graph: site.engine.schedule.graph,
-            overhead: site.engine.overhead,
+            stages: d.layout.degrees().pp as f64,
+            ideal: d.engine.ideal,
+            head_every_token: d.engine.kernels.head_every_token,
+            graph: d.engine.schedule.graph,
+            overhead: d.engine.overhead,
             assumed,
             spread: wider,
         })
@@ -157,7 +135,9 @@ pub(super) struct Layer<'a> {
 }
 
 pub(super) struct Prep<'a> {
-    pub(super) site: &'a Site<'a>,
+    pub(super) d: &'a Deployment,
+    pub(super) shape: &'a Shape,
+    kernels: &'a KernelSet,
     multipliers: Vec<(Dtype, Multiplier<'a>)>,
     layers: Vec<Layer<'a>>,
     draft: Option<Layer<'a>>,
@@ -170,31 +150,27 @@ pub(super) struct Prep<'a> {
 }
 
 impl<'a> Prep<'a> {
-    fn new(site: &'a Site<'a>) -> Option<Self> {
-        let (chip, engine) = (&site.system.chip, site.engine);
+    fn new(d: &'a Deployment, shape: &'a Shape, kernels: &'a KernelSet) -> Option<Self> {
+        let (chip, engine) = (&d.system.chip, &d.engine);
         let silicon = silicon(chip, Math::Bf16)?;
         let mut prep = Self {
-            site,
+            d,
+            shape,
+            kernels,
             multipliers: Vec::new(),
             layers: Vec::new(),
             draft: None,
             experts: None,
-            plain: engine.plain.and_then(|p| PlainKernel::of(&p, chip, site.formats.routed)),
+            plain: engine.plain.and_then(|p| PlainKernel::of(&p, chip, d.formats.routed)),
             silicon,
             assumed: Vec::new(),
             wider: 1.0,
         };
-        for dtype in [site.formats.linear, site.formats.other, site.formats.routed] {
+        for dtype in [d.formats.linear, d.formats.other, d.formats.routed] {
             if prep.multipliers.iter().all(|(d, _)| *d != dtype) {
                 let backend = &engine.kernels.gemm;
-                let one = Multiplier::of(
-                    chip,
-                    &site.kernels.gemm,
-                    backend,
-                    dtype,
-                    engine.kernels.scaling,
-                    engine.plain.as_ref(),
-                )?;
+                let one =
+                    Multiplier::of(chip, &kernels.gemm, backend, dtype, engine.kernels.scaling, engine.plain.as_ref())?;
                 if let Some(note) = &one.assumed {
                     prep.assumed.push(note.clone());
                 }
@@ -209,7 +185,7 @@ impl<'a> Prep<'a> {
             }
         }
         let mut kinds: Vec<&Block> = Vec::new();
-        for run in &site.shape.runs {
+        for run in &shape.runs {
             if let Some(at) = kinds.iter().position(|b| same_rows(b, &run.block)) {
                 prep.layers[at].count += run.n as f64;
             } else {
@@ -218,13 +194,13 @@ impl<'a> Prep<'a> {
                 prep.layers.push(layer);
             }
         }
-        let last = site.shape.runs.last().map(|run| &run.block);
-        let drafter = site.shape.mtp.as_ref().map(|mtp| &mtp.block).or(last);
+        let last = shape.runs.last().map(|run| &run.block);
+        let drafter = shape.mtp.as_ref().map(|mtp| &mtp.block).or(last);
         prep.draft = drafter.map(|block| prep.layer(block, 1.0));
-        if site.shape.moe().is_some() {
+        if shape.moe().is_some() {
             prep.find_experts()?;
         }
-        if site.layout.degrees().tp > 1 && site.up.is_none() && !engine.ideal {
+        if d.layout.degrees().tp > 1 && d.links.up.is_none() && !engine.ideal {
             prep.assumed
                 .push(format!("links of kind {} were never measured: collectives cost nothing here", chip.link.kind));
         }
@@ -232,9 +208,9 @@ impl<'a> Prep<'a> {
     }
 
     fn find_experts(&mut self) -> Option<()> {
-        let (chip, engine) = (&self.site.system.chip, self.site.engine);
-        let generation = self.site.kernels.moe.generation(chip).to_owned();
-        let wanted = expert_format(self.site.formats.routed, chip.peak.contains_key(&Math::Fp4), &engine.family);
+        let (chip, engine) = (&self.d.system.chip, &self.d.engine);
+        let generation = self.kernels.moe.generation(chip).to_owned();
+        let wanted = expert_format(self.d.formats.routed, chip.peak.contains_key(&Math::Fp4), &engine.family);
         // Where the arithmetic is missing weights are expanded to 16 bits.
         let fallback = match wanted {
             MoeFormat::NvFp4 | MoeFormat::MxFp4A8 => MoeFormat::MxFp4A16,
@@ -245,8 +221,8 @@ impl<'a> Prep<'a> {
             Some(silicon) => (wanted, silicon),
             None => (fallback, silicon(chip, fallback.math())?),
         };
-        let family = engine.experts(&generation, format, self.site.layout.degrees().dp > 1);
-        let found = self.site.kernels.moe.find(family, format, &generation).ok()?;
+        let family = engine.experts(&generation, format, self.d.layout.degrees().dp > 1);
+        let found = self.kernels.moe.find(family, format, &generation).ok()?;
         if !engine.ideal && engine.plain.is_none() && found.matched != MoeMatch::Exact {
             self.wider = self.wider.max(if found.matched == MoeMatch::Default { 2.0 } else { 1.5 });
             let how = match found.matched {
@@ -263,18 +239,18 @@ impl<'a> Prep<'a> {
 
     fn mixers(&self) -> MixerSite<'_> {
         MixerSite {
-            chip: &self.site.system.chip,
-            engine: self.site.engine,
-            attention: &self.site.kernels.attention,
-            latent: &self.site.kernels.latent,
-            kv: self.site.kv,
-            degrees: self.site.layout.degrees(),
+            chip: &self.d.system.chip,
+            engine: &self.d.engine,
+            attention: &self.kernels.attention,
+            latent: &self.kernels.latent,
+            kv: self.d.kv,
+            degrees: self.d.layout.degrees(),
         }
     }
 
     fn layer(&self, block: &'a Block, count: f64) -> Layer<'a> {
-        let d = self.site.layout.degrees();
-        let tensors = block_tensors(self.site.shape, block);
+        let d = self.d.layout.degrees();
+        let tensors = block_tensors(self.shape, block);
         let (moe, inner) = match &block.ffn {
             Ffn::Moe(moe) => (Some(moe), moe.shared.map_or(0.0, |s| s.width as f64 / d.tp as f64)),
             Ffn::Dense(mlp) => (None, mlp.width as f64 / d.tp as f64),
@@ -292,7 +268,7 @@ impl<'a> Prep<'a> {
         Layer {
             count,
             norms,
-            products: matrices(&tensors, self.site.shape.hidden, self.site.formats, &d),
+            products: matrices(&tensors, self.shape.hidden, self.d.formats, &d),
             moe,
             mixer: block.mixer != Mixer::None,
             ffn: block.ffn != Ffn::None,
@@ -306,7 +282,7 @@ impl<'a> Prep<'a> {
 
     /// Everything of a layer that depends on the rows alone.
     fn add_layer(&self, layer: &Layer, rows: f64, times: f64, cost: &mut Cost) {
-        let o = &self.site.engine.overhead;
+        let o = &self.d.engine.overhead;
         let long = stretch(o, rows);
         let before = cost.time().get();
         for matrix in &layer.products {
@@ -320,7 +296,7 @@ impl<'a> Prep<'a> {
         let kernels = mixer * o.mixer_kernels + ffn * o.ffn_kernels + layer.norms.0;
         // Half of the values belong to each sublayer.
         let values =
-            f64::midpoint(mixer, ffn) * o.hidden_passes * self.site.shape.hidden as f64 + o.inner_passes * layer.inner;
+            f64::midpoint(mixer, ffn) * o.hidden_passes * self.shape.hidden as f64 + o.inner_passes * layer.inner;
         self.add_small(rows, kernels, values, times, cost);
         let busy = (cost.time().get() - before) / times;
         self.add_collectives(layer, rows, busy, times, cost);
@@ -328,19 +304,19 @@ impl<'a> Prep<'a> {
 
     fn add_experts(&self, moe: &Moe, rows: f64, times: f64, long: f64, cost: &mut Cost) {
         let Some((silicon, found, format)) = &self.experts else { return };
-        let d = self.site.layout.degrees();
-        let copies = self.site.layout.expert_copies() as f64;
+        let d = self.d.layout.degrees();
+        let copies = self.d.layout.expert_copies() as f64;
         // Groups that share the experts bring their rows together.
         let tokens = (rows * (d.dp * d.cp) as f64 / copies).max(1.0);
         let layer = moe::Layer {
-            hidden: moe.latent.map_or(self.site.shape.hidden, |l| l.width),
+            hidden: moe.latent.map_or(self.shape.hidden, |l| l.width),
             inter: moe.expert.width / d.etp,
             gated: moe.expert.gated,
             experts: moe.experts,
             top_k: (experts_run(moe).round() as u64).max(1),
             ranks: d.ep,
         };
-        let dispatched = d.dp > 1 && d.ep > 1 && self.site.engine.kernels.exchange != "gather";
+        let dispatched = d.dp > 1 && d.ep > 1 && self.d.engine.kernels.exchange != "gather";
         let (layer, seen) = if dispatched {
             // Only rows for its own experts reach a rank, each as a token with one choice.
             let experts = ((moe.experts + d.redundant) / d.ep).max(1);
@@ -353,28 +329,28 @@ impl<'a> Prep<'a> {
         let params = moe.expert_params(call.layer.hidden, call.layer.inter);
         let share = experts_run(moe) / moe.experts as f64;
         let touched = -float::exp_m1(tokens * float::ln_1p(-share.min(1.0 - 1e-12)));
-        let bytes = moe.experts as f64 / d.ep as f64 * touched * params * self.site.formats.routed.width().get();
+        let bytes = moe.experts as f64 / d.ep as f64 * touched * params * self.d.formats.routed.width().get();
         let flop = 2.0 * tokens * experts_run(moe) / d.ep as f64 * params;
         let timing = if let Some(plain) = &self.plain {
-            plain.time(flop, bytes, bytes / self.site.formats.routed.width().get())
+            plain.time(flop, bytes, bytes / self.d.formats.routed.width().get())
         } else {
             let mut timing = moe::time(*silicon, &found.kernel, &call);
-            let launches = timing.floor * self.site.engine.overhead.expert_floor;
+            let launches = timing.floor * self.d.engine.overhead.expert_floor;
             timing.time = timing.time.less(timing.floor) + launches;
             timing.floor = launches;
             timing
         };
-        let peak = self.site.system.chip.peak_for(self.site.formats.routed).map_or(silicon.peak, |(_, p)| p.value);
+        let peak = self.d.system.chip.peak_for(self.d.formats.routed).map_or(silicon.peak, |(_, p)| p.value);
         let stroke = Stroke::of(&timing, flop / peak.get(), bytes / silicon.bandwidth.get());
         stroke.add(Part::Experts, times, long, cost);
     }
 
     /// Norms and the like: a launch each, and so many values of 16 bits moved for a row.
     fn add_small(&self, rows: f64, kernels: f64, values: f64, times: f64, cost: &mut Cost) {
-        if self.site.engine.ideal {
+        if self.d.engine.ideal {
             return;
         }
-        let o = &self.site.engine.overhead;
+        let o = &self.d.engine.overhead;
         let moved = rows * WIDE * values / (o.small_memory * self.silicon.bandwidth.get());
         cost.add(Part::Small, Limit::Latency, kernels * o.small.get() * times);
         cost.add(Part::Small, Limit::Memory, moved * times);
@@ -383,18 +359,18 @@ impl<'a> Prep<'a> {
     /// Embedding, final norm, hops between stages.
     fn add_edges(&self, rows: f64, cost: &mut Cost) {
         // An embedded row is read and written, and so is a normed one.
-        self.add_small(rows, 2.0, 4.0 * self.site.shape.hidden as f64, 1.0, cost);
-        let d = self.site.layout.degrees();
+        self.add_small(rows, 2.0, 4.0 * self.shape.hidden as f64, 1.0, cost);
+        let d = self.d.layout.degrees();
         if d.pp > 1
-            && !self.site.engine.ideal
+            && !self.d.engine.ideal
             && let Some((level, up)) = self.level()
         {
-            let leaves = self.site.layout.chips() > domain(self.site.system);
-            let (level, net) = match self.site.system.levels.get(1).zip(self.site.out).filter(|_| leaves) {
+            let leaves = self.d.layout.chips() > domain(&self.d.system);
+            let (level, net) = match self.d.system.levels.get(1).zip(self.d.links.out.as_deref()).filter(|_| leaves) {
                 Some(second) => second,
                 None => (level, up),
             };
-            let bytes = Bytes::b(rows * self.site.shape.hidden as f64 * WIDE / d.tp as f64);
+            let bytes = Bytes::b(rows * self.shape.hidden as f64 * WIDE / d.tp as f64);
             let hop = network::time(Collective::SendRecv, bytes, &Group::within(level, net, 2));
             let hops = (d.pp - 1) as f64;
             cost.add(Part::Network, Limit::Latency, hop.latency.get() * hops);
@@ -404,9 +380,9 @@ impl<'a> Prep<'a> {
 
     fn head(&self, sequences: f64) -> Cost {
         let mut cost = Cost::default();
-        let tp = self.site.layout.degrees().tp as f64;
-        let dtype = self.site.formats.other;
-        for tensor in outer_tensors(self.site.shape) {
+        let tp = self.d.layout.degrees().tp as f64;
+        let dtype = self.d.formats.other;
+        for tensor in outer_tensors(self.shape) {
             let multiplied = tensor.usage == Use::Matrix && matches!(tensor.part, Where::Head | Where::Embedding);
             if multiplied {
                 let matrix = Matrix { columns: tensor.d_out as f64 / tp, depth: tensor.d_in as f64, dtype };
@@ -415,22 +391,22 @@ impl<'a> Prep<'a> {
                     &matrix,
                     Part::Head,
                     1.0,
-                    self.site.engine.overhead.stretch,
+                    self.d.engine.overhead.stretch,
                     &mut cost,
                 );
             }
         }
-        if !self.site.engine.ideal {
-            let logits = sequences * self.site.shape.vocab as f64 * 4.0;
+        if !self.d.engine.ideal {
+            let logits = sequences * self.shape.vocab as f64 * 4.0;
             let bandwidth = SAMPLING_MEMORY * self.silicon.bandwidth.get();
-            let small = self.site.engine.overhead.small.get();
+            let small = self.d.engine.overhead.small.get();
             cost.add(Part::Head, Limit::Latency, SAMPLING_PASSES * small);
             cost.add(Part::Head, Limit::Memory, SAMPLING_PASSES * logits / bandwidth);
             if tp > 1.0
                 && let Some((level, up)) = self.level()
             {
                 let group = Group::within(level, up, tp as u64);
-                let bytes = Bytes::b(sequences * self.site.shape.vocab as f64 * WIDE);
+                let bytes = Bytes::b(sequences * self.shape.vocab as f64 * WIDE);
                 let gather = network::time(Collective::AllGather, bytes, &group);
                 cost.add(Part::Network, Limit::Latency, gather.latency.get());
                 cost.add(Part::Network, Limit::Link, gather.transfer.get());

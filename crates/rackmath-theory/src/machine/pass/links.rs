@@ -10,10 +10,10 @@ use rackmath_units::{Bytes, BytesPerToken, Tokens};
 
 impl<'a> Prep<'a> {
     pub(super) fn add_collectives(&self, layer: &Layer, rows: f64, busy: f64, times: f64, cost: &mut Cost) {
-        if self.site.engine.ideal {
+        if self.d.engine.ideal {
             return;
         }
-        let d = self.site.layout.degrees();
+        let d = self.d.layout.degrees();
         let sparse = layer.moe.filter(|_| d.dp > 1 && d.ep * d.etp > 1);
         let reductions = f64::from(u8::from(layer.mixer)) + f64::from(u8::from(layer.ffn && sparse.is_none()));
         if d.tp > 1 {
@@ -26,7 +26,7 @@ impl<'a> Prep<'a> {
         if let Some(moe) = sparse {
             let (latency, transfer) = self.exchange(moe, rows);
             // Two half-batches take turns: one computes while the other travels, all but a tenth of it.
-            let hidden = match self.site.engine.schedule.two_batches {
+            let hidden = match self.d.engine.schedule.two_batches {
                 Some(from) if rows >= from => busy.min(0.9 * transfer),
                 _ => 0.0,
             };
@@ -37,19 +37,19 @@ impl<'a> Prep<'a> {
     }
 
     pub(super) fn level(&self) -> Option<(&'a Level, &'a Network)> {
-        self.site.system.levels.first().zip(self.site.up)
+        self.d.system.levels.first().zip(self.d.links.up.as_deref())
     }
 
     fn all_reduce(&self, rows: f64, n: u64) -> (f64, f64) {
-        let skew = self.site.engine.overhead.skew.get();
+        let skew = self.d.engine.overhead.skew.get();
         let Some((level, up)) = self.level() else { return (skew, 0.0) };
         let group = Group::within(level, up, n);
-        let bytes = Bytes::b(rows * self.site.shape.hidden as f64 * WIDE);
+        let bytes = Bytes::b(rows * self.shape.hidden as f64 * WIDE);
         let library = network::time(Collective::AllReduce, bytes, &group);
         // A miss is no mistake here: looking for the nearest name would take longer than everything else.
         let own = up
             .all_reduce
-            .get(&self.site.engine.kernels.all_reduce)
+            .get(&self.d.engine.kernels.all_reduce)
             .or_else(|| up.all_reduce.get("peer"))
             .map(|kernel| network::all_reduce_time(bytes, &group, kernel, Launch::Graph, self.silicon.bandwidth));
         let best = own.filter(|own| own.total() < library.total()).unwrap_or(library);
@@ -58,14 +58,14 @@ impl<'a> Prep<'a> {
 
     /// Dispatch and combine of one layer.
     fn exchange(&self, moe: &Moe, rows: f64) -> (f64, f64) {
-        let skew = 2.0 * self.site.engine.overhead.skew.get();
+        let skew = 2.0 * self.d.engine.overhead.skew.get();
         let Some((level, up)) = self.level() else { return (skew, 0.0) };
-        let d = self.site.layout.degrees();
-        let hidden = self.site.shape.hidden as f64;
-        let together = domain(self.site.system).min(self.site.layout.stage_chips());
+        let d = self.d.layout.degrees();
+        let hidden = self.shape.hidden as f64;
+        let together = domain(&self.d.system).min(self.d.layout.stage_chips());
         let ranks = d.ep * d.etp;
         // Engines switch between a kernel for short messages and one for long ones; the shorter time counts.
-        let names = [self.site.engine.kernels.exchange.as_str(), "deepep-ll", "deepep-normal"];
+        let names = [self.d.engine.kernels.exchange.as_str(), "deepep-ll", "deepep-normal"];
         let gather = names[0] == "gather" && ranks <= together;
         let best = names.iter().filter(|_| !gather).filter_map(|name| {
             let far = *name == "one-sided" && together <= 8;
@@ -87,12 +87,12 @@ impl<'a> Prep<'a> {
 
     /// The same by one kernel; nothing where it cannot reach all ranks.
     fn exchange_by(&self, kernel: &ExchangeKernel, moe: &Moe, rows: f64, level: &Level) -> Option<(f64, f64)> {
-        let d = self.site.layout.degrees();
-        let hidden = self.site.shape.hidden as f64;
-        let together = domain(self.site.system).min(self.site.layout.stage_chips());
+        let d = self.d.layout.degrees();
+        let hidden = self.shape.hidden as f64;
+        let together = domain(&self.d.system).min(self.d.layout.stage_chips());
         let nodes = (d.ep * d.etp).div_ceil(together.max(1));
-        let reach = self.site.out.and_then(|out| out.reach.get(&kernel.copies));
-        let second = self.site.system.levels.get(1);
+        let reach = self.d.links.out.as_deref().and_then(|out| out.reach.get(&kernel.copies));
+        let second = self.d.system.levels.get(1);
         let out = match second.zip(reach).filter(|_| nodes > 1) {
             Some((second, kernel)) => {
                 Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription })

@@ -32,7 +32,7 @@ mod products;
 mod table;
 
 pub use joint::joined_bytes;
-pub use layers::{KernelSet, Site};
+pub use layers::KernelSet;
 
 use joint::Joints;
 use mixer::MixerOp;

@@ -7,6 +7,7 @@ use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Ffn, Mixer};
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, System};
 use rackmath_theory::count::Part;
+use rackmath_theory::deployment::Deployment;
 use rackmath_theory::experts::{self, ElementBytes, Routing};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::network::{self, Collective, Exchange, Group, Phase, Port};
@@ -226,7 +227,7 @@ pub struct CommandCard {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let r = resolve(catalog, &request.setting)?;
+    let mut r = resolve(catalog, &request.setting)?;
     let context = tokens("context", request.context, 0.0)?;
     let max_tokens = tokens("max_num_batched_tokens", request.max_num_batched_tokens, 1.0)?.get();
     let utilisation = Fraction::checked(request.memory_utilisation)
@@ -236,24 +237,15 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let (layout, chosen) = pick(request, &r)?;
     check(&r.model, &r.system, &layout)
         .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;
-    let mut load = Load {
-        model: &r.model,
-        formats: r.formats,
-        kv: r.kv,
-        system: &r.system,
-        layout,
-        batch: 1.0,
-        context,
-        tokens: max_tokens,
-        utilisation,
-    };
-    let most = placement::largest_batch(&load);
+    r.found.deployment.layout = layout;
+    let mut load = Load { batch: 1.0, context, tokens: max_tokens, utilisation };
+    let most = placement::largest_batch(&r, &load);
     load.batch = match request.batch {
         Some(batch) => tokens("batch", batch, 1.0)?.get(),
         None => most.min(1024.0 * layout.degrees().dp as f64).max(1.0),
     };
-    let placed = placement::place(&load);
-    let traffic = traffic(catalog, &r, &load, &placed);
+    let placed = placement::place(&r, &load);
+    let traffic = traffic(&r, &load, &placed);
     Ok(Answer { traffic, ..describe(&r, &load, &placed, &routing, chosen, most) })
 }
 
@@ -353,9 +345,9 @@ fn describe(r: &Resolved, load: &Load, placed: &Placement, routing: &Routing, ch
     Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
-        layout: words(&r.model, &load.layout),
+        layout: words(&r.model, &r.layout),
         layout_chosen: chosen,
-        chips: load.layout.chips(),
+        chips: r.layout.chips(),
         chips_available: r.system.n_chips,
         batch: load.batch,
         context: load.context.get(),
@@ -367,11 +359,11 @@ fn describe(r: &Resolved, load: &Load, placed: &Placement, routing: &Routing, ch
         first_change: if fits { None } else { first_change(r, load, most) },
         warning: warning(placed),
         batch_max: most,
-        context_max: placement::longest_context(load).filter(|l| l.is_finite()),
+        context_max: placement::longest_context(r, load).filter(|l| l.is_finite()),
         stages: placed.stages.iter().map(stage_card).collect(),
         experts: expert_card(r, load, routing),
         traffic: Vec::new(),
-        commands: Tool::ALL.into_iter().map(|tool| command(tool, &load.layout)).collect(),
+        commands: Tool::ALL.into_iter().map(|tool| command(tool, &r.layout)).collect(),
         assumptions: assumptions(r, load),
     }
 }
@@ -406,20 +398,20 @@ fn warning(placed: &Placement) -> Option<String> {
 }
 
 /// Tries changes from the cheapest to the dearest.
-pub(crate) fn first_change(r: &Resolved, load: &Load, most: f64) -> Option<String> {
+pub(crate) fn first_change(on: &Deployment, load: &Load, most: f64) -> Option<String> {
     if most >= 1.0 {
         return Some(format!("batch {} instead of {}", most, load.batch));
     }
-    let fits = |load: &Load| placement::largest_batch(load) >= 1.0;
-    let narrow = |dtype: Dtype| rackmath_spec::model::Formats { routed: dtype, linear: dtype, ..load.formats };
+    let fits = |on: &Deployment| placement::largest_batch(on, load) >= 1.0;
+    let narrow = |dtype: Dtype| rackmath_spec::model::Formats { routed: dtype, linear: dtype, ..on.formats };
     for dtype in [Dtype::Fp8, Dtype::NvFp4] {
-        if dtype.bits() < load.formats.linear.bits().max(load.formats.routed.bits())
-            && fits(&Load { formats: narrow(dtype), ..load.clone() })
+        if dtype.bits() < on.formats.linear.bits().max(on.formats.routed.bits())
+            && fits(&Deployment { formats: narrow(dtype), ..on.clone() })
         {
             return Some(format!("weights in {dtype}"));
         }
     }
-    let d = load.layout.degrees();
+    let d = on.layout.degrees();
     let mut wider: Vec<Degrees> = Vec::new();
     for factor in [2, 4, 8, 16, 32, 64] {
         wider.push(Degrees { tp: d.tp * factor, etp: d.etp * factor, ..d });
@@ -428,11 +420,11 @@ pub(crate) fn first_change(r: &Resolved, load: &Load, most: f64) -> Option<Strin
     }
     wider.into_iter().find_map(|degrees| {
         let layout = Layout::new(degrees).ok()?;
-        let mut system = r.system.clone();
+        let mut system = System::clone(&on.system);
         let more = layout.chips() > system.n_chips;
         system.n_chips = system.n_chips.max(layout.chips());
-        check(&r.model, &system, &layout).ok()?;
-        let fits = fits(&Load { layout, system: &system, ..load.clone() });
+        check(&on.model, &system, &layout).ok()?;
+        let fits = fits(&Deployment { layout, system: system.into(), ..on.clone() });
         let chips = if more { format!(" on {} chips", layout.chips()) } else { String::new() };
         fits.then(|| format!("{layout}{chips}"))
     })
@@ -466,7 +458,7 @@ const BYTES: ElementBytes = ElementBytes { dispatch: 1.0, combine: 2.0, hop: 2.0
 fn expert_card(r: &Resolved, load: &Load, routing: &Routing) -> Option<ExpertCard> {
     let shape = r.model.shape()?;
     let moe = shape.moe()?;
-    let d = load.layout.degrees();
+    let d = r.layout.degrees();
     let slots = moe.experts + d.redundant;
     let destinations = network::distinct_ranks(d.ep, moe.experts, moe.top_k);
     let popularity = experts::popularity(routing, moe.experts);
@@ -475,13 +467,13 @@ fn expert_card(r: &Resolved, load: &Load, routing: &Routing) -> Option<ExpertCar
     let up = up.map(|u| u.0);
     let beta = up.zip(out).map(|(u, o)| u / o.0);
     let layers = shape.n_layers() as f64 / d.pp as f64;
-    let racks = load.layout.stage_chips().div_ceil(domain(&r.system));
+    let racks = r.layout.stage_chips().div_ceil(domain(&r.system));
     Some(ExpertCard {
         experts: moe.experts,
         top_k: moe.top_k,
         slots,
         slots_per_chip: slots as f64 / d.ep as f64,
-        groups: load.layout.expert_copies(),
+        groups: r.layout.expert_copies(),
         tokens_per_expert: tokens / moe.experts as f64,
         destinations,
         imbalance: experts::imbalance(&popularity, d.ep, d.redundant),
@@ -500,52 +492,52 @@ fn level(system: &System, at: usize) -> Option<(f64, String)> {
     system.levels.get(at).map(|l| (l.bandwidth.value.get() / l.oversubscription, l.name.clone()))
 }
 
-fn traffic(catalog: &Catalog, r: &Resolved, load: &Load, placed: &Placement) -> Vec<TrafficCard> {
+fn traffic(on: &Deployment, load: &Load, placed: &Placement) -> Vec<TrafficCard> {
     let busiest = |of: fn(&Stage) -> f64| placed.stages.iter().map(of).fold(0.0, f64::max);
-    let wires = Wires::find(catalog, &r.system);
+    let wires = Wires::of(on);
     let mut all = Vec::new();
     let mut add = |what: &str, at: usize, bytes: f64, predicted_s: Option<f64>| {
         if bytes > 0.0 {
-            let (network, seconds) = match level(&r.system, at) {
+            let (network, seconds) = match level(&on.system, at) {
                 Some((bandwidth, name)) => (name, Some(bytes / bandwidth)),
                 None => ("none known".into(), None),
             };
             all.push(TrafficCard { what: what.into(), network, bytes, seconds, predicted_s });
         }
     };
-    let reductions = wires.as_ref().and_then(|w| w.reductions(r, load, busiest(|s| s.sent.reductions)));
+    let reductions = wires.as_ref().and_then(|w| w.reductions(load, busiest(|s| s.sent.reductions)));
     add("tensor-parallel reductions", 0, busiest(|s| s.sent.tensor), reductions);
     add("queries and partial outputs of the cut cache", 0, busiest(|s| s.sent.context), None);
-    let exchange = wires.as_ref().and_then(|w| w.exchanges(r, load, busiest(|s| s.sent.exchanges)));
+    let exchange = wires.as_ref().and_then(|w| w.exchanges(load, busiest(|s| s.sent.exchanges)));
     let leaving = busiest(|s| s.sent.expert_out);
     let up = exchange.filter(|_| leaving <= 0.0);
     add("experts: dispatch and combine", 0, busiest(|s| s.sent.expert_up), up);
     add("experts: dispatch and combine that leave the domain", 1, leaving, exchange);
     let leaves = placed.stages.iter().any(|s| s.sent.pipeline_leaves);
     let hop = busiest(|s| s.sent.pipeline);
-    let send = wires.as_ref().and_then(|w| w.send(r, leaves, hop));
+    let send = wires.as_ref().and_then(|w| w.send(leaves, hop));
     add("hop to the next stage", usize::from(leaves), hop, send);
     all
 }
 
 /// The measured constants of a machine's networks.
-struct Wires {
-    up: Network,
-    out: Option<Network>,
+struct Wires<'a> {
+    on: &'a Deployment,
+    up: &'a Network,
+    out: Option<&'a Network>,
 }
 
-impl Wires {
+impl<'a> Wires<'a> {
     /// By the kind of the chip's links; nothing where that kind was never measured or extrapolated.
-    fn find(catalog: &Catalog, system: &System) -> Option<Self> {
-        let (up, out) = crate::deployment::wires(catalog, system);
-        Some(Self { up: up?, out })
+    fn of(on: &'a Deployment) -> Option<Self> {
+        Some(Self { on, up: on.links.up.as_deref()?, out: on.links.out.as_deref() })
     }
 
     /// So many all-reduces of one token of every sequence of a group.
-    fn reductions(&self, r: &Resolved, load: &Load, n: f64) -> Option<f64> {
-        let d = load.layout.degrees();
-        let hidden = r.model.shape()?.hidden as f64;
-        let group = Group::within(r.system.levels.first()?, &self.up, d.tp);
+    fn reductions(&self, load: &Load, n: f64) -> Option<f64> {
+        let d = self.on.layout.degrees();
+        let hidden = self.on.model.shape()?.hidden as f64;
+        let group = Group::within(self.on.system.levels.first()?, self.up, d.tp);
         let bytes = Bytes::b(load.batch / d.dp as f64 * hidden * 2.0);
         let library = network::time(Collective::AllReduce, bytes, &group).total();
         // Engines bring their own kernel for short messages; the shorter of the two counts.
@@ -555,7 +547,7 @@ impl Wires {
                 &group,
                 kernel,
                 network::Launch::Graph,
-                r.system.chip.memory.bandwidth.value,
+                self.on.system.chip.memory.bandwidth.value,
             )
             .total()
         });
@@ -563,18 +555,18 @@ impl Wires {
     }
 
     /// So many dispatches and combines, with the one-sided kernel of a rack or the low-latency one of a node.
-    fn exchanges(&self, r: &Resolved, load: &Load, n: f64) -> Option<f64> {
-        let shape = r.model.shape()?;
+    fn exchanges(&self, load: &Load, n: f64) -> Option<f64> {
+        let shape = self.on.model.shape()?;
         let moe = shape.moe()?;
-        let d = load.layout.degrees();
-        let together = domain(&r.system).min(load.layout.stage_chips());
-        let first = r.system.levels.first()?;
+        let d = self.on.layout.degrees();
+        let together = domain(&self.on.system).min(self.on.layout.stage_chips());
+        let first = self.on.system.levels.first()?;
         let name = if together > 8 { "one-sided" } else { "deepep-ll" };
         let kernel = self.up.exchange_kernel(name).ok()?;
         let up = Port { kernel, bandwidth: first.bandwidth.value };
         let nodes = d.ep.div_ceil(together.max(1));
-        let reach = self.out.as_ref().and_then(|out| out.reach.get(&kernel.copies));
-        let out = match r.system.levels.get(1).zip(reach) {
+        let reach = self.out.and_then(|out| out.reach.get(&kernel.copies));
+        let out = match self.on.system.levels.get(1).zip(reach) {
             Some((second, kernel)) => {
                 Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription })
             }
@@ -584,7 +576,7 @@ impl Wires {
         let one = |phase: Phase, width: f64| {
             let exchange = Exchange {
                 phase,
-                tokens: Tokens::new(load.batch / load.layout.stage_chips() as f64),
+                tokens: Tokens::new(load.batch / self.on.layout.stage_chips() as f64),
                 payload: BytesPerToken::new(shape.hidden as f64 * width),
                 top_k: moe.top_k,
                 experts: moe.experts,
@@ -597,9 +589,9 @@ impl Wires {
     }
 
     /// One send to the next stage.
-    fn send(&self, r: &Resolved, leaves: bool, bytes: f64) -> Option<f64> {
+    fn send(&self, leaves: bool, bytes: f64) -> Option<f64> {
         let (level, network) =
-            if leaves { (r.system.levels.get(1)?, self.out.as_ref()?) } else { (r.system.levels.first()?, &self.up) };
+            if leaves { (self.on.system.levels.get(1)?, self.out?) } else { (self.on.system.levels.first()?, self.up) };
         let group = Group::within(level, network, 2);
         Some(network::time(Collective::SendRecv, Bytes::b(bytes), &group).total().get())
     }

@@ -4,11 +4,11 @@
 //! chapter as any question; nothing here knows a measured value but the comparison.
 
 use crate::Error;
-use crate::deployment::{Deployment, Parts, wires};
-use crate::setting::formats;
+use crate::setting::{formats, ready};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Catalog, Dtype, Layout, Network};
+use rackmath_spec::{Catalog, Dtype, Layout};
+use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::pass::{KernelSet, Work};
 use rackmath_theory::steady::{Load, Requests, steady};
 use std::collections::BTreeMap;
@@ -141,10 +141,9 @@ pub struct Bench {
 
 /// What a case names, found once; its passes, prepared when first asked for.
 struct Found {
-    parts: Parts,
-    links: (Option<Network>, Option<Network>),
-    ours: Option<Deployment>,
-    roof: Option<Deployment>,
+    on: Deployment,
+    ours: Option<Ready>,
+    roof: Option<Ready>,
     /// Sequences that fit, by the bits of input and output length.
     rooms: BTreeMap<(u64, u64), f64>,
 }
@@ -159,9 +158,9 @@ impl Bench {
     /// Takes another engine in the place of one of the catalogue's, for fitting.
     pub fn replace(&mut self, engine: Engine) {
         for found in self.found.values_mut().flatten() {
-            if found.parts.engine.id == engine.id {
-                let schedule = found.parts.engine.schedule.clone();
-                found.parts.engine = Engine { schedule, ..engine.clone() };
+            if found.on.engine.id == engine.id {
+                let schedule = found.on.engine.schedule.clone();
+                found.on.engine = Engine { schedule, ..engine.clone() }.into();
                 found.ours = None;
             }
         }
@@ -185,31 +184,23 @@ impl Bench {
             engine.schedule.sequences = sequences;
         }
         let formats = formats(&model, case.weights.as_deref())?;
-        let narrow = formats.linear.bits() < 12.0;
         let kv = match case.kv.as_deref() {
             Some(word) => word.parse::<Dtype>()?,
-            // An engine's narrow cache goes with narrow weights.
-            None => engine.schedule.kv.filter(|_| narrow).unwrap_or(model.cache_dtype()),
+            None => usual_cache(&model, formats, &engine),
         };
         let layout = Layout::new(case.degrees).map_err(|e| Error::value("layout", e, "consistent degrees"))?;
-        let links = wires(&self.catalog, &system);
-        Ok(Found {
-            parts: Parts { model, formats, kv, system, layout, engine },
-            links,
-            ours: None,
-            roof: None,
-            rooms: BTreeMap::new(),
-        })
+        let on = Deployment { formats, kv, layout, ..Deployment::of(&self.catalog, model, system, engine) };
+        Ok(Found { on, ours: None, roof: None, rooms: BTreeMap::new() })
     }
 
     /// Predicts a case.
     pub fn predict(&mut self, case: &Case) -> Result<f64, Error> {
         let key = self.key(case);
-        let Found { parts, links, ours, rooms, .. } = match self.found.get_mut(&key).expect("just found") {
+        let Found { on, ours, rooms, .. } = match self.found.get_mut(&key).expect("just found") {
             Ok(found) => found,
             Err(error) => return Err(error.clone()),
         };
-        let ours = prepared(&self.kernels, parts, links, ours)?;
+        let ours = prepared(&self.kernels, on, ours)?;
         let r = &case.requests;
         let room = *rooms.entry((r.input.to_bits(), r.output.to_bits())).or_insert_with(|| ours.room(r));
         Ok(value(ours, case, room))
@@ -220,14 +211,14 @@ impl Bench {
         let predicted = self.predict(case)?;
         let key = self.key(case);
         let (ideal, _) = self.catalog.engine("ideal")?;
-        let Found { parts, links, ours, roof, .. } = match self.found.get_mut(&key).expect("just found") {
+        let Found { on, ours, roof, .. } = match self.found.get_mut(&key).expect("just found") {
             Ok(found) => found,
             Err(error) => return Err(error.clone()),
         };
-        let ours = prepared(&self.kernels, parts, links, ours)?;
-        let ideal = Engine { schedule: parts.engine.schedule.clone(), ..ideal };
-        let roof = prepared(&self.kernels, &Parts { engine: ideal, ..parts.clone() }, links, roof)?;
-        let spread = &ours.parts.engine.spread;
+        let ours = prepared(&self.kernels, on, ours)?;
+        let ideal = Engine { schedule: on.engine.schedule.clone(), ..ideal };
+        let roof = prepared(&self.kernels, &Deployment { engine: ideal.into(), ..on.clone() }, roof)?;
+        let spread = &ours.deployment.engine.spread;
         let spread = match case.metric {
             Metric::Ttft => spread.ttft,
             Metric::OutputRate | Metric::InputRate => spread.throughput,
@@ -251,22 +242,17 @@ impl Bench {
     }
 }
 
-fn prepared<'a>(
-    kernels: &KernelSet,
-    parts: &Parts,
-    links: &(Option<Network>, Option<Network>),
-    slot: &'a mut Option<Deployment>,
-) -> Result<&'a Deployment, Error> {
+fn prepared<'a>(kernels: &KernelSet, on: &Deployment, slot: &'a mut Option<Ready>) -> Result<&'a Ready, Error> {
     if slot.is_none() {
-        *slot = Some(Deployment::wired(kernels, parts.clone(), (links.0.as_ref(), links.1.as_ref()))?);
+        *slot = Some(ready(kernels, on.clone())?);
     }
     Ok(slot.as_ref().expect("just prepared"))
 }
 
 /// The metric of a deployment under the case's load.
-fn value(d: &Deployment, case: &Case, room: f64) -> f64 {
-    let degrees = d.parts.layout.degrees();
-    let (dp, chips) = (degrees.dp as f64, d.parts.layout.chips() as f64);
+fn value(d: &Ready, case: &Case, room: f64) -> f64 {
+    let degrees = d.deployment.layout.degrees();
+    let (dp, chips) = (degrees.dp as f64, d.deployment.layout.chips() as f64);
     let requests = &case.requests;
     let server = d.server(room);
     let load = match case.load {
@@ -313,12 +299,12 @@ fn clump(rounds: f64) -> f64 {
 }
 
 /// A batch whose prompts are computed together and that decodes to the end.
-fn fixed_batch(d: &Deployment, case: &Case, batch: f64) -> f64 {
+fn fixed_batch(d: &Ready, case: &Case, batch: f64) -> f64 {
     let r = &case.requests;
-    let degrees = d.parts.layout.degrees();
-    let chips = d.parts.layout.chips() as f64;
+    let degrees = d.deployment.layout.degrees();
+    let chips = d.deployment.layout.chips() as f64;
     // As many prompts in a pass as the engine takes.
-    let per_pass = (d.parts.engine.schedule.chunk / r.input).floor().clamp(1.0, batch.max(1.0));
+    let per_pass = (d.deployment.engine.schedule.chunk / r.input).floor().clamp(1.0, batch.max(1.0));
     let passes = (batch / per_pass).ceil().max(1.0);
     let prefill = d.pass.cost(&Work::prefill(batch / passes, r.input, 0.0)).time().get() * passes;
     let decode = d.pass.cost(&Work::decode(batch / d.pass.stages(), r.context())).time().get();

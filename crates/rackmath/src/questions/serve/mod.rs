@@ -1,7 +1,6 @@
 //! What a server delivers, and how far predictions lie from measured machines.
 
 pub mod case;
-pub mod deployment;
 pub mod estimate;
 pub mod trace;
 pub mod validate;

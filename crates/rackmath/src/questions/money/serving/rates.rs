@@ -19,19 +19,20 @@
 mod predict;
 
 use crate::Error;
-use crate::deployment::{Deployment, Parts, wires};
 use crate::estimate::Range;
 use crate::figure::count;
 use crate::layout::DegreesRequest;
-use crate::setting::{Resolved, Setting, tokens};
+use crate::setting::{Resolved, Setting, ready, tokens};
 use predict::{best, decode_of, layouts, prefill_of};
 use rackmath_spec::Catalog;
 use rackmath_theory::cost::Rates;
+use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::steady::Requests;
 use rackmath_units::{Fraction, TokenRate, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Rates given, predicted for an engine, or the board's lower bound with an efficiency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -124,7 +125,7 @@ impl RatesCard {
 /// Where rates that are not given come from.
 enum Source {
     /// Layouts that hold the model, with the sequences a group of each has room for.
-    Predicted(Vec<(Deployment, f64)>),
+    Predicted(Vec<(Ready, f64)>),
     /// With the reason, where it was not asked for.
     Board(Option<String>),
 }
@@ -182,15 +183,12 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
     if r.model.shape().is_none() && !must {
         return Ok(Source::Board(Some(format!("{} is known by its totals only", r.model.name))));
     }
-    let (engine, _) = catalog.engine(&q.engine)?;
+    let engine = Arc::new(catalog.engine(&q.engine)?.0);
     let held = Requests::of(tokens("context", q.context, 0.0)?.get().max(1.0), 0.0);
     let kernels = KernelSet::of(catalog)?;
-    let (up, out) = wires(catalog, &r.system);
     let mut cuts = Vec::new();
     for layout in layouts(r, &q.degrees)? {
-        let (model, system, engine) = (r.model.clone(), r.system.clone(), engine.clone());
-        let parts = Parts { model, formats: r.formats, kv: r.kv, system, layout, engine };
-        let d = Deployment::wired(&kernels, parts, (up.as_ref(), out.as_ref()))?;
+        let d = ready(&kernels, Deployment { layout, engine: engine.clone(), ..r.deployment.clone() })?;
         let room = d.room(&held);
         if room >= 1.0 {
             cuts.push((d, room));

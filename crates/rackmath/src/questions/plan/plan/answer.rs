@@ -84,7 +84,7 @@ fn machine<'a>(ask: &'a Ask, p: &Prepared, row: usize) -> &'a Machine {
 
 /// A deployment in a few words.
 pub(super) fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
-    let of = |row: usize| layout::words(&ask.model, &p.deployments[p.entries[row].deployment].parts.layout);
+    let of = |row: usize| layout::words(&ask.model, &p.deployments[p.entries[row].deployment].deployment.layout);
     let entry = &p.entries[c.row];
     let kind = &p.kinds[p.kind_of[entry.deployment]];
     let mut all = match c.split {
@@ -126,7 +126,7 @@ pub(super) fn words(ask: &Ask, p: &Prepared, c: &Configuration) -> String {
 pub(super) fn concurrency(p: &Prepared, c: &Configuration) -> f64 {
     let entry = &p.entries[c.row];
     let d = &p.deployments[entry.deployment];
-    p.levels[c.level].min(entry.room.min(d.parts.engine.schedule.sequences * d.pass.stages()).floor())
+    p.levels[c.level].min(entry.room.min(d.deployment.engine.schedule.sequences * d.pass.stages()).floor())
 }
 
 pub(super) fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -> Plan {
@@ -146,10 +146,10 @@ pub(super) fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -
         deployment: words(ask, p, &c),
         system: m.system.name.clone(),
         engine: kind.engine.name.clone(),
-        layout: layout::words(&ask.model, &d.parts.layout),
+        layout: layout::words(&ask.model, &d.deployment.layout),
         prefill: c.split.map(|(prefill, ratio)| {
             let row = p.space.prefills[prefill].row;
-            let other = &p.deployments[p.entries[row].deployment].parts.layout;
+            let other = &p.deployments[p.entries[row].deployment].deployment.layout;
             let (np, nd) = p.space.ratios[ratio];
             PoolPlan {
                 system: machine(ask, p, row).system.name.clone(),
@@ -165,7 +165,7 @@ pub(super) fn plan(ask: &Ask, p: &Prepared, r: &Ranked, best: Option<&Ranked>) -
         chunk: entry.chunk,
         drafts: entry.drafts.0,
         concurrency_per_group: per_group,
-        concurrency: per_group * d.parts.layout.degrees().dp as f64 * instances * e.replicas,
+        concurrency: per_group * d.deployment.layout.degrees().dp as f64 * instances * e.replicas,
         tpot_ms,
         ttft_ms,
         e2e_ms: ttft_ms.plus(tpot_ms.times((ask.requests.output - 1.0).max(0.0))),

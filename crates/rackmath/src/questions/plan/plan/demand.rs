@@ -80,7 +80,7 @@ pub(super) fn by_length(
         let row = p.space.prefills[prefill].row;
         let (first, groups) = (&p.entries[row], p.space.prefills[prefill].groups);
         let d = &p.deployments[first.deployment];
-        let request = d.parts.engine.overhead.request.get();
+        let request = d.deployment.engine.overhead.request.get();
         let send = p.space.send[prefill * p.space.rows.len() + c.row];
         let alone = |input: f64| {
             let own = offload::requests(ask, first.offload);

@@ -90,7 +90,7 @@ impl Worked {
     fn rows(&self, old: &Plan) -> Option<(usize, Option<usize>)> {
         let p = &self.prepared;
         let layout_of =
-            |row: usize| layout::words(&self.ask.model, &p.deployments[p.entries[row].deployment].parts.layout);
+            |row: usize| layout::words(&self.ask.model, &p.deployments[p.entries[row].deployment].deployment.layout);
         let alike = |row: usize| {
             let entry = &p.entries[row];
             let kind = &p.kinds[p.kind_of[entry.deployment]];

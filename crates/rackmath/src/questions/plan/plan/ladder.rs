@@ -30,7 +30,7 @@ impl Worked {
         };
         let rungs: Vec<Rung> = (0..p.space.levels).filter_map(rung).collect();
         let entry = &p.entries[c.row];
-        let engine = &p.deployments[entry.deployment].parts.engine;
+        let engine = &p.deployments[entry.deployment].deployment.engine;
         let sequences = engine.schedule.sequences * p.deployments[entry.deployment].pass.stages();
         let last = rungs.last().map_or(0.0, |r| r.concurrency);
         let end = if last < entry.room.min(sequences).floor() {

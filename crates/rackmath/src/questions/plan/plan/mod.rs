@@ -33,19 +33,20 @@ pub use shard::{MOST_SHARDS, Partial, merge, shard};
 pub(crate) use worked::Worked;
 
 use crate::Error;
-use crate::deployment::wires;
 use crate::estimate::ask::yielded;
 use crate::layout;
 use crate::setting::{Setting, formats, resolve, tokens};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
-use rackmath_spec::{Catalog, Dtype, Model, Network, Scenario, System};
+use rackmath_spec::{Catalog, Dtype, Model, Scenario, System};
+use rackmath_theory::deployment::Links;
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield};
 use rackmath_theory::steady::Requests;
 use rackmath_units::Fraction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A model, machines, traffic and limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -152,8 +153,8 @@ impl Default for Request {
 
 /// One machine to choose.
 struct Machine {
-    system: System,
-    links: (Option<Network>, Option<Network>),
+    system: Arc<System>,
+    links: Links,
     chips: u64,
     usd_s: f64,
     priced: bool,
@@ -167,11 +168,11 @@ struct Machine {
 
 /// A request with names resolved and numbers checked.
 struct Ask {
-    model: Model,
+    model: Arc<Model>,
     machines: Vec<Machine>,
     formats: Vec<Formats>,
     kvs: Vec<Option<Dtype>>,
-    engines: Vec<Engine>,
+    engines: Vec<Arc<Engine>>,
     chunks: Vec<f64>,
     drafts: Vec<(f64, f64)>,
     split: bool,
@@ -266,7 +267,7 @@ impl Ask {
         Ok(Self {
             formats: r.weights.iter().map(|w| formats(&model, Some(w.as_str()))).collect::<Result<_, _>>()?,
             kvs: r.kvs.iter().map(|w| kv_word(w)).collect::<Result<_, _>>()?,
-            engines: r.engines.iter().map(|e| Ok(catalog.engine(e)?.0)).collect::<Result<_, Error>>()?,
+            engines: r.engines.iter().map(|e| Ok(Arc::new(catalog.engine(e)?.0))).collect::<Result<_, Error>>()?,
             chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
             drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
             split: r.disaggregated,
@@ -278,7 +279,7 @@ impl Ask {
             degrees: layouts::Steps::of(&r.degrees)?,
             cuts: layouts::cuts(&r.dcp)?,
             scenario,
-            model,
+            model: Arc::new(model),
             machines,
             question,
             handover: r.handover.clone(),
@@ -300,11 +301,11 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
         }
         let setting = Setting { on: on.trim().into(), weights: None, kv: None, ..r.setting.clone() };
         let resolved = resolve(catalog, &setting)?;
-        let system = resolved.system;
+        let system = resolved.system.clone();
         let power = &system.chip.power;
         let watts = power.all_in.as_ref().or(power.tdp.as_ref()).map_or(0.0, |w| w.value.get());
         Ok(Machine {
-            links: wires(catalog, &system),
+            links: resolved.links.clone(),
             chips: system.n_chips,
             usd_s: resolved.chip_price.get(),
             priced: resolved.priced,

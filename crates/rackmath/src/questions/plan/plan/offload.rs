@@ -115,9 +115,9 @@ pub(super) fn kept(ask: &Ask, p: &Prepared, row: usize) -> Option<f64> {
     entry.offload?;
     let d = &p.deployments[entry.deployment];
     let host = ask.machines[p.kinds[p.kind_of[entry.deployment]].machine].host.as_ref()?;
-    let one = kv::cache(&ask.model, d.parts.kv).stored(Tokens::new(ask.requests.context())).get();
-    let degrees = d.parts.layout.degrees();
-    Some((RATIO * entry.room * one).min(host.capacity * (d.parts.layout.chips() as f64 / degrees.dp as f64)))
+    let one = kv::cache(&ask.model, d.deployment.kv).stored(Tokens::new(ask.requests.context())).get();
+    let degrees = d.deployment.layout.degrees();
+    Some((RATIO * entry.room * one).min(host.capacity * (d.deployment.layout.chips() as f64 / degrees.dp as f64)))
 }
 
 /// What fetching assumes.

@@ -4,19 +4,21 @@ use super::layouts::layouts;
 use super::offload::{self, Fetch};
 use super::{Ask, Machine};
 use crate::Error;
-use crate::deployment::{Deployment, Parts};
 use crate::estimate::split::sending;
+use crate::setting::untimed;
 use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::Tool;
 use rackmath_spec::model::Formats;
-use rackmath_spec::{Dtype, Layout, Network};
+use rackmath_spec::{Dtype, Layout};
+use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::kv;
-use rackmath_theory::pass::KernelSet;
+use rackmath_theory::pass::{KernelSet, Pass};
 use rackmath_theory::plan::space::MOST_DECODE;
 use rackmath_theory::plan::{Prefill, Row, Space, State, fetch, fill, pools};
 use rackmath_theory::steady::{Requests, Server};
 use rackmath_units::{Bytes, Tokens};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What deployments of one key share.
 #[derive(Clone, Debug)]
@@ -28,11 +30,9 @@ pub(super) struct Kind {
     /// Cache format.
     pub kv: Dtype,
     /// The engine.
-    pub engine: Engine,
+    pub engine: Arc<Engine>,
     /// Pools of equal keys go together.
     pub key: u32,
-    /// Its links.
-    links: (Option<Network>, Option<Network>),
 }
 
 /// A row in words a person uses.
@@ -57,7 +57,7 @@ pub(super) struct Prepared {
     /// One entry per row.
     pub entries: Vec<Entry>,
     /// Prepared deployments.
-    pub deployments: Vec<Deployment>,
+    pub deployments: Vec<Ready>,
     /// Kinds, by key.
     pub kinds: Vec<Kind>,
     /// The kind of each deployment.
@@ -71,7 +71,7 @@ pub(super) struct Prepared {
 /// One deployment with its rows.
 struct Item {
     kind: usize,
-    deployment: Deployment,
+    deployment: Ready,
     rows: Vec<ItemRow>,
 }
 
@@ -125,7 +125,7 @@ impl Prepared {
     fn add(&mut self, ask: &Ask, item: Item) {
         let deployment = self.deployments.len();
         let machine = &ask.machines[self.kinds[item.kind].machine];
-        let layout = item.deployment.parts.layout;
+        let layout = item.deployment.deployment.layout;
         for row in item.rows {
             if let Some((service, alone)) = row.prefill {
                 let groups = layout.degrees().dp as f64;
@@ -163,14 +163,13 @@ impl Prepared {
                     continue;
                 }
                 send.push(*known.entry((from, to)).or_insert_with(|| {
-                    let over = |kind: &Kind, here: usize, there: usize| {
-                        let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
-                        let layout = &self.deployments[there].parts.layout;
-                        sending(bytes[self.kind_of[to]], layout, &self.deployments[here].parts, links).0
+                    let over = |here: usize, there: usize| {
+                        let (here, there) = (&self.deployments[here].deployment, &self.deployments[there].deployment);
+                        sending(bytes[self.kind_of[to]], &there.layout, here).0
                     };
-                    let received = over(receiver, to, from);
+                    let received = over(to, from);
                     // Between two machines the slower network counts.
-                    if sender.machine == receiver.machine { received } else { received.max(over(sender, from, to)) }
+                    if sender.machine == receiver.machine { received } else { received.max(over(from, to)) }
                 }));
             }
         }
@@ -180,7 +179,7 @@ impl Prepared {
     /// One group of a row as a server.
     pub(super) fn engine_of(&self, row: usize) -> Engine {
         let entry = &self.entries[row];
-        let mut engine = self.deployments[entry.deployment].parts.engine.clone();
+        let mut engine = Engine::clone(&self.deployments[entry.deployment].deployment.engine);
         engine.schedule.chunk = entry.chunk;
         engine
     }
@@ -198,16 +197,13 @@ fn kinds(ask: &Ask) -> Vec<Kind> {
     // With machines for prompts alone, pools of different machines go together.
     let mixed = ask.machines.iter().any(|m| m.prompts_only);
     let alike = ask.formats.len() * ask.engines.len() * ask.kvs.len();
-    for (at, machine) in ask.machines.iter().enumerate() {
+    for at in 0..ask.machines.len() {
         for formats in &ask.formats {
             for engine in &ask.engines {
                 for kv in &ask.kvs {
-                    // An engine's narrow cache goes with narrow weights.
-                    let own = engine.schedule.kv.filter(|_| formats.linear.bits() < 12.0);
-                    let kv = kv.or(own).unwrap_or_else(|| ask.model.cache_dtype());
-                    let links = machine.links.clone();
+                    let kv = kv.unwrap_or_else(|| usual_cache(&ask.model, *formats, engine));
                     let key = (if mixed { all.len() % alike } else { all.len() }) as u32;
-                    all.push(Kind { machine: at, formats: *formats, kv, engine: engine.clone(), key, links });
+                    all.push(Kind { machine: at, formats: *formats, kv, engine: engine.clone(), key });
                 }
             }
         }
@@ -238,24 +234,25 @@ fn item(
     levels: &[f64],
 ) -> Result<Option<Item>, Error> {
     let machine: &Machine = &ask.machines[kind.machine];
-    let parts = Parts {
+    let on = Deployment {
         model: ask.model.clone(),
         formats: kind.formats,
         kv: kind.kv,
         system: machine.system.clone(),
+        links: machine.links.clone(),
         layout,
         engine: kind.engine.clone(),
     };
-    let own = parts.engine.schedule.chunk;
+    let own = on.engine.schedule.chunk;
     let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };
     let least = own.min(chunks[0]);
-    let most = crate::deployment::room(&parts, &ask.requests, least);
+    let most = on.room(&ask.requests, least);
     if most < 1.0 {
         return Ok(None);
     }
     let drafts = ask.drafts.iter().any(|d| d.0 > 0.0);
-    let links = (kind.links.0.as_ref(), kind.links.1.as_ref());
-    let deployment = Deployment::wired_for(kernels, parts, links, drafts)?;
+    let pass = Pass::prepare_for(&on, kernels, drafts).map_err(|e| untimed(e, &on.model, &on.system, on.formats))?;
+    let deployment = Ready { deployment: on, pass };
     let groups = layout.degrees().dp as f64;
     // Everything without fetching, then with it.
     let offloads: Vec<Option<Fetch>> =
@@ -264,14 +261,13 @@ fn item(
     let split = ask.split && layout.degrees().dcp == 1;
     let mut rows = Vec::new();
     for (c, chunk) in chunks.iter().enumerate() {
-        let room =
-            if *chunk == least { most } else { crate::deployment::room(&deployment.parts, &ask.requests, *chunk) };
+        let room = if *chunk == least { most } else { deployment.deployment.room(&ask.requests, *chunk) };
         if room < 1.0 {
             continue;
         }
-        let mut schedule = deployment.parts.engine.schedule.clone();
+        let mut schedule = deployment.deployment.engine.schedule.clone();
         schedule.chunk = *chunk;
-        let overhead = &deployment.parts.engine.overhead;
+        let overhead = &deployment.deployment.engine.overhead;
         let server = Server { pass: &deployment.pass, schedule: &schedule, overhead, room };
         let drafted = ask.drafts.iter().enumerate().filter(|(d, _)| *d == 0 || !machine.prompts_only);
         for ((d, drafts), offload) in drafted.flat_map(|draft| offloads.iter().map(move |o| (draft, *o))) {

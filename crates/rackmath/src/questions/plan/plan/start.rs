@@ -27,14 +27,14 @@ pub(super) fn site<'a>(
     let machine = &ask.machines[kind.machine];
     let pool = |role: Role, row: usize, sequences: f64, instances: f64| {
         let d = &p.deployments[p.entries[row].deployment];
-        flags::print(tool, &d.parts.layout).ok()?;
+        flags::print(tool, &d.deployment.layout).ok()?;
         Some(Pool {
             role,
-            layout: d.parts.layout,
-            kv: d.parts.kv,
+            layout: d.deployment.layout,
+            kv: d.deployment.kv,
             sequences,
             chunk: p.entries[row].chunk,
-            memory: d.parts.engine.schedule.memory.get(),
+            memory: d.deployment.engine.schedule.memory.get(),
             instances: (instances * replicas) as u64,
             host_cache: offload::kept(ask, p, row),
         })
@@ -71,7 +71,7 @@ pub(super) fn handover(ask: &Ask, p: &Prepared, c: &Configuration, e: &Estimate,
     let asked = ask.handover.as_ref()?;
     let (site, pools) = site(ask, p, c, per_group, e.replicas)?;
     let instances = c.split.map_or(1.0, |(_, ratio)| p.space.ratios[ratio].1);
-    let groups = p.deployments[p.entries[c.row].deployment].parts.layout.degrees().dp as f64;
+    let groups = p.deployments[p.entries[c.row].deployment].deployment.layout.degrees().dp as f64;
     let (input, output) = (&ask.workload.input, &ask.workload.output);
     let aim = Expected {
         input: (input.mean, input.variance.sqrt()),

@@ -221,7 +221,7 @@ impl Sweep {
         let entry = &p.entries[c.row];
         let [system, engine, weights, kv] = self.kinds[p.kind_of[entry.deployment]];
         let degrees = |row: usize| {
-            let d = p.deployments[p.entries[row].deployment].parts.layout.degrees();
+            let d = p.deployments[p.entries[row].deployment].deployment.layout.degrees();
             [d.tp, d.pp, d.dp, d.ep, d.etp].map(|n| n as i64)
         };
         let mine = degrees(c.row);

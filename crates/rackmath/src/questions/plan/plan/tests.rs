@@ -57,7 +57,7 @@ fn a_tabulated_state_is_the_steady_state() {
     let load = Load::Closed { concurrency: p.levels[level], clump: 1.0, burst: 0.0, convoy: false };
     let s = steady(&server, &ask.requests, load);
     let state = p.space.whole[row * p.space.levels + level];
-    assert_eq!((state.tpot, state.rate), (s.tpot.get(), s.rate * d.parts.layout.degrees().dp as f64));
+    assert_eq!((state.tpot, state.rate), (s.tpot.get(), s.rate * d.deployment.layout.degrees().dp as f64));
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use super::{Request, Speculation};
 use crate::Error;
-use crate::deployment::Parts;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::{Resolved, Setting, resolve, tokens};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::Tool;
-use rackmath_spec::{Catalog, Layout, Network};
+use rackmath_spec::{Catalog, Layout};
+use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::kv;
 use rackmath_theory::layout::check;
 use rackmath_theory::pass::KernelSet;
@@ -29,9 +29,7 @@ pub(super) enum Loading {
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     /// The deployment; of two pools, the one that decodes.
-    pub parts: Parts,
-    /// Its links.
-    pub links: (Option<Network>, Option<Network>),
+    pub parts: Deployment,
     /// The pool that computes prompts.
     pub split: Option<SplitAsk>,
     /// Requests.
@@ -74,26 +72,15 @@ impl<'a> Case<'a> {
         let (mut engine, version_note) = catalog.engine(&request.engine)?;
         overrides(request, &mut engine)?;
         if request.setting.kv.as_deref().is_none_or(|word| word == "auto") {
-            // An engine's narrow cache goes with narrow weights.
-            let narrow = resolved.formats.linear.bits() < 12.0;
-            if let Some(dtype) = engine.schedule.kv.filter(|_| narrow) {
-                resolved.kv = dtype;
-                resolved.cache = kv::cache(&resolved.model, dtype);
-            }
+            let kv = usual_cache(&resolved.model, resolved.formats, &engine);
+            resolved.found.deployment.kv = kv;
+            resolved.cache = kv::cache(&resolved.model, kv);
         }
         let (layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), &engine, &resolved)?;
         let split = split(request, layout, &engine, &resolved)?;
-        let parts = Parts {
-            model: resolved.model.clone(),
-            formats: resolved.formats,
-            kv: resolved.kv,
-            system: resolved.system.clone(),
-            layout,
-            engine,
-        };
-        let links = crate::deployment::wires(catalog, &parts.system);
+        let parts = Deployment { layout, engine: engine.into(), ..resolved.deployment.clone() };
         let price = resolved.priced.then(|| resolved.chip_price.get());
-        let ask = Ask { parts, links, split, requests: requests(request)?, load: load(request)?, price };
+        let ask = Ask { parts, split, requests: requests(request)?, load: load(request)?, price };
         let kernels = KernelSet::of(catalog)?;
         Ok(Self { request, resolved, chosen, version_note, kernels, ask })
     }

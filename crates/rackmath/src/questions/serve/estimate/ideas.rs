@@ -2,10 +2,10 @@
 
 use super::ask::{Ask, Case, Loading, yielded};
 use super::serve::Prepared;
-use crate::deployment::wires;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout, Math};
+use rackmath_theory::deployment::Links;
 use rackmath_theory::layout::domain;
 
 /// Drafts of the change that tries speculation, and the chance that each is accepted.
@@ -147,7 +147,7 @@ fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
             let (engine, _) = catalog.engine(name).ok()?;
             let mut next = ask.clone();
             let what = format!("engine {}", engine.name);
-            next.parts.engine = engine;
+            next.parts.engine = engine.into();
             Some(Idea { foreign: true, ..idea(what, next) })
         })
         .collect()
@@ -174,9 +174,9 @@ fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
     }
     let (_, system) = best?;
     let mut next = ask.clone();
-    next.links = wires(catalog, &system);
+    next.parts.links = Links::of(catalog, &system);
     next.price = system.chip.usual_price().map(|p| p.value.get()).filter(|_| ask.price.is_some());
     let what = format!("{} instead of {}", system.chip.name, now.chip.name);
-    next.parts.system = system;
+    next.parts.system = system.into();
     Some(Idea { foreign: true, ..idea(what, next) })
 }

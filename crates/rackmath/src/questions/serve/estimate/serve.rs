@@ -3,14 +3,15 @@
 use super::ask::{Ask, Loading};
 use super::split::{self, Flow};
 use crate::Error;
-use crate::deployment::{Deployment, Parts};
+use crate::setting::ready;
+use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::steady::{Load, Requests, Steady, steady};
 
 /// Passes ready to be asked.
 pub(super) struct Prepared {
     /// The deployment, or the pool that decodes.
-    pub main: Deployment,
+    pub main: Ready,
     /// Sequences one group holds.
     pub room: f64,
     /// The pool that computes prompts.
@@ -19,14 +20,13 @@ pub(super) struct Prepared {
 
 impl Prepared {
     pub(super) fn new(kernels: &KernelSet, ask: &Ask) -> Result<Self, Error> {
-        let links = (ask.links.0.as_ref(), ask.links.1.as_ref());
-        let main = Deployment::wired(kernels, ask.parts.clone(), links)?;
+        let main = ready(kernels, ask.parts.clone())?;
         let split = match ask.split {
             None => None,
             Some(s) if s.layout == ask.parts.layout => Some(split::Pool::new(main.clone(), s.instances, ask)),
             Some(s) => {
-                let parts = Parts { layout: s.layout, ..ask.parts.clone() };
-                Some(split::Pool::new(Deployment::wired(kernels, parts, links)?, s.instances, ask))
+                let parts = Deployment { layout: s.layout, ..ask.parts.clone() };
+                Some(split::Pool::new(ready(kernels, parts)?, s.instances, ask))
             }
         };
         let room = main.room(&ask.requests);
@@ -35,7 +35,7 @@ impl Prepared {
 
     /// Groups with their own sequences.
     pub(super) fn groups(&self) -> f64 {
-        self.main.parts.layout.degrees().dp as f64
+        self.main.deployment.groups()
     }
 
     /// Half width of an interval of the engine, as a natural logarithm.
@@ -133,7 +133,7 @@ pub(super) fn evaluate(p: &Prepared, requests: &Requests, load: Loading) -> Outc
         queue: s.queue.get(),
         rate: s.rate * groups,
         groups,
-        chips: p.main.parts.layout.chips() as f64,
+        chips: p.main.deployment.chips(),
         flow: None,
         fits: p.room >= 1.0,
         overloaded: s.overloaded,

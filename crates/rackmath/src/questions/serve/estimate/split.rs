@@ -19,9 +19,9 @@
 
 use super::ask::{Ask, Loading};
 use super::serve::{Outcome, Prepared, of_group};
-use crate::deployment::{Deployment, Parts};
+use rackmath_spec::Layout;
 use rackmath_spec::model::Mixer;
-use rackmath_spec::{Layout, Network};
+use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::network::{self, Collective, Group};
 use rackmath_theory::plan::pools;
 use rackmath_theory::steady::{Requests, Steady, steady};
@@ -31,7 +31,7 @@ use rackmath_units::{Bytes, Tokens};
 /// A prefill instance, and how prompts get from it to those that decode.
 pub(super) struct Pool {
     /// One instance.
-    pub instance: Deployment,
+    pub instance: Ready,
     /// How many; what balances unless given.
     pub instances: Option<f64>,
     /// Prompts whose cache fits in a group of it.
@@ -62,10 +62,9 @@ pub(super) struct Flow {
 }
 
 impl Pool {
-    pub(super) fn new(instance: Deployment, instances: Option<f64>, ask: &Ask) -> Self {
+    pub(super) fn new(instance: Ready, instances: Option<f64>, ask: &Ask) -> Self {
         let bytes = kv::cache(&ask.parts.model, ask.parts.kv).stored(Tokens::new(ask.requests.input));
-        let links = (ask.links.0.as_ref(), ask.links.1.as_ref());
-        let (send, network) = sending(bytes, &instance.parts.layout, &ask.parts, links);
+        let (send, network) = sending(bytes, &instance.deployment.layout, &ask.parts);
         // Prompts leave when they are done: no answer is held here.
         let room = instance.room(&Requests { output: 1.0, ..ask.requests });
         Self { instance, instances, room, bytes: bytes.get(), send, network }
@@ -73,12 +72,7 @@ impl Pool {
 }
 
 /// Time of a prompt's cache over the outermost network, from all chips that hold a share of it.
-pub(crate) fn sending(
-    bytes: Bytes,
-    from: &Layout,
-    to: &Parts,
-    links: (Option<&Network>, Option<&Network>),
-) -> (f64, String) {
+pub(crate) fn sending(bytes: Bytes, from: &Layout, to: &Deployment) -> (f64, String) {
     let (a, b) = (from.degrees(), to.layout.degrees());
     let mixers = to.model.shape().into_iter().flat_map(|s| s.runs.iter().map(|r| &r.block.mixer));
     let shards = mixers
@@ -90,7 +84,7 @@ pub(crate) fn sending(
     let share = bytes / shards as f64;
     let levels = &to.system.levels;
     let Some(level) = levels.last() else { return (0.0, "none known: sending counts nothing".into()) };
-    let kind = if levels.len() > 1 { links.1 } else { links.0 };
+    let kind = if levels.len() > 1 { to.links.out.as_deref() } else { to.links.up.as_deref() };
     let seconds = match kind {
         Some(network) => network::time(Collective::SendRecv, share, &Group::within(level, network, 2)).total(),
         None => share / level.bandwidth.value,
@@ -112,7 +106,7 @@ pub(super) fn evaluate(p: &Prepared, pool: &Pool, requests: &Requests, load: Loa
     let most = first.rate * groups;
     let instances = pool.instances.unwrap_or_else(|| (most / mu).ceil().max(1.0));
     let able = instances * mu;
-    let servers = instances * pool.instance.parts.layout.degrees().dp as f64;
+    let servers = instances * pool.instance.deployment.groups();
     let wait = |rate: f64| pools::wait(rate / able, servers, alone);
     let (s, rate, wait) = match load {
         Loading::Concurrency(c) if most <= able => {
@@ -134,7 +128,7 @@ pub(super) fn evaluate(p: &Prepared, pool: &Pool, requests: &Requests, load: Loa
         }
         Loading::Rate(_) | Loading::Full => (first, most.min(able), wait(most.min(able))),
     };
-    let (mine, theirs) = (p.main.parts.layout.chips() as f64, pool.instance.parts.layout.chips() as f64);
+    let (mine, theirs) = (p.main.deployment.chips(), pool.instance.deployment.chips());
     let flow = Flow {
         instances,
         chips: instances * theirs,

@@ -104,7 +104,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let rows = run(&case.ask, &prepared);
     let (ideal, _) = catalog.engine("ideal")?;
     let mut limit = case.ask.clone();
-    limit.parts.engine = Engine { schedule: limit.parts.engine.schedule.clone(), ..ideal };
+    limit.parts.engine = Engine { schedule: limit.parts.engine.schedule.clone(), ..ideal }.into();
     let roof = run(&limit, &Prepared::new(&case.kernels, &limit)?);
     let figure = figure(&page, &rows, &roof);
     Ok(Answer {

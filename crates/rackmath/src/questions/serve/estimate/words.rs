@@ -7,7 +7,7 @@ use super::serve::{Outcome, Prepared};
 use crate::figure::count;
 use crate::layout;
 use rackmath_theory::placement::{self, Fit};
-use rackmath_units::{Fraction, Tokens, float, significant};
+use rackmath_units::{Fraction, float, significant};
 
 impl Range {
     /// The interval of a prediction that is off by a factor of at most exp(spread) in 80 % of cases.
@@ -56,7 +56,7 @@ pub(super) fn answer(case: &Case, p: &Prepared, outcome: &Outcome) -> Answer {
         pools: outcome.flow.as_ref().filter(|_| fits).and_then(|flow| {
             let pool = p.split.as_ref()?;
             Some(Pools {
-                prefill_layout: layout::words(&r.model, &pool.instance.parts.layout),
+                prefill_layout: layout::words(&r.model, &pool.instance.deployment.layout),
                 prefill_instances: flow.instances,
                 prefill_chips: flow.chips as u64,
                 decode_chips: (outcome.chips - flow.chips) as u64,
@@ -179,21 +179,9 @@ fn problem(case: &Case, p: &Prepared, outcome: &Outcome) -> Option<Problem> {
     if !outcome.fits {
         let requests = &case.ask.requests;
         let pool = p.split.as_ref().filter(|pool| pool.room < 1.0 && p.room >= 1.0);
-        let parts = pool.map_or(&case.ask.parts, |pool| &pool.instance.parts);
-        let s = &parts.engine.schedule;
-        let held = if s.reserve_whole { requests.whole() } else { requests.context() };
-        let load = placement::Load {
-            model: &parts.model,
-            formats: parts.formats,
-            kv: parts.kv,
-            system: &parts.system,
-            layout: parts.layout,
-            batch: parts.layout.degrees().dp as f64,
-            context: Tokens::new(held),
-            tokens: s.chunk.min(1e6),
-            utilisation: s.memory,
-        };
-        let placed = placement::place(&load);
+        let parts = pool.map_or(&case.ask.parts, |pool| &pool.instance.deployment);
+        let load = parts.load(requests, parts.groups(), parts.engine.schedule.chunk);
+        let placed = placement::place(parts, &load);
         let missing = match placed.fit {
             Fit::TooLarge { missing, .. } => Some(missing.get()),
             Fit::Fits { .. } => None,
@@ -202,7 +190,7 @@ fn problem(case: &Case, p: &Prepared, outcome: &Outcome) -> Option<Problem> {
             what: layout::verdict(&placed),
             missing_bytes: missing,
             most_requests_per_s: None,
-            first_change: layout::first_change(&case.resolved, &load, 0.0),
+            first_change: layout::first_change(parts, &load, 0.0),
         });
     }
     outcome.overloaded.then(|| Problem {

@@ -2,13 +2,13 @@
 
 use super::{RateCard, RatesRequest};
 use crate::Error;
-use crate::deployment::Deployment;
 use crate::estimate::Range;
 use crate::figure::count;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::{Resolved, tokens};
 use rackmath_spec::Layout;
 use rackmath_spec::layout::Degrees;
+use rackmath_theory::deployment::Ready;
 use rackmath_theory::layout::{Illegal, check, domain};
 use rackmath_theory::pass::Work;
 use rackmath_theory::steady::Requests;
@@ -42,8 +42,8 @@ const MOST_DOUBLINGS: u32 = 9;
 
 /// The fastest of some cuts, per chip.
 pub(super) fn best(
-    cuts: &[(Deployment, f64)],
-    of: impl Fn(&Deployment, f64) -> Result<RateCard, Error>,
+    cuts: &[(Ready, f64)],
+    of: impl Fn(&Ready, f64) -> Result<RateCard, Error>,
 ) -> Result<RateCard, Error> {
     let (first, rest) = cuts.split_first().ok_or_else(|| Error::value("layout", "none", "one that holds the model"))?;
     let mut best = of(&first.0, first.1)?;
@@ -57,18 +57,18 @@ pub(super) fn best(
     Ok(best)
 }
 
-fn predicted_for(d: &Deployment) -> String {
-    let layout = d.parts.layout;
-    format!("predicted for {} with {layout} on {} chips", d.parts.engine.name, layout.chips())
+fn predicted_for(d: &Ready) -> String {
+    let layout = d.deployment.layout;
+    format!("predicted for {} with {layout} on {} chips", d.deployment.engine.name, layout.chips())
 }
 
 /// Prompts alone, passes full.
-pub(super) fn prefill_of(d: &Deployment, q: &RatesRequest) -> Result<RateCard, Error> {
+pub(super) fn prefill_of(d: &Ready, q: &RatesRequest) -> Result<RateCard, Error> {
     let prompt = tokens("prompt", q.prompt, 1.0)?.get();
     let (prompts_per_s, _) = d.prompts(&Requests::of(prompt, 1.0));
-    let rate = prompts_per_s * prompt / d.parts.layout.chips() as f64;
+    let rate = prompts_per_s * prompt / d.deployment.layout.chips() as f64;
     Ok(RateCard {
-        tok_s: Range::of(rate, d.parts.engine.spread.ttft * d.pass.wider()),
+        tok_s: Range::of(rate, d.deployment.engine.spread.ttft * d.pass.wider()),
         source: "predicted".into(),
         words: format!("prefill: {}, passes full of prompts of {}", predicted_for(d), count(prompt)),
         late: false,
@@ -76,8 +76,8 @@ pub(super) fn prefill_of(d: &Deployment, q: &RatesRequest) -> Result<RateCard, E
 }
 
 /// Answers alone, as many as memory, engine and patience allow.
-pub(super) fn decode_of(d: &Deployment, room: f64, q: &RatesRequest) -> Result<RateCard, Error> {
-    let (layout, engine) = (d.parts.layout, &d.parts.engine);
+pub(super) fn decode_of(d: &Ready, room: f64, q: &RatesRequest) -> Result<RateCard, Error> {
+    let (layout, engine) = (d.deployment.layout, &d.deployment.engine);
     let (chips, groups, stages) = (layout.chips() as f64, layout.degrees().dp as f64, d.pass.stages());
     let context = tokens("context", q.context, 0.0)?.get();
     let patience = Seconds::checked(q.tpot_ms / 1e3).filter(|t| (1e-6..=1e3).contains(&t.get()));
@@ -87,7 +87,7 @@ pub(super) fn decode_of(d: &Deployment, room: f64, q: &RatesRequest) -> Result<R
     let (b, why) = match q.batch {
         // The machine's sequences are spread over as many replicas as it has room for.
         Some(batch) => {
-            let b = (tokens("batch", batch, 1.0)?.get() * chips / d.parts.system.n_chips as f64 / groups).max(1.0);
+            let b = (tokens("batch", batch, 1.0)?.get() * chips / d.deployment.system.n_chips as f64 / groups).max(1.0);
             if b <= most { (b, "as given") } else { (most, "all that memory and engine hold") }
         }
         None if step(most) > patience => (latest(&step, most, patience), "as many as the time per token allows"),

@@ -1,0 +1,129 @@
+//! One model on one machine as it is run: the one bundle that placement, passes, serving, planning and cost are asked about.
+//!
+//! It is made once, when all names are resolved. What it is made of is shared, so that a menu of changes or the thousands of
+//! layouts of a plan clone it for next to nothing.
+
+use crate::pass::{KernelSet, Pass};
+use crate::placement::{self, Load};
+use crate::plan::pools;
+use crate::steady::{Requests, Server};
+use rackmath_spec::engine::Engine;
+use rackmath_spec::model::Formats;
+use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
+use rackmath_units::Tokens;
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct Deployment {
+    pub model: Arc<Model>,
+    /// Weight formats as run, which may differ from the checkpoint's.
+    pub formats: Formats,
+    /// Cache format.
+    pub kv: Dtype,
+    pub system: Arc<System>,
+    pub links: Links,
+    pub layout: Layout,
+    pub engine: Arc<Engine>,
+}
+
+/// The measured constants of a machine's networks, where their kind is known.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    /// Inside the scale-up domain.
+    pub up: Option<Arc<Network>>,
+    /// Between domains.
+    pub out: Option<Arc<Network>>,
+}
+
+impl Links {
+    pub fn of(catalog: &Catalog, system: &System) -> Self {
+        let found = |kind: &str| catalog.network(kind).ok().map(Arc::new);
+        Self { up: found(&system.chip.link.kind), out: system.levels.get(1).and_then(|_| found("infiniband")) }
+    }
+}
+
+/// The cache format an engine takes unless told: its own narrow one goes with narrow weights, otherwise the model's.
+pub fn usual_cache(model: &Model, formats: Formats, engine: &Engine) -> Dtype {
+    engine.schedule.kv.filter(|_| formats.linear.bits() < 12.0).unwrap_or_else(|| model.cache_dtype())
+}
+
+impl Deployment {
+    /// A model as published on one chip of a machine, before anything else is decided.
+    pub fn named(catalog: &Catalog, model: &str, system: &str, engine: &str) -> Result<Self, SpecError> {
+        Ok(Self::of(catalog, catalog.model(model)?, catalog.system(system)?, catalog.engine(engine)?.0))
+    }
+
+    /// The same from what the names stand for.
+    pub fn of(catalog: &Catalog, model: Model, system: System, engine: Engine) -> Self {
+        Self {
+            formats: model.formats(),
+            kv: usual_cache(&model, model.formats(), &engine),
+            links: Links::of(catalog, &system),
+            layout: Layout::single(),
+            model: Arc::new(model),
+            system: Arc::new(system),
+            engine: Arc::new(engine),
+        }
+    }
+
+    /// Attention groups, each with sequences of its own.
+    pub fn groups(&self) -> f64 {
+        self.layout.degrees().dp as f64
+    }
+
+    pub fn chips(&self) -> f64 {
+        self.layout.chips() as f64
+    }
+
+    /// What memory is asked to hold: `batch` sequences, as the engine admits them, and passes of at most `chunk` tokens.
+    pub fn load(&self, requests: &Requests, batch: f64, chunk: f64) -> Load {
+        let s = &self.engine.schedule;
+        let held = if s.reserve_whole { requests.whole() } else { requests.context() };
+        Load { batch, context: Tokens::new(held), tokens: chunk.min(1e6), utilisation: s.memory }
+    }
+
+    /// Sequences whose cache fits in one attention group, with passes of at most `chunk` tokens.
+    pub fn room(&self, requests: &Requests, chunk: f64) -> f64 {
+        placement::largest_batch(self, &self.load(requests, 1.0, chunk)) / self.groups()
+    }
+}
+
+/// Why passes of a deployment cannot be timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untimed {
+    /// The model is known by its totals only.
+    NoLayers,
+    /// The chip has no peak in any arithmetic the model can run in.
+    NoPeak,
+}
+
+/// A deployment with its passes, prepared once and asked many times.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    pub deployment: Deployment,
+    pub pass: Pass,
+}
+
+impl Ready {
+    pub fn new(kernels: &KernelSet, deployment: Deployment) -> Result<Self, Untimed> {
+        Ok(Self { pass: Pass::prepare(&deployment, kernels)?, deployment })
+    }
+
+    /// Sequences whose cache fits, in one attention group.
+    pub fn room(&self, requests: &Requests) -> f64 {
+        self.deployment.room(requests, self.deployment.engine.schedule.chunk)
+    }
+
+    /// One attention group as a server.
+    pub fn server(&self, room: f64) -> Server<'_> {
+        let engine = &self.deployment.engine;
+        Server { pass: &self.pass, schedule: &engine.schedule, overhead: &engine.overhead, room }
+    }
+
+    /// Prompts a second when it does nothing else and passes are full, and seconds of a prompt alone.
+    pub fn prompts(&self, requests: &Requests) -> (f64, f64) {
+        let engine = &self.deployment.engine;
+        let request = engine.overhead.request.get();
+        pools::service(&self.pass, engine.schedule.chunk, request, self.deployment.groups(), requests)
+    }
+}
