@@ -7,7 +7,9 @@ mod prices;
 mod racks;
 
 use crate::Error;
+use crate::setting::{Resolved, Setting, resolve};
 use rackmath_spec::{Catalog, nearest};
+use rackmath_units::significant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,12 +80,41 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     })
 }
 
-fn claim(id: &str, title: &str, formula: &str, conclusion: &str, numbers: Vec<Number>) -> Claim {
-    Claim { id: id.into(), title: title.into(), formula: formula.into(), conclusion: conclusion.into(), numbers }
+fn claim(id: &str, title: &str) -> Claim {
+    let empty = String::new;
+    Claim { id: id.into(), title: title.into(), formula: empty(), conclusion: empty(), numbers: Vec::new() }
 }
 
-fn number(inputs: impl Into<String>, lecture: &str, ours: impl Into<String>, why: &str) -> Number {
-    Number { inputs: inputs.into(), lecture: lecture.into(), ours: ours.into(), why: why.into() }
+impl Claim {
+    fn says(self, formula: &str, conclusion: &str) -> Self {
+        Self { formula: formula.into(), conclusion: conclusion.into(), ..self }
+    }
+
+    /// A number the lecture gives, beside ours.
+    fn number(mut self, inputs: impl Into<String>, lecture: &str, ours: impl ToString, why: impl Into<String>) -> Self {
+        let (inputs, lecture, ours, why) = (inputs.into(), lecture.into(), ours.to_string(), why.into());
+        self.numbers.push(Number { inputs, lecture, ours, why });
+        self
+    }
+
+    /// A number the lecture does not give.
+    fn own(self, inputs: impl Into<String>, ours: impl ToString, why: impl Into<String>) -> Self {
+        self.number(inputs, "-", ours, why)
+    }
+}
+
+/// A preset of the lecture on one of its machines, counted as on the board.
+fn preset(catalog: &Catalog, model: &str, on: &str) -> Result<Resolved, Error> {
+    let (counting, kv) = ("lecture".into(), Some("fp8".into()));
+    resolve(catalog, &Setting { model: model.into(), on: on.into(), counting, kv, ..Setting::default() })
+}
+
+fn times(x: f64) -> String {
+    format!("{}x", significant(x, 3))
+}
+
+fn percent(x: f64) -> String {
+    format!("{} %", significant(x * 100.0, 4))
 }
 
 #[cfg(test)]
