@@ -29,7 +29,7 @@ pub struct Layout {
 }
 
 /// Degrees before they are checked; everything is 1 or off unless set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Degrees {
     /// Tensor parallel: shards of attention and dense networks.
     pub tp: u64,

@@ -442,6 +442,40 @@ impl Formats {
 }
 
 impl Shape {
+    /// A GPT of the Megatron papers: four times as wide inside, as many keys as queries.
+    pub fn gpt(layers: u64, hidden: u64, heads: u64) -> Self {
+        let head = hidden / heads;
+        let mixer = Mixer::Attention(Attention {
+            heads,
+            kv_heads: heads,
+            qk_dim: head,
+            v_dim: head,
+            span: Span::Full,
+            kv: KvSource::Own,
+            bias: Bias { qkv: true, out: true },
+            qk_norm: QkNorm::None,
+            k_is_v: false,
+            gate: Gate::None,
+            sinks: false,
+        });
+        let ffn = Ffn::Dense(Mlp { width: 4 * hidden, gated: false, bias: true });
+        Self {
+            architecture: "gpt".into(),
+            hidden,
+            vocab: 51_200,
+            tied: true,
+            head_bias: false,
+            positions: 2048,
+            norm: Norm::Layer,
+            outer_norms: 1,
+            runs: vec![Run { n: layers, block: Block { mixer, ffn, norms: 2, side: Vec::new() } }],
+            mtp: None,
+            side: Vec::new(),
+            context_max: Some(2048),
+            formats: Formats::uniform(Dtype::Bf16),
+        }
+    }
+
     /// Number of blocks, MTP layers apart.
     pub fn n_layers(&self) -> u64 {
         self.runs.iter().map(|run| run.n).sum()

@@ -104,6 +104,9 @@ pub struct NetworkShares {
     pub send: f64,
     /// Rate out of a chip to other nodes where the cluster's differs from the chip's usual one.
     pub scale_out_rate: Option<ByteRate>,
+    /// Rates of a chip whose file states no link: to the chips beside it, and to other nodes.
+    pub unlinked_up: ByteRate,
+    pub unlinked_out: ByteRate,
     /// Share of tensor-parallel communication that is not hidden behind products.
     pub tensor_exposed: f64,
     /// Share of a micro-batch's passes that gradient reduction and parameter gathering can hide behind.

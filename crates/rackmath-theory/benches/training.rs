@@ -1,10 +1,8 @@
 //! Training configurations per second, and the 530B example of exhaustive search.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use rackmath_spec::model::{
-    Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Norm, QkNorm, Run, Shape, Span,
-};
-use rackmath_spec::{Catalog, Dtype, TrainingFormat};
+use rackmath_spec::model::Shape;
+use rackmath_spec::{Catalog, TrainingFormat};
 use rackmath_theory::train::Job;
 use rackmath_theory::train::machine::Machine;
 use rackmath_theory::train::search::{Searcher, Space};
@@ -12,39 +10,7 @@ use std::hint::black_box;
 
 /// Megatron-Turing NLG 530B: 105 layers, 20,480 wide, 128 heads (arXiv 2201.11990).
 fn turing() -> Shape {
-    let block = Block {
-        mixer: Mixer::Attention(Attention {
-            heads: 128,
-            kv_heads: 128,
-            qk_dim: 160,
-            v_dim: 160,
-            span: Span::Full,
-            kv: KvSource::Own,
-            bias: Bias { qkv: true, out: true },
-            qk_norm: QkNorm::None,
-            k_is_v: false,
-            gate: Gate::None,
-            sinks: false,
-        }),
-        ffn: Ffn::Dense(Mlp { width: 81_920, gated: false, bias: true }),
-        norms: 2,
-        side: Vec::new(),
-    };
-    Shape {
-        architecture: "gpt".into(),
-        hidden: 20_480,
-        vocab: 51_200,
-        tied: true,
-        head_bias: false,
-        positions: 2048,
-        norm: Norm::Layer,
-        outer_norms: 1,
-        runs: vec![Run { n: 105, block }],
-        mtp: None,
-        side: Vec::new(),
-        context_max: Some(2048),
-        formats: Formats::uniform(Dtype::Bf16),
-    }
+    Shape::gpt(105, 20_480, 128)
 }
 
 fn training(c: &mut Criterion) {

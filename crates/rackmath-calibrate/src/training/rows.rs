@@ -4,6 +4,7 @@
 //! per second in the convention of its source.
 
 use crate::CalibrateError;
+use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{
     Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Moe, Norm, QkNorm, Run, Shape, Span,
 };
@@ -176,7 +177,7 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
     };
     let lighter = source.legacy && pp > 2 && layers % pp != 0 && (layers + 2).is_multiple_of(pp);
     let moe = shape.moe().is_some();
-    let cut = Cut {
+    let degrees = Degrees {
         tp,
         cp,
         pp,
@@ -184,13 +185,17 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
         ep: if moe { degree(raw, "ep") } else { 1 },
         etp: count(raw, "etp").unwrap_or(1).max(1),
         virtual_stages,
+        sequence_parallel: if source.legacy { text(raw, "recompute").contains("sequence") } else { tp > 1 },
+        ..Degrees::default()
+    };
+    let cut = Cut {
+        degrees,
         schedule: if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneFOneB },
         spread: if lighter { Spread::EndsLighter } else { Spread::Even },
         micro_batch,
         sharding,
         recompute,
-        offload: rackmath_theory::train::Offload::None,
-        sequence_parallel: if source.legacy { text(raw, "recompute").contains("sequence") } else { tp > 1 },
+        ..Cut::default()
     };
     let precision = text(raw, "precision").to_ascii_lowercase();
     let format = if precision.contains("nvfp4") {

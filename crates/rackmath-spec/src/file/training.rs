@@ -76,6 +76,8 @@ struct RawNetwork {
     scale_out: f64,
     send: f64,
     scale_out_rate: Option<String>,
+    unlinked_up: String,
+    unlinked_out: String,
     tensor_exposed: f64,
     data_overlap: f64,
     context_exposed: f64,
@@ -178,6 +180,8 @@ pub fn training(id: &str, text: &str) -> Result<TrainingStack, SpecError> {
                 .scale_out_rate
                 .map(|rate| reader.quantity("network.scale_out_rate", &rate))
                 .transpose()?,
+            unlinked_up: reader.quantity("network.unlinked_up", &raw.network.unlinked_up)?,
+            unlinked_out: reader.quantity("network.unlinked_out", &raw.network.unlinked_out)?,
             tensor_exposed: raw.network.tensor_exposed,
             data_overlap: raw.network.data_overlap,
             context_exposed: raw.network.context_exposed,

@@ -17,6 +17,7 @@
 //! (written, softmax, dropout, read) and 16 backward; a backward norm or residual moves a sixth more than forward.
 //! Ignores: that layers run a little faster while the links are idle. Source: counting; shares in `catalog/training`.
 
+use super::Cut;
 use super::machine::{Machine, Triple};
 use super::work::Work;
 use crate::network::Collective;
@@ -72,18 +73,7 @@ impl LayerTime {
     }
 }
 
-/// Degrees that decide which ranks talk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranks {
-    /// Tensor parallel.
-    pub tp: u64,
-    /// Context parallel.
-    pub cp: u64,
-    /// Expert parallel.
-    pub ep: u64,
-}
-
-pub fn layer(machine: &Machine<'_>, work: &Work, ranks: Ranks) -> LayerTime {
+pub fn layer(machine: &Machine<'_>, work: &Work, cut: &Cut) -> LayerTime {
     let stack = machine.stack;
     let (traffic, network, host) = (&stack.traffic, &stack.network, &stack.host);
     let w = machine.bandwidth();
@@ -98,16 +88,16 @@ pub fn layer(machine: &Machine<'_>, work: &Work, ranks: Ranks) -> LayerTime {
     let e_f = traffic.elementwise * (work.residual_bytes + work.inner_bytes) / w;
     let e_b = traffic.elementwise * (work.residual_bytes * BACKWARD_BYTES.0 + work.inner_bytes * BACKWARD_BYTES.1) / w
         + traffic.accumulate_bytes * (work.params + work.expert_params) / w;
-    let reduce = machine.collective(Collective::AllReduce, work.reduced_bytes, ranks.tp, 1);
+    let reduce = machine.collective(Collective::AllReduce, work.reduced_bytes, cut.tp, 1);
     let tensor = network.tensor_exposed * work.reductions * reduce;
-    let all_to_all = machine.exchange(work.exchanged_bytes, work.copies, ranks.ep, ranks.tp);
-    let context = machine.collective(Collective::AllGather, work.key_value_bytes * ranks.cp as f64, ranks.cp, ranks.tp);
+    let all_to_all = machine.exchange(work.exchanged_bytes, work.copies, cut.ep, cut.tp);
+    let context = machine.collective(Collective::AllGather, work.key_value_bytes * cut.cp as f64, cut.cp, cut.tp);
     // Out and back, once forward and once backward; keys and values once forward, and with their gradients backward.
     let x_f = network.expert_exposed * 2.0 * all_to_all + network.context_exposed * context;
     let x_b = network.expert_exposed * 2.0 * all_to_all + network.context_exposed * 2.0 * context;
 
     let routing = if work.routes { host.experts.get() } else { 0.0 };
-    let launch = host.rank.get() * (ranks.tp - 1) as f64 + routing;
+    let launch = host.rank.get() * (cut.tp - 1) as f64 + routing;
     let busy_f = sum.forward + a_f + e_f + tensor + x_f;
     let busy_b = sum.input + sum.weight + a_b + e_b + tensor + x_b;
     let forward = together(stack.launch, busy_f, host.forward.get() + launch);

@@ -98,7 +98,7 @@ impl<'a> Machine<'a> {
         let up = system.levels.first().map(|l| l.bandwidth.value);
         let usual = chip.link.scale_out.as_ref().map(|r| r.value);
         let level = system.levels.get(1).map(|l| l.bandwidth.value);
-        let up = up.or(chip.link.scale_up.as_ref().map(|r| r.value)).unwrap_or(ByteRate::gb_per_s(32.0));
+        let up = up.or(chip.link.scale_up.as_ref().map(|r| r.value)).unwrap_or(stack.network.unlinked_up);
         Some(Self {
             chip,
             stack,
@@ -111,8 +111,7 @@ impl<'a> Machine<'a> {
             domain: system.levels.first().map_or(chip.link.domain.value, |l| l.chips).max(1),
             up,
             host: chip.link.host.as_ref().map(|r| r.value),
-            // A chip without a network of its own still has the host's.
-            out: stack.network.scale_out_rate.or(level).or(usual).unwrap_or(ByteRate::gb_per_s(12.5)),
+            out: stack.network.scale_out_rate.or(level).or(usual).unwrap_or(stack.network.unlinked_out),
         })
     }
 

@@ -78,13 +78,13 @@ pub fn stage_memory(
     // While a layer runs again it is there in full; with everything kept nothing is added.
     let again = match cut.recompute {
         Recompute::None => 0.0,
-        Recompute::Selective => stage.largest_scores,
-        Recompute::Full => (stage.largest_kept - stage.largest_input).max(0.0),
-        Recompute::Reversible => stage.largest_kept,
+        Recompute::Selective => stage.largest.scores,
+        Recompute::Full => (stage.largest.all - stage.largest.input).max(0.0),
+        Recompute::Reversible => stage.largest.all,
     };
     // What is kept can never exceed keeping everything.
     let activations =
-        (held * one * (1.0 + recipe.fragmentation) + again).min(held * stage.kept * (1.0 + recipe.fragmentation));
+        (held * one * (1.0 + recipe.fragmentation) + again).min(held * stage.kept.all * (1.0 + recipe.fragmentation));
     // Passes from both ends need both ends' weights on every chip; sharded states are divided over the two holders.
     let ends = if cut.schedule == Schedule::DualPipe && cut.pp > 1 { 2.0 } else { 1.0 };
     let states = if cut.sharding == Sharding::None { ends } else { 1.0 };

@@ -16,8 +16,9 @@
 //! Ignores: attention windows in conventions that never heard of them: the span is what the model really sees.
 //! Source: the table of conventions recomputed from published runs (`rackmath-calibrate score training`).
 
+use super::work::attention_heads;
 use crate::count::{self, Use};
-use rackmath_spec::model::{Attention, Block, Mixer, Run, Shape, Span};
+use rackmath_spec::model::{Attention, Block, Mixer, Run, Shape};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
@@ -114,7 +115,9 @@ fn layer_flop(shape: &Shape, run: &Run, sequence: u64, convention: Convention) -
         Scores::Causal => 0.5,
         Scores::None => 0.0,
     };
-    (2.0 * weights, 2.0 * share * score_width(&block) * span(&block, sequence))
+    let scores = attention_heads(&block.mixer)
+        .map_or(0.0, |h| 2.0 * share * (h.queries * (h.qk + h.v)) * h.span.min(sequence as f64));
+    (2.0 * weights, scores)
 }
 
 fn convention_block(block: &Block, convention: Convention) -> Block {
@@ -124,28 +127,4 @@ fn convention_block(block: &Block, convention: Convention) -> Block {
         }
         _ => block.clone(),
     }
-}
-
-/// Heads times the widths of a score and of its value.
-fn score_width(block: &Block) -> f64 {
-    match &block.mixer {
-        Mixer::Attention(a) => (a.heads * (a.qk_dim + a.v_dim)) as f64,
-        Mixer::Latent(a) => (a.heads * (a.nope_dim + a.rope_dim + a.v_dim)) as f64,
-        Mixer::Compressed(a) => (2 * a.heads * a.dim) as f64,
-        Mixer::Linear(_) | Mixer::None => 0.0,
-    }
-}
-
-fn span(block: &Block, sequence: u64) -> f64 {
-    let seen = match &block.mixer {
-        Mixer::Attention(a) => match a.span {
-            Span::Full => sequence,
-            Span::Window(n) | Span::Chunk(n) => n,
-            Span::Blocks(index) => index.block * index.top_k,
-        },
-        Mixer::Latent(a) => a.indexer.map_or(sequence, |i| i.top_k),
-        Mixer::Compressed(a) => a.window + a.indexer.map_or(0, |i| i.top_k),
-        Mixer::Linear(_) | Mixer::None => 0,
-    };
-    seen.min(sequence) as f64
 }

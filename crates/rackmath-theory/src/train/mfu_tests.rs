@@ -4,7 +4,6 @@
 //! the Llama, Nemotron and Qwen rows below with all or half of the scores.
 
 use super::mfu::{Again, Convention, flop_per_token};
-use super::tests::gpt;
 use rackmath_spec::Catalog;
 use rackmath_spec::model::Shape;
 
@@ -105,7 +104,7 @@ fn near(ours: f64, printed: f64, what: &str) {
 #[test]
 fn llm_foundry_counts_every_parameter_and_every_score() {
     for &(layers, hidden, heads, sequence, rate, printed) in LLM_FOUNDRY {
-        let shape = Shape { vocab: 50_368, positions: sequence, ..gpt(layers, hidden, heads) };
+        let shape = Shape { vocab: 50_368, positions: sequence, ..Shape::gpt(layers, hidden, heads) };
         let flop = |convention| flop_per_token(&shape, sequence, convention, Again::Nothing) * rate / 1e12;
         near(flop(Convention::PARAMS_AND_SCORES), printed, &format!("{layers} x {hidden}, {sequence} tokens"));
         // It counts six FLOP for every learned position, which nothing multiplies; left out, small models over long
@@ -121,7 +120,7 @@ fn llm_foundry_counts_every_parameter_and_every_score() {
 #[test]
 fn bloom_counts_passes_run_again() {
     let rate = |&(layers, hidden, chips, batch, seconds, _): &(u64, u64, f64, f64, f64, f64)| {
-        let shape = Shape { vocab: 250_880, ..gpt(layers, hidden, 64) };
+        let shape = Shape { vocab: 250_880, ..Shape::gpt(layers, hidden, 64) };
         let flop = flop_per_token(&shape, 2048, Convention::HARDWARE, Again::Layers) * batch * 2048.0;
         flop / (seconds * chips) / 1e12
     };
@@ -138,7 +137,7 @@ fn bloom_counts_passes_run_again() {
 fn megatron_2021_counts_passes_run_again() {
     // arXiv 2104.04473: 175 billion parameters on 1,024 chips, 1,536 sequences in 32 s, 138 TFLOP/s. Its other lines print
     // TFLOP/s and chips but no speed, so that nothing can be recomputed; their shares are of 312 TFLOP/s as printed.
-    let flop = flop_per_token(&gpt(96, 12_288, 96), 2048, Convention::HARDWARE, Again::Layers) * 1536.0 * 2048.0;
+    let flop = flop_per_token(&Shape::gpt(96, 12_288, 96), 2048, Convention::HARDWARE, Again::Layers) * 1536.0 * 2048.0;
     near(flop / (32.0 * 1024.0) / 1e12, 138.0, "175B");
 }
 
@@ -146,11 +145,11 @@ fn megatron_2021_counts_passes_run_again() {
 fn korthikanti_counts_recomputed_scores_backward_too() {
     // arXiv 2205.05198 Table 5 and Megatron-LM's README: seconds, chips and sequences, model share, hardware share.
     for (shape, seconds, n, model, hardware) in [
-        (gpt(48, 6144, 64), 1.10, (8.0, 4.0), 0.415, Some(0.437)),
-        (gpt(96, 12_288, 96), 13.75, (64.0, 64.0), 0.514, Some(0.528)),
-        (gpt(105, 20_480, 128), 37.83, (280.0, 280.0), 0.560, Some(0.570)),
-        (gpt(128, 25_600, 160), 71.49, (512.0, 512.0), 0.563, Some(0.570)),
-        (gpt(105, 20_480, 128), 39.15, (2240.0, 2240.0), 0.542, None),
+        (Shape::gpt(48, 6144, 64), 1.10, (8.0, 4.0), 0.415, Some(0.437)),
+        (Shape::gpt(96, 12_288, 96), 13.75, (64.0, 64.0), 0.514, Some(0.528)),
+        (Shape::gpt(105, 20_480, 128), 37.83, (280.0, 280.0), 0.560, Some(0.570)),
+        (Shape::gpt(128, 25_600, 160), 71.49, (512.0, 512.0), 0.563, Some(0.570)),
+        (Shape::gpt(105, 20_480, 128), 39.15, (2240.0, 2240.0), 0.542, None),
     ] {
         let of = |c| flop_per_token(&shape, 2048, c, Again::Scores) * n.1 * 2048.0 / (seconds * n.0 * 312e12);
         near(of(Convention::FULL), model, "model");

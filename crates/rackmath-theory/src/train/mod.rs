@@ -41,8 +41,10 @@ mod tests;
 pub use offload::Offload;
 
 use crate::pipeline::Schedule;
+use rackmath_spec::layout::Degrees;
 use rackmath_spec::{SpecError, TrainingFormat};
 use std::fmt;
+use std::ops::Deref;
 
 /// What is divided over the copies of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,53 +147,36 @@ pub enum Spread {
 /// How a run is cut and ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cut {
-    /// Tensor parallel.
-    pub tp: u64,
-    /// Context parallel.
-    pub cp: u64,
-    /// Pipeline stages.
-    pub pp: u64,
-    /// Data parallel: copies with their own sequences.
-    pub dp: u64,
-    /// Expert parallel: groups of experts, over the same chips as data and context.
-    pub ep: u64,
-    /// Shards of an expert.
-    pub etp: u64,
-    /// Chunks of layers per stage.
-    pub virtual_stages: u64,
+    pub degrees: Degrees,
     /// The order of passes.
     pub schedule: Schedule,
-    /// How layers are dealt to stages.
     pub spread: Spread,
     pub micro_batch: u64,
-    /// What is divided over the copies.
     pub sharding: Sharding,
-    /// What is computed twice.
     pub recompute: Recompute,
-    /// Whether norms and residuals are cut along the sequence in a tensor-parallel group.
-    pub sequence_parallel: bool,
-    /// What waits in the host's memory.
     pub offload: Offload,
 }
 
 impl Default for Cut {
     fn default() -> Self {
         Self {
-            tp: 1,
-            cp: 1,
-            pp: 1,
-            dp: 1,
-            ep: 1,
-            etp: 1,
-            virtual_stages: 1,
+            degrees: Degrees { sequence_parallel: true, ..Degrees::default() },
             schedule: Schedule::OneFOneB,
             spread: Spread::Even,
             micro_batch: 1,
             sharding: Sharding::Optimizer,
             recompute: Recompute::None,
-            sequence_parallel: true,
             offload: Offload::None,
         }
+    }
+}
+
+/// A cut's degrees are read as its own.
+impl Deref for Cut {
+    type Target = Degrees;
+
+    fn deref(&self) -> &Degrees {
+        &self.degrees
     }
 }
 

@@ -92,8 +92,8 @@ pub fn activations_left(cut: &Cut, activations: f64, one: f64, stage: &Stage) ->
     let layers = stage.layers.max(1) as f64;
     let at_work = match cut.recompute {
         Recompute::None => 0.0,
-        Recompute::Selective => stage.largest_scores,
-        Recompute::Full | Recompute::Reversible => stage.largest_kept,
+        Recompute::Selective => stage.largest.scores,
+        Recompute::Full | Recompute::Reversible => stage.largest.all,
     };
     (2.0 * one / layers + at_work).min(activations)
 }
@@ -101,10 +101,10 @@ pub fn activations_left(cut: &Cut, activations: f64, one: f64, stage: &Stage) ->
 /// Bytes a stage keeps of one micro-batch.
 pub(super) fn kept(stage: &Stage, recompute: Recompute) -> f64 {
     match recompute {
-        Recompute::None => stage.kept,
-        Recompute::Selective => stage.kept - stage.kept_scores,
-        Recompute::Full => stage.kept_input,
+        Recompute::None => stage.kept.all,
+        Recompute::Selective => stage.kept.all - stage.kept.scores,
+        Recompute::Full => stage.kept.input,
         // Two streams of the last layer's output; the layers below are computed back from it.
-        Recompute::Reversible => 2.0 * stage.largest_input,
+        Recompute::Reversible => 2.0 * stage.largest.input,
     }
 }

@@ -20,6 +20,7 @@ use super::memory::stage_memory;
 use super::step::{Prepared, Row, Stage, StepTime, step};
 use super::{Cut, Job, Offload, Recompute, Sharding};
 use crate::pipeline::Schedule;
+use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Ffn, Mixer, Shape};
 
 /// What may be chosen.
@@ -164,7 +165,8 @@ impl<'a> Searcher<'a> {
             for &cp in &space.cp {
                 for &ep in &space.ep {
                     for &micro_batch in &space.micro_batch {
-                        let base = Cut { tp, cp, ep, micro_batch, sequence_parallel: tp > 1, ..Cut::default() };
+                        let degrees = Degrees { tp, cp, ep, sequence_parallel: tp > 1, ..Degrees::default() };
+                        let base = Cut { degrees, micro_batch, ..Cut::default() };
                         let prepared = Prepared::new(machine, job, &base);
                         let rows = space.pp.iter().map(|&pp| {
                             let stages = prepared.stages(pp, base.spread);
@@ -186,11 +188,12 @@ impl<'a> Searcher<'a> {
         for table in &self.tables {
             for (pp, stages, sums) in &table.rows {
                 let Some(dp) = self.copies(&table.base, *pp) else { continue };
+                let degrees = Degrees { pp: *pp, dp, ..table.base.degrees };
                 for (recompute, row) in self.space.recompute.iter().zip(sums) {
                     let Some(row) = row else { continue };
                     for &sharding in &self.space.sharding {
                         for &offload in &self.space.offload {
-                            let base = Cut { pp: *pp, dp, sharding, recompute: *recompute, offload, ..table.base };
+                            let base = Cut { degrees, sharding, recompute: *recompute, offload, ..table.base };
                             for cut in self.orders(base) {
                                 if let Some(candidate) = self.evaluate(table, row, stages, cut) {
                                     evaluated += 1;
@@ -208,7 +211,7 @@ impl<'a> Searcher<'a> {
     /// The cut with every number of chunks, then with every further schedule.
     fn orders(&self, cut: Cut) -> impl Iterator<Item = Cut> + '_ {
         let chunked = self.space.virtual_stages.iter().map(move |&v| Cut {
-            virtual_stages: v,
+            degrees: Degrees { virtual_stages: v, ..cut.degrees },
             schedule: if v > 1 { Schedule::Interleaved } else { cut.schedule },
             ..cut
         });
@@ -282,7 +285,10 @@ fn ends(stages: Vec<Stage>) -> Vec<Stage> {
     let n = stages.len();
     for (i, stage) in stages.into_iter().enumerate() {
         let alike = kept.last().is_some_and(|k| {
-            k.index > 0 && k.params >= stage.params && k.kept >= stage.kept && k.expert_params >= stage.expert_params
+            k.index > 0
+                && k.params >= stage.params
+                && k.kept.all >= stage.kept.all
+                && k.expert_params >= stage.expert_params
         });
         if i + 1 == n || !alike {
             kept.push(stage);

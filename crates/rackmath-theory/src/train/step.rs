@@ -16,9 +16,9 @@
 //! Ignores: stages of different length in interleaved schedules beyond their sums.
 //! Source: Narayanan 2021; counting.
 
-use super::layer::{LayerTime, Ranks, layer, rounded};
+use super::layer::{LayerTime, layer, rounded};
 use super::machine::Machine;
-use super::work::{Multiply, Slice, block};
+use super::work::{Kept, Multiply, Slice, Work, block};
 use super::{Cut, Job, Recompute, Sharding, Spread, offload};
 use crate::layout::stage_layers;
 use crate::network::Collective;
@@ -27,15 +27,11 @@ use rackmath_spec::training::AttentionPath;
 use rackmath_units::{Fraction, Seconds};
 
 /// A run of equal layers, timed for one slice of a micro-batch.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Piece {
     n: u64,
     time: LayerTime,
-    params: f64,
-    expert_params: f64,
-    kept: f64,
-    kept_scores: f64,
-    kept_input: f64,
+    work: Work,
 }
 
 /// All that does not depend on pipeline, copies or schedule.
@@ -53,7 +49,6 @@ pub struct Prepared {
     tied: bool,
     /// Logits of a micro-batch on a chip.
     pub logits: f64,
-    tp: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -75,15 +70,10 @@ pub struct Stage {
     /// Of these, the larger of the two.
     pub largest_table: f64,
     pub largest_layer: f64,
-    /// Bytes kept per micro-batch.
-    pub kept: f64,
-    pub kept_scores: f64,
-    /// Bytes kept with full recomputation.
-    pub kept_input: f64,
-    /// The same of its largest layer alone.
-    pub largest_kept: f64,
-    pub largest_scores: f64,
-    pub largest_input: f64,
+    /// For one micro-batch.
+    pub kept: Kept,
+    /// The same of the layer that keeps most.
+    pub largest: Kept,
 }
 
 /// A step with its parts, in seconds.
@@ -123,31 +113,13 @@ impl Prepared {
     /// Times every kind of layer for one slice of a micro-batch.
     pub fn new(machine: &Machine<'_>, job: &Job<'_>, cut: &Cut) -> Self {
         let (shape, stack) = (job.shape, machine.stack);
-        let slice = Slice {
-            tp: cut.tp as f64,
-            cp: cut.cp as f64,
-            ep: cut.ep as f64,
-            etp: cut.etp as f64,
-            micro_batch: cut.micro_batch as f64,
-            sequence: job.sequence as f64,
-            sequence_parallel: cut.sequence_parallel,
-            flash: stack.attention == AttentionPath::Flash,
-            dropout: stack.dropout,
-        };
-        let ranks = Ranks { tp: cut.tp, cp: cut.cp, ep: cut.ep };
+        let flash = stack.attention == AttentionPath::Flash;
+        let slice = Slice { cut, sequence: job.sequence as f64, flash, dropout: stack.dropout };
         let pieces = shape.runs.iter().map(|run| {
             let work = block(shape, &run.block, &slice);
-            Piece {
-                n: run.n,
-                time: layer(machine, &work, ranks),
-                params: work.params,
-                expert_params: work.expert_params,
-                kept: work.kept,
-                kept_scores: work.kept_scores,
-                kept_input: work.kept_input,
-            }
+            Piece { n: run.n, time: layer(machine, &work, cut), work }
         });
-        let (t, h, tp) = (slice.tokens(), shape.hidden as f64, slice.tp);
+        let (t, h, tp) = (slice.tokens(), shape.hidden as f64, cut.tp as f64);
         let columns = (shape.vocab as f64 / tp).ceil();
         let logits = t * columns;
         let product = machine.wide_product(Multiply { rows: t, columns, depth: h, matrices: 1.0 });
@@ -161,7 +133,6 @@ impl Prepared {
             head_params: columns * h,
             tied: shape.tied,
             logits,
-            tp: cut.tp,
         }
     }
 
@@ -213,19 +184,15 @@ impl Prepared {
 
 impl Stage {
     fn take(&mut self, piece: &Piece, n: u64) {
-        let k = n as f64;
+        let (k, work) = (n as f64, &piece.work);
         self.layers += n;
         self.time.add(&piece.time, k);
-        self.params += k * piece.params;
-        self.expert_params += k * piece.expert_params;
-        self.largest_layer = self.largest_layer.max(piece.params + piece.expert_params);
-        self.kept += k * piece.kept;
-        self.kept_scores += k * piece.kept_scores;
-        self.kept_input += k * piece.kept_input;
-        if piece.kept > self.largest_kept {
-            self.largest_kept = piece.kept;
-            self.largest_scores = piece.kept_scores;
-            self.largest_input = piece.kept_input;
+        self.params += k * work.params;
+        self.expert_params += k * work.expert_params;
+        self.largest_layer = self.largest_layer.max(work.params + work.expert_params);
+        self.kept.add(&work.kept, k);
+        if work.kept.all > self.largest.all {
+            self.largest = work.kept;
         }
     }
 
@@ -241,7 +208,7 @@ impl Stage {
     }
 }
 
-/// What of a row of stages a step's time depends on.
+/// The stage properties that set the step time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     pub slowest: Stage,
@@ -254,7 +221,6 @@ pub struct Row {
     /// The stage with most parameters.
     params: f64,
     expert_params: f64,
-    pp: u64,
 }
 
 impl Row {
@@ -265,15 +231,7 @@ impl Row {
         let sum = stages.iter().map(|s| s.micro_batch(recompute).0).sum();
         let heaviest =
             stages.iter().max_by(|a, b| (a.params + a.expert_params).total_cmp(&(b.params + b.expert_params)))?;
-        Some(Self {
-            slowest,
-            longest,
-            again,
-            sum,
-            params: heaviest.params,
-            expert_params: heaviest.expert_params,
-            pp: stages.len() as u64,
-        })
+        Some(Self { slowest, longest, again, sum, params: heaviest.params, expert_params: heaviest.expert_params })
     }
 }
 
@@ -284,7 +242,7 @@ pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, mi
     let gather = gathering(machine, row, cut);
     let swap = offload::activation_time(machine, &row.slowest, cut, row.again);
     let longest = row.longest + gather + swap;
-    let hop = if row.pp > 1 { hop(machine, prepared, cut) } else { 0.0 };
+    let hop = if cut.pp > 1 { hop(machine, prepared, cut) } else { 0.0 };
     // Other stages wait as long for their weights, in proportion to their work.
     let others = (row.sum - row.longest).max(0.0) * longest / row.longest.max(f64::MIN_POSITIVE);
     let bubble = bubble(cut, row, others, hop, v, micro_batches);
@@ -323,15 +281,15 @@ pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, mi
 /// Activations to the next stage and gradients back.
 fn hop(machine: &Machine<'_>, prepared: &Prepared, cut: &Cut) -> f64 {
     let host = &machine.stack.host;
-    let send = machine.send(prepared.hop_bytes, prepared.tp * cut.cp * cut.dp).get();
+    let send = machine.send(prepared.hop_bytes, cut.tp * cut.cp * cut.dp).get();
     2.0 * send + if host.sync_hops { 2.0 * host.forward.get() } else { host.hop.get() }
 }
 
 fn bubble(cut: &Cut, row: &Row, others: f64, hop: f64, v: f64, micro_batches: u64) -> f64 {
-    if row.pp <= 1 {
+    if cut.pp <= 1 {
         return 0.0;
     }
-    let p = row.pp as f64;
+    let p = cut.pp as f64;
     let plain = (others + (p - 1.0) * hop) / v;
     match cut.schedule {
         Schedule::GPipe | Schedule::OneFOneB | Schedule::Interleaved => plain,
@@ -347,7 +305,7 @@ fn bubble(cut: &Cut, row: &Row, others: f64, hop: f64, v: f64, micro_batches: u6
                 weight_grad: Seconds::s(weight),
             };
             let chunks = cut.chunks() as usize;
-            let shape = pipeline::Shape { devices: row.pp as usize, micro_batches: micro_batches as usize, chunks };
+            let shape = pipeline::Shape { devices: cut.pp as usize, micro_batches: micro_batches as usize, chunks };
             // Where no form is claimed for these times, what 1F1B waits is an upper bound.
             let most = others + (p - 1.0) * hop;
             closed_bubble(schedule, shape, passes, Fraction::ZERO)

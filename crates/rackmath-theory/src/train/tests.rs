@@ -3,62 +3,31 @@ use super::memory::{in_flight, stage_memory};
 use super::mfu::{Again, Convention, flop_per_token};
 use super::search::{Searcher, Space};
 use super::step::{Prepared, Row, StepTime, step};
-use super::work::{Slice, block};
+use super::work::{Kept, Slice, block};
 use super::{Cut, Job, Offload, Recompute, Sharding};
 use crate::pipeline::{Passes, Plan, Schedule, Shape as PlanShape, Stage as PlanStage};
 use proptest::prelude::*;
-use rackmath_spec::model::{
-    Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Norm, QkNorm, Run, Shape, Span,
-};
-use rackmath_spec::{Catalog, Dtype, TrainingFormat};
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::model::Shape;
+use rackmath_spec::{Catalog, TrainingFormat};
 use rackmath_units::{ByteRate, Bytes, Seconds};
 
-/// A GPT of the Megatron papers: four times as wide inside, as many keys as queries.
-pub(super) fn gpt(layers: u64, hidden: u64, heads: u64) -> Shape {
-    let head = hidden / heads;
-    let mixer = Mixer::Attention(Attention {
-        heads,
-        kv_heads: heads,
-        qk_dim: head,
-        v_dim: head,
-        span: Span::Full,
-        kv: KvSource::Own,
-        bias: Bias { qkv: true, out: true },
-        qk_norm: QkNorm::None,
-        k_is_v: false,
-        gate: Gate::None,
-        sinks: false,
-    });
-    let ffn = Ffn::Dense(Mlp { width: 4 * hidden, gated: false, bias: true });
-    Shape {
-        architecture: "gpt".into(),
-        hidden,
-        vocab: 51_200,
-        tied: true,
-        head_bias: false,
-        positions: 2048,
-        norm: Norm::Layer,
-        outer_norms: 1,
-        runs: vec![Run { n: layers, block: Block { mixer, ffn, norms: 2, side: Vec::new() } }],
-        mtp: None,
-        side: Vec::new(),
-        context_max: Some(2048),
-        formats: Formats::uniform(Dtype::Bf16),
-    }
+/// A cut of so many degrees.
+fn cut(tp: u64, pp: u64, dp: u64, micro_batch: u64) -> Cut {
+    let degrees = Degrees { tp, pp, dp, ..Cut::default().degrees };
+    Cut { degrees, micro_batch, ..Cut::default() }
 }
 
-fn slice(tp: f64, micro_batch: f64, sequence_parallel: bool) -> Slice {
-    Slice {
-        tp,
-        cp: 1.0,
-        ep: 1.0,
-        etp: 1.0,
-        micro_batch,
-        sequence: 2048.0,
-        sequence_parallel,
-        flash: false,
-        dropout: true,
-    }
+fn job(shape: &Shape, global_batch: u64) -> Job<'_> {
+    Job { shape, sequence: 2048, global_batch, format: TrainingFormat::Bf16 }
+}
+
+/// What a block of a GPT keeps of a micro-batch, its norms cut along the sequence or not.
+fn kept(shape: &Shape, tp: u64, micro_batch: u64, sequence_parallel: bool) -> Kept {
+    let cut = cut(tp, 1, 1, micro_batch);
+    let cut = Cut { degrees: Degrees { sequence_parallel, ..cut.degrees }, ..cut };
+    let slice = Slice { cut: &cut, sequence: 2048.0, flash: false, dropout: true };
+    block(shape, &shape.runs[0].block, &slice).kept
 }
 
 /// Sets a program on a machine up and hands it to a test.
@@ -72,24 +41,24 @@ fn with_machine<T>(stack: &str, system: &str, network: &str, test: impl FnOnce(&
 #[test]
 fn a_layer_keeps_what_korthikanti_counts() {
     // arXiv 2205.05198, equations 1, 2 and 4: sbh(34 + 5as/h), sbh(10 + 24/t + 5as/ht), sbh/t (34 + 5as/h).
-    let shape = gpt(48, 6144, 64);
+    let shape = Shape::gpt(48, 6144, 64);
     let (s, b, h, a, t) = (2048.0, 4.0, 6144.0, 64.0, 8.0);
     let scores = 5.0 * a * s / h;
-    let kept = |tp, sp| block(&shape, &shape.runs[0].block, &slice(tp, b, sp)).kept;
-    assert!((kept(1.0, false) / (s * b * h * (34.0 + scores)) - 1.0).abs() < 1e-12);
-    assert!((kept(t, false) / (s * b * h * (10.0 + 24.0 / t + scores / t)) - 1.0).abs() < 1e-12);
-    assert!((kept(t, true) / (s * b * h * (34.0 + scores) / t) - 1.0).abs() < 1e-12);
+    let kept = |tp, sp| kept(&shape, tp, 4, sp);
+    assert!((kept(1, false).all / (s * b * h * (34.0 + scores)) - 1.0).abs() < 1e-12);
+    assert!((kept(8, false).all / (s * b * h * (10.0 + 24.0 / t + scores / t)) - 1.0).abs() < 1e-12);
+    assert!((kept(8, true).all / (s * b * h * (34.0 + scores) / t) - 1.0).abs() < 1e-12);
     // Figure 1: 59.25 GiB of activations for the 22B model with 48 layers, 9.5625 with both techniques.
     let gib = 1_073_741_824.0;
-    assert!((48.0 * kept(t, false) / gib - 59.25).abs() < 0.01);
-    let work = block(&shape, &shape.runs[0].block, &slice(t, b, true));
-    assert!((48.0 * (work.kept - work.kept_scores) / gib - 9.5625).abs() < 0.01);
+    assert!((48.0 * kept(8, false).all / gib - 59.25).abs() < 0.01);
+    let both = kept(8, true);
+    assert!((48.0 * (both.all - both.scores) / gib - 9.5625).abs() < 0.01);
 }
 
 #[test]
 fn flop_of_a_step_are_megatrons() {
     // arXiv 2104.04473 section 5.1: F = 96 B s l h^2 (1 + s/6h + V/16lh) with every layer run again.
-    let shape = gpt(96, 12_288, 96);
+    let shape = Shape::gpt(96, 12_288, 96);
     let (s, l, h, v) = (2048.0, 96.0, 12_288.0, 51_200.0);
     let hardware = flop_per_token(&shape, 2048, Convention::HARDWARE, Again::Layers);
     let closed = 96.0 * l * h * h * (1.0 + s / (6.0 * h) + v / (16.0 * l * h));
@@ -116,15 +85,12 @@ fn keys_counted_like_queries_are_an_over_count() {
 fn published_steps_are_met() {
     // Korthikanti 2022 Table 5, selective recompute with sequence parallel: 175B in 13.75 s, 1T in 71.49 s.
     with_machine("megatron-2022", "512xa100-80gb", "nvlink3", |machine| {
-        for (shape, cut, batch, seconds) in [
-            (gpt(96, 12_288, 96), Cut { tp: 8, pp: 8, virtual_stages: 3, ..Cut::default() }, 64, 13.75),
-            (gpt(128, 25_600, 160), Cut { tp: 8, pp: 64, ..Cut::default() }, 512, 71.49),
-        ] {
-            let cut = Cut { sharding: Sharding::None, recompute: Recompute::Selective, ..cut };
-            let job = Job { shape: &shape, sequence: 2048, global_batch: batch, format: TrainingFormat::Bf16 };
-            let prepared = Prepared::new(machine, &job, &cut);
-            let row = Row::new(&prepared.stages(cut.pp, cut.spread), cut.recompute).unwrap();
-            let time = step(machine, &prepared, &row, &cut, batch).total;
+        for (shape, (pp, virtual_stages), batch, seconds) in
+            [(Shape::gpt(96, 12_288, 96), (8, 3), 64, 13.75), (Shape::gpt(128, 25_600, 160), (64, 1), 512, 71.49)]
+        {
+            let degrees = Degrees { virtual_stages, ..cut(8, pp, 1, 1).degrees };
+            let (sharding, recompute) = (Sharding::None, Recompute::Selective);
+            let time = timed(machine, &shape, &Cut { degrees, sharding, recompute, ..Cut::default() }, batch).total;
             assert!((time / seconds - 1.0).abs() < 0.04, "{time} for {seconds}");
         }
     });
@@ -143,7 +109,8 @@ fn in_flight_agrees_with_the_clock() {
         (Schedule::ZbH1, 4, 8, 1),
     ] {
         let run = Plan::even(schedule, PlanShape { devices: p, micro_batches: m, chunks: v }, whole).run().unwrap();
-        let cut = Cut { pp: p as u64, virtual_stages: v as u64, schedule, ..Cut::default() };
+        let degrees = Degrees { virtual_stages: v as u64, ..cut(1, p as u64, 1, 1).degrees };
+        let cut = Cut { degrees, schedule, ..Cut::default() };
         let held = in_flight(&cut, 0, m as u64);
         assert!((held - run.devices[0].peak_micro_batches).abs() < 1e-9, "{schedule}: {held} {:?}", run.devices[0]);
     }
@@ -151,8 +118,7 @@ fn in_flight_agrees_with_the_clock() {
 
 /// Memory of the fullest stage.
 fn fullest(machine: &Machine<'_>, shape: &Shape, cut: &Cut, batch: u64) -> f64 {
-    let job = Job { shape, sequence: 2048, global_batch: batch, format: TrainingFormat::Bf16 };
-    let prepared = Prepared::new(machine, &job, cut);
+    let prepared = Prepared::new(machine, &job(shape, batch), cut);
     let stages = prepared.stages(cut.pp, cut.spread);
     let recipe = &machine.stack.memory;
     let held = stages.iter().map(|s| stage_memory(&prepared, recipe, s, cut, cut.micro_batches(batch).unwrap_or(1)));
@@ -160,8 +126,7 @@ fn fullest(machine: &Machine<'_>, shape: &Shape, cut: &Cut, batch: u64) -> f64 {
 }
 
 fn timed(machine: &Machine<'_>, shape: &Shape, cut: &Cut, batch: u64) -> StepTime {
-    let job = Job { shape, sequence: 2048, global_batch: batch, format: TrainingFormat::Bf16 };
-    let prepared = Prepared::new(machine, &job, cut);
+    let prepared = Prepared::new(machine, &job(shape, batch), cut);
     let row = Row::new(&prepared.stages(cut.pp, cut.spread), cut.recompute).unwrap();
     step(machine, &prepared, &row, cut, cut.micro_batches(batch).unwrap())
 }
@@ -170,10 +135,9 @@ fn timed(machine: &Machine<'_>, shape: &Shape, cut: &Cut, batch: u64) -> StepTim
 fn reversible_activations_are_flat_in_depth_and_cost_a_third_more() {
     with_machine("megatron-core", "512xh100-sxm", "nvlink4", |machine| {
         let kept = |layers: u64, recompute| {
-            let shape = gpt(layers, 4096, 32);
+            let shape = Shape::gpt(layers, 4096, 32);
             let cut = Cut { recompute, ..Cut::default() };
-            let job = Job { shape: &shape, sequence: 2048, global_batch: 1, format: TrainingFormat::Bf16 };
-            let prepared = Prepared::new(machine, &job, &cut);
+            let prepared = Prepared::new(machine, &job(&shape, 1), &cut);
             stage_memory(&prepared, &machine.stack.memory, &prepared.stages(1, cut.spread)[0], &cut, 1).activations
         };
         assert_eq!(kept(12, Recompute::Reversible), kept(96, Recompute::Reversible));
@@ -181,7 +145,7 @@ fn reversible_activations_are_flat_in_depth_and_cost_a_third_more() {
         let slope = (kept(96, Recompute::Full) - kept(12, Recompute::Full)) / 84.0;
         assert!((slope / (2.0 * 2048.0 * 4096.0 * (1.0 + machine.stack.memory.fragmentation)) - 1.0).abs() < 1e-9);
         // Of the layers' own time (head and update apart) a third more, or a little less where backward takes over twice forward.
-        let shape = gpt(24, 4096, 32);
+        let shape = Shape::gpt(24, 4096, 32);
         let cut = Cut { recompute: Recompute::Reversible, micro_batch: 4, ..Cut::default() };
         let t = timed(machine, &shape, &cut, 4);
         let layers = t.products + t.attention + t.elementwise + t.host;
@@ -193,7 +157,7 @@ fn reversible_activations_are_flat_in_depth_and_cost_a_third_more() {
 fn optimizer_states_cross_the_link_once_each_way() {
     // 12 bytes for each of the parameters of this chip over 63 GB/s, less the update that runs meanwhile.
     with_machine("megatron-core", "8xh100-sxm", "nvlink4", |machine| {
-        let shape = gpt(24, 4096, 32);
+        let shape = Shape::gpt(24, 4096, 32);
         let t =
             timed(machine, &shape, &Cut { offload: Offload::Optimizer, sharding: Sharding::None, ..Cut::default() }, 4);
         // 12 l h^2 in the layers, and the table of words.
@@ -205,9 +169,9 @@ fn optimizer_states_cross_the_link_once_each_way() {
 
 #[test]
 fn the_wide_space_contains_the_usual_one_and_never_does_worse() {
-    let shape = gpt(24, 4096, 32);
+    let shape = Shape::gpt(24, 4096, 32);
     with_machine("megatron-core", "64xh100-sxm", "nvlink4", |machine| {
-        let job = Job { shape: &shape, sequence: 2048, global_batch: 64, format: TrainingFormat::Bf16 };
+        let job = job(&shape, 64);
         for capacity in [12e9, 30e9] {
             let usual = Space::of(&shape, 64, machine.domain, 64, capacity);
             let wide = usual.clone().widened(machine, 2048);
@@ -235,9 +199,9 @@ proptest! {
     fn dividing_more_never_holds_more(
         tp in 0_u32..4, pp in 0_u32..3, dp in 0_u32..5, b in 0_u32..3, stack in prop::sample::select(vec!["megatron-2022", "megatron-core"]),
     ) {
-        let shape = gpt(24, 4096, 32);
+        let shape = Shape::gpt(24, 4096, 32);
         with_machine(stack, "512xa100-80gb", "nvlink3", |machine| {
-            let cut = Cut { tp: 1 << tp, pp: 1 << pp, dp: 1 << dp, micro_batch: 1 << b, ..Cut::default() };
+            let cut = cut(1 << tp, 1 << pp, 1 << dp, 1 << b);
             let at = |sharding, recompute| fullest(machine, &shape, &Cut { sharding, recompute, ..cut }, 1024);
             for pair in Sharding::ALL[..3].windows(2) {
                 prop_assert!(at(pair[1], Recompute::None) <= at(pair[0], Recompute::None));
@@ -257,10 +221,10 @@ proptest! {
     fn offloading_never_holds_more_and_never_takes_less_time(
         tp in 0_u32..4, pp in 0_u32..4, dp in 0_u32..4, b in 0_u32..3, r in 0_usize..4, rate in 1.0_f64..1000.0,
     ) {
-        let shape = gpt(24, 4096, 32);
+        let shape = Shape::gpt(24, 4096, 32);
         with_machine("megatron-core", "512xh100-sxm", "nvlink4", |machine| {
             let machine = &machine.clone().with_host(ByteRate::gb_per_s(rate));
-            let cut = Cut { tp: 1 << tp, pp: 1 << pp, dp: 1 << dp, micro_batch: 1 << b, recompute: Recompute::ALL[r], ..Cut::default() };
+            let cut = Cut { recompute: Recompute::ALL[r], ..cut(1 << tp, 1 << pp, 1 << dp, 1 << b) };
             let at = |offload| {
                 let cut = Cut { offload, ..cut };
                 (timed(machine, &shape, &cut, 256).total, fullest(machine, &shape, &cut, 256))
@@ -282,9 +246,9 @@ proptest! {
     fn reversible_blocks_keep_no_more_than_selective_recompute(
         tp in 0_u32..4, pp in 0_u32..4, b in 0_u32..3, stack in prop::sample::select(vec!["megatron-2022", "megatron-core"]),
     ) {
-        let shape = gpt(24, 4096, 32);
+        let shape = Shape::gpt(24, 4096, 32);
         with_machine(stack, "512xa100-80gb", "nvlink3", |machine| {
-            let cut = Cut { tp: 1 << tp, pp: 1 << pp, micro_batch: 1 << b, ..Cut::default() };
+            let cut = cut(1 << tp, 1 << pp, 1, 1 << b);
             let at = |recompute| Cut { recompute, ..cut };
             let (reversible, selective) = (at(Recompute::Reversible), at(Recompute::Selective));
             prop_assert!(fullest(machine, &shape, &reversible, 256) <= fullest(machine, &shape, &selective, 256));
@@ -296,13 +260,10 @@ proptest! {
 
     #[test]
     fn no_step_beats_its_products_at_full_peak(tp in 0_u32..4, pp in 0_u32..3, dp in 0_u32..4, b in 0_u32..3) {
-        let shape = gpt(24, 4096, 32);
+        let shape = Shape::gpt(24, 4096, 32);
         with_machine("megatron-core", "512xh100-sxm", "nvlink4", |machine| {
-            let cut = Cut { tp: 1 << tp, pp: 1 << pp, dp: 1 << dp, micro_batch: 1 << b, ..Cut::default() };
-            let job = Job { shape: &shape, sequence: 2048, global_batch: 256, format: TrainingFormat::Bf16 };
-            let prepared = Prepared::new(machine, &job, &cut);
-            let row = Row::new(&prepared.stages(cut.pp, cut.spread), cut.recompute).unwrap();
-            let time = step(machine, &prepared, &row, &cut, cut.micro_batches(256).unwrap()).total;
+            let cut = cut(1 << tp, 1 << pp, 1 << dp, 1 << b);
+            let time = timed(machine, &shape, &cut, 256).total;
             let flop = flop_per_token(&shape, 2048, Convention::CAUSAL, Again::Nothing) * 256.0 * 2048.0;
             prop_assert!(time >= flop / (machine.peak() * cut.chips() as f64));
             Ok(())
@@ -312,9 +273,9 @@ proptest! {
 
 #[test]
 fn search_equals_brute_force_and_more_memory_never_hurts() {
-    let shape = gpt(24, 4096, 32);
+    let shape = Shape::gpt(24, 4096, 32);
     with_machine("megatron-core", "64xh100-sxm", "nvlink4", |machine| {
-        let job = Job { shape: &shape, sequence: 2048, global_batch: 256, format: TrainingFormat::Bf16 };
+        let job = job(&shape, 256);
         let mut last = (0, f64::INFINITY);
         for capacity in [20e9, 40e9, 80e9, 160e9] {
             let space = Space::of(&shape, 64, machine.domain, 256, capacity);
@@ -335,27 +296,17 @@ fn search_equals_brute_force_and_more_memory_never_hurts() {
                             for &recompute in &space.recompute {
                                 for &v in &space.virtual_stages {
                                     let schedule = if v > 1 { Schedule::Interleaved } else { Schedule::OneFOneB };
-                                    let cut = Cut {
-                                        tp,
-                                        pp,
-                                        dp,
-                                        micro_batch,
-                                        sharding,
-                                        recompute,
-                                        virtual_stages: v,
-                                        schedule,
-                                        sequence_parallel: tp > 1,
-                                        ..Cut::default()
-                                    };
+                                    let cut = cut(tp, pp, dp, micro_batch);
+                                    let degrees =
+                                        Degrees { virtual_stages: v, sequence_parallel: tp > 1, ..cut.degrees };
+                                    let cut = Cut { degrees, sharding, recompute, schedule, ..cut };
                                     let m = cut.micro_batches(256).unwrap();
                                     if v > 1 && (pp == 1 || !(24 / pp).is_multiple_of(v) || !m.is_multiple_of(pp)) {
                                         continue;
                                     }
                                     seen += 1;
-                                    let prepared = Prepared::new(machine, &job, &cut);
-                                    let row = Row::new(&prepared.stages(pp, cut.spread), recompute).unwrap();
                                     if fullest(machine, &shape, &cut, 256) <= capacity {
-                                        best = best.min(step(machine, &prepared, &row, &cut, m).total);
+                                        best = best.min(timed(machine, &shape, &cut, 256).total);
                                     }
                                 }
                             }
