@@ -31,3 +31,9 @@ pub use machine::{layout, network, operator, pass, pipeline, placement};
 pub use money::{cost, crossover, deduce, fastmode, fleet, lifetime, price, reuse};
 pub use serve::{deployment, lengths, steady, traffic};
 pub use train::{forensics, goodput, lifecycle, reversible, scaling};
+
+/// For tests: that a number is another up to a relative tolerance.
+#[cfg(test)]
+pub(crate) fn close(got: f64, expected: f64, tolerance: f64) {
+    assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
+}

@@ -10,7 +10,6 @@ use rackmath_spec::deduce::PriceSheet;
 use rackmath_spec::file::sheet;
 use rackmath_units::Tokens;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 pub fn run(common: &Common, catalog: &mut Catalog, a: &DeduceArgs) -> Result<(), Failure> {
     let request = request(catalog, a)?;
@@ -29,11 +28,11 @@ pub fn run(common: &Common, catalog: &mut Catalog, a: &DeduceArgs) -> Result<(),
 }
 
 /// The sheet named: of the catalogue, a file of the price engine's kind (with lists), or one of plain numbers.
-fn read(catalog: &mut Catalog, word: &str, as_of: Option<&str>, today: &str) -> Result<PriceSheet, Failure> {
+fn read(catalog: &mut Catalog, word: &str, as_of: Option<&str>, today: Option<Date>) -> Result<PriceSheet, Failure> {
     let path = Path::new(word);
     let text = if inputs::looks_like_a_path(word) { Some(inputs::read(path)?) } else { None };
     match text {
-        Some(text) if !text.contains("[[list]]") => Ok(sheet::price_sheet(word, &text, Some(today))?),
+        Some(text) if !text.contains("[[list]]") => Ok(sheet::price_sheet(word, &text, today)?),
         _ => {
             let name = inputs::price(catalog, word)?;
             let day = as_of.map(str::parse::<Date>).transpose().map_err(|e| Failure::new(e.to_string()))?;
@@ -42,22 +41,17 @@ fn read(catalog: &mut Catalog, word: &str, as_of: Option<&str>, today: &str) -> 
     }
 }
 
-/// The number as typed: through dollars per token and back, 25 may come out a hair below.
-fn typed(value: f64) -> f64 {
-    format!("{value:.12e}").parse().unwrap_or(value)
-}
-
 fn request(catalog: &mut Catalog, a: &DeduceArgs) -> Result<deduce::Request, Failure> {
-    let today = today();
+    let today = inputs::today();
     if let Some(date) = &a.as_of {
-        sheet::dated("command line", date, Some(&today))?;
+        sheet::dated("command line", date, today)?;
     }
     let file = match &a.sheet {
-        Some(word) => read(catalog, word, a.as_of.as_deref(), &today)?,
+        Some(word) => read(catalog, word, a.as_of.as_deref(), today)?,
         None => PriceSheet::default(),
     };
     let price = |flag: &str, given: &Option<String>, other: Option<f64>| match given {
-        Some(text) => sheet::price("command line", flag, text).map(|v| Some(typed(v))),
+        Some(text) => sheet::price("command line", flag, text).map(Some),
         None => Ok(other),
     };
     let storage = match &a.storage {
@@ -85,17 +79,4 @@ fn request(catalog: &mut Catalog, a: &DeduceArgs) -> Result<deduce::Request, Fai
         log2_points: a.points,
         seed: a.seed,
     })
-}
-
-/// Today's date in UTC, from days since 1970 (Howard Hinnant's civil calendar).
-fn today() -> String {
-    let days = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() / 86_400);
-    let z = days + 719_468;
-    let (era, of_era) = (z / 146_097, z % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year + u64::from(month <= 2))
 }

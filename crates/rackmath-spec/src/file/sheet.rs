@@ -2,9 +2,9 @@
 
 use super::deduce::PRICE_RANGE;
 use super::parse_toml;
-use crate::SpecError;
 use crate::deduce::PriceSheet;
 use crate::error::{path, shorten};
+use crate::{Date, SpecError};
 use rackmath_units::{DollarsPerToken, Tokens};
 use serde::Deserialize;
 
@@ -30,7 +30,7 @@ struct RawSheet {
 }
 
 /// Reads a sheet; `file` is what the user calls it. `today` is refused to be exceeded where it is known.
-pub fn price_sheet(file: &str, text: &str, today: Option<&str>) -> Result<PriceSheet, SpecError> {
+pub fn price_sheet(file: &str, text: &str, today: Option<Date>) -> Result<PriceSheet, SpecError> {
     let raw: RawSheet = parse_toml(file, text)?;
     let money =
         |field: &str, value: &Option<toml::Value>| value.as_ref().map(|v| price(file, field, &written(v))).transpose();
@@ -102,10 +102,15 @@ pub fn storage(file: &str, field: &str, text: &str) -> Result<f64, SpecError> {
     believable(file, field, text, price.as_per_mtok())
 }
 
+/// As it was typed: no price has more than nine places, the rest is the way through dollars per token.
+pub fn plain(usd: f64) -> f64 {
+    (usd * 1e9).round() / 1e9
+}
+
 fn believable(file: &str, field: &str, text: &str, price: f64) -> Result<f64, SpecError> {
     // Room for the last digit of the conversion.
     if (PRICE_RANGE.0 * 0.999_999..=PRICE_RANGE.1 * 1.000_001).contains(&price) {
-        return Ok(price);
+        return Ok(plain(price));
     }
     Err(refused(file, field, text, "between $0.001 and $1,000 per million tokens; check the unit"))
 }
@@ -118,20 +123,12 @@ fn threshold(file: &str, field: &str, text: &str) -> Result<f64, SpecError> {
 }
 
 /// A date as YYYY-MM or YYYY-MM-DD that is not in the future.
-pub fn dated(file: &str, date: &str, today: Option<&str>) -> Result<(), SpecError> {
-    let parts: Vec<&str> = date.split('-').collect();
-    let number = |i: usize, length: usize| {
-        let part = parts.get(i).filter(|p| p.len() == length && p.bytes().all(|b| b.is_ascii_digit()))?;
-        part.parse::<u32>().ok()
-    };
-    let month = number(1, 2).is_some_and(|m| (1..=12).contains(&m));
-    let day = parts.len() == 2 || (parts.len() == 3 && number(2, 2).is_some_and(|d| (1..=31).contains(&d)));
-    if !(number(0, 4).is_some_and(|y| y >= 2020) && month && day) {
-        return Err(refused(file, "as_of", date, "a date from 2020 on, such as 2026-08-08"));
-    }
-    match today {
-        // Dates written this way sort like text.
-        Some(today) if date > today => Err(refused(file, "as_of", date, &format!("a date not after today, {today}"))),
+pub fn dated(file: &str, date: &str, today: Option<Date>) -> Result<(), SpecError> {
+    let day = date.parse::<Date>().ok().filter(|d| Date::new(2020, 1, 1).is_some_and(|first| *d >= first));
+    let wrong = |expected: &str| Err(refused(file, "as_of", date, expected));
+    match (day, today) {
+        (None, _) => wrong("a date from 2020 on, such as 2026-08-08"),
+        (Some(day), Some(today)) if day > today => wrong(&format!("a date not after today, {today}")),
         _ => Ok(()),
     }
 }
@@ -141,13 +138,13 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        price_sheet("my.toml", text, Some("2026-11-15")).unwrap_err().to_string()
+        price_sheet("my.toml", text, "2026-11-15".parse().ok()).unwrap_err().to_string()
     }
 
     #[test]
     fn a_sheet_with_units() {
         let text = "vendor = \"anthropic\"\nas_of = \"2026-08-08\"\ninput = \"$5/Mtok\"\noutput = \"25 $/Mtok\"\nstorage = \"$4.50/Mtok-h\"\nlong_above = \"200k\"\n";
-        let sheet = price_sheet("my.toml", text, Some("2026-11-15")).unwrap();
+        let sheet = price_sheet("my.toml", text, "2026-11-15".parse().ok()).unwrap();
         assert!((sheet.input.unwrap() - 5.0).abs() < 1e-9 && (sheet.output.unwrap() - 25.0).abs() < 1e-9);
         assert!((sheet.storage.unwrap() - 4.5).abs() < 1e-9);
         assert_eq!(sheet.long_above, Some(200e3));

@@ -110,11 +110,8 @@ pub fn least_width(bytes: ElementBytes, peak: FlopRate, link: ByteRate) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::close;
     use proptest::prelude::*;
-
-    fn close(got: f64, expected: f64, tolerance: f64) {
-        assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
-    }
 
     #[test]
     fn goldens_of_the_rack() {

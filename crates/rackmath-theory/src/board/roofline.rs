@@ -107,14 +107,11 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::close;
     use rackmath_units::Fraction;
 
     fn r(tflop: f64, width: f64, tb: f64) -> f64 {
         ridge(FlopRate::tflop_per_s(tflop), BytesPerParam::new(width), ByteRate::tb_per_s(tb))
-    }
-
-    fn close(got: f64, expected: f64, tolerance: f64) {
-        assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
     }
 
     #[test]

@@ -44,15 +44,12 @@ pub fn effective_power(law: &ClarkLaw, experts: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::close;
     use proptest::prelude::*;
     use rackmath_spec::{Catalog, Router};
 
     fn law(router: Router) -> ClarkLaw {
         Catalog::embedded().clark_laws().unwrap().into_iter().find(|l| l.router == router).unwrap()
-    }
-
-    fn close(got: f64, expected: f64, tolerance: f64) {
-        assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
     }
 
     #[test]

@@ -201,11 +201,8 @@ pub fn tornado(inputs: &[(String, f64, f64)], result: impl Fn(usize, f64) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::close;
     use proptest::prelude::*;
-
-    fn close(got: f64, expected: f64, tolerance: f64) {
-        assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
-    }
 
     /// DeepSeek's published day, 2025-02-27/28: nodes of 8 H800 at $2 per chip and hour, rates per node.
     fn deepseek() -> Serving {

@@ -108,13 +108,10 @@ impl Nsa {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::close;
     use crate::roofline::ridge;
     use proptest::prelude::*;
     use rackmath_units::{ByteRate, FlopRate};
-
-    fn close(got: f64, expected: f64, tolerance: f64) {
-        assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
-    }
 
     fn byte() -> BytesPerParam {
         BytesPerParam::new(1.0)

@@ -147,21 +147,13 @@ pub fn candidates(duration: Seconds, tiers: &[(String, Seconds)]) -> Vec<Candida
     all
 }
 
-/// Bytes of a token a storage price pays for in a memory with a given price: $/Mtok-h over $/GB-h.
-pub fn bytes_paid_for(storage: HoldPrice, chip: DollarRate, capacity: Bytes) -> BytesPerToken {
-    BytesPerToken::new(storage.get() / (chip.get() / capacity.get()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::close;
     use proptest::prelude::*;
     use rackmath_spec::Catalog;
     use rackmath_units::{ByteRate, Fraction};
-
-    fn close(got: f64, expected: f64, tolerance: f64) {
-        assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
-    }
 
     #[test]
     fn g73_rematerialising_a_token() {
@@ -212,13 +204,6 @@ mod tests {
         // Flash at $0.19 lasts seventy times longer.
         let flash = in_tier(kv, &Catalog::embedded().tier("nvme-local").unwrap()).unwrap();
         close(break_even(&flash, &remat).unwrap() / until, 72.0, 2e-2);
-    }
-
-    #[test]
-    fn x22_what_a_storage_price_pays_for() {
-        // Gemini Pro's $4.50 per Mtok-h is 180 KB a token at $2 for 80 GB.
-        let b = bytes_paid_for(HoldPrice::per_mtok_hour(4.5), DollarRate::per_hour(2.0), Bytes::gb(80.0));
-        close(b.get(), 180e3, 1e-3);
     }
 
     #[test]

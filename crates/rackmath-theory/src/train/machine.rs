@@ -115,13 +115,6 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// The same with another link to the host.
-    #[must_use]
-    pub fn with_host(mut self, rate: ByteRate) -> Self {
-        self.host = Some(rate);
-        self
-    }
-
     /// Memory bandwidth in bytes per second.
     pub fn bandwidth(&self) -> f64 {
         self.chip.memory.bandwidth.value.get()

@@ -223,7 +223,12 @@ proptest! {
     ) {
         let shape = Shape::gpt(24, 4096, 32);
         with_machine("megatron-core", "512xh100-sxm", "nvlink4", |machine| {
-            let machine = &machine.clone().with_host(ByteRate::gb_per_s(rate));
+            let linked = |gb_per_s: f64| {
+                let mut machine = machine.clone();
+                machine.host = Some(ByteRate::gb_per_s(gb_per_s));
+                machine
+            };
+            let machine = &linked(rate);
             let cut = Cut { recompute: Recompute::ALL[r], ..cut(1 << tp, 1 << pp, 1 << dp, 1 << b) };
             let at = |offload| {
                 let cut = Cut { offload, ..cut };
@@ -235,7 +240,7 @@ proptest! {
                 prop_assert!(none.1 >= some.1 && some.1 >= both.1);
             }
             // Over a link that is never waited for it is free.
-            let fast = machine.clone().with_host(ByteRate::gb_per_s(1e9));
+            let fast = linked(1e9);
             let free = timed(&fast, &shape, &Cut { offload: Offload::Both, ..cut }, 256);
             prop_assert!(free.total <= none.0 * (1.0 + 1e-6) && free.offload < 1e-6);
             Ok(())

@@ -1,6 +1,7 @@
 //! Which model on which machine, in which formats, at which price: the part every question shares.
 
 use crate::Error;
+use crate::desk::check;
 use rackmath_spec::model::{Body, Formats};
 use rackmath_spec::{Basis, Catalog, Dtype, Math, Model, System};
 use rackmath_theory::board::{Board, Counting, Rules, peak_for};
@@ -228,13 +229,12 @@ fn price(system: &System, setting: &Setting) -> Result<(DollarRate, String, bool
 
 fn no_peak(system: &System, formats: Formats, kv: Dtype, math: Option<Math>) -> Error {
     let chip = &system.chip;
-    let has: Vec<&str> = chip.peak.keys().map(|m| m.name()).collect();
     let lacking = [formats.routed, formats.linear, formats.other]
         .into_iter()
         .find(|d| peak_for(chip, *d, math).is_none())
         .unwrap_or(kv);
     let wanted = math.map_or_else(|| lacking.to_string(), |m| m.to_string());
-    Error::NoPeak { chip: chip.id.clone(), wanted, has: has.join(", ") }
+    check::no_peak(chip, &chip.id, wanted)
 }
 
 impl Found {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::close;
 use proptest::prelude::*;
 use rackmath_spec::Catalog;
 use std::collections::BTreeMap;
@@ -16,10 +17,6 @@ pub(crate) fn network(kind: &str) -> &'static Network {
 
 fn group(network: &Network, n: u64, gb_per_s: f64) -> Group<'_> {
     Group { network, n, bandwidth: ByteRate::gb_per_s(gb_per_s), shape: Shape::Switched }
-}
-
-fn close(got: f64, expected: f64, tolerance: f64) {
-    assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
 }
 
 const MIB: f64 = 1_048_576.0;

@@ -1,12 +1,9 @@
 use super::*;
+use crate::close;
 use crate::operator::ideal;
 use proptest::prelude::*;
 use rackmath_spec::Catalog;
 use rackmath_units::{ByteRate, FlopRate, Fraction};
-
-fn close(got: f64, expected: f64, tolerance: f64) {
-    assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
-}
 
 fn qwen(ranks: u64) -> Layer {
     Layer { hidden: 4096, inter: 1536, gated: true, experts: 128, top_k: 8, ranks }

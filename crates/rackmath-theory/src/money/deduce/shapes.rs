@@ -11,6 +11,8 @@
 //!
 //! Source: lecture D46, D47 and 1c.9; the latent of 512 + 64 is DeepSeek V3's.
 
+use crate::crossover::kv_of_shape;
+
 /// Layers models are built with, and one for a cache shared by all.
 const LAYERS: [u32; 16] = [1, 4, 8, 12, 16, 24, 28, 32, 36, 48, 61, 64, 78, 80, 94, 126];
 const HEADS: [u32; 5] = [1, 2, 4, 8, 16];
@@ -36,9 +38,10 @@ pub struct KvShape {
 impl KvShape {
     /// D46: bytes per token.
     pub fn kv(&self) -> f64 {
-        // Keys and values, except that a latent is both.
-        let elements = f64::from(self.head_dim) * self.heads.map_or(1.0, |h| 2.0 * f64::from(h));
-        f64::from(self.layers) * elements * self.bytes / f64::from(self.sparsity)
+        // A latent is key and value at once: half a head.
+        let heads = self.heads.map_or(0.5, f64::from);
+        kv_of_shape(f64::from(self.layers), heads, f64::from(self.head_dim), self.bytes).get()
+            / f64::from(self.sparsity)
     }
 }
 
@@ -80,16 +83,6 @@ pub fn shapes(kv: f64, tolerance: f64) -> Vec<KvShape> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn g63_g65_known_shapes() {
-        let shape = |layers, heads, head_dim, bytes| KvShape { layers, heads, head_dim, bytes, sparsity: 1 };
-        // G63; G65: Llama 3 70B at one and two bytes, DeepSeek V3.
-        assert_eq!(shape(1, Some(8), 128, 1.0).kv(), 2_048.0);
-        assert_eq!(shape(80, Some(8), 128, 1.0).kv(), 163_840.0);
-        assert_eq!(shape(80, Some(8), 128, 2.0).kv(), 327_680.0);
-        assert_eq!(shape(61, None, 576, 1.0).kv(), 35_136.0);
-    }
 
     #[test]
     fn the_decoder_finds_real_models() {

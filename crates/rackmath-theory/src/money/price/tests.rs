@@ -1,13 +1,10 @@
 //! Worked bills, the rules of every provider in the catalogue from its documentation, and the laws bills obey.
 
 use super::*;
+use crate::close;
 use proptest::prelude::*;
 use rackmath_spec::price::Sheet;
 use rackmath_spec::{Catalog, Date};
-
-fn close(got: f64, expected: f64, tolerance: f64) {
-    assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
-}
 
 fn sheet(name: &str) -> Sheet {
     Catalog::embedded().price(name).unwrap()

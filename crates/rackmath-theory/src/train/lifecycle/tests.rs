@@ -1,4 +1,5 @@
 use super::*;
+use crate::close;
 use crate::goodput::Hazard;
 use crate::scaling::{Shape, surface};
 use proptest::prelude::*;
@@ -13,10 +14,6 @@ fn of(name: &str) -> Surface {
 
 fn at(n: f64, d: f64) -> Point {
     Point { params: Params::new(n), tokens: Tokens::new(d) }
-}
-
-fn close(got: f64, expected: f64, tolerance: f64) {
-    assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
 }
 
 #[test]

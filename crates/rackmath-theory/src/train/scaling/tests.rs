@@ -1,4 +1,5 @@
 use super::*;
+use crate::close;
 use proptest::prelude::*;
 use rackmath_spec::{Catalog, Router};
 
@@ -13,10 +14,6 @@ fn of(name: &str) -> Surface {
 /// Dense, but for the law that knows nothing else than 64-fold experts.
 fn shape(name: &str) -> Shape {
     Shape { ratio: if name == "krajewski-2024" { 64.0 } else { 1.0 }, ..Shape::default() }
-}
-
-fn close(got: f64, expected: f64, tolerance: f64) {
-    assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
 }
 
 const LAWS: [&str; 8] = [

@@ -1,6 +1,7 @@
 //! Which chips are known, and how they compare: peaks, memory, intensity, ridge, drain time, price.
 
 use crate::Error;
+use crate::desk::check::named_or_all;
 use rackmath_spec::{Basis, Catalog, Chip, Cited, Math};
 use rackmath_theory::roofline;
 use schemars::JsonSchema;
@@ -118,10 +119,8 @@ pub struct Fact {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let names: Vec<String> =
-        if request.names.is_empty() { catalog.chip_ids().map(str::to_owned).collect() } else { request.names.clone() };
     let aliases = catalog.names_of_chips();
-    let chips = names
+    let chips = named_or_all(&request.names, catalog.chip_ids())
         .iter()
         .map(|name| {
             let chip = catalog.chip(name)?;

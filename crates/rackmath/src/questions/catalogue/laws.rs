@@ -1,6 +1,7 @@
 //! Which scaling laws, for a model of which shape, and what a FLOP costs: shared by `scaling` and `lifecycle`.
 
 use crate::Error;
+use crate::desk::check::{no_peak, within};
 use rackmath_spec::{Catalog, ClarkLaw, Dtype, LawForm, PowerLaw, Router, ScalingLaw, StandardErrors};
 use rackmath_theory::scaling::{Band, NoSurface, Shape, Surface, Tie, band, draws, surface};
 use rackmath_units::{FlopRate, Tokens};
@@ -132,15 +133,6 @@ impl Resolved {
     }
 }
 
-/// A number within bounds, or what was wrong with it.
-pub(crate) fn within(field: &'static str, x: f64, low: f64, high: f64) -> Result<f64, Error> {
-    if x.is_finite() && x >= low && x <= high {
-        Ok(x)
-    } else {
-        Err(Error::value(field, x, format!("{low} to {high:e}")))
-    }
-}
-
 /// The machine whose time is paid for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -219,11 +211,7 @@ struct Rented {
 
 fn rented(catalog: &Catalog, name: &str, format: &str, price: Option<f64>) -> Result<Rented, Error> {
     let chip = catalog.chip(name)?;
-    let (_, peak) = chip.peak_for(format.parse::<Dtype>()?).ok_or_else(|| Error::NoPeak {
-        chip: chip.id.clone(),
-        wanted: format.into(),
-        has: chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),
-    })?;
+    let (_, peak) = chip.peak_for(format.parse::<Dtype>()?).ok_or_else(|| no_peak(&chip, &chip.id, format))?;
     let (usd_per_hour, source) = if let Some(p) = price {
         (within("price", p, 1e-6, 1e6)?, "as given".to_owned())
     } else {

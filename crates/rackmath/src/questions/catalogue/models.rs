@@ -1,6 +1,7 @@
 //! Which models are known, what one is made of, and how several compare.
 
 use crate::Error;
+use crate::desk::check::named_or_all;
 use rackmath_spec::model::{Counts, Ffn, Formats, KvSource, Linear, Mixer, Shape, Span};
 use rackmath_spec::{Catalog, Dtype, Model};
 use rackmath_theory::count::{self, Count, Part};
@@ -132,10 +133,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         None | Some("auto") => None,
         Some(name) => Some(name.parse::<Dtype>()?),
     };
-    let names: Vec<String> =
-        if request.names.is_empty() { catalog.model_ids().map(str::to_owned).collect() } else { request.names.clone() };
     let aliases = catalog.names_of_models();
-    let models = names
+    let models = named_or_all(&request.names, catalog.model_ids())
         .iter()
         .map(|name| {
             let model = catalog.model(name)?;

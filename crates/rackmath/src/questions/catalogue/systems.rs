@@ -1,6 +1,7 @@
 //! Which machines are known, and what each is made of.
 
 use crate::Error;
+use crate::desk::check::named_or_all;
 use rackmath_spec::{Catalog, Math};
 use rackmath_theory::roofline;
 use schemars::JsonSchema;
@@ -69,12 +70,7 @@ pub struct LevelCard {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let names: Vec<String> = if request.names.is_empty() {
-        catalog.system_ids().map(str::to_owned).collect()
-    } else {
-        request.names.clone()
-    };
-    let systems = names
+    let systems = named_or_all(&request.names, catalog.system_ids())
         .iter()
         .map(|name| catalog.system(name).map(|s| card(&s)).map_err(Error::from))
         .collect::<Result<_, _>>()?;

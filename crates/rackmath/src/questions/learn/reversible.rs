@@ -1,6 +1,7 @@
 //! Reversible networks measured: memory, arithmetic, gradients and drift of a small transformer, and ciphers beside it.
 
 use crate::Error;
+use crate::desk::check::within;
 use crate::figure::Figure;
 use rackmath_reversible::avalanche::Mixer;
 use rackmath_reversible::drift::Stack;
@@ -225,7 +226,7 @@ fn drift(depth: usize, seed: u64) -> DriftCard {
 
 fn formulas(catalog: &Catalog, r: &Request) -> Result<Vec<FormulaCard>, Error> {
     let model = catalog.model(&r.model)?;
-    let tokens = crate::laws::within("tokens", r.tokens, 1.0, 1e12)?;
+    let tokens = within("tokens", r.tokens, 1.0, 1e12)?;
     let shape = model.shape().ok_or_else(|| Error::value("model", &r.model, "a model whose layers are known"))?;
     let (layers, hidden) = (shape.n_layers() as f64, shape.hidden as f64);
     Ok(theory::Keep::ALL
@@ -236,27 +237,4 @@ fn formulas(catalog: &Catalog, r: &Request) -> Result<Vec<FormulaCard>, Error> {
             forwards: keep.forwards(),
         })
         .collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_flat_gradients_agree_and_the_price_is_a_third() {
-        let a = answer(&Catalog::embedded(), &Request { depth: 16, steps: 2, ..Request::default() }).unwrap();
-        assert!(a.slope_ratio < 0.03, "{}", a.slope_ratio);
-        assert!(a.gradients[0].distance < 1e-5 && a.gradients[1].distance > 1e-3 && a.gradients[2].exact);
-        assert!((a.ways[3].flop_over_ordinary - a.ways[3].formula).abs() < 1e-9);
-        assert_eq!(a.feistel.0, a.feistel.2);
-        let last = a.drift.last().unwrap();
-        assert!(last.fixed == 0.0 && last.f32 < 1e-4 && last.bf16 > 0.3);
-        // 80 layers of width 8,192 and 8,192 tokens: 182.5 GB, 13.0 GB, ..., 2.55 GB.
-        assert!((a.model[0].activation_bytes / 182.5e9 - 1.0).abs() < 1e-3);
-    }
-
-    #[test]
-    fn a_network_too_deep_to_wait_for_is_refused() {
-        assert!(answer(&Catalog::embedded(), &Request { depth: 1000, ..Request::default() }).is_err());
-    }
 }

@@ -6,6 +6,7 @@ mod reuse;
 pub use reuse::{BestCard, ReuseCard, ReuseRequest};
 
 use crate::Error;
+use crate::desk::check::named_or_all;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use crate::serving::{RateCard, RatesRequest, rates};
 use crate::setting::{Resolved, Setting, resolve};
@@ -185,8 +186,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
 }
 
 fn tiers(catalog: &Catalog, wanted: &[String]) -> Result<Vec<MemoryTier>, Error> {
-    let ids: Vec<String> =
-        if wanted.is_empty() { catalog.tier_ids().map(str::to_owned).collect() } else { wanted.to_vec() };
+    let ids = named_or_all(wanted, catalog.tier_ids());
     let mut all = ids.iter().map(|id| catalog.tier(id)).collect::<Result<Vec<_>, _>>()?;
     all.sort_by(|a, b| lifetime::drain(a).get().total_cmp(&lifetime::drain(b).get()));
     Ok(all)
@@ -295,4 +295,16 @@ fn sources(tiers: &[MemoryTier]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_refused() {
+        let catalog = Catalog::embedded();
+        let error = |q: Request| answer(&catalog, &q).unwrap_err().to_string();
+        assert!(error(Request { durations_s: vec![-1.0], ..Request::default() }).contains("duration"));
+        let shares = ReuseRequest { gaps: vec![(10.0, 0.9), (20.0, 0.9)], ..ReuseRequest::default() };
+        assert!(error(Request { reuse: Some(shares), ..Request::default() }).contains("add up to at most 1"));
+        assert!(error(Request { tiers: vec!["hd".into()], ..Request::default() }).contains("hdd"));
+    }
+}

@@ -4,6 +4,7 @@
 mod sensitivity;
 
 use crate::Error;
+use crate::desk::check::within;
 use crate::figure::Figure;
 use crate::serving::{OwnerRequest, RatesCard, RatesRequest, owner, power, rates};
 use crate::setting::{Resolved, Setting, resolve};
@@ -165,10 +166,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let r = resolve(catalog, &request.setting)?;
     let rates = rates(catalog, &request.setting, &r, &request.rates)?;
     let (serving, basis, hour_parts, mut assumptions) = serving(catalog, &r, request, &rates)?;
-    let ratio = request.input_per_output;
-    if !(ratio.is_finite() && (0.0..=1e6).contains(&ratio)) {
-        return Err(Error::value("input_per_output", ratio, "0 to 1e6"));
-    }
+    let ratio = within("input_per_output", request.input_per_output, 0.0, 1e6)?;
     let all = |s: &Serving| {
         let c = s.cost();
         (c.blended.as_per_mtok() * ratio + c.output.as_per_mtok()) / (1.0 + ratio)
@@ -222,10 +220,6 @@ fn serving(
     let share = |field: &'static str, value: f64, low: f64| {
         let share = Fraction::checked(value).filter(|f| f.get() >= low);
         share.ok_or_else(|| Error::value(field, value, format!("a share from {low} to 1")))
-    };
-    let within = |field: &'static str, value: f64, low: f64, high: f64| {
-        let sane = value.is_finite() && (low..=high).contains(&value);
-        if sane { Ok(value) } else { Err(Error::value(field, value, format!("{low} to {high}"))) }
     };
     let (chip_hour, basis, parts) = match &q.owner {
         Some(wanted) => {
@@ -314,4 +308,29 @@ fn margins(catalog: &Catalog, q: &Request, cost: &TokenCost) -> Result<Vec<Margi
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_refused() {
+        let catalog = Catalog::embedded();
+        for (bad, word) in [
+            (Request { utilisation: 0.0, ..Request::default() }, "utilisation"),
+            (Request { hit: 1.5, ..Request::default() }, "hit"),
+            (Request { accepted: 0.5, ..Request::default() }, "accepted"),
+            (Request { carbon_g_per_kwh: Some(-1.0), ..Request::default() }, "carbon"),
+            (Request { cache_tier: "nvme-locl".into(), ..Request::default() }, "nvme-local"),
+            (
+                Request {
+                    rates: RatesRequest { decode_tok_s: Some(-3.0), ..RatesRequest::default() },
+                    ..Request::default()
+                },
+                "decode_tok_s",
+            ),
+            (Request { input_per_output: f64::NAN, ..Request::default() }, "input_per_output"),
+        ] {
+            let error = answer(&catalog, &bad).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

@@ -160,15 +160,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_modes_of_the_catalogue() {
-        let a =
-            answer(&Catalog::embedded(), &Request { sheet: Some("opus-4.6".into()), ..Request::default() }).unwrap();
-        assert!((a.x - 1.8).abs() < 1e-12 && (a.speed_limit - 2.8).abs() < 1e-12);
-        assert!(a.known.iter().any(|k| k.sheet == "anthropic-claude-opus-4-8" && (k.x - 3.0).abs() < 1e-12));
-        assert!(a.curve.iter().all(|(s, m)| *s < a.speed_limit && *m >= 1.0));
-    }
-
-    #[test]
     fn a_mode_without_a_speed_or_a_saving_is_refused() {
         let ask = |q: Request| answer(&Catalog::embedded(), &q).unwrap_err().to_string();
         let priority = Request { sheet: Some("gpt-5.5".into()), ..Request::default() };

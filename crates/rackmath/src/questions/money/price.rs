@@ -7,6 +7,7 @@ pub use card::{CacheCard, Card, PolicyCard, TierCard};
 pub use work::Workload;
 
 use crate::Error;
+use crate::desk::check::named_or_all;
 use crate::figure::{Axis, Figure, Role, Series, Unit};
 use rackmath_spec::price::{CacheOffer, List};
 use rackmath_spec::{Catalog, Date, Moment};
@@ -60,16 +61,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let mode = request.mode.clone().unwrap_or_else(|| "standard".into());
     let work = request.workload.as_ref().map(work::Prepared::new).transpose()?;
     let against = request.against.as_deref().map(|name| catalog.price(name)).transpose()?;
-    let all: Vec<String>;
-    let names = if request.sheets.is_empty() {
-        all = catalog.price_ids().map(str::to_owned).collect();
-        &all
-    } else {
-        &request.sheets
-    };
+    let names = named_or_all(&request.sheets, catalog.price_ids());
     let one = names.len() == 1;
     let (mut cards, mut left_out, mut figure) = (Vec::new(), Vec::new(), None);
-    for name in names {
+    for name in &names {
         let sheet = catalog.price(name)?;
         let day = as_of.or(at.map(|m| m.date)).unwrap_or(sheet.as_of);
         let list = match sheet.at(day) {
@@ -163,17 +158,5 @@ mod tests {
         assert!(error.contains("2026-05-28 or later"), "{error}");
         let a = ask(&request(&["opus-4.8", "gpt-4o"]));
         assert_eq!((a.cards.len(), a.left_out.len()), (1, 1));
-    }
-
-    #[test]
-    fn the_hour_decides_at_deepseek() {
-        let request = |at: &str| Request {
-            sheets: vec!["deepseek-flash".into()],
-            at: Some(at.into()),
-            workload: Some(Workload::Request { input: 1e6, output: 0.0, cached: 0.0, written: 0.0, offer: None }),
-            ..Request::default()
-        };
-        let total = |at: &str| ask(&request(at)).cards[0].policies[0].total_usd;
-        assert!((total("2026-10-27T02:00") / total("2026-10-27T12:00") - 2.0).abs() < 1e-12);
     }
 }

@@ -6,6 +6,7 @@ pub(crate) use rates::rates;
 pub use rates::{RateCard, RatesCard, RatesRequest};
 
 use crate::Error;
+use crate::desk::check::within;
 use crate::setting::Resolved;
 use rackmath_theory::cost::{Owner, OwnerHour};
 use rackmath_units::{DollarRate, Dollars, Fraction, Watts, significant};
@@ -72,13 +73,6 @@ pub(crate) fn power(r: &Resolved, given: Option<f64>) -> Result<(Watts, String),
 
 /// An owner's hour of one chip, with its parts and sources.
 pub(crate) fn owner(r: &Resolved, wanted: &OwnerRequest) -> Result<(Owner, OwnerHour, Vec<String>), Error> {
-    let within = |field: &'static str, value: f64, low: f64, high: f64| {
-        if value.is_finite() && (low..=high).contains(&value) {
-            Ok(value)
-        } else {
-            Err(Error::value(field, value, format!("{low} to {high}")))
-        }
-    };
     let (capex, from) = match (wanted.capex_usd, &r.system.chip.purchase) {
         (Some(usd), _) => (Dollars::usd(within("capex", usd, 1.0, 1e9)?), "as given".to_owned()),
         (None, Some(known)) => (known.value, known.source.clone()),

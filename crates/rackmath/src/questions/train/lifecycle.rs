@@ -1,8 +1,9 @@
 //! How pre-training, reinforcement learning and serving share a budget: the lecture's rule beside the exact optimum.
 
 use crate::Error;
+use crate::desk::check::within;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
-use crate::laws::{self, Resolved, within};
+use crate::laws::{self, Resolved};
 use rackmath_spec::{Catalog, ScalingLaw};
 use rackmath_theory::goodput::{Hazard, job_mtbf};
 use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rl, Rule, over_training};
@@ -77,14 +78,14 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 fn served(r: &Request) -> Result<Tokens, Error> {
-    let survives = Fraction::checked(r.survives).ok_or_else(|| Error::value("survives", r.survives, "0 to 1"))?;
-    let share = Fraction::checked(r.model_share).ok_or_else(|| Error::value("model_share", r.model_share, "0 to 1"))?;
+    let survives = Fraction::new(within("survives", r.survives, 0.0, 1.0)?);
+    let share = within("model_share", r.model_share, 0.0, 1.0)?;
     let tokens = if let Some(t) = r.served_tokens {
         Tokens::new(within("served_tokens", t, 1.0, 1e21)?) * survives.get()
     } else {
         let rate = within("rate", r.rate_tokens_per_s, 0.0, 1e15)?;
         let days = within("lifetime", r.lifetime_days, 0.0, 1e5)?;
-        theory::served(TokenRate::per_s(rate * share.get()), Seconds::s(days * 86_400.0), survives)
+        theory::served(TokenRate::per_s(rate * share), Seconds::s(days * 86_400.0), survives)
     };
     if tokens.get() < 1.0 {
         return Err(Error::value("served tokens", tokens.get(), "more than none: a rate, a lifetime and a chance"));
@@ -239,8 +240,7 @@ impl RlRequest {
             prompts: within("prompts", self.prompts, 1.0, 1e15)?,
             group: within("group", self.group, 1.0, 1e6)?,
             sample: Tokens::new(within("sample_tokens", self.sample_tokens, 1.0, 1e9)?),
-            pass_rate: Fraction::checked(self.pass_rate)
-                .ok_or_else(|| Error::value("pass_rate", self.pass_rate, "0 to 1"))?,
+            pass_rate: Fraction::new(within("pass_rate", self.pass_rate, 0.0, 1.0)?),
             epochs: within("epochs", self.epochs, 0.0, 1e3)?,
             scoring: within("scoring_passes", self.scoring_passes, 0.0, 1e3)?,
         })

@@ -1,6 +1,7 @@
 //! One run's FLOP per second in every convention.
 
 use crate::Error;
+use crate::desk::check::{layered, no_peak};
 use rackmath_spec::{Catalog, TrainingFormat};
 use rackmath_theory::train::Recompute;
 use rackmath_theory::train::mfu::{Again, Convention, flop_per_token};
@@ -82,15 +83,11 @@ pub struct Line {
 /// Answers.
 pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
     let model = catalog.model(&r.model)?;
-    let shape = model.shape().ok_or_else(|| Error::value("model", &r.model, "a model known layer by layer"))?;
+    let shape = layered(&model, &r.model)?;
     let system = catalog.system(&r.on)?;
     let format = r.format.parse::<TrainingFormat>()?;
     let math = format.gemm().math();
-    let peak = system.chip.peak.get(&math).ok_or_else(|| Error::NoPeak {
-        chip: system.chip.name.clone(),
-        wanted: format.to_string(),
-        has: system.chip.peak.keys().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-    })?;
+    let peak = system.chip.peak.get(&math).ok_or_else(|| no_peak(&system.chip, &system.chip.name, format))?;
     let peak = peak.value.get();
     if !(1..=100_000_000).contains(&r.sequence) {
         return Err(Error::value("sequence", r.sequence, "1 to 100,000,000"));

@@ -6,17 +6,17 @@ mod run;
 pub use run::{LossCard, RunCard};
 
 use crate::Error;
+use crate::desk::check::{layered, no_peak, within};
 use crate::figure::Figure;
-use crate::laws::within;
-use rackmath_spec::Model;
+use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Shape;
-use rackmath_spec::{Catalog, GemmKernels, Network, System, TrainingFormat, TrainingStack};
+use rackmath_spec::{Catalog, GemmKernels, Model, Network, System, TrainingFormat, TrainingStack};
 use rackmath_theory::pipeline::Schedule;
 use rackmath_theory::train::machine::Machine;
-use rackmath_theory::train::memory::stage_memory;
+use rackmath_theory::train::memory::{StageMemory, stage_memory};
 use rackmath_theory::train::mfu::{Again, Convention, flop_per_token};
 use rackmath_theory::train::search::{Candidate, Searcher, Space};
-use rackmath_theory::train::step::{Prepared, Row, StepTime, step};
+use rackmath_theory::train::step::{Prepared, Row, Stage, StepTime, step};
 use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding};
 use rackmath_units::ByteRate;
 use schemars::JsonSchema;
@@ -207,6 +207,22 @@ pub struct StageCard {
     pub total_bytes: f64,
 }
 
+impl StageCard {
+    fn of(stage: &Stage, held: &StageMemory) -> Self {
+        Self {
+            stage: stage.index,
+            layers: stage.layers,
+            weight_bytes: held.weights,
+            gradient_bytes: held.gradients,
+            optimizer_bytes: held.optimizer,
+            activation_bytes: held.activations,
+            logit_bytes: held.logits,
+            other_bytes: held.buffers + held.reserve,
+            total_bytes: held.total().get(),
+        }
+    }
+}
+
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchCard {
@@ -237,7 +253,6 @@ pub struct LayoutCard {
 
 /// All names resolved.
 struct Setup {
-    shape: Shape,
     model: Model,
     system: System,
     stack: TrainingStack,
@@ -248,57 +263,84 @@ struct Setup {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let setup = resolve(catalog, request)?;
-    let machine = Machine::new(&setup.system, &setup.stack, &setup.kernels, &setup.network, setup.format);
-    let mut machine = machine.ok_or_else(|| Error::NoPeak {
-        chip: setup.system.chip.name.clone(),
-        wanted: setup.format.to_string(),
-        has: setup.system.chip.peak.keys().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-    })?;
-    if let Some(rate) = request.host_gb_per_s {
+    let r = request;
+    let setup = resolve(catalog, r)?;
+    let (system, chip) = (&setup.system, &setup.system.chip);
+    let shape = layered(&setup.model, &r.model)?;
+    let machine = Machine::new(system, &setup.stack, &setup.kernels, &setup.network, setup.format);
+    let mut machine = machine.ok_or_else(|| no_peak(chip, &chip.name, setup.format))?;
+    if let Some(rate) = r.host_gb_per_s {
         machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
     }
-    if machine.host.is_none() && request.offload.parse::<Offload>()? != Offload::None {
-        let expected = format!("a bandwidth to the host, not known for {}; --host-bandwidth", setup.system.chip.name);
-        return Err(Error::value("offload", &request.offload, expected));
+    if machine.host.is_none() && r.offload.parse::<Offload>()? != Offload::None {
+        let expected = format!("a bandwidth to the host, not known for {}; --host-bandwidth", chip.name);
+        return Err(Error::value("offload", &r.offload, expected));
     }
-    let job = Job {
-        shape: &setup.shape,
-        sequence: request.sequence,
-        global_batch: request.global_batch,
-        format: setup.format,
-    };
-    let (cut, search) = if request.search {
-        let (cut, card) = searched(&machine, &job, &setup, request)?;
+    let job = Job { shape, sequence: r.sequence, global_batch: r.global_batch, format: setup.format };
+    let (cut, search) = if r.search {
+        let (cut, card) = searched(&machine, &job, &setup, r)?;
         (cut, Some(card))
     } else {
-        (cut(request, &setup)?, None)
+        (cut(r, shape, system.n_chips)?, None)
     };
-    let mut answer = estimate(&machine, &job, &setup, request, cut, search)?;
-    let step = run::Timed {
-        seconds: answer.step_s,
-        tokens: (request.global_batch * request.sequence) as f64,
-        chips: answer.chips as f64,
-        mfu: answer.mfu,
-        price: price(&setup, request),
+    let m =
+        cut.micro_batches(r.global_batch).ok_or_else(|| Error::value("global_batch", r.global_batch, "a multiple"))?;
+    let prepared = Prepared::new(&machine, &job, &cut);
+    let stages = prepared.stages(cut.pp, cut.spread);
+    let row = Row::new(&stages, cut.recompute).ok_or_else(|| Error::value("pp", cut.pp, "at least one stage"))?;
+    let time = step(&machine, &prepared, &row, &cut, m);
+    let (chips, tokens) = (cut.chips() as f64, (r.global_batch * r.sequence) as f64);
+    let flop = flop_per_token(shape, r.sequence, Convention::CAUSAL, Again::Nothing) * tokens;
+    let rate = flop / (time.total * chips);
+    let mfu = rate / machine.peak();
+    let held = |s: &Stage| StageCard::of(s, &stage_memory(&prepared, &setup.stack.memory, s, &cut, m));
+    let stages: Vec<StageCard> = stages.iter().map(held).collect();
+    let price = r.price_usd_per_chip_hour.or(chip.usual_price().map(|p| p.value.as_per_hour()));
+    let timed = run::Timed { seconds: time.total, tokens, chips, mfu, price };
+    let run = run::run(catalog, r, &setup.model, &timed)?;
+    let days = run.as_ref().and_then(|run| run.work_days);
+    let machine_name = format!("{} x {}", system.n_chips, chip.name);
+    let capacity = chip.memory.size().get();
+    let title = format!("{} on {machine_name}", setup.model.name);
+    let figure = match &search {
+        Some(search) => figures::frontier(&title, search),
+        None if stages.len() > 1 => Some(figures::stages(&title, &cut.to_string(), capacity, &stages)),
+        None => None,
     };
-    answer.run = run::run(catalog, request, &setup.model, &step)?;
-    if let Some(run) = &answer.run {
-        (answer.days, answer.cost_usd) =
-            (run.work_days, run.work_days.zip(step.price).map(|(d, p)| d * 24.0 * p * step.chips));
-    }
-    answer.figure = figures::figure(&answer);
-    Ok(answer)
-}
-
-fn price(setup: &Setup, r: &Request) -> Option<f64> {
-    r.price_usd_per_chip_hour.or(setup.system.chip.usual_price().map(|p| p.value.as_per_hour()))
+    Ok(Answer {
+        request: r.clone(),
+        model: setup.model.name.clone(),
+        machine: machine_name,
+        stack: setup.stack.name.clone(),
+        layout: cut.to_string(),
+        chips: cut.chips(),
+        micro_batches: m,
+        step_s: time.total,
+        bound_s: flop / (machine.peak() * chips),
+        parts: parts(&time),
+        tokens_per_s: tokens / time.total,
+        mfu,
+        flop_per_s_per_chip: rate,
+        fits: stages.iter().all(|c| c.total_bytes <= capacity),
+        capacity_bytes: capacity,
+        stages,
+        days,
+        cost_usd: days.zip(price).map(|(d, p)| d * 24.0 * p * chips),
+        run,
+        search,
+        figure,
+        evidence: setup
+            .stack
+            .fit
+            .map_or("constants of this program were never checked against a run".into(), |(n, e)| {
+                format!("mean error {:.1} % over {n} published runs its constants were fitted on", e * 100.0)
+            }),
+        sources: setup.stack.sources.clone(),
+    })
 }
 
 fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
     let model = catalog.model(&r.model)?;
-    let shape =
-        model.shape().cloned().ok_or_else(|| Error::value("model", &r.model, "a model known layer by layer"))?;
     let mut system = catalog.system(&r.on)?;
     if let Some(chips) = r.chips {
         if !(1..=1_000_000).contains(&chips) {
@@ -324,17 +366,16 @@ fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
     let usual = if system.chip.link.kind == "ici" { "maxtext" } else { "megatron-core" };
     let stack = catalog.training_stack(r.stack.as_deref().unwrap_or(usual))?;
     let network = catalog.network(&system.chip.link.kind).or_else(|_| catalog.network("pcie5"))?;
-    Ok(Setup { shape, model, stack, kernels: catalog.gemm_kernels()?, network, format: r.format.parse()?, system })
+    Ok(Setup { model, stack, kernels: catalog.gemm_kernels()?, network, format: r.format.parse()?, system })
 }
 
-fn cut(r: &Request, setup: &Setup) -> Result<Cut, Error> {
-    let chips = setup.system.n_chips;
+fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
     let one = r.tp * r.cp * r.pp;
     if one > chips || !chips.is_multiple_of(one) {
         return Err(Error::value("tp x cp x pp", one, format!("a divisor of the {chips} chips")));
     }
     let dp = chips / one;
-    let layers = setup.shape.n_layers();
+    let layers = shape.n_layers();
     if r.pp * r.virtual_stages > layers {
         return Err(Error::value(
             "pp x virtual_stages",
@@ -346,7 +387,7 @@ fn cut(r: &Request, setup: &Setup) -> Result<Cut, Error> {
         let expected = format!("a divisor of the {} chips of a stage", r.tp * r.cp * dp);
         return Err(Error::value("ep x etp", r.ep * r.etp, expected));
     }
-    let experts = setup.shape.moe().map_or(1, |m| m.experts);
+    let experts = shape.moe().map_or(1, |m| m.experts);
     if !experts.is_multiple_of(r.ep) {
         return Err(Error::value("ep", r.ep, format!("a divisor of the {experts} experts")));
     }
@@ -356,18 +397,21 @@ fn cut(r: &Request, setup: &Setup) -> Result<Cut, Error> {
         None => Schedule::OneFOneB,
     };
     let cut = Cut {
-        tp: r.tp,
-        cp: r.cp,
-        pp: r.pp,
-        dp,
-        ep: r.ep,
-        etp: r.etp,
-        virtual_stages: r.virtual_stages,
+        degrees: Degrees {
+            tp: r.tp,
+            cp: r.cp,
+            pp: r.pp,
+            dp,
+            ep: r.ep,
+            etp: r.etp,
+            virtual_stages: r.virtual_stages,
+            sequence_parallel: r.tp > 1,
+            ..Degrees::default()
+        },
         schedule,
         micro_batch: r.micro_batch,
         sharding: r.sharding.parse::<Sharding>()?,
         recompute: r.recompute.parse::<Recompute>()?,
-        sequence_parallel: r.tp > 1,
         offload: r.offload.parse()?,
         ..Cut::default()
     };
@@ -414,73 +458,6 @@ fn searched(machine: &Machine<'_>, job: &Job<'_>, setup: &Setup, r: &Request) ->
         frontier: found.frontier.iter().map(card).collect(),
     };
     Ok((best.cut, cards))
-}
-
-fn estimate(
-    machine: &Machine<'_>,
-    job: &Job<'_>,
-    setup: &Setup,
-    r: &Request,
-    cut: Cut,
-    search: Option<SearchCard>,
-) -> Result<Answer, Error> {
-    let m =
-        cut.micro_batches(r.global_batch).ok_or_else(|| Error::value("global_batch", r.global_batch, "a multiple"))?;
-    let prepared = Prepared::new(machine, job, &cut);
-    let stages = prepared.stages(cut.pp, cut.spread);
-    let row = Row::new(&stages, cut.recompute).ok_or_else(|| Error::value("pp", cut.pp, "at least one stage"))?;
-    let time = step(machine, &prepared, &row, &cut, m);
-    let chips = cut.chips() as f64;
-    let tokens = (r.global_batch * r.sequence) as f64;
-    let flop = flop_per_token(job.shape, r.sequence, Convention::CAUSAL, Again::Nothing) * tokens;
-    let rate = flop / (time.total * chips);
-    let capacity = setup.system.chip.memory.size().get();
-    let cards: Vec<StageCard> = stages
-        .iter()
-        .map(|s| {
-            let h = stage_memory(&prepared, &setup.stack.memory, s, &cut, m);
-            StageCard {
-                stage: s.index,
-                layers: s.layers,
-                weight_bytes: h.weights,
-                gradient_bytes: h.gradients,
-                optimizer_bytes: h.optimizer,
-                activation_bytes: h.activations,
-                logit_bytes: h.logits,
-                other_bytes: h.buffers + h.reserve,
-                total_bytes: h.total().get(),
-            }
-        })
-        .collect();
-    let checked =
-        setup.stack.fit.map_or("constants of this program were never checked against a run".into(), |(n, e)| {
-            format!("mean error {:.1} % over {n} published runs its constants were fitted on", e * 100.0)
-        });
-    Ok(Answer {
-        request: r.clone(),
-        model: setup.model.name.clone(),
-        machine: format!("{} x {}", setup.system.n_chips, setup.system.chip.name),
-        stack: setup.stack.name.clone(),
-        layout: cut.to_string(),
-        chips: cut.chips(),
-        micro_batches: m,
-        step_s: time.total,
-        bound_s: flop / (machine.peak() * chips),
-        parts: parts(&time),
-        tokens_per_s: tokens / time.total,
-        mfu: rate / machine.peak(),
-        flop_per_s_per_chip: rate,
-        fits: cards.iter().all(|c| c.total_bytes <= capacity),
-        capacity_bytes: capacity,
-        stages: cards,
-        days: None,
-        cost_usd: None,
-        run: None,
-        search,
-        figure: None,
-        evidence: checked,
-        sources: setup.stack.sources.clone(),
-    })
 }
 
 fn parts(t: &StepTime) -> Vec<PartCard> {

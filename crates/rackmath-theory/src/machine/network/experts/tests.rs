@@ -1,10 +1,7 @@
 use super::*;
+use crate::close;
 use crate::network::tests::network;
 use proptest::prelude::*;
-
-fn close(got: f64, expected: f64, tolerance: f64) {
-    assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
-}
 
 /// DeepSeek-V3's layer: 8 of 256 experts, hidden 7,168; FP8 with scales out, BF16 back.
 fn deepseek(phase: Phase, tokens: f64, ranks: u64, ranks_per_node: u64) -> Exchange {

@@ -2,6 +2,7 @@
 
 use super::{Claim, claim, times};
 use crate::Error;
+use crate::desk::check::no_peak;
 use crate::setting::{Setting, resolve};
 use rackmath_spec::price::Ttl;
 use rackmath_spec::{Catalog, Chip, Math};
@@ -23,7 +24,7 @@ const CHIP_USD_PER_HOUR: f64 = 2.0;
 
 fn peak(chip: &Chip, math: Math) -> Result<FlopRate, Error> {
     let peak = chip.peak.get(&math).map(|p| p.value);
-    peak.ok_or_else(|| Error::NoPeak { chip: chip.id.clone(), wanted: math.to_string(), has: "other peaks".into() })
+    peak.ok_or_else(|| no_peak(chip, &chip.id, math))
 }
 
 pub(super) fn claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {

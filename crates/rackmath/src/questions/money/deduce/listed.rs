@@ -2,6 +2,7 @@
 
 use crate::Error;
 use rackmath_spec::deduce::PriceSheet;
+use rackmath_spec::file::sheet::plain;
 use rackmath_spec::price::{List, Ttl};
 use rackmath_spec::{Catalog, Date};
 use rackmath_units::DollarsPerToken;
@@ -35,11 +36,6 @@ pub fn listed(catalog: &Catalog, name: &str, day: Option<Date>) -> Result<PriceS
         tokens_per_s: None,
         hosts: None,
     })
-}
-
-/// As it stands on the sheet: no price has more than nine places, the rest is the way through dollars per token.
-fn plain(usd: f64) -> f64 {
-    (usd * 1e9).round() / 1e9
 }
 
 fn per_mtok(price: DollarsPerToken) -> f64 {

@@ -16,6 +16,7 @@ pub use answer::{
 pub use listed::listed;
 
 use crate::Error;
+use crate::desk::check::within;
 use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, Policies, Ratio, Seller};
 use rackmath_spec::file::PRICE_RANGE;
 use rackmath_spec::{Catalog, SpecError};
@@ -231,9 +232,7 @@ fn sane(r: &Request) -> Result<(), Error> {
         ("fast_speed", r.fast_speed_multiple, 1.001, 1e3),
         ("tokens_per_s", r.tokens_per_s, 0.01, 1e6),
     ] {
-        if value.is_some_and(|v| !(low..=high).contains(&v)) {
-            return Err(Error::value(field, value.unwrap_or_default(), format!("{low} to {high}")));
-        }
+        value.map(|v| within(field, v, low, high)).transpose()?;
     }
     if r.fast_price_multiple.is_some() != r.fast_speed_multiple.is_some() {
         return Err(Error::value("fast", "one multiple", "both the price and the speed multiple of the fast mode"));

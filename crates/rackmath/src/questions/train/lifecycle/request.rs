@@ -1,7 +1,8 @@
 //! What can be asked about a lifecycle.
 
 use crate::Error;
-use crate::laws::{Law, Machine, within};
+use crate::desk::check::within;
+use crate::laws::{Law, Machine};
 use rackmath_theory::lifecycle::Split;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

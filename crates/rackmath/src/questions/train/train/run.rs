@@ -1,7 +1,8 @@
 //! The whole run: tokens from a loss, days and dollars when machines fail.
 
 use super::Request;
-use crate::laws::{self, Law, Spread, within};
+use crate::desk::check::within;
+use crate::laws::{self, Law, Spread};
 use crate::{Error, goodput};
 use rackmath_spec::{Catalog, Model};
 use rackmath_theory::count::count;
