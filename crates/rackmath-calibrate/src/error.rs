@@ -20,10 +20,20 @@ pub enum CalibrateError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A name the catalogue does not know.
+    /// A name the catalogue does not know, or a question that cannot be asked.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A question that cannot be asked.
-    #[error(transparent)]
-    Question(#[from] rackmath::Error),
+}
+
+impl From<CalibrateError> for SpecError {
+    fn from(error: CalibrateError) -> Self {
+        match error {
+            CalibrateError::Nothing { folder, expected } => {
+                let problem = format!("none of {} found", expected.join(", "));
+                Self::file(folder, problem).hint("give the folder that holds them")
+            }
+            CalibrateError::File { file, problem } => Self::file(file, problem),
+            CalibrateError::Spec(error) => error,
+        }
+    }
 }

@@ -22,7 +22,7 @@ fn bounded(path: &Path, most: u64, expected: &str) -> Result<String, Failure> {
     let fail = |problem: &str| Failure::new(format!("{}: {problem}", path.display()));
     let file = File::open(path).map_err(|e| fail(&e.to_string()))?;
     let size = file.metadata().map_or(0, |m| m.len());
-    let too_large = || fail(&format!("larger than {} MiB; expected {expected}", most >> 20));
+    let too_large = || fail(&format!("larger than {} MiB", most >> 20)).hint(format!("expected {expected}"));
     if size > most {
         return Err(too_large());
     }
@@ -31,7 +31,7 @@ fn bounded(path: &Path, most: u64, expected: &str) -> Result<String, Failure> {
     if bytes.len() as u64 > most {
         return Err(too_large());
     }
-    String::from_utf8(bytes).map_err(|_| fail("not UTF-8 text; expected a JSON, TOML or CSV file"))
+    String::from_utf8(bytes).map_err(|_| fail("not UTF-8 text").hint("expected a JSON, TOML or CSV file"))
 }
 
 /// The catalogue, with the user's folder added.
@@ -39,10 +39,8 @@ pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::embedded();
     let Some(folder) = folder else { return Ok(catalog) };
     if !folder.is_dir() {
-        return Err(Failure::new(format!(
-            "{} is not a folder; expected one with models/, chips/, systems/ or laws/ inside",
-            folder.display()
-        )));
+        return Err(Failure::new(format!("{} is not a folder", folder.display()))
+            .hint("expected one with models/, chips/, systems/ or laws/ inside"));
     }
     // Chips first: systems refer to them.
     for kind in ["chips", "systems", "models", "prices", "tiers", "laws", "runs", "engines"] {

@@ -105,8 +105,8 @@ impl Answers {
             return Ok(answer.clone());
         }
         let question = key.0;
-        let fields = ask::parse(&key.1).map_err(|e| Refusal::new(StatusCode::BAD_REQUEST, e.to_string()))?;
-        limits::check(question, &fields).map_err(|why| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why))?;
+        let fields = ask::parse(&key.1).map_err(|error| Refusal { status: StatusCode::BAD_REQUEST, error })?;
+        limits::check(question, &fields)?;
         let catalog = Arc::clone(&self.catalog);
         let answer = self.work(move || question.answer(&catalog, fields, &Terms::default())?.json()).await??;
         let answer = Bytes::from(answer);
@@ -120,13 +120,15 @@ impl Answers {
         if place.0.fetch_add(1, Ordering::Relaxed) >= QUEUE {
             return Err(Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                format!("{QUEUE} requests are waiting; try again soon"),
+                format!("{QUEUE} requests are waiting"),
+                "try again soon",
             ));
         }
         let busy = || {
             Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "the answer takes too long; ask for less, or the command line",
+                "the answer takes too long",
+                "ask for less, or the command line",
             )
         };
         let permit = Arc::clone(&self.threads).acquire_owned();
@@ -140,7 +142,8 @@ impl Answers {
             Err(_) => Err(busy()),
             Ok(Err(_)) => Err(Refusal::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "this request met a fault of ours; please report it",
+                "this request met a fault of ours",
+                "please report it",
             )),
             Ok(Ok(value)) => Ok(value),
         }

@@ -49,7 +49,8 @@ fn refused(served: &Served, method: &Method, headers: &HeaderMap) -> Option<Refu
     if served.local && !text(header::HOST).is_some_and(is_local) {
         return Some(Refusal::new(
             StatusCode::MISDIRECTED_REQUEST,
-            "this server answers for the loopback only; open it as http://127.0.0.1, or start it with --host",
+            "this server answers for the loopback only",
+            "open it as http://127.0.0.1, or start it with --host",
         ));
     }
     let json =
@@ -57,7 +58,8 @@ fn refused(served: &Served, method: &Method, headers: &HeaderMap) -> Option<Refu
     if method == Method::POST && !json {
         return Some(Refusal::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the request has another type; expected the header content-type: application/json",
+            "the request has another type",
+            "expected the header content-type: application/json",
         ));
     }
     None

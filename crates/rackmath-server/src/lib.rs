@@ -43,7 +43,7 @@ impl Default for Options {
 /// A server that cannot start or had to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("port {port} of {host} is taken; try --port {free}")]
+    #[error("port {port} of {host} is taken")]
     Taken {
         /// The address.
         host: IpAddr,
@@ -51,7 +51,7 @@ pub enum ServeError {
         free: u16,
     },
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {problem}; the loopback is --host 127.0.0.1")]
+    #[error("cannot listen on {address}: {problem}")]
     Address {
         address: SocketAddr,
         /// What the system says.
@@ -60,6 +60,16 @@ pub enum ServeError {
     /// Something else of the system.
     #[error(transparent)]
     System(#[from] io::Error),
+}
+
+impl ServeError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Taken { free, .. } => Some(format!("try --port {free}")),
+            Self::Address { .. } => Some("the loopback is --host 127.0.0.1".into()),
+            Self::System(_) => None,
+        }
+    }
 }
 
 /// Serves until interrupted. `ready` is told the address once connections are taken.

@@ -3,6 +3,7 @@
 //! A terminal may think for an hour; a server that others reach may not. Each limit names the field it holds for, so a
 //! refusal says what to change, and the interface document lists them.
 
+use rackmath::Error;
 use rackmath::ask::Question;
 use serde_json::{Map, Value};
 
@@ -87,7 +88,7 @@ pub fn of(question: Question) -> impl Iterator<Item = (String, f64, &'static str
 }
 
 /// Whether a request stays within its limits; else what to change.
-pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), String> {
+pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), Error> {
     for (field, most, why) in of(question) {
         let given = request_at(request, &field);
         let (size, what) = match given {
@@ -97,9 +98,8 @@ pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), Str
         };
         if size > most {
             let field = field.trim_start_matches('/').replace('/', ".");
-            return Err(format!(
-                "{field} = {size}{what} is more work than this server takes; expected at most {most} ({why}), or ask the command line"
-            ));
+            let given = format!("{size}{what} is more work than this server takes");
+            return Err(Error::value(field, given, format!("at most {most} ({why}), or ask the command line")));
         }
     }
     for (name, value) in request.iter().filter(|(name, _)| *name != "files") {
@@ -115,22 +115,21 @@ fn request_at<'a>(request: &'a Map<String, Value>, pointer: &str) -> Option<&'a 
 }
 
 /// No endless list or text in any field.
-fn small(name: &str, value: &Value) -> Result<(), String> {
+fn small(name: &str, value: &Value) -> Result<(), Error> {
+    let most = |n: usize, what: &str, most: usize| {
+        Err(Error::said(format!("{name} has {n} {what}")).at(name).hint(format!("expected at most {most}")))
+    };
     match value {
-        Value::Array(items) if items.len() > MOST_ITEMS => {
-            Err(format!("{name} has {} items; expected at most {MOST_ITEMS}", items.len()))
-        }
+        Value::Array(items) if items.len() > MOST_ITEMS => most(items.len(), "items", MOST_ITEMS),
         Value::Array(items) => items.iter().try_for_each(|v| small(name, v)),
         Value::Object(fields) => fields.iter().try_for_each(|(n, v)| small(n, v)),
-        Value::String(text) if text.len() > MOST_TEXT => {
-            Err(format!("{name} has {} characters; expected at most {MOST_TEXT}", text.len()))
-        }
+        Value::String(text) if text.len() > MOST_TEXT => most(text.len(), "characters", MOST_TEXT),
         _ => Ok(()),
     }
 }
 
 /// Searches find chips in names as well: `4096xh200`, several machines, `chips=4096`.
-fn machine(question: Question, request: &Map<String, Value>) -> Result<(), String> {
+fn machine(question: Question, request: &Map<String, Value>) -> Result<(), Error> {
     let most = match (question, plan_at(question)) {
         (Question::Train, _) => 65_536,
         (_, Some(_)) => CHIPS,
@@ -139,14 +138,14 @@ fn machine(question: Question, request: &Map<String, Value>) -> Result<(), Strin
     request.iter().filter(|(name, _)| *name != "files").try_for_each(|(_, value)| named(value, most))
 }
 
-fn named(value: &Value, most: u64) -> Result<(), String> {
+fn named(value: &Value, most: u64) -> Result<(), Error> {
     match value {
         Value::Array(items) => items.iter().try_for_each(|v| named(v, most)),
         Value::Object(fields) => fields.values().try_for_each(|v| named(v, most)),
         Value::String(text) => {
             let machines = text.split([',', '=']).count();
             if machines > 9 {
-                return Err(format!("{machines} machines in one name; expected at most 8"));
+                return Err(Error::said(format!("{machines} machines in one name")).hint("expected at most 8"));
             }
             let words = text.split([',', '=']).map(str::trim);
             let counted = |word: &str| {
@@ -157,9 +156,8 @@ fn named(value: &Value, most: u64) -> Result<(), String> {
                 chips.then(|| word[..digits].parse().unwrap_or(u64::MAX))
             };
             match words.filter_map(counted).max() {
-                Some(n) if n > most => Err(format!(
-                    "{n} chips are more work than this server takes; expected at most {most} chips, or ask the command line"
-                )),
+                Some(n) if n > most => Err(Error::said(format!("{n} chips are more work than this server takes"))
+                    .hint(format!("expected at most {most} chips, or ask the command line"))),
                 _ => Ok(()),
             }
         }
@@ -172,7 +170,7 @@ mod tests {
     use super::*;
 
     fn checked(question: Question, body: &str) -> Result<(), String> {
-        check(question, &rackmath::ask::parse(body).expect("JSON"))
+        check(question, &rackmath::ask::parse(body).expect("JSON")).map_err(|e| e.to_string())
     }
 
     #[test]

@@ -39,7 +39,8 @@ fn operation(question: Question, schemas: &mut Map<String, Value>) -> Value {
     let limits = if limits.is_empty() { String::new() } else { format!(" Limits: {}.", limits.join("; ")) };
     let refusal = |about: &str| {
         json!({ "description": about, "content": { "application/json": { "schema": {
-        "type": "object", "properties": { "error": { "type": "string" }, "hint": { "type": ["string", "null"] } } } } } })
+        "type": "object", "properties": {
+            "problem": { "type": "string" }, "field": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } } } } })
     };
     json!({
         "operationId": question.name(),

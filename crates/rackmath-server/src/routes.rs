@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use rackmath::Error;
 use rackmath::ask::{self, Question};
 use rackmath::figure::{Figure, Scale};
 use rackmath_report::{csv, png, scene, svg};
@@ -53,14 +54,14 @@ fn json(body: impl Into<axum::body::Body>) -> Response {
 }
 
 fn question(name: &str) -> Result<Question, Refusal> {
-    Question::find(name).map_err(|e| Refusal::new(StatusCode::NOT_FOUND, e.to_string()))
+    Question::find(name).map_err(|error| Refusal { status: StatusCode::NOT_FOUND, error })
 }
 
 fn text(body: Result<Bytes, BytesRejection>) -> Result<String, Refusal> {
     let too_large =
-        |status| Refusal::new(status, format!("the request cannot be read; expected at most {MOST_BYTES} bytes"));
+        |status| Refusal::new(status, "the request cannot be read", format!("expected at most {MOST_BYTES} bytes"));
     let body = body.map_err(|e| too_large(e.status()))?;
-    let wrong = |_| Refusal::new(StatusCode::BAD_REQUEST, "the request is not UTF-8 text; expected JSON");
+    let wrong = |_| Refusal::new(StatusCode::BAD_REQUEST, "the request is not UTF-8 text", "expected JSON");
     String::from_utf8(body.to_vec()).map_err(wrong)
 }
 
@@ -101,12 +102,11 @@ async fn export(
     wanted: Result<Query<Export>, axum::extract::rejection::QueryRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Refusal> {
-    let bad = |message: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message);
-    let Query(wanted) = wanted.map_err(|e| bad(format!("{}; expected ?figure=/time&format=svg", e.body_text())))?;
+    let Query(wanted) = wanted.map_err(|e| Error::said(e.body_text()).hint("expected ?figure=/time&format=svg"))?;
     let (question, body) = (question(&name)?, text(body)?);
     let format = Format::find(&wanted.format)?;
     let answer = s.answers.ask(question, body).await?;
-    let drawn = s.answers.work(move || pick(&answer, &wanted.figure).map(|f| format.draw(&f))).await?.map_err(bad)?;
+    let drawn = s.answers.work(move || pick(&answer, &wanted.figure).map(|f| format.draw(&f))).await??;
     Ok(([(header::CONTENT_TYPE, format.mime())], drawn).into_response())
 }
 
@@ -116,10 +116,9 @@ async fn draw_posted(
     wanted: Result<Query<Drawing>, axum::extract::rejection::QueryRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Refusal> {
-    let bad = |message: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message);
-    let Query(wanted) = wanted.map_err(|e| bad(format!("{}; expected ?format=svg", e.body_text())))?;
+    let Query(wanted) = wanted.map_err(|e| Error::said(e.body_text()).hint("expected ?format=svg"))?;
     let (format, body) = (Format::find(&wanted.format)?, text(body)?);
-    let drawn = s.answers.work(move || drawable(&body).map(|f| format.draw(&f))).await?.map_err(bad)?;
+    let drawn = s.answers.work(move || drawable(&body).map(|f| format.draw(&f))).await??;
     Ok(([(header::CONTENT_TYPE, format.mime())], drawn).into_response())
 }
 
@@ -129,9 +128,9 @@ struct Drawing {
 }
 
 /// A figure that can be drawn: numbers that are numbers, and positive ones on a logarithmic axis.
-fn drawable(body: &str) -> Result<Figure, String> {
-    let mut figure: Figure =
-        serde_json::from_str(body).map_err(|e| format!("not a figure: {e}; expected one as answers have it"))?;
+fn drawable(body: &str) -> Result<Figure, Error> {
+    let mut figure: Figure = serde_json::from_str(body)
+        .map_err(|e| Error::said(format!("not a figure: {e}")).hint("expected one as answers have it"))?;
     let (x, y) = (figure.x.scale == Scale::Log, figure.y.scale == Scale::Log);
     let shown = |p: (f64, f64)| p.0.is_finite() && p.1.is_finite() && (!x || p.0 > 0.0) && (!y || p.1 > 0.0);
     for series in &mut figure.series {
@@ -140,7 +139,7 @@ fn drawable(body: &str) -> Result<Figure, String> {
     figure.series.retain(|s| !s.points.is_empty());
     figure.marks.retain(|m| shown((m.x, m.y)));
     if figure.series.is_empty() || figure.series.len() > 64 || figure.marks.len() > 64 {
-        return Err("a figure of no or of more than 64 lines or marks; expected 1 to 64".into());
+        return Err(Error::said("a figure of no or of more than 64 lines or marks").hint("expected 1 to 64"));
     }
     Ok(figure)
 }
@@ -154,15 +153,12 @@ enum Format {
 }
 
 impl Format {
-    fn find(name: &str) -> Result<Self, Refusal> {
+    fn find(name: &str) -> Result<Self, Error> {
         match name {
             "svg" => Ok(Self::Svg),
             "png" => Ok(Self::Png),
             "csv" => Ok(Self::Csv),
-            other => Err(Refusal::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                format!("format = {other:?}; expected svg, png or csv"),
-            )),
+            other => Err(Error::value("format", format!("{other:?}"), "svg, png or csv")),
         }
     }
 
@@ -183,16 +179,17 @@ impl Format {
     }
 }
 
-fn pick(answer: &[u8], place: &str) -> Result<Figure, String> {
-    let answer: Value = serde_json::from_slice(answer).map_err(|e| e.to_string())?;
+fn pick(answer: &[u8], place: &str) -> Result<Figure, Error> {
+    let answer: Value = serde_json::from_slice(answer).map_err(|e| Error::said(e.to_string()))?;
     let found = answer.pointer(place).cloned().unwrap_or_default();
-    serde_json::from_value(found)
-        .map_err(|_| format!("figure = {place:?}; expected the place of a picture in the answer, such as /time"))
+    serde_json::from_value(found).map_err(|_| {
+        Error::value("figure", format!("{place:?}"), "the place of a picture in the answer, such as /time")
+    })
 }
 
 async fn file(uri: Uri, headers: HeaderMap) -> Response {
     let Some(asset) = assets::find(uri.path()) else {
-        return Refusal::new(StatusCode::NOT_FOUND, "nothing is here; the page is at /, the questions under /api")
+        return Refusal::new(StatusCode::NOT_FOUND, "nothing is here", "the page is at /, the questions under /api")
             .into_response();
     };
     let fresh = headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == asset.tag.as_bytes());
@@ -204,5 +201,5 @@ async fn file(uri: Uri, headers: HeaderMap) -> Response {
 }
 
 async fn wrong_method() -> Refusal {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "not this way; questions are asked by POST, all else by GET")
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "not this way", "questions are asked by POST, all else by GET")
 }

@@ -185,9 +185,9 @@ fn a_dropped_config_is_asked_about_and_a_bad_one_gets_the_librarys_words() {
         let said = browser.eval("document.querySelector('.refused')?.innerText ?? ''");
         let said = said.as_str().expect("text");
         let catalog = &mut CATALOG.clone();
-        let ours = catalog.add_config("config.json", bad).expect_err("refused").to_string();
-        let (problem, _) = ours.split_once("; ").unwrap_or((&ours, ""));
-        assert!(said.contains(problem), "{said:?} does not say {problem:?}");
+        let ours = catalog.add_config("config.json", bad).expect_err("refused");
+        let problem = ours.shown(str::to_owned, str::to_owned).problem;
+        assert!(said.contains(&problem), "{said:?} does not say {problem:?}");
     }
 }
 

@@ -5,7 +5,6 @@
 
 use crate::deduce::{DeducePriors, HostedModel, Policies};
 use crate::engine::Version;
-use crate::error::nearest;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, Level, MemoryTier, Model, MoeKernels, Network,
     ScalingLaw, Scenario, SpecError, System, Topology, TrainingRun, TrainingStack, file, price, validation,
@@ -163,22 +162,16 @@ impl Catalog {
     pub fn system(&self, name: &str) -> Result<System, SpecError> {
         match find("system or chip", name, &self.systems) {
             Ok(entry) => file::system(&entry.id, &entry.text, |chip| self.chip(chip)).map(|(system, _)| system),
-            Err(missing) => {
+            Err(_) => {
                 // A card may carry the sign of a multiple in its name: rtx4090 is one.
                 let whole = find("chip", name, &self.chips).is_ok();
                 let (n, chip) = if whole { (1, name) } else { multiple(name) };
                 if find("chip", chip, &self.chips).is_ok() {
                     return self.chip(chip).map(|chip| of_chips(chip, n));
                 }
-                let SpecError::Unknown { kind, given, .. } = missing else { return Err(missing) };
-                let names = all_names(&self.systems).into_iter().chain(all_names(&self.chips));
-                let names: Vec<String> = names.collect();
-                Err(SpecError::Unknown {
-                    kind,
-                    nearest: nearest(chip, names.iter().map(String::as_str)),
-                    given,
-                    valid: Vec::new(),
-                })
+                let mut names = all_names(&self.systems);
+                names.extend(all_names(&self.chips));
+                Err(SpecError::unknown_near("system or chip", name, chip, names.iter().map(String::as_str)))
             }
         }
     }

@@ -1,76 +1,121 @@
-//! What can be wrong with what a person handed in.
+//! What can be wrong with what a person handed in: the problem, the field it is about, and what would do instead.
 
-use thiserror::Error;
+use std::fmt;
 
 /// A name, file or value that cannot be used, with the nearest thing that can.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum SpecError {
-    /// A word that names nothing in the catalogue or in a closed list.
-    #[error("no {kind} \"{given}\"{}", hint_or(nearest, valid))]
-    Unknown {
-        /// What kind of thing was asked for.
-        kind: &'static str,
-        /// The word as given, shortened.
-        given: String,
-        /// The closest valid words, best first.
-        nearest: Vec<String>,
-        /// All valid words, where they are few.
-        valid: Vec<String>,
-    },
-    /// A file that is too large, not text, or not in its format.
-    #[error("{file}: {problem}")]
-    File {
-        file: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A field with a value that cannot be.
-    #[error("{file}: {field} = {given}; expected {expected}")]
-    Field {
-        file: String,
-        field: String,
-        /// The value as given, shortened.
-        given: String,
-        /// What would be accepted.
-        expected: String,
-    },
-    /// An architecture this reader does not know.
-    #[error(
-        "{file}: architecture \"{architecture}\" is not known, so its parameters and KV cache cannot be counted{}; fields not understood: {}",
-        hint(nearest),
-        listed(fields)
-    )]
-    Architecture {
-        file: String,
-        /// What it calls itself.
-        architecture: String,
-        /// Known architectures with a similar name.
-        nearest: Vec<String>,
-        /// Fields beyond those every architecture shares.
-        fields: Vec<String>,
-    },
-    /// A known architecture with fields that would change its shapes in a way this reader does not know.
-    #[error(
-        "{file}: fields that may change the shapes of \"{architecture}\" are not understood: {}; if they do not, remove them from a copy of the file",
-        listed(fields)
-    )]
-    Fields {
-        file: String,
-        /// What it calls itself.
-        architecture: String,
-        fields: Vec<String>,
-    },
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// The file or command line it was found in.
+    file: Option<String>,
+    /// The path of the field: of the request such as `setting.chips`, or inside the file.
+    field: Option<String>,
+    problem: Problem,
+    /// A field it advises to give stands in braces, by its path.
+    hint: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Problem {
+    /// The field has this value.
+    Value(String),
+    Said(String),
+}
+
+/// An error in the words of a face.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Shown {
+    pub problem: String,
+    pub field: Option<String>,
+    pub hint: Option<String>,
 }
 
 impl SpecError {
-    /// An unknown word, with its nearest neighbours among the valid ones.
-    pub fn unknown<'a>(kind: &'static str, given: &str, valid: impl Iterator<Item = &'a str>) -> Self {
+    /// A problem of which there is nothing more to say than a sentence.
+    pub fn said(problem: impl Into<String>) -> Self {
+        Self { file: None, field: None, problem: Problem::Said(problem.into()), hint: None }
+    }
+
+    /// A field of a request with a value that cannot be, and what would be accepted.
+    pub fn value(field: impl Into<String>, given: impl ToString, expected: impl Into<String>) -> Self {
+        let hint = Some(format!("expected {}", expected.into()));
+        Self { file: None, field: Some(field.into()), problem: Problem::Value(given.to_string()), hint }
+    }
+
+    /// A field of a file with a value that cannot be.
+    pub fn field(
+        file: impl AsRef<str>,
+        field: impl Into<String>,
+        given: impl ToString,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::value(field, shorten(&given.to_string()), expected).within(file)
+    }
+
+    /// A file that is too large, not text, or not in its format.
+    pub fn file(file: impl AsRef<str>, problem: impl Into<String>) -> Self {
+        Self::said(problem).within(file)
+    }
+
+    /// A word that names nothing in the catalogue or in a closed list, with its nearest neighbours among the valid ones.
+    pub fn unknown<'a>(kind: &str, given: &str, valid: impl Iterator<Item = &'a str>) -> Self {
+        Self::unknown_near(kind, given, given, valid)
+    }
+
+    /// The same where only a part of what was given is to be compared with the valid words.
+    pub fn unknown_near<'a>(kind: &str, given: &str, part: &str, valid: impl Iterator<Item = &'a str>) -> Self {
         let valid: Vec<&str> = valid.collect();
-        let nearest = nearest(given, valid.iter().copied());
-        let few = if valid.len() <= 16 { valid.into_iter().map(str::to_owned).collect() } else { Vec::new() };
-        Self::Unknown { kind, given: shorten(given), nearest, valid: few }
+        let hint = did_you_mean(&nearest(part, valid.iter().copied()));
+        let few = (1..=16).contains(&valid.len()).then(|| format!("expected {}", valid.join(", ")));
+        Self { hint: hint.or(few), ..Self::said(format!("no {kind} \"{}\"", shorten(given))) }
+    }
+
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same, of a field, unless it names one already.
+    #[must_use]
+    pub fn at(self, field: &str) -> Self {
+        Self { field: self.field.or_else(|| Some(field.into())), ..self }
+    }
+
+    /// The same, found in a file.
+    #[must_use]
+    pub fn within(self, file: impl AsRef<str>) -> Self {
+        let file = path(file.as_ref());
+        Self { file: Some(self.file.map_or(file.clone(), |inner| format!("{file}: {inner}"))), ..self }
+    }
+
+    /// The error in a face's words: how it names a field, and how it says which one to give.
+    pub fn shown(&self, name: impl Fn(&str) -> String, give: impl Fn(&str) -> String) -> Shown {
+        // A file's own fields have one name, whoever reads it.
+        let field = self.field.as_deref().map(|path| if self.file.is_some() { path.to_owned() } else { name(path) });
+        let problem = match (&self.problem, &field) {
+            (Problem::Value(given), Some(field)) => format!("{field} = {given}"),
+            (Problem::Value(said) | Problem::Said(said), _) => said.clone(),
+        };
+        let problem = self.file.iter().map(|file| format!("{file}: ")).collect::<String>() + &problem;
+        let spelled = |hint: &String| {
+            let parts = hint.split('{').map(|part| match part.split_once('}') {
+                Some((field, rest)) => give(field) + rest,
+                None => part.to_owned(),
+            });
+            parts.collect()
+        };
+        Shown { problem, field, hint: self.hint.as_ref().map(spelled) }
     }
 }
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.shown(str::to_owned, str::to_owned);
+        f.write_str(&shown.problem)?;
+        shown.hint.map_or(Ok(()), |hint| write!(f, "; {hint}"))
+    }
+}
+
+impl std::error::Error for SpecError {}
 
 /// The closest words to a mistyped one, best first: at most three, and none that is far off.
 pub fn nearest<'a>(given: &str, valid: impl Iterator<Item = &'a str>) -> Vec<String> {
@@ -105,23 +150,10 @@ fn clean(text: &str, most: usize) -> String {
     if clean.len() < text.len() { clean + "…" } else { clean }
 }
 
-/// The nearest words, or all of them when none is near and they are few.
-fn hint_or(nearest: &[String], valid: &[String]) -> String {
-    if nearest.is_empty() && !valid.is_empty() { format!("; expected {}", valid.join(", ")) } else { hint(nearest) }
-}
-
-fn hint(nearest: &[String]) -> String {
-    match nearest {
-        [] => String::new(),
-        words => {
-            let quoted: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
-            format!("; did you mean {}?", quoted.join(" or "))
-        }
-    }
-}
-
-fn listed(fields: &[String]) -> String {
-    if fields.is_empty() { "none".into() } else { fields.join(", ") }
+/// A question that names the nearest words, where there are any.
+pub(crate) fn did_you_mean(nearest: &[String]) -> Option<String> {
+    let quoted: Vec<String> = nearest.iter().map(|w| format!("\"{w}\"")).collect();
+    (!quoted.is_empty()).then(|| format!("did you mean {}?", quoted.join(" or ")))
 }
 
 #[cfg(test)]
@@ -135,5 +167,15 @@ mod tests {
         assert!(nearest("zzzz", words.into_iter()).is_empty());
         assert_eq!(shorten(&"x".repeat(1000)).chars().count(), 41);
         assert_eq!(path(&"x".repeat(1000)).chars().count(), 1000);
+    }
+
+    #[test]
+    fn each_face_names_the_field_in_its_own_way() {
+        let error = SpecError::value("setting.price", "a; b", "dollars, with {price}");
+        let flag = |path: &str| format!("--{path}");
+        let shown = error.shown(|path| path.rsplit('.').next().expect("a part").to_owned(), flag);
+        assert_eq!((shown.problem.as_str(), shown.field.as_deref()), ("price = a; b", Some("price")));
+        assert_eq!(shown.hint.as_deref(), Some("expected dollars, with --price"));
+        assert_eq!(error.within("x.toml").to_string(), "x.toml: setting.price = a; b; expected dollars, with price");
     }
 }

@@ -3,7 +3,6 @@
 //! `4k`, `uniform:1k..4k`, `exponential:mean=1k`, `lognormal:mean=4k,cv=0.8`.
 
 use crate::SpecError;
-use crate::error::shorten;
 use rackmath_units::Tokens;
 use std::fmt;
 use std::str::FromStr;
@@ -37,12 +36,7 @@ const LONGEST: f64 = 1e9;
 const WIDEST: f64 = 20.0;
 
 fn bad(given: &str, expected: &str) -> SpecError {
-    SpecError::Field {
-        file: "lengths".into(),
-        field: "distribution".into(),
-        given: shorten(given),
-        expected: expected.into(),
-    }
+    SpecError::field("lengths", "distribution", given, expected)
 }
 
 fn tokens(text: &str) -> Result<f64, SpecError> {

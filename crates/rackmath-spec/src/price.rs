@@ -169,11 +169,13 @@ impl fmt::Display for Ttl {
 
 impl Sheet {
     pub fn at(&self, day: Date) -> Result<&List, SpecError> {
-        self.lists.iter().rev().find(|list| list.from <= day).ok_or_else(|| SpecError::Field {
-            file: format!("price {}", self.id),
-            field: "as_of".into(),
-            given: day.to_string(),
-            expected: self.lists.first().map_or("a list".into(), |l| format!("{} or later: its first list", l.from)),
+        self.lists.iter().rev().find(|list| list.from <= day).ok_or_else(|| {
+            SpecError::field(
+                format!("price {}", self.id),
+                "as_of",
+                day,
+                self.lists.first().map_or("a list".into(), |l| format!("{} or later: its first list", l.from)),
+            )
         })
     }
 }

@@ -24,7 +24,6 @@ use crate::layout::Degrees;
 use crate::{Dtype, Layout, SpecError};
 use rackmath_units::Fraction;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// One file of measurements.
 #[derive(Clone, Debug, PartialEq)]
@@ -220,28 +219,25 @@ impl Table {
         model: impl Fn(&str) -> Result<(), SpecError>,
         chips: impl Fn(&str) -> Result<u64, SpecError>,
     ) -> Result<(), SpecError> {
-        let at = |kind: &str, i: usize, field: &str, problem: &dyn fmt::Display| SpecError::File {
-            file: format!("validation {} {kind} {}", self.id, i + 1),
-            problem: format!("{field}: {problem}"),
-        };
+        let at = |kind: &str, i: usize, field: &str| format!("validation {} {kind} {}: {field}", self.id, i + 1);
         // Rows repeat few names, and looking one up may read its file.
         let (mut models, mut systems) = (BTreeSet::new(), BTreeMap::new());
         for (i, row) in self.rows.iter().enumerate() {
             if models.insert(&row.model) {
-                model(&row.model).map_err(|e| at("row", i, "model", &e))?;
+                model(&row.model).map_err(|e| e.within(at("row", i, "model")))?;
             }
             let n = match systems.get(&row.system) {
                 Some(n) => *n,
-                None => chips(&row.system).map_err(|e| at("row", i, "system", &e))?,
+                None => chips(&row.system).map_err(|e| e.within(at("row", i, "system")))?,
             };
             systems.insert(&row.system, n);
             if row.split.is_stated() && row.split.chips() != n {
-                let problem = format!("tp x pp x dp x attention_dp = {}; expected {n} chips", row.split.chips());
-                return Err(at("row", i, "system", &problem));
+                let wrong = SpecError::value("tp x pp x dp x attention_dp", row.split.chips(), format!("{n} chips"));
+                return Err(wrong.within(at("row", i, "system")));
             }
         }
         for (i, kernel) in self.kernels.iter().enumerate() {
-            chips(&kernel.system).map_err(|e| at("kernel", i, "system", &e))?;
+            chips(&kernel.system).map_err(|e| e.within(at("kernel", i, "system")))?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::{
     reversible, scaling, station, step, systems, trace, train, validate, whatif,
 };
 use rackmath_spec::file::MAX_BYTES;
-use rackmath_spec::{Catalog, Date, SpecError};
+use rackmath_spec::{Catalog, Date};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -197,7 +197,7 @@ impl Question {
     /// The question of a name.
     pub fn find(name: &str) -> Result<Self, Error> {
         let named = Self::ALL.iter().copied().find(|q| q.name() == name);
-        named.ok_or_else(|| SpecError::unknown("question", name, Self::ALL.iter().map(|q| q.name())).into())
+        named.ok_or_else(|| Error::unknown("question", name, Self::ALL.iter().map(|q| q.name())))
     }
 
     /// Answers a JSON request with JSON.
@@ -218,7 +218,9 @@ impl Question {
         serde_path_to_error::deserialize(request).map_err(|e| {
             let path = e.path().to_string();
             let place = if path == "." { String::new() } else { format!(" at {path}") };
-            Error::Body(format!("{}{place}: {}; see the schema of {0}", self.name(), e.inner()))
+            let error = Error::said(format!("{}{place}: {}", self.name(), e.inner()));
+            let error = error.hint(format!("see the schema of {}", self.name()));
+            if path == "." { error } else { error.at(&path) }
         })
     }
 }
@@ -230,14 +232,16 @@ pub fn parse(body: &str) -> Result<Map<String, Value>, Error> {
     }
     match serde_json::from_str(body) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(other) => Err(Error::Body(format!("the request is {}; expected an object of its fields", kind(&other)))),
-        Err(e) => Err(Error::Body(format!("the request is not JSON: {e}"))),
+        Ok(other) => {
+            Err(Error::said(format!("the request is {}", kind(&other))).hint("expected an object of its fields"))
+        }
+        Err(e) => Err(Error::said(format!("the request is not JSON: {e}"))),
     }
 }
 
 /// An answer as every face prints it.
 pub fn json<T: Serialize>(answer: &T) -> Result<String, Error> {
-    let text = serde_json::to_string_pretty(answer).map_err(|e| Error::Body(e.to_string()))?;
+    let text = serde_json::to_string_pretty(answer).map_err(|e| Error::said(e.to_string()))?;
     Ok(text + "\n")
 }
 
@@ -252,10 +256,10 @@ fn both<R: JsonSchema, A: JsonSchema>() -> Both {
 /// The catalogue with the files a request brings. Chips come first, since systems refer to them.
 fn with_files(catalog: &Catalog, files: Value, today: Option<Date>) -> Result<Catalog, Error> {
     let Value::Object(files) = files else {
-        return Err(Error::Body(format!("files is {}; expected names with their texts", kind(&files))));
+        return Err(Error::value("files", kind(&files), "names with their texts"));
     };
     if files.len() > MOST_FILES {
-        return Err(Error::Body(format!("{} files; expected at most {MOST_FILES}", files.len())));
+        return Err(Error::value("files", files.len(), format!("at most {MOST_FILES}")));
     }
     let mut catalog = catalog.clone();
     let mut texts: Vec<(Kind, String, String)> = Vec::new();
@@ -264,14 +268,12 @@ fn with_files(catalog: &Catalog, files: Value, today: Option<Date>) -> Result<Ca
             Value::String(text) => text,
             Value::Object(_) => value.to_string(),
             other => {
-                let given = kind(&other);
-                return Err(Error::Body(format!(
-                    "files: {name} is {given}; expected a text, or a config.json as it is"
-                )));
+                let expected = "a text, or a config.json as it is";
+                return Err(Error::value(format!("files.{name}"), kind(&other), expected));
             }
         };
         if text.len() as u64 > MAX_BYTES {
-            return Err(Error::Body(format!("files: {name} is larger than {} MiB", MAX_BYTES >> 20)));
+            return Err(Error::value(format!("files.{name}"), text.len(), format!("at most {} MiB", MAX_BYTES >> 20)));
         }
         texts.push((Kind::of(&name, &text), name, text));
     }
@@ -363,7 +365,7 @@ mod tests {
         assert!(said("{").contains("not JSON"));
         assert!(said(r#"{"setting": {"modle": "x"}}"#).contains("unknown field `modle`, expected one of `model`"));
         assert!(said(r#"{"batch": "many"}"#).contains("step at batch"));
-        assert!(said(r#"{"files": {"c.json": 3}}"#).contains("c.json is a number"));
+        assert!(said(r#"{"files": {"c.json": 3}}"#).contains("files.c.json = a number"));
         assert!(said(r#"{"files": {"c.json": {"architectures": ["X"]}}}"#).contains("c.json"));
     }
 

@@ -1,9 +1,9 @@
 //! Laws of the estimate, whatever the constants are.
 
 use proptest::prelude::*;
+use rackmath::Catalog;
 use rackmath::estimate::{Answer, Disaggregated, Request, Served, Speculation, answer, sweep};
 use rackmath::layout::DegreesRequest;
-use rackmath::{Catalog, Error};
 
 fn request(model: &str, on: &str, engine: &str) -> Request {
     let mut request = Request { engine: engine.into(), changes: false, ..Request::default() };
@@ -28,6 +28,10 @@ fn deployments() -> Vec<Request> {
 
 fn asked(request: &Request) -> Answer {
     answer(&Catalog::embedded(), request).unwrap()
+}
+
+fn refusal(request: &Request) -> String {
+    answer(&Catalog::embedded(), request).unwrap_err().to_string()
 }
 
 fn served(request: &Request) -> Served {
@@ -186,7 +190,7 @@ fn two_pools_do_not_disturb_each_other() {
     assert!(two.ttft_ms.value > pools.prefill_ms + pools.transfer_ms && pools.prefill_busy <= 1.0);
     let prefill_chips = Some(3);
     let refused = Request { disaggregated: Some(Disaggregated { prefill_chips, ..Disaggregated::default() }), ..base };
-    assert!(matches!(answer(&Catalog::embedded(), &refused), Err(Error::Value { field: "prefill_chips", .. })));
+    assert!(refusal(&refused).contains("prefill_chips = "));
 }
 
 #[test]
@@ -198,13 +202,12 @@ fn what_the_engine_decides_cannot_be_asked_for() {
             "overlap" => r.setting.overlap = "sum".into(),
             _ => r.setting.math = Some("fp8".into()),
         }
-        let error = answer(&Catalog::embedded(), &r).unwrap_err();
-        assert!(error.to_string().starts_with(field), "{error}");
+        assert!(refusal(&r).starts_with(field), "{}", refusal(&r));
     }
     let both = Request { concurrency: Some(1.0), rate_per_s: Some(1.0), ..request("llama-3.1-8b", "h100", "vllm") };
     assert!(answer(&Catalog::embedded(), &both).is_err());
     let no_answer = Request { osl: 1.0, ..request("llama-3.1-8b", "h100", "vllm") };
-    assert!(matches!(answer(&Catalog::embedded(), &no_answer), Err(Error::Value { field: "osl", .. })));
+    assert!(refusal(&no_answer).contains("osl = "));
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn drawn<'a>(a: &SidesArgs, chip: &'a Figure, dollar: Option<&'a Figure>) -> Res
     match a.figure {
         SidesFigure::Chip => Ok(chip),
         SidesFigure::Dollar => {
-            dollar.ok_or_else(|| Failure::new("no dollars to draw: a price is not known; give one with --price"))
+            dollar.ok_or_else(|| Failure::new("no dollars to draw: a price is not known").hint("give one with --price"))
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn run(common: &Common, catalog: &mut Catalog, a: &CurveArgs) -> Result<(), 
     let figure = match a.figure {
         Which::Time => &answer.time,
         Which::Cost => answer.cost.as_ref().ok_or_else(|| {
-            Failure::new("no price is known for this chip, so there is no cost picture; give one with --price")
+            Failure::new("no price is known for this chip, so there is no cost picture").hint("give one with --price")
         })?,
     };
     let saved = a.svg.is_some() || a.png.is_some() || a.csv.is_some();

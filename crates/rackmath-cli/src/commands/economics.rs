@@ -19,7 +19,8 @@ fn saved(common: &Common, a: &PictureArgs, figure: Option<&Figure>) -> Result<bo
         return Ok(false);
     }
     let figure = figure.ok_or_else(|| {
-        Failure::new("there is no picture for this question; ask for one sheet with --uses or --turns, or for a trace")
+        Failure::new("there is no picture for this question")
+            .hint("ask for one sheet with --uses or --turns, or for a trace")
     })?;
     if let Some(path) = &a.svg {
         output::save(path, svg::paint(&scene(figure)).as_bytes())?;

@@ -25,10 +25,8 @@ pub fn save(a: &HandoverArgs, plan: impl Fn() -> String, answer: &Answer) -> Res
         return Ok(false);
     }
     let Some(h) = answer.plans.first().and_then(|p| p.handover.as_ref()) else {
-        return Err(Failure::new(format!(
-            "nothing to hand over: {}; expected a plan for an engine with commands",
-            answer.verdict
-        )));
+        return Err(Failure::new(format!("nothing to hand over: {}", answer.verdict))
+            .hint("expected a plan for an engine with commands"));
     };
     let stdout = |path: &Path| path == Path::new("-");
     if let Some(path) = &a.k8s {

@@ -71,7 +71,8 @@ fn routing(word: &str) -> Result<(String, Option<Vec<f64>>), Failure> {
     let counts = numbers
         .map(|w| {
             w.parse::<f64>().map_err(|_| {
-                Failure::new(format!("{}: \"{w}\" is not a number; expected one count per expert", path.display()))
+                Failure::new(format!("{}: \"{w}\" is not a number", path.display()))
+                    .hint("expected one count per expert")
             })
         })
         .collect::<Result<Vec<f64>, Failure>>()?;

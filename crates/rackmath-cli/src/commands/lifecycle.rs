@@ -29,7 +29,7 @@ pub(super) fn saved(common: &Common, a: &FigureArgs, figure: &Figure) -> Result<
 }
 
 fn no_picture() -> Failure {
-    Failure::new("none of these laws has a picture; name one with a loss, such as --law besiroglu-2024")
+    Failure::new("none of these laws has a picture").hint("name one with a loss, such as --law besiroglu-2024")
 }
 
 fn law(a: &LawArgs) -> Law {
@@ -112,9 +112,8 @@ pub fn lifecycle(common: &Common, catalog: &Catalog, a: &LifecycleArgs) -> Resul
 /// "100M,16,8k,0.5" as prompts, group, tokens and pass rate.
 fn rl(text: &str, a: &LifecycleArgs) -> Result<lifecycle::RlRequest, Failure> {
     let bad = || {
-        Failure::new(format!(
-            "\"{text}\" does not describe RL; write prompts, samples per prompt, tokens per sample and pass rate, such as 100M,16,8k,0.5"
-        ))
+        Failure::new(format!("\"{text}\" does not describe RL"))
+            .hint("write prompts, samples per prompt, tokens per sample and pass rate, such as 100M,16,8k,0.5")
     };
     let parts: Vec<f64> = text
         .split(',')
@@ -168,9 +167,8 @@ pub fn forensics(common: &Common, catalog: &Catalog, a: &ForensicsArgs) -> Resul
     let known = |field: &str, text: &Option<String>, read: Read| -> Result<Option<forensics::Known>, Failure> {
         let Some(text) = text else { return Ok(None) };
         let (low, high) = rackmath_spec::rounded(text.trim(), read).ok_or_else(|| {
-            Failure::new(format!(
-                "--{field} {text} is not a positive number; write one such as 14.8T, or a range such as 10T..12T"
-            ))
+            Failure::new(format!("--{field} {text} is not a positive number"))
+                .hint("write one such as 14.8T, or a range such as 10T..12T")
         })?;
         Ok(Some(forensics::Known { low, high }))
     };

@@ -57,10 +57,8 @@ pub fn alone(catalog: &mut Catalog, a: &PlanArgs, path: &Path) -> Result<(), Fai
     if asked == request(catalog, &nothing()?)? {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "--from takes the whole question from the file; to change it: rackmath whatif {} --set NAME=VALUE",
-        path.display()
-    )))
+    Err(Failure::new("--from takes the whole question from the file")
+        .hint(format!("to change it: rackmath whatif {} --set NAME=VALUE", path.display())))
 }
 
 fn again(common: &Common, catalog: &mut Catalog, a: &PlanFileArgs, path: &Path) -> Result<(), Failure> {

@@ -21,6 +21,6 @@ fn number(word: &str) -> Result<Option<f64>, Failure> {
     }
     let value = word.parse::<f64>().ok().filter(|v| v.is_finite());
     value.map(Some).ok_or_else(|| {
-        Failure::new(format!("--answers {word:?}; expected numbers such as 250,2810 with - for one left open"))
+        Failure::new(format!("--answers {word:?}")).hint("expected numbers such as 250,2810 with - for one left open")
     })
 }

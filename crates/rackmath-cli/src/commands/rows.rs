@@ -28,7 +28,10 @@ impl Format {
         match path.extension().and_then(|x| x.to_str()) {
             Some("csv") => Ok(Self::Csv),
             Some("parquet") => Ok(Self::Parquet),
-            _ => Err(Failure::new(format!("{}: a table of no known kind; expected .csv or .parquet", path.display()))),
+            _ => {
+                Err(Failure::new(format!("{}: a table of no known kind", path.display()))
+                    .hint("expected .csv or .parquet"))
+            }
         }
     }
 }
@@ -81,9 +84,8 @@ pub fn write(
     progress.end();
     let (all, path) = (sweep.configurations(), path.display());
     if done < all {
-        return Err(Failure::new(format!(
-            "stopped after {done} of {all} configurations; {path} is whole and holds the {rows} rows found until then"
-        )));
+        return Err(Failure::new(format!("stopped after {done} of {all} configurations"))
+            .hint(format!("{path} is whole and holds the {rows} rows found until then")));
     }
     eprintln!("wrote {path}: {rows} rows of {all} configurations");
     Ok(())

@@ -53,9 +53,11 @@ pub fn joined(common: &Common, catalog: &mut Catalog, a: &MergeArgs) -> Result<(
 fn read(path: &Path) -> Result<File, Failure> {
     let fail = |problem: String| Failure::new(format!("{}: {problem}", path.display()));
     let file: File = serde_json::from_str(&inputs::read(path)?)
-        .map_err(|e| fail(format!("{e}; expected a file written by rackmath plan --shard i/n -o FILE")))?;
+        .map_err(|e| fail(e.to_string()).hint("expected a file written by rackmath plan --shard i/n -o FILE"))?;
     if file.rackmath_plan_shard != VERSION {
-        return Err(fail(format!("version {} of the format; expected {VERSION}", file.rackmath_plan_shard)));
+        return Err(
+            fail(format!("version {} of the format", file.rackmath_plan_shard)).hint(format!("expected {VERSION}"))
+        );
     }
     Ok(file)
 }

@@ -43,9 +43,8 @@ pub fn run(common: &Common, catalog: &mut Catalog, a: &TrainArgs) -> Result<(), 
     match &answer.figure {
         Some(figure) if super::lifecycle::saved(common, &a.save, figure)? => return Ok(()),
         None if wanted => {
-            return Err(Failure::new(
-                "one stage makes no picture; give more with --pp, or --search for time against memory",
-            ));
+            return Err(Failure::new("one stage makes no picture")
+                .hint("give more with --pp, or --search for time against memory"));
         }
         _ => {}
     }

@@ -64,7 +64,7 @@ pub fn run(common: &Common, catalog: &Catalog, a: &ValidateArgs) -> Result<(), F
 }
 
 fn scored(catalog: &Catalog, folder: &Path, leave_out: Option<Group>) -> Result<FolderCard, Failure> {
-    let fail = |e: rackmath_calibrate::CalibrateError| Failure::new(e.to_string());
+    let fail = |e: rackmath_calibrate::CalibrateError| Failure::from(rackmath::Error::from(e));
     let (mut card, rows) = serving::score_folder(catalog, folder).map_err(fail)?;
     if let Some(group) = leave_out {
         let tell = |done: usize, all: usize, what: &str| eprintln!("fit {done} of {all}: {what}");

@@ -17,7 +17,13 @@ pub fn run(catalog: Catalog, a: &WebArgs) -> Result<(), Failure> {
             eprintln!("no browser could be opened; open {url} yourself");
         }
     };
-    serve(catalog, options, ready).map_err(|e| Failure::new(e.to_string()))
+    serve(catalog, options, ready).map_err(|e| {
+        let said = Failure::new(e.to_string());
+        match e.hint() {
+            Some(hint) => said.hint(hint),
+            None => said,
+        }
+    })
 }
 
 fn opened(url: &str) -> bool {

@@ -2,8 +2,8 @@
 
 /** What the library says when it refuses. */
 export class Refused extends Error {
-  constructor(error, hint) {
-    super(error);
+  constructor(problem, hint) {
+    super(problem);
     this.hint = hint;
   }
 }
@@ -22,8 +22,8 @@ async function post(path, body, signal) {
     throw new Refused("The server does not answer.", "Is `rackmath web` still running?");
   }
   if (!response.ok) {
-    const said = await response.json().catch(() => ({ error: `status ${response.status}` }));
-    throw Object.assign(new Refused(said.error, said.hint), { answered: response.status < 500 });
+    const said = await response.json().catch(() => ({ problem: `status ${response.status}` }));
+    throw Object.assign(new Refused(said.problem, said.hint), { answered: response.status < 500 });
   }
   return response;
 }

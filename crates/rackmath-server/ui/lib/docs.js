@@ -196,7 +196,7 @@ function question(name, { post }) {
 async function picked(name, place, body) {
   const response = await fetch(`export/${name}?figure=${encodeURIComponent(place)}&format=svg`, { method: "POST", headers: { "content-type": "application/json" }, body });
   if (response.ok) download(`${name}${place.replaceAll("/", "-")}.svg`, await response.blob());
-  else status.textContent = (await response.json().catch(() => ({}))).error ?? `status ${response.status}`;
+  else status.textContent = (await response.json().catch(() => ({}))).problem ?? `status ${response.status}`;
 }
 
 function overview() {

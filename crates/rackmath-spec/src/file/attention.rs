@@ -2,10 +2,7 @@
 
 use super::{Place, parse_toml};
 use crate::attention::{Alike, AttentionKernel, AttentionKernels, DEFAULT, DecodeConstants, Heads, PrefillConstants};
-use crate::{
-    Dtype, SpecError,
-    error::{path, shorten},
-};
+use crate::{Dtype, SpecError};
 use rackmath_units::Fraction;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -190,11 +187,6 @@ impl Reader<'_> {
     }
 
     fn wrong(&self, field: &str, given: &str, expected: &str) -> SpecError {
-        SpecError::Field {
-            file: path(self.place.file),
-            field: field.into(),
-            given: shorten(given),
-            expected: expected.into(),
-        }
+        SpecError::field(self.place.file, field, given, expected)
     }
 }

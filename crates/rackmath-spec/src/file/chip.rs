@@ -1,7 +1,6 @@
 //! Reads a chip file.
 
 use super::{Place, RawCited, parse_toml};
-use crate::error::{path, shorten};
 use crate::{Basis, Chip, Cited, Link, Math, Memory, Physical, Power, Price, SpecError};
 use rackmath_units::{DollarRate, Dollars};
 use serde::Deserialize;
@@ -142,12 +141,7 @@ pub fn chip(id: &str, text: &str) -> Result<(Chip, Vec<String>), SpecError> {
 
 fn price(place: &Place, raw: RawPrice) -> Result<Price, SpecError> {
     let rate = |text: &str| {
-        text.parse::<DollarRate>().map_err(|e| SpecError::Field {
-            file: path(place.file),
-            field: "price.value".into(),
-            given: shorten(text),
-            expected: e.to_string(),
-        })
+        text.parse::<DollarRate>().map_err(|e| SpecError::field(place.file, "price.value", text, e.to_string()))
     };
     let value = rate(&raw.value)?;
     let range = match (&raw.low, &raw.high) {
@@ -193,12 +187,7 @@ fn hertz(text: &str) -> Result<f64, (String, String)> {
 
 /// A chip must be able to compute and to remember: the formulas divide by these.
 fn validate(file: &str, chip: &Chip) -> Result<(), SpecError> {
-    let field = |field: &str, given: String, expected: &str| SpecError::Field {
-        file: path(file),
-        field: field.into(),
-        given,
-        expected: expected.into(),
-    };
+    let field = |field: &str, given: String, expected: &str| SpecError::field(&file, field, given, expected);
     if chip.memory.bandwidth.value.get() <= 0.0 {
         return Err(field("memory.bandwidth", chip.memory.bandwidth.value.to_string(), "more than nothing"));
     }

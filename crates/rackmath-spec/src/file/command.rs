@@ -29,12 +29,7 @@ struct RawList {
 pub fn flag_list(id: &str, text: &str) -> Result<FlagList, SpecError> {
     let file = format!("flags {id}");
     let raw: RawList = parse_toml(&file, text)?;
-    let wrong = |field: &str, given: &str, expected: &str| SpecError::Field {
-        file: file.clone(),
-        field: field.into(),
-        given: given.into(),
-        expected: expected.into(),
-    };
+    let wrong = |field: &str, given: &str, expected: &str| SpecError::field(&file, field, given, expected);
     if let Some(odd) = raw.flags.iter().find(|f| !f.starts_with('-') || f.contains([' ', '='])) {
         return Err(wrong("flags", odd, "a flag with its dashes"));
     }

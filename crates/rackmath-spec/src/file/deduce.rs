@@ -4,7 +4,6 @@ use super::parse_toml;
 use crate::deduce::{
     CacheTier, DeducePriors, Habit, HostPrice, HostedModel, Level, LogNormal, LogUniform, Policies, Ratio, ServingChip,
 };
-use crate::error::{path, shorten};
 use crate::{Chip, SpecError};
 use rackmath_units::float;
 use serde::Deserialize;
@@ -140,12 +139,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn field(&self, field: &str, given: impl ToString, expected: &str) -> SpecError {
-        SpecError::Field {
-            file: path(self.file),
-            field: field.into(),
-            given: shorten(&given.to_string()),
-            expected: expected.into(),
-        }
+        SpecError::field(self.file, field, given, expected)
     }
 
     fn cited(&self, field: &str, source: &str) -> Result<(), SpecError> {

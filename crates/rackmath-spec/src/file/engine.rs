@@ -134,12 +134,7 @@ struct RawSpread {
 pub fn engine(id: &str, text: &str) -> Result<Engine, SpecError> {
     let file = format!("engine {id}");
     let raw: RawEngine = parse_toml(&file, text)?;
-    let wrong = |field: &str, given: String, expected: &str| SpecError::Field {
-        file: file.clone(),
-        field: field.to_owned(),
-        given,
-        expected: expected.to_owned(),
-    };
+    let wrong = |field: &str, given: String, expected: &str| SpecError::field(&file, field, given, expected);
     let within = |field: &str, value: f64, low: f64, high: f64| {
         if (low..=high).contains(&value) {
             Ok(value)

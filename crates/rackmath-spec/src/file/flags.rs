@@ -365,7 +365,7 @@ fn print_megatron(line: &mut Line, d: &Degrees) {
 }
 
 fn refuse(tool: Tool, given: String, expected: &str) -> SpecError {
-    SpecError::File { file: format!("{tool} command line"), problem: format!("{given}; {expected}") }
+    SpecError::file(format!("{tool} command line"), given).hint(expected)
 }
 
 fn divide(tool: Tool, what: &str, n: u64, by: &str, d: u64) -> Result<u64, SpecError> {

@@ -106,12 +106,7 @@ pub fn gemm_kernels(id: &str, text: &str) -> Result<GemmKernels, SpecError> {
 
 impl Reader<'_> {
     fn wrong<T>(&self, field: &str, given: impl ToString, expected: &str) -> Result<T, SpecError> {
-        Err(SpecError::Field {
-            file: self.place.file.to_owned(),
-            field: format!("{}: {field}", self.entry),
-            given: given.to_string(),
-            expected: expected.to_owned(),
-        })
+        Err(SpecError::field(self.place.file, format!("{}: {field}", self.entry), given, expected))
     }
 
     fn within(&self, field: &str, value: f64, low: f64, high: f64) -> Result<f64, SpecError> {

@@ -1,7 +1,6 @@
 //! Reads the file of expert kernels.
 
 use super::parse_toml;
-use crate::error::{path, shorten};
 use crate::{CacheUse, MoeFit, MoeKernel, MoeKernels, MoeResidual, MoeRows, SpecError, StandIn};
 use rackmath_units::{Fraction, Seconds};
 use serde::Deserialize;
@@ -167,12 +166,7 @@ impl Reader<'_> {
     }
 
     fn wrong(&self, field: &str, given: &str, expected: &str) -> SpecError {
-        SpecError::Field {
-            file: path(self.file),
-            field: field.into(),
-            given: shorten(given),
-            expected: expected.into(),
-        }
+        SpecError::field(self.file, field, given, expected)
     }
 
     fn parse<T: FromStr<Err: std::fmt::Display>>(&self, field: &str, text: &str) -> Result<T, SpecError> {

@@ -48,17 +48,14 @@ pub use validation::validation;
 /// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.
 pub const MAX_BYTES: u64 = 8 << 20;
 
-use crate::{
-    Cited, SpecError,
-    error::{path, shorten},
-};
+use crate::{Cited, SpecError};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Parses one of our TOML files, naming the file in the error.
 fn parse_toml<'a, T: Deserialize<'a>>(file: &str, text: &'a str) -> Result<T, SpecError> {
-    toml::from_str(text).map_err(|error| SpecError::File { file: path(file), problem: error.to_string() })
+    toml::from_str(text).map_err(|error| SpecError::file(file, error.to_string()))
 }
 
 /// A cited value as written: text for quantities, a number for counts.
@@ -99,14 +96,8 @@ impl Place<'_> {
         raw: RawCited<R>,
         read: impl Fn(&R) -> Result<T, (String, String)>,
     ) -> Result<Cited<T>, SpecError> {
-        let read = |raw: &R| {
-            read(raw).map_err(|(given, expected)| SpecError::Field {
-                file: path(self.file),
-                field: field.into(),
-                given: shorten(&given),
-                expected,
-            })
-        };
+        let read =
+            |raw: &R| read(raw).map_err(|(given, expected)| SpecError::field(self.file, field, &given, expected));
         Ok(Cited {
             value: read(&raw.value)?,
             range: raw.range.map(|(low, high)| Ok::<_, SpecError>((read(&low)?, read(&high)?))).transpose()?,
@@ -122,12 +113,12 @@ impl Place<'_> {
         match self.sources.get(&key) {
             Some(full) => Ok(full.clone()),
             None if key.trim().contains([' ', '/']) => Ok(key),
-            None => Err(SpecError::Field {
-                file: path(self.file),
-                field: format!("{field}.source"),
-                given: shorten(&key),
-                expected: "a key of [sources], an address, or a citation of several words".into(),
-            }),
+            None => Err(SpecError::field(
+                self.file,
+                format!("{field}.source"),
+                &key,
+                "a key of [sources], an address, or a citation of several words",
+            )),
         }
     }
 }

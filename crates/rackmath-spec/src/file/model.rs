@@ -55,8 +55,7 @@ pub fn model(id: &str, text: &str) -> Result<(Model, Vec<String>), SpecError> {
         (Some(config), None) => Body::Layers(Box::new(config::shape(&file, &config, &mut notes)?)),
         (None, Some(raw)) => Body::Lump(lump(&file, &raw)?),
         _ => {
-            let problem = "a model has either [config] or [lump]".into();
-            return Err(SpecError::File { file, problem });
+            return Err(SpecError::file(file, "a model has either [config] or [lump]"));
         }
     };
     let published = raw.published.map(|p| published(&file, p)).transpose()?;
@@ -75,9 +74,9 @@ pub fn model(id: &str, text: &str) -> Result<(Model, Vec<String>), SpecError> {
 
 /// Reads a model from the text of a `config.json`. `name` is the file's name, used in errors and as the model's id.
 pub fn config_json(name: &str, text: &str) -> Result<Model, SpecError> {
-    let problem = |problem: String| SpecError::File { file: path(name), problem };
+    let problem = |problem: String| SpecError::file(name, problem);
     if text.len() as u64 > MAX_BYTES {
-        return Err(problem(format!("larger than {} MiB; a config.json has a few kilobytes", MAX_BYTES >> 20)));
+        return Err(problem(format!("larger than {} MiB", MAX_BYTES >> 20)).hint("a config.json has a few kilobytes"));
     }
     let root: Value =
         serde_json::from_str(text).map_err(|e| problem(format!("not JSON: {}", shorten_message(&e.to_string()))))?;
@@ -102,12 +101,8 @@ fn shorten_message(message: &str) -> String {
 }
 
 fn lump(file: &str, raw: &RawLump) -> Result<Lump, SpecError> {
-    let bad = |field: &str, given: &str, expected: String| SpecError::Field {
-        file: path(file),
-        field: format!("lump.{field}"),
-        given: shorten(given),
-        expected,
-    };
+    let bad =
+        |field: &str, given: &str, expected: String| SpecError::field(file, format!("lump.{field}"), given, expected);
     let params = |field: &str, text: &str| text.parse::<Params>().map_err(|e| bad(field, text, e.to_string()));
     let (total, active) = (params("total_params", &raw.total_params)?, params("active_params", &raw.active_params)?);
     if active.get() <= 0.0 || active > total {
@@ -130,12 +125,7 @@ fn published(file: &str, raw: RawPublished) -> Result<Published, SpecError> {
         "main" | "with-vision" => Counts::Main,
         "with-mtp" => Counts::WithMtp,
         other => {
-            return Err(SpecError::Field {
-                file: path(file),
-                field: "published.counts".into(),
-                given: shorten(other),
-                expected: "main, with-mtp or with-vision".into(),
-            });
+            return Err(SpecError::field(file, "published.counts", other, "main, with-mtp or with-vision"));
         }
     };
     Ok(Published {

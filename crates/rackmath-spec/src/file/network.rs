@@ -1,7 +1,6 @@
 //! Reads a network file.
 
 use super::{Place, parse_toml};
-use crate::error::{path, shorten};
 use crate::{
     AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual, SpecError,
 };
@@ -233,6 +232,6 @@ impl Reader<'_> {
     }
 
     fn bad(&self, field: &str, given: &str, expected: String) -> SpecError {
-        SpecError::Field { file: path(self.place.file), field: field.into(), given: shorten(given), expected }
+        SpecError::field(self.place.file, field, given, expected)
     }
 }

@@ -143,7 +143,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn wrong(&self, field: &str, given: impl std::fmt::Display, expected: String) -> SpecError {
         let (file, given) = (path(self.place.file), shorten(&given.to_string()));
-        SpecError::Field { file, field: field.into(), given, expected }
+        SpecError::field(file, field, given, expected)
     }
 
     /// A value written as text with its unit; a bare number has lost its unit.

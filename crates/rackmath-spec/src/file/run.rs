@@ -1,7 +1,6 @@
 //! Reads a published training run.
 
 use super::parse_toml;
-use crate::error::{path, shorten};
 use crate::{SpecError, TrainingRun, rounded};
 use rackmath_units::{Params, Tokens};
 use serde::Deserialize;
@@ -36,12 +35,7 @@ struct Stops {
 pub fn training_run(id: &str, text: &str) -> Result<TrainingRun, SpecError> {
     let file = format!("run {id}");
     let raw: Raw = parse_toml(&file, text)?;
-    let fail = |field: &str, given: &str, expected: &str| SpecError::Field {
-        file: path(&file),
-        field: field.into(),
-        given: shorten(given),
-        expected: expected.into(),
-    };
+    let fail = |field: &str, given: &str, expected: &str| SpecError::field(&file, field, given, expected);
     let amount = |field: &str, text: Option<String>, read: fn(&str) -> Option<f64>| {
         text.map(|t| rounded(&t, read).ok_or_else(|| fail(field, &t, "a number such as 14.8T or 10T..12T"))).transpose()
     };

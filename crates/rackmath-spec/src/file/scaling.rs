@@ -1,7 +1,6 @@
 //! Reads a scaling-law file of any form.
 
 use super::{clark_laws, parse_toml};
-use crate::error::{path, shorten};
 use crate::{Counts, Fitted, LawForm, PowerLaw, Repetition, ScalingLaw, SpecError, StandardErrors};
 use rackmath_units::{Flop, Params, Tokens};
 use serde::Deserialize;
@@ -125,12 +124,7 @@ struct Reader {
 
 impl Reader {
     fn field(&self, field: &str, given: &str, expected: &str) -> SpecError {
-        SpecError::Field {
-            file: path(&self.file),
-            field: field.into(),
-            given: shorten(given),
-            expected: expected.into(),
-        }
+        SpecError::field(&self.file, field, given, expected)
     }
 
     fn number(&mut self, name: &str) -> Result<f64, SpecError> {

@@ -1,7 +1,6 @@
 //! Reads a workload file.
 
 use super::parse_toml;
-use crate::error::path;
 use crate::{Scenario, SpecError};
 use serde::Deserialize;
 
@@ -23,12 +22,7 @@ struct RawScenario {
 pub fn scenario(id: &str, text: &str) -> Result<Scenario, SpecError> {
     let file = format!("scenario {id}");
     let raw: RawScenario = parse_toml(&file, text)?;
-    let wrong = |field: &str, given: f64, expected: &str| SpecError::Field {
-        file: path(&file),
-        field: field.into(),
-        given: given.to_string(),
-        expected: expected.into(),
-    };
+    let wrong = |field: &str, given: f64, expected: &str| SpecError::field(&file, field, given, expected);
     for (field, tokens) in [("input_tokens", raw.input_tokens), ("output_tokens", raw.output_tokens)] {
         if !(1.0..=1e9).contains(&tokens) {
             return Err(wrong(field, tokens, "1 to 1e9 tokens"));

@@ -3,7 +3,7 @@
 use super::deduce::PRICE_RANGE;
 use super::parse_toml;
 use crate::deduce::PriceSheet;
-use crate::error::{path, shorten};
+use crate::error::shorten;
 use crate::{Date, SpecError};
 use rackmath_units::{DollarsPerToken, Tokens};
 use serde::Deserialize;
@@ -68,12 +68,7 @@ fn written(value: &toml::Value) -> String {
 }
 
 fn refused(file: &str, field: &str, given: &str, expected: &str) -> SpecError {
-    SpecError::Field {
-        file: path(file),
-        field: field.into(),
-        given: format!("\"{}\"", shorten(given)),
-        expected: expected.into(),
-    }
+    SpecError::field(file, field, format!("\"{}\"", shorten(given)), expected)
 }
 
 /// A price per million tokens, with its unit.

@@ -1,7 +1,6 @@
 //! Reads a system file.
 
 use super::{Place, RawCited, parse_toml};
-use crate::error::path;
 use crate::{Chip, Level, SpecError, System};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -48,12 +47,7 @@ pub fn system(
     let raw: RawSystem = parse_toml(&file, text)?;
     let place = Place { file: &file, sources: &raw.sources };
     if raw.n_chips == 0 || raw.level.iter().any(|l| l.chips == 0) {
-        return Err(SpecError::Field {
-            file: path(&file),
-            field: "n_chips".into(),
-            given: "0".into(),
-            expected: "at least one chip, and at least one per level".into(),
-        });
+        return Err(SpecError::field(&file, "n_chips", "0", "at least one chip, and at least one per level"));
     }
     let levels = raw
         .level
@@ -90,11 +84,8 @@ pub fn system(
 
 /// A torus must multiply out to its chips, and shares must be sensible.
 fn validate(file: &str, level: &RawLevel) -> Result<(), SpecError> {
-    let bad = |field: &str, given: String, expected: &str| SpecError::Field {
-        file: path(file),
-        field: format!("level.{}.{field}", level.name),
-        given,
-        expected: expected.into(),
+    let bad = |field: &str, given: String, expected: &str| {
+        SpecError::field(file, format!("level.{}.{field}", level.name), given, expected)
     };
     if !level.dims.is_empty() && level.dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d)) != Some(level.chips) {
         return Err(bad("dims", format!("{:?}", level.dims), &format!("sides that multiply to {} chips", level.chips)));

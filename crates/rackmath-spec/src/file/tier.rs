@@ -2,7 +2,6 @@
 
 use super::{Place, RawCited, parse_toml};
 use crate::SpecError;
-use crate::error::path;
 use crate::tier::{MemoryTier, TierCost};
 use rackmath_units::Seconds;
 use serde::Deserialize;
@@ -31,12 +30,7 @@ pub fn memory_tier(id: &str, text: &str) -> Result<MemoryTier, SpecError> {
     let file = format!("tier {id}");
     let raw: RawTier = parse_toml(&file, text)?;
     let place = Place { file: &file, sources: &raw.sources };
-    let wrong = |field: &str, given: String, expected: &str| SpecError::Field {
-        file: path(&file),
-        field: field.into(),
-        given,
-        expected: expected.into(),
-    };
+    let wrong = |field: &str, given: String, expected: &str| SpecError::field(&file, field, given, expected);
     let cost = match (raw.price_per_gb, raw.life_years, raw.price_per_gb_month) {
         (None, None, None) => None,
         (Some(price), Some(years), None) => {

@@ -1,11 +1,11 @@
 //! Reads a training-stack file.
 
 use super::parse_toml;
+use crate::SpecError;
 use crate::training::{
     AttentionPath, FlashShare, HostLaunch, HostTimes, MemoryRecipe, NetworkShares, ProductTimes, TrafficShares,
     TrainingStack,
 };
-use crate::{SpecError, error::shorten};
 use rackmath_units::Seconds;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -210,12 +210,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn wrong<T>(&self, field: &str, given: impl ToString, expected: &str) -> Result<T, SpecError> {
-        Err(SpecError::Field {
-            file: self.file.to_owned(),
-            field: field.to_owned(),
-            given: shorten(&given.to_string()),
-            expected: expected.to_owned(),
-        })
+        Err(SpecError::field(self.file, field, given, expected))
     }
 
     fn quantity<T: FromStr<Err: fmt::Display>>(&self, field: &str, text: &str) -> Result<T, SpecError> {

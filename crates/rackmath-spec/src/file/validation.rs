@@ -4,7 +4,6 @@
 //! complaint names the file, the row (counted from 1) and the field.
 
 use super::parse_toml;
-use crate::error::shorten;
 use crate::validation::{Engine, KernelRow, KernelShape, Load, Metric, Mode, Row, Source, Speculation, Split, Table};
 use crate::{Dtype, SpecError};
 use rackmath_units::Fraction;
@@ -141,28 +140,16 @@ struct Place(String);
 
 impl Place {
     fn table<T: for<'a> Deserialize<'a>>(&self, table: toml::Table) -> Result<T, SpecError> {
-        T::deserialize(table)
-            .map_err(|error| SpecError::File { file: self.0.clone(), problem: error.to_string().trim().to_owned() })
+        T::deserialize(table).map_err(|error| SpecError::file(&self.0, error.to_string().trim()))
     }
 
     fn wrong(&self, field: &str, given: impl ToString, expected: impl Into<String>) -> SpecError {
-        SpecError::Field {
-            file: self.0.clone(),
-            field: field.into(),
-            given: shorten(&given.to_string()),
-            expected: expected.into(),
-        }
+        SpecError::field(&self.0, field, given, expected)
     }
 
     /// A word of a closed list; the complaint keeps the nearest valid one.
     fn word<T: FromStr<Err = SpecError>>(&self, field: &str, text: &str) -> Result<T, SpecError> {
-        text.parse().map_err(|error| match error {
-            SpecError::Unknown { nearest, .. } if !nearest.is_empty() => {
-                self.wrong(field, text, format!("perhaps {}", nearest.join(" or ")))
-            }
-            SpecError::Unknown { valid, .. } => self.wrong(field, text, valid.join(", ")),
-            other => other,
-        })
+        text.parse().map_err(|error: SpecError| error.within(format!("{}: {field}", self.0)))
     }
 
     fn positive(&self, field: &str, value: f64) -> Result<f64, SpecError> {

@@ -21,8 +21,17 @@ pub(crate) fn layered<'a>(model: &'a Model, asked: &str) -> Result<&'a Shape, Er
 /// That a chip has no arithmetic for something; `called` is the name used for it.
 pub(crate) fn no_peak(chip: &Chip, called: &str, wanted: impl ToString) -> Error {
     let has: Vec<&str> = chip.peak.keys().map(|m| m.name()).collect();
-    Error::NoPeak { chip: called.into(), wanted: wanted.to_string(), has: has.join(", ") }
+    let error = Error::said(format!("{called} has no dense peak for {} weights", wanted.to_string()));
+    error.hint(format!("it has {}", has.join(", ")))
 }
+
+/// That the hourly price of a chip is not known.
+pub(crate) fn no_price(chip: &Chip, basis: &str, has: &str) -> Error {
+    let error = Error::said(format!("no {basis} price is known for {}", chip.id)).at(PRICE);
+    error.hint(format!("give one with {{{PRICE}}}, or choose {has}"))
+}
+
+const PRICE: &str = "setting.price_usd_per_chip_hour";
 
 /// The names asked for, or all there are.
 pub(crate) fn named_or_all<'a>(wanted: &[String], all: impl Iterator<Item = &'a str>) -> Vec<String> {

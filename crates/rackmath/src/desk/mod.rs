@@ -1,6 +1,5 @@
-//! What questions share: settings resolved, figures, errors.
+//! What questions share: settings resolved, figures, checks.
 
 pub(crate) mod check;
-pub mod error;
 pub mod figure;
 pub mod setting;

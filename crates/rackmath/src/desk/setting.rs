@@ -107,21 +107,21 @@ impl std::ops::Deref for Resolved {
 
 /// Finds what a setting names, or says which name is wrong.
 pub fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
-    let model = catalog.model(&setting.model)?;
-    let mut system = catalog.system(&setting.on)?;
+    let model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
+    let mut system = catalog.system(&setting.on).map_err(|e| e.at("setting.on"))?;
     if let Some(chips) = setting.chips {
         if chips == 0 || chips > 10_000_000 {
-            return Err(Error::value("chips", chips, "1 to 10,000,000"));
+            return Err(Error::value("setting.chips", chips, "1 to 10,000,000"));
         }
         if chips != system.n_chips {
             system.name = format!("{chips} x {}", system.chip.name);
             system.n_chips = chips;
         }
     }
-    let formats = formats(&model, setting.weights.as_deref())?;
+    let formats = formats(&model, setting.weights.as_deref()).map_err(|e| e.at("setting.weights"))?;
     let kv = match setting.kv.as_deref() {
         None | Some("auto") => model.cache_dtype(),
-        Some(name) => name.parse::<Dtype>()?,
+        Some(name) => name.parse::<Dtype>().map_err(|e| e.at("setting.kv"))?,
     };
     let (chip_price, price_source, priced) = price(&system, setting)?;
     let (engine, _) = catalog.engine("ideal")?;
@@ -132,7 +132,7 @@ pub fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
 /// The same, drawn on the board.
 pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> {
     let found = find(catalog, setting)?;
-    let math = setting.math.as_deref().map(str::parse::<Math>).transpose()?;
+    let math = setting.math.as_deref().map(str::parse::<Math>).transpose().map_err(|e| e.at("setting.math"))?;
     let counting = counting(&setting.counting)?;
     let overlap = overlap(&setting.overlap)?;
     let rules = Rules { math, counting, overlap, price: found.price() };
@@ -157,11 +157,7 @@ pub(crate) fn untimed(why: Untimed, model: &Model, system: &System, formats: For
             format!("\"{}\"", model.id),
             "a model known layer by layer; this one is known by its totals only",
         ),
-        Untimed::NoPeak => Error::NoPeak {
-            chip: system.chip.id.clone(),
-            wanted: formats.linear.to_string(),
-            has: system.chip.peak.keys().map(|m| m.name()).collect::<Vec<_>>().join(", "),
-        },
+        Untimed::NoPeak => check::no_peak(&system.chip, &system.chip.id, formats.linear),
     }
 }
 
@@ -184,7 +180,7 @@ fn counting(word: &str) -> Result<Counting, Error> {
     match word {
         "strict" => Ok(Counting::Strict),
         "lecture" => Ok(Counting::Lecture),
-        other => Err(Error::value("counting", format!("\"{other}\""), "strict or lecture")),
+        other => Err(Error::value("setting.counting", format!("\"{other}\""), "strict or lecture")),
     }
 }
 
@@ -193,30 +189,31 @@ fn overlap(word: &str) -> Result<Overlap, Error> {
         "max" => Ok(Overlap::Max),
         "sum" => Ok(Overlap::Sum),
         "kv+max" => Ok(Overlap::KvThenMax),
-        other => other
-            .parse::<Fraction>()
-            .map(Overlap::Partial)
-            .map_err(|_| Error::value("overlap", format!("\"{other}\""), "max, sum, kv+max, or a share from 0 to 1")),
+        other => other.parse::<Fraction>().map(Overlap::Partial).map_err(|_| {
+            Error::value("setting.overlap", format!("\"{other}\""), "max, sum, kv+max, or a share from 0 to 1")
+        }),
     }
 }
 
 fn price(system: &System, setting: &Setting) -> Result<(DollarRate, String, bool), Error> {
     if let Some(price) = setting.price_usd_per_chip_hour {
         let rate = DollarRate::checked(price / 3600.0).filter(|_| price < 1e6);
-        let rate = rate.ok_or_else(|| Error::value("price", price, "dollars per chip and hour, 0 to 1,000,000"))?;
+        let rate = rate.ok_or_else(|| {
+            Error::value("setting.price_usd_per_chip_hour", price, "dollars per chip and hour, 0 to 1,000,000")
+        })?;
         return Ok((rate, "as given".into(), true));
     }
     let chip = &system.chip;
     let found = match setting.basis.as_deref() {
         None => chip.usual_price(),
         Some(word) => {
-            let basis = word.parse::<Basis>()?;
+            let basis = word.parse::<Basis>().map_err(|e| e.at("setting.basis"))?;
             let price = chip.price(basis);
             if price.is_none() {
                 let mut has: Vec<&str> = chip.prices.iter().map(|p| p.basis.name()).collect();
                 has.dedup();
                 let has = if has.is_empty() { "another chip".into() } else { has.join(" or ") };
-                return Err(Error::NoPrice { chip: chip.id.clone(), basis: basis.to_string(), has });
+                return Err(check::no_price(chip, basis.name(), &has));
             }
             price
         }

@@ -2,7 +2,7 @@
 //! never read is known at the end.
 
 use crate::SpecError;
-use crate::error::{path, shorten};
+use crate::error::shorten;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -123,12 +123,12 @@ impl<'a> Fields<'a> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Array(items)) if items.len() as u64 >= layers => Ok(Some(&items[..layers as usize])),
-            Some(Value::Array(items)) => Err(SpecError::Field {
-                file: path(self.file),
-                field: format!("{}{key}", self.path),
-                given: format!("{} entries", items.len()),
-                expected: format!("one for each of {layers} layers"),
-            }),
+            Some(Value::Array(items)) => Err(SpecError::field(
+                self.file,
+                format!("{}{key}", self.path),
+                format!("{} entries", items.len()),
+                format!("one for each of {layers} layers"),
+            )),
             Some(other) => Err(self.bad(key, other, "a list")),
         }
     }
@@ -162,29 +162,14 @@ impl<'a> Fields<'a> {
             Value::String(text) => format!("\"{}\"", shorten(text)),
             other => shorten(&other.to_string()),
         };
-        SpecError::Field {
-            file: path(self.file),
-            field: format!("{}{key}", self.path),
-            given,
-            expected: expected.into(),
-        }
+        SpecError::field(self.file, format!("{}{key}", self.path), given, expected)
     }
 
     pub fn missing(&self, key: &str) -> SpecError {
-        SpecError::Field {
-            file: path(self.file),
-            field: format!("{}{key}", self.path),
-            given: "missing".into(),
-            expected: "a positive whole number".into(),
-        }
+        SpecError::field(self.file, format!("{}{key}", self.path), "missing", "a positive whole number")
     }
 
     pub fn refuse(&self, key: &str, given: impl ToString, expected: impl Into<String>) -> SpecError {
-        SpecError::Field {
-            file: path(self.file),
-            field: format!("{}{key}", self.path),
-            given: shorten(&given.to_string()),
-            expected: expected.into(),
-        }
+        SpecError::field(self.file, format!("{}{key}", self.path), given, expected)
     }
 }

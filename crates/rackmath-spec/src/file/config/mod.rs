@@ -14,10 +14,7 @@ mod moe;
 mod parts;
 
 use crate::model::Shape;
-use crate::{
-    SpecError, error,
-    error::{path, shorten},
-};
+use crate::{SpecError, error, error::shorten};
 use fields::Fields;
 use serde_json::{Map, Value};
 
@@ -238,7 +235,7 @@ const SHAPE_WORDS: &[&str] = &[
 /// Reads the shapes, and notes what the user should know.
 pub(super) fn shape(file: &str, root: &Value, notes: &mut Vec<String>) -> Result<Shape, SpecError> {
     let Value::Object(outer) = root else {
-        return Err(SpecError::File { file: path(file), problem: "a config.json is an object of fields".into() });
+        return Err(SpecError::file(file, "a config.json is an object of fields"));
     };
     let text = ["text_config", "llm_config", "language_config"].iter().find_map(|key| outer.get(*key)?.as_object());
     let (fields, inner) = match text {
@@ -273,12 +270,13 @@ fn family(file: &str, inner: &Map<String, Value>, outer: &Map<String, Value>) ->
         let known = FAMILIES.iter().map(|(name, _)| *name).chain(WRAPPERS.iter().map(|(name, _)| *name));
         let mut fields: Vec<String> = inner.keys().filter(|k| !harmless(k)).take(40).map(|k| shorten(k)).collect();
         fields.sort();
-        Err(SpecError::Architecture {
-            file: path(file),
-            nearest: error::nearest(&given, known),
-            architecture: shorten(&given),
-            fields,
-        })
+        let problem = format!(
+            "architecture \"{}\" is not known, so its parameters and KV cache cannot be counted",
+            shorten(&given)
+        );
+        let near = error::did_you_mean(&error::nearest(&given, known)).map_or(String::new(), |near| near + "; ");
+        let fields = if fields.is_empty() { "none".into() } else { fields.join(", ") };
+        Err(SpecError::file(file, problem).hint(format!("{near}fields not understood: {fields}")))
     }
 }
 
@@ -318,11 +316,10 @@ fn leftovers(fields: &Fields, architecture: &str, notes: &mut Vec<String>) -> Re
     };
     let (shapes, others): (Vec<&str>, Vec<&str>) = unread.into_iter().partition(|key| speaks(key) && !inert(key));
     if !shapes.is_empty() {
-        return Err(SpecError::Fields {
-            file: path(fields.file),
-            architecture: architecture.to_owned(),
-            fields: shapes.into_iter().take(40).map(shorten).collect(),
-        });
+        let shapes: Vec<String> = shapes.into_iter().take(40).map(shorten).collect();
+        let shapes = shapes.join(", ");
+        let problem = format!("fields that may change the shapes of \"{architecture}\" are not understood: {shapes}");
+        return Err(SpecError::file(fields.file, problem).hint("if they do not, remove them from a copy of the file"));
     }
     if !others.is_empty() {
         let listed: Vec<String> = others.into_iter().take(20).map(shorten).collect();

@@ -11,8 +11,8 @@
 //!
 //! Source: Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and 2024.md; HPMLL/BurstGPT, BurstGPT_1.csv.
 
+use super::Cell;
 use super::clock::seconds;
-use super::{Cell, path};
 use crate::SpecError;
 use crate::error::nearest;
 use crate::trace::{Logged, TraceFormat, TraceRequest};
@@ -104,22 +104,19 @@ impl Columns {
         let column = |names: &[&str]| -> Result<Option<usize>, SpecError> {
             let mut found = header.iter().enumerate().filter(|(_, h)| names.contains(&h.as_str())).map(|(at, _)| at);
             match (found.next(), found.next()) {
-                (Some(a), Some(b)) => Err(SpecError::File {
-                    file: path(name),
-                    problem: format!("columns {} and {} mean the same; remove one", header[a], header[b]),
-                }),
+                (Some(a), Some(b)) => {
+                    Err(SpecError::file(name, format!("columns {} and {} mean the same", header[a], header[b]))
+                        .hint("remove one"))
+                }
                 (first, _) => Ok(first),
             }
         };
         let needed = |names: &[&str]| {
-            column(names)?.ok_or_else(|| SpecError::File {
-                file: path(name),
-                problem: format!("no column {}; {EXPECTED}", names[0]),
-            })
+            column(names)?.ok_or_else(|| SpecError::file(name, format!("no column {}", names[0])).hint(EXPECTED))
         };
         let time = column(&TIME)?;
         if header.iter().all(String::is_empty) {
-            return Err(SpecError::File { file: path(name), problem: format!("no column time_s; {EXPECTED}") });
+            return Err(SpecError::file(name, "no column time_s").hint(EXPECTED));
         }
         let (input, output) = (needed(&INPUT)?, needed(&OUTPUT)?);
         let cached = [column(&CACHED[..1])?, column(&CACHED[1..2])?, column(&CACHED[2..])?];

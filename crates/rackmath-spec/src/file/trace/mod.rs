@@ -11,7 +11,7 @@ mod csv;
 mod tests;
 
 use crate::SpecError;
-use crate::error::{path, shorten};
+use crate::error::shorten;
 use crate::trace::{Trace, TraceFormat, TraceRequest};
 use rackmath_units::{Seconds, Tokens};
 use serde::Deserialize;
@@ -43,7 +43,7 @@ pub fn trace(name: &str, text: &str) -> Result<Trace, SpecError> {
     if trace.timed {
         return Ok(trace);
     }
-    Err(SpecError::File { file: path(name), problem: format!("no column time_s; {}", csv::EXPECTED) })
+    Err(SpecError::file(name, "no column time_s").hint(csv::EXPECTED))
 }
 
 /// Reads a trace whether or not its requests say when they came.
@@ -55,7 +55,7 @@ pub fn workload(name: &str, text: &str) -> Result<Trace, SpecError> {
         csv::read(name, text)?
     };
     if requests.is_empty() {
-        return Err(SpecError::File { file: path(name), problem: "no requests; expected one per line".into() });
+        return Err(SpecError::file(name, "no requests").hint("expected one per line"));
     }
     requests.sort_by(|a, b| a.time.get().total_cmp(&b.time.get()));
     let start = requests[0].time;
@@ -69,8 +69,8 @@ fn json_lines(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
     let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
     let mut all = Vec::new();
     for (i, line) in lines {
-        let row: Line = serde_json::from_str(line)
-            .map_err(|e| SpecError::File { file: path(name), problem: format!("line {}: {e}", i + 1) })?;
+        let row: Line =
+            serde_json::from_str(line).map_err(|e| SpecError::file(name, format!("line {}: {e}", i + 1)))?;
         let place = Cell { name, line: i + 1 };
         place.count(all.len())?;
         all.push(TraceRequest {
@@ -100,12 +100,7 @@ impl Cell<'_> {
     }
 
     fn refused(&self, field: &str, given: impl std::fmt::Display, expected: &str) -> SpecError {
-        SpecError::Field {
-            file: path(self.name),
-            field: format!("line {} {}", self.line, shorten(field)),
-            given: shorten(&given.to_string()),
-            expected: expected.into(),
-        }
+        SpecError::field(self.name, format!("line {} {}", self.line, shorten(field)), given, expected)
     }
 
     fn count(&self, before: usize) -> Result<(), SpecError> {

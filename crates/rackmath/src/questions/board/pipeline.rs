@@ -143,7 +143,7 @@ pub fn answer(request: &Request) -> Result<Answer, Error> {
 }
 
 fn refuse(error: PlanError) -> Error {
-    Error::Value { field: error.field, given: error.given.clone(), expected: error.expected }
+    Error::value(error.field, &error.given, &error.expected)
 }
 
 fn sane(r: &Request) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! Which scaling laws, for a model of which shape, and what a FLOP costs: shared by `scaling` and `lifecycle`.
 
 use crate::Error;
-use crate::desk::check::{no_peak, within};
+use crate::desk::check::{no_peak, no_price, within};
 use rackmath_spec::{Catalog, ClarkLaw, Dtype, LawForm, PowerLaw, Router, ScalingLaw, StandardErrors};
 use rackmath_theory::scaling::{Band, NoSurface, Shape, Surface, Tie, band, draws, surface};
 use rackmath_units::{FlopRate, Tokens};
@@ -180,8 +180,8 @@ pub(crate) fn money(catalog: &Catalog, m: &Machine) -> Result<Option<Money>, Err
     let Some(name) = &m.on else {
         let stray = m.price_usd_per_chip_hour.or(m.serve_price_usd_per_chip_hour);
         return match (stray, &m.serve_on) {
-            (Some(p), _) => Err(Error::value("price", p, "a chip with it; give one with --on")),
-            (None, Some(chip)) => Err(Error::value("serve_on", chip, "a chip to train on as well; give one with --on")),
+            (Some(p), _) => Err(Error::value("price", p, "a chip with it; give one with {on}")),
+            (None, Some(chip)) => Err(Error::value("serve_on", chip, "a chip to train on as well; give one with {on}")),
             (None, None) => Ok(None),
         };
     };
@@ -215,11 +215,7 @@ fn rented(catalog: &Catalog, name: &str, format: &str, price: Option<f64>) -> Re
     let (usd_per_hour, source) = if let Some(p) = price {
         (within("price", p, 1e-6, 1e6)?, "as given".to_owned())
     } else {
-        let p = chip.usual_price().ok_or_else(|| Error::NoPrice {
-            chip: chip.id.clone(),
-            basis: "usual".into(),
-            has: "another chip".into(),
-        })?;
+        let p = chip.usual_price().ok_or_else(|| no_price(&chip, "usual", "another chip"))?;
         (p.value.as_per_hour(), format!("{} price, {} ({})", p.basis, p.as_of, p.source))
     };
     let words = format!("{} at ${usd_per_hour:.2}/h ({source}), {} {format}", chip.name, peak.value);

@@ -6,7 +6,7 @@ mod reuse;
 pub use reuse::{BestCard, ReuseCard, ReuseRequest};
 
 use crate::Error;
-use crate::desk::check::named_or_all;
+use crate::desk::check::{named_or_all, no_price};
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use crate::serving::{RateCard, RatesRequest, rates};
 use crate::setting::{Resolved, Setting, resolve};
@@ -138,8 +138,7 @@ struct Way {
 pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let r = resolve(catalog, &q.setting)?;
     if !r.priced {
-        let chip = r.system.chip.id.clone();
-        return Err(Error::NoPrice { chip, basis: "usual".into(), has: "another chip".into() });
+        return Err(no_price(&r.system.chip, "usual", "another chip"));
     }
     // The decode rate plays no part in keeping or recomputing.
     let prefill = rates(catalog, &q.setting, &r, &q.rates)?.prefill;

@@ -4,7 +4,7 @@
 mod sensitivity;
 
 use crate::Error;
-use crate::desk::check::within;
+use crate::desk::check::{no_price, within};
 use crate::figure::Figure;
 use crate::serving::{OwnerRequest, RatesCard, RatesRequest, owner, power, rates};
 use crate::setting::{Resolved, Setting, resolve};
@@ -236,10 +236,7 @@ fn serving(
             (hour.total(), "owner, computed".to_owned(), parts)
         }
         None if r.priced => (r.chip_price, r.price_source.clone(), Vec::new()),
-        None => {
-            let chip = r.system.chip.id.clone();
-            return Err(Error::NoPrice { chip, basis: "usual".into(), has: "--owner with --capex".into() });
-        }
+        None => return Err(no_price(&r.system.chip, "usual", "{owner} with {capex}")),
     };
     let read = if let Some(usd) = q.cached_usd_per_mtok {
         DollarsPerToken::per_mtok(within("cached_usd_per_mtok", usd, 0.0, 1000.0)?)

@@ -68,7 +68,7 @@ pub(crate) fn power(r: &Resolved, given: Option<f64>) -> Result<(Watts, String),
     }
     let tdp =
         chip.power.tdp.as_ref().map(|t| (t.value, format!("design power alone, no host or network ({})", t.source)));
-    tdp.ok_or_else(|| Error::value("power", "unknown for this chip", "watts, with --power"))
+    tdp.ok_or_else(|| Error::value("power", "unknown for this chip", "watts, with {power}"))
 }
 
 /// An owner's hour of one chip, with its parts and sources.
@@ -77,7 +77,7 @@ pub(crate) fn owner(r: &Resolved, wanted: &OwnerRequest) -> Result<(Owner, Owner
         (Some(usd), _) => (Dollars::usd(within("capex", usd, 1.0, 1e9)?), "as given".to_owned()),
         (None, Some(known)) => (known.value, known.source.clone()),
         (None, None) => {
-            return Err(Error::value("capex", format!("unknown for {}", r.system.chip.id), "a price, with --capex"));
+            return Err(Error::value("capex", format!("unknown for {}", r.system.chip.id), "a price, with {capex}"));
         }
     };
     let (watts, power_from) = power(r, wanted.power_w)?;

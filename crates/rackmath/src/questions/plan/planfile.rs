@@ -5,7 +5,6 @@
 
 use crate::Error;
 use crate::plan::{Answer, Plan, Request};
-use rackmath_spec::SpecError;
 use rackmath_theory::stats::Fnv;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -173,20 +172,19 @@ impl PlanFile {
 
 fn wrong(file: &str, field: &str, given: &str, expected: &str) -> Error {
     let given: String = given.chars().take(80).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    Error::Spec(SpecError::Field { file: file.into(), field: field.into(), given, expected: expected.into() })
+    Error::value(field, given, expected).within(file)
 }
 
 /// A reader's complaint, shortened: an unknown field is named with its nearest, the others not listed.
 fn unreadable(file: &str, problem: &str) -> Error {
     let mut quoted = problem.split('`').skip(1).step_by(2);
-    let problem = match (problem.starts_with("unknown field"), quoted.next()) {
+    match (problem.starts_with("unknown field"), quoted.next()) {
         (true, Some(field)) => {
-            let near = SpecError::unknown("field", field, quoted).to_string();
-            format!("{near} ({})", problem.rsplit_once(" at ").map_or("", |(_, place)| place))
+            let place = problem.rsplit_once(" at ").map_or("", |(_, place)| place);
+            Error::unknown("field", field, quoted).within(format!("{file} ({place})"))
         }
-        _ => problem.chars().take(300).collect(),
-    };
-    Error::Spec(SpecError::File { file: file.into(), problem })
+        _ => Error::file(file, problem.chars().take(300).collect::<String>()),
+    }
 }
 
 /// FNV-1a over a value with sorted keys; numbers count by value, however they are written.

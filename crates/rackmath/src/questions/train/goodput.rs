@@ -222,9 +222,9 @@ fn work(
     };
     let (n, d) = (within("params", n, 1e3, 1e18)?, within("tokens", d, 1e3, 1e21)?);
     let name = r.on.as_deref().or(run.and_then(|run| run.chip.as_deref()));
-    let chip = catalog.chip(name.ok_or_else(|| Error::value("chip", "nothing", "a chip of the catalogue; --on"))?)?;
+    let chip = catalog.chip(name.ok_or_else(|| Error::value("chip", "nothing", "a chip of the catalogue; {on}"))?)?;
     let (math, peak) = chip.peak_for(Dtype::Bf16).ok_or_else(|| no_peak(&chip, &chip.id, "bf16"))?;
-    let (low, high) = mfu.ok_or_else(|| Error::value("mfu", "nothing", "the MFU while it works; --mfu"))?;
+    let (low, high) = mfu.ok_or_else(|| Error::value("mfu", "nothing", "the MFU while it works; {mfu}"))?;
     let u = low.midpoint(high);
     let days = TRAIN_FLOP * n * d / (peak.value.get() * u * chips) / 86_400.0;
     let origin = format!("work is 6 N D on {} at {:.1} % of {} {math}", chip.name, u * 100.0, peak.value);

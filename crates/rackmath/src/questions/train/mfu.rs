@@ -107,7 +107,7 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
         (Some(rate), None, None) => rate,
         (None, Some(tflop), None) => tflop * 1e12 / per_token(given.2),
         (None, None, Some(share)) => share * peak / per_token(given.2),
-        _ => return Err(Error::value("speed", "not one", "one speed: --tokens-per-s, --tflops or --mfu")),
+        _ => return Err(Error::value("speed", "not one", "one speed: {tokens_per_s}, {tflops} or {mfu}")),
     };
     if !(tokens.is_finite() && tokens > 0.0) {
         return Err(Error::value("speed", tokens, "a positive number"));

@@ -273,7 +273,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
     }
     if machine.host.is_none() && r.offload.parse::<Offload>()? != Offload::None {
-        let expected = format!("a bandwidth to the host, not known for {}; --host-bandwidth", chip.name);
+        let expected = format!("a bandwidth to the host, not known for {}; {{host_bandwidth}}", chip.name);
         return Err(Error::value("offload", &r.offload, expected));
     }
     let job = Job { shape, sequence: r.sequence, global_batch: r.global_batch, format: setup.format };

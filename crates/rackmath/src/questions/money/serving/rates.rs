@@ -199,7 +199,7 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
     }
     let short = format!("{} does not fit on {}", r.model.name, r.system.name);
     if must {
-        let expected = "more or larger chips, or narrower weights; --rates board does not look at memory";
+        let expected = "more or larger chips, or narrower weights; {rates} board does not look at memory";
         return Err(Error::value("on", short, expected));
     }
     Ok(Source::Board(Some(format!("{short}, and the board does not look at memory"))))

@@ -230,7 +230,7 @@ impl Ask {
         let needs_price = objective == Objective::Cost || r.budget_usd_per_hour.is_some();
         if let Some(m) = machines.iter().find(|m| needs_price && !m.priced) {
             let chip = &m.system.chip.id;
-            return Err(Error::value("price", format!("none for {chip}"), "--price, or --objective chips"));
+            return Err(Error::value("price", format!("none for {chip}"), "{price}, or {objective} chips"));
         }
         let needs_watts = objective == Objective::Energy || r.power_w.is_some();
         if let Some(m) = machines.iter().find(|m| needs_watts && m.watts <= 0.0) {

@@ -108,7 +108,7 @@ fn tokens(catalog: &Catalog, r: &Request, model: &Model) -> Result<Option<Wanted
             return Err(Error::value("tokens and loss", "both", "one of them: a law gives the other"));
         }
         (None, None, Some(law)) => {
-            return Err(Error::value("law", law, "a loss to reach or tokens to train on with it; --loss or --tokens"));
+            return Err(Error::value("law", law, "a loss to reach or tokens to train on with it; {loss} or {tokens}"));
         }
         (None, None, None) => return Ok(None),
         (Some(d), None, None) => return Ok(Some((Some(d), None, Vec::new()))),
