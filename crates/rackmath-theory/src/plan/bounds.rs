@@ -13,10 +13,15 @@
 //! Proof: a ratio of n_p to n_d has n_d r ≤ β n_p μ, so its prompts take n_p c_p ≥ f n_d r chips; replicas and instances are
 //! whole, waiting is not negative, and a replica has at least one instance of each kind. A group of prompt pools is bounded
 //! by the least of each of their amounts. Every bound is loosened by more than rounding can err.
+//!
+//! Pairs are never tabulated: the pools of prompts stand in groups that a row sees alike (same machine, same time to send),
+//! and a row looks into a group only where the group's bound is of use.
 
 use super::pools::BUSIEST;
 use super::space::{MOST_DECODE, Space, State};
 use super::{Estimate, Traffic};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What the chips for prompts take at least: one pool of them, or the least of several in each respect.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +30,23 @@ pub(super) struct Prompts {
     one: [f64; 4],
     /// The same for one request a second.
     per: [f64; 4],
-    /// Seconds of a prompt alone and of sending its cache.
+    /// Seconds of a prompt alone, and of sending its cache once it is known where to.
     first: f64,
     /// Whether all run on the machine of the row that decodes.
     same: bool,
 }
+
+/// Pools of prompts of one key, machine and class.
+struct Group {
+    machine: u32,
+    class: usize,
+    least: Prompts,
+    /// Their numbers, rising, each with what it takes.
+    pools: Vec<(usize, Prompts)>,
+}
+
+/// All pools of prompts, by the key of the rows they go with.
+pub(super) struct Pools(BTreeMap<u32, Vec<Group>>);
 
 /// Factors that loosen a bound.
 const DOWN: f64 = 1.0 - 1e-9;
@@ -48,22 +65,49 @@ impl Prompts {
     }
 }
 
-impl Space {
-    /// What a pool of prompts takes for a row; none where they do not go together.
-    pub(super) fn prompts(&self, row: usize, p: usize) -> Option<Prompts> {
-        let (r, prefill) = (&self.rows[row], &self.prefills[p]);
-        let other = &self.rows[prefill.row];
-        (other.key == r.key).then(|| {
-            let one = [1.0, other.scale, other.usd_s, other.watts].map(|x| x * other.chips);
-            Prompts {
-                one,
-                per: one.map(|x| x / (BUSIEST * prefill.service)),
-                first: prefill.alone + self.send[p * self.rows.len() + row],
-                same: other.machine == r.machine,
-            }
-        })
+impl Pools {
+    pub(super) fn new(space: &Space) -> Self {
+        let mut groups: BTreeMap<(u32, u32, u32), Group> = BTreeMap::new();
+        for (p, prefill) in space.prefills.iter().enumerate() {
+            let row = &space.rows[prefill.row];
+            let one = [1.0, row.scale, row.usd_s, row.watts].map(|x| x * row.chips);
+            let per = one.map(|x| x / (BUSIEST * prefill.service));
+            let prompts = Prompts { one, per, first: prefill.alone, same: false };
+            let group = groups.entry((row.key, row.machine, row.class)).or_insert_with(|| Group {
+                machine: row.machine,
+                class: row.class as usize,
+                least: prompts,
+                pools: Vec::new(),
+            });
+            group.least = group.least.least(prompts);
+            group.pools.push((p, prompts));
+        }
+        let mut keys: BTreeMap<u32, Vec<Group>> = BTreeMap::new();
+        for ((key, ..), group) in groups {
+            keys.entry(key).or_default().push(group);
+        }
+        Self(keys)
     }
 
+    /// Groups that go with a row, as it sees them: the least of each, then its pools among those of a range.
+    pub(super) fn seen<'a>(
+        &'a self,
+        space: &'a Space,
+        row: usize,
+        range: Range<usize>,
+    ) -> impl Iterator<Item = (Prompts, impl Iterator<Item = (usize, Prompts)> + 'a)> + 'a {
+        let r = &space.rows[row];
+        self.0.get(&r.key).into_iter().flatten().filter_map(move |group| {
+            let send = space.send[group.class][r.class as usize];
+            let seen = move |p: Prompts| Prompts { first: p.first + send, same: group.machine == r.machine, ..p };
+            let at = |end: usize| group.pools.partition_point(|(p, _)| *p < end);
+            let within = &group.pools[at(range.start)..at(range.end)];
+            (!within.is_empty()).then(|| (seen(group.least), within.iter().map(move |(p, all)| (*p, seen(*all)))))
+        })
+    }
+}
+
+impl Space {
     /// At least as good, in every respect, as every ratio of a row in a state with any of the pools of prompts; and output
     /// tokens per chip and second, and per dollar, that none of them exceeds.
     pub(super) fn bound(
@@ -118,8 +162,7 @@ impl Space {
     /// A state at least as good, in every respect, as all states of a row that only decodes and that `keep` lets pass; none
     /// where there is no such state.
     pub(super) fn best_found(&self, row: usize, keep: impl Fn(&State) -> bool) -> Option<State> {
-        let all = &self.found[row * self.levels..(row + 1) * self.levels];
-        all.iter().filter(|s| s.rate > 0.0 && keep(s)).copied().reduce(|best, s| State {
+        self.found.of(row).iter().filter(|s| s.rate > 0.0 && keep(s)).copied().reduce(|best, s| State {
             tpot: best.tpot.min(s.tpot),
             ttft: best.ttft.min(s.ttft),
             rate: best.rate.max(s.rate),

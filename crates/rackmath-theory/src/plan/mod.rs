@@ -28,7 +28,7 @@ mod tests;
 
 pub use parts::{search_all, search_part};
 pub use search::{Found, Near, Question, Ranked, Yield, search};
-pub use space::{Configuration, Prefill, Row, Space, State};
+pub use space::{Configuration, Prefill, Row, Space, State, States};
 
 use crate::pass;
 

@@ -12,6 +12,7 @@
 //! in all ([`super::Found::merged`]). A search passes over only what is strictly worse than something it has seen, so what
 //! a part has not seen of the others costs it time and nothing else.
 
+use super::bounds::Pools;
 use super::search::{Found, Question, only, search_from};
 use super::space::Space;
 use crate::stats::Fnv;
@@ -42,14 +43,18 @@ impl Space {
         let mut hash = Fnv::default();
         hash.count(self.rows.len());
         hash.count(self.levels);
-        for row in &self.rows {
-            hash.count(row.key as usize);
-            hash.count(row.machine as usize);
+        for (at, row) in self.rows.iter().enumerate() {
+            for n in [row.key, row.machine, row.class] {
+                hash.word(n.into());
+            }
             hash.amounts([row.chips, row.scale, row.usd_s, row.watts]);
-        }
-        for state in self.whole.iter().chain(&self.found) {
-            hash.amounts([state.tpot, state.ttft, state.rate, state.headroom]);
-            hash.count(state.binding as usize);
+            for states in [self.whole.of(at), self.found.of(at)] {
+                hash.count(states.len());
+                for state in states {
+                    hash.amounts([state.tpot, state.ttft, state.rate, state.headroom]);
+                    hash.count(state.binding as usize);
+                }
+            }
         }
         hash.count(self.prefills.len());
         for p in &self.prefills {
@@ -57,7 +62,7 @@ impl Space {
             hash.amounts([p.service, p.alone, p.groups]);
         }
         hash.amounts([self.prompt_cv2]);
-        hash.amounts(self.send.iter().copied());
+        hash.amounts(self.send.iter().flatten().copied());
         hash.amounts(self.ratios.iter().flat_map(|(p, d)| [*p, *d]));
         hash.0
     }
@@ -77,16 +82,17 @@ pub fn search_part(space: &Space, q: &Question, families: Range<u64>, threads: u
     // Rows are few and quick, and what they do lets every thread pass over most pairs.
     let rows = (space.rows.len() as u64).clamp(families.start, families.end);
     let known = known.map_or_else(Found::default, |index| only(space, q, index));
-    let known = search_from(space, q, families.start..rows, known);
+    let pools = &Pools::new(space);
+    let known = search_from(space, pools, q, families.start..rows, known);
     let pairs = rows..families.end;
     let n = (threads.max(1) as u64).min((pairs.end - pairs.start) / FEWEST).max(1);
     if n == 1 {
-        return search_from(space, q, pairs, known);
+        return search_from(space, pools, q, pairs, known);
     }
     let known = &known;
     std::thread::scope(|scope| {
         let part = |k: u64| space.part_within(pairs.clone(), k, n);
-        let spawn = |part| scope.spawn(move || search_from(space, q, part, known.clone()));
+        let spawn = |part| scope.spawn(move || search_from(space, pools, q, part, known.clone()));
         let parts: Vec<_> = (0..n).map(part).map(spawn).collect();
         let done = parts.into_iter().map(|part| part.join().expect("a search does not panic"));
         done.fold(Found::default(), |all, part| all.merged(part, q))

@@ -1,14 +1,14 @@
 //! The best of a space, the frontier, and what stands in the way: branch and bound over families of configurations.
 //!
 //! A family shares its rows. For two pools there are bounds that no configuration beats (`bounds`): of a row with all
-//! pools of prompts, of one of its levels, of a pair at a level. Where a bound breaks a limit, or is worse than what is kept
+//! pools of prompts, with a group of them, of one of its levels, of a pair at a level. Where a bound breaks a limit, or is worse than what is kept
 //! and below the frontier, what it bounds is not looked at. Only what is strictly worse is dropped, so the result is that of
 //! looking at everything, whatever the order and the number of threads.
 //!
 //! Kept are the best configuration of each of the best families (neighbouring levels of one deployment are no news), and
 //! the points no other beats in both tokens per second of a user and yield.
 
-use super::bounds::Prompts;
+use super::bounds::{Pools, Prompts};
 use super::space::{Space, State};
 use super::{Bound, Estimate, Limits, Objective, Traffic};
 use std::cmp::Ordering;
@@ -206,7 +206,7 @@ impl Found {
 }
 
 pub fn search(space: &Space, q: &Question, families: Range<u64>) -> Found {
-    search_from(space, q, families, Found::default())
+    search_from(space, &Pools::new(space), q, families, Found::default())
 }
 
 /// What is found when nothing but one configuration was looked at.
@@ -219,7 +219,13 @@ pub(super) fn only(space: &Space, q: &Question, index: u64) -> Found {
 }
 
 /// Looks at the families of a range, with something found before: the better it is the more is passed over.
-pub(super) fn search_from(space: &Space, q: &Question, families: Range<u64>, mut found: Found) -> Found {
+pub(super) fn search_from(
+    space: &Space,
+    pools: &Pools,
+    q: &Question,
+    families: Range<u64>,
+    mut found: Found,
+) -> Found {
     let rows = space.rows.len() as u64;
     for family in families.start..families.end.min(rows) {
         for index in space.first(family)..space.first(family) + space.family_size(family) {
@@ -230,45 +236,52 @@ pub(super) fn search_from(space: &Space, q: &Question, families: Range<u64>, mut
     }
     let n = space.prefills.len() as u64;
     let (mut at, end) = (families.start.max(rows) - rows, families.end.max(rows) - rows);
-    let mut pools = Vec::with_capacity(space.prefills.len());
+    let mut kept = Vec::new();
     while at < end {
         let next = ((at / n + 1) * n).min(end);
-        pairs(space, q, at..next, &mut pools, &mut found);
+        pairs(space, pools, q, at..next, &mut kept, &mut found);
         at = next;
     }
     found
 }
 
-/// Pairs of one row with some pools of prompts: bounds for the row, then for a level, then for a pair at a level.
-fn pairs(space: &Space, q: &Question, pairs: Range<u64>, pools: &mut Vec<(usize, Prompts)>, found: &mut Found) {
+/// Pairs of one row with some pools of prompts: bounds for the row, for a group, then for a level, then for a pair at a level.
+fn pairs(
+    space: &Space,
+    pools: &Pools,
+    q: &Question,
+    pairs: Range<u64>,
+    kept: &mut Vec<(usize, Prompts)>,
+    found: &mut Found,
+) {
     let n = space.prefills.len() as u64;
     let (row, first) = ((pairs.start / n) as usize, (pairs.start % n) as usize);
-    let last = first + (pairs.end - pairs.start) as usize;
+    let range = first..first + (pairs.end - pairs.start) as usize;
     // Where only the best is wanted, what the row can do within the limits on its own state bounds all its levels.
     let (tpot, headroom) = (q.limits.get(Bound::Tpot), q.limits.get(Bound::Headroom));
     let within = |s: &State| tpot.is_none_or(|t| s.tpot <= t) && headroom.is_none_or(|h| s.headroom >= h);
     let all_levels = q.frontier.is_some() || q.near;
     let Some(state) = space.best_found(row, |s| all_levels || within(s)) else { return };
-    pools.clear();
-    pools.extend((first..last).filter_map(|p| Some((p, space.prompts(row, p)?))));
     let dull = |state: &State, prompts: &Prompts, found: &Found| {
         let (best, (per_chip, per_dollar)) = space.bound(row, state, prompts, q.output, q.traffic);
         let y = if q.frontier == Some(Yield::PerDollar) { per_dollar } else { per_chip };
         found.useless(&best, (1.0 / best.tpot, y), q)
     };
-    let least = |pools: &[(usize, Prompts)]| pools.iter().map(|(_, prompts)| *prompts).reduce(Prompts::least);
-    let Some(all) = least(pools) else { return };
+    let seen = || pools.seen(space, row, range.clone());
+    let Some(all) = seen().map(|(least, _)| least).reduce(Prompts::least) else { return };
     if dull(&state, &all, found) {
         return;
     }
-    pools.retain(|(_, prompts)| !dull(&state, prompts, found));
-    let Some(all) = least(pools) else { return };
-    for level in 0..space.levels {
-        let state = &space.found[row * space.levels + level];
+    kept.clear();
+    for (_, pools) in seen().filter(|(least, _)| !dull(&state, least, found)) {
+        kept.extend(pools.filter(|(_, prompts)| !dull(&state, prompts, found)));
+    }
+    let Some(all) = kept.iter().map(|(_, prompts)| *prompts).reduce(Prompts::least) else { return };
+    for (level, state) in space.found.of(row).iter().enumerate() {
         if state.rate <= 0.0 || dull(state, &all, found) {
             continue;
         }
-        for (p, prompts) in pools.iter() {
+        for (p, prompts) in kept.iter() {
             if !dull(state, prompts, found) {
                 ratios(space, q, (row, level, *p), found);
             }

@@ -25,6 +25,8 @@ pub struct Row {
     /// Pools go together when their keys are equal: same model, formats and engine, and a machine that is meant to.
     pub key: u32,
     pub machine: u32,
+    /// Rows of one class take equally long to send a prompt's cache to, and to receive it from.
+    pub class: u32,
     pub chips: f64,
     /// Chips of the limit one chip of its machine stands for: 1, unless machines offer different numbers.
     pub scale: f64,
@@ -65,19 +67,52 @@ impl State {
     pub const NONE: Self = Self { tpot: 0.0, ttft: 0.0, rate: 0.0, headroom: 0.0, binding: Limit::Compute };
 }
 
+/// States of every row, from the lowest level up; levels beyond a row's last take no memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct States {
+    all: Vec<State>,
+    ends: Vec<usize>,
+}
+
+impl States {
+    pub fn push(&mut self, row: &[State]) {
+        let n = row.iter().rposition(|s| s.rate > 0.0).map_or(0, |last| last + 1);
+        self.all.extend(&row[..n]);
+        self.ends.push(self.all.len());
+    }
+
+    pub fn of(&self, row: usize) -> &[State] {
+        let first = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.all[first..self.ends[row]]
+    }
+
+    /// The state of a row at a level that exists.
+    pub(super) fn at(&self, row: usize, level: usize) -> Option<State> {
+        self.of(row).get(level).copied().filter(|s| s.rate > 0.0)
+    }
+}
+
+impl<'a> FromIterator<&'a [State]> for States {
+    fn from_iter<I: IntoIterator<Item = &'a [State]>>(rows: I) -> Self {
+        let mut all = Self::default();
+        rows.into_iter().for_each(|row| all.push(row));
+        all
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Space {
     /// Prepared deployments.
     pub rows: Vec<Row>,
     pub levels: usize,
-    /// States that compute prompts and answers, row by row.
-    pub whole: Vec<State>,
-    /// States that find every prompt in their cache, row by row; empty where pools are not asked for.
-    pub found: Vec<State>,
-    /// Deployments that compute prompts.
+    /// States that compute prompts and answers.
+    pub whole: States,
+    /// States that find every prompt in their cache.
+    pub found: States,
+    /// Deployments that compute prompts; none where pools are not asked for.
     pub prefills: Vec<Prefill>,
-    /// Seconds to send a prompt's cache, by prefill, then row.
-    pub send: Vec<f64>,
+    /// Seconds to send a prompt's cache, by the class that sends, then the class that receives.
+    pub send: Vec<Vec<f64>>,
     /// Instances of prefill and of decode, of the latter at most [`MOST_DECODE`].
     pub ratios: Vec<(f64, f64)>,
     /// Squared coefficient of variation of prompts: they wait so much longer for each other.
@@ -119,8 +154,7 @@ impl Space {
 
     /// Families: rows, then pairs of rows.
     pub fn families(&self) -> u64 {
-        let pairs = if self.found.is_empty() { 0 } else { self.rows.len() * self.prefills.len() };
-        (self.rows.len() + pairs) as u64
+        (self.rows.len() * (1 + self.prefills.len())) as u64
     }
 
     pub fn first(&self, family: u64) -> u64 {
@@ -186,8 +220,8 @@ impl Space {
     }
 
     pub(super) fn whole_unit(&self, row: usize, level: usize) -> Option<Unit> {
-        let (r, state) = (&self.rows[row], self.whole[row * self.levels + level]);
-        (state.rate > 0.0).then_some(Unit {
+        let (r, state) = (&self.rows[row], self.whole.at(row, level)?);
+        Some(Unit {
             state,
             ttft: state.ttft,
             rate: state.rate,
@@ -198,16 +232,18 @@ impl Space {
         })
     }
 
-    /// A pair that goes together, at a level that exists.
-    pub(super) fn pair(&self, row: usize, level: usize, p: usize) -> Option<(&Row, State, &Prefill, &Row)> {
-        let (r, state, prefill) = (&self.rows[row], self.found[row * self.levels + level], &self.prefills[p]);
-        let other = &self.rows[prefill.row];
-        (state.rate > 0.0 && other.key == r.key).then_some((r, state, prefill, other))
+    /// Seconds to send a prompt's cache from a pool of prompts to a row.
+    pub fn sending(&self, p: usize, row: usize) -> f64 {
+        self.send[self.rows[self.prefills[p].row].class as usize][self.rows[row].class as usize]
     }
 
     /// A ratio of a pair as if no prompt ever waited, and the share of the time its prompts' chips work.
     pub(super) fn split_unit(&self, row: usize, level: usize, p: usize, (np, nd): (f64, f64)) -> Option<(Unit, f64)> {
-        let (r, state, prefill, other) = self.pair(row, level, p)?;
+        let (r, state, prefill) = (&self.rows[row], self.found.at(row, level)?, &self.prefills[p]);
+        let other = &self.rows[prefill.row];
+        if other.key != r.key {
+            return None;
+        }
         let rate = nd * state.rate;
         let busy = rate / (np * prefill.service);
         if busy > BUSIEST {
@@ -216,7 +252,7 @@ impl Space {
         let (dc, pc) = (nd * r.chips, np * other.chips);
         let unit = Unit {
             state,
-            ttft: prefill.alone + self.send[p * self.rows.len() + row] + state.ttft,
+            ttft: prefill.alone + self.sending(p, row) + state.ttft,
             rate,
             chips: dc + pc,
             taken: if r.machine == other.machine { (dc + pc) * r.scale } else { (dc * r.scale).max(pc * other.scale) },
@@ -229,9 +265,8 @@ impl Space {
     /// Seconds to the first token of a ratio of a pair, with waiting.
     pub(super) fn split_ttft(&self, (row, p): (usize, usize), np: f64, state: &State, busy: f64) -> f64 {
         let prefill = &self.prefills[p];
-        let send = self.send[p * self.rows.len() + row];
         let wait = wait(busy, np * prefill.groups, prefill.alone) * (1.0 + self.prompt_cv2);
-        wait + prefill.alone + send + state.ttft
+        wait + prefill.alone + self.sending(p, row) + state.ttft
     }
 }
 

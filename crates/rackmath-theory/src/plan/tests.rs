@@ -1,12 +1,13 @@
 //! The search against looking at everything, on random small spaces.
 
-use super::bounds::Prompts;
+use super::bounds::{Pools, Prompts};
 use super::*;
 use crate::pass::Limit;
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
 const OUTPUT: f64 = 10.0;
+const CLASSES: usize = 3;
 
 fn state() -> impl Strategy<Value = State> {
     // Small whole numbers, so that ties are common.
@@ -21,9 +22,10 @@ fn state() -> impl Strategy<Value = State> {
 
 fn row() -> impl Strategy<Value = Row> {
     // Machines that offer as many chips as the limit, twice or half as many.
-    (0..2_u32, 0..3_u32, 1..5_u8, 1..4_u8).prop_map(|(key, machine, chips, usd)| Row {
+    (0..2_u32, 0..3_u32, 0..CLASSES, 1..5_u8, 1..4_u8).prop_map(|(key, machine, class, chips, usd)| Row {
         key,
         machine,
+        class: class as u32,
         scale: [1.0, 0.5, 2.0][machine as usize],
         chips: f64::from(chips),
         usd_s: f64::from(usd) / 1000.0,
@@ -32,12 +34,12 @@ fn row() -> impl Strategy<Value = Row> {
 }
 
 prop_compose! {
-    fn space()(n in 1..5_usize, levels in 1..5_usize, n_prefills in 1..4_usize)(
+    fn space()(n in 1..6_usize, levels in 1..5_usize, n_prefills in 0..7_usize)(
         rows in prop::collection::vec(row(), n),
         whole in prop::collection::vec(state(), n * levels),
         found in prop::collection::vec(state(), n * levels),
         prefills in prop::collection::vec((0..n, 1..9_u8, 1..4_u8, 1..3_u8), n_prefills),
-        send in prop::collection::vec(0..3_u8, n * n_prefills),
+        send in prop::collection::vec(0..3_u8, CLASSES * CLASSES),
         levels in Just(levels),
     ) -> Space {
         let prefill = |&(row, service, alone, groups): &(usize, u8, u8, u8)| Prefill {
@@ -47,9 +49,11 @@ prop_compose! {
             groups: f64::from(groups),
         };
         Space {
-            rows, levels, whole, found,
+            rows, levels,
+            whole: whole.chunks(levels).collect(),
+            found: found.chunks(levels).collect(),
             prefills: prefills.iter().map(prefill).collect(),
-            send: send.iter().map(|s| f64::from(*s) / 20.0).collect(),
+            send: send.chunks(CLASSES).map(|c| c.iter().map(|s| f64::from(*s) / 20.0).collect()).collect(),
             ratios: vec![(1.0, 1.0), (1.0, 2.0), (2.0, 1.0), (3.0, 2.0)],
             prompt_cv2: 0.0,
         }
@@ -176,11 +180,18 @@ proptest! {
     fn spaces_that_differ_have_other_fingerprints(space in space(), which in 0..40_usize) {
         prop_assert_eq!(space.fingerprint(), space.clone().fingerprint());
         let mut other = space.clone();
-        let at = which % other.found.len();
-        other.found[at].ttft += 1e-9;
+        other.found = States::default();
+        let changed = which % space.rows.len();
+        for row in 0..space.rows.len() {
+            let mut own = space.found.of(row).to_vec();
+            if row == changed {
+                own.push(State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory });
+            }
+            other.found.push(&own);
+        }
         prop_assert_ne!(space.fingerprint(), other.fingerprint());
         other = space.clone();
-        other.send[0] += 1e-12;
+        other.send[0][0] += 1e-12;
         prop_assert_ne!(space.fingerprint(), other.fingerprint());
     }
 
@@ -189,11 +200,17 @@ proptest! {
         for r in every(&space, &q) {
             let c = space.configuration(r.index);
             let Some((p, _)) = c.split else { continue };
-            let alone = space.prompts(c.row, p).unwrap();
-            let all = (0..space.prefills.len()).filter_map(|p| space.prompts(c.row, p)).reduce(Prompts::least).unwrap();
-            let level = space.found[c.row * space.levels + c.level];
+            let pools = Pools::new(&space);
+            let n = space.prefills.len();
+            let (group, alone) = pools
+                .seen(&space, c.row, 0..n)
+                .find_map(|(least, mut own)| own.find(|(at, _)| *at == p).map(|(_, one)| (least, one)))
+                .unwrap();
+            let all = pools.seen(&space, c.row, 0..n).map(|(least, _)| least).reduce(Prompts::least).unwrap();
+            prop_assert!(pools.seen(&space, c.row, p..p + 1).map(|(_, own)| own.count()).sum::<usize>() == 1);
+            let level = space.found.of(c.row)[c.level];
             let row = space.best_found(c.row, |_| true).unwrap();
-            for (state, prompts) in [(level, alone), (level, all), (row, alone), (row, all)] {
+            for (state, prompts) in [(level, alone), (level, group), (level, all), (row, alone), (row, group), (row, all)] {
                 let (best, (per_chip, per_dollar)) = space.bound(c.row, &state, &prompts, q.output, q.traffic);
                 for objective in Objective::ALL {
                     prop_assert!(objective.score(&best) <= objective.score(&r.estimate), "{objective:?}");
@@ -239,9 +256,8 @@ proptest! {
     fn another_machine_never_makes_the_best_worse(space in space(), q in question(), more in row(), s in state()) {
         let mut larger = space.clone();
         larger.rows.push(more);
-        larger.whole.extend(std::iter::repeat_n(s, space.levels));
-        larger.found.extend(std::iter::repeat_n(s, space.levels));
-        larger.send = space.send.chunks(space.rows.len()).flat_map(|c| c.iter().copied().chain([0.0])).collect();
+        larger.whole.push(&vec![s; space.levels]);
+        larger.found.push(&vec![s; space.levels]);
         let best = |space: &Space| search_all(space, &q, 1).top.first().map(|r| q.objective.score(&r.estimate));
         if let Some(before) = best(&space) {
             prop_assert!(best(&larger).is_some_and(|after| after <= before));
@@ -270,8 +286,8 @@ proptest! {
 fn replicas_are_whole_and_paid_whole() {
     // 2.5 requests a second at 1 a replica: three replicas of two chips at $3.60/h each: $21.60/h for 25 tokens a second.
     let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
-    let row = Row { key: 0, machine: 0, scale: 1.0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
-    let space = Space { rows: vec![row], levels: 1, whole: vec![one], ..Space::default() };
+    let row = Row { key: 0, machine: 0, class: 0, scale: 1.0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
+    let space = Space { rows: vec![row], levels: 1, whole: [one].chunks(1).collect(), ..Space::default() };
     let e = space.estimate(0, OUTPUT, Traffic::Rate(2.5)).unwrap();
     assert_eq!((e.replicas, e.chips, e.watts), (3.0, 6.0, 6000.0));
     assert!((e.usd_per_hour - 21.6).abs() < 1e-9);
@@ -295,8 +311,8 @@ fn levels_rise_and_end_where_asked() {
 fn a_budget_is_filled_with_whole_replicas() {
     // $0.005 a second at $0.002 a replica of two chips: two replicas, although ten chips would hold five.
     let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
-    let row = Row { key: 0, machine: 0, scale: 1.0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
-    let space = Space { rows: vec![row], levels: 1, whole: vec![one], ..Space::default() };
+    let row = Row { key: 0, machine: 0, class: 0, scale: 1.0, chips: 2.0, usd_s: 0.001, watts: 1000.0 };
+    let space = Space { rows: vec![row], levels: 1, whole: [one].chunks(1).collect(), ..Space::default() };
     let within = |usd_s, watts| {
         let e = space.estimate(0, OUTPUT, Traffic::Within { chips: 10.0, usd_s, watts }).unwrap();
         (e.replicas, e.throughput)

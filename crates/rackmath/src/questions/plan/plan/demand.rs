@@ -81,7 +81,7 @@ pub(super) fn by_length(
         let (first, groups) = (&p.entries[row], p.space.prefills[prefill].groups);
         let d = &p.deployments[first.deployment];
         let request = d.deployment.engine.overhead.request.get();
-        let send = p.space.send[prefill * p.space.rows.len() + c.row];
+        let send = p.space.sending(prefill, c.row);
         let alone = |input: f64| {
             let own = offload::requests(ask, first.offload);
             let one = Requests { input, spread: rackmath_theory::steady::Spread::default(), ..own };

@@ -123,9 +123,6 @@ impl Worked {
         let same = all().filter(|i| p.entries[p.space.prefills[*i].row].chunk == pool.chunk);
         let fetches = |i: &usize| p.entries[p.space.prefills[*i].row].offload.is_some();
         let same = same.min_by_key(|i| fetches(i) != old.offload.is_some());
-        if p.space.found.is_empty() {
-            return None;
-        }
         Some((row, Some(same.or_else(|| all().next())?)))
     }
 

@@ -116,8 +116,6 @@ impl Prepared {
         }
         if ask.split {
             p.pair(ask);
-        } else {
-            p.space.found.clear();
         }
         Ok(p)
     }
@@ -135,45 +133,48 @@ impl Prepared {
             self.space.rows.push(Row {
                 key: self.kinds[item.kind].key,
                 machine: self.kinds[item.kind].machine as u32,
+                class: 0,
                 scale: scale(ask, machine),
                 chips: layout.chips() as f64,
                 usd_s: machine.usd_s,
                 watts: machine.watts,
             });
-            self.space.whole.extend(row.whole);
-            self.space.found.extend(row.found);
+            self.space.whole.push(&row.whole);
+            self.space.found.push(&row.found);
         }
         self.deployments.push(item.deployment);
         self.kind_of.push(item.kind);
     }
 
-    /// Seconds to send a prompt from every prefill row to every other row.
+    /// Seconds to send a prompt between deployments, by class: what does not depend on how many groups there are and how
+    /// experts are cut is worked out once.
     fn pair(&mut self, ask: &Ask) {
         let prompt = Tokens::new(ask.requests.input);
         let bytes: Vec<Bytes> = self.kinds.iter().map(|k| kv::cache(&ask.model, k.kv).stored(prompt)).collect();
-        let mut known: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        let mut send = Vec::with_capacity(self.space.prefills.len() * self.entries.len());
-        for prefill in &self.space.prefills {
-            let from = self.entries[prefill.row].deployment;
-            for entry in &self.entries {
-                let to = entry.deployment;
-                let (sender, receiver) = (&self.kinds[self.kind_of[from]], &self.kinds[self.kind_of[to]]);
-                if sender.key != receiver.key {
-                    send.push(0.0);
-                    continue;
-                }
-                send.push(*known.entry((from, to)).or_insert_with(|| {
-                    let over = |here: usize, there: usize| {
-                        let (here, there) = (&self.deployments[here].deployment, &self.deployments[there].deployment);
-                        sending(bytes[self.kind_of[to]], &there.layout, here).0
-                    };
-                    let received = over(to, from);
-                    // Between two machines the slower network counts.
-                    if sender.machine == receiver.machine { received } else { received.max(over(from, to)) }
-                }));
-            }
+        let mut classes: Vec<usize> = Vec::new();
+        let mut known: BTreeMap<(usize, [u64; 4]), u32> = BTreeMap::new();
+        for (row, entry) in self.space.rows.iter_mut().zip(&self.entries) {
+            let d = self.deployments[entry.deployment].deployment.layout.degrees();
+            row.class = *known.entry((self.kind_of[entry.deployment], [d.tp, d.pp, d.cp, d.dcp])).or_insert_with(|| {
+                classes.push(entry.deployment);
+                classes.len() as u32 - 1
+            });
         }
-        self.space.send = send;
+        let sent = |from: usize, to: usize| {
+            let (sender, receiver) = (&self.kinds[self.kind_of[from]], &self.kinds[self.kind_of[to]]);
+            if sender.key != receiver.key {
+                return 0.0;
+            }
+            let over = |here: usize, there: usize| {
+                let (here, there) = (&self.deployments[here].deployment, &self.deployments[there].deployment);
+                sending(bytes[self.kind_of[to]], &there.layout, here).0
+            };
+            let received = over(to, from);
+            // Between two machines the slower network counts.
+            if sender.machine == receiver.machine { received } else { received.max(over(from, to)) }
+        };
+        self.space.send =
+            classes.iter().map(|from| classes.iter().map(|to| sent(*from, *to)).collect()).collect();
     }
 
     /// One group of a row as a server.
@@ -273,21 +274,17 @@ fn item(
         for ((d, drafts), offload) in drafted.flat_map(|draft| offloads.iter().map(move |o| (draft, *o))) {
             let own = offload::requests(ask, offload);
             let requests = Requests { drafts: drafts.0, accepted: drafts.1, ..own };
-            let (mut whole, mut found) = (Vec::with_capacity(levels.len()), Vec::with_capacity(levels.len()));
-            if machine.prompts_only {
-                whole.resize(levels.len(), State::NONE);
-            } else {
+            let (mut whole, mut found) = (Vec::new(), Vec::new());
+            if !machine.prompts_only {
                 fill::states(&server, &requests, groups, levels, &mut whole);
             }
             if let Some(f) = offload {
                 let most = room.min(schedule.sequences * deployment.pass.stages()).floor();
                 fetch::wait(&mut whole, f.seconds, groups, levels, most);
             }
+            // Those that only decode care neither about the chunk nor about fetching: one row of them is enough.
             if split && c == 0 && offload.is_none() && !machine.prompts_only {
                 fill::states(&server, &Requests { cached: 1.0, ..requests }, groups, levels, &mut found);
-            } else {
-                // Those that only decode care neither about the chunk nor about fetching: one row of them is enough.
-                found.resize(levels.len(), State::NONE);
             }
             let prefill = (split && d == 0).then(|| {
                 let computed = pools::service(&deployment.pass, *chunk, overhead.request.get(), groups, &own);

@@ -56,7 +56,7 @@ fn a_tabulated_state_is_the_steady_state() {
     let server = Server { pass: &d.pass, schedule: &engine.schedule, overhead: &engine.overhead, room: entry.room };
     let load = Load::Closed { concurrency: p.levels[level], clump: 1.0, burst: 0.0, convoy: false };
     let s = steady(&server, &ask.requests, load);
-    let state = p.space.whole[row * p.space.levels + level];
+    let state = p.space.whole.of(row)[level];
     assert_eq!((state.tpot, state.rate), (s.tpot.get(), s.rate * d.deployment.layout.degrees().dp as f64));
 }
 
