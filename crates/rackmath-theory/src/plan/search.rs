@@ -219,13 +219,7 @@ pub(super) fn only(space: &Space, q: &Question, index: u64) -> Found {
 }
 
 /// Looks at the families of a range, with something found before: the better it is the more is passed over.
-pub(super) fn search_from(
-    space: &Space,
-    pools: &Pools,
-    q: &Question,
-    families: Range<u64>,
-    mut found: Found,
-) -> Found {
+pub(super) fn search_from(space: &Space, pools: &Pools, q: &Question, families: Range<u64>, mut found: Found) -> Found {
     let rows = space.rows.len() as u64;
     for family in families.start..families.end.min(rows) {
         for index in space.first(family)..space.first(family) + space.family_size(family) {

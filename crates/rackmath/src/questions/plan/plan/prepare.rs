@@ -155,10 +155,11 @@ impl Prepared {
         let mut known: BTreeMap<(usize, [u64; 4]), u32> = BTreeMap::new();
         for (row, entry) in self.space.rows.iter_mut().zip(&self.entries) {
             let d = self.deployments[entry.deployment].deployment.layout.degrees();
-            row.class = *known.entry((self.kind_of[entry.deployment], [d.tp, d.pp, d.cp, d.dcp])).or_insert_with(|| {
-                classes.push(entry.deployment);
-                classes.len() as u32 - 1
-            });
+            row.class =
+                *known.entry((self.kind_of[entry.deployment], [d.tp, d.pp, d.cp, d.dcp])).or_insert_with(|| {
+                    classes.push(entry.deployment);
+                    classes.len() as u32 - 1
+                });
         }
         let sent = |from: usize, to: usize| {
             let (sender, receiver) = (&self.kinds[self.kind_of[from]], &self.kinds[self.kind_of[to]]);
@@ -173,8 +174,7 @@ impl Prepared {
             // Between two machines the slower network counts.
             if sender.machine == receiver.machine { received } else { received.max(over(from, to)) }
         };
-        self.space.send =
-            classes.iter().map(|from| classes.iter().map(|to| sent(*from, *to)).collect()).collect();
+        self.space.send = classes.iter().map(|from| classes.iter().map(|to| sent(*from, *to)).collect()).collect();
     }
 
     /// One group of a row as a server.
