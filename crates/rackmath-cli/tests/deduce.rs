@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{refused, shown};
+use common::{refused, shown, typed};
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -25,25 +25,9 @@ fn a_hidden_model() {
 
 #[test]
 fn a_vendor_of_policies() {
-    insta::assert_snapshot!(shown(&[
-        "deduce",
-        "--vendor",
-        "anthropic",
-        "--input",
-        "5$/Mtok",
-        "--output",
-        "25$/Mtok",
-        "--cached",
-        "0.5$/Mtok",
-        "--write-5m",
-        "6.25$/Mtok",
-        "--write-1h",
-        "10$/Mtok",
-        "--fast-price",
-        "6",
-        "--fast-speed",
-        "2.5"
-    ]));
+    insta::assert_snapshot!(typed(
+        "deduce --vendor anthropic --input 5$/Mtok --output 25$/Mtok --cached 0.5$/Mtok --write-5m 6.25$/Mtok --write-1h 10$/Mtok --fast-price 6 --fast-speed 2.5"
+    ));
 }
 
 #[test]
@@ -55,17 +39,7 @@ fn a_sheet_from_a_file_with_a_price_step() {
 
 #[test]
 fn prices_that_contradict_everything() {
-    insta::assert_snapshot!(shown(&[
-        "deduce",
-        "--input",
-        "900$/Mtok",
-        "--cached",
-        "0.001$/Mtok",
-        "--tokens-per-s",
-        "100000",
-        "--points",
-        "12"
-    ]));
+    insta::assert_snapshot!(typed("deduce --input 900$/Mtok --cached 0.001$/Mtok --tokens-per-s 100000 --points 12"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{refused, shown};
+use common::{refused, shown, typed};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -19,20 +19,7 @@ fn price_of_a_conversation() {
 
 #[test]
 fn price_of_a_prefix_at_three_providers() {
-    insta::assert_snapshot!(shown(&[
-        "price",
-        "opus-4.8",
-        "gpt-5.6",
-        "gemini-3.1-pro",
-        "-i",
-        "100k",
-        "-o",
-        "1k",
-        "--uses",
-        "10",
-        "--gap",
-        "10min"
-    ]));
+    insta::assert_snapshot!(typed("price opus-4.8 gpt-5.6 gemini-3.1-pro -i 100k -o 1k --uses 10 --gap 10min"));
 }
 
 #[test]
@@ -112,24 +99,9 @@ fn a_sheet_of_ones_own_is_read_compared_and_refused_when_wrong() {
 
 #[test]
 fn cost_of_deepseeks_day() {
-    insta::assert_snapshot!(shown(&[
-        "cost",
-        "deepseek-v3",
-        "--on",
-        "hgx-h800",
-        "--prefill-tok-s",
-        "9212.5",
-        "--decode-tok-s",
-        "1850",
-        "-u",
-        "1",
-        "--hit",
-        "0",
-        "--sheet",
-        "deepseek-reasoner",
-        "--carbon",
-        "400"
-    ]));
+    insta::assert_snapshot!(typed(
+        "cost deepseek-v3 --on hgx-h800 --prefill-tok-s 9212.5 --decode-tok-s 1850 -u 1 --hit 0 --sheet deepseek-reasoner --carbon 400"
+    ));
 }
 
 #[test]
@@ -139,31 +111,12 @@ fn cost_to_an_owner() {
 
 #[test]
 fn fleet_for_requests() {
-    insta::assert_snapshot!(shown(&[
-        "fleet",
-        "--requests-s",
-        "1000",
-        "--prompt",
-        "4k",
-        "--answer",
-        "500",
-        "--world-tok-s",
-        "128M"
-    ]));
+    insta::assert_snapshot!(typed("fleet --requests-s 1000 --prompt 4k --answer 500 --world-tok-s 128M"));
 }
 
 #[test]
 fn cache_lifetimes() {
-    insta::assert_snapshot!(shown(&[
-        "cache",
-        "deepseek-v3",
-        "--on",
-        "hgx-h800",
-        "--kv",
-        "bf16",
-        "--gaps",
-        "30s:0.2,10min:0.15,1d:0.05"
-    ]));
+    insta::assert_snapshot!(typed("cache deepseek-v3 --on hgx-h800 --kv bf16 --gaps 30s:0.2,10min:0.15,1d:0.05"));
 }
 
 #[test]

@@ -19,6 +19,10 @@ fn shown(args: &[&str]) -> String {
     out
 }
 
+fn typed(line: &str) -> String {
+    shown(&line.split(' ').collect::<Vec<_>>())
+}
+
 fn refused(args: &[&str]) -> String {
     let (out, err, code) = rackmath(args);
     assert_eq!((out.as_str(), code), ("", 2), "{err}");
@@ -48,34 +52,12 @@ fn dense() {
 
 #[test]
 fn experts_on_a_rack() {
-    insta::assert_snapshot!(shown(&[
-        "deepseek-v3",
-        "--on",
-        "gb200-nvl72",
-        "--dp",
-        "32",
-        "--ep",
-        "32",
-        "--concurrency",
-        "1024",
-        "--engine",
-        "trtllm",
-    ]));
+    insta::assert_snapshot!(typed("deepseek-v3 --on gb200-nvl72 --dp 32 --ep 32 --concurrency 1024 --engine trtllm"));
 }
 
 #[test]
 fn one_user_at_home() {
-    insta::assert_snapshot!(shown(&[
-        "llama-3.1-8b",
-        "--on",
-        "rtx-4090",
-        "-q",
-        "q4_k_m",
-        "--engine",
-        "llamacpp",
-        "--concurrency",
-        "1",
-    ]));
+    insta::assert_snapshot!(typed("llama-3.1-8b --on rtx-4090 -q q4_k_m --engine llamacpp --concurrency 1"));
 }
 
 #[test]
@@ -94,24 +76,9 @@ fn sweep_as_csv() {
 
 #[test]
 fn two_pools() {
-    insta::assert_snapshot!(shown(&[
-        "llama-3.1-70b",
-        "--on",
-        "8xh200",
-        "--tp",
-        "4",
-        "--isl",
-        "8k",
-        "--osl",
-        "500",
-        "--disaggregated",
-        "--prefill-tp",
-        "2",
-        "--ttft-slo",
-        "2s",
-        "--tpot-slo",
-        "30ms",
-    ]));
+    insta::assert_snapshot!(typed(
+        "llama-3.1-70b --on 8xh200 --tp 4 --isl 8k --osl 500 --disaggregated --prefill-tp 2 --ttft-slo 2s --tpot-slo 30ms"
+    ));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{rackmath, refused, shown};
+use common::{rackmath, refused, shown, typed};
 
 const DENSE: [&str; 14] = [
     "plan",
@@ -37,27 +37,9 @@ fn two_pools_of_tensorrt_llm() {
 
 #[test]
 fn replicas_of_sglang_over_hosts() {
-    insta::assert_snapshot!(shown(&[
-        "plan",
-        "deepseek-v3",
-        "--on",
-        "64xh200",
-        "--engine",
-        "sglang",
-        "--user",
-        "30",
-        "--objective",
-        "throughput",
-        "--aggregated",
-        "--drafts",
-        "2",
-        "--acceptance",
-        "0.8",
-        "--top",
-        "1",
-        "--handover",
-        "-",
-    ]));
+    insta::assert_snapshot!(typed(
+        "plan deepseek-v3 --on 64xh200 --engine sglang --user 30 --objective throughput --aggregated --drafts 2 --acceptance 0.8 --top 1 --handover -"
+    ));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{refused, shown};
+use common::{refused, shown, typed};
 use std::path::PathBuf;
 
 fn temp(name: &str) -> PathBuf {
@@ -32,31 +32,9 @@ fn lifecycle_of_the_lecture() {
 
 #[test]
 fn lifecycle_with_everything() {
-    insta::assert_snapshot!(shown(&[
-        "lifecycle",
-        "-n",
-        "30B",
-        "--rate",
-        "20M",
-        "--lifetime",
-        "180d",
-        "--survives",
-        "60%",
-        "--rl",
-        "100M,16,8k,0.5",
-        "--chip-mtbf",
-        "50677h",
-        "--sparsity",
-        "16",
-        "--unique-tokens",
-        "30T",
-        "--on",
-        "b200",
-        "--train-format",
-        "fp8",
-        "--serve-format",
-        "nvfp4",
-    ]));
+    insta::assert_snapshot!(typed(
+        "lifecycle -n 30B --rate 20M --lifetime 180d --survives 60% --rl 100M,16,8k,0.5 --chip-mtbf 50677h --sparsity 16 --unique-tokens 30T --on b200 --train-format fp8 --serve-format nvfp4"
+    ));
 }
 
 #[test]

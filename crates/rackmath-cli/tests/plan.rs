@@ -2,44 +2,17 @@
 
 mod common;
 
-use common::{rackmath, shown};
+use common::{rackmath, shown, typed};
 #[test]
 fn a_dense_model_under_latency_targets() {
-    insta::assert_snapshot!(shown(&[
-        "plan",
-        "qwen3-32b",
-        "--on",
-        "32xh200",
-        "--isl",
-        "4000",
-        "--osl",
-        "500",
-        "--tpot",
-        "30ms",
-        "--ttft",
-        "1s",
-        "--rate",
-        "20",
-    ]));
+    insta::assert_snapshot!(typed("plan qwen3-32b --on 32xh200 --isl 4000 --osl 500 --tpot 30ms --ttft 1s --rate 20"));
 }
 
 #[test]
 fn aggregated_only_with_chunks_to_choose_from() {
-    insta::assert_snapshot!(shown(&[
-        "plan",
-        "llama-3.1-8b",
-        "--on",
-        "8xh100",
-        "--scenario",
-        "chat",
-        "--aggregated",
-        "--chunks",
-        "2048,8192",
-        "--user",
-        "50",
-        "--top",
-        "2",
-    ]));
+    insta::assert_snapshot!(typed(
+        "plan llama-3.1-8b --on 8xh100 --scenario chat --aggregated --chunks 2048,8192 --user 50 --top 2"
+    ));
 }
 
 #[test]
@@ -69,23 +42,7 @@ fn the_frontier_as_a_file() {
 
 #[test]
 fn long_prompts_partly_in_host_memory() {
-    insta::assert_snapshot!(shown(&[
-        "plan",
-        "llama-3.1-70b",
-        "--on",
-        "8xh200",
-        "--isl",
-        "32k",
-        "--osl",
-        "500",
-        "--ttft",
-        "4s",
-        "--offload-hit",
-        "0.5",
-        "--objective",
-        "goodput",
-        "--aggregated",
-        "--top",
-        "3",
-    ]));
+    insta::assert_snapshot!(typed(
+        "plan llama-3.1-70b --on 8xh200 --isl 32k --osl 500 --ttft 4s --offload-hit 0.5 --objective goodput --aggregated --top 3"
+    ));
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{refused, shown};
+use common::{refused, shown, typed};
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -49,16 +49,7 @@ fn curve_over_chips() {
 
 #[test]
 fn curve_over_context() {
-    insta::assert_snapshot!(shown(&[
-        "curve",
-        "lecture-frontier",
-        "--on",
-        "lecture-nvl72",
-        "--over",
-        "context",
-        "-b",
-        "5000"
-    ]));
+    insta::assert_snapshot!(typed("curve lecture-frontier --on lecture-nvl72 --over context -b 5000"));
 }
 
 #[test]
@@ -93,22 +84,7 @@ fn layout_from_the_flags_of_another_tool() {
 
 #[test]
 fn memory_that_no_pipeline_can_save() {
-    insta::assert_snapshot!(shown(&[
-        "memory",
-        "llama-3.1-70b",
-        "--on",
-        "hgx-h100",
-        "--chips",
-        "32",
-        "--tp",
-        "8",
-        "--pp",
-        "4",
-        "-b",
-        "512",
-        "-c",
-        "128k"
-    ]));
+    insta::assert_snapshot!(typed("memory llama-3.1-70b --on hgx-h100 --chips 32 --tp 8 --pp 4 -b 512 -c 128k"));
 }
 
 #[test]
@@ -139,19 +115,7 @@ fn pipeline_grid() {
 
 #[test]
 fn pipelines_compared() {
-    insta::assert_snapshot!(shown(&[
-        "pipeline",
-        "-s",
-        "all",
-        "--stages",
-        "8",
-        "-m",
-        "32",
-        "--input-grad",
-        "1s",
-        "--weight-grad",
-        "1s"
-    ]));
+    insta::assert_snapshot!(typed("pipeline -s all --stages 8 -m 32 --input-grad 1s --weight-grad 1s"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{rackmath, refused, shown};
+use common::{rackmath, refused, shown, typed};
 use std::fmt::Write as _;
 
 /// A made-up trace on disk.
@@ -119,21 +119,9 @@ fn a_plan_for_a_trace_at_its_peak_and_mean() {
 
 #[test]
 fn a_plan_for_drawn_lengths() {
-    let out = shown(&[
-        "plan",
-        "llama-3.1-8b",
-        "--on",
-        "8xh100",
-        "--isl-dist",
-        "lognormal:mean=4k,cv=0.8",
-        "--osl-dist",
-        "uniform:100..900",
-        "--rate",
-        "4",
-        "--aggregated",
-        "--top",
-        "1",
-    ]);
+    let out = typed(
+        "plan llama-3.1-8b --on 8xh100 --isl-dist lognormal:mean=4k,cv=0.8 --osl-dist uniform:100..900 --rate 4 --aggregated --top 1",
+    );
     insta::assert_snapshot!(out.split("mean step").next().expect("text"));
 }
 

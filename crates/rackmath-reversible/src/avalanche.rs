@@ -24,7 +24,6 @@ pub enum Mixer {
 impl Mixer {
     pub const ALL: [Self; 5] = [Self::Feistel, Self::Signs, Self::SteepTanh, Self::Tanh, Self::Residual];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Feistel => "Feistel, 64 bits",

@@ -56,7 +56,6 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A copy, counted too.
     #[must_use]
     pub fn copy(&self) -> Self {
         self.meter.hold(self.data.clone())

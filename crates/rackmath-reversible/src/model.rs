@@ -12,7 +12,6 @@ pub struct Config {
     pub heads: usize,
     /// Blocks, each an attention and a feed-forward sublayer.
     pub depth: usize,
-    /// Tokens of a sequence.
     pub context: usize,
     pub batch: usize,
 }
@@ -119,7 +118,6 @@ impl Weights {
         all
     }
 
-    /// The same, to be changed.
     pub(crate) fn parts_mut(&mut self) -> Vec<&mut [f32]> {
         let mut all: Vec<&mut [f32]> = vec![&mut self.embedding, &mut self.position];
         for b in &mut self.blocks {

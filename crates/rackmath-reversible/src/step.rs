@@ -20,7 +20,6 @@ use rackmath_units::float;
 /// What the forward pass keeps for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Every activation.
     Everything,
     /// The input of every block; the rest is computed again.
     Inputs,
@@ -31,7 +30,6 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// All, from the most memory to the least.
     pub const ALL: [Self; 4] = [Self::Everything, Self::Inputs, Self::Spaced, Self::Nothing];
 
     /// Blocks between two kept inputs.
@@ -43,7 +41,6 @@ impl Keep {
         }
     }
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Everything => "ordinary",
@@ -66,10 +63,8 @@ pub enum Stored {
 }
 
 impl Stored {
-    /// All three.
     pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Fixed];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",

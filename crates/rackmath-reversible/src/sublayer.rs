@@ -36,7 +36,6 @@ fn heads(c: &Config) -> impl Iterator<Item = Head> + use<> {
     (0..c.batch * h).map(move |i| Head { first_row: i / h * s, first_column: i % h * d, shares: i * s * s })
 }
 
-/// Causal self-attention.
 pub(crate) fn attention(meter: &Meter, c: &Config, w: &Attention, x: &[f32]) -> (Buffer, AttentionKept) {
     let (s, d, width) = (c.context, c.head(), c.width);
     let (n, normed) = ops::norm(meter, x, &w.gain);
@@ -74,7 +73,6 @@ pub(crate) fn attention(meter: &Meter, c: &Config, w: &Attention, x: &[f32]) -> 
     (out, AttentionKept { normed, q, k, v, shares, mixed })
 }
 
-/// Its backward.
 pub(crate) fn attention_back(
     meter: &Meter,
     c: &Config,
@@ -136,7 +134,6 @@ pub(crate) fn feed(meter: &Meter, c: &Config, w: &Feed, x: &[f32]) -> (Buffer, F
     (out, FeedKept { normed, up })
 }
 
-/// Its backward.
 pub(crate) fn feed_back(meter: &Meter, c: &Config, w: &Feed, kept: &FeedKept, out: &[f32], g: &mut Feed) -> Buffer {
     let mut up = meter.zeros(kept.up.len());
     accumulate_transposed(meter, &mut up, out, &w.down, c.width);

@@ -52,6 +52,13 @@ pub fn root(lo: f64, hi: f64, f: impl Fn(f64) -> f64) -> Option<f64> {
     Some(hi)
 }
 
+/// `n` numbers from one to another at equal factors.
+pub fn spaced(low: f64, high: f64, n: usize) -> impl Iterator<Item = f64> {
+    let (from, to) = (ln(low), ln(high));
+    let steps = n.saturating_sub(1).max(1) as f64;
+    (0..n).map(move |i| exp(from + (to - from) * i as f64 / steps))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

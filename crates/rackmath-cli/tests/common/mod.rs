@@ -18,6 +18,11 @@ pub fn shown(args: &[&str]) -> String {
     out
 }
 
+/// The same of a line as it is typed.
+pub fn typed(line: &str) -> String {
+    shown(&line.split(' ').collect::<Vec<_>>())
+}
+
 /// The complaint about a question that is refused.
 pub fn refused(args: &[&str]) -> String {
     let (out, err, code) = rackmath(args);

@@ -26,9 +26,7 @@ const HOURS_PER_YEAR: f64 = 8760.0;
 /// Tokens per second of one chip in each pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Reading prompts.
     pub prefill: TokenRate,
-    /// Writing answers.
     pub decode: TokenRate,
 }
 
@@ -45,13 +43,10 @@ pub struct Owner {
     pub power: Watts,
     /// Power of the building over power of the machines.
     pub pue: f64,
-    /// Dollars per kilowatt-hour.
     pub energy_per_kwh: f64,
-    /// Space and cooling of one chip.
     pub colo: DollarRate,
     /// People who keep it running.
     pub staff: DollarRate,
-    /// Share of hours it can be used.
     pub availability: Fraction,
 }
 
@@ -60,11 +55,8 @@ pub struct Owner {
 pub struct OwnerHour {
     /// Writing off and capital.
     pub capital: DollarRate,
-    /// Electricity.
     pub energy: DollarRate,
-    /// Space.
     pub colo: DollarRate,
-    /// People.
     pub staff: DollarRate,
     /// Hours paid and not usable.
     pub downtime: DollarRate,
@@ -170,14 +162,12 @@ pub fn margin(price: f64, cost: f64) -> Margin {
 /// One bar of a tornado: an input at its low and high end, everything else as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// Which input.
     pub name: String,
     pub ends: (f64, f64),
     pub results: (f64, f64),
 }
 
 impl Bar {
-    /// How far the result moves.
     pub fn swing(&self) -> f64 {
         (self.results.1 - self.results.0).abs()
     }

@@ -52,7 +52,6 @@ pub fn implied_context(ratio: f64, crossover: Tokens) -> Tokens {
 /// Whether a price step at a context and an output ratio can both be cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Consistency {
-    /// They can.
     Agree,
     /// They cannot: the step says the ratio is 1 below it.
     Contradict {

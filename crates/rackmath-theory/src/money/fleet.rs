@@ -63,7 +63,6 @@ pub struct Pool {
     pub peak: TokenRate,
     pub replicas: u64,
     pub chips: u64,
-    /// What they could do.
     pub capacity: TokenRate,
 }
 
@@ -93,14 +92,11 @@ impl Pool {
 /// What the traffic needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fleet {
-    /// Reading prompts.
     pub prefill: Pool,
-    /// Writing answers.
     pub decode: Pool,
     pub chips: u64,
     pub racks: u64,
     pub power: Watts,
-    /// What it costs to buy.
     pub capex: Option<Dollars>,
     pub day: Dollars,
 }

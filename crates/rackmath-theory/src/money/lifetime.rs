@@ -26,11 +26,9 @@ use rackmath_units::{
 /// One way to have a token's cache again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Where it was kept.
     pub name: String,
     /// Getting it back once.
     pub retrieve: DollarsPerToken,
-    /// Keeping it.
     pub hold: HoldPrice,
 }
 
@@ -38,7 +36,6 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
     pub line: usize,
-    /// From when on.
     pub from: Seconds,
     /// Until when; endless for the last.
     pub to: Option<Seconds>,
@@ -51,7 +48,6 @@ impl Line {
     }
 }
 
-/// Computing it anew.
 pub fn rematerialise(flop: FlopPerToken, rate: FlopRate, chip: DollarRate) -> Line {
     Line { name: "rematerialise".into(), retrieve: chip * (flop / rate), hold: HoldPrice::ZERO }
 }
@@ -126,13 +122,10 @@ pub fn best_ttl(reuse: &Reuse, tier: &Line, compute: DollarsPerToken) -> (Second
     )
 }
 
-/// A tier a duration could mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// The tier.
     pub name: String,
     pub drain: Seconds,
-    /// The duration over it.
     pub ratio: f64,
 }
 

@@ -29,7 +29,6 @@ pub struct Usage<'a> {
     /// Neither written nor read.
     pub fresh: Tokens,
     pub caches: Vec<CacheUse<'a>>,
-    /// The answer.
     pub output: Tokens,
 }
 
@@ -46,21 +45,17 @@ pub struct CacheUse<'a> {
 /// What was charged, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bill {
-    /// Prompt tokens, all kinds.
     pub prompt: f64,
     /// Requests billed at a long-context tier.
     pub long: u64,
     pub fresh: f64,
-    /// Cache writes.
     pub written: f64,
     pub read: f64,
-    /// Keeping.
     pub storage: f64,
     pub output: f64,
 }
 
 impl Bill {
-    /// All together.
     pub fn total(&self) -> Dollars {
         Dollars::usd(self.fresh + self.written + self.read + self.storage + self.output)
     }
@@ -113,9 +108,7 @@ pub struct Pattern {
     /// New tokens of each request.
     pub suffix: Tokens,
     pub output: Tokens,
-    /// Requests.
     pub uses: u64,
-    /// Time between two requests.
     pub gap: Seconds,
 }
 
@@ -205,7 +198,6 @@ pub struct Conversation {
     /// New tokens of each turn.
     pub user: Tokens,
     pub answer: Tokens,
-    /// Time between two turns.
     pub gap: Seconds,
 }
 

@@ -23,22 +23,18 @@ use rackmath_units::float;
 pub enum Variable {
     ChipHours,
     Chips,
-    /// Days from start to end.
     Days,
     Params,
     Tokens,
-    /// Model arithmetic.
     Flop,
     /// Share of the peak in use.
     Mfu,
     /// Dense peak of a chip, FLOP/s.
     Peak,
-    /// Dollars per chip-hour.
     Price,
     Dollars,
 }
 
-/// How many there are.
 pub const COUNT: usize = 10;
 
 impl Variable {
@@ -56,7 +52,6 @@ impl Variable {
         Self::Dollars,
     ];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::ChipHours => "chip-hours",
@@ -104,7 +99,6 @@ pub struct Contradiction {
 pub struct Findings {
     /// One per variable, in order.
     pub all: Vec<Finding>,
-    /// What cannot be.
     pub contradiction: Option<Contradiction>,
 }
 

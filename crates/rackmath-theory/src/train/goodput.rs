@@ -27,7 +27,6 @@ use rackmath_units::{Fraction, Seconds, float};
 pub struct Hazard {
     /// Mean time between failures of the whole job; nothing when it never fails.
     pub mtbf: Option<Seconds>,
-    /// Pause for a checkpoint.
     pub stall: Seconds,
     /// From a failure to work again.
     pub restart: Seconds,

@@ -31,11 +31,8 @@ pub fn equaliser(a: f64, m: f64, b: f64, n: f64) -> (f64, f64, f64) {
 /// How the budget is split over pre-training, RL and serving.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
-    /// Pre-training's share.
     pub pretrain: f64,
-    /// RL's share.
     pub rl: f64,
-    /// Serving's share.
     pub served: f64,
 }
 
@@ -59,9 +56,7 @@ pub struct Rule {
 /// Tokens of the three phases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phases {
-    /// Pre-training.
     pub pretrain: Tokens,
-    /// Reinforcement learning.
     pub rl: Tokens,
     pub served: Tokens,
 }
@@ -102,7 +97,6 @@ impl Costs {
         at.params.get() * (self.per_token * at.tokens.get() + self.fixed)
     }
 
-    /// Training's share of it.
     pub fn share(&self, tokens: Tokens) -> f64 {
         let train = self.per_token * tokens.get();
         train / (train + self.fixed)
@@ -112,10 +106,8 @@ impl Costs {
 /// The cheapest point with a loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Optimum {
-    /// Where it is.
     pub at: Point,
     pub cost: f64,
-    /// Training's share of it.
     pub share: f64,
 }
 

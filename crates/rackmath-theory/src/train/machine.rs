@@ -23,7 +23,6 @@ use rackmath_units::{ByteRate, Bytes, Seconds};
 #[derive(Clone, Debug)]
 pub struct Machine<'a> {
     pub chip: &'a Chip,
-    /// The program.
     pub stack: &'a TrainingStack,
     gemm: Unit<'a>,
     /// For products that stay in 16 bits: head, router.
@@ -115,7 +114,6 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Memory bandwidth in bytes per second.
     pub fn bandwidth(&self) -> f64 {
         self.chip.memory.bandwidth.value.get()
     }
@@ -125,7 +123,6 @@ impl<'a> Machine<'a> {
         [Math::Bf16, Math::Fp16].iter().find_map(|m| self.chip.peak.get(m)).map_or(1.0, |p| p.value.get())
     }
 
-    /// Peak of the format's products.
     pub fn peak(&self) -> f64 {
         self.chip.peak.get(&self.format.gemm().math()).map_or_else(|| self.wide_peak(), |p| p.value.get())
     }

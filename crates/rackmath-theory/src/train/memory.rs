@@ -41,10 +41,8 @@ pub struct StageMemory {
     pub optimizer: f64,
     /// Activations of the micro-batches in flight.
     pub activations: f64,
-    /// Logits and their gradients.
     pub logits: f64,
     pub buffers: f64,
-    /// Context and libraries.
     pub reserve: f64,
 }
 

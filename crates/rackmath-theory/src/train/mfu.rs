@@ -32,7 +32,6 @@ pub enum Scores {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHeads {
-    /// As they are.
     True,
     /// As many as query heads: an over-count with grouped queries.
     AsQueries,
@@ -81,7 +80,6 @@ impl Convention {
 pub enum Again {
     Nothing,
     Scores,
-    /// Every layer.
     Layers,
 }
 

@@ -60,10 +60,8 @@ pub enum Sharding {
 }
 
 impl Sharding {
-    /// All of them, least divided first.
     pub const ALL: [Self; 4] = [Self::None, Self::Optimizer, Self::Gradients, Self::Full];
 
-    /// The word used in flags.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -77,7 +75,6 @@ impl Sharding {
 /// What is computed a second time instead of being kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Recompute {
-    /// Nothing.
     None,
     /// Attention scores.
     Selective,
@@ -88,13 +85,11 @@ pub enum Recompute {
 }
 
 impl Recompute {
-    /// All of them, least first.
     pub const ALL: [Self; 4] = [Self::None, Self::Selective, Self::Full, Self::Reversible];
 
     /// Those any model can be trained with.
     pub const USUAL: [Self; 3] = [Self::None, Self::Selective, Self::Full];
 
-    /// The word used in flags.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",

@@ -26,7 +26,6 @@ use super::{Cut, Recompute};
 /// What waits in the host's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Offload {
-    /// Nothing.
     #[default]
     None,
     Optimizer,
@@ -36,10 +35,8 @@ pub enum Offload {
 }
 
 impl Offload {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::None, Self::Optimizer, Self::Activations, Self::Both];
 
-    /// The word used in flags.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",

@@ -20,7 +20,6 @@ use rackmath_units::Bytes;
 /// What is kept between forward and backward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Every activation.
     Everything,
     /// Each layer's input.
     Inputs,
@@ -31,10 +30,8 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// All, from most to least.
     pub const ALL: [Self; 4] = [Self::Everything, Self::Inputs, Self::Spaced, Self::Reversible];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Everything => "ordinary",

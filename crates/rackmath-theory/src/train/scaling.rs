@@ -62,7 +62,6 @@ pub enum NoSurface {
 }
 
 impl NoSurface {
-    /// In words.
     pub fn reason(self) -> &'static str {
         match self {
             Self::OnlyTheOptimum => "it knows the compute-optimal tokens, not the loss",

@@ -27,20 +27,13 @@ use rackmath_spec::model::{Ffn, Mixer, Shape};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Space {
     pub chips: u64,
-    /// Tensor-parallel degrees.
     pub tp: Vec<u64>,
-    /// Context-parallel degrees.
     pub cp: Vec<u64>,
-    /// Pipeline stages.
     pub pp: Vec<u64>,
-    /// Chunks per stage.
     pub virtual_stages: Vec<u64>,
-    /// Expert-parallel degrees.
     pub ep: Vec<u64>,
     pub micro_batch: Vec<u64>,
-    /// What is divided.
     pub sharding: Vec<Sharding>,
-    /// What is run again.
     pub recompute: Vec<Recompute>,
     /// Orders of passes beside 1F1B and its interleaved form.
     pub schedules: Vec<Schedule>,
@@ -53,7 +46,6 @@ pub struct Space {
 /// A configuration, timed and weighed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// The layout.
     pub cut: Cut,
     pub micro_batches: u64,
     pub step: StepTime,
@@ -71,9 +63,7 @@ impl Candidate {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// Configurations looked at.
     pub evaluated: u64,
-    /// Those that fit.
     pub feasible: u64,
     /// The fastest that fit, best first.
     pub best: Vec<Candidate>,

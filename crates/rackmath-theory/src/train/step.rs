@@ -53,7 +53,6 @@ pub struct Prepared {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stage {
-    /// Its place.
     pub index: u64,
     /// Whether the head is here.
     pub is_last: bool,
@@ -84,7 +83,6 @@ pub struct StepTime {
     pub products: f64,
     /// Attention over the context.
     pub attention: f64,
-    /// Norms, residuals, functions.
     pub elementwise: f64,
     /// Tensor-parallel communication.
     pub tensor: f64,
@@ -96,7 +94,6 @@ pub struct StepTime {
     /// Gathering weights that the passes do not hide.
     pub gather: f64,
     pub head: f64,
-    /// Transfers between stages.
     pub hops: f64,
     /// Waiting for other stages.
     pub bubble: f64,

@@ -29,11 +29,9 @@ use rackmath_spec::model::{Block, Ffn, Mixer, Norm, Shape, Span};
 /// One matrix product per token group: `rows` tokens, `columns` by `depth`, `times` of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Multiply {
-    /// Tokens.
     pub rows: f64,
     /// Values that come out per token.
     pub columns: f64,
-    /// Values that go in.
     pub depth: f64,
     /// Weight matrices behind the rows: one, or the experts a chip holds.
     pub matrices: f64,
@@ -45,7 +43,6 @@ pub struct Work {
     pub products: Vec<Multiply>,
     /// Multiply-adds of attention over the whole span, in FLOP.
     pub score_flop: f64,
-    /// Score values.
     pub scores: f64,
     /// Whether the head width suits the tensor units.
     pub aligned: bool,
@@ -67,7 +64,6 @@ pub struct Work {
     pub params: f64,
     pub expert_params: f64,
     pub kept: Kept,
-    /// Whether it has experts.
     pub routes: bool,
     /// Whether any score is computed.
     pub attends: bool,
@@ -96,7 +92,6 @@ impl Kept {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slice<'a> {
     pub cut: &'a Cut,
-    /// Tokens of a sequence.
     pub sequence: f64,
     /// Whether scores stay on the chip.
     pub flash: bool,

@@ -81,6 +81,12 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
+impl Series {
+    pub(crate) fn new(name: impl Into<String>, role: Role, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self { name: name.into(), role, points: points.into_iter().collect() }
+    }
+}
+
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

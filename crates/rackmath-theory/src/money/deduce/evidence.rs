@@ -64,7 +64,6 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Input,
         Self::Output,
@@ -77,7 +76,6 @@ impl Datum {
         Self::Speed,
     ];
 
-    /// The words used in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Input => "input price",
@@ -188,7 +186,6 @@ impl Evidence {
         Self { terms, ln_input, input_scale, ln_long: float::ln(long), long, hosts: sheet.hosts }
     }
 
-    /// The numbers it holds.
     pub fn data(&self) -> impl Iterator<Item = Datum> {
         self.terms.iter().map(|t| t.datum)
     }

@@ -12,11 +12,8 @@ use rackmath_units::float;
 /// The prices of a model over its hosts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// Median input price.
     pub input: f64,
-    /// Median output price.
     pub output: f64,
-    /// Different observations.
     pub hosts: usize,
     /// Hosts that copied the maker's list and were folded into it.
     pub copies: usize,

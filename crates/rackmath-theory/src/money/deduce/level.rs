@@ -26,7 +26,6 @@ pub struct Known {
     pub name: String,
     /// Its architecture: models of one architecture are left out together.
     pub architecture: String,
-    /// Logarithm of its active parameters.
     pub ln_active: f64,
     /// Logarithm of total over active parameters.
     pub ln_sparsity: f64,

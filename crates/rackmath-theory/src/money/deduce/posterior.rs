@@ -35,7 +35,6 @@ pub struct Sampling {
 /// Too few points carry the weight even after tempering: the prices contradict each other or everything that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refusal {
-    /// Effective points.
     pub ess: f64,
     /// Shape of the weights' tail.
     pub pareto_k: f64,
@@ -49,7 +48,6 @@ pub struct Posterior {
     pub widths: [f64; 3],
     /// Chances of the cache tiers of the prior.
     pub tiers: Vec<f64>,
-    /// Chance that the model is dense.
     pub dense: f64,
     /// Without each number of the sheet in turn.
     without: Vec<Without>,
@@ -105,12 +103,10 @@ impl Posterior {
             .collect()
     }
 
-    /// Standard deviation of an unknown's logarithm.
     pub fn deviation(&self, unknown: Unknown) -> f64 {
         self.covariance[unknown as usize][unknown as usize].max(0.0).sqrt()
     }
 
-    /// Correlation of two logarithms.
     pub fn correlation(&self, a: Unknown, b: Unknown) -> f64 {
         let scale = self.deviation(a) * self.deviation(b);
         if scale > 0.0 { self.covariance[a as usize][b as usize] / scale } else { 0.0 }

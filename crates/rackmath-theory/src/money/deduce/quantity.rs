@@ -6,7 +6,6 @@ use super::space::{Draw, Factors, Space};
 pub const BINS: usize = 512;
 /// Bins that are put together when information is counted, so that few points do not look like knowledge.
 const COARSE: usize = 16;
-/// How many of those there are.
 pub(super) const COARSE_BINS: usize = BINS / COARSE;
 
 /// Finds the coarse bin of a logarithm.
@@ -31,7 +30,6 @@ impl Coarse {
 pub enum Unknown {
     /// Parameters used per token.
     Active,
-    /// All parameters.
     Total,
     /// Total over active.
     Sparsity,
@@ -39,7 +37,6 @@ pub enum Unknown {
     KvStored,
     /// Cache bytes read per token of context and step.
     KvRead,
-    /// Sequences decoded together.
     Batch,
     /// Price over realised cost.
     Markup,
@@ -49,11 +46,9 @@ pub enum Unknown {
 pub const UNKNOWNS: usize = Unknown::ALL.len();
 
 impl Unknown {
-    /// All of them.
     pub const ALL: [Self; 8] =
         [Self::Active, Self::Total, Self::Sparsity, Self::KvStored, Self::KvRead, Self::Batch, Self::Markup, Self::Mfu];
 
-    /// The words used in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Active => "active parameters",
@@ -107,7 +102,6 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Empty, between two logarithms.
     pub fn new((low, high): (f64, f64)) -> Self {
         Self { low, per_unit: BINS as f64 / (high - low), bins: Box::new([0.0; BINS]) }
     }

@@ -15,9 +15,7 @@ use rackmath_units::{Chance, float};
 pub struct Simulated {
     /// The unknowns, in logarithms, in the order of `Unknown::ALL`.
     pub truth: [f64; UNKNOWNS],
-    /// The width's index.
     pub width: usize,
-    /// The tier's index.
     pub tier: usize,
     pub sheet: Sheet,
 }

@@ -60,7 +60,6 @@ pub struct Space {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draw {
     pub ln_active: f64,
-    /// Total over active parameters.
     pub ln_sparsity: f64,
     /// Cache bytes stored per token.
     pub ln_kv: f64,
@@ -190,7 +189,6 @@ impl Space {
         &self.priors.tiers[tier].name
     }
 
-    /// The mark-up's prior.
     pub fn markup(&self) -> LogNormal {
         match self.seller {
             Seller::Host => self.priors.markup_host,

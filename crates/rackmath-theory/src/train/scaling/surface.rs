@@ -12,12 +12,10 @@ pub struct Point {
 }
 
 impl Point {
-    /// Training compute, 6 N D.
     pub fn flop(self) -> Flop {
         Flop::flop(TRAIN_FLOP * self.params.get() * self.tokens.get())
     }
 
-    /// Tokens per parameter.
     pub fn ratio(self) -> f64 {
         self.tokens.get() / self.params.get()
     }
@@ -58,14 +56,12 @@ impl Repeats {
 /// L(N, D) = e + sum a N^-alpha + b D^-beta, each of N and D possibly worth less than it counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Surface {
-    /// The loss that remains.
     pub e: f64,
     /// Weight and exponent of each term of the parameters.
     pub terms: Vec<(f64, f64)>,
     /// Weight and exponent of the data.
     pub b: (f64, f64),
     pub data: Option<Repeats>,
-    /// Excess parameters.
     pub size: Option<Repeats>,
 }
 
@@ -74,7 +70,6 @@ const SMALLEST: f64 = 1.0;
 const LARGEST: f64 = 1e30;
 
 impl Surface {
-    /// Without repetition.
     pub fn new(e: f64, terms: Vec<(f64, f64)>, b: (f64, f64)) -> Self {
         Self { e, terms, b, data: None, size: None }
     }
@@ -163,7 +158,7 @@ impl Surface {
 
     /// Points of equal loss, from the fewest parameters on, over so many factors of e in N.
     pub fn iso_loss(&self, loss: f64, params: (Params, Params), points: usize) -> Vec<Point> {
-        spaced(params.0.get(), params.1.get(), points)
+        float::spaced(params.0.get(), params.1.get(), points)
             .filter_map(|n| {
                 let params = Params::new(n);
                 Some(Point { params, tokens: self.tokens_for(params, loss)? })
@@ -173,7 +168,7 @@ impl Surface {
 
     /// Points of equal training compute with their loss.
     pub fn iso_flop(&self, flop: Flop, params: (Params, Params), points: usize) -> Vec<(Point, f64)> {
-        spaced(params.0.get(), params.1.get(), points)
+        float::spaced(params.0.get(), params.1.get(), points)
             .map(|n| {
                 let tokens = Tokens::new(flop.get() / TRAIN_FLOP / n);
                 let point = Point { params: Params::new(n), tokens };
@@ -186,11 +181,4 @@ impl Surface {
 fn tokens_where(rising: impl Fn(Tokens) -> f64) -> Option<Tokens> {
     let f = |ln_d: f64| rising(Tokens::new(float::exp(ln_d)));
     float::root(float::ln(SMALLEST), float::ln(LARGEST), f).map(|ln_d| Tokens::new(float::exp(ln_d)))
-}
-
-/// Numbers at equal factors.
-fn spaced(low: f64, high: f64, points: usize) -> impl Iterator<Item = f64> {
-    let (from, to) = (float::ln(low), float::ln(high));
-    let steps = points.saturating_sub(1).max(1) as f64;
-    (0..points).map(move |i| float::exp(from + (to - from) * i as f64 / steps))
 }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::desk::check::within;
-use crate::figure::Figure;
+use crate::figure::{Axis, Figure, Role, Series, Unit};
 use rackmath_reversible::avalanche::Mixer;
 use rackmath_reversible::drift::Stack;
 use rackmath_reversible::step::{Keep, Step, Stored, step, train};
@@ -11,10 +11,6 @@ use rackmath_spec::Catalog;
 use rackmath_theory::reversible as theory;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-mod figures;
-
-use figures::{avalanche_figure, drift_figure, memory_figure};
 
 /// Which network to measure, and which model to apply the formulas to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -237,4 +233,51 @@ fn formulas(catalog: &Catalog, r: &Request) -> Result<Vec<FormulaCard>, Error> {
             forwards: keep.forwards(),
         })
         .collect())
+}
+
+/// The ways, in the order of [`Keep::ALL`].
+const ROLES: [Role; 4] = [Role::Envelope, Role::Weights, Role::Kv, Role::Compute];
+
+fn memory_figure(ways: &[Way]) -> Figure {
+    let series = ways
+        .iter()
+        .zip(ROLES)
+        .map(|(w, role)| Series::new(w.way.clone(), role, w.peak_bytes.iter().map(|(d, b)| (*d as f64, *b as f64))));
+    Figure {
+        title: "Peak activation memory against depth".into(),
+        subtitle: "measured".into(),
+        x: Axis::linear("blocks", Unit::Count),
+        y: Axis::linear("bytes", Unit::Bytes),
+        series: series.collect(),
+        marks: Vec::new(),
+    }
+}
+
+fn drift_figure(drift: &[DriftCard]) -> Figure {
+    let line = |name: &str, role, of: fn(&DriftCard) -> f64| {
+        Series::new(name, role, drift.iter().map(|d| (d.depth as f64, of(d))).filter(|p| p.1 > 0.0))
+    };
+    Figure {
+        title: "Error of what is rebuilt".into(),
+        subtitle: "relative, after so many couplings forward and back; fixed point has none".into(),
+        x: Axis::log("couplings", Unit::Count),
+        y: Axis::log("relative error", Unit::Number),
+        series: vec![line("bf16", Role::Weights, |d| d.bf16), line("f32", Role::Envelope, |d| d.f32)],
+        marks: Vec::new(),
+    }
+}
+
+fn avalanche_figure(all: &[AvalancheCard]) -> Figure {
+    let roles = [Role::Envelope, Role::Compute, Role::Weights, Role::Kv, Role::Floor];
+    let series = all.iter().zip(roles).map(|(a, role)| {
+        Series::new(a.mixer.clone(), role, a.share.iter().enumerate().skip(1).map(|(i, s)| (i as f64, *s)))
+    });
+    Figure {
+        title: "How far one flipped bit spreads".into(),
+        subtitle: "share of the output that changes; one half is perfect mixing".into(),
+        x: Axis::log("rounds or layers", Unit::Count),
+        y: Axis::linear("share changed", Unit::Number),
+        series: series.collect(),
+        marks: Vec::new(),
+    }
 }

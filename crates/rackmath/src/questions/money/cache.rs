@@ -268,12 +268,12 @@ fn figure(r: &Resolved, ways: &[Way], lines: &[Line], segments: &[Segment]) -> F
     let mut series: Vec<Series> = Vec::new();
     for (i, w) in ways.iter().enumerate() {
         if let Some(line) = &w.line {
-            series.push(Series { name: w.short.clone(), role: Role::Choice(i as u8), points: points(line) });
+            series.push(Series::new(w.short.clone(), Role::Choice(i as u8), points(line)));
         }
     }
     let least = |t: f64| lines.iter().map(|l| l.cost(Seconds::s(t)).as_per_mtok()).fold(f64::INFINITY, f64::min);
-    let envelope = times.iter().map(|&t| (t, least(t))).filter(|p| p.1 > 1e-9).collect();
-    series.push(Series { name: "cheapest".into(), role: Role::Envelope, points: envelope });
+    let envelope = times.iter().map(|&t| (t, least(t))).filter(|p| p.1 > 1e-9);
+    series.push(Series::new("cheapest", Role::Envelope, envelope));
     let marks = segments.iter().filter_map(|s| s.to).filter(|t| t.get() >= 1e-3 && t.get() <= 3e7).map(|t| Mark {
         x: t.get(),
         y: least(t.get()),

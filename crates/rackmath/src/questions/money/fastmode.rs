@@ -148,8 +148,8 @@ fn figure(price: f64, speed: f64, limit: f64, curve: &[(f64, f64)]) -> Figure {
         x: Axis::linear("speed over the standard mode", Unit::Number),
         y: Axis::log("price over the standard mode", Unit::Number),
         series: vec![
-            Series { name: "m = x / (1 + x - s)".into(), role: Role::Envelope, points: curve.to_vec() },
-            Series { name: "limit 1 + x".into(), role: Role::Floor, points: vec![(limit, 1.0), (limit, most)] },
+            Series::new("m = x / (1 + x - s)", Role::Envelope, curve.to_vec()),
+            Series::new("limit 1 + x", Role::Floor, vec![(limit, 1.0), (limit, most)]),
         ],
         marks: vec![Mark { x: speed, y: price, label: "as sold".into() }],
     }

@@ -280,9 +280,9 @@ fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
         x: Axis::linear("hour", Unit::Number),
         y: Axis::linear("output tokens per second", Unit::Count),
         series: vec![
-            Series { name: "demand".into(), role: Role::Envelope, points: demand },
-            Series { name: "capacity".into(), role: Role::Floor, points: level(pool.capacity.get()) },
-            Series { name: "mean".into(), role: Role::Compute, points: level(mean) },
+            Series::new("demand", Role::Envelope, demand),
+            Series::new("capacity", Role::Floor, level(pool.capacity.get())),
+            Series::new("mean", Role::Compute, level(mean)),
         ],
         marks: Vec::new(),
     }

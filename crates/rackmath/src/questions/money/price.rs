@@ -112,13 +112,14 @@ fn effective(name: &str, list: &List, work: &work::Prepared, when: When) -> Opti
     let series = offers
         .iter()
         .enumerate()
-        .map(|(i, offer)| Series {
-            name: offer.map_or("no cache".into(), |o| format!("{} cache", o.name)),
-            role: if offer.is_none() { Role::Envelope } else { Role::Choice(i as u8 - 1) },
-            points: (1..=most)
-                .map(|n| (n as f64, input(&work.grown(list, *offer, when, n))))
-                .filter(|p| p.1.is_finite() && p.1 > 0.0)
-                .collect(),
+        .map(|(i, offer)| {
+            Series::new(
+                offer.map_or("no cache".into(), |o| format!("{} cache", o.name)),
+                if offer.is_none() { Role::Envelope } else { Role::Choice(i as u8 - 1) },
+                (1..=most)
+                    .map(|n| (n as f64, input(&work.grown(list, *offer, when, n))))
+                    .filter(|p| p.1.is_finite() && p.1 > 0.0),
+            )
         })
         .collect();
     Some(Figure {

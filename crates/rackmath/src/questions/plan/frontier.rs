@@ -152,10 +152,8 @@ pub(crate) fn title(over: &str, curves: &[Curve]) -> String {
 /// The curves as a chart: tokens per chip, or dollars, against tokens per user.
 pub(crate) fn figure(curves: &[Curve], title: &str, subtitle: &str, dollars: bool, marks: Vec<Mark>) -> Figure {
     let y = |p: &Point| if dollars { p.usd_per_mtok } else { p.tok_s_per_chip };
-    let series = |(i, c): (usize, &Curve)| Series {
-        name: c.name.clone(),
-        role: Role::Choice(i as u8),
-        points: c.points.iter().rev().map(|p| (p.tok_s_per_user, y(p))).collect(),
+    let series = |(i, c): (usize, &Curve)| {
+        Series::new(c.name.clone(), Role::Choice(i as u8), c.points.iter().rev().map(|p| (p.tok_s_per_user, y(p))))
     };
     Figure {
         title: title.into(),

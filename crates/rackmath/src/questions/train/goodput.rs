@@ -2,17 +2,13 @@
 
 use crate::Error;
 use crate::desk::check::{no_peak, within};
-use crate::figure::Figure;
+use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use rackmath_spec::{Catalog, Dtype, TrainingRun};
 use rackmath_theory::goodput::{Hazard, checked, job_mtbf};
 use rackmath_theory::scaling::TRAIN_FLOP;
-use rackmath_units::Seconds;
+use rackmath_units::{Seconds, float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-mod figures;
-
-use figures::{over_chips, over_interval};
 
 /// A run and its failures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -141,14 +137,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         (None, None) => return Err(Error::value("chips", "nothing", "a number of chips, or a run that has one")),
     };
     let (chip_mtbf, origin) = chip_mtbf(r, run.as_ref(), chips)?;
-    let hazard = |chips: f64| -> Result<Hazard, Error> {
-        Ok(Hazard {
-            mtbf: Some(job_mtbf(chip_mtbf, chips)),
-            stall: Seconds::s(within("stall", r.stall_s, 0.0, 1e6)?),
-            restart: Seconds::s(within("restart", r.restart_s, 0.0, 1e7)?),
-        })
-    };
-    let h = hazard(chips)?;
+    let h = hazard(chip_mtbf, chips, r.stall_s, r.restart_s)?;
     let mtbf = job_mtbf(chip_mtbf, chips);
     let interval = match r.interval_s {
         Some(t) => Seconds::s(within("interval", t, 1e-3, 1e9)?),
@@ -194,7 +183,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         effective_mfu: mfu.map(|(low, high)| (low * goodput, high * goodput)),
         usd: price.map(|p| p * chip_hours),
         over_interval: over_interval(&h, interval),
-        over_chips: over_chips(chips, &hazard)?,
+        over_chips: over_chips(chips, |n| Hazard { mtbf: Some(job_mtbf(chip_mtbf, n)), ..h }),
         assumptions: vec![
             origin,
             work_origin,
@@ -231,6 +220,15 @@ fn work(
     Ok((within("work_days", days, 1e-6, 1e7)?, origin))
 }
 
+/// What failures of so many chips and checkpoints cost a job.
+pub(crate) fn hazard(chip_mtbf: Seconds, chips: f64, stall_s: f64, restart_s: f64) -> Result<Hazard, Error> {
+    Ok(Hazard {
+        mtbf: Some(job_mtbf(chip_mtbf, chips)),
+        stall: Seconds::s(within("stall", stall_s, 0.0, 1e6)?),
+        restart: Seconds::s(within("restart", restart_s, 0.0, 1e7)?),
+    })
+}
+
 pub(crate) fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> Result<(Seconds, String), Error> {
     if let Some(hours) = r.job_mtbf_hours {
         let job = within("job_mtbf", hours, 1e-6, 1e12)?;
@@ -250,6 +248,38 @@ pub(crate) fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> R
     })?;
     let origin = format!("{count} unexpected stops in {days} days on {n} chips: {} ({})", run.name, run.source);
     Ok((Seconds::s(days * 86_400.0 * n / count), origin))
+}
+
+fn over_interval(h: &Hazard, used: Seconds) -> Figure {
+    let grid: Vec<f64> = float::spaced(used.get() / 30.0, used.get() * 30.0, 120).collect();
+    let line = |name: &str, role, f: &dyn Fn(Seconds) -> f64| {
+        Series::new(name, role, grid.iter().map(|t| (*t, f(Seconds::s(*t)))).filter(|p| p.1 >= 0.0))
+    };
+    Figure {
+        title: "Progress against the checkpoint interval".into(),
+        subtitle: format!("stall {}, restart {}", h.stall, h.restart),
+        x: Axis::log("work between checkpoints", Unit::Seconds),
+        y: Axis::linear("progress of all time", Unit::Number),
+        series: vec![
+            line("first order", Role::Floor, &|t| h.first_order(t)),
+            line("exact", Role::Envelope, &|t| h.goodput(t).get()),
+        ],
+        marks: vec![Mark { x: used.get(), y: h.goodput(used).get(), label: format!("used: {used}") }],
+    }
+}
+
+fn over_chips(chips: f64, hazard: impl Fn(f64) -> Hazard) -> Figure {
+    let at = |n: f64| (n, hazard(n).best_goodput().get());
+    let points = float::spaced((chips / 64.0).max(1.0), chips * 64.0, 120).map(at);
+    let (x, y) = at(chips);
+    Figure {
+        title: "Progress against the number of chips".into(),
+        subtitle: "each at its best interval".into(),
+        x: Axis::log("chips", Unit::Count),
+        y: Axis::linear("progress of all time", Unit::Number),
+        series: vec![Series::new("exact", Role::Envelope, points)],
+        marks: vec![Mark { x, y, label: format!("{} chips", rackmath_units::grouped(chips)) }],
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! How pre-training, reinforcement learning and serving share a budget: the lecture's rule beside the exact optimum.
 
-use crate::Error;
 use crate::desk::check::within;
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use crate::laws::{self, Resolved};
+use crate::{Error, goodput};
 use rackmath_spec::{Catalog, ScalingLaw};
-use rackmath_theory::goodput::{Hazard, job_mtbf};
 use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rl, Rule, over_training};
 use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, outside};
 use rackmath_units::{Fraction, Params, Seconds, TokenRate, Tokens};
@@ -42,7 +41,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     if let Some(rl) = rl {
         phases.rl = rl.generated();
     }
-    let goodput = goodput(&r.failures)?;
+    let goodput = progress(&r.failures)?;
     let costs = Costs { per_token: TRAIN_FLOP / goodput, fixed: rule.fixed(&phases) };
     let params = Params::new(r.params);
     let solve = Solve {
@@ -93,13 +92,11 @@ fn served(r: &Request) -> Result<Tokens, Error> {
     Ok(tokens)
 }
 
-fn goodput(f: &Failures) -> Result<f64, Error> {
+fn progress(f: &Failures) -> Result<f64, Error> {
     let chips = within("chips", f.chips, 1.0, 1e9)?;
-    let stall = Seconds::s(within("stall", f.stall_s, 0.0, 1e6)?);
-    let restart = Seconds::s(within("restart", f.restart_s, 0.0, 1e7)?);
     let Some(hours) = f.chip_mtbf_hours else { return Ok(1.0) };
     let chip = Seconds::s(within("chip_mtbf", hours, 1e-3, 1e12)? * 3600.0);
-    let share = Hazard { mtbf: Some(job_mtbf(chip, chips)), stall, restart }.best_goodput().get();
+    let share = goodput::hazard(chip, chips, f.stall_s, f.restart_s)?.best_goodput().get();
     if share > 1e-6 {
         Ok(share)
     } else {
@@ -189,10 +186,8 @@ fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Opt
     // Towards the least size the data needed grows without end; a tenfold cost is enough to see that.
     let most = 10.0 * s.costs.of(Point { params: Params::new(best.params), tokens: Tokens::new(best.tokens) });
     let points: Vec<Point> = surface.iso_loss(loss, n, 400).into_iter().filter(|p| s.costs.of(*p) < most).collect();
-    let line = |name: &str, role, cost: &dyn Fn(Point) -> f64| Series {
-        name: name.into(),
-        role,
-        points: points.iter().map(|p| (p.params.get(), unit * cost(*p))).collect(),
+    let line = |name: &str, role, cost: &dyn Fn(Point) -> f64| {
+        Series::new(name, role, points.iter().map(|p| (p.params.get(), unit * cost(*p))))
     };
     let total = |p: Point| s.costs.of(p);
     let at = Point { params: Params::new(best.params), tokens: Tokens::new(best.tokens) };

@@ -1,13 +1,12 @@
 //! A training run: how long a step takes and why, whether it fits, what the run costs, and which layout is best.
 
-mod figures;
 mod run;
 
 pub use run::{LossCard, RunCard};
 
 use crate::Error;
 use crate::desk::check::{layered, no_peak, within};
-use crate::figure::Figure;
+use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Shape;
 use rackmath_spec::{Catalog, GemmKernels, Model, Network, System, TrainingFormat, TrainingStack};
@@ -303,8 +302,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let capacity = chip.memory.size().get();
     let title = format!("{} on {machine_name}", setup.model.name);
     let figure = match &search {
-        Some(search) => figures::frontier(&title, search),
-        None if stages.len() > 1 => Some(figures::stages(&title, &cut.to_string(), capacity, &stages)),
+        Some(search) => frontier_figure(&title, search),
+        None if stages.len() > 1 => Some(stages_figure(&title, &cut.to_string(), capacity, &stages)),
         None => None,
     };
     Ok(Answer {
@@ -486,4 +485,40 @@ fn parts(t: &StepTime) -> Vec<PartCard> {
         .collect();
     cards.sort_by(|a, b| b.time_s.total_cmp(&a.time_s));
     cards
+}
+
+/// The frontier of a search; nothing where nothing fits.
+fn frontier_figure(title: &str, search: &SearchCard) -> Option<Figure> {
+    let mut points: Vec<(f64, f64)> = search.frontier.iter().map(|c| (c.memory_bytes, c.step_s)).collect();
+    points.sort_by(|p, q| p.0.total_cmp(&q.0));
+    let fastest = search.best.first()?;
+    Some(Figure {
+        title: format!("{title}: time against memory"),
+        subtitle: format!("{} layouts, {} fit; those no other beats", search.evaluated, search.feasible),
+        x: Axis::linear("memory of the fullest chip", Unit::Bytes),
+        y: Axis::linear("step", Unit::Seconds),
+        series: vec![Series::new("best layouts", Role::Envelope, points)],
+        marks: vec![Mark { x: fastest.memory_bytes, y: fastest.step_s, label: fastest.layout.clone() }],
+    })
+}
+
+fn stages_figure(title: &str, layout: &str, capacity: f64, stages: &[StageCard]) -> Figure {
+    let line = |name: &str, role, of: fn(&StageCard) -> f64| {
+        Series::new(name, role, stages.iter().map(|s| (s.stage as f64, of(s))))
+    };
+    let states: fn(&StageCard) -> f64 = |s| s.weight_bytes + s.gradient_bytes + s.optimizer_bytes;
+    let capacity = stages.iter().map(|s| (s.stage as f64, capacity));
+    Figure {
+        title: format!("{title}: memory by stage"),
+        subtitle: layout.into(),
+        x: Axis::linear("stage", Unit::Count),
+        y: Axis::linear("memory of a chip", Unit::Bytes),
+        series: vec![
+            line("weights, gradients, optimizer", Role::Weights, states),
+            line("activations", Role::Compute, |s| s.activation_bytes),
+            line("all", Role::Envelope, |s| s.total_bytes),
+            Series::new("there is", Role::Floor, capacity),
+        ],
+        marks: Vec::new(),
+    }
 }

@@ -97,8 +97,8 @@ pub(super) fn answer(
         x: Axis::log("lifetime after the last use", Unit::Seconds),
         y: Axis::linear("hit rate", Unit::Number),
         series: vec![
-            Series { name: "hit rate".into(), role: Role::Envelope, points },
-            Series { name: "without expiry".into(), role: Role::Floor, points: vec![(0.1, max), (end, max)] },
+            Series::new("hit rate", Role::Envelope, points),
+            Series::new("without expiry", Role::Floor, vec![(0.1, max), (end, max)]),
         ],
         marks: Vec::new(),
     };

@@ -58,17 +58,18 @@ pub(super) fn bars(r: &Resolved, s: &Serving, rates: &RatesCard, all: impl Fn(&S
 }
 
 pub(super) fn figure(r: &Resolved, s: &Serving) -> Figure {
-    let line = |name: &str, role: Role, of: fn(&TokenCost) -> DollarsPerToken| Series {
-        name: name.into(),
-        role,
-        points: (5..=100)
-            .map(|i| {
-                let u = f64::from(i) / 100.0;
-                let at = Serving { utilisation: Fraction::new(u), ..*s };
-                (u, of(&at.cost()).as_per_mtok())
-            })
-            .filter(|p| p.1 > 0.0)
-            .collect(),
+    let line = |name: &str, role: Role, of: fn(&TokenCost) -> DollarsPerToken| {
+        Series::new(
+            name,
+            role,
+            (5..=100)
+                .map(|i| {
+                    let u = f64::from(i) / 100.0;
+                    let at = Serving { utilisation: Fraction::new(u), ..*s };
+                    (u, of(&at.cost()).as_per_mtok())
+                })
+                .filter(|p| p.1 > 0.0),
+        )
     };
     Figure {
         title: format!("{} on {}: cost of a token against utilisation", r.model.name, r.system.name),

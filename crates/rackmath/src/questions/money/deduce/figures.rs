@@ -7,10 +7,8 @@ use rackmath_units::{Params, float, significant};
 
 /// Prior and posterior of the active parameters.
 pub(super) fn active(subtitle: String, case: &Case, prior: &Posterior, post: &Posterior) -> Figure {
-    let line = |name: &str, role: Role, p: &Posterior| Series {
-        name: name.into(),
-        role,
-        points: p.of(Unknown::Active).curve().into_iter().map(|(x, y)| (float::exp(x), y)).collect(),
+    let line = |name: &str, role: Role, p: &Posterior| {
+        Series::new(name, role, p.of(Unknown::Active).curve().into_iter().map(|(x, y)| (float::exp(x), y)))
     };
     let h = post.of(Unknown::Active);
     let mark = |x: f64, label: String| Mark { x: float::exp(x), y: h.density(x), label };
@@ -45,9 +43,9 @@ pub(super) fn ridge(subtitle: String, prior: &Posterior, post: &Posterior) -> Fi
         x: Axis::log("active parameters", Unit::Count),
         y: Axis::log("price over cost", Unit::Number),
         series: vec![
-            Series { name: "prior, 80 %".into(), role: Role::Floor, points: ellipse(prior) },
-            Series { name: "posterior, 80 %".into(), role: Role::Envelope, points: ellipse(post) },
-            Series { name: "same input price".into(), role: Role::Compute, points: trade.into() },
+            Series::new("prior, 80 %", Role::Floor, ellipse(prior)),
+            Series::new("posterior, 80 %", Role::Envelope, ellipse(post)),
+            Series::new("same input price", Role::Compute, trade),
         ],
         marks: vec![Mark {
             x: float::exp(cx),

@@ -338,7 +338,7 @@ pub(super) fn point(ask: &Ask, p: &Prepared, r: &Ranked) -> Point {
 }
 
 fn figure(ask: &Ask, frontier: &[Point], plans: &[Plan]) -> Figure {
-    let points = frontier.iter().rev().map(|p| (p.tok_s_per_user, p.tok_s_per_chip)).collect();
+    let points = frontier.iter().rev().map(|p| (p.tok_s_per_user, p.tok_s_per_chip));
     let mark = |p: &Plan| Mark { x: p.tok_s_per_user.value, y: p.tok_s_per_chip.value, label: "recommended".into() };
     let names: Vec<&str> = ask.machines.iter().map(|m| m.system.name.as_str()).collect();
     Figure {
@@ -346,7 +346,7 @@ fn figure(ask: &Ask, frontier: &[Point], plans: &[Plan]) -> Figure {
         subtitle: workload(ask),
         x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
         y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
-        series: vec![Series { name: "frontier".into(), role: Role::Envelope, points }]
+        series: vec![Series::new("frontier", Role::Envelope, points)]
             .into_iter()
             .filter(|s| s.points.len() > 1)
             .collect(),

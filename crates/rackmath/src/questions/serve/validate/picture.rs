@@ -11,11 +11,7 @@ pub fn scatter(source: &SourceCard) -> Figure {
     let all = source.rows.iter().flat_map(|r| [r.measured, r.predicted]);
     let (low, high) = all.fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
     let (low, high) = if low < high { (low / BAND, high * BAND) } else { (0.1, 10.0) };
-    let line = |name: &str, role, factor: f64| Series {
-        name: name.into(),
-        role,
-        points: [low, high].map(|x| (x, x * factor)).to_vec(),
-    };
+    let line = |name: &str, role, factor: f64| Series::new(name, role, [low, high].map(|x| (x, x * factor)).to_vec());
     let mut series = vec![
         line("equal", Role::Envelope, 1.0),
         line("x 1.5", Role::Floor, BAND),
@@ -23,8 +19,8 @@ pub fn scatter(source: &SourceCard) -> Figure {
     ];
     for stratum in &source.strata {
         let rows = source.rows.iter().filter(|r| r.metric == stratum.metric);
-        let points = rows.map(|r| (r.measured, r.predicted)).collect();
-        series.push(Series { name: stratum.metric.clone(), role: Role::Points, points });
+        let points = rows.map(|r| (r.measured, r.predicted));
+        series.push(Series::new(stratum.metric.clone(), Role::Points, points));
     }
     let medians: Vec<String> = source
         .strata

@@ -6,7 +6,7 @@ use crate::laws::{self, Law, Spread};
 use crate::{Error, goodput};
 use rackmath_spec::{Catalog, Model};
 use rackmath_theory::count::count;
-use rackmath_theory::goodput::{Hazard, job_mtbf};
+use rackmath_theory::goodput::Hazard;
 use rackmath_theory::scaling::{Point, outside};
 use rackmath_units::{Params, Seconds, Tokens};
 use schemars::JsonSchema;
@@ -150,12 +150,7 @@ fn hazard(catalog: &Catalog, r: &Request, chips: f64) -> Result<(Hazard, String)
     let usual = goodput::Request { chip_mtbf_hours: r.chip_mtbf_hours, ..goodput::Request::default() };
     let known = usual.run.as_deref().map(|name| catalog.training_run(name)).transpose()?;
     let (chip, origin) = goodput::chip_mtbf(&usual, known.as_ref(), chips)?;
-    let hazard = Hazard {
-        mtbf: Some(job_mtbf(chip, chips)),
-        stall: Seconds::s(within("stall", r.stall_s, 0.0, 1e6)?),
-        restart: Seconds::s(within("restart", r.restart_s, 0.0, 1e7)?),
-    };
-    Ok((hazard, origin))
+    Ok((goodput::hazard(chip, chips, r.stall_s, r.restart_s)?, origin))
 }
 
 #[cfg(test)]
