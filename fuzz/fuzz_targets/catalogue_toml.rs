@@ -1,17 +1,19 @@
-//! Any bytes as a model, chip, system, law or run file, and as a quantity: never a panic.
+//! Any bytes as a file of any kind of the catalogue, and as a quantity: never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rackmath_spec::{Catalog, file};
+use rackmath_spec::{IntoEnumIterator as _, Kind};
 use rackmath_units::{ByteRate, Bytes, DollarRate, Fraction, Seconds, Tokens};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let _ = file::model("mine", text);
-    let _ = file::chip("mine", text);
-    let _ = file::system("mine", text, |name| Catalog::embedded().chip(name));
-    let _ = file::scaling_law("mine", text);
-    let _ = file::training_run("mine", text);
+    let mut catalog = rackmath_catalog::embedded();
+    for kind in Kind::iter() {
+        let ids: Vec<String> = catalog.ids(kind).take(4).map(str::to_owned).collect();
+        for id in ids.iter().map(String::as_str).chain(["mine"]) {
+            let _ = catalog.add(kind, id, text, None);
+        }
+    }
     let _ = text.parse::<Bytes>().map(|q| q.to_string());
     let _ = text.parse::<ByteRate>().map(|q| q.to_string());
     let _ = text.parse::<Seconds>().map(|q| q.to_string());

@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
         Ok(requests) => {
             let reuse = Reuse::of(&requests);
             assert!(reuse.hit_rate(Seconds::s(60.0)) <= reuse.hit_rate(Seconds::s(3600.0)));
-            let sheet = rackmath_spec::Catalog::embedded().price("opus-4.8").expect("in the catalogue");
+            let sheet = rackmath_catalog::embedded().price("opus-4.8").expect("in the catalogue");
             let list = sheet.lists.last().expect("at least one");
             let when = When { mode: Factors::ONE, start: moment };
             let _ = trace(list, &requests, list.caches.first(), when).total();

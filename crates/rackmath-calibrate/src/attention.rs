@@ -11,7 +11,6 @@ pub use rows::Row;
 
 use crate::CalibrateError;
 use crate::table::Table;
-use rackmath_spec::Catalog;
 use rackmath_spec::attention::{AttentionKernels, DecodeConstants, Heads, PrefillConstants};
 use rackmath_theory::operator::Silicon;
 use rackmath_theory::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
@@ -104,8 +103,11 @@ fn of_kind(both: &[AttentionKernels; 2], kind: Kind) -> &AttentionKernels {
 }
 
 fn catalogue() -> Result<[AttentionKernels; 2], CalibrateError> {
-    let catalog = Catalog::embedded();
-    Ok([catalog.attention_kernels()?, catalog.mla_kernels()?])
+    let catalog = rackmath_catalog::embedded();
+    Ok([
+        std::sync::Arc::unwrap_or_clone(catalog.attention_kernels()?),
+        std::sync::Arc::unwrap_or_clone(catalog.mla_kernels()?),
+    ])
 }
 
 const HEADINGS: [&str; 6] = ["chip", "kernel", "backend", "heads", "math/kv", "bias"];
@@ -157,7 +159,7 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
 }
 
 fn generation_of(kernels: &AttentionKernels, row: &Row) -> Result<String, CalibrateError> {
-    let chip = Catalog::embedded().chip(&row.chip)?;
+    let chip = rackmath_catalog::embedded().chip(&row.chip)?;
     Ok(kernels.generation(&chip).to_owned())
 }
 

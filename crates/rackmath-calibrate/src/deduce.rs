@@ -10,7 +10,6 @@ mod rows;
 mod score;
 
 use crate::CalibrateError;
-use rackmath_spec::Catalog;
 use rackmath_spec::deduce::Seller;
 use rackmath_theory::deduce::level::{self, Known};
 use rackmath_theory::deduce::{Sampling, Sheet, Unknown};
@@ -20,10 +19,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 fn judge() -> Result<Judge, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     Ok(Judge {
-        priors: catalog.deduce_priors()?,
-        policies: catalog.policies()?,
+        priors: std::sync::Arc::unwrap_or_clone(catalog.deduce_priors()?),
+        policies: std::sync::Arc::unwrap_or_clone(catalog.policies()?),
         sampling: Sampling { log2_points: 16, seed: 1 },
     })
 }

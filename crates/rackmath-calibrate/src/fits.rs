@@ -50,7 +50,7 @@ pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
         report.rows += 1;
         shortest.entry(deployment).and_modify(|t| *t = tokens.min(*t)).or_insert(tokens);
     }
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     report.deployments = shortest.len();
     for (deployment, tokens) in &shortest {
         if let Err(why) = ran(&catalog, deployment, *tokens) {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_ran_fits_and_what_cannot_does_not() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         // TensorRT-LLM perf overview: Llama-3.1-405B FP8 on 8 H100; InferenceX: DeepSeek-R1 FP8 blocks on 8 H200.
         assert_eq!(ran(&catalog, &deployment("Llama-3.1-405B", "8xh100_sxm", "fp8", 8), 2048), Ok(()));
         assert_eq!(ran(&catalog, &deployment("deepseek-ai/DeepSeek-R1", "8xh200_sxm", "fp8_block", 8), 2048), Ok(()));

@@ -11,7 +11,7 @@ pub use rows::{FILES, Row};
 
 use crate::CalibrateError;
 use crate::table::Table;
-use rackmath_spec::{Catalog, GemmFormat, GemmKernel};
+use rackmath_spec::{GemmFormat, GemmKernel};
 use rackmath_theory::operator::gemm::Gemm;
 use rackmath_units::float;
 use std::collections::BTreeMap;
@@ -19,13 +19,13 @@ use std::path::Path;
 
 /// Fits all constants and prints the catalogue's file.
 pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     plan::file(&catalog, &rows::products(folder)?, &rows::passes(folder)?)
 }
 
 /// How far the catalogue's constants are from every row, per chip, format, backend and quality of the row.
 pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let kernels = catalog.gemm_kernels()?;
     let mut table = Table::new(&["chip", "format", "backend", "rows are", "bias"]);
     let mut groups: BTreeMap<[String; 4], Vec<f64>> = BTreeMap::new();
@@ -47,14 +47,14 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
 /// How far constants are from rows they were not fitted on: those of one class on the chips of another, and those of
 /// TensorRT-LLM's rows alone on the rows of other engines.
 pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let kernels = catalog.gemm_kernels()?;
     let rows = rows::products(folder)?;
     let mut table = Table::new(&["format", "constants of", "chip", "backend", "bias"]);
     let mut groups: BTreeMap<[String; 4], Vec<f64>> = BTreeMap::new();
     let mut add = |kernel: &GemmKernel, of: &str, chosen: &dyn Fn(&Row) -> bool| -> Result<(), CalibrateError> {
         for row in rows.iter().filter(|r| r.format == kernel.format && r.quality.is_empty() && chosen(r)) {
-            let Some(gemm) = Gemm::of(&catalog.chip(&row.chip)?, kernel) else { continue };
+            let Some(gemm) = Gemm::of(&*catalog.chip(&row.chip)?, kernel) else { continue };
             let group = [row.format.name(), of, &row.chip, &row.backend].map(str::to_owned);
             groups.entry(group).or_default().push(row.error(&gemm));
         }

@@ -59,7 +59,7 @@ pub struct Rows {
 }
 
 pub fn read(folder: &Path) -> Result<Rows, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let mut all = Rows::default();
     let mut found = false;
     for (file, chip) in FILES {
@@ -157,7 +157,7 @@ fn offset(kernel: &MoeKernel, row: &Row) -> f64 {
 
 /// How far the catalogue is from the tables of a folder: per chip, family and format, then per chip, then all.
 pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
-    score_rows(&read(folder)?, &Catalog::embedded().moe_kernels()?)
+    score_rows(&read(folder)?, &*rackmath_catalog::embedded().moe_kernels()?)
 }
 
 /// How far a set of kernels is from rows. The last label of a line is its bias, the median of ln(predicted / measured).
@@ -200,7 +200,7 @@ pub struct Fitted(pub MoeKernels);
 /// Constants fitted to the tables of a folder. Not fitted: what a family pads, corner, tail and cache.
 /// These are read off the tables and stand in the catalogue.
 pub fn fit(folder: &Path) -> Result<Fitted, CalibrateError> {
-    fit_rows(&read(folder)?.rows, &Catalog::embedded().moe_kernels()?, Search::Full).map(Fitted)
+    fit_rows(&read(folder)?.rows, &*rackmath_catalog::embedded().moe_kernels()?, Search::Full).map(Fitted)
 }
 
 /// What a fit may change.
@@ -289,10 +289,10 @@ fn rounded(x: f64) -> f64 {
 /// (fitting anew each time) on another model's shapes.
 pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
     let rows = read(folder)?.rows;
-    let kernels = Catalog::embedded().moe_kernels()?;
+    let kernels = rackmath_catalog::embedded().moe_kernels()?;
     let mut table = Table::new(&["left out", "which", "bias"]);
     let without = |family: &str, drop: &dyn Fn(&MoeFit) -> bool| {
-        let mut rest = kernels.clone();
+        let mut rest = (*kernels).clone();
         let fits = rest.families.get_mut(family)?;
         fits.retain(|f| !drop(f));
         (!fits.is_empty()).then_some(rest)

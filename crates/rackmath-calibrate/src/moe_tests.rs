@@ -12,7 +12,7 @@ trtllm,1.3.0rc20,moe_torch_flow_cutlass,nvfp4,DeepSeek-V3/R1,7168,2048,8,256,1,8
 
 fn rows() -> Rows {
     let mut all = Rows::default();
-    parse("kernel_moe_h100.csv", "h100-sxm", H100, &Catalog::embedded(), &mut all).unwrap();
+    parse("kernel_moe_h100.csv", "h100-sxm", H100, &rackmath_catalog::embedded(), &mut all).unwrap();
     all
 }
 
@@ -27,7 +27,7 @@ fn rows_are_read_with_their_kernels() {
 
 #[test]
 fn every_carried_row_is_predicted_within_a_quarter() {
-    let kernels = Catalog::embedded().moe_kernels().unwrap();
+    let kernels = rackmath_catalog::embedded().moe_kernels().unwrap();
     for row in rows().rows {
         let found = kernels.find(row.family, row.call.format, &row.generation).unwrap();
         assert!(offset(&found.kernel, &row).abs() < 0.25, "{row:?}: {}", offset(&found.kernel, &row));
@@ -36,14 +36,14 @@ fn every_carried_row_is_predicted_within_a_quarter() {
 
 #[test]
 fn a_score_counts_every_row_in_its_group() {
-    let table = score_rows(&rows(), &Catalog::embedded().moe_kernels().unwrap()).unwrap();
+    let table = score_rows(&rows(), &rackmath_catalog::embedded().moe_kernels().unwrap()).unwrap();
     let counted: usize = table.lines.iter().filter(|l| l.group[1] != "all").map(|l| l.errors.n).sum();
     assert_eq!(counted, 4);
 }
 
 #[test]
 fn a_fit_recovers_the_constants_that_made_the_rows() {
-    let kernels = Catalog::embedded().moe_kernels().unwrap();
+    let kernels = rackmath_catalog::embedded().moe_kernels().unwrap();
     let template = rows().rows[0].clone();
     let made = kernels.find("trtllm-cutlass", MoeFormat::Bf16, "hopper").unwrap().kernel;
     let mut synthetic = Vec::new();

@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// How far the catalogue is from the tables of a folder.
 pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
-    score_rows(&read(folder)?, &Catalog::embedded())
+    score_rows(&read(folder)?, &rackmath_catalog::embedded())
 }
 
 /// How far a catalogue is from rows: per file, system, operation and kernel; then per file; then the two headlines.
@@ -51,14 +51,14 @@ fn is_long_gather_or_reduce(what: &What) -> bool {
 /// Constants fitted to the tables of a folder, one set per kind of link.
 pub fn fit(folder: &Path) -> Result<Fitted, CalibrateError> {
     let rows = read(folder)?;
-    let (machines, _) = Machines::of(&rows.rows, &Catalog::embedded())?;
+    let (machines, _) = Machines::of(&rows.rows, &rackmath_catalog::embedded())?;
     Ok(fit::all(&rows.rows, &machines))
 }
 
 /// How far constants fitted to a part of the tables are from the rest: another machine, more ranks, more nodes.
 pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
     let rows = read(folder)?;
-    let (machines, _) = Machines::of(&rows.rows, &Catalog::embedded())?;
+    let (machines, _) = Machines::of(&rows.rows, &rackmath_catalog::embedded())?;
     Ok(fit::transfer(&rows.rows, &machines))
 }
 

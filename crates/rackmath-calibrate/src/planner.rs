@@ -39,7 +39,6 @@ pub use rows::{Configuration, Layout, Question, Seen};
 use crate::CalibrateError;
 use crate::serving::{self, FOLD_STEPS};
 use rackmath::case::{Bench, Case, CaseLoad, Metric};
-use rackmath_spec::Catalog;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -48,14 +47,14 @@ const POSSIBLE: f64 = 0.95;
 
 /// Every group, with the catalogue's constants.
 pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
-    let mut bench = Bench::new(Catalog::embedded())?;
+    let mut bench = Bench::new(rackmath_catalog::embedded())?;
     let (groups, left) = predicted(folder, &mut bench)?;
     Ok(Report { title: "with the catalogue's constants", groups, left })
 }
 
 /// Every group, with overheads of the engines that never saw it.
 pub fn transfer(folder: &Path, tell: serving::Tell<'_>) -> Result<Report, CalibrateError> {
-    let mut bench = Bench::new(Catalog::embedded())?;
+    let mut bench = Bench::new(rackmath_catalog::embedded())?;
     let (groups, left) = predicted(folder, &mut bench)?;
     let groups = folds::without_own(folder, groups, FOLD_STEPS, tell)?;
     Ok(Report { title: "engine overheads fitted without the group", groups, left })
@@ -63,7 +62,7 @@ pub fn transfer(folder: &Path, tell: serving::Tell<'_>) -> Result<Report, Calibr
 
 /// Every configuration with its predictions, as CSV.
 pub fn listed(folder: &Path) -> Result<String, CalibrateError> {
-    let mut bench = Bench::new(Catalog::embedded())?;
+    let mut bench = Bench::new(rackmath_catalog::embedded())?;
     let (groups, _) = predicted(folder, &mut bench)?;
     let mut text = String::from(
         "model,precision,hardware,engine,isl,osl,release,chips,tp,pp,dp,ep,drafts,concurrency,ttft_ms,tpot_ms,\

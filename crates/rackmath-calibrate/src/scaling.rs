@@ -210,7 +210,7 @@ impl fmt::Display for Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmath_spec::{Catalog, LawForm};
+    use rackmath_spec::LawForm;
     use rackmath_theory::scaling::{Shape, surface};
 
     const TRUE: [f64; 5] = [6.178, 7.643, 0.5973, 0.3478, 0.3658];
@@ -276,8 +276,8 @@ mod tests {
     #[test]
     fn what_is_printed_is_a_law_file() {
         let text = some(&runs(0.005)).to_string().replace("as_of = \"\"", "as_of = \"2026-11\"");
-        let mut catalog = Catalog::embedded();
-        catalog.add_law("ours", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut catalog = rackmath_catalog::embedded();
+        catalog.add(rackmath_spec::Kind::Laws, "ours", &text, None).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let law = catalog.scaling_law("ours").unwrap();
         assert!(law.errors.as_ref().unwrap().correlation.is_some());
         assert!(matches!(law.form, LawForm::Chinchilla(..)) && surface(&law, &Shape::default(), None).is_ok());

@@ -15,7 +15,6 @@ pub use spread::spread;
 use crate::CalibrateError;
 use crate::table::Table;
 use rackmath::case::Bench;
-use rackmath_spec::Catalog;
 use rackmath_spec::engine::Engine;
 use rackmath_units::float;
 use std::collections::BTreeMap;
@@ -27,7 +26,7 @@ pub const FOLD_STEPS: usize = 8;
 /// Every row by source.
 pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
     let rows = rows::all(folder)?;
-    let mut bench = Bench::new(Catalog::embedded())?;
+    let mut bench = Bench::new(rackmath_catalog::embedded())?;
     let mut table = Table::new(&["source", "model", "chip", "engine"]);
     let mut scored = Vec::new();
     for row in &rows {
@@ -49,11 +48,15 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
 /// Fits the engine families that have rows, or the one that is named, and prints their tables.
 pub fn fit(folder: &Path, only: Option<&str>) -> Result<String, CalibrateError> {
     let rows = rows::all(folder)?;
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let mut by_engine: BTreeMap<String, (Engine, Vec<&Measured>)> = BTreeMap::new();
     for row in &rows {
         let (engine, _) = catalog.engine(&row.case.engine)?;
-        by_engine.entry(engine.id.clone()).or_insert_with(|| (engine, Vec::new())).1.push(row);
+        by_engine
+            .entry(engine.id.clone())
+            .or_insert_with(|| (std::sync::Arc::unwrap_or_clone(engine), Vec::new()))
+            .1
+            .push(row);
     }
     let mut text = String::new();
     for (id, (engine, rows)) in &by_engine {

@@ -10,7 +10,6 @@ pub use rows::{Measured, Row, SOURCES, Source, read};
 
 use crate::CalibrateError;
 use crate::table::Errors;
-use rackmath_spec::Catalog;
 use rackmath_units::float;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -54,7 +53,7 @@ pub struct Report {
 
 /// Scores the tables of a folder, with the catalogue's programs or those of another folder.
 pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let (rows, skipped) = read(folder, &catalog)?;
     let mut bench = Bench::new(&catalog, &rows)?;
     if let Some(stacks) = stacks {

@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use rackmath::Catalog;
-use rackmath_spec::Date;
 use rackmath_spec::file::{MAX_BYTES, MAX_TRACE_BYTES};
+use rackmath_spec::{Date, IntoEnumIterator as _, Kind};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -36,26 +36,15 @@ fn bounded(path: &Path, most: u64, expected: &str) -> Result<String, Failure> {
 
 /// The catalogue, with the user's folder added.
 pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
-    let mut catalog = Catalog::embedded();
+    let mut catalog = rackmath_catalog::embedded();
     let Some(folder) = folder else { return Ok(catalog) };
     if !folder.is_dir() {
         return Err(Failure::new(format!("{} is not a folder", folder.display()))
             .hint("expected one with models/, chips/, systems/ or laws/ inside"));
     }
-    // Chips first: systems refer to them.
-    for kind in ["chips", "systems", "models", "prices", "tiers", "laws", "runs", "engines"] {
-        for path in toml_files(&folder.join(kind))? {
-            let (id, text) = (stem(&path), read(&path)?);
-            match kind {
-                "chips" => catalog.add_chip(&id, &text)?,
-                "systems" => catalog.add_system(&id, &text)?,
-                "prices" => catalog.add_price(&id, &text, today())?,
-                "tiers" => catalog.add_tier(&id, &text)?,
-                "engines" => catalog.add_engine(&id, &text)?,
-                "laws" => catalog.add_law(&id, &text)?,
-                "runs" => catalog.add_run(&id, &text)?,
-                _ => catalog.add_model(&id, &text)?,
-            }
+    for kind in Kind::iter() {
+        for path in toml_files(&folder.join(kind.to_string()))? {
+            catalog.add(kind, &stem(&path), &read(&path)?, today())?;
         }
     }
     Ok(catalog)
@@ -92,11 +81,7 @@ pub fn model(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
     let path = if path.is_dir() { path.join("config.json") } else { path.to_owned() };
     let text = read(&path)?;
     let name = path.display().to_string();
-    if path.extension().is_some_and(|x| x == "toml") {
-        catalog.add_model(&name, &text)?;
-    } else {
-        catalog.add_config(&name, &text)?;
-    }
+    catalog.add(Kind::Models, &name, &text, None)?;
     Ok(name)
 }
 
@@ -107,12 +92,8 @@ pub fn machine(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
     }
     let path = Path::new(word);
     let (id, text) = (stem(path), read(path)?);
-    // A system file names its chip and how many; a chip file has memory of its own.
-    if text.lines().any(|l| l.trim_start().starts_with("n_chips")) {
-        catalog.add_system(&id, &text)?;
-    } else {
-        catalog.add_chip(&id, &text)?;
-    }
+    let kind = if Kind::of(&text) == Kind::Systems { Kind::Systems } else { Kind::Chips };
+    catalog.add(kind, &id, &text, None)?;
     Ok(id)
 }
 
@@ -128,6 +109,6 @@ pub fn price(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
         return Ok(word.to_owned());
     }
     let text = read(Path::new(word))?;
-    catalog.add_price(word, &text, today())?;
+    catalog.add(Kind::Prices, word, &text, today())?;
     Ok(word.to_owned())
 }

@@ -1,9 +1,9 @@
 //! `rackmath estimate` as a person sees it.
 
 use assert_cmd::Command;
+use rackmath::estimate;
 use rackmath::estimate::{Request, answer};
 use rackmath::layout::DegreesRequest;
-use rackmath::{Catalog, estimate};
 
 fn rackmath(args: &[&str]) -> (String, String, i32) {
     let mut command = Command::cargo_bin("rackmath").expect("built");
@@ -121,10 +121,10 @@ fn json_is_the_library_s_answer_byte_for_byte() {
     request.setting.model = "llama-3.1-70b".into();
     request.setting.on = "8xh200".into();
     request.concurrency = Some(64.0);
-    let own = answer(&Catalog::embedded(), &request).expect("answered");
+    let own = answer(&rackmath_catalog::embedded(), &request).expect("answered");
     assert_eq!(once, serde_json::to_string_pretty(&own).expect("plain data") + "\n");
     let swept = estimate::sweep::Request { estimate: request, ..estimate::sweep::Request::default() };
-    let own = estimate::sweep::answer(&Catalog::embedded(), &swept).expect("answered");
+    let own = estimate::sweep::answer(&rackmath_catalog::embedded(), &swept).expect("answered");
     let typed = shown(&["llama-3.1-70b", "--on", "8xh200", "--tp", "8", "--sweep", "--json"]);
     assert_eq!(typed, serde_json::to_string_pretty(&own).expect("plain data") + "\n");
 }

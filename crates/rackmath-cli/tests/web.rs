@@ -3,7 +3,6 @@
 mod common;
 
 use common::{refused, shown};
-use rackmath::Catalog;
 use rackmath::ask::Question;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -71,7 +70,7 @@ fn asked(question: &str, body: &str) -> String {
 #[test]
 fn flags_json_server_and_library_give_the_same_bytes() {
     let web = Web::start(&["--quiet"]);
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let cases: &[(&str, &[&str], &str)] = &[
         (
             "step",

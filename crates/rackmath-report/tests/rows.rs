@@ -2,7 +2,6 @@
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use rackmath::Catalog;
 use rackmath::plan::Request;
 use rackmath::plan::sweep::{COLUMNS, Sweep};
 use rackmath::setting::Setting;
@@ -12,7 +11,7 @@ use std::convert::Infallible;
 fn sweep(feasible: bool) -> Sweep {
     let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh100".into(), ..Setting::default() };
     let request = Request { setting, tpot_ms: Some(5.0), ..Request::default() };
-    Sweep::new(&Catalog::embedded(), &request, (1, 1), feasible, 2).unwrap()
+    Sweep::new(&rackmath_catalog::embedded(), &request, (1, 1), feasible, 2).unwrap()
 }
 
 fn csv(sweep: &Sweep, threads: usize) -> String {

@@ -160,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_same_request_is_answered_once_and_leaves_nothing_behind() {
-        let answers = Answers::new(Catalog::embedded(), Duration::from_mins(1));
+        let answers = Answers::new(rackmath_catalog::embedded(), Duration::from_mins(1));
         let one = || answers.ask(Question::Step, "{}".into());
         let (a, b, c) = tokio::join!(one(), one(), one());
         assert!(a.is_ok() && a == b && b == c);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::sync::LazyLock;
 
 static URL: LazyLock<String> = LazyLock::new(|| format!("http://{}/", start()));
-static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
+static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
 
 fn pages() -> Vec<String> {
     let list = include_str!("../ui/pages/index.js");
@@ -185,7 +185,7 @@ fn a_dropped_config_is_asked_about_and_a_bad_one_gets_the_librarys_words() {
         let said = browser.eval("document.querySelector('.refused')?.innerText ?? ''");
         let said = said.as_str().expect("text");
         let catalog = &mut CATALOG.clone();
-        let ours = catalog.add_config("config.json", bad).expect_err("refused");
+        let ours = catalog.add(rackmath::Kind::Models, "config.json", bad, None).expect_err("refused");
         let problem = ours.shown(str::to_owned, str::to_owned).problem;
         assert!(said.contains(&problem), "{said:?} does not say {problem:?}");
     }

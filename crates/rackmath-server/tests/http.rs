@@ -3,12 +3,11 @@
 mod common;
 
 use common::{Client, start};
-use rackmath::Catalog;
 use rackmath::ask::Question;
 
 #[test]
 fn server_and_library_give_the_same_bytes() {
-    let (catalog, mut client) = (Catalog::embedded(), Client::new(start()));
+    let (catalog, mut client) = (rackmath_catalog::embedded(), Client::new(start()));
     for (question, body) in [
         (Question::Step, r#"{"batch": 64, "setting": {"model": "llama-3.1-70b", "on": "8xh200"}}"#),
         (Question::Curve, r#"{"points": 40, "over": "context"}"#),

@@ -4,6 +4,7 @@
 
 use crate::{Chip, SpecError};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A logarithm that is normal: its centre and its standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +25,7 @@ pub struct LogUniform {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServingChip {
-    pub chip: Chip,
+    pub chip: Arc<Chip>,
     /// How likely it is.
     pub share: f64,
     pub usd_per_hour: LogNormal,

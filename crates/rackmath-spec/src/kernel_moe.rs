@@ -265,7 +265,6 @@ fn years(a: &str, b: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Catalog;
 
     #[test]
     fn every_format_reads_back() {
@@ -273,30 +272,5 @@ mod tests {
             assert_eq!(format.name().parse::<MoeFormat>().unwrap(), format);
         }
         assert!("nvpf4".parse::<MoeFormat>().unwrap_err().to_string().contains("nvfp4"));
-    }
-
-    #[test]
-    fn the_nearest_constants_stand_in_with_a_wider_spread() {
-        let kernels = Catalog::embedded().moe_kernels().unwrap();
-        let find = |family, format, generation| kernels.find(family, format, generation).unwrap();
-        let exact = find("vllm-triton", MoeFormat::Bf16, "hopper");
-        assert_eq!(exact.matched, MoeMatch::Exact);
-        let lent = find("vllm-triton", MoeFormat::Bf16, "blackwell");
-        assert_eq!((lent.matched, lent.kernel), (MoeMatch::Generation, exact.kernel));
-        assert!(lent.spread > exact.spread);
-        assert_eq!(find("vllm-triton", MoeFormat::NvFp4, "hopper").matched, MoeMatch::Format);
-        assert_eq!(find("default", MoeFormat::Bf16, "hopper").matched, MoeMatch::Default);
-        let error = kernels.find("vllm-trition", MoeFormat::Bf16, "hopper").unwrap_err().to_string();
-        assert!(error.contains("vllm-triton"), "{error}");
-    }
-
-    #[test]
-    fn workstation_chips_go_with_their_own_kind() {
-        let catalog = Catalog::embedded();
-        let kernels = catalog.moe_kernels().unwrap();
-        assert_eq!(kernels.generation(&catalog.chip("rtx-pro-6000").unwrap()), "ada");
-        assert_eq!(kernels.generation(&catalog.chip("gb200").unwrap()), "blackwell");
-        let found = kernels.on("trtllm-cutlass", MoeFormat::Bf16, &catalog.chip("h200").unwrap()).unwrap();
-        assert_eq!(found.matched, MoeMatch::Exact);
     }
 }

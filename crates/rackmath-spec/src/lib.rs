@@ -27,6 +27,7 @@ pub mod price;
 mod run;
 mod scaling;
 pub mod scenario;
+mod shelf;
 mod system;
 pub mod tier;
 pub mod trace;
@@ -34,7 +35,7 @@ pub mod training;
 pub mod validation;
 
 pub use attention::AttentionKernels;
-pub use catalog::{Catalog, Entry};
+pub use catalog::{Catalog, Kind};
 pub use chip::{Basis, Chip, Link, Memory, Physical, Power, Price};
 pub use cited::Cited;
 pub use date::{Date, Moment};
@@ -55,6 +56,7 @@ pub use network::{
 pub use run::{TrainingRun, rounded};
 pub use scaling::{Counts, Fitted, LawForm, PowerLaw, Repetition, ScalingLaw, StandardErrors};
 pub use scenario::Scenario;
+pub use strum::IntoEnumIterator;
 pub use system::{Level, System, Topology};
 pub use tier::{MemoryTier, TierCost};
 pub use training::{TrainingFormat, TrainingStack};

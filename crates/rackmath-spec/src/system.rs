@@ -3,6 +3,7 @@
 use crate::{Chip, Cited};
 use rackmath_units::{ByteRate, Bytes, FlopRate, Watts};
 use std::fmt;
+use std::sync::Arc;
 
 /// A machine: so many equal chips and the networks between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +12,7 @@ pub struct System {
     pub id: String,
     /// The name people use.
     pub name: String,
-    pub chip: Chip,
+    pub chip: Arc<Chip>,
     /// Packages in the machine.
     pub n_chips: u64,
     /// Networks, innermost first; a level may join more chips than this machine has.

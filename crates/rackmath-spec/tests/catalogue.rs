@@ -1,23 +1,23 @@
 //! Every file of the catalogue loads, is cited, and answers to names of its own.
 
-use rackmath_spec::{Catalog, Math};
+use rackmath_spec::{IntoEnumIterator as _, Kind, Math};
 use std::collections::BTreeMap;
 
 #[test]
 fn every_file_loads() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let mut wrong: Vec<String> = Vec::new();
-    wrong.extend(catalog.model_ids().filter_map(|id| catalog.model(id).err()).map(|e| e.to_string()));
-    wrong.extend(catalog.chip_ids().filter_map(|id| catalog.chip(id).err()).map(|e| e.to_string()));
-    wrong.extend(catalog.system_ids().filter_map(|id| catalog.system(id).err()).map(|e| e.to_string()));
-    wrong.extend(catalog.network_ids().filter_map(|id| catalog.network(id).err()).map(|e| e.to_string()));
+    wrong.extend(catalog.ids(Kind::Models).filter_map(|id| catalog.model(id).err()).map(|e| e.to_string()));
+    wrong.extend(catalog.ids(Kind::Chips).filter_map(|id| catalog.chip(id).err()).map(|e| e.to_string()));
+    wrong.extend(catalog.ids(Kind::Systems).filter_map(|id| catalog.system(id).err()).map(|e| e.to_string()));
+    wrong.extend(catalog.ids(Kind::Networks).filter_map(|id| catalog.network(id).err()).map(|e| e.to_string()));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(catalog.clark_laws().unwrap().len() == 3);
 }
 
 #[test]
 fn the_chips_and_systems_people_ask_for_are_there() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     for name in [
         "a100-40gb",
         "a100-80gb",
@@ -61,7 +61,7 @@ fn the_chips_and_systems_people_ask_for_are_there() {
 
 #[test]
 fn machines_on_desks_answer_to_the_names_benchmarks_give_them() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     for (name, id) in [
         ("Apple M1 7-core GPU", "apple-m1-7c"),
         ("Apple M1 7-Core GPU 8GB", "apple-m1-7c"),
@@ -89,13 +89,13 @@ fn machines_on_desks_answer_to_the_names_benchmarks_give_them() {
 
 #[test]
 fn no_two_files_answer_to_the_same_name() {
-    let catalog = Catalog::embedded();
-    for names in [catalog.names_of_models(), catalog.names_of_chips()] {
-        let mut seen: BTreeMap<String, String> = BTreeMap::new();
-        for (id, aliases) in &names {
-            for name in aliases.iter().chain([id]) {
+    let catalog = rackmath_catalog::embedded();
+    for kind in Kind::iter() {
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for id in catalog.ids(kind) {
+            for name in catalog.names(kind, id).into_iter().chain([id]) {
                 let key = name.to_lowercase().replace(['_', ' '], "-");
-                if let Some(other) = seen.insert(key, id.clone()).filter(|other| other != id) {
+                if let Some(other) = seen.insert(key, id).filter(|other| *other != id) {
                     panic!("{name} names both {id} and {other}");
                 }
             }
@@ -105,8 +105,8 @@ fn no_two_files_answer_to_the_same_name() {
 
 #[test]
 fn chips_lie_within_the_range_of_their_peers() {
-    let catalog = Catalog::embedded();
-    for id in catalog.chip_ids() {
+    let catalog = rackmath_catalog::embedded();
+    for id in catalog.ids(Kind::Chips) {
         let chip = catalog.chip(id).unwrap();
         // Dense 16-bit peak over bandwidth: from M1 Max with 24 of its 32 cores (19.5) to TPU v6e (560 FLOP per byte); a
         // sparse peak or a both-way bandwidth would stand out.
@@ -131,8 +131,8 @@ fn chips_lie_within_the_range_of_their_peers() {
 
 #[test]
 fn key_values_have_two_sources() {
-    let catalog = Catalog::embedded();
-    let real: Vec<&str> = catalog.chip_ids().filter(|id| !id.starts_with("lecture")).collect();
+    let catalog = rackmath_catalog::embedded();
+    let real: Vec<&str> = catalog.ids(Kind::Chips).filter(|id| !id.starts_with("lecture")).collect();
     let lacking: Vec<&str> = real
         .iter()
         .copied()
@@ -146,9 +146,9 @@ fn key_values_have_two_sources() {
 
 #[test]
 fn every_kind_of_link_has_a_network() {
-    let catalog = Catalog::embedded();
-    for id in catalog.chip_ids() {
-        let kind = catalog.chip(id).unwrap().link.kind;
+    let catalog = rackmath_catalog::embedded();
+    for id in catalog.ids(Kind::Chips) {
+        let kind = catalog.chip(id).unwrap().link.kind.clone();
         assert!(kind == "none" || catalog.network(&kind).is_ok(), "{id}: no network \"{kind}\"");
     }
     let error = catalog.network("nvlnk4").unwrap_err().to_string();
@@ -159,8 +159,8 @@ fn every_kind_of_link_has_a_network() {
 
 #[test]
 fn network_constants_are_fitted_or_say_how_they_were_extrapolated() {
-    let catalog = Catalog::embedded();
-    for id in catalog.network_ids() {
+    let catalog = rackmath_catalog::embedded();
+    for id in catalog.ids(Kind::Networks) {
         let network = catalog.network(id).unwrap();
         let all_reduce = network.all_reduce.values().map(|k| &k.evidence);
         let exchange = network.exchange.values().map(|k| &k.evidence);
@@ -178,12 +178,24 @@ fn network_constants_are_fitted_or_say_how_they_were_extrapolated() {
 
 #[test]
 fn a_network_file_with_an_impossible_share_is_refused() {
-    let text = include_str!("../../../catalog/networks/ici.toml");
-    let mut catalog = Catalog::embedded();
-    catalog.add_network("mine", text).unwrap();
+    let text = include_str!("../../rackmath-catalog/data/networks/ici.toml");
+    let mut catalog = rackmath_catalog::embedded();
+    catalog.add(Kind::Networks, "mine", text, None).unwrap();
     assert_eq!(catalog.network("mine").unwrap().library.efficiency.get(), 0.95);
     for (good, bad) in [("0.95", "1.2"), ("0.95", "0.0"), ("\"1 us\"", "\"1 furlong\""), ("own", "owned")] {
-        let error = catalog.add_network("mine", &text.replacen(good, bad, 1)).unwrap_err().to_string();
+        let error = catalog.add(Kind::Networks, "mine", &text.replacen(good, bad, 1), None).unwrap_err().to_string();
         assert!(error.starts_with("network mine"), "{error}");
     }
+}
+
+#[test]
+fn every_program_of_the_catalogue_loads_and_says_where_it_comes_from() {
+    let catalog = rackmath_catalog::embedded();
+    let ids: Vec<&str> = catalog.ids(Kind::Training).collect();
+    assert!(ids.len() >= 9, "{ids:?}");
+    for id in ids {
+        let stack = catalog.training_stack(id).unwrap();
+        assert!(!stack.sources.is_empty() && stack.sources.iter().all(|s| s.len() > 20), "{id}");
+    }
+    assert_eq!(catalog.training_stack("nemo").unwrap().id, "megatron-core");
 }

@@ -1,7 +1,7 @@
 //! Price sheets and memory tiers: every file loads and is cited, and slips are refused with their field and file.
 
 use rackmath_spec::price::Ttl;
-use rackmath_spec::{Catalog, Date, file};
+use rackmath_spec::{Date, file};
 use std::collections::BTreeSet;
 
 fn day(text: &str) -> Date {
@@ -10,8 +10,11 @@ fn day(text: &str) -> Date {
 
 #[test]
 fn every_sheet_and_tier_loads() {
-    let catalog = Catalog::embedded();
-    let sheets: Vec<_> = catalog.price_ids().map(|id| catalog.price(id).unwrap_or_else(|e| panic!("{e}"))).collect();
+    let catalog = rackmath_catalog::embedded();
+    let sheets: Vec<_> = catalog
+        .ids(rackmath_spec::Kind::Prices)
+        .map(|id| catalog.price(id).unwrap_or_else(|e| panic!("{e}")))
+        .collect();
     for sheet in &sheets {
         assert_eq!(sheet.id, format!("{}-{}", sheet.provider, sheet.model), "one model per file, named for it");
         assert!(sheet.lists.iter().all(|l| l.source.contains([' ', '/'])), "{}", sheet.id);
@@ -25,7 +28,7 @@ fn every_sheet_and_tier_loads() {
     }
     let providers: BTreeSet<&str> = sheets.iter().map(|s| s.provider.as_str()).collect();
     assert!(providers.len() >= 14, "{providers:?}");
-    for id in catalog.tier_ids() {
+    for id in catalog.ids(rackmath_spec::Kind::Tiers) {
         let tier = catalog.tier(id).unwrap_or_else(|e| panic!("{e}"));
         assert!(tier.hold().is_some() || id == "lpddr-grace", "{id}");
     }
@@ -33,7 +36,7 @@ fn every_sheet_and_tier_loads() {
 
 #[test]
 fn names_find_their_sheet() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     assert_eq!(catalog.price("opus").unwrap().model, "claude-opus-4-8");
     let error = catalog.price("gpt-5.5x").unwrap_err().to_string();
     assert!(error.contains("did you mean") && error.contains("gpt-5.5"), "{error}");
@@ -41,7 +44,7 @@ fn names_find_their_sheet() {
 
 #[test]
 fn a_list_is_valid_from_its_day() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let o3 = catalog.price("o3").unwrap();
     assert_eq!(o3.at(day("2025-06-13")).unwrap().input.to_string(), "$10.0/Mtok");
     assert_eq!(o3.at(day("2025-06-14")).unwrap().input.to_string(), "$2.00/Mtok");
@@ -137,7 +140,7 @@ fn a_window_past_midnight_belongs_to_the_day_it_began() {
 
 #[test]
 fn conflicts_are_reported_and_agreement_is_not() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let grok = catalog.price("grok-4.5").unwrap();
     let c = &grok.lists[0].conflicts[0];
     assert_eq!((c.used.as_str(), c.other.as_str()), ("$0.300/Mtok", "$0.50/Mtok"));
@@ -151,7 +154,7 @@ fn conflicts_are_reported_and_agreement_is_not() {
 
 #[test]
 fn lifetimes_are_as_documented() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     for (sheet, cache, seconds) in [
         ("opus-4.8", "5m", 300.0),
         ("opus-4.8", "1h", 3600.0),

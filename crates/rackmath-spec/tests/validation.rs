@@ -1,18 +1,22 @@
 //! Every table of published measurements loads, is cited, speaks the catalogue's words and holds figures of a sane size.
 
 use proptest::prelude::*;
+use rackmath_spec::file;
 use rackmath_spec::validation::{Load, Metric, Mode, Row, Split, Table};
-use rackmath_spec::{Catalog, file};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-fn tables() -> Vec<Table> {
-    let catalog = Catalog::embedded();
-    catalog.validation_ids().map(|id| catalog.validation(id).unwrap_or_else(|e| panic!("{e}"))).collect()
+fn tables() -> Vec<Arc<Table>> {
+    let catalog = rackmath_catalog::embedded();
+    catalog
+        .ids(rackmath_spec::Kind::Validation)
+        .map(|id| catalog.validation(id).unwrap_or_else(|e| panic!("{e}")))
+        .collect()
 }
 
 fn row_of(id: &str, wanted: impl Fn(&Row) -> bool) -> Row {
-    let table = Catalog::embedded().validation(id).unwrap();
-    table.rows.into_iter().find(wanted).unwrap_or_else(|| panic!("{id} has no such row"))
+    let table = rackmath_catalog::embedded().validation(id).unwrap();
+    table.rows.iter().find(|row| wanted(row)).cloned().unwrap_or_else(|| panic!("{id} has no such row"))
 }
 
 fn near(measured: f64, published: f64) -> bool {
@@ -60,7 +64,7 @@ fn plausible(metric: Metric) -> (f64, f64) {
 
 #[test]
 fn figures_are_positive_and_of_the_size_of_their_unit() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     for table in tables() {
         for (i, row) in table.rows.iter().enumerate() {
             let chips = if row.metric == Metric::OutputTokS { catalog.system(&row.system).unwrap().n_chips } else { 1 };
@@ -159,7 +163,7 @@ fn a_refusal_names_the_file_the_row_and_the_field() {
 
 #[test]
 fn names_of_no_thing_and_splits_that_do_not_fill_the_machine_are_refused() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let check = |row: &str| {
         let table =
             file::validation("mine", &format!("{HEAD}row = [ {{ concurrency = 1, value = 1{row} }} ]")).unwrap();

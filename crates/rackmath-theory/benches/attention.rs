@@ -2,13 +2,13 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rackmath_spec::attention::Wanted;
-use rackmath_spec::{Catalog, Dtype, Math};
+use rackmath_spec::{Dtype, Math};
 use rackmath_theory::operator::Silicon;
 use rackmath_theory::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
 use std::hint::black_box;
 
 fn attention(c: &mut Criterion) {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let (chip, kernels) = (catalog.chip("h200").unwrap(), catalog.attention_kernels().unwrap());
     let wanted = Wanted { backend: "vllm", math: Dtype::Bf16, kv: Dtype::Bf16, group: 4 };
     let silicon = Silicon::of(&chip, Math::Bf16).unwrap();

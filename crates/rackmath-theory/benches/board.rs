@@ -1,14 +1,13 @@
 //! How fast one step is, and a curve of a thousand.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rackmath_spec::Catalog;
 use rackmath_theory::board::{Board, Rules};
 use rackmath_theory::deployment::Deployment;
 use rackmath_units::{DollarRate, Tokens};
 use std::hint::black_box;
 
 fn bench(c: &mut Criterion) {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     for name in ["llama-3.1-8b", "deepseek-v3", "deepseek-v4-pro", "gemma-4-31b"] {
         let on = Deployment::named(&catalog, name, "gb200-nvl72", "ideal").unwrap();
         let rules = Rules { price: DollarRate::per_hour(200.0), ..Rules::default() };

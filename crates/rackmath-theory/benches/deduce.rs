@@ -1,13 +1,12 @@
 //! How fast a posterior is: 2^20 points on one core, for a short and for a full sheet.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rackmath_spec::Catalog;
 use rackmath_spec::deduce::Seller;
 use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Sampling, Sheet, Space};
 use std::hint::black_box;
 
 fn bench(c: &mut Criterion) {
-    let priors = Catalog::embedded().deduce_priors().unwrap();
+    let priors = rackmath_catalog::embedded().deduce_priors().unwrap();
     let two = Sheet { input: Some(0.5), output: Some(2.0), hosts: 8, ..Sheet::default() };
     let full = Sheet {
         cached: Some(0.05),

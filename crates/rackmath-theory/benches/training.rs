@@ -1,8 +1,8 @@
 //! Training configurations per second, and the 530B example of exhaustive search.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use rackmath_spec::TrainingFormat;
 use rackmath_spec::model::Shape;
-use rackmath_spec::{Catalog, TrainingFormat};
 use rackmath_theory::train::Job;
 use rackmath_theory::train::machine::Machine;
 use rackmath_theory::train::search::{Searcher, Space};
@@ -14,7 +14,7 @@ fn turing() -> Shape {
 }
 
 fn training(c: &mut Criterion) {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let shape = turing();
     let system = catalog.system("5128xa100-80gb").expect("a chip of the catalogue");
     let stack = catalog.training_stack("megatron-2022").expect("a program of the catalogue");

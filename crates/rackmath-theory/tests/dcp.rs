@@ -11,7 +11,7 @@ use rackmath_theory::placement::{Load, largest_batch, place};
 use rackmath_units::{Fraction, Tokens};
 use std::sync::{Arc, LazyLock};
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
+static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
 static KERNELS: LazyLock<KernelSet> = LazyLock::new(|| KernelSet::of(&CATALOG).unwrap());
 
 /// A model and a machine on which all chips of a group of so many keep copies of some cached head.
@@ -46,7 +46,8 @@ fn without_copies_the_group_stores_every_byte_once_and_holds_more_sequences() {
     for at in 0..PLACES.len() {
         let (mut on, tp, most) = found(at);
         // Room for the weights, whatever their format: what matters is the cache.
-        Arc::make_mut(&mut on.system).chip.memory = CATALOG.system("gb300-nvl72").unwrap().chip.memory;
+        Arc::make_mut(&mut Arc::make_mut(&mut on.system).chip).memory =
+            CATALOG.system("gb300-nvl72").unwrap().chip.memory.clone();
         let on = Deployment { kv: Dtype::Bf16, ..on };
         let load =
             Load { batch: 8.0, context: Tokens::new(32_000.0), tokens: 2048.0, utilisation: Fraction::new(0.95) };

@@ -1,14 +1,13 @@
 //! Laws of the posterior over random price sheets.
 
 use proptest::prelude::*;
-use rackmath_spec::Catalog;
 use rackmath_spec::deduce::{Ratio, Seller};
 use rackmath_theory::deduce::{Evidence, Posterior, Sampling, Sheet, Space, Unknown};
 
 const SAMPLING: Sampling = Sampling { log2_points: 13, seed: 1 };
 
 fn space() -> Space {
-    Space::new(&Catalog::embedded().deduce_priors().unwrap(), Seller::Host).unwrap()
+    Space::new(&rackmath_catalog::embedded().deduce_priors().unwrap(), Seller::Host).unwrap()
 }
 
 fn posterior(space: &Space, sheet: &Sheet, policy: f64) -> Posterior {

@@ -1,6 +1,5 @@
 //! Open models deduced from their hosts' prices, each without its own architecture in the level: the targets as a test.
 
-use rackmath_spec::Catalog;
 use rackmath_spec::deduce::{DeducePriors, Policies, Seller};
 use rackmath_theory::deduce::level::{Known, level};
 use rackmath_theory::deduce::{Evidence, Posterior, Sampling, Sheet, Space, Unknown};
@@ -8,7 +7,7 @@ use rackmath_theory::stats::median;
 use rackmath_units::float;
 
 fn known() -> Vec<Known> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let hosted = catalog.hosted_models().unwrap();
     hosted.iter().map(|h| Known::of(h, &catalog.model(&h.config).unwrap()).unwrap()).collect()
 }
@@ -31,7 +30,7 @@ fn every_hosted_model_has_a_believable_architecture() {
 
 #[test]
 fn the_catalogues_level_is_the_fit() {
-    let priors = Catalog::embedded().deduce_priors().unwrap();
+    let priors = rackmath_catalog::embedded().deduce_priors().unwrap();
     let models = known();
     let (fitted, kept) = (level(&priors, &models.iter().collect::<Vec<_>>()), priors.level);
     // The file was fitted with another count of the same parameters, so the third digit may differ.
@@ -51,14 +50,14 @@ fn the_catalogues_level_is_the_fit() {
 
 #[test]
 fn left_out_architectures_are_found_within_the_error_bars() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let (priors, policies, models) = (catalog.deduce_priors().unwrap(), catalog.policies().unwrap(), known());
     let prior = posterior(&priors, &policies, &Sheet { hosts: 8, ..Sheet::default() });
     let (mut errors, mut widths, mut inside, mut bits, mut crps) = (Vec::new(), 0.0, 0.0, 0.0, 0.0);
     let n = models.len() as f64;
     for m in &models {
         let others: Vec<&Known> = models.iter().filter(|o| o.architecture != m.architecture).collect();
-        let left_out = DeducePriors { level: level(&priors, &others), ..priors.clone() };
+        let left_out = DeducePriors { level: level(&priors, &others), ..(*priors).clone() };
         let p = posterior(&left_out, &policies, &m.summary.sheet());
         let h = p.of(Unknown::Active);
         let (low, middle, high) = (h.quantile(0.1), h.quantile(0.5), h.quantile(0.9));

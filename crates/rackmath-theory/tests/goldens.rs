@@ -1,20 +1,20 @@
 //! The lecture's golden numbers for chapter 1, and the laws its curves obey.
 
 use proptest::prelude::*;
-use rackmath_spec::{Catalog, Dtype};
+use rackmath_spec::Dtype;
 use rackmath_theory::board::{Balance, Board, Counting, Rules, closed};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::roofline::{Binding, Overlap};
 use rackmath_theory::{count, curve, kv, roofline};
 use rackmath_units::{DollarRate, Seconds, TokenRate, Tokens};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 fn close(got: f64, expected: f64, tolerance: f64) {
     assert!((got / expected - 1.0).abs() <= tolerance, "{got} is not {expected}");
 }
 
 fn on(model: &str, system: &str) -> Deployment {
-    Deployment { kv: Dtype::Fp8, ..Deployment::named(&Catalog::embedded(), model, system, "ideal").unwrap() }
+    Deployment { kv: Dtype::Fp8, ..Deployment::named(&rackmath_catalog::embedded(), model, system, "ideal").unwrap() }
 }
 
 fn board(model: &str, system: &str, counting: Counting) -> Board {
@@ -112,7 +112,7 @@ fn g25_g27_deepseek_on_a_rack() {
     close(b.weights().as_ms(), 1.16493, 1e-4);
     close(b.compute_per_token().get() * 1e6, 0.228395, 1e-4);
     close(b.balanced_context().unwrap().get(), 3744.2, 1e-4);
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let (model, system) = (catalog.model("lecture-deepseek-v3").unwrap(), catalog.system("lecture-nvl72").unwrap());
     let l = Tokens::new(4096.0);
     let room = system.capacity().less(count::count(&model).stored_bytes(&model.formats()));
@@ -143,7 +143,7 @@ fn g37_experts_on_a_rack() {
 
 #[test]
 fn v1_deepseek_v3_by_part() {
-    let model = Catalog::embedded().model("deepseek-v3").unwrap();
+    let model = rackmath_catalog::embedded().model("deepseek-v3").unwrap();
     let c = count::count(&model);
     assert_eq!(c.total(), 671_026_419_200);
     close(c.active().get(), 37.55e9, 2e-4);
@@ -178,7 +178,7 @@ fn v8_v9_the_scaling_books_cases() {
 #[test]
 fn x6_x7_x8_what_the_errata_say() {
     // X7: DeepSeek-V3 with L = 1,024 and a full memory computes for 83 ms.
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let (model, system) = (catalog.model("lecture-deepseek-v3").unwrap(), catalog.system("lecture-nvl72").unwrap());
     let l = Tokens::new(1024.0);
     let fits = system.capacity().less(count::count(&model).stored_bytes(&model.formats()))
@@ -249,7 +249,7 @@ proptest! {
 
     #[test]
     fn n_equal_chips_take_one_nth(n in 2u64..2000, b in 1.0f64..1e5, l in 0.0f64..1e5) {
-        let many = Arc::new(Catalog::embedded().system(&format!("{n}xh200")).unwrap());
+        let many = rackmath_catalog::embedded().system(&format!("{n}xh200")).unwrap();
         for one in PRESETS.iter() {
             let time = |on: &Deployment| {
                 let board = Board::new(on, &Rules::default()).unwrap();

@@ -8,9 +8,9 @@ use rackmath_theory::deployment::Deployment;
 use rackmath_theory::pass::{KernelSet, Limit, Part, Pass, Work};
 use rackmath_theory::steady::{Load, Requests, Server, steady};
 use rackmath_units::{ByteRate, FlopRate, Seconds, Tokens};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
+static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
 static KERNELS: LazyLock<KernelSet> = LazyLock::new(|| KernelSet::of(&CATALOG).unwrap());
 
 const MODELS: [&str; 6] =
@@ -93,9 +93,9 @@ proptest! {
         let system = &one.system;
         let base = prepared(&one).cost(&work).time().get();
         let mut memory = System::clone(system);
-        memory.chip.memory.bandwidth.value = ByteRate::b_per_s(system.chip.memory.bandwidth.value.get() * faster);
+        Arc::make_mut(&mut memory.chip).memory.bandwidth.value = ByteRate::b_per_s(system.chip.memory.bandwidth.value.get() * faster);
         let mut peak = System::clone(system);
-        for value in peak.chip.peak.values_mut() {
+        for value in Arc::make_mut(&mut peak.chip).peak.values_mut() {
             value.value = FlopRate::flop_per_s(value.value.get() * faster);
         }
         for (what, other) in [("memory", memory), ("arithmetic", peak)] {
@@ -128,7 +128,7 @@ proptest! {
 #[test]
 fn the_ideal_engine_is_the_board() {
     let mut checked = 0;
-    for id in CATALOG.model_ids() {
+    for id in CATALOG.ids(rackmath_spec::Kind::Models) {
         let one = on(id, "b200", "ideal");
         if one.model.shape().is_none() {
             continue;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Catalog, Dtype, Layout};
+use rackmath_spec::{Dtype, Layout};
 use rackmath_theory::count::{Part, count};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::layout::check;
@@ -12,12 +12,14 @@ use std::sync::LazyLock;
 
 /// Every model on one rack large enough for any layout below.
 static MODELS: LazyLock<Vec<Deployment>> = LazyLock::new(|| {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let mut system = catalog.system("gb200-nvl72").unwrap();
-    system.n_chips = 100_000;
-    system.levels[0].chips = 256;
+    let own = std::sync::Arc::make_mut(&mut system);
+    own.n_chips = 100_000;
+    own.levels[0].chips = 256;
     let (engine, _) = catalog.engine("ideal").unwrap();
-    let models = catalog.model_ids().map(|id| catalog.model(id).unwrap()).filter(|m| m.shape().is_some());
+    let models =
+        catalog.ids(rackmath_spec::Kind::Models).map(|id| catalog.model(id).unwrap()).filter(|m| m.shape().is_some());
     models.map(|m| Deployment::of(&catalog, m, system.clone(), engine.clone())).collect()
 });
 

@@ -1,15 +1,14 @@
 //! Every catalogue model's computed parameter count against its published one.
 
-use rackmath_spec::Catalog;
 use rackmath_spec::model::{Body, Counts};
 use rackmath_theory::count::count;
 
 #[test]
 fn computed_parameter_counts_equal_the_published_ones() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let (mut checked, mut exact) = (0, 0);
     let mut wrong = Vec::new();
-    for id in catalog.model_ids() {
+    for id in catalog.ids(rackmath_spec::Kind::Models) {
         let model = match catalog.model(id) {
             Ok(model) => model,
             Err(error) => {

@@ -4,7 +4,7 @@
 //! Both are far below what is really needed for a mixture of experts at large batch, and never above.
 
 use rackmath_spec::validation::{Engine, Load, Metric, Mode, Row};
-use rackmath_spec::{Catalog, Math, System};
+use rackmath_spec::{Catalog, Math};
 use rackmath_theory::{board, count};
 
 /// Measured over peak: the share of the bandwidth or of the arithmetic that the figure implies, at least.
@@ -15,8 +15,9 @@ enum Share {
 
 #[allow(clippy::cast_precision_loss)]
 fn share(catalog: &Catalog, row: &Row) -> Option<Share> {
-    let count = count::count(&catalog.model(&row.model).ok()?);
-    let System { chip, n_chips, .. } = catalog.system(&row.system).ok()?;
+    let count = count::count(&*catalog.model(&row.model).ok()?);
+    let system = catalog.system(&row.system).ok()?;
+    let (chip, n_chips) = (&system.chip, system.n_chips);
     let replica = n_chips as f64 / row.split.replicas() as f64;
     // Layers on other chips of a pipeline do not help one token along.
     let side_by_side = replica / row.split.pp.unwrap_or(1) as f64;
@@ -24,7 +25,7 @@ fn share(catalog: &Catalog, row: &Row) -> Option<Share> {
     // llama.cpp multiplies its 4-bit blocks as 8-bit integers where a chip has them.
     let maths = [None, Some(Math::Int8)];
     let maths = &maths[..if row.engine == Engine::LlamaCpp { 2 } else { 1 }];
-    let peaks = maths.iter().filter_map(|math| board::peak_for(&chip, row.weights, *math));
+    let peaks = maths.iter().filter_map(|math| board::peak_for(chip, row.weights, *math));
     let peak = peaks.map(|(_, peak)| peak.get()).fold(0.0, f64::max);
     let (read_s, token_s) = (read_s.get(), count.flop_per_token().get() / peak);
     let computed = row.isl.unwrap_or(0) as f64 * (1.0 - row.prefix_hit.map_or(0.0, rackmath_units::Fraction::get));
@@ -55,10 +56,10 @@ fn share(catalog: &Catalog, row: &Row) -> Option<Share> {
 
 #[test]
 fn no_measurement_beats_memory_or_arithmetic() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let mut wrong = Vec::new();
     let (mut seen, mut best_memory, mut best_compute) = (0, 0.0_f64, 0.0_f64);
-    for id in catalog.validation_ids() {
+    for id in catalog.ids(rackmath_spec::Kind::Validation) {
         let table = catalog.validation(id).unwrap();
         for (i, row) in table.rows.iter().enumerate() {
             let (kind, value, most) = match share(&catalog, row) {

@@ -24,7 +24,7 @@ fn deployments(catalog: &Catalog) -> Vec<(&'static str, Deployment)> {
 }
 
 fn passes(c: &mut Criterion) {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let kernels = KernelSet::of(&catalog).unwrap();
     for (name, parts) in deployments(&catalog) {
         c.bench_function(&format!("prepare {name}"), |b| {
@@ -43,7 +43,7 @@ fn passes(c: &mut Criterion) {
 }
 
 fn whole(c: &mut Criterion) {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let request = |model: &str, on: &str| {
         let mut request = estimate::Request::default();
         request.setting.model = model.into();

@@ -3,7 +3,6 @@
 //! `cargo bench -p rackmath --bench instructions` fails when an estimate takes more than [`MOST`]. It runs itself twice under
 //! callgrind, with few and with many estimates, so that preparing the space does not count. It needs valgrind.
 
-use rackmath::Catalog;
 use rackmath::plan::{Request, space};
 use rackmath::setting::Setting;
 use std::hint::black_box;
@@ -40,7 +39,7 @@ fn main() -> ExitCode {
 fn work(n: u64) -> u64 {
     let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh200".into(), ..Setting::default() };
     let request = Request { setting, tpot_ms: Some(20.0), ttft_ms: Some(500.0), ..Request::default() };
-    let (space, q) = space(&Catalog::embedded(), &request, 1).expect("a good request");
+    let (space, q) = space(&rackmath_catalog::embedded(), &request, 1).expect("a good request");
     let good = |index: u64| space.estimate(index, q.output, q.traffic).is_some_and(|e| q.limits.broken(&e) == 0);
     (0..n).map(|i| u64::from(good(black_box(i % space.len())))).sum()
 }

@@ -1,7 +1,6 @@
 //! A planning question from nothing to the page, and single estimates of a prepared space.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rackmath::Catalog;
 use rackmath::plan::{Request, answer_on, space};
 use rackmath::setting::Setting;
 use std::hint::black_box;
@@ -29,14 +28,14 @@ fn questions(c: &mut Criterion) {
         for threads in [1, 2] {
             // Cold: the catalogue is read too.
             c.bench_function(&format!("plan {model} {on} {engine} on {threads} threads"), |b| {
-                b.iter(|| answer_on(&Catalog::embedded(), black_box(&r), threads));
+                b.iter(|| answer_on(&rackmath_catalog::embedded(), black_box(&r), threads));
             });
         }
     }
 }
 
 fn estimates(c: &mut Criterion) {
-    let (space, q) = space(&Catalog::embedded(), &request("qwen3-32b", "32xh200", "vllm"), 1).unwrap();
+    let (space, q) = space(&rackmath_catalog::embedded(), &request("qwen3-32b", "32xh200", "vllm"), 1).unwrap();
     let n = space.len();
     // Some numbers stand for nothing: only what exists is counted as an estimate.
     let exist = (0..n).filter(|i| space.estimate(*i, q.output, q.traffic).is_some()).count();

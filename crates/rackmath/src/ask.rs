@@ -10,7 +10,7 @@ use crate::{
     reversible, scaling, station, step, systems, trace, train, validate, whatif,
 };
 use rackmath_spec::file::MAX_BYTES;
-use rackmath_spec::{Catalog, Date};
+use rackmath_spec::{Catalog, Date, Kind};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -275,47 +275,13 @@ fn with_files(catalog: &Catalog, files: Value, today: Option<Date>) -> Result<Ca
         if text.len() as u64 > MAX_BYTES {
             return Err(Error::value(format!("files.{name}"), text.len(), format!("at most {} MiB", MAX_BYTES >> 20)));
         }
-        texts.push((Kind::of(&name, &text), name, text));
+        texts.push((Kind::of(&text), name, text));
     }
     texts.sort();
     for (kind, name, text) in &texts {
-        match kind {
-            Kind::Chip => catalog.add_chip(name, text)?,
-            Kind::System => catalog.add_system(name, text)?,
-            Kind::Price => catalog.add_price(name, text, today)?,
-            Kind::Model => catalog.add_model(name, text)?,
-            Kind::Config => catalog.add_config(name, text)?,
-        }
+        catalog.add(*kind, name, text, today)?;
     }
     Ok(catalog)
-}
-
-/// What a file holds, told by what only such a file has.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Chip,
-    System,
-    Price,
-    Model,
-    Config,
-}
-
-impl Kind {
-    fn of(name: &str, text: &str) -> Self {
-        let has = |key: &str| text.lines().any(|l| l.trim_start().starts_with(key));
-        let json = std::path::Path::new(name).extension().is_some_and(|x| x.eq_ignore_ascii_case("json"));
-        if json || text.trim_start().starts_with('{') {
-            Self::Config
-        } else if has("n_chips") {
-            Self::System
-        } else if has("[[list]]") {
-            Self::Price
-        } else if has("[memory]") {
-            Self::Chip
-        } else {
-            Self::Model
-        }
-    }
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -335,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_request_by_name_is_the_request_by_type() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let asked =
             Question::Step.ask(&catalog, r#"{"batch": 64, "setting": {"model": "qwen3-32b"}}"#).expect("answered");
         let request = step::Request {
@@ -359,7 +325,7 @@ mod tests {
 
     #[test]
     fn bad_bodies_say_what_and_where() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let said = |body: &str| Question::Step.ask(&catalog, body).expect_err("refused").to_string();
         assert!(said("[1]").contains("a list; expected an object"));
         assert!(said("{").contains("not JSON"));
@@ -371,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_brought_chip_system_and_model_are_used() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let config = r#"{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":4096,"intermediate_size":14336,
             "num_attention_heads":32,"num_hidden_layers":32,"num_key_value_heads":8,"vocab_size":128256,"torch_dtype":"bfloat16"}"#;
         let body =

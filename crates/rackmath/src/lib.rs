@@ -21,4 +21,4 @@ pub use questions::money::{cache, cost, deduce, fastmode, fleet, price, serving}
 pub use questions::plan::{compare, frontier, hardware, outlook, plan, planfile, sides, whatif};
 pub use questions::serve::{case, estimate, trace, validate};
 pub use questions::train::{forensics, goodput, lifecycle, mfu, scaling, train};
-pub use rackmath_spec::Catalog;
+pub use rackmath_spec::{Catalog, Kind};

@@ -1,7 +1,6 @@
 //! Once a layout is prepared, timing a pass or finding a steady state asks for no memory.
 
 use allocation_counter::measure;
-use rackmath::Catalog;
 use rackmath::plan::{Request, space};
 use rackmath::setting::Setting;
 use rackmath_spec::Layout;
@@ -12,7 +11,7 @@ use rackmath_theory::steady::{Load, Requests, steady};
 use std::hint::black_box;
 
 fn deployments() -> Vec<Ready> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let kernels = KernelSet::of(&catalog).unwrap();
     let one = Degrees::default();
     // Grouped-query, latent, windowed and recurrent layers; dense and routed networks.
@@ -70,7 +69,7 @@ fn a_steady_state_does_not_allocate() {
 fn one_configuration_of_a_plan_does_not_allocate() {
     let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh200".into(), ..Setting::default() };
     let request = Request { setting, tpot_ms: Some(20.0), ttft_ms: Some(500.0), ..Request::default() };
-    let (space, q) = space(&Catalog::embedded(), &request, 1).unwrap();
+    let (space, q) = space(&rackmath_catalog::embedded(), &request, 1).unwrap();
     let mut good = 0;
     let info = measure(|| {
         // A prime step meets every kind of configuration: one pool and two, every level and ratio.

@@ -1,7 +1,6 @@
 //! Laws of the estimate, whatever the constants are.
 
 use proptest::prelude::*;
-use rackmath::Catalog;
 use rackmath::estimate::{Answer, Disaggregated, Request, Served, Speculation, answer, sweep};
 use rackmath::layout::DegreesRequest;
 
@@ -27,11 +26,11 @@ fn deployments() -> Vec<Request> {
 }
 
 fn asked(request: &Request) -> Answer {
-    answer(&Catalog::embedded(), request).unwrap()
+    answer(&rackmath_catalog::embedded(), request).unwrap()
 }
 
 fn refusal(request: &Request) -> String {
-    answer(&Catalog::embedded(), request).unwrap_err().to_string()
+    answer(&rackmath_catalog::embedded(), request).unwrap_err().to_string()
 }
 
 fn served(request: &Request) -> Served {
@@ -86,7 +85,7 @@ fn more_concurrency_never_lowers_the_time_per_token() {
     for estimate in deployments() {
         let model = estimate.setting.model.clone();
         let request = sweep::Request { estimate, to: 4096.0, points: 60, ..sweep::Request::default() };
-        let rows = sweep::answer(&Catalog::embedded(), &request).unwrap().rows;
+        let rows = sweep::answer(&rackmath_catalog::embedded(), &request).unwrap().rows;
         for pair in rows.windows(2) {
             let (now, next) = (&pair[0], &pair[1]);
             assert!(next.tpot_ms >= now.tpot_ms * (1.0 - 1e-9), "{model}: {now:?} {next:?}");
@@ -122,7 +121,9 @@ fn drafts_of_certain_acceptance_divide_the_step() {
     let speculation = Some(Speculation { drafts: 3.0, accepted: None, acceptance: Some(0.7) });
     let s = served(&Request { speculation, ..base.clone() });
     assert!((s.step.step_ms / s.tpot_ms.value - 2.533).abs() < 1e-9);
-    assert!(answer(&Catalog::embedded(), &Request { speculation: Some(Speculation::default()), ..base }).is_err());
+    assert!(
+        answer(&rackmath_catalog::embedded(), &Request { speculation: Some(Speculation::default()), ..base }).is_err()
+    );
 }
 
 #[test]
@@ -205,7 +206,7 @@ fn what_the_engine_decides_cannot_be_asked_for() {
         assert!(refusal(&r).starts_with(field), "{}", refusal(&r));
     }
     let both = Request { concurrency: Some(1.0), rate_per_s: Some(1.0), ..request("llama-3.1-8b", "h100", "vllm") };
-    assert!(answer(&Catalog::embedded(), &both).is_err());
+    assert!(answer(&rackmath_catalog::embedded(), &both).is_err());
     let no_answer = Request { osl: 1.0, ..request("llama-3.1-8b", "h100", "vllm") };
     assert!(refusal(&no_answer).contains("osl = "));
 }
@@ -213,9 +214,11 @@ fn what_the_engine_decides_cannot_be_asked_for() {
 #[test]
 fn a_sweep_passes_through_the_single_points() {
     let base = deployments().remove(0);
-    let swept =
-        sweep::answer(&Catalog::embedded(), &sweep::Request { estimate: base.clone(), ..sweep::Request::default() })
-            .unwrap();
+    let swept = sweep::answer(
+        &rackmath_catalog::embedded(),
+        &sweep::Request { estimate: base.clone(), ..sweep::Request::default() },
+    )
+    .unwrap();
     for row in swept.rows.iter().step_by(7) {
         let one = served(&Request { concurrency: Some(row.concurrency), ..base.clone() });
         assert_eq!(row.tpot_ms, one.tpot_ms.value);

@@ -7,7 +7,7 @@ use rackmath::setting::Setting;
 use rackmath_theory::plan::{Ranked, search_all};
 use std::sync::LazyLock;
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
+static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
 
 const OBJECTIVES: [&str; 5] = ["cost", "chips", "energy", "latency", "throughput"];
 

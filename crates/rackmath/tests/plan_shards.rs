@@ -6,7 +6,7 @@ use rackmath::plan::{Partial, Request, answer_on, merge, shard};
 use rackmath::setting::Setting;
 use std::sync::LazyLock;
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
+static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
 
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap()

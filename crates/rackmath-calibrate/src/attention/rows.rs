@@ -2,7 +2,7 @@
 
 use super::{Key, Kind, Work};
 use crate::CalibrateError;
-use rackmath_spec::{Catalog, Chip, Math};
+use rackmath_spec::{Chip, Math};
 use rackmath_theory::operator::Silicon;
 use rackmath_theory::operator::attention::{DecodeWork, PrefillWork};
 use rackmath_theory::operator::mla::Latent;
@@ -44,7 +44,7 @@ const CHIPS: [(&str, &str); 9] = [
 
 /// All rows of a folder that can be used; rows above the peak of their chip cannot.
 pub fn read(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let mut rows = Vec::new();
     for (table, chip) in CHIPS {
         let path = folder.join(format!("kernel_attention_{table}.csv"));
@@ -60,7 +60,7 @@ pub fn read(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
         for raw in csv_rows::<RawLatent>(&path)? {
             let table = raw.system.trim_end_matches("_sxm").replace('_', "");
             let Some((_, chip)) = CHIPS.iter().find(|(name, _)| *name == table) else { continue };
-            rows.push(latent(&catalog.chip(chip)?, &raw));
+            rows.push(latent(&*catalog.chip(chip)?, &raw));
         }
     }
     rows.extend(h200(folder, "torch")?);
@@ -82,7 +82,7 @@ pub fn h200(folder: &Path, backend: &str) -> Result<Vec<Row>, CalibrateError> {
     let wrong = |problem: String| CalibrateError::File { file: path.display().to_string(), problem };
     let text = std::fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
     let raws: Vec<RawTorch> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-    let chip = Catalog::embedded().chip("h200")?;
+    let chip = rackmath_catalog::embedded().chip("h200")?;
     let rows = raws.iter().filter_map(|r| {
         let decode = r.kind == "decode";
         let raw = RawAttention {

@@ -155,7 +155,7 @@ fn passes(catalog: &Catalog, rows: &[PassRow]) -> Result<Vec<NamedPass>, Calibra
                 group.push((row, catalog.chip(&row.chip)?));
             }
             group.retain(|(_, chip)| chip.generation == generation);
-            let group: Vec<(&PassRow, &Chip)> = group.iter().map(|(row, chip)| (*row, chip)).collect();
+            let group: Vec<(&PassRow, &Chip)> = group.iter().map(|(row, chip)| (*row, &**chip)).collect();
             let start = Pass {
                 width: BytesPerParam::new(bytes),
                 floor: Seconds::us(4.0),

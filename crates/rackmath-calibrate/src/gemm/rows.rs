@@ -1,7 +1,7 @@
 //! Reads tables of timings into products and passes.
 
 use crate::CalibrateError;
-use rackmath_spec::{Catalog, GemmFormat};
+use rackmath_spec::GemmFormat;
 use rackmath_theory::operator::gemm::{Product, Scaling};
 use rackmath_units::{Fraction, Seconds};
 use serde::Deserialize;
@@ -92,7 +92,7 @@ fn problem(file: &Path, problem: impl ToString) -> CalibrateError {
 
 /// All products of a folder; rows above the memory's peak that no cache explains are left out.
 pub fn products(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let mut rows = Vec::new();
     for name in FILES {
         let path = folder.join(name);
@@ -104,7 +104,7 @@ pub fn products(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
             // Sheets write MB for MiB. The caches of chips with HBM are two halves that both keep what all cores read.
             let whole = chip_noun.memory.kind.starts_with("GDDR");
             let share = if whole { 1.0 } else { 0.5 };
-            let l2 = chip_noun.physical.l2.map_or(0.0, |l| l.value.get() * share * 1.048576);
+            let l2 = chip_noun.physical.l2.as_ref().map_or(0.0, |l| l.value.get() * share * 1.048576);
             let mut reader = csv::Reader::from_path(&path).map_err(|e| problem(&path, e))?;
             for raw in reader.deserialize() {
                 let raw: RawRow = raw.map_err(|e| problem(&path, e))?;

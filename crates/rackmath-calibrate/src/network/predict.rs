@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The machines that rows name, and the constants of their links.
 #[derive(Clone, Debug)]
 pub struct Machines {
-    chips: BTreeMap<String, Chip>,
+    chips: BTreeMap<String, std::sync::Arc<Chip>>,
     /// Constants by kind of link. A fit replaces an entry.
     pub networks: BTreeMap<String, Network>,
 }
@@ -22,14 +22,14 @@ impl Machines {
     pub fn of(rows: &[Row], catalog: &Catalog) -> Result<(Self, Vec<String>), SpecError> {
         let mut machines = Self { chips: BTreeMap::new(), networks: BTreeMap::new() };
         let mut unknown = Vec::new();
-        machines.networks.insert(SCALE_OUT.into(), catalog.network(SCALE_OUT)?);
+        machines.networks.insert(SCALE_OUT.into(), std::sync::Arc::unwrap_or_clone(catalog.network(SCALE_OUT)?));
         for row in rows {
             if machines.chips.contains_key(&row.system) || unknown.contains(&row.system) {
                 continue;
             }
-            match catalog.system(&row.system).and_then(|s| Ok((catalog.network(&s.chip.link.kind)?, s.chip))) {
+            match catalog.system(&row.system).and_then(|s| Ok((catalog.network(&s.chip.link.kind)?, s.chip.clone()))) {
                 Ok((network, chip)) => {
-                    machines.networks.insert(chip.link.kind.clone(), network);
+                    machines.networks.insert(chip.link.kind.clone(), std::sync::Arc::unwrap_or_clone(network));
                     machines.chips.insert(row.system.clone(), chip);
                 }
                 Err(_) => unknown.push(row.system.clone()),

@@ -54,7 +54,7 @@ fn rows_are_read_with_their_kernels() {
 #[test]
 fn every_carried_row_is_predicted_within_a_fifth() {
     let rows = rows();
-    let (machines, unknown) = Machines::of(&rows.rows, &Catalog::embedded()).unwrap();
+    let (machines, unknown) = Machines::of(&rows.rows, &rackmath_catalog::embedded()).unwrap();
     assert_eq!(unknown, ["abacus"]);
     for row in rows.rows.iter().filter(|r| r.system != "abacus") {
         let distance = machines.distance(row).unwrap();
@@ -64,7 +64,7 @@ fn every_carried_row_is_predicted_within_a_fifth() {
 
 #[test]
 fn a_score_counts_every_row_once_in_its_group() {
-    let table = score_rows(&rows(), &Catalog::embedded()).unwrap();
+    let table = score_rows(&rows(), &rackmath_catalog::embedded()).unwrap();
     let counted: usize = table.lines.iter().filter(|l| l.group.len() == 4).map(|l| l.errors.n).sum();
     assert_eq!(counted, 11);
     assert_eq!(table.skipped.values().sum::<usize>(), 3);
@@ -85,7 +85,7 @@ fn a_fit_recovers_the_constants_that_made_the_rows() {
     }
     let mut rows = Rows::default();
     parse(FILES[0], &text, &mut rows).unwrap();
-    let (machines, _) = Machines::of(&rows.rows, &Catalog::embedded()).unwrap();
+    let (machines, _) = Machines::of(&rows.rows, &rackmath_catalog::embedded()).unwrap();
     for row in &mut rows.rows {
         row.measured = machines.predict(row).unwrap();
     }

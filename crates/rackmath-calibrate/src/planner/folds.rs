@@ -5,7 +5,6 @@ use super::rows::Seen;
 use crate::CalibrateError;
 use crate::serving::{self, Measured, Tell};
 use rackmath::case::{Case, Metric};
-use rackmath_spec::Catalog;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -20,12 +19,12 @@ pub fn without_own(
     steps: usize,
     tell: Tell<'_>,
 ) -> Result<Vec<Group>, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let mut engines = BTreeSet::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for row in groups.iter().flat_map(|g| &g.rows) {
         let case = &row.configuration.case;
-        engines.insert(catalog.engine(&case.engine)?.0.id);
+        engines.insert(catalog.engine(&case.engine)?.0.id.clone());
         let next = places.len();
         places.entry(key(case)).or_insert(next);
     }

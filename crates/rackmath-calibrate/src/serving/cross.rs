@@ -228,7 +228,7 @@ fn families(catalog: &Catalog, rows: &[Measured]) -> Result<(BTreeMap<String, En
         if !words.contains_key(word) {
             let (engine, _) = catalog.engine(word)?;
             words.insert(word, engine.id.clone());
-            engines.insert(engine.id.clone(), engine);
+            engines.insert(engine.id.clone(), std::sync::Arc::unwrap_or_clone(engine));
         }
         of_row.push(words[word].clone());
     }

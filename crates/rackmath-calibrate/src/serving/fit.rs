@@ -10,7 +10,6 @@ use crate::CalibrateError;
 use crate::simplex;
 use crate::table::Errors;
 use rackmath::case::{Bench, Metric};
-use rackmath_spec::Catalog;
 use rackmath_spec::engine::Engine;
 use rackmath_units::{Seconds, float};
 use std::cell::RefCell;
@@ -115,7 +114,7 @@ pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateEr
 pub fn family_in(engine: &Engine, rows: &[&Measured], steps: usize) -> Result<Fitted, CalibrateError> {
     let rows: Vec<&Measured> = rows.iter().copied().filter(|r| usable(r)).collect();
     let rows = thinned(&rows);
-    let bench = RefCell::new(Bench::new(Catalog::embedded())?);
+    let bench = RefCell::new(Bench::new(rackmath_catalog::embedded())?);
     let mut groups: BTreeMap<(bool, &str, &str), usize> = BTreeMap::new();
     let key = |r: &Measured| r.case.metric == Metric::Ttft;
     for r in &rows {

@@ -9,7 +9,6 @@ use super::cross::{Tell, predictions};
 use super::rows::{self, Measured};
 use crate::CalibrateError;
 use rackmath::case::Metric;
-use rackmath_spec::Catalog;
 use rackmath_spec::engine::Spread;
 use rackmath_theory::stats::quantile;
 use rackmath_units::float;
@@ -28,7 +27,7 @@ const FEWEST: usize = 5;
 
 /// The `[spread]` tables of every engine family with rows.
 pub fn spread(folder: &Path, steps: usize, tell: Tell<'_>) -> Result<String, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let rows = rows::all(folder)?;
     // Rows whose drafting is not known say nothing about an engine.
     let rows: Vec<Measured> = rows.into_iter().filter(|r| !r.stratum.contains("drafting unknown")).collect();

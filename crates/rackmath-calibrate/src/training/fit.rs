@@ -2,7 +2,7 @@
 
 use super::{Bench, Row, read};
 use crate::{CalibrateError, simplex};
-use rackmath_spec::{Catalog, TrainingStack};
+use rackmath_spec::TrainingStack;
 use rackmath_units::{Seconds, float};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -84,7 +84,7 @@ const PLANS: &[(&str, &[&str], &[&str])] = &[
 
 /// Fits every program with a plan and prints what changed; each also on one half and scored on the other.
 pub fn fit(folder: &Path, only: Option<&str>) -> Result<String, CalibrateError> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let (rows, _) = read(folder, &catalog)?;
     let bench = Bench::new(&catalog, &rows)?;
     let mut out = String::new();

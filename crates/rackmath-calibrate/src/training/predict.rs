@@ -10,14 +10,15 @@ use rackmath_theory::train::step::{Prepared, Row as StageRow, StepTime, step};
 use rackmath_theory::train::{Cut, Job, Recompute, Sharding};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What the rows share, looked up once.
 pub struct Bench {
-    kernels: GemmKernels,
-    networks: BTreeMap<String, Network>,
-    systems: BTreeMap<(String, u64), System>,
+    kernels: Arc<GemmKernels>,
+    networks: BTreeMap<String, Arc<Network>>,
+    systems: BTreeMap<(String, u64), Arc<System>>,
     /// Programs by id.
-    pub stacks: BTreeMap<String, TrainingStack>,
+    pub stacks: BTreeMap<String, Arc<TrainingStack>>,
 }
 
 /// What the equations say of a row.
@@ -55,7 +56,7 @@ impl Bench {
             let wrong =
                 |e: std::io::Error| CalibrateError::File { file: path.display().to_string(), problem: e.to_string() };
             if path.exists() {
-                *stack = rackmath_spec::file::training(id, &std::fs::read_to_string(&path).map_err(wrong)?)?;
+                *stack = Arc::new(rackmath_spec::file::training(id, &std::fs::read_to_string(&path).map_err(wrong)?)?);
             }
         }
         Ok(())

@@ -368,11 +368,14 @@ fn plain(name: &str) -> String {
 
 fn named(catalog: &Catalog, name: &str) -> Result<Shape, String> {
     let wanted = plain(name.split('(').next().unwrap_or(name));
-    let names = catalog.names_of_models();
+    let names: Vec<_> = catalog
+        .ids(rackmath_spec::Kind::Models)
+        .map(|id| (id, catalog.names(rackmath_spec::Kind::Models, id)))
+        .collect();
     let exact = names.iter().find(|(id, others)| plain(id) == wanted || others.iter().any(|o| plain(o) == wanted));
     let near = || {
         names.iter().find(|(id, others)| {
-            std::iter::once(*id).chain(others.iter()).any(|o| {
+            std::iter::once(id).chain(others).any(|o| {
                 let o = plain(o.rsplit('/').next().unwrap_or(o));
                 o.len() >= 6 && (wanted.starts_with(&o) || o.starts_with(&wanted))
             })

@@ -1,7 +1,6 @@
 //! A real server on a free port of the loopback, and a small client for it.
 #![allow(dead_code)] // each test file uses its part
 
-use rackmath::Catalog;
 use rackmath_server::{Options, serve};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +13,7 @@ pub fn start() -> SocketAddr {
     std::thread::spawn(move || {
         // Unoptimised and beside other tests, the slowest questions take their time.
         let options = Options { port: 0, log: false, patience: Duration::from_mins(3), ..Options::default() };
-        serve(Catalog::embedded(), options, |address| tell.send(address).expect("heard")).expect("serves");
+        serve(rackmath_catalog::embedded(), options, |address| tell.send(address).expect("heard")).expect("serves");
     });
     told.recv_timeout(Duration::from_secs(10)).expect("starts")
 }

@@ -13,7 +13,8 @@ struct RawChip {
     vendor: String,
     generation: String,
     #[serde(default)]
-    aliases: Vec<String>,
+    #[serde(rename = "aliases")]
+    _aliases: Vec<String>,
     #[serde(rename = "released")]
     _released: Option<String>,
     dies: u64,
@@ -91,8 +92,8 @@ struct RawPurchase {
     note: Option<String>,
 }
 
-/// Reads a chip and its aliases from one of our TOML files.
-pub fn chip(id: &str, text: &str) -> Result<(Chip, Vec<String>), SpecError> {
+/// Reads a chip from one of our TOML files.
+pub fn chip(id: &str, text: &str) -> Result<Chip, SpecError> {
     let file = format!("chip {id}");
     let raw: RawChip = parse_toml(&file, text)?;
     let place = Place { file: &file, sources: &raw.sources };
@@ -136,7 +137,7 @@ pub fn chip(id: &str, text: &str) -> Result<(Chip, Vec<String>), SpecError> {
         peak,
     };
     validate(&file, &chip)?;
-    Ok((chip, raw.aliases))
+    Ok(chip)
 }
 
 fn price(place: &Place, raw: RawPrice) -> Result<Price, SpecError> {

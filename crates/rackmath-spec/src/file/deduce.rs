@@ -8,6 +8,7 @@ use crate::{Chip, SpecError};
 use rackmath_units::float;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Lowest and highest price per million tokens that is believed.
 pub const PRICE_RANGE: (f64, f64) = (0.001, 1000.0);
@@ -191,11 +192,11 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the priors; `level` is the text of the fitted level.
+/// Reads the priors; `level` was fitted.
 pub fn deduce_priors(
     text: &str,
-    level: &str,
-    chip: impl Fn(&str) -> Result<Chip, SpecError>,
+    level: Level,
+    chip: impl Fn(&str) -> Result<Arc<Chip>, SpecError>,
 ) -> Result<DeducePriors, SpecError> {
     let file = "deduce priors";
     let raw: RawPriors = parse_toml(file, text)?;
@@ -254,7 +255,7 @@ pub fn deduce_priors(
         fast: r.scaled("fast", &q.fast)?,
         speed_tb_per_s: r.scaled("speed_tb_per_s", &q.speed_tb_per_s)?,
         policy,
-        level: deduce_level(level)?,
+        level,
     })
 }
 
@@ -289,7 +290,8 @@ struct RawLevel {
     indifferent_scale: f64,
 }
 
-fn deduce_level(text: &str) -> Result<Level, SpecError> {
+/// Reads how far prices of hosts lie above ideal cost.
+pub fn deduce_level(text: &str) -> Result<Level, SpecError> {
     let raw: RawLevel = parse_toml("deduce level", text)?;
     Ok(Level {
         offset: raw.offset,

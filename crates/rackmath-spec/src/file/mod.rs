@@ -28,7 +28,7 @@ mod validation;
 pub use attention::attention;
 pub use chip::chip;
 pub use command::flag_list;
-pub use deduce::{PRICE_RANGE, deduce_policies, deduce_priors, hosted_models};
+pub use deduce::{PRICE_RANGE, deduce_level, deduce_policies, deduce_priors, hosted_models};
 pub use engine::engine;
 pub use kernel_gemm::gemm_kernels;
 pub use kernel_moe::moe_kernels;

@@ -14,7 +14,8 @@ struct RawModel {
     name: String,
     hf: Option<String>,
     #[serde(default)]
-    aliases: Vec<String>,
+    #[serde(rename = "aliases")]
+    _aliases: Vec<String>,
     #[serde(rename = "released")]
     _released: Option<String>,
     source: String,
@@ -46,8 +47,11 @@ struct RawLump {
     kv_per_token: String,
 }
 
-/// Reads a model and its aliases from one of our TOML files.
-pub fn model(id: &str, text: &str) -> Result<(Model, Vec<String>), SpecError> {
+/// Reads a model from one of our TOML files or, where it is JSON, from a published `config.json`.
+pub fn model(id: &str, text: &str) -> Result<Model, SpecError> {
+    if text.trim_start().starts_with('{') || id.to_ascii_lowercase().ends_with(".json") {
+        return config_json(id, text);
+    }
     let file = format!("model {id}");
     let raw: RawModel = parse_toml(&file, text)?;
     let mut notes: Vec<String> = raw.note.into_iter().collect();
@@ -59,7 +63,7 @@ pub fn model(id: &str, text: &str) -> Result<(Model, Vec<String>), SpecError> {
         }
     };
     let published = raw.published.map(|p| published(&file, p)).transpose()?;
-    let model = Model {
+    Ok(Model {
         id: id.to_owned(),
         name: raw.name,
         hf: raw.hf,
@@ -68,8 +72,7 @@ pub fn model(id: &str, text: &str) -> Result<(Model, Vec<String>), SpecError> {
         source: raw.source,
         as_of: raw.as_of,
         notes,
-    };
-    Ok((model, raw.aliases))
+    })
 }
 
 /// Reads a model from the text of a `config.json`. `name` is the file's name, used in errors and as the model's id.

@@ -14,7 +14,8 @@ use std::str::FromStr;
 struct RawNetwork {
     name: String,
     #[serde(default)]
-    aliases: Vec<String>,
+    #[serde(rename = "aliases")]
+    _aliases: Vec<String>,
     as_of: String,
     sources: BTreeMap<String, String>,
     library: RawLibrary,
@@ -105,12 +106,12 @@ struct RawResidual {
     p90: f64,
 }
 
-/// Reads a network and its aliases from one of our TOML files.
-pub fn network(id: &str, text: &str) -> Result<(Network, Vec<String>), SpecError> {
+/// Reads a network from one of our TOML files.
+pub fn network(id: &str, text: &str) -> Result<Network, SpecError> {
     let file = format!("network {id}");
     let raw: RawNetwork = parse_toml(&file, text)?;
     let reader = Reader { place: Place { file: &file, sources: &raw.sources } };
-    let network = Network {
+    Ok(Network {
         id: id.to_owned(),
         name: raw.name,
         as_of: raw.as_of,
@@ -122,8 +123,7 @@ pub fn network(id: &str, text: &str) -> Result<(Network, Vec<String>), SpecError
             .into_iter()
             .map(|(copies, reach)| Ok((copies.parse::<Copies>()?, reader.reach(&copies, reach)?)))
             .collect::<Result<_, SpecError>>()?,
-    };
-    Ok((network, raw.aliases))
+    })
 }
 
 fn each<R, T>(

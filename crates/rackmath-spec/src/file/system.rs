@@ -4,6 +4,7 @@ use super::{Place, RawCited, parse_toml};
 use crate::{Chip, Level, SpecError, System};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -12,7 +13,8 @@ struct RawSystem {
     chip: String,
     n_chips: u64,
     #[serde(default)]
-    aliases: Vec<String>,
+    #[serde(rename = "aliases")]
+    _aliases: Vec<String>,
     #[serde(rename = "as_of")]
     _as_of: String,
     #[serde(default)]
@@ -37,12 +39,12 @@ struct RawLevel {
     oversubscription: Option<f64>,
 }
 
-/// Reads a system and its aliases; `chip_of` finds the chip it names.
+/// Reads a system; `chip_of` finds the chip it names.
 pub fn system(
     id: &str,
     text: &str,
-    chip_of: impl Fn(&str) -> Result<Chip, SpecError>,
-) -> Result<(System, Vec<String>), SpecError> {
+    chip_of: impl Fn(&str) -> Result<Arc<Chip>, SpecError>,
+) -> Result<System, SpecError> {
     let file = format!("system {id}");
     let raw: RawSystem = parse_toml(&file, text)?;
     let place = Place { file: &file, sources: &raw.sources };
@@ -70,7 +72,7 @@ pub fn system(
         .into_iter()
         .map(|(key, value)| Ok((key.clone(), place.cited(&key, value, |t| Ok(t.clone()))?)))
         .collect::<Result<_, SpecError>>()?;
-    let system = System {
+    Ok(System {
         id: id.to_owned(),
         name: raw.name,
         chip: chip_of(&raw.chip)?,
@@ -78,8 +80,7 @@ pub fn system(
         levels,
         power: raw.power.map(|p| place.quantity("power", p)).transpose()?,
         facts,
-    };
-    Ok((system, raw.aliases))
+    })
 }
 
 /// A torus must multiply out to its chips, and shares must be sensible.

@@ -46,10 +46,10 @@ mod tests {
     use super::*;
     use crate::close;
     use proptest::prelude::*;
-    use rackmath_spec::{Catalog, Router};
+    use rackmath_spec::Router;
 
     fn law(router: Router) -> ClarkLaw {
-        Catalog::embedded().clark_laws().unwrap().into_iter().find(|l| l.router == router).unwrap()
+        rackmath_catalog::embedded().clark_laws().unwrap().into_iter().find(|l| l.router == router).unwrap()
     }
 
     #[test]

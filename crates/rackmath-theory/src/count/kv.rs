@@ -288,10 +288,9 @@ fn linear(all: &mut Cache, a: &Linear, layers: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmath_spec::Catalog;
 
     fn stored(model: &str, dtype: Dtype) -> f64 {
-        cache(&Catalog::embedded().model(model).unwrap(), dtype).stored_per_token().get()
+        cache(&rackmath_catalog::embedded().model(model).unwrap(), dtype).stored_per_token().get()
     }
 
     #[test]
@@ -306,7 +305,7 @@ mod tests {
     #[test]
     fn llama_2_13b_at_8k() {
         // V11 (scaling book): 6.711 GB.
-        let model = Catalog::embedded().model("llama-2-13b").unwrap();
+        let model = rackmath_catalog::embedded().model("llama-2-13b").unwrap();
         let bytes = cache(&model, Dtype::Bf16).stored(Tokens::new(8192.0));
         assert!((bytes.as_gb() / 6.711 - 1.0).abs() < 1e-4, "{bytes}");
     }
@@ -314,12 +313,12 @@ mod tests {
     #[test]
     fn sparse_attention_stores_all_and_reads_little() {
         // Section 5, row 6 of the lecture: DSA stores about 43 kB per token and at 128 k reads 1.1 GB instead of 4.6 GB.
-        let model = Catalog::embedded().model("deepseek-v3.2").unwrap();
+        let model = rackmath_catalog::embedded().model("deepseek-v3.2").unwrap();
         let c = cache(&model, Dtype::Fp8);
         assert_eq!(c.stored_per_token().get(), 61.0 * (576.0 + 132.0));
         let context = Tokens::new(131_072.0);
         assert!((c.read(context).as_gb() - 1.13).abs() < 0.01, "{}", c.read(context));
-        let dense = cache(&Catalog::embedded().model("deepseek-v3").unwrap(), Dtype::Fp8).read(context);
+        let dense = cache(&rackmath_catalog::embedded().model("deepseek-v3").unwrap(), Dtype::Fp8).read(context);
         assert!((dense.as_gb() - 4.6).abs() < 0.01, "{dense}");
     }
 
@@ -333,7 +332,7 @@ mod tests {
     #[test]
     fn linear_state_of_qwen3_5() {
         // 45 delta layers of 64 x 128 x 128 = 47.2 M elements (FP32), plus 16-bit convolution windows.
-        let model = Catalog::embedded().model("qwen3.5-397b-a17b").unwrap();
+        let model = rackmath_catalog::embedded().model("qwen3.5-397b-a17b").unwrap();
         let c = cache(&model, Dtype::Bf16);
         let window = 45.0 * (2.0 * 16.0 * 128.0 + 64.0 * 128.0) * 3.0 * 2.0;
         assert_eq!(c.stored_fixed().get(), 45.0 * 64.0 * 128.0 * 128.0 * 4.0 + window);
@@ -342,7 +341,7 @@ mod tests {
 
     #[test]
     fn shared_layers_read_what_they_do_not_store() {
-        let model = Catalog::embedded().model("hunyuan-large").unwrap();
+        let model = rackmath_catalog::embedded().model("hunyuan-large").unwrap();
         let c = cache(&model, Dtype::Bf16);
         let context = Tokens::new(1000.0);
         assert_eq!(c.read(context).get(), 2.0 * c.stored(context).get());
@@ -351,7 +350,7 @@ mod tests {
     #[test]
     fn attention_flop_of_deepseek_v3() {
         // 61 x 2 x 128 x (128 + 64 + 128) materialised; 61 x 2 x 128 x (2 x 512 + 64) absorbed, per token of context.
-        let c = cache(&Catalog::embedded().model("deepseek-v3").unwrap(), Dtype::Fp8);
+        let c = cache(&rackmath_catalog::embedded().model("deepseek-v3").unwrap(), Dtype::Fp8);
         let one = Tokens::new(1.0);
         assert_eq!(c.prefill_flop(one).get(), 4_997_120.0);
         assert_eq!(c.decode_flop(one).get(), 61.0 * 2.0 * 128.0 * 1088.0);

@@ -146,10 +146,9 @@ pub fn stage_layers(layers: u64, stages: u64) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmath_spec::Catalog;
 
     fn legal(model: &str, system: &str, d: Degrees) -> Result<(), Illegal> {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         check(&catalog.model(model).unwrap(), &catalog.system(system).unwrap(), &Layout::new(d).unwrap())
     }
 

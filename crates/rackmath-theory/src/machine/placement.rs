@@ -402,11 +402,11 @@ pub fn lecture_memory(weights: Bytes, ep: f64, pp: f64, micro_batch: f64, cache:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmath_spec::{Catalog, Dtype, Layout};
+    use rackmath_spec::{Dtype, Layout};
     use std::sync::Arc;
 
     fn on(model: &str, system: &str, chips: u64, degrees: Degrees) -> Deployment {
-        let mut one = Deployment::named(&Catalog::embedded(), model, system, "ideal").unwrap();
+        let mut one = Deployment::named(&rackmath_catalog::embedded(), model, system, "ideal").unwrap();
         Arc::make_mut(&mut one.system).n_chips = chips;
         Deployment { kv: Dtype::Bf16, layout: Layout::new(degrees).unwrap(), ..one }
     }

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(kv_of_shape(80.0, 8.0, 128.0, 1.0).get(), 163_840.0);
         assert_eq!(kv_of_shape(80.0, 8.0, 128.0, 2.0).get(), 327_680.0);
         // A latent cache has no factor of two: DeepSeek V3 keeps 576 values in each of 61 layers.
-        let catalog = rackmath_spec::Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let stored = |name: &str, kv: rackmath_spec::Dtype| {
             crate::kv::cache(&catalog.model(name).unwrap(), kv).stored_per_token().get()
         };

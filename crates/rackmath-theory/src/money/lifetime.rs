@@ -145,7 +145,6 @@ mod tests {
     use super::*;
     use crate::close;
     use proptest::prelude::*;
-    use rackmath_spec::Catalog;
     use rackmath_units::{ByteRate, Fraction};
 
     #[test]
@@ -175,7 +174,7 @@ mod tests {
         close(s(30_000.0, 0.275) / 3600.0, 30.3, 1e-3);
         // 3FS: 40,320 TiB at 6.6 TiB/s.
         close(40_320.0 / 6.6, 6109.0, 1e-3);
-        let of = |id: &str| drain(&Catalog::embedded().tier(id).unwrap()).get();
+        let of = |id: &str| drain(&rackmath_catalog::embedded().tier(id).unwrap()).get();
         close(of("lpddr-grace"), 0.9375, 1e-3);
         close(of("ddr5-server"), 2.4414, 1e-3);
         close(of("nvme-local"), 285.7, 1e-3);
@@ -188,22 +187,22 @@ mod tests {
     fn deepseek_holds_in_ddr_for_hours() {
         // Recompute $0.138 per million, 70.3 GB per million in BF16, DDR at $13.8 over five years: about 6 h.
         let kv = BytesPerToken::new(70_272.0);
-        let ddr = in_tier(kv, &Catalog::embedded().tier("ddr5-server").unwrap()).unwrap();
+        let ddr = in_tier(kv, &rackmath_catalog::embedded().tier("ddr5-server").unwrap()).unwrap();
         close(ddr.hold.as_per_mtok_hour(), 0.0221, 5e-3);
         let remat =
             Line { name: "rematerialise".into(), retrieve: DollarsPerToken::per_mtok(0.138), hold: HoldPrice::ZERO };
         let until = break_even(&ddr, &remat).unwrap();
         close(until.get() / 3600.0, 6.23, 1e-2);
         // Flash at $0.19 lasts seventy times longer.
-        let flash = in_tier(kv, &Catalog::embedded().tier("nvme-local").unwrap()).unwrap();
+        let flash = in_tier(kv, &rackmath_catalog::embedded().tier("nvme-local").unwrap()).unwrap();
         close(break_even(&flash, &remat).unwrap() / until, 72.0, 2e-2);
     }
 
     #[test]
     fn five_minutes_is_local_flash_or_cxl_and_an_hour_is_a_flash_pool() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let tiers: Vec<(String, Seconds)> = catalog
-            .tier_ids()
+            .ids(rackmath_spec::Kind::Tiers)
             .map(|id| catalog.tier(id).unwrap())
             .filter(|t| t.kind != "object")
             .map(|t| (t.id.clone(), drain(&t)))

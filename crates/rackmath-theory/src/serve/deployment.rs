@@ -37,7 +37,7 @@ pub struct Links {
 
 impl Links {
     pub fn of(catalog: &Catalog, system: &System) -> Self {
-        let found = |kind: &str| catalog.network(kind).ok().map(Arc::new);
+        let found = |kind: &str| catalog.network(kind).ok();
         Self { up: found(&system.chip.link.kind), out: system.levels.get(1).and_then(|_| found("infiniband")) }
     }
 }
@@ -54,15 +54,15 @@ impl Deployment {
     }
 
     /// The same from what the names stand for.
-    pub fn of(catalog: &Catalog, model: Model, system: System, engine: Engine) -> Self {
+    pub fn of(catalog: &Catalog, model: Arc<Model>, system: Arc<System>, engine: Arc<Engine>) -> Self {
         Self {
             formats: model.formats(),
             kv: usual_cache(&model, model.formats(), &engine),
             links: Links::of(catalog, &system),
             layout: Layout::single(),
-            model: Arc::new(model),
-            system: Arc::new(system),
-            engine: Arc::new(engine),
+            model,
+            system,
+            engine,
         }
     }
 

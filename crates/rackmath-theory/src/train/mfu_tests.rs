@@ -4,7 +4,6 @@
 //! the Llama, Nemotron and Qwen rows below with all or half of the scores.
 
 use super::mfu::{Again, Convention, flop_per_token};
-use rackmath_spec::Catalog;
 use rackmath_spec::model::Shape;
 
 /// Layers, hidden, heads, sequence, tokens per second and chip, TFLOP/s printed: one row for each model and sequence of
@@ -166,7 +165,7 @@ fn korthikanti_counts_recomputed_scores_backward_too() {
 #[test]
 fn megatron_bridge_counts_the_causal_half() {
     // NVIDIA-NeMo/Megatron-Bridge docs/performance-summary.md (067f987df), 26.06: tokens per second and chip, TFLOP/s.
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     for (model, sequence, rate, printed) in [
         ("llama-3.1-405b", 8192, 1048.0, 2646.0),
         ("llama-3.1-405b", 8192, 952.0, 2403.0),
@@ -196,7 +195,7 @@ fn megatron_bridge_counts_the_causal_half() {
 fn adapters_leave_two_passes_of_three() {
     // The same source, rows of low-rank adapters: frozen weights get no gradient of their own, so that forward and backward
     // to the input remain, and scores over packed short sequences are not counted. Counted as usual they come out at 1.55.
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let model = catalog.model("llama-3.1-70b").unwrap();
     let of = |c| flop_per_token(model.shape().unwrap(), 4096, c, Again::Nothing);
     for (rate, printed) in [(7481.0, 2086.0), (7447.0, 2072.0)] {

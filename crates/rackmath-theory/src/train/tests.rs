@@ -7,9 +7,9 @@ use super::work::{Kept, Slice, block};
 use super::{Cut, Job, Offload, Recompute, Sharding};
 use crate::pipeline::{Passes, Plan, Schedule, Shape as PlanShape, Stage as PlanStage};
 use proptest::prelude::*;
+use rackmath_spec::TrainingFormat;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Shape;
-use rackmath_spec::{Catalog, TrainingFormat};
 use rackmath_units::{ByteRate, Bytes, Seconds};
 
 /// A cut of so many degrees.
@@ -32,7 +32,7 @@ fn kept(shape: &Shape, tp: u64, micro_batch: u64, sequence_parallel: bool) -> Ke
 
 /// Sets a program on a machine up and hands it to a test.
 fn with_machine<T>(stack: &str, system: &str, network: &str, test: impl FnOnce(&Machine<'_>) -> T) -> T {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let (stack, system) = (catalog.training_stack(stack).unwrap(), catalog.system(system).unwrap());
     let (kernels, network) = (catalog.gemm_kernels().unwrap(), catalog.network(network).unwrap());
     test(&Machine::new(&system, &stack, &kernels, &network, TrainingFormat::Bf16).unwrap())
@@ -70,7 +70,7 @@ fn flop_of_a_step_are_megatrons() {
 
 #[test]
 fn keys_counted_like_queries_are_an_over_count() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let model = catalog.model("llama-3.1-70b").unwrap();
     let shape = model.shape().unwrap();
     let of = |c| flop_per_token(shape, 8192, c, Again::Nothing);

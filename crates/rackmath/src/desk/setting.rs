@@ -114,8 +114,9 @@ pub fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
             return Err(Error::value("setting.chips", chips, "1 to 10,000,000"));
         }
         if chips != system.n_chips {
-            system.name = format!("{chips} x {}", system.chip.name);
-            system.n_chips = chips;
+            let own = std::sync::Arc::make_mut(&mut system);
+            own.name = format!("{chips} x {}", own.chip.name);
+            own.n_chips = chips;
         }
     }
     let formats = formats(&model, setting.weights.as_deref()).map_err(|e| e.at("setting.weights"))?;

@@ -1,7 +1,7 @@
 use super::*;
 
 fn overhead(us: f64) -> Overhead {
-    let (engine, _) = Catalog::embedded().engine("vllm").unwrap();
+    let (engine, _) = rackmath_catalog::embedded().engine("vllm").unwrap();
     Overhead { host: Seconds::us(us), ..first(&engine.overhead) }
 }
 

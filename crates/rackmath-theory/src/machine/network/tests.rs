@@ -1,14 +1,13 @@
 use super::*;
 use crate::close;
 use proptest::prelude::*;
-use rackmath_spec::Catalog;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// All networks, read once.
-static NETWORKS: LazyLock<BTreeMap<String, Network>> = LazyLock::new(|| {
-    let catalog = Catalog::embedded();
-    catalog.network_ids().map(|id| (id.to_owned(), catalog.network(id).unwrap())).collect()
+static NETWORKS: LazyLock<BTreeMap<String, std::sync::Arc<Network>>> = LazyLock::new(|| {
+    let catalog = rackmath_catalog::embedded();
+    catalog.ids(rackmath_spec::Kind::Networks).map(|id| (id.to_owned(), catalog.network(id).unwrap())).collect()
 });
 
 pub(crate) fn network(kind: &str) -> &'static Network {

@@ -2,7 +2,6 @@ use super::*;
 use crate::close;
 use crate::operator::ideal;
 use proptest::prelude::*;
-use rackmath_spec::Catalog;
 use rackmath_units::{ByteRate, FlopRate, Fraction};
 
 fn qwen(ranks: u64) -> Layer {
@@ -10,11 +9,11 @@ fn qwen(ranks: u64) -> Layer {
 }
 
 fn h100(format: MoeFormat) -> Silicon {
-    Silicon::of(&Catalog::embedded().chip("h100-sxm").unwrap(), format.math()).unwrap()
+    Silicon::of(&rackmath_catalog::embedded().chip("h100-sxm").unwrap(), format.math()).unwrap()
 }
 
 fn kernel(family: &str, format: MoeFormat) -> MoeKernel {
-    Catalog::embedded().moe_kernels().unwrap().find(family, format, "hopper").unwrap().kernel
+    rackmath_catalog::embedded().moe_kernels().unwrap().find(family, format, "hopper").unwrap().kernel
 }
 
 /// No floor, no padding, no lost wave, full rates, a hard corner.
@@ -102,7 +101,7 @@ fn any_draw() -> impl Strategy<Value = Draw> {
 }
 
 fn any_kernel() -> impl Strategy<Value = (MoeKernel, MoeFormat)> {
-    let kernels = Catalog::embedded().moe_kernels().unwrap();
+    let kernels = rackmath_catalog::embedded().moe_kernels().unwrap();
     let all: Vec<(MoeKernel, MoeFormat)> = kernels.families.values().flatten().map(|f| (f.kernel, f.format)).collect();
     proptest::sample::select(all)
 }

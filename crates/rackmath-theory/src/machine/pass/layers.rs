@@ -14,17 +14,18 @@ use rackmath_spec::{
     AttentionKernels, Catalog, Dtype, GemmKernels, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch, SpecError,
 };
 use rackmath_units::{Bytes, Tokens, float};
+use std::sync::Arc;
 
 /// All kernels a machine may run.
 #[derive(Clone, Debug)]
 pub struct KernelSet {
     /// Matrix products.
-    pub gemm: GemmKernels,
+    pub gemm: Arc<GemmKernels>,
     /// Grouped-query attention.
-    pub attention: AttentionKernels,
-    pub latent: AttentionKernels,
+    pub attention: Arc<AttentionKernels>,
+    pub latent: Arc<AttentionKernels>,
     /// Expert layers.
-    pub moe: MoeKernels,
+    pub moe: Arc<MoeKernels>,
 }
 
 impl KernelSet {

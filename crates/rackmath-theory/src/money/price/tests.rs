@@ -3,11 +3,11 @@
 use super::*;
 use crate::close;
 use proptest::prelude::*;
+use rackmath_spec::Date;
 use rackmath_spec::price::Sheet;
-use rackmath_spec::{Catalog, Date};
 
-fn sheet(name: &str) -> Sheet {
-    Catalog::embedded().price(name).unwrap()
+fn sheet(name: &str) -> std::sync::Arc<Sheet> {
+    rackmath_catalog::embedded().price(name).unwrap()
 }
 
 fn at<'a>(sheet: &'a Sheet, day: &str) -> &'a List {
@@ -273,8 +273,8 @@ proptest! {
     fn the_best_policy_never_costs_more_than_recomputing(
         prefix in 1.0f64..1e6, suffix in 0.0f64..1e5, uses in 1u64..100, gap in 0.0f64..1e5, which in 0usize..46
     ) {
-        let catalog = Catalog::embedded();
-        let id = catalog.price_ids().nth(which).unwrap().to_owned();
+        let catalog = rackmath_catalog::embedded();
+        let id = catalog.ids(rackmath_spec::Kind::Prices).nth(which).unwrap().to_owned();
         let s = catalog.price(&id).unwrap();
         let list = s.lists.last().unwrap();
         let p = Pattern {

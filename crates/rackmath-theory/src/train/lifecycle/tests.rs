@@ -3,13 +3,12 @@ use crate::close;
 use crate::goodput::Hazard;
 use crate::scaling::{Shape, surface};
 use proptest::prelude::*;
-use rackmath_spec::Catalog;
 
 const T: f64 = 1e12;
 const LECTURE: Rule = Rule { rl_factor: 3.0, eta: 1.0 / 3.0, split: Split::THIRDS };
 
 fn of(name: &str) -> Surface {
-    surface(&Catalog::embedded().scaling_law(name).unwrap(), &Shape::default(), None).unwrap()
+    surface(&rackmath_catalog::embedded().scaling_law(name).unwrap(), &Shape::default(), None).unwrap()
 }
 
 fn at(n: f64, d: f64) -> Point {

@@ -1,10 +1,10 @@
 use super::*;
 use crate::close;
 use proptest::prelude::*;
-use rackmath_spec::{Catalog, Router};
+use rackmath_spec::Router;
 
-fn law(name: &str) -> ScalingLaw {
-    Catalog::embedded().scaling_law(name).unwrap()
+fn law(name: &str) -> std::sync::Arc<ScalingLaw> {
+    rackmath_catalog::embedded().scaling_law(name).unwrap()
 }
 
 fn of(name: &str) -> Surface {
@@ -85,7 +85,8 @@ fn llama_3_extrapolates_to_its_own_size() {
 #[test]
 fn experts_are_worth_what_the_routed_law_says() {
     // The oracle: 370 M with 64 experts equals 1.37 B dense.
-    let clark = Catalog::embedded().clark_laws().unwrap().into_iter().find(|l| l.router == Router::SBase).unwrap();
+    let clark =
+        rackmath_catalog::embedded().clark_laws().unwrap().into_iter().find(|l| l.router == Router::SBase).unwrap();
     let shape = Shape { ratio: 64.0, ..Shape::default() };
     let routed = surface(&law("besiroglu-2024"), &shape, Some(&clark)).unwrap();
     let d = Tokens::new(130e9);

@@ -535,7 +535,7 @@ mod tests {
     /// The value of each working must be the number the board computes, however many equations lie between.
     #[test]
     fn workings_agree_with_the_board() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         for model in [
             "deepseek-v3",
             "deepseek-v3.2",
@@ -590,7 +590,7 @@ mod tests {
     #[test]
     fn an_unknown_topic_names_the_nearest() {
         let request = Request { what: "wieghts".into(), ..Request::default() };
-        let error = answer(&Catalog::embedded(), &request).unwrap_err().to_string();
+        let error = answer(&rackmath_catalog::embedded(), &request).unwrap_err().to_string();
         assert!(error.contains("did you mean \"weights\""), "{error}");
     }
 }

@@ -95,9 +95,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let racks = request
         .systems
         .iter()
-        .map(|name| Ok(rack(&catalog.system(name)?, weights, count.total() as f64)))
+        .map(|name| Ok(rack(&*catalog.system(name)?, weights, count.total() as f64)))
         .collect::<Result<_, Error>>()?;
-    Ok(Answer { model: model.name, weights_bytes: weights.get(), racks })
+    Ok(Answer { model: model.name.clone(), weights_bytes: weights.get(), racks })
 }
 
 fn rack(system: &System, weights: Bytes, params: f64) -> Rack {
@@ -133,7 +133,7 @@ mod tests {
     fn g47_reading_a_trillion_bytes() {
         // 37.313 ms on 8 H100, 1.7361 ms on NVL72: 21.49 = 9 x 2.388.
         let request = Request { systems: vec!["lecture-h100-8".into(), "lecture-nvl72".into()], ..Request::default() };
-        let racks = answer(&Catalog::embedded(), &request).unwrap().racks;
+        let racks = answer(&rackmath_catalog::embedded(), &request).unwrap().racks;
         let (hopper, blackwell) = (racks[0].weights_s * 1e3, racks[1].weights_s * 1e3);
         assert!((hopper / 37.313 - 1.0).abs() < 1e-4 && (blackwell / 1.7361 - 1.0).abs() < 1e-4);
         assert!((hopper / blackwell / 21.49 - 1.0).abs() < 1e-3);

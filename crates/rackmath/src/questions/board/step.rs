@@ -256,15 +256,15 @@ mod tests {
             counting: "lecture".into(),
             ..Setting::default()
         };
-        let a = answer(&Catalog::embedded(), &Request { setting, ..Request::default() }).unwrap();
+        let a = answer(&rackmath_catalog::embedded(), &Request { setting, ..Request::default() }).unwrap();
         assert_eq!((a.batch, a.memory.batch_max, a.memory.fits), (91_392.0, Some(91_392.0), true));
         assert!((a.memory.drain_s - 0.024).abs() < 1e-12 && a.balance_batch.is_none());
     }
 
     #[test]
     fn the_chosen_batch_always_fits_when_one_sequence_does() {
-        let catalog = Catalog::embedded();
-        for id in catalog.model_ids() {
+        let catalog = rackmath_catalog::embedded();
+        for id in catalog.ids(rackmath_spec::Kind::Models) {
             let setting = Setting { model: id.into(), on: "hgx-h200".into(), ..Setting::default() };
             let a = answer(&catalog, &Request { setting, ..Request::default() }).unwrap();
             assert!(a.memory.fits || a.memory.batch_max == Some(0.0), "{id}: {:?}", a.memory);

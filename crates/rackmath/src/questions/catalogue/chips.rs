@@ -119,12 +119,11 @@ pub struct Fact {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let aliases = catalog.names_of_chips();
-    let chips = named_or_all(&request.names, catalog.chip_ids())
+    let chips = named_or_all(&request.names, catalog.ids(rackmath_spec::Kind::Chips))
         .iter()
         .map(|name| {
             let chip = catalog.chip(name)?;
-            let known = aliases.get(&chip.id).cloned().unwrap_or_default();
+            let known = catalog.names(rackmath_spec::Kind::Chips, &chip.id).into_iter().map(str::to_owned).collect();
             Ok(card(&chip, known))
         })
         .collect::<Result<_, Error>>()?;

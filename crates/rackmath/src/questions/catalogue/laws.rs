@@ -7,6 +7,7 @@ use rackmath_theory::scaling::{Band, NoSurface, Shape, Surface, Tie, band, draws
 use rackmath_units::{FlopRate, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Laws and the shape of the model they are asked about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,14 +68,14 @@ pub struct Spread {
 
 /// Laws and shape, resolved.
 pub(crate) struct Resolved {
-    pub(crate) laws: Vec<ScalingLaw>,
+    pub(crate) laws: Vec<Arc<ScalingLaw>>,
     pub(crate) shape: Shape,
     pub(crate) experts: ClarkLaw,
 }
 
 pub(crate) fn resolve(catalog: &Catalog, law: &Law) -> Result<Resolved, Error> {
     let laws = if law.law.trim().eq_ignore_ascii_case("all") {
-        catalog.law_ids().map(|id| catalog.scaling_law(id)).collect::<Result<_, _>>()?
+        catalog.ids(rackmath_spec::Kind::Laws).map(|id| catalog.scaling_law(id)).collect::<Result<_, _>>()?
     } else {
         vec![catalog.scaling_law(&law.law)?]
     };

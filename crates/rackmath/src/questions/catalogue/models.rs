@@ -133,12 +133,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         None | Some("auto") => None,
         Some(name) => Some(name.parse::<Dtype>()?),
     };
-    let aliases = catalog.names_of_models();
-    let models = named_or_all(&request.names, catalog.model_ids())
+    let models = named_or_all(&request.names, catalog.ids(rackmath_spec::Kind::Models))
         .iter()
         .map(|name| {
             let model = catalog.model(name)?;
-            let known = aliases.get(&model.id).cloned().unwrap_or_default();
+            let known = catalog.names(rackmath_spec::Kind::Models, &model.id).into_iter().map(str::to_owned).collect();
             Ok(card(&model, known, context, dtype))
         })
         .collect::<Result<_, Error>>()?;

@@ -1,7 +1,7 @@
 //! What the catalogue holds, by name: for pickers and completions.
 
 use crate::Error;
-use rackmath_spec::{Catalog, SpecError};
+use rackmath_spec::{Catalog, Kind, SpecError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,18 +60,18 @@ pub fn answer(catalog: &Catalog, _: &Request) -> Result<Answer, Error> {
         ids.map(str::to_owned).collect()
     }
     Ok(Answer {
-        models: entries(catalog.model_ids(), |id| Ok(catalog.model(id)?.name))?,
-        systems: entries(catalog.system_ids(), |id| Ok(catalog.system(id)?.name))?,
-        chips: entries(catalog.chip_ids(), |id| Ok(catalog.chip(id)?.name))?,
-        prices: entries(catalog.price_ids(), |id| Ok(catalog.price(id)?.name))?,
-        engines: words(catalog.engine_ids()),
-        laws: words(catalog.law_ids()),
-        runs: words(catalog.run_ids()),
-        stacks: words(catalog.training_stack_ids()),
-        tiers: words(catalog.tier_ids()),
-        scenarios: words(catalog.scenario_ids()),
-        vendors: catalog.policies()?.vendors.into_keys().collect(),
-        hosted: catalog.hosted_models()?.into_iter().map(|m| m.id).collect(),
+        models: entries(catalog.ids(Kind::Models), |id| Ok(catalog.model(id)?.name.clone()))?,
+        systems: entries(catalog.ids(Kind::Systems), |id| Ok(catalog.system(id)?.name.clone()))?,
+        chips: entries(catalog.ids(Kind::Chips), |id| Ok(catalog.chip(id)?.name.clone()))?,
+        prices: entries(catalog.ids(Kind::Prices), |id| Ok(catalog.price(id)?.name.clone()))?,
+        engines: words(catalog.ids(Kind::Engines)),
+        laws: words(catalog.ids(Kind::Laws)),
+        runs: words(catalog.ids(Kind::Runs)),
+        stacks: words(catalog.ids(Kind::Training)),
+        tiers: words(catalog.ids(Kind::Tiers)),
+        scenarios: words(catalog.ids(Kind::Scenarios)),
+        vendors: catalog.policies()?.vendors.keys().cloned().collect(),
+        hosted: catalog.hosted_models()?.iter().map(|m| m.id.clone()).collect(),
     })
 }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn every_name_can_be_asked_for() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let names = answer(&catalog, &Request {}).expect("answered");
         assert!(names.models.len() > 20 && names.chips.len() > 50 && names.prices.len() > 10);
         assert!(

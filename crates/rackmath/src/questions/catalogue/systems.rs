@@ -70,7 +70,7 @@ pub struct LevelCard {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let systems = named_or_all(&request.names, catalog.system_ids())
+    let systems = named_or_all(&request.names, catalog.ids(rackmath_spec::Kind::Systems))
         .iter()
         .map(|name| catalog.system(name).map(|s| card(&s)).map_err(Error::from))
         .collect::<Result<_, _>>()?;

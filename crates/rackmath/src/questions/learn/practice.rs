@@ -140,12 +140,12 @@ mod tests {
     use crate::lecture;
 
     fn asked(request: &Request) -> Answer {
-        answer(&Catalog::embedded(), request).expect("answered")
+        answer(&rackmath_catalog::embedded(), request).expect("answered")
     }
 
     #[test]
     fn cards_and_problems_belong_to_claims_of_the_lecture() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let claims = lecture::answer(&catalog, &lecture::Request::default()).expect("answered").claims;
         let all = asked(&Request { count: 50, ..Request::default() });
         assert_eq!(all.cards.len(), 27);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn bad_sets_are_refused() {
-        let refused = |r: Request| answer(&Catalog::embedded(), &r).expect_err("refused").to_string();
+        let refused = |r: Request| answer(&rackmath_catalog::embedded(), &r).expect_err("refused").to_string();
         assert!(refused(Request { topic: Some("rack".into()), ..Request::default() }).contains("racks"));
         assert!(refused(Request { count: 0, ..Request::default() }).contains("1 to 50"));
         assert!(refused(Request { given: vec![None; 9], ..Request::default() }).contains("at most 6"));

@@ -16,6 +16,7 @@ use rackmath_theory::roofline;
 use rackmath_units::{DollarsPerToken, HoldPrice, Seconds, float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A model on a machine, the tiers beside it, and when its prefixes are wanted again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -184,15 +185,15 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     })
 }
 
-fn tiers(catalog: &Catalog, wanted: &[String]) -> Result<Vec<MemoryTier>, Error> {
-    let ids = named_or_all(wanted, catalog.tier_ids());
+fn tiers(catalog: &Catalog, wanted: &[String]) -> Result<Vec<Arc<MemoryTier>>, Error> {
+    let ids = named_or_all(wanted, catalog.ids(rackmath_spec::Kind::Tiers));
     let mut all = ids.iter().map(|id| catalog.tier(id)).collect::<Result<Vec<_>, _>>()?;
     all.sort_by(|a, b| lifetime::drain(a).get().total_cmp(&lifetime::drain(b).get()));
     Ok(all)
 }
 
 /// Recomputing, the chip's own memory, then the tiers by drain time.
-fn ways(r: &Resolved, tiers: &[MemoryTier], compute: DollarsPerToken) -> Vec<Way> {
+fn ways(r: &Resolved, tiers: &[Arc<MemoryTier>], compute: DollarsPerToken) -> Vec<Way> {
     let kv = r.cache.stored_per_token();
     let memory = &r.system.chip.memory;
     let remat = Line { name: "rematerialise".into(), retrieve: compute, hold: HoldPrice::ZERO };
@@ -289,7 +290,7 @@ fn figure(r: &Resolved, ways: &[Way], lines: &[Line], segments: &[Segment]) -> F
     }
 }
 
-fn sources(tiers: &[MemoryTier]) -> Vec<String> {
+fn sources(tiers: &[Arc<MemoryTier>]) -> Vec<String> {
     tiers.iter().map(|t| format!("{}: {}", t.id, t.cost_source().unwrap_or(&t.capacity.source))).collect()
 }
 
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let error = |q: Request| answer(&catalog, &q).unwrap_err().to_string();
         assert!(error(Request { durations_s: vec![-1.0], ..Request::default() }).contains("duration"));
         let shares = ReuseRequest { gaps: vec![(10.0, 0.9), (20.0, 0.9)], ..ReuseRequest::default() };

@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         for (bad, word) in [
             (Request { utilisation: 0.0, ..Request::default() }, "utilisation"),
             (Request { hit: 1.5, ..Request::default() }, "hit"),

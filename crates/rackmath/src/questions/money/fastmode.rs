@@ -108,7 +108,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
 /// Every mode of the catalogue's newest lists that costs more and claims a speed.
 fn known(catalog: &Catalog) -> Result<Vec<KnownCard>, Error> {
     let mut all = Vec::new();
-    for id in catalog.price_ids() {
+    for id in catalog.ids(rackmath_spec::Kind::Prices) {
         let sheet = catalog.price(id)?;
         let Some(list) = sheet.lists.last() else { continue };
         for m in &list.modes {
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_mode_without_a_speed_or_a_saving_is_refused() {
-        let ask = |q: Request| answer(&Catalog::embedded(), &q).unwrap_err().to_string();
+        let ask = |q: Request| answer(&rackmath_catalog::embedded(), &q).unwrap_err().to_string();
         let priority = Request { sheet: Some("gpt-5.5".into()), ..Request::default() };
         assert!(ask(priority).contains("claims none"));
         assert!(ask(Request { sheet: Some("cerebras".into()), ..Request::default() }).contains("costs more"));

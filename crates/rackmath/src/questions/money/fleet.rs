@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn traffic_is_given_once_and_only_once() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let error = |q: Request| answer(&catalog, &q).unwrap_err().to_string();
         assert!(error(Request::default()).contains("traffic = none"));
         let twice = Request { output_tok_s: Some(1.0), requests_s: Some(1.0), ..Request::default() };
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_month_and_a_second_agree() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let month = Request { tokens_per_month: Some(1e15), ..Request::default() };
         let a = answer(&catalog, &month).unwrap();
         assert!(((a.input_tok_s + a.output_tok_s) / 380_264_999.0 - 1.0).abs() < 1e-6);

@@ -61,7 +61,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let mode = request.mode.clone().unwrap_or_else(|| "standard".into());
     let work = request.workload.as_ref().map(work::Prepared::new).transpose()?;
     let against = request.against.as_deref().map(|name| catalog.price(name)).transpose()?;
-    let names = named_or_all(&request.sheets, catalog.price_ids());
+    let names = named_or_all(&request.sheets, catalog.ids(rackmath_spec::Kind::Prices));
     let one = names.len() == 1;
     let (mut cards, mut left_out, mut figure) = (Vec::new(), Vec::new(), None);
     for name in &names {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn ask(request: &Request) -> Answer {
-        answer(&Catalog::embedded(), request).unwrap()
+        answer(&rackmath_catalog::embedded(), request).unwrap()
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
             as_of: Some("2025-03-01".into()),
             ..Request::default()
         };
-        let error = answer(&Catalog::embedded(), &request(&["opus-4.8"])).unwrap_err().to_string();
+        let error = answer(&rackmath_catalog::embedded(), &request(&["opus-4.8"])).unwrap_err().to_string();
         assert!(error.contains("2026-05-28 or later"), "{error}");
         let a = ask(&request(&["opus-4.8", "gpt-4o"]));
         assert_eq!((a.cards.len(), a.left_out.len()), (1, 1));

@@ -253,7 +253,7 @@ mod tests {
     fn one_curve_is_the_frontier_of_the_plan() {
         let setting = Setting { model: "llama-3.1-8b".into(), on: "4xh100".into(), ..Setting::default() };
         let plan = plan::Request { setting, disaggregated: false, ..plan::Request::default() };
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let whole = plan::answer(&catalog, &plan).unwrap();
         let a = answer(&catalog, &Request { plan, ..Request::default() }).unwrap();
         assert_eq!(a.curves[0].points, whole.frontier);

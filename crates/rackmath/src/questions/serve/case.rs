@@ -170,7 +170,7 @@ impl Bench {
     /// The engine a word names, as replaced.
     pub fn engine(&self, name: &str) -> Result<Engine, Error> {
         let (engine, _) = self.catalog.engine(name)?;
-        Ok(self.engines.get(&engine.id).cloned().unwrap_or(engine))
+        Ok(self.engines.get(&engine.id).cloned().unwrap_or_else(|| std::sync::Arc::unwrap_or_clone(engine)))
     }
 
     fn find(&self, case: &Case) -> Result<Found, Error> {
@@ -189,7 +189,7 @@ impl Bench {
             None => usual_cache(&model, formats, &engine),
         };
         let layout = Layout::new(case.degrees).map_err(|e| Error::value("layout", e, "consistent degrees"))?;
-        let on = Deployment { formats, kv, layout, ..Deployment::of(&self.catalog, model, system, engine) };
+        let on = Deployment { formats, kv, layout, ..Deployment::of(&self.catalog, model, system, engine.into()) };
         Ok(Found { on, ours: None, roof: None, rooms: BTreeMap::new() })
     }
 
@@ -216,7 +216,7 @@ impl Bench {
             Err(error) => return Err(error.clone()),
         };
         let ours = prepared(&self.kernels, on, ours)?;
-        let ideal = Engine { schedule: on.engine.schedule.clone(), ..ideal };
+        let ideal = Engine { schedule: on.engine.schedule.clone(), ..(*ideal).clone() };
         let roof = prepared(&self.kernels, &Deployment { engine: ideal.into(), ..on.clone() }, roof)?;
         let spread = &ours.deployment.engine.spread;
         let spread = match case.metric {

@@ -34,11 +34,11 @@ use std::collections::BTreeMap;
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let ids: Vec<String> = if request.tables.is_empty() {
-        catalog.validation_ids().map(str::to_owned).collect()
+        catalog.ids(rackmath_spec::Kind::Validation).map(str::to_owned).collect()
     } else {
         request.tables.clone()
     };
-    let tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<Table>, SpecError>>()?;
+    let tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<_>, SpecError>>()?;
     let mut bench = Bench::new(catalog.clone())?;
     let mut sources = Vec::new();
     for table in &tables {

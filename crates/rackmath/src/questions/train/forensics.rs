@@ -107,7 +107,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     if let Some(name) = &r.run {
         let run = catalog.training_run(name)?;
         let known = |i: Interval| Known { low: i.0, high: i.1 };
-        r.on = r.on.or(run.chip);
+        r.on = r.on.or_else(|| run.chip.clone());
         r.chips = r.chips.or(run.chips.map(|n| Known { low: n, high: n }));
         r.chip_hours = r.chip_hours.or(run.chip_hours.map(known));
         r.params = r.params.or(run.active_params.map(known));
@@ -115,7 +115,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         r.mfu = r.mfu.or(run.mfu.map(known));
         r.days = r.days.or(run.days.map(known));
         sources.push(format!("{}: {}", run.name, run.source));
-        assumptions.extend(run.notes);
+        assumptions.extend(run.notes.iter().cloned());
     }
     if let Some(name) = &r.on {
         let chip = catalog.chip(name)?;
@@ -213,8 +213,8 @@ mod tests {
 
     #[test]
     fn no_published_run_contradicts_itself() {
-        let catalog = Catalog::embedded();
-        let ids: Vec<String> = catalog.run_ids().map(str::to_owned).collect();
+        let catalog = rackmath_catalog::embedded();
+        let ids: Vec<String> = catalog.ids(rackmath_spec::Kind::Runs).map(str::to_owned).collect();
         for id in ids {
             let a = answer(&catalog, &Request { run: Some(id.clone()), ..Request::default() }).unwrap();
             assert!(a.contradiction.is_none(), "{id}: {:?}", a.contradiction);
@@ -226,8 +226,8 @@ mod tests {
 
     #[test]
     fn nothing_known_is_refused() {
-        assert!(answer(&Catalog::embedded(), &Request::default()).is_err());
+        assert!(answer(&rackmath_catalog::embedded(), &Request::default()).is_err());
         let bad = Some(Known { low: 2.0, high: 1.0 });
-        assert!(answer(&Catalog::embedded(), &Request { mfu: bad, ..Request::default() }).is_err());
+        assert!(answer(&rackmath_catalog::embedded(), &Request { mfu: bad, ..Request::default() }).is_err());
     }
 }

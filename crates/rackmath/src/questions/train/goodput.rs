@@ -132,11 +132,11 @@ const MOST_EVENTS: u64 = 2_000_000;
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let r = request;
     let run = r.run.as_deref().map(|name| catalog.training_run(name)).transpose()?;
-    let chips = match (r.chips, run.as_ref().and_then(|run| run.chips)) {
+    let chips = match (r.chips, run.as_deref().and_then(|run| run.chips)) {
         (Some(n), _) | (None, Some(n)) => within("chips", n, 1.0, 1e9)?,
         (None, None) => return Err(Error::value("chips", "nothing", "a number of chips, or a run that has one")),
     };
-    let (chip_mtbf, origin) = chip_mtbf(r, run.as_ref(), chips)?;
+    let (chip_mtbf, origin) = chip_mtbf(r, run.as_deref(), chips)?;
     let h = hazard(chip_mtbf, chips, r.stall_s, r.restart_s)?;
     let mtbf = job_mtbf(chip_mtbf, chips);
     let interval = match r.interval_s {
@@ -147,9 +147,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let goodput = h.goodput(interval).get();
     let mfu = match r.mfu {
         Some(u) => Some((within("mfu", u, 1e-6, 1.0)?, u)),
-        None => run.as_ref().and_then(|run| run.mfu),
+        None => run.as_deref().and_then(|run| run.mfu),
     };
-    let (work_days, work_origin) = work(catalog, r, run.as_ref(), chips, mfu)?;
+    let (work_days, work_origin) = work(catalog, r, run.as_deref(), chips, mfu)?;
     let work = Seconds::s(work_days * 86_400.0);
     let simulated = checked(&h, interval, work, r.seed, MOST_EVENTS).map(|j| {
         let total = j.total();
@@ -289,16 +289,16 @@ mod tests {
     #[test]
     fn work_follows_from_size_tokens_and_mfu() {
         let r = Request { params: Some(405e9), tokens: Some(15.6e12), ..Request::default() };
-        let a = answer(&Catalog::embedded(), &r).unwrap();
+        let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
         // 6 x 405 B x 15.6 T / (16,384 x 989.5 TFLOP/s x 40.5 %) = 66.8 days.
         assert!((a.work_days - 66.8).abs() < 0.2, "{}", a.work_days);
-        assert!(answer(&Catalog::embedded(), &Request { params: Some(1e9), ..Request::default() }).is_err());
+        assert!(answer(&rackmath_catalog::embedded(), &Request { params: Some(1e9), ..Request::default() }).is_err());
     }
 
     #[test]
     fn a_run_that_makes_no_progress_is_an_answer() {
         let r = Request { job_mtbf_hours: Some(0.001), interval_s: Some(3600.0), ..Request::default() };
-        let a = answer(&Catalog::embedded(), &r).unwrap();
+        let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
         assert!(a.goodput < 1e-6 && a.simulated.is_none());
     }
 }

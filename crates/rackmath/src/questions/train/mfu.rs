@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn conventions_convert_there_and_back() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let first = answer(&catalog, &Request { tokens_per_s_per_chip: Some(1000.0), ..Request::default() }).unwrap();
         for line in &first.lines {
             let request = Request { mfu: Some(line.mfu), convention: line.convention.clone(), ..Request::default() };
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn unknown_conventions_and_two_speeds_are_refused() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let wrong = Request { mfu: Some(0.4), convention: "causl".into(), ..Request::default() };
         assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains("causal"));
         let two = Request { mfu: Some(0.4), tokens_per_s_per_chip: Some(1.0), ..Request::default() };

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     fn ask(request: &Request) -> Answer {
-        answer(&Catalog::embedded(), request).unwrap()
+        answer(&rackmath_catalog::embedded(), request).unwrap()
     }
 
     #[test]

@@ -20,6 +20,7 @@ use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding};
 use rackmath_units::ByteRate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A model, a machine, a layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -252,11 +253,11 @@ pub struct LayoutCard {
 
 /// All names resolved.
 struct Setup {
-    model: Model,
-    system: System,
-    stack: TrainingStack,
-    kernels: GemmKernels,
-    network: Network,
+    model: Arc<Model>,
+    system: Arc<System>,
+    stack: Arc<TrainingStack>,
+    kernels: Arc<GemmKernels>,
+    network: Arc<Network>,
     format: TrainingFormat,
 }
 
@@ -345,7 +346,7 @@ fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
         if !(1..=1_000_000).contains(&chips) {
             return Err(Error::value("chips", chips, "1 to 1,000,000"));
         }
-        system.n_chips = chips;
+        Arc::make_mut(&mut system).n_chips = chips;
     }
     for (field, value, most) in [
         ("sequence", r.sequence, 100_000_000),

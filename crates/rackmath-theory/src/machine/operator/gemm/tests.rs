@@ -3,7 +3,7 @@
 use super::*;
 use crate::operator::ideal;
 use proptest::prelude::*;
-use rackmath_spec::{Catalog, Fit, GemmFormat};
+use rackmath_spec::{Fit, GemmFormat};
 use rackmath_units::{ByteRate, BytesPerParam, FlopRate};
 
 fn silicon(tflop: f64, tb: f64, cores: f64) -> Silicon {
@@ -98,9 +98,9 @@ fn more_power_sustains_more_within_its_range() {
 
 #[test]
 fn every_catalogue_chip_has_kernels_in_the_formats_it_computes() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let kernels = catalog.gemm_kernels().unwrap();
-    for id in catalog.chip_ids() {
+    for id in catalog.ids(rackmath_spec::Kind::Chips) {
         let chip = catalog.chip(id).unwrap();
         for format in GemmFormat::ALL {
             let kernel = kernels.find(&chip, format, "trtllm").unwrap_or_else(|| panic!("{id} has no {format}"));
@@ -118,7 +118,7 @@ fn cases() -> impl Strategy<Value = (usize, f64, f64, f64)> {
 }
 
 fn nth(i: usize) -> (Silicon, GemmKernel) {
-    let kernels = Catalog::embedded().gemm_kernels().unwrap().kernels;
+    let kernels = &rackmath_catalog::embedded().gemm_kernels().unwrap().kernels;
     let kernel = kernels[i % kernels.len()].clone();
     (silicon(500.0 + 37.0 * (i % 50) as f64, 1.0 + 0.1 * (i % 70) as f64, 80.0 + (i % 100) as f64), kernel)
 }

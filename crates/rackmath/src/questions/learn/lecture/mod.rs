@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn every_claim_is_there() {
-        let answer = answer(&Catalog::embedded(), &Request::default()).unwrap();
+        let answer = answer(&rackmath_catalog::embedded(), &Request::default()).unwrap();
         let ids: Vec<String> = answer.claims.iter().map(|c| c.id.clone()).collect();
         let expected: Vec<String> = (1..=36)
             .map(|i| format!("D{i}"))
@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn an_unknown_claim_is_refused() {
-        let error = answer(&Catalog::embedded(), &Request { claim: Some("D99".into()) }).unwrap_err().to_string();
+        let error =
+            answer(&rackmath_catalog::embedded(), &Request { claim: Some("D99".into()) }).unwrap_err().to_string();
         assert!(error.contains("D1 to D57"), "{error}");
     }
 }

@@ -209,10 +209,10 @@ fn cache_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let kv = BytesPerToken::new(2048.0);
     let hbm = in_memory(kv, Bytes::gb(288.0), hour);
     let tier = |id: &str| catalog.tier(id);
-    let ddr =
-        in_tier(kv, &tier("ddr5-server")?).ok_or_else(|| Error::value("tier", "ddr5-server", "a tier with a price"))?;
+    let ddr = in_tier(kv, &*tier("ddr5-server")?)
+        .ok_or_else(|| Error::value("tier", "ddr5-server", "a tier with a price"))?;
     let drains = |ids: &[&str]| -> Result<String, Error> {
-        let all = ids.iter().map(|id| Ok(drain(&catalog.tier(id)?).to_string()));
+        let all = ids.iter().map(|id| Ok(drain(&*catalog.tier(id)?).to_string()));
         Ok(all.collect::<Result<Vec<_>, Error>>()?.join(", "))
     };
     let sheet = catalog.price("opus-4.8")?;

@@ -35,7 +35,7 @@ fn expert_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let to = distinct_ranks(used, moe.experts, moe.top_k);
     let domain = |name: &str| -> Result<String, Error> { Ok(catalog.system(name)?.capacity().to_string()) };
     let ratio =
-        |chip: &str| -> Result<String, Error> { Ok(beta(&catalog.chip(chip)?).map_or("unknown".into(), times)) };
+        |chip: &str| -> Result<String, Error> { Ok(beta(&*catalog.chip(chip)?).map_or("unknown".into(), times)) };
     let (rubin, ultra) = (catalog.system("vr-nvl144")?, catalog.system("rubin-ultra-nvl576")?);
     Ok(vec![
         claim("D17", "MoE layer")
@@ -258,7 +258,7 @@ fn memory_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
         claim("D34", "Serving recipe").says("E = G_up, P = 1 or 2", "stay in one scale-up domain").number(
             "DeepSeek V3 on GB200 NVL72",
             "large EP, little PP",
-            crate::layout::usual(&catalog.model("deepseek-v3")?, &catalog.system("gb200-nvl72")?),
+            crate::layout::usual(&*catalog.model("deepseek-v3")?, &*catalog.system("gb200-nvl72")?),
             "what rackmath layout chooses by itself",
         ),
         claim("D35", "Hop latency")

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_list_becomes_evidence() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let s = listed(&catalog, "opus-4.6", None).unwrap();
         assert_eq!(
             (s.vendor.as_deref(), s.input, s.output, s.cached),
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn every_sheet_of_the_catalogue_can_be_deduced_from() {
-        let catalog = Catalog::embedded();
-        for id in catalog.price_ids() {
+        let catalog = rackmath_catalog::embedded();
+        for id in catalog.ids(rackmath_spec::Kind::Prices) {
             let s = listed(&catalog, id, None).unwrap();
             assert!(s.input.is_some() && s.fast_price.is_some() == s.fast_speed.is_some(), "{id}");
         }

@@ -3,6 +3,7 @@
 //! First the lecture's closed forms, which take prices for costs; then the posterior, which does not. With `blind` the prices
 //! are those of an open model's hosts, its architecture is hidden, and the level of prices comes from the other
 //! architectures alone; the truth stands beside the posterior.
+use std::sync::Arc;
 
 mod answer;
 mod closed;
@@ -101,7 +102,7 @@ impl Default for Request {
 struct Case {
     sheet: Sheet,
     space: Space,
-    policies: Policies,
+    policies: Arc<Policies>,
     vendor: Option<String>,
     seller: Seller,
     known: Option<Known>,
@@ -172,8 +173,8 @@ fn hidden(catalog: &Catalog, priors: &DeducePriors, name: &str) -> Result<(Known
         return Err(SpecError::unknown("hosted open model", name, hosted.iter().map(|m| m.id.as_str())).into());
     };
     let mut all = Vec::new();
-    for model in &hosted {
-        all.extend(Known::of(model, &catalog.model(&model.config)?));
+    for model in hosted.iter() {
+        all.extend(Known::of(model, &*catalog.model(&model.config)?));
     }
     let others: Vec<&Known> = all.iter().filter(|k| k.architecture != target.config).collect();
     let level = level(priors, &others);

@@ -2,7 +2,7 @@ use super::*;
 use rackmath_units::float;
 
 fn ask(request: Request) -> Answer {
-    answer(&Catalog::embedded(), &request).expect("answered")
+    answer(&rackmath_catalog::embedded(), &request).expect("answered")
 }
 
 fn priced(input: f64, output: f64) -> Request {
@@ -156,7 +156,7 @@ fn contradictions_of_the_closed_forms_are_named() {
 
 #[test]
 fn absurd_values_are_refused_by_name() {
-    let wrong = |request: Request| answer(&Catalog::embedded(), &request).unwrap_err().to_string();
+    let wrong = |request: Request| answer(&rackmath_catalog::embedded(), &request).unwrap_err().to_string();
     assert!(wrong(priced(-1.0, 2.0)).starts_with("input = -1"));
     assert!(wrong(priced(1.0, 114_000.0)).starts_with("output = 114000"));
     assert!(wrong(Request { fast_price_multiple: Some(6.0), ..Request::default() }).contains("both"));

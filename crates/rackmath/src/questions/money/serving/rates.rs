@@ -32,7 +32,6 @@ use rackmath_theory::steady::Requests;
 use rackmath_units::{Fraction, TokenRate, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// Rates given, predicted for an engine, or the board's lower bound with an efficiency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -183,7 +182,7 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
     if r.model.shape().is_none() && !must {
         return Ok(Source::Board(Some(format!("{} is known by its totals only", r.model.name))));
     }
-    let engine = Arc::new(catalog.engine(&q.engine)?.0);
+    let (engine, _) = catalog.engine(&q.engine)?;
     let held = Requests::of(tokens("context", q.context, 0.0)?.get().max(1.0), 0.0);
     let kernels = KernelSet::of(catalog)?;
     let mut cuts = Vec::new();

@@ -12,7 +12,7 @@ fn plan(on: &str) -> plan::Request {
 
 #[test]
 fn at_the_flip_price_two_machines_cost_the_same() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let both = Request { plan: plan("8xh100,8xh200"), ..Request::default() };
     let a = answer(&catalog, &both).unwrap();
     for flip in &a.flips {
@@ -28,7 +28,7 @@ fn at_the_flip_price_two_machines_cost_the_same() {
 
 #[test]
 fn models_and_engines_have_no_flip_price_and_lists_do_not_mix() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let words = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
     let engines = Request { plan: plan("8xh100"), engines: words(&["vllm", "sglang"]), ..Request::default() };
     let a = answer(&catalog, &engines).unwrap();
@@ -44,7 +44,7 @@ proptest! {
 
     #[test]
     fn one_system_is_its_plan(isl in 100.0..16000.0_f64, osl in 10.0..1000.0_f64, tpot in prop::option::of(4.0..60.0_f64)) {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let plan = plan::Request { isl: Some(isl), osl: Some(osl), tpot_ms: tpot, ..plan("4xh100") };
         let whole = plan::answer(&catalog, &plan).unwrap();
         let a = answer(&catalog, &Request { plan, ..Request::default() }).unwrap();
@@ -57,7 +57,7 @@ proptest! {
     #[test]
     fn a_winner_is_never_worse_than_any_other(isl in 100.0..16000.0_f64, tpot in 8.0..60.0_f64) {
         let plan = plan::Request { isl: Some(isl), tpot_ms: Some(tpot), ..plan("4xh100,4xh200,4xl40s") };
-        let a = answer(&Catalog::embedded(), &Request { plan, ..Request::default() }).unwrap();
+        let a = answer(&rackmath_catalog::embedded(), &Request { plan, ..Request::default() }).unwrap();
         for win in &a.wins {
             let more = win.measure.more_is_better().unwrap();
             for c in a.columns.iter().filter_map(|c| win.measure.of(c.plan.as_ref()?)) {

@@ -188,7 +188,7 @@ fn names(catalog: &Catalog, r: &Request, chips: u64) -> Result<(Vec<String>, Vec
     }
     let basis = r.plan.setting.basis.as_deref().map(str::parse::<Basis>).transpose()?;
     let (mut names, mut out) = (Vec::new(), Vec::new());
-    for id in catalog.chip_ids() {
+    for id in catalog.ids(rackmath_spec::Kind::Chips) {
         let chip = catalog.chip(id)?;
         // Presets repeat the lecture's arithmetic; nobody sells them.
         if id.starts_with("lecture-") || chip.prices.is_empty() {

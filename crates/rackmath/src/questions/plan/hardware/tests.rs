@@ -18,7 +18,7 @@ fn request(among: &[&str]) -> Request {
 
 #[test]
 fn all_chips_with_a_price_are_asked_and_none_that_was_never_sold() {
-    let a = answer(&Catalog::embedded(), &request(&[])).unwrap();
+    let a = answer(&rackmath_catalog::embedded(), &request(&[])).unwrap();
     assert!(a.rows.len() + a.out.len() > 20);
     assert!(a.rows.iter().all(|r| !r.name.contains("lecture") && r.plan.chips <= 2 && r.plan.tpot_ms.value <= 25.0));
     assert!(a.rows.windows(2).all(|w| w[0].plan.usd_per_mtok.value <= w[1].plan.usd_per_mtok.value));
@@ -29,14 +29,14 @@ fn all_chips_with_a_price_are_asked_and_none_that_was_never_sold() {
 fn one_kind_of_price_leaves_the_others_out_with_the_reason() {
     let mut r = request(&[]);
     r.plan.setting.basis = Some("rental".into());
-    let a = answer(&Catalog::embedded(), &r).unwrap();
+    let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
     assert!(a.rows.iter().all(|r| r.price_basis == "rental"));
     assert!(a.out.iter().any(|o| o.why.contains("no rental price")));
 }
 
 #[test]
 fn a_price_is_of_the_kind_the_catalogue_says() {
-    let c = Catalog::embedded();
+    let c = rackmath_catalog::embedded();
     let a = answer(&c, &request(&["h100", "a100-80gb", "l40s"])).unwrap();
     for row in &a.rows {
         let usual = c.system(&row.name).unwrap().chip.usual_price().unwrap().basis.to_string();
@@ -49,7 +49,7 @@ fn a_price_is_of_the_kind_the_catalogue_says() {
 fn equal_numbers_of_chips_are_level() {
     let mut r = request(&["h100", "h200"]);
     r.plan.objective = "chips".into();
-    let a = answer(&Catalog::embedded(), &r).unwrap();
+    let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
     assert!(a.verdict.contains("level with"), "{}", a.verdict);
     assert!(a.rows.iter().all(|row| row.flips_at_usd_per_chip_hour.is_none()));
 }
@@ -57,13 +57,13 @@ fn equal_numbers_of_chips_are_level() {
 #[test]
 fn the_answer_does_not_depend_on_threads() {
     let r = Request { flips: true, ..request(&["h100", "l40s", "a100-80gb"]) };
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     assert_eq!(answer_on(&catalog, &r, 1).unwrap(), answer_on(&catalog, &r, 3).unwrap());
 }
 
 #[test]
 fn beyond_a_flip_another_is_cheaper() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let r = Request { flips: true, ..request(&["h100", "l40s", "a100-80gb", "h200"]) };
     let a = answer(&catalog, &r).unwrap();
     let speeds: Vec<&Flip> = a.flips.iter().filter(|f| f.axis == "tok_s_per_user").collect();
@@ -81,7 +81,7 @@ fn beyond_a_flip_another_is_cheaper() {
 
 #[test]
 fn unknown_hardware_and_impossible_questions() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     assert!(answer(&catalog, &request(&["h1000"])).unwrap_err().to_string().contains("h100"));
     let mut large = request(&["l4", "rtx-4090"]);
     large.plan.setting.model = "deepseek-v3".into();
@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn the_winner_is_never_worse_than_the_plan_of_any_listed(isl in 100.0..8000.0_f64, osl in 50.0..1000.0_f64, tpot in 5.0..60.0_f64) {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let mut r = request(&["h100", "l40s", "mi300x"]);
         (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(isl), Some(osl), Some(tpot));
         let a = answer(&catalog, &r).unwrap();

@@ -87,10 +87,9 @@ pub(super) fn layouts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmath_spec::Catalog;
 
     fn all(model: &str, on: &str, tool: Tool, chips: u64, steps: Steps) -> Vec<Degrees> {
-        let c = Catalog::embedded();
+        let c = rackmath_catalog::embedded();
         let all = layouts(&c.model(model).unwrap(), &c.system(on).unwrap(), Some(tool), chips, steps, &[]);
         all.iter().map(Layout::degrees).collect()
     }
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn caches_are_cut_where_asked_for_by_vllm_alone() {
-        let c = Catalog::embedded();
+        let c = rackmath_catalog::embedded();
         let of = |model: &str, tool: Option<Tool>, cuts: &[u64]| -> Vec<Degrees> {
             let (model, system) = (c.model(model).unwrap(), c.system("hgx-h200").unwrap());
             layouts(&model, &system, tool, 8, Steps::Powers, cuts).iter().map(Layout::degrees).collect()

@@ -239,7 +239,7 @@ impl Ask {
         }
         let all = machines.iter().map(|m| m.chips).max().unwrap_or(1);
         let scenario = r.scenario.as_deref().map(|name| catalog.scenario(name)).transpose()?;
-        let workload = draws::Workload::new(r, scenario.as_ref())?;
+        let workload = draws::Workload::new(r, scenario.as_deref())?;
         let traffic = match workload.peak_rate() {
             Some(rate) => Traffic::Rate(rate),
             None if objective == Objective::Chips => Traffic::One,
@@ -267,7 +267,7 @@ impl Ask {
         Ok(Self {
             formats: r.weights.iter().map(|w| formats(&model, Some(w.as_str()))).collect::<Result<_, _>>()?,
             kvs: r.kvs.iter().map(|w| kv_word(w)).collect::<Result<_, _>>()?,
-            engines: r.engines.iter().map(|e| Ok(Arc::new(catalog.engine(e)?.0))).collect::<Result<_, Error>>()?,
+            engines: r.engines.iter().map(|e| Ok(catalog.engine(e)?.0)).collect::<Result<_, Error>>()?,
             chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
             drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
             split: r.disaggregated,
@@ -278,8 +278,8 @@ impl Ask {
             largest: LARGEST,
             degrees: layouts::Steps::of(&r.degrees)?,
             cuts: layouts::cuts(&r.dcp)?,
-            scenario,
-            model: Arc::new(model),
+            scenario: scenario.map(Arc::unwrap_or_clone),
+            model,
             machines,
             question,
             handover: r.handover.clone(),
@@ -290,8 +290,9 @@ impl Ask {
 
 /// Where the tools of a hand-over come from.
 fn images(catalog: &Catalog) -> Result<handover::Images, Error> {
-    let one = |id: &str| catalog.flag_list(id).map(|list| (list.id, (list.image, list.package)));
-    Ok(catalog.flag_list_ids().map(one).collect::<Result<_, _>>()?)
+    let one =
+        |id: &str| catalog.flag_list(id).map(|list| (list.id.clone(), (list.image.clone(), list.package.clone())));
+    Ok(catalog.ids(rackmath_spec::Kind::Flags).map(one).collect::<Result<_, _>>()?)
 }
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {

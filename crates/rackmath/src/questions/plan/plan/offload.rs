@@ -63,7 +63,7 @@ pub(super) fn host(catalog: &Catalog, system: &System) -> Result<Option<Host>, E
     };
     let tier = catalog.tier(tier)?;
     let rate = ByteRate::b_per_s(link.value.get().min(tier.bandwidth.value.get() / chips));
-    Ok(Some(Host { tier: tier.name, rate, capacity: tier.capacity.value.get() / chips }))
+    Ok(Some(Host { tier: tier.name.clone(), rate, capacity: tier.capacity.value.get() / chips }))
 }
 
 /// What a group of a layout fetches for each prompt; none where nothing is asked for or the way is not known.
@@ -151,7 +151,6 @@ pub(super) fn gib(bytes: f64) -> f64 {
 mod tests {
     use crate::plan::{Plan, Request, answer, space};
     use crate::setting::Setting;
-    use rackmath_spec::Catalog;
     use rackmath_theory::plan::Question;
 
     fn request(model: &str, on: &str) -> Request {
@@ -160,7 +159,7 @@ mod tests {
     }
 
     fn plans(r: &Request) -> Vec<Plan> {
-        answer(&Catalog::embedded(), r).unwrap().plans
+        answer(&rackmath_catalog::embedded(), r).unwrap().plans
     }
 
     #[test]
@@ -199,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_best_is_the_best_of_all_looked_at_one_by_one() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let r = Request { tpot_ms: Some(40.0), ttft_ms: Some(3000.0), ..request("qwen3-32b", "4xh200") };
         let (space, q): (_, Question) = space(&catalog, &r, 1).unwrap();
         let every = (0..space.len()).filter_map(|i| space.estimate(i, q.output, q.traffic));
@@ -232,7 +231,7 @@ mod tests {
 
     #[test]
     fn shares_that_are_none_are_refused_and_unknown_links_are_said() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         for hit in [-0.1, 1.1, f64::NAN] {
             let wrong = Request { offload_hit: Some(hit), ..request("qwen3-32b", "h200") };
             assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains("offload_hit"));
@@ -263,7 +262,7 @@ mod tests {
     fn goodput_is_throughput_by_its_name() {
         let r = Request { isl: Some(2000.0), offload_hit: None, tpot_ms: Some(30.0), ..request("qwen3-32b", "2xh200") };
         let one = |objective: &str| {
-            answer(&Catalog::embedded(), &Request { objective: objective.into(), ..r.clone() }).unwrap()
+            answer(&rackmath_catalog::embedded(), &Request { objective: objective.into(), ..r.clone() }).unwrap()
         };
         let (goodput, throughput) = (one("goodput"), one("throughput"));
         assert_eq!((goodput.objective.as_str(), goodput.plans[0].index), ("goodput", throughput.plans[0].index));

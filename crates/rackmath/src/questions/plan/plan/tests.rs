@@ -4,7 +4,7 @@ use super::*;
 use rackmath_theory::steady::{Load, Server, steady};
 
 fn catalog() -> Catalog {
-    Catalog::embedded()
+    rackmath_catalog::embedded()
 }
 
 fn request(on: &str) -> Request {
@@ -98,7 +98,7 @@ fn more_machines_to_choose_from_are_never_worse() {
 #[test]
 fn every_named_workload_can_be_planned() {
     let c = catalog();
-    for name in c.scenario_ids() {
+    for name in c.ids(rackmath_spec::Kind::Scenarios) {
         let r = Request { scenario: Some(name.into()), isl: None, osl: None, ..request("8xh200") };
         assert!(!answer(&c, &r).unwrap().plans.is_empty(), "{name}");
     }

@@ -4,7 +4,6 @@ use super::*;
 use crate::plan::answer;
 use crate::setting::Setting;
 use proptest::prelude::*;
-use rackmath_spec::Catalog;
 
 fn request() -> Request {
     let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh100".into(), ..Setting::default() };
@@ -24,7 +23,7 @@ fn bare(request: Request) -> PlanFile {
 }
 
 fn file() -> PlanFile {
-    PlanFile::of(&request(), &answer(&Catalog::embedded(), &request()).unwrap())
+    PlanFile::of(&request(), &answer(&rackmath_catalog::embedded(), &request()).unwrap())
 }
 
 #[test]
@@ -43,7 +42,7 @@ fn a_file_read_back_is_the_file_and_gives_the_same_answer() {
     let file = file();
     let back = PlanFile::read("plan.json", &file.text()).unwrap();
     assert_eq!(back, file);
-    let again = answer(&Catalog::embedded(), &back.request).unwrap();
+    let again = answer(&rackmath_catalog::embedded(), &back.request).unwrap();
     assert_eq!(back.check("plan.json", again.plans.first()).unwrap(), Vec::<String>::new());
 }
 
@@ -58,7 +57,7 @@ fn what_was_changed_is_named() {
     assert!(refused("{", "[").contains("plan.json"));
     let mut cheaper = file();
     cheaper.chosen.as_mut().unwrap().usd_per_mtok *= 0.5;
-    let again = answer(&Catalog::embedded(), &cheaper.request).unwrap();
+    let again = answer(&rackmath_catalog::embedded(), &cheaper.request).unwrap();
     assert!(cheaper.check("plan.json", again.plans.first()).unwrap_err().to_string().contains("chosen.usd_per_mtok"));
     cheaper.rackmath = "0.0.1".into();
     assert_eq!(cheaper.check("plan.json", again.plans.first()).unwrap().len(), 1);

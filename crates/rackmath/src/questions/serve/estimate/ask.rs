@@ -70,7 +70,7 @@ impl<'a> Case<'a> {
         untouched(&request.setting)?;
         let mut resolved = resolve(catalog, &request.setting)?;
         let (mut engine, version_note) = catalog.engine(&request.engine)?;
-        overrides(request, &mut engine)?;
+        overrides(request, std::sync::Arc::make_mut(&mut engine))?;
         if request.setting.kv.as_deref().is_none_or(|word| word == "auto") {
             let kv = usual_cache(&resolved.model, resolved.formats, &engine);
             resolved.found.deployment.kv = kv;
@@ -78,7 +78,7 @@ impl<'a> Case<'a> {
         }
         let (layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), &engine, &resolved)?;
         let split = split(request, layout, &engine, &resolved)?;
-        let parts = Deployment { layout, engine: engine.into(), ..resolved.deployment.clone() };
+        let parts = Deployment { layout, engine, ..resolved.deployment.clone() };
         let price = resolved.priced.then(|| resolved.chip_price.get());
         let ask = Ask { parts, split, requests: requests(request)?, load: load(request)?, price };
         let kernels = KernelSet::of(catalog)?;

@@ -147,7 +147,7 @@ fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
             let (engine, _) = catalog.engine(name).ok()?;
             let mut next = ask.clone();
             let what = format!("engine {}", engine.name);
-            next.parts.engine = engine.into();
+            next.parts.engine = engine;
             Some(Idea { foreign: true, ..idea(what, next) })
         })
         .collect()
@@ -161,8 +161,8 @@ fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
         let enough = s.chip.memory.size() >= now.chip.memory.size() && s.n_chips >= ask.parts.layout.chips();
         (s.chip.vendor == now.chip.vendor && enough && b > a * 1.05).then_some(b)
     };
-    let ids = catalog.system_ids().filter(|id| !id.starts_with("lecture"));
-    let mut best: Option<((f64, u64), rackmath_spec::System)> = None;
+    let ids = catalog.ids(rackmath_spec::Kind::Systems).filter(|id| !id.starts_with("lecture"));
+    let mut best: Option<((f64, u64), std::sync::Arc<rackmath_spec::System>)> = None;
     for id in ids {
         let Ok(system) = catalog.system(id) else { continue };
         // A chip that is announced but not priced cannot be compared.
@@ -177,6 +177,6 @@ fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
     next.parts.links = Links::of(catalog, &system);
     next.price = system.chip.usual_price().map(|p| p.value.get()).filter(|_| ask.price.is_some());
     let what = format!("{} instead of {}", system.chip.name, now.chip.name);
-    next.parts.system = system.into();
+    next.parts.system = system;
     Some(Idea { foreign: true, ..idea(what, next) })
 }

@@ -167,14 +167,15 @@ fn nearest(catalog: &Catalog, s: &Summary) -> Result<Option<NearestCard>, Error>
         let (i, o) = (float::ln(s.input.mean / c.input), float::ln(s.output.mean / c.output));
         i * i + o * o + (cached - c.cached) * (cached - c.cached)
     };
-    let all = catalog.scenario_ids().map(|id| catalog.scenario(id)).collect::<Result<Vec<_>, _>>()?;
+    let all =
+        catalog.ids(rackmath_spec::Kind::Scenarios).map(|id| catalog.scenario(id)).collect::<Result<Vec<_>, _>>()?;
     let best = all.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
     Ok(best.map(|c| NearestCard {
         input_factor: s.input.mean / c.input,
         output_factor: s.output.mean / c.output,
         cached: c.cached,
-        scenario: c.id,
-        about: c.about,
+        scenario: c.id.clone(),
+        about: c.about.clone(),
     }))
 }
 
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
 
     fn ask(text: &str) -> Answer {
-        answer(&Catalog::embedded(), &Request { name: "t".into(), text: text.into(), keep_s: None }).unwrap()
+        answer(&rackmath_catalog::embedded(), &Request { name: "t".into(), text: text.into(), keep_s: None }).unwrap()
     }
 
     #[test]
@@ -221,8 +222,8 @@ mod tests {
 
     #[test]
     fn the_nearest_workload_is_itself() {
-        let c = Catalog::embedded();
-        for id in c.scenario_ids().filter(|id| c.scenario(id).unwrap().cached == 0.0) {
+        let c = rackmath_catalog::embedded();
+        for id in c.ids(rackmath_spec::Kind::Scenarios).filter(|id| c.scenario(id).unwrap().cached == 0.0) {
             let s = c.scenario(id).unwrap();
             let a = ask(&format!("input_tokens,output_tokens\n{},{}\n", s.input, s.output));
             let n = a.nearest.unwrap();
@@ -243,6 +244,8 @@ mod tests {
     #[test]
     fn nothing_but_failures_is_refused() {
         let r = Request { name: "t".into(), text: "isl,osl\n10,0\n".into(), keep_s: None };
-        assert!(answer(&Catalog::embedded(), &r).unwrap_err().to_string().contains("no request has an answer"));
+        assert!(
+            answer(&rackmath_catalog::embedded(), &r).unwrap_err().to_string().contains("no request has an answer")
+        );
     }
 }

@@ -93,7 +93,7 @@ fn engine(catalog: &Catalog, table: &Table, row: &Row, assumed: &mut Vec<String>
             return "trtllm-0.10".into();
         }
     }
-    if catalog.engine_ids().filter(|id| id.starts_with(word)).count() > 1 {
+    if catalog.ids(rackmath_spec::Kind::Engines).filter(|id| id.starts_with(word)).count() > 1 {
         let given = version.map_or("no version is given".into(), |v| format!("{v} is no release number"));
         assumed.push(format!("{given}; {word} is taken at its latest family"));
     }

@@ -23,7 +23,7 @@ impl Shelf {
 
     /// The metric, the predicted time and the roofline's, in microseconds.
     pub(super) fn predicted(&self, catalog: &Catalog, row: &KernelRow) -> Result<(&'static str, f64, f64), String> {
-        let chip = catalog.system(&row.system).map_err(|e| e.to_string())?.chip;
+        let chip = catalog.system(&row.system).map_err(|e| e.to_string())?.chip.clone();
         let us = |s: rackmath_units::Seconds| s.get() * 1e6;
         match row.shape {
             KernelShape::Gemm { m, n, k } => {

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn asked(table: &str) -> Answer {
-    answer(&Catalog::embedded(), &Request { tables: vec![table.into()], rows: true }).unwrap()
+    answer(&rackmath_catalog::embedded(), &Request { tables: vec![table.into()], rows: true }).unwrap()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_chart_has_one_dot_for_each_row() {
 #[test]
 fn a_table_with_a_typo_gets_the_nearest() {
     let request = Request { tables: vec!["spiltwise".into()], rows: false };
-    let error = answer(&Catalog::embedded(), &request).unwrap_err().to_string();
+    let error = answer(&rackmath_catalog::embedded(), &request).unwrap_err().to_string();
     assert!(error.contains("spiltwise") && error.contains("did you mean \"splitwise\""), "{error}");
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::laws::Machine;
 
 fn ask(request: &Request) -> Answer {
-    answer(&Catalog::embedded(), request).unwrap()
+    answer(&rackmath_catalog::embedded(), request).unwrap()
 }
 
 fn of<'a>(a: &'a Answer, law: &str) -> &'a LawCard {

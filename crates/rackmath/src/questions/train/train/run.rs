@@ -149,14 +149,13 @@ const ENDLESS: f64 = 1e30;
 fn hazard(catalog: &Catalog, r: &Request, chips: f64) -> Result<(Hazard, String), Error> {
     let usual = goodput::Request { chip_mtbf_hours: r.chip_mtbf_hours, ..goodput::Request::default() };
     let known = usual.run.as_deref().map(|name| catalog.training_run(name)).transpose()?;
-    let (chip, origin) = goodput::chip_mtbf(&usual, known.as_ref(), chips)?;
+    let (chip, origin) = goodput::chip_mtbf(&usual, known.as_deref(), chips)?;
     Ok((goodput::hazard(chip, chips, r.stall_s, r.restart_s)?, origin))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{Request, answer};
-    use rackmath_spec::Catalog;
 
     fn asked() -> Request {
         Request {
@@ -175,7 +174,7 @@ mod tests {
     fn a_run_of_llama_3s_size_loses_what_its_authors_lost() {
         // 16,384 chips fail every 3.09 h; 10 s a checkpoint and 480 s a failure leave 91.8 % of the time.
         let r = Request { tokens: Some(15.6e12), ..asked() };
-        let a = answer(&Catalog::embedded(), &r).unwrap();
+        let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
         let run = a.run.unwrap();
         assert!((run.job_mtbf_hours - 3.093).abs() < 1e-3 && (run.goodput - 0.918).abs() < 5e-4, "{run:?}");
         assert!((run.wall_days.unwrap() * run.goodput / run.work_days.unwrap() - 1.0).abs() < 1e-12);
@@ -187,7 +186,7 @@ mod tests {
 
     #[test]
     fn tokens_for_a_loss_and_the_loss_of_tokens_are_inverse() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let r = Request { loss: Some(1.87), ..asked() };
         let tokens = answer(&catalog, &r).unwrap().run.unwrap().tokens.unwrap();
         let r = Request { tokens: Some(tokens), law: Some("besiroglu-2024".into()), ..asked() };
@@ -199,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_loss_out_of_reach_is_an_answer_and_two_goals_are_not() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let run = answer(&catalog, &Request { loss: Some(1.5), ..asked() }).unwrap().run.unwrap();
         assert!(run.tokens.is_none() && run.wall_days.is_none() && run.cost_usd.is_none());
         assert!(answer(&catalog, &Request { loss: Some(1.9), tokens: Some(1e12), ..asked() }).is_err());
@@ -210,7 +209,7 @@ mod tests {
 
     #[test]
     fn offloading_needs_a_link_to_the_host() {
-        let catalog = Catalog::embedded();
+        let catalog = rackmath_catalog::embedded();
         let r = Request {
             on: "tpu-v5p".into(),
             chips: Some(64),

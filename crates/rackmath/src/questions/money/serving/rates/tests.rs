@@ -5,7 +5,7 @@ use crate::setting::resolve;
 use crate::{estimate, setting};
 
 fn ask(setting: &Setting, q: &RatesRequest) -> Result<RatesCard, Error> {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     let r = setting::resolve(&catalog, setting)?;
     rates(&catalog, setting, &r, q)
 }
@@ -29,7 +29,7 @@ fn decode_is_what_an_estimate_of_two_pools_decodes() {
     let setting = on("llama-3.1-70b", "8xh100");
     let a = ask(&setting, &RatesRequest { batch: Some(64.0), context: 1500.0, ..Default::default() }).unwrap();
     let card = estimate::answer(
-        &Catalog::embedded(),
+        &rackmath_catalog::embedded(),
         &estimate::Request {
             setting,
             concurrency: Some(64.0),
@@ -48,7 +48,7 @@ fn decode_is_what_an_estimate_of_two_pools_decodes() {
 
 #[test]
 fn no_prediction_beats_the_board() {
-    let catalog = Catalog::embedded();
+    let catalog = rackmath_catalog::embedded();
     for (model, machine) in [("deepseek-v3", "gb200-nvl72"), ("llama-3.1-70b", "8xh100"), ("gpt-oss-120b", "hgx-b200")]
     {
         let setting = on(model, machine);

@@ -11,11 +11,12 @@ use std::sync::LazyLock;
 
 const MODELS: [&str; 4] = ["qwen3-32b", "deepseek-v3", "gpt-oss-120b", "llama-3.1-8b"];
 /// Read once: every case asks for the same.
-static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::embedded);
-static LISTS: LazyLock<BTreeMap<String, FlagList>> =
-    LazyLock::new(|| CATALOG.flag_list_ids().map(|id| (id.to_owned(), CATALOG.flag_list(id).unwrap())).collect());
+static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
+static LISTS: LazyLock<BTreeMap<String, std::sync::Arc<FlagList>>> = LazyLock::new(|| {
+    CATALOG.ids(rackmath_spec::Kind::Flags).map(|id| (id.to_owned(), CATALOG.flag_list(id).unwrap())).collect()
+});
 static IMAGES: LazyLock<Images> = LazyLock::new(|| crate::plan::images(&CATALOG).unwrap());
-static KNOWN: LazyLock<Vec<rackmath_spec::Model>> =
+static KNOWN: LazyLock<Vec<std::sync::Arc<rackmath_spec::Model>>> =
     LazyLock::new(|| MODELS.iter().map(|m| CATALOG.model(m).unwrap()).collect());
 
 const TOOLS: [Tool; 3] = [Tool::Vllm, Tool::Sglang, Tool::TrtLlm];

@@ -1,0 +1,156 @@
+//! A shelf: the files of one kind, each with an id, its other names and its text, read once when first asked for.
+//!
+//! A name is an id (the file's stem), an alias, or a Hugging Face id. Names are compared without case and with `_` and
+//! spaces as `-`, so `h200_sxm` finds `h200` and `RTX 4090` the card. A miss answers with the nearest names.
+
+use crate::{Catalog, Kind, SpecError};
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+/// How a file becomes the thing it describes; the catalogue finds what it refers to.
+type Read<T> = fn(id: &str, text: &str, catalog: &Catalog) -> Result<T, SpecError>;
+
+/// Clones share what was read.
+#[derive(Debug)]
+pub(crate) struct Shelf<T> {
+    kind: Kind,
+    /// What it holds, for messages.
+    what: &'static str,
+    /// The only ids it takes, where its files have fixed names.
+    only: &'static [&'static str],
+    read: Read<T>,
+    items: Vec<Arc<Item<T>>>,
+}
+
+#[derive(Debug)]
+struct Item<T> {
+    id: Cow<'static, str>,
+    text: Cow<'static, str>,
+    names: OnceLock<Vec<String>>,
+    value: OnceLock<Result<Arc<T>, SpecError>>,
+}
+
+impl<T> Clone for Shelf<T> {
+    fn clone(&self) -> Self {
+        Self { kind: self.kind, what: self.what, only: self.only, read: self.read, items: self.items.clone() }
+    }
+}
+
+impl<T> Shelf<T> {
+    pub(crate) fn new(kind: Kind, what: &'static str, read: Read<T>) -> Self {
+        Self { kind, what, only: &[], read, items: Vec::new() }
+    }
+
+    pub(crate) fn only(self, only: &'static [&'static str]) -> Self {
+        Self { only, ..self }
+    }
+
+    /// The thing of this name.
+    pub(crate) fn get(&self, name: &str, catalog: &Catalog) -> Result<Arc<T>, SpecError> {
+        let found = self.item(name).ok_or_else(|| SpecError::unknown(self.what, name, self.all_names().into_iter()))?;
+        found.value.get_or_init(|| (self.read)(&found.id, &found.text, catalog).map(Arc::new)).clone()
+    }
+
+    /// Finds by id, then by the other names; what came later wins.
+    fn item(&self, name: &str) -> Option<&Item<T>> {
+        let named = |item: &&Arc<Item<T>>| item.names().iter().any(|n| same(n, name));
+        let by_id = self.items.iter().rev().find(|i| same(&i.id, name));
+        by_id.or_else(|| self.items.iter().rev().find(named)).map(|i| &**i)
+    }
+}
+
+/// What a shelf does whatever it holds.
+pub(crate) trait Files {
+    fn kind(&self) -> Kind;
+    fn only(&self) -> &'static [&'static str];
+    fn ids(&self) -> Vec<&str>;
+    /// The names a file answers to beside its id.
+    fn names(&self, name: &str) -> Vec<&str>;
+    fn all_names(&self) -> Vec<&str>;
+    fn holds(&self, name: &str) -> bool;
+    fn remove(&mut self, id: &str);
+    fn put(&mut self, id: Cow<'static, str>, text: Cow<'static, str>);
+    /// Whether a file can be read.
+    fn check(&self, id: &str, catalog: &Catalog) -> Result<(), SpecError>;
+    /// Forgets what was read, because what it refers to has changed.
+    fn forget(&mut self);
+    fn files(&self) -> Vec<(&str, &str)>;
+}
+
+impl<T> Files for Shelf<T> {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn only(&self) -> &'static [&'static str] {
+        self.only
+    }
+
+    fn ids(&self) -> Vec<&str> {
+        self.items.iter().map(|i| &*i.id).collect()
+    }
+
+    fn names(&self, name: &str) -> Vec<&str> {
+        self.item(name).map_or_else(Vec::new, |i| i.names().iter().map(String::as_str).collect())
+    }
+
+    fn all_names(&self) -> Vec<&str> {
+        self.items.iter().flat_map(|i| std::iter::once(&*i.id).chain(i.names().iter().map(String::as_str))).collect()
+    }
+
+    fn holds(&self, name: &str) -> bool {
+        self.item(name).is_some()
+    }
+
+    fn remove(&mut self, id: &str) {
+        self.items.retain(|i| i.id != id);
+    }
+
+    fn put(&mut self, id: Cow<'static, str>, text: Cow<'static, str>) {
+        self.items.push(Arc::new(Item::new(id, text)));
+    }
+
+    fn check(&self, id: &str, catalog: &Catalog) -> Result<(), SpecError> {
+        self.get(id, catalog).map(drop)
+    }
+
+    fn forget(&mut self) {
+        for item in &mut self.items {
+            *item = Arc::new(Item::new(item.id.clone(), item.text.clone()));
+        }
+    }
+
+    fn files(&self) -> Vec<(&str, &str)> {
+        self.items.iter().map(|i| (&*i.id, &*i.text)).collect()
+    }
+}
+
+impl<T> Item<T> {
+    fn new(id: Cow<'static, str>, text: Cow<'static, str>) -> Self {
+        Self { id, text, names: OnceLock::new(), value: OnceLock::new() }
+    }
+
+    /// The `aliases` and `hf` of a file, from its head: the lines before the first table. Nothing else is parsed.
+    fn names(&self) -> &[String] {
+        self.names.get_or_init(|| {
+            let head = self.text.split("\n[").next().unwrap_or("");
+            let words = |key: &str, end: char| {
+                let line = head.match_indices(key).find(|(at, _)| *at == 0 || head.as_bytes()[at - 1] == b'\n');
+                let value = line.and_then(|(at, _)| head[at + key.len()..].trim_start().strip_prefix('='));
+                let quoted = value.unwrap_or("").split(end).next().unwrap_or("").split(['"', '\'']);
+                quoted.skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+            };
+            let mut names = words("aliases", ']');
+            names.extend(words("hf", '\n'));
+            names
+        })
+    }
+}
+
+/// Whether two words are one name.
+fn same(a: &str, b: &str) -> bool {
+    fn key(name: &str) -> impl Iterator<Item = u8> {
+        name.trim().bytes().map(|b| if matches!(b, b'_' | b' ') { b'-' } else { b.to_ascii_lowercase() })
+    }
+    key(a).eq(key(b))
+}
