@@ -2,10 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rackmath_spec::{IntoEnumIterator as _, Kind};
+use rackmath_spec::{Catalog, IntoEnumIterator as _, Kind};
 use rackmath_units::{ByteRate, Bytes, DollarRate, Fraction, Seconds, Tokens};
 
 fuzz_target!(|data: &[u8]| {
+    if let Ok(catalog) = Catalog::from_bundle(data) {
+        assert!(Catalog::from_bundle(catalog.bundle().as_bytes()).is_ok());
+    }
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut catalog = rackmath_catalog::embedded();
     for kind in Kind::iter() {

@@ -4,6 +4,7 @@ use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::engine::Version;
 use crate::shelf::{Files, Shelf};
+use crate::system::SCALE_OUT;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, LawForm, Level, MemoryTier, Model, MoeKernels,
     Network, ScalingLaw, Scenario, SpecError, System, Topology, TrainingRun, TrainingStack, file, price, validation,
@@ -37,14 +38,27 @@ pub enum Kind {
 impl Kind {
     /// What a text is, told by what only such a file has; a model where nothing tells.
     pub fn of(text: &str) -> Self {
-        let has = |key: &str| text.lines().any(|l| l.trim_start().starts_with(key));
-        match () {
-            () if text.trim_start().starts_with('{') => Self::Models,
-            () if has("n_chips") => Self::Systems,
-            () if has("[[list]]") => Self::Prices,
-            () if has("[memory]") => Self::Chips,
-            () => Self::Models,
+        const SIGNS: [(&str, Kind); 14] = [
+            ("source.name", Kind::Validation),
+            ("n_chips", Kind::Systems),
+            ("[[list]]", Kind::Prices),
+            ("dropout", Kind::Training),
+            ("[memory]", Kind::Chips),
+            ("capacity", Kind::Tiers),
+            ("[schedule]", Kind::Engines),
+            ("[library]", Kind::Networks),
+            ("[coefficients]", Kind::Laws),
+            ("[router", Kind::Laws),
+            ("input_tokens", Kind::Scenarios),
+            ("flags", Kind::Flags),
+            ("[config", Kind::Models),
+            ("chip = ", Kind::Runs),
+        ];
+        if text.trim_start().starts_with('{') {
+            return Self::Models;
         }
+        let has = |sign: &str| text.lines().any(|line| line.trim_start().starts_with(sign));
+        SIGNS.into_iter().find(|(sign, _)| has(sign)).map_or(Self::Models, |(_, kind)| kind)
     }
 }
 
@@ -374,6 +388,7 @@ const NODE: u64 = 8;
 fn of_chips(chip: Arc<Chip>, n: u64) -> System {
     let level = |name: &str, chips: u64, bandwidth: &Cited<ByteRate>, topology: Topology| Level {
         name: name.to_owned(),
+        link: name.to_owned(),
         chips,
         bandwidth: bandwidth.clone(),
         topology,
@@ -391,7 +406,7 @@ fn of_chips(chip: Arc<Chip>, n: u64) -> System {
         };
         levels.push(level(&chip.link.kind, chip.link.domain.value.max(NODE), bandwidth, topology));
         if let Some(out) = &chip.link.scale_out {
-            levels.push(level("scale-out", 100_000, out, Topology::Switched));
+            levels.push(level(SCALE_OUT, 100_000, out, Topology::Switched));
         }
     }
     let (id, name) = match n {

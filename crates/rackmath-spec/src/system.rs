@@ -23,11 +23,16 @@ pub struct System {
     pub facts: Vec<(String, Cited<String>)>,
 }
 
+/// What a level beyond the chips' own links is called; the catalogue's networks say what that is.
+pub(crate) const SCALE_OUT: &str = "scale-out";
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
     /// nvlink, ici, infiniband.
     pub name: String,
     pub chips: u64,
+    /// The kind of its links, by a name of the catalogue's networks.
+    pub link: String,
     /// One-way bandwidth of a chip into this level.
     pub bandwidth: Cited<ByteRate>,
     /// How they are joined.

@@ -199,3 +199,49 @@ fn every_program_of_the_catalogue_loads_and_says_where_it_comes_from() {
     }
     assert_eq!(catalog.training_stack("nemo").unwrap().id, "megatron-core");
 }
+
+#[test]
+fn a_file_tells_what_it_is() {
+    let catalog = rackmath_catalog::embedded();
+    // Kernels and deductions have fixed names.
+    for kind in Kind::iter().filter(|kind| !matches!(kind, Kind::Kernels | Kind::Deduce)) {
+        for (id, text) in catalog.files(kind) {
+            assert_eq!(Kind::of(text), kind, "{id}");
+        }
+    }
+}
+
+#[test]
+fn every_kind_can_come_from_a_user_and_wins_over_ours() {
+    let ours = rackmath_catalog::embedded();
+    for kind in Kind::iter() {
+        let (id, text) = ours.files(kind).next().expect("no kind is empty");
+        let mut with = ours.clone();
+        with.add(kind, id, text, None).unwrap_or_else(|e| panic!("{kind}: {e}"));
+        assert_eq!(with.ids(kind).count(), ours.ids(kind).count());
+        let error = with.add(kind, id, "nonsense = ", None).unwrap_err().to_string();
+        assert!(error.contains("TOML"), "{kind}: {error}");
+    }
+    let mut with = ours.clone();
+    let text = ours.files(Kind::Chips).find(|(id, _)| *id == "h200").unwrap().1;
+    with.add(Kind::Chips, "h200", &text.replace("4.8 TB/s", "9.6 TB/s"), None).unwrap();
+    let rate = |catalog: &rackmath_spec::Catalog, on: &str| catalog.system(on).unwrap().chip.memory.bandwidth.value;
+    assert_eq!(rate(&with, "hgx-h200"), rate(&ours, "hgx-h200") * 2.0, "a system has the user's chip");
+    let error = with.add(Kind::Kernels, "gem", "", None).unwrap_err().to_string();
+    assert!(error.contains("did you mean \"gemm\""), "{error}");
+}
+
+#[test]
+fn a_bundle_reads_back_and_a_broken_one_is_refused() {
+    let ours = rackmath_catalog::embedded();
+    let bundle = ours.bundle();
+    let back = rackmath_spec::Catalog::from_bundle(bundle.as_bytes()).unwrap();
+    assert_eq!(back.bundle(), bundle);
+    assert_eq!(back.model("deepseek-v3"), ours.model("deepseek-v3"));
+    let refused = |text: &str| rackmath_spec::Catalog::from_bundle(text.as_bytes()).unwrap_err().to_string();
+    assert!(refused(&bundle[..bundle.len() - 7]).contains("ends before file"));
+    assert!(refused(&(bundle.clone() + "x")).contains("goes on after"));
+    assert!(refused(&bundle.replace("catalogue 1 ", "catalogue 2 ")).contains("does not begin"));
+    assert!(refused("rackmath catalogue 1 1\nchip/x 0\n\n").contains("did you mean \"chips\""));
+    assert!(refused("rackmath catalogue 1 2\nchips/x 0\n\nchips/x 0\n\n").contains("twice"));
+}

@@ -1,6 +1,7 @@
 //! Reads a system file.
 
 use super::{Place, RawCited, parse_toml};
+use crate::system::SCALE_OUT;
 use crate::{Chip, Level, SpecError, System};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ struct RawSystem {
 struct RawLevel {
     name: String,
     chips: u64,
+    link: Option<String>,
     topology: String,
     bandwidth: RawCited<String>,
     #[serde(default)]
@@ -51,12 +53,14 @@ pub fn system(
     if raw.n_chips == 0 || raw.level.iter().any(|l| l.chips == 0) {
         return Err(SpecError::field(&file, "n_chips", "0", "at least one chip, and at least one per level"));
     }
-    let levels = raw
-        .level
-        .into_iter()
-        .map(|level| {
+    let chip = chip_of(&raw.chip)?;
+    let levels = (raw.level.into_iter().enumerate())
+        .map(|(n, level)| {
             validate(&file, &level)?;
+            // The innermost level has the chip's own links, the others the data-centre network.
+            let usual = || if n == 0 { chip.link.kind.clone() } else { SCALE_OUT.into() };
             Ok(Level {
+                link: level.link.unwrap_or_else(usual),
                 dims: level.dims,
                 nics_per_chip: level.nics_per_chip,
                 oversubscription: level.oversubscription.unwrap_or(1.0),
@@ -75,7 +79,7 @@ pub fn system(
     Ok(System {
         id: id.to_owned(),
         name: raw.name,
-        chip: chip_of(&raw.chip)?,
+        chip,
         n_chips: raw.n_chips,
         levels,
         power: raw.power.map(|p| place.quantity("power", p)).transpose()?,

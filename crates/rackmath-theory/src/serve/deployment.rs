@@ -38,7 +38,8 @@ pub struct Links {
 impl Links {
     pub fn of(catalog: &Catalog, system: &System) -> Self {
         let found = |kind: &str| catalog.network(kind).ok();
-        Self { up: found(&system.chip.link.kind), out: system.levels.get(1).and_then(|_| found("infiniband")) }
+        let level = |n: usize| system.levels.get(n).map(|level| &*level.link);
+        Self { up: found(level(0).unwrap_or(&system.chip.link.kind)), out: level(1).and_then(found) }
     }
 }
 
