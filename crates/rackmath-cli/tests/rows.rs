@@ -57,6 +57,36 @@ fn rows_of_shards_one_after_the_other_are_the_rows_of_the_whole() {
 }
 
 #[test]
+fn json_lines_have_the_cells_of_the_table() {
+    let table = rows("rows-same.csv", &["--feasible"]);
+    let lines = rows("rows-same.jsonl", &["--feasible"]);
+    assert_eq!(lines.len() + 1, table.len());
+    let names: Vec<&str> = table[0].split(',').collect();
+    for (line, cells) in lines.iter().zip(&table[1..]) {
+        let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        for (name, cell) in names.iter().zip(cells.split(',')) {
+            let own = match &row[name] {
+                serde_json::Value::String(word) => word.clone(),
+                serde_json::Value::Number(n) => n.as_f64().expect("a number").to_string(),
+                other => other.to_string(),
+            };
+            assert_eq!(own, cell, "{name}");
+        }
+        assert_eq!(row.as_object().expect("an object").len(), names.len());
+    }
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn parquet_is_refused_with_the_build_that_has_it() {
+    let path = file("rows-refused.parquet");
+    let err = refused(&[&QUESTION[..], &["--rows", &path]].concat());
+    assert!(err.contains("cargo install --path crates/rackmath-cli --features parquet"), "{err}");
+    assert!(!PathBuf::from(path).exists());
+}
+
+#[cfg(feature = "parquet")]
+#[test]
 fn parquet_has_its_magic_at_both_ends() {
     let path = file("rows.parquet");
     shown(&[&QUESTION[..], &["--rows", &path]].concat());
@@ -68,7 +98,7 @@ fn parquet_has_its_magic_at_both_ends() {
 fn an_unknown_kind_of_table_is_refused_before_anything_is_done() {
     let path = file("rows.xlsx");
     let err = refused(&[&QUESTION[..], &["--rows", &path]].concat());
-    assert!(err.contains("hint: expected .csv or .parquet"), "{err}");
+    assert!(err.contains("hint: expected .csv, .jsonl or .parquet"), "{err}");
     assert!(!PathBuf::from(path).exists());
 }
 

@@ -7,6 +7,8 @@
 
 pub mod csv;
 mod font;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod picture;
 mod plot;
 pub mod png;

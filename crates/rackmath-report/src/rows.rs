@@ -1,118 +1,50 @@
-//! Rows of a planner's sweep as they come: comma-separated values, or Parquet.
+//! Rows of a planner's sweep as they come: comma-separated values, or JSON lines.
 //!
-//! Both are flat tables with the columns of [`COLUMNS`]. CSV text is made block by block, so that threads can share the work.
-//! Parquet collects blocks into row groups; a file is readable once it is finished, and at any number of row groups.
+//! Both are flat tables with the columns of [`COLUMNS`]. Text is made block by block, so that threads can share the work.
 
-use parquet::basic::{Compression, ConvertedType, Encoding, Repetition, Type as Physical};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, Type};
-use rackmath::plan::sweep::{Block, COLUMNS, Column, Kind};
+use rackmath::plan::sweep::{Block, COLUMNS, Column};
 use std::fmt::Write as _;
-use std::io::Write;
-use std::sync::Arc;
 
-/// The first line of the table.
-pub fn csv_header() -> String {
-    let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
-    names.join(",") + "\n"
+/// A table as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Csv,
+    JsonLines,
 }
 
-pub fn csv_lines(block: &Block, words: &[String]) -> String {
-    // A line has some 250 characters.
-    let mut out = String::with_capacity(block.rows * 256);
-    for row in 0..block.rows {
-        for (at, column) in block.columns.iter().enumerate() {
-            let end = if at + 1 == block.columns.len() { '\n' } else { ',' };
-            let _ = match column {
-                Column::Counts(all) => write!(out, "{}", all[row]),
-                Column::Amounts(all) => write!(out, "{}", all[row]),
-                Column::Words(all) => out.write_str(&words[all[row] as usize]),
-                Column::Flags(all) => write!(out, "{}", all[row]),
-            };
-            out.push(end);
+impl Format {
+    /// What stands above the rows.
+    pub fn header(self) -> String {
+        match self {
+            Self::Csv => COLUMNS.map(|(name, _)| name).join(",") + "\n",
+            Self::JsonLines => String::new(),
         }
     }
-    out
-}
 
-/// Rows of a row group, unless the table ends before.
-const GROUP: usize = 131_072;
-
-/// A Parquet file in the making.
-pub struct ParquetRows<W: Write + Send> {
-    file: SerializedFileWriter<W>,
-    words: Vec<ByteArray>,
-    waiting: Vec<Block>,
-    rows: usize,
-}
-
-impl<W: Write + Send> ParquetRows<W> {
-    /// Begins a file; `words` are what the numbers of word columns stand for.
-    pub fn new(out: W, words: &[String]) -> Result<Self, ParquetError> {
-        let field = |(name, kind): &(&str, Kind)| {
-            let (physical, logical) = match kind {
-                Kind::Count => (Physical::INT64, ConvertedType::NONE),
-                Kind::Amount => (Physical::DOUBLE, ConvertedType::NONE),
-                Kind::Word => (Physical::BYTE_ARRAY, ConvertedType::UTF8),
-                Kind::Flag => (Physical::BOOLEAN, ConvertedType::NONE),
-            };
-            let one = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
-            one.with_converted_type(logical).build().map(Arc::new)
-        };
-        let fields = COLUMNS.iter().map(field).collect::<Result<Vec<_>, _>>()?;
-        let schema = Arc::new(Type::group_type_builder("rows").with_fields(fields).build()?);
-        let index = ColumnPath::from("index");
-        let how = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by("rackmath".into())
-            // Numbers that follow each other are kept as differences.
-            .set_column_dictionary_enabled(index.clone(), false)
-            .set_column_encoding(index, Encoding::DELTA_BINARY_PACKED);
-        Ok(Self {
-            file: SerializedFileWriter::new(out, schema, Arc::new(how.build()))?,
-            words: words.iter().map(|w| ByteArray::from(w.as_str())).collect(),
-            waiting: Vec::new(),
-            rows: 0,
-        })
-    }
-
-    pub fn add(&mut self, block: Block) -> Result<(), ParquetError> {
-        self.rows += block.rows;
-        self.waiting.push(block);
-        if self.rows >= GROUP { self.flush() } else { Ok(()) }
-    }
-
-    /// Ends the file.
-    pub fn finish(mut self) -> Result<(), ParquetError> {
-        self.flush()?;
-        self.file.close().map(|_| ())
-    }
-
-    fn flush(&mut self) -> Result<(), ParquetError> {
-        let blocks = std::mem::take(&mut self.waiting);
-        if std::mem::take(&mut self.rows) == 0 {
-            return Ok(());
-        }
-        let mut group = self.file.next_row_group()?;
-        let mut at = 0;
-        while let Some(mut column) = group.next_column()? {
-            for block in &blocks {
-                match &block.columns[at] {
-                    Column::Counts(all) => column.typed::<Int64Type>().write_batch(all, None, None)?,
-                    Column::Amounts(all) => column.typed::<DoubleType>().write_batch(all, None, None)?,
-                    Column::Flags(all) => column.typed::<BoolType>().write_batch(all, None, None)?,
-                    Column::Words(all) => {
-                        let all: Vec<ByteArray> = all.iter().map(|w| self.words[*w as usize].clone()).collect();
-                        column.typed::<ByteArrayType>().write_batch(&all, None, None)?
+    /// The rows of a block; `words` are what the numbers of word columns stand for.
+    pub fn lines(self, block: &Block, words: &[String]) -> String {
+        // A line has some 250 characters, with names some 800.
+        let mut out = String::with_capacity(block.rows * if self == Self::Csv { 256 } else { 800 });
+        for row in 0..block.rows {
+            for (at, column) in block.columns.iter().enumerate() {
+                if self == Self::JsonLines {
+                    let _ = write!(out, "{}\"{}\":", if at == 0 { '{' } else { ',' }, COLUMNS[at].0);
+                } else if at > 0 {
+                    out.push(',');
+                }
+                let _ = match column {
+                    Column::Counts(all) => write!(out, "{}", all[row]),
+                    Column::Amounts(all) if self == Self::JsonLines && !all[row].is_finite() => out.write_str("null"),
+                    Column::Amounts(all) => write!(out, "{}", all[row]),
+                    Column::Words(all) if self == Self::JsonLines => {
+                        write!(out, "{}", serde_json::Value::from(words[all[row] as usize].as_str()))
                     }
+                    Column::Words(all) => out.write_str(&words[all[row] as usize]),
+                    Column::Flags(all) => write!(out, "{}", all[row]),
                 };
             }
-            column.close()?;
-            at += 1;
+            out.push_str(if self == Self::Csv { "\n" } else { "}\n" });
         }
-        group.close().map(|_| ())
+        out
     }
 }

@@ -1,11 +1,9 @@
-//! A table as Parquet says what the same table as CSV says.
+//! Rows of a sweep, as each kind of table.
 
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
 use rackmath::plan::Request;
-use rackmath::plan::sweep::{COLUMNS, Sweep};
+use rackmath::plan::sweep::Sweep;
 use rackmath::setting::Setting;
-use rackmath_report::rows::{ParquetRows, csv_header, csv_lines};
+use rackmath_report::rows::Format;
 use std::convert::Infallible;
 
 fn sweep(feasible: bool) -> Sweep {
@@ -15,10 +13,10 @@ fn sweep(feasible: bool) -> Sweep {
 }
 
 fn csv(sweep: &Sweep, threads: usize) -> String {
-    let mut text = csv_header();
+    let mut text = Format::Csv.header();
     let done = sweep.run(
         threads,
-        |block| csv_lines(&block, sweep.words()),
+        |block| Format::Csv.lines(&block, sweep.words()),
         |lines, _| {
             text.push_str(&lines);
             Ok::<_, Infallible>(true)
@@ -28,16 +26,20 @@ fn csv(sweep: &Sweep, threads: usize) -> String {
     text
 }
 
+#[cfg(feature = "parquet")]
 fn parquet(sweep: &Sweep) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut table = ParquetRows::new(&mut bytes, sweep.words()).unwrap();
+    let mut table = rackmath_report::parquet::ParquetRows::new(&mut bytes, sweep.words()).unwrap();
     sweep.run(2, |block| block, |block, _| table.add(block).map(|()| true)).unwrap();
     table.finish().unwrap();
     bytes
 }
 
+#[cfg(feature = "parquet")]
 #[test]
 fn parquet_and_csv_agree_cell_by_cell() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
     let sweep = sweep(true);
     let text = csv(&sweep, 1);
     let mut lines = text.lines().skip(1);
@@ -48,7 +50,7 @@ fn parquet_and_csv_agree_cell_by_cell() {
     for row in reader.get_row_iter(None).unwrap() {
         let row = row.unwrap();
         let cells: Vec<&str> = lines.next().unwrap().split(',').collect();
-        assert_eq!(cells.len(), COLUMNS.len());
+        assert_eq!(cells.len(), rackmath::plan::sweep::COLUMNS.len());
         for ((name, field), cell) in row.get_column_iter().zip(&cells) {
             match field {
                 Field::Long(n) => assert_eq!(n.to_string(), *cell, "{name}"),
@@ -68,6 +70,7 @@ fn rows_do_not_depend_on_threads() {
     let sweep = sweep(false);
     let one = csv(&sweep, 1);
     assert_eq!(one, csv(&sweep, 3));
+    #[cfg(feature = "parquet")]
     assert_eq!(parquet(&sweep), parquet(&sweep));
 }
 

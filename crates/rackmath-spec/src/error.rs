@@ -87,6 +87,12 @@ impl SpecError {
         Self { file: Some(self.file.map_or(file.clone(), |inner| format!("{file}: {inner}"))), ..self }
     }
 
+    /// The same without the file it was found in, where that goes without saying.
+    #[must_use]
+    pub fn without_file(self) -> Self {
+        Self { file: None, ..self }
+    }
+
     /// The error in a face's words: how it names a field, and how it says which one to give.
     pub fn shown(&self, name: impl Fn(&str) -> String, give: impl Fn(&str) -> String) -> Shown {
         // A file's own fields have one name, whoever reads it.

@@ -88,7 +88,7 @@ pub struct PlanArgs {
     /// Where the shard goes [default: standard output]
     #[arg(long, short, value_name = "FILE", requires = "shard")]
     pub out: Option<PathBuf>,
-    /// Write every configuration as a row of a table as well: FILE.csv or FILE.parquet
+    /// Write every configuration as a row of a table as well: FILE.csv or FILE.jsonl
     #[arg(long, value_name = "FILE")]
     pub rows: Option<PathBuf>,
     /// Only rows that meet every limit

@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use rackmath::Catalog;
 use rackmath::plan::Request;
 use rackmath::plan::sweep::Sweep;
-use rackmath_report::rows::{ParquetRows, csv_header, csv_lines};
+#[cfg(feature = "parquet")]
+use rackmath_report::parquet::ParquetRows;
+use rackmath_report::rows::Format;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::ops::Range;
@@ -18,20 +20,25 @@ use std::time::{Duration, Instant};
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// What a file is, by the end of its name.
-enum Format {
-    Csv,
+enum Kind {
+    Text(Format),
+    #[cfg(feature = "parquet")]
     Parquet,
 }
 
-impl Format {
+impl Kind {
     fn of(path: &Path) -> Result<Self, Failure> {
         match path.extension().and_then(|x| x.to_str()) {
-            Some("csv") => Ok(Self::Csv),
+            Some("csv") => Ok(Self::Text(Format::Csv)),
+            Some("jsonl") => Ok(Self::Text(Format::JsonLines)),
+            #[cfg(feature = "parquet")]
             Some("parquet") => Ok(Self::Parquet),
-            _ => {
-                Err(Failure::new(format!("{}: a table of no known kind", path.display()))
-                    .hint("expected .csv or .parquet"))
-            }
+            #[cfg(not(feature = "parquet"))]
+            Some("parquet") => Err(Failure::new(format!("{}: this build writes no Parquet", path.display())).hint(
+                "expected .csv or .jsonl, or build with: cargo install --path crates/rackmath-cli --features parquet",
+            )),
+            _ => Err(Failure::new(format!("{}: a table of no known kind", path.display()))
+                .hint("expected .csv, .jsonl or .parquet")),
         }
     }
 }
@@ -44,7 +51,7 @@ pub fn write(
     path: &Path,
     feasible: bool,
 ) -> Result<(), Failure> {
-    let format = Format::of(path)?;
+    let kind = Kind::of(path)?;
     let one = shard.map_or((1, 1), |s| (s.shard, s.of));
     let sweep = Sweep::new(catalog, request, one, feasible, plan::threads())?;
     let fail = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
@@ -53,11 +60,11 @@ pub fn write(
     let _ = ctrlc::set_handler(|| STOPPED.store(true, Ordering::Relaxed));
     let mut progress = Progress::new(sweep.configurations());
     let mut rows = 0;
-    let done = match format {
-        Format::Csv => {
+    let done = match kind {
+        Kind::Text(format) => {
             let mut out = BufWriter::new(out);
-            out.write_all(csv_header().as_bytes()).map_err(|e| fail(&e))?;
-            let lines = |block: rackmath::plan::sweep::Block| (csv_lines(&block, sweep.words()), block.rows);
+            out.write_all(format.header().as_bytes()).map_err(|e| fail(&e))?;
+            let lines = |block: rackmath::plan::sweep::Block| (format.lines(&block, sweep.words()), block.rows);
             let done = sweep.run(plan::threads(), lines, |(text, n), range| {
                 out.write_all(text.as_bytes()).map_err(|e| fail(&e))?;
                 rows += n;
@@ -66,7 +73,8 @@ pub fn write(
             out.flush().map_err(|e| fail(&e))?;
             done
         }
-        Format::Parquet => {
+        #[cfg(feature = "parquet")]
+        Kind::Parquet => {
             let mut table = ParquetRows::new(out, sweep.words()).map_err(|e| fail(&e))?;
             let done = sweep.run(
                 plan::threads(),

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::desk::check;
 use rackmath_spec::model::{Body, Formats};
-use rackmath_spec::{Basis, Catalog, Dtype, Math, Model, System};
+use rackmath_spec::{Basis, Catalog, Dtype, Math, Model, Price, System};
 use rackmath_theory::board::{Board, Counting, Rules, peak_for};
 use rackmath_theory::count::{self, Count, Part};
 use rackmath_theory::deployment::{Deployment, Ready, Untimed};
@@ -65,9 +65,38 @@ pub struct Found {
     /// Price of one chip.
     pub chip_price: DollarRate,
     /// Where the price comes from.
-    pub price_source: String,
-    /// Whether a price is known at all.
-    pub priced: bool,
+    pub price_source: PriceSource,
+}
+
+/// Where the price of a chip's hour comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PriceSource {
+    /// The question.
+    Given,
+    /// The catalogue.
+    Listed(Price),
+    /// Nowhere: there is none.
+    Unknown,
+}
+
+impl PriceSource {
+    /// Whose price and of when, without the citation.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Listed(p) => format!("{} price, {}", p.basis, p.as_of),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl std::fmt::Display for PriceSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Given => f.write_str("as given"),
+            Self::Listed(p) => write!(f, "{} ({})", self.short(), p.source),
+            Self::Unknown => f.write_str("no price is known for this chip; give one with --price"),
+        }
+    }
 }
 
 /// The same, counted and drawn on the lecture's board.
@@ -124,10 +153,10 @@ pub fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
         None | Some("auto") => model.cache_dtype(),
         Some(name) => name.parse::<Dtype>().map_err(|e| e.at("setting.kv"))?,
     };
-    let (chip_price, price_source, priced) = price(&system, setting)?;
+    let (chip_price, price_source) = price(&system, setting)?;
     let (engine, _) = catalog.engine("ideal")?;
     let deployment = Deployment { formats, kv, ..Deployment::of(catalog, model, system, engine) };
-    Ok(Found { deployment, chip_price, price_source, priced })
+    Ok(Found { deployment, chip_price, price_source })
 }
 
 /// The same, drawn on the board.
@@ -196,13 +225,13 @@ fn overlap(word: &str) -> Result<Overlap, Error> {
     }
 }
 
-fn price(system: &System, setting: &Setting) -> Result<(DollarRate, String, bool), Error> {
+fn price(system: &System, setting: &Setting) -> Result<(DollarRate, PriceSource), Error> {
     if let Some(price) = setting.price_usd_per_chip_hour {
         let rate = DollarRate::checked(price / 3600.0).filter(|_| price < 1e6);
         let rate = rate.ok_or_else(|| {
             Error::value("setting.price_usd_per_chip_hour", price, "dollars per chip and hour, 0 to 1,000,000")
         })?;
-        return Ok((rate, "as given".into(), true));
+        return Ok((rate, PriceSource::Given));
     }
     let chip = &system.chip;
     let found = match setting.basis.as_deref() {
@@ -220,8 +249,8 @@ fn price(system: &System, setting: &Setting) -> Result<(DollarRate, String, bool
         }
     };
     Ok(match found {
-        Some(p) => (p.value, format!("{} price, {} ({})", p.basis, p.as_of, p.source), true),
-        None => (DollarRate::ZERO, "no price is known for this chip; give one with --price".into(), false),
+        Some(p) => (p.value, PriceSource::Listed(p.clone())),
+        None => (DollarRate::ZERO, PriceSource::Unknown),
     })
 }
 
@@ -236,6 +265,11 @@ fn no_peak(system: &System, formats: Formats, kv: Dtype, math: Option<Math>) -> 
 }
 
 impl Found {
+    /// Whether a price is known at all.
+    pub fn priced(&self) -> bool {
+        self.price_source != PriceSource::Unknown
+    }
+
     /// Price of the whole machine.
     pub fn price(&self) -> DollarRate {
         self.chip_price * self.system.n_chips as f64

@@ -159,7 +159,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let fixed = fixed_words(request.over, batch, context, pass);
     let x = axis(request.over);
     let time = time_figure(&base, &rows, &kinks, &x, &fixed);
-    let cost = base.priced.then(|| cost_figure(&base, &rows, &kinks, &x, &fixed, request.over, context));
+    let cost = base.priced().then(|| cost_figure(&base, &rows, &kinks, &x, &fixed, request.over, context));
     Ok(Answer {
         model: base.model.name.clone(),
         system: base.system.name.clone(),
@@ -296,7 +296,7 @@ fn row(r: &Resolved, p: &Point) -> Row {
         compute_s: p.step.terms.compute.get(),
         weights_s: p.step.terms.weights.get(),
         kv_s: p.step.terms.kv.get(),
-        cost_usd_per_mtok: r.priced.then(|| p.step.cost.as_per_mtok()),
+        cost_usd_per_mtok: r.priced().then(|| p.step.cost.as_per_mtok()),
         mfu: p.step.mfu().get(),
         tokens_per_s: p.step.rate().get(),
         binding: p.step.binding().name().to_owned(),
@@ -420,7 +420,7 @@ fn cost_figure(
     }
     Figure {
         title: format!("Cost per token: {} on {}", r.model.name, r.system.name),
-        subtitle: format!("{fixed}; {} per chip, {}", r.chip_price, r.price_source.split(" (").next().unwrap_or("")),
+        subtitle: format!("{fixed}; {} per chip, {}", r.chip_price, r.price_source.short()),
         x: x.clone(),
         y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
         series,

@@ -228,7 +228,7 @@ impl Explainer<'_> {
 
     fn price(&self) -> Input {
         let p = self.r.price().get();
-        input("p", "price of the machine", p, DollarRate::usd_per_s(p).show(DIGITS), self.r.price_source.clone())
+        input("p", "price of the machine", p, DollarRate::usd_per_s(p).show(DIGITS), self.r.price_source.to_string())
     }
 
     fn step(&self) -> Working {

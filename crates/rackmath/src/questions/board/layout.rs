@@ -601,9 +601,7 @@ fn command(tool: Tool, layout: &Layout) -> CommandCard {
     match flags::print(tool, layout) {
         Ok(flags) => CommandCard { tool: tool.to_string(), flags: Some(flags), cannot: None },
         Err(error) => {
-            let text = error.to_string();
-            let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why).to_owned();
-            CommandCard { tool: tool.to_string(), flags: None, cannot: Some(why) }
+            CommandCard { tool: tool.to_string(), flags: None, cannot: Some(error.without_file().to_string()) }
         }
     }
 }

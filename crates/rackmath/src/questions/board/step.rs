@@ -164,7 +164,7 @@ fn usual_batch(r: &Resolved, context: Tokens) -> Tokens {
 
 pub(crate) fn describe(r: &Resolved, step: &Step, batch_chosen: bool) -> Answer {
     let board = &r.board;
-    let cost = |value: f64| r.priced.then_some(value);
+    let cost = |value: f64| r.priced().then_some(value);
     Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),

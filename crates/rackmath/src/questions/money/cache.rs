@@ -138,7 +138,7 @@ struct Way {
 /// Answers.
 pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let r = resolve(catalog, &q.setting)?;
-    if !r.priced {
+    if !r.priced() {
         return Err(no_price(&r.system.chip, "usual", "another chip"));
     }
     // The decode rate plays no part in keeping or recomputing.

@@ -235,7 +235,7 @@ fn serving(
             let parts = parts.into_iter().map(|(name, rate)| (name.to_owned(), rate.as_per_hour())).collect();
             (hour.total(), "owner, computed".to_owned(), parts)
         }
-        None if r.priced => (r.chip_price, r.price_source.clone(), Vec::new()),
+        None if r.priced() => (r.chip_price, r.price_source.to_string(), Vec::new()),
         None => return Err(no_price(&r.system.chip, "usual", "{owner} with {capex}")),
     };
     let read = if let Some(usd) = q.cached_usd_per_mtok {

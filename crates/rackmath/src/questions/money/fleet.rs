@@ -201,8 +201,8 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         machines: f.racks,
         power_w: f.power.get(),
         capex_usd: f.capex.map(rackmath_units::Dollars::get),
-        usd_per_day: r.priced.then_some(f.day.get()),
-        usd_per_output_mtok: (r.priced && traffic.output.get() > 0.0)
+        usd_per_day: r.priced().then_some(f.day.get()),
+        usd_per_output_mtok: (r.priced() && traffic.output.get() > 0.0)
             .then(|| f.day.get() / (traffic.output.get() * 86_400.0) * 1e6),
         machine_share: world.filter(|w| w.get() > 0.0).map(|w| rack_share(rates.decode, r.system.n_chips, w)),
         figure: figure(q, &f.decode, &r.model.name, &r.system.name),

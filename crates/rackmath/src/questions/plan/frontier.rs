@@ -104,7 +104,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answe
     for (name, question) in questions {
         let worked = Worked::new(catalog, &question, threads)?;
         curves.push(curve(name, &worked, worked.frontier(threads)));
-        first.get_or_insert_with(|| (worked.workload(), worked.limits(), worked.assumptions()));
+        first.get_or_insert_with(|| (worked.workload(), worked.limits(), worked.assumptions(true)));
     }
     let (workload, limits, assumptions) = first.unwrap_or_default();
     let title = title(over, &curves);

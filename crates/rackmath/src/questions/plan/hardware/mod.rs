@@ -297,8 +297,7 @@ fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<String> {
     }
     if let Some(first) = all.first() {
         // Prices and power stand in the table; the rest holds for all.
-        let own = |line: &&String| !line.starts_with("price on") && !line.contains("per chip, ");
-        lines.extend(first.worked.assumptions().iter().filter(own).cloned());
+        lines.extend(first.worked.assumptions(false));
     }
     lines
 }

@@ -60,7 +60,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answe
         ends_by: String::new(),
         most: most(&worked),
         verdict: "no deployment meets the limits: see rackmath plan for what would do".into(),
-        assumptions: worked.assumptions(),
+        assumptions: worked.assumptions(true),
         plan,
     };
     let (Some(best), Some(plan)) = (best, answer.plan.clone()) else { return Ok(answer) };

@@ -35,7 +35,7 @@ pub(super) fn answer(ask: &Ask, p: &Prepared, searched: &Searched) -> Answer {
         relaxations,
         verdict,
         plans,
-        assumptions: assumptions(ask, p),
+        assumptions: assumptions(ask, p, true),
         because: super::because::because(ask, p, searched),
     }
 }
@@ -354,7 +354,8 @@ fn figure(ask: &Ask, frontier: &[Point], plans: &[Plan]) -> Figure {
     }
 }
 
-pub(super) fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
+/// What the answer assumes; prices and power of the machines are left out where they stand elsewhere.
+pub(super) fn assumptions(ask: &Ask, p: &Prepared, machines: bool) -> Vec<String> {
     let mut all: Vec<String> = vec![
         "means in steady state, every replica at its level of concurrency: not valid for percentiles or bursts".into(),
         "all dollars are charged to output tokens, prompts included; replicas are whole and paid whole".into(),
@@ -379,8 +380,13 @@ pub(super) fn assumptions(ask: &Ask, p: &Prepared) -> Vec<String> {
     }
     all.extend(offload::words(ask));
     all.extend(ask.workload.notes.iter().cloned());
-    for m in &ask.machines {
-        all.push(format!("price on {}: {}", m.system.name, m.price_words));
+    for m in ask.machines.iter().filter(|_| machines) {
+        all.push(format!(
+            "price on {}: {} per chip, {}",
+            m.system.name,
+            DollarRate::usd_per_s(m.usd_s),
+            m.price_source
+        ));
         if m.watts > 0.0 {
             let with = if m.system.chip.power.all_in.is_some() {
                 "with its share of host and cooling"

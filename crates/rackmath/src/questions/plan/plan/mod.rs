@@ -35,7 +35,7 @@ pub(crate) use worked::Worked;
 use crate::Error;
 use crate::estimate::ask::yielded;
 use crate::layout;
-use crate::setting::{Setting, formats, resolve, tokens};
+use crate::setting::{PriceSource, Setting, formats, resolve, tokens};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Model, Scenario, System};
@@ -157,8 +157,7 @@ struct Machine {
     links: Links,
     chips: u64,
     usd_s: f64,
-    priced: bool,
-    price_words: String,
+    price_source: PriceSource,
     watts: f64,
     /// Whether it only computes prompts for others.
     prompts_only: bool,
@@ -228,7 +227,7 @@ impl Ask {
             return Err(Error::value("chips_per_host", n, "1 to 1024"));
         }
         let needs_price = objective == Objective::Cost || r.budget_usd_per_hour.is_some();
-        if let Some(m) = machines.iter().find(|m| needs_price && !m.priced) {
+        if let Some(m) = machines.iter().find(|m| needs_price && m.price_source == PriceSource::Unknown) {
             let chip = &m.system.chip.id;
             return Err(Error::value("price", format!("none for {chip}"), "{price}, or {objective} chips"));
         }
@@ -257,7 +256,7 @@ impl Ask {
             limits: limits(r)?.with(Bound::Chips, Some(all as f64)),
             objective,
             keep: r.top.clamp(1, 100),
-            frontier: Some(if machines.len() > 1 && machines.iter().all(|m| m.priced) {
+            frontier: Some(if machines.len() > 1 && machines.iter().all(|m| m.price_source != PriceSource::Unknown) {
                 Yield::PerDollar
             } else {
                 Yield::PerChip
@@ -309,8 +308,7 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
             links: resolved.links.clone(),
             chips: system.n_chips,
             usd_s: resolved.chip_price.get(),
-            priced: resolved.priced,
-            price_words: format!("{} per chip, {}", resolved.chip_price, resolved.price_source),
+            price_source: resolved.price_source.clone(),
             watts,
             host: if r.offload_hit.is_some() { offload::host(catalog, &system)? } else { None },
             system,

@@ -5,7 +5,8 @@ use super::prepare::Prepared;
 use super::searched::Searched;
 use super::{Ask, Request, answer};
 use crate::Error;
-use rackmath_spec::{Basis, Catalog};
+use crate::setting::PriceSource;
+use rackmath_spec::{Catalog, Price};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::{Question, Ranked, search_all};
 
@@ -74,17 +75,19 @@ impl Worked {
     /// What kind of price the machines have: one of the catalogue's, or as given; and what their power counts.
     pub(crate) fn bases(&self) -> (String, &'static str) {
         let m = &self.ask.machines[0];
-        let said = Basis::ALL.into_iter().find(|b| m.price_words.contains(&format!(" per chip, {b} price,")));
         let power = if m.system.chip.power.all_in.is_some() { "all in" } else { "thermal design power" };
-        (said.map_or_else(|| if m.priced { "as given".into() } else { "unknown".into() }, |b| b.to_string()), power)
+        let price = match &m.price_source {
+            PriceSource::Listed(price) => price.basis.to_string(),
+            PriceSource::Given => "as given".into(),
+            PriceSource::Unknown => "unknown".into(),
+        };
+        (price, power)
     }
 
     /// The lowest and highest price seen for a machine's chip, over the one used; none where the catalogue has no range.
     pub(crate) fn price_range(&self, machine: usize) -> Option<(f64, f64)> {
         let m = &self.ask.machines[machine];
-        let used =
-            m.system.chip.prices.iter().find(|p| m.price_words.contains(&format!("{} price, {}", p.basis, p.as_of)))?;
-        let (low, high) = used.range?;
+        let PriceSource::Listed(Price { range: Some((low, high)), .. }) = &m.price_source else { return None };
         Some((low.get() / m.usd_s, high.get() / m.usd_s))
     }
 
@@ -144,7 +147,7 @@ impl Worked {
     }
 
     /// What the numbers assume.
-    pub(crate) fn assumptions(&self) -> Vec<String> {
-        answer::assumptions(&self.ask, &self.prepared)
+    pub(crate) fn assumptions(&self, machines: bool) -> Vec<String> {
+        answer::assumptions(&self.ask, &self.prepared, machines)
     }
 }

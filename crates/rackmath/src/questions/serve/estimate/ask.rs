@@ -79,7 +79,7 @@ impl<'a> Case<'a> {
         let (layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), &engine, &resolved)?;
         let split = split(request, layout, &engine, &resolved)?;
         let parts = Deployment { layout, engine, ..resolved.deployment.clone() };
-        let price = resolved.priced.then(|| resolved.chip_price.get());
+        let price = resolved.priced().then(|| resolved.chip_price.get());
         let ask = Ask { parts, split, requests: requests(request)?, load: load(request)?, price };
         let kernels = KernelSet::of(catalog)?;
         Ok(Self { request, resolved, chosen, version_note, kernels, ask })
