@@ -1,52 +1,50 @@
 //! Plans side by side, and frontiers one over the other, as text.
 
-use super::list;
+use super::Page;
 use super::sides::{deployed, hourly, show};
 use crate::style::Style;
-use crate::terminal;
 use rackmath::compare::{Answer, Column};
 use rackmath::figure::Figure;
 use rackmath::frontier::{self, Lead};
 use rackmath::sides::Measure;
 use rackmath_units::{DollarsPerToken, Seconds, TokenRate, significant};
-use std::fmt::Write as _;
 
 /// `rackmath compare`
 pub fn compare(a: &Answer, figure: &Figure, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     let head = match (a.over.as_str(), a.columns.first()) {
         ("models", Some(c)) => format!("models on {}", c.curve.system),
         ("engines", Some(c)) => format!("engines with {} on {}", c.curve.model, c.curve.system),
         (_, Some(c)) => format!("{} on {} systems", c.curve.model, a.columns.len()),
         _ => String::new(),
     };
-    let _ = writeln!(out, "{}", style.bold(&head));
+    out.title(head);
     let workload = a.columns.first().map_or("", |c| c.workload.as_str());
-    out.push_str(&style.wrapped("", "", &format!("{workload}; best {}; {}", a.objective, a.limits.join(", "))));
-    out.push('\n');
-    out.push_str(&style.wrapped("", "", &style.bold(&format!("{}.", a.verdict))));
+    out.wrapped("", "", &format!("{workload}; best {}; {}", a.objective, a.limits.join(", ")));
+    out.gap();
+    out.wrapped("", "", &style.bold(&format!("{}.", a.verdict)));
     for c in &a.columns {
         let words = c.plan.as_ref().map_or_else(|| c.verdict.clone(), deployed);
-        out.push_str(&style.wrapped(&format!("  {:<14} ", c.curve.name), "                 ", &words));
+        out.wrapped(&format!("  {:<14} ", c.curve.name), "                 ", &words);
         for r in &c.relaxations {
             let text = format!("{}: {} instead of {}", r.limit, r.needed, r.asked);
-            out.push_str(&style.wrapped("                 - ", "                   ", &text));
+            out.wrapped("                 - ", "                   ", &text);
         }
     }
-    out.push('\n');
-    table(&mut out, a, style);
-    wins(&mut out, a, style);
-    flips(&mut out, a, style);
+    out.gap();
+    table(&mut out, a);
+    wins(&mut out, a);
+    flips(&mut out, a);
     if !figure.series.is_empty() {
-        out.push_str(&terminal::draw(figure, style));
-        out.push('\n');
+        out.draw(figure);
+        out.gap();
     }
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
 /// Rows of numbers and a column for each; the other way round where they are many.
-fn table(out: &mut String, a: &Answer, style: Style) {
+fn table(out: &mut Page, a: &Answer) {
     let with: Vec<&Column> = a.columns.iter().filter(|c| c.plan.is_some()).collect();
     if with.is_empty() {
         return;
@@ -63,29 +61,28 @@ fn table(out: &mut String, a: &Answer, style: Style) {
     let bound = |c: &Column| c.plan.as_ref().map_or_else(String::new, |p| p.bound_by.clone());
     if with.len() <= 4 {
         let names: Vec<&str> = std::iter::once("").chain(with.iter().map(|c| c.curve.name.as_str())).collect();
-        let mut table = style.table(&names);
+        let mut table = out.style.table(&names);
         for m in Measure::ALL {
             table.add_row(std::iter::once(m.name().to_owned()).chain(with.iter().map(|c| cell(c, m))));
         }
         table.add_row(std::iter::once("steps bound by".to_owned()).chain(with.iter().map(|c| bound(c))));
-        out.push_str(&style.finish(&table));
+        out.finish(&table);
     } else {
         let shown = [Measure::UsdPerMtok, Measure::TokSPerChip, Measure::TokSPerUser, Measure::TtftMs, Measure::Chips];
         let names: Vec<&str> = std::iter::once("").chain(shown.iter().map(|m| m.name())).collect();
-        let mut table = style.table(&names);
-        for c in with {
-            table.add_row(std::iter::once(c.curve.name.clone()).chain(shown.iter().map(|m| cell(c, *m))));
-        }
-        out.push_str(&style.finish(&table));
+        out.table(
+            &names,
+            with.iter().map(|c| std::iter::once(c.curve.name.clone()).chain(shown.iter().map(|m| cell(c, *m)))),
+        );
     }
-    out.push('\n');
+    out.gap();
 }
 
-fn wins(out: &mut String, a: &Answer, style: Style) {
+fn wins(out: &mut Page, a: &Answer) {
     if a.wins.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.bold("who wins on what"));
+    out.title("who wins on what");
     for w in &a.wins {
         let by = if w.by < 1.0005 {
             format!("{} level with {}", w.name, w.next)
@@ -93,16 +90,16 @@ fn wins(out: &mut String, a: &Answer, style: Style) {
             let close = if w.too_close { ": too close to call" } else { "" };
             format!("{} ahead of {} by x{}{close}", w.name, w.next, significant(w.by, 3))
         };
-        let _ = writeln!(out, "  {:<24} {by}", w.measure.name());
+        out.line(format!("  {:<24} {by}", w.measure.name()));
     }
-    out.push('\n');
+    out.gap();
 }
 
-fn flips(out: &mut String, a: &Answer, style: Style) {
+fn flips(out: &mut Page, a: &Answer) {
     if a.flips.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.bold("price of a chip at which the cheapest changes"));
+    out.title("price of a chip at which the cheapest changes");
     for f in &a.flips {
         let at = f.flips_at_usd_per_chip_hour;
         let side = if f.cheapest_now { "loses above" } else { "wins below" };
@@ -115,56 +112,55 @@ fn flips(out: &mut String, a: &Answer, style: Style) {
             hourly(at.high),
             hourly(f.now_usd_per_chip_hour)
         );
-        out.push_str(&style.wrapped("  - ", "    ", &text));
+        out.item(&text);
     }
-    out.push('\n');
+    out.gap();
 }
 
 /// `rackmath frontier`
 pub fn frontier(a: &frontier::Answer, figure: &Figure, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     if figure.series.is_empty() {
-        let _ = writeln!(out, "{}", style.bold(&figure.title));
-        out.push_str(&style.wrapped("", "", &style.bad("no frontier: fewer than two points; does the model fit?")));
+        out.title(&figure.title);
+        out.wrapped("", "", &style.bad("no frontier: fewer than two points; does the model fit?"));
     } else {
-        out.push_str(&terminal::draw(figure, style));
+        out.draw(figure);
     }
-    out.push('\n');
+    out.gap();
     for c in &a.curves {
-        let _ = writeln!(out, "{}", style.bold(&format!("{}: {} on {}", c.name, c.model, c.system)));
+        out.title(format!("{}: {} on {}", c.name, c.model, c.system));
         if c.points.is_empty() {
-            out.push_str("  nothing fits\n");
+            out.push("  nothing fits\n");
         }
         // Some points show the shape; the file has all.
         let step = c.points.len().div_ceil(if a.curves.len() > 1 { 5 } else { 16 }).max(1);
         let last = c.points.len().saturating_sub(1);
         let some = c.points.iter().enumerate().filter(|(i, _)| i % step == 0 || *i == last);
         for (_, p) in some {
-            let text = format!(
+            out.item(format!(
                 "{} a user, {} a chip, {}, first token {}: {}",
                 TokenRate::per_s(p.tok_s_per_user),
                 TokenRate::per_s(p.tok_s_per_chip),
                 DollarsPerToken::per_mtok(p.usd_per_mtok),
                 Seconds::ms(p.ttft_ms),
                 p.deployment
-            );
-            out.push_str(&style.wrapped("  - ", "    ", &text));
+            ));
         }
     }
-    out.push('\n');
+    out.gap();
     if a.curves.len() > 1 {
-        leads(&mut out, "most tokens per chip", &a.leads_per_chip, style);
-        leads(&mut out, "cheapest", &a.leads_per_dollar, style);
+        leads(&mut out, "most tokens per chip", &a.leads_per_chip);
+        leads(&mut out, "cheapest", &a.leads_per_dollar);
     }
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
-fn leads(out: &mut String, title: &str, all: &[Lead], style: Style) {
+fn leads(out: &mut Page, title: &str, all: &[Lead]) {
     if all.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.bold(&format!("{title}, by the speed a user is promised")));
+    out.title(format!("{title}, by the speed a user is promised"));
     for l in all {
         let (from, to) = (TokenRate::per_s(l.from_tok_s_per_user), TokenRate::per_s(l.to_tok_s_per_user));
         let by = match (&l.next, l.ahead) {
@@ -176,7 +172,7 @@ fn leads(out: &mut String, title: &str, all: &[Lead], style: Style) {
             }
             _ => "nobody else is that fast".into(),
         };
-        out.push_str(&style.wrapped("  - ", "    ", &format!("{from} to {to}: {}, {by}", l.name)));
+        out.item(format!("{from} to {to}: {}, {by}", l.name));
     }
-    out.push('\n');
+    out.gap();
 }

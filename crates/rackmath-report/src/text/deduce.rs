@@ -1,17 +1,15 @@
 //! A deduction as text: the closed forms, the posterior beside the prior, what each number told, what none can tell.
 
-use super::{field, list, percent};
+use super::{Page, percent};
 use crate::style::Style;
-use crate::terminal;
 use rackmath::deduce::{Answer, ChoiceCard, UnknownCard};
 use rackmath_units::{BytesPerToken, Params, significant};
-use std::fmt::Write as _;
 
 /// `rackmath deduce`
 pub fn deduce(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", style.bold(&a.title));
-    let _ = writeln!(out, "{}\n", style.dim(&format!("sold by a {}", a.seller)));
+    let mut out = Page::new(style);
+    out.title(&a.title);
+    out.line(format!("{}\n", style.dim(&format!("sold by a {}", a.seller))));
     if let Some(blind) = &a.blind {
         let text = format!(
             "{} different prices ({} copies of the maker's list folded in), median ${} in, ${} out per Mtok",
@@ -20,33 +18,33 @@ pub fn deduce(a: &Answer, style: Style) -> String {
             significant(blind.input_usd_per_mtok, 3),
             significant(blind.output_usd_per_mtok, 3)
         );
-        out.push_str(&style.wrapped("  hosts: ", "    ", &text));
-        out.push('\n');
+        out.wrapped("  hosts: ", "    ", &text);
+        out.gap();
     }
     if let Some(why) = &a.refused {
-        out.push_str(&style.wrapped(&format!("  {} ", style.bad("refused:")), "    ", why));
-        out.push('\n');
+        out.wrapped(&format!("  {} ", style.bad("refused:")), "    ", why);
+        out.gap();
     }
     for warning in &a.warnings {
-        out.push_str(&style.wrapped(&format!("  {} ", style.bad("warning:")), "    ", warning));
-        out.push('\n');
+        out.wrapped(&format!("  {} ", style.bad("warning:")), "    ", warning);
+        out.gap();
     }
-    out.push_str(&posterior(a, style));
-    out.push('\n');
-    choices(&mut out, a, style);
+    out.push(&posterior(a, style));
+    out.gap();
+    choices(&mut out, a);
     for flag in &a.policies {
-        out.push_str(&style.wrapped("  ! ", "    ", flag));
+        out.wrapped("  ! ", "    ", flag);
     }
-    out.push('\n');
-    out.push_str(&terminal::draw(&a.figure, style));
-    out.push('\n');
-    data(&mut out, a, style);
-    closed(&mut out, a, style);
-    ridge(&mut out, a, style);
-    list(&mut out, style, "what no price can tell", &a.cannot_tell);
-    list(&mut out, style, "assumes", &a.assumptions);
-    list(&mut out, style, "sources", &a.sources);
-    out
+    out.gap();
+    out.draw(&a.figure);
+    out.gap();
+    data(&mut out, a);
+    closed(&mut out, a);
+    ridge(&mut out, a);
+    out.list("what no price can tell", &a.cannot_tell);
+    out.list("assumes", &a.assumptions);
+    out.list("sources", &a.sources);
+    out.text()
 }
 
 fn posterior(a: &Answer, style: Style) -> String {
@@ -86,26 +84,26 @@ fn show(u: &UnknownCard, value: f64) -> String {
     }
 }
 
-fn choices(out: &mut String, a: &Answer, style: Style) {
+fn choices(out: &mut Page, a: &Answer) {
     let each = |cards: &[ChoiceCard]| {
         let card = |c: &ChoiceCard| format!("{} {} (prior {})", c.name, percent(c.posterior), percent(c.prior));
         cards.iter().map(card).collect::<Vec<_>>().join(", ")
     };
-    field(out, style, "weights", &each(&a.widths));
-    field(out, style, "cache tier", &each(&a.tiers));
-    field(out, style, "dense", &format!("{} (prior {})", percent(a.dense.posterior), percent(a.dense.prior)));
+    out.field("weights", each(&a.widths));
+    out.field("cache tier", each(&a.tiers));
+    out.field("dense", format!("{} (prior {})", percent(a.dense.posterior), percent(a.dense.prior)));
     let s = &a.sampler;
     let tempered = if s.tempered > 0 { format!(", {} stages of tempering", s.tempered) } else { String::new() };
     let text = format!("{} of equal weight, tail k {:.2}{tempered}", significant(s.ess, 3), s.pareto_k);
-    field(out, style, "points", &format!("{}, worth {text}", rackmath_units::grouped(s.points as f64)));
+    out.field("points", format!("{}, worth {text}", rackmath_units::grouped(s.points as f64)));
 }
 
-fn data(out: &mut String, a: &Answer, style: Style) {
+fn data(out: &mut Page, a: &Answer) {
     if a.data.is_empty() {
-        let _ = writeln!(out, "no prices were given, so the posterior is the prior\n");
+        out.line("no prices were given, so the posterior is the prior\n");
         return;
     }
-    let mut table = style.table(&["number", "bits on size", "bits on KV", "policy", "cannot tell"]);
+    let mut table = out.style.table(&["number", "bits on size", "bits on KV", "policy", "cannot tell"]);
     for d in &a.data {
         table.add_row([
             d.name.clone(),
@@ -115,38 +113,37 @@ fn data(out: &mut String, a: &Answer, style: Style) {
             d.cannot_tell.clone(),
         ]);
     }
-    let _ = writeln!(out, "{}", style.bold("what each number adds to the others"));
-    out.push_str(&style.finish(&table));
-    out.push('\n');
+    out.title("what each number adds to the others");
+    out.finish(&table);
+    out.gap();
 }
 
-fn closed(out: &mut String, a: &Answer, style: Style) {
+fn closed(out: &mut Page, a: &Answer) {
     if !a.closed.is_empty() {
-        let _ = writeln!(out, "{}", style.bold("the lecture's closed forms, which take prices for costs"));
+        out.title("the lecture's closed forms, which take prices for costs");
         for c in &a.closed {
             let unit = if c.unit.is_empty() { String::new() } else { format!(" {}", c.unit) };
             let text = format!("{} = {}{unit}; {}", c.formula, significant(c.value, 4), c.note);
-            out.push_str(&style.wrapped(&format!("  {}: ", c.what), "    ", &text));
+            out.wrapped(&format!("  {}: ", c.what), "    ", &text);
         }
-        out.push('\n');
+        out.gap();
     }
     if a.shapes.is_empty() {
-        out.push_str(&style.wrapped("  cache shapes: ", "    ", &a.shapes_of));
-        out.push('\n');
+        out.wrapped("  cache shapes: ", "    ", &a.shapes_of);
+        out.gap();
     } else {
-        let _ = writeln!(out, "{}", style.bold(&format!("shapes within 10 % of {}", a.shapes_of)));
+        out.title(format!("shapes within 10 % of {}", a.shapes_of));
         for s in &a.shapes {
-            let text = format!("{} ({})", s.shape, BytesPerToken::new(s.kv_bytes_per_token));
-            out.push_str(&style.wrapped("  - ", "    ", &text));
+            out.item(format!("{} ({})", s.shape, BytesPerToken::new(s.kv_bytes_per_token)));
         }
-        out.push('\n');
+        out.gap();
     }
 }
 
-fn ridge(out: &mut String, a: &Answer, style: Style) {
+fn ridge(out: &mut Page, a: &Answer) {
     let axis: Vec<String> = a.ridge.axis.iter().map(|(name, x)| format!("{name} {x:+.2}")).collect();
     let text =
         format!("{}; active parameters against mark-up correlate {:+.2}", axis.join(", "), a.ridge.active_with_markup);
-    out.push_str(&style.wrapped("  longest axis of the posterior (logarithms): ", "    ", &text));
-    out.push('\n');
+    out.wrapped("  longest axis of the posterior (logarithms): ", "    ", &text);
+    out.gap();
 }

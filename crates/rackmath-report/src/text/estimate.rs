@@ -1,17 +1,15 @@
 //! Estimates as text: numbers with their intervals, where the step goes, what would help.
 
-use super::{field, list, percent};
+use super::{Page, percent};
 use crate::style::Style;
-use crate::terminal;
 use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, sweep};
 use rackmath::figure::count;
 use rackmath_units::{Bytes, DollarsPerToken, Seconds, TokenRate, significant};
-use std::fmt::Write as _;
 
 /// `rackmath estimate`
 pub fn estimate(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", style.bold(&format!("{} on {}, {}", a.model, a.system, a.engine)));
+    let mut out = Page::new(style);
+    out.title(format!("{} on {}, {}", a.model, a.system, a.engine));
     let chosen = if a.layout_chosen { " (chosen)" } else { "" };
     let plural = if a.chips == 1 { "" } else { "s" };
     let head = format!(
@@ -24,36 +22,36 @@ pub fn estimate(a: &Answer, style: Style) -> String {
         a.weights,
         a.kv
     );
-    out.push_str(&style.wrapped("", "", &head));
-    out.push('\n');
+    out.wrapped("", "", &head);
+    out.gap();
     if let Some(p) = &a.problem {
-        problem(&mut out, p, style);
+        problem(&mut out, p);
     }
     if let Some(s) = &a.served {
-        numbers(&mut out, s, style);
+        numbers(&mut out, s);
         match &a.pools {
-            Some(p) => pools(&mut out, p, style),
-            None => prompts(&mut out, s, style),
+            Some(p) => pools(&mut out, p),
+            None => prompts(&mut out, s),
         }
-        out.push('\n');
-        breakdown(&mut out, &s.step, style);
-        out.push('\n');
-        out.push_str(&style.wrapped("  ", "  ", &s.reading));
-        out.push_str(&style.wrapped("  ", "  ", &format!("Bound by {}.", s.binding)));
-        out.push('\n');
+        out.gap();
+        breakdown(&mut out, &s.step);
+        out.gap();
+        out.wrapped("  ", "  ", &s.reading);
+        out.wrapped("  ", "  ", &format!("Bound by {}.", s.binding));
+        out.gap();
     }
-    changes(&mut out, a, style);
-    list(&mut out, style, "assumes", &a.assumptions);
-    list(&mut out, style, "sources", &a.sources);
-    out
+    changes(&mut out, a);
+    out.list("assumes", &a.assumptions);
+    out.list("sources", &a.sources);
+    out.text()
 }
 
-fn problem(out: &mut String, p: &Problem, style: Style) {
-    let _ = write!(out, "{}", style.wrapped("  ", "  ", &style.bad(&p.what)));
+fn problem(out: &mut Page, p: &Problem) {
+    out.wrapped("  ", "  ", &out.style.bad(&p.what));
     if let Some(change) = &p.first_change {
-        out.push_str(&style.wrapped("  ", "  ", &format!("would do: {change}")));
+        out.wrapped("  ", "  ", &format!("would do: {change}"));
     }
-    out.push('\n');
+    out.gap();
 }
 
 fn ms(x: f64) -> String {
@@ -65,48 +63,48 @@ fn rate(x: f64) -> String {
 }
 
 /// A value and, dimmed, its interval.
-fn range(out: &mut String, style: Style, label: &str, r: Range, show: impl Fn(f64) -> String, more: &str) {
+fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String, more: &str) {
     let interval =
-        if r.low < r.high { style.dim(&format!("{} to {}", show(r.low), show(r.high))) } else { String::new() };
+        if r.low < r.high { out.style.dim(&format!("{} to {}", show(r.low), show(r.high))) } else { String::new() };
     let line = format!("  {label:<22} {:<14} {interval}{more}", show(r.value));
-    let _ = writeln!(out, "{}", line.trim_end());
+    out.line(line.trim_end());
 }
 
-fn numbers(out: &mut String, s: &Served, style: Style) {
-    let _ = writeln!(out, "  {:<22} {:<14} {}", "", style.bold("mean"), style.dim("80 % interval"));
-    range(out, style, "time per output token", s.tpot_ms, ms, "");
+fn numbers(out: &mut Page, s: &Served) {
+    out.more(format!("{:<14} {}", out.style.bold("mean"), out.style.dim("80 % interval")));
+    range(out, "time per output token", s.tpot_ms, ms, "");
     let waiting = if s.queue_ms.value > 0.0 {
         format!("; {} of it waiting for memory", ms(s.queue_ms.value))
     } else {
         String::new()
     };
-    range(out, style, "time to first token", s.ttft_ms, ms, &waiting);
-    range(out, style, "whole request", s.e2e_ms, ms, "");
-    range(out, style, "throughput per chip", s.output_tok_s_per_chip, rate, "");
-    range(out, style, "throughput per user", s.output_tok_s_per_user, rate, "");
-    range(out, style, "throughput", s.output_tok_s, rate, "");
-    range(out, style, "requests per second", s.requests_per_s, |x| significant(x, 3), "");
+    range(out, "time to first token", s.ttft_ms, ms, &waiting);
+    range(out, "whole request", s.e2e_ms, ms, "");
+    range(out, "throughput per chip", s.output_tok_s_per_chip, rate, "");
+    range(out, "throughput per user", s.output_tok_s_per_user, rate, "");
+    range(out, "throughput", s.output_tok_s, rate, "");
+    range(out, "requests per second", s.requests_per_s, |x| significant(x, 3), "");
     if let (Some(output), Some(input)) = (s.usd_per_mtok_output, s.usd_per_mtok_input) {
         let (output, input) = (DollarsPerToken::per_mtok(output), DollarsPerToken::per_mtok(input));
-        field(out, style, "cost", &format!("{output} output, {input} input"));
+        out.field("cost", format!("{output} output, {input} input"));
     }
     if let Some(slo) = &s.slo {
         let good = format!("{} requests per second; {}", significant(slo.goodput_requests_per_s, 3), slo.verdict);
-        let good = if slo.met { style.good(&good) } else { style.bad(&good) };
-        let _ = writeln!(out, "  {:<22} {good}", "goodput");
+        let good = if slo.met { out.style.good(&good) } else { out.style.bad(&good) };
+        out.row("goodput", format!("{good}"));
     }
     let waiting = if s.waiting > 0.0 { format!(", {} wait", significant(s.waiting, 3)) } else { String::new() };
     let room = if s.room < 1e8 { count(s.room.floor()) } else { "any number".into() };
     let sequences = format!("{} decode{waiting}; memory holds {room}", significant(s.decoding, 3));
-    field(out, style, "sequences", &sequences);
+    out.field("sequences", sequences);
 }
 
-fn prompts(out: &mut String, s: &Served, style: Style) {
+fn prompts(out: &mut Page, s: &Served) {
     let prompts = format!("{} of passes carry {} tokens", percent(s.prompt_share), significant(s.prompt_tokens, 3));
-    field(out, style, "prompts", &prompts);
+    out.field("prompts", prompts);
 }
 
-fn pools(out: &mut String, p: &Pools, style: Style) {
+fn pools(out: &mut Page, p: &Pools) {
     let instances = format!(
         "{} x {} on {} chips, {} decode",
         significant(p.prefill_instances, 3),
@@ -114,70 +112,66 @@ fn pools(out: &mut String, p: &Pools, style: Style) {
         p.prefill_chips,
         p.decode_chips
     );
-    field(out, style, "prefill pool", &instances);
-    let _ = writeln!(
-        out,
-        "  {:<22} {} busy; exact balance at {} prefill chips for each that decodes",
-        "",
+    out.field("prefill pool", instances);
+    out.more(format!(
+        "{} busy; exact balance at {} prefill chips for each that decodes",
         percent(p.prefill_busy),
         significant(p.balanced_ratio, 3)
-    );
-    let _ = writeln!(
-        out,
-        "  {:<22} wait {}, compute {}, send {} in {} ({})",
-        "",
+    ));
+    out.more(format!(
+        "wait {}, compute {}, send {} in {} ({})",
         ms(p.prefill_wait_ms),
         ms(p.prefill_ms),
         Bytes::b(p.transfer_bytes),
         ms(p.transfer_ms),
         p.network
-    );
+    ));
 }
 
-pub(super) fn breakdown(out: &mut String, b: &Breakdown, style: Style) {
+pub(super) fn breakdown(out: &mut Page, b: &Breakdown) {
     let title = format!("mean step {}", ms(b.step_ms));
     let kinds = if (b.mixed_ms - b.decode_ms).abs() > 1e-9 {
         format!(": {} when all decode, {} with prompt tokens", ms(b.decode_ms), ms(b.mixed_ms))
     } else {
         String::new()
     };
-    let _ = writeln!(out, "{}{}", style.bold(&title), style.dim(&kinds));
-    bars(out, &b.parts, style);
-    let _ = writeln!(out, "  {}", style.dim("limited by"));
-    bars(out, &b.limits, style);
+    out.line(format!("{}{}", out.style.bold(&title), out.style.dim(&kinds)));
+    bars(out, &b.parts);
+    out.note("limited by");
+    bars(out, &b.limits);
     let ideal = Piece { what: "roofline of the step".into(), ms: b.ideal_ms, share: b.of_limit };
-    bars(out, &[ideal], style);
+    bars(out, &[ideal]);
 }
 
 /// One line per piece: name, time, share, bar.
-fn bars(out: &mut String, pieces: &[Piece], style: Style) {
-    let room = style.width.clamp(60, 140) - 46;
+fn bars(out: &mut Page, pieces: &[Piece]) {
+    let room = out.style.width.clamp(60, 140) - 46;
     for p in pieces {
         // Eighths of a column, so that small shares show.
         const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
         let eighths = (p.share.clamp(0.0, 1.0) * room as f64 * 8.0).round() as usize;
         let bar = "█".repeat(eighths / 8) + EIGHTHS[eighths % 8];
-        let line = format!("  {:<22} {:>9} {:>6}  {}", p.what, ms(p.ms), percent(p.share), style.tint(39, &bar));
-        let _ = writeln!(out, "{}", line.trim_end());
+        let line = format!("  {:<22} {:>9} {:>6}  {}", p.what, ms(p.ms), percent(p.share), out.style.tint(39, &bar));
+        out.line(line.trim_end());
     }
 }
 
-fn changes(out: &mut String, a: &Answer, style: Style) {
+fn changes(out: &mut Page, a: &Answer) {
     if a.changes.is_empty() {
         return;
     }
     let by = a.changes.first().map_or("", |c| c.judged_by.as_str());
-    out.push_str(&style.wrapped(
+    out.wrapped(
         "",
         "  ",
-        &format!("{} {}", style.bold("what would help most"), style.dim(&format!("judged by {by}"))),
-    ));
+        &format!("{} {}", out.style.bold("what would help most"), out.style.dim(&format!("judged by {by}"))),
+    );
     for (i, c) in a.changes.iter().enumerate() {
         let gain = c.gain.map_or("served".into(), signed);
-        let gain = style.good(&format!("{gain:>7}"));
-        out.push_str(&style.wrapped(&format!("  {}. {gain}  ", i + 1), "              ", &change(c)));
+        let gain = out.style.good(&format!("{gain:>7}"));
+        out.wrapped(&format!("  {}. {gain}  ", i + 1), "              ", &change(c));
     }
-    out.push('\n');
+    out.gap();
 }
 
 fn change(c: &Change) -> String {
@@ -201,18 +195,18 @@ fn signed(gain: f64) -> String {
 
 /// `rackmath estimate --sweep`
 pub fn estimate_sweep(a: &sweep::Answer, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     if let Some(p) = &a.problem {
-        problem(&mut out, p, style);
+        problem(&mut out, p);
     }
     if !a.rows.is_empty() {
-        out.push_str(&terminal::draw(&a.figure, style));
-        out.push('\n');
-        out.push_str(&rows(a, style));
-        out.push('\n');
+        out.draw(&a.figure);
+        out.gap();
+        out.push(&rows(a, style));
+        out.gap();
     }
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
 fn rows(a: &sweep::Answer, style: Style) -> String {

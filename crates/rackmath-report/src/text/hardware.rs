@@ -1,50 +1,44 @@
 //! Hardware ranked for a workload as text, and where the ranking changes.
 
-use super::list;
+use super::Page;
 use super::sides::{deployed, hourly, show};
 use crate::style::Style;
-use crate::terminal;
 use rackmath::figure::count;
 use rackmath::hardware::{Answer, Flip, Row};
 use rackmath::sides::Measure;
 use rackmath_units::{TokenRate, significant};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 /// `rackmath hardware`
 pub fn hardware(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     let plural = if a.chips == 1 { "" } else { "s" };
-    let _ = writeln!(
-        out,
-        "{}",
-        style.bold(&format!("{}: the best hardware, at most {} chip{plural} of each", a.model, a.chips))
-    );
+    out.title(format!("{}: the best hardware, at most {} chip{plural} of each", a.model, a.chips));
     if !a.workload.is_empty() {
-        out.push_str(&style.wrapped("", "", &format!("{}; best {}; {}", a.workload, a.objective, a.limits.join(", "))));
+        out.wrapped("", "", &format!("{}; best {}; {}", a.workload, a.objective, a.limits.join(", ")));
     }
-    out.push('\n');
-    out.push_str(&style.wrapped("", "", &style.bold(&format!("{}.", a.verdict))));
+    out.gap();
+    out.wrapped("", "", &style.bold(&format!("{}.", a.verdict)));
     if let Some(best) = a.rows.first() {
-        out.push_str(&style.wrapped("  ", "  ", &deployed(&best.plan)));
+        out.wrapped("  ", "  ", &deployed(&best.plan));
         for command in &best.plan.launch {
-            out.push_str(&style.wrapped("  $ ", "      ", command));
+            out.wrapped("  $ ", "      ", command);
         }
-        out.push('\n');
-        table(&mut out, a, style);
+        out.gap();
+        table(&mut out, a);
     }
-    flips(&mut out, a, style);
+    flips(&mut out, a);
     if !a.figure.series.is_empty() {
-        out.push_str(&terminal::draw(&a.figure, style));
-        out.push('\n');
+        out.draw(&a.figure);
+        out.gap();
     }
-    left_out(&mut out, a, style);
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    left_out(&mut out, a);
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
-fn table(out: &mut String, a: &Answer, style: Style) {
-    let mut table = style.table(&["", "price", "cost", "behind", "flips at", "chip", "user", "deployment"]);
+fn table(out: &mut Page, a: &Answer) {
+    let mut table = out.style.table(&["", "price", "cost", "behind", "flips at", "chip", "user", "deployment"]);
     for r in &a.rows {
         let behind = match (r.behind.value, r.too_close) {
             (b, _) if b <= 1.0 => "-".to_owned(),
@@ -64,11 +58,11 @@ fn table(out: &mut String, a: &Answer, style: Style) {
             format!("{} x {}", r.plan.replicas, compact(&r.plan.deployment)),
         ]);
     }
-    out.push_str(&style.finish(&table));
+    out.finish(&table);
     let note = "price and flip in $ per chip and hour (od: on demand); cost in $/Mtok; chip and user in output tok/s; ~ too close to call; (prompts | answers) where they have chips of their own; \
                 flips at: the price at which it costs what the best does, for the best what the second does";
-    out.push_str(&style.wrapped("  ", "  ", &style.dim(note)));
-    out.push('\n');
+    out.wrapped("  ", "  ", &out.style.dim(note));
+    out.gap();
 }
 
 /// Pools without their words.
@@ -97,33 +91,33 @@ fn axis(flip: &Flip, x: f64) -> String {
     }
 }
 
-fn flips(out: &mut String, a: &Answer, style: Style) {
+fn flips(out: &mut Page, a: &Answer) {
     if a.flips.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.bold("where the answer changes"));
+    out.title("where the answer changes");
     let nobody = || "nothing here".to_owned();
     for f in &a.flips {
         let place = f.until.map_or_else(|| axis(f, f.at), |until| format!("{} to {}", axis(f, f.at), axis(f, until)));
         let (below, above) = (f.below.clone().unwrap_or_else(nobody), f.above.clone().unwrap_or_else(nobody));
         let mut text = format!("{place}: from {below} to {above}");
         if !f.between.is_empty() {
-            let _ = write!(text, ", with {} taking turns in between", f.between.join(", "));
+            text += &format!(", with {} taking turns in between", f.between.join(", "));
         }
         if let Some(now) = f.now {
-            let _ = write!(text, " (asked: {})", axis(f, now));
+            text += &format!(" (asked: {})", axis(f, now));
         }
         if let (Some(from), Some(to)) = (f.close_from, f.close_to) {
             let words = if from == to { axis(f, from) } else { format!("{} to {}", axis(f, from), axis(f, to)) };
-            let _ = write!(text, "; too close to call at {words}");
+            text += &format!("; too close to call at {words}");
         }
-        out.push_str(&style.wrapped("  - ", "    ", &text));
+        out.item(&text);
     }
-    out.push('\n');
+    out.gap();
 }
 
 /// What cannot do it, by reason.
-fn left_out(out: &mut String, a: &Answer, style: Style) {
+fn left_out(out: &mut Page, a: &Answer) {
     let mut by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for o in &a.out {
         by.entry(&o.why).or_default().push(&o.name);
@@ -131,8 +125,8 @@ fn left_out(out: &mut String, a: &Answer, style: Style) {
     if by.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.dim("left out"));
+    out.line(out.style.dim("left out"));
     for (why, names) in by {
-        out.push_str(&style.wrapped("  - ", "    ", &format!("{}: {why}", names.join(", "))));
+        out.item(format!("{}: {why}", names.join(", ")));
     }
 }

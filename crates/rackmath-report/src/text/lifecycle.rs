@@ -1,13 +1,11 @@
 //! Scaling laws and lifecycles as text.
 
-use super::{field, list, percent};
+use super::{Page, percent};
 use crate::style::Style;
-use crate::terminal;
 use rackmath::figure::Figure;
 use rackmath::laws::Spread;
 use rackmath::{lifecycle, scaling};
 use rackmath_units::{Dollars, Params, significant};
-use std::fmt::Write as _;
 
 /// Tokens and parameters read better in billions and trillions.
 pub(super) fn big(x: f64) -> String {
@@ -31,15 +29,16 @@ fn spread(s: &Spread, show: impl Fn(f64) -> String) -> String {
     }
 }
 
-pub(super) fn notes(out: &mut String, style: Style, title: &str, lines: &[String]) {
+pub(super) fn notes(out: &mut Page, title: &str, lines: &[String]) {
     if !lines.is_empty() {
-        list(out, style, title, lines);
+        out.list(title, lines);
     }
 }
 
 /// `rackmath scaling`
 pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> String {
-    let mut out = format!("{}\n\n", style.bold(&format!("Scaling laws: {}", a.question)));
+    let mut out = Page::new(style);
+    out.head(format!("Scaling laws: {}", a.question));
     let point = a.laws.iter().any(|l| l.given.is_some());
     let money = a.laws.iter().any(|l| l.optimum.is_some_and(|o| o.usd.is_some()));
     let mut header = vec!["law"];
@@ -76,8 +75,8 @@ pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> St
         table.add_row(row);
     }
     if a.laws.iter().any(|l| l.optimum.is_some()) {
-        out.push_str(&style.finish(&table));
-        out.push('\n');
+        out.finish(&table);
+        out.gap();
     }
     let experts: Vec<String> = a
         .laws
@@ -85,7 +84,7 @@ pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> St
         .flat_map(|l| &l.routers)
         .map(|c| format!("{}: worth {} dense parameters, loss {:.3}", c.router, big(c.effective_params), c.loss))
         .collect();
-    notes(&mut out, style, "what the experts are worth (clark-2022, 130 B tokens)", &experts);
+    notes(&mut out, "what the experts are worth (clark-2022, 130 B tokens)", &experts);
     let mut doubts = Vec::new();
     for l in &a.laws {
         if let Some(s) = &l.tokens_per_param_spread {
@@ -95,37 +94,35 @@ pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> St
             doubts.push(format!("{}: cost {}, 80 %", l.law, spread(s, usd)));
         }
     }
-    notes(&mut out, style, "standard errors carried through", &doubts);
+    notes(&mut out, "standard errors carried through", &doubts);
     let outside = |l: &&scaling::LawCard| !l.outside.is_empty();
     let far: Vec<String> =
         a.laws.iter().filter(outside).map(|l| format!("{}: {}", l.law, l.outside.join(", "))).collect();
-    notes(&mut out, style, "outside the range it was fitted on", &far);
+    notes(&mut out, "outside the range it was fitted on", &far);
     let left: Vec<String> =
         a.laws.iter().filter_map(|l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))).collect();
-    notes(&mut out, style, "left out", &left);
+    notes(&mut out, "left out", &left);
     if let [one] = a.laws.as_slice() {
-        notes(&mut out, style, "about this law", &one.notes);
-        list(&mut out, style, "source", std::slice::from_ref(&one.source));
+        notes(&mut out, "about this law", &one.notes);
+        out.list("source", std::slice::from_ref(&one.source));
     }
-    list(&mut out, style, "assumes", &a.assumptions);
+    out.list("assumes", &a.assumptions);
     if let Some(figure) = figure {
-        out.push('\n');
-        out.push_str(&terminal::draw(figure, style));
+        out.gap();
+        out.draw(figure);
     }
-    out
+    out.text()
 }
 
 /// `rackmath lifecycle`
 pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
-    let mut out = format!(
-        "{}\n\n",
-        style.bold(&format!(
-            "{} active parameters, {} tokens served in expectation",
-            big(a.request.params),
-            big(a.served_tokens)
-        ))
-    );
-    rule(&mut out, a, style);
+    let mut out = Page::new(style);
+    out.head(format!(
+        "{} active parameters, {} tokens served in expectation",
+        big(a.request.params),
+        big(a.served_tokens)
+    ));
+    rule(&mut out, a);
     let money = a.rule.usd.is_some();
     let mut header = vec!["law", "own D/N", "D at share", "D/20N", "best N", "best D", "share", "D/20N", "rule costs"];
     if money {
@@ -151,17 +148,17 @@ pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
         }
         table.add_row(row);
     }
-    let _ = writeln!(out, "\n{}", style.dim("the exact optimum at the same loss, under each law"));
-    out.push_str(&style.finish(&table));
+    out.line(format!("\n{}", style.dim("the exact optimum at the same loss, under each law")));
+    out.finish(&table);
     for line in [
         "own D/N: compute-optimal at this size; D/20N: over-training",
         "D at share: data for which the rule's split would be an optimum at this size",
     ] {
-        let _ = writeln!(out, "  {}", style.dim(line));
+        out.note(line);
     }
     if let Some((low, high)) = a.over_training_over_laws.filter(|(low, high)| low < high) {
         let range = format!("{}x to {}x", significant(low, 3), significant(high, 3));
-        let _ = writeln!(out, "\n  {:<22} {} over these laws", "over-training", style.bold(&range));
+        out.line(format!("\n  {:<22} {} over these laws", "over-training", style.bold(&range)));
     }
     let mut doubts = Vec::new();
     for l in &a.laws {
@@ -175,48 +172,46 @@ pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
             doubts.push(format!("{}: the rule costs {}, 80 %", l.law, spread(s, |x| format!("{:+.1} %", x * 100.0))));
         }
     }
-    out.push('\n');
-    notes(&mut out, style, "standard errors carried through", &doubts);
+    out.gap();
+    notes(&mut out, "standard errors carried through", &doubts);
     let outside = |l: &&lifecycle::LawCard| !l.outside.is_empty();
     let far: Vec<String> =
         a.laws.iter().filter(outside).map(|l| format!("{}: {}", l.law, l.outside.join(", "))).collect();
-    notes(&mut out, style, "optimum outside the range the law was fitted on", &far);
+    notes(&mut out, "optimum outside the range the law was fitted on", &far);
     let left: Vec<String> =
         a.laws.iter().filter_map(|l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))).collect();
-    notes(&mut out, style, "left out", &left);
+    notes(&mut out, "left out", &left);
     if let [one] = a.laws.as_slice() {
-        list(&mut out, style, "source", std::slice::from_ref(&one.source));
+        out.list("source", std::slice::from_ref(&one.source));
     }
-    list(&mut out, style, "assumes", &a.assumptions);
+    out.list("assumes", &a.assumptions);
     if let Some(figure) = &a.figure {
-        out.push('\n');
-        out.push_str(&terminal::draw(figure, style));
+        out.gap();
+        out.draw(figure);
     }
-    out
+    out.text()
 }
 
-fn rule(out: &mut String, a: &lifecycle::Answer, style: Style) {
+fn rule(out: &mut Page, a: &lifecycle::Answer) {
     let r = &a.rule;
-    let _ = writeln!(out, "{}", style.dim(&format!("the lecture's rule, {}", a.request.split)));
+    out.line(out.style.dim(&format!("the lecture's rule, {}", a.request.split)));
     let tokens = format!("pre-train on {}, RL on {}", big(r.pretrain_tokens), big(r.rl_tokens));
-    field(out, style, "tokens", &tokens);
-    let _ = writeln!(
-        out,
-        "  {:<22} at equal costs one pre-training token for {} of RL and {} served",
-        "",
+    out.field("tokens", tokens);
+    out.more(format!(
+        "at equal costs one pre-training token for {} of RL and {} served",
         significant(1.0 / r.alpha, 3),
         significant(1.0 / r.beta, 3)
-    );
+    ));
     let flop = format!("{:.2e} pre-training, {:.2e} RL, {:.2e} serving", r.pretrain_flop, r.rl_flop, r.served_flop);
-    field(out, style, "FLOP, training speed", &flop);
+    out.field("FLOP, training speed", flop);
     let over = format!(
         "{} tokens per parameter, {}x the 20 of Chinchilla",
         significant(r.tokens_per_param, 3),
         significant(r.over_training, 3)
     );
-    field(out, style, "over-training", &over);
+    out.field("over-training", over);
     if let Some(x) = r.usd {
-        field(out, style, "cost", &usd(x));
+        out.field("cost", usd(x));
     }
     if let Some(rl) = &a.rl {
         let text = format!(
@@ -225,10 +220,10 @@ fn rule(out: &mut String, a: &lifecycle::Answer, style: Style) {
             percent(rl.useful),
             significant(rl.factor, 3)
         );
-        field(out, style, "RL", &text);
+        out.field("RL", text);
     }
     if a.goodput < 1.0 {
         let text = format!("{} of training time is progress", percent(a.goodput));
-        field(out, style, "failures", &text);
+        out.field("failures", text);
     }
 }

@@ -45,22 +45,105 @@ pub use whatif::whatif;
 
 use crate::style::Style;
 use crate::terminal;
-use rackmath::figure::count;
+use comfy_table::{Row, Table};
+use rackmath::figure::{Figure, count};
 use rackmath::{chips, curve, explain, lecture, models, names, station, step, systems};
 use rackmath_units::{
     ByteRate, Bytes, BytesPerToken, DollarRate, DollarsPerToken, FlopPerToken, FlopRate, Fraction, Params, Seconds,
     TokenRate, Watts, grouped_digits, significant,
 };
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
-fn field(out: &mut String, style: Style, label: &str, value: &str) {
-    let _ = writeln!(out, "  {label:<22} {}", style.bold(value));
+/// A page in the making.
+struct Page {
+    text: String,
+    style: Style,
 }
 
-fn list(out: &mut String, style: Style, title: &str, items: &[String]) {
-    let _ = writeln!(out, "{}", style.dim(title));
-    for item in items {
-        out.push_str(&style.wrapped("  - ", "    ", item));
+impl Page {
+    fn new(style: Style) -> Self {
+        Self { text: String::new(), style }
+    }
+
+    fn text(self) -> String {
+        self.text
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn line(&mut self, text: impl Display) {
+        let _ = writeln!(self.text, "{text}");
+    }
+
+    fn gap(&mut self) {
+        self.push("\n");
+    }
+
+    fn title(&mut self, text: impl Display) {
+        self.line(self.style.bold(&text.to_string()));
+    }
+
+    /// A title and an empty line.
+    fn head(&mut self, text: impl Display) {
+        self.title(text);
+        self.gap();
+    }
+
+    /// An empty line and a title.
+    fn part(&mut self, text: impl Display) {
+        self.gap();
+        self.title(text);
+    }
+
+    /// A line in the background.
+    fn note(&mut self, text: impl Display) {
+        self.line(format!("  {}", self.style.dim(&text.to_string())));
+    }
+
+    /// A labelled value.
+    fn row(&mut self, label: &str, value: impl Display) {
+        self.line(format!("  {label:<22} {value}"));
+    }
+
+    /// A labelled value that matters.
+    fn field(&mut self, label: &str, value: impl Display) {
+        self.row(label, self.style.bold(&value.to_string()));
+    }
+
+    /// More about the row above.
+    fn more(&mut self, value: impl Display) {
+        self.row("", value);
+    }
+
+    fn wrapped(&mut self, first: &str, indent: &str, text: &str) {
+        self.push(&self.style.wrapped(first, indent, text));
+    }
+
+    fn item(&mut self, text: impl AsRef<str>) {
+        self.wrapped("  - ", "    ", text.as_ref());
+    }
+
+    fn list(&mut self, title: &str, items: &[String]) {
+        self.line(self.style.dim(title));
+        for item in items {
+            self.item(item);
+        }
+    }
+
+    fn table<R: Into<Row>>(&mut self, header: &[&str], rows: impl Iterator<Item = R>) {
+        let mut table = self.style.table(header);
+        table.add_rows(rows);
+        self.finish(&table);
+    }
+
+    fn finish(&mut self, table: &Table) {
+        self.push(&self.style.finish(table));
+    }
+
+    fn draw(&mut self, figure: &Figure) {
+        self.push(&terminal::draw(figure, self.style));
     }
 }
 
@@ -73,61 +156,51 @@ fn percent(share: f64) -> String {
 }
 
 pub fn step(a: &step::Answer, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", style.bold(&format!("{} on {}", a.model, a.system)));
+    let mut out = Page::new(style);
+    out.title(format!("{} on {}", a.model, a.system));
     let chosen = if a.batch_chosen { " (chosen: where compute meets memory, or what fits)" } else { "" };
     let pass = if a.pass > 1.0 { format!(", {} tokens each in this pass", count(a.pass)) } else { String::new() };
-    let _ = writeln!(out, "batch {}{chosen}, context {}{pass}\n", count(a.batch), count(a.context));
-    numbers(&mut out, a, style);
-    out.push('\n');
-    memory(&mut out, a, style);
-    out.push('\n');
-    list(&mut out, style, "assumes", &a.assumptions);
-    list(&mut out, style, "sources", &a.sources);
-    out
+    out.line(format!("batch {}{chosen}, context {}{pass}\n", count(a.batch), count(a.context)));
+    numbers(&mut out, a);
+    out.gap();
+    memory(&mut out, a);
+    out.gap();
+    out.list("assumes", &a.assumptions);
+    out.list("sources", &a.sources);
+    out.text()
 }
 
-fn numbers(out: &mut String, a: &step::Answer, style: Style) {
-    field(out, style, "step time", &format!("{}, bound by {}", seconds(a.time_s), a.binding));
-    let _ = writeln!(
-        out,
-        "  {:<22} multiply {}, read weights {}, read KV {}",
-        "",
+fn numbers(out: &mut Page, a: &step::Answer) {
+    out.field("step time", format!("{}, bound by {}", seconds(a.time_s), a.binding));
+    out.more(format!(
+        "multiply {}, read weights {}, read KV {}",
         seconds(a.compute_s),
         seconds(a.weights_s),
         seconds(a.kv_s)
-    );
-    let _ = writeln!(
-        out,
-        "  {:<22} between {} (perfect overlap) and {} (none)",
-        "",
-        seconds(a.lower_bound_s),
-        seconds(a.upper_bound_s)
-    );
-    field(
-        out,
-        style,
+    ));
+    out.more(format!("between {} (perfect overlap) and {} (none)", seconds(a.lower_bound_s), seconds(a.upper_bound_s)));
+    out.field(
         "throughput",
-        &format!("{}, {} per user", TokenRate::per_s(a.tokens_per_s), TokenRate::per_s(a.tokens_per_s_user)),
+        format!("{}, {} per user", TokenRate::per_s(a.tokens_per_s), TokenRate::per_s(a.tokens_per_s_user)),
     );
     if let (Some(cost), Some(floor)) = (a.cost_usd_per_mtok, a.cost_floor_usd_per_mtok) {
         let (cost, floor) = (DollarsPerToken::per_mtok(cost), DollarsPerToken::per_mtok(floor));
-        field(out, style, "cost", &format!("{cost} (floor {floor})"));
+        out.field("cost", format!("{cost} (floor {floor})"));
     }
-    field(out, style, "in use", &format!("{} of the dense peak, {} of the bandwidth", percent(a.mfu), percent(a.mbu)));
+    out.field("in use", format!("{} of the dense peak, {} of the bandwidth", percent(a.mfu), percent(a.mbu)));
     let floor =
         format!("{} for one sequence, {} to read every weight", seconds(a.latency_floor_s), seconds(a.all_weights_s));
-    field(out, style, "latency floor", &floor);
+    out.field("latency floor", floor);
     let balance = a
         .balance_batch
         .map_or("none: memory-bound at any batch".into(), |b| format!("{} sequences at this context", count(b)));
-    field(out, style, "balance batch", &balance);
+    out.field("balance batch", balance);
     let context = a
         .balanced_context
         .map_or("none: never memory-bound at a large batch".into(), |l| format!("{} tokens", count(l)));
-    field(out, style, "balanced context", &context);
+    out.field("balanced context", context);
     let ridge = a.ridge.map_or(String::new(), |r| format!("R = {}, ", significant(r, 3)));
-    field(out, style, "ridge and sparsity", &format!("{ridge}S = {}", significant(a.sparsity, 3)));
+    out.field("ridge and sparsity", format!("{ridge}S = {}", significant(a.sparsity, 3)));
     if let Some(e) = &a.experts {
         let touched = format!(
             "{} of {} touched per layer, {} tokens each",
@@ -135,11 +208,11 @@ fn numbers(out: &mut String, a: &step::Answer, style: Style) {
             e.routed,
             significant(e.tokens_each, 3)
         );
-        field(out, style, "experts", &touched);
+        out.field("experts", touched);
     }
 }
 
-fn memory(out: &mut String, a: &step::Answer, style: Style) {
+fn memory(out: &mut Page, a: &step::Answer) {
     let m = &a.memory;
     let total = format!(
         "weights {} + KV {} of {}",
@@ -148,46 +221,42 @@ fn memory(out: &mut String, a: &step::Answer, style: Style) {
         Bytes::b(m.capacity_bytes)
     );
     let verdict = if m.fits {
-        style.good("fits")
+        out.style.good("fits")
     } else {
-        style.bad(&format!("does not fit: {} missing", Bytes::b(m.missing_bytes)))
+        out.style.bad(&format!("does not fit: {} missing", Bytes::b(m.missing_bytes)))
     };
-    let _ = writeln!(out, "  {:<22} {}: {total}", "memory", verdict);
+    out.row("memory", format!("{}: {total}", verdict));
     if m.weights_bytes > m.capacity_bytes {
-        let _ = writeln!(out, "  {:<22} the weights alone need {} of these chips", "", m.chips_min);
+        out.more(format!("the weights alone need {} of these chips", m.chips_min));
     } else {
         let longest = m.context_max.map_or("any".into(), count);
-        let _ = writeln!(
-            out,
-            "  {:<22} at most {} sequences of this context, or a context of {longest} at this batch",
-            "",
+        out.more(format!(
+            "at most {} sequences of this context, or a context of {longest} at this batch",
             m.batch_max.map_or("any number of".into(), count)
-        );
+        ));
     }
-    let _ = writeln!(
-        out,
-        "  {:<22} {}; reading all of memory once takes {}",
-        "",
+    out.more(format!(
+        "{}; reading all of memory once takes {}",
         BytesPerToken::new(m.kv_bytes_per_token),
         seconds(m.drain_s)
-    );
+    ));
 }
 
 /// A sweep.
 pub fn curve(a: &curve::Answer, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     if a.over == curve::Over::Precision || a.rows.len() < 25 {
-        out.push_str(&rows(a, style));
+        out.push(&rows(a, style));
     } else {
-        out.push_str(&terminal::draw(&a.time, style));
+        out.draw(&a.time);
         if let Some(cost) = &a.cost {
-            out.push('\n');
-            out.push_str(&terminal::draw(cost, style));
+            out.gap();
+            out.draw(cost);
         }
     }
-    out.push('\n');
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    out.gap();
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
 fn rows(a: &curve::Answer, style: Style) -> String {
@@ -211,71 +280,67 @@ fn rows(a: &curve::Answer, style: Style) -> String {
 
 /// The headline: a step and its two curves.
 pub fn headline(s: &step::Answer, c: &curve::Answer, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", style.bold(&format!("{} on {}", s.model, s.system)));
-    let _ = writeln!(
-        out,
+    let mut out = Page::new(style);
+    out.title(format!("{} on {}", s.model, s.system));
+    out.line(format!(
         "{}\n",
         style.dim(&format!("context {} tokens; a lower bound from data sheets", count(s.context)))
-    );
-    let _ = writeln!(
-        out,
+    ));
+    out.line(format!(
         "  No step is shorter than {} for one user, or {} once every weight is read.",
         style.bold(&seconds(s.latency_floor_s)),
         style.bold(&seconds(s.all_weights_s))
-    );
+    ));
     let balance = s.balance_batch.map_or_else(
         || "  Memory binds at any batch: the cache takes longer to read than a token to compute.".into(),
         |b| format!("  Batches below {} are bound by memory, larger ones by arithmetic.", style.bold(&count(b))),
     );
-    let _ = writeln!(out, "{balance}");
+    out.line(format!("{balance}"));
     if let (Some(cost), Some(floor)) = (s.cost_usd_per_mtok, s.cost_floor_usd_per_mtok) {
         let alone = c.rows.first().and_then(|r| r.cost_usd_per_mtok).unwrap_or(cost);
-        let _ = writeln!(
-            out,
+        out.line(format!(
             "  A token costs {} alone, {} at batch {}, and never less than {}.",
             style.bold(&DollarsPerToken::per_mtok(alone).to_string()),
             style.bold(&DollarsPerToken::per_mtok(cost).to_string()),
             count(s.batch),
             style.bold(&DollarsPerToken::per_mtok(floor).to_string())
-        );
+        ));
     }
     let balanced = s.balanced_context.map_or_else(
         || "  No context is too long for compute to keep up at a large batch.".into(),
         |l| format!("  Contexts beyond {} tokens leave arithmetic idle at any batch.", style.bold(&count(l))),
     );
-    let _ = writeln!(out, "{balanced}\n");
-    out.push_str(&terminal::draw(&c.time, style));
+    out.line(format!("{balanced}\n"));
+    out.draw(&c.time);
     if let Some(cost) = &c.cost {
-        out.push('\n');
-        out.push_str(&terminal::draw(cost, style));
+        out.gap();
+        out.draw(cost);
     }
-    let _ = writeln!(
-        out,
+    out.line(format!(
         "\n{}",
         style.dim(
             "next: rackmath step llama-3.1-70b --on 8xh200 --batch 64    rackmath explain step    rackmath --help"
         )
-    );
-    out
+    ));
+    out.text()
 }
 
 /// Workings.
 pub fn explain(a: &explain::Answer, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}\n", style.bold(&format!("{} on {}", a.model, a.system)));
+    let mut out = Page::new(style);
+    out.head(format!("{} on {}", a.model, a.system));
     let mut cited: Vec<&str> = vec!["derived below", "the question"];
     for w in &a.workings {
-        let _ = writeln!(out, "{} {}", style.bold(&w.symbol), style.dim(&w.meaning));
-        let _ = writeln!(out, "  = {}", w.equation);
-        let _ = writeln!(out, "  = {}", w.substituted);
-        let _ = writeln!(out, "  = {}", style.bold(&w.result));
+        out.line(format!("{} {}", style.bold(&w.symbol), style.dim(&w.meaning)));
+        out.line(format!("  = {}", w.equation));
+        out.line(format!("  = {}", w.substituted));
+        out.line(format!("  = {}", style.bold(&w.result)));
         for i in &w.inputs {
-            let _ = writeln!(out, "    {:<9} {:<18} {}", i.symbol, i.value, i.meaning);
+            out.line(format!("    {:<9} {:<18} {}", i.symbol, i.value, i.meaning));
             // A source is printed where it first appears.
             if !cited.contains(&i.source.as_str()) {
                 cited.push(&i.source);
-                out.push_str(
+                out.push(
                     &style.dim(
                         style
                             .wrapped(
@@ -286,13 +351,13 @@ pub fn explain(a: &explain::Answer, style: Style) -> String {
                             .trim_end(),
                     ),
                 );
-                out.push('\n');
+                out.gap();
             }
         }
-        out.push('\n');
+        out.gap();
     }
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
 /// Models: a table of many, or one in full.
@@ -318,73 +383,70 @@ pub fn models(a: &models::Answer, style: Style) -> String {
 }
 
 fn model(m: &models::Card, context: f64, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     let hf = m.hf.as_ref().map_or(String::new(), |hf| format!("  {hf}"));
-    let _ = writeln!(out, "{}{}\n", style.bold(&m.name), style.dim(&hf));
-    field(&mut out, style, "parameters", &format!("{} total", grouped_digits(&m.total_params)));
-    let _ = writeln!(
-        out,
-        "  {:<22} {} per token with embeddings; {} multiplied, {} read in a step",
-        "",
+    out.line(format!("{}{}\n", style.bold(&m.name), style.dim(&hf)));
+    out.field("parameters", format!("{} total", grouped_digits(&m.total_params)));
+    out.more(format!(
+        "{} per token with embeddings; {} multiplied, {} read in a step",
         Params::new(m.active_params),
         Params::new(m.multiplied_params),
         Params::new(m.read_params)
-    );
+    ));
     if m.mtp_params != "0" {
-        let _ = writeln!(out, "  {:<22} {} more in multi-token-prediction layers", "", grouped_digits(&m.mtp_params));
+        out.more(format!("{} more in multi-token-prediction layers", grouped_digits(&m.mtp_params)));
     }
     if let Some(p) = &m.published {
         let kind = if p.exact { "exactly" } else { "about" };
         let text = format!("{kind} {} ({:+.2} %)", grouped_digits(&p.total_params.to_string()), p.difference * 100.0);
-        let _ = writeln!(out, "  {:<22} {text}", "published");
-        out.push_str(&style.wrapped("                         ", "                         ", &p.source));
+        out.row("published", format!("{text}"));
+        out.wrapped("                         ", "                         ", &p.source);
     }
     let architecture = m.architecture.as_deref().unwrap_or("totals only");
     let layers = m.layers.map_or(String::new(), |n| format!(", {n} layers of width {}", m.hidden.unwrap_or(0)));
-    field(&mut out, style, "architecture", &format!("{architecture}{layers}"));
-    let _ = writeln!(out, "  {:<22} {}", "attention", m.attention);
-    let _ = writeln!(out, "  {:<22} {}", "feed-forward", m.ffn);
-    field(&mut out, style, "weights", &format!("{} in {}", Bytes::b(m.weights_bytes), m.formats));
+    out.field("architecture", format!("{architecture}{layers}"));
+    out.row("attention", &m.attention);
+    out.row("feed-forward", &m.ffn);
+    out.field("weights", format!("{} in {}", Bytes::b(m.weights_bytes), m.formats));
     let kv = format!("{} in {}", BytesPerToken::new(m.kv_bytes_per_token), m.kv_dtype);
-    field(&mut out, style, "KV cache", &kv);
-    let _ = writeln!(
-        out,
-        "  {:<22} at context {}: {} stored, {} read per decoded token",
-        "",
+    out.field("KV cache", kv);
+    out.more(format!(
+        "at context {}: {} stored, {} read per decoded token",
         count(context),
         Bytes::b(m.kv_stored_bytes),
         Bytes::b(m.kv_read_bytes)
-    );
+    ));
     let flop = format!(
         "{} weights + {} attention at context {}",
         FlopPerToken::new(m.flop_per_token),
         FlopPerToken::new(m.attention_flop_per_token),
         count(context)
     );
-    field(&mut out, style, "arithmetic", &flop);
+    out.field("arithmetic", flop);
     if let Some(longest) = m.context_max {
-        let _ = writeln!(out, "  {:<22} {}", "longest context", count(longest as f64));
+        out.row("longest context", count(longest as f64));
     }
-    out.push('\n');
-    let mut table = style.table(&["part", "total", "per token", "format"]);
-    for p in &m.parts {
-        table.add_row([
-            p.part.clone(),
-            Params::new(p.total_params).to_string(),
-            Params::new(p.active_params).to_string(),
-            p.dtype.clone(),
-        ]);
-    }
-    out.push_str(&style.finish(&table));
-    out.push('\n');
+    out.gap();
+    out.table(
+        &["part", "total", "per token", "format"],
+        m.parts.iter().map(|p| {
+            [
+                p.part.clone(),
+                Params::new(p.total_params).to_string(),
+                Params::new(p.active_params).to_string(),
+                p.dtype.clone(),
+            ]
+        }),
+    );
+    out.gap();
     if !m.aliases.is_empty() {
-        list(&mut out, style, "also called", &[m.aliases.join(", ")]);
+        out.list("also called", &[m.aliases.join(", ")]);
     }
-    list(&mut out, style, "source", std::slice::from_ref(&m.source));
+    out.list("source", std::slice::from_ref(&m.source));
     if !m.notes.is_empty() {
-        list(&mut out, style, "notes", &m.notes);
+        out.list("notes", &m.notes);
     }
-    out
+    out.text()
 }
 
 /// Chips: a table of many, or one in full.
@@ -471,8 +533,8 @@ fn side_by_side(chips: &[chips::Card], style: Style) -> String {
 }
 
 fn chip(c: &chips::Card, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}  {}\n", style.bold(&c.name), style.dim(&format!("{}, {} die(s)", c.generation, c.dies)));
+    let mut out = Page::new(style);
+    out.line(format!("{}  {}\n", style.bold(&c.name), style.dim(&format!("{}, {} die(s)", c.generation, c.dies))));
     let memory = format!(
         "{} {} at {}, read once in {}",
         Bytes::b(c.capacity_bytes),
@@ -480,7 +542,7 @@ fn chip(c: &chips::Card, style: Style) -> String {
         ByteRate::b_per_s(c.bandwidth_bytes_per_s),
         seconds(c.drain_s)
     );
-    field(&mut out, style, "memory", &memory);
+    out.field("memory", memory);
     for p in &c.peaks {
         let text = format!(
             "{}, {} FLOP/B, R = {}",
@@ -488,40 +550,40 @@ fn chip(c: &chips::Card, style: Style) -> String {
             significant(p.intensity, 3),
             significant(p.ridge, 3)
         );
-        field(&mut out, style, &format!("{} dense", p.math), &text);
+        out.field(&format!("{} dense", p.math), text);
     }
     let up = c
         .scale_up_bytes_per_s
         .map_or("none".into(), |b| format!("{} one way, {} chips", ByteRate::b_per_s(b), c.domain));
-    field(&mut out, style, "scale-up", &format!("{} ({})", up, c.link));
+    out.field("scale-up", format!("{} ({})", up, c.link));
     if let Some(o) = c.scale_out_bytes_per_s {
         let beta = c.beta.map_or(String::new(), |b| format!(", {}x slower", significant(b, 3)));
-        field(&mut out, style, "scale-out", &format!("{} one way{beta}", ByteRate::b_per_s(o)));
+        out.field("scale-out", format!("{} one way{beta}", ByteRate::b_per_s(o)));
     }
     if let Some(w) = c.tdp_w {
-        field(&mut out, style, "power", &Watts::w(w).to_string());
+        out.field("power", Watts::w(w));
     }
     for p in &c.prices {
         let range = p.range_usd_per_hour.map_or(String::new(), |(l, h)| format!(" ({l:.2} to {h:.2})"));
         let text = format!("{}{range}, {}", DollarRate::per_hour(p.usd_per_hour), p.as_of);
-        field(&mut out, style, &p.basis, &text);
+        out.field(&p.basis, text);
     }
-    let _ = writeln!(out, "\n{}", style.dim(&format!("every value and its source, checked {}", c.as_of)));
+    out.line(format!("\n{}", style.dim(&format!("every value and its source, checked {}", c.as_of))));
     for f in &c.facts {
         let range = f.range.as_ref().map_or(String::new(), |r| format!(" [{r}]"));
-        let _ = writeln!(out, "  {:<26} {}{range}", f.what, style.bold(&f.value));
+        out.line(format!("  {:<26} {}{range}", f.what, style.bold(&f.value)));
         let checked = f.checked.as_ref().map_or(String::new(), |c| format!("; agrees with {c}"));
-        out.push_str(&style.wrapped("      ", "      ", &format!("{}{checked}", f.source)));
+        out.wrapped("      ", "      ", &format!("{}{checked}", f.source));
         for (word, text) in [("note", &f.note), ("trap", &f.trap)] {
             if let Some(text) = text {
-                out.push_str(&style.wrapped(&format!("      {word}: "), "            ", text));
+                out.wrapped(&format!("      {word}: "), "            ", text);
             }
         }
     }
     if !c.aliases.is_empty() {
-        list(&mut out, style, "also called", &[c.aliases.join(", ")]);
+        out.list("also called", &[c.aliases.join(", ")]);
     }
-    out
+    out.text()
 }
 
 /// Machines.
@@ -558,20 +620,17 @@ pub fn systems(a: &systems::Answer, style: Style) -> String {
             s.power_w.map_or("-".into(), |w| Watts::w(w).to_string()),
         ]);
     }
-    let mut out = style.finish(&table);
+    let mut out = Page::new(style);
+    out.finish(&table);
     if let [one] = a.systems.as_slice() {
         for l in &one.levels {
-            out.push_str(&style.wrapped(
-                &format!("  {}: ", l.name),
-                "    ",
-                &format!("{} chips, {}", l.chips, l.source),
-            ));
+            out.wrapped(&format!("  {}: ", l.name), "    ", &format!("{} chips, {}", l.chips, l.source));
         }
         for (what, value, source) in &one.facts {
-            out.push_str(&style.wrapped(&format!("  {what}: "), "    ", &format!("{value} ({source})")));
+            out.wrapped(&format!("  {what}: "), "    ", &format!("{value} ({source})"));
         }
     }
-    out
+    out.text()
 }
 
 pub fn names(a: &names::Answer, style: Style) -> String {
@@ -594,7 +653,7 @@ pub fn names(a: &names::Answer, style: Style) -> String {
 }
 
 pub fn station(a: &station::Answer, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     let r = &a.request;
     let title = format!(
         "A step every {}, {} seats, {} requests/s of {} tokens",
@@ -603,50 +662,35 @@ pub fn station(a: &station::Answer, style: Style) -> String {
         significant(r.rate_per_s, 3),
         count(r.tokens as f64)
     );
-    let _ = writeln!(out, "{}\n", style.bold(&title));
+    out.head(title);
     let verdict = if a.stable { style.good("stable") } else { style.bad("the queue grows for ever") };
-    let _ = writeln!(
-        out,
-        "  {:<22} {verdict}: up to {} requests/s can be carried",
-        "load",
-        significant(a.sustainable_rate_per_s, 3)
-    );
-    field(
-        &mut out,
-        style,
+    out.row("load", format!("{verdict}: up to {} requests/s can be carried", significant(a.sustainable_rate_per_s, 3)));
+    out.field(
         "time to first token",
-        &format!("{} mean, {} p99", seconds(a.mean_first_token_s), seconds(a.p99_first_token_s)),
+        format!("{} mean, {} p99", seconds(a.mean_first_token_s), seconds(a.p99_first_token_s)),
     );
-    let _ = writeln!(
-        out,
-        "  {:<22} with free seats: {} mean, {} at worst",
-        "",
+    out.more(format!(
+        "with free seats: {} mean, {} at worst",
         seconds(a.mean_with_seats_s),
         seconds(a.worst_with_seats_s)
-    );
-    field(
-        &mut out,
-        style,
-        "wait for a seat",
-        &format!("{} mean, {} at worst", seconds(a.mean_wait_s), seconds(a.worst_wait_s)),
-    );
-    field(&mut out, style, "time per token", &seconds(a.per_token_s));
-    field(&mut out, style, "seats taken", &format!("{} over {} steps", percent(a.fill), count(a.steps as f64)));
-    out
+    ));
+    out.field("wait for a seat", format!("{} mean, {} at worst", seconds(a.mean_wait_s), seconds(a.worst_wait_s)));
+    out.field("time per token", seconds(a.per_token_s));
+    out.field("seats taken", format!("{} over {} steps", percent(a.fill), count(a.steps as f64)));
+    out.text()
 }
 
 /// The lecture's claims.
 pub fn lecture(a: &lecture::Answer, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", style.dim(&a.source));
+    let mut out = Page::new(style);
+    out.line(style.dim(&a.source));
     for c in &a.claims {
-        let _ = writeln!(out, "\n{}  {}", style.bold(&format!("{} {}", c.id, c.title)), style.dim(&c.conclusion));
-        let _ = writeln!(out, "  {}", c.formula);
-        let mut table = style.table(&["for", "lecture", "ours", "why"]);
-        for n in &c.numbers {
-            table.add_row([n.inputs.clone(), n.lecture.clone(), n.ours.clone(), n.why.clone()]);
-        }
-        out.push_str(&style.finish(&table));
+        out.line(format!("\n{}  {}", style.bold(&format!("{} {}", c.id, c.title)), style.dim(&c.conclusion)));
+        out.line(format!("  {}", c.formula));
+        out.table(
+            &["for", "lecture", "ours", "why"],
+            c.numbers.iter().map(|n| [n.inputs.clone(), n.lecture.clone(), n.ours.clone(), n.why.clone()]),
+        );
     }
-    out
+    out.text()
 }

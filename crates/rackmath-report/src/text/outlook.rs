@@ -1,6 +1,6 @@
 //! What may become of a plan, as text: a table of moves, the robust plan, the stages of load, what gives more.
 
-use super::list;
+use super::Page;
 use super::sides::{change, deployed, show};
 use crate::style::Style;
 use rackmath::figure::count;
@@ -8,46 +8,41 @@ use rackmath::outlook::{Answer, Case, Most};
 use rackmath::plan::Holds;
 use rackmath::sides::Measure;
 use rackmath_units::{Seconds, TokenRate, significant};
-use std::fmt::Write as _;
 
 /// `rackmath outlook`
 pub fn outlook(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", style.bold(&format!("{}: how sure the plan is, and what comes next", a.model)));
-    out.push_str(&style.wrapped("", "", &format!("{}; best {}; {}", a.workload, a.objective, a.limits.join(", "))));
-    out.push('\n');
-    out.push_str(&style.wrapped("", "", &style.bold(&format!("{}.", a.verdict))));
+    let mut out = Page::new(style);
+    out.title(format!("{}: how sure the plan is, and what comes next", a.model));
+    out.wrapped("", "", &format!("{}; best {}; {}", a.workload, a.objective, a.limits.join(", ")));
+    out.gap();
+    out.wrapped("", "", &style.bold(&format!("{}.", a.verdict)));
     if let Some(plan) = &a.plan {
-        out.push_str(&style.wrapped("  plan    ", "          ", &deployed(plan)));
+        out.wrapped("  plan    ", "          ", &deployed(plan));
     }
-    out.push('\n');
-    moves(&mut out, a, style);
-    robust(&mut out, a, style);
-    stages(&mut out, a, style);
+    out.gap();
+    moves(&mut out, a);
+    robust(&mut out, a);
+    stages(&mut out, a);
     if let Some(most) = &a.most {
-        relief(&mut out, most, style);
+        relief(&mut out, most);
     }
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
-fn moves(out: &mut String, a: &Answer, style: Style) {
+fn moves(out: &mut Page, a: &Answer) {
     if a.inputs.is_empty() {
         return;
     }
-    let _ = writeln!(
-        out,
-        "{}",
-        style.bold(&format!("uncertain inputs: change of the best {}, and today's deployment", a.objective))
-    );
-    let mut table = style.table(&["", "at", "best", "today's", "at", "best", "today's"]);
+    out.title(format!("uncertain inputs: change of the best {}, and today's deployment", a.objective));
+    let mut table = out.style.table(&["", "at", "best", "today's", "at", "best", "today's"]);
     let best = |c: &Case| c.change.map_or_else(|| "nothing left".into(), change);
     for i in &a.inputs {
         let (l, h) = (&i.low, &i.high);
         table.add_row([i.name.clone(), l.value.clone(), best(l), today(l), h.value.clone(), best(h), today(h)]);
     }
-    out.push_str(&style.finish(&table));
-    out.push('\n');
+    out.finish(&table);
+    out.gap();
 }
 
 fn today(c: &Case) -> String {
@@ -61,9 +56,9 @@ fn today(c: &Case) -> String {
     }
 }
 
-fn robust(out: &mut String, a: &Answer, style: Style) {
+fn robust(out: &mut Page, a: &Answer) {
     let Some(r) = a.robust.as_ref().filter(|r| !r.same) else { return };
-    let _ = writeln!(out, "{}", style.bold("to meet the limits at the bad ends of the intervals"));
+    out.title("to meet the limits at the bad ends of the intervals");
     let text = format!(
         "{}: {} a token, first after {}, {}; {} on the score",
         deployed(&r.plan),
@@ -72,43 +67,38 @@ fn robust(out: &mut String, a: &Answer, style: Style) {
         show(Measure::UsdPerHour, r.plan.usd_per_hour),
         change(r.premium)
     );
-    out.push_str(&style.wrapped("  ", "  ", &text));
-    out.push('\n');
+    out.wrapped("  ", "  ", &text);
+    out.gap();
 }
 
-fn stages(out: &mut String, a: &Answer, style: Style) {
+fn stages(out: &mut Page, a: &Answer) {
     if a.stages.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.bold("the deployment as more requests are in flight, in one group"));
+    out.title("the deployment as more requests are in flight, in one group");
     for s in &a.stages {
         let broken = if s.broken.is_empty() { String::new() } else { format!("; breaks {}", s.broken.join(" and ")) };
         let span = if s.from == s.to { count(s.from) } else { format!("{} to {}", count(s.from), count(s.to)) };
-        let text = format!(
+        out.item(format!(
             "{span}: bound by {}, up to {} a chip at {} a token{broken}",
             s.bound_by,
             TokenRate::per_s(s.tok_s_per_chip),
             Seconds::ms(s.tpot_ms)
-        );
-        out.push_str(&style.wrapped("  - ", "    ", &text));
+        ));
     }
-    out.push_str(&style.wrapped("  - ", "    ", &format!("then {}", a.ends_by)));
-    out.push('\n');
+    out.item(format!("then {}", a.ends_by));
+    out.gap();
 }
 
-fn relief(out: &mut String, most: &Most, style: Style) {
+fn relief(out: &mut Page, most: &Most) {
     let times = most.times_now.map_or_else(String::new, |t| format!(", {} times what is asked", significant(t, 3)));
     let head = format!("as traffic grows: full at {} requests per second{times}", significant(most.requests_per_s, 3));
-    let _ = writeln!(out, "{}", style.bold(&head));
-    out.push_str(&style.wrapped(
-        "  ",
-        "  ",
-        &format!("then with {}; twice the room in a limit gives", most.deployment),
-    ));
+    out.title(head);
+    out.wrapped("  ", "  ", &format!("then with {}; twice the room in a limit gives", most.deployment));
     for r in &most.reliefs {
         let gain =
             if r.gain < 5e-4 { "nothing".into() } else { format!("{} more", change(r.gain).trim_start_matches('+')) };
-        let _ = writeln!(out, "  {:<24} {gain}", r.limit);
+        out.line(format!("  {:<24} {gain}", r.limit));
     }
-    out.push('\n');
+    out.gap();
 }

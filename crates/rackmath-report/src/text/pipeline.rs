@@ -1,10 +1,9 @@
 //! Pipelines as text: a grid of slots, or a table of schedules.
 
-use super::{field, percent, seconds};
+use super::{Page, percent, seconds};
 use crate::style::Style;
 use rackmath::pipeline::{Answer, CellCard, RunCard};
 use rackmath_units::{Bytes, significant};
-use std::fmt::Write as _;
 
 /// `rackmath pipeline`
 pub fn pipeline(a: &Answer, style: Style) -> String {
@@ -12,76 +11,54 @@ pub fn pipeline(a: &Answer, style: Style) -> String {
     match a.runs.as_slice() {
         [one] => single(one, r.stages, r.micro_batches, style),
         many => {
-            let mut out = String::new();
-            let _ =
-                writeln!(out, "{}\n", style.bold(&format!("{} stages, {} micro-batches", r.stages, r.micro_batches)));
-            let mut table = style.table(&[
-                "schedule",
-                "step",
-                "idle",
-                "bubble",
-                "closed form",
-                "behind a barrier",
-                "micro-batches held",
-            ]);
-            for run in many {
-                table.add_row([
-                    run.schedule.clone(),
-                    seconds(run.makespan_s),
-                    percent(run.idle),
-                    seconds(run.bubble_s),
-                    run.closed_bubble_s.map_or("-".into(), seconds),
-                    seconds(run.barrier_bubble_s),
-                    significant(run.peak_micro_batches, 3),
-                ]);
-            }
-            out.push_str(&style.finish(&table));
-            let _ = writeln!(
-                out,
-                "  {}",
-                style.dim(
-                    "bubble: a stage starts its next step when it is done; behind a barrier all wait for the last"
-                )
+            let mut out = Page::new(style);
+            out.head(format!("{} stages, {} micro-batches", r.stages, r.micro_batches));
+            out.table(
+                &["schedule", "step", "idle", "bubble", "closed form", "behind a barrier", "micro-batches held"],
+                many.iter().map(|run| {
+                    [
+                        run.schedule.clone(),
+                        seconds(run.makespan_s),
+                        percent(run.idle),
+                        seconds(run.bubble_s),
+                        run.closed_bubble_s.map_or("-".into(), seconds),
+                        seconds(run.barrier_bubble_s),
+                        significant(run.peak_micro_batches, 3),
+                    ]
+                }),
             );
+            out.note("bubble: a stage starts its next step when it is done; behind a barrier all wait for the last");
             for why in &a.left_out {
-                out.push_str(&style.wrapped("  left out: ", "    ", why));
+                out.wrapped("  left out: ", "    ", why);
             }
-            out
+            out.text()
         }
     }
 }
 
 fn single(run: &RunCard, stages: usize, micro_batches: usize, style: Style) -> String {
-    let mut out = String::new();
-    let _ =
-        writeln!(out, "{}\n", style.bold(&format!("{}: {stages} stages, {micro_batches} micro-batches", run.schedule)));
-    out.push_str(&grid(run, stages, style));
-    out.push('\n');
+    let mut out = Page::new(style);
+    out.head(format!("{}: {stages} stages, {micro_batches} micro-batches", run.schedule));
+    out.push(&grid(run, stages, style));
+    out.gap();
     if run.schedule == "inference" {
-        field(&mut out, style, "idle in steady state", &percent(run.idle));
-        let _ = writeln!(out, "  {:<22} none from as many micro-batches as stages on", "");
-        return out;
+        out.field("idle in steady state", percent(run.idle));
+        out.more("none from as many micro-batches as stages on");
+        return out.text();
     }
-    field(&mut out, style, "step", &seconds(run.makespan_s));
-    field(&mut out, style, "idle", &percent(run.idle));
+    out.field("step", seconds(run.makespan_s));
+    out.field("idle", percent(run.idle));
     let closed = run.closed_bubble_s.map_or("no closed form applies".into(), |c| format!("closed form {}", seconds(c)));
-    field(
-        &mut out,
-        style,
+    out.field(
         "bubble",
-        &format!("{}, {closed}; {} behind a barrier", seconds(run.bubble_s), seconds(run.barrier_bubble_s)),
+        format!("{}, {closed}; {} behind a barrier", seconds(run.bubble_s), seconds(run.barrier_bubble_s)),
     );
     if let Some(bound) = run.lower_bound_s {
-        field(&mut out, style, "no schedule beats", &seconds(bound));
+        out.field("no schedule beats", seconds(bound));
     }
     let bytes = if run.peak_bytes > 0.0 { format!(", {}", Bytes::b(run.peak_bytes)) } else { String::new() };
-    field(
-        &mut out,
-        style,
-        "activations held",
-        &format!("{} micro-batches at most{bytes}", significant(run.peak_micro_batches, 3)),
-    );
-    out
+    out.field("activations held", format!("{} micro-batches at most{bytes}", significant(run.peak_micro_batches, 3)));
+    out.text()
 }
 
 /// One row per device, time across; a long step is cut off on the right.
@@ -100,24 +77,24 @@ fn grid(run: &RunCard, stages: usize, style: Style) -> String {
             *place = Some((cell, i == 0));
         }
     }
-    let mut out = String::new();
+    let mut out = Page::new(style);
     for (device, row) in rows.iter().enumerate() {
-        let _ = write!(out, "  stage {device:<3} ");
+        out.push(&format!("  stage {device:<3} "));
         for cell in row {
-            out.push_str(&match cell {
+            out.push(&match cell {
                 None => style.dim("·"),
                 Some((cell, first)) => glyph(cell, *first, style),
             });
         }
-        out.push('\n');
+        out.gap();
     }
     let legend = if run.schedule == "inference" {
         "digits: micro-batch, one token a pass   · idle"
     } else {
         "digits: forward of a micro-batch   b: backward   w: weight gradient   · idle"
     };
-    let _ = writeln!(out, "  {}", style.dim(legend));
-    out
+    out.note(legend);
+    out.text()
 }
 
 fn glyph(cell: &CellCard, first: bool, style: Style) -> String {

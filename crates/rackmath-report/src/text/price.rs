@@ -1,25 +1,23 @@
 //! Price sheets as text: one in full with its bill, or many side by side.
 
-use super::{field, list, percent};
+use super::{Page, percent};
 use crate::style::Style;
-use crate::terminal;
 use rackmath::figure::count;
 use rackmath::price::{Answer, CacheCard, Card, PolicyCard};
 use rackmath_units::{Dollars, DollarsPerToken, HoldPrice, Seconds, significant};
-use std::fmt::Write as _;
 
 /// `rackmath price`
 pub fn price(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     match (a.cards.as_slice(), &a.workload) {
-        ([one], _) => single(&mut out, a, one, style),
-        (many, Some(work)) => bills(&mut out, a, work, many, style),
-        (many, None) => sheets(&mut out, many, style),
+        ([one], _) => single(&mut out, a, one),
+        (many, Some(work)) => bills(&mut out, a, work, many),
+        (many, None) => sheets(&mut out, many),
     }
     for why in &a.left_out {
-        out.push_str(&style.wrapped("  left out: ", "    ", why));
+        out.wrapped("  left out: ", "    ", why);
     }
-    out
+    out.text()
 }
 
 fn mtok(usd: f64) -> String {
@@ -35,8 +33,8 @@ fn times(x: f64) -> String {
     format!("{}x", significant(x, 3))
 }
 
-fn sheets(out: &mut String, cards: &[Card], style: Style) {
-    let mut table = style.table(&["sheet", "since", "input", "output", "cache: read (write)", "long context"]);
+fn sheets(out: &mut Page, cards: &[Card]) {
+    let mut table = out.style.table(&["sheet", "since", "input", "output", "cache: read (write)", "long context"]);
     for c in cards {
         let caches: Vec<String> = c.caches.iter().map(|o| cache_words(o, c.input_usd_per_mtok)).collect();
         let tiers: Vec<String> = c
@@ -62,9 +60,8 @@ fn sheets(out: &mut String, cards: &[Card], style: Style) {
             if tiers.is_empty() { "-".into() } else { tiers.join("; ") },
         ]);
     }
-    out.push_str(&style.finish(&table));
-    let _ =
-        writeln!(out, "  {}", style.dim("dollars per million tokens; cache prices as multiples of the input price"));
+    out.finish(&table);
+    out.note("dollars per million tokens; cache prices as multiples of the input price");
 }
 
 fn cache_words(o: &CacheCard, input: f64) -> String {
@@ -76,9 +73,9 @@ fn cache_words(o: &CacheCard, input: f64) -> String {
     format!("{} {}{write}", o.name, times(o.read_usd_per_mtok / input))
 }
 
-fn bills(out: &mut String, a: &Answer, work: &str, cards: &[Card], style: Style) {
-    let _ = writeln!(out, "{}\n", style.bold(&format!("{work}, {} mode", a.mode)));
-    let mut table = style.table(&["sheet", "prices of", "cheapest", "total", "without a cache", "saved"]);
+fn bills(out: &mut Page, a: &Answer, work: &str, cards: &[Card]) {
+    out.head(format!("{work}, {} mode", a.mode));
+    let mut table = out.style.table(&["sheet", "prices of", "cheapest", "total", "without a cache", "saved"]);
     for c in cards {
         let Some(best) = c.policies.first() else { continue };
         let none = c.policies.iter().find(|p| p.policy == "none");
@@ -91,8 +88,8 @@ fn bills(out: &mut String, a: &Answer, work: &str, cards: &[Card], style: Style)
             none.map_or("-".into(), |n| percent(1.0 - best.total_usd / n.total_usd.max(f64::MIN_POSITIVE))),
         ]);
     }
-    out.push_str(&style.finish(&table));
-    footnote(out, cards.iter().filter_map(|c| c.policies.first()), style);
+    out.finish(&table);
+    footnote(out, cards.iter().filter_map(|c| c.policies.first()));
 }
 
 /// The name of a policy, marked where its lifetime is an assumption.
@@ -100,33 +97,37 @@ fn policy(p: &PolicyCard) -> String {
     format!("{}{}", p.policy, if p.lifetime_assumed { "*" } else { "" })
 }
 
-fn footnote<'a>(out: &mut String, mut all: impl Iterator<Item = &'a PolicyCard>, style: Style) {
+fn footnote<'a>(out: &mut Page, mut all: impl Iterator<Item = &'a PolicyCard>) {
     if all.any(|p| p.lifetime_assumed) {
         let note = "* the provider does not say how long entries are kept: every use is assumed to find them";
-        let _ = writeln!(out, "  {}", style.dim(note));
+        out.note(note);
     }
 }
 
-fn single(out: &mut String, a: &Answer, c: &Card, style: Style) {
-    let _ = writeln!(out, "{}  {}\n", style.bold(&c.name), style.dim(&format!("{}, prices of {}", c.provider, c.day)));
+fn single(out: &mut Page, a: &Answer, c: &Card) {
+    out.line(format!(
+        "{}  {}\n",
+        out.style.bold(&c.name),
+        out.style.dim(&format!("{}, prices of {}", c.provider, c.day))
+    ));
     let prices = format!("{} in, {} out", mtok(c.input_usd_per_mtok), mtok(c.output_usd_per_mtok));
-    field(out, style, "list", &prices);
+    out.field("list", prices);
     // Dates of this form compare like text.
-    let stale = if c.day > c.checked { style.bad("; later changes are not known here") } else { String::new() };
-    let _ = writeln!(out, "  {:<22} since {}, checked {}{stale}", "", c.list_from, c.checked);
+    let stale = if c.day > c.checked { out.style.bad("; later changes are not known here") } else { String::new() };
+    out.more(format!("since {}, checked {}{stale}", c.list_from, c.checked));
     for t in &c.tiers {
         let word = if t.reached { "from" } else { "above" };
         let label = format!("{word} {} tokens", count(t.threshold));
         let text =
             format!("{} in, {} out, for the whole request", mtok(t.input_usd_per_mtok), mtok(t.output_usd_per_mtok));
-        field(out, style, &label, &text);
+        out.field(&label, text);
     }
     for o in &c.caches {
-        offer(out, o, style);
+        offer(out, o);
     }
     if let Some(implied) = c.implied_storage_usd_per_mtok_hour {
         let text = format!("{}, from the two write prices", HoldPrice::per_mtok_hour(implied));
-        field(out, style, "implied storage", &text);
+        out.field("implied storage", text);
     }
     if !c.modes.is_empty() {
         let modes: Vec<String> = c
@@ -140,60 +141,61 @@ fn single(out: &mut String, a: &Answer, c: &Card, style: Style) {
                 }
             })
             .collect();
-        field(out, style, "modes", &modes.join(", "));
+        out.field("modes", modes.join(", "));
     }
     if a.mode != "standard" || c.window.is_some() {
         let window = c.window.as_ref().map_or(String::new(), |w| format!(" in {w} hours"));
         let text = format!("{} mode{window}: {} in, {} out", a.mode, times(c.factors[0]), times(c.factors[1]));
-        field(out, style, "applied", &text);
+        out.field("applied", text);
     }
     if let Some(work) = &a.workload {
-        policies(out, work, &c.policies, style);
+        policies(out, work, &c.policies);
     }
     if let Some(figure) = &a.figure {
-        out.push('\n');
-        out.push_str(&terminal::draw(figure, style));
+        out.gap();
+        out.draw(figure);
     }
-    out.push('\n');
+    out.gap();
     if !c.conflicts.is_empty() {
-        list(out, style, "sources disagree", &c.conflicts);
+        out.list("sources disagree", &c.conflicts);
     }
     let mut sources = vec![c.source.clone()];
     sources.extend(c.caches.iter().map(|o| o.source.clone()));
     sources.extend(c.note.clone().map(|n| format!("note: {n}")));
     sources.dedup();
-    list(out, style, "sources", &sources);
+    out.list("sources", &sources);
 }
 
-fn offer(out: &mut String, o: &CacheCard, style: Style) {
+fn offer(out: &mut Page, o: &CacheCard) {
     let storage =
         o.storage_usd_per_mtok_hour.map_or(String::new(), |s| format!(", keep {}", HoldPrice::per_mtok_hour(s)));
     let text = format!("read {}, write {}{storage}", mtok(o.read_usd_per_mtok), mtok(o.write_usd_per_mtok));
-    field(out, style, &format!("cache {}", o.name), &text);
+    out.field(&format!("cache {}", o.name), text);
     let uses = o.break_even_uses.map_or("never pays at this gap".into(), |n| {
         format!("pays from {} uses on ({})", n.ceil().max(2.0), significant(n, 4))
     });
     let gap = o.break_even_gap_s.map_or(String::new(), |s| format!(", up to {} apart", Seconds::s(s)));
-    let _ = writeln!(out, "  {:<22} lifetime {}; {uses}{gap}", "", o.lifetime);
+    out.more(format!("lifetime {}; {uses}{gap}", o.lifetime));
 }
 
-fn policies(out: &mut String, work: &str, all: &[PolicyCard], style: Style) {
-    let _ = writeln!(out, "\n{}", style.bold(work));
-    let mut table = style.table(&["cache", "total", "fresh input", "writes", "reads", "storage", "output"]);
-    for p in all {
-        table.add_row([
-            policy(p),
-            usd(p.total_usd),
-            usd(p.fresh_usd),
-            usd(p.written_usd),
-            usd(p.read_usd),
-            usd(p.storage_usd),
-            usd(p.output_usd),
-        ]);
-    }
-    out.push_str(&style.finish(&table));
+fn policies(out: &mut Page, work: &str, all: &[PolicyCard]) {
+    out.part(work);
+    out.table(
+        &["cache", "total", "fresh input", "writes", "reads", "storage", "output"],
+        all.iter().map(|p| {
+            [
+                policy(p),
+                usd(p.total_usd),
+                usd(p.fresh_usd),
+                usd(p.written_usd),
+                usd(p.read_usd),
+                usd(p.storage_usd),
+                usd(p.output_usd),
+            ]
+        }),
+    );
     if let Some(p) = all.first().filter(|p| p.long_requests > 0) {
-        let _ = writeln!(out, "  requests billed at a long-context tier: {}", p.long_requests);
+        out.line(format!("  requests billed at a long-context tier: {}", p.long_requests));
     }
-    footnote(out, all.iter(), style);
+    footnote(out, all.iter());
 }

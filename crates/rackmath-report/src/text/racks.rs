@@ -1,15 +1,14 @@
 //! Placements as text: who holds what, what is sent where, and how domains compare.
 
-use super::{field, list, seconds};
+use super::{Page, seconds};
 use crate::style::Style;
 use rackmath::figure::count;
 use rackmath::layout::{Answer, StageCard};
 use rackmath::racks;
 use rackmath_units::{ByteRate, Bytes, Flop, Params, Watts, significant};
-use std::fmt::Write as _;
 
-fn title(out: &mut String, a: &Answer, style: Style) {
-    let _ = writeln!(out, "{}", style.bold(&format!("{} on {}: {}", a.model, a.system, a.layout)));
+fn title(out: &mut Page, a: &Answer) {
+    out.title(format!("{} on {}: {}", a.model, a.system, a.layout));
     let chosen = if a.layout_chosen { ", layout chosen (one scale-up domain, no pipeline)" } else { "" };
     let used = format!(
         "{} of {} chips{chosen}; batch {}, context {}",
@@ -18,25 +17,25 @@ fn title(out: &mut String, a: &Answer, style: Style) {
         count(a.batch.floor()),
         count(a.context)
     );
-    let _ = writeln!(out, "{}\n", style.dim(&used));
+    out.line(format!("{}\n", out.style.dim(&used)));
 }
 
-fn fit(out: &mut String, a: &Answer, style: Style) {
-    let verdict = if a.fits { style.good(&a.verdict) } else { style.bad(&a.verdict) };
-    let _ = writeln!(out, "  {:<22} {verdict}", "memory");
+fn fit(out: &mut Page, a: &Answer) {
+    let verdict = if a.fits { out.style.good(&a.verdict) } else { out.style.bad(&a.verdict) };
+    out.row("memory", format!("{verdict}"));
     if let Some(change) = &a.first_change {
-        let _ = writeln!(out, "  {:<22} {}", "first change that fits", style.bold(change));
+        out.row("first change that fits", out.style.bold(change));
     }
     if let Some(warning) = &a.warning {
-        out.push_str(&style.wrapped("  warning: ", "    ", warning));
+        out.wrapped("  warning: ", "    ", warning);
     }
-    field(out, style, "largest batch", &format!("{} sequences of this context", count(a.batch_max)));
+    out.field("largest batch", format!("{} sequences of this context", count(a.batch_max)));
     let longest = match (a.context_max, a.fits) {
         (Some(l), _) => format!("{} tokens at this batch", count(l)),
         (None, true) => "any, at this batch".into(),
         (None, false) => "none at this batch".into(),
     };
-    field(out, style, "longest context", &longest);
+    out.field("longest context", longest);
 }
 
 /// A row of a per-chip table: what, and where it stands in a stage.
@@ -90,11 +89,12 @@ fn per_chip(a: &Answer, style: Style) -> String {
     let mut flop = vec!["FLOP per step".to_owned()];
     flop.extend(stages.iter().map(|s| Flop::flop(s.flop).to_string()));
     table.add_row(flop);
-    let mut out = style.finish(&table);
+    let mut out = Page::new(style);
+    out.finish(&table);
     if a.stages.len() > stages.len() {
-        let _ = writeln!(out, "  {}", style.dim(&format!("{} stages in all", a.stages.len())));
+        out.note(format!("{} stages in all", a.stages.len()));
     }
-    out
+    out.text()
 }
 
 /// A bar of blocks per stage: what fills a chip.
@@ -112,7 +112,7 @@ fn bars(a: &Answer, style: Style) -> String {
         ('.', 240),
     ];
     let wide = style.width.clamp(60, 140) - 30;
-    let mut out = String::new();
+    let mut out = Page::new(style);
     for s in shown(&a.stages) {
         let scale = a.capacity_bytes.max(s.total_bytes);
         let mut bar = String::new();
@@ -125,33 +125,31 @@ fn bars(a: &Answer, style: Style) -> String {
             drawn += n;
         }
         let end = if s.total_bytes > a.capacity_bytes { style.bad(" too much") } else { String::new() };
-        let _ = writeln!(out, "  stage {:<3} |{bar}{}|{end}", s.stage, " ".repeat(wide.saturating_sub(drawn)));
+        out.line(format!("  stage {:<3} |{bar}{}|{end}", s.stage, " ".repeat(wide.saturating_sub(drawn))));
     }
-    let _ = writeln!(out, "  {}", style.dim("E experts  S shared  A attention  D dense  V vocabulary  n norms  K KV cache  a activations  b buffers  . reserve"));
-    out
+    out.note("E experts  S shared  A attention  D dense  V vocabulary  n norms  K KV cache  a activations  b buffers  . reserve");
+    out.text()
 }
 
 /// `rackmath memory`
 pub fn memory_view(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
-    title(&mut out, a, style);
-    fit(&mut out, a, style);
-    out.push('\n');
-    out.push_str(&per_chip(a, style));
-    out.push('\n');
-    out.push_str(&bars(a, style));
-    out.push('\n');
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    let mut out = Page::new(style);
+    title(&mut out, a);
+    fit(&mut out, a);
+    out.gap();
+    out.push(&per_chip(a, style));
+    out.gap();
+    out.push(&bars(a, style));
+    out.gap();
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
-fn experts(out: &mut String, a: &Answer, style: Style) {
+fn experts(out: &mut Page, a: &Answer) {
     let Some(e) = &a.experts else { return };
-    field(
-        out,
-        style,
+    out.field(
         "experts",
-        &format!(
+        format!(
             "{} of {} per token; {} slots, {} on each chip, {} group(s)",
             e.top_k,
             e.experts,
@@ -160,13 +158,11 @@ fn experts(out: &mut String, a: &Answer, style: Style) {
             e.groups
         ),
     );
-    field(out, style, "tokens per expert", &significant(e.tokens_per_expert, 3));
-    field(out, style, "a token goes to", &format!("{} chips", significant(e.destinations, 3)));
-    field(
-        out,
-        style,
+    out.field("tokens per expert", significant(e.tokens_per_expert, 3));
+    out.field("a token goes to", format!("{} chips", significant(e.destinations, 3)));
+    out.field(
         "busiest chip",
-        &format!(
+        format!(
             "{}x the mean from routing, {}x from chance",
             significant(e.imbalance, 3),
             significant(e.fluctuation, 3)
@@ -174,11 +170,9 @@ fn experts(out: &mut String, a: &Answer, style: Style) {
     );
     if let Some(least) = e.least_width {
         let verdict = if e.width as f64 > least { "wider than" } else { "narrower than" };
-        field(
-            out,
-            style,
+        out.field(
             "expert width",
-            &format!(
+            format!(
                 "{}, {verdict} the {} that keeps compute busy on the scale-up network",
                 e.width,
                 count(least.round())
@@ -186,19 +180,12 @@ fn experts(out: &mut String, a: &Answer, style: Style) {
         );
     }
     if e.slowdown > 1.0 {
-        let _ = writeln!(
-            out,
-            "  {:<22} {}",
-            "leaves the domain",
-            style.bad(&format!("all-to-all {}x slower", significant(e.slowdown, 3)))
-        );
+        out.row("leaves the domain", out.style.bad(&format!("all-to-all {}x slower", significant(e.slowdown, 3))));
     }
     if let Some(rho) = e.up_to_out {
-        field(
-            out,
-            style,
+        out.field(
             "scale-up : scale-out",
-            &format!("{} if each stage were its own domain (1 or more is good)", significant(rho, 3)),
+            format!("{} if each stage were its own domain (1 or more is good)", significant(rho, 3)),
         );
     }
 }
@@ -223,50 +210,46 @@ fn traffic(a: &Answer, style: Style) -> String {
 
 /// `rackmath layout`
 pub fn layout_view(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
-    title(&mut out, a, style);
-    fit(&mut out, a, style);
-    experts(&mut out, a, style);
-    out.push('\n');
-    out.push_str(&per_chip(a, style));
-    out.push('\n');
-    out.push_str(&bars(a, style));
-    out.push('\n');
-    out.push_str(&traffic(a, style));
-    out.push('\n');
+    let mut out = Page::new(style);
+    title(&mut out, a);
+    fit(&mut out, a);
+    experts(&mut out, a);
+    out.gap();
+    out.push(&per_chip(a, style));
+    out.gap();
+    out.push(&bars(a, style));
+    out.gap();
+    out.push(&traffic(a, style));
+    out.gap();
     for c in &a.commands {
         let text = match (&c.flags, &c.cannot) {
             (Some(flags), _) if flags.is_empty() => "(no flags: one chip)".to_owned(),
             (Some(flags), _) => flags.clone(),
             (None, why) => style.dim(&format!("cannot: {}", why.as_deref().unwrap_or("unknown"))),
         };
-        let _ = writeln!(out, "  {:<9} {text}", c.tool);
+        out.line(format!("  {:<9} {text}", c.tool));
     }
-    out.push('\n');
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    out.gap();
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
 /// `rackmath traffic`
 pub fn traffic_view(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
-    title(&mut out, a, style);
-    out.push_str(&traffic(a, style));
-    out.push('\n');
-    experts(&mut out, a, style);
-    out.push('\n');
-    list(&mut out, style, "assumes", &a.assumptions);
-    out
+    let mut out = Page::new(style);
+    title(&mut out, a);
+    out.push(&traffic(a, style));
+    out.gap();
+    experts(&mut out, a);
+    out.gap();
+    out.list("assumes", &a.assumptions);
+    out.text()
 }
 
 /// `rackmath racks`
 pub fn racks(a: &racks::Answer, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "{}\n",
-        style.bold(&format!("{}: {} of weights in one scale-up domain", a.model, Bytes::b(a.weights_bytes)))
-    );
+    let mut out = Page::new(style);
+    out.head(format!("{}: {} of weights in one scale-up domain", a.model, Bytes::b(a.weights_bytes)));
     let mut table = style.table(&[
         "domain",
         "packages",
@@ -300,14 +283,14 @@ pub fn racks(a: &racks::Answer, style: Style) -> String {
             r.power_w.map_or("-".into(), |w| Watts::w(w).to_string()),
         ]);
     }
-    out.push_str(&style.finish(&table));
+    out.finish(&table);
     let notes = [
         "read weights: the latency floor of a large batch; pipelining does not lower it, a larger domain does (D36)",
         "largest model: weights in half of the domain's memory, the other half for KV",
         "up/out: scale-up over scale-out bandwidth of a chip; 2 domains: slowdown of an expert layer spread over two (D20)",
     ];
     for note in notes {
-        let _ = writeln!(out, "  {}", style.dim(note));
+        out.note(note);
     }
-    out
+    out.text()
 }

@@ -1,33 +1,27 @@
 //! Failures and published runs as text.
 
 use super::lifecycle::{big, notes, or_dash, usd};
-use super::{field, list, percent, seconds};
+use super::{Page, percent, seconds};
 use crate::style::Style;
-use crate::terminal;
 use rackmath::figure::Figure;
 use rackmath::{forensics, goodput};
 use rackmath_units::{FlopRate, grouped, significant};
-use std::fmt::Write as _;
 
 /// `rackmath goodput`
 pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
-    let mut out = format!(
-        "{}\n\n",
-        style.bold(&format!("{} chips, a failure every {}", grouped(a.chips), seconds(a.job_mtbf_s)))
-    );
+    let mut out = Page::new(style);
+    out.head(format!("{} chips, a failure every {}", grouped(a.chips), seconds(a.job_mtbf_s)));
     let per = format!("{} chip-hours", grouped(a.chip_hours_per_failure));
-    field(&mut out, style, "per failure", &per);
-    field(&mut out, style, "checkpoint every", &format!("{} of work", seconds(a.interval_s)));
-    let _ = writeln!(
-        out,
-        "  {:<22} best {}; Young's rule says {}",
-        "",
+    out.field("per failure", per);
+    out.field("checkpoint every", format!("{} of work", seconds(a.interval_s)));
+    out.more(format!(
+        "best {}; Young's rule says {}",
         or_dash(a.best_interval_s, seconds),
         or_dash(a.young_interval_s, seconds)
-    );
-    field(&mut out, style, "progress", &format!("{} of all time", percent(a.goodput)));
+    ));
+    out.field("progress", format!("{} of all time", percent(a.goodput)));
     let first = if a.first_order < 0.0 { "nothing left".into() } else { percent(a.first_order) };
-    let _ = writeln!(out, "  {:<22} to first order {first}", "");
+    out.more(format!("to first order {first}"));
     match &a.simulated {
         Some(s) => {
             let line = format!(
@@ -37,17 +31,15 @@ pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
                 percent(s.lost),
                 percent(s.restarts)
             );
-            field(&mut out, style, "simulated", &line);
-            let _ = writeln!(
-                out,
-                "  {:<22} {} failures, {} checkpoints, {} days",
-                "",
+            out.field("simulated", line);
+            out.more(format!(
+                "{} failures, {} checkpoints, {} days",
                 grouped(s.failures as f64),
                 grouped(s.checkpoints as f64),
                 significant(s.wall_days, 3)
-            );
+            ));
         }
-        None => field(&mut out, style, "simulated", "not played: it would take more than two million events"),
+        None => out.field("simulated", "not played: it would take more than two million events"),
     }
     if a.wall_days < 1e9 {
         let days = format!(
@@ -56,22 +48,22 @@ pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
             significant(a.work_days, 3),
             big(a.chip_hours)
         );
-        field(&mut out, style, "run", &days);
+        out.field("run", days);
     } else {
-        field(&mut out, style, "run", "never ends at this interval");
+        out.field("run", "never ends at this interval");
     }
     if let Some((low, high)) = a.effective_mfu {
         let text = if low == high { percent(low) } else { format!("{} to {}", percent(low), percent(high)) };
-        field(&mut out, style, "effective MFU", &text);
+        out.field("effective MFU", text);
     }
     if let Some(x) = a.usd {
-        field(&mut out, style, "cost", &usd(x));
+        out.field("cost", usd(x));
     }
-    out.push('\n');
-    list(&mut out, style, "assumes", &a.assumptions);
-    out.push('\n');
-    out.push_str(&terminal::draw(figure, style));
-    out
+    out.gap();
+    out.list("assumes", &a.assumptions);
+    out.gap();
+    out.draw(figure);
+    out.text()
 }
 
 fn show(what: &str, x: f64) -> String {
@@ -100,9 +92,9 @@ fn range(what: &str, low: f64, high: f64) -> String {
 
 /// `rackmath forensics`
 pub fn forensics(a: &forensics::Answer, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     let title = a.request.run.as_deref().map_or("A training run".to_owned(), |r| format!("The run {r}"));
-    let _ = writeln!(out, "{}\n", style.bold(&format!("{title}: what is known and what follows")));
+    out.head(format!("{title}: what is known and what follows"));
     let mut table = style.table(&["", "estimate", "90 %", "cannot be outside", ""]);
     for f in &a.findings {
         let bounds = match (f.at_least, f.at_most) {
@@ -119,28 +111,26 @@ pub fn forensics(a: &forensics::Answer, style: Style) -> String {
             if f.given.is_some() { "given".into() } else { String::new() },
         ]);
     }
-    out.push_str(&style.finish(&table));
-    out.push('\n');
+    out.finish(&table);
+    out.gap();
     if let Some((x, low, high)) = a.achieved_flop_per_s {
         let text = format!("{} ({})", show("peak", x), range("peak", low, high));
-        field(&mut out, style, "achieved per chip", &text);
+        out.field("achieved per chip", text);
     }
     if let Some(c) = &a.contradiction {
         let line = format!("these figures contradict each other by {}x", significant(c.gap, 3));
-        let _ = writeln!(out, "  {:<22} {}", "contradiction", style.bad(&line));
-        let _ = writeln!(out, "  {:<22} {}", "", c.relation);
-        let _ = writeln!(
-            out,
-            "  {:<22} demands {} of {}, but it is {}",
-            "",
+        out.row("contradiction", style.bad(&line));
+        out.more(&c.relation);
+        out.more(format!(
+            "demands {} of {}, but it is {}",
             range(&c.at, c.demanded.low, c.demanded.high),
             c.at,
             range(&c.at, c.known.low, c.known.high)
-        );
-        let _ = writeln!(out, "  {:<22} estimates above make peace between them and are not to be trusted", "");
+        ));
+        out.more("estimates above make peace between them and are not to be trusted");
     }
-    out.push('\n');
-    list(&mut out, style, "assumes", &a.assumptions);
-    notes(&mut out, style, "sources", &a.sources);
-    out
+    out.gap();
+    out.list("assumes", &a.assumptions);
+    notes(&mut out, "sources", &a.sources);
+    out.text()
 }

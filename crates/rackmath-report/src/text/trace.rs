@@ -1,34 +1,29 @@
 //! A trace as text: lengths, arrivals, what prompts share, the workload it resembles.
 
-use super::{field, list, percent, seconds};
+use super::{Page, percent, seconds};
 use crate::style::Style;
 use rackmath::figure::count;
 use rackmath::trace::{Answer, ArrivalCard, LengthCard, ReuseCard};
 use rackmath_units::significant;
-use std::fmt::Write as _;
 
 /// `rackmath trace`
 pub fn trace(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     let head = format!("{}: {} requests, {}", a.name, count(a.requests as f64), a.format);
-    let _ = writeln!(out, "{}\n", style.bold(&head));
-    let _ = writeln!(
-        out,
-        "  {}",
-        style.dim(&format!("{:<22} {:>9} {:>9} {:>9} {:>9} {:>9}", "tokens", "mean", "p50", "p90", "p99", "cv"))
-    );
+    out.head(head);
+    out.note(format!("{:<22} {:>9} {:>9} {:>9} {:>9} {:>9}", "tokens", "mean", "p50", "p90", "p99", "cv"));
     lengths(&mut out, "prompt", &a.input);
     lengths(&mut out, "answer", &a.output);
-    field(&mut out, style, "correlation", &format!("{:.2}", (a.correlation * 100.0).round() / 100.0 + 0.0));
-    out.push('\n');
+    out.field("correlation", format!("{:.2}", (a.correlation * 100.0).round() / 100.0 + 0.0));
+    out.gap();
     if let Some(c) = &a.arrivals {
-        arrivals(&mut out, style, c);
+        arrivals(&mut out, c);
     }
     if let Some(r) = &a.reuse {
-        reuse(&mut out, style, r);
+        reuse(&mut out, r);
     }
     if let Some(n) = &a.nearest {
-        let _ = writeln!(out, "{}", style.bold(&format!("most like the workload {}", n.scenario)));
+        out.title(format!("most like the workload {}", n.scenario));
         let text = format!(
             "{}; prompts {} and answers {} times as long, {} of prompts cached there",
             n.about,
@@ -36,47 +31,47 @@ pub fn trace(a: &Answer, style: Style) -> String {
             significant(n.output_factor, 3),
             percent(n.cached)
         );
-        out.push_str(&style.wrapped("  ", "  ", &text));
-        out.push('\n');
+        out.wrapped("  ", "  ", &text);
+        out.gap();
     }
     if !a.assumptions.is_empty() {
-        list(&mut out, style, "assumes", &a.assumptions);
+        out.list("assumes", &a.assumptions);
     }
-    out
+    out.text()
 }
 
-fn lengths(out: &mut String, label: &str, l: &LengthCard) {
+fn lengths(out: &mut Page, label: &str, l: &LengthCard) {
     let n = |x: f64| count(x.round());
     let cv = significant(l.cv, 3);
-    let _ = writeln!(out, "  {label:<22} {:>9} {:>9} {:>9} {:>9} {cv:>9}", n(l.mean), n(l.p50), n(l.p90), n(l.p99));
+    out.line(format!("  {label:<22} {:>9} {:>9} {:>9} {:>9} {cv:>9}", n(l.mean), n(l.p50), n(l.p90), n(l.p99)));
 }
 
-fn arrivals(out: &mut String, style: Style, c: &ArrivalCard) {
+fn arrivals(out: &mut Page, c: &ArrivalCard) {
     let per_s = |x: f64| format!("{} requests per second", significant(x, 3));
-    field(out, style, "span", &seconds(c.span_s));
-    field(out, style, "rate", &per_s(c.rate_per_s));
+    out.field("span", seconds(c.span_s));
+    out.field("rate", per_s(c.rate_per_s));
     if let (Some(peak), Some(factor)) = (c.peak_rate_per_s, c.peak_over_mean) {
-        field(out, style, "busiest minute", &format!("{}, {} times the mean", per_s(peak), significant(factor, 3)));
+        out.field("busiest minute", format!("{}, {} times the mean", per_s(peak), significant(factor, 3)));
     }
     let like = match c.gap_cv {
         cv if cv < 0.7 => "more even than at random",
         cv if cv <= 1.3 => "as at random",
         _ => "in bursts",
     };
-    field(out, style, "burstiness of gaps", &format!("{} ({like})", significant(c.gap_cv, 3)));
-    out.push('\n');
+    out.field("burstiness of gaps", format!("{} ({like})", significant(c.gap_cv, 3)));
+    out.gap();
 }
 
-fn reuse(out: &mut String, style: Style, r: &ReuseCard) {
-    let _ = writeln!(out, "{}", style.bold("prompt tokens found in a prefix cache"));
+fn reuse(out: &mut Page, r: &ReuseCard) {
+    out.title("prompt tokens found in a prefix cache");
     for hit in &r.hits {
         let label = hit.keep_s.map_or_else(|| "kept all along".into(), |s| format!("kept for {}", seconds(s)));
-        field(out, style, &label, &percent(hit.share));
+        out.field(&label, percent(hit.share));
     }
     if let Some(tokens) = r.kept_tokens {
         let text =
             format!("{} found for planning, with {} tokens kept at a time", percent(r.taken), count(tokens.round()));
-        out.push_str(&style.wrapped("  ", "  ", &text));
+        out.wrapped("  ", "  ", &text);
     }
-    out.push('\n');
+    out.gap();
 }

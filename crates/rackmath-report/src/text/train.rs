@@ -1,31 +1,25 @@
 //! Training runs as text: the step by its parts, memory by stage, layouts side by side.
 
-use super::{field, percent, seconds};
+use super::{Page, percent, seconds};
 use crate::style::Style;
 use rackmath::train::{Answer, LayoutCard, RunCard, StageCard};
 use rackmath_units::{Bytes, Dollars, FlopRate, Seconds, TokenRate, Tokens, significant};
-use std::fmt::Write as _;
 
 /// Layouts of a frontier worth reading.
 const FRONTIER: usize = 12;
 
 /// `rackmath train`
 pub fn train(a: &Answer, style: Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}\n", style.bold(&format!("{} on {}", a.model, a.machine)));
-    field(&mut out, style, "layout", &format!("{} on {} chips, {} micro-batches", a.layout, a.chips, a.micro_batches));
-    field(&mut out, style, "program", &a.stack);
+    let mut out = Page::new(style);
+    out.head(format!("{} on {}", a.model, a.machine));
+    out.field("layout", format!("{} on {} chips, {} micro-batches", a.layout, a.chips, a.micro_batches));
+    out.field("program", &a.stack);
     let bound = format!("{}; the products alone at full peak {}", seconds(a.step_s), seconds(a.bound_s));
-    field(&mut out, style, "step", &bound);
+    out.field("step", bound);
     let per_chip = TokenRate::per_s(a.tokens_per_s / a.chips as f64);
-    field(&mut out, style, "speed", &format!("{}, {per_chip} per chip", TokenRate::per_s(a.tokens_per_s)));
+    out.field("speed", format!("{}, {per_chip} per chip", TokenRate::per_s(a.tokens_per_s)));
     let rate = FlopRate::flop_per_s(a.flop_per_s_per_chip);
-    field(
-        &mut out,
-        style,
-        "MFU",
-        &format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)),
-    );
+    out.field("MFU", format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)));
     let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
     let fits = match (a.fits, &a.search) {
         (true, _) => "fits",
@@ -33,57 +27,56 @@ pub fn train(a: &Answer, style: Style) -> String {
         (false, None) => "does not fit; --search finds what does",
     };
     let capacity = Bytes::b(a.capacity_bytes);
-    field(&mut out, style, "memory", &format!("{} of {capacity} on the fullest chip: {fits}", Bytes::b(fullest)));
+    out.field("memory", format!("{} of {capacity} on the fullest chip: {fits}", Bytes::b(fullest)));
     if let Some(run) = &a.run {
-        whole(&mut out, a, run, style);
+        whole(&mut out, a, run);
     }
-    out.push('\n');
-    let mut table = style.table(&["part of the step", "time", "share"]);
-    for part in &a.parts {
-        table.add_row([part.name.clone(), seconds(part.time_s), percent(part.share)]);
-    }
-    out.push_str(&style.finish(&table));
-    out.push('\n');
-    out.push_str(&stages(&a.stages, style));
+    out.gap();
+    out.table(
+        &["part of the step", "time", "share"],
+        a.parts.iter().map(|part| [part.name.clone(), seconds(part.time_s), percent(part.share)]),
+    );
+    out.gap();
+    out.push(&stages(&a.stages, style));
     if let Some(search) = &a.search {
-        let _ = writeln!(out, "\n  {} layouts, {} fit; fastest first", search.evaluated, search.feasible);
-        out.push_str(&layouts(&search.best, style));
-        let _ = writeln!(out, "\n  none is better in time, memory and cost at once");
+        out.line(format!("\n  {} layouts, {} fit; fastest first", search.evaluated, search.feasible));
+        out.push(&layouts(&search.best, style));
+        out.line("\n  none is better in time, memory and cost at once");
         let shown = search.frontier.len().min(FRONTIER);
-        out.push_str(&layouts(&search.frontier[..shown], style));
+        out.push(&layouts(&search.frontier[..shown], style));
         if search.frontier.len() > shown {
-            let _ = writeln!(out, "  {} more with --json", search.frontier.len() - shown);
+            out.line(format!("  {} more with --json", search.frontier.len() - shown));
         }
     }
-    let _ = writeln!(out);
+    out.gap();
     for assumption in a.run.iter().flat_map(|r| &r.assumptions) {
-        out.push_str(&style.wrapped("  - ", "    ", assumption));
+        out.item(assumption);
     }
-    out.push_str(&style.wrapped("  evidence: ", "    ", &a.evidence));
-    out
+    out.wrapped("  evidence: ", "    ", &a.evidence);
+    out.text()
 }
 
 /// Tokens, loss, days and dollars, without failures and with them.
-fn whole(out: &mut String, a: &Answer, run: &RunCard, style: Style) {
+fn whole(out: &mut Page, a: &Answer, run: &RunCard) {
     if let Some(l) = &run.loss {
         let reach = format!("{} under {}", significant(l.loss, 4), l.law);
         let words = match run.tokens {
             Some(_) => format!("{reach}; with endless data {}", significant(l.least, 4)),
             None => format!("{reach} is out of reach: endless data leaves {}", significant(l.least, 4)),
         };
-        field(out, style, "loss", &words);
+        out.field("loss", words);
         for far in &l.outside {
-            field(out, style, "", &format!("caution: {far}"));
+            out.field("", format!("caution: {far}"));
         }
         if let Some(b) = l.tokens_spread.as_ref().map(|s| s.narrow.unwrap_or(s.wide)) {
             let (low, high) = (Tokens::new(b.low), Tokens::new(b.high));
-            field(out, style, "", &format!("tokens {low} to {high} in 8 of 10 draws of its standard errors"));
+            out.field("", format!("tokens {low} to {high} in 8 of 10 draws of its standard errors"));
         }
     }
     let (Some(days), Some(tokens)) = (run.work_days, run.tokens) else { return };
     let cost = |usd: Option<f64>| usd.map_or(String::new(), |c| format!(", {}", Dollars::usd(c)));
     let line = format!("{} tokens in {} days{}", Tokens::new(tokens), significant(days, 3), cost(a.cost_usd));
-    field(out, style, "run", &line);
+    out.field("run", line);
     let every = Seconds::s(run.job_mtbf_hours * 3600.0);
     let words = match (run.wall_days, run.failures) {
         (Some(wall), Some(n)) => format!(
@@ -96,7 +89,7 @@ fn whole(out: &mut String, a: &Answer, run: &RunCard, style: Style) {
         ),
         _ => format!("one every {every}: it never ends"),
     };
-    field(out, style, "failures", &words);
+    out.field("failures", words);
 }
 
 /// First, last, and the fullest stage.
@@ -138,23 +131,24 @@ fn layouts(cards: &[LayoutCard], style: Style) -> String {
 
 /// `rackmath mfu`
 pub fn mfu(a: &rackmath::mfu::Answer, style: Style) -> String {
-    let mut out = String::new();
+    let mut out = Page::new(style);
     let title = format!("{} on {}, {} tokens a sequence", a.model, a.chip, a.request.sequence);
-    let _ = writeln!(out, "{}\n", style.bold(&title));
-    field(&mut out, style, "speed", &format!("{} per chip", TokenRate::per_s(a.tokens_per_s_per_chip)));
+    out.head(title);
+    out.field("speed", format!("{} per chip", TokenRate::per_s(a.tokens_per_s_per_chip)));
     let peak = FlopRate::flop_per_s(a.peak_flop_per_s);
-    field(&mut out, style, "peak", &format!("{peak} dense, {}", a.request.format));
-    out.push('\n');
-    let mut table = style.table(&["convention", "FLOP per token", "per chip", "share of peak", "who counts so"]);
-    for line in &a.lines {
-        table.add_row([
-            line.convention.clone(),
-            rackmath_units::FlopPerToken::new(line.flop_per_token).to_string(),
-            FlopRate::flop_per_s(line.flop_per_s_per_chip).to_string(),
-            percent(line.mfu),
-            line.used_by.clone(),
-        ]);
-    }
-    out.push_str(&style.finish(&table));
-    out
+    out.field("peak", format!("{peak} dense, {}", a.request.format));
+    out.gap();
+    out.table(
+        &["convention", "FLOP per token", "per chip", "share of peak", "who counts so"],
+        a.lines.iter().map(|line| {
+            [
+                line.convention.clone(),
+                rackmath_units::FlopPerToken::new(line.flop_per_token).to_string(),
+                FlopRate::flop_per_s(line.flop_per_s_per_chip).to_string(),
+                percent(line.mfu),
+                line.used_by.clone(),
+            ]
+        }),
+    );
+    out.text()
 }
