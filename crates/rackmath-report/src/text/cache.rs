@@ -1,13 +1,13 @@
 //! Cache lifetimes and fast modes as text.
 
-use super::{Page, percent, seconds};
+use super::{Page, or_dash, percent, seconds, three};
 use crate::style::Style;
 use rackmath::cache::{Answer, ReuseCard};
 use rackmath::fastmode;
 use rackmath_units::{BytesPerToken, significant};
 
 fn usd(x: Option<f64>) -> String {
-    x.map_or("not known".into(), |x| format!("${}", significant(x, 3)))
+    x.map_or("not known".into(), |x| format!("${}", three(x)))
 }
 
 /// `rackmath cache`
@@ -15,17 +15,15 @@ pub fn cache(a: &Answer, style: Style) -> String {
     let mut out = Page::new(style);
     let title = format!("{} on {}: {} of cache", a.model, a.system, BytesPerToken::new(a.kv_bytes_per_token));
     out.head(title);
-    out.table(
-        &["kept in", "get back $/Mtok", "keep $/Mtok-h", "drain time", "recompute is cheaper after"],
-        a.lines.iter().map(|l| {
-            [
-                l.id.clone(),
-                usd(l.retrieve_usd_per_mtok),
-                usd(l.hold_usd_per_mtok_hour),
-                l.drain_s.map_or("-".into(), seconds),
-                l.recompute_cheaper_after_s.map_or("-".into(), seconds),
-            ]
-        }),
+    out.columns(
+        &a.lines,
+        &[
+            ("kept in", &|l| l.id.clone()),
+            ("get back $/Mtok", &|l| usd(l.retrieve_usd_per_mtok)),
+            ("keep $/Mtok-h", &|l| usd(l.hold_usd_per_mtok_hour)),
+            ("drain time", &|l| or_dash(l.drain_s, seconds)),
+            ("recompute is cheaper after", &|l| or_dash(l.recompute_cheaper_after_s, seconds)),
+        ],
     );
     out.part("cheapest by time between two uses");
     for s in &a.envelope {
@@ -66,23 +64,21 @@ fn reuse(out: &mut Page, r: &ReuseCard) {
     out.field("wanted again", format!("{} of prompt tokens; {gaps}", percent(r.hit_rate_max)));
     let rates: Vec<String> = r.hit_rates.iter().map(|(t, h)| format!("{} {}", seconds(*t), percent(*h))).collect();
     out.wrapped("  hit rate by lifetime   ", "                         ", &rates.join(", "));
-    out.table(
-        &["kept in", "best lifetime", "hit rate", "$/Mtok of prompt", "saved"],
-        r.best.iter().map(|b| {
-            [
-                b.id.clone(),
-                if b.ttl_s > 0.0 { seconds(b.ttl_s) } else { "do not keep".into() },
-                percent(b.hit_rate),
-                format!("${}", significant(b.usd_per_mtok, 3)),
-                percent(1.0 - b.usd_per_mtok / r.no_cache_usd_per_mtok),
-            ]
-        }),
+    out.columns(
+        &r.best,
+        &[
+            ("kept in", &|b| b.id.clone()),
+            ("best lifetime", &|b| if b.ttl_s > 0.0 { seconds(b.ttl_s) } else { "do not keep".into() }),
+            ("hit rate", &|b| percent(b.hit_rate)),
+            ("$/Mtok of prompt", &|b| format!("${}", three(b.usd_per_mtok))),
+            ("saved", &|b| percent(1.0 - b.usd_per_mtok / r.no_cache_usd_per_mtok)),
+        ],
     );
 }
 
 /// `rackmath fastmode`
 pub fn fastmode(a: &fastmode::Answer, style: Style) -> String {
-    let n = |x: f64| significant(x, 3);
+    let n = |x: f64| three(x);
     let mut out = Page::new(style);
     let title = format!("{}: {}x the price for {}x the speed", a.of, n(a.price), n(a.speed));
     out.head(title);
@@ -106,11 +102,15 @@ pub fn fastmode(a: &fastmode::Answer, style: Style) -> String {
     out.draw(&a.figure);
     if !a.known.is_empty() {
         out.gap();
-        out.table(
-            &["sheet", "mode", "price", "claimed speed", "x"],
-            a.known.iter().map(|k| {
-                [k.sheet.clone(), k.mode.clone(), format!("{}x", n(k.price)), format!("{}x", n(k.speed)), n(k.x)]
-            }),
+        out.columns(
+            &a.known,
+            &[
+                ("sheet", &|k| k.sheet.clone()),
+                ("mode", &|k| k.mode.clone()),
+                ("price", &|k| format!("{}x", n(k.price))),
+                ("claimed speed", &|k| format!("{}x", n(k.speed))),
+                ("x", &|k| n(k.x)),
+            ],
         );
         let note = "the same vendor's same speed at another price gives another x: at most one of them is cost";
         out.note(note);

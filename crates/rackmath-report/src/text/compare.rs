@@ -1,13 +1,13 @@
 //! Plans side by side, and frontiers one over the other, as text.
 
-use super::Page;
 use super::sides::{deployed, hourly, show};
+use super::{Page, ms, mtok, three, tok_s};
 use crate::style::Style;
 use rackmath::compare::{Answer, Column};
 use rackmath::figure::Figure;
 use rackmath::frontier::{self, Lead};
 use rackmath::sides::Measure;
-use rackmath_units::{DollarsPerToken, Seconds, TokenRate, significant};
+use rackmath_units::significant;
 
 /// `rackmath compare`
 pub fn compare(a: &Answer, figure: &Figure, style: Style) -> String {
@@ -88,7 +88,7 @@ fn wins(out: &mut Page, a: &Answer) {
             format!("{} level with {}", w.name, w.next)
         } else {
             let close = if w.too_close { ": too close to call" } else { "" };
-            format!("{} ahead of {} by x{}{close}", w.name, w.next, significant(w.by, 3))
+            format!("{} ahead of {} by x{}{close}", w.name, w.next, three(w.by))
         };
         out.line(format!("  {:<24} {by}", w.measure.name()));
     }
@@ -139,10 +139,10 @@ pub fn frontier(a: &frontier::Answer, figure: &Figure, style: Style) -> String {
         for (_, p) in some {
             out.item(format!(
                 "{} a user, {} a chip, {}, first token {}: {}",
-                TokenRate::per_s(p.tok_s_per_user),
-                TokenRate::per_s(p.tok_s_per_chip),
-                DollarsPerToken::per_mtok(p.usd_per_mtok),
-                Seconds::ms(p.ttft_ms),
+                tok_s(p.tok_s_per_user),
+                tok_s(p.tok_s_per_chip),
+                mtok(p.usd_per_mtok),
+                ms(p.ttft_ms),
                 p.deployment
             ));
         }
@@ -162,10 +162,10 @@ fn leads(out: &mut Page, title: &str, all: &[Lead]) {
     }
     out.title(format!("{title}, by the speed a user is promised"));
     for l in all {
-        let (from, to) = (TokenRate::per_s(l.from_tok_s_per_user), TokenRate::per_s(l.to_tok_s_per_user));
+        let (from, to) = (tok_s(l.from_tok_s_per_user), tok_s(l.to_tok_s_per_user));
         let by = match (&l.next, l.ahead) {
             (Some(next), Some((low, high))) => {
-                let (low, high) = (significant(low, 3), significant(high, 3));
+                let (low, high) = (three(low), three(high));
                 let range = if low == high { low } else { format!("{low} to {high}") };
                 let close = if l.too_close { ", too close to call" } else { "" };
                 format!("ahead of {next} by x{range}{close}")

@@ -1,21 +1,17 @@
 //! Cost of serving and fleets as text.
 
-use super::{Page, percent};
+use super::{Page, mtok, percent, three, times, tok_s, watts};
 use crate::style::Style;
 use rackmath::cost::{Answer, BarCard};
 use rackmath::figure::count;
 use rackmath::fleet::{self, PoolCard};
 use rackmath::serving::{RateCard, RatesCard};
-use rackmath_units::{DollarRate, Dollars, DollarsPerToken, TokenRate, Watts, significant};
-
-fn mtok(usd: f64) -> String {
-    DollarsPerToken::per_mtok(usd).to_string()
-}
+use rackmath_units::{DollarRate, Dollars};
 
 /// A share that may be negative or above one.
 fn signed_percent(x: f64) -> String {
     let sign = if x < 0.0 { "-" } else { "" };
-    format!("{sign}{}%", significant(x.abs() * 100.0, 3))
+    format!("{sign}{}%", three(x.abs() * 100.0))
 }
 
 /// Where both rates come from, with the intervals of predictions.
@@ -36,14 +32,13 @@ pub fn cost(a: &Answer, style: Style) -> String {
     out.field("chip-hour", DollarRate::per_hour(a.chip_usd_per_hour));
     out.wrapped("                         ", "                         ", &a.basis);
     if !a.hour_parts.is_empty() {
-        let parts: Vec<String> =
-            a.hour_parts.iter().map(|(name, usd)| format!("{name} ${}", significant(*usd, 3))).collect();
+        let parts: Vec<String> = a.hour_parts.iter().map(|(name, usd)| format!("{name} ${}", three(*usd))).collect();
         out.more(parts.join(", "));
     }
-    let rates = format!("{} prefill, {} decode", TokenRate::per_s(a.prefill_tok_s), TokenRate::per_s(a.decode_tok_s));
+    let rates = format!("{} prefill, {} decode", tok_s(a.prefill_tok_s), tok_s(a.decode_tok_s));
     out.field("one chip", rates);
     out.more(rate_words(&a.rates));
-    out.more(format!("{} prefill chips for each decode chip", significant(a.prefill_per_decode_chip, 3)));
+    out.more(format!("{} prefill chips for each decode chip", three(a.prefill_per_decode_chip)));
     out.gap();
     out.field("output", mtok(a.output_usd_per_mtok));
     out.field("input, computed", mtok(a.input_usd_per_mtok));
@@ -52,13 +47,13 @@ pub fn cost(a: &Answer, style: Style) -> String {
     out.field("all tokens", mtok(a.all_usd_per_mtok));
     let energy = format!(
         "{} J an output token ({} Wh a thousand), {} J an input token",
-        significant(a.output_j_per_token, 3),
-        significant(a.output_wh_per_ktok, 3),
-        significant(a.input_j_per_token, 3)
+        three(a.output_j_per_token),
+        three(a.output_wh_per_ktok),
+        three(a.input_j_per_token)
     );
     out.field("energy", energy);
     if let Some(g) = a.output_g_per_mtok {
-        out.field("carbon", format!("{} g a million output tokens", significant(g, 3)));
+        out.field("carbon", format!("{} g a million output tokens", three(g)));
     }
     margins(&mut out, a);
     tornado(&mut out, a);
@@ -74,18 +69,16 @@ fn margins(out: &mut Page, a: &Answer) {
         return;
     }
     out.gap();
-    out.table(
-        &["price of", "price", "cost", "gross margin", "mark-up", "profit on cost"],
-        a.margins.iter().map(|m| {
-            [
-                m.what.clone(),
-                format!("${}", significant(m.price_usd_per_mtok, 3)),
-                format!("${}", significant(m.cost_usd_per_mtok, 3)),
-                signed_percent(m.gross_margin),
-                format!("{}x", significant(m.markup, 3)),
-                signed_percent(m.cost_profit_margin),
-            ]
-        }),
+    out.columns(
+        &a.margins,
+        &[
+            ("price of", &|m| m.what.clone()),
+            ("price", &|m| format!("${}", three(m.price_usd_per_mtok))),
+            ("cost", &|m| format!("${}", three(m.cost_usd_per_mtok))),
+            ("gross margin", &|m| signed_percent(m.gross_margin)),
+            ("mark-up", &|m| times(m.markup)),
+            ("profit on cost", &|m| signed_percent(m.cost_profit_margin)),
+        ],
     );
     let note = "gross margin is a share of the price, profit on cost (\"cost profit margin\") a share of the cost";
     out.note(note);
@@ -115,9 +108,9 @@ fn tornado(out: &mut Page, a: &Answer) {
                 }
             })
             .collect();
-        let end = |x: f64| if x != 0.0 && x < 0.001 { format!("{x:.1e}") } else { significant(x, 3) };
+        let end = |x: f64| if x != 0.0 && x < 0.001 { format!("{x:.1e}") } else { three(x) };
         let range = format!("{} to {}", end(b.low), end(b.high));
-        let costs = format!("${} - ${}", significant(ends(b).0, 3), significant(ends(b).1, 3));
+        let costs = format!("${} - ${}", three(ends(b).0), three(ends(b).1));
         out.line(format!("  {:<27} {range:<17} {} {costs}", b.name, out.style.tint(39, &bar)));
     }
 }
@@ -126,16 +119,11 @@ fn tornado(out: &mut Page, a: &Answer) {
 pub fn fleet(a: &fleet::Answer, style: Style) -> String {
     let mut out = Page::new(style);
     out.head(format!("{} on {}", a.model, a.system));
-    let traffic =
-        format!("{} in, {} out on average", TokenRate::per_s(a.input_tok_s), TokenRate::per_s(a.output_tok_s));
+    let traffic = format!("{} in, {} out on average", tok_s(a.input_tok_s), tok_s(a.output_tok_s));
     out.field("traffic", traffic);
-    out.more(format!("{}; {} times the mean at the peak", a.traffic, significant(a.peak_over_mean, 3)));
+    out.more(format!("{}; {} times the mean at the peak", a.traffic, three(a.peak_over_mean)));
     let v = &a.rates;
-    let rates = format!(
-        "{} prefill, {} decode",
-        TokenRate::per_s(v.prefill.tok_s.value),
-        TokenRate::per_s(v.decode.tok_s.value)
-    );
+    let rates = format!("{} prefill, {} decode", tok_s(v.prefill.tok_s.value), tok_s(v.decode.tok_s.value));
     out.field("one chip", rates);
     out.more(rate_words(v));
     out.gap();
@@ -146,9 +134,9 @@ pub fn fleet(a: &fleet::Answer, style: Style) -> String {
             name.to_owned(),
             count(p.replicas as f64),
             count(p.chips as f64),
-            TokenRate::per_s(p.mean_tok_s).to_string(),
-            TokenRate::per_s(p.peak_tok_s).to_string(),
-            TokenRate::per_s(p.capacity_tok_s).to_string(),
+            tok_s(p.mean_tok_s),
+            tok_s(p.peak_tok_s),
+            tok_s(p.capacity_tok_s),
             signed_percent(p.headroom),
             percent(p.utilisation),
         ]
@@ -160,7 +148,7 @@ pub fn fleet(a: &fleet::Answer, style: Style) -> String {
     let machines =
         format!("{} chips, {} machines of {}", count(a.chips as f64), count(a.machines as f64), a.system_chips);
     out.field("fleet", machines);
-    out.field("power", Watts::w(a.power_w));
+    out.field("power", watts(a.power_w));
     if let Some(capex) = a.capex_usd {
         out.field("to buy", Dollars::usd(capex));
     }
@@ -169,7 +157,7 @@ pub fn fleet(a: &fleet::Answer, style: Style) -> String {
         out.field("a day", format!("{}{each}", Dollars::usd(day)));
     }
     if let Some(share) = a.machine_share {
-        let text = format!("{} of the market's output, one in {}", signed_percent(share), significant(1.0 / share, 3));
+        let text = format!("{} of the market's output, one in {}", signed_percent(share), three(1.0 / share));
         out.field("one machine writes", text);
     }
     out.gap();

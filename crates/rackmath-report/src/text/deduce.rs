@@ -1,6 +1,6 @@
 //! A deduction as text: the closed forms, the posterior beside the prior, what each number told, what none can tell.
 
-use super::{Page, percent};
+use super::{Page, or_dash, percent, three};
 use crate::style::Style;
 use rackmath::deduce::{Answer, ChoiceCard, UnknownCard};
 use rackmath_units::{BytesPerToken, Params, significant};
@@ -15,8 +15,8 @@ pub fn deduce(a: &Answer, style: Style) -> String {
             "{} different prices ({} copies of the maker's list folded in), median ${} in, ${} out per Mtok",
             blind.hosts,
             blind.copies,
-            significant(blind.input_usd_per_mtok, 3),
-            significant(blind.output_usd_per_mtok, 3)
+            three(blind.input_usd_per_mtok),
+            three(blind.output_usd_per_mtok)
         );
         out.wrapped("  hosts: ", "    ", &text);
         out.gap();
@@ -94,7 +94,7 @@ fn choices(out: &mut Page, a: &Answer) {
     out.field("dense", format!("{} (prior {})", percent(a.dense.posterior), percent(a.dense.prior)));
     let s = &a.sampler;
     let tempered = if s.tempered > 0 { format!(", {} stages of tempering", s.tempered) } else { String::new() };
-    let text = format!("{} of equal weight, tail k {:.2}{tempered}", significant(s.ess, 3), s.pareto_k);
+    let text = format!("{} of equal weight, tail k {:.2}{tempered}", three(s.ess), s.pareto_k);
     out.field("points", format!("{}, worth {text}", rackmath_units::grouped(s.points as f64)));
 }
 
@@ -109,7 +109,7 @@ fn data(out: &mut Page, a: &Answer) {
             d.name.clone(),
             format!("{:.2}", d.bits_active),
             format!("{:.2}", d.bits_kv),
-            d.policy.map_or("-".into(), percent),
+            or_dash(d.policy, percent),
             d.cannot_tell.clone(),
         ]);
     }

@@ -1,10 +1,9 @@
 //! Estimates as text: numbers with their intervals, where the step goes, what would help.
 
-use super::{Page, percent};
+use super::{Page, bytes, ms, mtok, or_dash, percent, three, tok_s};
 use crate::style::Style;
 use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, sweep};
 use rackmath::figure::count;
-use rackmath_units::{Bytes, DollarsPerToken, Seconds, TokenRate, significant};
 
 /// `rackmath estimate`
 pub fn estimate(a: &Answer, style: Style) -> String {
@@ -54,14 +53,6 @@ fn problem(out: &mut Page, p: &Problem) {
     out.gap();
 }
 
-fn ms(x: f64) -> String {
-    Seconds::s(x / 1e3).to_string()
-}
-
-fn rate(x: f64) -> String {
-    TokenRate::per_s(x).to_string()
-}
-
 /// A value and, dimmed, its interval.
 fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String, more: &str) {
     let interval =
@@ -80,34 +71,34 @@ fn numbers(out: &mut Page, s: &Served) {
     };
     range(out, "time to first token", s.ttft_ms, ms, &waiting);
     range(out, "whole request", s.e2e_ms, ms, "");
-    range(out, "throughput per chip", s.output_tok_s_per_chip, rate, "");
-    range(out, "throughput per user", s.output_tok_s_per_user, rate, "");
-    range(out, "throughput", s.output_tok_s, rate, "");
-    range(out, "requests per second", s.requests_per_s, |x| significant(x, 3), "");
+    range(out, "throughput per chip", s.output_tok_s_per_chip, tok_s, "");
+    range(out, "throughput per user", s.output_tok_s_per_user, tok_s, "");
+    range(out, "throughput", s.output_tok_s, tok_s, "");
+    range(out, "requests per second", s.requests_per_s, |x| three(x), "");
     if let (Some(output), Some(input)) = (s.usd_per_mtok_output, s.usd_per_mtok_input) {
-        let (output, input) = (DollarsPerToken::per_mtok(output), DollarsPerToken::per_mtok(input));
+        let (output, input) = (mtok(output), mtok(input));
         out.field("cost", format!("{output} output, {input} input"));
     }
     if let Some(slo) = &s.slo {
-        let good = format!("{} requests per second; {}", significant(slo.goodput_requests_per_s, 3), slo.verdict);
+        let good = format!("{} requests per second; {}", three(slo.goodput_requests_per_s), slo.verdict);
         let good = if slo.met { out.style.good(&good) } else { out.style.bad(&good) };
         out.row("goodput", format!("{good}"));
     }
-    let waiting = if s.waiting > 0.0 { format!(", {} wait", significant(s.waiting, 3)) } else { String::new() };
+    let waiting = if s.waiting > 0.0 { format!(", {} wait", three(s.waiting)) } else { String::new() };
     let room = if s.room < 1e8 { count(s.room.floor()) } else { "any number".into() };
-    let sequences = format!("{} decode{waiting}; memory holds {room}", significant(s.decoding, 3));
+    let sequences = format!("{} decode{waiting}; memory holds {room}", three(s.decoding));
     out.field("sequences", sequences);
 }
 
 fn prompts(out: &mut Page, s: &Served) {
-    let prompts = format!("{} of passes carry {} tokens", percent(s.prompt_share), significant(s.prompt_tokens, 3));
+    let prompts = format!("{} of passes carry {} tokens", percent(s.prompt_share), three(s.prompt_tokens));
     out.field("prompts", prompts);
 }
 
 fn pools(out: &mut Page, p: &Pools) {
     let instances = format!(
         "{} x {} on {} chips, {} decode",
-        significant(p.prefill_instances, 3),
+        three(p.prefill_instances),
         p.prefill_layout,
         p.prefill_chips,
         p.decode_chips
@@ -116,13 +107,13 @@ fn pools(out: &mut Page, p: &Pools) {
     out.more(format!(
         "{} busy; exact balance at {} prefill chips for each that decodes",
         percent(p.prefill_busy),
-        significant(p.balanced_ratio, 3)
+        three(p.balanced_ratio)
     ));
     out.more(format!(
         "wait {}, compute {}, send {} in {} ({})",
         ms(p.prefill_wait_ms),
         ms(p.prefill_ms),
-        Bytes::b(p.transfer_bytes),
+        bytes(p.transfer_bytes),
         ms(p.transfer_ms),
         p.network
     ));
@@ -175,7 +166,7 @@ fn changes(out: &mut Page, a: &Answer) {
 }
 
 fn change(c: &Change) -> String {
-    let cost = c.usd_per_mtok_output.map_or(String::new(), |u| format!(", {} output", DollarsPerToken::per_mtok(u)));
+    let cost = c.usd_per_mtok_output.map_or(String::new(), |u| format!(", {} output", mtok(u)));
     let rescues = if c.rescues { "; meets what is missed today" } else { "" };
     let within = if c.within_interval { "; less than the interval is wide" } else { "" };
     let caution = c.caution.as_ref().map_or(String::new(), |c| format!("; needs {c}"));
@@ -184,7 +175,7 @@ fn change(c: &Change) -> String {
         c.what,
         ms(c.tpot_ms),
         ms(c.ttft_ms),
-        rate(c.output_tok_s_per_chip)
+        tok_s(c.output_tok_s_per_chip)
     )
 }
 
@@ -202,41 +193,35 @@ pub fn estimate_sweep(a: &sweep::Answer, style: Style) -> String {
     if !a.rows.is_empty() {
         out.draw(&a.figure);
         out.gap();
-        out.push(&rows(a, style));
+        rows(&mut out, a);
         out.gap();
     }
     out.list("assumes", &a.assumptions);
     out.text()
 }
 
-fn rows(a: &sweep::Answer, style: Style) -> String {
-    let mut table = style.table(&[
-        "concurrency",
-        "tok/s/user",
-        "tok/s/chip",
-        "TPOT",
-        "TTFT",
-        "of the limit",
-        "$/Mtok out",
-        "bound by",
-    ]);
+/// A line for each doubling.
+fn rows(out: &mut Page, a: &sweep::Answer) {
     let mut next = 1.0;
-    for r in &a.rows {
-        if r.concurrency < next {
-            continue;
+    let mut rows = a.rows.clone();
+    rows.retain(|r| {
+        let shown = r.concurrency >= next;
+        if shown {
+            next = r.concurrency * 2.0 * 0.97;
         }
-        // A line for each doubling.
-        next = r.concurrency * 2.0 * 0.97;
-        table.add_row([
-            count(r.concurrency),
-            significant(r.output_tok_s_per_user, 3),
-            significant(r.output_tok_s_per_chip, 3),
-            ms(r.tpot_ms),
-            ms(r.ttft_ms),
-            percent(r.of_limit),
-            r.usd_per_mtok_output.map_or("-".into(), |c| format!("${}", significant(c, 3))),
-            r.binding.clone(),
-        ]);
-    }
-    style.finish(&table)
+        shown
+    });
+    out.columns(
+        &rows,
+        &[
+            ("concurrency", &|r| count(r.concurrency)),
+            ("tok/s/user", &|r| three(r.output_tok_s_per_user)),
+            ("tok/s/chip", &|r| three(r.output_tok_s_per_chip)),
+            ("TPOT", &|r| ms(r.tpot_ms)),
+            ("TTFT", &|r| ms(r.ttft_ms)),
+            ("of the limit", &|r| percent(r.of_limit)),
+            ("$/Mtok out", &|r| or_dash(r.usd_per_mtok_output, |c| format!("${}", three(c)))),
+            ("bound by", &|r| r.binding.clone()),
+        ],
+    );
 }

@@ -1,12 +1,11 @@
 //! Hardware ranked for a workload as text, and where the ranking changes.
 
-use super::Page;
 use super::sides::{deployed, hourly, show};
+use super::{Page, three, tok_s};
 use crate::style::Style;
 use rackmath::figure::count;
 use rackmath::hardware::{Answer, Flip, Row};
 use rackmath::sides::Measure;
-use rackmath_units::{TokenRate, significant};
 use std::collections::BTreeMap;
 
 /// `rackmath hardware`
@@ -42,8 +41,8 @@ fn table(out: &mut Page, a: &Answer) {
     for r in &a.rows {
         let behind = match (r.behind.value, r.too_close) {
             (b, _) if b <= 1.0 => "-".to_owned(),
-            (b, true) => format!("x{}~", significant(b, 3)),
-            (b, false) => format!("x{}", significant(b, 3)),
+            (b, true) => format!("x{}~", three(b)),
+            (b, false) => format!("x{}", three(b)),
         };
         let cell = |m: Measure| m.of(&r.plan).map_or_else(|| "-".to_owned(), |v| bare(&show(m, v.value)));
         let flip = r.flips_at_usd_per_chip_hour.map_or_else(|| "-".to_owned(), |p| bare(&hourly(p)));
@@ -85,8 +84,8 @@ fn bare(text: &str) -> String {
 
 fn axis(flip: &Flip, x: f64) -> String {
     match flip.axis.as_str() {
-        "tok_s_per_user" => format!("{} a user", TokenRate::per_s(x)),
-        "requests_per_s" => format!("{} requests/s", significant(x, 3)),
+        "tok_s_per_user" => format!("{} a user", tok_s(x)),
+        "requests_per_s" => format!("{} requests/s", three(x)),
         _ => format!("prompts of {} tokens", count(x.round())),
     }
 }

@@ -1,11 +1,11 @@
 //! Scaling laws and lifecycles as text.
 
-use super::{Page, percent};
+use super::{Page, or_dash, percent, three, times};
 use crate::style::Style;
 use rackmath::figure::Figure;
 use rackmath::laws::Spread;
 use rackmath::{lifecycle, scaling};
-use rackmath_units::{Dollars, Params, significant};
+use rackmath_units::{Dollars, Params};
 
 /// Tokens and parameters read better in billions and trillions.
 pub(super) fn big(x: f64) -> String {
@@ -14,10 +14,6 @@ pub(super) fn big(x: f64) -> String {
 
 pub(super) fn usd(x: f64) -> String {
     Dollars::checked(x).map_or_else(|| "-".into(), |d| d.to_string())
-}
-
-pub(super) fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| "-".into(), show)
 }
 
 /// "12.3 to 28.9", or both brackets where correlations are unknown.
@@ -62,12 +58,12 @@ pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> St
         row.extend([
             big(o.params),
             big(o.tokens),
-            significant(o.tokens_per_param, 3),
+            three(o.tokens_per_param),
             format!("{:.2e}", o.flop),
             or_dash(o.loss, |x| format!("{x:.4}")),
         ]);
         if point {
-            row.push(or_dash(l.compute_over_least, |x| format!("{}x", significant(x, 3))));
+            row.push(or_dash(l.compute_over_least, |x| times(x)));
         }
         if money {
             row.push(or_dash(o.usd, usd));
@@ -88,7 +84,7 @@ pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> St
     let mut doubts = Vec::new();
     for l in &a.laws {
         if let Some(s) = &l.tokens_per_param_spread {
-            doubts.push(format!("{}: tokens per parameter {}, 80 %", l.law, spread(s, |x| significant(x, 3))));
+            doubts.push(format!("{}: tokens per parameter {}, 80 %", l.law, spread(s, |x| three(x))));
         }
         if let Some(s) = &l.usd_spread {
             doubts.push(format!("{}: cost {}, 80 %", l.law, spread(s, usd)));
@@ -131,10 +127,9 @@ pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
     let mut table = style.table(&header);
     for l in a.laws.iter().filter(|l| l.optimum.is_some()) {
         let o = l.optimum.expect("filtered");
-        let times = |x: f64| format!("{}x", significant(x, 3));
         let mut row = vec![
             l.law.clone(),
-            or_dash(l.own_tokens_per_param, |x| significant(x, 3)),
+            or_dash(l.own_tokens_per_param, |x| three(x)),
             or_dash(l.tokens_at_share, big),
             or_dash(l.over_training_at_share, times),
             big(o.params),
@@ -157,13 +152,13 @@ pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
         out.note(line);
     }
     if let Some((low, high)) = a.over_training_over_laws.filter(|(low, high)| low < high) {
-        let range = format!("{}x to {}x", significant(low, 3), significant(high, 3));
+        let range = format!("{}x to {}x", three(low), three(high));
         out.line(format!("\n  {:<22} {} over these laws", "over-training", style.bold(&range)));
     }
     let mut doubts = Vec::new();
     for l in &a.laws {
         if let Some(s) = &l.over_training_spread {
-            doubts.push(format!("{}: over-training {}, 80 %", l.law, spread(s, |x| format!("{}x", significant(x, 3)))));
+            doubts.push(format!("{}: over-training {}, 80 %", l.law, spread(s, |x| times(x))));
         }
         if let Some(s) = &l.usd_spread {
             doubts.push(format!("{}: cost {}, 80 %", l.law, spread(s, usd)));
@@ -199,16 +194,13 @@ fn rule(out: &mut Page, a: &lifecycle::Answer) {
     out.field("tokens", tokens);
     out.more(format!(
         "at equal costs one pre-training token for {} of RL and {} served",
-        significant(1.0 / r.alpha, 3),
-        significant(1.0 / r.beta, 3)
+        three(1.0 / r.alpha),
+        three(1.0 / r.beta)
     ));
     let flop = format!("{:.2e} pre-training, {:.2e} RL, {:.2e} serving", r.pretrain_flop, r.rl_flop, r.served_flop);
     out.field("FLOP, training speed", flop);
-    let over = format!(
-        "{} tokens per parameter, {}x the 20 of Chinchilla",
-        significant(r.tokens_per_param, 3),
-        significant(r.over_training, 3)
-    );
+    let over =
+        format!("{} tokens per parameter, {}x the 20 of Chinchilla", three(r.tokens_per_param), three(r.over_training));
     out.field("over-training", over);
     if let Some(x) = r.usd {
         out.field("cost", usd(x));
@@ -218,7 +210,7 @@ fn rule(out: &mut Page, a: &lifecycle::Answer) {
             "{} tokens generated, {} of groups teach, {} FLOP per parameter and token",
             big(rl.generated_tokens),
             percent(rl.useful),
-            significant(rl.factor, 3)
+            three(rl.factor)
         );
         out.field("RL", text);
     }

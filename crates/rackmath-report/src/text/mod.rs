@@ -54,6 +54,9 @@ use rackmath_units::{
 };
 use std::fmt::{Display, Write as _};
 
+/// A column of a table: its title, and what stands in it.
+type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
+
 /// A page in the making.
 struct Page {
     text: String,
@@ -138,6 +141,12 @@ impl Page {
         self.finish(&table);
     }
 
+    /// A table with a line for each thing, each column beside its title.
+    fn columns<T>(&mut self, all: &[T], columns: &[Column<'_, T>]) {
+        let header: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+        self.table(&header, all.iter().map(|one| columns.iter().map(|(_, cell)| cell(one)).collect::<Vec<_>>()));
+    }
+
     fn finish(&mut self, table: &Table) {
         self.push(&self.style.finish(table));
     }
@@ -149,6 +158,44 @@ impl Page {
 
 fn seconds(s: f64) -> String {
     Seconds::s(s).to_string()
+}
+
+fn ms(x: f64) -> String {
+    Seconds::ms(x).to_string()
+}
+
+fn bytes(x: f64) -> String {
+    Bytes::b(x).to_string()
+}
+
+fn byte_rate(x: f64) -> String {
+    ByteRate::b_per_s(x).to_string()
+}
+
+fn tok_s(x: f64) -> String {
+    TokenRate::per_s(x).to_string()
+}
+
+fn mtok(x: f64) -> String {
+    DollarsPerToken::per_mtok(x).to_string()
+}
+
+fn watts(x: f64) -> String {
+    Watts::w(x).to_string()
+}
+
+/// Three digits.
+fn three(x: f64) -> String {
+    significant(x, 3)
+}
+
+/// A factor: "1.5x".
+fn times(x: f64) -> String {
+    format!("{}x", three(x))
+}
+
+fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".into(), show)
 }
 
 fn percent(share: f64) -> String {
@@ -179,12 +226,9 @@ fn numbers(out: &mut Page, a: &step::Answer) {
         seconds(a.kv_s)
     ));
     out.more(format!("between {} (perfect overlap) and {} (none)", seconds(a.lower_bound_s), seconds(a.upper_bound_s)));
-    out.field(
-        "throughput",
-        format!("{}, {} per user", TokenRate::per_s(a.tokens_per_s), TokenRate::per_s(a.tokens_per_s_user)),
-    );
+    out.field("throughput", format!("{}, {} per user", tok_s(a.tokens_per_s), tok_s(a.tokens_per_s_user)));
     if let (Some(cost), Some(floor)) = (a.cost_usd_per_mtok, a.cost_floor_usd_per_mtok) {
-        let (cost, floor) = (DollarsPerToken::per_mtok(cost), DollarsPerToken::per_mtok(floor));
+        let (cost, floor) = (mtok(cost), mtok(floor));
         out.field("cost", format!("{cost} (floor {floor})"));
     }
     out.field("in use", format!("{} of the dense peak, {} of the bandwidth", percent(a.mfu), percent(a.mbu)));
@@ -199,31 +243,22 @@ fn numbers(out: &mut Page, a: &step::Answer) {
         .balanced_context
         .map_or("none: never memory-bound at a large batch".into(), |l| format!("{} tokens", count(l)));
     out.field("balanced context", context);
-    let ridge = a.ridge.map_or(String::new(), |r| format!("R = {}, ", significant(r, 3)));
-    out.field("ridge and sparsity", format!("{ridge}S = {}", significant(a.sparsity, 3)));
+    let ridge = a.ridge.map_or(String::new(), |r| format!("R = {}, ", three(r)));
+    out.field("ridge and sparsity", format!("{ridge}S = {}", three(a.sparsity)));
     if let Some(e) = &a.experts {
-        let touched = format!(
-            "{} of {} touched per layer, {} tokens each",
-            significant(e.touched, 3),
-            e.routed,
-            significant(e.tokens_each, 3)
-        );
+        let touched =
+            format!("{} of {} touched per layer, {} tokens each", three(e.touched), e.routed, three(e.tokens_each));
         out.field("experts", touched);
     }
 }
 
 fn memory(out: &mut Page, a: &step::Answer) {
     let m = &a.memory;
-    let total = format!(
-        "weights {} + KV {} of {}",
-        Bytes::b(m.weights_bytes),
-        Bytes::b(m.kv_bytes),
-        Bytes::b(m.capacity_bytes)
-    );
+    let total = format!("weights {} + KV {} of {}", bytes(m.weights_bytes), bytes(m.kv_bytes), bytes(m.capacity_bytes));
     let verdict = if m.fits {
         out.style.good("fits")
     } else {
-        out.style.bad(&format!("does not fit: {} missing", Bytes::b(m.missing_bytes)))
+        out.style.bad(&format!("does not fit: {} missing", bytes(m.missing_bytes)))
     };
     out.row("memory", format!("{}: {total}", verdict));
     if m.weights_bytes > m.capacity_bytes {
@@ -246,7 +281,7 @@ fn memory(out: &mut Page, a: &step::Answer) {
 pub fn curve(a: &curve::Answer, style: Style) -> String {
     let mut out = Page::new(style);
     if a.over == curve::Over::Precision || a.rows.len() < 25 {
-        out.push(&rows(a, style));
+        rows(&mut out, a);
     } else {
         out.draw(&a.time);
         if let Some(cost) = &a.cost {
@@ -259,23 +294,22 @@ pub fn curve(a: &curve::Answer, style: Style) -> String {
     out.text()
 }
 
-fn rows(a: &curve::Answer, style: Style) -> String {
-    let mut table =
-        style.table(&[a.over.name(), "step", "multiply", "weights", "KV", "$/Mtok", "MFU", "bound by", "fits"]);
-    for r in &a.rows {
-        table.add_row([
-            r.label.clone().unwrap_or_else(|| count(r.x)),
-            seconds(r.time_s),
-            seconds(r.compute_s),
-            seconds(r.weights_s),
-            seconds(r.kv_s),
-            r.cost_usd_per_mtok.map_or("-".into(), |c| format!("${}", significant(c, 3))),
-            percent(r.mfu),
-            r.binding.clone(),
-            if r.fits { "yes".into() } else { "no".into() },
-        ]);
-    }
-    format!("{}\n{}", style.bold(&a.time.title), style.finish(&table))
+fn rows(out: &mut Page, a: &curve::Answer) {
+    out.title(&a.time.title);
+    out.columns(
+        &a.rows,
+        &[
+            (a.over.name(), &|r| r.label.clone().unwrap_or_else(|| count(r.x))),
+            ("step", &|r| seconds(r.time_s)),
+            ("multiply", &|r| seconds(r.compute_s)),
+            ("weights", &|r| seconds(r.weights_s)),
+            ("KV", &|r| seconds(r.kv_s)),
+            ("$/Mtok", &|r| or_dash(r.cost_usd_per_mtok, |c| format!("${}", three(c)))),
+            ("MFU", &|r| percent(r.mfu)),
+            ("bound by", &|r| r.binding.clone()),
+            ("fits", &|r| if r.fits { "yes".into() } else { "no".into() }),
+        ],
+    );
 }
 
 /// The headline: a step and its two curves.
@@ -300,10 +334,10 @@ pub fn headline(s: &step::Answer, c: &curve::Answer, style: Style) -> String {
         let alone = c.rows.first().and_then(|r| r.cost_usd_per_mtok).unwrap_or(cost);
         out.line(format!(
             "  A token costs {} alone, {} at batch {}, and never less than {}.",
-            style.bold(&DollarsPerToken::per_mtok(alone).to_string()),
-            style.bold(&DollarsPerToken::per_mtok(cost).to_string()),
+            style.bold(&mtok(alone)),
+            style.bold(&mtok(cost)),
             count(s.batch),
-            style.bold(&DollarsPerToken::per_mtok(floor).to_string())
+            style.bold(&mtok(floor))
         ));
     }
     let balanced = s.balanced_context.map_or_else(
@@ -371,8 +405,8 @@ pub fn models(a: &models::Answer, style: Style) -> String {
                     m.id.clone(),
                     Params::new(m.total_params.parse().unwrap_or(0.0)).to_string(),
                     Params::new(m.active_params).to_string(),
-                    Bytes::b(m.weights_bytes).to_string(),
-                    Bytes::b(m.kv_bytes_per_token).to_string(),
+                    bytes(m.weights_bytes),
+                    bytes(m.kv_bytes_per_token),
                     m.attention.clone(),
                     m.ffn.clone(),
                 ]);
@@ -407,14 +441,14 @@ fn model(m: &models::Card, context: f64, style: Style) -> String {
     out.field("architecture", format!("{architecture}{layers}"));
     out.row("attention", &m.attention);
     out.row("feed-forward", &m.ffn);
-    out.field("weights", format!("{} in {}", Bytes::b(m.weights_bytes), m.formats));
+    out.field("weights", format!("{} in {}", bytes(m.weights_bytes), m.formats));
     let kv = format!("{} in {}", BytesPerToken::new(m.kv_bytes_per_token), m.kv_dtype);
     out.field("KV cache", kv);
     out.more(format!(
         "at context {}: {} stored, {} read per decoded token",
         count(context),
-        Bytes::b(m.kv_stored_bytes),
-        Bytes::b(m.kv_read_bytes)
+        bytes(m.kv_stored_bytes),
+        bytes(m.kv_read_bytes)
     ));
     let flop = format!(
         "{} weights + {} attention at context {}",
@@ -427,16 +461,14 @@ fn model(m: &models::Card, context: f64, style: Style) -> String {
         out.row("longest context", count(longest as f64));
     }
     out.gap();
-    out.table(
-        &["part", "total", "per token", "format"],
-        m.parts.iter().map(|p| {
-            [
-                p.part.clone(),
-                Params::new(p.total_params).to_string(),
-                Params::new(p.active_params).to_string(),
-                p.dtype.clone(),
-            ]
-        }),
+    out.columns(
+        &m.parts,
+        &[
+            ("part", &|p| p.part.clone()),
+            ("total", &|p| Params::new(p.total_params).to_string()),
+            ("per token", &|p| Params::new(p.active_params).to_string()),
+            ("format", &|p| p.dtype.clone()),
+        ],
     );
     out.gap();
     if !m.aliases.is_empty() {
@@ -462,31 +494,23 @@ pub fn chips(a: &chips::Answer, style: Style) -> String {
             }
             let mut table = style.table(&header);
             for c in many {
-                let mut row = vec![
-                    c.id.clone(),
-                    Bytes::b(c.capacity_bytes).to_string(),
-                    ByteRate::b_per_s(c.bandwidth_bytes_per_s).to_string(),
-                    seconds(c.drain_s),
-                ];
+                let mut row =
+                    vec![c.id.clone(), bytes(c.capacity_bytes), byte_rate(c.bandwidth_bytes_per_s), seconds(c.drain_s)];
                 for math in ["bf16", "fp8", "fp4"] {
                     let peak = c
                         .peaks
                         .iter()
                         .find(|p| p.math == math)
                         .or_else(|| (math == "bf16").then(|| c.peaks.iter().find(|p| p.math == "fp16")).flatten());
-                    row.push(
-                        peak.map_or("-".into(), |p| {
-                            FlopRate::flop_per_s(p.flop_per_s).to_string().replace("FLOP/s", "F")
-                        }),
-                    );
-                    row.push(peak.map_or("-".into(), |p| significant(p.ridge, 3)));
+                    row.push(or_dash(peak, |p| FlopRate::flop_per_s(p.flop_per_s).to_string().replace("FLOP/s", "F")));
+                    row.push(or_dash(peak, |p| three(p.ridge)));
                 }
                 let price = ["rental", "on-demand", "owner-neocloud"]
                     .iter()
                     .find_map(|b| c.prices.iter().find(|p| p.basis == *b));
-                row.push(price.map_or("-".into(), |p| significant(p.usd_per_hour, 3)));
+                row.push(or_dash(price, |p| three(p.usd_per_hour)));
                 if wide {
-                    row.push(c.scale_up_bytes_per_s.map_or("-".into(), |b| ByteRate::b_per_s(b).to_string()));
+                    row.push(or_dash(c.scale_up_bytes_per_s, |b| byte_rate(b)));
                     row.push(c.domain.to_string());
                 }
                 table.add_row(row);
@@ -506,19 +530,19 @@ fn side_by_side(chips: &[chips::Card], style: Style) -> String {
             table.add_row(std::iter::once(label).chain(cells).collect::<Vec<_>>());
         }
     };
-    row("memory".into(), &|c| Some(format!("{} {}", Bytes::b(c.capacity_bytes), c.memory)));
-    row("bandwidth".into(), &|c| Some(ByteRate::b_per_s(c.bandwidth_bytes_per_s).to_string()));
+    row("memory".into(), &|c| Some(format!("{} {}", bytes(c.capacity_bytes), c.memory)));
+    row("bandwidth".into(), &|c| Some(byte_rate(c.bandwidth_bytes_per_s)));
     row("drain time".into(), &|c| Some(seconds(c.drain_s)));
     for math in ["bf16", "fp16", "fp8", "fp4", "int8"] {
         let peak = |c: &chips::Card| c.peaks.iter().find(|p| p.math == math).cloned();
         row(format!("{math} dense"), &|c| peak(c).map(|p| FlopRate::flop_per_s(p.flop_per_s).to_string()));
-        row("  intensity".into(), &|c| peak(c).map(|p| format!("{} FLOP/B", significant(p.intensity, 3))));
-        row("  R".into(), &|c| peak(c).map(|p| significant(p.ridge, 3)));
+        row("  intensity".into(), &|c| peak(c).map(|p| format!("{} FLOP/B", three(p.intensity))));
+        row("  R".into(), &|c| peak(c).map(|p| three(p.ridge)));
     }
-    row("scale-up".into(), &|c| c.scale_up_bytes_per_s.map(|b| ByteRate::b_per_s(b).to_string()));
+    row("scale-up".into(), &|c| c.scale_up_bytes_per_s.map(|b| byte_rate(b)));
     row("  domain".into(), &|c| Some(format!("{} chips", c.domain)));
-    row("scale-out".into(), &|c| c.scale_out_bytes_per_s.map(|b| ByteRate::b_per_s(b).to_string()));
-    row("power".into(), &|c| c.tdp_w.map(|w| Watts::w(w).to_string()));
+    row("scale-out".into(), &|c| c.scale_out_bytes_per_s.map(|b| byte_rate(b)));
+    row("power".into(), &|c| c.tdp_w.map(|w| watts(w)));
     for basis in ["owner-hyperscaler", "owner-neocloud", "rental", "on-demand"] {
         let price = |c: &chips::Card| {
             c.prices.iter().find(|p| p.basis == basis).map(|p| DollarRate::per_hour(p.usd_per_hour).to_string())
@@ -527,7 +551,7 @@ fn side_by_side(chips: &[chips::Card], style: Style) -> String {
     }
     row("bytes per dollar".into(), &|c| {
         let rent = c.prices.iter().find(|p| p.basis == "rental")?;
-        Some(Bytes::b(c.bandwidth_bytes_per_s * 3600.0 / rent.usd_per_hour).to_string())
+        Some(bytes(c.bandwidth_bytes_per_s * 3600.0 / rent.usd_per_hour))
     });
     style.finish(&table)
 }
@@ -537,31 +561,25 @@ fn chip(c: &chips::Card, style: Style) -> String {
     out.line(format!("{}  {}\n", style.bold(&c.name), style.dim(&format!("{}, {} die(s)", c.generation, c.dies))));
     let memory = format!(
         "{} {} at {}, read once in {}",
-        Bytes::b(c.capacity_bytes),
+        bytes(c.capacity_bytes),
         c.memory,
-        ByteRate::b_per_s(c.bandwidth_bytes_per_s),
+        byte_rate(c.bandwidth_bytes_per_s),
         seconds(c.drain_s)
     );
     out.field("memory", memory);
     for p in &c.peaks {
-        let text = format!(
-            "{}, {} FLOP/B, R = {}",
-            FlopRate::flop_per_s(p.flop_per_s),
-            significant(p.intensity, 3),
-            significant(p.ridge, 3)
-        );
+        let text =
+            format!("{}, {} FLOP/B, R = {}", FlopRate::flop_per_s(p.flop_per_s), three(p.intensity), three(p.ridge));
         out.field(&format!("{} dense", p.math), text);
     }
-    let up = c
-        .scale_up_bytes_per_s
-        .map_or("none".into(), |b| format!("{} one way, {} chips", ByteRate::b_per_s(b), c.domain));
+    let up = c.scale_up_bytes_per_s.map_or("none".into(), |b| format!("{} one way, {} chips", byte_rate(b), c.domain));
     out.field("scale-up", format!("{} ({})", up, c.link));
     if let Some(o) = c.scale_out_bytes_per_s {
-        let beta = c.beta.map_or(String::new(), |b| format!(", {}x slower", significant(b, 3)));
-        out.field("scale-out", format!("{} one way{beta}", ByteRate::b_per_s(o)));
+        let beta = c.beta.map_or(String::new(), |b| format!(", {}x slower", three(b)));
+        out.field("scale-out", format!("{} one way{beta}", byte_rate(o)));
     }
     if let Some(w) = c.tdp_w {
-        out.field("power", Watts::w(w));
+        out.field("power", watts(w));
     }
     for p in &c.prices {
         let range = p.range_usd_per_hour.map_or(String::new(), |(l, h)| format!(" ({l:.2} to {h:.2})"));
@@ -588,40 +606,27 @@ fn chip(c: &chips::Card, style: Style) -> String {
 
 /// Machines.
 pub fn systems(a: &systems::Answer, style: Style) -> String {
-    let mut table = style.table(&[
-        "system",
-        "chips",
-        "dies",
-        "memory",
-        "bandwidth",
-        "drain",
-        "peak",
-        "scale-up",
-        "scale-out",
-        "power",
-    ]);
-    for s in &a.systems {
-        let link = |at: usize| {
-            let topology = |l: &systems::LevelCard| if at == 0 { format!(" {}", l.topology) } else { String::new() };
-            s.levels
-                .get(at)
-                .map_or("-".into(), |l| format!("{}{}", ByteRate::b_per_s(l.bandwidth_bytes_per_s), topology(l)))
-        };
-        table.add_row([
-            s.id.clone(),
-            format!("{} x {}", s.chips, s.chip),
-            s.dies.to_string(),
-            Bytes::b(s.capacity_bytes).to_string(),
-            ByteRate::b_per_s(s.bandwidth_bytes_per_s).to_string(),
-            seconds(s.drain_s),
-            format!("{} {}", FlopRate::flop_per_s(s.peak_flop_per_s), s.peak_math),
-            link(0),
-            link(1),
-            s.power_w.map_or("-".into(), |w| Watts::w(w).to_string()),
-        ]);
-    }
+    let link = |s: &systems::Card, at: usize| {
+        let topology = |l: &systems::LevelCard| if at == 0 { format!(" {}", l.topology) } else { String::new() };
+        let words = |l: &systems::LevelCard| format!("{}{}", byte_rate(l.bandwidth_bytes_per_s), topology(l));
+        s.levels.get(at).map_or("-".into(), words)
+    };
     let mut out = Page::new(style);
-    out.finish(&table);
+    out.columns(
+        &a.systems,
+        &[
+            ("system", &|s| s.id.clone()),
+            ("chips", &|s| format!("{} x {}", s.chips, s.chip)),
+            ("dies", &|s| s.dies.to_string()),
+            ("memory", &|s| bytes(s.capacity_bytes)),
+            ("bandwidth", &|s| byte_rate(s.bandwidth_bytes_per_s)),
+            ("drain", &|s| seconds(s.drain_s)),
+            ("peak", &|s| format!("{} {}", FlopRate::flop_per_s(s.peak_flop_per_s), s.peak_math)),
+            ("scale-up", &|s| link(s, 0)),
+            ("scale-out", &|s| link(s, 1)),
+            ("power", &|s| or_dash(s.power_w, watts)),
+        ],
+    );
     if let [one] = a.systems.as_slice() {
         for l in &one.levels {
             out.wrapped(&format!("  {}: ", l.name), "    ", &format!("{} chips, {}", l.chips, l.source));
@@ -659,12 +664,12 @@ pub fn station(a: &station::Answer, style: Style) -> String {
         "A step every {}, {} seats, {} requests/s of {} tokens",
         seconds(r.interval_s),
         count(r.seats as f64),
-        significant(r.rate_per_s, 3),
+        three(r.rate_per_s),
         count(r.tokens as f64)
     );
     out.head(title);
     let verdict = if a.stable { style.good("stable") } else { style.bad("the queue grows for ever") };
-    out.row("load", format!("{verdict}: up to {} requests/s can be carried", significant(a.sustainable_rate_per_s, 3)));
+    out.row("load", format!("{verdict}: up to {} requests/s can be carried", three(a.sustainable_rate_per_s)));
     out.field(
         "time to first token",
         format!("{} mean, {} p99", seconds(a.mean_first_token_s), seconds(a.p99_first_token_s)),
@@ -687,9 +692,14 @@ pub fn lecture(a: &lecture::Answer, style: Style) -> String {
     for c in &a.claims {
         out.line(format!("\n{}  {}", style.bold(&format!("{} {}", c.id, c.title)), style.dim(&c.conclusion)));
         out.line(format!("  {}", c.formula));
-        out.table(
-            &["for", "lecture", "ours", "why"],
-            c.numbers.iter().map(|n| [n.inputs.clone(), n.lecture.clone(), n.ours.clone(), n.why.clone()]),
+        out.columns(
+            &c.numbers,
+            &[
+                ("for", &|n| n.inputs.clone()),
+                ("lecture", &|n| n.lecture.clone()),
+                ("ours", &|n| n.ours.clone()),
+                ("why", &|n| n.why.clone()),
+            ],
         );
     }
     out.text()

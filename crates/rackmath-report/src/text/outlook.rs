@@ -1,13 +1,13 @@
 //! What may become of a plan, as text: a table of moves, the robust plan, the stages of load, what gives more.
 
-use super::Page;
 use super::sides::{change, deployed, show};
+use super::{Page, ms, three, tok_s};
 use crate::style::Style;
 use rackmath::figure::count;
 use rackmath::outlook::{Answer, Case, Most};
 use rackmath::plan::Holds;
 use rackmath::sides::Measure;
-use rackmath_units::{Seconds, TokenRate, significant};
+use rackmath_units::significant;
 
 /// `rackmath outlook`
 pub fn outlook(a: &Answer, style: Style) -> String {
@@ -82,8 +82,8 @@ fn stages(out: &mut Page, a: &Answer) {
         out.item(format!(
             "{span}: bound by {}, up to {} a chip at {} a token{broken}",
             s.bound_by,
-            TokenRate::per_s(s.tok_s_per_chip),
-            Seconds::ms(s.tpot_ms)
+            tok_s(s.tok_s_per_chip),
+            ms(s.tpot_ms)
         ));
     }
     out.item(format!("then {}", a.ends_by));
@@ -91,8 +91,8 @@ fn stages(out: &mut Page, a: &Answer) {
 }
 
 fn relief(out: &mut Page, most: &Most) {
-    let times = most.times_now.map_or_else(String::new, |t| format!(", {} times what is asked", significant(t, 3)));
-    let head = format!("as traffic grows: full at {} requests per second{times}", significant(most.requests_per_s, 3));
+    let times = most.times_now.map_or_else(String::new, |t| format!(", {} times what is asked", three(t)));
+    let head = format!("as traffic grows: full at {} requests per second{times}", three(most.requests_per_s));
     out.title(head);
     out.wrapped("  ", "  ", &format!("then with {}; twice the room in a limit gives", most.deployment));
     for r in &most.reliefs {

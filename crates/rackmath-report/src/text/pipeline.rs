@@ -1,9 +1,8 @@
 //! Pipelines as text: a grid of slots, or a table of schedules.
 
-use super::{Page, percent, seconds};
+use super::{Page, bytes, or_dash, percent, seconds, three};
 use crate::style::Style;
 use rackmath::pipeline::{Answer, CellCard, RunCard};
-use rackmath_units::{Bytes, significant};
 
 /// `rackmath pipeline`
 pub fn pipeline(a: &Answer, style: Style) -> String {
@@ -13,19 +12,17 @@ pub fn pipeline(a: &Answer, style: Style) -> String {
         many => {
             let mut out = Page::new(style);
             out.head(format!("{} stages, {} micro-batches", r.stages, r.micro_batches));
-            out.table(
-                &["schedule", "step", "idle", "bubble", "closed form", "behind a barrier", "micro-batches held"],
-                many.iter().map(|run| {
-                    [
-                        run.schedule.clone(),
-                        seconds(run.makespan_s),
-                        percent(run.idle),
-                        seconds(run.bubble_s),
-                        run.closed_bubble_s.map_or("-".into(), seconds),
-                        seconds(run.barrier_bubble_s),
-                        significant(run.peak_micro_batches, 3),
-                    ]
-                }),
+            out.columns(
+                many,
+                &[
+                    ("schedule", &|run| run.schedule.clone()),
+                    ("step", &|run| seconds(run.makespan_s)),
+                    ("idle", &|run| percent(run.idle)),
+                    ("bubble", &|run| seconds(run.bubble_s)),
+                    ("closed form", &|run| or_dash(run.closed_bubble_s, seconds)),
+                    ("behind a barrier", &|run| seconds(run.barrier_bubble_s)),
+                    ("micro-batches held", &|run| three(run.peak_micro_batches)),
+                ],
             );
             out.note("bubble: a stage starts its next step when it is done; behind a barrier all wait for the last");
             for why in &a.left_out {
@@ -56,8 +53,8 @@ fn single(run: &RunCard, stages: usize, micro_batches: usize, style: Style) -> S
     if let Some(bound) = run.lower_bound_s {
         out.field("no schedule beats", seconds(bound));
     }
-    let bytes = if run.peak_bytes > 0.0 { format!(", {}", Bytes::b(run.peak_bytes)) } else { String::new() };
-    out.field("activations held", format!("{} micro-batches at most{bytes}", significant(run.peak_micro_batches, 3)));
+    let bytes = if run.peak_bytes > 0.0 { format!(", {}", bytes(run.peak_bytes)) } else { String::new() };
+    out.field("activations held", format!("{} micro-batches at most{bytes}", three(run.peak_micro_batches)));
     out.text()
 }
 

@@ -1,12 +1,12 @@
 //! A plan as text: what to deploy, what it costs, what came close, what each limit is worth.
 
 use super::estimate::breakdown;
-use super::{Page, percent};
+use super::{Page, bytes, ms, mtok, percent, three, tok_s, watts};
 use crate::style::Style;
 use rackmath::estimate::Range;
 use rackmath::figure::count;
 use rackmath::plan::{Answer, Plan, Shadow};
-use rackmath_units::{Bytes, DollarRate, DollarsPerToken, Seconds, TokenRate, Watts, significant};
+use rackmath_units::DollarRate;
 
 /// `rackmath plan`
 pub fn plan(a: &Answer, style: Style) -> String {
@@ -36,18 +36,6 @@ pub fn plan(a: &Answer, style: Style) -> String {
     out.text()
 }
 
-fn ms(x: f64) -> String {
-    Seconds::ms(x).to_string()
-}
-
-fn rate(x: f64) -> String {
-    TokenRate::per_s(x).to_string()
-}
-
-fn usd(x: f64) -> String {
-    DollarsPerToken::per_mtok(x).to_string()
-}
-
 fn line(out: &mut Page, label: &str, value: &str, more: &str) {
     let text = format!("  {label:<22} {value:<16} {}", out.style.dim(more));
     out.line(text.trim_end());
@@ -70,21 +58,21 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     range(out, "time to first token", p.ttft_ms, ms);
     range(out, "whole request", p.e2e_ms, ms);
     by_length(out, p);
-    range(out, "throughput per user", p.tok_s_per_user, rate);
-    range(out, "throughput per chip", p.tok_s_per_chip, rate);
-    line(out, "throughput", &rate(p.throughput_tok_s), "");
-    range(out, "cost", p.usd_per_mtok, usd);
+    range(out, "throughput per user", p.tok_s_per_user, tok_s);
+    range(out, "throughput per chip", p.tok_s_per_chip, tok_s);
+    line(out, "throughput", &tok_s(p.throughput_tok_s), "");
+    range(out, "cost", p.usd_per_mtok, mtok);
     let hourly = DollarRate::checked(p.usd_per_hour / 3600.0).map_or_else(String::new, |d| d.to_string());
     line(out, "", &hourly, "all dollars on output tokens");
     if p.power_kw > 0.0 {
-        let per = format!("{} J per output token", significant(p.joules_per_token, 3));
-        line(out, "power", &Watts::w(p.power_kw * 1e3).to_string(), &per);
+        let per = format!("{} J per output token", three(p.joules_per_token));
+        line(out, "power", &watts(p.power_kw * 1e3), &per);
     }
     mean_traffic(out, p);
     let free = format!("{} of the cache memory free", percent(p.headroom));
     line(out, "formats", &format!("{}, KV {}", p.weights, p.kv), &free);
     if let Some(o) = &p.offload {
-        let what = format!("{} of each prompt: {} from {}", percent(o.hit), Bytes::b(o.bytes_per_prompt), o.tier);
+        let what = format!("{} of each prompt: {} from {}", percent(o.hit), bytes(o.bytes_per_prompt), o.tier);
         line(out, "KV offload", &ms(o.load_ms), &what);
     }
     out.wrapped("  ", "  ", &format!("Steps are bound by {}; {}.", p.bound_by, p.why));
@@ -126,15 +114,11 @@ fn mean_traffic(out: &mut Page, p: &Plan) {
     let Some(m) = &p.mean_traffic else { return };
     let chips = format!("{} x {} = {} chips", m.replicas, p.chips_per_replica, m.chips);
     let hourly = DollarRate::checked(m.usd_per_hour / 3600.0).map_or_else(String::new, |d| d.to_string());
-    let rates = format!(
-        "for {} instead of {} requests per second",
-        significant(m.rate_per_s, 3),
-        significant(m.peak_rate_per_s, 3)
-    );
+    let rates = format!("for {} instead of {} requests per second", three(m.rate_per_s), three(m.peak_rate_per_s));
     line(out, "at mean traffic", &chips, &rates);
-    let more = format!("{}, {} scale-up domains", Watts::w(m.power_kw * 1e3), m.domains);
+    let more = format!("{}, {} scale-up domains", watts(m.power_kw * 1e3), m.domains);
     line(out, "", &hourly, &more);
-    line(out, "", &usd(m.usd_per_mtok_always_on), "of output when the peak's replicas always run");
+    line(out, "", &mtok(m.usd_per_mtok_always_on), "of output when the peak's replicas always run");
 }
 
 fn infeasible(out: &mut Page, a: &Answer) {
@@ -157,7 +141,7 @@ fn runner_ups(out: &mut Page, a: &Answer) {
             p.deployment,
             p.replicas,
             p.chips_per_replica,
-            usd(p.usd_per_mtok.value),
+            mtok(p.usd_per_mtok.value),
             ms(p.tpot_ms.value),
             ms(p.ttft_ms.value),
             p.why
@@ -174,7 +158,7 @@ fn shadows(out: &mut Page, all: &[Shadow]) {
     let change = |c: Option<f64>| match c {
         None => "nothing left".to_owned(),
         Some(c) if c.abs() < 5e-4 => "no change".to_owned(),
-        Some(c) => format!("{} % {}", significant(c.abs() * 100.0, 3), if c > 0.0 { "worse" } else { "better" }),
+        Some(c) => format!("{} % {}", three(c.abs() * 100.0), if c > 0.0 { "worse" } else { "better" }),
     };
     out.title("a tenth tighter, a tenth looser");
     for s in all {
@@ -190,9 +174,9 @@ fn frontier(out: &mut Page, a: &Answer) {
     for p in a.frontier.iter().step_by(step) {
         out.item(format!(
             "{} a user, {} a chip, {}, first token {}: {}",
-            rate(p.tok_s_per_user),
-            rate(p.tok_s_per_chip),
-            usd(p.usd_per_mtok),
+            tok_s(p.tok_s_per_user),
+            tok_s(p.tok_s_per_chip),
+            mtok(p.usd_per_mtok),
             ms(p.ttft_ms),
             p.deployment
         ));

@@ -1,6 +1,6 @@
 //! Price sheets as text: one in full with its bill, or many side by side.
 
-use super::{Page, percent};
+use super::{Page, or_dash, percent, three, times};
 use crate::style::Style;
 use rackmath::figure::count;
 use rackmath::price::{Answer, CacheCard, Card, PolicyCard};
@@ -29,10 +29,6 @@ fn usd(x: f64) -> String {
     if x == 0.0 { "-".into() } else { Dollars::usd(x).show(4) }
 }
 
-fn times(x: f64) -> String {
-    format!("{}x", significant(x, 3))
-}
-
 fn sheets(out: &mut Page, cards: &[Card]) {
     let mut table = out.style.table(&["sheet", "since", "input", "output", "cache: read (write)", "long context"]);
     for c in cards {
@@ -54,8 +50,8 @@ fn sheets(out: &mut Page, cards: &[Card]) {
         table.add_row([
             c.id.clone(),
             c.list_from.clone(),
-            format!("${}", significant(c.input_usd_per_mtok, 3)),
-            format!("${}", significant(c.output_usd_per_mtok, 3)),
+            format!("${}", three(c.input_usd_per_mtok)),
+            format!("${}", three(c.output_usd_per_mtok)),
             if caches.is_empty() { "-".into() } else { caches.join("; ") },
             if tiers.is_empty() { "-".into() } else { tiers.join("; ") },
         ]);
@@ -84,8 +80,8 @@ fn bills(out: &mut Page, a: &Answer, work: &str, cards: &[Card]) {
             c.day.clone(),
             policy(best),
             usd(best.total_usd),
-            none.map_or("-".into(), |n| usd(n.total_usd)),
-            none.map_or("-".into(), |n| percent(1.0 - best.total_usd / n.total_usd.max(f64::MIN_POSITIVE))),
+            or_dash(none, |n| usd(n.total_usd)),
+            or_dash(none, |n| percent(1.0 - best.total_usd / n.total_usd.max(f64::MIN_POSITIVE))),
         ]);
     }
     out.finish(&table);
@@ -180,19 +176,17 @@ fn offer(out: &mut Page, o: &CacheCard) {
 
 fn policies(out: &mut Page, work: &str, all: &[PolicyCard]) {
     out.part(work);
-    out.table(
-        &["cache", "total", "fresh input", "writes", "reads", "storage", "output"],
-        all.iter().map(|p| {
-            [
-                policy(p),
-                usd(p.total_usd),
-                usd(p.fresh_usd),
-                usd(p.written_usd),
-                usd(p.read_usd),
-                usd(p.storage_usd),
-                usd(p.output_usd),
-            ]
-        }),
+    out.columns(
+        all,
+        &[
+            ("cache", &|p| policy(p)),
+            ("total", &|p| usd(p.total_usd)),
+            ("fresh input", &|p| usd(p.fresh_usd)),
+            ("writes", &|p| usd(p.written_usd)),
+            ("reads", &|p| usd(p.read_usd)),
+            ("storage", &|p| usd(p.storage_usd)),
+            ("output", &|p| usd(p.output_usd)),
+        ],
     );
     if let Some(p) = all.first().filter(|p| p.long_requests > 0) {
         out.line(format!("  requests billed at a long-context tier: {}", p.long_requests));

@@ -1,11 +1,11 @@
 //! Placements as text: who holds what, what is sent where, and how domains compare.
 
-use super::{Page, seconds};
+use super::{Page, byte_rate, bytes, or_dash, seconds, three, times, watts};
 use crate::style::Style;
 use rackmath::figure::count;
 use rackmath::layout::{Answer, StageCard};
 use rackmath::racks;
-use rackmath_units::{ByteRate, Bytes, Flop, Params, Watts, significant};
+use rackmath_units::{Flop, Params};
 
 fn title(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {}: {}", a.model, a.system, a.layout));
@@ -77,14 +77,13 @@ fn per_chip(a: &Answer, style: Style) -> String {
     for (what, of) in ROWS {
         if stages.iter().any(|s| of(s) > 0.0) {
             let mut row = vec![what.to_owned()];
-            row.extend(stages.iter().map(|s| Bytes::b(of(s)).to_string()));
+            row.extend(stages.iter().map(|s| bytes(of(s))));
             table.add_row(row);
         }
     }
     let mut total = vec![style.bold("total")];
-    total.extend(
-        stages.iter().map(|s| style.bold(&format!("{} of {}", Bytes::b(s.total_bytes), Bytes::b(a.capacity_bytes)))),
-    );
+    total
+        .extend(stages.iter().map(|s| style.bold(&format!("{} of {}", bytes(s.total_bytes), bytes(a.capacity_bytes)))));
     table.add_row(total);
     let mut flop = vec!["FLOP per step".to_owned()];
     flop.extend(stages.iter().map(|s| Flop::flop(s.flop).to_string()));
@@ -154,19 +153,15 @@ fn experts(out: &mut Page, a: &Answer) {
             e.top_k,
             e.experts,
             e.slots,
-            significant(e.slots_per_chip, 3),
+            three(e.slots_per_chip),
             e.groups
         ),
     );
-    out.field("tokens per expert", significant(e.tokens_per_expert, 3));
-    out.field("a token goes to", format!("{} chips", significant(e.destinations, 3)));
+    out.field("tokens per expert", three(e.tokens_per_expert));
+    out.field("a token goes to", format!("{} chips", three(e.destinations)));
     out.field(
         "busiest chip",
-        format!(
-            "{}x the mean from routing, {}x from chance",
-            significant(e.imbalance, 3),
-            significant(e.fluctuation, 3)
-        ),
+        format!("{}x the mean from routing, {}x from chance", three(e.imbalance), three(e.fluctuation)),
     );
     if let Some(least) = e.least_width {
         let verdict = if e.width as f64 > least { "wider than" } else { "narrower than" };
@@ -180,32 +175,30 @@ fn experts(out: &mut Page, a: &Answer) {
         );
     }
     if e.slowdown > 1.0 {
-        out.row("leaves the domain", out.style.bad(&format!("all-to-all {}x slower", significant(e.slowdown, 3))));
+        out.row("leaves the domain", out.style.bad(&format!("all-to-all {}x slower", three(e.slowdown))));
     }
     if let Some(rho) = e.up_to_out {
         out.field(
             "scale-up : scale-out",
-            format!("{} if each stage were its own domain (1 or more is good)", significant(rho, 3)),
+            format!("{} if each stage were its own domain (1 or more is good)", three(rho)),
         );
     }
 }
 
-fn traffic(a: &Answer, style: Style) -> String {
+fn traffic(out: &mut Page, a: &Answer) {
     if a.traffic.is_empty() {
-        return "  no traffic: one chip, or copies that do not talk\n".into();
+        return out.line("  no traffic: one chip, or copies that do not talk");
     }
-    let mut table =
-        style.table(&["traffic of the busiest chip per step", "network", "bytes", "at full bandwidth", "predicted"]);
-    for t in &a.traffic {
-        table.add_row([
-            t.what.clone(),
-            t.network.clone(),
-            Bytes::b(t.bytes).to_string(),
-            t.seconds.map_or("unknown".into(), seconds),
-            t.predicted_s.map_or("-".into(), seconds),
-        ]);
-    }
-    style.finish(&table)
+    out.columns(
+        &a.traffic,
+        &[
+            ("traffic of the busiest chip per step", &|t| t.what.clone()),
+            ("network", &|t| t.network.clone()),
+            ("bytes", &|t| bytes(t.bytes)),
+            ("at full bandwidth", &|t| t.seconds.map_or("unknown".into(), seconds)),
+            ("predicted", &|t| or_dash(t.predicted_s, seconds)),
+        ],
+    );
 }
 
 /// `rackmath layout`
@@ -219,7 +212,7 @@ pub fn layout_view(a: &Answer, style: Style) -> String {
     out.gap();
     out.push(&bars(a, style));
     out.gap();
-    out.push(&traffic(a, style));
+    traffic(&mut out, a);
     out.gap();
     for c in &a.commands {
         let text = match (&c.flags, &c.cannot) {
@@ -238,7 +231,7 @@ pub fn layout_view(a: &Answer, style: Style) -> String {
 pub fn traffic_view(a: &Answer, style: Style) -> String {
     let mut out = Page::new(style);
     title(&mut out, a);
-    out.push(&traffic(a, style));
+    traffic(&mut out, a);
     out.gap();
     experts(&mut out, a);
     out.gap();
@@ -249,41 +242,24 @@ pub fn traffic_view(a: &Answer, style: Style) -> String {
 /// `rackmath racks`
 pub fn racks(a: &racks::Answer, style: Style) -> String {
     let mut out = Page::new(style);
-    out.head(format!("{}: {} of weights in one scale-up domain", a.model, Bytes::b(a.weights_bytes)));
-    let mut table = style.table(&[
-        "domain",
-        "packages",
-        "dies",
-        "memory",
-        "bandwidth",
-        "read weights",
-        "fits in",
-        "largest model",
-        "up/out",
-        "2 domains",
-        "power",
-    ]);
-    for r in &a.racks {
-        let fits = if r.domains_for_weights <= 1.0 {
-            "1 domain".into()
-        } else {
-            format!("{} domains", count(r.domains_for_weights))
-        };
-        table.add_row([
-            r.system.clone(),
-            count(r.packages as f64),
-            count(r.dies as f64),
-            Bytes::b(r.capacity_bytes).to_string(),
-            ByteRate::b_per_s(r.bandwidth_bytes_per_s).to_string(),
-            seconds(r.weights_s),
-            fits,
-            Params::new(r.largest_params).to_string(),
-            r.beta.map_or("-".into(), |b| format!("{}x", significant(b, 3))),
-            r.two_domain_slowdown.map_or("-".into(), |s| format!("{}x slower", significant(s, 3))),
-            r.power_w.map_or("-".into(), |w| Watts::w(w).to_string()),
-        ]);
-    }
-    out.finish(&table);
+    out.head(format!("{}: {} of weights in one scale-up domain", a.model, bytes(a.weights_bytes)));
+    let domains = |n: f64| if n <= 1.0 { "1 domain".into() } else { format!("{} domains", count(n)) };
+    out.columns(
+        &a.racks,
+        &[
+            ("domain", &|r| r.system.clone()),
+            ("packages", &|r| count(r.packages as f64)),
+            ("dies", &|r| count(r.dies as f64)),
+            ("memory", &|r| bytes(r.capacity_bytes)),
+            ("bandwidth", &|r| byte_rate(r.bandwidth_bytes_per_s)),
+            ("read weights", &|r| seconds(r.weights_s)),
+            ("fits in", &|r| domains(r.domains_for_weights)),
+            ("largest model", &|r| Params::new(r.largest_params).to_string()),
+            ("up/out", &|r| or_dash(r.beta, times)),
+            ("2 domains", &|r| or_dash(r.two_domain_slowdown, |s| format!("{} slower", times(s)))),
+            ("power", &|r| or_dash(r.power_w, watts)),
+        ],
+    );
     let notes = [
         "read weights: the latency floor of a large batch; pipelining does not lower it, a larger domain does (D36)",
         "largest model: weights in half of the domain's memory, the other half for KV",

@@ -1,6 +1,6 @@
 //! Reversible networks as text.
 
-use super::{Page, seconds};
+use super::{Page, bytes, seconds, three};
 use crate::style::Style;
 use rackmath::figure::Figure;
 use rackmath::reversible::Answer;
@@ -20,7 +20,7 @@ pub fn reversible(a: &Answer, figure: &Figure, style: Style) -> String {
     let mut table = style.table(&header);
     for w in &a.ways {
         let mut row = vec![w.way.clone()];
-        row.extend(w.peak_bytes.iter().map(|(_, b)| Bytes::b(*b as f64).to_string()));
+        row.extend(w.peak_bytes.iter().map(|(_, b)| bytes(*b as f64)));
         row.extend([
             Bytes::checked(w.slope_bytes_per_block).map_or("-".into(), |b| b.to_string()),
             format!("{}x", significant(w.flop_over_ordinary, 4)),
@@ -52,7 +52,7 @@ pub fn reversible(a: &Answer, figure: &Figure, style: Style) -> String {
         ))
     ));
     for f in &a.model {
-        let text = format!("{}, {} forwards per step", Bytes::b(f.activation_bytes), significant(f.forwards, 1));
+        let text = format!("{}, {} forwards per step", bytes(f.activation_bytes), significant(f.forwards, 1));
         out.field(&f.way, text);
     }
     out.gap();
@@ -98,12 +98,7 @@ pub fn reversible_times(a: &Answer, times: &[f64], style: Style) -> String {
     let mut out = Page::new(style);
     out.line(format!("\n{}", style.dim("median time of a step on this machine, single core")));
     for (w, t) in a.ways.iter().zip(times.iter().copied()) {
-        let text = format!(
-            "{}, {}x ordinary (formula {}x)",
-            seconds(t),
-            significant(t / times[0], 3),
-            significant(w.formula, 3)
-        );
+        let text = format!("{}, {}x ordinary (formula {}x)", seconds(t), three(t / times[0]), three(w.formula));
         out.field(&w.way, text);
     }
     out.text()

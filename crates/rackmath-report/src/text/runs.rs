@@ -1,11 +1,11 @@
 //! Failures and published runs as text.
 
-use super::lifecycle::{big, notes, or_dash, usd};
-use super::{Page, percent, seconds};
+use super::lifecycle::{big, notes, usd};
+use super::{Page, or_dash, percent, seconds, three};
 use crate::style::Style;
 use rackmath::figure::Figure;
 use rackmath::{forensics, goodput};
-use rackmath_units::{FlopRate, grouped, significant};
+use rackmath_units::{FlopRate, grouped};
 
 /// `rackmath goodput`
 pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
@@ -36,18 +36,14 @@ pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
                 "{} failures, {} checkpoints, {} days",
                 grouped(s.failures as f64),
                 grouped(s.checkpoints as f64),
-                significant(s.wall_days, 3)
+                three(s.wall_days)
             ));
         }
         None => out.field("simulated", "not played: it would take more than two million events"),
     }
     if a.wall_days < 1e9 {
-        let days = format!(
-            "{} days instead of {}, {} chip-hours",
-            significant(a.wall_days, 3),
-            significant(a.work_days, 3),
-            big(a.chip_hours)
-        );
+        let days =
+            format!("{} days instead of {}, {} chip-hours", three(a.wall_days), three(a.work_days), big(a.chip_hours));
         out.field("run", days);
     } else {
         out.field("run", "never ends at this interval");
@@ -68,13 +64,13 @@ pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
 
 fn show(what: &str, x: f64) -> String {
     match what {
-        "MFU" => format!("{} %", significant(x * 100.0, 3)),
+        "MFU" => format!("{} %", three(x * 100.0)),
         "peak" => FlopRate::checked(x).map_or("-".into(), |f| f.to_string()),
         "dollars" => usd(x),
-        "price" => format!("${}/h", significant(x, 3)),
+        "price" => format!("${}/h", three(x)),
         "FLOP" => format!("{x:.2e}"),
         "chips" => grouped(x),
-        "days" => significant(x, 3),
+        "days" => three(x),
         _ => big(x),
     }
 }
@@ -118,7 +114,7 @@ pub fn forensics(a: &forensics::Answer, style: Style) -> String {
         out.field("achieved per chip", text);
     }
     if let Some(c) = &a.contradiction {
-        let line = format!("these figures contradict each other by {}x", significant(c.gap, 3));
+        let line = format!("these figures contradict each other by {}x", three(c.gap));
         out.row("contradiction", style.bad(&line));
         out.more(&c.relation);
         out.more(format!(

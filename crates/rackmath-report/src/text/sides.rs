@@ -1,20 +1,21 @@
 //! Numbers of plans side by side.
 
+use super::{ms, mtok, three, tok_s, watts};
 use rackmath::figure::count;
 use rackmath::plan::Plan;
 use rackmath::sides::Measure;
-use rackmath_units::{DollarRate, DollarsPerToken, Seconds, TokenRate, Watts, significant};
+use rackmath_units::{DollarRate, significant};
 
 /// A number with its unit.
 pub(super) fn show(measure: Measure, value: f64) -> String {
     match measure {
-        Measure::UsdPerMtok => DollarsPerToken::per_mtok(value).to_string(),
-        Measure::TokSPerChip | Measure::TokSPerUser | Measure::ThroughputTokS => TokenRate::per_s(value).to_string(),
-        Measure::TpotMs | Measure::TtftMs | Measure::E2eMs => Seconds::ms(value).to_string(),
+        Measure::UsdPerMtok => mtok(value),
+        Measure::TokSPerChip | Measure::TokSPerUser | Measure::ThroughputTokS => tok_s(value),
+        Measure::TpotMs | Measure::TtftMs | Measure::E2eMs => ms(value),
         Measure::Chips | Measure::Replicas | Measure::Concurrency => count(value.round()),
         Measure::UsdPerHour => hourly(value),
-        Measure::PowerKw => Watts::w(value * 1e3).to_string(),
-        Measure::JoulesPerToken => format!("{} J", significant(value, 3)),
+        Measure::PowerKw => watts(value * 1e3),
+        Measure::JoulesPerToken => format!("{} J", three(value)),
     }
 }
 
@@ -31,11 +32,7 @@ pub(super) fn change(share: f64) -> String {
     }
     let sign = if share > 0.0 { '+' } else { '-' };
     // From a tripling on, factors read better.
-    if share >= 2.0 {
-        format!("x{}", significant(share + 1.0, 3))
-    } else {
-        format!("{sign}{} %", significant(percent, 2))
-    }
+    if share >= 2.0 { format!("x{}", three(share + 1.0)) } else { format!("{sign}{} %", significant(percent, 2)) }
 }
 
 pub(super) fn deployed(p: &Plan) -> String {

@@ -1,10 +1,9 @@
 //! A trace as text: lengths, arrivals, what prompts share, the workload it resembles.
 
-use super::{Page, percent, seconds};
+use super::{Page, percent, seconds, three};
 use crate::style::Style;
 use rackmath::figure::count;
 use rackmath::trace::{Answer, ArrivalCard, LengthCard, ReuseCard};
-use rackmath_units::significant;
 
 /// `rackmath trace`
 pub fn trace(a: &Answer, style: Style) -> String {
@@ -27,8 +26,8 @@ pub fn trace(a: &Answer, style: Style) -> String {
         let text = format!(
             "{}; prompts {} and answers {} times as long, {} of prompts cached there",
             n.about,
-            significant(n.input_factor, 3),
-            significant(n.output_factor, 3),
+            three(n.input_factor),
+            three(n.output_factor),
             percent(n.cached)
         );
         out.wrapped("  ", "  ", &text);
@@ -42,23 +41,23 @@ pub fn trace(a: &Answer, style: Style) -> String {
 
 fn lengths(out: &mut Page, label: &str, l: &LengthCard) {
     let n = |x: f64| count(x.round());
-    let cv = significant(l.cv, 3);
+    let cv = three(l.cv);
     out.line(format!("  {label:<22} {:>9} {:>9} {:>9} {:>9} {cv:>9}", n(l.mean), n(l.p50), n(l.p90), n(l.p99)));
 }
 
 fn arrivals(out: &mut Page, c: &ArrivalCard) {
-    let per_s = |x: f64| format!("{} requests per second", significant(x, 3));
+    let per_s = |x: f64| format!("{} requests per second", three(x));
     out.field("span", seconds(c.span_s));
     out.field("rate", per_s(c.rate_per_s));
     if let (Some(peak), Some(factor)) = (c.peak_rate_per_s, c.peak_over_mean) {
-        out.field("busiest minute", format!("{}, {} times the mean", per_s(peak), significant(factor, 3)));
+        out.field("busiest minute", format!("{}, {} times the mean", per_s(peak), three(factor)));
     }
     let like = match c.gap_cv {
         cv if cv < 0.7 => "more even than at random",
         cv if cv <= 1.3 => "as at random",
         _ => "in bursts",
     };
-    out.field("burstiness of gaps", format!("{} ({like})", significant(c.gap_cv, 3)));
+    out.field("burstiness of gaps", format!("{} ({like})", three(c.gap_cv)));
     out.gap();
 }
 

@@ -1,9 +1,9 @@
 //! Training runs as text: the step by its parts, memory by stage, layouts side by side.
 
-use super::{Page, percent, seconds};
+use super::{Page, bytes, percent, seconds, three, tok_s};
 use crate::style::Style;
 use rackmath::train::{Answer, LayoutCard, RunCard, StageCard};
-use rackmath_units::{Bytes, Dollars, FlopRate, Seconds, TokenRate, Tokens, significant};
+use rackmath_units::{Dollars, FlopRate, Seconds, Tokens, significant};
 
 /// Layouts of a frontier worth reading.
 const FRONTIER: usize = 12;
@@ -16,8 +16,8 @@ pub fn train(a: &Answer, style: Style) -> String {
     out.field("program", &a.stack);
     let bound = format!("{}; the products alone at full peak {}", seconds(a.step_s), seconds(a.bound_s));
     out.field("step", bound);
-    let per_chip = TokenRate::per_s(a.tokens_per_s / a.chips as f64);
-    out.field("speed", format!("{}, {per_chip} per chip", TokenRate::per_s(a.tokens_per_s)));
+    let per_chip = tok_s(a.tokens_per_s / a.chips as f64);
+    out.field("speed", format!("{}, {per_chip} per chip", tok_s(a.tokens_per_s)));
     let rate = FlopRate::flop_per_s(a.flop_per_s_per_chip);
     out.field("MFU", format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)));
     let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
@@ -26,15 +26,19 @@ pub fn train(a: &Answer, style: Style) -> String {
         (false, Some(_)) => "does not fit",
         (false, None) => "does not fit; --search finds what does",
     };
-    let capacity = Bytes::b(a.capacity_bytes);
-    out.field("memory", format!("{} of {capacity} on the fullest chip: {fits}", Bytes::b(fullest)));
+    let capacity = bytes(a.capacity_bytes);
+    out.field("memory", format!("{} of {capacity} on the fullest chip: {fits}", bytes(fullest)));
     if let Some(run) = &a.run {
         whole(&mut out, a, run);
     }
     out.gap();
-    out.table(
-        &["part of the step", "time", "share"],
-        a.parts.iter().map(|part| [part.name.clone(), seconds(part.time_s), percent(part.share)]),
+    out.columns(
+        &a.parts,
+        &[
+            ("part of the step", &|part| part.name.clone()),
+            ("time", &|part| seconds(part.time_s)),
+            ("share", &|part| percent(part.share)),
+        ],
     );
     out.gap();
     out.push(&stages(&a.stages, style));
@@ -75,13 +79,13 @@ fn whole(out: &mut Page, a: &Answer, run: &RunCard) {
     }
     let (Some(days), Some(tokens)) = (run.work_days, run.tokens) else { return };
     let cost = |usd: Option<f64>| usd.map_or(String::new(), |c| format!(", {}", Dollars::usd(c)));
-    let line = format!("{} tokens in {} days{}", Tokens::new(tokens), significant(days, 3), cost(a.cost_usd));
+    let line = format!("{} tokens in {} days{}", Tokens::new(tokens), three(days), cost(a.cost_usd));
     out.field("run", line);
     let every = Seconds::s(run.job_mtbf_hours * 3600.0);
     let words = match (run.wall_days, run.failures) {
         (Some(wall), Some(n)) => format!(
             "{} days{}, MFU {}; one every {every}, {} in all, {} of the time is progress",
-            significant(wall, 3),
+            three(wall),
             cost(run.cost_usd),
             percent(run.effective_mfu),
             significant(n, 2),
@@ -99,7 +103,7 @@ fn stages(all: &[StageCard], style: Style) -> String {
     let fullest = all.iter().max_by(|a, b| a.total_bytes.total_cmp(&b.total_bytes)).map(|s| s.stage);
     let last = all.len().saturating_sub(1) as u64;
     for s in all.iter().filter(|s| s.stage == 0 || s.stage == last || Some(s.stage) == fullest) {
-        let b = |x: f64| Bytes::b(x).to_string();
+        let b = |x: f64| bytes(x);
         table.add_row([
             s.stage.to_string(),
             s.layers.to_string(),
@@ -122,8 +126,8 @@ fn layouts(cards: &[LayoutCard], style: Style) -> String {
             c.layout.clone(),
             c.chips.to_string(),
             seconds(c.step_s),
-            Bytes::b(c.memory_bytes).to_string(),
-            significant(c.chip_hours_per_mtok, 3),
+            bytes(c.memory_bytes),
+            three(c.chip_hours_per_mtok),
         ]);
     }
     style.finish(&table)
@@ -134,21 +138,19 @@ pub fn mfu(a: &rackmath::mfu::Answer, style: Style) -> String {
     let mut out = Page::new(style);
     let title = format!("{} on {}, {} tokens a sequence", a.model, a.chip, a.request.sequence);
     out.head(title);
-    out.field("speed", format!("{} per chip", TokenRate::per_s(a.tokens_per_s_per_chip)));
+    out.field("speed", format!("{} per chip", tok_s(a.tokens_per_s_per_chip)));
     let peak = FlopRate::flop_per_s(a.peak_flop_per_s);
     out.field("peak", format!("{peak} dense, {}", a.request.format));
     out.gap();
-    out.table(
-        &["convention", "FLOP per token", "per chip", "share of peak", "who counts so"],
-        a.lines.iter().map(|line| {
-            [
-                line.convention.clone(),
-                rackmath_units::FlopPerToken::new(line.flop_per_token).to_string(),
-                FlopRate::flop_per_s(line.flop_per_s_per_chip).to_string(),
-                percent(line.mfu),
-                line.used_by.clone(),
-            ]
-        }),
+    out.columns(
+        &a.lines,
+        &[
+            ("convention", &|line| line.convention.clone()),
+            ("FLOP per token", &|line| rackmath_units::FlopPerToken::new(line.flop_per_token).to_string()),
+            ("per chip", &|line| FlopRate::flop_per_s(line.flop_per_s_per_chip).to_string()),
+            ("share of peak", &|line| percent(line.mfu)),
+            ("who counts so", &|line| line.used_by.clone()),
+        ],
     );
     out.text()
 }

@@ -1,6 +1,6 @@
 //! Predicted against measured as text: a line per metric, and a line per row where asked for.
 
-use super::Page;
+use super::{Page, or_dash};
 use crate::style::Style;
 use rackmath::validate::{Answer, CrossCard, CrossStratumCard, FolderCard, RowCard, SkipCard, SourceCard, StratumCard};
 use rackmath_units::significant;
@@ -63,8 +63,8 @@ fn one(out: &mut Page, source: &SourceCard) {
 }
 
 fn line(out: &mut Page, s: &StratumCard) {
-    let share = s.coverage.map_or("-".into(), |c| format!("{:.0} %", c * 100.0));
-    let rank = s.spearman.map_or("-".into(), |r| format!("{r:.2}"));
+    let share = or_dash(s.coverage, |c| format!("{:.0} %", c * 100.0));
+    let rank = or_dash(s.spearman, |r| format!("{r:.2}"));
     // A long name has a line of its own.
     let long = s.metric.chars().count() > 26;
     if long {
