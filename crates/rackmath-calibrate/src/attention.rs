@@ -125,36 +125,22 @@ fn labels(row: &Row) -> Vec<String> {
     vec![row.chip.clone(), kernel.to_owned(), key.backend.clone(), key.heads.to_owned(), formats]
 }
 
-/// Groups signed errors by their labels and adds the bias as a last label.
-fn push_groups(table: &mut Table, errors: impl Iterator<Item = (Vec<String>, f64)>) {
-    let mut groups: BTreeMap<Vec<String>, Vec<f64>> = BTreeMap::new();
-    for (group, error) in errors {
-        groups.entry(group).or_default().push(error);
-    }
-    for (mut group, mut errors) in groups {
-        errors.sort_by(f64::total_cmp);
-        group.push(format!("{:+.3}", errors[errors.len() / 2]));
-        let distances: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
-        table.push(group, &distances);
-    }
-}
-
 /// Every row against the catalogue: per chip, kernel, engine and format, then in all.
 pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
     let (rows, kernels) = (rows::read(folder)?, catalogue()?);
-    let mut table = Table::new(&HEADINGS);
+    let mut table = Table::new(&HEADINGS, &BTreeMap::new());
     let mut scored: Vec<(Vec<String>, f64)> = Vec::new();
     for row in &rows {
         // A chip nobody calibrated uses its generation's constants, or those of a generation alike.
         let key = Key { generation: generation_of(of_kind(&kernels, row.key.kind), row)?, ..row.key.clone() };
         match lookup(of_kind(&kernels, row.key.kind), &key) {
             Some(constants) => scored.push((labels(row), error(row, &constants))),
-            None => *table.skipped.entry(format!("no constants for {key:?}")).or_default() += 1,
+            None => table.skip(format!("no constants for {key:?}")),
         }
     }
-    push_groups(&mut table, scored.iter().cloned());
+    table.group(scored.iter().cloned());
     let all = |l: &Vec<String>| vec!["all".to_owned(), l[1].clone(), String::new(), String::new(), String::new()];
-    push_groups(&mut table, scored.iter().map(|(l, e)| (all(l), *e)));
+    table.group(scored.iter().map(|(l, e)| (all(l), *e)));
     Ok(table)
 }
 
@@ -172,7 +158,7 @@ pub fn fit(folder: &Path, kind: Kind) -> Result<String, CalibrateError> {
 /// How the constants carry over: left-out head shapes, the neighbouring generation, and our H200 table.
 pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
     let (rows, kernels) = (rows::read(folder)?, catalogue()?);
-    let mut table = Table::new(&["test", "chip", "kernel", "backend", "heads", "math/kv", "bias"]);
+    let mut table = Table::new(&["test", "chip", "kernel", "backend", "heads", "math/kv", "bias"], &BTreeMap::new());
     let name = |test: &str, row: &Row| [vec![test.to_owned()], labels(row)].concat();
 
     let mut errors = Vec::new();
@@ -199,7 +185,7 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
     }
     // The engine whose tables have enough shapes to leave one out.
     errors.extend(fit::without_each_shape(&rows).into_iter().map(|(row, e)| (name("shape left out", row), e)));
-    push_groups(&mut table, errors.into_iter());
+    table.group(errors);
     Ok(table)
 }
 

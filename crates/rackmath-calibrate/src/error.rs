@@ -1,25 +1,16 @@
 //! What can be wrong with a folder of measurements.
 
 use rackmath_spec::SpecError;
+use std::path::Path;
 use thiserror::Error;
 
 /// A folder, row or name that cannot be used.
 #[derive(Debug, Error)]
 pub enum CalibrateError {
-    /// None of the tables is there.
     #[error("{folder}: none of {} found; give the folder that holds them", expected.join(", "))]
-    Nothing {
-        folder: String,
-        /// The files that are understood.
-        expected: Vec<&'static str>,
-    },
-    /// A file that cannot be read.
+    Nothing { folder: String, expected: Vec<&'static str> },
     #[error("{file}: {problem}")]
-    File {
-        file: String,
-        /// What is wrong with it.
-        problem: String,
-    },
+    File { file: String, problem: String },
     /// A name the catalogue does not know, or a question that cannot be asked.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -35,5 +26,16 @@ impl From<CalibrateError> for SpecError {
             CalibrateError::File { file, problem } => Self::file(file, problem),
             CalibrateError::Spec(error) => error,
         }
+    }
+}
+
+impl CalibrateError {
+    /// None of the tables is there.
+    pub(crate) fn nothing(folder: &Path, expected: Vec<&'static str>) -> Self {
+        Self::Nothing { folder: folder.display().to_string(), expected }
+    }
+
+    pub(crate) fn file(file: impl ToString, problem: impl ToString) -> Self {
+        Self::File { file: file.to_string(), problem: problem.to_string() }
     }
 }

@@ -3,8 +3,9 @@
 //! Reads the InferenceX rows of tier A and the TensorRT-LLM tables, turns each distinct (model, machine, format, layout)
 //! into a placement with one sequence of the shortest length it ran, and lists those that would not fit.
 
-use crate::error::CalibrateError;
-use crate::rows::{degree, read, text};
+use crate::CalibrateError;
+use crate::names::Names;
+use crate::rows::{Record, csv};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout};
@@ -44,93 +45,69 @@ struct Deployment {
 }
 
 pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
+    let catalog = rackmath_catalog::embedded();
+    let names = Names::new(&catalog);
     let mut shortest: BTreeMap<Deployment, u64> = BTreeMap::new();
     let mut report = Report::default();
-    for (deployment, tokens) in inferencex(folder)?.into_iter().chain(tensorrt(folder)?) {
+    let mut rows: Vec<(Deployment, u64)> =
+        csv(&folder.join("inferencemax_pareto.csv"))?.iter().filter_map(inferencex).collect();
+    rows.extend(csv(&folder.join("trtllm_throughput.csv"))?.iter().map(|row| tensorrt(&names, row)));
+    for (deployment, tokens) in rows {
         report.rows += 1;
         shortest.entry(deployment).and_modify(|t| *t = tokens.min(*t)).or_insert(tokens);
     }
-    let catalog = rackmath_catalog::embedded();
     report.deployments = shortest.len();
     for (deployment, tokens) in &shortest {
-        if let Err(why) = ran(&catalog, deployment, *tokens) {
+        if let Err(why) = ran(&names, &catalog, deployment, *tokens) {
             report.wrong.push(format!("{deployment:?}: {why}"));
         }
     }
     Ok(report)
 }
 
-fn inferencex(folder: &Path) -> Result<Vec<(Deployment, u64)>, CalibrateError> {
-    let tier_a = read(folder, "inferencemax_pareto.csv")?.into_iter().filter(|row| text(row, "tier") == "A");
-    Ok(tier_a
-        .map(|row| {
-            let (tp, pp, chips) = (degree(&row, "tp_size"), degree(&row, "pp_size"), degree(&row, "n_gpus"));
-            // Rows without a data-parallel degree imply it by their number of chips.
-            let dp = (chips / (tp * pp)).max(1);
-            let format = if text(&row, "moe_quant_mode").is_empty() { "gemm_quant_mode" } else { "moe_quant_mode" };
-            let deployment = Deployment {
-                model: text(&row, "model").to_owned(),
-                system: format!("{chips}x{}", text(&row, "hardware")),
-                format: text(&row, format).to_owned(),
-                tp,
-                dp,
-                pp,
-                ep: degree(&row, "moe_ep_size"),
-            };
-            (deployment, degree(&row, "isl") + degree(&row, "osl"))
-        })
-        .collect())
+fn inferencex(row: &Record) -> Option<(Deployment, u64)> {
+    if row.text("tier") != "A" {
+        return None;
+    }
+    let (tp, pp, chips) = (row.degree("tp_size"), row.degree("pp_size"), row.degree("n_gpus"));
+    let format = if row.text("moe_quant_mode").is_empty() { "gemm_quant_mode" } else { "moe_quant_mode" };
+    let deployment = Deployment {
+        model: row.text("model").to_owned(),
+        system: format!("{chips}x{}", row.text("hardware")),
+        format: row.text(format).to_owned(),
+        tp,
+        // Rows without a data-parallel degree imply it by their number of chips.
+        dp: (chips / (tp * pp)).max(1),
+        pp,
+        ep: row.degree("moe_ep_size"),
+    };
+    Some((deployment, row.degree("isl") + row.degree("osl")))
 }
 
-/// The names of the TensorRT-LLM tables, in catalogue names.
-const TABLE_MACHINES: [(&str, &str); 9] = [
-    ("H100-SXM-80GB", "h100-sxm"),
-    ("H200-SXM-141GB", "h200"),
-    ("A100-SXM-80GB", "a100-80gb"),
-    ("A100-PCIe-80GB", "a100-pcie"),
-    ("L40S-48GB", "l40s"),
-    ("B200-SXM-180GB", "b200"),
-    ("GH200-120GB(as listed)", "gh200"),
-    ("GH200-96GB", "gh200"),
-    ("GH200-480GB", "gh200-144gb"),
-];
-
-fn tensorrt(folder: &Path) -> Result<Vec<(Deployment, u64)>, CalibrateError> {
-    Ok(read(folder, "trtllm_throughput.csv")?
-        .iter()
-        .map(|row| {
-            let tp = text(row, "parallelism").trim_start_matches("TP").parse::<u64>().unwrap_or(1);
-            let listed = text(row, "hardware");
-            let chip = TABLE_MACHINES.iter().find(|(name, _)| *name == listed).map_or(listed, |(_, id)| id);
-            let format = match text(row, "quant") {
-                "FP8" => "fp8",
-                "FP4" => "nvfp4",
-                _ => "fp16",
-            };
-            let deployment = Deployment {
-                model: text(row, "model").to_owned(),
-                system: format!("{tp}x{chip}"),
-                format: format.to_owned(),
-                tp,
-                dp: 1,
-                pp: 1,
-                ep: 1,
-            };
-            (deployment, degree(row, "isl") + degree(row, "osl"))
-        })
-        .collect())
+fn tensorrt(names: &Names<'_>, row: &Record) -> (Deployment, u64) {
+    let tp = row.text("parallelism").trim_start_matches("TP").parse::<u64>().unwrap_or(1);
+    let format = match row.text("quant") {
+        "FP8" => "fp8",
+        "FP4" => "nvfp4",
+        _ => "fp16",
+    };
+    let listed = row.text("hardware");
+    let chip = names.chip(listed).unwrap_or_else(|| listed.to_owned());
+    let deployment = Deployment {
+        model: row.text("model").to_owned(),
+        system: format!("{tp}x{chip}"),
+        format: format.to_owned(),
+        tp,
+        dp: 1,
+        pp: 1,
+        ep: 1,
+    };
+    (deployment, row.degree("isl") + row.degree("osl"))
 }
 
 /// Places it with one sequence; an error says why it would not run.
-fn ran(catalog: &Catalog, d: &Deployment, tokens: u64) -> Result<(), String> {
-    let model = catalog.model(&d.model).or_else(|e| {
-        // Published names carry an organisation, a variant or a format the shapes do not depend on.
-        let bare = d.model.rsplit('/').next().unwrap_or(&d.model);
-        let plain = bare.trim_end_matches("-NVFP4").trim_end_matches("-FP8").trim_end_matches("-17B-128E");
-        let plain = if bare.contains("Maverick") { "llama-4-maverick" } else { plain };
-        catalog.model(plain).map_err(|_| e)
-    });
-    let model = model.map_err(|e| e.to_string())?;
+fn ran(names: &Names<'_>, catalog: &Catalog, d: &Deployment, tokens: u64) -> Result<(), String> {
+    let model = catalog.model(&names.named(&d.model)).map_err(|e| e.to_string())?;
     let system = catalog.system(&d.system).map_err(|e| e.to_string())?;
     let own = model.formats();
     let dtype = d.format.parse::<Dtype>().map_err(|e| e.to_string())?;
@@ -138,10 +115,12 @@ fn ran(catalog: &Catalog, d: &Deployment, tokens: u64) -> Result<(), String> {
     let routed = if own.routed.bits() < dtype.bits() { own.routed } else { dtype };
     let stage = d.tp * d.dp;
     let degrees = Degrees { tp: d.tp, dp: d.dp, pp: d.pp, ep: d.ep, etp: (stage / d.ep).max(1), ..Degrees::default() };
+    let layout = Layout::new(degrees).map_err(|e| e.to_string())?;
+    let formats = Formats { routed, linear: dtype, other: own.other };
     let on = deployment::Deployment {
-        formats: Formats { routed, linear: dtype, other: own.other },
+        formats,
         kv: Dtype::Fp16,
-        layout: Layout::new(degrees).map_err(|e| e.to_string())?,
+        layout,
         ..deployment::Deployment::of(catalog, model, system, catalog.engine("ideal").map_err(|e| e.to_string())?.0)
     };
     let load =
@@ -163,9 +142,13 @@ mod tests {
     #[test]
     fn what_ran_fits_and_what_cannot_does_not() {
         let catalog = rackmath_catalog::embedded();
+        let names = Names::new(&catalog);
         // TensorRT-LLM perf overview: Llama-3.1-405B FP8 on 8 H100; InferenceX: DeepSeek-R1 FP8 blocks on 8 H200.
-        assert_eq!(ran(&catalog, &deployment("Llama-3.1-405B", "8xh100_sxm", "fp8", 8), 2048), Ok(()));
-        assert_eq!(ran(&catalog, &deployment("deepseek-ai/DeepSeek-R1", "8xh200_sxm", "fp8_block", 8), 2048), Ok(()));
-        assert!(ran(&catalog, &deployment("deepseek-ai/DeepSeek-V3", "8xh100_sxm", "bf16", 8), 2048).is_err());
+        assert_eq!(ran(&names, &catalog, &deployment("Llama-3.1-405B", "8xh100_sxm", "fp8", 8), 2048), Ok(()));
+        assert_eq!(
+            ran(&names, &catalog, &deployment("deepseek-ai/DeepSeek-R1", "8xh200_sxm", "fp8_block", 8), 2048),
+            Ok(())
+        );
+        assert!(ran(&names, &catalog, &deployment("deepseek-ai/DeepSeek-V3", "8xh100_sxm", "bf16", 8), 2048).is_err());
     }
 }

@@ -27,20 +27,20 @@ pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
 pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
     let catalog = rackmath_catalog::embedded();
     let kernels = catalog.gemm_kernels()?;
-    let mut table = Table::new(&["chip", "format", "backend", "rows are", "bias"]);
-    let mut groups: BTreeMap<[String; 4], Vec<f64>> = BTreeMap::new();
+    let mut table = Table::new(&["chip", "format", "backend", "rows are", "bias"], &BTreeMap::new());
+    let mut scored = Vec::new();
     for row in rows::products(folder)? {
         let chip = catalog.chip(&row.chip)?;
         let gemm = kernels.find(&chip, row.format, &row.backend).and_then(|kernel| Gemm::of(&chip, kernel));
         let Some(gemm) = gemm else {
-            *table.skipped.entry(format!("no kernel for {} on {}", row.format, row.chip)).or_default() += 1;
+            table.skip(format!("no kernel for {} on {}", row.format, row.chip));
             continue;
         };
         let quality = if row.quality.is_empty() { "usual" } else { &row.quality };
         let group = [&row.chip, row.format.name(), &row.backend, quality].map(str::to_owned);
-        groups.entry(group).or_default().push(row.error(&gemm));
+        scored.push((group.to_vec(), row.error(&gemm)));
     }
-    push(&mut table, groups);
+    table.group(scored);
     Ok(table)
 }
 
@@ -50,13 +50,13 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
     let catalog = rackmath_catalog::embedded();
     let kernels = catalog.gemm_kernels()?;
     let rows = rows::products(folder)?;
-    let mut table = Table::new(&["format", "constants of", "chip", "backend", "bias"]);
-    let mut groups: BTreeMap<[String; 4], Vec<f64>> = BTreeMap::new();
+    let mut table = Table::new(&["format", "constants of", "chip", "backend", "bias"], &BTreeMap::new());
+    let mut scored = Vec::new();
     let mut add = |kernel: &GemmKernel, of: &str, chosen: &dyn Fn(&Row) -> bool| -> Result<(), CalibrateError> {
         for row in rows.iter().filter(|r| r.format == kernel.format && r.quality.is_empty() && chosen(r)) {
             let Some(gemm) = Gemm::of(&*catalog.chip(&row.chip)?, kernel) else { continue };
             let group = [row.format.name(), of, &row.chip, &row.backend].map(str::to_owned);
-            groups.entry(group).or_default().push(row.error(&gemm));
+            scored.push((group.to_vec(), row.error(&gemm)));
         }
         Ok(())
     };
@@ -67,18 +67,8 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
         let kernel = plan::without_other_engines(&catalog, &rows, chip, GemmFormat::Bf16)?;
         add(&kernel, "its trtllm rows", &|row| row.chip == chip && row.backend != "trtllm")?;
     }
-    push(&mut table, groups);
+    table.group(scored);
     Ok(table)
-}
-
-fn push(table: &mut Table, groups: BTreeMap<[String; 4], Vec<f64>>) {
-    for (group, errors) in groups {
-        let mut sorted = errors.clone();
-        sorted.sort_by(f64::total_cmp);
-        let bias = format!("{:+.3}", sorted[sorted.len() / 2]);
-        let distances: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
-        table.push(group.into_iter().chain([bias]).collect(), &distances);
-    }
 }
 
 impl Row {

@@ -5,6 +5,7 @@
 //! The loss is the mean of |ln(predicted / measured)|, each row counting at most [`CAP`]: some rows were timed with routing
 //! or tuning gone astray, by up to a factor of eight, and must not bend a constant.
 
+use crate::rows::{Record, Rows, csv, present};
 use crate::table::{Errors, Table};
 use crate::{CalibrateError, simplex};
 use rackmath_spec::{Catalog, Chip, MoeFit, MoeFormat, MoeKernel, MoeKernels, MoeResidual, MoeRows};
@@ -50,55 +51,30 @@ pub struct Row {
     pub measured: Seconds,
 }
 
-/// The rows of a folder, and how many were left out for which reason.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rows {
-    pub rows: Vec<Row>,
-    /// Reasons and counts.
-    pub skipped: BTreeMap<String, usize>,
-}
-
-pub fn read(folder: &Path) -> Result<Rows, CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
-    let mut all = Rows::default();
-    let mut found = false;
-    for (file, chip) in FILES {
-        let path = folder.join(file);
-        if path.is_file() {
-            found = true;
-            let problem = |e: std::io::Error| CalibrateError::File { file: file.into(), problem: e.to_string() };
-            parse(file, chip, &std::fs::read_to_string(&path).map_err(problem)?, &catalog, &mut all)?;
-        }
+pub fn read(folder: &Path) -> Result<Rows<Row>, CalibrateError> {
+    let (catalog, mut all) = (rackmath_catalog::embedded(), Rows::default());
+    for (path, (_, chip)) in present(folder, &FILES, |(file, _)| file)? {
+        take(csv(&path)?, chip, &catalog, &mut all)?;
     }
-    let expected = FILES.iter().map(|(file, _)| *file).collect();
-    if found { Ok(all) } else { Err(CalibrateError::Nothing { folder: folder.display().to_string(), expected }) }
+    Ok(all)
 }
 
-/// Adds the rows of one table's text.
-pub fn parse(file: &str, chip: &str, text: &str, catalog: &Catalog, all: &mut Rows) -> Result<(), CalibrateError> {
+/// Adds the rows of one chip's table.
+fn take(table: Vec<Record>, chip: &str, catalog: &Catalog, all: &mut Rows<Row>) -> Result<(), CalibrateError> {
     let chip = catalog.chip(chip)?;
     let kernels = catalog.moe_kernels()?;
     let generation = kernels.generation(&chip);
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    for record in reader.deserialize::<Record>() {
-        let record = record.map_err(|e| CalibrateError::File { file: file.into(), problem: e.to_string() })?;
-        match row(&record, &chip, generation) {
-            Ok(row) => all.rows.push(row),
-            Err(reason) => *all.skipped.entry(reason).or_default() += 1,
-        }
-    }
+    table.iter().for_each(|record| all.take(row(record, &chip, generation)));
     Ok(())
 }
 
-type Record = BTreeMap<String, String>;
-
 fn row(record: &Record, chip: &Chip, generation: &str) -> Result<Row, String> {
-    let text = |column: &str| record.get(column).map(String::as_str).ok_or_else(|| format!("no column {column}"));
+    let text = |column: &str| record.needed(column);
     let count = |column: &str| {
         let value = text(column)?.parse::<u64>().ok().filter(|n| *n > 0);
         value.ok_or_else(|| format!("no count in {column}"))
     };
-    if record.get("quality").is_some_and(|q| q == "over_peak") {
+    if record.text("quality") == "over_peak" {
         return Err("faster than the peak".into());
     }
     let format: MoeFormat = text("moe_dtype")?.parse().map_err(|e: rackmath_spec::SpecError| e.to_string())?;
@@ -119,7 +95,6 @@ fn row(record: &Record, chip: &Chip, generation: &str) -> Result<Row, String> {
         top_k: count("topk")?,
         ranks: count("moe_ep_size")?,
     };
-    let us = text("latency_us")?.parse::<f64>().ok().filter(|t| t.is_finite() && *t > 0.0);
     Ok(Row {
         chip: chip.id.clone(),
         generation: generation.to_owned(),
@@ -127,7 +102,7 @@ fn row(record: &Record, chip: &Chip, generation: &str) -> Result<Row, String> {
         family: family(text("kernel_source")?, format, &chip.generation),
         model: text("model_shape")?.into(),
         call: moe::Call { layer, format, tokens: Tokens::new(count("num_tokens")? as f64), draw },
-        measured: Seconds::us(us.ok_or("no time measured")?),
+        measured: record.latency()?,
     })
 }
 
@@ -160,37 +135,27 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
     score_rows(&read(folder)?, &*rackmath_catalog::embedded().moe_kernels()?)
 }
 
-/// How far a set of kernels is from rows. The last label of a line is its bias, the median of ln(predicted / measured).
-pub fn score_rows(rows: &Rows, kernels: &MoeKernels) -> Result<Table, CalibrateError> {
-    let mut table = Table::new(&["chip", "family", "format", "routing", "bias"]);
-    table.skipped.clone_from(&rows.skipped);
-    let mut lines: BTreeMap<[String; 4], Vec<f64>> = BTreeMap::new();
-    let all = || String::from("all");
+/// How far a set of kernels is from rows.
+fn score_rows(rows: &Rows<Row>, kernels: &MoeKernels) -> Result<Table, CalibrateError> {
+    let mut table = Table::new(&["chip", "family", "format", "routing", "bias"], &rows.skipped);
+    let mut scored = Vec::new();
     for row in &rows.rows {
         let found = kernels.find(row.family, row.call.format, &row.generation)?;
         let o = offset(&found.kernel, row);
+        let (chip, format) = (row.chip.as_str(), row.call.format.to_string());
         let routing = if row.call.draw == moe::Draw::Even { "even" } else { "skewed" };
         for key in [
-            [row.chip.clone(), row.family.into(), row.call.format.to_string(), all()],
-            [row.chip.clone(), all(), all(), routing.into()],
-            [row.chip.clone(), all(), all(), all()],
-            [all(), all(), all(), routing.into()],
-            [all(), all(), all(), all()],
+            [chip, row.family, &format, "all"],
+            [chip, "all", "all", routing],
+            [chip, "all", "all", "all"],
+            ["all", "all", "all", routing],
+            ["all", "all", "all", "all"],
         ] {
-            lines.entry(key).or_default().push(o);
+            scored.push((key.map(str::to_owned).to_vec(), o));
         }
     }
-    for (key, offsets) in lines {
-        push(&mut table, key.to_vec(), &offsets);
-    }
+    table.group(scored);
     Ok(table)
-}
-
-fn push(table: &mut Table, mut labels: Vec<String>, offsets: &[f64]) {
-    let mut sorted = offsets.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    labels.push(sorted.get(sorted.len() / 2).map_or(String::new(), |bias| format!("{bias:+.3}")));
-    table.push(labels, &offsets.iter().map(|o| o.abs()).collect::<Vec<f64>>());
 }
 
 /// Fitted kernels. Printed, they are the `family` tables of the catalogue file.
@@ -226,8 +191,8 @@ pub fn fit_rows(rows: &[Row], kernels: &MoeKernels, search: Search) -> Result<Mo
     for ((family, generation, format), rows) in groups {
         let start = kernels.find(family, format, generation)?.kernel;
         let kernel = fit_one(&rows, start, search);
-        let distances: Vec<f64> = rows.iter().map(|row| offset(&kernel, row).abs()).collect();
-        let Some(Errors { n, median, p90 }) = Errors::of(&distances) else { continue };
+        let errors: Vec<f64> = rows.iter().map(|row| offset(&kernel, row)).collect();
+        let Some(Errors { n, median, p90, .. }) = Errors::of(&errors) else { continue };
         let residual = MoeResidual { rows: n as u64, median: rounded(median), p90: rounded(p90) };
         let fit = MoeFit { generation: generation.into(), format, kernel, residual };
         fitted.families.entry(family.into()).or_default().push(fit);
@@ -290,27 +255,28 @@ fn rounded(x: f64) -> f64 {
 pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
     let rows = read(folder)?.rows;
     let kernels = rackmath_catalog::embedded().moe_kernels()?;
-    let mut table = Table::new(&["left out", "which", "bias"]);
+    let mut table = Table::new(&["left out", "which", "bias"], &BTreeMap::new());
     let without = |family: &str, drop: &dyn Fn(&MoeFit) -> bool| {
         let mut rest = (*kernels).clone();
         let fits = rest.families.get_mut(family)?;
         fits.retain(|f| !drop(f));
         (!fits.is_empty()).then_some(rest)
     };
-    let mut lines: BTreeMap<(&str, String), Vec<f64>> = BTreeMap::new();
+    let mut lines = Vec::new();
+    let mut add = |what: &str, which: &str, o: f64| lines.push((vec![what.to_owned(), which.to_owned()], o));
     for row in &rows {
         let format = row.call.format;
         let (generation, other) = (&row.generation, without(row.family, &|f| f.generation == row.generation));
         if let Some(rest) = other.filter(|k| k.families[row.family].iter().any(|f| f.format == format)) {
             let o = offset(&rest.find(row.family, format, generation)?.kernel, row);
-            lines.entry(("generation", format!("{generation} {} {format}", row.family))).or_default().push(o);
-            lines.entry(("generation", "all".into())).or_default().push(o);
+            add("generation", &format!("{generation} {} {format}", row.family), o);
+            add("generation", "all", o);
         }
         if let Some(rest) = without(row.family, &|f| f.format == format) {
             let o = offset(&rest.find(row.family, format, generation)?.kernel, row);
-            lines.entry(("format", "all".into())).or_default().push(o);
+            add("format", "all", o);
         }
-        lines.entry(("family", "all (default)".into())).or_default().push(offset(&kernels.default.0, row));
+        add("family", "all (default)", offset(&kernels.default.0, row));
     }
     let models: BTreeSet<&str> = rows.iter().map(|r| r.model.as_str()).collect();
     for model in models {
@@ -318,13 +284,11 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
         let rest = fit_rows(&seen, &kernels, Search::Shares)?;
         for row in &unseen {
             let o = offset(&rest.find(row.family, row.call.format, &row.generation)?.kernel, row);
-            lines.entry(("model", model.to_owned())).or_default().push(o);
-            lines.entry(("model", "all".into())).or_default().push(o);
+            add("model", model, o);
+            add("model", "all", o);
         }
     }
-    for ((what, which), offsets) in lines {
-        push(&mut table, vec![what.into(), which], &offsets);
-    }
+    table.group(lines);
     Ok(table)
 }
 

@@ -10,9 +10,10 @@ vllm,0.24.0,vllm_unquantizedfusedmoe_triton_tritonexperts,bfloat16,Qwen3-30B-A3B
 trtllm,1.3.0rc20,moe_torch_flow_cutlass,nvfp4,DeepSeek-V3/R1,7168,2048,8,256,1,8,balanced,1024,674
 ";
 
-fn rows() -> Rows {
+fn rows() -> Rows<Row> {
     let mut all = Rows::default();
-    parse("kernel_moe_h100.csv", "h100-sxm", H100, &rackmath_catalog::embedded(), &mut all).unwrap();
+    take(crate::rows::parse("kernel_moe_h100.csv", H100).unwrap(), "h100-sxm", &rackmath_catalog::embedded(), &mut all)
+        .unwrap();
     all
 }
 

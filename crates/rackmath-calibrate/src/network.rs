@@ -7,8 +7,9 @@ mod rows;
 
 pub use fit::Fitted;
 pub use predict::Machines;
-pub use rows::{FILES, Row, Rows, What, parse, read};
+pub use rows::{FILES, Row, What, read};
 
+use crate::rows::Rows;
 use crate::{CalibrateError, table::Table};
 use rackmath_spec::Catalog;
 use rackmath_theory::network::Collective;
@@ -21,15 +22,14 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
 }
 
 /// How far a catalogue is from rows: per file, system, operation and kernel; then per file; then the two headlines.
-pub fn score_rows(rows: &Rows, catalog: &Catalog) -> Result<Table, CalibrateError> {
+fn score_rows(rows: &Rows<Row>, catalog: &Catalog) -> Result<Table, CalibrateError> {
     let (machines, _) = Machines::of(&rows.rows, catalog)?;
-    let mut table = Table::new(&["file", "system", "operation", "kernel"]);
-    table.skipped.clone_from(&rows.skipped);
+    let mut table = Table::new(&["file", "system", "operation", "kernel"], &rows.skipped);
     let mut scored = Vec::new();
     for row in &rows.rows {
         match machines.distance(row) {
             Ok(distance) => scored.push((row, distance)),
-            Err(reason) => *table.skipped.entry(reason).or_default() += 1,
+            Err(reason) => table.skip(reason),
         }
     }
     let of = |row: &Row| vec![row.file.into(), row.system.clone(), row.what.name().into(), row.what.kernel()];

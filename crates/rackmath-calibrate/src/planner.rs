@@ -38,7 +38,8 @@ pub use rows::{Configuration, Layout, Question, Seen};
 
 use crate::CalibrateError;
 use crate::serving::{self, FOLD_STEPS};
-use rackmath::case::{Bench, Case, CaseLoad, Metric};
+use rackmath::case::Bench;
+use rackmath_spec::measurement::{Load, Measurement, Metric, Origin, Way};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -47,23 +48,20 @@ const POSSIBLE: f64 = 0.95;
 
 /// Every group, with the catalogue's constants.
 pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
-    let mut bench = Bench::new(rackmath_catalog::embedded())?;
-    let (groups, left) = predicted(folder, &mut bench)?;
+    let (groups, left) = predicted(folder)?;
     Ok(Report { title: "with the catalogue's constants", groups, left })
 }
 
 /// Every group, with overheads of the engines that never saw it.
 pub fn transfer(folder: &Path, tell: serving::Tell<'_>) -> Result<Report, CalibrateError> {
-    let mut bench = Bench::new(rackmath_catalog::embedded())?;
-    let (groups, left) = predicted(folder, &mut bench)?;
+    let (groups, left) = predicted(folder)?;
     let groups = folds::without_own(folder, groups, FOLD_STEPS, tell)?;
     Ok(Report { title: "engine overheads fitted without the group", groups, left })
 }
 
 /// Every configuration with its predictions, as CSV.
 pub fn listed(folder: &Path) -> Result<String, CalibrateError> {
-    let mut bench = Bench::new(rackmath_catalog::embedded())?;
-    let (groups, _) = predicted(folder, &mut bench)?;
+    let (groups, _) = predicted(folder)?;
     let mut text = String::from(
         "model,precision,hardware,engine,isl,osl,release,chips,tp,pp,dp,ep,drafts,concurrency,ttft_ms,tpot_ms,\
          output_tok_s_per_chip,predicted_ttft_ms,predicted_tpot_ms,predicted_output_tok_s_per_chip\n",
@@ -73,7 +71,7 @@ pub fn listed(folder: &Path) -> Result<String, CalibrateError> {
             let Layout { chips, tp, pp, dp, ep, drafts } = c.layout();
             let (isl, osl) = q.lengths;
             let _ =
-                write!(text, "{},{},{},{},{isl},{osl},{}", q.model, q.precision, q.hardware, q.engine, c.case.engine);
+                write!(text, "{},{},{},{},{isl},{osl},{}", q.model, q.precision, q.hardware, q.engine, c.setup.engine);
             let _ = write!(text, ",{chips},{tp},{pp},{dp},{ep},{drafts},{}", c.concurrency);
             for seen in [c.measured, *ours] {
                 let _ = write!(text, ",{:.1},{:.3},{:.1}", seen.ttft, seen.tpot, c.rate(seen));
@@ -85,13 +83,15 @@ pub fn listed(folder: &Path) -> Result<String, CalibrateError> {
 }
 
 /// Groups with predictions, and what was left out and why.
-fn predicted(folder: &Path, bench: &mut Bench) -> Result<(Vec<Group>, Vec<String>), CalibrateError> {
+fn predicted(folder: &Path) -> Result<(Vec<Group>, Vec<String>), CalibrateError> {
+    let catalog = rackmath_catalog::embedded();
+    let mut bench = Bench::new(catalog.clone())?;
     let (mut groups, mut left) = (Vec::new(), Vec::new());
-    for (question, configurations) in rows::groups(folder)? {
+    for (question, configurations) in rows::groups(&catalog, folder)? {
         let mut rows = Vec::new();
         for configuration in configurations {
             let what = format!("{question}, {}, concurrency {}", configuration.layout(), configuration.concurrency);
-            match one(bench, configuration) {
+            match one(&mut bench, configuration) {
                 Ok(row) => rows.push(row),
                 Err(reason) => left.push(format!("{what}: {reason}")),
             }
@@ -102,19 +102,21 @@ fn predicted(folder: &Path, bench: &mut Bench) -> Result<(Vec<Group>, Vec<String
 }
 
 fn one(bench: &mut Bench, configuration: Configuration) -> Result<Predicted, String> {
-    let mut ask = |metric: Metric, load: CaseLoad| {
-        let case = Case { metric, load, ..configuration.case.clone() };
-        bench.compare(&case).map_err(|e| e.to_string())
+    let mut ask = |metric: Metric, load: Load| {
+        let setup = configuration.setup.clone();
+        let asked = Measurement { setup, load, metric, value: f64::NAN, spread: None, source: Origin::default() };
+        bench.compare(&asked).map_err(|e| e.to_string())
     };
-    let load = configuration.case.load;
-    if let CaseLoad::Closed { rounds, fixed, .. } = load {
-        let alone = ask(Metric::Tpot, CaseLoad::Closed { concurrency: configuration.decoding(), rounds, fixed })?;
+    let load = configuration.load;
+    if let Way::Closed { rounds, fixed, .. } = load.way {
+        let way = Way::Closed { concurrency: configuration.decoding(), rounds, fixed };
+        let alone = ask(Metric::TpotMs, Load { way, ..load })?;
         let share = configuration.measured.tpot / alone.roofline;
         if share < POSSIBLE {
             return Err(format!("{:.0} % of the data sheet's time per token", share * 100.0));
         }
     }
-    let (ttft, tpot) = (ask(Metric::Ttft, load)?, ask(Metric::Tpot, load)?);
+    let (ttft, tpot) = (ask(Metric::TtftMs, load)?, ask(Metric::TpotMs, load)?);
     let ours = Seen { ttft: ttft.value, tpot: tpot.value };
     let roofline = Seen { ttft: ttft.roofline, tpot: tpot.roofline };
     if ours.tpot > 0.0 && ours.tpot.is_finite() && ours.ttft.is_finite() && roofline.tpot > 0.0 {

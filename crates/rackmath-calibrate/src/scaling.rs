@@ -46,7 +46,7 @@ pub fn fit_file(file: &Path, drop: usize) -> Result<Fit, CalibrateError> {
     let runs: Vec<Run> = runs.into_iter().skip(drop).collect();
     if runs.len() < 6 {
         let problem = format!("{} runs are left; five coefficients need at least six", runs.len());
-        return Err(CalibrateError::File { file: file.display().to_string(), problem });
+        return Err(CalibrateError::file(file.display(), problem));
     }
     Ok(fit(&runs))
 }
@@ -59,7 +59,7 @@ const COLUMNS: [(&str, &[&str]); 4] = [
 ];
 
 fn read(file: &Path) -> Result<Vec<Run>, CalibrateError> {
-    let fail = |problem: String| CalibrateError::File { file: file.display().to_string(), problem };
+    let fail = |problem: String| CalibrateError::file(file.display(), problem);
     let mut reader = csv::Reader::from_path(file).map_err(|e| fail(e.to_string()))?;
     let headers = reader.headers().map_err(|e| fail(e.to_string()))?.clone();
     let column = |at: usize| headers.iter().position(|h| COLUMNS[at].1.contains(&h.trim().to_lowercase().as_str()));

@@ -1,10 +1,10 @@
-//! How far predictions are from measurements, group by group.
+//! How far predictions are from measurements, group by group: the one score of every topic.
 
 use rackmath_theory::stats::{median, quantile};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The distances of a group of rows.
+/// The distances |ln(predicted / measured)| of a group of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
     /// Rows.
@@ -13,12 +13,25 @@ pub struct Errors {
     pub median: f64,
     /// Nine in ten are nearer than this.
     pub p90: f64,
+    /// The middle of the signed errors, the upper one of two.
+    pub bias: f64,
 }
 
 impl Errors {
-    /// Of distances |ln(predicted / measured)|; nothing when there are none.
-    pub fn of(distances: &[f64]) -> Option<Self> {
-        Some(Self { n: distances.len(), median: median(distances)?, p90: quantile(distances, 0.9)? })
+    /// Of errors ln(predicted / measured), or of their distances; nothing when there are none.
+    pub fn of(errors: &[f64]) -> Option<Self> {
+        let distances: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+        let mut sorted = errors.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let bias = *sorted.get(errors.len() / 2)?;
+        Some(Self { n: errors.len(), median: median(&distances)?, p90: quantile(&distances, 0.9)?, bias })
+    }
+}
+
+impl fmt::Display for Errors {
+    /// As the `fit` of a catalogue file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "fit = {{ rows = {}, median = {:.3}, p90 = {:.3} }}", self.n, self.median, self.p90)
     }
 }
 
@@ -27,14 +40,13 @@ impl Errors {
 pub struct Line {
     /// The group's labels, coarse to fine.
     pub group: Vec<String>,
-    /// Its distances.
     pub errors: Errors,
 }
 
 /// Lines under headings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Names of the labels.
+    /// Names of the labels; a last one called bias is filled in.
     pub headings: Vec<&'static str>,
     pub lines: Vec<Line>,
     /// Rows that could not be predicted, by reason.
@@ -42,25 +54,31 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without lines.
-    pub fn new(headings: &[&'static str]) -> Self {
-        Self { headings: headings.to_vec(), ..Self::default() }
+    pub fn new(headings: &[&'static str], skipped: &BTreeMap<String, usize>) -> Self {
+        Self { headings: headings.to_vec(), lines: Vec::new(), skipped: skipped.clone() }
     }
 
-    /// Groups distances by their labels, in the order of the labels.
-    pub fn group(&mut self, rows: impl Iterator<Item = (Vec<String>, f64)>) {
+    pub fn skip(&mut self, reason: String) {
+        *self.skipped.entry(reason).or_default() += 1;
+    }
+
+    /// Groups errors by their labels, in the order of the labels.
+    pub fn group(&mut self, rows: impl IntoIterator<Item = (Vec<String>, f64)>) {
         let mut groups: BTreeMap<Vec<String>, Vec<f64>> = BTreeMap::new();
-        for (group, distance) in rows {
-            groups.entry(group).or_default().push(distance);
+        for (group, error) in rows {
+            groups.entry(group).or_default().push(error);
         }
-        for (group, distances) in groups {
-            self.push(group, &distances);
+        for (group, errors) in groups {
+            self.push(group, &errors);
         }
     }
 
     /// Adds a line; no rows, no line.
-    pub fn push(&mut self, group: Vec<String>, distances: &[f64]) {
-        if let Some(errors) = Errors::of(distances) {
+    pub fn push(&mut self, mut group: Vec<String>, errors: &[f64]) {
+        if let Some(errors) = Errors::of(errors) {
+            if self.headings.last() == Some(&"bias") {
+                group.push(format!("{:+.3}", errors.bias));
+            }
             self.lines.push(Line { group, errors });
         }
     }
@@ -83,9 +101,10 @@ impl fmt::Display for Table {
             }
             writeln!(f, "{:>5}  {:>6.3}  {:>6.3}", line.errors.n, line.errors.median, line.errors.p90)?;
         }
-        for (reason, n) in &self.skipped {
-            writeln!(f, "skipped {n}: {reason}")?;
-        }
-        Ok(())
+        skipped(f, &self.skipped)
     }
+}
+
+pub fn skipped(f: &mut fmt::Formatter<'_>, reasons: &BTreeMap<String, usize>) -> fmt::Result {
+    reasons.iter().try_for_each(|(reason, n)| writeln!(f, "skipped {n}: {reason}"))
 }

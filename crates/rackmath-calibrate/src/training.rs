@@ -9,7 +9,8 @@ pub use predict::{Bench, Predicted};
 pub use rows::{Measured, Row, SOURCES, Source, read};
 
 use crate::CalibrateError;
-use crate::table::Errors;
+use crate::rows::Rows;
+use crate::table::{Errors, skipped};
 use rackmath_units::float;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -20,14 +21,9 @@ use std::path::Path;
 pub struct Line {
     /// Table and part of it.
     pub group: String,
-    /// Rows.
-    pub n: usize,
     /// Mean of |predicted / measured - 1|.
     pub mape: f64,
-    /// Median and ninth decile of |ln|.
     pub errors: Errors,
-    /// Median of ln(predicted / measured).
-    pub bias: f64,
     /// The first with the best single MFU for the group.
     pub constant: f64,
     /// The same with one MFU for each chip and format.
@@ -54,7 +50,7 @@ pub struct Report {
 /// Scores the tables of a folder, with the catalogue's programs or those of another folder.
 pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateError> {
     let catalog = rackmath_catalog::embedded();
-    let (rows, skipped) = read(folder, &catalog)?;
+    let Rows { rows, skipped } = read(folder, &catalog)?;
     let mut bench = Bench::new(&catalog, &rows)?;
     if let Some(stacks) = stacks {
         bench.replace(stacks)?;
@@ -171,10 +167,8 @@ fn labels(row: &Row, file: &str) -> Vec<String> {
 }
 
 fn line(bench: &Bench, group: String, rows: &[(&Row, f64, f64)]) -> Option<Line> {
-    let mut logs: Vec<f64> = rows.iter().map(|(_, _, r)| float::ln(*r)).collect();
-    let distances: Vec<f64> = logs.iter().map(|l| l.abs()).collect();
-    logs.sort_by(f64::total_cmp);
-    let errors = Errors::of(&distances)?;
+    let logs: Vec<f64> = rows.iter().map(|(_, _, r)| float::ln(*r)).collect();
+    let errors = Errors::of(&logs)?;
     let mape = rows.iter().map(|(_, _, r)| (r - 1.0).abs()).sum::<f64>() / rows.len() as f64;
     // Seconds at the full peak, over measured seconds: the MFU of each row.
     let share = |row: &Row, measured: f64| bench.flop(row) / (bench.peak(row) * row.chips as f64) / measured;
@@ -186,15 +180,7 @@ fn line(bench: &Bench, group: String, rows: &[(&Row, f64, f64)]) -> Option<Line>
         each.entry(key).or_default().push(*s);
     }
     let apart: f64 = each.values().map(|s| best_constant(s) * s.len() as f64).sum::<f64>() / shares.len() as f64;
-    Some(Line {
-        n: rows.len(),
-        mape,
-        errors,
-        bias: logs[logs.len() / 2],
-        constant: best_constant(&all),
-        constant_each: apart,
-        group,
-    })
+    Some(Line { mape, errors, constant: best_constant(&all), constant_each: apart, group })
 }
 
 /// The least mean absolute share of error any one MFU can have: predicted over measured is share / constant.
@@ -223,9 +209,9 @@ impl fmt::Display for Report {
                 text,
                 "{:<26} {:>4} {:>6.2}% {:>+6.3} {:>10.3} {:>9.3}",
                 l.group,
-                l.n,
+                l.errors.n,
                 l.mape * 100.0,
-                l.bias,
+                l.errors.bias,
                 l.errors.median,
                 l.errors.p90
             );
@@ -246,10 +232,7 @@ impl fmt::Display for Report {
         for alarm in &self.false_alarms {
             writeln!(f, "  {alarm}")?;
         }
-        for (reason, n) in &self.skipped {
-            writeln!(f, "skipped {n}: {reason}")?;
-        }
-        Ok(())
+        skipped(f, &self.skipped)
     }
 }
 

@@ -22,6 +22,7 @@ mod kernel_moe;
 mod law;
 pub mod layout;
 pub mod lengths;
+pub mod measurement;
 pub mod model;
 mod network;
 pub mod price;

@@ -130,13 +130,10 @@ pub(super) fn file(rows: &[Row], kind: Kind) -> String {
     let mut defaults = String::new();
     for (key, rows) in keys.iter().rev() {
         let constants = fitted(rows, key);
-        let distances: Vec<f64> = rows.iter().map(|r| error(r, &constants).abs()).collect();
-        let errors = Errors::of(&distances).expect("a key has rows");
+        let errors: Vec<f64> = rows.iter().map(|r| error(r, &constants)).collect();
+        let errors = Errors::of(&errors).expect("a key has rows");
         let source = if key.backend == "torch" { "torch" } else { "aic" };
-        let fit = format!(
-            "source = \"{source}\"\nfit = {{ rows = {}, median = {:.3}, p90 = {:.3} }}\n",
-            errors.n, errors.median, errors.p90
-        );
+        let fit = format!("source = \"{source}\"\n{errors}\n");
         text.push_str(&entry(key, &key.generation, &constants, &fit));
         if let (Constants::Decode(c), "torch") = (constants, key.backend.as_str()) {
             let flash = Key { backend: "torch-flash".to_owned(), ..(*key).clone() };

@@ -2,6 +2,7 @@
 
 use super::{Key, Kind, Work};
 use crate::CalibrateError;
+use crate::rows::{csv, json};
 use rackmath_spec::{Chip, Math};
 use rackmath_theory::operator::Silicon;
 use rackmath_theory::operator::attention::{DecodeWork, PrefillWork};
@@ -50,14 +51,14 @@ pub fn read(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
         let path = folder.join(format!("kernel_attention_{table}.csv"));
         if path.exists() {
             let chip = catalog.chip(chip)?;
-            for raw in csv_rows::<RawAttention>(&path)? {
+            for raw in csv::<RawAttention>(&path)? {
                 rows.extend(grouped(&chip, &raw));
             }
         }
     }
     let path = folder.join("kernel_mla.csv");
     if path.exists() {
-        for raw in csv_rows::<RawLatent>(&path)? {
+        for raw in csv::<RawLatent>(&path)? {
             let table = raw.system.trim_end_matches("_sxm").replace('_', "");
             let Some((_, chip)) = CHIPS.iter().find(|(name, _)| *name == table) else { continue };
             rows.push(latent(&*catalog.chip(chip)?, &raw));
@@ -65,10 +66,8 @@ pub fn read(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
     }
     rows.extend(h200(folder, "torch")?);
     if rows.is_empty() {
-        return Err(CalibrateError::Nothing {
-            folder: folder.display().to_string(),
-            expected: vec!["kernel_attention_<chip>.csv", "kernel_mla.csv", "h200_torch/attention.json"],
-        });
+        let expected = vec!["kernel_attention_<chip>.csv", "kernel_mla.csv", "h200_torch/attention.json"];
+        return Err(CalibrateError::nothing(folder, expected));
     }
     Ok(rows)
 }
@@ -79,14 +78,11 @@ pub fn h200(folder: &Path, backend: &str) -> Result<Vec<Row>, CalibrateError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let wrong = |problem: String| CalibrateError::File { file: path.display().to_string(), problem };
-    let text = std::fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
-    let raws: Vec<RawTorch> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
     let chip = rackmath_catalog::embedded().chip("h200")?;
-    let rows = raws.iter().filter_map(|r| {
+    let rows = json::<RawTorch>(&path)?.into_iter().filter_map(|r| {
         let decode = r.kind == "decode";
         let raw = RawAttention {
-            phase: r.kind.clone(),
+            phase: r.kind,
             backend: backend.to_owned(),
             kernel_source: String::new(),
             attn_dtype: "bfloat16".to_owned(),
@@ -104,11 +100,6 @@ pub fn h200(folder: &Path, backend: &str) -> Result<Vec<Row>, CalibrateError> {
         grouped(&chip, &raw)
     });
     Ok(rows.collect())
-}
-
-fn csv_rows<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Vec<T>, CalibrateError> {
-    let wrong = |e: csv::Error| CalibrateError::File { file: path.display().to_string(), problem: e.to_string() };
-    csv::Reader::from_path(path).map_err(wrong)?.into_deserialize().collect::<Result<_, _>>().map_err(wrong)
 }
 
 fn grouped(chip: &Chip, raw: &RawAttention) -> Option<Row> {

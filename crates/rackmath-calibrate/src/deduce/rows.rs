@@ -1,6 +1,7 @@
 //! Open-weight models with what their hosts charge and what they are, from a folder of tables.
 
 use crate::CalibrateError;
+use crate::rows::csv;
 use rackmath_spec::deduce::HostPrice;
 use rackmath_spec::file::PRICE_RANGE;
 use rackmath_theory::deduce::hosts::Summary;
@@ -28,13 +29,6 @@ struct ArchRow {
     total_params_computed: f64,
     active_params_computed: f64,
     kv_elements_per_token_stored: f64,
-}
-
-fn table<T: for<'a> Deserialize<'a>>(folder: &Path, file: &'static str) -> Result<Vec<T>, CalibrateError> {
-    let path = folder.join(file);
-    let wrong = |e: csv::Error| CalibrateError::File { file: path.display().to_string(), problem: e.to_string() };
-    let mut reader = csv::Reader::from_path(&path).map_err(wrong)?;
-    reader.deserialize().map(|row| row.map_err(wrong)).collect()
 }
 
 /// Letters and digits only, in lower case.
@@ -66,12 +60,12 @@ fn architecture<'a>(name: &str, rows: &'a [ArchRow]) -> Option<&'a ArchRow> {
 /// Every model of the price table whose architecture is known; the others are named.
 pub fn known(folder: &Path) -> Result<(Vec<Known>, Vec<String>), CalibrateError> {
     if !FILES.iter().all(|f| folder.join(f).exists()) {
-        return Err(CalibrateError::Nothing { folder: folder.display().to_string(), expected: FILES.to_vec() });
+        return Err(CalibrateError::nothing(folder, FILES.to_vec()));
     }
-    let arch: Vec<ArchRow> = table(folder, FILES[1])?;
+    let arch: Vec<ArchRow> = csv(&folder.join(FILES[1]))?;
     let mut order = Vec::new();
     let mut prices: BTreeMap<String, Vec<HostPrice>> = BTreeMap::new();
-    for row in table::<PriceRow>(folder, FILES[0])? {
+    for row in csv::<PriceRow>(&folder.join(FILES[0]))? {
         let believed = |p: f64| (PRICE_RANGE.0..=PRICE_RANGE.1).contains(&p);
         if !(believed(row.usd_in) && believed(row.usd_out)) {
             continue;

@@ -2,6 +2,7 @@
 
 use super::Row;
 use super::rows::PassRow;
+use crate::knob::{Knob, turned};
 use crate::simplex;
 use crate::table::Errors;
 use rackmath_spec::{Chip, Fit, GemmKernel, Math, Pass};
@@ -9,33 +10,18 @@ use rackmath_theory::operator::Silicon;
 use rackmath_theory::operator::gemm::{Gemm, pass_time};
 use rackmath_units::{ByteRate, Seconds, float};
 
-/// A constant the search may turn, with its bounds: physical where there are such, else wide.
-pub struct Knob<T> {
-    low: f64,
-    high: f64,
-    get: fn(&T) -> f64,
-    set: fn(&mut T, f64),
-}
-
 /// Rows nearer than this are near enough; without it the search would polish rows at the noise of the timings.
 const NOISE: f64 = 0.02;
 
 fn search<T: Clone>(start: &T, knobs: &[Knob<T>], loss: impl Fn(&T) -> f64) -> T {
-    let with = |values: &[f64]| {
-        let mut subject = start.clone();
-        for (knob, value) in knobs.iter().zip(values) {
-            (knob.set)(&mut subject, value.clamp(knob.low, knob.high));
-        }
-        subject
-    };
     let first: Vec<f64> = knobs.iter().map(|k| (k.get)(start).clamp(k.low, k.high)).collect();
     // Beyond its bounds a constant has no effect; a slope back keeps the search from wandering there.
     let outside = |values: &[f64]| -> f64 {
         let far = |(k, v): (&Knob<T>, &f64)| float::ln(v / v.clamp(k.low, k.high)).abs();
         knobs.iter().zip(values).map(far).sum()
     };
-    let found = simplex::minimum(&first, |values| loss(&with(values)) + 0.01 * outside(values));
-    with(&found)
+    let found = simplex::minimum(&first, |values| loss(&turned(start, knobs, values)) + 0.01 * outside(values));
+    turned(start, knobs, &found)
 }
 
 fn soft(errors: impl Iterator<Item = f64>) -> f64 {
@@ -111,8 +97,7 @@ pub fn kernel(start: &GemmKernel, knobs: &[Knob<GemmKernel>], chip: &Chip, rows:
 }
 
 fn quality(errors: &[f64]) -> Option<Fit> {
-    let distances: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
-    Errors::of(&distances).map(|e| Fit { rows: e.n as u64, median: e.median, p90: e.p90 })
+    Errors::of(errors).map(|e| Fit { rows: e.n as u64, median: e.median, p90: e.p90 })
 }
 
 /// A pass's constants from rows of chips of one generation.

@@ -1,9 +1,10 @@
 //! Which constants are fitted on which rows, and the file they make.
 
 use super::Row;
-use super::fit::{self, Knob};
+use super::fit;
 use super::rows::PassRow;
 use crate::CalibrateError;
+use crate::knob::Knob;
 use rackmath_spec::{Catalog, Chip, Fit, GemmFormat, GemmKernel, Pass, PowerRule};
 use rackmath_units::{ByteRate, BytesPerParam, Seconds, float};
 use std::fmt::Write as _;
@@ -80,7 +81,7 @@ struct NamedPass {
 
 fn start(task: &Task, chip: &Chip, passes: &[NamedPass]) -> Result<GemmKernel, CalibrateError> {
     let format = task.format;
-    let missing = || CalibrateError::File { file: chip.id.clone(), problem: format!("no peak or power for {format}") };
+    let missing = || CalibrateError::file(&chip.id, format!("no peak or power for {format}"));
     let (peak, tdp) = chip.peak.get(&format.math()).zip(chip.power.tdp.as_ref()).ok_or_else(missing)?;
     let chosen = |names: &[&str]| -> Vec<Pass> {
         names.iter().filter_map(|name| passes.iter().find(|p| p.id == *name)).map(|p| p.pass).collect()
@@ -125,11 +126,8 @@ fn fitted(
     chip: &Chip,
     rows: &[&Row],
 ) -> Result<GemmKernel, CalibrateError> {
-    let problem = || CalibrateError::File {
-        file: format!("{} {} {}", start.class, start.format, start.backend),
-        problem: "no rows to fit on".to_owned(),
-    };
-    fit::kernel(start, knobs, chip, rows).ok_or_else(problem)
+    let what = || format!("{} {} {}", start.class, start.format, start.backend);
+    fit::kernel(start, knobs, chip, rows).ok_or_else(|| CalibrateError::file(what(), "no rows to fit on"))
 }
 
 /// Constants from TensorRT-LLM's rows alone.
@@ -140,7 +138,7 @@ pub fn without_other_engines(
     format: GemmFormat,
 ) -> Result<GemmKernel, CalibrateError> {
     let task = TASKS.iter().find(|t| t.chip == chip && t.format == format && t.backend == "any");
-    let task = task.ok_or_else(|| CalibrateError::File { file: chip.to_owned(), problem: "not planned".to_owned() })?;
+    let task = task.ok_or_else(|| CalibrateError::file(chip, "not planned"))?;
     let noun = catalog.chip(chip)?;
     fitted(&start(task, &noun, &[])?, &fit::all_knobs(), &noun, &chosen(rows, chip, format, TRT))
 }

@@ -1,6 +1,7 @@
 //! Reads tables of timings into products and passes.
 
 use crate::CalibrateError;
+use crate::rows::{csv, json, present};
 use rackmath_spec::GemmFormat;
 use rackmath_theory::operator::gemm::{Product, Scaling};
 use rackmath_units::{Fraction, Seconds};
@@ -86,38 +87,21 @@ struct RawPass {
     latency_us: f64,
 }
 
-fn problem(file: &Path, problem: impl ToString) -> CalibrateError {
-    CalibrateError::File { file: file.display().to_string(), problem: problem.to_string() }
-}
-
 /// All products of a folder; rows above the memory's peak that no cache explains are left out.
 pub fn products(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
     let catalog = rackmath_catalog::embedded();
     let mut rows = Vec::new();
-    for name in FILES {
-        let path = folder.join(name);
-        if !path.exists() {
-            continue;
-        }
+    for (path, name) in present(folder, &FILES, |file| file)? {
         if let Some(chip) = name.strip_prefix("kernel_gemm_").and_then(|n| n.strip_suffix(".csv")) {
             let chip_noun = catalog.chip(chip)?;
             // Sheets write MB for MiB. The caches of chips with HBM are two halves that both keep what all cores read.
             let whole = chip_noun.memory.kind.starts_with("GDDR");
             let share = if whole { 1.0 } else { 0.5 };
             let l2 = chip_noun.physical.l2.as_ref().map_or(0.0, |l| l.value.get() * share * 1.048576);
-            let mut reader = csv::Reader::from_path(&path).map_err(|e| problem(&path, e))?;
-            for raw in reader.deserialize() {
-                let raw: RawRow = raw.map_err(|e| problem(&path, e))?;
-                rows.extend(row(chip, l2, whole, raw));
-            }
+            rows.extend(csv(&path)?.into_iter().filter_map(|raw| row(chip, l2, whole, raw)));
         } else {
-            let text = std::fs::read_to_string(&path).map_err(|e| problem(&path, e))?;
-            let raw: Vec<RawTorch> = serde_json::from_str(&text).map_err(|e| problem(&path, e))?;
-            rows.extend(raw.into_iter().map(torch));
+            rows.extend(json(&path)?.into_iter().map(torch));
         }
-    }
-    if rows.is_empty() {
-        return Err(CalibrateError::Nothing { folder: folder.display().to_string(), expected: FILES.to_vec() });
     }
     Ok(rows)
 }
@@ -175,15 +159,11 @@ pub fn passes(folder: &Path) -> Result<Vec<PassRow>, CalibrateError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let mut reader = csv::Reader::from_path(&path).map_err(|e| problem(&path, e))?;
-    let read = |raw: Result<RawPass, csv::Error>| {
-        let raw = raw.map_err(|e| problem(&path, e))?;
-        Ok(PassRow {
-            chip: raw.system.trim_end_matches("_sxm").to_owned(),
-            op: raw.op,
-            product: Product::new(raw.m, 1.0, raw.k),
-            measured: Seconds::us(raw.latency_us),
-        })
+    let read = |raw: RawPass| PassRow {
+        chip: raw.system.trim_end_matches("_sxm").to_owned(),
+        op: raw.op,
+        product: Product::new(raw.m, 1.0, raw.k),
+        measured: Seconds::us(raw.latency_us),
     };
-    reader.deserialize().map(read).collect()
+    Ok(csv(&path)?.into_iter().map(read).collect())
 }

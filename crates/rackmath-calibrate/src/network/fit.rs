@@ -40,7 +40,7 @@ pub fn all(rows: &[Row], machines: &Machines) -> Fitted {
 
 /// Fits on a part, predicts the rest.
 pub fn transfer(rows: &[Row], machines: &Machines) -> Table {
-    let mut table = Table::new(&["fitted on", "predicts", "rows"]);
+    let mut table = Table::new(&["fitted on", "predicts", "rows"], &BTreeMap::new());
     let collective = |row: &&Row| matches!(row.what, What::Collective { .. });
     let systems: BTreeSet<&str> = rows.iter().filter(collective).map(|r| r.system.as_str()).collect();
     for from in &systems {

@@ -1,9 +1,9 @@
 //! Reads tables of timings into rows that the equations understand.
 
 use crate::CalibrateError;
+use crate::rows::{Record, Rows, csv, present};
 use rackmath_theory::network::{Collective, Launch, Phase};
 use rackmath_units::{Bytes, BytesPerToken, Seconds, Tokens};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The tables that are understood; columns as in the measurement notes of aiconfigurator and TensorRT-LLM's blog 18.
@@ -78,59 +78,34 @@ impl What {
     }
 }
 
-/// The rows of a folder, and how many were left out for which reason.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rows {
-    pub rows: Vec<Row>,
-    /// Reasons and counts.
-    pub skipped: BTreeMap<String, usize>,
-}
-
-pub fn read(folder: &Path) -> Result<Rows, CalibrateError> {
+pub fn read(folder: &Path) -> Result<Rows<Row>, CalibrateError> {
     let mut all = Rows::default();
-    let mut found = false;
-    for file in FILES {
-        let path = folder.join(file);
-        if path.is_file() {
-            found = true;
-            let problem = |e: std::io::Error| CalibrateError::File { file: file.into(), problem: e.to_string() };
-            parse(file, &std::fs::read_to_string(&path).map_err(problem)?, &mut all)?;
-        }
+    for (path, file) in present(folder, &FILES, |file| file)? {
+        take(file, &csv(&path)?, &mut all);
     }
-    let folder = || folder.display().to_string();
-    if found { Ok(all) } else { Err(CalibrateError::Nothing { folder: folder(), expected: FILES.to_vec() }) }
+    Ok(all)
 }
 
-/// Adds the rows of one table's text.
-pub fn parse(file: &'static str, text: &str, all: &mut Rows) -> Result<(), CalibrateError> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let problem = |e: csv::Error| CalibrateError::File { file: file.into(), problem: e.to_string() };
-    for record in reader.deserialize::<BTreeMap<String, String>>() {
-        let record = record.map_err(problem)?;
-        let row = match file {
-            "kernel_collectives.csv" => collective(file, &record),
-            "kernel_moe_a2a.csv" => exchange(file, &record, "system", record.get("comm_dtype")),
-            _ => exchange(file, &record, "hardware", record.get("dtype")),
-        };
-        match row {
-            Ok(row) => all.rows.push(row),
-            Err(reason) => *all.skipped.entry(reason).or_default() += 1,
-        }
+/// Adds the rows of one table.
+pub fn take(file: &'static str, table: &[Record], all: &mut Rows<Row>) {
+    for record in table {
+        all.take(match file {
+            "kernel_collectives.csv" => collective(file, record),
+            "kernel_moe_a2a.csv" => exchange(file, record, "system", "comm_dtype"),
+            _ => exchange(file, record, "hardware", "dtype"),
+        });
     }
-    Ok(())
 }
-
-type Record = BTreeMap<String, String>;
 
 fn collective(file: &'static str, record: &Record) -> Result<Row, String> {
-    let collective = match text(record, "op_name")? {
+    let collective = match record.needed("op_name")? {
         "all_reduce" => Collective::AllReduce,
         "all_gather" => Collective::AllGather,
         "reduce_scatter" => Collective::ReduceScatter,
         "alltoall" => Collective::AllToAll,
         other => return Err(format!("no collective \"{other}\"")),
     };
-    let source = text(record, "kernel_source")?.to_ascii_lowercase();
+    let source = record.needed("kernel_source")?.to_ascii_lowercase();
     let launch = if source.ends_with("eager") { Launch::Eager } else { Launch::Graph };
     let engine = match source.as_str() {
         "nccl" | "rccl" | "oneccl" => None,
@@ -139,13 +114,13 @@ fn collective(file: &'static str, record: &Record) -> Result<Row, String> {
             None => return Err(format!("no all-reduce kernel \"{s}\"")),
         },
     };
-    let bytes = Bytes::b(number(record, "message_bytes")?);
-    let what = What::Collective { collective, engine, n: number(record, "num_gpus")? as u64, bytes };
-    Ok(Row { file, system: text(record, "system")?.into(), what, measured: measured(record)? })
+    let bytes = Bytes::b(record.amount("message_bytes")?);
+    let what = What::Collective { collective, engine, n: record.amount("num_gpus")? as u64, bytes };
+    Ok(Row { file, system: record.needed("system")?.into(), what, measured: record.latency()? })
 }
 
-fn exchange(file: &'static str, record: &Record, system: &str, dtype: Option<&String>) -> Result<Row, String> {
-    let phase = match text(record, "phase")? {
+fn exchange(file: &'static str, record: &Record, system: &str, dtype: &str) -> Result<Row, String> {
+    let phase = match record.needed("phase")? {
         "dispatch" => Phase::Dispatch,
         "combine" => Phase::Combine,
         other => return Err(format!("no phase \"{other}\"")),
@@ -154,18 +129,18 @@ fn exchange(file: &'static str, record: &Record, system: &str, dtype: Option<&St
     let what = What::Exchange {
         kernel,
         phase,
-        ranks: number(record, "ep_gpus").ok().map(|n| n as u64),
-        nodes: number(record, "nodes").ok().map(|n| n as u64),
-        tokens: Tokens::new(number(record, "tokens_per_gpu")?),
-        payload: payload(number(record, "hidden_size")?, kernel, phase, dtype.map_or("", String::as_str)),
-        top_k: number(record, "topk")? as u64,
-        experts: number(record, "num_experts")? as u64,
+        ranks: record.count("ep_gpus"),
+        nodes: record.count("nodes"),
+        tokens: Tokens::new(record.amount("tokens_per_gpu")?),
+        payload: payload(record.amount("hidden_size")?, kernel, phase, record.text(dtype)),
+        top_k: record.amount("topk")? as u64,
+        experts: record.amount("num_experts")? as u64,
     };
-    Ok(Row { file, system: text(record, system)?.into(), what, measured: measured(record)? })
+    Ok(Row { file, system: record.needed(system)?.into(), what, measured: record.latency()? })
 }
 
 fn kernel(record: &Record) -> Result<&'static str, String> {
-    let get = |column| record.get(column).map_or("", String::as_str);
+    let get = |column| record.text(column);
     let (table, backend, comm) = (get("table"), get("backend"), get("comm_backend"));
     Ok(match (table, backend, comm) {
         ("wideep_deepep_ll", ..) => "deepep-ll",
@@ -191,19 +166,4 @@ fn payload(hidden: f64, kernel: &str, phase: Phase, dtype: &str) -> BytesPerToke
         _ => 2.0,
     };
     BytesPerToken::new(hidden * width)
-}
-
-fn text<'a>(record: &'a Record, column: &str) -> Result<&'a str, String> {
-    record.get(column).map(String::as_str).ok_or_else(|| format!("no column {column}"))
-}
-
-/// A number that is not negative, as quantities must be.
-fn number(record: &Record, column: &str) -> Result<f64, String> {
-    let value = text(record, column)?.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
-    value.ok_or_else(|| format!("no number in {column}"))
-}
-
-fn measured(record: &Record) -> Result<Seconds, String> {
-    let us = number(record, "latency_us")?;
-    if us > 0.0 { Ok(Seconds::us(us)) } else { Err("no time measured".into()) }
 }

@@ -31,10 +31,10 @@ GB200-NVL72,16,dispatch,bf16,7168,8,256,1024,181.2,648.0,TensorRT-LLM one-sided 
 GB200-NVL72,8,dispatch,nvfp4,7168,8,256,2048,101.7,649.3,TensorRT-LLM one-sided NVLink all-to-all,2026-05,blog18
 ";
 
-fn rows() -> Rows {
+fn rows() -> Rows<Row> {
     let mut all = Rows::default();
     for (file, text) in FILES.into_iter().zip([COLLECTIVES, EXCHANGES, NVL72]) {
-        parse(file, text, &mut all).unwrap();
+        rows::take(file, &crate::rows::parse(file, text).unwrap(), &mut all);
     }
     all
 }
@@ -84,7 +84,7 @@ fn a_fit_recovers_the_constants_that_made_the_rows() {
         }
     }
     let mut rows = Rows::default();
-    parse(FILES[0], &text, &mut rows).unwrap();
+    rows::take(FILES[0], &crate::rows::parse(FILES[0], &text).unwrap(), &mut rows);
     let (machines, _) = Machines::of(&rows.rows, &rackmath_catalog::embedded()).unwrap();
     for row in &mut rows.rows {
         row.measured = machines.predict(row).unwrap();

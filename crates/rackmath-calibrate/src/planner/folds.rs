@@ -1,10 +1,10 @@
 //! Groups predicted by engine overheads that never saw them.
 
 use super::group::Group;
-use super::rows::Seen;
+use super::rows::{Configuration, Seen};
 use crate::CalibrateError;
-use crate::serving::{self, Measured, Tell};
-use rackmath::case::{Case, Metric};
+use crate::serving::{self, Tell, inferencex};
+use rackmath_spec::measurement::{Load, Measurement, Metric, Setup};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -23,31 +23,30 @@ pub fn without_own(
     let mut engines = BTreeSet::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for row in groups.iter().flat_map(|g| &g.rows) {
-        let case = &row.configuration.case;
-        engines.insert(catalog.engine(&case.engine)?.0.id.clone());
+        let Configuration { setup, load, .. } = &row.configuration;
+        engines.insert(catalog.engine(&setup.engine)?.0.id.clone());
         let next = places.len();
-        places.entry(key(case)).or_insert(next);
+        places.entry(key(setup, load)).or_insert(next);
     }
     let mut rows = Vec::new();
-    for row in serving::all(folder)? {
-        if engines.contains(&catalog.engine(&row.case.engine)?.0.id) {
+    for row in serving::all(&catalog, folder)? {
+        if engines.contains(&catalog.engine(&row.setup.engine)?.0.id) {
             rows.push(row);
         }
     }
-    let fold = |row: &Measured| {
-        let place = places.get(&key(&row.case)).filter(|_| row.case.source == "InferenceX");
+    let fold = |row: &Measurement| {
+        let place = places.get(&key(&row.setup, &row.load)).filter(|_| row.source.name == inferencex::SOURCE);
         place.map_or(String::new(), |place| format!("fold {}", place % FOLDS + 1))
     };
     let folds: Vec<String> = rows.iter().map(fold).collect();
-    let held = serving::held_out(&catalog, &rows, &folds, steps, tell)?;
     let mut values: BTreeMap<(String, bool), f64> = BTreeMap::new();
-    for (place, value) in held {
-        let case = &rows[place].case;
-        values.insert((exact(case), case.metric == Metric::Ttft), value);
+    for one in serving::predictions(&catalog, &rows, &folds, steps, tell)? {
+        let row = &rows[one.row];
+        values.insert((exact(&row.setup, &row.load), row.metric == Metric::TtftMs), one.predicted.value);
     }
     let replaced = groups.into_iter().map(|group| {
         let rows = group.rows.into_iter().filter_map(|mut row| {
-            let name = exact(&row.configuration.case);
+            let name = exact(&row.configuration.setup, &row.configuration.load);
             let ttft = *values.get(&(name.clone(), true))?;
             let tpot = *values.get(&(name, false))?;
             row.ours = Seen { ttft, tpot };
@@ -60,14 +59,11 @@ pub fn without_own(
 
 /// What a fold leaves out together: the same model as run, chip, engine and lengths. The same runs published under two names
 /// of one architecture stay together.
-fn key(case: &Case) -> String {
-    let engine = case.engine.split('@').next().unwrap_or("");
-    let chip = case.system.rsplit_once('x').filter(|(n, _)| n.parse::<u64>().is_ok()).map_or(&*case.system, |(_, c)| c);
-    let (input, output) = (case.requests.input, case.requests.output);
-    format!("{}|{:?}|{engine}|{chip}|{input}|{output}", case.model, case.weights)
+fn key(setup: &Setup, load: &Load) -> String {
+    let Setup { model, weights, .. } = setup;
+    format!("{model}|{weights:?}|{}|{}|{}|{}", setup.family(), setup.chip(), load.input, load.output)
 }
 
-/// A case without what was measured.
-fn exact(case: &Case) -> String {
-    format!("{:?}", Case { metric: Metric::Tpot, measured: 0.0, ..case.clone() })
+fn exact(setup: &Setup, load: &Load) -> String {
+    format!("{setup:?}{load:?}")
 }

@@ -77,7 +77,7 @@ impl Report {
         let mut groups = BTreeMap::new();
         for group in &self.groups {
             for row in &group.rows {
-                let engine = &row.configuration.case.engine;
+                let engine = &row.configuration.setup.engine;
                 let release = engine.find('@').map_or("", |at| &engine[at..]).to_owned();
                 let question = super::Question { release, ..group.question.clone() };
                 groups.entry(question).or_insert_with(Vec::new).push(row.clone());

@@ -1,10 +1,12 @@
 //! Measured configurations of InferenceX, grouped by the question they answer.
 
 use crate::CalibrateError;
-use crate::rows::{Row, number, read, text};
+use crate::names::Names;
+use crate::rows::{Record, csv, present};
 use crate::serving::inferencex;
-use rackmath::case::{Case, CaseLoad};
+use rackmath_spec::Catalog;
 use rackmath_spec::layout::Degrees;
+use rackmath_spec::measurement::{Load, Setup, Way};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -43,8 +45,8 @@ pub struct Seen {
 
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// What ran.
-    pub case: Case,
+    pub setup: Setup,
+    pub load: Load,
     /// Requests in flight.
     pub concurrency: f64,
     pub chips: f64,
@@ -54,21 +56,21 @@ pub struct Configuration {
 impl Configuration {
     /// Output tokens per second and chip of latencies in a closed loop, by Little's law.
     pub fn rate(&self, seen: Seen) -> f64 {
-        let output = self.case.requests.output;
+        let output = self.load.output;
         let seconds = (seen.ttft + seen.tpot * (output - 1.0)) / 1e3;
         self.concurrency * output / seconds / self.chips
     }
 
     /// What a planner chooses.
     pub fn layout(&self) -> Layout {
-        let Degrees { tp, pp, dp, ep, .. } = self.case.degrees;
-        Layout { chips: self.chips as u64, tp, pp, dp, ep, drafts: self.case.requests.drafts as u64 }
+        let Degrees { tp, pp, dp, ep, .. } = self.setup.degrees;
+        Layout { chips: self.chips as u64, tp, pp, dp, ep, drafts: self.load.drafts as u64 }
     }
 
     /// Requests that decoded at a time, by Little's law from the measured latencies.
     pub fn decoding(&self) -> f64 {
         let Seen { ttft, tpot } = self.measured;
-        let decode = tpot * (self.case.requests.output - 1.0);
+        let decode = tpot * (self.load.output - 1.0);
         (self.concurrency * decode / (ttft + decode)).max(1.0)
     }
 }
@@ -104,40 +106,36 @@ impl fmt::Display for Layout {
 }
 
 /// Aggregated rows of tier A by question. Repeated runs stay apart: each is predicted for its own version.
-pub fn groups(folder: &Path) -> Result<BTreeMap<Question, Vec<Configuration>>, CalibrateError> {
-    if !folder.join(inferencex::TABLE).is_file() {
-        return Err(CalibrateError::Nothing {
-            folder: folder.display().to_string(),
-            expected: vec![inferencex::TABLE],
-        });
-    }
+pub fn groups(catalog: &Catalog, folder: &Path) -> Result<BTreeMap<Question, Vec<Configuration>>, CalibrateError> {
+    let names = Names::new(catalog);
     let mut groups: BTreeMap<Question, Vec<Configuration>> = BTreeMap::new();
-    for row in read(folder, inferencex::TABLE)? {
-        if text(&row, "mode") == "agg"
-            && text(&row, "tier") == "A"
-            && let Some((question, configuration)) = configuration(&row)
-        {
-            groups.entry(question).or_default().push(configuration);
+    for (path, _) in present(folder, &[inferencex::TABLE], |file| file)? {
+        for row in csv::<Record>(&path)? {
+            if row.text("mode") == "agg"
+                && row.text("tier") == "A"
+                && let Some((question, configuration)) = configuration(&names, &row)
+            {
+                groups.entry(question).or_default().push(configuration);
+            }
         }
     }
     Ok(groups)
 }
 
-fn configuration(row: &Row) -> Option<(Question, Configuration)> {
-    let case = inferencex::case(row)?;
-    let CaseLoad::Closed { concurrency, .. } = case.load else { return None };
-    let measured = Seen { ttft: number(row, "ttft_ms")?, tpot: number(row, "tpot_ms")? };
-    let word = |key: &str| text(row, key).to_owned();
-    let lengths = (number(row, "isl")? as u64, number(row, "osl")? as u64);
+fn configuration(names: &Names<'_>, row: &Record) -> Option<(Question, Configuration)> {
+    let (setup, load) = inferencex::ran(names, row)?;
+    let Way::Closed { concurrency, .. } = load.way else { return None };
+    let measured = Seen { ttft: row.number("ttft_ms")?, tpot: row.number("tpot_ms")? };
+    let word = |key: &str| row.text(key).to_owned();
     let question = Question {
         model: word("model"),
         precision: word("precision"),
         hardware: word("hardware"),
         engine: word("engine"),
-        lengths,
+        lengths: (row.count("isl")?, row.count("osl")?),
         release: String::new(),
     };
-    let d = case.degrees;
+    let d = setup.degrees;
     let chips = (d.tp * d.pp * d.dp) as f64;
-    Some((question, Configuration { case, concurrency, chips, measured }))
+    Some((question, Configuration { setup, load, concurrency, chips, measured }))
 }

@@ -2,9 +2,8 @@ use super::group::{Among, Chooser, Group, Predicted};
 use super::print::{Figures, Report};
 use super::rank::{Frontier, ladder, regret};
 use super::rows::{Configuration, Question, Seen};
-use rackmath::case::{Case, CaseLoad, Metric};
 use rackmath_spec::layout::Degrees;
-use rackmath_theory::steady::Requests;
+use rackmath_spec::measurement::{Load, Setup, Way};
 
 fn near(got: f64, expected: f64) {
     assert!((got - expected).abs() < 1e-9, "{got} is not {expected}");
@@ -12,25 +11,13 @@ fn near(got: f64, expected: f64) {
 
 /// A run of one token a request (the first), so that throughput is concurrency over TTFT, with a TPOT that is only seen.
 fn row(tp: u64, concurrency: f64, measured: (f64, f64), ours: (f64, f64)) -> Predicted {
-    let case = Case {
-        source: "made up".into(),
-        model: "none".into(),
-        weights: None,
-        kv: None,
-        engine: "none@1".into(),
-        system: "none".into(),
-        degrees: Degrees { tp, etp: tp, ..Degrees::default() },
-        load: CaseLoad::Closed { concurrency, rounds: 10.0, fixed: true },
-        requests: Requests::of(1.0, 1.0),
-        chunk: None,
-        sequences: None,
-        metric: Metric::Tpot,
-        measured: 0.0,
-    };
+    let degrees = Degrees { tp, etp: tp, ..Degrees::default() };
+    let setup = Setup { engine: "none@1".into(), degrees, ..Setup::default() };
+    let load = Load::of(Way::Closed { concurrency, rounds: 10.0, fixed: true }, 1.0, 1.0);
     // (tok/s/user, tok/s/chip) as latencies.
     let seen = |(user, rate): (f64, f64)| Seen { ttft: concurrency / (rate * tp as f64) * 1e3, tpot: 1e3 / user };
     let (measured, ours) = (seen(measured), seen(ours));
-    let configuration = Configuration { case, concurrency, chips: tp as f64, measured };
+    let configuration = Configuration { setup, load, concurrency, chips: tp as f64, measured };
     Predicted { configuration, ours, roofline: ours }
 }
 

@@ -8,12 +8,13 @@
 //! keep their constants. A fold is fitted on at most eight rows of each source, metric, model and chip. Ignores: the kernels and networks, which are fitted on files of their own and stay as they are.
 
 use super::fit;
-use super::folder::metric;
-use super::rows::Measured;
+use super::stratum as name_of;
 use crate::CalibrateError;
+use crate::knob::turned;
 use rackmath::case::{Bench, Predicted};
 use rackmath::validate::{CrossCard, CrossStratumCard};
 use rackmath_spec::engine::{Engine, Overhead};
+use rackmath_spec::measurement::Measurement;
 use rackmath_spec::{Catalog, SpecError};
 use rackmath_theory::stats::{median, quantile};
 use rackmath_units::{Seconds, float};
@@ -42,11 +43,11 @@ impl By {
         }
     }
 
-    fn of(self, row: &Measured) -> &str {
+    fn of(self, row: &Measurement) -> &str {
         match self {
-            Self::Chip => &row.chip,
-            Self::Model => &row.model,
-            Self::Engine => &row.engine,
+            Self::Chip => row.setup.chip(),
+            Self::Model => &row.setup.model,
+            Self::Engine => row.setup.family(),
         }
     }
 }
@@ -64,7 +65,7 @@ const THREADS: usize = 2;
 pub type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
 
 /// Where a row's family stands in the fold that leaves the row out, and its prediction there.
-pub(super) struct Held {
+pub(crate) struct Held {
     /// Its place among the rows given.
     pub row: usize,
     /// The family.
@@ -75,7 +76,7 @@ pub(super) struct Held {
 /// Leaves every group out once.
 pub fn leave_out(
     catalog: &Catalog,
-    rows: &[Measured],
+    rows: &[Measurement],
     by: By,
     steps: usize,
     tell: Tell<'_>,
@@ -87,13 +88,13 @@ pub fn leave_out(
     let mut order: Vec<String> = Vec::new();
     for one in &held {
         let row = &rows[one.row];
-        let Ok(sample) = bench.compare(&row.case) else { continue };
-        let distance = |p: &Predicted| float::ln(p.value / row.case.measured).abs();
+        let Ok(sample) = bench.compare(row) else { continue };
+        let distance = |p: &Predicted| float::ln(p.value / row.value).abs();
         let both = Both {
             sample: (distance(&sample), distance(&sample) <= sample.spread),
             left: (distance(&one.predicted), distance(&one.predicted) <= one.predicted.spread),
         };
-        let name = format!("{} {}", row.case.source, metric(row));
+        let name = name_of(row);
         if !lines.contains_key(&name) {
             order.push(name.clone());
         }
@@ -147,21 +148,10 @@ fn stratum(name: &str, rows: &[Both]) -> Option<CrossStratumCard> {
     })
 }
 
-/// Every row with a fold, by its place, as predicted by constants that never saw the fold.
-pub fn held_out(
-    catalog: &Catalog,
-    rows: &[Measured],
-    folds: &[String],
-    steps: usize,
-    tell: Tell<'_>,
-) -> Result<Vec<(usize, f64)>, CalibrateError> {
-    Ok(predictions(catalog, rows, folds, steps, tell)?.iter().map(|one| (one.row, one.predicted.value)).collect())
-}
-
 /// Every row predicted by constants that never saw its fold; rows that cannot be predicted are absent.
-pub(super) fn predictions(
+pub(crate) fn predictions(
     catalog: &Catalog,
-    rows: &[Measured],
+    rows: &[Measurement],
     folds: &[String],
     steps: usize,
     tell: Tell<'_>,
@@ -171,7 +161,7 @@ pub(super) fn predictions(
     let names: BTreeSet<&str> = folds.iter().map(String::as_str).filter(|fold| !fold.is_empty()).collect();
     // A fold that takes no row from a family leaves it as fitted on all of its rows: "" stands for no fold.
     let touched = |id: &str, fold: &str| (0..rows.len()).any(|i| of_row[i] == id && folds[i] == fold);
-    let left = |id: &str, fold: &str| -> Vec<&Measured> {
+    let left = |id: &str, fold: &str| -> Vec<&Measurement> {
         let kept = |i: &usize| of_row[*i] == id && (fold.is_empty() || folds[*i] != fold);
         (0..rows.len()).filter(kept).map(|i| &rows[i]).collect()
     };
@@ -190,7 +180,7 @@ pub(super) fn predictions(
     let fits = fitted(&jobs, tell, |id, fold| {
         let engine = &engines[id];
         let first = Engine { overhead: first(&engine.overhead), ..engine.clone() };
-        Ok(fit::family_in(&first, &thinned(&left(id, fold)), steps)?.engine.overhead)
+        Ok(fit::family(&first, &thinned(&left(id, fold), MOST), steps)?.engine.overhead)
     })?;
     let mut held = Vec::new();
     for fold in names {
@@ -207,7 +197,7 @@ pub(super) fn predictions(
             bench.replace(Engine { overhead, ..engine.clone() });
         }
         for i in (0..rows.len()).filter(|i| folds[*i] == fold) {
-            if let Ok(predicted) = bench.compare(&rows[i].case)
+            if let Ok(predicted) = bench.compare(&rows[i])
                 && predicted.value.is_finite()
                 && predicted.value > 0.0
             {
@@ -219,12 +209,12 @@ pub(super) fn predictions(
     Ok(held)
 }
 
-fn families(catalog: &Catalog, rows: &[Measured]) -> Result<(BTreeMap<String, Engine>, Vec<String>), SpecError> {
+fn families(catalog: &Catalog, rows: &[Measurement]) -> Result<(BTreeMap<String, Engine>, Vec<String>), SpecError> {
     let mut words: BTreeMap<&str, String> = BTreeMap::new();
     let mut engines = BTreeMap::new();
     let mut of_row = Vec::new();
     for row in rows {
-        let word = row.case.engine.as_str();
+        let word = row.setup.engine.as_str();
         if !words.contains_key(word) {
             let (engine, _) = catalog.engine(word)?;
             words.insert(word, engine.id.clone());
@@ -237,13 +227,13 @@ fn families(catalog: &Catalog, rows: &[Measured]) -> Result<(BTreeMap<String, En
 
 /// Rows spread evenly over each group, so that a table of thousands takes no longer than one of hundreds. The loss counts
 /// groups, not rows, so little is lost.
-fn thinned<'a>(rows: &[&'a Measured]) -> Vec<&'a Measured> {
-    let mut groups: BTreeMap<(&str, &str, &str), Vec<&Measured>> = BTreeMap::new();
+pub(crate) fn thinned<'a>(rows: &[&'a Measurement], most: usize) -> Vec<&'a Measurement> {
+    let mut groups: BTreeMap<(String, &str, &str), Vec<&Measurement>> = BTreeMap::new();
     for row in rows {
-        groups.entry((&row.stratum, &row.model, &row.chip)).or_default().push(row);
+        groups.entry((name_of(row), &row.setup.model, row.setup.chip())).or_default().push(row);
     }
-    let every = |group: Vec<&'a Measured>| {
-        let step = group.len().div_ceil(MOST).max(1);
+    let every = |group: Vec<&'a Measurement>| {
+        let step = group.len().div_ceil(most).max(1);
         group.into_iter().step_by(step)
     };
     groups.into_values().flat_map(every).collect()
@@ -302,21 +292,11 @@ fn borrowed(own: &Overhead, known: &[(bool, Overhead)]) -> Overhead {
     if from.is_empty() {
         return first(own);
     }
-    let mean = |of: fn(&Overhead) -> f64| {
-        float::exp(from.iter().map(|o| float::ln(of(o).max(1e-12))).sum::<f64>() / from.len() as f64)
+    let constants = &fit::SERVER[..9];
+    let mean = |get: fn(&Overhead) -> f64| {
+        float::exp(from.iter().map(|o| float::ln(get(o).max(1e-12))).sum::<f64>() / from.len() as f64)
     };
-    Overhead {
-        small: Seconds::s(mean(|o| o.small.get())),
-        skew: Seconds::s(mean(|o| o.skew.get())),
-        stretch: mean(|o| o.stretch),
-        stretch_long: mean(|o| o.stretch_long),
-        expert_floor: mean(|o| o.expert_floor),
-        host: Seconds::s(mean(|o| o.host.get())),
-        host_sequence: Seconds::s(mean(|o| o.host_sequence.get())),
-        request: Seconds::s(mean(|o| o.request.get())),
-        request_concurrent: Seconds::s(mean(|o| o.request_concurrent.get())),
-        ..*own
-    }
+    turned(own, constants, &constants.iter().map(|k| mean(k.get)).collect::<Vec<f64>>())
 }
 
 #[cfg(test)]

@@ -5,12 +5,14 @@
 //! measured)|, cut off so that rows no model explains do not steer, every (model, chip) group counting the same, with a
 //! weak pull towards the first values so that a constant no row speaks of stays where it was.
 
-use super::rows::Measured;
+use super::thinned;
 use crate::CalibrateError;
+use crate::knob::{Knob, turned};
 use crate::simplex;
 use crate::table::Errors;
-use rackmath::case::{Bench, Metric};
-use rackmath_spec::engine::Engine;
+use rackmath::case::Bench;
+use rackmath_spec::engine::{Engine, Overhead, Plain};
+use rackmath_spec::measurement::{Measurement, Metric};
 use rackmath_units::{Seconds, float};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,77 +28,60 @@ const FIRST: f64 = 0.3;
 const PULL: f64 = 0.004;
 
 /// Steps of the search for each constant.
-const STEPS: usize = 12;
+pub const STEPS: usize = 12;
 
 /// Most rows of one (model, chip) group that are used: evenly spaced ones.
 const MOST: usize = 24;
 
-/// The constants that are fitted, in order.
+/// The constants of a server, in order; the last one is not what a new engine is given.
+#[rustfmt::skip]
+pub const SERVER: [Knob<Overhead>; 10] = [
+    Knob { low: 0.0, high: 1e-4, get: |o| o.small.get(), set: |o, x| o.small = Seconds::s(x) },
+    Knob { low: 0.0, high: 1e-3, get: |o| o.skew.get(), set: |o, x| o.skew = Seconds::s(x) },
+    Knob { low: 0.9, high: 2.0, get: |o| o.stretch, set: |o, x| o.stretch = x },
+    Knob { low: 0.9, high: 2.0, get: |o| o.stretch_long, set: |o, x| o.stretch_long = x },
+    Knob { low: 0.1, high: 3.0, get: |o| o.expert_floor, set: |o, x| o.expert_floor = x },
+    Knob { low: 0.0, high: 0.1, get: |o| o.host.get(), set: |o, x| o.host = Seconds::s(x) },
+    Knob { low: 0.0, high: 0.01, get: |o| o.host_sequence.get(), set: |o, x| o.host_sequence = Seconds::s(x) },
+    Knob { low: 0.0, high: 1.0, get: |o| o.request.get(), set: |o, x| o.request = Seconds::s(x) },
+    Knob { low: 0.0, high: 0.1, get: |o| o.request_concurrent.get(), set: |o, x| o.request_concurrent = Seconds::s(x) },
+    Knob { low: 0.1, high: 5.0, get: |o| o.small_memory, set: |o, x| o.small_memory = x },
+];
+
+/// The constants of a single process without tuned kernels; the time of a small kernel comes last.
+#[rustfmt::skip]
+const PLAIN: [Knob<Plain>; 6] = [
+    Knob { low: 0.0, high: 1.0, get: |p| p.compute, set: |p, x| p.compute = x },
+    Knob { low: 0.0, high: 1.0, get: |p| p.memory, set: |p, x| p.memory = x },
+    Knob { low: 0.0, high: 1.0, get: |p| p.many_dies, set: |p, x| p.many_dies = x },
+    Knob { low: 0.0, high: 1e3, get: |p| p.expand, set: |p, x| p.expand = x },
+    Knob { low: 0.0, high: 1e3, get: |p| p.expand_nested, set: |p, x| p.expand_nested = x },
+    Knob { low: 0.0, high: 1e-3, get: |p| p.floor.get(), set: |p, x| p.floor = Seconds::s(x) },
+];
+
 fn constants(engine: &Engine) -> Vec<f64> {
-    let o = &engine.overhead;
-    if let Some(p) = &engine.plain {
-        let plain = [p.compute, p.memory, p.many_dies, p.expand, p.expand_nested, p.floor.get(), o.small.get()];
-        return plain.to_vec();
-    }
-    vec![
-        o.small.get(),
-        o.skew.get(),
-        o.stretch,
-        o.stretch_long,
-        o.expert_floor,
-        o.host.get(),
-        o.host_sequence.get(),
-        o.request.get(),
-        o.request_concurrent.get(),
-        o.small_memory,
-    ]
+    engine.plain.as_ref().map_or_else(
+        || SERVER.iter().map(|k| (k.get)(&engine.overhead)).collect(),
+        |plain| PLAIN.iter().map(|k| (k.get)(plain)).chain([engine.overhead.small.get()]).collect(),
+    )
 }
 
 fn with(engine: &Engine, x: &[f64]) -> Engine {
     let mut e = engine.clone();
-    let o = &mut e.overhead;
-    if let Some(p) = &mut e.plain {
-        p.compute = x[0].min(1.0);
-        p.memory = x[1].min(1.0);
-        p.many_dies = x[2].min(1.0);
-        p.expand = x[3].min(1e3);
-        p.expand_nested = x[4].min(1e3);
-        p.floor = Seconds::s(x[5].min(1e-3));
-        o.small = Seconds::s(x[6].min(1e-3));
-        return e;
+    if let Some(p) = &engine.plain {
+        e.plain = Some(turned(p, &PLAIN, x));
+        e.overhead.small = Seconds::s(x[6].min(1e-3));
+    } else {
+        e.overhead = turned(&engine.overhead, &SERVER, x);
     }
-    o.small = Seconds::s(x[0].min(1e-4));
-    o.skew = Seconds::s(x[1].min(1e-3));
-    o.stretch = x[2].clamp(0.9, 2.0);
-    o.stretch_long = x[3].clamp(0.9, 2.0);
-    o.expert_floor = x[4].clamp(0.1, 3.0);
-    o.host = Seconds::s(x[5].min(0.1));
-    o.host_sequence = Seconds::s(x[6].min(0.01));
-    o.request = Seconds::s(x[7].min(1.0));
-    o.request_concurrent = Seconds::s(x[8].min(0.1));
-    o.small_memory = x[9].clamp(0.1, 5.0);
     e
-}
-
-/// At most so many rows of each group, evenly spaced in the order of the table.
-fn thinned<'a>(rows: &[&'a Measured]) -> Vec<&'a Measured> {
-    let mut groups: BTreeMap<(&str, &str, &str), Vec<&'a Measured>> = BTreeMap::new();
-    for r in rows {
-        groups.entry((&r.stratum, &r.model, &r.chip)).or_default().push(r);
-    }
-    let mut all = Vec::new();
-    for group in groups.into_values() {
-        let step = group.len().div_ceil(MOST);
-        all.extend(group.into_iter().step_by(step));
-    }
-    all
 }
 
 /// Rows that speak of an engine: drafting must be known. Two sets of vLLM 0.12 ran unlike a server: prompts found in the
 /// prefix cache (more prompt tokens a second than the peak allows), and every kernel launched by the host.
-fn usable(row: &Measured) -> bool {
-    let known = !row.stratum.contains("drafting unknown") && !row.stratum.contains("context sweep");
-    known && row.case.engine != "vllm@0.12.0"
+fn usable(row: &Measurement) -> bool {
+    let known = !row.source.part.contains("drafting unknown") && !row.source.name.contains("context sweep");
+    known && row.setup.engine != "vllm@0.12.0"
 }
 
 /// A fitted engine with its rows.
@@ -106,19 +91,15 @@ pub struct Fitted {
     pub errors: Option<Errors>,
 }
 
-pub fn family(engine: &Engine, rows: &[&Measured]) -> Result<Fitted, CalibrateError> {
-    family_in(engine, rows, STEPS)
-}
-
-/// The same in so many steps for each constant.
-pub fn family_in(engine: &Engine, rows: &[&Measured], steps: usize) -> Result<Fitted, CalibrateError> {
-    let rows: Vec<&Measured> = rows.iter().copied().filter(|r| usable(r)).collect();
-    let rows = thinned(&rows);
+/// Fits in so many steps for each constant.
+pub fn family(engine: &Engine, rows: &[&Measurement], steps: usize) -> Result<Fitted, CalibrateError> {
+    let rows: Vec<&Measurement> = rows.iter().copied().filter(|r| usable(r)).collect();
+    let rows = thinned(&rows, MOST);
     let bench = RefCell::new(Bench::new(rackmath_catalog::embedded())?);
     let mut groups: BTreeMap<(bool, &str, &str), usize> = BTreeMap::new();
-    let key = |r: &Measured| r.case.metric == Metric::Ttft;
+    let key = |r: &Measurement| r.metric == Metric::TtftMs;
     for r in &rows {
-        *groups.entry((key(r), &r.model, &r.chip)).or_default() += 1;
+        *groups.entry((key(r), &r.setup.model, r.setup.chip())).or_default() += 1;
     }
     let start = constants(engine);
     let distance = |x: &[f64]| -> f64 {
@@ -126,10 +107,11 @@ pub fn family_in(engine: &Engine, rows: &[&Measured], steps: usize) -> Result<Fi
         bench.replace(with(engine, x));
         let (mut sum, mut weights) = (0.0, 0.0);
         for r in &rows {
-            let Ok(p) = bench.predict(&r.case) else { continue };
+            let Ok(p) = bench.predict(r) else { continue };
             let first = key(r);
-            let weight = if first { FIRST } else { 1.0 } / (groups[&(first, &*r.model, &*r.chip)] as f64).sqrt();
-            sum += weight * float::ln(p / r.case.measured).abs().min(CUT);
+            let weight =
+                if first { FIRST } else { 1.0 } / (groups[&(first, &*r.setup.model, r.setup.chip())] as f64).sqrt();
+            sum += weight * float::ln(p / r.value).abs().min(CUT);
             weights += weight;
         }
         let pull: f64 =
@@ -143,7 +125,7 @@ pub fn family_in(engine: &Engine, rows: &[&Measured], steps: usize) -> Result<Fi
     let errors: Vec<f64> = rows
         .iter()
         .filter(|r| !key(r))
-        .filter_map(|r| bench.predict(&r.case).ok().map(|p| float::ln(p / r.case.measured).abs()))
+        .filter_map(|r| bench.predict(r).ok().map(|p| float::ln(p / r.value).abs()))
         .collect();
     Ok(Fitted { engine, errors: Errors::of(&errors) })
 }
@@ -176,7 +158,7 @@ pub fn toml(fitted: &Fitted) -> String {
     let _ = writeln!(t, "request_ms = {}", digits(o.request.get() * 1e3));
     let _ = writeln!(t, "request_concurrent_ms = {}", digits(o.request_concurrent.get() * 1e3));
     if let Some(e) = fitted.errors {
-        let _ = writeln!(t, "fit = {{ rows = {}, median = {:.3}, p90 = {:.3} }}", e.n, e.median, e.p90);
+        let _ = writeln!(t, "{e}");
     }
     t
 }

@@ -6,10 +6,10 @@
 //! constants, so distances are divided by that factor first.
 
 use super::cross::{Tell, predictions};
-use super::rows::{self, Measured};
+use super::rows;
 use crate::CalibrateError;
-use rackmath::case::Metric;
 use rackmath_spec::engine::Spread;
+use rackmath_spec::measurement::{Measurement, Metric};
 use rackmath_theory::stats::quantile;
 use rackmath_units::float;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,17 +28,17 @@ const FEWEST: usize = 5;
 /// The `[spread]` tables of every engine family with rows.
 pub fn spread(folder: &Path, steps: usize, tell: Tell<'_>) -> Result<String, CalibrateError> {
     let catalog = rackmath_catalog::embedded();
-    let rows = rows::all(folder)?;
+    let rows = rows::all(&catalog, folder)?;
     // Rows whose drafting is not known say nothing about an engine.
-    let rows: Vec<Measured> = rows.into_iter().filter(|r| !r.stratum.contains("drafting unknown")).collect();
+    let rows: Vec<Measurement> = rows.into_iter().filter(|r| !r.source.part.contains("drafting unknown")).collect();
     let held = predictions(&catalog, &rows, &dealt(&rows), steps, tell)?;
     let mut by_engine: BTreeMap<&str, [Vec<f64>; 3]> = BTreeMap::new();
     for one in &held {
         let row = &rows[one.row];
         let (engine, _) = catalog.engine(&one.engine)?;
-        let (column, own) = column(row.case.metric, &engine.spread);
+        let (column, own) = column(row.metric, &engine.spread);
         let wider = (one.predicted.spread / own).max(1.0);
-        let distance = float::ln(one.predicted.value / row.case.measured).abs() / wider;
+        let distance = float::ln(one.predicted.value / row.value).abs() / wider;
         by_engine.entry(&one.engine).or_default()[column].push(distance);
     }
     let mut text = String::new();
@@ -63,16 +63,17 @@ pub fn spread(folder: &Path, steps: usize, tell: Tell<'_>) -> Result<String, Cal
 }
 
 /// Groups dealt into folds, in the order of their names.
-fn dealt(rows: &[Measured]) -> Vec<String> {
-    let groups: BTreeSet<(&str, &str)> = rows.iter().map(|r| (r.model.as_str(), r.chip.as_str())).collect();
-    let places: BTreeMap<(&str, &str), usize> = groups.into_iter().enumerate().map(|(i, group)| (group, i)).collect();
-    rows.iter().map(|r| format!("fold {}", places[&(r.model.as_str(), r.chip.as_str())] % FOLDS + 1)).collect()
+fn dealt(rows: &[Measurement]) -> Vec<String> {
+    let group = |r: &'_ Measurement| (r.setup.model.clone(), r.setup.chip().to_owned());
+    let groups: BTreeSet<(String, String)> = rows.iter().map(group).collect();
+    let places: BTreeMap<_, usize> = groups.into_iter().zip(0..).collect();
+    rows.iter().map(|r| format!("fold {}", places[&group(r)] % FOLDS + 1)).collect()
 }
 
 fn column(metric: Metric, spread: &Spread) -> (usize, f64) {
     match metric {
-        Metric::Ttft => (1, spread.ttft),
-        Metric::OutputRate | Metric::InputRate => (2, spread.throughput),
-        Metric::Tpot | Metric::E2e | Metric::Step => (0, spread.tpot),
+        Metric::TtftMs => (1, spread.ttft),
+        metric if metric.is_output_rate() || metric.is_input_rate() => (2, spread.throughput),
+        _ => (0, spread.tpot),
     }
 }

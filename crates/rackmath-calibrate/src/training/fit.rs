@@ -85,7 +85,7 @@ const PLANS: &[(&str, &[&str], &[&str])] = &[
 /// Fits every program with a plan and prints what changed; each also on one half and scored on the other.
 pub fn fit(folder: &Path, only: Option<&str>) -> Result<String, CalibrateError> {
     let catalog = rackmath_catalog::embedded();
-    let (rows, _) = read(folder, &catalog)?;
+    let rows = read(folder, &catalog)?.rows;
     let bench = Bench::new(&catalog, &rows)?;
     let mut out = String::new();
     for (id, files, names) in PLANS {

@@ -53,10 +53,8 @@ impl Bench {
     pub fn replace(&mut self, folder: &Path) -> Result<(), CalibrateError> {
         for (id, stack) in &mut self.stacks {
             let path = folder.join(format!("{id}.toml"));
-            let wrong =
-                |e: std::io::Error| CalibrateError::File { file: path.display().to_string(), problem: e.to_string() };
             if path.exists() {
-                *stack = Arc::new(rackmath_spec::file::training(id, &std::fs::read_to_string(&path).map_err(wrong)?)?);
+                *stack = Arc::new(rackmath_spec::file::training(id, &crate::rows::text(&path)?)?);
             }
         }
         Ok(())

@@ -4,6 +4,8 @@
 //! per second in the convention of its source.
 
 use crate::CalibrateError;
+use crate::names::Names;
+use crate::rows::{Record, Rows, csv, present};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{
     Attention, Bias, Block, Ffn, Formats, Gate, KvSource, Mixer, Mlp, Moe, Norm, QkNorm, Run, Shape, Span,
@@ -12,7 +14,6 @@ use rackmath_spec::{Catalog, Dtype, TrainingFormat};
 use rackmath_theory::pipeline::Schedule;
 use rackmath_theory::train::mfu::Convention;
 use rackmath_theory::train::{Cut, Recompute, Sharding, Spread};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A table that is understood: its file, the program it was measured with, and how it counts FLOP.
@@ -94,78 +95,47 @@ pub enum Measured {
     Nothing,
 }
 
-type Raw = BTreeMap<String, String>;
-
-/// All rows of the tables in a folder, and why others were left out.
-pub fn read(folder: &Path, catalog: &Catalog) -> Result<(Vec<Row>, BTreeMap<String, usize>), CalibrateError> {
-    let (mut rows, mut skipped, mut found) = (Vec::new(), BTreeMap::new(), false);
-    for source in SOURCES {
-        let path = folder.join(source.file);
-        if !path.exists() {
-            continue;
-        }
-        found = true;
-        let wrong = |e: csv::Error| CalibrateError::File { file: path.display().to_string(), problem: e.to_string() };
-        for raw in csv::Reader::from_path(&path).map_err(wrong)?.deserialize::<Raw>() {
-            match row(source, &raw.map_err(wrong)?, catalog) {
-                Ok(row) => rows.push(row),
-                Err(why) => *skipped.entry(format!("{}: {why}", source.file)).or_default() += 1,
-            }
+/// All rows of the tables in a folder.
+pub fn read(folder: &Path, catalog: &Catalog) -> Result<Rows<Row>, CalibrateError> {
+    let (names, mut all) = (Names::new(catalog), Rows::default());
+    for (path, source) in present(folder, &SOURCES, |s| s.file)? {
+        for raw in csv::<Record>(&path)? {
+            all.take(row(*source, &raw, &names, catalog).map_err(|why| format!("{}: {why}", source.file)));
         }
     }
-    if !found {
-        let expected = SOURCES.iter().map(|s| s.file).collect();
-        return Err(CalibrateError::Nothing { folder: folder.display().to_string(), expected });
-    }
-    Ok((rows, skipped))
+    Ok(all)
 }
 
-fn text<'a>(raw: &'a Raw, key: &str) -> &'a str {
-    raw.get(key).map_or("", |v| v.trim())
-}
-
-fn number(raw: &Raw, key: &str) -> Option<f64> {
-    text(raw, key).parse::<f64>().ok()
-}
-
-fn count(raw: &Raw, key: &str) -> Option<u64> {
-    number(raw, key).map(|x| x as u64)
-}
-
-fn degree(raw: &Raw, key: &str) -> u64 {
-    count(raw, key).unwrap_or(1).max(1)
-}
-
-fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
-    let notes = text(raw, "notes").to_owned();
+fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Result<Row, String> {
+    let notes = raw.text("notes").to_owned();
     for kind in ["LoRA", "RA Performance", "FT Performance", "SFT"] {
         if notes.contains(kind) {
             return Err("fine-tuning: packed sequences or frozen weights".into());
         }
     }
-    let chip = chip(text(raw, "gpu")).ok_or_else(|| format!("no chip \"{}\"", text(raw, "gpu")))?;
-    let chips = count(raw, "gpus").ok_or("no number of chips")?;
-    let (tp, pp, cp) = (degree(raw, "tp"), degree(raw, "pp"), degree(raw, "cp"));
+    let chip = names.chip(raw.text("gpu")).ok_or_else(|| format!("no chip \"{}\"", raw.text("gpu")))?;
+    let chips = raw.count("gpus").ok_or("no number of chips")?;
+    let (tp, pp, cp) = (raw.degree("tp"), raw.degree("pp"), raw.degree("cp"));
     let copies = (chips / (tp * pp * cp)).max(1);
     // Some tables give only the sequences of a chip: then a step is one micro-batch of each copy.
-    let one = count(raw, "micro_batch").filter(|b| *b > 0).map(|b| b * copies);
-    let mut global_batch = count(raw, "global_batch").filter(|b| *b > 0).or(one).ok_or("no batch")?;
-    let id = text(raw, "id").to_owned();
-    if notes.contains("heading says 512") && number(raw, "step_s").is_none() {
+    let one = raw.count("micro_batch").filter(|b| *b > 0).map(|b| b * copies);
+    let mut global_batch = raw.count("global_batch").filter(|b| *b > 0).or(one).ok_or("no batch")?;
+    let id = raw.text("id").to_owned();
+    if notes.contains("heading says 512") && raw.number("step_s").is_none() {
         // The source's own remark: only this batch agrees with its FLOP per second.
         global_batch = 512;
     }
-    let shape = shape(raw, catalog, pp)?;
+    let shape = shape(raw, names, catalog, pp)?;
     let dp = copies;
-    let micro_batch = degree(raw, "micro_batch");
+    let micro_batch = raw.degree("micro_batch");
     let layers = shape.n_layers();
     let virtual_stages = chunks(raw, source, layers, pp);
-    let recompute = match text(raw, "recompute") {
+    let recompute = match raw.text("recompute") {
         r if r.starts_with("full") => Recompute::Full,
         r if r.starts_with("selective") => Recompute::Selective,
         _ => Recompute::None,
     };
-    let sharding = match text(raw, "shard").to_ascii_lowercase().as_str() {
+    let sharding = match raw.text("shard").to_ascii_lowercase().as_str() {
         "zero0" => Sharding::None,
         s if s.contains("fsdp") || s.contains("full_shard") || s.contains("zero3") || s.contains("shard_grad") => {
             Sharding::Full
@@ -182,10 +152,10 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
         cp,
         pp,
         dp,
-        ep: if moe { degree(raw, "ep") } else { 1 },
-        etp: count(raw, "etp").unwrap_or(1).max(1),
+        ep: if moe { raw.degree("ep") } else { 1 },
+        etp: raw.count("etp").unwrap_or(1).max(1),
         virtual_stages,
-        sequence_parallel: if source.legacy { text(raw, "recompute").contains("sequence") } else { tp > 1 },
+        sequence_parallel: if source.legacy { raw.text("recompute").contains("sequence") } else { tp > 1 },
         ..Degrees::default()
     };
     let cut = Cut {
@@ -197,7 +167,7 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
         recompute,
         ..Cut::default()
     };
-    let precision = text(raw, "precision").to_ascii_lowercase();
+    let precision = raw.text("precision").to_ascii_lowercase();
     let format = if precision.contains("nvfp4") {
         TrainingFormat::NvFp4
     } else if precision.contains("mxfp8") {
@@ -211,38 +181,38 @@ fn row(source: Source, raw: &Raw, catalog: &Catalog) -> Result<Row, String> {
         measured: measured(source, raw, &notes),
         source,
         id,
-        model: text(raw, "model").to_owned(),
+        model: raw.text("model").to_owned(),
         shape,
         chip,
         chips,
         cut,
-        sequence: count(raw, "seq").ok_or("no sequence length")?,
+        sequence: raw.count("seq").ok_or("no sequence length")?,
         global_batch,
         format,
         wide_gradients: precision.contains("fp32 grad"),
         pure: precision.contains("pure"),
-        memory_gib: number(raw, "mem_gib"),
-        out_of_memory: text(raw, "outcome") == "oom",
-        open: !source.legacy && text(raw, "recompute").is_empty(),
+        memory_gib: raw.number("mem_gib"),
+        out_of_memory: raw.text("outcome") == "oom",
+        open: !source.legacy && raw.text("recompute").is_empty(),
         notes,
     })
 }
 
-fn measured(source: Source, raw: &Raw, notes: &str) -> Measured {
+fn measured(source: Source, raw: &Record, notes: &str) -> Measured {
     // BLOOM's early rows under-report by three per cent, as the source says.
-    let early = notes.contains("under-report") && number(raw, "step_s").is_none();
+    let early = notes.contains("under-report") && raw.number("step_s").is_none();
     let scale = if early && source.file.contains("bloom") { 1.03e12 } else { 1e12 };
-    number(raw, "step_s")
+    raw.number("step_s")
         .map(Measured::Step)
-        .or_else(|| number(raw, "tokens_per_s_per_gpu").map(Measured::Tokens))
-        .or_else(|| number(raw, "tflops_per_gpu").map(|f| Measured::Flop(f * scale)))
-        .or_else(|| number(raw, "mfu_pct").map(|f| Measured::Share(f / 100.0)))
+        .or_else(|| raw.number("tokens_per_s_per_gpu").map(Measured::Tokens))
+        .or_else(|| raw.number("tflops_per_gpu").map(|f| Measured::Flop(f * scale)))
+        .or_else(|| raw.number("mfu_pct").map(|f| Measured::Share(f / 100.0)))
         .unwrap_or(Measured::Nothing)
 }
 
 /// Chunks of layers per stage. Where a modern table leaves them out, its recipes still interleave.
-fn chunks(raw: &Raw, source: Source, layers: u64, pp: u64) -> u64 {
-    match count(raw, "vpp") {
+fn chunks(raw: &Record, source: Source, layers: u64, pp: u64) -> u64 {
+    match raw.count("vpp") {
         Some(v) => v.max(1),
         None if source.stack == "megatron-core" && pp > 1 => {
             (1..=8).rev().find(|v| (layers / pp).is_multiple_of(*v)).unwrap_or(1)
@@ -251,42 +221,17 @@ fn chunks(raw: &Raw, source: Source, layers: u64, pp: u64) -> u64 {
     }
 }
 
-fn chip(name: &str) -> Option<String> {
-    let lower = name.to_ascii_lowercase().replace(['_', ' '], "-");
-    let known = [
-        ("a100-40", "a100-40gb"),
-        ("a100", "a100-80gb"),
-        ("gb300", "gb300"),
-        ("gb200", "gb200"),
-        ("b300", "b300"),
-        ("b200", "b200"),
-        ("h100", "h100-sxm"),
-        ("h200", "h200"),
-        ("h800", "h800"),
-        ("v5p", "tpu-v5p"),
-        ("v5e", "tpu-v5e"),
-        ("v5litepod", "tpu-v5e"),
-        ("v6e", "tpu-v6e"),
-        ("trillium", "tpu-v6e"),
-        ("v4", "tpu-v4"),
-        ("mi300", "mi300x"),
-        ("mi325", "mi325x"),
-        ("mi355", "mi355x"),
-    ];
-    known.iter().find(|(key, _)| lower.contains(key)).map(|(_, id)| (*id).to_owned())
-}
-
 /// The model of a row: its shapes where the table has them, else a catalogue model of that name.
-fn shape(raw: &Raw, catalog: &Catalog, pp: u64) -> Result<Shape, String> {
-    let (name, arch) = (text(raw, "model"), text(raw, "arch"));
-    if arch.contains("moe") || count(raw, "hidden").is_none() || arch.contains("mla") {
-        let mut shape = match (named(catalog, name), count(raw, "hidden")) {
+fn shape(raw: &Record, names: &Names<'_>, catalog: &Catalog, pp: u64) -> Result<Shape, String> {
+    let (name, arch) = (raw.text("model"), raw.text("arch"));
+    if arch.contains("moe") || raw.count("hidden").is_none() || arch.contains("mla") {
+        let mut shape = match (named(names, catalog, name), raw.count("hidden")) {
             (Ok(shape), _) => shape,
             // A model of experts nobody catalogued, but whose shapes the table has.
-            (Err(_), Some(_)) if count(raw, "heads").is_some() && !arch.contains("mla") => return columns(raw, pp),
+            (Err(_), Some(_)) if raw.count("heads").is_some() && !arch.contains("mla") => return columns(raw, pp),
             (Err(why), _) => return Err(why),
         };
-        if let Some(layers) = count(raw, "layers").filter(|_| name.contains("reduced")) {
+        if let Some(layers) = raw.count("layers").filter(|_| name.contains("reduced")) {
             shape = truncated(&shape, layers);
         }
         return Ok(shape);
@@ -295,24 +240,24 @@ fn shape(raw: &Raw, catalog: &Catalog, pp: u64) -> Result<Shape, String> {
 }
 
 /// A model by the columns of its row.
-fn columns(raw: &Raw, pp: u64) -> Result<Shape, String> {
-    let arch = text(raw, "arch");
-    let hidden = count(raw, "hidden").unwrap_or(1);
-    let vocab = text(raw, "vocab");
+fn columns(raw: &Record, pp: u64) -> Result<Shape, String> {
+    let arch = raw.text("arch");
+    let hidden = raw.count("hidden").unwrap_or(1);
+    let vocab = raw.text("vocab");
     let vocab = if vocab.contains("250k") { 250_880 } else { vocab.parse().unwrap_or(51_200) };
-    let width = count(raw, "ffn").unwrap_or(4 * hidden);
+    let width = raw.count("ffn").unwrap_or(4 * hidden);
     let gated = arch.contains("swiglu") || arch.contains("geglu") || arch.contains("llama") || arch.contains("moe");
-    let layers = if let Some(layers) = count(raw, "layers") {
+    let layers = if let Some(layers) = raw.count("layers") {
         layers
     } else {
         // The rounded parameter count and the number of stages leave one number of layers.
-        let total = number(raw, "params_b").ok_or("no layers")? * 1e9;
+        let total = raw.number("params_b").ok_or("no layers")? * 1e9;
         let each = 12.0 * (hidden * hidden) as f64;
         ((total - (vocab * hidden) as f64) / each / pp as f64).round() as u64 * pp
     };
     // BLOOM's early rows name no heads: those of the rows with the same width.
-    let heads = count(raw, "heads").unwrap_or(if hidden == 14_400 { 96 } else { 64 });
-    let kv_heads = count(raw, "kv_heads").filter(|k| *k > 0).unwrap_or(heads);
+    let heads = raw.count("heads").unwrap_or(if hidden == 14_400 { 96 } else { 64 });
+    let kv_heads = raw.count("kv_heads").filter(|k| *k > 0).unwrap_or(heads);
     let head = hidden / heads.max(1);
     let modern = gated;
     let block = Block {
@@ -329,7 +274,7 @@ fn columns(raw: &Raw, pp: u64) -> Result<Shape, String> {
             gate: Gate::None,
             sinks: false,
         }),
-        ffn: match (count(raw, "experts"), count(raw, "top_k")) {
+        ffn: match (raw.count("experts"), raw.count("top_k")) {
             (Some(experts), Some(top_k)) if experts > 1 => Ffn::Moe(Moe {
                 experts,
                 top_k,
@@ -351,7 +296,7 @@ fn columns(raw: &Raw, pp: u64) -> Result<Shape, String> {
         vocab,
         tied: !modern,
         head_bias: false,
-        positions: if modern || arch.contains("alibi") { 0 } else { count(raw, "seq").unwrap_or(0) },
+        positions: if modern || arch.contains("alibi") { 0 } else { raw.count("seq").unwrap_or(0) },
         norm: if modern { Norm::Rms } else { Norm::Layer },
         outer_norms: 1,
         runs: vec![Run { n: layers, block }],
@@ -362,27 +307,9 @@ fn columns(raw: &Raw, pp: u64) -> Result<Shape, String> {
     })
 }
 
-fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
-}
-
-fn named(catalog: &Catalog, name: &str) -> Result<Shape, String> {
-    let wanted = plain(name.split('(').next().unwrap_or(name));
-    let names: Vec<_> = catalog
-        .ids(rackmath_spec::Kind::Models)
-        .map(|id| (id, catalog.names(rackmath_spec::Kind::Models, id)))
-        .collect();
-    let exact = names.iter().find(|(id, others)| plain(id) == wanted || others.iter().any(|o| plain(o) == wanted));
-    let near = || {
-        names.iter().find(|(id, others)| {
-            std::iter::once(id).chain(others).any(|o| {
-                let o = plain(o.rsplit('/').next().unwrap_or(o));
-                o.len() >= 6 && (wanted.starts_with(&o) || o.starts_with(&wanted))
-            })
-        })
-    };
-    let (id, _) = exact.or_else(near).ok_or_else(|| format!("no model \"{name}\""))?;
-    let model = catalog.model(id).map_err(|e| e.to_string())?;
+fn named(names: &Names<'_>, catalog: &Catalog, name: &str) -> Result<Shape, String> {
+    let id = names.model(name).ok_or_else(|| format!("no model \"{name}\""))?;
+    let model = catalog.model(&id).map_err(|e| e.to_string())?;
     model.shape().cloned().ok_or_else(|| format!("{id} is known only by its totals"))
 }
 

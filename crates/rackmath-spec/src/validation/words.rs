@@ -105,8 +105,18 @@ words!(
 );
 
 impl Metric {
-    /// Whether smaller is better: a time, not a rate.
-    pub fn is_time(self) -> bool {
-        matches!(self, Self::TpotMs | Self::TtftMs | Self::ItlMs | Self::E2eMs | Self::StepMs)
+    /// Tokens generated per second, of a chip or of the whole system.
+    pub fn is_output_rate(self) -> bool {
+        matches!(self, Self::OutputTokS | Self::OutputTokSPerGpu | Self::DecodeTokS)
+    }
+
+    /// Prompt tokens per second, of a chip or of the whole system.
+    pub fn is_input_rate(self) -> bool {
+        matches!(self, Self::InputTokSPerGpu | Self::PrefillTokS)
+    }
+
+    /// Whether it counts all chips together.
+    pub fn is_of_system(self) -> bool {
+        matches!(self, Self::OutputTokS | Self::DecodeTokS | Self::PrefillTokS)
     }
 }

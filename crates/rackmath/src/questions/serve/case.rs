@@ -1,124 +1,17 @@
-//! A measured situation, and what we predict for it.
+//! What we predict for a measurement.
 //!
-//! A case says what ran, how it was loaded and what was measured. It goes through the same passes and the same serving
-//! chapter as any question; nothing here knows a measured value but the comparison.
+//! What ran goes through the same passes and the same serving chapter as any question; nothing here knows the measured
+//! value.
 
 use crate::Error;
 use crate::setting::{formats, ready};
 use rackmath_spec::engine::Engine;
-use rackmath_spec::layout::Degrees;
+use rackmath_spec::measurement::{self, Measurement, Metric, Setup, Way};
 use rackmath_spec::{Catalog, Dtype, Layout};
 use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::pass::{KernelSet, Work};
 use rackmath_theory::steady::{Load, Requests, steady};
 use std::collections::BTreeMap;
-
-/// What was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Metric {
-    /// Time per output token, in milliseconds.
-    Tpot,
-    /// Time to the first token, in milliseconds.
-    Ttft,
-    /// From arrival to the last token, in milliseconds.
-    E2e,
-    /// One pass, in milliseconds.
-    Step,
-    /// Output tokens per second and chip.
-    OutputRate,
-    /// Prompt tokens per second and chip.
-    InputRate,
-}
-
-impl Metric {
-    /// The words used in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tpot => "TPOT ms",
-            Self::Ttft => "TTFT ms",
-            Self::E2e => "E2E ms",
-            Self::Step => "step ms",
-            Self::OutputRate => "out tok/s/chip",
-            Self::InputRate => "in tok/s/chip",
-        }
-    }
-
-    /// Whether more is better.
-    pub fn is_rate(self) -> bool {
-        matches!(self, Self::OutputRate | Self::InputRate)
-    }
-}
-
-/// How it was loaded.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum CaseLoad {
-    /// So many requests in flight, over all groups, started together and `rounds` of them one after another.
-    Closed {
-        /// Requests in flight.
-        concurrency: f64,
-        /// Requests each slot runs; infinite for a long run.
-        rounds: f64,
-        /// Whether all answers have the same length.
-        fixed: bool,
-    },
-    /// Requests per second over all groups.
-    Open {
-        /// Requests per second.
-        rate: f64,
-    },
-    /// Everything queued at once.
-    Full,
-    /// A batch that starts together and ends together.
-    Static {
-        /// Sequences.
-        batch: f64,
-    },
-    /// One decode step.
-    DecodeStep {
-        /// Sequences.
-        batch: f64,
-        /// Context of each.
-        context: f64,
-    },
-    /// One pass over prompts.
-    PrefillStep {
-        /// Prompts.
-        batch: f64,
-        /// Tokens of each.
-        tokens: f64,
-    },
-}
-
-/// One measurement.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Case {
-    /// Where it was published.
-    pub source: String,
-    /// Model, as the catalogue knows it.
-    pub model: String,
-    /// Weight format, where not the checkpoint's.
-    pub weights: Option<String>,
-    /// Cache format, where not the engine's usual.
-    pub kv: Option<String>,
-    /// Engine, with its version where known.
-    pub engine: String,
-    /// Machine.
-    pub system: String,
-    /// Layout.
-    pub degrees: Degrees,
-    /// Load.
-    pub load: CaseLoad,
-    /// Requests.
-    pub requests: Requests,
-    /// Most tokens in a pass, where stated.
-    pub chunk: Option<f64>,
-    /// Most sequences, where stated.
-    pub sequences: Option<f64>,
-    /// What was measured.
-    pub metric: Metric,
-    /// The measurement.
-    pub measured: f64,
-}
 
 /// A prediction beside it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,7 +24,7 @@ pub struct Predicted {
     pub spread: f64,
 }
 
-/// Answers case after case, keeping what several of them share.
+/// Answers measurement after measurement, keeping what several of them share.
 pub struct Bench {
     catalog: Catalog,
     kernels: KernelSet,
@@ -139,7 +32,7 @@ pub struct Bench {
     found: BTreeMap<String, Result<Found, Error>>,
 }
 
-/// What a case names, found once; its passes, prepared when first asked for.
+/// What a setup names, found once; its passes, prepared when first asked for.
 struct Found {
     on: Deployment,
     ours: Option<Ready>,
@@ -173,73 +66,65 @@ impl Bench {
         Ok(self.engines.get(&engine.id).cloned().unwrap_or_else(|| std::sync::Arc::unwrap_or_clone(engine)))
     }
 
-    fn find(&self, case: &Case) -> Result<Found, Error> {
-        let model = self.catalog.model(&case.model)?;
-        let system = self.catalog.system(&case.system)?;
-        let mut engine = self.engine(&case.engine)?;
-        if let Some(chunk) = case.chunk {
-            engine.schedule.chunk = chunk;
-        }
-        if let Some(sequences) = case.sequences {
-            engine.schedule.sequences = sequences;
-        }
-        let formats = formats(&model, case.weights.as_deref())?;
-        let kv = match case.kv.as_deref() {
+    fn find(&self, setup: &Setup) -> Result<Found, Error> {
+        let model = self.catalog.model(&setup.model)?;
+        let system = self.catalog.system(&setup.system)?;
+        let mut engine = self.engine(&setup.engine)?;
+        let schedule = &mut engine.schedule;
+        schedule.chunk = setup.chunk.unwrap_or(schedule.chunk);
+        schedule.sequences = setup.sequences.unwrap_or(schedule.sequences);
+        let formats = formats(&model, setup.weights.as_deref())?;
+        let kv = match setup.kv.as_deref() {
             Some(word) => word.parse::<Dtype>()?,
             None => usual_cache(&model, formats, &engine),
         };
-        let layout = Layout::new(case.degrees).map_err(|e| Error::value("layout", e, "consistent degrees"))?;
+        let layout = Layout::new(setup.degrees).map_err(|e| Error::value("layout", e, "consistent degrees"))?;
         let on = Deployment { formats, kv, layout, ..Deployment::of(&self.catalog, model, system, engine.into()) };
         Ok(Found { on, ours: None, roof: None, rooms: BTreeMap::new() })
     }
 
-    /// Predicts a case.
-    pub fn predict(&mut self, case: &Case) -> Result<f64, Error> {
-        let key = self.key(case);
-        let Found { on, ours, rooms, .. } = match self.found.get_mut(&key).expect("just found") {
-            Ok(found) => found,
-            Err(error) => return Err(error.clone()),
-        };
+    /// Predicts a measurement, in its unit.
+    pub fn predict(&mut self, m: &Measurement) -> Result<f64, Error> {
+        let key = self.key(&m.setup);
+        let Found { on, ours, rooms, .. } = opened(&mut self.found, &key)?;
         let ours = prepared(&self.kernels, on, ours)?;
-        let r = &case.requests;
-        let room = *rooms.entry((r.input.to_bits(), r.output.to_bits())).or_insert_with(|| ours.room(r));
-        Ok(value(ours, case, room))
+        let r = requests(&m.load);
+        let room = *rooms.entry((r.input.to_bits(), r.output.to_bits())).or_insert_with(|| ours.room(&r));
+        Ok(value(ours, m, room))
     }
 
-    /// Predicts a case, with its roofline and its interval.
-    pub fn compare(&mut self, case: &Case) -> Result<Predicted, Error> {
-        let predicted = self.predict(case)?;
-        let key = self.key(case);
+    /// Predicts a measurement, with its roofline and its interval.
+    pub fn compare(&mut self, m: &Measurement) -> Result<Predicted, Error> {
+        let predicted = self.predict(m)?;
+        let key = self.key(&m.setup);
         let (ideal, _) = self.catalog.engine("ideal")?;
-        let Found { on, ours, roof, .. } = match self.found.get_mut(&key).expect("just found") {
-            Ok(found) => found,
-            Err(error) => return Err(error.clone()),
-        };
+        let Found { on, ours, roof, .. } = opened(&mut self.found, &key)?;
         let ours = prepared(&self.kernels, on, ours)?;
         let ideal = Engine { schedule: on.engine.schedule.clone(), ..(*ideal).clone() };
         let roof = prepared(&self.kernels, &Deployment { engine: ideal.into(), ..on.clone() }, roof)?;
         let spread = &ours.deployment.engine.spread;
-        let spread = match case.metric {
-            Metric::Ttft => spread.ttft,
-            Metric::OutputRate | Metric::InputRate => spread.throughput,
+        let spread = match m.metric {
+            Metric::TtftMs => spread.ttft,
+            metric if metric.is_output_rate() || metric.is_input_rate() => spread.throughput,
             _ => spread.tpot,
         } * ours.pass.wider();
-        let room = ours.room(&case.requests);
-        Ok(Predicted { value: predicted, roofline: value(roof, case, room), spread })
+        let room = ours.room(&requests(&m.load));
+        Ok(Predicted { value: predicted, roofline: value(roof, m, room), spread })
     }
 
-    /// The key of a case's deployment, which is found on the way.
-    fn key(&mut self, case: &Case) -> String {
-        let key = format!(
-            "{}|{:?}|{:?}|{}|{}|{:?}|{:?}|{:?}",
-            case.model, case.weights, case.kv, case.engine, case.system, case.degrees, case.chunk, case.sequences
-        );
+    /// The key of a setup's deployment, which is found on the way.
+    fn key(&mut self, setup: &Setup) -> String {
+        let key = format!("{setup:?}");
         if !self.found.contains_key(&key) {
-            let one = self.find(case);
+            let one = self.find(setup);
             self.found.insert(key.clone(), one);
         }
         key
     }
+}
+
+fn opened<'a>(all: &'a mut BTreeMap<String, Result<Found, Error>>, key: &str) -> Result<&'a mut Found, Error> {
+    all.get_mut(key).expect("just found").as_mut().map_err(|error| error.clone())
 }
 
 fn prepared<'a>(kernels: &KernelSet, on: &Deployment, slot: &'a mut Option<Ready>) -> Result<&'a Ready, Error> {
@@ -249,39 +134,50 @@ fn prepared<'a>(kernels: &KernelSet, on: &Deployment, slot: &'a mut Option<Ready
     Ok(slot.as_ref().expect("just prepared"))
 }
 
-/// The metric of a deployment under the case's load.
-fn value(d: &Ready, case: &Case, room: f64) -> f64 {
+fn requests(load: &measurement::Load) -> Requests {
+    let measurement::Load { input, output, cached, drafts, accepted, .. } = *load;
+    Requests { cached, drafts, accepted, ..Requests::of(input, output) }
+}
+
+/// The metric of a deployment under the measurement's load.
+fn value(d: &Ready, m: &Measurement, room: f64) -> f64 {
+    let scale = if m.metric.is_of_system() { d.deployment.system.n_chips as f64 } else { 1.0 };
+    of_one(d, m, room) * scale
+}
+
+/// The same with rates per chip.
+fn of_one(d: &Ready, m: &Measurement, room: f64) -> f64 {
     let degrees = d.deployment.layout.degrees();
     let (dp, chips) = (degrees.dp as f64, d.deployment.layout.chips() as f64);
-    let requests = &case.requests;
+    let requests = requests(&m.load);
     let server = d.server(room);
-    let load = match case.load {
-        CaseLoad::Closed { concurrency, rounds, fixed } => {
+    let load = match m.load.way {
+        Way::Closed { concurrency, rounds, fixed } => {
             let burst = if rounds.is_finite() { 1.0 / rounds.max(1.0) } else { 0.0 };
             Load::Closed { concurrency: (concurrency / dp).max(1.0), clump: clump(rounds), burst, convoy: fixed }
         }
-        CaseLoad::Open { rate } => Load::Open { rate: rate / dp },
-        CaseLoad::Full => Load::Full,
-        CaseLoad::Static { batch } => return fixed_batch(d, case, batch / dp),
-        CaseLoad::DecodeStep { batch, context } => {
+        Way::Open { rate } => Load::Open { rate: rate / dp },
+        Way::Full => Load::Full,
+        Way::Static { batch } => return fixed_batch(d, m, batch / dp),
+        Way::DecodeStep { batch, context } => {
             let work = Work::decode(batch / dp / d.pass.stages(), context);
             let work = Work { queries: 1.0 + requests.drafts, ..work };
             let time = d.pass.cost_with_drafts(&work, requests.drafts).time().get() / requests.accepted;
-            return if case.metric == Metric::OutputRate { batch / time / chips } else { time * 1e3 };
+            return if m.metric.is_output_rate() { batch / time / chips } else { time * 1e3 };
         }
-        CaseLoad::PrefillStep { batch, tokens } => {
+        Way::PrefillStep { batch, tokens } => {
             let past = tokens * requests.cached;
             let time = d.pass.cost(&Work::prefill(batch / dp, tokens - past, past)).time().get();
-            return if case.metric == Metric::InputRate { batch * tokens / time / chips } else { time * 1e3 };
+            return if m.metric.is_input_rate() { batch * tokens / time / chips } else { time * 1e3 };
         }
     };
-    let s = steady(&server, requests, load);
-    match case.metric {
-        Metric::Tpot | Metric::Step => s.tpot.as_ms(),
-        Metric::Ttft => (s.ttft + s.queue).as_ms(),
-        Metric::E2e => s.e2e(requests).as_ms(),
-        Metric::OutputRate => s.rate * dp * requests.output / chips,
-        Metric::InputRate => s.rate * dp * requests.input / chips,
+    let s = steady(&server, &requests, load);
+    match m.metric {
+        Metric::TtftMs => (s.ttft + s.queue).as_ms(),
+        Metric::E2eMs => s.e2e(&requests).as_ms(),
+        metric if metric.is_output_rate() => s.rate * dp * requests.output / chips,
+        metric if metric.is_input_rate() => s.rate * dp * requests.input / chips,
+        _ => s.tpot.as_ms(),
     }
 }
 
@@ -299,8 +195,8 @@ fn clump(rounds: f64) -> f64 {
 }
 
 /// A batch whose prompts are computed together and that decodes to the end.
-fn fixed_batch(d: &Ready, case: &Case, batch: f64) -> f64 {
-    let r = &case.requests;
+fn fixed_batch(d: &Ready, m: &Measurement, batch: f64) -> f64 {
+    let r = &requests(&m.load);
     let degrees = d.deployment.layout.degrees();
     let chips = d.deployment.layout.chips() as f64;
     // As many prompts in a pass as the engine takes.
@@ -309,11 +205,11 @@ fn fixed_batch(d: &Ready, case: &Case, batch: f64) -> f64 {
     let prefill = d.pass.cost(&Work::prefill(batch / passes, r.input, 0.0)).time().get() * passes;
     let decode = d.pass.cost(&Work::decode(batch / d.pass.stages(), r.context())).time().get();
     let total = prefill + decode * r.steps();
-    match case.metric {
-        Metric::Ttft => prefill * 1e3,
-        Metric::Tpot | Metric::Step => decode * 1e3,
-        Metric::E2e => total * 1e3,
-        Metric::OutputRate => batch * degrees.dp as f64 * r.output / total / chips,
-        Metric::InputRate => batch * degrees.dp as f64 * r.input / prefill / chips,
+    match m.metric {
+        Metric::TtftMs => prefill * 1e3,
+        Metric::E2eMs => total * 1e3,
+        metric if metric.is_output_rate() => batch * degrees.dp as f64 * r.output / total / chips,
+        metric if metric.is_input_rate() => batch * degrees.dp as f64 * r.input / prefill / chips,
+        _ => decode * 1e3,
     }
 }

@@ -26,10 +26,11 @@ pub use score::{strata, total};
 
 use crate::Error;
 use crate::case::Bench;
-use rackmath_spec::validation::{KernelRow, Row, Table};
+use rackmath_spec::measurement::Measurement;
+use rackmath_spec::validation::{KernelRow, Table};
 use rackmath_spec::{Catalog, SpecError};
 use rackmath_units::float;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
@@ -52,77 +53,71 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     Ok(answer)
 }
 
-/// What was left out, by reason.
+/// Rows that were predicted, and what was left out by reason.
 #[derive(Default)]
-pub(crate) struct Skipped(BTreeMap<String, Vec<String>>);
+pub struct Scored {
+    rows: Vec<RowCard>,
+    skipped: BTreeMap<String, Vec<String>>,
+}
 
-impl Skipped {
-    pub(crate) fn add(&mut self, reason: String, row: String) {
-        self.0.entry(reason).or_default().push(row);
+impl Scored {
+    /// Takes a row under its place in the table, or why it could not be predicted.
+    pub fn add(&mut self, place: String, row: Result<RowCard, String>) {
+        match row {
+            Ok(card) => self.rows.push(RowCard { place, ..card }),
+            Err(reason) => self.skipped.entry(reason).or_default().push(place),
+        }
     }
 
-    pub(crate) fn cards(self) -> Vec<SkipCard> {
-        self.0.into_iter().map(|(reason, rows)| SkipCard { reason, n: rows.len(), rows }).collect()
+    /// The card of a source with these rows; its title, address and notes are left to the caller.
+    pub fn card(self, id: String, name: String) -> SourceCard {
+        let Self { rows, skipped } = self;
+        let left: usize = skipped.values().map(Vec::len).sum();
+        let (title, address, fitted, notes) = Default::default();
+        let (n, strata) = (rows.len() + left, strata(&rows));
+        let skipped = skipped.into_iter().map(|(reason, rows)| SkipCard { reason, n: rows.len(), rows }).collect();
+        SourceCard { id, name, title, address, n, strata, fitted, notes, skipped, rows }
     }
 }
 
 fn source(catalog: &Catalog, bench: &mut Bench, table: &Table) -> Result<SourceCard, Error> {
-    let (mut rows, mut skipped) = (Vec::new(), Skipped::default());
+    let mut scored = Scored::default();
     for (i, row) in table.rows.iter().enumerate() {
-        let place = format!("row {}", i + 1);
-        match predicted(catalog, bench, table, row) {
-            Ok(card) => rows.push(RowCard { place, ..card }),
-            Err(reason) => skipped.add(reason, place),
-        }
+        let card = convert::measurement(catalog, table, row).and_then(|(measured, assumed)| {
+            let card = judged(bench, &measured)?;
+            Ok(RowCard { what: convert::what(row), metric: measured.source.part, assumed, ..card })
+        });
+        scored.add(format!("row {}", i + 1), card);
     }
     let kernels = kernels::Shelf::of(catalog)?;
     for (i, row) in table.kernels.iter().enumerate() {
-        let place = format!("kernel {}", i + 1);
-        match kernels.predicted(catalog, row) {
-            Ok((metric, predicted, roofline)) => rows.push(RowCard {
-                place,
-                what: kernels::what(row),
-                metric: metric.into(),
-                ..card(predicted, row.time_us, roofline, None)
-            }),
-            Err(reason) => skipped.add(reason, place),
-        }
+        let card = kernels.predicted(catalog, row).map(|(metric, predicted, roofline)| {
+            let card = card(predicted, row.time_us, roofline, None);
+            RowCard { what: kernels::what(row), metric: metric.into(), ..card }
+        });
+        scored.add(format!("kernel {}", i + 1), card);
     }
+    let notes: BTreeSet<String> = scored.rows.iter().flat_map(|row| row.assumed.iter().cloned()).collect();
     let of = &table.source;
-    let notes = rows.iter().flat_map(|row| row.assumed.iter().cloned());
-    let notes: std::collections::BTreeSet<String> = notes.collect();
     Ok(SourceCard {
-        id: table.id.clone(),
-        name: of.name.clone(),
         title: of.title.clone(),
         address: of.address.clone(),
-        n: table.rows.len() + table.kernels.len(),
-        strata: strata(&rows),
         fitted: of.fitted.clone(),
         notes: notes.into_iter().collect(),
-        skipped: skipped.cards(),
-        rows,
+        ..scored.card(table.id.clone(), of.name.clone())
     })
 }
 
-fn predicted(catalog: &Catalog, bench: &mut Bench, table: &Table, row: &Row) -> Result<RowCard, String> {
-    let asked = convert::case(catalog, table, row)?;
-    let p = bench.compare(&asked.case).map_err(|e| e.to_string())?;
-    // The prediction is in the unit of the case; the published figure may count all chips.
-    let (value, roofline) = (p.value * asked.scale, p.roofline * asked.scale);
-    if !(value.is_finite() && value > 0.0) {
-        return Err("the prediction is not a number: nothing fits, or nothing is generated".into());
+/// The numbers of a measurement; its words are filled in by the caller.
+pub fn judged(bench: &mut Bench, m: &Measurement) -> Result<RowCard, String> {
+    let p = bench.compare(m).map_err(|e| e.to_string())?;
+    if p.value.is_finite() && p.value > 0.0 {
+        return Ok(card(p.value, m.value, p.roofline, Some(p.spread)));
     }
-    Ok(RowCard {
-        what: convert::what(row),
-        metric: row.metric.name().into(),
-        assumed: asked.assumed,
-        ..card(value, row.value, roofline, Some(p.spread))
-    })
+    Err("the prediction is not a number: nothing fits, or nothing is generated".into())
 }
 
-/// The numbers of a row; its words are filled in by the caller.
-pub fn card(predicted: f64, measured: f64, roofline: f64, spread: Option<f64>) -> RowCard {
+fn card(predicted: f64, measured: f64, roofline: f64, spread: Option<f64>) -> RowCard {
     let error = float::ln(predicted / measured);
     RowCard {
         place: String::new(),

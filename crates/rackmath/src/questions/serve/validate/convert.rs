@@ -1,24 +1,15 @@
 //! From a published row to the question it answers.
 
-use crate::case::{Case, CaseLoad, Metric as Wanted};
 use rackmath_spec::layout::Degrees;
+use rackmath_spec::measurement::{self, Measurement, Origin, Setup, Way};
 use rackmath_spec::validation::{Engine, Load, Metric, Mode, Row, Table};
 use rackmath_spec::{Catalog, Dtype, Model};
-use rackmath_theory::steady::Requests;
 
 /// Requests each client of a closed loop sends, one after another, where the source does not say.
 const ROUNDS: f64 = 10.0;
 
-/// A row as a question.
-pub(super) struct Asked {
-    pub(super) case: Case,
-    /// The published unit in units of the case: chips for figures of a whole system.
-    pub(super) scale: f64,
-    pub(super) assumed: Vec<String>,
-}
-
-/// The question of a row, or why it cannot be asked.
-pub(super) fn case(catalog: &Catalog, table: &Table, row: &Row) -> Result<Asked, String> {
+/// The measurement of a row with what was assumed to read it so, or why it cannot be asked about.
+pub(super) fn measurement(catalog: &Catalog, table: &Table, row: &Row) -> Result<(Measurement, Vec<String>), String> {
     let words = |e: rackmath_spec::SpecError| e.to_string();
     let model = catalog.model(&row.model).map_err(words)?;
     let chips = catalog.system(&row.system).map_err(words)?.n_chips;
@@ -32,33 +23,27 @@ pub(super) fn case(catalog: &Catalog, table: &Table, row: &Row) -> Result<Asked,
     let engine = engine(catalog, table, row, &mut assumed);
     let (known, nearest) = catalog.engine(&engine).map_err(words)?;
     assumed.extend(nearest);
-    let replicas = row.split.replicas() as f64;
-    let (metric, scale) = wanted(row.metric, chips as f64);
-    let (load, limit) = load(table, row, replicas, degrees, known.schedule.chunk, &mut assumed)?;
-    let (isl, osl) = (row.isl.unwrap_or(1) as f64, row.osl.unwrap_or(1) as f64);
-    let drafts = row.speculation.map_or((0.0, 1.0), |s| (s.drafted as f64, 1.0 + s.accepted));
-    let requests = Requests {
+    let (way, limit) = way(table, row, degrees, known.schedule.chunk, &mut assumed)?;
+    let (drafts, accepted) = row.speculation.map_or((0.0, 1.0), |s| (s.drafted as f64, 1.0 + s.accepted));
+    let load = measurement::Load {
         cached: row.prefix_hit.map_or(0.0, rackmath_units::Fraction::get),
-        drafts: drafts.0,
-        accepted: drafts.1,
-        ..Requests::of(isl, osl)
+        drafts,
+        accepted,
+        ..measurement::Load::of(way, row.isl.unwrap_or(1) as f64, row.osl.unwrap_or(1) as f64)
     };
-    let case = Case {
-        source: table.source.name.clone(),
+    let setup = Setup {
         model: row.model.clone(),
         weights: weights(&model, row.weights),
         kv: row.kv.map(|kv| kv.to_string()),
         engine,
         system: row.system.clone(),
         degrees,
-        load,
-        requests,
         chunk: row.max_tokens.map(|n| n as f64),
         sequences: limit.or(row.max_sequences.map(|n| n as f64)),
-        metric,
-        measured: row.value / scale,
     };
-    Ok(Asked { case, scale, assumed })
+    let source = Origin { name: table.source.name.clone(), part: row.metric.name().into() };
+    let measured = Measurement { setup, load, metric: row.metric, value: row.value, spread: row.range, source };
+    Ok((measured, assumed))
 }
 
 /// The format of the weights where it is not the checkpoint's own, which may keep some parts wider.
@@ -100,29 +85,15 @@ fn engine(catalog: &Catalog, table: &Table, row: &Row, assumed: &mut Vec<String>
     word.to_owned()
 }
 
-/// The metric of the case, and how many of its units the published one holds.
-fn wanted(metric: Metric, chips: f64) -> (Wanted, f64) {
-    match metric {
-        Metric::TpotMs | Metric::ItlMs => (Wanted::Tpot, 1.0),
-        Metric::TtftMs => (Wanted::Ttft, 1.0),
-        Metric::E2eMs => (Wanted::E2e, 1.0),
-        Metric::StepMs => (Wanted::Step, 1.0),
-        Metric::OutputTokSPerGpu => (Wanted::OutputRate, 1.0),
-        Metric::InputTokSPerGpu => (Wanted::InputRate, 1.0),
-        Metric::OutputTokS | Metric::DecodeTokS => (Wanted::OutputRate, chips),
-        Metric::PrefillTokS => (Wanted::InputRate, chips),
-    }
-}
-
 /// The load on one replica, and the most sequences of an attention group where that is what a row states.
-fn load(
+fn way(
     table: &Table,
     row: &Row,
-    replicas: f64,
     degrees: Degrees,
     chunk: f64,
     assumed: &mut Vec<String>,
-) -> Result<(CaseLoad, Option<f64>), String> {
+) -> Result<(Way, Option<f64>), String> {
+    let replicas = row.split.replicas() as f64;
     let (isl, osl) = (row.isl.unwrap_or(0) as f64, row.osl.unwrap_or(0) as f64);
     let batch = match row.load {
         Some(Load::Batch(n)) => Some(n as f64 / replicas),
@@ -132,30 +103,30 @@ fn load(
     let prompt = matches!(row.metric, Metric::InputTokSPerGpu | Metric::PrefillTokS | Metric::TtftMs);
     let context = row.context.unwrap_or(0) as f64;
     let stated = || batch.ok_or_else(|| format!("mode {} states no batch", row.mode));
-    let load = match (row.mode, row.load) {
+    let way = match (row.mode, row.load) {
         (Mode::Closed, Some(Load::Concurrency(n))) => {
-            CaseLoad::Closed { concurrency: n as f64 / replicas, rounds: ROUNDS, fixed: !drawn(table, row) }
+            Way::Closed { concurrency: n as f64 / replicas, rounds: ROUNDS, fixed: !drawn(table, row) }
         }
-        (Mode::Open, Some(Load::RatePerS(rate))) => CaseLoad::Open { rate: rate / replicas },
-        (Mode::MaxLoad, _) => return Ok((CaseLoad::Full, batch.map(|n| (n / groups).max(1.0)))),
-        (Mode::Static, _) => CaseLoad::Static { batch: stated()? },
-        (Mode::StepDecode, _) => CaseLoad::DecodeStep { batch: stated()?, context },
-        (Mode::StepPrefill, _) => CaseLoad::PrefillStep { batch: stated()?, tokens: isl },
-        (Mode::SingleStream, _) if prompt => CaseLoad::PrefillStep { batch: 1.0, tokens: isl },
+        (Mode::Open, Some(Load::RatePerS(rate))) => Way::Open { rate: rate / replicas },
+        (Mode::MaxLoad, _) => return Ok((Way::Full, batch.map(|n| (n / groups).max(1.0)))),
+        (Mode::Static, _) => Way::Static { batch: stated()? },
+        (Mode::StepDecode, _) => Way::DecodeStep { batch: stated()?, context },
+        (Mode::StepPrefill, _) => Way::PrefillStep { batch: stated()?, tokens: isl },
+        (Mode::SingleStream, _) if prompt => Way::PrefillStep { batch: 1.0, tokens: isl },
         // On average half of what is generated lies in the cache.
-        (Mode::SingleStream, _) => CaseLoad::DecodeStep { batch: 1.0, context: context + osl / 2.0 },
+        (Mode::SingleStream, _) => Way::DecodeStep { batch: 1.0, context: context + osl / 2.0 },
         (Mode::Disaggregated, _) if prompt => {
             let batch = batch.unwrap_or_else(|| {
                 assumed.push(format!("no batch is given; prompts fill passes of {chunk} tokens in every group"));
                 let new = isl * (1.0 - row.prefix_hit.map_or(0.0, rackmath_units::Fraction::get));
                 groups * (chunk / new.max(1.0)).max(1.0)
             });
-            CaseLoad::PrefillStep { batch, tokens: isl }
+            Way::PrefillStep { batch, tokens: isl }
         }
-        (Mode::Disaggregated, _) => CaseLoad::DecodeStep { batch: stated()?, context },
+        (Mode::Disaggregated, _) => Way::DecodeStep { batch: stated()?, context },
         (mode, _) => return Err(format!("mode {mode} states no load")),
     };
-    Ok((load, None))
+    Ok((way, None))
 }
 
 /// Whether lengths were drawn at random: InferenceX does, and dates its runs; other runs of its database do not.

@@ -1,0 +1,127 @@
+//! Names of published tables as words of the catalogue: whole names, by `data/names.toml` or the catalogue's own aliases.
+
+use rackmath_spec::Catalog;
+use serde::Deserialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// Finds names; each is looked up once.
+pub struct Names<'a> {
+    catalog: &'a Catalog,
+    table: Table,
+    found: RefCell<BTreeMap<(bool, String), Option<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    model: BTreeMap<String, String>,
+    chip: BTreeMap<String, String>,
+    format: BTreeMap<String, String>,
+    inferencex: BTreeMap<String, String>,
+    may_draft: Vec<String>,
+}
+
+/// Upper and lower case, and how words are joined, do not matter.
+fn key(name: &str) -> String {
+    name.trim().to_ascii_lowercase().replace(['_', ' '], "-")
+}
+
+impl<'a> Names<'a> {
+    pub fn new(catalog: &'a Catalog) -> Self {
+        let mut table: Table = toml::from_str(include_str!("../data/names.toml")).expect("a test reads the table");
+        for names in [&mut table.model, &mut table.chip, &mut table.format, &mut table.inferencex] {
+            *names = std::mem::take(names).into_iter().map(|(name, id)| (key(&name), id)).collect();
+        }
+        Self { catalog, table, found: RefCell::default() }
+    }
+
+    /// The id of a model.
+    pub fn model(&self, name: &str) -> Option<String> {
+        self.cached(true, name, |bare| self.catalog.model(bare).ok().map(|m| m.id.clone()))
+    }
+
+    /// The same; a name nobody knows is kept, so that whoever asks for the model is told it.
+    pub fn named(&self, name: &str) -> String {
+        self.model(name).unwrap_or_else(|| name.to_owned())
+    }
+
+    /// Whether its servers may have drafted tokens without saying so.
+    pub fn may_draft(&self, id: &str) -> bool {
+        self.table.may_draft.iter().any(|name| name == id)
+    }
+
+    /// The id of a chip.
+    pub fn chip(&self, name: &str) -> Option<String> {
+        self.cached(false, name, |bare| self.catalog.chip(bare).ok().map(|c| c.id.clone()))
+    }
+
+    /// So many of a chip; a name nobody knows is kept.
+    pub fn system(&self, n: u64, chip: &str) -> String {
+        let chip = self.chip(chip).unwrap_or_else(|| chip.to_ascii_lowercase());
+        if n == 1 { chip } else { format!("{n}x{chip}") }
+    }
+
+    /// The format that a word means, nothing where weights are the checkpoint's own; an unknown word stays as it is.
+    pub fn format(&self, word: &str) -> Option<String> {
+        let known = self.table.format.get(&key(word)).cloned();
+        Some(known.unwrap_or_else(|| word.to_ascii_lowercase())).filter(|format| !format.is_empty())
+    }
+
+    /// The same of a word of InferenceX about a model.
+    pub fn inferencex_format(&self, model: &str, word: &str) -> Option<String> {
+        let known = self.table.inferencex.get(&key(&format!("{model} {word}"))).cloned();
+        known.map_or_else(|| self.format(word), |format| Some(format).filter(|format| !format.is_empty()))
+    }
+
+    fn cached(&self, model: bool, name: &str, find: impl Fn(&str) -> Option<String>) -> Option<String> {
+        let known = self.found.borrow().get(&(model, name.to_owned())).cloned();
+        known.unwrap_or_else(|| {
+            let table = if model { &self.table.model } else { &self.table.chip };
+            let listed = table.get(&key(name)).cloned();
+            // Published names may carry an organisation.
+            let bare = || name.rsplit_once('/').and_then(|(_, bare)| find(bare));
+            let id = listed.or_else(|| find(name)).or_else(bare);
+            self.found.borrow_mut().insert((model, name.to_owned()), id.clone());
+            id
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_whole_or_not_at_all() {
+        let catalog = rackmath_catalog::embedded();
+        let names = Names::new(&catalog);
+        for (name, id) in [
+            ("deepseek-ai/DeepSeek-R1", Some("deepseek-v3")),
+            ("nvidia/DeepSeek-V3.1-NVFP4", Some("deepseek-v3")),
+            ("deepseek-ai/DeepSeek-V3.2", Some("deepseek-v3.2")),
+            ("DeepSeek R1 Distill 7B", Some("qwen2.5-7b")),
+            ("deepseek-something-new", None),
+            ("meta-llama/Llama-3.1-70B-Instruct", Some("llama-3.1-70b")),
+        ] {
+            assert_eq!(names.model(name).as_deref(), id, "{name}");
+        }
+        assert_eq!(names.system(8, "H200-SXM-141GB"), "8xh200");
+        assert_eq!(names.system(1, "Abacus"), "abacus");
+        assert_eq!(names.inferencex_format("deepseek-v3", "fp8"), None);
+        assert_eq!(names.inferencex_format("deepseek-v3", "nvfp4").as_deref(), Some("nvfp4"));
+        assert_eq!(names.format("FP8").as_deref(), Some("fp8"));
+        assert_eq!(names.format("Q4_K_M").as_deref(), Some("q4_k_m"));
+    }
+
+    #[test]
+    fn every_name_of_the_table_leads_into_the_catalogue() {
+        let catalog = rackmath_catalog::embedded();
+        let names = Names::new(&catalog);
+        assert!(names.table.model.values().all(|id| catalog.model(id).is_ok()));
+        assert!(names.table.chip.values().all(|id| catalog.chip(id).is_ok()));
+        assert!(names.table.may_draft.iter().all(|id| catalog.model(id).is_ok_and(|m| m.id == *id)));
+        let formats = names.table.format.values().filter(|f| !f.is_empty());
+        assert!(formats.map(|f| f.parse::<rackmath_spec::Dtype>()).all(|f| f.is_ok()));
+    }
+}
