@@ -29,25 +29,11 @@ fn refused(args: &[&str]) -> String {
     err
 }
 
-const DENSE: [&str; 13] = [
-    "llama-3.1-70b",
-    "--on",
-    "8xh200",
-    "--tp",
-    "8",
-    "--concurrency",
-    "64",
-    "--isl",
-    "1k",
-    "--osl",
-    "1k",
-    "--engine",
-    "vllm",
-];
+const DENSE: &str = "llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm";
 
 #[test]
 fn dense() {
-    insta::assert_snapshot!(shown(&DENSE));
+    insta::assert_snapshot!(typed(DENSE));
 }
 
 #[test]
@@ -113,8 +99,8 @@ fn a_command_line_of_the_engine_is_read() {
 
 #[test]
 fn json_is_the_library_s_answer_byte_for_byte() {
-    let args = [&DENSE[..], &["--json"]].concat();
-    let (once, twice) = (shown(&args), shown(&args));
+    let args = format!("{DENSE} --json");
+    let (once, twice) = (typed(&args), typed(&args));
     assert_eq!(once, twice);
     let mut request =
         Request { degrees: DegreesRequest { tp: Some(8), ..DegreesRequest::default() }, ..Request::default() };
@@ -132,8 +118,13 @@ fn json_is_the_library_s_answer_byte_for_byte() {
 #[test]
 fn narrow_terminals_are_respected() {
     let mut command = Command::cargo_bin("rackmath").expect("built");
-    let output =
-        command.arg("estimate").args(DENSE).args(["--width", "60"]).env("NO_COLOR", "1").output().expect("ran");
+    let output = command
+        .arg("estimate")
+        .args(DENSE.split(' '))
+        .args(["--width", "60"])
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("ran");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let sources = text.find("sources").expect("printed");
     for line in text[..sources].lines() {

@@ -4,35 +4,20 @@ mod common;
 
 use common::{rackmath, refused, shown, typed};
 
-const DENSE: [&str; 14] = [
-    "plan",
-    "qwen3-32b",
-    "--on",
-    "16xh200",
-    "--isl",
-    "4k",
-    "--osl",
-    "500",
-    "--tpot",
-    "40ms",
-    "--rate",
-    "5",
-    "--top",
-    "1",
-];
+const DENSE: &str = "plan qwen3-32b --on 16xh200 --isl 4k --osl 500 --tpot 40ms --rate 5 --top 1";
 
-fn with<'a>(base: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
-    [base, more].concat()
+fn with(more: &str) -> String {
+    typed(&format!("{DENSE} {more}"))
 }
 
 #[test]
 fn two_pools_of_vllm() {
-    insta::assert_snapshot!(shown(&with(&DENSE, &["--handover", "-"])));
+    insta::assert_snapshot!(with("--handover -"));
 }
 
 #[test]
 fn two_pools_of_tensorrt_llm() {
-    insta::assert_snapshot!(shown(&with(&DENSE, &["--engine", "trtllm", "--handover", "-"])));
+    insta::assert_snapshot!(with("--engine trtllm --handover -"));
 }
 
 #[test]
@@ -47,7 +32,7 @@ fn the_page_shows_routers_and_load_tests_beside_the_files() {
     let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("handed-over");
     let _ = std::fs::remove_dir_all(&folder);
     let path = folder.to_str().expect("UTF-8");
-    let page = shown(&with(&DENSE, &["--handover", path]));
+    let page = with(&format!("--handover {path}"));
     for word in
         ["router: vllm-router", "load test: vllm bench serve", "load test: guidellm run", "load test: aiperf profile"]
     {
@@ -68,13 +53,13 @@ fn the_page_shows_routers_and_load_tests_beside_the_files() {
 
 #[test]
 fn the_manifest_alone() {
-    let out = shown(&with(&DENSE, &["--aggregated", "--k8s", "-", "--chips-per-host", "8"]));
+    let out = with("--aggregated --k8s - --chips-per-host 8");
     assert!(out.starts_with("# vllm for Qwen/Qwen3-32B") && out.contains("kind: StatefulSet"), "{out}");
 }
 
 #[test]
 fn nothing_to_hand_over_is_refused() {
     assert!(refused(&["plan", "deepseek-v3", "--on", "2xh200", "--handover", "-"]).contains("nothing fits"));
-    let (_, err, code) = rackmath(&with(&DENSE, &["--handover", "-", "--chips-per-host", "0"]));
+    let (_, err, code) = rackmath(&[DENSE, "--handover - --chips-per-host 0"].join(" ").split(' ').collect::<Vec<_>>());
     assert!(code == 2 && err.contains("chips_per_host"), "{err}");
 }

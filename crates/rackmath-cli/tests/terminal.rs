@@ -89,23 +89,9 @@ fn memory_that_no_pipeline_can_save() {
 
 #[test]
 fn traffic() {
-    let args = [
-        "traffic",
-        "deepseek-v3",
-        "--on",
-        "hgx-h800",
-        "--chips",
-        "128",
-        "--dp",
-        "128",
-        "--ep",
-        "128",
-        "--batch",
-        "16384",
-        "--kv",
-        "fp8",
-    ];
-    insta::assert_snapshot!(shown(&args));
+    insta::assert_snapshot!(typed(
+        "traffic deepseek-v3 --on hgx-h800 --chips 128 --dp 128 --ep 128 --batch 16384 --kv fp8"
+    ));
 }
 
 #[test]

@@ -98,20 +98,7 @@ fn every_format_of_the_same_requests_says_the_same() {
 #[test]
 fn a_plan_for_a_trace_at_its_peak_and_mean() {
     let path = file("plan.csv", &azure());
-    let out = shown(&[
-        "plan",
-        "llama-3.1-8b",
-        "--on",
-        "16xh100",
-        "--trace",
-        &path,
-        "--rate",
-        "20",
-        "--tpot",
-        "30ms",
-        "--top",
-        "1",
-    ]);
+    let out = typed(&format!("plan llama-3.1-8b --on 16xh100 --trace {path} --rate 20 --tpot 30ms --top 1"));
     let first = out.split("mean step").next().expect("text");
     let assumes = &out[out.find("assumes").expect("assumptions")..];
     insta::assert_snapshot!(format!("{first}\n{assumes}"));

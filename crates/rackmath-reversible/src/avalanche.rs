@@ -3,8 +3,8 @@
 //! A cipher that mixes well changes half its output bits after a few rounds. A random network of signs does the same,
 //! more slowly; residual connections and norms are what keeps a trained network from it (lecture D54).
 
-use crate::chance::{Chance, Weights as _};
 use crate::feistel;
+use rackmath_units::Chance;
 
 /// A thing with rounds or layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! The inverse subtracts what was added, but a rounded sum has lost digits that no subtraction brings back, and f passes the
 //! error on. Fixed point has nothing to lose: integers wrap, and x + f - f is x, as in a cipher. Source: lecture D55, D56.
 
-use crate::chance::{Chance, Weights as _};
 use crate::step::Stored;
+use rackmath_units::Chance;
 
 /// The nearest bf16: the upper half of an f32, ties to even.
 pub fn bf16(x: f32) -> f32 {
@@ -44,55 +44,51 @@ impl Stack {
         down.chunks_exact(self.width).map(|w| dot(w, &bent)).collect()
     }
 
+    /// Forward through all couplings and back; `real` reads a stored number, `add` and `take` change one by a real.
+    fn there_and_back<T: Copy>(
+        &self,
+        (mut x, mut y): (Vec<T>, Vec<T>),
+        real: impl Fn(T) -> f32,
+        add: impl Fn(T, f32) -> T,
+        take: impl Fn(T, f32) -> T,
+    ) -> (Vec<T>, Vec<T>) {
+        let f = |block: usize, x: &[T]| self.function(block, &x.iter().map(|x| real(*x)).collect::<Vec<_>>());
+        for i in 0..self.blocks.len() {
+            let z = y.iter().zip(f(i, &x)).map(|(y, f)| add(*y, f)).collect();
+            (x, y) = (z, x);
+        }
+        for i in (0..self.blocks.len()).rev() {
+            let before = x.iter().zip(f(i, &y)).map(|(z, f)| take(*z, f)).collect();
+            (x, y) = (y, before);
+        }
+        (x, y)
+    }
+
     /// Relative distance between what went in and what came back.
     pub fn error(&self, stored: Stored, seed: u64) -> f64 {
         let mut chance = Chance::new(seed);
         let (x, y) = (chance.spread(self.width, 1.0), chance.spread(self.width, 1.0));
         if stored == Stored::Fixed {
-            let int = |x: &[f32]| x.iter().map(|x| (x / GRID).round() as i32).collect::<Vec<i32>>();
-            let start = (int(&x), int(&y));
-            return if self.fixed_back(self.fixed_forward(start.clone())) == start { 0.0 } else { f64::INFINITY };
+            let start = (x.into_iter().map(on_grid).collect(), y.into_iter().map(on_grid).collect());
+            return if self.fixed(start.clone()) == start { 0.0 } else { f64::INFINITY };
         }
         let round = |x: f32| if stored == Stored::Bf16 { bf16(x) } else { x };
-        let all = |x: &[f32]| x.iter().map(|x| round(*x)).collect::<Vec<f32>>();
-        let start = (all(&x), all(&y));
-        let (mut x, mut y) = start.clone();
-        for i in 0..self.blocks.len() {
-            let f = self.function(i, &x);
-            let z = y.iter().zip(f).map(|(y, f)| round(y + round(f))).collect();
-            (x, y) = (z, x);
-        }
-        for i in (0..self.blocks.len()).rev() {
-            let f = self.function(i, &y);
-            let before = x.iter().zip(f).map(|(z, f)| round(z - round(f))).collect();
-            (x, y) = (y, before);
-        }
+        let start: (Vec<f32>, Vec<f32>) = (x.into_iter().map(round).collect(), y.into_iter().map(round).collect());
+        let (x, y) = self.there_and_back(start.clone(), |x| x, |y, f| round(y + round(f)), |z, f| round(z - round(f)));
         let square = |a: &[f32]| a.iter().map(|a| f64::from(*a).powi(2)).sum::<f64>();
         let off = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
         ((off(&x, &start.0) + off(&y, &start.1)) / (square(&start.0) + square(&start.1))).sqrt()
     }
 
-    /// Forward on the integers of a grid; sums wrap.
-    pub fn fixed_forward(&self, (mut x, mut y): (Vec<i32>, Vec<i32>)) -> (Vec<i32>, Vec<i32>) {
-        for i in 0..self.blocks.len() {
-            let z = y.iter().zip(self.fixed_function(i, &x)).map(|(y, f)| y.wrapping_add(f)).collect();
-            (x, y) = (z, x);
-        }
-        (x, y)
+    /// Forward and back on the integers of a grid; sums wrap.
+    pub fn fixed(&self, start: (Vec<i32>, Vec<i32>)) -> (Vec<i32>, Vec<i32>) {
+        let (add, take) = (|y: i32, f| y.wrapping_add(on_grid(f)), |z: i32, f| z.wrapping_sub(on_grid(f)));
+        self.there_and_back(start, |x| x as f32 * GRID, add, take)
     }
+}
 
-    pub fn fixed_back(&self, (mut x, mut y): (Vec<i32>, Vec<i32>)) -> (Vec<i32>, Vec<i32>) {
-        for i in (0..self.blocks.len()).rev() {
-            let before = x.iter().zip(self.fixed_function(i, &y)).map(|(z, f)| z.wrapping_sub(f)).collect();
-            (x, y) = (y, before);
-        }
-        (x, y)
-    }
-
-    fn fixed_function(&self, block: usize, x: &[i32]) -> Vec<i32> {
-        let x: Vec<f32> = x.iter().map(|x| *x as f32 * GRID).collect();
-        self.function(block, &x).into_iter().map(|f| (f / GRID).round() as i32).collect()
-    }
+fn on_grid(x: f32) -> i32 {
+    (x / GRID).round() as i32
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -129,7 +125,7 @@ mod tests {
         fn fixed_point_comes_back_bit_for_bit(seed in 0u64..1000, depth in 0usize..12, x in proptest::collection::vec(any::<i32>(), 8), y in proptest::collection::vec(any::<i32>(), 8)) {
             let stack = Stack::new(8, depth, seed);
             let start = (x, y);
-            prop_assert_eq!(stack.fixed_back(stack.fixed_forward(start.clone())), start);
+            prop_assert_eq!(stack.fixed(start.clone()), start);
         }
     }
 }

@@ -15,7 +15,6 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod avalanche;
-mod chance;
 pub mod drift;
 pub mod feistel;
 mod meter;

@@ -1,6 +1,6 @@
 //! The shape of the network, its weights, and the task it learns.
 
-use crate::chance::{Chance, Weights as _};
+use rackmath_units::Chance;
 
 /// A small decoder-only transformer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,6 +28,13 @@ impl Chance {
         ((self.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
+    /// `n` numbers around 0, even, of a standard deviation: those between -1 and 1, 24 bits and a half, have variance 1/3.
+    pub fn spread(&mut self, n: usize, deviation: f32) -> Vec<f32> {
+        let scale = deviation * 3f32.sqrt();
+        let mut unit = || ((self.bits() >> 40) as f32 + 0.5) / (1u32 << 23) as f32 - 1.0;
+        (0..n).map(|_| unit() * scale).collect()
+    }
+
     pub fn exponential(&mut self) -> f64 {
         -crate::float::ln(self.uniform())
     }

@@ -147,6 +147,12 @@ mod tests {
     use proptest::prelude::*;
     use rackmath_units::{ByteRate, Fraction};
 
+    /// Dollars for a million tokens once, and for a million tokens kept an hour.
+    fn line(retrieve: f64, hold: f64) -> Line {
+        let (retrieve, hold) = (DollarsPerToken::per_mtok(retrieve), HoldPrice::per_mtok_hour(hold));
+        Line { name: String::new(), retrieve, hold }
+    }
+
     #[test]
     fn g73_rematerialising_a_token() {
         // 100 B active in FP8 on a B200 at $2 and full use: 44.44 us, $0.024691 per million.
@@ -189,8 +195,7 @@ mod tests {
         let kv = BytesPerToken::new(70_272.0);
         let ddr = in_tier(kv, &rackmath_catalog::embedded().tier("ddr5-server").unwrap()).unwrap();
         close(ddr.hold.as_per_mtok_hour(), 0.0221, 5e-3);
-        let remat =
-            Line { name: "rematerialise".into(), retrieve: DollarsPerToken::per_mtok(0.138), hold: HoldPrice::ZERO };
+        let remat = line(0.138, 0.0);
         let until = break_even(&ddr, &remat).unwrap();
         close(until.get() / 3600.0, 6.23, 1e-2);
         // Flash at $0.19 lasts seventy times longer.
@@ -233,11 +238,7 @@ mod tests {
         // Half the tokens come back after 10 s, a tenth after a day, the rest never.
         let gaps = [(Seconds::s(10.0), Fraction::new(0.5)), (Seconds::days(1.0), Fraction::new(0.1))];
         let reuse = Reuse::of_gaps(&gaps);
-        let tier = |hold: f64| Line {
-            name: String::new(),
-            retrieve: DollarsPerToken::per_mtok(0.001),
-            hold: HoldPrice::per_mtok_hour(hold),
-        };
+        let tier = |hold| line(0.001, hold);
         let compute = DollarsPerToken::per_mtok(0.1);
         assert_eq!(best_ttl(&reuse, &tier(0.01), compute).0.get(), 10.0);
         assert_eq!(best_ttl(&reuse, &tier(1e-5), compute).0.get(), 86_400.0);
@@ -245,15 +246,7 @@ mod tests {
     }
 
     fn lines() -> impl Strategy<Value = Vec<Line>> {
-        prop::collection::vec((0.0f64..1.0, 0.0f64..1.0), 1..9).prop_map(|all| {
-            all.into_iter()
-                .map(|(r, h)| Line {
-                    name: String::new(),
-                    retrieve: DollarsPerToken::per_mtok(r),
-                    hold: HoldPrice::per_mtok_hour(h),
-                })
-                .collect()
-        })
+        prop::collection::vec((0.0f64..1.0, 0.0f64..1.0).prop_map(|(r, h)| line(r, h)), 1..9)
     }
 
     proptest! {
@@ -287,9 +280,7 @@ mod tests {
         ) {
             let gaps: Vec<_> = gaps.into_iter().map(|(g, s)| (Seconds::s(g), Fraction::new(s))).collect();
             let reuse = Reuse::of_gaps(&gaps);
-            let tier = Line {
-                name: String::new(), retrieve: DollarsPerToken::ZERO, hold: HoldPrice::per_mtok_hour(hold),
-            };
+            let tier = line(0.0, hold);
             let compute = DollarsPerToken::per_mtok(compute);
             prop_assert!(best_ttl(&reuse, &tier, compute).1 <= compute);
         }

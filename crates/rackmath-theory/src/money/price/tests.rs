@@ -10,8 +10,13 @@ fn sheet(name: &str) -> std::sync::Arc<Sheet> {
     rackmath_catalog::embedded().price(name).unwrap()
 }
 
-fn at<'a>(sheet: &'a Sheet, day: &str) -> &'a List {
-    sheet.at(day.parse::<Date>().unwrap()).unwrap()
+/// The list of a sheet on a day.
+fn list(name: &str, day: &str) -> List {
+    sheet(name).at(day.parse::<Date>().unwrap()).unwrap().clone()
+}
+
+fn opus() -> List {
+    list("opus-4.8", "2026-08-08")
 }
 
 const NOW: When = When { mode: Factors::ONE, start: None };
@@ -81,10 +86,9 @@ fn fourteen_providers_charge_as_their_documentation_says() {
     ];
     let mut providers = std::collections::BTreeSet::new();
     for r in &rules {
-        let sheet = sheet(r.sheet);
-        let list = at(&sheet, r.on);
+        let list = &list(r.sheet, r.on);
         let offer = list.cache(r.offer).unwrap();
-        providers.insert(sheet.provider.clone());
+        providers.insert(sheet(r.sheet).provider);
         // Bills of one token are prices: write it, read it, and do the same in a prompt of a long tier.
         let one = |written: f64, read: f64, pad: f64| {
             let (written, read) = (Tokens::new(written), Tokens::new(read));
@@ -113,17 +117,15 @@ fn fourteen_providers_charge_as_their_documentation_says() {
 #[test]
 fn a_threshold_is_passed_or_reached_as_the_provider_says() {
     let prompt = |n: f64| Usage { fresh: Tokens::new(n), caches: Vec::new(), output: Tokens::ZERO };
-    let (claude, grok) = (sheet("sonnet-4.5"), sheet("grok-4.7"));
     let is_long = |list: &List, n: f64| bill(list, &prompt(n), Factors::ONE).long == 1;
-    let (claude, grok) = (at(&claude, "2026-08-08"), at(&grok, "2026-10-01"));
+    let (claude, grok) = (&list("sonnet-4.5", "2026-08-08"), &list("grok-4.7", "2026-10-01"));
     assert!(!is_long(claude, 200e3) && is_long(claude, 200_001.0));
     assert!(is_long(grok, 200e3) && !is_long(grok, 199_999.0));
 }
 
 #[test]
 fn modes_and_hours_multiply() {
-    let s = sheet("opus-4.8");
-    let list = at(&s, "2026-08-08");
+    let list = &opus();
     let usage = Usage { fresh: mtok(0.1), caches: Vec::new(), output: mtok(0.02) };
     let total = |mode: &str| bill(list, &usage, list.mode(mode).unwrap()).total().get();
     // 0.1 x $5 + 0.02 x $25 = $1; batch halves it, fast doubles it.
@@ -133,20 +135,17 @@ fn modes_and_hours_multiply() {
     let error = list.mode("fsat").unwrap_err().to_string();
     assert!(error.contains("\"fast\""), "{error}");
     // DeepSeek's peak hours on a Tuesday and a Sunday.
-    let s = sheet("deepseek-flash");
-    let list = at(&s, "2026-10-27");
+    let list = &list("deepseek-flash", "2026-10-27");
     let factor = |moment: &str| list.hour(Some(moment.parse().unwrap())).output;
     assert_eq!((factor("2026-10-27T02:30"), factor("2026-10-27T05:00"), factor("2026-11-01T02:30")), (2.0, 1.0, 1.0));
     // Google's cache discount does not stack with batch.
-    let s = sheet("gemini-3.1-pro");
-    assert_eq!(at(&s, "2026-08-08").mode("batch").unwrap().cache, 1.0);
+    assert_eq!(list("gemini-3.1-pro", "2026-08-08").mode("batch").unwrap().cache, 1.0);
 }
 
 #[test]
 fn an_hour_in_the_cache_is_not_billed_as_five_minutes() {
     // The slip of at least nine trackers: 100k tokens written for an hour at $5 input cost $1.00, not $0.625.
-    let s = sheet("opus-4.8");
-    let list = at(&s, "2026-08-08");
+    let list = &opus();
     let text = "time_s,input_tokens,output_tokens,cache_read_tokens,cache_write_tokens,cache_write_1h_tokens\n\
                 0,150000,0,0,0,100000\n60,150000,1000,100000,40000,0\n";
     let trace = rackmath_spec::file::trace("usage.csv", text).unwrap();
@@ -159,8 +158,7 @@ fn an_hour_in_the_cache_is_not_billed_as_five_minutes() {
 
 #[test]
 fn g78_the_storage_price_two_write_prices_imply() {
-    let s = sheet("opus-4.8");
-    let list = at(&s, "2026-08-08");
+    let list = &opus();
     let of = |name: &str| {
         let offer = list.cache(name).unwrap();
         let Ttl::Fixed(ttl) = offer.ttl else { panic!("fixed") };
@@ -173,8 +171,7 @@ fn g78_the_storage_price_two_write_prices_imply() {
 
 #[test]
 fn g79_uses_to_break_even() {
-    let s = sheet("opus-4.8");
-    let list = at(&s, "2026-08-08");
+    let list = &opus();
     let uses = |name: &str| break_even_uses(list.input, list.cache(name).unwrap(), Seconds::s(60.0)).unwrap();
     close(uses("5m"), 1.278, 1e-3);
     close(uses("1h"), 2.111, 1e-3);
@@ -182,8 +179,7 @@ fn g79_uses_to_break_even() {
     // Beyond the lifetime nothing is saved.
     assert_eq!(break_even_uses(list.input, list.cache("5m").unwrap(), Seconds::s(301.0)), None);
     // Gemini Pro: $2 - $0.20 saved against $4.50 an hour: worth it up to 24 minutes between uses.
-    let s = sheet("gemini-3.1-pro");
-    let list = at(&s, "2026-08-08");
+    let list = &list("gemini-3.1-pro", "2026-08-08");
     let explicit = list.cache("explicit").unwrap();
     let gap = break_even_gap(list.input, explicit.read, explicit.storage.unwrap());
     close(gap.get() / 60.0, 24.0, 1e-9);
@@ -193,8 +189,7 @@ fn g79_uses_to_break_even() {
 
 #[test]
 fn the_cheapest_policy_follows_the_gap() {
-    let s = sheet("opus-4.8");
-    let list = at(&s, "2026-08-08");
+    let list = &opus();
     let best = |uses: u64, gap: f64| {
         let p = Pattern { prefix: mtok(0.1), suffix: mtok(0.001), output: mtok(0.001), uses, gap: Seconds::s(gap) };
         policies(list, &p, Factors::ONE)[0].0.clone()
@@ -204,18 +199,16 @@ fn the_cheapest_policy_follows_the_gap() {
     assert_eq!(best(50, 4000.0), "none");
 }
 
+/// 10k of tools, two turns of 1k and answers of 2k.
+fn talk(gap: f64) -> Conversation {
+    let (system, user, answer) = (Tokens::new(10e3), Tokens::new(1e3), Tokens::new(2e3));
+    Conversation { system, turns: 2, user, answer, gap: Seconds::s(gap) }
+}
+
 #[test]
 fn a_conversation_reads_what_it_said() {
     // Opus, 10k of tools, two turns of 1k and answers of 2k, a minute apart: write 11k, then read 11k and write 3k.
-    let s = sheet("opus-4.8");
-    let list = at(&s, "2026-08-08");
-    let talk = |gap: f64| Conversation {
-        system: Tokens::new(10e3),
-        turns: 2,
-        user: Tokens::new(1e3),
-        answer: Tokens::new(2e3),
-        gap: Seconds::s(gap),
-    };
+    let list = &opus();
     let b = conversation(list, &talk(60.0), Some(list.cache("5m").unwrap()), Factors::ONE);
     close(b.written, (11e3 + 3e3) * 6.25e-6, 1e-12);
     close(b.read, 11e3 * 0.5e-6, 1e-12);
@@ -228,16 +221,8 @@ fn a_conversation_reads_what_it_said() {
 #[test]
 fn a_stored_conversation_pays_for_what_it_kept() {
     // Gemini 3.1 Pro, 10k of tools, two turns of 1k and answers of 2k, an hour apart: 11k are kept for that hour.
-    let s = sheet("gemini-3.1-pro");
-    let list = at(&s, "2026-08-08");
-    let talk = Conversation {
-        system: Tokens::new(10e3),
-        turns: 2,
-        user: Tokens::new(1e3),
-        answer: Tokens::new(2e3),
-        gap: Seconds::hours(1.0),
-    };
-    let b = conversation(list, &talk, Some(list.cache("explicit").unwrap()), Factors::ONE);
+    let list = &list("gemini-3.1-pro", "2026-08-08");
+    let b = conversation(list, &talk(3600.0), Some(list.cache("explicit").unwrap()), Factors::ONE);
     close(b.storage, 11e3 * 4.5e-6, 1e-12);
     close(b.written, 14e3 * 2e-6, 1e-12);
 }
@@ -247,8 +232,7 @@ fn a_trace_is_billed_by_its_blocks() {
     let lines = "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 10, \"hash_ids\": [1, 2]}\n\
                  {\"timestamp\": 60000, \"input_length\": 1536, \"output_length\": 10, \"hash_ids\": [1, 2, 3]}\n";
     let requests = rackmath_spec::file::trace("t.jsonl", lines).unwrap();
-    let s = sheet("opus-4.8");
-    let list = at(&s, "2026-08-08");
+    let list = &opus();
     let b = trace(list, &requests, Some(list.cache("5m").unwrap()), NOW);
     close(b.written, (1024.0 + 512.0) * 6.25e-6, 1e-12);
     close(b.read, 1024.0 * 0.5e-6, 1e-12);
@@ -261,8 +245,7 @@ fn a_trace_crosses_into_peak_hours() {
     // Two equal requests two hours apart: one at 00:30, one at 02:30 UTC of a Tuesday, when DeepSeek charges twice.
     let text = "time_s,input_tokens,output_tokens\n0,1000000,0\n7200,1000000,0\n";
     let requests = rackmath_spec::file::trace("t.csv", text).unwrap();
-    let s = sheet("deepseek-flash");
-    let list = at(&s, "2026-10-27");
+    let list = &list("deepseek-flash", "2026-10-27");
     let start = Some("2026-10-27T00:30".parse().unwrap());
     let b = trace(list, &requests, None, When { mode: Factors::ONE, start });
     close(b.fresh, 0.15 + 0.30, 1e-12);
