@@ -123,6 +123,15 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
+/// A word of a closed list; without regard to what stands around it, and with the nearest words on a miss.
+pub fn word<T>(kind: &'static str, text: &str) -> Result<T, SpecError>
+where
+    T: std::str::FromStr + strum::VariantArray + Copy + Into<&'static str>,
+{
+    let words = || T::VARIANTS.iter().map(|v| (*v).into());
+    text.trim().parse().map_err(|_| SpecError::unknown(kind, text, words()))
+}
+
 /// The closest words to a mistyped one, best first: at most three, and none that is far off.
 pub fn nearest<'a>(given: &str, valid: impl Iterator<Item = &'a str>) -> Vec<String> {
     let given = given.trim().to_lowercase();

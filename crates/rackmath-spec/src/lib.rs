@@ -43,7 +43,7 @@ pub use cited::Cited;
 pub use date::{Date, Moment};
 pub use dtype::{Dtype, Math};
 pub use engine::Engine;
-pub use error::{Shown, SpecError, nearest};
+pub use error::{Shown, SpecError, nearest, word};
 pub use gguf::Gguf;
 pub use kernel_gemm::{Fit, GemmFormat, GemmKernel, GemmKernels, Pass, PowerRule};
 pub use kernel_moe::{

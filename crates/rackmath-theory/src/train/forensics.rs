@@ -17,17 +17,22 @@
 //! DeepSeek-V3's own figures.
 
 use rackmath_units::float;
+use strum::{Display, VariantArray};
 
-/// The numbers of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The numbers of a run, in the order of the arrays here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Variable {
     ChipHours,
     Chips,
     Days,
+    #[strum(to_string = "active parameters")]
     Params,
     Tokens,
+    #[strum(to_string = "FLOP")]
     Flop,
     /// Share of the peak in use.
+    #[strum(to_string = "MFU")]
     Mfu,
     /// Dense peak of a chip, FLOP/s.
     Peak,
@@ -35,38 +40,7 @@ pub enum Variable {
     Dollars,
 }
 
-pub const COUNT: usize = 10;
-
-impl Variable {
-    /// All, in the order of the arrays here.
-    pub const ALL: [Self; COUNT] = [
-        Self::ChipHours,
-        Self::Chips,
-        Self::Days,
-        Self::Params,
-        Self::Tokens,
-        Self::Flop,
-        Self::Mfu,
-        Self::Peak,
-        Self::Price,
-        Self::Dollars,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ChipHours => "chip-hours",
-            Self::Chips => "chips",
-            Self::Days => "days",
-            Self::Params => "active parameters",
-            Self::Tokens => "tokens",
-            Self::Flop => "FLOP",
-            Self::Mfu => "MFU",
-            Self::Peak => "peak",
-            Self::Price => "price",
-            Self::Dollars => "dollars",
-        }
-    }
-}
+pub const COUNT: usize = Variable::VARIANTS.len();
 
 /// A low and a high end, both positive.
 pub type Interval = (f64, f64);
@@ -130,7 +104,7 @@ fn relations(flop_per_param: f64) -> [Relation; 4] {
     ]
 }
 
-/// Everything that follows from what is given, in the order of [`Variable::ALL`].
+/// Everything that follows from what is given, in the order of [`Variable`].
 pub fn infer(given: &[Option<Interval>; COUNT], flop_per_param: f64) -> Findings {
     let relations = relations(flop_per_param);
     let mut bounds = [(f64::NEG_INFINITY, f64::INFINITY); COUNT];
@@ -144,11 +118,11 @@ pub fn infer(given: &[Option<Interval>; COUNT], flop_per_param: f64) -> Findings
     bounds[1].0 = bounds[1].0.max(0.0);
     let contradiction = tighten(&mut bounds, &relations);
     let estimates = condition(given, &relations);
-    let all = Variable::ALL
-        .into_iter()
+    let all = Variable::VARIANTS
+        .iter()
         .enumerate()
         .map(|(i, variable)| Finding {
-            variable,
+            variable: *variable,
             given: given[i],
             bounds: (float::exp(bounds[i].0), float::exp(bounds[i].1)),
             estimate: estimates[i].map(|(mean, sd)| {
@@ -178,7 +152,7 @@ fn tighten(bounds: &mut [Interval; COUNT], relations: &[Relation]) -> Option<Con
                     let e = |x: Interval| (float::exp(x.0), float::exp(x.1));
                     return Some(Contradiction {
                         relation: relation.name,
-                        variable: Variable::ALL[i],
+                        variable: Variable::VARIANTS[i],
                         demanded: e(demanded),
                         known: e(known),
                         gap: float::exp(cut.0 - cut.1),

@@ -41,40 +41,39 @@ mod tests;
 pub use offload::Offload;
 
 use crate::pipeline::Schedule;
+use rackmath_spec::TrainingFormat;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{SpecError, TrainingFormat};
 use std::fmt;
 use std::ops::Deref;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// What is divided over the copies of the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(ascii_case_insensitive)]
 pub enum Sharding {
     /// Nothing: every copy has all states.
+    #[strum(to_string = "none", serialize = "zero0", serialize = "ddp")]
     None,
     /// Optimizer states (ZeRO-1, Megatron's distributed optimizer).
+    #[strum(to_string = "zero1")]
     Optimizer,
     /// Optimizer states and gradients (ZeRO-2).
+    #[strum(to_string = "zero2")]
     Gradients,
     /// These and the weights, gathered layer by layer (ZeRO-3, FSDP).
+    #[strum(to_string = "zero3", serialize = "fsdp")]
     Full,
 }
 
-impl Sharding {
-    pub const ALL: [Self; 4] = [Self::None, Self::Optimizer, Self::Gradients, Self::Full];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Optimizer => "zero1",
-            Self::Gradients => "zero2",
-            Self::Full => "zero3",
-        }
-    }
-}
-
 /// What is computed a second time instead of being kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(ascii_case_insensitive, serialize_all = "lowercase")]
 pub enum Recompute {
+    #[strum(to_string = "none", serialize = "off")]
     None,
     /// Attention scores.
     Selective,
@@ -85,50 +84,9 @@ pub enum Recompute {
 }
 
 impl Recompute {
-    pub const ALL: [Self; 4] = [Self::None, Self::Selective, Self::Full, Self::Reversible];
-
     /// Those any model can be trained with.
     pub const USUAL: [Self; 3] = [Self::None, Self::Selective, Self::Full];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Selective => "selective",
-            Self::Full => "full",
-            Self::Reversible => "reversible",
-        }
-    }
 }
-
-macro_rules! words {
-    ($type:ident, $kind:literal, $($alias:literal => $value:expr),*) => {
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl std::str::FromStr for $type {
-            type Err = SpecError;
-
-            fn from_str(text: &str) -> Result<Self, SpecError> {
-                let lower = text.trim().to_ascii_lowercase();
-                match lower.as_str() {
-                    $($alias => return Ok($value),)*
-                    _ => {}
-                }
-                Self::ALL
-                    .into_iter()
-                    .find(|x| x.name() == lower)
-                    .ok_or_else(|| SpecError::unknown($kind, text, Self::ALL.iter().map(|x| x.name())))
-            }
-        }
-    };
-}
-
-words!(Sharding, "sharding", "fsdp" => Self::Full, "zero0" => Self::None, "ddp" => Self::None);
-words!(Recompute, "recompute", "off" => Self::None);
-words!(Offload, "offload", "off" => Self::None, "all" => Self::Both);
 
 /// How layers are dealt to pipeline stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

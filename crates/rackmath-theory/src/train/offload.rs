@@ -22,30 +22,25 @@ use super::layer::rounded;
 use super::machine::Machine;
 use super::step::Stage;
 use super::{Cut, Recompute};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// What waits in the host's memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(ascii_case_insensitive, serialize_all = "lowercase")]
 pub enum Offload {
     #[default]
+    #[strum(to_string = "none", serialize = "off")]
     None,
     Optimizer,
     /// Activations between their forward and their backward pass.
     Activations,
+    #[strum(to_string = "both", serialize = "all")]
     Both,
 }
 
 impl Offload {
-    pub const ALL: [Self; 4] = [Self::None, Self::Optimizer, Self::Activations, Self::Both];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Optimizer => "optimizer",
-            Self::Activations => "activations",
-            Self::Both => "both",
-        }
-    }
-
     pub fn words(self) -> &'static str {
         match self {
             Self::None => "nothing",

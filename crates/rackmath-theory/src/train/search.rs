@@ -22,6 +22,7 @@ use super::{Cut, Job, Offload, Recompute, Sharding};
 use crate::pipeline::Schedule;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Ffn, Mixer, Shape};
+use strum::VariantArray as _;
 
 /// What may be chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +106,7 @@ impl Space {
         let known = [Schedule::OneFOneB, Schedule::Interleaved];
         self.schedules = Schedule::ALL.into_iter().filter(|s| !known.contains(s)).collect();
         if machine.host.is_some() {
-            self.offload = Offload::ALL.to_vec();
+            self.offload = Offload::VARIANTS.to_vec();
         }
         self
     }

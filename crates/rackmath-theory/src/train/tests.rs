@@ -11,6 +11,7 @@ use rackmath_spec::TrainingFormat;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Shape;
 use rackmath_units::{ByteRate, Bytes, Seconds};
+use strum::VariantArray as _;
 
 /// A cut of so many degrees.
 fn cut(tp: u64, pp: u64, dp: u64, micro_batch: u64) -> Cut {
@@ -203,14 +204,14 @@ proptest! {
         with_machine(stack, "512xa100-80gb", "nvlink3", |machine| {
             let cut = cut(1 << tp, 1 << pp, 1 << dp, 1 << b);
             let at = |sharding, recompute| fullest(machine, &shape, &Cut { sharding, recompute, ..cut }, 1024);
-            for pair in Sharding::ALL[..3].windows(2) {
+            for pair in Sharding::VARIANTS[..3].windows(2) {
                 prop_assert!(at(pair[1], Recompute::None) <= at(pair[0], Recompute::None));
             }
             // The full kind gathers two layers while it works: it never holds more once there are copies enough for them.
             if dp >= 3 {
                 prop_assert!(at(Sharding::Full, Recompute::None) <= at(Sharding::Gradients, Recompute::None));
             }
-            for pair in Recompute::ALL.windows(2) {
+            for pair in Recompute::VARIANTS.windows(2) {
                 prop_assert!(at(Sharding::Optimizer, pair[1]) <= at(Sharding::Optimizer, pair[0]) * (1.0 + 1e-12));
             }
             Ok(())
@@ -229,7 +230,7 @@ proptest! {
                 machine
             };
             let machine = &linked(rate);
-            let cut = Cut { recompute: Recompute::ALL[r], ..cut(1 << tp, 1 << pp, 1 << dp, 1 << b) };
+            let cut = Cut { recompute: Recompute::VARIANTS[r], ..cut(1 << tp, 1 << pp, 1 << dp, 1 << b) };
             let at = |offload| {
                 let cut = Cut { offload, ..cut };
                 (timed(machine, &shape, &cut, 256).total, fullest(machine, &shape, &cut, 256))

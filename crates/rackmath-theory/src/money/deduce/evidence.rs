@@ -17,6 +17,7 @@ use super::space::{Decode, Draw, Factors, Space};
 use crate::stats::normal::{T4_PEAK, normal_density, normal_quantile, t4, t4_relative};
 use rackmath_spec::deduce::{LogNormal, Ratio, Seller};
 use rackmath_units::float;
+use strum::{Display, EnumCount};
 
 /// Prices above a threshold, over those below.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,48 +49,30 @@ pub struct Sheet {
     pub hosts: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, EnumCount)]
 pub enum Datum {
+    #[strum(to_string = "input price")]
     Input,
+    #[strum(to_string = "output price")]
     Output,
-    /// The cached-read price.
+    #[strum(to_string = "cached read")]
     Cached,
+    #[strum(to_string = "storage")]
     Storage,
-    /// The premium of a longer write.
+    /// What a longer write costs more.
+    #[strum(to_string = "write premium")]
     Write,
+    #[strum(to_string = "long-context input")]
     LongInput,
+    #[strum(to_string = "long-context output")]
     LongOutput,
+    #[strum(to_string = "fast mode")]
     Fast,
+    #[strum(to_string = "tokens per second")]
     Speed,
 }
 
 impl Datum {
-    pub const ALL: [Self; 9] = [
-        Self::Input,
-        Self::Output,
-        Self::Cached,
-        Self::Storage,
-        Self::Write,
-        Self::LongInput,
-        Self::LongOutput,
-        Self::Fast,
-        Self::Speed,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Input => "input price",
-            Self::Output => "output price",
-            Self::Cached => "cached read",
-            Self::Storage => "storage",
-            Self::Write => "write premium",
-            Self::LongInput => "long-context input",
-            Self::LongOutput => "long-context output",
-            Self::Fast => "fast mode",
-            Self::Speed => "tokens per second",
-        }
-    }
-
     /// The ratio a vendor may have a policy for.
     pub fn ratio(self) -> Option<Ratio> {
         match self {
@@ -106,7 +89,7 @@ impl Datum {
 }
 
 /// Most numbers a sheet can have.
-pub const DATA: usize = Datum::ALL.len();
+pub const DATA: usize = Datum::COUNT;
 
 /// One term: an observed logarithm, its scale, and its policy.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,12 +11,12 @@ fn sheet(name: &str) -> std::sync::Arc<Sheet> {
 }
 
 /// The list of a sheet on a day.
-fn list(name: &str, day: &str) -> List {
+fn listed(name: &str, day: &str) -> List {
     sheet(name).at(day.parse::<Date>().unwrap()).unwrap().clone()
 }
 
 fn opus() -> List {
-    list("opus-4.8", "2026-08-08")
+    listed("opus-4.8", "2026-08-08")
 }
 
 const NOW: When = When { mode: Factors::ONE, start: None };
@@ -86,9 +86,9 @@ fn fourteen_providers_charge_as_their_documentation_says() {
     ];
     let mut providers = std::collections::BTreeSet::new();
     for r in &rules {
-        let list = &list(r.sheet, r.on);
+        let list = &listed(r.sheet, r.on);
         let offer = list.cache(r.offer).unwrap();
-        providers.insert(sheet(r.sheet).provider);
+        providers.insert(sheet(r.sheet).provider.clone());
         // Bills of one token are prices: write it, read it, and do the same in a prompt of a long tier.
         let one = |written: f64, read: f64, pad: f64| {
             let (written, read) = (Tokens::new(written), Tokens::new(read));
@@ -118,7 +118,7 @@ fn fourteen_providers_charge_as_their_documentation_says() {
 fn a_threshold_is_passed_or_reached_as_the_provider_says() {
     let prompt = |n: f64| Usage { fresh: Tokens::new(n), caches: Vec::new(), output: Tokens::ZERO };
     let is_long = |list: &List, n: f64| bill(list, &prompt(n), Factors::ONE).long == 1;
-    let (claude, grok) = (&list("sonnet-4.5", "2026-08-08"), &list("grok-4.7", "2026-10-01"));
+    let (claude, grok) = (&listed("sonnet-4.5", "2026-08-08"), &listed("grok-4.7", "2026-10-01"));
     assert!(!is_long(claude, 200e3) && is_long(claude, 200_001.0));
     assert!(is_long(grok, 200e3) && !is_long(grok, 199_999.0));
 }
@@ -135,11 +135,11 @@ fn modes_and_hours_multiply() {
     let error = list.mode("fsat").unwrap_err().to_string();
     assert!(error.contains("\"fast\""), "{error}");
     // DeepSeek's peak hours on a Tuesday and a Sunday.
-    let list = &list("deepseek-flash", "2026-10-27");
+    let list = &listed("deepseek-flash", "2026-10-27");
     let factor = |moment: &str| list.hour(Some(moment.parse().unwrap())).output;
     assert_eq!((factor("2026-10-27T02:30"), factor("2026-10-27T05:00"), factor("2026-11-01T02:30")), (2.0, 1.0, 1.0));
     // Google's cache discount does not stack with batch.
-    assert_eq!(list("gemini-3.1-pro", "2026-08-08").mode("batch").unwrap().cache, 1.0);
+    assert_eq!(listed("gemini-3.1-pro", "2026-08-08").mode("batch").unwrap().cache, 1.0);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn g79_uses_to_break_even() {
     // Beyond the lifetime nothing is saved.
     assert_eq!(break_even_uses(list.input, list.cache("5m").unwrap(), Seconds::s(301.0)), None);
     // Gemini Pro: $2 - $0.20 saved against $4.50 an hour: worth it up to 24 minutes between uses.
-    let list = &list("gemini-3.1-pro", "2026-08-08");
+    let list = &listed("gemini-3.1-pro", "2026-08-08");
     let explicit = list.cache("explicit").unwrap();
     let gap = break_even_gap(list.input, explicit.read, explicit.storage.unwrap());
     close(gap.get() / 60.0, 24.0, 1e-9);
@@ -221,7 +221,7 @@ fn a_conversation_reads_what_it_said() {
 #[test]
 fn a_stored_conversation_pays_for_what_it_kept() {
     // Gemini 3.1 Pro, 10k of tools, two turns of 1k and answers of 2k, an hour apart: 11k are kept for that hour.
-    let list = &list("gemini-3.1-pro", "2026-08-08");
+    let list = &listed("gemini-3.1-pro", "2026-08-08");
     let b = conversation(list, &talk(3600.0), Some(list.cache("explicit").unwrap()), Factors::ONE);
     close(b.storage, 11e3 * 4.5e-6, 1e-12);
     close(b.written, 14e3 * 2e-6, 1e-12);
@@ -245,7 +245,7 @@ fn a_trace_crosses_into_peak_hours() {
     // Two equal requests two hours apart: one at 00:30, one at 02:30 UTC of a Tuesday, when DeepSeek charges twice.
     let text = "time_s,input_tokens,output_tokens\n0,1000000,0\n7200,1000000,0\n";
     let requests = rackmath_spec::file::trace("t.csv", text).unwrap();
-    let list = &list("deepseek-flash", "2026-10-27");
+    let list = &listed("deepseek-flash", "2026-10-27");
     let start = Some("2026-10-27T00:30".parse().unwrap());
     let b = trace(list, &requests, None, When { mode: Factors::ONE, start });
     close(b.fresh, 0.15 + 0.30, 1e-12);

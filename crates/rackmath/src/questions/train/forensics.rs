@@ -146,7 +146,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         findings: found.all.iter().map(card).collect(),
         contradiction: found.contradiction.map(|c| ContradictionCard {
             relation: c.relation.into(),
-            at: c.variable.name().into(),
+            at: c.variable.to_string(),
             demanded: Known { low: c.demanded.0, high: capped(c.demanded.1) },
             known: Known { low: c.known.0, high: capped(c.known.1) },
             gap: c.gap,
@@ -165,7 +165,7 @@ fn capped(x: f64) -> f64 {
 fn card(f: &theory::Finding) -> FindingCard {
     let known = |(low, high): Interval| Known { low, high };
     FindingCard {
-        what: f.variable.name().into(),
+        what: f.variable.to_string(),
         given: f.given.map(known),
         estimate: f.estimate.map(|e| e.0),
         likely: f.estimate.map(|e| known(e.1)),

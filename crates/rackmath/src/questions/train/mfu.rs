@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::desk::check::{layered, no_peak};
-use rackmath_spec::{Catalog, TrainingFormat};
+use rackmath_spec::{Catalog, TrainingFormat, word};
 use rackmath_theory::train::Recompute;
 use rackmath_theory::train::mfu::{Again, Convention, flop_per_token};
 use schemars::JsonSchema;
@@ -92,7 +92,7 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
     if !(1..=100_000_000).contains(&r.sequence) {
         return Err(Error::value("sequence", r.sequence, "1 to 100,000,000"));
     }
-    let again = match r.recompute.parse::<Recompute>()? {
+    let again = match word::<Recompute>("recompute", &r.recompute)? {
         Recompute::None => Again::Nothing,
         Recompute::Selective => Again::Scores,
         Recompute::Full | Recompute::Reversible => Again::Layers,

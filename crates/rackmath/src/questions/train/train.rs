@@ -9,7 +9,7 @@ use crate::desk::check::{layered, no_peak, within};
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Shape;
-use rackmath_spec::{Catalog, GemmKernels, Model, Network, System, TrainingFormat, TrainingStack};
+use rackmath_spec::{Catalog, GemmKernels, Model, Network, System, TrainingFormat, TrainingStack, word};
 use rackmath_theory::pipeline::Schedule;
 use rackmath_theory::train::machine::Machine;
 use rackmath_theory::train::memory::{StageMemory, stage_memory};
@@ -272,7 +272,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     if let Some(rate) = r.host_gb_per_s {
         machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
     }
-    if machine.host.is_none() && r.offload.parse::<Offload>()? != Offload::None {
+    if machine.host.is_none() && word::<Offload>("offload", &r.offload)? != Offload::None {
         let expected = format!("a bandwidth to the host, not known for {}; {{host_bandwidth}}", chip.name);
         return Err(Error::value("offload", &r.offload, expected));
     }
@@ -410,9 +410,9 @@ fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
         },
         schedule,
         micro_batch: r.micro_batch,
-        sharding: r.sharding.parse::<Sharding>()?,
-        recompute: r.recompute.parse::<Recompute>()?,
-        offload: r.offload.parse()?,
+        sharding: word::<Sharding>("sharding", &r.sharding)?,
+        recompute: word("recompute", &r.recompute)?,
+        offload: word("offload", &r.offload)?,
         ..Cut::default()
     };
     if cut.micro_batches(r.global_batch).is_none() {
@@ -430,7 +430,7 @@ fn searched(machine: &Machine<'_>, job: &Job<'_>, setup: &Setup, r: &Request) ->
     if r.wide {
         space = space.widened(machine, r.sequence);
     }
-    let (recompute, offload) = (r.recompute.parse::<Recompute>()?, r.offload.parse::<Offload>()?);
+    let (recompute, offload) = (word::<Recompute>("recompute", &r.recompute)?, word::<Offload>("offload", &r.offload)?);
     // Another model: only where it is asked for.
     if recompute == Recompute::Reversible {
         space.recompute.push(recompute);

@@ -312,7 +312,7 @@ fn data(case: &Case, evidence: &Evidence, post: &Posterior) -> Vec<DatumCard> {
         .map(|datum| {
             let gained = bits.iter().find(|(d, ..)| *d == datum);
             DatumCard {
-                name: datum.name().into(),
+                name: datum.to_string(),
                 bits_active: gained.map_or(0.0, |g| g.1),
                 bits_kv: gained.map_or(0.0, |g| g.2),
                 policy: datum.ratio().map(|r| case.chance(r)),
@@ -342,10 +342,7 @@ fn policies(case: &Case, evidence: &Evidence) -> Vec<String> {
         let habit = habits?.get(&datum.ratio()?).filter(|h| h.fixed())?;
         Some(format!(
             "{}: policy, not physics: {} of {} models by {vendor} have the same ratio, {}, so it says nothing about this one",
-            datum.name(),
-            habit.same,
-            habit.models,
-            habit.value
+            datum, habit.same, habit.models, habit.value
         ))
     };
     evidence.data().filter_map(flag).collect()
