@@ -217,7 +217,7 @@ mod tests {
             model: "llama-3.1-8b".into(),
             ..Request::default()
         };
-        assert!(answer(&catalog, &r).unwrap_err().to_string().contains("--host-bandwidth"));
+        assert!(answer(&catalog, &r).unwrap_err().to_string().contains("host_bandwidth"));
         let a = answer(&catalog, &Request { host_gb_per_s: Some(16.0), ..r }).unwrap();
         assert!(a.stages.iter().all(|s| s.optimizer_bytes == 0.0) && a.parts.iter().any(|p| p.name.contains("host")));
     }
