@@ -1,5 +1,6 @@
 //! What can be wrong with what a person handed in: the problem, the field it is about, and what would do instead.
 
+use rackmath_units::Cancelled;
 use std::fmt;
 
 /// A name, file or value that cannot be used, with the nearest thing that can.
@@ -19,6 +20,7 @@ enum Problem {
     /// The field has this value.
     Value(String),
     Said(String),
+    Cancelled,
 }
 
 /// An error in the words of a face.
@@ -69,6 +71,11 @@ impl SpecError {
         Self { hint: hint.or(few), ..Self::said(format!("no {kind} \"{}\"", shorten(given))) }
     }
 
+    /// Whether there is nothing wrong but that the answer is no longer wanted.
+    pub fn is_cancelled(&self) -> bool {
+        self.problem == Problem::Cancelled
+    }
+
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -100,6 +107,7 @@ impl SpecError {
         let problem = match (&self.problem, &field) {
             (Problem::Value(given), Some(field)) => format!("{field} = {given}"),
             (Problem::Value(said) | Problem::Said(said), _) => said.clone(),
+            (Problem::Cancelled, _) => Cancelled.to_string(),
         };
         let problem = self.file.iter().map(|file| format!("{file}: ")).collect::<String>() + &problem;
         let spelled = |hint: &String| {
@@ -110,6 +118,12 @@ impl SpecError {
             parts.collect()
         };
         Shown { problem, field, hint: self.hint.as_ref().map(spelled) }
+    }
+}
+
+impl From<Cancelled> for SpecError {
+    fn from(_: Cancelled) -> Self {
+        Self { problem: Problem::Cancelled, ..Self::said("") }
     }
 }
 

@@ -16,6 +16,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod chance;
+mod effort;
 pub mod float;
 mod fraction;
 mod parse;
@@ -23,6 +24,7 @@ mod quantity;
 mod show;
 
 pub use chance::Chance;
+pub use effort::{Cancel, Cancelled, Effort};
 pub use fraction::Fraction;
 pub use parse::UnitError;
 pub use quantity::{

@@ -11,6 +11,7 @@ use crate::{
 };
 use rackmath_spec::file::MAX_BYTES;
 use rackmath_spec::{Catalog, Date, Kind};
+use rackmath_units::Effort;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -69,7 +70,7 @@ macro_rules! questions {
         $($module)::+::answer($request)
     };
     (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+, threads) => {
-        $($module)::+::answer_on($catalog, $request, $terms.threads)
+        $($module)::+::answer_on($catalog, $request, &$terms.effort)
     };
 }
 
@@ -152,18 +153,12 @@ questions! {
 pub const SCHEMA: u32 = 2;
 
 /// What an asker brings beside the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Terms {
-    /// Threads to search on; the answer does not depend on them.
-    pub threads: usize,
+    /// Threads to search on, on which no answer depends, and until when it is wanted.
+    pub effort: Effort,
     /// Today, where price sheets from the future are to be refused.
     pub today: Option<Date>,
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self { threads: 1, today: None }
-    }
 }
 
 impl Reply {

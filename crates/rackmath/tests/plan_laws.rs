@@ -65,7 +65,7 @@ proptest! {
     #[test]
     fn looking_at_everything_finds_nothing_better(r in request()) {
         let (space, q) = space(&CATALOG, &r, 1).unwrap();
-        let found = search_all(&space, &q, 2);
+        let found = search_all(&space, &q, &2.into()).unwrap();
         let mut best: Option<Ranked> = None;
         let mut front: Vec<(f64, f64)> = found.frontier.iter().map(|r| q.point(&r.estimate)).collect();
         front.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -27,7 +27,7 @@ pub mod space;
 mod tests;
 
 pub use parts::{search_all, search_part};
-pub use search::{Found, Near, Question, Ranked, Yield, search};
+pub use search::{Found, Near, Question, Ranked, Yield};
 pub use space::{Configuration, Prefill, Row, Space, State, States};
 
 use crate::pass;

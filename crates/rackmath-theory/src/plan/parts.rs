@@ -16,6 +16,7 @@ use super::bounds::Pools;
 use super::search::{Found, Question, only, search_from};
 use super::space::Space;
 use crate::stats::Fnv;
+use rackmath_units::{Cancelled, Effort};
 use std::ops::Range;
 
 impl Space {
@@ -71,30 +72,36 @@ impl Space {
 /// Pairs of rows that are worth a thread of their own; in tests, where spaces are small, any.
 const FEWEST: u64 = if cfg!(test) { 1 } else { 256 };
 
-/// Looks at everything, on so many threads; the result does not depend on how many.
-pub fn search_all(space: &Space, q: &Question, threads: usize) -> Found {
-    search_part(space, q, 0..space.families(), threads, None)
+/// Looks at everything; the result does not depend on the number of threads.
+pub fn search_all(space: &Space, q: &Question, effort: &Effort) -> Result<Found, Cancelled> {
+    search_part(space, q, 0..space.families(), effort, None)
 }
 
-/// Looks at a range of families, on so many threads, knowing a configuration of it that may be good; the result is the same
-/// with any or none.
-pub fn search_part(space: &Space, q: &Question, families: Range<u64>, threads: usize, known: Option<u64>) -> Found {
+/// Looks at a range of families, knowing a configuration of it that may be good; the result is the same with any or none.
+pub fn search_part(
+    space: &Space,
+    q: &Question,
+    families: Range<u64>,
+    effort: &Effort,
+    known: Option<u64>,
+) -> Result<Found, Cancelled> {
     // Rows are few and quick, and what they do lets every thread pass over most pairs.
     let rows = (space.rows.len() as u64).clamp(families.start, families.end);
     let known = known.map_or_else(Found::default, |index| only(space, q, index));
     let pools = &Pools::new(space);
-    let known = search_from(space, pools, q, families.start..rows, known);
+    let search = |families, found| search_from(space, pools, q, families, found, &effort.cancel);
+    let known = search(families.start..rows, known)?;
     let pairs = rows..families.end;
-    let n = (threads.max(1) as u64).min((pairs.end - pairs.start) / FEWEST).max(1);
+    let n = (effort.threads.max(1) as u64).min((pairs.end - pairs.start) / FEWEST).max(1);
     if n == 1 {
-        return search_from(space, pools, q, pairs, known);
+        return search(pairs, known);
     }
-    let known = &known;
+    let (known, search) = (&known, &search);
     std::thread::scope(|scope| {
         let part = |k: u64| space.part_within(pairs.clone(), k, n);
-        let spawn = |part| scope.spawn(move || search_from(space, pools, q, part, known.clone()));
+        let spawn = |part| scope.spawn(move || search(part, known.clone()));
         let parts: Vec<_> = (0..n).map(part).map(spawn).collect();
-        let done = parts.into_iter().map(|part| part.join().expect("a search does not panic"));
-        done.fold(Found::default(), |all, part| all.merged(part, q))
+        let mut done = parts.into_iter().map(|part| part.join().expect("a search does not panic"));
+        done.try_fold(Found::default(), |all, part| Ok(all.merged(part?, q)))
     })
 }

@@ -11,6 +11,7 @@
 use super::bounds::{Pools, Prompts};
 use super::space::{Space, State};
 use super::{Bound, Estimate, Limits, Objective, Traffic};
+use rackmath_units::{Cancel, Cancelled};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -205,10 +206,6 @@ impl Found {
     }
 }
 
-pub fn search(space: &Space, q: &Question, families: Range<u64>) -> Found {
-    search_from(space, &Pools::new(space), q, families, Found::default())
-}
-
 /// What is found when nothing but one configuration was looked at.
 pub(super) fn only(space: &Space, q: &Question, index: u64) -> Found {
     let mut found = Found::default();
@@ -219,9 +216,17 @@ pub(super) fn only(space: &Space, q: &Question, index: u64) -> Found {
 }
 
 /// Looks at the families of a range, with something found before: the better it is the more is passed over.
-pub(super) fn search_from(space: &Space, pools: &Pools, q: &Question, families: Range<u64>, mut found: Found) -> Found {
+pub(super) fn search_from(
+    space: &Space,
+    pools: &Pools,
+    q: &Question,
+    families: Range<u64>,
+    mut found: Found,
+    cancel: &Cancel,
+) -> Result<Found, Cancelled> {
     let rows = space.rows.len() as u64;
     for family in families.start..families.end.min(rows) {
+        cancel.check()?;
         for index in space.first(family)..space.first(family) + space.family_size(family) {
             if let Some(estimate) = space.estimate(index, q.output, q.traffic) {
                 found.look(Ranked { index, family, estimate }, q);
@@ -232,11 +237,12 @@ pub(super) fn search_from(space: &Space, pools: &Pools, q: &Question, families: 
     let (mut at, end) = (families.start.max(rows) - rows, families.end.max(rows) - rows);
     let mut kept = Vec::new();
     while at < end {
+        cancel.check()?;
         let next = ((at / n + 1) * n).min(end);
         pairs(space, pools, q, at..next, &mut kept, &mut found);
         at = next;
     }
-    found
+    Ok(found)
 }
 
 /// Pairs of one row with some pools of prompts: bounds for the row, for a group, then for a level, then for a pair at a level.

@@ -146,7 +146,7 @@ proptest! {
     #[test]
     fn the_search_finds_what_looking_at_everything_finds(space in space(), q in question()) {
         let all = every(&space, &q);
-        let found = search(&space, &q, 0..space.families());
+        let found = search_all(&space, &q, &1.into()).unwrap();
         prop_assert_eq!(found.top.iter().map(|r| r.index).collect::<Vec<_>>(), best_of_families(&all, &q));
         let front = if q.frontier.is_some() { undominated(&all, &q) } else { Vec::new() };
         prop_assert_eq!(found.frontier.iter().map(|r| r.index).collect::<Vec<_>>(), front);
@@ -154,12 +154,24 @@ proptest! {
 
     #[test]
     fn threads_and_shards_change_nothing(space in space(), q in question(), threads in 1..9_usize, cut in 0..40_u64) {
-        let one = search_all(&space, &q, 1);
-        prop_assert_eq!(&search_all(&space, &q, threads), &one);
-        prop_assert_eq!(&search_part(&space, &q, 0..space.families(), threads, Some(cut % space.len())), &one);
+        let one = search_all(&space, &q, &1.into()).unwrap();
+        prop_assert_eq!(&search_all(&space, &q, &threads.into()).unwrap(), &one);
+        prop_assert_eq!(&search_part(&space, &q, 0..space.families(), &threads.into(), Some(cut % space.len())).unwrap(), &one);
         let cut = cut.min(space.families());
-        let parts = search(&space, &q, cut..space.families()).merged(search(&space, &q, 0..cut), &q);
+        let part = |families| search_part(&space, &q, families, &1.into(), None).unwrap();
+        let parts = part(cut..space.families()).merged(part(0..cut), &q);
         prop_assert_eq!(&parts, &one);
+    }
+
+    #[test]
+    fn a_cancelled_search_ends_and_one_that_was_not_is_whole(space in space(), q in question(), checks in 0..40_u64) {
+        let cancel = rackmath_units::Cancel::after(checks);
+        let effort = rackmath_units::Effort { threads: 1, cancel: cancel.clone() };
+        match search_all(&space, &q, &effort) {
+            Ok(found) => prop_assert_eq!(found, search_all(&space, &q, &1.into()).unwrap()),
+            // As soon as nothing is left: one check for every row and every row with its pools.
+            Err(_) => prop_assert!(checks < 2 * space.rows.len() as u64),
+        }
     }
 
     #[test]
@@ -170,10 +182,10 @@ proptest! {
             let part = space.part(k, n);
             prop_assert_eq!(part.start, end);
             end = part.end;
-            all = all.merged(search_part(&space, &q, part, threads, None), &q);
+            all = all.merged(search_part(&space, &q, part, &threads.into(), None).unwrap(), &q);
         }
         prop_assert_eq!(end, space.families());
-        prop_assert_eq!(all, search_all(&space, &q, 1));
+        prop_assert_eq!(all, search_all(&space, &q, &1.into()).unwrap());
     }
 
     #[test]
@@ -236,7 +248,7 @@ proptest! {
             let least = all.iter().filter(broken).min_by(|a, b| far(a).total_cmp(&far(b)).then(a.index.cmp(&b.index)));
             want.extend(least.map(|r| (bound, r.index)));
         }
-        let found = search_all(&space, &q, 2).near;
+        let found = search_all(&space, &q, &2.into()).unwrap().near;
         prop_assert_eq!(found.iter().map(|n| (n.bound, n.ranked.index)).collect::<Vec<_>>(), want);
     }
 
@@ -246,7 +258,7 @@ proptest! {
         let Some(limit) = q.limits.get(bound) else { return Ok(()) };
         let looser = if bound.at_least() { limit / by } else { limit * by };
         let loose = Question { limits: q.limits.with(bound, Some(looser)), ..q };
-        let best = |q: &Question| search_all(&space, q, 1).top.first().map(|r| q.objective.score(&r.estimate));
+        let best = |q: &Question| search_all(&space, q, &1.into()).unwrap().top.first().map(|r| q.objective.score(&r.estimate));
         if let Some(before) = best(&q) {
             prop_assert!(best(&loose).is_some_and(|after| after <= before));
         }
@@ -258,7 +270,7 @@ proptest! {
         larger.rows.push(more);
         larger.whole.push(&vec![s; space.levels]);
         larger.found.push(&vec![s; space.levels]);
-        let best = |space: &Space| search_all(space, &q, 1).top.first().map(|r| q.objective.score(&r.estimate));
+        let best = |space: &Space| search_all(space, &q, &1.into()).unwrap().top.first().map(|r| q.objective.score(&r.estimate));
         if let Some(before) = best(&space) {
             prop_assert!(best(&larger).is_some_and(|after| after <= before));
         }
@@ -267,7 +279,7 @@ proptest! {
     #[test]
     fn the_nearest_relaxation_is_enough_and_nothing_less_is(space in space(), q in question()) {
         let q = Question { near: true, ..q };
-        for near in search_all(&space, &q, 2).near {
+        for near in search_all(&space, &q, &2.into()).unwrap().near {
             let needed = near.bound.amount(&near.ranked.estimate);
             let with = |limit: f64| {
                 let limits = q.limits.with(near.bound, Some(limit));

@@ -17,6 +17,7 @@ use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use crate::plan::{self, Point, Worked};
 use crate::sides::{self, questions};
 use rackmath_spec::Catalog;
+use rackmath_units::Effort;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,13 +98,14 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 /// Answers on so many threads; the answer is the same.
-pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answer, Error> {
+pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let effort = &effort.into();
     let (over, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
     let mut curves = Vec::new();
     let mut first: Option<(String, Vec<String>, Vec<String>)> = None;
     for (name, question) in questions {
-        let worked = Worked::new(catalog, &question, threads)?;
-        curves.push(curve(name, &worked, worked.frontier(threads)));
+        let worked = Worked::new(catalog, &question, effort)?;
+        curves.push(curve(name, &worked, worked.frontier()?));
         first.get_or_insert_with(|| (worked.workload(), worked.limits(), worked.assumptions(true)));
     }
     let (workload, limits, assumptions) = first.unwrap_or_default();

@@ -25,7 +25,7 @@ use crate::frontier::{self, Curve};
 use crate::plan::Worked;
 use crate::sides::{Measure, questions, ratio, too_close};
 use rackmath_spec::Catalog;
-use rackmath_units::significant;
+use rackmath_units::{Effort, significant};
 
 /// Answers on one thread.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
@@ -33,13 +33,14 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 /// Answers on so many threads; the answer is the same.
-pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answer, Error> {
+pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let effort = &effort.into();
     let (over, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
     let mut columns: Vec<Column> = Vec::new();
     let (mut limits, mut assumptions) = (Vec::new(), Vec::new());
     for (name, question) in questions {
-        let worked = Worked::new(catalog, &question, threads)?;
-        let a = worked.answer(threads);
+        let worked = Worked::new(catalog, &question, effort)?;
+        let a = worked.answer()?;
         if columns.is_empty() {
             limits.clone_from(&a.limits);
         }

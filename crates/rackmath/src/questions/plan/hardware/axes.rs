@@ -7,7 +7,7 @@ use crate::estimate::Range;
 use crate::plan::in_order;
 use rackmath_spec::Catalog;
 use rackmath_theory::plan::{Bound, Objective, Question, Traffic};
-use rackmath_units::float;
+use rackmath_units::{Effort, float};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,13 +38,13 @@ pub struct Flip {
 const CONTENDERS: usize = 6;
 
 /// Changes along all axes.
-pub(super) fn flips(catalog: &Catalog, all: &[Candidate], threads: usize) -> Result<Vec<Flip>, Error> {
+pub(super) fn flips(catalog: &Catalog, all: &[Candidate], effort: &Effort) -> Result<Vec<Flip>, Error> {
     let mut found = Vec::new();
     let Some(first) = all.first() else { return Ok(found) };
     let q = *first.worked.question();
     // Speed and traffic only change what is asked of the spaces, which are there.
     let asked = |change: &(dyn Fn(&Question) -> Question + Sync)| {
-        in_order(all, threads, |c| Ok(score(c, &change(c.worked.question()))))
+        in_order(all, effort, |c| score(c, &change(c.worked.question())))
     };
     let speed = |x: f64| move |q: &Question| Question { limits: q.limits.with(Bound::Tpot, Some(1.0 / x)), ..*q };
     let now = q.limits.get(Bound::Tpot).map(f64::recip);
@@ -58,10 +58,10 @@ pub(super) fn flips(catalog: &Catalog, all: &[Candidate], threads: usize) -> Res
     let few = &all[..all.len().min(CONTENDERS)];
     let isl = first.worked.prompt();
     let lengths = |x: f64| {
-        in_order(few, threads, |c| {
+        in_order(few, effort, |c| {
             let request = crate::plan::Request { isl: Some(x), ..c.request.clone() };
-            let then = candidate(catalog, &request, &c.name)?;
-            Ok(then.ok().and_then(|then| score(&then, then.worked.question())))
+            let then = candidate(catalog, &request, &c.name, effort)?;
+            Ok(then.ok().map(|then| score(&then, then.worked.question())).transpose()?.flatten())
         })
     };
     let grid: Vec<f64> = places(isl, -4, 5, 1.0).into_iter().filter(|x| *x >= 1.0).collect();
@@ -75,15 +75,16 @@ fn places(around: f64, from: i32, to: i32, per: f64) -> Vec<f64> {
 }
 
 /// The score of the best under a question, as an amount of which less is better.
-fn score(c: &Candidate, q: &Question) -> Option<Range> {
-    let estimate = c.worked.best(q)?.estimate;
+fn score(c: &Candidate, q: &Question) -> Result<Option<Range>, Error> {
+    let Some(best) = c.worked.best(q)? else { return Ok(None) };
+    let estimate = best.estimate;
     let value = match q.objective {
         Objective::Throughput => 1.0 / estimate.throughput,
         other => other.score(&estimate),
     };
     // Chips are counted, not predicted to a factor.
     let spread = if q.objective == Objective::Chips { 0.0 } else { c.worked.spread() };
-    Some(Range::of(value, spread))
+    Ok(Some(Range::of(value, spread)))
 }
 
 /// Changes nearer to each other than this factor are one stretch in which several take turns.

@@ -19,7 +19,7 @@ use crate::plan::{self, Plan, Worked, in_order};
 use crate::setting::Setting;
 use crate::sides::{Measure, ratio, too_close};
 use rackmath_spec::{Basis, Catalog};
-use rackmath_units::significant;
+use rackmath_units::{Effort, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -113,13 +113,14 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 /// Answers on so many threads; the answer is the same.
-pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answer, Error> {
+pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let effort = &effort.into();
     let chips = r.plan.setting.chips.unwrap_or(if r.plan.rate_per_s.is_some() { 64 } else { 8 });
     let mut base = r.plan.clone();
     base.setting.chips = Some(chips);
     catalog.model(&base.setting.model)?;
     let (names, mut out) = names(catalog, r, chips)?;
-    let tried = in_order(&names, threads, |name| Ok(candidate(catalog, &base, name)))?;
+    let tried = in_order(&names, effort, |name| Ok(candidate(catalog, &base, name, effort)))?;
     let mut all = Vec::new();
     let mut refused = None;
     for (name, tried) in names.iter().zip(tried) {
@@ -127,7 +128,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answe
             Ok(Ok(candidate)) => all.push(candidate),
             Ok(Err(why)) => out.push(Out { name: name.clone(), why: why.into() }),
             // One that was asked for by name is refused with the reason; so is a question that no chip can be asked.
-            Err(error) if !r.among.is_empty() => return Err(error),
+            Err(error) if !r.among.is_empty() || error.is_cancelled() => return Err(error),
             Err(error) => {
                 out.push(Out { name: name.clone(), why: error.to_string() });
                 refused.get_or_insert(error);
@@ -143,10 +144,10 @@ pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answe
     let cost = |c: &Candidate| c.best.estimate.usd_per_mtok;
     all.sort_by(|a, b| score(a).total_cmp(&score(b)).then(cost(a).total_cmp(&cost(b))).then(a.name.cmp(&b.name)));
     let rows = rows(&all, objective);
-    let flips = if r.flips && all.len() > 1 { axes::flips(catalog, &all, threads)? } else { Vec::new() };
+    let flips = if r.flips && all.len() > 1 { axes::flips(catalog, &all, effort)? } else { Vec::new() };
     let shown = &all[..all.len().min(SHOWN)];
-    let curves: Vec<Curve> =
-        shown.iter().map(|c| frontier::curve(c.name.clone(), &c.worked, c.worked.frontier(threads))).collect();
+    let curve = |c: &Candidate| Ok(frontier::curve(c.name.clone(), &c.worked, c.worked.frontier()?));
+    let curves: Vec<Curve> = shown.iter().map(curve).collect::<Result<_, Error>>()?;
     let first = all.first().map(|c| &c.worked);
     let (workload, limits) = first.map_or_else(Default::default, |w| (w.workload(), w.limits()));
     let model = first.map_or_else(|| base.setting.model.clone(), |w| w.model().to_owned());
@@ -205,10 +206,15 @@ fn names(catalog: &Catalog, r: &Request, chips: u64) -> Result<(Vec<String>, Vec
 }
 
 /// A candidate, or why it cannot do it; an error where it cannot even be asked.
-fn candidate(catalog: &Catalog, base: &plan::Request, name: &str) -> Result<Result<Candidate, &'static str>, Error> {
+fn candidate(
+    catalog: &Catalog,
+    base: &plan::Request,
+    name: &str,
+    effort: &Effort,
+) -> Result<Result<Candidate, &'static str>, Error> {
     let request = plan::Request { setting: Setting { on: name.into(), ..base.setting.clone() }, ..base.clone() };
-    let worked = Worked::new(catalog, &request, 1)?;
-    Ok(match worked.best(worked.question()) {
+    let worked = Worked::new(catalog, &request, &effort.alone())?;
+    Ok(match worked.best(worked.question())? {
         Some(best) => Ok(Candidate { name: name.into(), request, worked, best }),
         None => Err(worked.why_none()),
     })

@@ -12,11 +12,11 @@ mod tests;
 pub use card::{Answer, Case, Input, Most, Relief, Robust, Stage};
 
 use crate::Error;
-use crate::plan::{self, Holds, Plan, Worked};
+use crate::plan::{self, Holds, Identity, Plan, Worked};
 use crate::sides::spread;
 use rackmath_spec::Catalog;
 use rackmath_theory::plan::{Bound, Objective, Question, Ranked, Traffic};
-use rackmath_units::{DollarRate, Tokens, float, significant};
+use rackmath_units::{DollarRate, Effort, Tokens, float, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,12 +42,13 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 /// Answers on so many threads; the answer is the same.
-pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answer, Error> {
+pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let effort = &effort.into();
     if !(r.vary > 0.0 && r.vary < 1.0) {
         return Err(Error::value("vary", r.vary, "a share above 0 and below 1"));
     }
-    let mut worked = Worked::new(catalog, &r.plan, threads)?;
-    let best = worked.best(worked.question());
+    let worked = Worked::new(catalog, &r.plan, effort)?;
+    let best = worked.best(worked.question())?;
     let plan = best.as_ref().map(|best| worked.plan(best));
     let mut answer = Answer {
         model: worked.model().into(),
@@ -58,44 +59,47 @@ pub fn answer_on(catalog: &Catalog, r: &Request, threads: usize) -> Result<Answe
         robust: None,
         stages: Vec::new(),
         ends_by: String::new(),
-        most: most(&worked),
+        most: most(&worked)?,
         verdict: "no deployment meets the limits: see rackmath plan for what would do".into(),
         assumptions: worked.assumptions(true),
         plan,
     };
     let (Some(best), Some(plan)) = (best, answer.plan.clone()) else { return Ok(answer) };
     let base = worked.question().objective.score(&best.estimate);
-    answer.inputs = inputs(catalog, r, &mut worked, (&plan, base), threads)?;
-    answer.robust = robust(&worked, &best, &plan);
+    answer.inputs = inputs(catalog, r, &worked, (&worked.identity(best.index), base), effort)?;
+    answer.robust = robust(&worked, &best, &plan)?;
     (answer.stages, answer.ends_by) = stages(&worked, &best);
     answer.verdict = verdict(&answer);
     Ok(answer)
 }
 
 /// The score of the best then, and what becomes of today's plan.
-fn case(worked: &Worked, value: String, (plan, base): (&Plan, f64)) -> Case {
+fn case(worked: &Worked, value: String, (plan, base): (&Identity, f64)) -> Result<Case, Error> {
     let objective = worked.question().objective;
-    let best = worked.best(worked.question());
+    let best = worked.best(worked.question())?;
     let score = best.as_ref().map(|b| objective.score(&b.estimate));
     let kept = worked.kept(plan);
     let held = kept.plan.as_ref().filter(|_| matches!(kept.holds, Holds::AsIs | Holds::Retuned));
     let theirs = held.and_then(|p| worked.score_of(p.index));
     let share = |now: f64, then: f64| (now - then) / then.abs();
-    Case {
+    Ok(Case {
         value,
-        deployment: best.map(|b| worked.plan(&b).deployment),
+        deployment: best.map(|b| worked.words(b.index)),
         change: score.map(|s| share(s, base)),
         kept: kept.holds,
         regret: theirs.zip(score).map(|(mine, best)| share(mine, best).max(0.0)),
-    }
+    })
 }
+
+/// Sets an input of a request.
+type Set = fn(&mut plan::Request, f64);
 
 fn inputs(
     catalog: &Catalog,
     r: &Request,
-    worked: &mut Worked,
-    base: (&Plan, f64),
-    threads: usize,
+    worked: &Worked,
+    base: (&Identity, f64),
+    effort: &Effort,
 ) -> Result<Vec<Input>, Error> {
     let mut all = Vec::new();
     let (down, up) = (1.0 - r.vary, 1.0 + r.vary);
@@ -104,47 +108,35 @@ fn inputs(
         let (low, high) = worked.price_range(at).filter(|(l, h)| *l < *h).unwrap_or((down, up));
         let words =
             |factor: f64| DollarRate::checked(price * factor / 3600.0).map_or_else(String::new, |d| d.to_string());
-        let mut at = |factor: f64| worked.priced(at, factor, |w| case(w, words(factor), base));
-        all.push(Input { name: format!("price of a chip of {id}"), low: at(low), high: at(high) });
+        let at = |factor: f64| case(&worked.priced(at, factor), words(factor), base);
+        all.push(Input { name: format!("price of a chip of {id}"), low: at(low)?, high: at(high)? });
     }
-    let mut lengths = |name: &str, now: f64, least: f64, set: fn(&mut plan::Request, f64)| {
+    let moved = |name: &str, value: &dyn Fn(f64) -> f64, set: Set, words: fn(f64) -> String| {
         let at = |factor: f64| {
-            let value = (now * factor).max(least);
             let mut moved = r.plan.clone();
-            set(&mut moved, value);
-            let then = Worked::new(catalog, &moved, threads)?;
-            Ok::<_, Error>(case(&then, Tokens::new(value).to_string(), base))
+            set(&mut moved, value(factor));
+            case(&Worked::new(catalog, &moved, effort)?, words(value(factor)), base)
         };
-        all.push(Input { name: name.into(), low: at(down)?, high: at(up)? });
-        Ok::<_, Error>(())
+        Ok::<_, Error>(Input { name: name.into(), low: at(down)?, high: at(up)? })
     };
-    lengths("tokens of a prompt", worked.prompt(), 1.0, |r, x| r.isl = Some(x))?;
-    lengths("tokens of an answer", worked.question().output, 2.0, |r, x| r.osl = Some(x))?;
+    let tokens = |n: f64| Tokens::new(n).to_string();
+    let (prompt, answer, cached) = (worked.prompt(), worked.question().output, worked.cached());
+    all.push(moved("tokens of a prompt", &|f| (prompt * f).max(1.0), |r, x| r.isl = Some(x), tokens)?);
+    all.push(moved("tokens of an answer", &|f| (answer * f).max(2.0), |r, x| r.osl = Some(x), tokens)?);
     if let Traffic::Rate(rate) = worked.question().traffic {
-        let mut at = |factor: f64| {
-            let question = Question { traffic: Traffic::Rate(rate * factor), ..*worked.question() };
-            let words = format!("{}/s", significant(rate * factor, 3));
-            worked.asked(question, |w| case(w, words, base))
-        };
-        all.push(Input { name: "requests per second".into(), low: at(down), high: at(up) });
-    }
-    let (cached, acceptance) = (worked.cached(), r.plan.acceptance);
-    let mut shares = |name: &str, now: f64, set: fn(&mut plan::Request, f64)| {
         let at = |factor: f64| {
-            let value = (now * factor).min(1.0);
-            let mut moved = r.plan.clone();
-            set(&mut moved, value);
-            let then = Worked::new(catalog, &moved, threads)?;
-            Ok::<_, Error>(case(&then, format!("{} %", significant(value * 100.0, 3)), base))
+            let question = Question { traffic: Traffic::Rate(rate * factor), ..*worked.question() };
+            case(&worked.asked(question), format!("{}/s", significant(rate * factor, 3)), base)
         };
-        all.push(Input { name: name.into(), low: at(down)?, high: at(up)? });
-        Ok::<_, Error>(())
-    };
-    if cached > 0.0 {
-        shares("prompts found in the cache", cached, |r, x| r.prefix_hit = Some(x))?;
+        all.push(Input { name: "requests per second".into(), low: at(down)?, high: at(up)? });
     }
-    if let Some(alpha) = acceptance {
-        shares("drafts accepted", alpha, |r, x| r.acceptance = Some(x))?;
+    let percent = |share: f64| format!("{} %", significant(share * 100.0, 3));
+    if cached > 0.0 {
+        let value = |f: f64| (cached * f).min(1.0);
+        all.push(moved("prompts found in the cache", &value, |r, x| r.prefix_hit = Some(x), percent)?);
+    }
+    if let Some(alpha) = r.plan.acceptance {
+        all.push(moved("drafts accepted", &|f| (alpha * f).min(1.0), |r, x| r.acceptance = Some(x), percent)?);
     }
     let swing = |i: &Input| i.low.change.map_or(f64::MAX, f64::abs).max(i.high.change.map_or(f64::MAX, f64::abs));
     all.sort_by(|a, b| swing(b).total_cmp(&swing(a)));
@@ -152,7 +144,7 @@ fn inputs(
 }
 
 /// The best when times are at the long end of their intervals and throughput at the low end.
-fn robust(worked: &Worked, best: &Ranked, plan: &Plan) -> Option<Robust> {
+fn robust(worked: &Worked, best: &Ranked, plan: &Plan) -> Result<Option<Robust>, Error> {
     let q = worked.question();
     let slower = |r| float::exp(spread(r));
     let (tpot, ttft, less) = (slower(plan.tpot_ms), slower(plan.ttft_ms), slower(plan.tok_s_per_chip));
@@ -167,7 +159,7 @@ fn robust(worked: &Worked, best: &Ranked, plan: &Plan) -> Option<Robust> {
         Traffic::Rate(rate) => Traffic::Rate(rate * less),
         other => other,
     };
-    let found = worked.best(&Question { limits, traffic, ..*q })?;
+    let Some(found) = worked.best(&Question { limits, traffic, ..*q })? else { return Ok(None) };
     let plan = worked.plan(&found);
     // Dollars and chips are those of all replicas; per token, for the traffic that was asked for.
     let score = |r: &Ranked| match (q.objective, q.traffic) {
@@ -175,7 +167,8 @@ fn robust(worked: &Worked, best: &Ranked, plan: &Plan) -> Option<Robust> {
         (objective, _) => objective.score(&r.estimate),
     };
     let premium = (score(&found) - score(best)) / score(best).abs();
-    Some(Robust { same: found.index == best.index && found.estimate.replicas == best.estimate.replicas, plan, premium })
+    let same = found.index == best.index && found.estimate.replicas == best.estimate.replicas;
+    Ok(Some(Robust { same, plan, premium }))
 }
 
 fn stages(worked: &Worked, best: &Ranked) -> (Vec<Stage>, String) {
@@ -202,18 +195,19 @@ fn stages(worked: &Worked, best: &Ranked) -> (Vec<Stage>, String) {
 }
 
 /// The most requests per second under the limits, and what each limit keeps back.
-fn most(worked: &Worked) -> Option<Most> {
+fn most(worked: &Worked) -> Result<Option<Most>, Error> {
     let q = worked.question();
     let fill = |chips: f64| Question { objective: Objective::Throughput, traffic: Traffic::Fill(chips), ..*q };
-    let chips = q.limits.get(Bound::Chips)?;
-    let best = worked.best(&fill(chips))?;
+    let Some(chips) = q.limits.get(Bound::Chips) else { return Ok(None) };
+    let Some(best) = worked.best(&fill(chips))? else { return Ok(None) };
     let served = best.estimate.throughput / q.output;
     let mut reliefs = Vec::new();
     for bound in Bound::ALL {
         let Some(limit) = q.limits.get(bound) else { continue };
         let limits = q.limits.with(bound, Some(if bound.at_least() { limit / 2.0 } else { limit * 2.0 }));
         let room = if bound == Bound::Chips { chips * 2.0 } else { chips };
-        let then = worked.best(&Question { limits, ..fill(room) })?.estimate.throughput / q.output;
+        let Some(then) = worked.best(&Question { limits, ..fill(room) })? else { return Ok(None) };
+        let then = then.estimate.throughput / q.output;
         reliefs.push(Relief { limit: bound.name().into(), gain: then / served - 1.0 });
     }
     reliefs.sort_by(|a, b| b.gain.total_cmp(&a.gain));
@@ -221,7 +215,7 @@ fn most(worked: &Worked) -> Option<Most> {
         Traffic::Rate(rate) => Some(served / rate),
         _ => None,
     };
-    Some(Most { requests_per_s: served, deployment: worked.plan(&best).deployment, times_now, reliefs })
+    Ok(Some(Most { requests_per_s: served, deployment: worked.words(best.index), times_now, reliefs }))
 }
 
 fn verdict(a: &Answer) -> String {

@@ -1,13 +1,35 @@
-//! What a plan is at mean traffic, and how far single requests lie from the mean.
+//! Lengths and traffic as asked: numbers, a distribution, a trace or a named workload, in this order of precedence; and what a
+//! plan is at mean traffic, and for requests far from the mean.
 
-use super::prepare::Prepared;
-use super::{Ask, offload};
+use super::worked::{Choice, Worked};
+use super::{Request, positive, share};
+use crate::Error;
+use crate::setting::tokens;
+use crate::trace::Summary;
+use rackmath_spec::Scenario;
+use rackmath_spec::lengths::Lengths;
+use rackmath_theory::lengths::{Drawn, spread};
 use rackmath_theory::layout::domain;
-use rackmath_theory::plan::{Configuration, Estimate, pools};
+use rackmath_theory::plan::{Estimate, pools};
 use rackmath_theory::steady::percentile::{own, percentiles};
-use rackmath_theory::steady::{Load, Requests, Server, steady};
+use rackmath_theory::steady::{Load, Requests, Server, Spread, steady};
+use rackmath_units::significant;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+/// Requests that differ, and traffic that swells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Draws {
+    /// Lengths of prompts, such as `lognormal:mean=4k,cv=0.8`, `uniform:1k..4k` or `exponential:mean=1k`.
+    pub isl: Option<String>,
+    /// Lengths of answers, the same.
+    pub osl: Option<String>,
+    /// Traffic to plan for over the mean, which `rate_per_s` is.
+    pub peak_over_mean: Option<f64>,
+    /// What a trace says; lengths, rate and peak given elsewhere win over it.
+    pub trace: Option<Summary>,
+}
 
 /// The same replicas at mean traffic, for those who can switch some off.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -41,67 +63,180 @@ pub struct LengthPercentiles {
     pub e2e_ms: Vec<f64>,
 }
 
-/// Replicas for mean traffic; none where peak and mean are one.
-pub(super) fn at_mean(ask: &Ask, p: &Prepared, c: &Configuration, e: &Estimate) -> Option<MeanTraffic> {
-    let rate = ask.workload.mean_rate.filter(|_| ask.workload.peak > 1.0)?;
-    let replicas = (rate / e.rate * (1.0 - 1e-12)).ceil().max(1.0);
-    let chips = replicas * e.unit_chips;
-    let machine = &ask.machines[p.kinds[p.kind_of[p.entries[c.row].deployment]].machine];
-    Some(MeanTraffic {
-        rate_per_s: rate,
-        peak_rate_per_s: rate * ask.workload.peak,
-        replicas: replicas as u64,
-        chips: chips as u64,
-        domains: (chips / domain(&machine.system) as f64).ceil() as u64,
-        power_kw: e.watts * replicas / e.replicas / 1e3,
-        usd_per_hour: e.usd_per_hour * replicas / e.replicas,
-        usd_per_mtok_always_on: e.usd_per_hour / 3600.0 / (rate * ask.requests.output) * 1e6,
-    })
+/// What is served.
+#[derive(Clone, Debug)]
+pub(super) struct Workload {
+    /// Prompts.
+    pub input: Drawn,
+    /// Answers.
+    pub output: Drawn,
+    /// Means, shares and second moments.
+    pub requests: Requests,
+    /// Requests per second, mean.
+    pub mean_rate: Option<f64>,
+    /// Peak over mean.
+    pub peak: f64,
+    /// What to say of it.
+    pub notes: Vec<String>,
 }
 
-/// Percentiles from lengths; none where all requests are alike.
-pub(super) fn by_length(
-    ask: &Ask,
-    p: &Prepared,
-    c: &Configuration,
-    e: &Estimate,
-    concurrency: f64,
-) -> Option<LengthPercentiles> {
-    if !ask.workload.varies() {
-        return None;
-    }
-    let percent = vec![50.0, 90.0, 99.0];
-    let shares: Vec<f64> = percent.iter().map(|p| p / 100.0).collect();
-    let entry = &p.entries[c.row];
-    let mean = ask.requests.input;
-    let (input, output) = (&ask.workload.input, &ask.workload.output);
-    let fetch = offload::of(p, c).map_or(0.0, |f| f.seconds);
-    let found = if let Some((prefill, _)) = c.split {
-        let row = p.space.prefills[prefill].row;
-        let (first, groups) = (&p.entries[row], p.space.prefills[prefill].groups);
-        let d = &p.deployments[first.deployment];
-        let request = d.deployment.engine.overhead.request.get();
-        let send = p.space.sending(prefill, c.row);
-        let alone = |input: f64| {
-            let own = offload::requests(ask, first.offload);
-            let one = Requests { input, spread: rackmath_theory::steady::Spread::default(), ..own };
-            // A cache is fetched and sent in proportion to its tokens.
-            pools::service(&d.pass, first.chunk, request, groups, &one).1 + (send + fetch) * input / mean
+impl Workload {
+    pub(super) fn new(r: &Request, scenario: Option<&Scenario>) -> Result<Self, Error> {
+        let d = &r.draws;
+        let trace = d.trace.as_ref();
+        let sides = [("isl", r.isl, d.isl.as_ref()), ("osl", r.osl, d.osl.as_ref())];
+        if let Some((field, ..)) = sides.into_iter().find(|(_, fixed, drawn)| fixed.is_some() && drawn.is_some()) {
+            return Err(Error::value(field, "a length and a distribution", "one of them"));
+        }
+        let of_trace =
+            trace.map(|t| Ok::<_, Error>((t.input.drawn("draws")?, t.output.drawn("draws")?))).transpose()?;
+        let input = match (r.isl, &d.isl, &of_trace) {
+            (None, None, Some((input, _))) => input.clone(),
+            (fixed, text, _) => side("isl", fixed, text.as_deref(), scenario.map(|s| s.input), 1.0)?,
         };
-        let usual = alone(mean);
-        percentiles(input, output, |i| e.ttft + (alone(i) - usual), e.tpot, &shares)
-    } else {
-        let d = &p.deployments[entry.deployment];
-        let engine = p.engine_of(c.row);
-        let server = Server { pass: &d.pass, schedule: &engine.schedule, overhead: &engine.overhead, room: entry.room };
-        let own_requests = offload::requests(ask, entry.offload);
-        let requests = Requests { drafts: entry.drafts.0, accepted: entry.drafts.1, ..own_requests };
-        let state = steady(&server, &requests, Load::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false });
-        let usual = own(&server, &requests, &state, mean);
-        let first =
-            |i: f64| (e.ttft + (own(&server, &requests, &state, i) - usual) + fetch * (i / mean - 1.0)).max(0.0);
-        percentiles(input, output, first, e.tpot, &shares)
-    };
-    let ms = |all: Vec<f64>| all.into_iter().map(|s| s * 1e3).collect();
-    Some(LengthPercentiles { percent, ttft_ms: ms(found.ttft), e2e_ms: ms(found.e2e) })
+        let output = match (r.osl, &d.osl, &of_trace) {
+            (None, None, Some((_, output))) => output.clone(),
+            (fixed, text, _) => side("osl", fixed, text.as_deref(), scenario.map(|s| s.output), 2.0)?,
+        };
+        if output.mean < 2.0 {
+            return Err(Error::value("osl", output.mean, "2 tokens or more on average"));
+        }
+        // Lengths from two places know nothing of each other.
+        let whole = r.isl.is_none() && d.isl.is_none() && r.osl.is_none() && d.osl.is_none();
+        let covariance = trace.filter(|_| whole).map_or(0.0, |t| t.covariance);
+        let bound = (input.variance * output.variance).sqrt();
+        if covariance.is_nan() || covariance.abs() > bound * (1.0 + 1e-9) + 1e-9 {
+            return Err(Error::value("draws", covariance, "a covariance the variances allow"));
+        }
+        let hit = r.prefix_hit.or(trace.and_then(|t| t.prefix_hit)).or(scenario.map(|s| s.cached));
+        let cached = share("prefix_hit", hit.unwrap_or(0.0))?;
+        let rate = r.rate_per_s.or(trace.and_then(|t| t.rate_per_s));
+        let mean_rate = rate.map(|rate| positive("rate_per_s", rate)).transpose()?;
+        let peak = d.peak_over_mean.or(trace.and_then(|t| t.peak_over_mean)).unwrap_or(1.0);
+        if !(1.0..=1e6).contains(&peak) {
+            return Err(Error::value("peak_over_mean", peak, "1 to 1e6"));
+        }
+        let requests =
+            Requests { cached, spread: spread(&input, &output, covariance), ..Requests::of(input.mean, output.mean) };
+        let mut workload = Self { input, output, requests, mean_rate, peak, notes: Vec::new() };
+        workload.notes = workload.words(trace);
+        Ok(workload)
+    }
+
+    /// Requests per second planned for.
+    pub(super) fn peak_rate(&self) -> Option<f64> {
+        self.mean_rate.map(|rate| rate * self.peak)
+    }
+
+    /// Whether requests differ.
+    pub(super) fn varies(&self) -> bool {
+        self.input.variance > 0.0 || self.output.variance > 0.0
+    }
+
+    fn words(&self, trace: Option<&Summary>) -> Vec<String> {
+        let mut all = Vec::new();
+        if let Some(t) = trace {
+            all.push(format!(
+                "traffic of {}, {} requests; lengths and rates given beside it win over it",
+                t.name, t.requests
+            ));
+            if t.prefix_hit.is_some_and(|hit| hit == self.requests.cached && hit > 0.0) {
+                all.push("the share of prompts cached is the trace's, in a cache large enough to keep it".into());
+            }
+        }
+        if self.varies() {
+            let s = &self.requests.spread;
+            all.push(format!(
+                "lengths vary (coefficient of variation {} of prompts, {} of answers): a sequence in memory holds {} tokens more than the mean request, since long answers stay longer",
+                significant(self.input.cv(), 3),
+                significant(self.output.cv(), 3),
+                significant(s.context, 3)
+            ));
+            all.push(
+                "percentiles are those of lengths; what queues and bursts shorter than a minute add is not in them"
+                    .into(),
+            );
+        }
+        if self.peak > 1.0 {
+            all.push(format!(
+                "planned for {} times the mean traffic; bursts within a minute are not in it",
+                significant(self.peak, 3)
+            ));
+        }
+        all
+    }
+}
+
+fn side(
+    field: &'static str,
+    fixed: Option<f64>,
+    text: Option<&str>,
+    named: Option<f64>,
+    least: f64,
+) -> Result<Drawn, Error> {
+    if let Some(text) = text {
+        return Ok(Drawn::of(&text.parse::<Lengths>()?));
+    }
+    let n = tokens(field, fixed.or(named).unwrap_or(1000.0), least)?.get();
+    Ok(Drawn { mean: n, variance: 0.0, shares: vec![n] })
+}
+
+impl Worked {
+    /// Replicas for mean traffic; none where peak and mean are one.
+    pub(super) fn at_mean(&self, choice: &Choice, e: &Estimate) -> Option<MeanTraffic> {
+        let w = &self.ask.workload;
+        let rate = w.mean_rate.filter(|_| w.peak > 1.0)?;
+        let replicas = (rate / e.rate * (1.0 - 1e-12)).ceil().max(1.0);
+        let chips = replicas * e.unit_chips;
+        Some(MeanTraffic {
+            rate_per_s: rate,
+            peak_rate_per_s: rate * w.peak,
+            replicas: replicas as u64,
+            chips: chips as u64,
+            domains: (chips / domain(&choice.row.on().system) as f64).ceil() as u64,
+            power_kw: e.watts * replicas / e.replicas / 1e3,
+            usd_per_hour: e.usd_per_hour * replicas / e.replicas,
+            usd_per_mtok_always_on: e.usd_per_hour / 3600.0 / (rate * w.requests.output) * 1e6,
+        })
+    }
+
+    /// Percentiles from lengths; none where all requests are alike.
+    pub(super) fn by_length(&self, choice: &Choice, e: &Estimate) -> Option<LengthPercentiles> {
+        let ask = &self.ask;
+        if !ask.workload.varies() {
+            return None;
+        }
+        let percent = vec![50.0, 90.0, 99.0];
+        let shares: Vec<f64> = percent.iter().map(|p| p / 100.0).collect();
+        let row = choice.row;
+        let mean = ask.requests.input;
+        let (input, output) = (&ask.workload.input, &ask.workload.output);
+        let fetch = choice.offload().map_or(0.0, |f| f.seconds);
+        let found = if let Some(pool) = &choice.prompts {
+            let request = pool.row.on().engine.overhead.request.get();
+            let send = self.space.sending(pool.at, choice.c.row);
+            let alone = |input: f64| {
+                let one = Requests { input, spread: Spread::default(), ..ask.fetching(pool.row.offload) };
+                let (pass, groups) = (pool.row.pass(), pool.row.on().groups());
+                // A cache is fetched and sent in proportion to its tokens.
+                pools::service(pass, pool.row.chunk, request, groups, &one).1 + (send + fetch) * input / mean
+            };
+            let usual = alone(mean);
+            percentiles(input, output, |i| e.ttft + (alone(i) - usual), e.tpot, &shares)
+        } else {
+            let engine = row.engine();
+            let (schedule, overhead) = (&engine.schedule, &engine.overhead);
+            let server = Server { pass: row.pass(), schedule, overhead, room: row.room };
+            let requests =
+                Requests { drafts: row.drafts.0, accepted: row.drafts.1, ..ask.fetching(row.offload) };
+            let concurrency = choice.per_group;
+            let state = steady(&server, &requests, Load::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false });
+            let usual = own(&server, &requests, &state, mean);
+            let first =
+                |i: f64| (e.ttft + (own(&server, &requests, &state, i) - usual) + fetch * (i / mean - 1.0)).max(0.0);
+            percentiles(input, output, first, e.tpot, &shares)
+        };
+        let ms = |all: Vec<f64>| all.into_iter().map(|s| s * 1e3).collect();
+        Some(LengthPercentiles { percent, ttft_ms: ms(found.ttft), e2e_ms: ms(found.e2e) })
+    }
 }

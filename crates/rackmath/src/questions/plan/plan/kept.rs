@@ -1,13 +1,15 @@
-//! A deployment found again in another space: what becomes of it when the question changes.
+//! A deployment found again in another space, and from one request in flight to as many as it takes.
 //!
 //! Kept are the layouts; format, engine, machine, chunk and drafts where the new question offers them. First as it runs
 //! now, at the same concurrency and ratio of pools; where that breaks a limit, at the best concurrency and ratio its layouts
 //! allow. Replicas follow the traffic.
 
 use super::card::Plan;
+use super::prepare::Entry;
+use super::why::broken;
 use super::worked::Worked;
-use super::{answer, layout};
-use rackmath_theory::plan::{Bound, Configuration, Ranked};
+use rackmath_spec::{Dtype, Layout};
+use rackmath_theory::plan::{Bound, Configuration, Estimate, Ranked};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -36,101 +38,163 @@ pub struct Kept {
     pub broken: Vec<String>,
 }
 
+/// What a deployment is, whatever space it stands in.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    system: String,
+    engine: String,
+    weights: Dtype,
+    kv: Dtype,
+    layout: Layout,
+    drafts: f64,
+    chunk: f64,
+    offload: bool,
+    per_group: f64,
+    /// Layout and chunk of the pool of prompts, and the instances of both.
+    prompts: Option<(Layout, f64, (f64, f64))>,
+}
+
+impl Identity {
+    /// Same layouts, formats, engine and machine; concurrency, ratio of pools and replicas are free.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        let of = |i: &Self| (i.layout, i.prompts.map(|p| p.0), i.weights, i.kv, i.drafts, i.offload);
+        of(self) == of(other) && self.engine == other.engine && self.system == other.system
+    }
+
+    /// In how many respects a row is alike.
+    fn likeness(&self, row: &Entry) -> usize {
+        let on = row.on();
+        let alike = [
+            on.system.id == self.system,
+            on.engine.id == self.engine,
+            on.formats.linear == self.weights,
+            on.kv == self.kv,
+            row.drafts.0 == self.drafts,
+            self.prompts.is_some() || row.chunk == self.chunk,
+            // Those that only decode fetch nothing.
+            row.offload.is_some() == (self.prompts.is_none() && self.offload),
+        ];
+        alike.into_iter().filter(|same| *same).count()
+    }
+}
+
+/// One step of concurrency.
+pub(crate) struct Rung {
+    /// Requests in flight in one attention group.
+    pub concurrency: f64,
+    /// What it does then.
+    pub estimate: Estimate,
+    /// Limits on what users see that it breaks, in words.
+    pub broken: Vec<String>,
+}
+
 impl Worked {
-    /// A plan of another question under this one.
-    pub(crate) fn kept(&self, old: &Plan) -> Kept {
+    /// What the deployment of a configuration is.
+    pub(crate) fn identity(&self, index: u64) -> Identity {
+        let choice = self.chosen(index);
+        let on = choice.row.on();
+        Identity {
+            system: on.system.id.clone(),
+            engine: on.engine.id.clone(),
+            weights: on.formats.linear,
+            kv: on.kv,
+            layout: on.layout,
+            drafts: choice.row.drafts.0,
+            chunk: choice.row.chunk,
+            offload: choice.offload().is_some(),
+            per_group: choice.per_group,
+            prompts: (choice.prompts.as_ref())
+                .map(|p| (p.row.on().layout, p.row.chunk, (p.instances, choice.instances))),
+        }
+    }
+
+    fn ranked(&self, c: &Configuration) -> Option<Ranked> {
+        let (q, index) = (&self.question, self.space.index(c));
+        let estimate = self.space.estimate(index, q.output, q.traffic)?;
+        Some(Ranked { index, family: self.space.family(index), estimate })
+    }
+
+    /// A deployment of another question under this one.
+    pub(crate) fn kept(&self, old: &Identity) -> Kept {
         let none = Kept { holds: Holds::No, plan: None, broken: Vec::new() };
         let Some((row, prefill)) = self.rows(old) else { return none };
-        let (q, space) = (&self.ask.question, &self.prepared.space);
-        let ranked = |c: Configuration| {
-            let index = space.index(&c);
-            let estimate = space.estimate(index, q.output, q.traffic)?;
-            Some(Ranked { index, family: space.family(index), estimate })
-        };
-        let ratio_of = |p: &super::PoolPlan| {
-            space.ratios.iter().position(|r| *r == (p.instances as f64, p.decode_instances as f64))
-        };
-        let own = old.prefill.as_ref().and_then(ratio_of);
+        let (q, space) = (&self.question, &self.space);
+        let own = old.prompts.and_then(|p| space.ratios.iter().position(|r| *r == p.2));
         let at = |level: usize, ratio: Option<usize>| {
             let split = match (prefill, ratio) {
                 (Some(p), Some(r)) => Some((p, r)),
                 (None, _) => None,
                 (Some(_), None) => return None,
             };
-            ranked(Configuration { row, level, split })
+            self.ranked(&Configuration { row, level, split })
         };
-        let broken = |r: &Ranked| q.limits.broken(&r.estimate);
-        let words = |r: &Ranked| -> Vec<String> {
-            let bits = broken(r);
-            let kept = Bound::ALL.into_iter().filter(|b| bits & (1 << *b as u8) != 0);
-            kept.filter_map(|b| Some(answer::limit_words(b, q.limits.get(b)?))).collect()
-        };
-        let plan = |r: &Ranked| Some(answer::plan(&self.ask, &self.prepared, r, None));
-        let as_is = self.level(row, old.concurrency_per_group).and_then(|level| at(level, own));
-        if let Some(r) = as_is.filter(|r| broken(r) == 0) {
+        let breaks = |r: &Ranked| q.limits.broken(&r.estimate);
+        let words = |r: &Ranked| broken(q, &r.estimate, &Bound::ALL);
+        let plan = |r: &Ranked| Some(self.plan_beside(r, None));
+        let as_is = self.level(row, old.per_group).and_then(|level| at(level, own));
+        if let Some(r) = as_is.filter(|r| breaks(r) == 0) {
             return Kept { holds: Holds::AsIs, plan: plan(&r), broken: Vec::new() };
         }
         let ratios = if prefill.is_some() { (0..space.ratios.len()).map(Some).collect() } else { vec![None] };
         let all = ratios.into_iter().flat_map(|ratio| (0..space.levels).filter_map(move |level| at(level, ratio)));
         // What breaks the fewest limits, then the best of that: one that breaks none, where there is one.
-        let order = |r: &Ranked| (broken(r).count_ones(), q.objective.score(&r.estimate));
+        let order = |r: &Ranked| (breaks(r).count_ones(), q.objective.score(&r.estimate));
         let retuned = all.min_by(|a, b| {
             let (a, b) = (order(a), order(b));
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
         });
         let as_it_was = as_is.as_ref().map_or_else(Vec::new, words);
-        match (retuned.filter(|r| broken(r) == 0), as_is.or(retuned)) {
+        match (retuned.filter(|r| breaks(r) == 0), as_is.or(retuned)) {
             (Some(r), _) => Kept { holds: Holds::Retuned, plan: plan(&r), broken: as_it_was },
             (None, Some(r)) => Kept { holds: Holds::Breaks, plan: plan(&r), broken: words(&r) },
             (None, None) => none,
         }
     }
 
-    /// The rows of a plan's pools: the layouts must be there, of the rest as much as is.
-    fn rows(&self, old: &Plan) -> Option<(usize, Option<usize>)> {
-        let p = &self.prepared;
-        let layout_of =
-            |row: usize| layout::words(&self.ask.model, &p.deployments[p.entries[row].deployment].deployment.layout);
-        let alike = |row: usize| {
-            let entry = &p.entries[row];
-            let kind = &p.kinds[p.kind_of[entry.deployment]];
-            [
-                self.ask.machines[kind.machine].system.name == old.system,
-                kind.engine.name == old.engine,
-                kind.formats.linear.to_string() == old.weights,
-                kind.kv.to_string() == old.kv,
-                entry.drafts.0 == old.drafts,
-                old.prefill.is_some() || entry.chunk == old.chunk,
-                // Those that only decode fetch nothing.
-                entry.offload.is_some() == (old.prefill.is_none() && old.offload.is_some()),
-            ]
-            .into_iter()
-            .filter(|same| *same)
-            .count()
-        };
-        // Of equals the first: a row that decodes stands at its first chunk.
-        let best = |all: &mut dyn Iterator<Item = usize>| all.min_by_key(|row| std::cmp::Reverse(alike(*row)));
-        let row = best(&mut (0..p.entries.len()).filter(|row| layout_of(*row) == old.layout))?;
-        let Some(pool) = &old.prefill else { return Some((row, None)) };
-        let key = p.space.rows[row].key;
-        let all = || {
-            let fits = |i: &usize| {
-                let at = p.space.prefills[*i].row;
-                p.space.rows[at].key == key && layout_of(at) == pool.layout
-            };
-            (0..p.space.prefills.len()).filter(fits)
-        };
-        let same = all().filter(|i| p.entries[p.space.prefills[*i].row].chunk == pool.chunk);
-        let fetches = |i: &usize| p.entries[p.space.prefills[*i].row].offload.is_some();
-        let same = same.min_by_key(|i| fetches(i) != old.offload.is_some());
+    /// The rows of a deployment's pools: the layouts must be there, of the rest as much as is.
+    fn rows(&self, old: &Identity) -> Option<(usize, Option<usize>)> {
+        let rows = &self.made.rows;
+        // The first of equals: a row that decodes stands at its first chunk.
+        let fits = (0..rows.len()).filter(|row| rows[*row].on().layout == old.layout);
+        let row = fits.min_by_key(|row| std::cmp::Reverse(old.likeness(&rows[*row])))?;
+        let Some((layout, chunk, _)) = old.prompts else { return Some((row, None)) };
+        let key = self.space.rows[row].key;
+        let pool = |i: &usize| &rows[self.space.prefills[*i].row];
+        let goes = |i: &usize| self.space.rows[self.space.prefills[*i].row].key == key && pool(i).on().layout == layout;
+        let all = || (0..self.space.prefills.len()).filter(goes);
+        let same = all().filter(|i| pool(i).chunk == chunk).min_by_key(|i| pool(i).offload.is_some() != old.offload);
         Some((row, Some(same.or_else(|| all().next())?)))
     }
 
     /// The level at which a group of a row comes nearest to a concurrency.
     fn level(&self, row: usize, concurrency: f64) -> Option<usize> {
-        let off = |level: usize| {
-            (answer::concurrency(&self.prepared, &Configuration { row, level, split: None }) - concurrency).abs()
+        let off = |level: usize| (self.concurrency(&Configuration { row, level, split: None }) - concurrency).abs();
+        (0..self.made.levels.len()).min_by(|a, b| off(*a).total_cmp(&off(*b)))
+    }
+
+    /// A configuration's deployment from one request in flight to as many as it takes, and what ends it where no limit does.
+    pub(crate) fn ladder(&self, best: &Ranked) -> (Vec<Rung>, String) {
+        let c = self.space.configuration(best.index);
+        let rung = |level: usize| {
+            let c = Configuration { level, ..c };
+            let estimate = self.ranked(&c)?.estimate;
+            let seen = [Bound::Ttft, Bound::Tpot, Bound::E2e, Bound::Headroom];
+            Some(Rung {
+                concurrency: self.concurrency(&c),
+                estimate,
+                broken: broken(&self.question, &estimate, &seen),
+            })
         };
-        (0..self.prepared.levels.len()).min_by(|a, b| off(*a).total_cmp(&off(*b)))
+        let rungs: Vec<Rung> = (0..self.space.levels).filter_map(rung).collect();
+        let row = &self.made.rows[c.row];
+        let last = rungs.last().map_or(0.0, |r| r.concurrency);
+        let end = if last < row.most() {
+            "the pool of prompts cannot keep up".into()
+        } else if row.room < row.sequences() {
+            "the memory for caches is full".into()
+        } else {
+            format!("{} takes no more than {} sequences", row.on().engine.name, row.sequences())
+        };
+        (rungs, end)
     }
 }

@@ -4,46 +4,40 @@
 //! searches the numbers. The answer does not depend on the number of threads.
 
 mod answer;
-mod because;
 mod card;
 mod demand;
-mod draws;
 mod handover;
 mod kept;
-mod ladder;
 mod layouts;
 mod offload;
 mod prepare;
-mod searched;
-mod shard;
-mod start;
+mod search;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
+mod why;
 mod worked;
 
 pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
-pub use demand::{LengthPercentiles, MeanTraffic};
-pub use draws::Draws;
+pub use demand::{Draws, LengthPercentiles, MeanTraffic};
 pub use handover::{Command, File, Handover, HandoverRequest};
+pub(crate) use kept::Identity;
 pub use kept::{Holds, Kept};
 pub use offload::OffloadCard;
 pub(crate) use prepare::in_order;
-pub use shard::{MOST_SHARDS, Partial, merge, shard};
+pub use search::{MOST_SHARDS, Partial, merge, shard};
 pub(crate) use worked::Worked;
 
 use crate::Error;
 use crate::estimate::ask::yielded;
-use crate::layout;
 use crate::setting::{PriceSource, Setting, formats, resolve, tokens};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Model, Scenario, System};
 use rackmath_theory::deployment::Links;
-use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield};
 use rackmath_theory::steady::Requests;
-use rackmath_units::Fraction;
+use rackmath_units::{Effort, Fraction};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -153,6 +147,8 @@ impl Default for Request {
 
 /// One machine to choose.
 struct Machine {
+    /// Its number.
+    at: usize,
     system: Arc<System>,
     links: Links,
     chips: u64,
@@ -168,7 +164,7 @@ struct Machine {
 /// A request with names resolved and numbers checked.
 struct Ask {
     model: Arc<Model>,
-    machines: Vec<Machine>,
+    machines: Vec<Arc<Machine>>,
     formats: Vec<Formats>,
     kvs: Vec<Option<Dtype>>,
     engines: Vec<Arc<Engine>>,
@@ -176,7 +172,7 @@ struct Ask {
     drafts: Vec<(f64, f64)>,
     split: bool,
     requests: Requests,
-    workload: draws::Workload,
+    workload: demand::Workload,
     /// Chips of the largest instance tried.
     largest: u64,
     scenario: Option<Scenario>,
@@ -200,15 +196,14 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 /// Answers on so many threads; the answer is the same.
-pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result<Answer, Error> {
-    Ok(Worked::new(catalog, request, threads)?.answer(threads))
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    Worked::new(catalog, request, &effort.into())?.answer()
 }
 
 /// The space of a request and what is asked of it: for sweeps in parts, each a range of [`Space::families`].
 pub fn space(catalog: &Catalog, request: &Request, threads: usize) -> Result<(Space, Question), Error> {
-    let ask = Ask::new(catalog, request)?;
-    let prepared = prepare::Prepared::new(&KernelSet::of(catalog)?, &ask, threads)?;
-    Ok((prepared.space, ask.question))
+    let worked = Worked::new(catalog, request, &threads.into())?;
+    Ok((Arc::unwrap_or_clone(worked.space), worked.question))
 }
 
 /// Larger instances than this are not tried.
@@ -238,7 +233,7 @@ impl Ask {
         }
         let all = machines.iter().map(|m| m.chips).max().unwrap_or(1);
         let scenario = r.scenario.as_deref().map(|name| catalog.scenario(name)).transpose()?;
-        let workload = draws::Workload::new(r, scenario.as_deref())?;
+        let workload = demand::Workload::new(r, scenario.as_deref())?;
         let traffic = match workload.peak_rate() {
             Some(rate) => Traffic::Rate(rate),
             None if objective == Objective::Chips => Traffic::One,
@@ -294,8 +289,8 @@ fn images(catalog: &Catalog) -> Result<handover::Images, Error> {
     Ok(catalog.ids(rackmath_spec::Kind::Flags).map(one).collect::<Result<_, _>>()?)
 }
 
-fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
-    let one = |on: &str, prompts_only: bool| {
+fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> {
+    let one = |(at, (on, prompts_only)): (usize, (&str, bool))| {
         if on.trim().split_once(['x', 'X']).is_some_and(|(n, _)| n.parse() == Ok(0)) {
             return Err(Error::value("chips", format!("0 in \"{}\"", on.trim()), "at least one chip"));
         }
@@ -304,7 +299,8 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
         let system = resolved.system.clone();
         let power = &system.chip.power;
         let watts = power.all_in.as_ref().or(power.tdp.as_ref()).map_or(0.0, |w| w.value.get());
-        Ok(Machine {
+        Ok(Arc::new(Machine {
+            at,
             links: resolved.links.clone(),
             chips: system.n_chips,
             usd_s: resolved.chip_price.get(),
@@ -313,12 +309,11 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Machine>, Error> {
             host: if r.offload_hit.is_some() { offload::host(catalog, &system)? } else { None },
             system,
             prompts_only,
-        })
+        }))
     };
     let prompts = r.prefill_on.as_deref().filter(|_| r.disaggregated);
-    let mut all: Vec<Machine> = r.setting.on.split(',').map(|on| one(on, false)).collect::<Result<_, Error>>()?;
-    all.extend(prompts.into_iter().flat_map(|p| p.split(',')).map(|on| one(on, true)).collect::<Result<Vec<_>, _>>()?);
-    Ok(all)
+    let own = r.setting.on.split(',').map(|on| (on, false));
+    own.chain(prompts.into_iter().flat_map(|p| p.split(',')).map(|on| (on, true))).enumerate().map(one).collect()
 }
 
 fn kv_word(word: &str) -> Result<Option<Dtype>, Error> {

@@ -1,11 +1,11 @@
 //! Caches kept in host memory: what a prompt fetches from there instead of computing it, and how long that takes.
 
-use super::prepare::Prepared;
+use super::prepare::Entry;
+use super::worked::{Choice, Worked};
 use super::{Ask, Machine};
 use crate::Error;
 use rackmath_spec::model::Mixer;
 use rackmath_spec::{Catalog, Dtype, Layout, System};
-use rackmath_theory::plan::Configuration;
 use rackmath_theory::steady::Requests;
 use rackmath_theory::{kv, placement};
 use rackmath_units::{ByteRate, Bytes, Tokens, significant};
@@ -80,66 +80,51 @@ pub(super) fn fetch(ask: &Ask, machine: &Machine, dtype: Dtype, layout: &Layout)
     Some(Fetch { bytes, seconds: bytes / shards as f64 / host.rate.get() }).filter(|f| f.seconds > 0.0)
 }
 
-/// Requests as a row computes them.
-pub(super) fn requests(ask: &Ask, fetch: Option<Fetch>) -> Requests {
-    let more = fetch.and(ask.offload).unwrap_or(0.0);
-    Requests { cached: (ask.requests.cached + more).min(1.0), ..ask.requests }
-}
-
-/// The row of a configuration that computes prompts.
-pub(super) fn prompts(p: &Prepared, c: &Configuration) -> usize {
-    c.split.map_or(c.row, |(prefill, _)| p.space.prefills[prefill].row)
-}
-
-/// What a configuration fetches.
-pub(super) fn of(p: &Prepared, c: &Configuration) -> Option<Fetch> {
-    p.entries[prompts(p, c)].offload
-}
-
-/// The same on the page.
-pub(super) fn card(ask: &Ask, p: &Prepared, c: &Configuration) -> Option<OffloadCard> {
-    let fetch = of(p, c)?;
-    let kind = p.kind_of[p.entries[prompts(p, c)].deployment];
-    let host = ask.machines[p.kinds[kind].machine].host.as_ref()?;
-    Some(OffloadCard {
-        hit: ask.offload?,
-        load_ms: fetch.seconds * 1e3,
-        bytes_per_prompt: fetch.bytes,
-        tier: host.tier.clone(),
-    })
-}
-
-/// Bytes of host memory for one group of a row: some times what its chips hold, at most what the tier has.
-pub(super) fn kept(ask: &Ask, p: &Prepared, row: usize) -> Option<f64> {
-    let entry = &p.entries[row];
-    entry.offload?;
-    let d = &p.deployments[entry.deployment];
-    let host = ask.machines[p.kinds[p.kind_of[entry.deployment]].machine].host.as_ref()?;
-    let one = kv::cache(&ask.model, d.deployment.kv).stored(Tokens::new(ask.requests.context())).get();
-    let degrees = d.deployment.layout.degrees();
-    Some((RATIO * entry.room * one).min(host.capacity * (d.deployment.layout.chips() as f64 / degrees.dp as f64)))
-}
-
-/// What fetching assumes.
-pub(super) fn words(ask: &Ask) -> Vec<String> {
-    let Some(hit) = ask.offload else { return Vec::new() };
-    let mut all = vec![format!(
-        "KV offload: {} % of a prompt lies in host memory, which is large enough for that and has no price of its own; a slot is held while it is fetched",
-        significant(hit * 100.0, 3)
-    )];
-    for m in &ask.machines {
-        all.push(match &m.host {
-            Some(h) => format!("{} fetches from {} at {} per chip", m.system.name, h.tier, h.rate),
-            None => format!("no KV offload on {}: the chip's link to its host is not known", m.system.name),
-        });
+impl Ask {
+    /// Requests as a row computes them that fetches so much.
+    pub(super) fn fetching(&self, fetch: Option<Fetch>) -> Requests {
+        let more = fetch.and(self.offload).unwrap_or(0.0);
+        Requests { cached: (self.requests.cached + more).min(1.0), ..self.requests }
     }
-    all
 }
 
-/// What is fetched, for a page.
-pub(super) fn share(ask: &Ask) -> String {
-    let words = |hit: f64| format!(", {} % in host memory", significant(hit * 100.0, 3));
-    ask.offload.map_or_else(String::new, words)
+impl Entry {
+    /// Bytes of host memory for one group of a row: some times what its chips hold, at most what the tier has.
+    pub(super) fn host_cache(&self, requests: &Requests) -> Option<f64> {
+        self.offload?;
+        let (on, host) = (self.on(), self.of.machine.host.as_ref()?);
+        let one = kv::cache(&on.model, on.kv).stored(Tokens::new(requests.context())).get();
+        Some((RATIO * self.room * one).min(host.capacity * (on.chips() / on.groups())))
+    }
+}
+
+impl Worked {
+    /// What a configuration fetches, on the page.
+    pub(super) fn offload(&self, choice: &Choice) -> Option<OffloadCard> {
+        let fetch = choice.offload()?;
+        Some(OffloadCard {
+            hit: self.ask.offload?,
+            load_ms: fetch.seconds * 1e3,
+            bytes_per_prompt: fetch.bytes,
+            tier: choice.first().of.machine.host.as_ref()?.tier.clone(),
+        })
+    }
+
+    /// What fetching assumes.
+    pub(super) fn fetching(&self) -> Vec<String> {
+        let Some(hit) = self.ask.offload else { return Vec::new() };
+        let mut all = vec![format!(
+            "KV offload: {} % of a prompt lies in host memory, which is large enough for that and has no price of its own; a slot is held while it is fetched",
+            significant(hit * 100.0, 3)
+        )];
+        for m in &self.ask.machines {
+            all.push(match &m.host {
+                Some(h) => format!("{} fetches from {} at {} per chip", m.system.name, h.tier, h.rate),
+                None => format!("no KV offload on {}: the chip's link to its host is not known", m.system.name),
+            });
+        }
+        all
+    }
 }
 
 /// Bytes as an engine's size in gibibytes, at least one.

@@ -4,6 +4,7 @@ use super::layouts::layouts;
 use super::offload::{self, Fetch};
 use super::{Ask, Machine};
 use crate::Error;
+use crate::figure::count;
 use crate::estimate::split::sending;
 use crate::setting::untimed;
 use rackmath_spec::engine::Engine;
@@ -16,30 +17,32 @@ use rackmath_theory::pass::{KernelSet, Pass};
 use rackmath_theory::plan::space::MOST_DECODE;
 use rackmath_theory::plan::{Prefill, Row, Space, State, fetch, fill, pools};
 use rackmath_theory::steady::{Requests, Server};
-use rackmath_units::{Bytes, Tokens};
+use rackmath_units::{Bytes, Effort, Tokens};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What deployments of one key share.
-#[derive(Clone, Debug)]
-pub(super) struct Kind {
-    /// The machine.
-    pub machine: usize,
-    /// Weight formats.
-    pub formats: Formats,
-    /// Cache format.
-    pub kv: Dtype,
-    /// The engine.
-    pub engine: Arc<Engine>,
+/// What the deployments of one key share.
+struct Kind {
+    machine: Arc<Machine>,
+    formats: Formats,
+    kv: Dtype,
+    engine: Arc<Engine>,
     /// Pools of equal keys go together.
-    pub key: u32,
+    key: u32,
 }
 
-/// A row in words a person uses.
-#[derive(Clone, Copy, Debug)]
+/// A deployment with its machine and its passes; what its rows share.
+pub(super) struct Candidate {
+    pub machine: Arc<Machine>,
+    pub ready: Ready,
+    kind: usize,
+    key: u32,
+}
+
+/// What a row of the space stands for.
+#[derive(Clone)]
 pub(super) struct Entry {
-    /// The prepared deployment.
-    pub deployment: usize,
+    pub of: Arc<Candidate>,
     /// Tokens in a pass.
     pub chunk: f64,
     /// Drafts and accepted tokens.
@@ -50,29 +53,44 @@ pub(super) struct Entry {
     pub offload: Option<Fetch>,
 }
 
-/// The space, and what its numbers stand for.
+impl Entry {
+    pub(super) fn on(&self) -> &Deployment {
+        &self.of.ready.deployment
+    }
+
+    pub(super) fn pass(&self) -> &Pass {
+        &self.of.ready.pass
+    }
+
+    /// The engine with the row's chunk.
+    pub(super) fn engine(&self) -> Engine {
+        let mut engine = Engine::clone(&self.on().engine);
+        engine.schedule.chunk = self.chunk;
+        engine
+    }
+
+    /// Sequences the engine takes in a group, whatever memory holds.
+    pub(super) fn sequences(&self) -> f64 {
+        self.on().engine.schedule.sequences * self.pass().stages()
+    }
+
+    /// Sequences of a full group.
+    pub(super) fn most(&self) -> f64 {
+        self.room.min(self.sequences()).floor()
+    }
+}
+
+/// The space, and what its rows stand for.
+#[derive(Default)]
 pub(super) struct Prepared {
-    /// The numbers.
     pub space: Space,
-    /// One entry per row.
-    pub entries: Vec<Entry>,
-    /// Prepared deployments.
-    pub deployments: Vec<Ready>,
-    /// Kinds, by key.
-    pub kinds: Vec<Kind>,
-    /// The kind of each deployment.
-    pub kind_of: Vec<usize>,
+    pub rows: Vec<Entry>,
     /// Concurrencies of a group.
     pub levels: Vec<f64>,
     /// Layouts that were looked at, whether or not the model fits.
     pub layouts: usize,
-}
-
-/// One deployment with its rows.
-struct Item {
-    kind: usize,
-    deployment: Ready,
-    rows: Vec<ItemRow>,
+    /// Those the model fits.
+    pub fit: usize,
 }
 
 struct ItemRow {
@@ -82,108 +100,103 @@ struct ItemRow {
     prefill: Option<(f64, f64)>,
 }
 
+/// Most memory that the tables of a plan may take.
+const MOST: f64 = 4e9;
+
 impl Prepared {
-    pub(super) fn new(kernels: &KernelSet, ask: &Ask, threads: usize) -> Result<Self, Error> {
+    pub(super) fn new(kernels: &KernelSet, ask: &Ask, effort: &Effort) -> Result<Self, Error> {
         let kinds = kinds(ask);
         let mut jobs: Vec<(usize, Layout)> = Vec::new();
         for (at, kind) in kinds.iter().enumerate() {
-            let machine = &ask.machines[kind.machine];
+            effort.check()?;
             let tool = kind.engine.family.parse::<Tool>().ok();
-            let chips = machine.chips.min(ask.largest);
-            let all = layouts(&ask.model, &machine.system, tool, chips, ask.degrees, &ask.cuts);
+            let chips = kind.machine.chips.min(ask.largest);
+            let all = layouts(&ask.model, &kind.machine.system, tool, chips, ask.degrees, &ask.cuts);
             jobs.extend(all.into_iter().map(|layout| (at, layout)));
         }
         let most = kinds.iter().map(|k| k.engine.schedule.sequences).fold(1.0, f64::max);
         let levels = fill::levels(most.min(8192.0));
-        let items =
-            in_order(&jobs, threads, |(kind, layout)| item(kernels, ask, *kind, &kinds[*kind], *layout, &levels))?;
-        let mut p = Self {
-            space: Space {
-                levels: levels.len(),
-                ratios: ratios(),
-                prompt_cv2: ask.requests.spread.prompt_cv2,
-                ..Space::default()
-            },
-            entries: Vec::new(),
-            deployments: Vec::new(),
-            kinds,
-            kind_of: Vec::new(),
-            levels,
-            layouts: jobs.len(),
-        };
-        for item in items.into_iter().flatten() {
-            p.add(ask, item);
+        bounded(ask, jobs.len(), levels.len())?;
+        let items = in_order(&jobs, effort, |(at, layout)| item(kernels, ask, *at, &kinds[*at], *layout, &levels))?;
+        let mut p = Self { layouts: jobs.len(), ..Self::default() };
+        p.space.levels = levels.len();
+        p.space.ratios = ratios();
+        p.space.prompt_cv2 = ask.requests.spread.prompt_cv2;
+        p.levels = levels;
+        for rows in items.into_iter().flatten() {
+            p.fit += 1;
+            rows.into_iter().for_each(|row| p.add(ask, row));
         }
         if ask.split {
-            p.pair(ask);
+            p.pair(ask, effort)?;
         }
         Ok(p)
     }
 
-    fn add(&mut self, ask: &Ask, item: Item) {
-        let deployment = self.deployments.len();
-        let machine = &ask.machines[self.kinds[item.kind].machine];
-        let layout = item.deployment.deployment.layout;
-        for row in item.rows {
-            if let Some((service, alone)) = row.prefill {
-                let groups = layout.degrees().dp as f64;
-                self.space.prefills.push(Prefill { row: self.entries.len(), service, alone, groups });
-            }
-            self.entries.push(Entry { deployment, ..row.entry });
-            self.space.rows.push(Row {
-                key: self.kinds[item.kind].key,
-                machine: self.kinds[item.kind].machine as u32,
-                class: 0,
-                scale: scale(ask, machine),
-                chips: layout.chips() as f64,
-                usd_s: machine.usd_s,
-                watts: machine.watts,
-            });
-            self.space.whole.push(&row.whole);
-            self.space.found.push(&row.found);
+    fn add(&mut self, ask: &Ask, row: ItemRow) {
+        let Candidate { machine, ready, key, .. } = &*row.entry.of;
+        if let Some((service, alone)) = row.prefill {
+            let groups = ready.deployment.groups();
+            self.space.prefills.push(Prefill { row: self.rows.len(), service, alone, groups });
         }
-        self.deployments.push(item.deployment);
-        self.kind_of.push(item.kind);
+        self.space.rows.push(Row {
+            key: *key,
+            machine: machine.at as u32,
+            class: 0,
+            scale: scale(ask, machine),
+            chips: ready.deployment.chips(),
+            usd_s: machine.usd_s,
+            watts: machine.watts,
+        });
+        self.space.whole.push(&row.whole);
+        self.space.found.push(&row.found);
+        self.rows.push(row.entry);
     }
 
     /// Seconds to send a prompt between deployments, by class: what does not depend on how many groups there are and how
     /// experts are cut is worked out once.
-    fn pair(&mut self, ask: &Ask) {
+    fn pair(&mut self, ask: &Ask, effort: &Effort) -> Result<(), Error> {
         let prompt = Tokens::new(ask.requests.input);
-        let bytes: Vec<Bytes> = self.kinds.iter().map(|k| kv::cache(&ask.model, k.kv).stored(prompt)).collect();
-        let mut classes: Vec<usize> = Vec::new();
+        let mut classes: Vec<(&Candidate, Bytes)> = Vec::new();
         let mut known: BTreeMap<(usize, [u64; 4]), u32> = BTreeMap::new();
-        for (row, entry) in self.space.rows.iter_mut().zip(&self.entries) {
-            let d = self.deployments[entry.deployment].deployment.layout.degrees();
-            row.class =
-                *known.entry((self.kind_of[entry.deployment], [d.tp, d.pp, d.cp, d.dcp])).or_insert_with(|| {
-                    classes.push(entry.deployment);
-                    classes.len() as u32 - 1
-                });
+        for (row, entry) in self.space.rows.iter_mut().zip(&self.rows) {
+            let d = entry.on().layout.degrees();
+            row.class = *known.entry((entry.of.kind, [d.tp, d.pp, d.cp, d.dcp])).or_insert_with(|| {
+                classes.push((&entry.of, kv::cache(&ask.model, entry.on().kv).stored(prompt)));
+                classes.len() as u32 - 1
+            });
         }
-        let sent = |from: usize, to: usize| {
-            let (sender, receiver) = (&self.kinds[self.kind_of[from]], &self.kinds[self.kind_of[to]]);
-            if sender.key != receiver.key {
-                return 0.0;
-            }
-            let over = |here: usize, there: usize| {
-                let (here, there) = (&self.deployments[here].deployment, &self.deployments[there].deployment);
-                sending(bytes[self.kind_of[to]], &there.layout, here).0
+        for (from, _) in &classes {
+            effort.check()?;
+            let sent = |(to, bytes): &(&Candidate, Bytes)| {
+                if from.key != to.key {
+                    return 0.0;
+                }
+                let over = |here: &Candidate, there: &Candidate| {
+                    sending(*bytes, &there.ready.deployment.layout, &here.ready.deployment).0
+                };
+                let received = over(to, from);
+                // Between two machines the slower network counts.
+                if from.machine.at == to.machine.at { received } else { received.max(over(from, to)) }
             };
-            let received = over(to, from);
-            // Between two machines the slower network counts.
-            if sender.machine == receiver.machine { received } else { received.max(over(from, to)) }
-        };
-        self.space.send = classes.iter().map(|from| classes.iter().map(|to| sent(*from, *to)).collect()).collect();
+            self.space.send.push(classes.iter().map(sent).collect());
+        }
+        Ok(())
     }
+}
 
-    /// One group of a row as a server.
-    pub(super) fn engine_of(&self, row: usize) -> Engine {
-        let entry = &self.entries[row];
-        let mut engine = Engine::clone(&self.deployments[entry.deployment].deployment.engine);
-        engine.schedule.chunk = entry.chunk;
-        engine
+/// Refuses what would not fit into memory: every row may have a state at every level, alone and as one that decodes, while
+/// it is made and once more in the space. Pairs take none.
+fn bounded(ask: &Ask, layouts: usize, levels: usize) -> Result<(), Error> {
+    let rows = layouts * ask.chunks.len().max(1) * ask.drafts.len() * (1 + usize::from(ask.offload.is_some()));
+    let states = 2 * (1 + usize::from(ask.split)) * levels * size_of::<State>();
+    let each = states + size_of::<Entry>() + size_of::<Row>() + 2 * size_of::<Prefill>();
+    let bytes = rows as f64 * each as f64;
+    if bytes <= MOST {
+        return Ok(());
     }
+    let given = format!("{} rows, which take up to {}", count(rows as f64), Bytes::b(bytes));
+    Err(Error::value("chunks", given, "fewer chunks, drafts, formats, engines or machines at a time"))
 }
 
 /// Chips of the limit that a chip of a machine stands for. The limit is written in chips of the machine that offers most.
@@ -198,13 +211,13 @@ fn kinds(ask: &Ask) -> Vec<Kind> {
     // With machines for prompts alone, pools of different machines go together.
     let mixed = ask.machines.iter().any(|m| m.prompts_only);
     let alike = ask.formats.len() * ask.engines.len() * ask.kvs.len();
-    for at in 0..ask.machines.len() {
+    for machine in &ask.machines {
         for formats in &ask.formats {
             for engine in &ask.engines {
                 for kv in &ask.kvs {
                     let kv = kv.unwrap_or_else(|| usual_cache(&ask.model, *formats, engine));
                     let key = (if mixed { all.len() % alike } else { all.len() }) as u32;
-                    all.push(Kind { machine: at, formats: *formats, kv, engine: engine.clone(), key });
+                    all.push(Kind { machine: machine.clone(), formats: *formats, kv, engine: engine.clone(), key });
                 }
             }
         }
@@ -229,12 +242,12 @@ fn ratios() -> Vec<(f64, f64)> {
 fn item(
     kernels: &KernelSet,
     ask: &Ask,
-    kind_at: usize,
+    at: usize,
     kind: &Kind,
     layout: Layout,
     levels: &[f64],
-) -> Result<Option<Item>, Error> {
-    let machine: &Machine = &ask.machines[kind.machine];
+) -> Result<Option<Vec<ItemRow>>, Error> {
+    let machine = &kind.machine;
     let on = Deployment {
         model: ask.model.clone(),
         formats: kind.formats,
@@ -253,8 +266,14 @@ fn item(
     }
     let drafts = ask.drafts.iter().any(|d| d.0 > 0.0);
     let pass = Pass::prepare_for(&on, kernels, drafts).map_err(|e| untimed(e, &on.model, &on.system, on.formats))?;
-    let deployment = Ready { deployment: on, pass };
-    let groups = layout.degrees().dp as f64;
+    let groups = on.groups();
+    let of = Arc::new(Candidate {
+        machine: machine.clone(),
+        ready: Ready { deployment: on, pass },
+        kind: at,
+        key: kind.key,
+    });
+    let Ready { deployment, pass } = &of.ready;
     // Everything without fetching, then with it.
     let offloads: Vec<Option<Fetch>> =
         std::iter::once(None).chain(offload::fetch(ask, machine, kind.kv, &layout).map(Some)).collect();
@@ -262,52 +281,49 @@ fn item(
     let split = ask.split && layout.degrees().dcp == 1;
     let mut rows = Vec::new();
     for (c, chunk) in chunks.iter().enumerate() {
-        let room = if *chunk == least { most } else { deployment.deployment.room(&ask.requests, *chunk) };
+        let room = if *chunk == least { most } else { deployment.room(&ask.requests, *chunk) };
         if room < 1.0 {
             continue;
         }
-        let mut schedule = deployment.deployment.engine.schedule.clone();
-        schedule.chunk = *chunk;
-        let overhead = &deployment.deployment.engine.overhead;
-        let server = Server { pass: &deployment.pass, schedule: &schedule, overhead, room };
+        let row = Entry { of: of.clone(), chunk: *chunk, drafts: (0.0, 1.0), room, offload: None };
+        let Engine { schedule, overhead, .. } = &row.engine();
+        let server = Server { pass, schedule, overhead, room };
         let drafted = ask.drafts.iter().enumerate().filter(|(d, _)| *d == 0 || !machine.prompts_only);
         for ((d, drafts), offload) in drafted.flat_map(|draft| offloads.iter().map(move |o| (draft, *o))) {
-            let own = offload::requests(ask, offload);
+            let own = ask.fetching(offload);
             let requests = Requests { drafts: drafts.0, accepted: drafts.1, ..own };
             let (mut whole, mut found) = (Vec::new(), Vec::new());
             if !machine.prompts_only {
                 fill::states(&server, &requests, groups, levels, &mut whole);
             }
             if let Some(f) = offload {
-                let most = room.min(schedule.sequences * deployment.pass.stages()).floor();
-                fetch::wait(&mut whole, f.seconds, groups, levels, most);
+                fetch::wait(&mut whole, f.seconds, groups, levels, row.most());
             }
             // Those that only decode care neither about the chunk nor about fetching: one row of them is enough.
             if split && c == 0 && offload.is_none() && !machine.prompts_only {
                 fill::states(&server, &Requests { cached: 1.0, ..requests }, groups, levels, &mut found);
             }
             let prefill = (split && d == 0).then(|| {
-                let computed = pools::service(&deployment.pass, *chunk, overhead.request.get(), groups, &own);
+                let computed = pools::service(pass, *chunk, overhead.request.get(), groups, &own);
                 offload.map_or(computed, |f| fetch::prompts(computed, f.seconds, groups))
             });
-            rows.push(ItemRow {
-                entry: Entry { deployment: 0, chunk: *chunk, drafts: *drafts, room, offload },
-                whole,
-                found,
-                prefill,
-            });
+            rows.push(ItemRow { entry: Entry { drafts: *drafts, offload, ..row.clone() }, whole, found, prefill });
         }
     }
-    Ok(Some(Item { kind: kind_at, deployment, rows }))
+    Ok(Some(rows))
 }
 
 /// Every job on some thread, results in the order of the jobs.
 pub(crate) fn in_order<J: Sync, R: Send>(
     jobs: &[J],
-    threads: usize,
+    effort: &Effort,
     run: impl Fn(&J) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
-    let n = threads.clamp(1, jobs.len().max(1));
+    let n = effort.threads.clamp(1, jobs.len().max(1));
+    let run = |job: &J| {
+        effort.check()?;
+        run(job)
+    };
     if n == 1 {
         return jobs.iter().map(run).collect();
     }

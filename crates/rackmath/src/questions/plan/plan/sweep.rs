@@ -3,11 +3,14 @@
 //! Blocks are worked out on many threads and handed over one after the other, so that the rows do not depend on how many
 //! there are; a shard's rows are those of its part, and the rows of all shards one after the other are those of the whole.
 
-use super::{Ask, Request, prepare};
+use super::Request;
+use super::prepare::Entry;
+use super::worked::Worked;
 use crate::Error;
 use rackmath_spec::Catalog;
-use rackmath_theory::pass::{KernelSet, Limit};
-use rackmath_theory::plan::{Configuration, Estimate};
+use rackmath_theory::pass::Limit;
+use rackmath_theory::plan::Estimate;
+use rackmath_units::Effort;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -93,12 +96,11 @@ pub struct Block {
 
 /// A space ready to be written down.
 pub struct Sweep {
-    ask: Ask,
-    prepared: prepare::Prepared,
+    worked: Worked,
     range: Range<u64>,
     words: Vec<String>,
-    /// Words of each kind: system, engine, weights, cache.
-    kinds: Vec<[u32; 4]>,
+    /// Words of each row: system, engine, weights, cache.
+    named: Vec<[u32; 4]>,
     feasible: bool,
 }
 
@@ -109,16 +111,15 @@ impl Sweep {
         request: &Request,
         (shard, of): (u64, u64),
         feasible: bool,
-        threads: usize,
+        effort: impl Into<Effort>,
     ) -> Result<Self, Error> {
-        super::shard::checked(shard, of)?;
-        let ask = Ask::new(catalog, request)?;
-        if !ask.cuts.is_empty() {
-            return Err(Error::value("dcp", format!("{:?}", ask.cuts), "1: rows have no column for it"));
+        super::search::checked(shard, of)?;
+        if let cuts @ [_, ..] = &*super::layouts::cuts(&request.dcp)? {
+            return Err(Error::value("dcp", format!("{cuts:?}"), "1: rows have no column for it"));
         }
-        let prepared = prepare::Prepared::new(&KernelSet::of(catalog)?, &ask, threads)?;
-        let families = prepared.space.part(shard - 1, of);
-        let range = prepared.space.first(families.start)..prepared.space.first(families.end);
+        let worked = Worked::new(catalog, request, &effort.into())?;
+        let families = worked.space.part(shard - 1, of);
+        let range = worked.space.first(families.start)..worked.space.first(families.end);
         // No word, then what binds, then what kinds are made of.
         let mut words = vec![String::new()];
         words.extend(Limit::ALL.iter().map(|l| l.name().to_owned()));
@@ -129,12 +130,13 @@ impl Sweep {
                 words.len() - 1
             }) as u32
         };
-        let kinds = prepared.kinds.iter().map(|k| {
-            let system = ask.machines[k.machine].system.id.clone();
-            [system, k.engine.id.clone(), k.formats.linear.to_string(), k.kv.to_string()].map(&mut number)
+        let named = worked.made.rows.iter().map(|row| {
+            let on = row.on();
+            let words = [on.system.id.clone(), on.engine.id.clone(), on.formats.linear.to_string(), on.kv.to_string()];
+            words.map(&mut number)
         });
-        let kinds = kinds.collect();
-        Ok(Self { ask, prepared, range, words, kinds, feasible })
+        let named = named.collect();
+        Ok(Self { worked, range, words, named, feasible })
     }
 
     /// Configurations of this shard, whether or not they exist.
@@ -204,7 +206,7 @@ impl Sweep {
             Kind::Flag => Column::Flags(Vec::new()),
         };
         let mut block = Block { range: range.clone(), rows: 0, columns: COLUMNS.iter().map(empty).collect() };
-        let (space, q) = (&self.prepared.space, &self.ask.question);
+        let (space, q) = (&self.worked.space, self.worked.question());
         for index in range {
             let Some(e) = space.estimate(index, q.output, q.traffic) else { continue };
             let meets = q.limits.broken(&e) == 0;
@@ -216,32 +218,26 @@ impl Sweep {
     }
 
     fn push(&self, block: &mut Block, index: u64, e: &Estimate, meets: bool) {
-        let p = &self.prepared;
-        let c = p.space.configuration(index);
-        let entry = &p.entries[c.row];
-        let [system, engine, weights, kv] = self.kinds[p.kind_of[entry.deployment]];
-        let degrees = |row: usize| {
-            let d = p.deployments[p.entries[row].deployment].deployment.layout.degrees();
+        let choice = self.worked.chosen(index);
+        let row = choice.row;
+        let [system, engine, weights, kv] = self.named[choice.c.row];
+        let degrees = |row: &Entry| {
+            let d = row.on().layout.degrees();
             [d.tp, d.pp, d.dp, d.ep, d.etp].map(|n| n as i64)
         };
-        let mine = degrees(c.row);
-        let (other, theirs, (np, nd)) = match c.split {
-            None => (0, [0; 5], (0.0, 1.0)),
-            Some((prefill, ratio)) => {
-                let row = p.space.prefills[prefill].row;
-                let kind = p.kind_of[p.entries[row].deployment];
-                (self.kinds[kind][0], degrees(row), p.space.ratios[ratio])
-            }
-        };
-        let counts = [index as i64].into_iter().chain(mine).chain([nd as i64]).chain(theirs).chain([
+        let mine = degrees(row);
+        let (other, theirs, np) = choice.prompts.as_ref().map_or((0, [0; 5], 0.0), |p| {
+            (self.named[self.worked.space.prefills[p.at].row][0], degrees(p.row), p.instances)
+        });
+        let counts = [index as i64].into_iter().chain(mine).chain([choice.instances as i64]).chain(theirs).chain([
             np as i64,
-            entry.chunk as i64,
-            entry.drafts.0 as i64,
-            self.concurrency(&c) as i64,
+            row.chunk as i64,
+            row.drafts.0 as i64,
+            choice.per_group as i64,
             e.replicas as i64,
             e.chips as i64,
         ]);
-        let tokens = e.rate * self.ask.requests.output;
+        let tokens = e.rate * self.worked.question().output;
         let amounts = [
             e.ttft * 1e3,
             e.tpot * 1e3,
@@ -251,12 +247,12 @@ impl Sweep {
             e.usd_per_mtok,
             e.usd_per_hour,
             e.watts / 1e3,
-            entry.room,
+            row.room,
             e.headroom,
         ];
         let binding = 1 + e.binding as u32;
         let (mut counts, mut amounts) = (counts, amounts.into_iter());
-        let mut flags = [meets, super::offload::of(p, &c).is_some()].into_iter();
+        let mut flags = [meets, choice.offload().is_some()].into_iter();
         let mut words = [system, engine, weights, kv, other, binding].into_iter();
         for column in &mut block.columns {
             match column {
@@ -267,9 +263,5 @@ impl Sweep {
             }
         }
         block.rows += 1;
-    }
-
-    fn concurrency(&self, c: &Configuration) -> f64 {
-        super::answer::concurrency(&self.prepared, c)
     }
 }

@@ -1,6 +1,7 @@
 //! Plans a person would ask for, and some nobody can have.
 
 use super::*;
+use rackmath_units::Cancel;
 use rackmath_theory::steady::{Load, Server, steady};
 
 fn catalog() -> Catalog {
@@ -47,17 +48,16 @@ fn the_answer_does_not_depend_on_threads() {
 fn a_tabulated_state_is_the_steady_state() {
     let c = catalog();
     let r = Request { disaggregated: false, ..request("8xh200") };
-    let ask = Ask::new(&c, &r).unwrap();
-    let p = prepare::Prepared::new(&KernelSet::of(&c).unwrap(), &ask, 1).unwrap();
+    let w = Worked::new(&c, &r, &1.into()).unwrap();
     let (row, level) = (2, 20);
-    let entry = &p.entries[row];
-    let d = &p.deployments[entry.deployment];
-    let engine = p.engine_of(row);
-    let server = Server { pass: &d.pass, schedule: &engine.schedule, overhead: &engine.overhead, room: entry.room };
-    let load = Load::Closed { concurrency: p.levels[level], clump: 1.0, burst: 0.0, convoy: false };
-    let s = steady(&server, &ask.requests, load);
-    let state = p.space.whole.of(row)[level];
-    assert_eq!((state.tpot, state.rate), (s.tpot.get(), s.rate * d.deployment.layout.degrees().dp as f64));
+    let entry = &w.made.rows[row];
+    let engine = entry.engine();
+    let server =
+        Server { pass: entry.pass(), schedule: &engine.schedule, overhead: &engine.overhead, room: entry.room };
+    let load = Load::Closed { concurrency: w.made.levels[level], clump: 1.0, burst: 0.0, convoy: false };
+    let s = steady(&server, &w.ask.requests, load);
+    let state = w.space.whole.of(row)[level];
+    assert_eq!((state.tpot, state.rate), (s.tpot.get(), s.rate * entry.on().groups()));
 }
 
 #[test]
@@ -154,4 +154,22 @@ fn a_peak_is_planned_as_so_much_traffic_and_the_mean_needs_no_more() {
     assert!((mean.usd_per_mtok_always_on / planned.usd_per_mtok.value - 3.0).abs() < 1e-9);
     r.draws.peak_over_mean = Some(0.5);
     assert!(answer(&catalog(), &r).is_err());
+}
+
+#[test]
+fn a_plan_that_nobody_wants_any_more_ends_at_once() {
+    let r = Request { chunks: vec![2048.0, 8192.0], tpot_ms: Some(0.1), ..request("16xh200") };
+    let effort = |cancel: Cancel| Effort { threads: 2, cancel };
+    assert!(answer_on(&catalog(), &r, &effort(Cancel::after(1_000_000))).is_ok());
+    // Wherever it stands: among layouts, in the search, in what stands in the way.
+    for checks in [0, 1, 20, 200] {
+        let refused = answer_on(&catalog(), &r, &effort(Cancel::after(checks))).unwrap_err();
+        assert!(refused.is_cancelled(), "{checks}: {refused}");
+    }
+}
+
+#[test]
+fn a_request_that_would_not_fit_into_memory_is_refused() {
+    let r = Request { chunks: (0..200_000).map(|k| f64::from(64 + k)).collect(), ..request("16xh200") };
+    assert!(answer(&catalog(), &r).unwrap_err().to_string().contains("rows, which take up to"));
 }

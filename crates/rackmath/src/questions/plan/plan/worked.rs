@@ -1,39 +1,143 @@
-//! A space prepared once and asked many times: under other limits, other traffic, or for one deployment that is kept.
+//! A space prepared once and asked many times: under other limits, other traffic, other prices, or for one deployment.
 
 use super::card::{Answer, Plan, Point};
-use super::prepare::Prepared;
-use super::searched::Searched;
-use super::{Ask, Request, answer};
+use super::offload::Fetch;
+use super::prepare::{Entry, Prepared};
+use super::search::Searched;
+use super::{Ask, Request, why};
 use crate::Error;
+use crate::figure::count;
+use crate::layout;
 use crate::setting::PriceSource;
-use rackmath_spec::{Catalog, Price};
+use rackmath_spec::{Catalog, Layout, Price};
 use rackmath_theory::pass::KernelSet;
-use rackmath_theory::plan::{Question, Ranked, search_all};
+use rackmath_theory::plan::{Configuration, Question, Ranked, Space, search_all};
+use rackmath_units::{Cancelled, Effort, significant};
+use std::sync::Arc;
 
-/// A request with its space.
+/// A request with its space; a copy shares everything but what is asked and what chips cost.
+#[derive(Clone)]
 pub(crate) struct Worked {
-    pub(super) ask: Ask,
-    pub(super) prepared: Prepared,
+    pub(super) ask: Arc<Ask>,
+    pub(super) question: Question,
+    pub(super) space: Arc<Space>,
+    pub(super) made: Arc<Prepared>,
+    effort: Effort,
+}
+
+/// A configuration with what its numbers stand for.
+pub(super) struct Choice<'a> {
+    pub c: Configuration,
+    /// What answers, and where there is no other pool, computes prompts.
+    pub row: &'a Entry,
+    pub prompts: Option<PromptPool<'a>>,
+    /// Instances that answer, in a replica.
+    pub instances: f64,
+    /// Requests in flight in one attention group.
+    pub per_group: f64,
+}
+
+/// The pool of prompts of a configuration.
+pub(super) struct PromptPool<'a> {
+    /// Its number among those of the space.
+    pub at: usize,
+    pub row: &'a Entry,
+    /// Instances in a replica.
+    pub instances: f64,
+}
+
+impl<'a> Choice<'a> {
+    /// The row that computes prompts.
+    pub(super) fn first(&self) -> &'a Entry {
+        self.prompts.as_ref().map_or(self.row, |p| p.row)
+    }
+
+    /// What prompts fetch from host memory.
+    pub(super) fn offload(&self) -> Option<Fetch> {
+        self.first().offload
+    }
 }
 
 impl Worked {
     /// Resolves every name and prepares every deployment.
-    pub(crate) fn new(catalog: &Catalog, request: &Request, threads: usize) -> Result<Self, Error> {
+    pub(crate) fn new(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Self, Error> {
         let ask = Ask::new(catalog, request)?;
-        let prepared = Prepared::new(&KernelSet::of(catalog)?, &ask, threads)?;
-        Ok(Self { ask, prepared })
+        let mut made = Prepared::new(&KernelSet::of(catalog)?, &ask, effort)?;
+        let space = Arc::new(std::mem::take(&mut made.space));
+        Ok(Self { question: ask.question, ask: Arc::new(ask), space, made: Arc::new(made), effort: effort.clone() })
     }
 
     /// The answer to the request, as [`super::answer_on`] gives it.
-    pub(crate) fn answer(&self, threads: usize) -> Answer {
-        let q = &self.ask.question;
-        let searched = Searched::whole(&self.prepared.space, q, threads).settled(q);
-        answer::answer(&self.ask, &self.prepared, &searched)
+    pub(crate) fn answer(&self) -> Result<Answer, Error> {
+        Ok(self.card(&Searched::whole(&self.space, &self.question, &self.effort)?.settled(&self.question)))
+    }
+
+    pub(super) fn choice(&self, c: Configuration) -> Choice<'_> {
+        let row = &self.made.rows[c.row];
+        let pool = |(at, ratio): (usize, usize)| PromptPool {
+            at,
+            row: &self.made.rows[self.space.prefills[at].row],
+            instances: self.space.ratios[ratio].0,
+        };
+        let instances = c.split.map_or(1.0, |(_, ratio)| self.space.ratios[ratio].1);
+        Choice { c, row, prompts: c.split.map(pool), instances, per_group: self.concurrency(&c) }
+    }
+
+    pub(super) fn chosen(&self, index: u64) -> Choice<'_> {
+        self.choice(self.space.configuration(index))
+    }
+
+    /// Concurrency of a group at a level.
+    pub(super) fn concurrency(&self, c: &Configuration) -> f64 {
+        self.made.levels[c.level].min(self.made.rows[c.row].most())
+    }
+
+    pub(super) fn layout(&self, layout: &Layout) -> String {
+        layout::words(&self.ask.model, layout)
+    }
+
+    /// A deployment in a few words.
+    pub(crate) fn words(&self, index: u64) -> String {
+        let (ask, choice) = (&self.ask, self.chosen(index));
+        let (row, on) = (choice.row, choice.row.on());
+        let mut all = match &choice.prompts {
+            None => self.layout(&on.layout),
+            Some(p) => {
+                // Where the chips are others, they are named.
+                let other = &p.row.of.machine;
+                let on_other =
+                    if Arc::ptr_eq(&row.of.machine, other) { String::new() } else { format!(" on {}", other.system.chip.id) };
+                let (first, then) = (self.layout(&p.row.on().layout), self.layout(&on.layout));
+                format!("{} x {first} prefill{on_other} + {} x {then} decode", p.instances, choice.instances)
+            }
+        };
+        if ask.engines.len() > 1 {
+            all = format!("{}: {all}", on.engine.id);
+        }
+        if ask.machines.len() > 1 {
+            all = format!("{}: {all}", on.system.id);
+        }
+        if ask.formats.len() > 1 {
+            all = format!("{all}, {}", on.formats.linear);
+        }
+        if ask.kvs.len() > 1 {
+            all = format!("{all}, KV {}", on.kv);
+        }
+        if ask.chunks.len() > 1 && choice.prompts.is_none() {
+            all = format!("{all}, chunk {}", count(row.chunk));
+        }
+        if ask.drafts.len() > 1 {
+            all = format!("{all}, {} drafts", count(row.drafts.0));
+        }
+        if choice.offload().is_some() {
+            all += ", KV offload";
+        }
+        all
     }
 
     /// What is asked of the space.
     pub(crate) fn question(&self) -> &Question {
-        &self.ask.question
+        &self.question
     }
 
     /// The model's name.
@@ -43,7 +147,12 @@ impl Worked {
 
     /// Traffic and lengths in words.
     pub(crate) fn workload(&self) -> String {
-        answer::workload(&self.ask)
+        let r = &self.ask.requests;
+        let share = |share: f64, what: &str| format!(", {} % {what}", significant(share * 100.0, 3));
+        let hit = if r.cached > 0.0 { share(r.cached, "of prompts cached") } else { String::new() };
+        let fetched = self.ask.offload.map_or_else(String::new, |hit| share(hit, "in host memory"));
+        let traffic = why::traffic(self.question.traffic);
+        format!("{traffic}; prompts {}, answers {} tokens{hit}{fetched}", count(r.input), count(r.output))
     }
 
     /// Tokens of a prompt.
@@ -58,13 +167,13 @@ impl Worked {
 
     /// The score of a configuration under the question.
     pub(crate) fn score_of(&self, index: u64) -> Option<f64> {
-        let q = &self.ask.question;
-        self.prepared.space.estimate(index, q.output, q.traffic).map(|e| q.objective.score(&e))
+        let q = &self.question;
+        self.space.estimate(index, q.output, q.traffic).map(|e| q.objective.score(&e))
     }
 
     /// Limits in words.
     pub(crate) fn limits(&self) -> Vec<String> {
-        answer::limits(&self.ask.question)
+        why::limits(&self.question)
     }
 
     /// Machines by the names they were asked for, with the price of a chip and hour.
@@ -91,36 +200,31 @@ impl Worked {
         Some((low.get() / m.usd_s, high.get() / m.usd_s))
     }
 
-    /// With the chips of one machine at another price.
-    pub(crate) fn priced<R>(&mut self, machine: usize, factor: f64, run: impl FnOnce(&Self) -> R) -> R {
-        let rows = self.prepared.space.rows.clone();
-        for (row, entry) in self.prepared.space.rows.iter_mut().zip(&self.prepared.entries) {
-            if self.prepared.kinds[self.prepared.kind_of[entry.deployment]].machine == machine {
+    /// The same with the chips of one machine at another price.
+    pub(crate) fn priced(&self, machine: usize, factor: f64) -> Self {
+        let mut space = Space::clone(&self.space);
+        for (row, entry) in space.rows.iter_mut().zip(&self.made.rows) {
+            if entry.of.machine.at == machine {
                 row.usd_s *= factor;
             }
         }
-        let result = run(self);
-        self.prepared.space.rows = rows;
-        result
+        Self { space: Arc::new(space), ..self.clone() }
     }
 
-    /// With another question asked of the same space.
-    pub(crate) fn asked<R>(&mut self, question: Question, run: impl FnOnce(&Self) -> R) -> R {
-        let own = std::mem::replace(&mut self.ask.question, question);
-        let result = run(self);
-        self.ask.question = own;
-        result
+    /// The same space with another question asked of it.
+    pub(crate) fn asked(&self, question: Question) -> Self {
+        Self { question, ..self.clone() }
     }
 
     /// The best under a question, which may differ from the request's; one thread.
-    pub(crate) fn best(&self, question: &Question) -> Option<Ranked> {
+    pub(crate) fn best(&self, question: &Question) -> Result<Option<Ranked>, Cancelled> {
         let q = Question { keep: 1, frontier: None, near: false, ..*question };
-        search_all(&self.prepared.space, &q, 1).top.into_iter().next()
+        Ok(search_all(&self.space, &q, &self.effort.alone())?.top.into_iter().next())
     }
 
     /// Why there is no plan.
     pub(crate) fn why_none(&self) -> &'static str {
-        if self.prepared.deployments.is_empty() {
+        if self.made.fit == 0 {
             "no layout has room for the weights and one request"
         } else {
             "no deployment meets the limits"
@@ -128,26 +232,21 @@ impl Worked {
     }
 
     /// The frontier alone, fastest user first.
-    pub(crate) fn frontier(&self, threads: usize) -> Vec<Point> {
-        let q = Question { keep: 1, ..self.ask.question };
-        let found = search_all(&self.prepared.space, &q, threads);
-        found.frontier.iter().map(|r| answer::point(&self.ask, &self.prepared, r)).collect()
+    pub(crate) fn frontier(&self) -> Result<Vec<Point>, Cancelled> {
+        let q = Question { keep: 1, ..self.question };
+        let found = search_all(&self.space, &q, &self.effort)?;
+        Ok(found.frontier.iter().map(|r| self.point(r)).collect())
     }
 
     /// Logarithm of the factor that holds 80 % of measurements of throughput; the widest of the engines asked for, where
     /// kernels were borrowed wider still.
     pub(crate) fn spread(&self) -> f64 {
         let engine = self.ask.engines.iter().map(|e| e.spread.throughput).fold(0.0, f64::max);
-        engine * self.prepared.deployments.iter().map(|d| d.pass.wider()).fold(1.0, f64::max)
+        engine * self.made.rows.iter().map(|row| row.pass().wider()).fold(1.0, f64::max)
     }
 
     /// A configuration in full.
     pub(crate) fn plan(&self, ranked: &Ranked) -> Plan {
-        answer::plan(&self.ask, &self.prepared, ranked, Some(ranked))
-    }
-
-    /// What the numbers assume.
-    pub(crate) fn assumptions(&self, machines: bool) -> Vec<String> {
-        answer::assumptions(&self.ask, &self.prepared, machines)
+        self.plan_beside(ranked, Some(ranked))
     }
 }

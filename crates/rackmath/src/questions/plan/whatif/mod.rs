@@ -8,7 +8,7 @@ use crate::Error;
 use crate::plan::{self, Holds, Kept, Plan, Relaxation, Worked};
 use crate::sides::Measure;
 use rackmath_spec::Catalog;
-use rackmath_units::significant;
+use rackmath_units::{Effort, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,16 +78,24 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 /// Answers on so many threads, the answer is the same.
-pub fn answer_on(catalog: &Catalog, request: &Request, threads: usize) -> Result<Answer, Error> {
+pub fn answer_on(
+    catalog: &Catalog,
+    request: &Request,
+    effort: impl Into<Effort>,
+) -> Result<Answer, Error> {
+    let effort = &effort.into();
     let (changed, changes) = applied(request)?;
-    let old = Worked::new(catalog, &request.plan, threads)?.answer(threads);
-    let worked = Worked::new(catalog, &changed, threads)?;
-    let new = worked.answer(threads);
+    let was = Worked::new(catalog, &request.plan, effort)?;
+    let old = was.answer()?;
+    let worked = Worked::new(catalog, &changed, effort)?;
+    let new = worked.answer()?;
     let (before, after) = (old.plans.first(), new.plans.first());
     let none = Kept { holds: Holds::No, plan: None, broken: Vec::new() };
-    let kept = before.map_or(none, |plan| worked.kept(plan));
+    let identity = before.map(|plan| was.identity(plan.index));
+    let kept = identity.as_ref().map_or(none, |identity| worked.kept(identity));
     // Kept, it has the machine of the new question.
-    let same = kept.plan.as_ref().or(before).zip(after).is_some_and(|(a, b)| same_deployment(a, b));
+    let now = kept.plan.as_ref().map(|plan| worked.identity(plan.index)).or(identity);
+    let same = now.zip(after).is_some_and(|(now, after)| now.same(&worked.identity(after.index)));
     Ok(Answer {
         model: new.model.clone(),
         changes,
@@ -118,13 +126,6 @@ fn applied(request: &Request) -> Result<(plan::Request, Vec<Changed>), Error> {
     let mut plan = request.plan.clone();
     let changes = request.set.iter().map(|word| set::apply(&mut plan, word)).collect::<Result<_, _>>()?;
     Ok((plan, changes))
-}
-
-/// Same layouts, formats, engine and machine; concurrency, ratio of pools and replicas are free.
-fn same_deployment(a: &Plan, b: &Plan) -> bool {
-    let pool = |p: &Plan| p.prefill.as_ref().map(|f| f.layout.clone());
-    let words = |p: &Plan| (p.layout.clone(), p.weights.clone(), p.kv.clone(), p.engine.clone(), p.system.clone());
-    words(a) == words(b) && pool(a) == pool(b) && a.drafts == b.drafts && a.offload.is_some() == b.offload.is_some()
 }
 
 fn difference(

@@ -11,12 +11,15 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub(super) use server::{Pool, Role, Site};
-
+use super::prepare::Entry;
+use super::worked::{Choice, Worked};
 use load::Aim;
-use rackmath_spec::file::flags::Tool;
+use rackmath_spec::file::flags::{self, Tool};
+use rackmath_theory::layout::domain;
+use rackmath_theory::plan::{Bound, Estimate, Traffic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use server::{Pool, Role, Site};
 
 /// How a plan is handed over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,14 +72,11 @@ pub(super) fn list(tool: Tool) -> &'static str {
     }
 }
 
-/// What is expected of the whole deployment, for the load tests.
-pub(super) type Expected = Aim;
-
 /// Container images and packages by list of flags.
 pub(super) type Images = std::collections::BTreeMap<String, (Option<String>, Option<String>)>;
 
 /// Everything for one plan.
-pub(super) fn handover(site: &Site, pools: &[Pool], aim: &Aim, images: &Images) -> Handover {
+fn handover(site: &Site, pools: &[Pool], aim: &Aim, images: &Images) -> Handover {
     let routed = router::router(site, pools);
     let mut commands: Vec<Command> = Vec::new();
     let mut files = Vec::new();
@@ -161,4 +161,90 @@ fn notes(site: &Site, pools: &[Pool], routed: bool) -> Vec<String> {
         );
     }
     all
+}
+
+/// Chips of a host where the scale-up domain is a node.
+const NODE: u64 = 8;
+/// Chips of a host where the domain is a rack: a GB200 NVL72 has four to a node (accelerators_per_node in MLPerf Inference
+/// 6.1, closed/Crusoe/systems/GB200-NVL72; llm-d's guide for DeepSeek V4 on GB200 says the same, read 2026-11).
+const TRAY: u64 = 4;
+
+impl Worked {
+    /// The servers of a configuration, in so many replicas; none for an engine whose commands are not known here.
+    fn site(&self, choice: &Choice, replicas: f64) -> Option<(Site<'_>, Vec<Pool>)> {
+        let (ask, on) = (&*self.ask, self.made.rows[choice.c.row].on());
+        let tool = on.engine.family.parse::<Tool>().ok().filter(|t| *t != Tool::Megatron)?;
+        let pool = |role: Role, row: &Entry, sequences: f64, instances: f64| {
+            let on = row.on();
+            flags::print(tool, &on.layout).ok()?;
+            Some(Pool {
+                role,
+                layout: on.layout,
+                kv: on.kv,
+                sequences,
+                chunk: row.chunk,
+                memory: on.engine.schedule.memory.get(),
+                instances: (instances * replicas) as u64,
+                host_cache: row.host_cache(&ask.requests),
+            })
+        };
+        let pools = match &choice.prompts {
+            None => vec![pool(Role::Serve, choice.row, choice.per_group, 1.0)?],
+            Some(p) => {
+                let prompts = (p.row.chunk / ask.fetching(p.row.offload).new_tokens()).ceil().max(1.0);
+                vec![
+                    pool(Role::Prefill, p.row, prompts, p.instances)?,
+                    pool(Role::Decode, choice.row, choice.per_group, choice.instances)?,
+                ]
+            }
+        };
+        let scale_up = domain(&on.system);
+        let usual = if scale_up <= NODE { scale_up.max(1) } else { TRAY };
+        let site = Site {
+            model: &ask.model,
+            tool,
+            formats: on.formats,
+            cached: ask.fetching(choice.offload()).cached,
+            drafts: choice.row.drafts.0,
+            longest: ask.workload.input.shares.last().copied().unwrap_or(ask.requests.input),
+            vendor: &on.system.chip.vendor,
+            per_host: ask.handover.as_ref().and_then(|h| h.chips_per_host).unwrap_or(usual),
+        };
+        Some((site, pools))
+    }
+
+    /// Command lines that start a replica.
+    pub(super) fn launch(&self, choice: &Choice) -> Vec<String> {
+        let Some((site, pools)) = self.site(choice, 1.0) else { return Vec::new() };
+        match pools.as_slice() {
+            [one] => vec![site.shown(one)],
+            [prefill, decode] => {
+                vec![format!("prefill: {}", site.shown(prefill)), format!("decode: {}", site.shown(decode))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Commands, files and load tests, where asked for.
+    pub(super) fn handover(&self, choice: &Choice, e: &Estimate) -> Option<Handover> {
+        let ask = &self.ask;
+        let asked = ask.handover.as_ref()?;
+        let (site, pools) = self.site(choice, e.replicas)?;
+        let (input, output) = (&ask.workload.input, &ask.workload.output);
+        let target = |bound: Bound| self.question.limits.get(bound).map(|s| s * 1e3);
+        let aim = Aim {
+            input: (input.mean, input.variance.sqrt()),
+            output: (output.mean, output.variance.sqrt()),
+            rate: match self.question.traffic {
+                Traffic::Rate(rate) => Some(rate),
+                Traffic::Fill(_) | Traffic::Within { .. } | Traffic::One => None,
+            },
+            concurrency: choice.per_group * choice.row.on().groups() * choice.instances * e.replicas,
+            ttft_ms: e.ttft * 1e3,
+            tpot_ms: e.tpot * 1e3,
+            targets: (target(Bound::Ttft), target(Bound::Tpot)),
+            replay: asked.replay.clone(),
+        };
+        Some(handover(&site, &pools, &aim, &ask.images))
+    }
 }

@@ -1,0 +1,329 @@
+//! Everything an answer needs to have looked for, of the whole space or of a part of it; and the parts joined.
+//!
+//! A shard tabulates the whole space, which is little work, and searches its part, which is most of it. It says what it
+//! found by number alone: who joins the shards tabulates the space once more, checks that it is the same one, and works out
+//! every figure again, so that the answer is that of an undivided search bit for bit.
+
+use super::worked::Worked;
+use super::{Answer, Request};
+use crate::Error;
+use rackmath_spec::Catalog;
+
+use rackmath_theory::plan::{Bound, Found, Limits, Near, Question, Ranked, Space, Traffic, search_part};
+use rackmath_units::{Cancelled, Effort};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// A limit, or the traffic, a tenth tighter and a tenth looser.
+pub(super) struct Move {
+    /// The limit; none for the traffic.
+    pub bound: Option<Bound>,
+    /// As asked.
+    pub asked: f64,
+    /// Tighter, then looser.
+    pub questions: [Question; 2],
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Searched {
+    /// The best and the frontier.
+    pub found: Found,
+    /// What breaks one limit only; looked for where nothing meets them all.
+    pub near: Vec<Near>,
+    /// The least of each limit that no configuration meets even alone; looked for where nothing meets them all.
+    pub floors: Vec<Near>,
+    /// The best of each moved question, in order.
+    pub moved: Vec<Option<Ranked>>,
+}
+
+/// The question with each limit, and the traffic, moved.
+pub(super) fn moves(q: &Question) -> Vec<Move> {
+    let plain = Question { keep: 1, frontier: None, ..*q };
+    let mut all = Vec::new();
+    for bound in Bound::ALL {
+        let Some(limit) = q.limits.get(bound) else { continue };
+        let to = |factor: f64| {
+            let traffic = match (bound, q.traffic) {
+                (Bound::Chips, Traffic::Fill(chips)) => Traffic::Fill((chips * factor).floor()),
+                (Bound::Chips, Traffic::Within { chips, usd_s, watts }) => {
+                    Traffic::Within { chips: (chips * factor).floor(), usd_s, watts }
+                }
+                (Bound::UsdPerHour, Traffic::Within { chips, usd_s, watts }) => {
+                    Traffic::Within { chips, usd_s: usd_s * factor, watts }
+                }
+                (Bound::Watts, Traffic::Within { chips, usd_s, watts }) => {
+                    Traffic::Within { chips, usd_s, watts: watts * factor }
+                }
+                (_, traffic) => traffic,
+            };
+            Question { limits: q.limits.with(bound, Some(limit * factor)), traffic, ..plain }
+        };
+        let (tight, loose) = if bound.at_least() { (1.1, 0.9) } else { (0.9, 1.1) };
+        all.push(Move { bound: Some(bound), asked: limit, questions: [to(tight), to(loose)] });
+    }
+    if let Traffic::Rate(rate) = q.traffic {
+        let to = |factor: f64| Question { traffic: Traffic::Rate(rate * factor), ..plain };
+        all.push(Move { bound: None, asked: rate, questions: [to(1.1), to(0.9)] });
+    }
+    all
+}
+
+impl Searched {
+    /// Looks at everything. What a limit is worth is asked only where something meets them all.
+    pub(super) fn whole(space: &Space, q: &Question, effort: &Effort) -> Result<Self, Cancelled> {
+        Self::within(&Part { space, families: 0..space.families(), effort }, q, false)
+    }
+
+    /// Looks at a part. It cannot know whether something elsewhere meets the limits: what they are worth is asked anyway.
+    fn within(part: &Part, q: &Question, always: bool) -> Result<Self, Cancelled> {
+        let found = part.search(q, None)?;
+        let none = found.top.is_empty();
+        Ok(Self {
+            moved: if none && !always { Vec::new() } else { part.moved(q, &found)? },
+            floors: if none { part.floors(q)? } else { Vec::new() },
+            near: if none {
+                part.search(&Question { near: true, frontier: None, ..*q }, None)?.near
+            } else {
+                Vec::new()
+            },
+            found,
+        })
+    }
+
+    /// Both together.
+    pub(super) fn merged(self, other: Self, q: &Question) -> Self {
+        let nearer = |a: Vec<Near>, b: Vec<Near>| {
+            let only = |near: Vec<Near>| Found { near, ..Found::default() };
+            only(a).merged(only(b), q).near
+        };
+        let one = |(a, b): (Option<Ranked>, Option<Ranked>), q: &Question| match (a, b) {
+            (Some(a), Some(b)) => Some(if q.order(&b, &a) == Ordering::Less { b } else { a }),
+            (a, b) => a.or(b),
+        };
+        let questions = moves(q);
+        let questions = questions.iter().flat_map(|m| &m.questions);
+        let moved = self.moved.into_iter().zip(other.moved).zip(questions).map(|(both, q)| one(both, q)).collect();
+        Self {
+            found: self.found.merged(other.found, q),
+            near: nearer(self.near, other.near),
+            floors: nearer(self.floors, other.floors),
+            moved,
+        }
+    }
+
+    /// What does not belong into an answer is dropped: moves of one limit where something meets them all, and the reverse;
+    /// and what a part could not know to be met elsewhere.
+    pub(super) fn settled(mut self, q: &Question) -> Self {
+        if self.found.top.is_empty() {
+            self.moved.clear();
+            self.floors.retain(|n| only(q, n.bound).limits.broken(&n.ranked.estimate) != 0);
+        } else {
+            self.near.clear();
+            self.floors.clear();
+        }
+        self
+    }
+}
+
+/// The question with one limit alone.
+fn only(q: &Question, bound: Bound) -> Question {
+    Question { limits: Limits::default().with(bound, q.limits.get(bound)), near: true, frontier: None, keep: 1, ..*q }
+}
+
+/// Families of a space, and who looks at them.
+struct Part<'a> {
+    space: &'a Space,
+    families: Range<u64>,
+    effort: &'a Effort,
+}
+
+impl Part<'_> {
+    fn search(&self, q: &Question, known: Option<u64>) -> Result<Found, Cancelled> {
+        search_part(self.space, q, self.families.clone(), self.effort, known)
+    }
+
+    /// For each limit, what comes nearest to it, or meets it: the first tells how far physics is from it.
+    fn floors(&self, q: &Question) -> Result<Vec<Near>, Cancelled> {
+        let mut all = Vec::new();
+        for bound in Bound::ALL.into_iter().filter(|b| q.limits.get(*b).is_some()) {
+            let q = only(q, bound);
+            // Whether it is met is soon found out; what comes nearest is asked only where it is not.
+            let met = self.search(&Question { near: false, ..q }, None)?;
+            match met.top.first() {
+                Some(ranked) => all.push(Near { bound, ranked: *ranked }),
+                None => all.extend(self.search(&q, None)?.near.first()),
+            }
+        }
+        Ok(all)
+    }
+
+    fn moved(&self, q: &Question, found: &Found) -> Result<Vec<Option<Ranked>>, Cancelled> {
+        let known = found.top.first().map(|r| r.index);
+        let best = |q: &Question| Ok(self.search(q, known)?.top.first().copied());
+        moves(q).iter().flat_map(|m| &m.questions).map(best).collect()
+    }
+}
+
+/// What one shard found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Partial {
+    /// Which shard, from 1.
+    pub shard: u64,
+    /// Of how many.
+    pub of: u64,
+    /// What was asked.
+    pub request: Request,
+    /// Configurations in the whole space.
+    pub configurations: u64,
+    /// Tells this space from others: catalogue, version and request.
+    pub fingerprint: String,
+    /// The best of each of the best deployments, by number.
+    pub top: Vec<u64>,
+    /// The frontier.
+    pub frontier: Vec<u64>,
+    /// What breaks one limit only: the limit's word, and the number.
+    pub near: Vec<(String, u64)>,
+    /// What comes nearest to each limit alone, or meets it.
+    pub floors: Vec<(String, u64)>,
+    /// The best with each limit moved.
+    pub moved: Vec<Option<u64>>,
+}
+
+/// Most shards of a plan.
+pub const MOST_SHARDS: u64 = 1_000_000;
+
+/// Looks at shard `shard` of `of`, counted from 1.
+pub fn shard(
+    catalog: &Catalog,
+    request: &Request,
+    (shard, of): (u64, u64),
+    effort: impl Into<Effort>,
+) -> Result<Partial, Error> {
+    checked(shard, of)?;
+    let effort = &effort.into();
+    let worked = Worked::new(catalog, request, effort)?;
+    let space = &*worked.space;
+    let s = Searched::within(&Part { space, families: space.part(shard - 1, of), effort }, worked.question(), true)?;
+    let number = |r: &Ranked| r.index;
+    let named = |n: &Near| (n.bound.name().to_owned(), n.ranked.index);
+    Ok(Partial {
+        shard,
+        of,
+        request: request.clone(),
+        configurations: space.len(),
+        fingerprint: words(space),
+        top: s.found.top.iter().map(number).collect(),
+        frontier: s.found.frontier.iter().map(number).collect(),
+        near: s.near.iter().map(named).collect(),
+        floors: s.floors.iter().map(named).collect(),
+        moved: s.moved.iter().map(|r| r.as_ref().map(number)).collect(),
+    })
+}
+
+/// The answer of the whole from all its shards, in any order.
+pub fn merge(catalog: &Catalog, parts: &[Partial], effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let worked = Worked::new(catalog, complete(parts)?, &effort.into())?;
+    let (space, q) = (&*worked.space, worked.question());
+    let fingerprint = words(space);
+    let mut all: Option<Searched> = None;
+    for part in parts {
+        if part.fingerprint != fingerprint || part.configurations != space.len() {
+            let given = format!("shard {} of another space ({})", part.shard, part.fingerprint);
+            return Err(Error::value(
+                "shards",
+                given,
+                format!("the same catalogue and version as here ({fingerprint})"),
+            ));
+        }
+        let one = searched(space, q, part)?;
+        all = Some(match all {
+            None => one,
+            Some(all) => all.merged(one, q),
+        });
+    }
+    Ok(worked.card(&all.unwrap_or_default().settled(q)))
+}
+
+pub(super) fn checked(shard: u64, of: u64) -> Result<(), Error> {
+    let good = (1..=of).contains(&shard) && of <= MOST_SHARDS;
+    let given = || format!("{shard}/{of}");
+    if good { Ok(()) } else { Err(Error::value("shard", given(), "i/n with i from 1 to n, such as 1/4")) }
+}
+
+fn words(space: &Space) -> String {
+    format!("{:016x}", space.fingerprint())
+}
+
+/// Every shard once, all of one request; the request.
+fn complete(parts: &[Partial]) -> Result<&Request, Error> {
+    let Some(first) = parts.first() else {
+        return Err(Error::value("shards", "none", "every shard of a plan, once"));
+    };
+    for part in parts {
+        checked(part.shard, part.of)?;
+        let name = format!("shard {} of {}", part.shard, part.of);
+        if part.of != first.of {
+            let other = format!("shards of {} like shard {}", first.of, first.shard);
+            return Err(Error::value("shards", name, other));
+        }
+        if part.request != first.request {
+            let given = format!("{name}, of another request");
+            return Err(Error::value("shards", given, format!("the request of shard {}", first.shard)));
+        }
+    }
+    let mut seen: Vec<u64> = parts.iter().map(|p| p.shard).collect();
+    seen.sort_unstable();
+    if let Some([twice, ..]) = seen.windows(2).find(|w| w[0] == w[1]) {
+        let given = format!("shard {} of {} more than once", twice, first.of);
+        return Err(Error::value("shards", given, "every shard once"));
+    }
+    if seen.len() as u64 != first.of {
+        let missing: Vec<u64> = (1..=first.of).filter(|k| seen.binary_search(k).is_err()).collect();
+        let shown: Vec<String> = missing.iter().take(8).map(u64::to_string).collect();
+        let more = if missing.len() > 8 { format!(" and {} more", missing.len() - 8) } else { String::new() };
+        let given = format!("{} of {}", seen.len(), first.of);
+        return Err(Error::value("shards", given, format!("also shard {}{more}", shown.join(", "))));
+    }
+    Ok(&first.request)
+}
+
+/// The numbers of a shard with their figures worked out again.
+fn searched(space: &Space, q: &Question, part: &Partial) -> Result<Searched, Error> {
+    let wrong = |what: String| Error::value("shards", format!("shard {} with {what}", part.shard), "an untouched file");
+    let ranked = |index: &u64| {
+        let estimate = if *index < space.len() { space.estimate(*index, q.output, q.traffic) } else { None };
+        let estimate = estimate.ok_or_else(|| wrong(format!("configuration {index}, which is none")))?;
+        Ok::<_, Error>(Ranked { index: *index, family: space.family(*index), estimate })
+    };
+    let near = |(word, index): &(String, u64)| {
+        let bound = Bound::ALL.into_iter().find(|b| b.name() == word);
+        let bound = bound.ok_or_else(|| wrong(format!("a limit on \"{word}\"")))?;
+        Ok::<_, Error>(Near { bound, ranked: ranked(index)? })
+    };
+    let questions = moves(q);
+    let questions: Vec<&Question> = questions.iter().flat_map(|m| &m.questions).collect();
+    if questions.len() != part.moved.len() {
+        return Err(wrong(format!("{} moved limits", part.moved.len())));
+    }
+    let moved = |(index, q): (&Option<u64>, &&Question)| {
+        let Some(index) = index else { return Ok(None) };
+        let plain = ranked(index)?;
+        // The traffic may have moved too.
+        let estimate = space.estimate(*index, q.output, q.traffic);
+        Ok::<_, Error>(estimate.map(|estimate| Ranked { estimate, ..plain }))
+    };
+    Ok(Searched {
+        found: Found {
+            top: part.top.iter().map(ranked).collect::<Result<_, _>>()?,
+            frontier: part.frontier.iter().map(ranked).collect::<Result<_, _>>()?,
+            near: Vec::new(),
+        },
+        near: part.near.iter().map(near).collect::<Result<_, _>>()?,
+        floors: part.floors.iter().map(near).collect::<Result<_, _>>()?,
+        moved: part.moved.iter().zip(&questions).map(moved).collect::<Result<_, _>>()?,
+    })
+}
