@@ -100,7 +100,8 @@ impl Worked {
     pub(super) fn step(&self, choice: &Choice) -> Breakdown {
         let (row, concurrency) = (choice.row, choice.per_group);
         let engine = row.engine();
-        let server = Server { pass: row.pass(), schedule: &engine.schedule, overhead: &engine.overhead, room: row.room };
+        let server =
+            Server { pass: row.pass(), schedule: &engine.schedule, overhead: &engine.overhead, room: row.room };
         let own = self.ask.fetching(row.offload);
         let cached = if choice.prompts.is_some() { 1.0 } else { own.cached };
         let requests = Requests { cached, drafts: row.drafts.0, accepted: row.drafts.1, ..own };
@@ -125,7 +126,8 @@ impl Worked {
 
     fn figure(&self, frontier: &[Point], plans: &[Plan]) -> Figure {
         let points = frontier.iter().rev().map(|p| (p.tok_s_per_user, p.tok_s_per_chip));
-        let mark = |p: &Plan| Mark { x: p.tok_s_per_user.value, y: p.tok_s_per_chip.value, label: "recommended".into() };
+        let mark =
+            |p: &Plan| Mark { x: p.tok_s_per_user.value, y: p.tok_s_per_chip.value, label: "recommended".into() };
         let names: Vec<&str> = self.ask.machines.iter().map(|m| m.system.name.as_str()).collect();
         Figure {
             title: format!("What users and chips get: {} on {}", self.ask.model.name, names.join(", ")),
@@ -143,7 +145,8 @@ impl Worked {
     /// What the numbers assume; prices and power of the machines are left out where they stand elsewhere.
     pub(crate) fn assumptions(&self, machines: bool) -> Vec<String> {
         let mut all: Vec<String> = vec![
-            "means in steady state, every replica at its level of concurrency: not valid for percentiles or bursts".into(),
+            "means in steady state, every replica at its level of concurrency: not valid for percentiles or bursts"
+                .into(),
             "all dollars are charged to output tokens, prompts included; replicas are whole and paid whole".into(),
             format!(
                 "degrees are {}, pipelines at most 8 deep; prompts' chips are busy at most 95 % of the time",
@@ -157,7 +160,8 @@ impl Worked {
                 sizes.join(", ")
             ));
         }
-        let offers: Vec<String> = self.ask.machines.iter().map(|m| format!("{} of {}", m.chips, m.system.chip.id)).collect();
+        let offers: Vec<String> =
+            self.ask.machines.iter().map(|m| format!("{} of {}", m.chips, m.system.chip.id)).collect();
         if self.ask.machines.iter().any(|m| m.chips != self.ask.machines[0].chips || m.prompts_only) {
             all.push(format!("chips on offer: {}; the limit counts the machine most used up", offers.join(", ")));
         }
@@ -185,7 +189,9 @@ impl Worked {
                 }
             }
         }
-        if let Some(engine) = self.ask.engines.first().filter(|e| !e.ideal && self.question.objective != Objective::Chips) {
+        if let Some(engine) =
+            self.ask.engines.first().filter(|e| !e.ideal && self.question.objective != Objective::Chips)
+        {
             all.push(format!(
                 "intervals hold 80 % of measurements: times per token within a factor {}, first tokens {}, throughput {}",
                 significant(float::exp(engine.spread.tpot), 3),

@@ -8,8 +8,8 @@ use crate::setting::tokens;
 use crate::trace::Summary;
 use rackmath_spec::Scenario;
 use rackmath_spec::lengths::Lengths;
-use rackmath_theory::lengths::{Drawn, spread};
 use rackmath_theory::layout::domain;
+use rackmath_theory::lengths::{Drawn, spread};
 use rackmath_theory::plan::{Estimate, pools};
 use rackmath_theory::steady::percentile::{own, percentiles};
 use rackmath_theory::steady::{Load, Requests, Server, Spread, steady};
@@ -227,8 +227,7 @@ impl Worked {
             let engine = row.engine();
             let (schedule, overhead) = (&engine.schedule, &engine.overhead);
             let server = Server { pass: row.pass(), schedule, overhead, room: row.room };
-            let requests =
-                Requests { drafts: row.drafts.0, accepted: row.drafts.1, ..ask.fetching(row.offload) };
+            let requests = Requests { drafts: row.drafts.0, accepted: row.drafts.1, ..ask.fetching(row.offload) };
             let concurrency = choice.per_group;
             let state = steady(&server, &requests, Load::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false });
             let usual = own(&server, &requests, &state, mean);

@@ -179,11 +179,7 @@ impl Worked {
             let c = Configuration { level, ..c };
             let estimate = self.ranked(&c)?.estimate;
             let seen = [Bound::Ttft, Bound::Tpot, Bound::E2e, Bound::Headroom];
-            Some(Rung {
-                concurrency: self.concurrency(&c),
-                estimate,
-                broken: broken(&self.question, &estimate, &seen),
-            })
+            Some(Rung { concurrency: self.concurrency(&c), estimate, broken: broken(&self.question, &estimate, &seen) })
         };
         let rungs: Vec<Rung> = (0..self.space.levels).filter_map(rung).collect();
         let row = &self.made.rows[c.row];

@@ -1,8 +1,8 @@
 //! Plans a person would ask for, and some nobody can have.
 
 use super::*;
-use rackmath_units::Cancel;
 use rackmath_theory::steady::{Load, Server, steady};
+use rackmath_units::Cancel;
 
 fn catalog() -> Catalog {
     rackmath_catalog::embedded()

@@ -38,7 +38,8 @@ impl Worked {
             };
         };
         let (mine, theirs) = (score(&r.estimate), score(&best.estimate));
-        let behind = if mine == theirs { "equal, but slower".into() } else { format!("{} % worse", change(mine, theirs)) };
+        let behind =
+            if mine == theirs { "equal, but slower".into() } else { format!("{} % worse", change(mine, theirs)) };
         match held {
             Some((names, free)) if free < theirs => format!("{behind}; would be better but for {names}"),
             Some((names, _)) => format!("{behind}; also held by {names}"),

@@ -105,8 +105,11 @@ impl Worked {
             Some(p) => {
                 // Where the chips are others, they are named.
                 let other = &p.row.of.machine;
-                let on_other =
-                    if Arc::ptr_eq(&row.of.machine, other) { String::new() } else { format!(" on {}", other.system.chip.id) };
+                let on_other = if Arc::ptr_eq(&row.of.machine, other) {
+                    String::new()
+                } else {
+                    format!(" on {}", other.system.chip.id)
+                };
                 let (first, then) = (self.layout(&p.row.on().layout), self.layout(&on.layout));
                 format!("{} x {first} prefill{on_other} + {} x {then} decode", p.instances, choice.instances)
             }

@@ -78,11 +78,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 /// Answers on so many threads, the answer is the same.
-pub fn answer_on(
-    catalog: &Catalog,
-    request: &Request,
-    effort: impl Into<Effort>,
-) -> Result<Answer, Error> {
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();
     let (changed, changes) = applied(request)?;
     let was = Worked::new(catalog, &request.plan, effort)?;
