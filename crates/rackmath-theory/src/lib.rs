@@ -4,7 +4,7 @@
 //! reads), [`roofline`] (two resources and the ridge between them), [`board`] (the lecture's closed forms and their exact
 //! kinks), [`station`] (trains that leave on time), [`sparsity`] (what experts buy), [`experts`] (experts on chips),
 //! [`layout`] (which cuts are allowed), [`placement`] (what each chip holds and sends), [`network`] (collectives),
-//! [`pipeline`] (schedules slot by slot), [`operator`] (one kernel on a real chip), [`pass`] (a whole pass of an engine),
+//! [`pipeline`] (schedules slot by slot), [`operator`] (one kernel on a real chip), [`timer`] (the one seam: how long is a pass), [`pass`] (a whole pass of an engine),
 //! [`steady`] (what users see of it), [`lengths`] (when requests differ), [`traffic`] (what a trace says), [`plan`] (which deployment is best), [`cost`] (dollars and joules per token), [`fleet`] (from traffic to machines),
 //! [`price`] (what a provider charges), [`reuse`] (when a prefix is wanted again), [`lifetime`] (hold or recompute),
 //! [`fastmode`] (speed for money), [`crossover`] (what a price step or ratio would mean if it were cost), [`scaling`] (what
@@ -27,9 +27,9 @@ pub mod train;
 // A chapter's pages are known by their own names.
 pub use board::{experts, roofline, sparsity, station};
 pub use count::{curve, kv};
-pub use machine::{layout, network, operator, pass, pipeline, placement};
+pub use machine::{layout, network, operator, pass, pipeline, placement, timer};
 pub use money::{cost, crossover, deduce, fastmode, fleet, lifetime, price, reuse};
-pub use serve::{deployment, lengths, steady, traffic};
+pub use serve::{chunk, deployment, lengths, measured, pools, steady, traffic};
 pub use train::{forensics, goodput, lifecycle, reversible, scaling};
 
 /// For tests: that a number is another up to a relative tolerance.

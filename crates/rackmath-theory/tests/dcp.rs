@@ -6,7 +6,7 @@ use rackmath_spec::{Catalog, Dtype, Layout};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::kv;
 use rackmath_theory::layout::check;
-use rackmath_theory::pass::{KernelSet, Part, Pass, Work, joined_bytes};
+use rackmath_theory::pass::{Chunk, KernelSet, Part, Pass, Work, joined_bytes};
 use rackmath_theory::placement::{Load, largest_batch, place};
 use rackmath_units::{Fraction, Tokens};
 use std::sync::{Arc, LazyLock};
@@ -105,7 +105,7 @@ proptest! {
         let (one, part) = (more(&whole), more(&cut));
         prop_assert!((part.0 / one.0 - 1.0).abs() < 1e-6, "arithmetic {} {}", one.0, part.0);
         prop_assert!((part.1 / one.1 * most as f64 - 1.0).abs() < 1e-6, "memory {} {}", one.1, part.1);
-        let mixed = Work { prompt: prompt.floor(), prompts: 1.0, past, ..Work::decode(b.floor(), context) };
+        let mixed = Work::decode(b.floor(), context).with(Chunk { tokens: prompt.floor(), prompts: 1.0, past });
         let (a, c) = (whole.cost(&mixed), cut.cost(&mixed));
         prop_assert!(c.time() >= c.ideal() * (1.0 - 1e-12));
         prop_assert!(c.part(Part::Network) > a.part(Part::Network));

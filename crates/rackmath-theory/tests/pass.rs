@@ -2,12 +2,15 @@
 
 use proptest::prelude::*;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Catalog, Layout, System};
+use rackmath_spec::{Catalog, Engine, Layout, System};
 use rackmath_theory::board::{Board, Rules};
 use rackmath_theory::deployment::Deployment;
-use rackmath_theory::pass::{KernelSet, Limit, Part, Pass, Work};
-use rackmath_theory::steady::{Load, Requests, Server, steady};
+use rackmath_theory::measured::{Measured, Point};
+use rackmath_theory::pass::{KernelSet, Pass};
+use rackmath_theory::steady::{Load, Requests, Server, Steady, steady};
+use rackmath_theory::timer::{Chunk, Decodes, Limit, Many, Part, StepTimer, Work};
 use rackmath_units::{ByteRate, FlopRate, Seconds, Tokens};
+use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
@@ -37,17 +40,23 @@ fn any_pass() -> impl Strategy<Value = Pass> {
         .prop_map(|(model, chip, tp, engine)| pass(model, chip, tp, engine))
 }
 
-fn any_work() -> impl Strategy<Value = Work> {
-    (0.0..512.0_f64, 1.0..50_000.0_f64, 1.0..5.0_f64, 0.0..8192.0_f64, 0.0..20_000.0_f64).prop_map(
-        |(decode, context, queries, prompt, past)| Work {
-            decode: decode.floor(),
-            context,
-            queries: queries.floor(),
-            prompt: prompt.floor(),
-            prompts: f64::from(u8::from(prompt >= 1.0)),
-            past,
+fn any_work() -> impl Strategy<Value = Work<'static>> {
+    (0.0..512.0_f64, 1.0..50_000.0_f64, 0.0..4.0_f64, 0.0..8192.0_f64, 0.0..20_000.0_f64).prop_map(
+        |(decode, context, drafts, prompt, past)| {
+            let chunk = Chunk { tokens: prompt.floor(), prompts: f64::from(u8::from(prompt >= 1.0)), past };
+            Work { drafts: drafts.floor(), ..Work::decode(decode.floor(), context) }.with(chunk)
         },
     )
+}
+
+/// One attention group that decodes and computes prompts as an engine does.
+fn server<'a, T>(timer: &'a T, engine: &'a Engine, room: f64) -> Server<'a, T> {
+    Server { timer, stages: 1.0, schedule: &engine.schedule, overhead: &engine.overhead, room }
+}
+
+fn state<T: StepTimer<Uncovered = Infallible>>(server: &Server<T>, requests: &Requests, load: Load) -> Steady {
+    let Ok(state) = steady(server, requests, load);
+    state
 }
 
 proptest! {
@@ -61,7 +70,7 @@ proptest! {
 
     #[test]
     fn the_breakdown_adds_up_both_ways(pass in any_pass(), work in any_work()) {
-        let cost = pass.cost_with_drafts(&work, 2.0);
+        let cost = pass.cost(&work);
         let parts: f64 = Part::ALL.iter().map(|p| cost.part(*p).get()).sum();
         let limits: f64 = Limit::ALL.iter().map(|l| cost.limited(*l).get()).sum();
         prop_assert!((parts - cost.time().get()).abs() <= 1e-12 + 1e-9 * parts);
@@ -75,12 +84,12 @@ proptest! {
         let time = |w: &Work| pass.cost(w).time().get();
         let slack = 1.0 + 1e-9;
         let base = time(&work);
-        let (batch, longer) = (Work { decode: work.decode + b, ..work }, Work { context: work.context + l, ..work });
-        prop_assert!(time(&batch) * slack >= base, "batch");
-        prop_assert!(time(&longer) * slack >= base, "context");
-        if work.prompts > 0.0 {
-            let prompt = Work { prompt: work.prompt + p, ..work };
-            prop_assert!(time(&prompt) * slack >= base, "prompt");
+        let (d, c) = (work.decodes[0], work.chunks[0]);
+        let decode = |sequences: f64, context: f64| Work { decodes: Many::One(Decodes { sequences, context }), ..work };
+        prop_assert!(time(&decode(d.sequences + b, d.context)) * slack >= base, "batch");
+        prop_assert!(time(&decode(d.sequences, d.context + l)) * slack >= base, "context");
+        if c.prompts > 0.0 {
+            prop_assert!(time(&work.with(Chunk { tokens: c.tokens + p, ..c })) * slack >= base, "prompt");
         }
     }
 
@@ -109,22 +118,23 @@ proptest! {
         pass in any_pass(), c in 1.0..400.0_f64, input in 16.0..8000.0_f64, output in 2.0..2000.0_f64, room in 1.0..1000.0_f64,
     ) {
         let (engine, _) = CATALOG.engine("vllm").unwrap();
-        let server = Server { pass: &pass, schedule: &engine.schedule, overhead: &engine.overhead, room };
+        let server = server(&pass, &engine, room);
         let requests = Requests::of(input, output);
-        let load = Load::Closed { concurrency: c, clump: 1.0, burst: 0.0, convoy: false };
-        let s = steady(&server, &requests, load);
+        let load = Load::even(c);
+        let s = state(&server, &requests, load);
         // Little: rate times residence is what is inside.
         let inside = s.rate * (s.queue + s.ttft + s.tpot * requests.steps()).get();
         prop_assert!((inside / c - 1.0).abs() < 0.02, "{inside} of {c}: {s:?}");
         prop_assert!(s.running <= room.max(1.0) && s.decoding <= s.running * (1.0 + 1e-9) + 1.0);
-        let more = steady(&server, &requests, Load::Closed { concurrency: c * 1.5, clump: 1.0, burst: 0.0, convoy: false });
+        let more = state(&server, &requests, Load::even(c * 1.5));
         prop_assert!(more.tpot.get() >= s.tpot.get() * 0.999);
-        let cached = steady(&server, &Requests { cached: 0.8, ..requests }, load);
+        let cached = state(&server, &Requests { cached: 0.8, ..requests }, load);
         prop_assert!(cached.rate >= s.rate * 0.999);
     }
 }
 
-/// The board and the passes of the ideal engine count the same work: within 2 %, for every catalogue model known by layers.
+/// The seam answers alike whoever is behind it: the board and the passes of the ideal engine count the same work, within 2 %,
+/// for every catalogue model known by layers, in one pass and in the steady state that is asked of them.
 #[test]
 fn the_ideal_engine_is_the_board() {
     let mut checked = 0;
@@ -136,12 +146,19 @@ fn the_ideal_engine_is_the_board() {
         let board = Board::new(&one, &Rules::default()).unwrap();
         let pass = prepared(&one);
         for (batch, context) in [(1.0, 1000.0), (16.0, 4000.0), (256.0, 2000.0), (1024.0, 8000.0)] {
-            let theirs = board.step(Tokens::new(batch), Tokens::new(context), Tokens::new(1.0)).time;
-            let ours = pass.cost(&Work::decode(batch, context)).time();
+            let work = Work::decode(batch, context);
+            let (Ok(theirs), Ok(ours)) = (board.time(&work), pass.time(&work));
+            assert_eq!(theirs.time(), board.step(Tokens::new(batch), Tokens::new(context), Tokens::new(1.0)).time);
+            assert!((theirs.time() / theirs.ideal() - 1.0).abs() < 1e-12, "{id}");
+            let (ours, theirs) = (ours.time(), theirs.time());
             let ratio = ours / theirs;
             assert!((ratio - 1.0).abs() < 0.02, "{id} at {batch} x {context}: {ours} against {theirs} ({ratio:.4})");
             checked += 1;
         }
+        let (requests, load) = (Requests::of(200.0, 400.0), Load::even(32.0));
+        let ours = state(&server(&pass, &one.engine, 1e3), &requests, load);
+        let theirs = state(&server(&board, &one.engine, 1e3), &requests, load);
+        assert!((ours.tpot / theirs.tpot - 1.0).abs() < 0.05, "{id}: {} against {}", ours.tpot, theirs.tpot);
     }
     assert!(checked > 300, "{checked}");
 }
@@ -158,12 +175,10 @@ fn a_measured_step() {
 fn speculation_trades_rows_for_steps() {
     let pass = pass("llama-3.1-70b", "h200", 8, "vllm");
     let (engine, _) = CATALOG.engine("vllm").unwrap();
-    let server = Server { pass: &pass, schedule: &engine.schedule, overhead: &engine.overhead, room: 1e3 };
+    let server = server(&pass, &engine, 1e3);
     let plain = Requests::of(1000.0, 1000.0);
     let drafted = Requests { drafts: 3.0, accepted: 2.5, ..plain };
-    let at = |r: &Requests| {
-        steady(&server, r, Load::Closed { concurrency: 4.0, clump: 1.0, burst: 0.0, convoy: false }).tpot
-    };
+    let at = |r: &Requests| state(&server, r, Load::even(4.0)).tpot;
     assert!(at(&drafted) < at(&plain) * 0.7);
     // Drafts that are never accepted only cost.
     assert!(at(&Requests { drafts: 3.0, accepted: 1.0, ..plain }) > at(&plain));
@@ -173,13 +188,76 @@ fn speculation_trades_rows_for_steps() {
 fn an_open_loop_is_a_quiet_closed_one_until_it_overflows() {
     let pass = pass("llama-3.1-8b", "h100-sxm", 1, "vllm");
     let (engine, _) = CATALOG.engine("vllm").unwrap();
-    let server = Server { pass: &pass, schedule: &engine.schedule, overhead: &engine.overhead, room: 200.0 };
+    let server = server(&pass, &engine, 200.0);
     let requests = Requests::of(500.0, 200.0);
-    let quiet = steady(&server, &requests, Load::Open { rate: 0.01 });
-    let one = steady(&server, &requests, Load::Closed { concurrency: 1.0, clump: 1.0, burst: 0.0, convoy: false });
+    let quiet = state(&server, &requests, Load::Open { rate: 0.01 });
+    let one = state(&server, &requests, Load::even(1.0));
     assert!((quiet.tpot / one.tpot - 1.0).abs() < 0.02, "{} against {}", quiet.tpot, one.tpot);
     assert!(!quiet.overloaded);
-    let flooded = steady(&server, &requests, Load::Open { rate: 1e4 });
+    let flooded = state(&server, &requests, Load::Open { rate: 1e4 });
     assert!(flooded.overloaded && flooded.rate < 1e4);
     assert!(flooded.tpot > Seconds::ZERO);
+}
+
+/// Groups that differ: the time lies between that of passes where all are like the least and like the most.
+#[test]
+fn groups_that_differ_lie_between_those_that_do_not() {
+    for pass in [pass("llama-3.1-8b", "h200", 1, "vllm"), pass("deepseek-v3", "h200", 8, "sglang")] {
+        let alike = [Decodes { sequences: 4.0, context: 3000.0 }; 2];
+        let Ok(one) = pass.time(&Work::decode(8.0, 3000.0));
+        let Ok(two) = pass.time(&Work { decodes: Many::List(&alike), ..Work::default() });
+        assert!((one.time() / two.time() - 1.0).abs() < 1e-12, "equal groups are one");
+        let groups = [Decodes { sequences: 4.0, context: 100.0 }, Decodes { sequences: 4.0, context: 30_000.0 }];
+        let chunks =
+            [Chunk { tokens: 512.0, prompts: 1.0, past: 0.0 }, Chunk { tokens: 512.0, prompts: 1.0, past: 9e3 }];
+        let time = |work: Work| pass.cost(&work).time();
+        let mixed = time(Work { decodes: Many::List(&groups), chunks: Many::List(&chunks), drafts: 0.0 });
+        let like = |context: f64, past: f64| {
+            time(Work::decode(8.0, context).with(Chunk { tokens: 1024.0, prompts: 2.0, past }))
+        };
+        assert!(mixed > like(100.0, 0.0) && mixed < like(30_000.0, 9e3), "{mixed}");
+    }
+}
+
+/// A table made of a pass's own times: its points come back, between them it lies between, outside it refuses.
+#[test]
+fn a_measured_table_is_read_between_its_points_and_nowhere_else() {
+    let pass = pass("llama-3.1-8b", "h200", 1, "vllm");
+    let work = |n: f64, context: f64, tokens: f64, past: f64| {
+        Work::decode(n, context).with(Chunk { tokens, prompts: f64::from(u8::from(tokens > 0.0)), past })
+    };
+    let mut points = Vec::new();
+    for sequences in [0.0, 1.0, 8.0, 64.0] {
+        for context in [128.0, 4096.0] {
+            for prompt in [0.0, 512.0, 2048.0] {
+                // A hole: many sequences were never measured with many prompt tokens.
+                if sequences + prompt > 0.0 && (sequences < 64.0 || prompt < 2048.0) {
+                    let cost = pass.cost(&work(sequences, context, prompt, 0.0));
+                    points.push(Point { sequences, context, prompt, past: 0.0, cost });
+                }
+            }
+        }
+    }
+    let table = Measured::new(&points, 0.0);
+    for p in &points {
+        let read = table.time(&work(p.sequences, p.context, p.prompt, 0.0)).unwrap();
+        assert!((read.time() / p.cost.time() - 1.0).abs() < 1e-12, "{p:?}");
+    }
+    let time = |n: f64, l: f64, p: f64| table.time(&work(n, l, p, 0.0)).unwrap().time();
+    assert!(time(4.0, 1000.0, 0.0) > time(1.0, 128.0, 0.0) && time(4.0, 1000.0, 0.0) < time(8.0, 4096.0, 0.0));
+    assert!(time(0.0, 0.0, 1000.0) > time(0.0, 0.0, 512.0) && time(0.5, 200.0, 1000.0) < time(1.0, 4096.0, 2048.0));
+    let refused = |n: f64, l: f64, p: f64, past: f64| table.time(&work(n, l, p, past)).unwrap_err().to_string();
+    assert_eq!(refused(65.0, 200.0, 0.0, 0.0), "sequences 65: measured from 0 to 64");
+    assert_eq!(refused(4.0, 5000.0, 0.0, 0.0), "context 5000: measured from 128 to 4096");
+    assert_eq!(refused(4.0, 200.0, 600.0, 10.0), "tokens before the prompt 10: measured from 0 to 0");
+    let hole = refused(32.0, 128.0, 2048.0, 0.0);
+    assert_eq!(hole, "nothing was measured at 64 sequences of 128 tokens with 2048 prompt tokens after 0");
+    let drafted = Work { drafts: 3.0, ..Work::decode(4.0, 200.0) };
+    assert_eq!(table.time(&drafted).unwrap_err().to_string(), "3 drafts: measured with 0");
+    // A steady state asks it like any other, and says where it was refused.
+    let (engine, _) = CATALOG.engine("vllm").unwrap();
+    let small = steady(&server(&table, &engine, 30.0), &Requests::of(600.0, 200.0), Load::even(8.0)).unwrap();
+    let Ok(model) = steady(&server(&pass, &engine, 30.0), &Requests::of(600.0, 200.0), Load::even(8.0));
+    assert!((small.tpot / model.tpot - 1.0).abs() < 0.1, "{} and {}", small.tpot, model.tpot);
+    assert!(steady(&server(&table, &engine, 1e3), &Requests::of(600.0, 9000.0), Load::even(8.0)).is_err());
 }

@@ -6,8 +6,8 @@ use rackmath::{Catalog, estimate};
 use rackmath_spec::Layout;
 use rackmath_spec::layout::Degrees;
 use rackmath_theory::deployment::{Deployment, Ready};
-use rackmath_theory::pass::{KernelSet, Work};
-use rackmath_theory::steady::{Load, Requests, steady};
+use rackmath_theory::pass::{Chunk, KernelSet, Work};
+use rackmath_theory::steady::{Load, Requests};
 use std::hint::black_box;
 
 fn parts(catalog: &Catalog, model: &str, system: &str, degrees: Degrees) -> Deployment {
@@ -33,12 +33,12 @@ fn passes(c: &mut Criterion) {
         let d = Ready::new(&kernels, parts).unwrap();
         let decode = Work::decode(64.0, 4096.0);
         c.bench_function(&format!("decode step {name}"), |b| b.iter(|| d.pass.cost(black_box(&decode))));
-        let mixed = Work { prompt: 2048.0, prompts: 2.0, ..decode };
+        let mixed = decode.with(Chunk { tokens: 2048.0, prompts: 2.0, past: 0.0 });
         c.bench_function(&format!("mixed step {name}"), |b| b.iter(|| d.pass.cost(black_box(&mixed))));
         let requests = Requests::of(1000.0, 1000.0);
-        let server = d.server(d.room(&requests));
-        let load = Load::Closed { concurrency: 64.0, clump: 1.0, burst: 0.0, convoy: false };
-        c.bench_function(&format!("steady state {name}"), |b| b.iter(|| steady(&server, black_box(&requests), load)));
+        let room = d.room(&requests);
+        let load = Load::even(64.0);
+        c.bench_function(&format!("steady state {name}"), |b| b.iter(|| d.steady(room, black_box(&requests), load)));
     }
 }
 

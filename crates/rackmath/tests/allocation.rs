@@ -5,9 +5,12 @@ use rackmath::plan::{Request, space};
 use rackmath::setting::Setting;
 use rackmath_spec::Layout;
 use rackmath_spec::layout::Degrees;
+use rackmath_theory::board::{Board, Rules};
 use rackmath_theory::deployment::{Deployment, Ready};
-use rackmath_theory::pass::{KernelSet, Work};
-use rackmath_theory::steady::{Load, Requests, steady};
+use rackmath_theory::measured::{Measured, Point};
+use rackmath_theory::pass::KernelSet;
+use rackmath_theory::steady::{Load, Requests};
+use rackmath_theory::timer::{Chunk, Decodes, Many, StepTimer, Work};
 use std::hint::black_box;
 
 fn deployments() -> Vec<Ready> {
@@ -38,15 +41,24 @@ fn the_counter_counts() {
 #[test]
 fn a_pass_does_not_allocate() {
     for d in deployments() {
-        let decode = Work { queries: 4.0, ..Work::decode(64.0, 4096.0) };
-        let works = [decode, Work::prefill(2.0, 1024.0, 512.0), Work { prompt: 2048.0, prompts: 2.0, ..decode }];
+        let decode = Work { drafts: 3.0, ..Work::decode(64.0, 4096.0) };
+        let chunk = Chunk { tokens: 2048.0, prompts: 2.0, past: 0.0 };
+        let many = [Decodes { sequences: 3.0, context: 100.0 }, Decodes { sequences: 5.0, context: 9000.0 }];
+        let chunks = [chunk, Chunk { tokens: 64.0, prompts: 1.0, past: 4000.0 }];
+        let several = Work { decodes: Many::List(&many), chunks: Many::List(&chunks), drafts: 0.0 };
+        let works = [decode, Work::prefill(2.0, 1024.0, 512.0), decode.with(chunk), several];
+        let board = Board::new(&d.deployment, &Rules::default()).unwrap();
         let info = measure(|| {
             for work in &works {
                 black_box(d.pass.cost(black_box(work)));
-                black_box(d.pass.cost_with_drafts(black_box(work), 3.0));
+                black_box(board.time(black_box(work)).is_ok());
             }
         });
         assert_eq!(info.count_total, 0, "{}", d.deployment.model.id);
+        let point =
+            |n: f64| Point { sequences: n, context: 4096.0, prompt: 0.0, past: 0.0, cost: d.pass.cost(&decode) };
+        let table = Measured::new(&[point(1.0), point(128.0)], 3.0);
+        assert_eq!(measure(|| assert!(table.time(black_box(&decode)).is_ok())).count_total, 0);
     }
 }
 
@@ -55,10 +67,10 @@ fn a_steady_state_does_not_allocate() {
     let requests = Requests::of(1000.0, 1000.0);
     let closed = Load::Closed { concurrency: 64.0, clump: 2.0, burst: 0.1, convoy: false };
     for d in deployments() {
-        let server = d.server(d.room(&requests));
+        let room = d.room(&requests);
         let info = measure(|| {
             for load in [closed, Load::Open { rate: 1.0 }, Load::Full] {
-                black_box(steady(&server, black_box(&requests), load));
+                black_box(d.steady(room, black_box(&requests), load));
             }
         });
         assert_eq!(info.count_total, 0, "{}", d.deployment.model.id);

@@ -24,11 +24,13 @@ use crate::count::{self, Count, Part, experts_run};
 use crate::curve::Curve;
 use crate::deployment::Deployment;
 use crate::kv::{self, Cache};
+use crate::machine::timer::{self, Cost, Limit, StepTimer, Work};
 use crate::roofline::{Binding, Overlap, Terms};
 use rackmath_spec::{Chip, Dtype, Math, Model};
 use rackmath_units::{
     DollarRate, DollarsPerToken, FlopRate, Fraction, Seconds, SecondsPerToken, TokenRate, Tokens, float,
 };
+use std::convert::Infallible;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
@@ -290,6 +292,32 @@ fn ln_miss(model: &Model, counting: Counting) -> f64 {
             float::ln_1p(-experts_run(moe) / moe.experts as f64)
         }
         _ => 0.0,
+    }
+}
+
+impl StepTimer for Board {
+    type Uncovered = Infallible;
+
+    /// Groups add up; weights are read once for all. What is not overlapped is put down to the shorter side.
+    fn time(&self, work: &Work) -> Result<Cost, Infallible> {
+        let rows = work.rows();
+        if rows <= 0.0 {
+            return Ok(Cost::default());
+        }
+        let (mut compute, mut kv) = (0.0, 0.0);
+        let mut add = |sequences: f64, context: f64, tokens: f64| {
+            compute += sequences * self.sequence_compute(context, tokens);
+            kv += sequences * self.kv.at(context);
+        };
+        work.decodes.iter().for_each(|d| add(d.sequences, d.context, work.queries()));
+        work.chunks.iter().for_each(|c| add(c.prompts, c.past, c.each()));
+        let (compute, weights, kv) = (Seconds::s(compute), Seconds::s(self.weights_at(rows)), Seconds::s(kv));
+        let terms = Terms { compute, weights, kv };
+        let (compute, memory) = (terms.compute.get(), terms.memory().get());
+        let mut cost = Cost::ideal_of(compute, memory);
+        let other = if compute >= memory { Limit::Memory } else { Limit::Compute };
+        cost.add(timer::Part::Products, other, (terms.time(self.overlap).get() - compute.max(memory)).max(0.0));
+        Ok(cost)
     }
 }
 

@@ -6,3 +6,4 @@ pub mod operator;
 pub mod pass;
 pub mod pipeline;
 pub mod placement;
+pub mod timer;

@@ -14,6 +14,7 @@
 //! A slot is held while its cache arrives, and a group's link carries one prompt at a time: no more than 1/t a second. Steps
 //! are taken to be no faster for the slots that wait, and no slower for the bytes that arrive. Source: ours.
 
+use super::pools::Prompts;
 use super::space::State;
 
 /// Makes the states of a row, at levels cut to `most`, wait for a fetch of so many seconds.
@@ -27,9 +28,9 @@ pub fn wait(states: &mut [State], seconds: f64, groups: f64, levels: &[f64], mos
     }
 }
 
-/// Prompts a second and seconds of a prompt alone, with a fetch before each: the next is fetched while one is computed.
-pub fn prompts((service, alone): (f64, f64), seconds: f64, groups: f64) -> (f64, f64) {
-    (service.min(groups / seconds), alone + seconds)
+/// Prompts with a fetch before each: the next is fetched while one is computed.
+pub fn prompts(p: Prompts, seconds: f64) -> Prompts {
+    Prompts { service: p.service.min(p.groups / seconds), alone: p.alone + seconds, ..p }
 }
 
 #[cfg(test)]
@@ -56,7 +57,9 @@ mod tests {
 
     #[test]
     fn prompts_are_fetched_while_others_are_computed() {
-        assert_eq!(prompts((10.0, 0.1), 0.05, 1.0), (10.0, 0.1 + 0.05));
-        assert_eq!(prompts((10.0, 0.1), 0.5, 2.0), (4.0, 0.6));
+        let one = Prompts { service: 10.0, alone: 0.1, groups: 1.0 };
+        assert_eq!(prompts(one, 0.05), Prompts { alone: 0.1 + 0.05, ..one });
+        let two = Prompts { groups: 2.0, ..one };
+        assert_eq!(prompts(two, 0.5), Prompts { service: 4.0, alone: 0.6, ..two });
     }
 }

@@ -20,7 +20,7 @@ pub fn levels(most: f64) -> Vec<f64> {
 
 /// States of one row at the levels: a level above what memory or the engine holds is cut to that, those above are none.
 pub fn states(server: &Server, requests: &Requests, groups: f64, levels: &[f64], out: &mut Vec<State>) {
-    let most = server.room.min(server.schedule.sequences * server.pass.stages()).floor();
+    let most = server.most().floor();
     let mut last = 0.0;
     for level in levels {
         let concurrency = level.min(most);
@@ -29,7 +29,7 @@ pub fn states(server: &Server, requests: &Requests, groups: f64, levels: &[f64],
             continue;
         }
         last = concurrency;
-        let s = steady(server, requests, Load::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false });
+        let Ok(s) = steady(server, requests, Load::even(concurrency));
         let main = if s.prompt_share > 0.5 { &s.mixed } else { &s.decode };
         out.push(State {
             tpot: s.tpot.get(),

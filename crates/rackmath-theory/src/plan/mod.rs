@@ -20,12 +20,12 @@ mod bounds;
 pub mod fetch;
 pub mod fill;
 pub mod parts;
-pub mod pools;
 pub mod search;
 pub mod space;
 #[cfg(test)]
 mod tests;
 
+pub use crate::serve::pools;
 pub use parts::{search_all, search_part};
 pub use search::{Found, Near, Question, Ranked, Yield};
 pub use space::{Configuration, Prefill, Row, Space, State, States};

@@ -13,7 +13,7 @@
 //! two pools the one for prompts must keep up: at most [`BUSIEST`] of its time, else the configuration is none (a lower
 //! level of the same pools stands for it).
 
-use super::pools::{BUSIEST, wait};
+use super::pools::{BUSIEST, Prompts};
 use super::{Estimate, Traffic};
 use crate::pass::Limit;
 
@@ -45,6 +45,12 @@ pub struct Prefill {
     pub alone: f64,
     /// Attention groups of an instance.
     pub groups: f64,
+}
+
+impl Prefill {
+    pub fn pool(&self) -> Prompts {
+        Prompts { service: self.service, alone: self.alone, groups: self.groups }
+    }
 }
 
 /// One instance in steady state at one level.
@@ -245,7 +251,7 @@ impl Space {
             return None;
         }
         let rate = nd * state.rate;
-        let busy = rate / (np * prefill.service);
+        let busy = prefill.pool().busy(rate, np);
         if busy > BUSIEST {
             return None;
         }
@@ -265,7 +271,7 @@ impl Space {
     /// Seconds to the first token of a ratio of a pair, with waiting.
     pub(super) fn split_ttft(&self, (row, p): (usize, usize), np: f64, state: &State, busy: f64) -> f64 {
         let prefill = &self.prefills[p];
-        let wait = wait(busy, np * prefill.groups, prefill.alone) * (1.0 + self.prompt_cv2);
+        let wait = prefill.pool().wait(busy, np) * (1.0 + self.prompt_cv2);
         wait + prefill.alone + self.sending(p, row) + state.ttft
     }
 }

@@ -5,8 +5,8 @@
 
 use crate::pass::{KernelSet, Pass};
 use crate::placement::{self, Load};
-use crate::plan::pools;
-use crate::steady::{Requests, Server};
+use crate::pools::Prompts;
+use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
@@ -72,8 +72,22 @@ impl Deployment {
         self.layout.degrees().dp as f64
     }
 
+    /// Pipeline stages.
+    pub fn stages(&self) -> f64 {
+        self.layout.degrees().pp as f64
+    }
+
     pub fn chips(&self) -> f64 {
         self.layout.chips() as f64
+    }
+
+    /// Whether passes of both take equally long.
+    pub fn same_passes(&self, other: &Self) -> bool {
+        self.layout == other.layout
+            && self.formats == other.formats
+            && self.kv == other.kv
+            && self.engine == other.engine
+            && self.system.id == other.system.id
     }
 
     /// What memory is asked to hold: `batch` sequences, as the engine admits them, and passes of at most `chunk` tokens.
@@ -102,12 +116,12 @@ pub enum Untimed {
 #[derive(Clone, Debug)]
 pub struct Ready {
     pub deployment: Deployment,
-    pub pass: Pass,
+    pub pass: Arc<Pass>,
 }
 
 impl Ready {
     pub fn new(kernels: &KernelSet, deployment: Deployment) -> Result<Self, Untimed> {
-        Ok(Self { pass: Pass::prepare(&deployment, kernels)?, deployment })
+        Ok(Self { pass: Arc::new(Pass::prepare(&deployment, kernels)?), deployment })
     }
 
     /// Sequences whose cache fits, in one attention group.
@@ -115,16 +129,32 @@ impl Ready {
         self.deployment.room(requests, self.deployment.engine.schedule.chunk)
     }
 
+    /// Half width of an interval of the engine, as a natural logarithm: wider where kernels were borrowed.
+    pub fn spread(&self, of: f64) -> f64 {
+        of * self.pass.wider()
+    }
+
     /// One attention group as a server.
     pub fn server(&self, room: f64) -> Server<'_> {
         let engine = &self.deployment.engine;
-        Server { pass: &self.pass, schedule: &engine.schedule, overhead: &engine.overhead, room }
+        Server {
+            timer: &self.pass,
+            stages: self.deployment.stages(),
+            schedule: &engine.schedule,
+            overhead: &engine.overhead,
+            room,
+        }
     }
 
-    /// Prompts a second when it does nothing else and passes are full, and seconds of a prompt alone.
-    pub fn prompts(&self, requests: &Requests) -> (f64, f64) {
-        let engine = &self.deployment.engine;
-        let request = engine.overhead.request.get();
-        pools::service(&self.pass, engine.schedule.chunk, request, self.deployment.groups(), requests)
+    /// One attention group with so much room under a load.
+    pub fn steady(&self, room: f64, requests: &Requests, load: Loaded) -> Steady {
+        let Ok(state) = steady(&self.server(room), requests, load);
+        state
+    }
+
+    /// What it does for prompts when it does nothing else.
+    pub fn prompts(&self, requests: &Requests) -> Prompts {
+        let Ok(prompts) = Prompts::of(&self.server(f64::INFINITY), self.deployment.groups(), requests);
+        prompts
     }
 }

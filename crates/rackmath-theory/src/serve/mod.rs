@@ -1,6 +1,9 @@
 //! What users see of passes: the steady state, requests that differ, what a trace says.
 
+pub mod chunk;
 pub mod deployment;
 pub mod lengths;
+pub mod measured;
+pub mod pools;
 pub mod steady;
 pub mod traffic;

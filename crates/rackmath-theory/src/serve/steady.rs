@@ -13,7 +13,7 @@
 //! | D | steps | 1 | decode steps of a request |
 //! | λ | per_step | 1 | requests that end, and so begin, in a step |
 //! | f, s, k | share, size, chunks | 1 | share of passes with prompt tokens, how many they carry, passes a prompt needs |
-//! | T | [`crate::pass`] | s | the time of a pass with n decoding sequences and s prompt tokens |
+//! | T | [`StepTimer`] | s | the time of a pass with n decoding sequences and s prompt tokens |
 //! | r, w | queue, burst | s | waiting for memory; waiting behind the first wave of prompts |
 //!
 //! A closed loop keeps c requests in the system: when memory holds fewer, the rest wait (r, by Little's law). Its requests
@@ -28,9 +28,11 @@
 
 pub mod percentile;
 
-use crate::pass::{Cost, Pass, Work};
+use crate::chunk::{Chunks, Rest};
+use crate::machine::timer::{Chunk, Cost, StepTimer, Work};
+use crate::pass::Pass;
 use rackmath_spec::engine::{Overhead, Schedule};
-use rackmath_units::Seconds;
+use rackmath_units::{Seconds, float};
 
 /// What requests look like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,11 +97,22 @@ impl Requests {
     }
 }
 
+/// Tokens a step yields when each of k drafts is accepted with chance α, provided all before it were: the sum of α^i for i
+/// from 0 to k, the first term for the token that is always right.
+pub fn yielded(drafts: f64, acceptance: f64) -> f64 {
+    if acceptance >= 1.0 {
+        return drafts + 1.0;
+    }
+    (1.0 - float::pow(acceptance, drafts + 1.0)) / (1.0 - acceptance)
+}
+
 /// One engine instance: one attention group of a layout.
 #[derive(Clone, Copy, Debug)]
-pub struct Server<'a> {
-    /// Its passes.
-    pub pass: &'a Pass,
+pub struct Server<'a, T = Pass> {
+    /// How long its passes take.
+    pub timer: &'a T,
+    /// Pipeline stages; each works on a share of the sequences.
+    pub stages: f64,
     /// How it forms them.
     pub schedule: &'a Schedule,
     pub overhead: &'a Overhead,
@@ -127,6 +140,13 @@ pub enum Load {
     },
     /// As many as memory and the engine allow, more waiting.
     Full,
+}
+
+impl Load {
+    /// So many requests that come evenly, in a long run.
+    pub fn even(concurrency: f64) -> Self {
+        Self::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false }
+    }
 }
 
 /// A server in steady state.
@@ -169,63 +189,91 @@ impl Steady {
     }
 }
 
-pub fn steady(server: &Server, requests: &Requests, load: Load) -> Steady {
-    let most = server.room.min(server.schedule.sequences * server.pass.stages()).max(1.0);
-    match load {
+impl<T: StepTimer> Server<'_, T> {
+    fn cost(&self, work: &Work) -> Result<Cost, T::Uncovered> {
+        self.timer.time(work)
+    }
+
+    /// Tokens of prompts that fit in a pass beside so many decoding sequences.
+    fn prompt_room(&self, decoding: f64, requests: &Requests) -> f64 {
+        let taken = if self.schedule.mixed { decoding * (1.0 + requests.drafts) } else { 0.0 };
+        (self.schedule.chunk - taken).max(64.0)
+    }
+
+    /// Sequences that hold a cache at most: what memory and the engine allow.
+    pub fn most(&self) -> f64 {
+        self.room.min(self.schedule.sequences * self.stages)
+    }
+}
+
+pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load) -> Result<Steady, T::Uncovered> {
+    let most = server.most().max(1.0);
+    Ok(match load {
         Load::Closed { concurrency, clump, burst, convoy } => {
             let running = concurrency.min(most);
             let mut s = if convoy && !server.schedule.mixed {
-                waves(server, requests, running)
+                waves(server, requests, running)?
             } else {
-                balanced(server, requests, running, Arrivals { clump: clump.max(1.0), convoy, crowd: running })
+                balanced(server, requests, running, Arrivals { clump: clump.max(1.0), convoy, crowd: running })?
             };
             let waiting = (concurrency - running).max(0.0);
             s.waiting = waiting;
             // Little: those who wait leave at the rate of the server.
             s.queue = if s.rate > 0.0 { Seconds::s(waiting / s.rate) } else { Seconds::ZERO };
-            s.ttft += Seconds::s(burst * first_wave(server, requests, running));
+            s.ttft += Seconds::s(burst * first_wave(server, requests, running)?);
             s
         }
-        Load::Full => balanced(server, requests, most, Arrivals::EVEN),
-        Load::Open { rate } => open(server, requests, rate, most),
-    }
+        Load::Full => balanced(server, requests, most, Arrivals::EVEN)?,
+        Load::Open { rate } => open(server, requests, rate, most)?,
+    })
 }
 
 /// Steps of the iteration for n; it halves the distance each time and stops well below any measurable difference.
 const ITERATIONS: usize = 40;
 
 /// `running` sequences hold a cache: how many of them decode.
-fn balanced(server: &Server, requests: &Requests, running: f64, arrivals: Arrivals) -> Steady {
+fn balanced<T: StepTimer>(
+    server: &Server<T>,
+    requests: &Requests,
+    running: f64,
+    arrivals: Arrivals,
+) -> Result<Steady, T::Uncovered> {
     let mut share: f64 = 1.0;
-    let mut state = at(server, requests, running, 1.0, arrivals);
+    let mut state = at(server, requests, running, 1.0, arrivals)?;
     for round in 0..ITERATIONS {
         let decode = requests.steps() * state.step().get();
         let next = if decode > 0.0 { decode / (decode + state.ttft.get()) } else { 0.0 };
         let before = share;
         // Nearly always a few rounds settle it; halving the step makes sure.
         share = if round < 4 { next } else { f64::midpoint(share, next) };
-        state = at(server, requests, running, share, arrivals);
+        state = at(server, requests, running, share, arrivals)?;
         if (share - before).abs() < 1e-6 {
             break;
         }
     }
-    state
+    Ok(state)
 }
 
 /// The state with a share of the running sequences decoding.
-fn at(server: &Server, requests: &Requests, running: f64, share: f64, arrivals: Arrivals) -> Steady {
+fn at<T: StepTimer>(
+    server: &Server<T>,
+    requests: &Requests,
+    running: f64,
+    share: f64,
+    arrivals: Arrivals,
+) -> Result<Steady, T::Uncovered> {
     let steps = requests.steps().max(1.0);
     let wanted = (running * share).max(if requests.steps() > 0.0 { share.min(1.0) } else { 0.0 });
     // Where prompts ride along, a pass holds only so many tokens: prompts then come no faster than they fit.
     let full = if server.schedule.mixed {
         let rows = 1.0 + requests.drafts;
-        server.schedule.chunk * server.pass.stages() / (requests.new_tokens() / steps + rows)
+        server.schedule.chunk * server.stages / (requests.new_tokens() / steps + rows)
     } else {
         f64::INFINITY
     };
     let n = wanted.min(full);
     let per_step = n / steps;
-    let mut state = mix(server, requests, n, per_step, arrivals);
+    let mut state = mix(server, requests, n, per_step, arrivals)?;
     let residence = requests.steps() * state.step().get() + state.ttft.get();
     state.running = running;
     // Those that neither decode nor are being computed wait for a place in a pass.
@@ -233,49 +281,49 @@ fn at(server: &Server, requests: &Requests, running: f64, share: f64, arrivals: 
     if wanted > full {
         state.ttft = state.ttft.max(Seconds::s((running - n) / state.rate));
     }
-    state
+    Ok(state)
 }
 
 /// Passes when `per_step` prompts begin in each, in clumps.
-fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, arrivals: Arrivals) -> Steady {
+fn mix<T: StepTimer>(
+    server: &Server<T>,
+    requests: &Requests,
+    n: f64,
+    per_step: f64,
+    arrivals: Arrivals,
+) -> Result<Steady, T::Uncovered> {
     let clump = arrivals.clump;
     let new = requests.new_tokens();
-    let stages = server.pass.stages();
-    let queries = 1.0 + requests.drafts;
-    let past = requests.past();
-    let decoding = n / stages;
-    let room = (server.schedule.chunk - if server.schedule.mixed { decoding * queries } else { 0.0 }).max(64.0);
-    // Not rounded: the rest of a chunk is filled with the next prompt.
-    let chunks = (new / room).max(1.0);
+    let decoding = n / server.stages;
+    let room = server.prompt_room(decoding, requests);
+    let chunks = Chunks::of(new, room, Rest::Shared);
     // Prompts that begin during one pass of a clump travel together; a long prompt needs several passes by itself.
     let arriving = (per_step * clump).max(1e-12);
-    let (share, size) = if chunks > 1.0 {
-        ((per_step * chunks).min(1.0), new / chunks)
+    let (share, size) = if chunks.several() {
+        ((per_step * chunks.passes).min(1.0), chunks.tokens)
     } else {
         // At random: some passes carry none, the others their share.
-        let some = -rackmath_units::float::exp_m1(-arriving) / clump;
+        let some = -float::exp_m1(-arriving) / clump;
         let size = (per_step / some * new).clamp(new, room.max(new));
         ((per_step * new / size).min(1.0), size)
     };
-    let prompts = (size / new).max(1.0 / chunks);
-    let base = Work { decode: decoding, context: requests.context(), queries, ..Work::default() };
-    // Later chunks of a long prompt see the earlier ones: half of the prompt on average.
-    let before = past + if chunks > 1.0 { new * (chunks - 1.0) / (2.0 * chunks) } else { 0.0 };
-    let prompt = Work { prompt: size, prompts, past: before, ..Work::default() };
-    let decode = server.pass.cost_with_drafts(&base, requests.drafts);
-    let mixed = if server.schedule.mixed {
-        let both = Work { prompt: size, prompts, past: before, ..base };
-        server.pass.cost_with_drafts(&both, requests.drafts)
+    let prompts = (size / new).max(1.0 / chunks.passes);
+    let base = Work { drafts: requests.drafts, ..Work::decode(decoding, requests.context()) };
+    let prompt = Chunk { tokens: size, prompts, past: requests.past() + chunks.before };
+    let decode = server.cost(&base)?;
+    let (mixed, alone) = if server.schedule.mixed {
+        let both = server.cost(&base.with(prompt))?;
+        (both, both.time())
     } else {
         // Prompts have passes of their own; sequences that decode wait for them.
-        decode.joined(&server.pass.cost(&prompt))
+        let own = server.cost(&Work::default().with(prompt))?;
+        (decode.joined(&own), own.time())
     };
     let step = decode.time() * (1.0 - share) + mixed.time() * share;
-    let alone = if server.schedule.mixed { mixed.time() } else { server.pass.cost(&prompt).time() };
     let first = first_token(server, decode.time().get(), alone.get(), share, arrivals);
     let crowd = server.overhead.request_concurrent * arrivals.crowd;
-    let ttft = Seconds::s(first) + alone * chunks + server.overhead.request + crowd;
-    Steady {
+    let ttft = Seconds::s(first) + alone * chunks.passes + server.overhead.request + crowd;
+    Ok(Steady {
         tpot: step / requests.accepted,
         ttft,
         queue: Seconds::ZERO,
@@ -288,18 +336,19 @@ fn mix(server: &Server, requests: &Requests, n: f64, per_step: f64, arrivals: Ar
         decode,
         mixed,
         overloaded: false,
-    }
+    })
 }
 
 /// Answers of one length on an engine that computes prompts first: all requests begin together, decode together, and end
 /// together, so that nothing ever interrupts a decode.
-fn waves(server: &Server, requests: &Requests, running: f64) -> Steady {
-    let mut state = mix(server, requests, running, 0.0, Arrivals { crowd: running, ..Arrivals::EVEN });
+fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) -> Result<Steady, T::Uncovered> {
+    let even = Arrivals { crowd: running, ..Arrivals::EVEN };
+    let mut state = mix(server, requests, running, 0.0, even)?;
     // Waves blur in time; what decodes meet then is the mean of all passes.
-    let blurred = balanced(server, requests, running, Arrivals { crowd: running, ..Arrivals::EVEN });
+    let blurred = balanced(server, requests, running, even)?;
     let new = requests.new_tokens();
-    let passes = (running * new / server.schedule.chunk).ceil().max(1.0);
-    let one = server.pass.cost(&Work::prefill(running / passes, new, requests.past())).time().get();
+    let passes = Chunks::of(running * new, server.schedule.chunk, Rest::Empty).passes;
+    let one = server.cost(&Work::prefill(running / passes, new, requests.past()))?.time().get();
     let all = one * passes;
     // The first pass of a wave is short, the last waits for all before it.
     let mean = one * (passes + 1.0) / 2.0;
@@ -310,7 +359,7 @@ fn waves(server: &Server, requests: &Requests, running: f64) -> Steady {
     let waited = state.tpot + Seconds::s((all - mean) / requests.steps().max(1.0)) / requests.accepted;
     state.tpot = waited.max(blurred.tpot);
     state.rate = running / (all + outside.get() + requests.steps() * state.decode.time().get());
-    state
+    Ok(state)
 }
 
 /// How requests come to a server.
@@ -330,7 +379,7 @@ impl Arrivals {
 
 /// What a request waits beside its own passes: the rest of the pass under way, and, where the host runs ahead, the pass
 /// during which its token is read back.
-fn first_token(server: &Server, decode: f64, prompt: f64, share: f64, arrivals: Arrivals) -> f64 {
+fn first_token<T>(server: &Server<T>, decode: f64, prompt: f64, share: f64, arrivals: Arrivals) -> f64 {
     let ahead = f64::from(u8::from(server.overhead.host_overlaps));
     if arrivals.convoy {
         // The one before it has just begun, the one after it follows.
@@ -345,41 +394,39 @@ fn first_token(server: &Server, decode: f64, prompt: f64, share: f64, arrivals: 
 }
 
 /// Mean wait of the first wave: all prompts at once, served in order.
-fn first_wave(server: &Server, requests: &Requests, running: f64) -> f64 {
+fn first_wave<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) -> Result<f64, T::Uncovered> {
     let new = requests.new_tokens();
     let full = server.schedule.chunk.max(new);
     let tokens = running * new;
     if tokens <= full {
-        return server.pass.cost(&Work::prefill(running, new, requests.past())).time().get();
+        return Ok(server.cost(&Work::prefill(running, new, requests.past()))?.time().get());
     }
-    let pass = server.pass.cost(&Work::prefill(full / new, new, requests.past())).time().get();
-    0.5 * tokens / full * pass
+    let pass = server.cost(&Work::prefill(full / new, new, requests.past()))?.time().get();
+    Ok(0.5 * tokens / full * pass)
 }
 
-fn open(server: &Server, requests: &Requests, rate: f64, most: f64) -> Steady {
+fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: f64) -> Result<Steady, T::Uncovered> {
     // Sequences in service at n: what arrivals bring in the time they stay. Bisect on n.
     let stay = |n: f64| {
-        let step = mix(server, requests, n, 0.0, Arrivals::EVEN).step().get();
-        let s = mix(server, requests, n, rate * step, Arrivals::EVEN);
+        let step = mix(server, requests, n, 0.0, Arrivals::EVEN)?.step().get();
+        let s = mix(server, requests, n, rate * step, Arrivals::EVEN)?;
         // The rate in prompts per step depends on the step, which depends on the rate: two rounds settle it.
-        let s = mix(server, requests, n, rate * s.step().get(), Arrivals { crowd: n, ..Arrivals::EVEN });
-        (rate * requests.steps() * s.step().get(), s)
+        let s = mix(server, requests, n, rate * s.step().get(), Arrivals { crowd: n, ..Arrivals::EVEN })?;
+        Ok((rate * requests.steps() * s.step().get(), s))
     };
-    let (wanted, full) = stay(most);
-    if wanted > most {
+    if stay(most)?.0 > most {
         // More than memory or the engine holds: a queue without end.
-        let mut s = balanced(server, requests, most, Arrivals::EVEN);
+        let mut s = balanced(server, requests, most, Arrivals::EVEN)?;
         s.overloaded = true;
         s.rate = s.rate.min(rate);
-        let _ = full;
-        return s;
+        return Ok(s);
     }
     let (mut low, mut high) = (0.0, most);
     for _ in 0..ITERATIONS {
         let middle = f64::midpoint(low, high);
-        if stay(middle).0 > middle { low = middle } else { high = middle }
+        if stay(middle)?.0 > middle { low = middle } else { high = middle }
     }
-    let (_, mut s) = stay(high);
+    let (_, mut s) = stay(high)?;
     s.rate = rate;
     s.running = rate * (requests.steps() * s.step().get() + s.ttft.get());
     // Prompts that come while others are computed wait for them: the mean wait of a single server (Pollaczek, Khinchine).
@@ -387,5 +434,5 @@ fn open(server: &Server, requests: &Requests, rate: f64, most: f64) -> Steady {
     let per_prompt = service * requests.new_tokens() / s.prompt_size.max(1.0);
     let busy = (rate * per_prompt).min(0.95);
     s.ttft += Seconds::s(busy / (2.0 * (1.0 - busy)) * per_prompt * (1.0 + requests.spread.prompt_cv2));
-    s
+    Ok(s)
 }

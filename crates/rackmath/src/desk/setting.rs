@@ -66,6 +66,10 @@ pub struct Found {
     pub chip_price: DollarRate,
     /// Where the price comes from.
     pub price_source: PriceSource,
+    /// The model, counted.
+    pub count: Count,
+    /// Arithmetic prescribed, if any.
+    pub math: Option<Math>,
 }
 
 /// Where the price of a chip's hour comes from.
@@ -104,15 +108,11 @@ impl std::fmt::Display for PriceSource {
 pub struct Resolved {
     /// Model, machine and price.
     pub found: Found,
-    /// Arithmetic prescribed, if any.
-    pub math: Option<Math>,
     /// What is counted.
     pub counting: Counting,
     /// How compute and memory overlap.
     pub overlap: Overlap,
-    /// The model, counted.
-    pub count: Count,
-    /// Its cache.
+    /// The model's cache.
     pub cache: Cache,
     /// The board.
     pub board: Board,
@@ -156,38 +156,42 @@ pub fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
     let (chip_price, price_source) = price(&system, setting)?;
     let (engine, _) = catalog.engine("ideal")?;
     let deployment = Deployment { formats, kv, ..Deployment::of(catalog, model, system, engine) };
-    Ok(Found { deployment, chip_price, price_source })
+    let count = count::count(&deployment.model);
+    let math = setting.math.as_deref().map(str::parse::<Math>).transpose().map_err(|e| e.at("setting.math"))?;
+    Ok(Found { deployment, chip_price, price_source, count, math })
 }
 
 /// The same, drawn on the board.
 pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> {
     let found = find(catalog, setting)?;
-    let math = setting.math.as_deref().map(str::parse::<Math>).transpose().map_err(|e| e.at("setting.math"))?;
+    let math = found.math;
     let counting = counting(&setting.counting)?;
     let overlap = overlap(&setting.overlap)?;
     let rules = Rules { math, counting, overlap, price: found.price() };
-    let count = count::count(&found.model);
     let cache = kv::cache(&found.model, found.kv);
-    let board = Board::from_parts(&found, &rules, &count, &cache)
-        .ok_or_else(|| no_peak(&found.system, found.formats, found.kv, math))?;
-    Ok(Resolved { found, math, counting, overlap, count, cache, board })
+    let board = Board::from_parts(&found, &rules, &found.count, &cache).ok_or_else(|| {
+        let formats = [found.formats.routed, found.formats.linear, found.formats.other];
+        let lacking = formats.into_iter().find(|d| peak_for(&found.system.chip, *d, math).is_none());
+        let wanted = math.map_or_else(|| lacking.unwrap_or(found.kv).to_string(), |m| m.to_string());
+        check::no_peak(&found.system.chip, &found.system.chip.id, wanted)
+    })?;
+    Ok(Resolved { found, counting, overlap, cache, board })
 }
 
 /// Passes of a deployment, or why there are none.
-pub(crate) fn ready(kernels: &KernelSet, deployment: Deployment) -> Result<Ready, Error> {
-    let (id, chip, formats) = (deployment.model.clone(), deployment.system.clone(), deployment.formats);
-    Ready::new(kernels, deployment).map_err(|why| untimed(why, &id, &chip, formats))
+pub(crate) fn ready(kernels: &KernelSet, deployment: &Deployment) -> Result<Ready, Error> {
+    Ready::new(kernels, deployment.clone()).map_err(|why| untimed(why, deployment))
 }
 
 /// Why passes cannot be timed, as an error.
-pub(crate) fn untimed(why: Untimed, model: &Model, system: &System, formats: Formats) -> Error {
+pub(crate) fn untimed(why: Untimed, on: &Deployment) -> Error {
     match why {
         Untimed::NoLayers => Error::value(
             "model",
-            format!("\"{}\"", model.id),
+            format!("\"{}\"", on.model.id),
             "a model known layer by layer; this one is known by its totals only",
         ),
-        Untimed::NoPeak => check::no_peak(&system.chip, &system.chip.id, formats.linear),
+        Untimed::NoPeak => check::no_peak(&on.system.chip, &on.system.chip.id, on.formats.linear),
     }
 }
 
@@ -254,16 +258,6 @@ fn price(system: &System, setting: &Setting) -> Result<(DollarRate, PriceSource)
     })
 }
 
-fn no_peak(system: &System, formats: Formats, kv: Dtype, math: Option<Math>) -> Error {
-    let chip = &system.chip;
-    let lacking = [formats.routed, formats.linear, formats.other]
-        .into_iter()
-        .find(|d| peak_for(chip, *d, math).is_none())
-        .unwrap_or(kv);
-    let wanted = math.map_or_else(|| lacking.to_string(), |m| m.to_string());
-    check::no_peak(chip, &chip.id, wanted)
-}
-
 impl Found {
     /// Whether a price is known at all.
     pub fn priced(&self) -> bool {
@@ -274,9 +268,7 @@ impl Found {
     pub fn price(&self) -> DollarRate {
         self.chip_price * self.system.n_chips as f64
     }
-}
 
-impl Resolved {
     /// Bytes of the weights as run.
     pub fn weight_bytes(&self) -> Bytes {
         self.count.stored_bytes(&self.formats)
@@ -312,10 +304,29 @@ impl Resolved {
     pub fn kv_words(&self) -> String {
         match self.model.body {
             Body::Layers(_) => self.kv.to_string(),
-            Body::Lump(_) => format!("as given ({})", self.cache.stored_per_token()),
+            Body::Lump(_) => format!("as given ({})", kv::cache(&self.model, self.kv).stored_per_token()),
         }
     }
 
+    /// Where the numbers come from.
+    pub fn sources(&self) -> Vec<String> {
+        let chip = &self.system.chip;
+        let mut all = vec![
+            format!("model: {} ({})", self.model.source, self.model.as_of),
+            format!(
+                "memory: {} at {}: {}",
+                chip.memory.capacity.value, chip.memory.bandwidth.value, chip.memory.bandwidth.source
+            ),
+        ];
+        if let Some((math, _)) = self.main_math() {
+            all.push(format!("{math} peak: {}", chip.peak[&math].source));
+        }
+        all.push(format!("checked {}", chip.as_of));
+        all
+    }
+}
+
+impl Resolved {
     /// What the numbers assume, in sentences.
     pub fn assumptions(&self) -> Vec<String> {
         let spread = match self.system.n_chips {
@@ -344,23 +355,6 @@ impl Resolved {
         all.push("no network, no launch overhead, full bandwidth and dense peak: measured machines are slower".into());
         all.push(format!("price: {} per chip, {}", self.chip_price, self.price_source));
         all.extend(self.model.notes.iter().cloned());
-        all
-    }
-
-    /// Where the numbers come from.
-    pub fn sources(&self) -> Vec<String> {
-        let chip = &self.system.chip;
-        let mut all = vec![
-            format!("model: {} ({})", self.model.source, self.model.as_of),
-            format!(
-                "memory: {} at {}: {}",
-                chip.memory.capacity.value, chip.memory.bandwidth.value, chip.memory.bandwidth.source
-            ),
-        ];
-        if let Some((math, _)) = self.main_math() {
-            all.push(format!("{math} peak: {}", chip.peak[&math].source));
-        }
-        all.push(format!("checked {}", chip.as_of));
         all
     }
 }

@@ -41,9 +41,9 @@ pub(super) struct Joints {
 
 impl Joints {
     pub(super) fn add(&self, work: &Work, cost: &mut Cost) {
-        self.decode.add(work.decode * work.queries.max(1.0), cost);
-        self.prompt.add(work.prompt, cost);
-        self.past.add(work.prompts * work.past, cost);
+        self.decode.add(work.sequences() * work.queries(), cost);
+        self.prompt.add(work.prompt_tokens(), cost);
+        self.past.add(work.chunks.iter().map(|c| c.prompts * c.past).sum(), cost);
     }
 }
 

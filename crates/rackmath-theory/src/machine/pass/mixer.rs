@@ -256,11 +256,13 @@ impl MixerOp {
     /// Adds the time of `times` layers.
     pub(super) fn add(&self, work: &Work, times: f64, overhead: &Overhead, cost: &mut Cost) {
         if let Some(heads) = &self.heads {
-            if work.decode > 0.0 {
-                heads.decode(work).add(Part::Attention, times, overhead.stretch, cost);
+            let sequences = work.sequences();
+            if sequences > 0.0 {
+                heads.decodes(work, sequences).add(Part::Attention, times, overhead.stretch, cost);
             }
-            if work.prompt > 0.0 {
-                heads.prefill(work).add(Part::Attention, times, overhead.stretch_long, cost);
+            let prompts = work.prompts();
+            if work.prompt_tokens() > 0.0 {
+                heads.prefills(work, prompts).add(Part::Attention, times, overhead.stretch_long, cost);
             }
         }
         if let Some(side) = &self.side {
@@ -270,23 +272,40 @@ impl MixerOp {
 }
 
 impl HeadsOp {
-    fn decode(&self, work: &Work) -> Stroke {
-        let context = work.context / (self.context_shards * self.joined);
-        let q = work.queries.max(1.0);
+    /// Sequences of different context share one launch: each group counts as if all were like it, by its share of them.
+    fn decodes(&self, work: &Work, sequences: f64) -> Stroke {
+        match &*work.decodes {
+            [alike] => self.decode(sequences, alike.context, work.queries()),
+            many => Stroke::mean(
+                many.iter().map(|g| (g.sequences / sequences, self.decode(sequences, g.context, work.queries()))),
+            ),
+        }
+    }
+
+    /// The same of prompts.
+    fn prefills(&self, work: &Work, prompts: f64) -> Stroke {
+        match &*work.chunks {
+            [alike] => self.prefill(prompts.max(1e-9), alike.each(), alike.past),
+            many => Stroke::mean(many.iter().map(|c| (c.prompts / prompts, self.prefill(prompts, c.each(), c.past)))),
+        }
+    }
+
+    fn decode(&self, sequences: f64, context: f64, q: f64) -> Stroke {
+        let context = context / (self.context_shards * self.joined);
         let one = match self.shape {
             HeadsShape::Grouped { heads, kv_heads, head, kv } => {
                 let seen = context.min(self.cap);
-                let one = DecodeWork::grouped(work.decode, seen, (heads * self.joined, kv_heads), head, kv);
+                let one = DecodeWork::grouped(sequences, seen, (heads * self.joined, kv_heads), head, kv);
                 // Tokens checked together share the cache like further query heads.
                 DecodeWork { group: one.group * q, query_bytes: one.query_bytes * q, ..one }
             }
             HeadsShape::Latent { latent, kv } => {
                 let latent = mla::Latent { heads: latent.heads * self.joined, ..latent };
-                let one = latent.decode(work.decode, context.min(self.cap), kv);
+                let one = latent.decode(sequences, context.min(self.cap), kv);
                 DecodeWork { group: one.group * q, query_bytes: one.query_bytes * q, ..one }
             }
             HeadsShape::Compressed { heads, dim, entry, window, ratio, picked } => DecodeWork {
-                sequences: work.decode,
+                sequences,
                 context: context.min(window) + (context / ratio).min(picked),
                 kv_heads: 1.0,
                 group: heads * q,
@@ -306,22 +325,20 @@ impl HeadsOp {
         Stroke::of(&timing, one.flop().get() * self.per_flop, bytes * self.per_byte)
     }
 
-    fn prefill(&self, work: &Work) -> Stroke {
-        let prompts = work.prompts.max(1e-9);
-        let new = work.prompt / prompts;
+    fn prefill(&self, prompts: f64, new: f64, past: f64) -> Stroke {
         let window = self.cap.is_finite().then_some(self.cap);
         let one = match self.shape {
             HeadsShape::Grouped { heads, kv_heads, head, kv } => {
                 let one = PrefillWork::grouped(prompts, new, (heads, kv_heads), head, kv);
-                PrefillWork { past: work.past, window, ..one }
+                PrefillWork { past, window, ..one }
             }
-            HeadsShape::Latent { latent, .. } => PrefillWork { window, ..latent.prefill(prompts, new, work.past) },
+            HeadsShape::Latent { latent, .. } => PrefillWork { window, ..latent.prefill(prompts, new, past) },
             HeadsShape::Compressed { heads, dim, entry, window, ratio, picked } => {
-                let seen = window + ((work.past + new) / ratio).min(picked);
+                let seen = window + ((past + new) / ratio).min(picked);
                 PrefillWork {
                     sequences: prompts,
                     new,
-                    past: work.past.min(seen),
+                    past: past.min(seen),
                     window: Some(seen),
                     heads,
                     pair_flop: Flop::flop(4.0 * dim),
@@ -340,14 +357,18 @@ impl HeadsOp {
 
 impl SideOp {
     fn add(&self, work: &Work, times: f64, overhead: &Overhead, cost: &mut Cost) {
-        let new = work.prompt / work.prompts.max(1e-9);
-        // A prompt meets half of itself on average, and all that was before it.
-        let seen = work.past + new / 2.0;
-        let q = work.queries.max(1.0);
-        let bytes = work.decode * (self.fixed_bytes + self.token_bytes * work.context)
-            + work.prompts * (self.fixed_bytes + self.token_bytes * (work.past + new));
-        let flop = work.decode * q * (self.fixed_flop + self.token_flop * work.context)
-            + work.prompt * (self.fixed_flop + self.token_flop * seen);
+        let q = work.queries();
+        let (mut bytes, mut flop) = (0.0, 0.0);
+        for d in work.decodes.iter() {
+            bytes += d.sequences * (self.fixed_bytes + self.token_bytes * d.context);
+            flop += d.sequences * q * (self.fixed_flop + self.token_flop * d.context);
+        }
+        for c in work.chunks.iter() {
+            let new = c.each();
+            bytes += c.prompts * (self.fixed_bytes + self.token_bytes * (c.past + new));
+            // A prompt meets half of itself on average, and all that was before it.
+            flop += c.tokens * (self.fixed_flop + self.token_flop * (c.past + new / 2.0));
+        }
         let (compute, memory) = (flop * self.per_flop, bytes * self.per_byte);
         let time = (compute / SIDE_COMPUTE).max(memory / SIDE_MEMORY);
         let limit = if compute / SIDE_COMPUTE > memory / SIDE_MEMORY { Limit::Compute } else { Limit::Memory };

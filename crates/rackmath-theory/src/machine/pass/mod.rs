@@ -31,192 +31,15 @@ mod mixer;
 mod products;
 mod table;
 
+pub use crate::machine::timer::{Chunk, Cost, Decodes, Limit, Many, Part, StepTimer, Work};
 pub use joint::joined_bytes;
 pub use layers::KernelSet;
 
 use joint::Joints;
 use mixer::MixerOp;
 use rackmath_spec::engine::Overhead;
-use rackmath_units::Seconds;
+use std::convert::Infallible;
 use table::Table;
-
-/// What takes the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// Matrix products of attention and dense networks.
-    Products,
-    Experts,
-    /// Attention and recurrences over the context.
-    Attention,
-    /// Norms, rotations, activations, cache writes.
-    Small,
-    /// Collectives.
-    Network,
-    /// Output head and sampling.
-    Head,
-    /// Drafting tokens to be checked.
-    Draft,
-    Host,
-}
-
-impl Part {
-    /// All, in the order tables show them.
-    pub const ALL: [Self; 8] = [
-        Self::Products,
-        Self::Experts,
-        Self::Attention,
-        Self::Small,
-        Self::Network,
-        Self::Head,
-        Self::Draft,
-        Self::Host,
-    ];
-
-    /// The word used in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Products => "matrix products",
-            Self::Experts => "experts",
-            Self::Attention => "attention",
-            Self::Small => "small kernels",
-            Self::Network => "collectives",
-            Self::Head => "head and sampling",
-            Self::Draft => "drafting",
-            Self::Host => "host",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Limit {
-    /// Arithmetic.
-    Compute,
-    Memory,
-    /// Launches and floors.
-    Latency,
-    /// Links between chips.
-    Link,
-    Host,
-}
-
-impl Limit {
-    pub const ALL: [Self; 5] = [Self::Compute, Self::Memory, Self::Latency, Self::Link, Self::Host];
-
-    /// The word used in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Compute => "arithmetic",
-            Self::Memory => "memory bandwidth",
-            Self::Latency => "kernel latency",
-            Self::Link => "links",
-            Self::Host => "host",
-        }
-    }
-}
-
-/// Seconds of a pass by part and by limit, and its roofline.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
-    parts: [f64; Part::ALL.len()],
-    limits: [f64; Limit::ALL.len()],
-    /// Arithmetic at the dense peak.
-    compute: f64,
-    /// Weights and cache at full bandwidth.
-    memory: f64,
-}
-
-impl Cost {
-    fn add(&mut self, part: Part, limit: Limit, seconds: f64) {
-        self.parts[part as usize] += seconds;
-        self.limits[limit as usize] += seconds;
-    }
-
-    fn plus(&mut self, other: &Self, times: f64) {
-        for (a, b) in self.parts.iter_mut().zip(&other.parts) {
-            *a += b * times;
-        }
-        for (a, b) in self.limits.iter_mut().zip(&other.limits) {
-            *a += b * times;
-        }
-        self.compute += other.compute * times;
-        self.memory += other.memory * times;
-    }
-
-    /// Two passes one after the other.
-    #[must_use]
-    pub fn joined(&self, other: &Self) -> Self {
-        let mut both = *self;
-        both.plus(other, 1.0);
-        both
-    }
-
-    /// The whole pass.
-    pub fn time(&self) -> Seconds {
-        Seconds::s(self.parts.iter().sum())
-    }
-
-    pub fn part(&self, part: Part) -> Seconds {
-        Seconds::s(self.parts[part as usize])
-    }
-
-    /// Time limited by one thing.
-    pub fn limited(&self, limit: Limit) -> Seconds {
-        Seconds::s(self.limits[limit as usize])
-    }
-
-    /// What limits most of the time.
-    pub fn binding(&self) -> Limit {
-        let mut best = Limit::Compute;
-        for limit in Limit::ALL {
-            if self.limits[limit as usize] > self.limits[best as usize] {
-                best = limit;
-            }
-        }
-        best
-    }
-
-    /// The roofline of the same pass: every FLOP at the dense peak, every weight and cache byte at full bandwidth, both at
-    /// once, no links.
-    pub fn ideal(&self) -> Seconds {
-        Seconds::s(self.compute.max(self.memory))
-    }
-
-    /// The two sides of the roofline: arithmetic and memory.
-    pub fn roofline(&self) -> (Seconds, Seconds) {
-        (Seconds::s(self.compute), Seconds::s(self.memory))
-    }
-}
-
-/// What one pass of one attention group does.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work {
-    pub decode: f64,
-    /// Tokens cached of each.
-    pub context: f64,
-    /// Tokens each checks: 1, or 1 and its drafts.
-    pub queries: f64,
-    pub prompt: f64,
-    /// Prompts they belong to.
-    pub prompts: f64,
-    /// Tokens of each prompt that are already cached.
-    pub past: f64,
-}
-
-impl Work {
-    pub fn decode(sequences: f64, context: f64) -> Self {
-        Self { decode: sequences, context, queries: 1.0, ..Self::default() }
-    }
-
-    /// A pass over `prompts` prompts of `tokens` each.
-    pub fn prefill(prompts: f64, tokens: f64, past: f64) -> Self {
-        Self { prompt: prompts * tokens, prompts, past, ..Self::default() }
-    }
-
-    /// Tokens in the pass.
-    pub fn rows(&self) -> f64 {
-        self.decode * self.queries.max(1.0) + self.prompt
-    }
-}
 
 /// A model cut over a machine and run by an engine, ready to be timed.
 #[derive(Clone, Debug)]
@@ -238,6 +61,23 @@ pub struct Pass {
 
 impl Pass {
     pub fn cost(&self, work: &Work) -> Cost {
+        let mut cost = self.checked(work);
+        let sequences = work.sequences();
+        if work.drafts > 0.0 && sequences > 0.0 {
+            let mut one = Cost::default();
+            self.draft.add(sequences, &mut one);
+            let mut time = Cost::of(Part::Draft, one.binding(), one.time() * work.drafts);
+            (time.compute, time.memory) = (one.compute * work.drafts, one.memory * work.drafts);
+            cost.plus(&time, 1.0);
+            if self.ideal {
+                cost = Cost::ideal_of(cost.compute, cost.memory);
+            }
+        }
+        cost
+    }
+
+    /// The pass without drafting what it checks.
+    fn checked(&self, work: &Work) -> Cost {
         let mut cost = Cost::default();
         let rows = work.rows();
         if rows <= 0.0 {
@@ -248,31 +88,13 @@ impl Pass {
             mixer.add(work, *count, &self.overhead, &mut cost);
         }
         self.joints.add(work, &mut cost);
-        let last = work.decode * work.queries.max(1.0) + work.prompts;
+        let last = work.sequences() * work.queries() + work.prompts();
         self.head.add(if self.head_every_token { rows } else { last }, &mut cost);
         if self.ideal {
             // The whole pass overlaps: keep the longer side only.
-            return ideal(&cost);
+            return Cost::ideal_of(cost.compute, cost.memory);
         }
-        let sequences = work.decode + work.prompts;
-        self.add_host(rows, sequences, &mut cost);
-        cost
-    }
-
-    /// One pass that also drafts `drafts` tokens for each decoding sequence.
-    pub fn cost_with_drafts(&self, work: &Work, drafts: f64) -> Cost {
-        let mut cost = self.cost(work);
-        if drafts > 0.0 && work.decode > 0.0 {
-            let mut one = Cost::default();
-            self.draft.add(work.decode, &mut one);
-            let (mut time, seconds) = (Cost::default(), one.time().get() * drafts);
-            time.add(Part::Draft, one.binding(), seconds);
-            (time.compute, time.memory) = (one.compute * drafts, one.memory * drafts);
-            cost.plus(&time, 1.0);
-            if self.ideal {
-                cost = ideal(&cost);
-            }
-        }
+        self.add_host(rows, work.sequences() + work.prompts(), &mut cost);
         cost
     }
 
@@ -302,12 +124,12 @@ impl Pass {
     }
 }
 
-/// A cost with nothing but its roofline.
-fn ideal(cost: &Cost) -> Cost {
-    let mut one = Cost { compute: cost.compute, memory: cost.memory, ..Cost::default() };
-    let limit = if cost.compute >= cost.memory { Limit::Compute } else { Limit::Memory };
-    one.add(Part::Products, limit, cost.compute.max(cost.memory));
-    one
+impl StepTimer for Pass {
+    type Uncovered = Infallible;
+
+    fn time(&self, work: &Work) -> Result<Cost, Infallible> {
+        Ok(self.cost(work))
+    }
 }
 
 /// One kernel's share of a pass: its time, never below its roofline, and what limits it.
@@ -331,6 +153,18 @@ impl Stroke {
             ideal_compute,
             ideal_memory,
         }
+    }
+
+    /// The mean over groups, each taken for so large a share of them.
+    fn mean(groups: impl Iterator<Item = (f64, Self)>) -> Self {
+        groups.fold(Self::default(), |sum, (share, one)| Self {
+            floor: sum.floor + one.floor * share,
+            compute: sum.compute + one.compute * share,
+            memory: sum.memory + one.memory * share,
+            time: sum.time + one.time * share,
+            ideal_compute: sum.ideal_compute + one.ideal_compute * share,
+            ideal_memory: sum.ideal_memory + one.ideal_memory * share,
+        })
     }
 
     fn add(&self, part: Part, times: f64, stretch: f64, cost: &mut Cost) {

@@ -14,30 +14,29 @@
 //! together. Queueing adds to the upper percentiles what it adds; a simulation or a load test says how much. Source: ours.
 
 use super::{Requests, Server, Steady};
+use crate::chunk::{Chunks, Rest};
 use crate::lengths::Drawn;
-use crate::pass::Work;
+use crate::machine::timer::{Chunk, StepTimer, Work};
 use crate::stats::ranked;
 
 /// Seconds of the passes that compute a prompt of `input` tokens while `steady` goes on.
-pub fn own(server: &Server, requests: &Requests, steady: &Steady, input: f64) -> f64 {
+pub fn own<T: StepTimer>(
+    server: &Server<T>,
+    requests: &Requests,
+    steady: &Steady,
+    input: f64,
+) -> Result<f64, T::Uncovered> {
     let one = Requests { input, ..*requests };
     let new = one.new_tokens();
-    let queries = 1.0 + requests.drafts;
-    let decoding = if server.schedule.mixed { steady.decoding / server.pass.stages() } else { 0.0 };
-    let room = (server.schedule.chunk - decoding * queries).max(64.0);
-    let chunks = (new / room).max(1.0);
+    let decoding = if server.schedule.mixed { steady.decoding / server.stages } else { 0.0 };
+    let room = server.prompt_room(decoding, requests);
+    let chunks = Chunks::of(new, room, Rest::Shared);
     // A short prompt shares its pass with those that came with it: it cannot be faster than the pass is.
-    let size = (new / chunks).max(steady.prompt_size.min(room));
-    let before = one.input - new + if chunks > 1.0 { new * (chunks - 1.0) / (2.0 * chunks) } else { 0.0 };
-    let work = Work {
-        decode: decoding,
-        context: requests.context(),
-        queries,
-        prompt: size,
-        prompts: (size / new).max(1.0 / chunks),
-        past: before,
-    };
-    server.pass.cost_with_drafts(&work, requests.drafts).time().get() * chunks
+    let size = chunks.tokens.max(steady.prompt_size.min(room));
+    let prompts = (size / new).max(1.0 / chunks.passes);
+    let work = Work { drafts: requests.drafts, ..Work::decode(decoding, requests.context()) };
+    let work = work.with(Chunk { tokens: size, prompts, past: one.input - new + chunks.before });
+    Ok(server.cost(&work)?.time().get() * chunks.passes)
 }
 
 /// Times to the first token and of whole requests below which the shares `p` of all lie.

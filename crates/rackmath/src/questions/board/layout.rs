@@ -234,9 +234,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         .filter(|u| u.get() > 0.0)
         .ok_or_else(|| Error::value("memory_utilisation", request.memory_utilisation, "a share above 0, at most 1"))?;
     let routing = routing(request, &r.model)?;
-    let (layout, chosen) = pick(request, &r)?;
-    check(&r.model, &r.system, &layout)
-        .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;
+    let line = request
+        .flags
+        .as_deref()
+        .map(|line| Ok::<_, Error>((request.tool.as_deref().unwrap_or("vllm").parse::<Tool>()?, line)));
+    let (layout, chosen) = pick(&request.degrees, line.transpose()?, &r)?;
     r.found.deployment.layout = layout;
     let mut load = Load { batch: 1.0, context, tokens: max_tokens, utilisation };
     let most = placement::largest_batch(&r, &load);
@@ -273,17 +275,23 @@ fn routing(request: &Request, model: &Model) -> Result<Routing, Error> {
     }
 }
 
-/// The layout asked for, or a sensible one.
-pub(crate) fn pick(request: &Request, r: &Resolved) -> Result<(Layout, bool), Error> {
-    if let Some(line) = &request.flags {
-        let tool = request.tool.as_deref().unwrap_or("vllm").parse::<Tool>()?;
-        return Ok((flags::read(tool, line)?, false));
-    }
-    let d = &request.degrees;
-    let given = [d.tp, d.pp, d.dp, d.cp, d.ep, d.etp, d.redundant, d.dcp].iter().any(Option::is_some);
-    if !given {
-        return Ok((usual(&r.model, &r.system), true));
-    }
+/// The layout asked for, by degrees or by a line of a tool, or a sensible one; allowed by model and machine.
+pub(crate) fn pick(
+    degrees: &DegreesRequest,
+    line: Option<(Tool, &str)>,
+    on: &Deployment,
+) -> Result<(Layout, bool), Error> {
+    let (layout, chosen) = match line {
+        Some((tool, line)) => (flags::read(tool, line)?, false),
+        None if *degrees == DegreesRequest::default() => (usual(&on.model, &on.system), true),
+        None => (given(degrees)?, false),
+    };
+    check(&on.model, &on.system, &layout)
+        .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;
+    Ok((layout, chosen))
+}
+
+fn given(d: &DegreesRequest) -> Result<Layout, Error> {
     let or = |v: Option<u64>| v.unwrap_or(1);
     let (tp, dp, cp) = (or(d.tp), or(d.dp), or(d.cp));
     let stage = tp.saturating_mul(dp).saturating_mul(cp);
@@ -301,8 +309,7 @@ pub(crate) fn pick(request: &Request, r: &Resolved) -> Result<(Layout, bool), Er
         dcp: or(d.dcp),
         ..Degrees::default()
     };
-    let layout = Layout::new(degrees).map_err(|e| Error::value("layout", e.to_string(), "degrees that go together"))?;
-    Ok((layout, false))
+    Layout::new(degrees).map_err(|e| Error::value("layout", e.to_string(), "degrees that go together"))
 }
 
 /// The lecture's recipe (D34): one scale-up domain, experts over all of it, no pipeline unless weights do not fit.

@@ -10,7 +10,7 @@ use rackmath_spec::measurement::{self, Measurement, Metric, Setup, Way};
 use rackmath_spec::{Catalog, Dtype, Layout};
 use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::pass::{KernelSet, Work};
-use rackmath_theory::steady::{Load, Requests, steady};
+use rackmath_theory::steady::{Load, Requests};
 use std::collections::BTreeMap;
 
 /// A prediction beside it.
@@ -129,7 +129,7 @@ fn opened<'a>(all: &'a mut BTreeMap<String, Result<Found, Error>>, key: &str) ->
 
 fn prepared<'a>(kernels: &KernelSet, on: &Deployment, slot: &'a mut Option<Ready>) -> Result<&'a Ready, Error> {
     if slot.is_none() {
-        *slot = Some(ready(kernels, on.clone())?);
+        *slot = Some(ready(kernels, on)?);
     }
     Ok(slot.as_ref().expect("just prepared"))
 }
@@ -150,7 +150,6 @@ fn of_one(d: &Ready, m: &Measurement, room: f64) -> f64 {
     let degrees = d.deployment.layout.degrees();
     let (dp, chips) = (degrees.dp as f64, d.deployment.layout.chips() as f64);
     let requests = requests(&m.load);
-    let server = d.server(room);
     let load = match m.load.way {
         Way::Closed { concurrency, rounds, fixed } => {
             let burst = if rounds.is_finite() { 1.0 / rounds.max(1.0) } else { 0.0 };
@@ -160,9 +159,9 @@ fn of_one(d: &Ready, m: &Measurement, room: f64) -> f64 {
         Way::Full => Load::Full,
         Way::Static { batch } => return fixed_batch(d, m, batch / dp),
         Way::DecodeStep { batch, context } => {
-            let work = Work::decode(batch / dp / d.pass.stages(), context);
-            let work = Work { queries: 1.0 + requests.drafts, ..work };
-            let time = d.pass.cost_with_drafts(&work, requests.drafts).time().get() / requests.accepted;
+            let work = Work::decode(batch / dp / d.deployment.stages(), context);
+            let work = Work { drafts: requests.drafts, ..work };
+            let time = d.pass.cost(&work).time().get() / requests.accepted;
             return if m.metric.is_output_rate() { batch / time / chips } else { time * 1e3 };
         }
         Way::PrefillStep { batch, tokens } => {
@@ -171,7 +170,7 @@ fn of_one(d: &Ready, m: &Measurement, room: f64) -> f64 {
             return if m.metric.is_input_rate() { batch * tokens / time / chips } else { time * 1e3 };
         }
     };
-    let s = steady(&server, &requests, load);
+    let s = d.steady(room, &requests, load);
     match m.metric {
         Metric::TtftMs => (s.ttft + s.queue).as_ms(),
         Metric::E2eMs => s.e2e(&requests).as_ms(),
@@ -203,7 +202,7 @@ fn fixed_batch(d: &Ready, m: &Measurement, batch: f64) -> f64 {
     let per_pass = (d.deployment.engine.schedule.chunk / r.input).floor().clamp(1.0, batch.max(1.0));
     let passes = (batch / per_pass).ceil().max(1.0);
     let prefill = d.pass.cost(&Work::prefill(batch / passes, r.input, 0.0)).time().get() * passes;
-    let decode = d.pass.cost(&Work::decode(batch / d.pass.stages(), r.context())).time().get();
+    let decode = d.pass.cost(&Work::decode(batch / d.deployment.stages(), r.context())).time().get();
     let total = prefill + decode * r.steps();
     match m.metric {
         Metric::TtftMs => prefill * 1e3,

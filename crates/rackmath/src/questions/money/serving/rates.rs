@@ -187,7 +187,7 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
     let kernels = KernelSet::of(catalog)?;
     let mut cuts = Vec::new();
     for layout in layouts(r, &q.degrees)? {
-        let d = ready(&kernels, Deployment { layout, engine: engine.clone(), ..r.deployment.clone() })?;
+        let d = ready(&kernels, &Deployment { layout, engine: engine.clone(), ..r.deployment.clone() })?;
         let room = d.room(&held);
         if room >= 1.0 {
             cuts.push((d, room));

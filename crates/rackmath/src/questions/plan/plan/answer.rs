@@ -5,12 +5,11 @@ use super::prepare::Entry;
 use super::search::Searched;
 use super::why::shadows;
 use super::worked::{Choice, Worked};
-use crate::estimate::breakdown::breakdown;
-use crate::estimate::{Breakdown, Range};
+use crate::estimate::{Breakdown, Range, breakdown};
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Estimate, Objective, Ranked};
-use rackmath_theory::steady::{Load, Requests, Server, steady};
+use rackmath_theory::steady::{Load, Requests};
 use rackmath_units::{DollarRate, Watts, float, significant};
 
 impl Worked {
@@ -98,14 +97,11 @@ impl Worked {
 
     /// The mean step of a configuration, worked out again with all its parts.
     pub(super) fn step(&self, choice: &Choice) -> Breakdown {
-        let (row, concurrency) = (choice.row, choice.per_group);
-        let engine = row.engine();
-        let server =
-            Server { pass: row.pass(), schedule: &engine.schedule, overhead: &engine.overhead, room: row.room };
+        let row = choice.row;
         let own = self.ask.fetching(row.offload);
         let cached = if choice.prompts.is_some() { 1.0 } else { own.cached };
         let requests = Requests { cached, drafts: row.drafts.0, accepted: row.drafts.1, ..own };
-        breakdown(&steady(&server, &requests, Load::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false }))
+        breakdown(&row.ready().steady(row.room, &requests, Load::even(choice.per_group)))
     }
 
     pub(super) fn point(&self, r: &Ranked) -> Point {

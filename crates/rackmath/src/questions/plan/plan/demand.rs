@@ -10,9 +10,9 @@ use rackmath_spec::Scenario;
 use rackmath_spec::lengths::Lengths;
 use rackmath_theory::layout::domain;
 use rackmath_theory::lengths::{Drawn, spread};
-use rackmath_theory::plan::{Estimate, pools};
+use rackmath_theory::plan::Estimate;
 use rackmath_theory::steady::percentile::{own, percentiles};
-use rackmath_theory::steady::{Load, Requests, Server, Spread, steady};
+use rackmath_theory::steady::{Load, Requests, Spread};
 use rackmath_units::significant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -213,26 +213,25 @@ impl Worked {
         let (input, output) = (&ask.workload.input, &ask.workload.output);
         let fetch = choice.offload().map_or(0.0, |f| f.seconds);
         let found = if let Some(pool) = &choice.prompts {
-            let request = pool.row.on().engine.overhead.request.get();
+            let ready = pool.row.ready();
             let send = self.space.sending(pool.at, choice.c.row);
             let alone = |input: f64| {
                 let one = Requests { input, spread: Spread::default(), ..ask.fetching(pool.row.offload) };
-                let (pass, groups) = (pool.row.pass(), pool.row.on().groups());
                 // A cache is fetched and sent in proportion to its tokens.
-                pools::service(pass, pool.row.chunk, request, groups, &one).1 + (send + fetch) * input / mean
+                ready.prompts(&one).alone + (send + fetch) * input / mean
             };
             let usual = alone(mean);
             percentiles(input, output, |i| e.ttft + (alone(i) - usual), e.tpot, &shares)
         } else {
-            let engine = row.engine();
-            let (schedule, overhead) = (&engine.schedule, &engine.overhead);
-            let server = Server { pass: row.pass(), schedule, overhead, room: row.room };
+            let ready = row.ready();
             let requests = Requests { drafts: row.drafts.0, accepted: row.drafts.1, ..ask.fetching(row.offload) };
-            let concurrency = choice.per_group;
-            let state = steady(&server, &requests, Load::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false });
-            let usual = own(&server, &requests, &state, mean);
-            let first =
-                |i: f64| (e.ttft + (own(&server, &requests, &state, i) - usual) + fetch * (i / mean - 1.0)).max(0.0);
+            let state = ready.steady(row.room, &requests, Load::even(choice.per_group));
+            let own = |input: f64| {
+                let Ok(time) = own(&ready.server(row.room), &requests, &state, input);
+                time
+            };
+            let usual = own(mean);
+            let first = |i: f64| (e.ttft + (own(i) - usual) + fetch * (i / mean - 1.0)).max(0.0);
             percentiles(input, output, first, e.tpot, &shares)
         };
         let ms = |all: Vec<f64>| all.into_iter().map(|s| s * 1e3).collect();

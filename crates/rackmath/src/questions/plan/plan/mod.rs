@@ -29,14 +29,13 @@ pub use search::{MOST_SHARDS, Partial, merge, shard};
 pub(crate) use worked::Worked;
 
 use crate::Error;
-use crate::estimate::ask::yielded;
 use crate::setting::{PriceSource, Setting, formats, resolve, tokens};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Model, Scenario, System};
 use rackmath_theory::deployment::Links;
 use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield};
-use rackmath_theory::steady::Requests;
+use rackmath_theory::steady::{Requests, yielded};
 use rackmath_units::{Effort, Fraction};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,6 @@ use super::layouts::layouts;
 use super::offload::{self, Fetch};
 use super::{Ask, Machine};
 use crate::Error;
-use crate::estimate::split::sending;
 use crate::figure::count;
 use crate::setting::untimed;
 use rackmath_spec::engine::Engine;
@@ -15,8 +14,9 @@ use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::kv;
 use rackmath_theory::pass::{KernelSet, Pass};
 use rackmath_theory::plan::space::MOST_DECODE;
-use rackmath_theory::plan::{Prefill, Row, Space, State, fetch, fill, pools};
-use rackmath_theory::steady::{Requests, Server};
+use rackmath_theory::plan::{Prefill, Row, Space, State, fetch, fill};
+use rackmath_theory::pools::{Prompts, sending};
+use rackmath_theory::steady::Requests;
 use rackmath_units::{Bytes, Effort, Tokens};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,16 +62,16 @@ impl Entry {
         &self.of.ready.pass
     }
 
-    /// The engine with the row's chunk.
-    pub(super) fn engine(&self) -> Engine {
-        let mut engine = Engine::clone(&self.on().engine);
-        engine.schedule.chunk = self.chunk;
-        engine
+    /// The deployment with the row's tokens in a pass.
+    pub(super) fn ready(&self) -> Ready {
+        let mut ready = self.of.ready.clone();
+        Arc::make_mut(&mut ready.deployment.engine).schedule.chunk = self.chunk;
+        ready
     }
 
     /// Sequences the engine takes in a group, whatever memory holds.
     pub(super) fn sequences(&self) -> f64 {
-        self.on().engine.schedule.sequences * self.pass().stages()
+        self.on().engine.schedule.sequences * self.on().stages()
     }
 
     /// Sequences of a full group.
@@ -97,7 +97,7 @@ struct ItemRow {
     entry: Entry,
     whole: Vec<State>,
     found: Vec<State>,
-    prefill: Option<(f64, f64)>,
+    prefill: Option<Prompts>,
 }
 
 /// Most memory that the tables of a plan may take.
@@ -135,8 +135,7 @@ impl Prepared {
 
     fn add(&mut self, ask: &Ask, row: ItemRow) {
         let Candidate { machine, ready, key, .. } = &*row.entry.of;
-        if let Some((service, alone)) = row.prefill {
-            let groups = ready.deployment.groups();
+        if let Some(Prompts { service, alone, groups }) = row.prefill {
             self.space.prefills.push(Prefill { row: self.rows.len(), service, alone, groups });
         }
         self.space.rows.push(Row {
@@ -173,7 +172,7 @@ impl Prepared {
                     return 0.0;
                 }
                 let over = |here: &Candidate, there: &Candidate| {
-                    sending(*bytes, &there.ready.deployment.layout, &here.ready.deployment).0
+                    sending(*bytes, &there.ready.deployment.layout, &here.ready.deployment).get()
                 };
                 let received = over(to, from);
                 // Between two machines the slower network counts.
@@ -265,15 +264,15 @@ fn item(
         return Ok(None);
     }
     let drafts = ask.drafts.iter().any(|d| d.0 > 0.0);
-    let pass = Pass::prepare_for(&on, kernels, drafts).map_err(|e| untimed(e, &on.model, &on.system, on.formats))?;
+    let pass = Pass::prepare_for(&on, kernels, drafts).map_err(|e| untimed(e, &on))?;
     let groups = on.groups();
     let of = Arc::new(Candidate {
         machine: machine.clone(),
-        ready: Ready { deployment: on, pass },
+        ready: Ready { deployment: on, pass: Arc::new(pass) },
         kind: at,
         key: kind.key,
     });
-    let Ready { deployment, pass } = &of.ready;
+    let deployment = &of.ready.deployment;
     // Everything without fetching, then with it.
     let offloads: Vec<Option<Fetch>> =
         std::iter::once(None).chain(offload::fetch(ask, machine, kind.kv, &layout).map(Some)).collect();
@@ -286,8 +285,8 @@ fn item(
             continue;
         }
         let row = Entry { of: of.clone(), chunk: *chunk, drafts: (0.0, 1.0), room, offload: None };
-        let Engine { schedule, overhead, .. } = &row.engine();
-        let server = Server { pass, schedule, overhead, room };
+        let ready = row.ready();
+        let server = ready.server(room);
         let drafted = ask.drafts.iter().enumerate().filter(|(d, _)| *d == 0 || !machine.prompts_only);
         for ((d, drafts), offload) in drafted.flat_map(|draft| offloads.iter().map(move |o| (draft, *o))) {
             let own = ask.fetching(offload);
@@ -304,8 +303,8 @@ fn item(
                 fill::states(&server, &Requests { cached: 1.0, ..requests }, groups, levels, &mut found);
             }
             let prefill = (split && d == 0).then(|| {
-                let computed = pools::service(pass, *chunk, overhead.request.get(), groups, &own);
-                offload.map_or(computed, |f| fetch::prompts(computed, f.seconds, groups))
+                let computed = ready.prompts(&own);
+                offload.map_or(computed, |f| fetch::prompts(computed, f.seconds))
             });
             rows.push(ItemRow { entry: Entry { drafts: *drafts, offload, ..row.clone() }, whole, found, prefill });
         }

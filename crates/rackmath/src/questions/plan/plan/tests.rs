@@ -1,7 +1,7 @@
 //! Plans a person would ask for, and some nobody can have.
 
 use super::*;
-use rackmath_theory::steady::{Load, Server, steady};
+use rackmath_theory::steady::Load;
 use rackmath_units::Cancel;
 
 fn catalog() -> Catalog {
@@ -51,11 +51,7 @@ fn a_tabulated_state_is_the_steady_state() {
     let w = Worked::new(&c, &r, &1.into()).unwrap();
     let (row, level) = (2, 20);
     let entry = &w.made.rows[row];
-    let engine = entry.engine();
-    let server =
-        Server { pass: entry.pass(), schedule: &engine.schedule, overhead: &engine.overhead, room: entry.room };
-    let load = Load::Closed { concurrency: w.made.levels[level], clump: 1.0, burst: 0.0, convoy: false };
-    let s = steady(&server, &w.ask.requests, load);
+    let s = entry.ready().steady(entry.room, &w.ask.requests, Load::even(w.made.levels[level]));
     let state = w.space.whole.of(row)[level];
     assert_eq!((state.tpot, state.rate), (s.tpot.get(), s.rate * entry.on().groups()));
 }

@@ -1,11 +1,15 @@
 //! Single changes, tried one by one by the same function, and those that help most.
 
-use super::ask::{Case, Loading};
-use super::card::Change;
-use super::ideas::{Idea, ideas};
-use super::serve::{Outcome, Prepared, evaluate};
-use rackmath_spec::Catalog;
-use rackmath_theory::layout::check;
+use super::Change;
+use super::work::{Ask, Case};
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::model::Formats;
+use rackmath_spec::{Catalog, Dtype, Kind, Layout, Math, System};
+use rackmath_theory::deployment::{Deployment, Links};
+use rackmath_theory::layout::{check, domain};
+use rackmath_theory::pools::{Loading, Outcome, Serving};
+use rackmath_theory::steady::yielded;
+use std::sync::Arc;
 
 /// How many are kept.
 const KEPT: usize = 3;
@@ -62,7 +66,7 @@ impl Goal {
 }
 
 /// The best three.
-pub(super) fn best(catalog: &Catalog, case: &Case, prepared: &Prepared, now: &Outcome) -> Vec<Change> {
+pub(super) fn best(catalog: &Catalog, case: &Case, serving: &Serving, now: &Outcome) -> Vec<Change> {
     let goal = Goal::of(case.ask.load, case.request.tpot_slo_ms.is_some());
     let slo = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     let targets = (slo(case.request.ttft_slo_ms), slo(case.request.tpot_slo_ms));
@@ -70,8 +74,8 @@ pub(super) fn best(catalog: &Catalog, case: &Case, prepared: &Prepared, now: &Ou
         o.serves() && targets.0.is_none_or(|t| o.ttft + o.queue <= t) && targets.1.is_none_or(|t| o.tpot() <= t)
     };
     let mut tried: Vec<(bool, f64, Change)> = Vec::new();
-    for idea in ideas(catalog, case, prepared) {
-        let Some(then) = outcome(case, &idea, prepared) else { continue };
+    for idea in ideas(catalog, &case.ask, serving) {
+        let Some(then) = outcome(case, &idea.ask, serving) else { continue };
         let (a, b) = (&case.ask.requests, &idea.ask.requests);
         let gain = match goal {
             Goal::Throughput { slowest } => {
@@ -91,7 +95,6 @@ pub(super) fn best(catalog: &Catalog, case: &Case, prepared: &Prepared, now: &Ou
         if !rescues && (gain < LEAST || !now.serves()) {
             continue;
         }
-        let engine = &idea.ask.parts.engine;
         tried.push((
             rescues,
             gain,
@@ -100,7 +103,7 @@ pub(super) fn best(catalog: &Catalog, case: &Case, prepared: &Prepared, now: &Ou
                 judged_by: goal.name().into(),
                 gain: now.serves().then_some(gain),
                 within_interval: idea.foreign
-                    && gain < rackmath_units::float::exp(prepared.spread(engine.spread.tpot)) - 1.0,
+                    && gain < rackmath_units::float::exp(serving.main.spread(idea.ask.on.engine.spread.tpot)) - 1.0,
                 rescues,
                 chips: then.chips as u64,
                 tpot_ms: then.tpot() * 1e3,
@@ -116,20 +119,185 @@ pub(super) fn best(catalog: &Catalog, case: &Case, prepared: &Prepared, now: &Ou
 }
 
 /// What a change would lead to; nothing when it cannot be or does not fit.
-fn outcome(case: &Case, idea: &Idea, prepared: &Prepared) -> Option<Outcome> {
-    let (a, b) = (&idea.ask.parts, &case.ask.parts);
-    check(&a.model, &a.system, &a.layout).ok()?;
-    let same = a.layout == b.layout
-        && a.formats == b.formats
-        && a.kv == b.kv
-        && a.engine == b.engine
-        && a.system.id == b.system.id;
-    let then = if same {
-        // Only the load or the requests differ: the passes are the same.
-        evaluate(prepared, &idea.ask.requests, idea.ask.load)
+fn outcome(case: &Case, ask: &Ask, serving: &Serving) -> Option<Outcome> {
+    check(&ask.on.model, &ask.on.system, &ask.on.layout).ok()?;
+    // Where only the load or the requests differ the passes are the same.
+    let then = if ask.on.same_passes(&case.ask.on) {
+        serving.under(&ask.requests, ask.load)
     } else {
-        let prepared = Prepared::new(&case.kernels, &idea.ask).ok()?;
-        evaluate(&prepared, &idea.ask.requests, idea.ask.load)
+        case.ready(ask).ok()?.under(&ask.requests, ask.load)
     };
     then.serves().then_some(then)
+}
+
+/// Drafts of the change that tries speculation, and the chance that each is accepted.
+const DRAFTS: f64 = 3.0;
+const ACCEPTANCE: f64 = 0.7;
+
+/// A change, not yet tried.
+struct Idea {
+    /// What to change.
+    what: String,
+    /// The question then.
+    ask: Ask,
+    /// Whether it leaves the engine and the chip, so that errors do not cancel.
+    foreign: bool,
+    /// What it asks for beside itself.
+    caution: Option<&'static str>,
+}
+
+/// The menu: one change at a time to the layout, the formats, the load, the engine or the chip.
+fn ideas(catalog: &Catalog, ask: &Ask, serving: &Serving) -> Vec<Idea> {
+    let mut all = layouts(ask);
+    all.extend(formats(ask));
+    all.extend(loads(ask, serving));
+    all.extend(engines(catalog, ask));
+    all.extend(chip(catalog, ask));
+    all
+}
+
+/// The same question about another deployment.
+fn on(ask: &Ask, on: Deployment) -> Ask {
+    Ask { on, ..ask.clone() }
+}
+
+fn idea(what: String, ask: Ask) -> Idea {
+    Idea { what, ask, foreign: false, caution: None }
+}
+
+fn layouts(ask: &Ask) -> Vec<Idea> {
+    let d = ask.on.layout.degrees();
+    let sparse = ask.on.model.shape().is_some_and(|s| s.moe().is_some());
+    let stage = d.tp * d.cp * d.dp;
+    // Experts follow the attention cut: wherever it goes, ep and etp fill the stage as before.
+    let with = |tp: u64, dp: u64| {
+        let stage = tp * d.cp * dp;
+        let (ep, etp) = if d.ep > 1 { (stage / d.etp.min(stage).max(1), d.etp) } else { (1, stage) };
+        Degrees { tp, dp, ep, etp, ..d }
+    };
+    let mut all = Vec::new();
+    if d.tp * 2 <= domain(&ask.on.system) {
+        all.push(with(d.tp * 2, d.dp));
+        if d.dp.is_multiple_of(2) {
+            all.push(with(d.tp * 2, d.dp / 2));
+        }
+    }
+    if d.tp.is_multiple_of(2) {
+        all.push(with(d.tp / 2, d.dp));
+        all.push(with(d.tp / 2, d.dp * 2));
+    }
+    if sparse && d.tp > 2 {
+        all.push(with(1, d.dp * d.tp));
+    }
+    if sparse && d.ep == 1 && stage > 1 {
+        all.push(Degrees { ep: stage, etp: 1, ..d });
+    }
+    if sparse && d.ep == stage && stage > 1 && stage <= 8 {
+        all.push(Degrees { ep: 1, etp: stage, redundant: 0, ..d });
+    }
+    let mut layouts: Vec<Layout> = all.into_iter().filter_map(|d| Layout::new(d).ok()).collect();
+    layouts.dedup();
+    layouts
+        .into_iter()
+        .filter(|l| l.chips() <= ask.on.system.n_chips && *l != ask.on.layout)
+        .map(|layout| {
+            let words = crate::layout::words(&ask.on.model, &layout);
+            let chips = match layout.chips() {
+                n if n == ask.on.layout.chips() => "the same chips".into(),
+                n => format!("{n} chips instead of {}", ask.on.layout.chips()),
+            };
+            let next = on(ask, Deployment { layout, ..ask.on.clone() });
+            idea(format!("layout {words}, {chips}"), next)
+        })
+        .collect()
+}
+
+fn formats(ask: &Ask) -> Vec<Idea> {
+    let p = &ask.on;
+    let now = p.formats.linear.bits().max(p.formats.routed.bits());
+    let mut all = Vec::new();
+    for (dtype, math) in [(Dtype::Fp8, Math::Fp8), (Dtype::NvFp4, Math::Fp4)] {
+        if p.system.chip.peak.contains_key(&math) && dtype.bits() < now - 1.0 {
+            let formats = Formats { routed: dtype, linear: dtype, ..p.formats };
+            let next = on(ask, Deployment { formats, ..p.clone() });
+            let caution = Some("a checkpoint in this format whose quality is good enough");
+            all.push(Idea { caution, ..idea(format!("weights in {dtype}"), next) });
+        }
+    }
+    if p.kv.bits() > 12.0 && p.system.chip.peak.contains_key(&Math::Fp8) {
+        all.push(idea("KV cache in fp8".into(), on(ask, Deployment { kv: Dtype::Fp8, ..p.clone() })));
+    }
+    if ask.requests.drafts == 0.0 {
+        let mut next = ask.clone();
+        next.requests.drafts = DRAFTS;
+        next.requests.accepted = yielded(DRAFTS, ACCEPTANCE);
+        let caution = Some("a drafter whose guesses are accepted 70 % of the time");
+        all.push(Idea { caution, ..idea(format!("speculation with {DRAFTS} drafts"), next) });
+    }
+    all
+}
+
+fn loads(ask: &Ask, serving: &Serving) -> Vec<Idea> {
+    let Loading::Concurrency(c) = ask.load else { return Vec::new() };
+    let most = serving.room * serving.groups();
+    let to = |c: f64| {
+        idea(format!("concurrency {}", crate::figure::count(c)), Ask { load: Loading::Concurrency(c), ..ask.clone() })
+    };
+    let mut all = Vec::new();
+    if c > most && most >= 1.0 {
+        // Who waits for memory gains nothing from waiting inside.
+        all.push(to(most.floor()));
+    }
+    all.extend([2.0, 4.0].map(|f| c * f).into_iter().filter(|c| *c <= most).map(to));
+    if c >= 2.0 {
+        all.push(to((c / 2.0).floor()));
+    }
+    all
+}
+
+/// Engines that serve the same chips; the newest family of each.
+const SERVERS: [&str; 3] = ["vllm", "sglang", "trtllm"];
+
+fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
+    let own = &ask.on.engine;
+    if !SERVERS.contains(&own.family.as_str()) {
+        return Vec::new();
+    }
+    let others = SERVERS.into_iter().filter(|name| *name != own.id);
+    others
+        .filter(|name| *name != "trtllm" || ask.on.system.chip.vendor.eq_ignore_ascii_case("nvidia"))
+        .filter_map(|name| {
+            let (engine, _) = catalog.engine(name).ok()?;
+            let what = format!("engine {}", engine.name);
+            let next = on(ask, Deployment { engine, ..ask.on.clone() });
+            Some(Idea { foreign: true, ..idea(what, next) })
+        })
+        .collect()
+}
+
+/// The machine whose chips have the next higher bandwidth, by the same maker.
+fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
+    let now = &ask.on.system;
+    let faster = |s: &System| {
+        let (a, b) = (now.chip.memory.bandwidth.value.get(), s.chip.memory.bandwidth.value.get());
+        let enough = s.chip.memory.size() >= now.chip.memory.size() && s.n_chips >= ask.on.layout.chips();
+        (s.chip.vendor == now.chip.vendor && enough && b > a * 1.05).then_some(b)
+    };
+    let ids = catalog.ids(Kind::Systems).filter(|id| !id.starts_with("lecture"));
+    let mut best: Option<((f64, u64), Arc<System>)> = None;
+    for id in ids {
+        let Ok(system) = catalog.system(id) else { continue };
+        // A chip that is announced but not priced cannot be compared.
+        if let Some(rate) = faster(&system).filter(|_| !system.chip.prices.is_empty())
+            && best.as_ref().is_none_or(|(least, _)| (rate, system.n_chips) < *least)
+        {
+            best = Some(((rate, system.n_chips), system));
+        }
+    }
+    let (_, system) = best?;
+    let price = system.chip.usual_price().map(|p| p.value.get()).filter(|_| ask.price.is_some());
+    let what = format!("{} instead of {}", system.chip.name, now.chip.name);
+    let links = Links::of(catalog, &system);
+    let next = Deployment { links, system, ..ask.on.clone() };
+    Some(Idea { foreign: true, ..idea(what, Ask { price, ..on(ask, next) }) })
 }

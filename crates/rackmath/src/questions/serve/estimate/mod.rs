@@ -3,17 +3,12 @@
 //! The question goes through the chapters `pass` (one forward pass, operator by operator) and `serving` (many requests that
 //! share the passes). Everything is about means in a steady state; the answer says where that is not enough.
 
-pub(crate) mod ask;
-pub(crate) mod breakdown;
-mod card;
 mod changes;
-mod ideas;
-mod serve;
-pub(crate) mod split;
 pub mod sweep;
 mod words;
+mod work;
 
-pub use card::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, Slo};
+pub(crate) use words::breakdown;
 
 use crate::Error;
 use crate::layout::DegreesRequest;
@@ -122,12 +117,229 @@ impl Default for Request {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let case = ask::Case::new(catalog, request)?;
-    let prepared = serve::Prepared::new(&case.kernels, &case.ask)?;
-    let outcome = serve::evaluate(&prepared, &case.ask.requests, case.ask.load);
-    let mut answer = words::answer(&case, &prepared, &outcome);
+    let case = work::Case::new(catalog, request)?;
+    let serving = case.ready(&case.ask)?;
+    let outcome = serving.under(&case.ask.requests, case.ask.load);
+    let mut answer = words::answer(&case, &serving, &outcome);
     if request.changes {
-        answer.changes = changes::best(catalog, &case, &prepared, &outcome);
+        answer.changes = changes::best(catalog, &case, &serving, &outcome);
     }
     Ok(answer)
+}
+
+/// What to expect of a deployment.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model's name.
+    pub model: String,
+    /// The machine's name.
+    pub system: String,
+    /// The engine's name.
+    pub engine: String,
+    /// Its family in the catalogue.
+    pub engine_id: String,
+    /// The layout in short.
+    pub layout: String,
+    /// Whether it was chosen here.
+    pub layout_chosen: bool,
+    /// Chips it uses, both pools together.
+    pub chips: u64,
+    /// Chips of the machine.
+    pub chips_available: u64,
+    /// Weight formats in words.
+    pub weights: String,
+    /// Cache format in words.
+    pub kv: String,
+    /// The load in words.
+    pub load: String,
+    /// Tokens of a prompt.
+    pub isl: f64,
+    /// Tokens of an answer.
+    pub osl: f64,
+    /// What is served; nothing when the model does not fit.
+    pub served: Option<Served>,
+    /// What stands in the way, if anything does.
+    pub problem: Option<Problem>,
+    /// The two pools, when prompts have chips of their own.
+    pub pools: Option<Pools>,
+    /// Single changes that would help most, best first.
+    pub changes: Vec<Change>,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+    /// Where they come from.
+    pub sources: Vec<String>,
+}
+
+/// A prediction with its 80 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Range {
+    /// The prediction.
+    pub value: f64,
+    /// One measurement in ten is expected below.
+    pub low: f64,
+    /// One in ten above.
+    pub high: f64,
+}
+
+/// Speed, throughput and cost.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Served {
+    /// Time per output token after the first.
+    pub tpot_ms: Range,
+    /// Time to the first token, waiting included.
+    pub ttft_ms: Range,
+    /// The same without waiting for memory.
+    pub ttft_unqueued_ms: Range,
+    /// Waiting for memory.
+    pub queue_ms: Range,
+    /// From arrival to the last token.
+    pub e2e_ms: Range,
+    /// Output tokens per second and chip.
+    pub output_tok_s_per_chip: Range,
+    /// Output tokens per second of one user.
+    pub output_tok_s_per_user: Range,
+    /// Output tokens per second of the deployment.
+    pub output_tok_s: Range,
+    /// Requests per second of the deployment.
+    pub requests_per_s: Range,
+    /// Whether targets are met, where any were given.
+    pub slo: Option<Slo>,
+    /// Sequences that decode, over all groups.
+    pub decoding: f64,
+    /// Sequences that hold a cache.
+    pub running: f64,
+    /// Requests that wait for memory.
+    pub waiting: f64,
+    /// Sequences memory holds.
+    pub room: f64,
+    /// Share of passes that carry prompt tokens.
+    pub prompt_share: f64,
+    /// Prompt tokens in such a pass, of one group.
+    pub prompt_tokens: f64,
+    /// Dollars per million output tokens: the time that decoding takes.
+    pub usd_per_mtok_output: Option<f64>,
+    /// Dollars per million prompt tokens: the time that prompts take.
+    pub usd_per_mtok_input: Option<f64>,
+    /// Where the time of a step goes.
+    pub step: Breakdown,
+    /// What binds, in words.
+    pub binding: String,
+    /// The distance from the limit, in a sentence.
+    pub reading: String,
+}
+
+/// Targets and whether the means meet them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Slo {
+    /// Target of the time to first token.
+    pub ttft_ms: Option<f64>,
+    /// Target of the time per output token.
+    pub tpot_ms: Option<f64>,
+    /// Whether the means meet them.
+    pub met: bool,
+    /// Share of requests that count: all or none, because only means are known.
+    pub goodput_share: f64,
+    /// Requests per second that count.
+    pub goodput_requests_per_s: f64,
+    /// In words.
+    pub verdict: String,
+}
+
+/// The mean step: passes with and without prompt tokens in their proportion.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Breakdown {
+    /// Its time.
+    pub step_ms: f64,
+    /// A pass that only decodes.
+    pub decode_ms: f64,
+    /// A pass with prompt tokens.
+    pub mixed_ms: f64,
+    /// The roofline of the mean step: dense peak, full bandwidth, both at once, no links.
+    pub ideal_ms: f64,
+    /// The roofline as a share of the step.
+    pub of_limit: f64,
+    /// By part; they add up to the step.
+    pub parts: Vec<Piece>,
+    /// By what limits; they add up to the step.
+    pub limits: Vec<Piece>,
+    /// What lies between the roofline and the step, largest first.
+    pub losses: Vec<Piece>,
+}
+
+/// A share of the step.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Piece {
+    /// What.
+    pub what: String,
+    /// How long.
+    pub ms: f64,
+    /// As a share of the step.
+    pub share: f64,
+}
+
+/// What stands in the way.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// In words.
+    pub what: String,
+    /// Missing bytes on the fullest chip.
+    pub missing_bytes: Option<f64>,
+    /// The most requests per second that are sustained.
+    pub most_requests_per_s: Option<f64>,
+    /// The first change that would help.
+    pub first_change: Option<String>,
+}
+
+/// Prompts and answers on chips of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Pools {
+    /// The layout of a prefill instance.
+    pub prefill_layout: String,
+    /// Prefill instances.
+    pub prefill_instances: f64,
+    /// Chips of all of them.
+    pub prefill_chips: u64,
+    /// Chips that decode.
+    pub decode_chips: u64,
+    /// Prefill chips to decode chips where both are exactly busy.
+    pub balanced_ratio: f64,
+    /// Share of the time that prefill chips work.
+    pub prefill_busy: f64,
+    /// Computing a prompt.
+    pub prefill_ms: f64,
+    /// Waiting for it.
+    pub prefill_wait_ms: f64,
+    /// Cache of a prompt.
+    pub transfer_bytes: f64,
+    /// Sending it.
+    pub transfer_ms: f64,
+    /// Over which network.
+    pub network: String,
+}
+
+/// One change and what it would do.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Change {
+    /// What to change.
+    pub what: String,
+    /// By what it is judged.
+    pub judged_by: String,
+    /// How much better, as a share of today's value; nothing where nothing is served today.
+    pub gain: Option<f64>,
+    /// Whether the gain is smaller than the width of the interval, between different engines or chips.
+    pub within_interval: bool,
+    /// Whether it meets targets that are missed today, or serves where nothing is served today.
+    pub rescues: bool,
+    /// Chips it uses.
+    pub chips: u64,
+    /// Time per output token then.
+    pub tpot_ms: f64,
+    /// Time to the first token then.
+    pub ttft_ms: f64,
+    /// Output tokens per second and chip then.
+    pub output_tok_s_per_chip: f64,
+    /// Dollars per million output tokens then.
+    pub usd_per_mtok_output: Option<f64>,
+    /// What it asks for beside itself.
+    pub caution: Option<String>,
 }

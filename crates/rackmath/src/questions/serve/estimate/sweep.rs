@@ -1,11 +1,12 @@
 //! The curve of a deployment: what one user gets against what a chip yields, over the number of requests in flight.
 
-use super::ask::{Ask, Case, Loading};
-use super::serve::{Outcome, Prepared, evaluate};
+use super::work::{Ask, Case};
 use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
 use crate::{Error, layout};
 use rackmath_spec::Catalog;
 use rackmath_spec::engine::Engine;
+use rackmath_theory::deployment::Deployment;
+use rackmath_theory::pools::{Loading, Outcome, Serving};
 use rackmath_units::float;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,25 +94,25 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     }
     let estimate = super::Request { concurrency: None, rate_per_s: None, max_load: false, ..request.estimate.clone() };
     let case = Case::new(catalog, &estimate)?;
-    let prepared = Prepared::new(&case.kernels, &case.ask)?;
-    let first = evaluate(&prepared, &case.ask.requests, Loading::Concurrency(from));
-    let page = super::words::answer(&case, &prepared, &first);
+    let serving = case.ready(&case.ask)?;
+    let first = serving.under(&case.ask.requests, Loading::Concurrency(from));
+    let page = super::words::answer(&case, &serving, &first);
     let grid = grid(from, to, request.points);
-    let run = |ask: &Ask, p: &Prepared| -> Vec<Row> {
-        let one = |c: &f64| row(ask, *c, &evaluate(p, &ask.requests, Loading::Concurrency(*c)));
+    let run = |ask: &Ask, p: &Serving| -> Vec<Row> {
+        let one = |c: &f64| row(ask, *c, &p.under(&ask.requests, Loading::Concurrency(*c)));
         if first.fits { grid.iter().map(one).collect() } else { Vec::new() }
     };
-    let rows = run(&case.ask, &prepared);
+    let rows = run(&case.ask, &serving);
     let ideal = std::sync::Arc::unwrap_or_clone(catalog.engine("ideal")?.0);
-    let mut limit = case.ask.clone();
-    limit.parts.engine = Engine { schedule: limit.parts.engine.schedule.clone(), ..ideal }.into();
-    let roof = run(&limit, &Prepared::new(&case.kernels, &limit)?);
+    let engine = Engine { schedule: case.ask.on.engine.schedule.clone(), ..ideal };
+    let limit = Ask { on: Deployment { engine: engine.into(), ..case.ask.on.clone() }, ..case.ask.clone() };
+    let roof = run(&limit, &case.ready(&limit)?);
     let figure = figure(&page, &rows, &roof);
     Ok(Answer {
         model: page.model,
         system: page.system,
         engine: page.engine,
-        layout: layout::words(&case.resolved.model, &case.ask.parts.layout),
+        layout: layout::words(&case.found.model, &case.ask.on.layout),
         rows,
         figure,
         problem: page.problem,

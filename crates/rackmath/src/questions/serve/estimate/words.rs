@@ -1,13 +1,25 @@
-//! From a steady state to the page: intervals, the breakdown, what binds and the sentences around them.
+//! From a steady state to the page: intervals, where the time of the mean step goes, what binds, and the sentences.
+//!
+//! $$ t = (1 - f)\,T_d + f\,T_m \qquad t_{ideal} = (1 - f)\,R_d + f\,R_m \qquad \text{of limit} = t_{ideal} / t $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | f | prompt_share | 1 | share of passes that carry prompt tokens |
+//! | T_d, T_m | decode, mixed | s | a pass that only decodes, a pass with prompt tokens |
+//! | R_d, R_m | ideal | s | the roofline of each: dense peak, full bandwidth, both at once, no links |
+//!
+//! What lies between is lost to collectives, to launches and floors, to the host, and to kernels that
+//! are slower than their roofline; the last is what the others leave. Source: ours.
 
-use super::ask::{Case, Loading};
-use super::breakdown::{breakdown, largest, reading};
-use super::card::{Answer, Breakdown, Pools, Problem, Range, Served, Slo};
-use super::serve::{Outcome, Prepared};
+use super::work::Case;
+use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
 use crate::figure::count;
 use crate::layout;
+use rackmath_theory::pass::{Limit, Part};
 use rackmath_theory::placement::{self, Fit};
-use rackmath_units::{Fraction, float, significant};
+use rackmath_theory::pools::{Loading, Outcome, Serving};
+use rackmath_theory::steady::Steady;
+use rackmath_units::{Fraction, Seconds, float, significant};
 
 impl Range {
     /// The interval of a prediction that is off by a factor of at most exp(spread) in 80 % of cases.
@@ -30,19 +42,19 @@ impl Range {
 }
 
 /// A share as a person says it.
-pub(super) fn percent(share: f64) -> String {
+fn percent(share: f64) -> String {
     Fraction::checked(share).map_or_else(|| "more than 100%".into(), |f| f.to_string())
 }
 
-pub(super) fn answer(case: &Case, p: &Prepared, outcome: &Outcome) -> Answer {
-    let (r, parts) = (&case.resolved, &case.ask.parts);
+pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome) -> Answer {
+    let (r, on) = (&case.found, &case.ask.on);
     let fits = outcome.fits;
     Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
-        engine: parts.engine.name.clone(),
-        engine_id: parts.engine.id.clone(),
-        layout: layout::words(&r.model, &parts.layout),
+        engine: on.engine.name.clone(),
+        engine_id: on.engine.id.clone(),
+        layout: layout::words(&r.model, &on.layout),
         layout_chosen: case.chosen,
         chips: outcome.chips as u64,
         chips_available: r.system.n_chips,
@@ -54,7 +66,7 @@ pub(super) fn answer(case: &Case, p: &Prepared, outcome: &Outcome) -> Answer {
         served: fits.then(|| served(case, p, outcome)),
         problem: problem(case, p, outcome),
         pools: outcome.flow.as_ref().filter(|_| fits).and_then(|flow| {
-            let pool = p.split.as_ref()?;
+            let (pool, network) = (p.split.as_ref()?, r.system.levels.last());
             Some(Pools {
                 prefill_layout: layout::words(&r.model, &pool.instance.deployment.layout),
                 prefill_instances: flow.instances,
@@ -64,9 +76,9 @@ pub(super) fn answer(case: &Case, p: &Prepared, outcome: &Outcome) -> Answer {
                 prefill_busy: flow.busy,
                 prefill_ms: flow.pass * 1e3,
                 prefill_wait_ms: flow.wait * 1e3,
-                transfer_bytes: pool.bytes,
-                transfer_ms: pool.send * 1e3,
-                network: pool.network.clone(),
+                transfer_bytes: pool.bytes.get(),
+                transfer_ms: pool.send.get() * 1e3,
+                network: network.map_or_else(|| "none known: sending counts nothing".into(), |l| l.name.clone()),
             })
         }),
         changes: Vec::new(),
@@ -84,10 +96,10 @@ fn load_words(load: Loading) -> String {
     }
 }
 
-fn served(case: &Case, p: &Prepared, outcome: &Outcome) -> Served {
+fn served(case: &Case, p: &Serving, outcome: &Outcome) -> Served {
     let requests = &case.ask.requests;
-    let (s, engine) = (&outcome.steady, &case.ask.parts.engine);
-    let spread = |of: f64| p.spread(of);
+    let (s, engine) = (&outcome.steady, &case.ask.on.engine);
+    let spread = |of: f64| p.main.spread(of);
     let tpot_ms = Range::of(outcome.tpot() * 1e3, spread(engine.spread.tpot));
     let ttft_unqueued_ms = Range::of(outcome.ttft * 1e3, spread(engine.spread.ttft));
     let queue_ms = Range::of(outcome.queue * 1e3, spread(engine.spread.throughput));
@@ -119,7 +131,7 @@ fn served(case: &Case, p: &Prepared, outcome: &Outcome) -> Served {
         usd_per_mtok_output: usd.map(|u| u.0),
         usd_per_mtok_input: usd.map(|u| u.1),
         binding: binding(case, p, outcome, &step),
-        reading: reading(&step, case.ask.parts.engine.ideal),
+        reading: reading(&step, case.ask.on.engine.ideal),
         step,
     }
 }
@@ -154,7 +166,7 @@ fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
     })
 }
 
-fn binding(case: &Case, p: &Prepared, outcome: &Outcome, step: &Breakdown) -> String {
+fn binding(case: &Case, p: &Serving, outcome: &Outcome, step: &Breakdown) -> String {
     let mut words = match (largest(&step.limits), largest(&step.parts)) {
         (Some(limit), Some(part)) => {
             format!(
@@ -167,7 +179,7 @@ fn binding(case: &Case, p: &Prepared, outcome: &Outcome, step: &Breakdown) -> St
         }
         _ => "nothing".into(),
     };
-    let most = (p.room * p.groups(), case.ask.parts.engine.schedule.sequences * p.main.pass.stages() * p.groups());
+    let most = (p.room * p.groups(), case.ask.on.engine.schedule.sequences * p.main.deployment.stages() * p.groups());
     if outcome.steady.waiting > 0.0 || case.ask.load == Loading::Full {
         let (what, n) = if most.0 <= most.1 { ("memory", most.0) } else { ("the engine's limit", most.1) };
         words = format!("{words}; {what} holds {} sequences", count(n.floor()));
@@ -175,13 +187,13 @@ fn binding(case: &Case, p: &Prepared, outcome: &Outcome, step: &Breakdown) -> St
     words
 }
 
-fn problem(case: &Case, p: &Prepared, outcome: &Outcome) -> Option<Problem> {
+fn problem(case: &Case, p: &Serving, outcome: &Outcome) -> Option<Problem> {
     if !outcome.fits {
         let requests = &case.ask.requests;
         let pool = p.split.as_ref().filter(|pool| pool.room < 1.0 && p.room >= 1.0);
-        let parts = pool.map_or(&case.ask.parts, |pool| &pool.instance.deployment);
-        let load = parts.load(requests, parts.groups(), parts.engine.schedule.chunk);
-        let placed = placement::place(parts, &load);
+        let on = pool.map_or(&case.ask.on, |pool| &pool.instance.deployment);
+        let load = on.load(requests, on.groups(), on.engine.schedule.chunk);
+        let placed = placement::place(on, &load);
         let missing = match placed.fit {
             Fit::TooLarge { missing, .. } => Some(missing.get()),
             Fit::Fits { .. } => None,
@@ -190,7 +202,7 @@ fn problem(case: &Case, p: &Prepared, outcome: &Outcome) -> Option<Problem> {
             what: layout::verdict(&placed),
             missing_bytes: missing,
             most_requests_per_s: None,
-            first_change: layout::first_change(parts, &load, 0.0),
+            first_change: layout::first_change(on, &load, 0.0),
         });
     }
     outcome.overloaded.then(|| Problem {
@@ -204,9 +216,9 @@ fn problem(case: &Case, p: &Prepared, outcome: &Outcome) -> Option<Problem> {
     })
 }
 
-fn assumptions(case: &Case, p: &Prepared, outcome: &Outcome) -> Vec<String> {
-    let (r, ask) = (&case.resolved, &case.ask);
-    let (engine, s) = (&ask.parts.engine, &ask.parts.engine.schedule);
+fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
+    let (r, ask) = (&case.found, &case.ask);
+    let (engine, s) = (&ask.on.engine, &ask.on.engine.schedule);
     let mut all = vec![format!("weights in {}, KV cache {}", r.format_words(), r.kv_words())];
     all.push(match &case.version_note {
         Some(note) => note.clone(),
@@ -236,7 +248,7 @@ fn assumptions(case: &Case, p: &Prepared, outcome: &Outcome) -> Vec<String> {
         s.memory
     ));
     if ask.requests.drafts > 0.0 {
-        let mtp = ask.parts.model.shape().is_some_and(|shape| shape.mtp.is_some());
+        let mtp = ask.on.model.shape().is_some_and(|shape| shape.mtp.is_some());
         let by = if mtp { "the model's own extra layer" } else { "one extra layer like the model's last" };
         all.push(format!(
             "{} drafts a step by {by}, {} tokens accepted",
@@ -244,7 +256,7 @@ fn assumptions(case: &Case, p: &Prepared, outcome: &Outcome) -> Vec<String> {
             significant(ask.requests.accepted, 3)
         ));
     }
-    let used = ask.parts.layout.chips();
+    let used = ask.on.layout.chips();
     if ask.split.is_none() && used < r.system.n_chips {
         all.push(format!(
             "one instance on {used} of {} chips; figures per chip are of those it uses",
@@ -263,9 +275,9 @@ fn assumptions(case: &Case, p: &Prepared, outcome: &Outcome) -> Vec<String> {
     if !engine.ideal {
         all.push(format!(
             "intervals hold 80 % of measurements: times per token within a factor {}, first tokens {}, throughput {}{}",
-            significant(float::exp(p.spread(engine.spread.tpot)), 3),
-            significant(float::exp(p.spread(engine.spread.ttft)), 3),
-            significant(float::exp(p.spread(engine.spread.throughput)), 3),
+            significant(float::exp(p.main.spread(engine.spread.tpot)), 3),
+            significant(float::exp(p.main.spread(engine.spread.ttft)), 3),
+            significant(float::exp(p.main.spread(engine.spread.throughput)), 3),
             if p.main.pass.wider() > 1.0 { "; wider than usual because constants were borrowed" } else { "" }
         ));
     }
@@ -282,8 +294,73 @@ fn assumptions(case: &Case, p: &Prepared, outcome: &Outcome) -> Vec<String> {
 }
 
 fn sources(case: &Case) -> Vec<String> {
-    let mut all = case.resolved.sources();
-    let engine = &case.ask.parts.engine;
+    let mut all = case.found.sources();
+    let engine = &case.ask.on.engine;
     all.push(format!("engine: {} ({})", engine.source, engine.as_of));
     all
+}
+
+/// The mean of the passes with and without prompt tokens.
+pub(crate) fn breakdown(s: &Steady) -> Breakdown {
+    let mean =
+        |decode: Seconds, mixed: Seconds| (decode.get() * (1.0 - s.prompt_share) + mixed.get() * s.prompt_share) * 1e3;
+    let step = s.step().get() * 1e3;
+    let piece =
+        |what: &str, ms: f64| Piece { what: what.to_owned(), ms, share: if step > 0.0 { ms / step } else { 0.0 } };
+    let part = |p: Part| mean(s.decode.part(p), s.mixed.part(p));
+    let limited = |l: Limit| mean(s.decode.limited(l), s.mixed.limited(l));
+    let ideal = mean(s.decode.ideal(), s.mixed.ideal()).min(step);
+    // Links carry nothing but collectives; the rest of a collective's time is latency.
+    let (network, link) = (part(Part::Network), limited(Limit::Link));
+    let waiting = (network - link).max(0.0);
+    let floors = (limited(Limit::Latency) - waiting).max(0.0);
+    let busy = limited(Limit::Compute) + limited(Limit::Memory);
+    let mut losses = vec![
+        piece(
+            if waiting > link { "collectives, mostly latency" } else { "collectives, mostly bytes on links" },
+            network,
+        ),
+        piece("kernel launches and floors", floors),
+        piece("host", limited(Limit::Host)),
+        piece("kernels slower than their roofline", (busy - ideal).max(0.0)),
+    ];
+    losses.retain(|l| l.ms > 0.0);
+    losses.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    let shown = |mut all: Vec<Piece>| {
+        all.retain(|p| p.ms > 0.0);
+        all
+    };
+    Breakdown {
+        step_ms: step,
+        decode_ms: s.decode.time().get() * 1e3,
+        mixed_ms: s.mixed.time().get() * 1e3,
+        ideal_ms: ideal,
+        of_limit: if step > 0.0 { ideal / step } else { 0.0 },
+        parts: shown(Part::ALL.into_iter().map(|p| piece(p.name(), part(p))).collect()),
+        limits: shown(Limit::ALL.into_iter().map(|l| piece(l.name(), limited(l))).collect()),
+        losses,
+    }
+}
+
+/// The piece with the largest share.
+fn largest(pieces: &[Piece]) -> Option<&Piece> {
+    pieces.iter().max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// The distance from the limit and the two largest reasons for it.
+fn reading(step: &Breakdown, ideal: bool) -> String {
+    let limit = format!(
+        "You are at {} of the limit: {} of {} per step",
+        percent(step.of_limit),
+        Seconds::s(step.ideal_ms / 1e3),
+        Seconds::s(step.step_ms / 1e3)
+    );
+    match step.losses.as_slice() {
+        _ if ideal => format!("{limit}; this engine is the limit itself."),
+        [] => format!("{limit}."),
+        [one] => format!("{limit}; {} of the step is {}.", percent(one.share), one.what),
+        [one, two, ..] => {
+            format!("{limit}; {} of the step is {}, {} {}.", percent(one.share), one.what, percent(two.share), two.what)
+        }
+    }
 }

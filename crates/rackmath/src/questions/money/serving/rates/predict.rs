@@ -9,7 +9,7 @@ use crate::setting::{Resolved, tokens};
 use rackmath_spec::Layout;
 use rackmath_spec::layout::Degrees;
 use rackmath_theory::deployment::Ready;
-use rackmath_theory::layout::{Illegal, check, domain};
+use rackmath_theory::layout::{check, domain};
 use rackmath_theory::pass::Work;
 use rackmath_theory::steady::Requests;
 use rackmath_units::Seconds;
@@ -17,11 +17,7 @@ use rackmath_units::Seconds;
 /// The layout asked for, or all that are worth a try: so many chips, attention cut or copied, experts spread or cut.
 pub(super) fn layouts(r: &Resolved, wanted: &DegreesRequest) -> Result<Vec<Layout>, Error> {
     if *wanted != DegreesRequest::default() {
-        let asked = layout::Request { degrees: wanted.clone(), ..Default::default() };
-        let (layout, _) = layout::pick(&asked, r)?;
-        let wrong = |e: Illegal| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected);
-        check(&r.model, &r.system, &layout).map_err(wrong)?;
-        return Ok(vec![layout]);
+        return Ok(vec![layout::pick(wanted, None, r)?.0]);
     }
     let powers = |limit: u64| (0..MOST_DOUBLINGS).map(|i| 1u64 << i).take_while(move |n| *n <= limit);
     let mut all = vec![layout::usual(&r.model, &r.system)];
@@ -65,8 +61,7 @@ fn predicted_for(d: &Ready) -> String {
 /// Prompts alone, passes full.
 pub(super) fn prefill_of(d: &Ready, q: &RatesRequest) -> Result<RateCard, Error> {
     let prompt = tokens("prompt", q.prompt, 1.0)?.get();
-    let (prompts_per_s, _) = d.prompts(&Requests::of(prompt, 1.0));
-    let rate = prompts_per_s * prompt / d.deployment.layout.chips() as f64;
+    let rate = d.prompts(&Requests::of(prompt, 1.0)).service * prompt / d.deployment.layout.chips() as f64;
     Ok(RateCard {
         tok_s: Range::of(rate, d.deployment.engine.spread.ttft * d.pass.wider()),
         source: "predicted".into(),
@@ -78,7 +73,7 @@ pub(super) fn prefill_of(d: &Ready, q: &RatesRequest) -> Result<RateCard, Error>
 /// Answers alone, as many as memory, engine and patience allow.
 pub(super) fn decode_of(d: &Ready, room: f64, q: &RatesRequest) -> Result<RateCard, Error> {
     let (layout, engine) = (d.deployment.layout, &d.deployment.engine);
-    let (chips, groups, stages) = (layout.chips() as f64, layout.degrees().dp as f64, d.pass.stages());
+    let (chips, groups, stages) = (layout.chips() as f64, layout.degrees().dp as f64, d.deployment.stages());
     let context = tokens("context", q.context, 0.0)?.get();
     let patience = Seconds::checked(q.tpot_ms / 1e3).filter(|t| (1e-6..=1e3).contains(&t.get()));
     let patience = patience.ok_or_else(|| Error::value("tpot_ms", q.tpot_ms, "milliseconds, 0.001 to 1e6"))?;

@@ -3,50 +3,28 @@
 use super::{Request, Speculation};
 use crate::Error;
 use crate::layout::{self, DegreesRequest};
-use crate::setting::{Resolved, Setting, resolve, tokens};
-use rackmath_spec::engine::Engine;
+use crate::setting::{Found, Setting, find, tokens, untimed};
+use rackmath_spec::engine::{Engine, Schedule};
 use rackmath_spec::file::flags::Tool;
 use rackmath_spec::{Catalog, Layout};
 use rackmath_theory::deployment::{Deployment, usual_cache};
-use rackmath_theory::kv;
-use rackmath_theory::layout::check;
 use rackmath_theory::pass::KernelSet;
-use rackmath_theory::steady::Requests;
-use rackmath_units::{Fraction, float};
-
-/// How load comes, over all groups.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Loading {
-    /// So many requests in flight.
-    Concurrency(f64),
-    /// So many a second.
-    Rate(f64),
-    /// What memory and the engine hold.
-    Full,
-}
+use rackmath_theory::pools::{Loading, Serving};
+use rackmath_theory::steady::{Requests, yielded};
+use rackmath_units::Fraction;
+use std::sync::Arc;
 
 /// What is evaluated, and what a change alters.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     /// The deployment; of two pools, the one that decodes.
-    pub parts: Deployment,
-    /// The pool that computes prompts.
-    pub split: Option<SplitAsk>,
-    /// Requests.
+    pub on: Deployment,
+    /// Layout of an instance for prompts alone, and how many; what balances unless given.
+    pub split: Option<(Layout, Option<f64>)>,
     pub requests: Requests,
-    /// Load.
     pub load: Loading,
     /// Dollars per chip and second, where known.
     pub price: Option<f64>,
-}
-
-/// Chips of their own for prompts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SplitAsk {
-    /// Layout of an instance.
-    pub layout: Layout,
-    /// Instances; what balances unless given.
-    pub instances: Option<f64>,
 }
 
 /// A request with everything found.
@@ -54,13 +32,12 @@ pub(super) struct Case<'a> {
     /// As asked.
     pub request: &'a Request,
     /// Model, machine, price.
-    pub resolved: Resolved,
+    pub found: Found,
     /// Whether the layout was chosen here.
     pub chosen: bool,
     /// What was assumed about the engine's version.
     pub version_note: Option<String>,
-    /// Kernels of the catalogue.
-    pub kernels: KernelSet,
+    kernels: KernelSet,
     /// What is evaluated.
     pub ask: Ask,
 }
@@ -68,21 +45,30 @@ pub(super) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(super) fn new(catalog: &Catalog, request: &'a Request) -> Result<Self, Error> {
         untouched(&request.setting)?;
-        let mut resolved = resolve(catalog, &request.setting)?;
+        let mut found = find(catalog, &request.setting)?;
         let (mut engine, version_note) = catalog.engine(&request.engine)?;
-        overrides(request, std::sync::Arc::make_mut(&mut engine))?;
+        overrides(request, &mut engine)?;
+        let on = &mut found.deployment;
         if request.setting.kv.as_deref().is_none_or(|word| word == "auto") {
-            let kv = usual_cache(&resolved.model, resolved.formats, &engine);
-            resolved.found.deployment.kv = kv;
-            resolved.cache = kv::cache(&resolved.model, kv);
+            on.kv = usual_cache(&on.model, on.formats, &engine);
         }
-        let (layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), &engine, &resolved)?;
-        let split = split(request, layout, &engine, &resolved)?;
-        let parts = Deployment { layout, engine, ..resolved.deployment.clone() };
-        let price = resolved.priced().then(|| resolved.chip_price.get());
-        let ask = Ask { parts, split, requests: requests(request)?, load: load(request)?, price };
-        let kernels = KernelSet::of(catalog)?;
-        Ok(Self { request, resolved, chosen, version_note, kernels, ask })
+        on.engine = engine;
+        let line = request.flags.as_deref();
+        let (layout, chosen) = pick(request, &request.degrees, line, on)?;
+        on.layout = layout;
+        let ask = Ask {
+            on: on.clone(),
+            split: split(request, on)?,
+            requests: requests(request)?,
+            load: load(request)?,
+            price: found.priced().then(|| found.chip_price.get()),
+        };
+        Ok(Self { request, found, chosen, version_note, kernels: KernelSet::of(catalog)?, ask })
+    }
+
+    /// Passes of what is asked, prepared.
+    pub(super) fn ready(&self, ask: &Ask) -> Result<Serving, Error> {
+        Serving::new(&self.kernels, &ask.on, ask.split, &ask.requests).map_err(|why| untimed(why, &ask.on))
     }
 }
 
@@ -102,47 +88,42 @@ fn untouched(setting: &Setting) -> Result<(), Error> {
     }
 }
 
-fn overrides(request: &Request, engine: &mut Engine) -> Result<(), Error> {
-    let s = &mut engine.schedule;
+fn overrides(request: &Request, engine: &mut Arc<Engine>) -> Result<(), Error> {
+    let mut set = |change: &dyn Fn(&mut Schedule)| change(&mut Arc::make_mut(engine).schedule);
     if let Some(chunk) = request.max_num_batched_tokens {
-        s.chunk = tokens("max_num_batched_tokens", chunk, 1.0)?.get();
+        let chunk = tokens("max_num_batched_tokens", chunk, 1.0)?.get();
+        set(&|s| s.chunk = chunk);
     }
     if let Some(sequences) = request.max_num_seqs {
-        s.sequences = tokens("max_num_seqs", sequences, 1.0)?.get();
+        let sequences = tokens("max_num_seqs", sequences, 1.0)?.get();
+        set(&|s| s.sequences = sequences);
     }
     if let Some(share) = request.memory_utilisation {
-        s.memory = Fraction::checked(share)
+        let memory = Fraction::checked(share)
             .filter(|u| u.get() > 0.0)
             .ok_or_else(|| Error::value("memory_utilisation", share, "a share above 0, at most 1"))?;
+        set(&|s| s.memory = memory);
     }
     Ok(())
 }
 
-/// The layout asked for or a usual one, allowed by model and machine.
+/// The layout asked for or a usual one, which the engine can run.
 fn pick(
     request: &Request,
     degrees: &DegreesRequest,
-    flags: Option<&str>,
-    engine: &Engine,
-    r: &Resolved,
+    line: Option<&str>,
+    on: &Deployment,
 ) -> Result<(Layout, bool), Error> {
-    let own = engine.family.parse::<Tool>().map_or("vllm", Tool::name);
-    let asked = layout::Request {
-        degrees: degrees.clone(),
-        flags: flags.map(str::to_owned),
-        tool: Some(request.tool.clone().unwrap_or_else(|| own.to_owned())),
-        ..layout::Request::default()
+    let tool = match &request.tool {
+        Some(word) => word.parse::<Tool>(),
+        None => Ok(on.engine.family.parse::<Tool>().unwrap_or(Tool::Vllm)),
     };
-    let (layout, chosen) = layout::pick(&asked, r)?;
-    check(&r.model, &r.system, &layout)
-        .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;
+    let line = line.map(|line| Ok::<_, Error>((tool?, line))).transpose()?;
+    let (layout, chosen) = layout::pick(degrees, line, on)?;
     let cut = layout.degrees().dcp;
-    if cut > 1 && engine.family != "vllm" {
-        return Err(Error::value(
-            "dcp",
-            cut.to_string(),
-            format!("1: not modelled for {}, only for vllm", engine.family),
-        ));
+    if cut > 1 && on.engine.family != "vllm" {
+        let expected = format!("1: not modelled for {}, only for vllm", on.engine.family);
+        return Err(Error::value("dcp", cut.to_string(), expected));
     }
     if cut > 1 && request.disaggregated.is_some() {
         return Err(Error::value("dcp", cut.to_string(), "1 where prompts have chips of their own"));
@@ -150,10 +131,10 @@ fn pick(
     Ok((layout, chosen))
 }
 
-fn split(request: &Request, decode: Layout, engine: &Engine, r: &Resolved) -> Result<Option<SplitAsk>, Error> {
+fn split(request: &Request, on: &Deployment) -> Result<Option<(Layout, Option<f64>)>, Error> {
     let Some(d) = &request.disaggregated else { return Ok(None) };
-    let layout =
-        if d.prefill == DegreesRequest::default() { decode } else { pick(request, &d.prefill, None, engine, r)?.0 };
+    let own = d.prefill == DegreesRequest::default();
+    let layout = if own { on.layout } else { pick(request, &d.prefill, None, on)?.0 };
     let chips = layout.chips();
     let instances = match d.prefill_chips {
         Some(n) if n == 0 || n % chips != 0 => {
@@ -161,7 +142,7 @@ fn split(request: &Request, decode: Layout, engine: &Engine, r: &Resolved) -> Re
         }
         other => other.map(|n| (n / chips) as f64),
     };
-    Ok(Some(SplitAsk { layout, instances }))
+    Ok(Some((layout, instances)))
 }
 
 fn requests(request: &Request) -> Result<Requests, Error> {
@@ -176,15 +157,6 @@ fn requests(request: &Request) -> Result<Requests, Error> {
         .get();
     let (drafts, accepted) = request.speculation.as_ref().map_or(Ok((0.0, 1.0)), accepted)?;
     Ok(Requests { cached, drafts, accepted, ..Requests::of(input, output) })
-}
-
-/// Tokens a step yields when each of k drafts is accepted with chance α, provided all before it were: the sum of α^i for i
-/// from 0 to k, the first term for the token that is always right.
-pub(crate) fn yielded(drafts: f64, acceptance: f64) -> f64 {
-    if acceptance >= 1.0 {
-        return drafts + 1.0;
-    }
-    (1.0 - float::pow(acceptance, drafts + 1.0)) / (1.0 - acceptance)
 }
 
 fn accepted(s: &Speculation) -> Result<(f64, f64), Error> {

@@ -1,0 +1,274 @@
+//! The one seam: how long is one pass over this work, and what binds it?
+//!
+//! The board ([`crate::board`]), the operator model ([`crate::pass`]) and a table of measurements ([`crate::measured`])
+//! answer it; the steady state, the pools and whatever steps event by event ask it. A pass holds sequences that decode and
+//! chunks of prompts, each in groups that are alike: a steady state has one group of each, a scheduler as many as it likes.
+//! Nothing is allocated to ask or to answer.
+
+use rackmath_units::Seconds;
+
+/// How long passes take.
+pub trait StepTimer {
+    /// Why a pass is not covered; [`std::convert::Infallible`] where every pass is.
+    type Uncovered;
+
+    fn time(&self, work: &Work) -> Result<Cost, Self::Uncovered>;
+}
+
+/// One pass of one attention group.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work<'a> {
+    pub decodes: Many<'a, Decodes>,
+    pub chunks: Many<'a, Chunk>,
+    /// Tokens guessed for each sequence that decodes, and checked together with its own.
+    pub drafts: f64,
+}
+
+/// Sequences that decode and hold equally much.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Decodes {
+    pub sequences: f64,
+    /// Tokens cached of each.
+    pub context: f64,
+}
+
+/// Prompts, or parts of prompts, that are alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Chunk {
+    /// Tokens of all of them.
+    pub tokens: f64,
+    /// How many prompts they belong to.
+    pub prompts: f64,
+    /// Tokens of each prompt that are already cached.
+    pub past: f64,
+}
+
+/// One group, or a list of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Many<'a, T> {
+    One(T),
+    List(&'a [T]),
+}
+
+impl<T: Default> Default for Many<'_, T> {
+    fn default() -> Self {
+        Self::One(T::default())
+    }
+}
+
+impl<T> std::ops::Deref for Many<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::List(list) => list,
+        }
+    }
+}
+
+impl Chunk {
+    /// Tokens of each prompt.
+    pub fn each(&self) -> f64 {
+        self.tokens / self.prompts.max(1e-9)
+    }
+}
+
+impl<'a> Work<'a> {
+    pub fn decode(sequences: f64, context: f64) -> Self {
+        Self { decodes: Many::One(Decodes { sequences, context }), ..Self::default() }
+    }
+
+    /// A pass over `prompts` prompts of `tokens` each.
+    pub fn prefill(prompts: f64, tokens: f64, past: f64) -> Self {
+        Self::default().with(Chunk { tokens: prompts * tokens, prompts, past })
+    }
+
+    /// The same with these prompts.
+    #[must_use]
+    pub fn with(self, chunk: Chunk) -> Self {
+        Self { chunks: Many::One(chunk), ..self }
+    }
+
+    /// Tokens each decoding sequence checks: its own and its drafts.
+    pub fn queries(&self) -> f64 {
+        1.0 + self.drafts
+    }
+
+    pub fn sequences(&self) -> f64 {
+        self.decodes.iter().map(|d| d.sequences).sum()
+    }
+
+    pub fn prompts(&self) -> f64 {
+        self.chunks.iter().map(|c| c.prompts).sum()
+    }
+
+    pub fn prompt_tokens(&self) -> f64 {
+        self.chunks.iter().map(|c| c.tokens).sum()
+    }
+
+    /// Tokens in the pass.
+    pub fn rows(&self) -> f64 {
+        self.sequences() * self.queries() + self.prompt_tokens()
+    }
+}
+
+/// What takes the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Matrix products of attention and dense networks.
+    Products,
+    Experts,
+    /// Attention and recurrences over the context.
+    Attention,
+    /// Norms, rotations, activations, cache writes.
+    Small,
+    /// Collectives.
+    Network,
+    /// Output head and sampling.
+    Head,
+    /// Drafting tokens to be checked.
+    Draft,
+    Host,
+}
+
+impl Part {
+    /// All, in the order tables show them.
+    pub const ALL: [Self; 8] = [
+        Self::Products,
+        Self::Experts,
+        Self::Attention,
+        Self::Small,
+        Self::Network,
+        Self::Head,
+        Self::Draft,
+        Self::Host,
+    ];
+
+    /// The word used in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Products => "matrix products",
+            Self::Experts => "experts",
+            Self::Attention => "attention",
+            Self::Small => "small kernels",
+            Self::Network => "collectives",
+            Self::Head => "head and sampling",
+            Self::Draft => "drafting",
+            Self::Host => "host",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// Arithmetic.
+    Compute,
+    Memory,
+    /// Launches and floors.
+    Latency,
+    /// Links between chips.
+    Link,
+    Host,
+}
+
+impl Limit {
+    pub const ALL: [Self; 5] = [Self::Compute, Self::Memory, Self::Latency, Self::Link, Self::Host];
+
+    /// The word used in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "arithmetic",
+            Self::Memory => "memory bandwidth",
+            Self::Latency => "kernel latency",
+            Self::Link => "links",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// Seconds of a pass by part and by limit, and its roofline.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    parts: [f64; Part::ALL.len()],
+    limits: [f64; Limit::ALL.len()],
+    /// Arithmetic at the dense peak.
+    pub(crate) compute: f64,
+    /// Weights and cache at full bandwidth.
+    pub(crate) memory: f64,
+}
+
+impl Cost {
+    /// A time of which no more is known than the part and the limit it is put down to.
+    pub fn of(part: Part, limit: Limit, time: Seconds) -> Self {
+        let mut one = Self::default();
+        one.add(part, limit, time.get());
+        one
+    }
+
+    /// The roofline itself: both sides at once, the longer one counts.
+    pub(crate) fn ideal_of(compute: f64, memory: f64) -> Self {
+        let limit = if compute >= memory { Limit::Compute } else { Limit::Memory };
+        Self { compute, memory, ..Self::of(Part::Products, limit, Seconds::s(compute.max(memory))) }
+    }
+
+    pub(crate) fn add(&mut self, part: Part, limit: Limit, seconds: f64) {
+        self.parts[part as usize] += seconds;
+        self.limits[limit as usize] += seconds;
+    }
+
+    pub(crate) fn plus(&mut self, other: &Self, times: f64) {
+        for (a, b) in self.parts.iter_mut().zip(&other.parts) {
+            *a += b * times;
+        }
+        for (a, b) in self.limits.iter_mut().zip(&other.limits) {
+            *a += b * times;
+        }
+        self.compute += other.compute * times;
+        self.memory += other.memory * times;
+    }
+
+    /// Two passes one after the other.
+    #[must_use]
+    pub fn joined(&self, other: &Self) -> Self {
+        let mut both = *self;
+        both.plus(other, 1.0);
+        both
+    }
+
+    /// The whole pass.
+    pub fn time(&self) -> Seconds {
+        Seconds::s(self.parts.iter().sum())
+    }
+
+    pub fn part(&self, part: Part) -> Seconds {
+        Seconds::s(self.parts[part as usize])
+    }
+
+    /// Time limited by one thing.
+    pub fn limited(&self, limit: Limit) -> Seconds {
+        Seconds::s(self.limits[limit as usize])
+    }
+
+    /// What limits most of the time.
+    pub fn binding(&self) -> Limit {
+        let mut best = Limit::Compute;
+        for limit in Limit::ALL {
+            if self.limits[limit as usize] > self.limits[best as usize] {
+                best = limit;
+            }
+        }
+        best
+    }
+
+    /// The roofline of the same pass: every FLOP at the dense peak, every weight and cache byte at full bandwidth, both at
+    /// once, no links.
+    pub fn ideal(&self) -> Seconds {
+        Seconds::s(self.compute.max(self.memory))
+    }
+
+    /// The two sides of the roofline: arithmetic and memory.
+    pub fn roofline(&self) -> (Seconds, Seconds) {
+        (Seconds::s(self.compute), Seconds::s(self.memory))
+    }
+}

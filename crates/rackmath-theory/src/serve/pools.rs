@@ -1,0 +1,343 @@
+//! A deployment under a load: one pool that does everything, or two with prompts on chips of their own.
+//!
+//! $$ \mu = \frac{k\,d\,p}{T(k)} \qquad t_{send} = \frac{K(I)}{h\,w} \qquad n = \lceil \lambda / \mu \rceil \qquad
+//!    w = \frac{\rho^{\sqrt{2m + 2} - 1}}{m\,(1 - \rho)}\,\frac{T(1)}{2} \qquad \mathrm{TTFT} = w + T(1) + t_{send} + t_{first} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | μ, λ | service, rate | 1/s | prompts one prefill instance computes; requests the decoding pool ends |
+//! | k, T | together, time | 1, s | prompts that share a pass, and its time |
+//! | d, p | groups, stages | 1 | attention groups and pipeline stages of an instance, each busy with prompts of its own |
+//! | K(I), h, w | bytes, shards, bandwidth | B, 1, B/s | cache of a prompt, chips that send it together, the outermost network |
+//! | m, n, ρ | servers, instances, busy | 1 | groups of all n instances, and the share of the time they work: λ / n μ |
+//!
+//! Assumes: the cache is sent when the prompt is done, not layer by layer, so that sending is not hidden; decoding is never
+//! disturbed by prompts. Ignores: other traffic on that network. Source: ours; Little's law; H. Sakasegawa, An approximation
+//! formula L_q = α ρ^β / (1 - ρ), Ann. Inst. Statist. Math. 29 (1977), halved because a prompt's time does not vary; where
+//! it does, the wait is multiplied by 1 + its squared coefficient of variation (Allen, Cunneen).
+
+use crate::chunk::{Chunks, Rest};
+use crate::deployment::{Deployment, Ready, Untimed};
+use crate::kv;
+use crate::machine::timer::{StepTimer, Work};
+use crate::network::{self, Collective, Group};
+use crate::pass::KernelSet;
+use crate::placement;
+use crate::steady::{Load, Requests, Server, Steady};
+use rackmath_spec::Layout;
+use rackmath_spec::model::Mixer;
+use rackmath_units::{Bytes, Seconds, Tokens, float};
+
+/// Beyond this share of the time a queue says more about its second moments than about its mean.
+pub const BUSIEST: f64 = 0.95;
+
+/// Rounds of the balance between the pools; each halves the distance.
+const ROUNDS: usize = 24;
+
+/// What one instance that only computes prompts does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prompts {
+    /// Prompts a second when passes are full.
+    pub service: f64,
+    /// Seconds of a prompt alone.
+    pub alone: f64,
+    /// Attention groups, each a server of its own.
+    pub groups: f64,
+}
+
+impl Prompts {
+    pub fn of<T: StepTimer>(server: &Server<T>, groups: f64, requests: &Requests) -> Result<Self, T::Uncovered> {
+        let (new, past, room) = (requests.new_tokens(), requests.past(), server.schedule.chunk);
+        let long = |rest: Rest| {
+            let c = Chunks::of(new, room, rest);
+            Ok(server.timer.time(&Work::prefill(1.0, c.tokens, past + c.before))?.time() * c.passes)
+        };
+        // A prompt that fits is not cut; the rest of a longer one shares its pass with the next.
+        let together = (room / new).floor().max(1.0);
+        let full = match together {
+            1.0 => long(Rest::Shared)?,
+            many => server.timer.time(&Work::prefill(many, new, past))?.time(),
+        };
+        let alone = (long(Rest::Empty)? + server.overhead.request).get();
+        Ok(Self { service: together * groups * server.stages / full.get(), alone, groups })
+    }
+
+    /// Share of the time so many instances work at a rate.
+    pub fn busy(&self, rate: f64, instances: f64) -> f64 {
+        rate / (instances * self.service)
+    }
+
+    pub fn wait(&self, busy: f64, instances: f64) -> f64 {
+        wait(busy, instances * self.groups, self.alone)
+    }
+}
+
+/// Mean wait for one of `servers` that are busy for a share of the time, each prompt taking `alone`.
+pub fn wait(busy: f64, servers: f64, alone: f64) -> f64 {
+    let busy = busy.min(BUSIEST);
+    let power = (2.0 * (servers + 1.0)).sqrt() - 1.0;
+    float::pow(busy, power) / (servers * (1.0 - busy)) * alone / 2.0
+}
+
+/// Time of a prompt's cache over the outermost network, from all chips that hold a share of it; nothing where none is known.
+pub fn sending(bytes: Bytes, from: &Layout, to: &Deployment) -> Seconds {
+    let (a, b) = (from.degrees(), to.layout.degrees());
+    let mixers = to.model.shape().into_iter().flat_map(|s| s.runs.iter().map(|r| &r.block.mixer));
+    let shards = mixers
+        .filter(|m| **m != Mixer::None)
+        .map(|m| placement::cache_shards(m, &a).min(placement::cache_shards(m, &b)))
+        .min()
+        .unwrap_or(1)
+        * a.pp.min(b.pp);
+    let share = bytes / shards as f64;
+    let levels = &to.system.levels;
+    let Some(level) = levels.last() else { return Seconds::ZERO };
+    let kind = if levels.len() > 1 { to.links.out.as_deref() } else { to.links.up.as_deref() };
+    match kind {
+        Some(network) => network::time(Collective::SendRecv, share, &Group::within(level, network, 2)).total(),
+        None => share / level.bandwidth.value,
+    }
+}
+
+/// How load comes, over all groups.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loading {
+    /// So many requests in flight.
+    Concurrency(f64),
+    /// So many a second.
+    Rate(f64),
+    /// What memory and the engine hold.
+    Full,
+}
+
+impl Loading {
+    /// The load of one group, and how many groups share it.
+    fn of_group(self, groups: f64) -> (Load, f64) {
+        match self {
+            Self::Concurrency(c) => {
+                // Fewer requests than groups leave groups without any.
+                let busy = groups.min(c.max(1.0));
+                (Load::even(c / busy), busy)
+            }
+            Self::Rate(rate) => (Load::Open { rate: rate / groups }, groups),
+            Self::Full => (Load::Full, groups),
+        }
+    }
+}
+
+/// A deployment with passes prepared and memory measured out; of two pools, the one that decodes.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    pub main: Ready,
+    /// Sequences one group holds.
+    pub room: f64,
+    pub split: Option<PromptPool>,
+}
+
+/// Prefill instances, and how prompts get from them to those that decode.
+#[derive(Clone, Debug)]
+pub struct PromptPool {
+    pub instance: Ready,
+    /// How many; what balances unless given.
+    pub instances: Option<f64>,
+    /// Prompts whose cache fits in a group of an instance.
+    pub room: f64,
+    /// Cache of a prompt.
+    pub bytes: Bytes,
+    pub send: Seconds,
+}
+
+/// The pool of prompts in steady state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flow {
+    pub instances: f64,
+    /// Their chips.
+    pub chips: f64,
+    /// Prefill chips to decode chips where both are exactly busy.
+    pub ratio: f64,
+    /// Share of the time they work.
+    pub busy: f64,
+    /// Seconds of a prompt's own pass.
+    pub pass: f64,
+    /// Seconds of waiting for it.
+    pub wait: f64,
+}
+
+/// All groups in steady state.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// One group.
+    pub steady: Steady,
+    /// Groups that are busy.
+    pub groups: f64,
+    /// Seconds to the first token, without waiting for memory.
+    pub ttft: f64,
+    /// Seconds of waiting for memory.
+    pub queue: f64,
+    /// Requests a second.
+    pub rate: f64,
+    pub chips: f64,
+    pub flow: Option<Flow>,
+    /// Whether anything fits at all.
+    pub fits: bool,
+    /// Whether arrivals outrun the server.
+    pub overloaded: bool,
+}
+
+impl Serving {
+    /// Prepares both pools; prompts on a layout of their own, in so many instances or what balances.
+    pub fn new(
+        kernels: &KernelSet,
+        on: &Deployment,
+        split: Option<(Layout, Option<f64>)>,
+        requests: &Requests,
+    ) -> Result<Self, Untimed> {
+        let main = Ready::new(kernels, on.clone())?;
+        let split = split.map(|(layout, instances)| {
+            let instance = if layout == on.layout {
+                main.clone()
+            } else {
+                Ready::new(kernels, Deployment { layout, ..on.clone() })?
+            };
+            let bytes = kv::cache(&on.model, on.kv).stored(Tokens::new(requests.input));
+            // Prompts leave when they are done: no answer is held here.
+            let room = instance.room(&Requests { output: 1.0, ..*requests });
+            Ok(PromptPool { send: sending(bytes, &layout, on), instance, instances, room, bytes })
+        });
+        Ok(Self { room: main.room(requests), split: split.transpose()?, main })
+    }
+
+    /// Groups with their own sequences.
+    pub fn groups(&self) -> f64 {
+        self.main.deployment.groups()
+    }
+
+    pub fn under(&self, requests: &Requests, load: Loading) -> Outcome {
+        if let Some(pool) = &self.split {
+            return self.both(pool, requests, load);
+        }
+        let (one, groups) = load.of_group(self.groups());
+        let s = self.main.steady(self.room, requests, one);
+        Outcome {
+            ttft: s.ttft.get(),
+            queue: s.queue.get(),
+            rate: s.rate * groups,
+            groups,
+            chips: self.main.deployment.chips(),
+            flow: None,
+            fits: self.room >= 1.0,
+            overloaded: s.overloaded,
+            steady: s,
+        }
+    }
+
+    fn both(&self, pool: &PromptPool, requests: &Requests, load: Loading) -> Outcome {
+        // Those that decode find the whole prompt in their cache.
+        let found = Requests { cached: 1.0, ..*requests };
+        let decode = |load: Loading| {
+            let (one, groups) = load.of_group(self.groups());
+            (self.main.steady(self.room, &found, one), groups)
+        };
+        let prompts = pool.instance.prompts(requests);
+        let (alone, send) = (prompts.alone, pool.send.get());
+        let (first, groups) = decode(load);
+        let most = first.rate * groups;
+        let instances = pool.instances.unwrap_or_else(|| (most / prompts.service).ceil().max(1.0));
+        let able = instances * prompts.service;
+        let wait = |rate: f64| prompts.wait(prompts.busy(rate, instances), instances);
+        let (s, rate, wait) = match load {
+            Loading::Concurrency(c) if most <= able => {
+                let (mut state, mut inside) = (first, c);
+                for _ in 0..ROUNDS {
+                    let rate = state.rate * groups;
+                    let outside = rate * (wait(rate) + alone + send);
+                    inside = f64::midpoint(inside, (c - outside).max(1.0));
+                    state = decode(Loading::Concurrency(inside)).0;
+                }
+                let rate = state.rate * groups;
+                (state, rate, wait(rate))
+            }
+            Loading::Concurrency(c) => {
+                // Prompts are the bottleneck: whoever does not decode waits for them.
+                let (state, _) = decode(Loading::Rate(able));
+                let stay = state.ttft.get() + requests.steps() * state.step().get();
+                (state, able, (c / able - (alone + send + stay)).max(wait(able)))
+            }
+            Loading::Rate(_) | Loading::Full => (first, most.min(able), wait(most.min(able))),
+        };
+        let (mine, theirs) = (self.main.deployment.chips(), pool.instance.deployment.chips());
+        let flow = Flow {
+            instances,
+            chips: instances * theirs,
+            ratio: most / prompts.service * theirs / mine,
+            busy: (rate / able).min(1.0),
+            pass: alone,
+            wait,
+        };
+        Outcome {
+            groups,
+            ttft: wait + alone + send + s.ttft.get(),
+            queue: s.queue.get(),
+            rate,
+            chips: mine + flow.chips,
+            flow: Some(flow),
+            fits: self.room >= 1.0 && pool.room >= 1.0,
+            overloaded: s.overloaded || matches!(load, Loading::Rate(r) if r >= able),
+            steady: s,
+        }
+    }
+}
+
+impl Outcome {
+    /// Seconds per output token.
+    pub fn tpot(&self) -> f64 {
+        self.steady.tpot.get()
+    }
+
+    /// Seconds from arrival to the last token.
+    pub fn e2e(&self, requests: &Requests) -> f64 {
+        self.queue + self.ttft + self.tpot() * (requests.output - 1.0).max(0.0)
+    }
+
+    /// Output tokens a second and chip.
+    pub fn output_per_chip(&self, requests: &Requests) -> f64 {
+        self.rate * requests.output / self.chips
+    }
+
+    /// Whether it can be offered at all.
+    pub fn serves(&self) -> bool {
+        self.fits && !self.overloaded
+    }
+
+    /// Share of the chips' time that prompts take.
+    pub fn prompt_time(&self) -> f64 {
+        if let Some(flow) = &self.flow {
+            return flow.chips / self.chips;
+        }
+        let s = &self.steady;
+        let step = s.step().get();
+        let more = (s.mixed.time().get() - s.decode.time().get()).max(0.0) * s.prompt_share;
+        if step > 0.0 { more / step } else { 0.0 }
+    }
+
+    /// Dollars per million output and input tokens, at so many dollars per chip and second.
+    pub fn usd_per_mtok(&self, requests: &Requests, price: Option<f64>) -> Option<(f64, f64)> {
+        let dollars = price? * self.chips;
+        let prompt = self.prompt_time();
+        let mtok = |tokens: f64, share: f64| dollars * share / (self.rate * tokens) * 1e6;
+        (self.rate > 0.0).then(|| (mtok(requests.output, 1.0 - prompt), mtok(requests.input, prompt)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_busy_server_waits_as_the_textbook_says() {
+        // M/D/1 at half load: rho / (2 (1 - rho)) = 0.5 service times.
+        assert!((wait(0.5, 1.0, 2.0) - 1.0).abs() < 1e-12);
+        assert!(wait(0.5, 8.0, 2.0) < wait(0.5, 1.0, 2.0));
+        assert_eq!(wait(0.0, 4.0, 2.0), 0.0);
+    }
+}
