@@ -220,7 +220,9 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
             s.waiting = waiting;
             // Little: those who wait leave at the rate of the server.
             s.queue = if s.rate > 0.0 { Seconds::s(waiting / s.rate) } else { Seconds::ZERO };
-            s.ttft += Seconds::s(burst * first_wave(server, requests, running)?);
+            if burst > 0.0 {
+                s.ttft += Seconds::s(burst * first_wave(server, requests, running)?);
+            }
             s
         }
         Load::Full => balanced(server, requests, most, Arrivals::EVEN)?,
