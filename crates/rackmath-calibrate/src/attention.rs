@@ -184,7 +184,7 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
         }
     }
     // The engine whose tables have enough shapes to leave one out.
-    errors.extend(fit::without_each_shape(&rows).into_iter().map(|(row, e)| (name("shape left out", row), e)));
+    errors.extend(fit::without_each_shape(&rows)?.into_iter().map(|(row, e)| (name("shape left out", row), e)));
     table.group(errors);
     Ok(table)
 }

@@ -77,14 +77,3 @@ impl Row {
         float::ln(gemm.time(self.product, self.scaling).time / self.measured)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_without_tables_says_what_was_expected() {
-        let error = score(Path::new("/nowhere")).unwrap_err().to_string();
-        assert!(error.contains("kernel_gemm_h100.csv"), "{error}");
-    }
-}

@@ -30,30 +30,7 @@ STACKS holds files to use instead of catalog/training; STACK is one of them";
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
-        ["fit", "serving", engine, folder] => Some(serving::fit(Path::new(folder), Some(engine))),
-        ["spread", folder] => Some(serving::spread(Path::new(folder), serving::FOLD_STEPS, &|done, all, what| {
-            eprintln!("fit {done} of {all}: {what}");
-        })),
-        ["fits", folder] => Some(fits::score(Path::new(folder)).map(|report| report.to_string())),
-        ["fit", "scaling", file] => Some(scaling::fit_file(Path::new(file), 0).map(|fit| fit.to_string())),
-        ["fit", "scaling", file, "drop", n] => {
-            n.parse().ok().map(|n| scaling::fit_file(Path::new(file), n).map(|fit| fit.to_string()))
-        }
-        ["score", "training", folder, stacks] => {
-            Some(training::score(Path::new(folder), Some(Path::new(stacks))).map(|r| r.to_string()))
-        }
-        ["fit", "training", folder, stack] => Some(training::fit(Path::new(folder), Some(stack))),
-        ["rows", "plan", folder] => Some(planner::listed(Path::new(folder))),
-        ["transfer", "plan", folder] => Some(
-            planner::transfer(Path::new(folder), &|done, all, what| eprintln!("fit {done} of {all}: {what}"))
-                .map(|report| report.to_string()),
-        ),
-        ["rows", "training", folder] => Some(training::score(Path::new(folder), None).map(|r| r.listed())),
-        [verb, what, folder] => run(verb, what, Path::new(folder)),
-        _ => None,
-    };
-    match done {
+    match run(&words) {
         Some(Ok(text)) => {
             print!("{text}");
             ExitCode::SUCCESS
@@ -69,28 +46,51 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(verb: &str, what: &str, folder: &Path) -> Option<Result<String, CalibrateError>> {
-    Some(match (verb, what) {
-        ("score", "network") => network::score(folder).map(|table| table.to_string()),
-        ("fit", "network") => network::fit(folder).map(|fitted| fitted.to_string()),
-        ("transfer", "network") => network::transfer(folder).map(|table| table.to_string()),
-        ("score", "gemm") => gemm::score(folder).map(|table| table.to_string()),
-        ("fit", "gemm") => gemm::fit(folder),
-        ("transfer", "gemm") => gemm::transfer(folder).map(|table| table.to_string()),
-        ("score", "attention") => attention::score(folder).map(|table| table.to_string()),
-        ("fit", "attention") => attention::fit(folder, attention::Kind::Grouped),
-        ("fit", "mla") => attention::fit(folder, attention::Kind::Latent),
-        ("transfer", "attention") => attention::transfer(folder).map(|table| table.to_string()),
-        ("score", "serving") => serving::score(folder).map(|table| table.to_string()),
-        ("fit", "serving") => serving::fit(folder, None),
-        ("score", "plan") => planner::score(folder).map(|report| report.to_string()),
-        ("score", "moe") => moe::score(folder).map(|table| table.to_string()),
-        ("fit", "moe") => moe::fit(folder).map(|fitted| fitted.to_string()),
-        ("transfer", "moe") => moe::transfer(folder).map(|table| table.to_string()),
-        ("score", "training") => training::score(folder, None).map(|report| report.to_string()),
-        ("fit", "training") => training::fit(folder, None),
-        ("score", "deduce") => deduce::score(folder),
-        ("fit", "deduce") => deduce::fit(folder),
+/// The text of an answer.
+fn shown<T: ToString>(answer: Result<T, CalibrateError>) -> Result<String, CalibrateError> {
+    answer.map(|answer| answer.to_string())
+}
+
+fn run(words: &[&str]) -> Option<Result<String, CalibrateError>> {
+    let tell = |done: usize, all: usize, what: &str| eprintln!("fit {done} of {all}: {what}");
+    let (verb, rest) = words.split_first()?;
+    let (what, folder) = match *rest {
+        [folder] => ("", Path::new(folder)),
+        [what, folder, ..] => (what, Path::new(folder)),
+        [] => return None,
+    };
+    Some(match (*verb, what, rest.get(2..).unwrap_or_default()) {
+        ("fit", "serving", [folder]) => serving::fit(Path::new(folder), Some(rest[1])),
+        ("fit", "scaling", ["drop", n]) => shown(scaling::fit_file(folder, n.parse().ok()?)),
+        ("score", "training", [stacks]) => shown(training::score(folder, Some(Path::new(stacks)))),
+        ("fit", "training", [stack]) => training::fit(folder, Some(stack)),
+        (_, _, [_, ..]) => return None,
+        ("spread", "", _) => serving::spread(folder, serving::FOLD_STEPS, &tell),
+        ("fits", "", _) => shown(fits::score(folder)),
+        ("score", "network", _) => shown(network::score(folder)),
+        ("fit", "network", _) => shown(network::fit(folder)),
+        ("transfer", "network", _) => shown(network::transfer(folder)),
+        ("score", "gemm", _) => shown(gemm::score(folder)),
+        ("fit", "gemm", _) => gemm::fit(folder),
+        ("transfer", "gemm", _) => shown(gemm::transfer(folder)),
+        ("score", "attention", _) => shown(attention::score(folder)),
+        ("fit", "attention", _) => attention::fit(folder, attention::Kind::Grouped),
+        ("fit", "mla", _) => attention::fit(folder, attention::Kind::Latent),
+        ("transfer", "attention", _) => shown(attention::transfer(folder)),
+        ("score", "moe", _) => shown(moe::score(folder)),
+        ("fit", "moe", _) => shown(moe::fit(folder)),
+        ("transfer", "moe", _) => shown(moe::transfer(folder)),
+        ("score", "serving", _) => shown(serving::score(folder)),
+        ("fit", "serving", _) => serving::fit(folder, None),
+        ("score", "plan", _) => shown(planner::score(folder)),
+        ("transfer", "plan", _) => shown(planner::transfer(folder, &tell)),
+        ("rows", "plan", _) => planner::listed(folder),
+        ("score", "training", _) => shown(training::score(folder, None)),
+        ("rows", "training", _) => training::score(folder, None).map(|r| r.listed()),
+        ("fit", "training", _) => training::fit(folder, None),
+        ("fit", "scaling", _) => shown(scaling::fit_file(folder, 0)),
+        ("score", "deduce", _) => deduce::score(folder),
+        ("fit", "deduce", _) => deduce::fit(folder),
         _ => return None,
     })
 }

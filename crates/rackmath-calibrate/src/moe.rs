@@ -6,7 +6,7 @@
 //! or tuning gone astray, by up to a factor of eight, and must not bend a constant.
 
 use crate::rows::{Record, Rows, csv, present};
-use crate::table::{Errors, Table};
+use crate::table::{Errors, Table, left_out, rounded};
 use crate::{CalibrateError, simplex};
 use rackmath_spec::{Catalog, Chip, MoeFit, MoeFormat, MoeKernel, MoeKernels, MoeResidual, MoeRows};
 use rackmath_theory::operator::{Silicon, moe};
@@ -20,17 +20,17 @@ pub const CAP: f64 = 0.6;
 
 const TILES: [f64; 3] = [16.0, 64.0, 128.0];
 
-/// Tables that are understood, with the chip they were measured on.
-pub const FILES: [(&str, &str); 9] = [
-    ("kernel_moe_a100.csv", "a100-80gb"),
-    ("kernel_moe_b200.csv", "b200"),
-    ("kernel_moe_b300.csv", "b300"),
-    ("kernel_moe_gb200.csv", "gb200"),
-    ("kernel_moe_gb300.csv", "gb300"),
-    ("kernel_moe_h100.csv", "h100-sxm"),
-    ("kernel_moe_h200.csv", "h200"),
-    ("kernel_moe_l40s.csv", "l40s"),
-    ("kernel_moe_rtxpro6000.csv", "rtx-pro-6000"),
+/// Tables that are understood; each is named for its chip.
+const FILES: [&str; 9] = [
+    "kernel_moe_a100.csv",
+    "kernel_moe_b200.csv",
+    "kernel_moe_b300.csv",
+    "kernel_moe_gb200.csv",
+    "kernel_moe_gb300.csv",
+    "kernel_moe_h100.csv",
+    "kernel_moe_h200.csv",
+    "kernel_moe_l40s.csv",
+    "kernel_moe_rtxpro6000.csv",
 ];
 
 /// One timing.
@@ -53,14 +53,15 @@ pub struct Row {
 
 pub fn read(folder: &Path) -> Result<Rows<Row>, CalibrateError> {
     let (catalog, mut all) = (rackmath_catalog::embedded(), Rows::default());
-    for (path, (_, chip)) in present(folder, &FILES, |(file, _)| file)? {
-        take(csv(&path)?, chip, &catalog, &mut all)?;
+    for (path, file) in present(folder, &FILES, |file| file)? {
+        let chip = file.trim_start_matches("kernel_moe_").trim_end_matches(".csv");
+        take(&csv(&path)?, chip, &catalog, &mut all)?;
     }
     Ok(all)
 }
 
 /// Adds the rows of one chip's table.
-fn take(table: Vec<Record>, chip: &str, catalog: &Catalog, all: &mut Rows<Row>) -> Result<(), CalibrateError> {
+fn take(table: &[Record], chip: &str, catalog: &Catalog, all: &mut Rows<Row>) -> Result<(), CalibrateError> {
     let chip = catalog.chip(chip)?;
     let kernels = catalog.moe_kernels()?;
     let generation = kernels.generation(&chip);
@@ -165,7 +166,12 @@ pub struct Fitted(pub MoeKernels);
 /// Constants fitted to the tables of a folder. Not fitted: what a family pads, corner, tail and cache.
 /// These are read off the tables and stand in the catalogue.
 pub fn fit(folder: &Path) -> Result<Fitted, CalibrateError> {
-    fit_rows(&read(folder)?.rows, &*rackmath_catalog::embedded().moe_kernels()?, Search::Full).map(Fitted)
+    fit_rows(
+        &read(folder)?.rows.iter().collect::<Vec<_>>(),
+        &*rackmath_catalog::embedded().moe_kernels()?,
+        Search::Full,
+    )
+    .map(Fitted)
 }
 
 /// What a fit may change.
@@ -178,7 +184,7 @@ pub enum Search {
 }
 
 /// Fits every family, format and generation that rows speak of; the rest of `kernels` stays.
-pub fn fit_rows(rows: &[Row], kernels: &MoeKernels, search: Search) -> Result<MoeKernels, CalibrateError> {
+fn fit_rows(rows: &[&Row], kernels: &MoeKernels, search: Search) -> Result<MoeKernels, CalibrateError> {
     let mut groups: BTreeMap<(&str, &str, MoeFormat), Vec<&Row>> = BTreeMap::new();
     for row in rows {
         groups.entry((row.family, &row.generation, row.call.format)).or_default().push(row);
@@ -245,11 +251,6 @@ fn kernel_of(x: &[f64], tile: f64, base: MoeKernel) -> Option<MoeKernel> {
     })
 }
 
-/// Three significant digits.
-fn rounded(x: f64) -> f64 {
-    format!("{x:.2e}").parse().unwrap_or(x)
-}
-
 /// How far constants are from rows they were not fitted on: the same family on another generation, in another format, and
 /// (fitting anew each time) on another model's shapes.
 pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
@@ -278,15 +279,13 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
         }
         add("family", "all (default)", offset(&kernels.default.0, row));
     }
-    let models: BTreeSet<&str> = rows.iter().map(|r| r.model.as_str()).collect();
-    for model in models {
-        let (seen, unseen): (Vec<Row>, Vec<Row>) = rows.iter().cloned().partition(|r| r.model != model);
-        let rest = fit_rows(&seen, &kernels, Search::Shares)?;
-        for row in &unseen {
-            let o = offset(&rest.find(row.family, row.call.format, &row.generation)?.kernel, row);
-            add("model", model, o);
-            add("model", "all", o);
-        }
+    let refit = |seen: &[&Row]| fit_rows(seen, &kernels, Search::Shares);
+    let off = |fitted: &MoeKernels, row: &Row| {
+        Ok(offset(&fitted.find(row.family, row.call.format, &row.generation)?.kernel, row))
+    };
+    for (row, o) in left_out(&rows.iter().collect::<Vec<_>>(), |r| r.model.as_str(), refit, off)? {
+        add("model", &row.model, o);
+        add("model", "all", o);
     }
     table.group(lines);
     Ok(table)

@@ -12,8 +12,13 @@ trtllm,1.3.0rc20,moe_torch_flow_cutlass,nvfp4,DeepSeek-V3/R1,7168,2048,8,256,1,8
 
 fn rows() -> Rows<Row> {
     let mut all = Rows::default();
-    take(crate::rows::parse("kernel_moe_h100.csv", H100).unwrap(), "h100-sxm", &rackmath_catalog::embedded(), &mut all)
-        .unwrap();
+    take(
+        &crate::rows::parse("kernel_moe_h100.csv", H100).unwrap(),
+        "h100-sxm",
+        &rackmath_catalog::embedded(),
+        &mut all,
+    )
+    .unwrap();
     all
 }
 
@@ -57,6 +62,7 @@ fn a_fit_recovers_the_constants_that_made_the_rows() {
             synthetic.push(row);
         }
     }
+    let synthetic: Vec<&Row> = synthetic.iter().collect();
     let fitted = fit_rows(&synthetic, &kernels, Search::Shares).unwrap();
     let fit = |k: &MoeKernels| {
         let fits = &k.families["trtllm-cutlass"];
@@ -69,10 +75,4 @@ fn a_fit_recovers_the_constants_that_made_the_rows() {
         "the same rows give the same constants"
     );
     assert!(Fitted(fitted).to_string().contains("[[family.trtllm-cutlass.fit]]"));
-}
-
-#[test]
-fn a_folder_without_tables_is_refused() {
-    let error = score(Path::new("/nowhere")).unwrap_err().to_string();
-    assert!(error.contains("kernel_moe_h100.csv"), "{error}");
 }

@@ -23,7 +23,7 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
 
 /// How far a catalogue is from rows: per file, system, operation and kernel; then per file; then the two headlines.
 fn score_rows(rows: &Rows<Row>, catalog: &Catalog) -> Result<Table, CalibrateError> {
-    let (machines, _) = Machines::of(&rows.rows, catalog)?;
+    let machines = Machines::of(&rows.rows, catalog)?;
     let mut table = Table::new(&["file", "system", "operation", "kernel"], &rows.skipped);
     let mut scored = Vec::new();
     for row in &rows.rows {
@@ -51,14 +51,14 @@ fn is_long_gather_or_reduce(what: &What) -> bool {
 /// Constants fitted to the tables of a folder, one set per kind of link.
 pub fn fit(folder: &Path) -> Result<Fitted, CalibrateError> {
     let rows = read(folder)?;
-    let (machines, _) = Machines::of(&rows.rows, &rackmath_catalog::embedded())?;
+    let machines = Machines::of(&rows.rows, &rackmath_catalog::embedded())?;
     Ok(fit::all(&rows.rows, &machines))
 }
 
 /// How far constants fitted to a part of the tables are from the rest: another machine, more ranks, more nodes.
 pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
     let rows = read(folder)?;
-    let (machines, _) = Machines::of(&rows.rows, &rackmath_catalog::embedded())?;
+    let machines = Machines::of(&rows.rows, &rackmath_catalog::embedded())?;
     Ok(fit::transfer(&rows.rows, &machines))
 }
 

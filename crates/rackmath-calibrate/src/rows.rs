@@ -101,3 +101,27 @@ impl Record {
         if us > 0.0 { Ok(Seconds::us(us)) } else { Err("no time measured".into()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{attention, deduce, gemm, moe, network, planner, serving, training};
+
+    #[test]
+    fn a_folder_without_tables_says_what_was_expected() {
+        let folder = Path::new("/nowhere");
+        let refused = [
+            (gemm::score(folder).err(), "kernel_gemm_h100.csv"),
+            (attention::score(folder).err(), "kernel_mla.csv"),
+            (moe::score(folder).err(), "kernel_moe_h100.csv"),
+            (network::score(folder).err(), "kernel_collectives.csv"),
+            (serving::score(folder).err(), "trtllm_throughput.csv"),
+            (planner::score(folder).err(), "inferencemax_pareto.csv"),
+            (training::score(folder, None).err(), "training_vtrain_a100.csv"),
+            (deduce::score(folder).err(), "open_host_prices.csv"),
+        ];
+        for (error, file) in refused {
+            assert!(error.unwrap().to_string().contains(file), "{file}");
+        }
+    }
+}

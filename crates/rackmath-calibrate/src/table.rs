@@ -1,7 +1,8 @@
 //! How far predictions are from measurements, group by group: the one score of every topic.
 
+use crate::CalibrateError;
 use rackmath_theory::stats::{median, quantile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The distances |ln(predicted / measured)| of a group of rows.
@@ -107,4 +108,30 @@ impl fmt::Display for Table {
 
 pub fn skipped(f: &mut fmt::Formatter<'_>, reasons: &BTreeMap<String, usize>) -> fmt::Result {
     reasons.iter().try_for_each(|(reason, n)| writeln!(f, "skipped {n}: {reason}"))
+}
+
+/// Three significant digits, as constants are printed.
+pub fn rounded(x: f64) -> f64 {
+    format!("{x:.2e}").parse().unwrap_or(x)
+}
+
+/// Leaves every group out once: what is fitted on the other rows, and how far it is from the group's.
+pub fn left_out<'a, R, K: Ord, F>(
+    rows: &[&'a R],
+    group: impl Fn(&'a R) -> K,
+    fit: impl Fn(&[&'a R]) -> Result<F, CalibrateError>,
+    error: impl Fn(&F, &R) -> Result<f64, CalibrateError>,
+) -> Result<Vec<(&'a R, f64)>, CalibrateError> {
+    let groups: BTreeSet<K> = rows.iter().map(|r| group(r)).collect();
+    let mut errors = Vec::new();
+    for one in groups {
+        let (out, kept): (Vec<&R>, Vec<&R>) = rows.iter().partition(|r| group(r) == one);
+        if !kept.is_empty() {
+            let fitted = fit(&kept)?;
+            for row in out {
+                errors.push((row, error(&fitted, row)?));
+            }
+        }
+    }
+    Ok(errors)
 }

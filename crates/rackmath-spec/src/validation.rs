@@ -23,6 +23,7 @@ pub use words::{Engine, Metric, Mode};
 use crate::layout::Degrees;
 use crate::{Dtype, Layout, SpecError};
 use rackmath_units::Fraction;
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One file of measurements.
@@ -39,7 +40,8 @@ pub struct Table {
 }
 
 /// Where a table was published.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Source {
     /// A short name, as used in tables.
     pub name: String,
@@ -116,7 +118,8 @@ pub enum Load {
 }
 
 /// Tokens drafted per step, and how many of them hold; a step yields one token more than it accepts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Speculation {
     /// Tokens drafted per sequence and step.
     pub drafted: u64,

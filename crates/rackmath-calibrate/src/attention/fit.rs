@@ -1,8 +1,9 @@
 //! Fits constants by the mean of |ln(predicted / measured)| and prints them.
 
 use super::{Constants, Key, Kind, Row, error};
+use crate::CalibrateError;
 use crate::simplex::minimum;
-use crate::table::Errors;
+use crate::table::{Errors, left_out, rounded};
 use rackmath_spec::attention::{DecodeConstants, PrefillConstants};
 use rackmath_units::{ByteRate, Fraction, Seconds};
 use std::collections::BTreeMap;
@@ -31,11 +32,6 @@ fn share_of(generation: &str) -> f64 {
 /// A share, however far the search strays.
 fn share(value: f64) -> Fraction {
     Fraction::new(value.clamp(0.01, 1.0))
-}
-
-/// Three significant digits, as printed.
-fn digits(value: f64) -> f64 {
-    format!("{value:.2e}").parse().expect("a number")
 }
 
 fn decode_of(p: &[f64], key: &Key) -> Constants {
@@ -68,12 +64,11 @@ fn prefill_of(p: &[f64], key: &Key, (tile, corner): (f64, f64)) -> Constants {
     })
 }
 
-fn rounded(p: Vec<f64>) -> Vec<f64> {
-    p.into_iter().map(digits).collect()
-}
-
 fn fitted(rows: &[&Row], key: &Key) -> Constants {
     let loss = |constants: &Constants| rows.iter().map(|r| error(r, constants).abs()).sum::<f64>() / rows.len() as f64;
+    let found = |start: &[f64], of: &dyn Fn(&[f64]) -> Constants| {
+        of(&minimum(start, |p| loss(&of(p))).into_iter().map(rounded).collect::<Vec<f64>>())
+    };
     let candidates: Vec<Constants> = if key.decode {
         // Three starts: a kernel that splits well, one that hardly does, one that never does.
         let starts = [
@@ -81,12 +76,10 @@ fn fitted(rows: &[&Row], key: &Key) -> Constants {
             [10.0, 1.5, 0.8, 3.0, 30.0, 20.0, 8.0, 0.5],
             [12.0, 5.0, 0.8, 10.0, 20.0, 10.0, 1.0, 0.3],
         ];
-        starts.iter().map(|s| decode_of(&rounded(minimum(s, |p| loss(&decode_of(p, key)))), key)).collect()
+        starts.iter().map(|s| found(s, &|p| decode_of(p, key))).collect()
     } else {
         let start = [10.0, 1.0, 0.6, 0.5, 20.0];
-        PREFILL_CHOICES
-            .map(|t| prefill_of(&rounded(minimum(&start, |p| loss(&prefill_of(p, key, t)))), key, t))
-            .to_vec()
+        PREFILL_CHOICES.map(|tile| found(&start, &|p| prefill_of(p, key, tile))).to_vec()
     };
     candidates.into_iter().min_by(|a, b| loss(a).total_cmp(&loss(b))).expect("there are candidates")
 }
@@ -100,23 +93,13 @@ fn by_key(rows: &[Row], keep: impl Fn(&Row) -> bool) -> BTreeMap<&Key, Vec<&Row>
 }
 
 /// Errors of rows whose head shape the constants have not seen, for the engine with many shapes.
-pub(super) fn without_each_shape(rows: &[Row]) -> Vec<(&Row, f64)> {
-    let keys = by_key(rows, |r| r.key.kind == Kind::Grouped && r.key.backend == "trtllm");
+pub(super) fn without_each_shape(rows: &[Row]) -> Result<Vec<(&Row, f64)>, CalibrateError> {
     let mut errors = Vec::new();
-    for (key, rows) in keys {
-        let mut shapes: Vec<&str> = rows.iter().map(|r| r.shape.as_str()).collect();
-        shapes.sort_unstable();
-        shapes.dedup();
-        for shape in shapes {
-            let (out, kept): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|r| r.shape == shape);
-            if kept.is_empty() {
-                continue;
-            }
-            let constants = fitted(&kept, key);
-            errors.extend(out.into_iter().map(|r| (r, error(r, &constants))));
-        }
+    for (key, rows) in by_key(rows, |r| r.key.kind == Kind::Grouped && r.key.backend == "trtllm") {
+        let off = |constants: &Constants, row: &Row| Ok(error(row, constants));
+        errors.extend(left_out(&rows, |r| r.shape.as_str(), |kept| Ok(fitted(kept, key)), off)?);
     }
-    errors
+    Ok(errors)
 }
 
 const OWN_SOURCES: &str = r#"torch = "fit of the mean |ln(predicted / measured)| on h200_torch/attention.json: one H200, CUDA 13.0, PyTorch 2.11, graph replay, the faster of the flash and cuDNN kernels of scaled_dot_product_attention, 2026-11"
@@ -158,7 +141,7 @@ fn unsplit(torch: DecodeConstants) -> DecodeConstants {
         block: Seconds::s(tile / short - tile / long),
         block_rows: 128.0,
         tile_rows: 128.0,
-        compute: share(digits(long / peak)),
+        compute: share(rounded(long / peak)),
         splits: 1.0,
         ..torch
     }
@@ -188,8 +171,8 @@ fn head(kind: Kind) -> String {
 
 fn entry(key: &Key, generation: &str, constants: &Constants, evidence: &str) -> String {
     let format = |eight: bool| if eight { "fp8" } else { "bf16" };
-    let us = |t: Seconds| format!("\"{} us\"", digits(t.get() * 1e6));
-    let rate = |r: ByteRate| format!("\"{} GB/s\"", digits(r.get() / 1e9));
+    let us = |t: Seconds| format!("\"{} us\"", rounded(t.get() * 1e6));
+    let rate = |r: ByteRate| format!("\"{} GB/s\"", rounded(r.get() / 1e9));
     let phase = if key.decode { "decode" } else { "prefill" };
     let mut text = format!("\n[[{phase}]]\ngeneration = \"{generation}\"\nbackend = \"{}\"\n", key.backend);
     if !key.heads.is_empty() {

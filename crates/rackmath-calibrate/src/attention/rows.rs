@@ -26,29 +26,17 @@ pub struct Row {
     pub work: Work,
     /// Seconds it took.
     pub measured: f64,
-    /// The table marks it as served by the last-level cache.
-    pub cached: bool,
 }
 
-/// Names of the tables' chips and of ours.
-const CHIPS: [(&str, &str); 9] = [
-    ("a100", "a100-80gb"),
-    ("l40s", "l40s"),
-    ("h100", "h100-sxm"),
-    ("h200", "h200"),
-    ("b200", "b200"),
-    ("gb200", "gb200"),
-    ("b300", "b300"),
-    ("gb300", "gb300"),
-    ("rtxpro6000", "rtx-pro-6000"),
-];
+/// Chips with tables, as the tables call them.
+const CHIPS: [&str; 9] = ["a100", "l40s", "h100", "h200", "b200", "gb200", "b300", "gb300", "rtxpro6000"];
 
 /// All rows of a folder that can be used; rows above the peak of their chip cannot.
 pub fn read(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
     let catalog = rackmath_catalog::embedded();
     let mut rows = Vec::new();
-    for (table, chip) in CHIPS {
-        let path = folder.join(format!("kernel_attention_{table}.csv"));
+    for chip in CHIPS {
+        let path = folder.join(format!("kernel_attention_{chip}.csv"));
         if path.exists() {
             let chip = catalog.chip(chip)?;
             for raw in csv::<RawAttention>(&path)? {
@@ -59,9 +47,11 @@ pub fn read(folder: &Path) -> Result<Vec<Row>, CalibrateError> {
     let path = folder.join("kernel_mla.csv");
     if path.exists() {
         for raw in csv::<RawLatent>(&path)? {
-            let table = raw.system.trim_end_matches("_sxm").replace('_', "");
-            let Some((_, chip)) = CHIPS.iter().find(|(name, _)| *name == table) else { continue };
-            rows.push(latent(&*catalog.chip(chip)?, &raw));
+            let chip = raw.system.trim_end_matches("_sxm").replace('_', "");
+            if !CHIPS.contains(&&*chip) {
+                continue;
+            }
+            rows.push(latent(&*catalog.chip(&chip)?, &raw));
         }
     }
     rows.extend(h200(folder, "torch")?);
@@ -84,18 +74,14 @@ pub fn h200(folder: &Path, backend: &str) -> Result<Vec<Row>, CalibrateError> {
         let raw = RawAttention {
             phase: r.kind,
             backend: backend.to_owned(),
-            kernel_source: String::new(),
-            attn_dtype: "bfloat16".to_owned(),
-            kv_cache_dtype: "bfloat16".to_owned(),
             num_heads: r.heads,
             num_kv_heads: r.kv_heads,
             head_dim: r.head,
-            window_size: 0.0,
             batch_size: r.batch,
             isl: if decode { 1.0 } else { r.context },
             past_kv: if decode { r.context - 1.0 } else { 0.0 },
             latency_us: r.seconds * 1e6,
-            quality: String::new(),
+            ..RawAttention::default()
         };
         grouped(&chip, &raw)
     });
@@ -143,7 +129,6 @@ fn grouped(chip: &Chip, raw: &RawAttention) -> Option<Row> {
         silicon: silicon(chip, math8),
         work,
         measured: raw.latency_us * 1e-6,
-        cached: raw.quality == "cache_resident",
     })
 }
 
@@ -174,7 +159,6 @@ fn latent(chip: &Chip, raw: &RawLatent) -> Row {
         silicon: silicon(chip, kv8),
         work,
         measured: raw.latency_us * 1e-6,
-        cached: false,
     }
 }
 
@@ -183,7 +167,7 @@ fn silicon(chip: &Chip, math8: bool) -> Silicon {
     eight.or(Silicon::of(chip, Math::Bf16)).expect("every chip of the tables has a 16-bit peak")
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct RawAttention {
     phase: String,
     backend: String,

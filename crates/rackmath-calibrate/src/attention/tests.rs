@@ -1,12 +1,6 @@
 use super::*;
 
 #[test]
-fn a_folder_without_tables_says_what_it_needs() {
-    let error = score(Path::new("/nowhere")).unwrap_err().to_string();
-    assert!(error.contains("kernel_mla.csv"), "{error}");
-}
-
-#[test]
 fn every_fit_of_the_catalogue_is_as_good_as_it_says() {
     for kernels in catalogue().unwrap() {
         let fits = kernels.decode.iter().map(|k| k.fit).chain(kernels.prefill.iter().map(|k| k.fit));

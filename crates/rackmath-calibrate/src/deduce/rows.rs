@@ -149,10 +149,4 @@ mod tests {
             assert_eq!(architecture(name, &rows).map(|r| r.model.as_str()), expected, "{name}");
         }
     }
-
-    #[test]
-    fn a_folder_without_tables_says_what_was_expected() {
-        let error = known(Path::new("/nowhere")).unwrap_err().to_string();
-        assert!(error.contains("open_host_prices.csv"), "{error}");
-    }
 }

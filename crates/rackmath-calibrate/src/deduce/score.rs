@@ -89,11 +89,12 @@ impl Judge {
         Space::new(&priors, Seller::Host).expect("catalogue chips have the peaks of catalogue widths")
     }
 
-    /// The posterior of a host's prices.
-    pub fn posterior(&self, space: &Space, known: &Known) -> Option<Posterior> {
+    /// Active parameters from the prices of a model's hosts.
+    fn forecast(&self, space: &Space, m: &Known) -> Option<Forecast> {
         let policy = |ratio| self.policies.host.get(&ratio).copied().unwrap_or(0.5);
-        let evidence = Evidence::new(space, &known.summary.sheet(), policy);
-        Posterior::new(space, &evidence, self.sampling).ok()
+        let evidence = Evidence::new(space, &m.summary.sheet(), policy);
+        let histogram = Posterior::new(space, &evidence, self.sampling).ok()?.of(Unknown::Active).clone();
+        Some(Forecast { name: m.name.clone(), truth: m.ln_active, histogram })
     }
 
     /// The prior of active parameters: no data at all.
@@ -119,32 +120,25 @@ impl Judge {
             .filter_map(|m| {
                 let train: Vec<&Known> = models.iter().filter(|o| !alike(o, m)).collect();
                 let space = self.space(level::level(&self.priors, &train));
-                let histogram = self.posterior(&space, m)?.of(Unknown::Active).clone();
-                Some(Forecast { name: m.name.clone(), truth: m.ln_active, histogram })
+                self.forecast(&space, m)
             })
             .collect()
     }
 
     pub fn with_catalogue(&self, models: &[Known]) -> Vec<Forecast> {
         let space = self.space(self.priors.level);
-        let of = |m: &Known| {
-            let histogram = self.posterior(&space, m)?.of(Unknown::Active).clone();
-            Some(Forecast { name: m.name.clone(), truth: m.ln_active, histogram })
-        };
-        models.iter().filter_map(of).collect()
+        models.iter().filter_map(|m| self.forecast(&space, m)).collect()
     }
 
     /// The regression of prices on active parameters and sparsity, turned round.
     pub fn regression(&self, models: &[Known]) -> Vec<Forecast> {
         let space = self.space(self.priors.level);
-        models
-            .iter()
-            .map(|m| {
-                let train = others(models, m);
-                let histogram = regressed(&train, m, Unknown::Active.ends(&space), &self.priors);
-                Forecast { name: m.name.clone(), truth: m.ln_active, histogram }
-            })
-            .collect()
+        let of = |m: &Known| {
+            let train: Vec<&Known> = models.iter().filter(|other| other.architecture != m.architecture).collect();
+            let histogram = regressed(&train, m, Unknown::Active.ends(&space), &self.priors);
+            Forecast { name: m.name.clone(), truth: m.ln_active, histogram }
+        };
+        models.iter().map(of).collect()
     }
 
     /// The lecture's reading: price is cost at full MFU. No interval, so only its median error is of use, in powers of ten.
@@ -158,10 +152,6 @@ impl Judge {
 /// The family a model's name begins with, which one maker has: letters up to the first digit or dash.
 fn maker(name: &str) -> String {
     name.chars().take_while(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-fn others<'a>(models: &'a [Known], m: &Known) -> Vec<&'a Known> {
-    models.iter().filter(|other| other.architecture != m.architecture).collect()
 }
 
 /// Least squares of ln input and ln output on 1, ln N and ln S; then a grid over N and S under the priors.

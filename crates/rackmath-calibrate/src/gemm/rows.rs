@@ -160,7 +160,7 @@ pub fn passes(folder: &Path) -> Result<Vec<PassRow>, CalibrateError> {
         return Ok(Vec::new());
     }
     let read = |raw: RawPass| PassRow {
-        chip: raw.system.trim_end_matches("_sxm").to_owned(),
+        chip: raw.system,
         op: raw.op,
         product: Product::new(raw.m, 1.0, raw.k),
         measured: Seconds::us(raw.latency_us),

@@ -8,7 +8,7 @@
 use super::predict::{Machines, SCALE_OUT};
 use super::rows::{Row, What};
 use crate::simplex;
-use crate::table::{Errors, Table};
+use crate::table::{self, Errors, Table};
 use rackmath_spec::{AllReduceKernel, Copies, ExchangeKernel, Library, Network, Reach, Residual};
 use rackmath_theory::network::{Collective, Launch, Phase};
 use rackmath_units::{Bytes, Fraction, Seconds};
@@ -300,5 +300,5 @@ fn distances<'a>(rows: impl Iterator<Item = &'a Row>, machines: &Machines) -> Ve
 
 /// Three significant digits; nothing below a tenth of a nanosecond or of a thousandth.
 fn rounded(x: f64) -> f64 {
-    if x < 1e-10 { 0.0 } else { format!("{x:.2e}").parse().unwrap_or(x) }
+    if x < 1e-10 { 0.0 } else { table::rounded(x) }
 }

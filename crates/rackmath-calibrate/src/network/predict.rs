@@ -4,7 +4,7 @@ use super::rows::{Row, What};
 use rackmath_spec::{Catalog, Chip, Network, SpecError};
 use rackmath_theory::network::{Exchange, Group, Port, Shape, all_reduce_time, exchange_time, time};
 use rackmath_units::{Seconds, float};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The machines that rows name, and the constants of their links.
 #[derive(Clone, Debug)]
@@ -18,24 +18,23 @@ pub struct Machines {
 pub const SCALE_OUT: &str = "infiniband";
 
 impl Machines {
-    /// Of all rows that the catalogue knows; the others are named.
-    pub fn of(rows: &[Row], catalog: &Catalog) -> Result<(Self, Vec<String>), SpecError> {
+    /// Of all rows that the catalogue knows.
+    pub fn of(rows: &[Row], catalog: &Catalog) -> Result<Self, SpecError> {
         let mut machines = Self { chips: BTreeMap::new(), networks: BTreeMap::new() };
-        let mut unknown = Vec::new();
+        let mut seen = BTreeSet::new();
         machines.networks.insert(SCALE_OUT.into(), std::sync::Arc::unwrap_or_clone(catalog.network(SCALE_OUT)?));
         for row in rows {
-            if machines.chips.contains_key(&row.system) || unknown.contains(&row.system) {
+            if !seen.insert(&row.system) {
                 continue;
             }
-            match catalog.system(&row.system).and_then(|s| Ok((catalog.network(&s.chip.link.kind)?, s.chip.clone()))) {
-                Ok((network, chip)) => {
-                    machines.networks.insert(chip.link.kind.clone(), std::sync::Arc::unwrap_or_clone(network));
-                    machines.chips.insert(row.system.clone(), chip);
-                }
-                Err(_) => unknown.push(row.system.clone()),
+            let known =
+                catalog.system(&row.system).and_then(|s| Ok((catalog.network(&s.chip.link.kind)?, s.chip.clone())));
+            if let Ok((network, chip)) = known {
+                machines.networks.insert(chip.link.kind.clone(), std::sync::Arc::unwrap_or_clone(network));
+                machines.chips.insert(row.system.clone(), chip);
             }
         }
-        Ok((machines, unknown))
+        Ok(machines)
     }
 
     pub fn kind(&self, system: &str) -> Option<&str> {

@@ -11,12 +11,12 @@ use super::fit;
 use super::stratum as name_of;
 use crate::CalibrateError;
 use crate::knob::turned;
+use crate::table::Errors;
 use rackmath::case::{Bench, Predicted};
 use rackmath::validate::{CrossCard, CrossStratumCard};
 use rackmath_spec::engine::{Engine, Overhead};
 use rackmath_spec::measurement::Measurement;
 use rackmath_spec::{Catalog, SpecError};
-use rackmath_theory::stats::{median, quantile};
 use rackmath_units::{Seconds, float};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,8 +84,7 @@ pub fn leave_out(
     let folds: Vec<String> = rows.iter().map(|row| by.of(row).to_owned()).collect();
     let held = predictions(catalog, rows, &folds, steps, tell)?;
     let mut bench = Bench::new(catalog.clone())?;
-    let mut lines: BTreeMap<String, Vec<Both>> = BTreeMap::new();
-    let mut order: Vec<String> = Vec::new();
+    let (mut all, mut lines): (Vec<Both>, Vec<(String, Vec<Both>)>) = Default::default();
     for one in &held {
         let row = &rows[one.row];
         let Ok(sample) = bench.compare(row) else { continue };
@@ -95,13 +94,13 @@ pub fn leave_out(
             left: (distance(&one.predicted), distance(&one.predicted) <= one.predicted.spread),
         };
         let name = name_of(row);
-        if !lines.contains_key(&name) {
-            order.push(name.clone());
+        all.push(both);
+        match lines.iter_mut().find(|line| line.0 == name) {
+            Some(line) => line.1.push(both),
+            None => lines.push((name, vec![both])),
         }
-        lines.entry(name).or_default().push(both);
     }
-    let all: Vec<Both> = lines.values().flatten().copied().collect();
-    let strata = order.iter().filter_map(|name| stratum(name, &lines[name])).collect();
+    let strata = lines.iter().filter_map(|(name, rows)| stratum(name, rows)).collect();
     let groups: BTreeSet<String> = folds.into_iter().collect();
     let notes = vec![
         "fitted anew without the group: the engine's overheads; kernels and networks stay as fitted on their own files"
@@ -132,7 +131,7 @@ fn stratum(name: &str, rows: &[Both]) -> Option<CrossStratumCard> {
     let side = |of: fn(&Both) -> (f64, bool)| {
         let distances: Vec<f64> = rows.iter().map(|r| of(r).0).collect();
         let inside = rows.iter().filter(|r| of(r).1).count() as f64 / rows.len().max(1) as f64;
-        Some((median(&distances)?, quantile(&distances, 0.9)?, inside))
+        Errors::of(&distances).map(|e| (e.median, e.p90, inside))
     };
     let (sample_median, sample_p90, sample_coverage) = side(|r| r.sample)?;
     let (median, p90, coverage) = side(|r| r.left)?;

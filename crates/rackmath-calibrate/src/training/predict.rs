@@ -26,8 +26,6 @@ pub struct Bench {
 pub struct Predicted {
     pub step: StepTime,
     pub memory: StageMemory,
-    /// Memory a chip has.
-    pub capacity: f64,
     /// Whether it fits; where the table leaves recomputation open, with any.
     pub fits: bool,
 }
@@ -89,7 +87,7 @@ impl Bench {
         let fits_at_least =
             || stages.iter().all(|s| stage_memory(&prepared, &own.memory, s, &least, m).total() <= capacity);
         let fits = memory.total() <= capacity || (row.open && fits_at_least());
-        Ok(Predicted { step, memory, capacity: capacity.get(), fits })
+        Ok(Predicted { step, memory, fits })
     }
 
     pub fn generation(&self, row: &Row) -> &str {

@@ -13,26 +13,13 @@ use std::str::FromStr;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
-    source: RawSource,
+    source: Source,
     #[serde(default)]
     common: toml::Table,
     #[serde(default)]
     row: Vec<toml::Table>,
     #[serde(default)]
     kernel: Vec<toml::Table>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawSource {
-    name: String,
-    title: String,
-    address: String,
-    date: String,
-    licence: String,
-    retrieved: String,
-    fitted: String,
-    note: String,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +47,7 @@ struct RawRow {
     max_tokens: Option<u64>,
     max_sequences: Option<u64>,
     prefix_hit: Option<f64>,
-    speculation: Option<RawSpeculation>,
+    speculation: Option<Speculation>,
     metric: String,
     value: f64,
     range: Option<(f64, f64)>,
@@ -88,13 +75,6 @@ const ASSUMABLE: [&str; 14] = [
 ];
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawSpeculation {
-    drafted: u64,
-    accepted: f64,
-}
-
-#[derive(Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 enum RawKernel {
     Gemm { format: String, system: String, m: u64, n: u64, k: u64, time_us: f64 },
@@ -119,8 +99,6 @@ struct RawAttention {
 pub fn validation(id: &str, text: &str) -> Result<Table, SpecError> {
     let file = format!("validation {id}");
     let raw: RawFile = parse_toml(&file, text)?;
-    let RawSource { name, title, address, date, licence, retrieved, fitted, note } = raw.source;
-    let source = Source { name, title, address, date, licence, retrieved, fitted, note };
     let rows = raw.row.into_iter().enumerate().map(|(i, own)| {
         let mut all = raw.common.clone();
         all.extend(own);
@@ -132,7 +110,7 @@ pub fn validation(id: &str, text: &str) -> Result<Table, SpecError> {
         let place = Place(format!("{file} kernel {}", i + 1));
         kernel(&place, place.table(own)?)
     });
-    Ok(Table { id: id.to_owned(), source, rows, kernels: kernels.collect::<Result<_, _>>()? })
+    Ok(Table { id: id.to_owned(), source: raw.source, rows, kernels: kernels.collect::<Result<_, _>>()? })
 }
 
 /// A row of a file, for error messages.
@@ -184,7 +162,7 @@ fn row(place: &Place, raw: RawRow) -> Result<Row, SpecError> {
                 Fraction::checked(share).ok_or_else(|| place.wrong("prefix_hit", share, "a share from 0 to 1"))
             })
             .transpose()?,
-        speculation: raw.speculation.map(|s| speculation(place, &s)).transpose()?,
+        speculation: raw.speculation.map(|s| speculation(place, s)).transpose()?,
         metric: place.word::<Metric>("metric", &raw.metric)?,
         value: place.positive("value", raw.value)?,
         range: raw.range,
@@ -255,10 +233,10 @@ fn split(place: &Place, raw: &RawRow) -> Result<Split, SpecError> {
     Ok(split)
 }
 
-fn speculation(place: &Place, raw: &RawSpeculation) -> Result<Speculation, SpecError> {
+fn speculation(place: &Place, raw: Speculation) -> Result<Speculation, SpecError> {
     let drafted = u32::try_from(raw.drafted).map_err(|_| place.wrong("speculation.drafted", raw.drafted, "a count"))?;
     if (0.0..=f64::from(drafted)).contains(&raw.accepted) {
-        Ok(Speculation { drafted: raw.drafted, accepted: raw.accepted })
+        Ok(raw)
     } else {
         Err(place.wrong("speculation.accepted", raw.accepted, format!("0 to {drafted}, the tokens drafted")))
     }

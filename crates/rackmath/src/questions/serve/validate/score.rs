@@ -3,20 +3,24 @@
 use super::cards::{RowCard, SourceCard, StratumCard};
 use rackmath_theory::stats::{median, quantile, spearman};
 use rackmath_units::float;
-use std::collections::BTreeMap;
 
 /// One line per metric, in the order of their first rows.
 pub fn strata(rows: &[RowCard]) -> Vec<StratumCard> {
+    metrics(rows).into_iter().filter_map(|metric| stratum(metric, &of_metric(rows, metric))).collect()
+}
+
+fn metrics(rows: &[RowCard]) -> Vec<&str> {
     let mut order: Vec<&str> = Vec::new();
-    let mut groups: BTreeMap<&str, Vec<&RowCard>> = BTreeMap::new();
     for row in rows {
-        let group = groups.entry(&row.metric).or_default();
-        if group.is_empty() {
+        if !order.contains(&row.metric.as_str()) {
             order.push(&row.metric);
         }
-        group.push(row);
     }
-    order.into_iter().filter_map(|metric| stratum(metric, &groups[metric])).collect()
+    order
+}
+
+fn of_metric<'a>(rows: &'a [RowCard], metric: &str) -> Vec<&'a RowCard> {
+    rows.iter().filter(|row| row.metric == metric).collect()
 }
 
 /// All rows of some sources; the one factor is still chosen for each source and metric.
@@ -25,10 +29,8 @@ pub fn total(sources: &[SourceCard]) -> Option<StratumCard> {
     let mut all = stratum("all", &rows)?;
     let mut constant = Vec::new();
     for source in sources {
-        let metrics: std::collections::BTreeSet<&str> = source.rows.iter().map(|r| r.metric.as_str()).collect();
-        for metric in metrics {
-            let group: Vec<&RowCard> = source.rows.iter().filter(|r| r.metric == metric).collect();
-            constant.extend(scaled_roofline(&group));
+        for metric in metrics(&source.rows) {
+            constant.extend(scaled_roofline(&of_metric(&source.rows, metric)));
         }
     }
     (all.constant_median, all.constant_p90) = (median(&constant)?, quantile(&constant, 0.9)?);
