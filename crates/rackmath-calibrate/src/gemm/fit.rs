@@ -2,7 +2,7 @@
 
 use super::Row;
 use super::rows::PassRow;
-use crate::knob::{Knob, turned};
+use crate::knob::{Knob, knob, turned};
 use crate::simplex;
 use crate::table::Errors;
 use rackmath_spec::{Chip, Fit, GemmKernel, Math, Pass};
@@ -29,61 +29,56 @@ fn soft(errors: impl Iterator<Item = f64>) -> f64 {
     sum / n
 }
 
-pub fn all_knobs() -> Vec<Knob<GemmKernel>> {
-    vec![
-        Knob { low: 1.0, high: 25.0, get: |k| k.floor.as_ms() * 1e3, set: |k, v| k.floor = Seconds::us(v) },
-        Knob { low: 0.1, high: 0.95, get: |k| k.compute, set: |k, v| k.compute = v },
-        Knob { low: 0.3, high: 0.95, get: |k| k.bandwidth, set: |k, v| k.bandwidth = v },
-        Knob { low: 1.0, high: 12.0, get: |k| k.corner, set: |k, v| k.corner = v },
-        Knob { low: 20.0, high: 2000.0, get: operand, set: |k, v| k.operand = Some(ByteRate::gb_per_s(v)) },
-        Knob { low: 0.01, high: 6.0, get: |k| k.wave.as_ms() * 1e3, set: |k, v| k.wave = Seconds::us(v) },
-        Knob { low: 1e-3, high: 1.0, get: |k| k.quantum, set: |k, v| k.quantum = v },
-        Knob { low: 1e-3, high: 0.6, get: |k| k.droop, set: |k, v| k.droop = v },
-        Knob { low: 0.1, high: 20.0, get: |k| k.split.as_ms() * 1e3, set: |k, v| k.split = Seconds::us(v) },
-        Knob { low: 1e-3, high: 2.0, get: |k| k.ramp, set: |k, v| k.ramp = v },
-        Knob { low: 0.5, high: 60.0, get: |k| k.ramp_time.as_ms() * 1e3, set: |k, v| k.ramp_time = Seconds::us(v) },
-        Knob { low: 1e-3, high: 0.6, get: |k| k.resident, set: |k, v| k.resident = v },
-    ]
-}
+pub const KERNEL: [Knob<GemmKernel>; 12] = [
+    knob("floor_us", (1.0, 25.0), |k| k.floor.as_ms() * 1e3, |k, v| k.floor = Seconds::us(v)),
+    COMPUTE,
+    knob("bandwidth", (0.3, 0.95), |k| k.bandwidth, |k, v| k.bandwidth = v),
+    knob("corner", (1.0, 12.0), |k| k.corner, |k, v| k.corner = v),
+    knob("operand_gb_per_s", (20.0, 2000.0), operand, |k, v| k.operand = Some(ByteRate::gb_per_s(v))),
+    WAVE,
+    knob("quantum", (1e-3, 1.0), |k| k.quantum, |k, v| k.quantum = v),
+    DROOP,
+    knob("split_us", (0.1, 20.0), |k| k.split.as_ms() * 1e3, |k, v| k.split = Seconds::us(v)),
+    knob("ramp", (1e-3, 2.0), |k| k.ramp, |k, v| k.ramp = v),
+    knob("ramp_us", (0.5, 60.0), |k| k.ramp_time.as_ms() * 1e3, |k, v| k.ramp_time = Seconds::us(v)),
+    knob("resident", (1e-3, 0.6), |k| k.resident, |k, v| k.resident = v),
+];
+
+const COMPUTE: Knob<GemmKernel> = knob("compute", (0.1, 0.95), |k| k.compute, |k, v| k.compute = v);
+const WAVE: Knob<GemmKernel> = knob("wave_us", (0.01, 6.0), |k| k.wave.as_ms() * 1e3, |k, v| k.wave = Seconds::us(v));
+const DROOP: Knob<GemmKernel> = knob("droop", (1e-3, 0.6), |k| k.droop, |k, v| k.droop = v);
 
 fn operand(kernel: &GemmKernel) -> f64 {
     kernel.operand.map_or(100.0, |rate| rate.get() / 1e9)
 }
 
 /// What differs between engines around the same product: the pass before it and how well tiles are chosen.
-pub fn pass_knobs() -> Vec<Knob<GemmKernel>> {
-    vec![
-        Knob {
-            low: 0.2,
-            high: 25.0,
-            get: |k| k.dynamic[0].floor.as_ms() * 1e3,
-            set: |k, v| k.dynamic[0].floor = Seconds::us(v),
-        },
-        Knob {
-            low: 5.0,
-            high: 200.0,
-            get: |k| k.dynamic[0].core.get() / 1e9,
-            set: |k, v| k.dynamic[0].core = ByteRate::gb_per_s(v),
-        },
-        Knob {
-            low: 0.01,
-            high: 20.0,
-            get: |k| k.dynamic[0].row.as_ms() * 1e6,
-            set: |k, v| k.dynamic[0].row = Seconds::ns(v),
-        },
-        Knob { low: 0.1, high: 0.95, get: |k| k.compute, set: |k, v| k.compute = v },
-        Knob { low: 0.01, high: 6.0, get: |k| k.wave.as_ms() * 1e3, set: |k, v| k.wave = Seconds::us(v) },
-        Knob { low: 1e-3, high: 0.6, get: |k| k.droop, set: |k, v| k.droop = v },
-    ]
-}
+pub const ENGINE: [Knob<GemmKernel>; 6] = [
+    knob("floor_us", (0.2, 25.0), |k| (PASS[0].get)(&k.dynamic[0]), |k, v| (PASS[0].set)(&mut k.dynamic[0], v)),
+    knob("core_gb_per_s", (5.0, 200.0), |k| (PASS[1].get)(&k.dynamic[0]), |k, v| (PASS[1].set)(&mut k.dynamic[0], v)),
+    knob("row_ns", (0.01, 20.0), |k| k.dynamic[0].row.as_ms() * 1e6, |k, v| k.dynamic[0].row = Seconds::ns(v)),
+    COMPUTE,
+    WAVE,
+    DROOP,
+];
 
 /// Launches that are not captured in a graph.
-pub fn host_knobs() -> Vec<Knob<GemmKernel>> {
-    vec![
-        Knob { low: 1.0, high: 2000.0, get: |k| k.host.as_ms() * 1e3, set: |k, v| k.host = Seconds::us(v) },
-        Knob { low: 0.1, high: 0.95, get: |k| k.compute, set: |k, v| k.compute = v },
-    ]
-}
+pub const HOST: [Knob<GemmKernel>; 2] =
+    [knob("host_us", (1.0, 2000.0), |k| k.host.as_ms() * 1e3, |k, v| k.host = Seconds::us(v)), COMPUTE];
+
+/// A pass; the last is for passes that have two speeds.
+pub const PASS: [Knob<Pass>; 5] = [
+    knob("floor_us", (0.5, 25.0), |p| p.floor.as_ms() * 1e3, |p, v| p.floor = Seconds::us(v)),
+    knob("core_gb_per_s", (5.0, 200.0), |p| p.core.get() / 1e9, |p, v| p.core = ByteRate::gb_per_s(v)),
+    knob("bandwidth", (0.3, 0.92), |p| p.bandwidth, |p, v| p.bandwidth = v),
+    knob("cached", (0.01, 0.6), |p| p.cached, |p, v| p.cached = v),
+    knob(
+        "cold_core_gb_per_s",
+        (2.0, 200.0),
+        |p| p.cold_core.map_or(20.0, |c| c.get() / 1e9),
+        |p, v| p.cold_core = Some(ByteRate::gb_per_s(v)),
+    ),
+];
 
 pub fn kernel(start: &GemmKernel, knobs: &[Knob<GemmKernel>], chip: &Chip, rows: &[&Row]) -> Option<GemmKernel> {
     Gemm::of(chip, start)?;
@@ -109,21 +104,8 @@ pub fn pass(start: &Pass, two_speeds: bool, rows: &[(&PassRow, &Chip)]) -> Optio
             |(row, silicon): &(&PassRow, Silicon)| float::ln(pass_time(*silicon, pass, row.product) / row.measured);
         rows.iter().map(one).collect::<Vec<f64>>()
     };
-    let mut knobs: Vec<Knob<Pass>> = vec![
-        Knob { low: 0.5, high: 25.0, get: |p| p.floor.as_ms() * 1e3, set: |p, v| p.floor = Seconds::us(v) },
-        Knob { low: 5.0, high: 200.0, get: |p| p.core.get() / 1e9, set: |p, v| p.core = ByteRate::gb_per_s(v) },
-        Knob { low: 0.3, high: 0.92, get: |p| p.bandwidth, set: |p, v| p.bandwidth = v },
-        Knob { low: 0.01, high: 0.6, get: |p| p.cached, set: |p, v| p.cached = v },
-    ];
-    if two_speeds {
-        knobs.push(Knob {
-            low: 2.0,
-            high: 200.0,
-            get: |p| p.cold_core.map_or(20.0, |c| c.get() / 1e9),
-            set: |p, v| p.cold_core = Some(ByteRate::gb_per_s(v)),
-        });
-    }
-    let found = search(start, &knobs, |pass| soft(errors(pass).into_iter()));
+    let knobs = if two_speeds { &PASS[..] } else { &PASS[..4] };
+    let found = search(start, knobs, |pass| soft(errors(pass).into_iter()));
     let fit = quality(&errors(&found))?;
     Some((found, fit))
 }

@@ -140,7 +140,7 @@ pub fn without_other_engines(
     let task = TASKS.iter().find(|t| t.chip == chip && t.format == format && t.backend == "any");
     let task = task.ok_or_else(|| CalibrateError::file(chip, "not planned"))?;
     let noun = catalog.chip(chip)?;
-    fitted(&start(task, &noun, &[])?, &fit::all_knobs(), &noun, &chosen(rows, chip, format, TRT))
+    fitted(&start(task, &noun, &[])?, &fit::KERNEL, &noun, &chosen(rows, chip, format, TRT))
 }
 
 /// The passes of per-tensor FP8, and the one of block formats, whose floor is in the kernel's.
@@ -185,7 +185,7 @@ pub fn file(catalog: &Catalog, rows: &[Row], pass_rows: &[PassRow]) -> Result<St
             // Our own table is not part of the public database.
             continue;
         }
-        let kernel = fitted(&start(task, &chip, &passes)?, &fit::all_knobs(), &chip, &rows)?;
+        let kernel = fitted(&start(task, &chip, &passes)?, &fit::KERNEL, &chip, &rows)?;
         let names = |list: &[&str]| list.iter().map(|n| (*n).to_owned()).collect();
         kernels.push(Named { kernel, dynamic: names(task.dynamic), fixed: names(task.fixed) });
     }
@@ -199,7 +199,7 @@ pub fn file(catalog: &Catalog, rows: &[Row], pass_rows: &[PassRow]) -> Result<St
         let base = find(&kernels, class, Fp8Block, "any");
         let mut from = base.kernel.clone();
         (from.backend, from.host) = ("vllm".to_owned(), Seconds::us(100.0));
-        let kernel = fitted(&from, &fit::host_knobs(), &noun, &chosen(rows, chip, Fp8Block, &["vllm"]))?;
+        let kernel = fitted(&from, &fit::HOST, &noun, &chosen(rows, chip, Fp8Block, &["vllm"]))?;
         let named = Named { kernel, dynamic: base.dynamic.clone(), fixed: base.fixed.clone() };
         kernels.push(named);
     }
@@ -221,7 +221,7 @@ fn token_scaled(
     let mut from = base.kernel.clone();
     engine.clone_into(&mut from.backend);
     from.dynamic = vec![Pass { floor: Seconds::us(2.0), row: Seconds::ns(0.5), ..from.fixed[0] }];
-    let mut kernel = fitted(&from, &fit::pass_knobs(), chip, rows)?;
+    let mut kernel = fitted(&from, &fit::ENGINE, chip, rows)?;
     let pass = kernel.dynamic[0];
     // A pass with a fixed scale is not slower than one that has to find it.
     kernel.fixed.clone_from(&kernel.dynamic);
@@ -298,10 +298,6 @@ fn us(time: Seconds) -> f64 {
     time.as_ms() * 1e3
 }
 
-fn gb(rate: ByteRate) -> f64 {
-    rate.get() / 1e9
-}
-
 /// Three digits, plainly.
 fn three(value: f64) -> String {
     let digits = (2.0 - float::log10(value.abs().max(1e-9)).floor()).clamp(0.0, 4.0) as usize;
@@ -318,20 +314,24 @@ fn fit_line(fit: Fit, source: &str) -> String {
     format!("rows = {}\nmedian = {}\np90 = {}\nsource = \"{source}\"\n", fit.rows, number(fit.median), number(fit.p90))
 }
 
+fn print<T>(out: &mut String, knobs: &[&Knob<T>], of: &T) {
+    for knob in knobs {
+        writeln!(out, "{} = {}", knob.name, number((knob.get)(of))).expect("string");
+    }
+}
+
 fn text(passes: &[NamedPass], kernels: &[Named]) -> String {
     let mut out = HEAD.to_owned();
     for NamedPass { id, pass, fit, source } in passes {
         write!(out, "\n[[pass]]\nid = \"{id}\"\nbytes = {}\n", number(pass.width.get())).expect("string");
-        let mut line = |name: &str, value: f64| writeln!(out, "{name} = {}", number(value)).expect("string");
-        line("floor_us", us(pass.floor));
-        line("core_gb_per_s", gb(pass.core));
-        if let Some(rate) = pass.cold_core {
-            line("cold_core_gb_per_s", gb(rate));
+        let [floor, core, bandwidth, cached, cold] = &fit::PASS;
+        print(&mut out, &[floor, core], pass);
+        if pass.cold_core.is_some() {
+            print(&mut out, &[cold], pass);
         }
-        line("bandwidth", pass.bandwidth);
-        line("cached", pass.cached);
+        print(&mut out, &[bandwidth, cached], pass);
         if pass.row > Seconds::ZERO {
-            line("row_ns", us(pass.row) * 1e3);
+            writeln!(out, "row_ns = {}", number(us(pass.row) * 1e3)).expect("string");
         }
         out += &fit_line(*fit, source);
     }
@@ -345,29 +345,14 @@ fn kernel_text(named: &Named) -> String {
     let k = &named.kernel;
     let mut out =
         format!("\n[[kernel]]\nclass = \"{}\"\nformat = \"{}\"\nbackend = \"{}\"\n", k.class, k.format, k.backend);
-    let mut line = |name: &str, value: f64| writeln!(out, "{name} = {}", number(value)).expect("string");
-    line("floor_us", us(k.floor));
+    let knobs: Vec<&Knob<GemmKernel>> = fit::KERNEL.iter().collect();
+    print(&mut out, &knobs[..1], k);
     if k.host > Seconds::ZERO {
-        line("host_us", us(k.host));
+        print(&mut out, &[&fit::HOST[0]], k);
     }
-    line("compute", k.compute);
-    line("bandwidth", k.bandwidth);
-    line("corner", k.corner);
-    if let Some(rate) = k.operand {
-        line("operand_gb_per_s", gb(rate));
-    }
-    for (name, value) in [
-        ("wave_us", us(k.wave)),
-        ("quantum", k.quantum),
-        ("droop", k.droop),
-        ("droop_us", us(k.droop_time)),
-        ("split_us", us(k.split)),
-        ("ramp", k.ramp),
-        ("ramp_us", us(k.ramp_time)),
-        ("resident", k.resident),
-    ] {
-        line(name, value);
-    }
+    print(&mut out, &knobs[1..8], k);
+    writeln!(out, "droop_us = {}", number(us(k.droop_time))).expect("string");
+    print(&mut out, &knobs[8..], k);
     let tiles: Vec<String> = k.tiles.iter().map(|(rows, columns)| format!("[{rows}, {columns}]")).collect();
     let splits: Vec<String> = k.splits.iter().map(ToString::to_string).collect();
     writeln!(out, "tiles = [{}]\nsplits = [{}]", tiles.join(", "), splits.join(", ")).expect("string");

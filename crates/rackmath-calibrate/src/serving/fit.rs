@@ -7,7 +7,7 @@
 
 use super::thinned;
 use crate::CalibrateError;
-use crate::knob::{Knob, turned};
+use crate::knob::{Knob, knob, turned};
 use crate::simplex;
 use crate::table::Errors;
 use rackmath::case::Bench;
@@ -34,29 +34,27 @@ pub const STEPS: usize = 12;
 const MOST: usize = 24;
 
 /// The constants of a server, in order; the last one is not what a new engine is given.
-#[rustfmt::skip]
 pub const SERVER: [Knob<Overhead>; 10] = [
-    Knob { low: 0.0, high: 1e-4, get: |o| o.small.get(), set: |o, x| o.small = Seconds::s(x) },
-    Knob { low: 0.0, high: 1e-3, get: |o| o.skew.get(), set: |o, x| o.skew = Seconds::s(x) },
-    Knob { low: 0.9, high: 2.0, get: |o| o.stretch, set: |o, x| o.stretch = x },
-    Knob { low: 0.9, high: 2.0, get: |o| o.stretch_long, set: |o, x| o.stretch_long = x },
-    Knob { low: 0.1, high: 3.0, get: |o| o.expert_floor, set: |o, x| o.expert_floor = x },
-    Knob { low: 0.0, high: 0.1, get: |o| o.host.get(), set: |o, x| o.host = Seconds::s(x) },
-    Knob { low: 0.0, high: 0.01, get: |o| o.host_sequence.get(), set: |o, x| o.host_sequence = Seconds::s(x) },
-    Knob { low: 0.0, high: 1.0, get: |o| o.request.get(), set: |o, x| o.request = Seconds::s(x) },
-    Knob { low: 0.0, high: 0.1, get: |o| o.request_concurrent.get(), set: |o, x| o.request_concurrent = Seconds::s(x) },
-    Knob { low: 0.1, high: 5.0, get: |o| o.small_memory, set: |o, x| o.small_memory = x },
+    knob("small", (0.0, 1e-4), |o| o.small.get(), |o, x| o.small = Seconds::s(x)),
+    knob("skew", (0.0, 1e-3), |o| o.skew.get(), |o, x| o.skew = Seconds::s(x)),
+    knob("stretch", (0.9, 2.0), |o| o.stretch, |o, x| o.stretch = x),
+    knob("stretch_long", (0.9, 2.0), |o| o.stretch_long, |o, x| o.stretch_long = x),
+    knob("expert_floor", (0.1, 3.0), |o| o.expert_floor, |o, x| o.expert_floor = x),
+    knob("host", (0.0, 0.1), |o| o.host.get(), |o, x| o.host = Seconds::s(x)),
+    knob("host_sequence", (0.0, 0.01), |o| o.host_sequence.get(), |o, x| o.host_sequence = Seconds::s(x)),
+    knob("request", (0.0, 1.0), |o| o.request.get(), |o, x| o.request = Seconds::s(x)),
+    knob("request_concurrent", (0.0, 0.1), |o| o.request_concurrent.get(), |o, x| o.request_concurrent = Seconds::s(x)),
+    knob("small_memory", (0.1, 5.0), |o| o.small_memory, |o, x| o.small_memory = x),
 ];
 
 /// The constants of a single process without tuned kernels; the time of a small kernel comes last.
-#[rustfmt::skip]
 const PLAIN: [Knob<Plain>; 6] = [
-    Knob { low: 0.0, high: 1.0, get: |p| p.compute, set: |p, x| p.compute = x },
-    Knob { low: 0.0, high: 1.0, get: |p| p.memory, set: |p, x| p.memory = x },
-    Knob { low: 0.0, high: 1.0, get: |p| p.many_dies, set: |p, x| p.many_dies = x },
-    Knob { low: 0.0, high: 1e3, get: |p| p.expand, set: |p, x| p.expand = x },
-    Knob { low: 0.0, high: 1e3, get: |p| p.expand_nested, set: |p, x| p.expand_nested = x },
-    Knob { low: 0.0, high: 1e-3, get: |p| p.floor.get(), set: |p, x| p.floor = Seconds::s(x) },
+    knob("compute", (0.0, 1.0), |p| p.compute, |p, x| p.compute = x),
+    knob("memory", (0.0, 1.0), |p| p.memory, |p, x| p.memory = x),
+    knob("many_dies", (0.0, 1.0), |p| p.many_dies, |p, x| p.many_dies = x),
+    knob("expand_flop", (0.0, 1e3), |p| p.expand, |p, x| p.expand = x),
+    knob("expand_nested_flop", (0.0, 1e3), |p| p.expand_nested, |p, x| p.expand_nested = x),
+    knob("floor", (0.0, 1e-3), |p| p.floor.get(), |p, x| p.floor = Seconds::s(x)),
 ];
 
 fn constants(engine: &Engine) -> Vec<f64> {

@@ -1,47 +1,40 @@
 //! Fits a program's constants to its rows.
 
 use super::{Bench, Row, read};
+use crate::knob::{Knob, knob};
 use crate::{CalibrateError, simplex};
 use rackmath_spec::TrainingStack;
 use rackmath_units::{Seconds, float};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A constant that can be fitted: its name, and where it stands.
-struct Knob {
-    name: &'static str,
-    get: fn(&TrainingStack) -> f64,
-    set: fn(&mut TrainingStack, f64),
-}
-
-macro_rules! knob {
-    ($name:literal, $($field:ident).+) => {
-        Knob { name: $name, get: |s| s.$($field).+, set: |s, x| s.$($field).+ = x }
-    };
-    ($name:literal, ms $($field:ident).+) => {
-        Knob { name: $name, get: |s| s.$($field).+.get() * 1e3, set: |s, x| s.$($field).+ = Seconds::ms(x) }
-    };
-}
-
-const KNOBS: &[Knob] = &[
-    knob!("host.forward (ms)", ms host.forward),
-    knob!("host.backward (ms)", ms host.backward),
-    knob!("host.rank (ms)", ms host.rank),
-    knob!("host.experts (ms)", ms host.experts),
-    knob!("host.head (ms)", ms host.head),
-    knob!("host.hop (ms)", ms host.hop),
-    knob!("host.step (ms)", ms host.step),
-    knob!("traffic.elementwise", traffic.elementwise),
-    knob!("traffic.scores", traffic.scores),
-    knob!("traffic.unaligned_product", traffic.unaligned_product),
-    knob!("traffic.grouped_product", traffic.grouped_product),
-    knob!("traffic.logit_bytes", traffic.logit_bytes),
-    knob!("traffic.optimizer_bytes", traffic.optimizer_bytes),
-    knob!("network.scale_up", network.scale_up),
-    knob!("network.scale_out", network.scale_out),
-    knob!("network.tensor_exposed", network.tensor_exposed),
-    knob!("network.expert_exposed", network.expert_exposed),
+/// What can be fitted.
+const KNOBS: &[Knob<TrainingStack>] = &[
+    knob("host.forward (ms)", POSITIVE, |s| s.host.forward.get() * 1e3, |s, x| s.host.forward = Seconds::ms(x)),
+    knob("host.backward (ms)", POSITIVE, |s| s.host.backward.get() * 1e3, |s, x| s.host.backward = Seconds::ms(x)),
+    knob("host.rank (ms)", POSITIVE, |s| s.host.rank.get() * 1e3, |s, x| s.host.rank = Seconds::ms(x)),
+    knob("host.experts (ms)", POSITIVE, |s| s.host.experts.get() * 1e3, |s, x| s.host.experts = Seconds::ms(x)),
+    knob("host.head (ms)", POSITIVE, |s| s.host.head.get() * 1e3, |s, x| s.host.head = Seconds::ms(x)),
+    knob("host.hop (ms)", POSITIVE, |s| s.host.hop.get() * 1e3, |s, x| s.host.hop = Seconds::ms(x)),
+    knob("host.step (ms)", POSITIVE, |s| s.host.step.get() * 1e3, |s, x| s.host.step = Seconds::ms(x)),
+    knob("traffic.elementwise", POSITIVE, |s| s.traffic.elementwise, |s, x| s.traffic.elementwise = x),
+    knob("traffic.scores", POSITIVE, |s| s.traffic.scores, |s, x| s.traffic.scores = x),
+    knob(
+        "traffic.unaligned_product",
+        POSITIVE,
+        |s| s.traffic.unaligned_product,
+        |s, x| s.traffic.unaligned_product = x,
+    ),
+    knob("traffic.grouped_product", POSITIVE, |s| s.traffic.grouped_product, |s, x| s.traffic.grouped_product = x),
+    knob("traffic.logit_bytes", POSITIVE, |s| s.traffic.logit_bytes, |s, x| s.traffic.logit_bytes = x),
+    knob("traffic.optimizer_bytes", POSITIVE, |s| s.traffic.optimizer_bytes, |s, x| s.traffic.optimizer_bytes = x),
+    knob("network.scale_up", POSITIVE, |s| s.network.scale_up, |s, x| s.network.scale_up = x),
+    knob("network.scale_out", POSITIVE, |s| s.network.scale_out, |s, x| s.network.scale_out = x),
+    knob("network.tensor_exposed", POSITIVE, |s| s.network.tensor_exposed, |s, x| s.network.tensor_exposed = x),
+    knob("network.expert_exposed", POSITIVE, |s| s.network.expert_exposed, |s, x| s.network.expert_exposed = x),
 ];
+
+const POSITIVE: (f64, f64) = (0.0, f64::INFINITY);
 
 /// A program, its table, and what is fitted of it besides products and fused attention.
 const PLANS: &[(&str, &[&str], &[&str])] = &[
@@ -136,7 +129,7 @@ pub fn fit(folder: &Path, only: Option<&str>) -> Result<String, CalibrateError> 
 }
 
 fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, names: &[&str]) -> TrainingStack {
-    let knobs: Vec<&Knob> = names.iter().filter_map(|n| KNOBS.iter().find(|k| k.name == *n)).collect();
+    let knobs: Vec<&Knob<TrainingStack>> = names.iter().filter_map(|n| KNOBS.iter().find(|k| k.name == *n)).collect();
     let used = |generation: &str, format| {
         rows.iter().any(|(r, _)| (generation == "any" || bench.generation(r) == generation) && r.format == format)
     };

@@ -27,8 +27,9 @@ pub use score::{strata, total};
 use crate::Error;
 use crate::case::Bench;
 use rackmath_spec::measurement::Measurement;
-use rackmath_spec::validation::{KernelRow, Table};
+use rackmath_spec::validation::Table;
 use rackmath_spec::{Catalog, SpecError};
+use rackmath_theory::pass::KernelSet;
 use rackmath_units::float;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,9 +90,9 @@ fn source(catalog: &Catalog, bench: &mut Bench, table: &Table) -> Result<SourceC
         });
         scored.add(format!("row {}", i + 1), card);
     }
-    let kernels = kernels::Shelf::of(catalog)?;
+    let kernels = KernelSet::of(catalog)?;
     for (i, row) in table.kernels.iter().enumerate() {
-        let card = kernels.predicted(catalog, row).map(|(metric, predicted, roofline)| {
+        let card = kernels::predicted(&kernels, catalog, row).map(|(metric, predicted, roofline)| {
             let card = card(predicted, row.time_us, roofline, None);
             RowCard { what: kernels::what(row), metric: metric.into(), ..card }
         });
@@ -133,11 +134,6 @@ fn card(predicted: f64, measured: f64, roofline: f64, spread: Option<f64>) -> Ro
         roofline,
         assumed: Vec::new(),
     }
-}
-
-/// How a kernel row reads in a reason.
-pub(crate) fn no_kernel(row: &KernelRow, what: &str) -> String {
-    format!("no {what} kernel of PyTorch in {} is known for {}", row.format, row.system)
 }
 
 #[cfg(test)]

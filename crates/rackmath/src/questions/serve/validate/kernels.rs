@@ -1,7 +1,5 @@
 //! Single kernels: the operator by itself, as PyTorch runs it in a captured graph.
 
-use super::no_kernel;
-use crate::Error;
 use rackmath_spec::attention::Wanted;
 use rackmath_spec::validation::{KernelRow, KernelShape};
 use rackmath_spec::{Catalog, Dtype, GemmFormat, Math};
@@ -13,49 +11,44 @@ use rackmath_theory::pass::KernelSet;
 /// The kernels whose times were published are PyTorch's.
 const BACKEND: &str = "torch";
 
-/// The kernels of the catalogue.
-pub(super) struct Shelf(KernelSet);
-
-impl Shelf {
-    pub(super) fn of(catalog: &Catalog) -> Result<Self, Error> {
-        Ok(Self(KernelSet::of(catalog)?))
-    }
-
-    /// The metric, the predicted time and the roofline's, in microseconds.
-    pub(super) fn predicted(&self, catalog: &Catalog, row: &KernelRow) -> Result<(&'static str, f64, f64), String> {
-        let chip = catalog.system(&row.system).map_err(|e| e.to_string())?.chip.clone();
-        let us = |s: rackmath_units::Seconds| s.get() * 1e6;
-        match row.shape {
-            KernelShape::Gemm { m, n, k } => {
-                let missing = || no_kernel(row, "gemm");
-                let kernel = self.0.gemm.find(&chip, gemm_format(row.format).ok_or_else(missing)?, BACKEND);
-                let gemm = kernel.and_then(|kernel| Gemm::of(&chip, kernel)).ok_or_else(missing)?.captured();
-                let silicon = Silicon::of(&chip, gemm.kernel().format.math()).ok_or_else(missing)?;
-                let product = Product::new(m as f64, n as f64, k as f64);
-                let format = gemm.kernel().format;
-                let (m, n, k) = (product.rows, product.columns, product.depth);
-                let moved =
-                    n * k * format.weight().get() + m * k * format.activation().get() + m * n * format.output().get();
-                let roof = ideal(silicon, product.flop(), rackmath_units::Bytes::b(moved));
-                Ok(("gemm_us", us(gemm.time(product, Scaling::Given).time), us(roof.time)))
+/// The metric, the predicted time and the roofline's, in microseconds.
+pub(super) fn predicted(
+    kernels: &KernelSet,
+    catalog: &Catalog,
+    row: &KernelRow,
+) -> Result<(&'static str, f64, f64), String> {
+    let none = |what: &str| format!("no {what} kernel of PyTorch in {} is known for {}", row.format, row.system);
+    let chip = catalog.system(&row.system).map_err(|e| e.to_string())?.chip.clone();
+    let us = |s: rackmath_units::Seconds| s.get() * 1e6;
+    match row.shape {
+        KernelShape::Gemm { m, n, k } => {
+            let missing = || none("gemm");
+            let kernel = kernels.gemm.find(&chip, gemm_format(row.format).ok_or_else(missing)?, BACKEND);
+            let gemm = kernel.and_then(|kernel| Gemm::of(&chip, kernel)).ok_or_else(missing)?.captured();
+            let silicon = Silicon::of(&chip, gemm.kernel().format.math()).ok_or_else(missing)?;
+            let product = Product::new(m as f64, n as f64, k as f64);
+            let format = gemm.kernel().format;
+            let (m, n, k) = (product.rows, product.columns, product.depth);
+            let moved =
+                n * k * format.weight().get() + m * k * format.activation().get() + m * n * format.output().get();
+            let roof = ideal(silicon, product.flop(), rackmath_units::Bytes::b(moved));
+            Ok(("gemm_us", us(gemm.time(product, Scaling::Given).time), us(roof.time)))
+        }
+        KernelShape::Attention { decode: one, heads, kv_heads, head_dim, batch, context } => {
+            let silicon = Silicon::of(&chip, Math::Bf16).ok_or_else(|| none("attention"))?;
+            let wanted = Wanted { backend: BACKEND, math: Dtype::Bf16, kv: row.format, group: heads / kv_heads.max(1) };
+            let (pair, head) = ((heads as f64, kv_heads as f64), head_dim as f64);
+            let (b, length, width) = (batch as f64, context as f64, row.format.width());
+            if one {
+                let work = DecodeWork::grouped(b, length, pair, head, width);
+                let kernel = kernels.attention.decode(&chip, wanted);
+                let time = decode(silicon, &kernel.constants, &work, Residency::Memory).time;
+                return Ok(("decode_attention_us", us(time), us(ideal(silicon, work.flop(), work.bytes()).time)));
             }
-            KernelShape::Attention { decode: one, heads, kv_heads, head_dim, batch, context } => {
-                let silicon = Silicon::of(&chip, Math::Bf16).ok_or_else(|| no_kernel(row, "attention"))?;
-                let wanted =
-                    Wanted { backend: BACKEND, math: Dtype::Bf16, kv: row.format, group: heads / kv_heads.max(1) };
-                let (pair, head) = ((heads as f64, kv_heads as f64), head_dim as f64);
-                let (b, length, width) = (batch as f64, context as f64, row.format.width());
-                if one {
-                    let work = DecodeWork::grouped(b, length, pair, head, width);
-                    let kernel = self.0.attention.decode(&chip, wanted);
-                    let time = decode(silicon, &kernel.constants, &work, Residency::Memory).time;
-                    return Ok(("decode_attention_us", us(time), us(ideal(silicon, work.flop(), work.bytes()).time)));
-                }
-                let work = PrefillWork::grouped(b, length, pair, head, width);
-                let kernel = self.0.attention.prefill(&chip, wanted);
-                let time = prefill(silicon, &kernel.constants, &work, Residency::Memory).time;
-                Ok(("prefill_attention_us", us(time), us(ideal(silicon, work.flop(), work.bytes()).time)))
-            }
+            let work = PrefillWork::grouped(b, length, pair, head, width);
+            let kernel = kernels.attention.prefill(&chip, wanted);
+            let time = prefill(silicon, &kernel.constants, &work, Residency::Memory).time;
+            Ok(("prefill_attention_us", us(time), us(ideal(silicon, work.flop(), work.bytes()).time)))
         }
     }
 }
