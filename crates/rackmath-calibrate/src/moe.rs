@@ -65,7 +65,9 @@ fn take(table: &[Record], chip: &str, catalog: &Catalog, all: &mut Rows<Row>) ->
     let chip = catalog.chip(chip)?;
     let kernels = catalog.moe_kernels()?;
     let generation = kernels.generation(&chip);
-    table.iter().for_each(|record| all.take(row(record, &chip, generation)));
+    for record in table {
+        all.take(row(record, &chip, generation));
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod spread;
 pub use cross::{By, Tell, leave_out};
 pub(crate) use cross::{predictions, thinned};
 pub use folder::score_folder;
+pub(crate) use folder::what;
 pub(crate) use rows::all;
 pub use spread::spread;
 

@@ -43,7 +43,7 @@ fn slug(name: &str) -> String {
     format!("folder-{dashed}")
 }
 
-fn what(row: &Measurement) -> String {
+pub(crate) fn what(row: &Measurement) -> String {
     let Setup { model, engine, system, degrees: d, .. } = &row.setup;
     let weights = row.setup.weights.as_deref().map_or(String::new(), |w| format!(" {w}"));
     let degrees = [("tp", d.tp), ("pp", d.pp), ("dp", d.dp), ("ep", d.ep)];

@@ -16,7 +16,7 @@ pub const TABLES: [(&str, Reader); 7] = [
     ("trtllm_throughput.csv", |names, path| each(path, |row| trtllm(names, row))),
     ("vllm_h100_serving_blis.csv", |names, path| each(path, |row| blis(names, row))),
     ("splitwise_llama2_bloom.csv", |names, path| {
-        Ok(csv(path)?.iter().flat_map(|row| splitwise(names, row)).flatten().collect())
+        Ok(csv(path)?.iter().filter_map(|row| splitwise(names, row)).flatten().collect())
     }),
     ("inferencex_context_sweep.csv", |names, path| each(path, |row| context_sweep(names, row))),
     ("llamacpp_single_stream.csv", |names, path| each(path, |row| llamacpp(names, row))),

@@ -85,12 +85,22 @@ impl Bench {
 
     /// Predicts a measurement, in its unit.
     pub fn predict(&mut self, m: &Measurement) -> Result<f64, Error> {
+        let (ours, room) = self.ours(m)?;
+        Ok(value(ours, m, room))
+    }
+
+    /// Sequences of a measurement's lengths that fit into one attention group.
+    pub fn room(&mut self, m: &Measurement) -> Result<f64, Error> {
+        Ok(self.ours(m)?.1)
+    }
+
+    fn ours(&mut self, m: &Measurement) -> Result<(&Ready, f64), Error> {
         let key = self.key(&m.setup);
         let Found { on, ours, rooms, .. } = opened(&mut self.found, &key)?;
         let ours = prepared(&self.kernels, on, ours)?;
         let r = requests(&m.load);
         let room = *rooms.entry((r.input.to_bits(), r.output.to_bits())).or_insert_with(|| ours.room(&r));
-        Ok(value(ours, m, room))
+        Ok((ours, room))
     }
 
     /// Predicts a measurement, with its roofline and its interval.
