@@ -1,12 +1,8 @@
 //! Pictures of a placement: memory bars per stage, and a rack with its chips, experts and traffic.
 
-use crate::scene::{Anchor, Color, Item, Scene};
+use crate::scene::{Anchor, Color, GREY, INK, Scene, WHITE};
 use rackmath::layout::{Answer, StageCard};
 use rackmath_units::{Bytes, significant};
-
-const INK: Color = Color(34, 34, 34);
-const GREY: Color = Color(110, 110, 110);
-const WHITE: Color = Color(255, 255, 255);
 
 /// A use of memory: its name, its bytes in a stage, its colour.
 type Part = (&'static str, fn(&StageCard) -> f64, Color);
@@ -25,14 +21,9 @@ const PARTS: [Part; 10] = [
     ("reserve", |s| s.reserve_bytes, Color(215, 215, 215)),
 ];
 
-fn text(x: f64, y: f64, size: f64, bold: bool, anchor: Anchor, color: Color, text: impl Into<String>) -> Item {
-    Item::Text { x, y, size, bold, turned: false, anchor, color, text: text.into() }
-}
-
-fn heading(items: &mut Vec<Item>, a: &Answer, width: f64, height: f64) {
-    items.push(Item::Rect { x: 0.0, y: 0.0, w: width, h: height, fill: WHITE });
-    items.push(text(30.0, 34.0, 20.0, true, Anchor::Start, INK, format!("{} on {}: {}", a.model, a.system, a.layout)));
-    items.push(text(30.0, 58.0, 13.0, false, Anchor::Start, GREY, a.verdict.clone()));
+fn heading(scene: &mut Scene, a: &Answer) {
+    scene.text((30.0, 34.0), 20.0, true, Anchor::Start, INK, format!("{} on {}: {}", a.model, a.system, a.layout));
+    scene.text((30.0, 58.0), 13.0, false, Anchor::Start, GREY, a.verdict.clone());
 }
 
 /// One bar per stage, filled with what each of its chips holds, and a line where the chip is full.
@@ -43,42 +34,36 @@ pub fn memory_bars(a: &Answer) -> Scene {
     let (left, right) = (120.0, 40.0);
     let most = shown.iter().map(|s| s.total_bytes).fold(a.capacity_bytes, f64::max);
     let scale = (width - left - right) / most;
-    let mut items = Vec::new();
-    heading(&mut items, a, width, height);
+    let mut scene = Scene::new(width, height);
+    heading(&mut scene, a);
     for (i, s) in shown.iter().enumerate() {
         let y = 90.0 + row * i as f64;
-        items.push(text(left - 12.0, y + 20.0, 13.0, false, Anchor::End, INK, format!("stage {}", s.stage)));
-        items.push(text(left - 12.0, y + 34.0, 10.0, false, Anchor::End, GREY, format!("{} chips", s.chips)));
+        scene.text((left - 12.0, y + 20.0), 13.0, false, Anchor::End, INK, format!("stage {}", s.stage));
+        scene.text((left - 12.0, y + 34.0), 10.0, false, Anchor::End, GREY, format!("{} chips", s.chips));
         let mut x = left;
         for (_, of, color) in PARTS {
             let w = of(s) * scale;
-            items.push(Item::Rect { x, y, w, h: row - 12.0, fill: color });
+            scene.rect((x, y, w, row - 12.0), color);
             x += w;
         }
-        items.push(text(x + 6.0, y + 22.0, 11.0, false, Anchor::Start, GREY, Bytes::b(s.total_bytes).to_string()));
+        scene.text((x + 6.0, y + 22.0), 11.0, false, Anchor::Start, GREY, Bytes::b(s.total_bytes).to_string());
     }
     let full = left + a.capacity_bytes * scale;
     let bottom = 90.0 + row * shown.len() as f64;
-    items.push(Item::Line {
-        points: vec![(full, 78.0), (full, bottom)],
-        color: Color(200, 30, 30),
-        width: 2.0,
-        dashed: true,
-    });
-    items.push(text(
-        full,
-        74.0,
+    scene.line(vec![(full, 78.0), (full, bottom)], Color(200, 30, 30), 2.0, true);
+    scene.text(
+        (full, 74.0),
         11.0,
         true,
         Anchor::End,
         Color(200, 30, 30),
         format!("chip: {}", Bytes::b(a.capacity_bytes)),
-    ));
-    legend(&mut items, &shown, bottom + 24.0, width);
-    Scene { width, height, items }
+    );
+    legend(&mut scene, &shown, bottom + 24.0, width);
+    scene
 }
 
-fn legend(items: &mut Vec<Item>, stages: &[&StageCard], top: f64, width: f64) {
+fn legend(scene: &mut Scene, stages: &[&StageCard], top: f64, width: f64) {
     let (mut x, mut y) = (30.0, top);
     for (name, of, color) in PARTS {
         if stages.iter().all(|s| of(s) <= 0.0) {
@@ -88,8 +73,8 @@ fn legend(items: &mut Vec<Item>, stages: &[&StageCard], top: f64, width: f64) {
         if x + wide > width - 20.0 {
             (x, y) = (30.0, y + 20.0);
         }
-        items.push(Item::Rect { x, y, w: 16.0, h: 12.0, fill: color });
-        items.push(text(x + 22.0, y + 10.5, 12.0, false, Anchor::Start, INK, name));
+        scene.rect((x, y, 16.0, 12.0), color);
+        scene.text((x + 22.0, y + 10.5), 12.0, false, Anchor::Start, INK, name);
         x += wide;
     }
 }
@@ -116,8 +101,8 @@ pub fn rack(a: &Answer) -> Scene {
     let stages = a.stages.len().min(4);
     let block = rows as f64 * (tall + gap) + 34.0;
     let height = 90.0 + block * stages as f64 + 40.0 + 26.0 * a.traffic.len() as f64 + 60.0;
-    let mut items = Vec::new();
-    heading(&mut items, a, width, height);
+    let mut scene = Scene::new(width, height);
+    heading(&mut scene, a);
     for (i, stage) in a.stages.iter().take(stages).enumerate() {
         let top = 84.0 + block * i as f64;
         let layers = if stage.layers > 0 {
@@ -125,83 +110,76 @@ pub fn rack(a: &Answer) -> Scene {
         } else {
             String::new()
         };
-        items.push(text(
-            30.0,
-            top + 14.0,
+        scene.text(
+            (30.0, top + 14.0),
             13.0,
             true,
             Anchor::Start,
             INK,
             format!("stage {} of {}{layers}", stage.stage, a.stages.len()),
-        ));
+        );
         for chip in 0..shown {
             let x = 30.0 + (chip % columns) as f64 * (side + gap);
             let y = top + 24.0 + (chip / columns) as f64 * (tall + gap);
             if chip < chips {
-                chip_box(&mut items, a, stage, chip, (x, y, side, tall));
+                chip_box(&mut scene, a, stage, chip, (x, y, side, tall));
             } else {
-                items.push(Item::Rect { x, y, w: side, h: tall, fill: Color(242, 242, 242) });
-                items.push(text(x + side / 2.0, y + tall / 2.0 + 4.0, 10.0, false, Anchor::Middle, GREY, "idle"));
+                scene.rect((x, y, side, tall), Color(242, 242, 242));
+                scene.text((x + side / 2.0, y + tall / 2.0 + 4.0), 10.0, false, Anchor::Middle, GREY, "idle");
             }
         }
     }
     let mut y = 84.0 + block * stages as f64 + 10.0;
     if chips > 144 || a.stages.len() > stages {
-        items.push(text(
-            30.0,
-            y,
+        scene.text(
+            (30.0, y),
             12.0,
             false,
             Anchor::Start,
             GREY,
             format!("{} chips per stage, {} stages in all", chips, a.stages.len()),
-        ));
+        );
     }
     y += 16.0;
-    traffic_bars(&mut items, a, y);
+    traffic_bars(&mut scene, a, y);
     let cards: Vec<&StageCard> = a.stages.iter().collect();
-    legend(&mut items, &cards, height - 48.0, width);
-    Scene { width, height, items }
+    legend(&mut scene, &cards, height - 48.0, width);
+    scene
 }
 
-fn chip_box(items: &mut Vec<Item>, a: &Answer, s: &StageCard, chip: u64, at: (f64, f64, f64, f64)) {
+fn chip_box(scene: &mut Scene, a: &Answer, s: &StageCard, chip: u64, at: (f64, f64, f64, f64)) {
     let (x, y, w, h) = at;
-    items.push(Item::Rect { x, y, w, h, fill: Color(242, 242, 242) });
+    scene.rect((x, y, w, h), Color(242, 242, 242));
     // Filled from the bottom in proportion to its memory.
     let most = a.capacity_bytes.max(s.total_bytes);
     let mut bottom = y + h;
     for (_, of, color) in PARTS {
         let tall = of(s) / most * h;
-        items.push(Item::Rect { x, y: bottom - tall, w, h: tall, fill: color });
+        scene.rect((x, bottom - tall, w, tall), color);
         bottom -= tall;
     }
     let edge = if s.total_bytes > a.capacity_bytes { Color(200, 30, 30) } else { GREY };
-    items.push(Item::Line {
-        points: vec![(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)],
-        color: edge,
-        width: 1.2,
-        dashed: false,
-    });
+    scene.line(vec![(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)], edge, 1.2, false);
     if let Some(e) = a.experts.as_ref().filter(|_| w > 40.0) {
         let per = e.slots_per_chip;
         let rank = chip as f64 % (e.slots as f64 / per).max(1.0);
         let (first, last) = ((rank * per).floor(), ((rank + 1.0) * per - 1.0).floor());
         let name = if last > first { format!("e{first:.0}-{last:.0}") } else { format!("e{first:.0}") };
-        items.push(Item::Rect { x: x + 2.0, y: y + 2.0, w: w - 4.0, h: 14.0, fill: WHITE });
-        items.push(text(x + w / 2.0, y + 13.0, 10.0, true, Anchor::Middle, INK, name));
+        scene.rect((x + 2.0, y + 2.0, w - 4.0, 14.0), WHITE);
+        scene.text((x + w / 2.0, y + 13.0), 10.0, true, Anchor::Middle, INK, name);
     }
 }
 
-fn traffic_bars(items: &mut Vec<Item>, a: &Answer, top: f64) {
+fn traffic_bars(scene: &mut Scene, a: &Answer, top: f64) {
     let most = a.traffic.iter().filter_map(|t| t.seconds).fold(0.0, f64::max);
     for (i, t) in a.traffic.iter().enumerate() {
         let y = top + 26.0 * i as f64;
         let w = t.seconds.filter(|_| most > 0.0).map_or(2.0, |s| (s / most * 380.0).max(2.0));
-        items.push(text(330.0, y + 12.0, 12.0, false, Anchor::End, INK, format!("{} ({})", t.what, t.network)));
-        items.push(Item::Rect { x: 340.0, y, w, h: 16.0, fill: Color(86, 180, 233) });
+        scene.text((330.0, y + 12.0), 12.0, false, Anchor::End, INK, format!("{} ({})", t.what, t.network));
+        scene.rect((340.0, y, w, 16.0), Color(86, 180, 233));
         let time = t.seconds.map_or(String::new(), |s| format!(", {} us at full bandwidth", significant(s * 1e6, 3)));
         let label = format!("{}{time}", Bytes::b(t.bytes));
-        items.push(text(348.0 + w, y + 12.0, 11.0, false, Anchor::Start, GREY, label));
+        scene.text((348.0 + w, y + 12.0), 11.0, false, Anchor::Start, GREY, label);
     }
 }
 
@@ -212,30 +190,24 @@ pub fn pipeline(a: &rackmath::pipeline::Answer) -> Scene {
     let row = (320.0 / stages as f64).clamp(12.0, 34.0);
     let block = row * stages as f64 + 74.0;
     let height = 30.0 + block * a.runs.len() as f64 + 40.0;
-    let mut items = vec![Item::Rect { x: 0.0, y: 0.0, w: width, h: height, fill: WHITE }];
+    let mut scene = Scene::new(width, height);
     let longest = a.runs.iter().map(|r| r.makespan_s).fold(0.0, f64::max);
     let scale = (width - left - 30.0) / longest.max(f64::MIN_POSITIVE);
     for (i, run) in a.runs.iter().enumerate() {
         let top = 60.0 + block * i as f64;
         let title = format!("{}: {} stages, {} micro-batches", run.schedule, a.request.stages, a.request.micro_batches);
-        items.push(text(left, top - 26.0, 16.0, true, Anchor::Start, INK, title));
+        scene.text((left, top - 26.0), 16.0, true, Anchor::Start, INK, title);
         let idle = format!(
             "idle {} %, at most {} micro-batches held",
             significant(run.idle * 100.0, 3),
             significant(run.peak_micro_batches, 3)
         );
-        items.push(text(left, top - 9.0, 12.0, false, Anchor::Start, GREY, idle));
+        scene.text((left, top - 9.0), 12.0, false, Anchor::Start, GREY, idle);
         for device in 0..stages {
             let y = top + row * device as f64;
-            items.push(text(left - 10.0, y + row * 0.65, 11.0, false, Anchor::End, INK, format!("stage {device}")));
+            scene.text((left - 10.0, y + row * 0.65), 11.0, false, Anchor::End, INK, format!("stage {device}"));
             // Idle is what the passes leave uncovered.
-            items.push(Item::Rect {
-                x: left,
-                y: y + 1.0,
-                w: run.makespan_s * scale,
-                h: row - 2.0,
-                fill: Color(225, 225, 225),
-            });
+            scene.rect((left, y + 1.0, run.makespan_s * scale, row - 2.0), Color(225, 225, 225));
         }
         for cell in run.cells.iter().filter(|c| c.device < stages) {
             let (x, y) = (left + cell.start_s * scale, top + row * cell.device as f64);
@@ -253,17 +225,16 @@ pub fn pipeline(a: &rackmath::pipeline::Answer) -> Scene {
                 (true, "F") => (1.0, row / 2.0 - 1.0),
                 (true, _) => (row / 2.0, row / 2.0 - 1.0),
             };
-            items.push(Item::Rect { x, y: y + from, w, h: tall, fill });
+            scene.rect((x, y + from, w, tall), fill);
             if w > 13.0 && row >= 14.0 && !cell.paired {
-                items.push(text(
-                    x + w / 2.0,
-                    y + row * 0.68,
+                scene.text(
+                    (x + w / 2.0, y + row * 0.68),
                     10.0,
                     false,
                     Anchor::Middle,
                     INK,
                     cell.micro_batch.to_string(),
-                ));
+                );
             }
         }
     }
@@ -274,9 +245,9 @@ pub fn pipeline(a: &rackmath::pipeline::Answer) -> Scene {
         ("weight gradient", Color(230, 159, 0)),
         ("idle", Color(225, 225, 225)),
     ] {
-        items.push(Item::Rect { x, y: height - 28.0, w: 16.0, h: 12.0, fill });
-        items.push(text(x + 22.0, height - 17.5, 12.0, false, Anchor::Start, INK, name));
+        scene.rect((x, height - 28.0, 16.0, 12.0), fill);
+        scene.text((x + 22.0, height - 17.5), 12.0, false, Anchor::Start, INK, name);
         x += 40.0 + crate::font::width(name, 12.0, false) + 16.0;
     }
-    Scene { width, height, items }
+    scene
 }

@@ -1,7 +1,7 @@
 //! Lays a figure out as a scene: axes, grid, lines, marks, legend.
 
 use crate::font;
-use crate::scene::{Anchor, Color, Item, Scene};
+use crate::scene::{Anchor, Color, GREY, INK, Item, Scene};
 use crate::ticks::Range;
 use rackmath::figure::{Figure, Mark, Role, Series};
 
@@ -11,8 +11,6 @@ const LEFT: f64 = 92.0;
 const RIGHT: f64 = 28.0;
 const TOP: f64 = 78.0;
 const BOTTOM: f64 = 100.0;
-const INK: Color = Color(34, 34, 34);
-const GREY: Color = Color(110, 110, 110);
 const GRID: Color = Color(228, 228, 228);
 
 /// Colour, thickness and dash of a role; colours that colour-blind readers can tell apart (Okabe and Ito).
@@ -62,48 +60,43 @@ pub fn scene(figure: &Figure) -> Scene {
     let place = |p: (f64, f64)| {
         (LEFT + x.at(p.0) * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y.at(p.1) * (HEIGHT - TOP - BOTTOM))
     };
-    let mut items = vec![Item::Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT, fill: Color(255, 255, 255) }];
+    let mut scene = Scene::new(WIDTH, HEIGHT);
     let title = fitting(&figure.title, 20.0, true);
     let subtitle = fitting(&figure.subtitle, 13.0, false);
-    items.push(text(LEFT, 34.0, title, true, Anchor::Start, INK, &figure.title));
-    items.push(text(LEFT, 58.0, subtitle, false, Anchor::Start, GREY, &figure.subtitle));
-    grid(&mut items, figure, x, y, place);
+    scene.text((LEFT, 34.0), title, true, Anchor::Start, INK, &figure.title);
+    scene.text((LEFT, 58.0), subtitle, false, Anchor::Start, GREY, &figure.subtitle);
+    grid(&mut scene, figure, x, y, place);
     for (i, series) in figure.series.iter().enumerate() {
         if series.role == Role::Points {
             let fill = dot(&figure.series, i);
-            items.extend(series.points.iter().map(|p| place(*p)).map(|(x, y)| Item::Dot { x, y, r: 3.5, fill }));
+            scene.items.extend(series.points.iter().map(|p| place(*p)).map(|(x, y)| Item::Dot { x, y, r: 3.5, fill }));
             continue;
         }
         let (color, width, dashed) = pen(series.role);
         let points = series.points.iter().map(|p| place(*p)).collect();
-        items.push(Item::Line { points, color, width, dashed });
+        scene.line(points, color, width, dashed);
     }
-    marks(&mut items, &figure.marks, place);
-    legend(&mut items, &figure.series);
-    Scene { width: WIDTH, height: HEIGHT, items }
+    marks(&mut scene, &figure.marks, place);
+    legend(&mut scene, &figure.series);
+    scene
 }
 
-fn text(x: f64, y: f64, size: f64, bold: bool, anchor: Anchor, color: Color, text: &str) -> Item {
-    Item::Text { x, y, size, bold, turned: false, anchor, color, text: text.to_owned() }
-}
-
-fn grid(items: &mut Vec<Item>, figure: &Figure, x: Range, y: Range, place: impl Fn((f64, f64)) -> (f64, f64)) {
-    let thin = |points: Vec<(f64, f64)>, color| Item::Line { points, color, width: 1.0, dashed: false };
+fn grid(scene: &mut Scene, figure: &Figure, x: Range, y: Range, place: impl Fn((f64, f64)) -> (f64, f64)) {
     let (bottom, top) = (HEIGHT - BOTTOM, TOP);
     for tick in x.ticks() {
         let at = place((tick, y.low)).0;
-        items.push(thin(vec![(at, top), (at, bottom)], GRID));
-        items.push(text(at, bottom + 20.0, 13.0, false, Anchor::Middle, INK, &figure.x.unit.tick(tick)));
+        scene.line(vec![(at, top), (at, bottom)], GRID, 1.0, false);
+        scene.text((at, bottom + 20.0), 13.0, false, Anchor::Middle, INK, &figure.x.unit.tick(tick));
     }
     for tick in y.ticks() {
         let at = place((x.low, tick)).1;
-        items.push(thin(vec![(LEFT, at), (WIDTH - RIGHT, at)], GRID));
-        items.push(text(LEFT - 8.0, at + 4.5, 13.0, false, Anchor::End, INK, &figure.y.unit.tick(tick)));
+        scene.line(vec![(LEFT, at), (WIDTH - RIGHT, at)], GRID, 1.0, false);
+        scene.text((LEFT - 8.0, at + 4.5), 13.0, false, Anchor::End, INK, &figure.y.unit.tick(tick));
     }
-    items.push(thin(vec![(LEFT, top), (LEFT, bottom), (WIDTH - RIGHT, bottom)], INK));
+    scene.line(vec![(LEFT, top), (LEFT, bottom), (WIDTH - RIGHT, bottom)], INK, 1.0, false);
     let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
-    items.push(text(middle, bottom + 44.0, 14.0, false, Anchor::Middle, INK, &figure.x.label));
-    items.push(Item::Text {
+    scene.text((middle, bottom + 44.0), 14.0, false, Anchor::Middle, INK, &figure.x.label);
+    scene.items.push(Item::Text {
         x: 22.0,
         y: f64::midpoint(top, bottom),
         size: 14.0,
@@ -122,11 +115,11 @@ fn fitting(line: &str, size: f64, bold: bool) -> f64 {
 }
 
 /// Labels stand above their point, on the side with more room; a later one steps up when it would cover an earlier one.
-fn marks(items: &mut Vec<Item>, marks: &[Mark], place: impl Fn((f64, f64)) -> (f64, f64)) {
+fn marks(scene: &mut Scene, marks: &[Mark], place: impl Fn((f64, f64)) -> (f64, f64)) {
     let mut taken: Vec<(f64, f64, f64)> = Vec::new();
     for mark in marks {
         let (x, y) = place((mark.x, mark.y));
-        items.push(Item::Dot { x, y, r: 5.5, fill: Color(213, 94, 0) });
+        scene.items.push(Item::Dot { x, y, r: 5.5, fill: Color(213, 94, 0) });
         let wide = font::width(&mark.label, 13.0, true);
         let right = x + 10.0 + wide < WIDTH - RIGHT;
         let (anchor, from) = if right { (Anchor::Start, x + 10.0) } else { (Anchor::End, x - 10.0 - wide) };
@@ -136,20 +129,12 @@ fn marks(items: &mut Vec<Item>, marks: &[Mark], place: impl Fn((f64, f64)) -> (f
         }
         let line = line.max(TOP + 12.0);
         taken.push((from, from + wide, line));
-        items.push(text(
-            if right { x + 10.0 } else { x - 10.0 },
-            line,
-            13.0,
-            true,
-            anchor,
-            Color(213, 94, 0),
-            &mark.label,
-        ));
+        scene.text((if right { x + 10.0 } else { x - 10.0 }, line), 13.0, true, anchor, Color(213, 94, 0), &mark.label);
     }
 }
 
 /// One row where all fit, else a second one below it.
-fn legend(items: &mut Vec<Item>, series: &[Series]) {
+fn legend(scene: &mut Scene, series: &[Series]) {
     let wide = |s: &Series| 62.0 + font::width(&s.name, 13.0, false);
     let fits = LEFT + series.iter().map(wide).sum::<f64>() <= WIDTH;
     let (mut x, mut y) = (LEFT, if fits { HEIGHT - 22.0 } else { HEIGHT - 30.0 });
@@ -159,11 +144,11 @@ fn legend(items: &mut Vec<Item>, series: &[Series]) {
         }
         let (color, width, dashed) = pen(s.role);
         if s.role == Role::Points {
-            items.push(Item::Rect { x: x + 12.0, y: y - 8.0, w: 7.0, h: 7.0, fill: dot(series, i) });
+            scene.rect((x + 12.0, y - 8.0, 7.0, 7.0), dot(series, i));
         } else {
-            items.push(Item::Line { points: vec![(x, y - 4.5), (x + 30.0, y - 4.5)], color, width, dashed });
+            scene.line(vec![(x, y - 4.5), (x + 30.0, y - 4.5)], color, width, dashed);
         }
-        items.push(text(x + 38.0, y, 13.0, false, Anchor::Start, INK, &s.name));
+        scene.text((x + 38.0, y), 13.0, false, Anchor::Start, INK, &s.name);
         x += wide(s);
     }
 }

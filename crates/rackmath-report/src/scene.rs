@@ -23,54 +23,44 @@ pub enum Anchor {
     End,
 }
 
-/// One primitive.
+/// One primitive; texts hang on their baseline, and may be turned a quarter to the left.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// A filled rectangle.
-    Rect {
-        /// Left.
-        x: f64,
-        /// Top.
-        y: f64,
-        /// Width.
-        w: f64,
-        /// Height.
-        h: f64,
-        /// Colour.
-        fill: Color,
-    },
-    Line {
-        points: Vec<(f64, f64)>,
-        /// Colour.
-        color: Color,
-        /// Thickness.
-        width: f64,
-        dashed: bool,
-    },
-    Dot {
-        /// Centre, across.
-        x: f64,
-        /// Centre, down.
-        y: f64,
-        /// Radius.
-        r: f64,
-        /// Colour.
-        fill: Color,
-    },
-    Text {
-        /// Across.
-        x: f64,
-        /// Baseline.
-        y: f64,
+    Rect { x: f64, y: f64, w: f64, h: f64, fill: Color },
+    Line { points: Vec<(f64, f64)>, color: Color, width: f64, dashed: bool },
+    Dot { x: f64, y: f64, r: f64, fill: Color },
+    Text { x: f64, y: f64, size: f64, bold: bool, turned: bool, anchor: Anchor, color: Color, text: String },
+}
+
+pub(crate) const INK: Color = Color(34, 34, 34);
+pub(crate) const GREY: Color = Color(110, 110, 110);
+pub(crate) const WHITE: Color = Color(255, 255, 255);
+
+impl Scene {
+    /// A white sheet.
+    pub(crate) fn new(width: f64, height: f64) -> Self {
+        let mut scene = Self { width, height, items: Vec::new() };
+        scene.rect((0.0, 0.0, width, height), WHITE);
+        scene
+    }
+
+    pub(crate) fn rect(&mut self, (x, y, w, h): (f64, f64, f64, f64), fill: Color) {
+        self.items.push(Item::Rect { x, y, w, h, fill });
+    }
+
+    pub(crate) fn line(&mut self, points: Vec<(f64, f64)>, color: Color, width: f64, dashed: bool) {
+        self.items.push(Item::Line { points, color, width, dashed });
+    }
+
+    pub(crate) fn text(
+        &mut self,
+        (x, y): (f64, f64),
         size: f64,
         bold: bool,
-        /// Whether it is turned a quarter to the left.
-        turned: bool,
-        /// How it hangs on its point.
         anchor: Anchor,
-        /// Colour.
         color: Color,
-        /// What it says.
-        text: String,
-    },
+        text: impl Into<String>,
+    ) {
+        self.items.push(Item::Text { x, y, size, bold, turned: false, anchor, color, text: text.into() });
+    }
 }
