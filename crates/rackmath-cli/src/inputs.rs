@@ -1,9 +1,14 @@
-//! Files that users hand in: bounded reads, then text for the catalogue.
+//! Files that users hand in: bounded reads, brought along with the request by name.
 
 use crate::failure::Failure;
-use rackmath::Catalog;
-use rackmath_spec::file::{MAX_BYTES, MAX_TRACE_BYTES};
+use clap::ArgMatches;
+use rackmath::ask::{Question, Reply, Terms};
+use rackmath::field::{Field, put};
+use rackmath::planfile::PlanFile;
+use rackmath::{Catalog, deduce};
+use rackmath_spec::file::{MAX_BYTES, MAX_TRACE_BYTES, sheet};
 use rackmath_spec::{Date, IntoEnumIterator as _, Kind};
+use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,7 +24,7 @@ pub fn trace(path: &Path) -> Result<String, Failure> {
 }
 
 fn bounded(path: &Path, most: u64, expected: &str) -> Result<String, Failure> {
-    let fail = |problem: &str| Failure::new(format!("{}: {problem}", path.display()));
+    let fail = |problem: &str| Failure::at(path, problem);
     let file = File::open(path).map_err(|e| fail(&e.to_string()))?;
     let size = file.metadata().map_or(0, |m| m.len());
     let too_large = || fail(&format!("larger than {} MiB", most >> 20)).hint(format!("expected {expected}"));
@@ -54,7 +59,7 @@ fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let entries = std::fs::read_dir(folder).map_err(|e| Failure::new(format!("{}: {e}", folder.display())))?;
+    let entries = std::fs::read_dir(folder).map_err(|e| Failure::at(folder, e))?;
     let mut files: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
     files.retain(|p| p.extension().is_some_and(|x| x == "toml"));
     files.sort();
@@ -66,35 +71,9 @@ fn stem(path: &Path) -> String {
 }
 
 /// Whether a word means a file rather than a name of the catalogue.
-pub fn looks_like_a_path(word: &str) -> bool {
+fn looks_like_a_path(word: &str) -> bool {
     let extension = Path::new(word).extension();
     word.starts_with(['.', '/', '~']) || extension.is_some_and(|x| x == "json" || x == "toml")
-}
-
-/// Adds the model a word points at, if it is a file; returns the name to ask the catalogue for.
-pub fn model(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
-    let path = Path::new(word);
-    let known = !looks_like_a_path(word) && catalog.model(word).is_ok();
-    if known || !(looks_like_a_path(word) || path.exists()) {
-        return Ok(word.to_owned());
-    }
-    let path = if path.is_dir() { path.join("config.json") } else { path.to_owned() };
-    let text = read(&path)?;
-    let name = path.display().to_string();
-    catalog.add(Kind::Models, &name, &text, None)?;
-    Ok(name)
-}
-
-/// Adds the chip or system a word points at, if it is a file; returns the name to ask the catalogue for.
-pub fn machine(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
-    if !looks_like_a_path(word) {
-        return Ok(word.to_owned());
-    }
-    let path = Path::new(word);
-    let (id, text) = (stem(path), read(path)?);
-    let kind = if Kind::of(&text) == Kind::Systems { Kind::Systems } else { Kind::Chips };
-    catalog.add(kind, &id, &text, None)?;
-    Ok(id)
 }
 
 /// Today, so that a price sheet from the future is refused.
@@ -103,12 +82,156 @@ pub fn today() -> Option<Date> {
     Date::from_days(i64::try_from(since.as_secs() / 86_400).ok()?)
 }
 
-/// Adds the price sheet a word points at, if it is a file; returns the name to ask the catalogue for.
-pub fn price(catalog: &mut Catalog, word: &str) -> Result<String, Failure> {
-    if !looks_like_a_path(word) {
-        return Ok(word.to_owned());
+/// The files of one request.
+pub struct Inputs<'a> {
+    catalog: &'a Catalog,
+    /// How long prefixes of a trace are kept, as typed.
+    keep: Option<String>,
+    files: Map<String, Value>,
+    /// Machines that were typed as paths, for files that name them again.
+    pub machines: Vec<String>,
+}
+
+impl<'a> Inputs<'a> {
+    pub fn new(catalog: &'a Catalog, given: &ArgMatches) -> Self {
+        let keep = given.try_get_one::<String>("keep").ok().flatten().cloned();
+        Self { catalog, keep, files: Map::new(), machines: Vec::new() }
     }
-    let text = read(Path::new(word))?;
-    catalog.add(Kind::Prices, word, &text, today())?;
-    Ok(word.to_owned())
+
+    pub fn terms(&self) -> Terms {
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Terms { effort: threads.into(), today: today() }
+    }
+
+    /// Refuses prices of a day that has not come yet.
+    pub fn not_ahead(&self, request: &Map<String, Value>) -> Result<(), Failure> {
+        let day = request.get("as_of").and_then(Value::as_str).filter(|day| day.parse::<Date>().is_ok());
+        day.map_or(Ok(()), |day| Ok(sheet::dated("command line", day, today()).map(drop)?))
+    }
+
+    /// A request with the files it brings.
+    pub fn with_files(&self, mut request: Map<String, Value>) -> Map<String, Value> {
+        if !self.files.is_empty() {
+            request.insert("files".into(), Value::Object(self.files.clone()));
+        }
+        request
+    }
+
+    /// Puts what was typed for a field into the request, and the files it names beside it.
+    pub fn bring(&mut self, field: &Field, words: &[&str], request: &mut Map<String, Value>) -> Result<(), Failure> {
+        let kind = field.file.as_deref().unwrap_or_default();
+        let word = words.first().copied().unwrap_or_default();
+        let path = Path::new(word);
+        let value = match kind {
+            "trace" => {
+                let text = trace(path)?;
+                let (above, name) = field.path.rsplit_once('/').unwrap_or_default();
+                let (sibling, called) = match name {
+                    "text" => ("name", file_name(path)),
+                    _ => ("trace_name", path.display().to_string()),
+                };
+                let sibling = format!("{above}/{sibling}");
+                if Value::Object(request.clone()).pointer(&sibling).is_none() {
+                    put(request, &sibling, Value::String(called));
+                }
+                Value::String(text)
+            }
+            "summary" => self.summary(path)?,
+            "plan" => serde_json::to_value(self.plan(path)?.request).unwrap_or_default(),
+            "numbers" if path.is_file() => {
+                let beside = field.path.replace("routing", "histogram");
+                put(request, &beside, counts(path)?);
+                return Ok(());
+            }
+            "sheet" if looks_like_a_path(word) && !read(path)?.contains("[[list]]") => {
+                return self.sheet(word, request);
+            }
+            _ => {
+                let one = |s: &mut Self, list: &str| -> Result<Vec<Value>, Failure> {
+                    list.split(',').map(|w| s.named(kind, w.trim()).map(Value::String)).collect()
+                };
+                if field.list {
+                    let all = words.iter().map(|w| one(self, w)).collect::<Result<Vec<_>, _>>()?;
+                    Value::Array(all.into_iter().flatten().collect())
+                } else {
+                    let names = one(self, word)?;
+                    let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+                    Value::String(names.join(","))
+                }
+            }
+        };
+        put(request, &field.path, value);
+        Ok(())
+    }
+
+    /// The name to ask for what a word points at; a file is brought along.
+    pub fn named(&mut self, kind: &str, word: &str) -> Result<String, Failure> {
+        let path = Path::new(word);
+        let is_path =
+            looks_like_a_path(word) || (kind == "model" && path.exists() && self.catalog.model(word).is_err());
+        if !is_path || kind.is_empty() {
+            return Ok(word.to_owned());
+        }
+        let path = if kind == "model" && path.is_dir() { path.join("config.json") } else { path.to_owned() };
+        let name = if kind == "machine" { stem(&path) } else { path.display().to_string() };
+        if kind == "machine" {
+            self.machines.push(word.to_owned());
+        }
+        self.files.insert(name.clone(), Value::String(read(&path)?));
+        Ok(name)
+    }
+
+    /// A plan file, with the files it needs.
+    pub fn plan(&mut self, path: &Path) -> Result<PlanFile, Failure> {
+        let file = PlanFile::read(&path.display().to_string(), &read(path)?)?;
+        for machine in &file.files {
+            self.named("machine", machine)?;
+        }
+        self.named("model", &file.request.setting.model)?;
+        Ok(file)
+    }
+
+    /// What a trace says of its traffic.
+    fn summary(&self, path: &Path) -> Result<Value, Failure> {
+        let mut request = Map::new();
+        request.insert("name".into(), json!(file_name(path)));
+        request.insert("text".into(), Value::String(trace(path)?));
+        if let Some(keep) = &self.keep {
+            let fields = Question::Trace.fields();
+            let field = fields.iter().find(|f| f.flag == "keep");
+            let value = field.map_or(Ok(Value::Null), |f| f.parse(keep));
+            request.insert("keep_s".into(), value.map_err(|e| Failure::new(format!("--keep: {e}")))?);
+        }
+        match Question::Trace.answer(self.catalog, request, &self.terms())? {
+            Reply::Trace(answer) => Ok(serde_json::to_value(answer.summary).unwrap_or_default()),
+            _ => Ok(Value::Null),
+        }
+    }
+
+    /// A price sheet of plain numbers fills what was not typed.
+    fn sheet(&self, word: &str, request: &mut Map<String, Value>) -> Result<(), Failure> {
+        let sheet = sheet::price_sheet(word, &read(Path::new(word))?, today())?;
+        let mut typed: deduce::Request =
+            serde_json::from_value(Value::Object(request.clone())).map_err(|e| Failure::new(e.to_string()))?;
+        typed.fill(sheet);
+        if let Ok(Value::Object(filled)) = serde_json::to_value(typed) {
+            *request = filled;
+        }
+        Ok(())
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned())
+}
+
+/// One number per expert.
+fn counts(path: &Path) -> Result<Value, Failure> {
+    let text = read(path)?;
+    let numbers = text.split(|c: char| c.is_whitespace() || c == ',' || c == '[' || c == ']').filter(|w| !w.is_empty());
+    let wrong = |w: &str| Failure::at(path, format!("\"{w}\" is not a number")).hint("expected one count per expert");
+    numbers
+        .map(|w| w.parse::<f64>().map(|x| json!(x)).map_err(|_| wrong(w)))
+        .collect::<Result<_, _>>()
+        .map(Value::Array)
 }

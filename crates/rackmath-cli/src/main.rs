@@ -1,22 +1,70 @@
-//! The `rackmath` command.
+//! The `rackmath` command: what was typed becomes a request, the request an answer, the answer a page.
 
-mod args;
-mod commands;
 mod failure;
+mod flags;
+mod folder;
 mod inputs;
+mod menu;
 mod output;
+mod plan;
+mod rows;
+mod tools;
 
-use clap::Parser;
+use failure::Failure;
+use inputs::Inputs;
+use menu::{Does, Entry};
+use output::Output;
+use rackmath::ask::Question;
+use rackmath::field::Field;
+use rackmath_report::reply::Part;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
-    match commands::run(&args) {
+    let typed: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let chosen = typed.iter().skip(1).find_map(|word| menu::find(word));
+    let sweep = typed.iter().any(|word| word == "--sweep");
+    let chosen = chosen.map(|entry| if sweep { entry.swept() } else { entry });
+    let fields = chosen.and_then(Entry::question).map_or_else(Vec::new, Question::fields);
+    match run(&typed, chosen, &fields) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprint!("{failure}");
+            eprint!("{}", failure.text(&fields));
             // 2 is misuse: what was asked cannot be answered as asked.
             ExitCode::from(2)
+        }
+    }
+}
+
+fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), Failure> {
+    let matches = menu::command(chosen, fields).get_matches_from(typed);
+    let output = Output::new(&matches);
+    let catalog = inputs::catalog(matches.get_one::<std::path::PathBuf>("catalog").map(std::path::PathBuf::as_path))?;
+    let (Some(entry), Some((_, given))) = (chosen, matches.subcommand()) else {
+        return tools::headline(&catalog, &output);
+    };
+    let question = match entry.does {
+        Does::Answer(question, _) => question,
+        Does::Tool(tool) => return tool(catalog, given, &output),
+    };
+    flags::remark(fields, typed);
+    let mut inputs = Inputs::new(&catalog, given);
+    let request = flags::request(fields, given, &mut inputs)?;
+    let asked = plan::Asked { question, catalog: &catalog, given, inputs: &inputs };
+    match question {
+        Question::Plan => plan::run(&asked, request, &output),
+        Question::Outlook => plan::outlook(&asked, request, &output),
+        Question::Whatif => plan::whatif(&asked, request, &output),
+        Question::Validate => folder::run(&catalog, request, given, &output),
+        _ => {
+            if question == Question::Deduce {
+                inputs.not_ahead(&request)?;
+            }
+            let reply = question.answer(&catalog, inputs.with_files(request), &inputs.terms())?;
+            output.reply(&reply, entry.part(given), given)?;
+            if question == Question::Reversible && entry.part(given) == Part::Timed {
+                tools::times(&reply, &output)?;
+            }
+            Ok(())
         }
     }
 }

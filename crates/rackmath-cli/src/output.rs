@@ -1,37 +1,72 @@
 //! Where answers go: standard output as text or JSON, and files.
 
-use crate::args::{Color, Common};
 use crate::failure::Failure;
-use rackmath_report::Style;
-use serde::Serialize;
+use clap::ArgMatches;
+use rackmath::ask::Reply;
+use rackmath_report::reply::{Part, Show, page, picture, table};
+use rackmath_report::{Style, png, svg};
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Colour and width for this terminal.
-pub fn style(common: &Common) -> Style {
-    let color = match common.color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => {
-            let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-            io::stdout().is_terminal() && !refused && std::env::var("TERM").as_deref() != Ok("dumb")
-        }
-    };
-    let width = match common.width {
-        Some(width) => usize::from(width),
-        None => terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0)).max(40),
-    };
-    Style { color, width }
+/// How to print.
+pub struct Output {
+    pub json: bool,
+    pub style: Style,
 }
 
-/// Prints an answer as JSON or as text.
-pub fn answer<T: Serialize>(common: &Common, answer: &T, text: impl FnOnce(Style) -> String) -> Result<(), Failure> {
-    if common.json { print(&rackmath::ask::versioned(answer)?) } else { print(&text(style(common))) }
+impl Output {
+    /// Colour and width for this terminal.
+    pub fn new(given: &ArgMatches) -> Self {
+        let color = match given.get_one::<String>("color").map(String::as_str) {
+            Some("always") => true,
+            Some("never") => false,
+            _ => {
+                let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+                io::stdout().is_terminal() && !refused && std::env::var("TERM").as_deref() != Ok("dumb")
+            }
+        };
+        let width = match given.get_one::<u16>("width") {
+            Some(width) => usize::from(*width),
+            None => terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0)).max(40),
+        };
+        Self { json: given.get_flag("json"), style: Style { color, width } }
+    }
+
+    /// Prints an answer, after saving the pictures that were asked for. Searches say what they found beside a picture;
+    /// for others a picture is all that was asked for.
+    pub fn reply(&self, reply: &Reply, part: Part, given: &ArgMatches) -> Result<(), Failure> {
+        let show = Show { figure: given.try_get_one::<String>("figure").ok().flatten().map(String::as_str), part };
+        let saved = saved(reply, show, given)?;
+        let search = matches!(reply, Reply::Plan(_) | Reply::Compare(_) | Reply::Frontier(_) | Reply::Hardware(_));
+        if saved && !search && !self.json {
+            return Ok(());
+        }
+        if self.json { print(&reply.json()?) } else { print(&page(reply, show, self.style)?) }
+    }
+}
+
+/// Saves pictures and tables; whether any was asked for.
+pub fn saved(reply: &Reply, show: Show<'_>, given: &ArgMatches) -> Result<bool, Failure> {
+    let wanted = |id| given.try_get_one::<PathBuf>(id).ok().flatten().filter(|_| !matches!(reply, Reply::Validate(_)));
+    if let Some(path) = wanted("svg") {
+        save(path, svg::paint(&picture(reply, show)?.scene()).as_bytes())?;
+    }
+    if let Some(path) = wanted("png") {
+        save(path, &png::paint(&picture(reply, show)?.scene()))?;
+    }
+    if let Some(path) = wanted("csv") {
+        save(path, table(reply, show)?.as_bytes())?;
+    }
+    Ok(["svg", "png", "csv"].into_iter().any(|id| wanted(id).is_some()))
 }
 
 /// Writes to standard output; a reader that has seen enough is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
+    written(io::stdout().write_all(text.as_bytes()))
+}
+
+fn written(done: io::Result<()>) -> Result<(), Failure> {
+    match done {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::new(format!("standard output: {e}"))),
         _ => Ok(()),
     }
@@ -40,12 +75,9 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes a file, or standard output for "-".
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if path == Path::new("-") {
-        return match io::stdout().write_all(bytes) {
-            Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::new(format!("standard output: {e}"))),
-            _ => Ok(()),
-        };
+        return written(io::stdout().write_all(bytes));
     }
-    std::fs::write(path, bytes).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+    std::fs::write(path, bytes).map_err(|e| Failure::at(path, e))?;
     eprintln!("wrote {}", path.display());
     Ok(())
 }

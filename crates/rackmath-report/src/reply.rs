@@ -1,9 +1,9 @@
 //! Any answer as a page, a picture or a table: one match each.
 
 use crate::{Style, csv, picture, scene, text};
+use rackmath::Error;
 use rackmath::ask::{Question, Reply};
 use rackmath::figure::Figure;
-use rackmath::frontier::Curve;
 
 /// What of an answer to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum Part {
     Cards,
     /// Of practice, the working as well.
     Worked,
+    /// Of reversible networks, times measured here as well.
+    Timed,
 }
 
 /// A picture of an answer.
@@ -69,73 +71,79 @@ pub fn pictures(question: Question) -> &'static [&'static str] {
 }
 
 /// A picture of an answer, or why there is none.
-pub fn picture<'a>(reply: &'a Reply, show: Show<'_>) -> Result<Picture<'a>, &'static str> {
+pub fn picture<'a>(reply: &'a Reply, show: Show<'_>) -> Result<Picture<'a>, Error> {
     let which = |other: &str| show.figure == Some(other);
-    let no_law = "none of these laws has a picture; name one with a loss, such as --law besiroglu-2024";
-    let no_dollars = "no dollars to draw: a price is not known; give one with --price";
-    let none = "there is no picture for this question; ask for one sheet with --uses or --turns, or for a trace";
+    let no = |problem: &'static str, hint: &'static str| move || Error::said(problem).hint(hint);
+    let no_law = no("none of these laws has a picture", "name one with a loss, such as {law.law} besiroglu-2024");
+    let price = "give one with {setting.price_usd_per_chip_hour}";
+    let no_dollars = no("no dollars to draw: a price is not known", price);
+    let none = no(
+        "there is no picture for this question",
+        "ask for one sheet with {workload.uses} or {workload.turns}, or for a trace",
+    );
     let figure = match reply {
         Reply::Layout(a) if show.part == Part::Memory => return Ok(Picture::Scene(picture::memory_bars(a))),
         Reply::Layout(a) => return Ok(Picture::Scene(picture::rack(a))),
         Reply::Pipeline(a) => return Ok(Picture::Scene(picture::pipeline(a))),
         Reply::Curve(a) if which("cost") => {
-            let why = "no price is known for this chip, so there is no cost picture; give one with --price";
-            a.cost.as_ref().ok_or(why)?
+            a.cost.as_ref().ok_or_else(no("no price is known for this chip, so there is no cost picture", price))?
         }
         Reply::Curve(a) => &a.time,
         Reply::EstimateSweep(a) => &a.figure,
-        Reply::Price(a) => a.figure.as_ref().ok_or(none)?,
+        Reply::Price(a) => a.figure.as_ref().ok_or_else(none)?,
         Reply::Cost(a) => &a.figure,
         Reply::Fleet(a) => &a.figure,
-        Reply::Cache(a) if which("hits") => a.hit_figure.as_ref().ok_or(none)?,
+        Reply::Cache(a) if which("hits") => a.hit_figure.as_ref().ok_or_else(none)?,
         Reply::Cache(a) => &a.figure,
         Reply::Fastmode(a) => &a.figure,
-        Reply::Scaling(a) if which("iso-loss") => a.iso_loss.as_ref().ok_or(no_law)?,
-        Reply::Scaling(a) => a.iso_flop.as_ref().ok_or(no_law)?,
-        Reply::Lifecycle(a) => a.figure.as_ref().ok_or(no_law)?,
+        Reply::Scaling(a) if which("iso-loss") => a.iso_loss.as_ref().ok_or_else(no_law)?,
+        Reply::Scaling(a) => a.iso_flop.as_ref().ok_or_else(no_law)?,
+        Reply::Lifecycle(a) => a.figure.as_ref().ok_or_else(no_law)?,
         Reply::Goodput(a) if which("chips") => &a.over_chips,
         Reply::Goodput(a) => &a.over_interval,
         Reply::Reversible(a) if which("drift") => &a.drift_figure,
         Reply::Reversible(a) if which("avalanche") => &a.avalanche_figure,
         Reply::Reversible(a) => &a.memory_figure,
         Reply::Train(a) => {
-            let why = "one stage makes no picture; give more with --pp, or --search for time against memory";
-            a.figure.as_ref().ok_or(why)?
+            let hint = "give more with {pp}, or {search} for time against memory";
+            a.figure.as_ref().ok_or_else(no("one stage makes no picture", hint))?
         }
         Reply::Deduce(a) if which("ridge") => &a.ridge_figure,
         Reply::Deduce(a) => &a.figure,
         Reply::Plan(a) => &a.figure,
-        Reply::Compare(a) if which("dollar") => a.figure_dollar.as_ref().ok_or(no_dollars)?,
+        Reply::Compare(a) if which("dollar") => a.figure_dollar.as_ref().ok_or_else(no_dollars)?,
         Reply::Compare(a) => &a.figure_chip,
-        Reply::Frontier(a) if which("dollar") => a.figure_dollar.as_ref().ok_or(no_dollars)?,
+        Reply::Frontier(a) if which("dollar") => a.figure_dollar.as_ref().ok_or_else(no_dollars)?,
         Reply::Frontier(a) => &a.figure_chip,
         Reply::Hardware(a) => &a.figure,
-        _ => return Err("there is no picture for this question"),
+        _ => return Err(Error::said("there is no picture for this question")),
     };
     Ok(Picture::Figure(figure))
 }
 
 /// An answer's table: its own where it has one, else the points of its picture.
-pub fn table(reply: &Reply, show: Show<'_>) -> Result<String, &'static str> {
+pub fn table(reply: &Reply, show: Show<'_>) -> Result<String, Error> {
     Ok(match reply {
         Reply::Curve(a) => csv::curve(a),
         Reply::EstimateSweep(a) => csv::estimate_sweep(a),
         Reply::Plan(a) => csv::plan_frontier(a),
         Reply::Compare(a) => csv::frontiers(a.columns.iter().map(|c| &c.curve)),
-        Reply::Frontier(a) => csv::frontiers(a.curves.iter() as std::slice::Iter<'_, Curve>),
+        Reply::Frontier(a) => csv::frontiers(a.curves.iter()),
         Reply::Hardware(a) => csv::hardware(a),
         _ => match picture(reply, show)? {
             Picture::Figure(figure) => csv::figure(figure),
-            Picture::Scene(_) => return Err("this picture has no points; save it with --svg or --png"),
+            Picture::Scene(_) => {
+                return Err(Error::said("this picture has no points").hint("save it with --svg or --png"));
+            }
         },
     })
 }
 
 /// An answer as a page of text.
-pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, &'static str> {
+pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error> {
     let figure = || match picture(reply, show)? {
         Picture::Figure(figure) => Ok(figure),
-        Picture::Scene(_) => Err("this picture has no points"),
+        Picture::Scene(_) => Err(Error::said("this picture has no points")),
     };
     Ok(match reply {
         Reply::Step(a) => text::step(a, style),

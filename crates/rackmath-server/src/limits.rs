@@ -6,6 +6,7 @@
 use rackmath::Error;
 use rackmath::ask::Question;
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
 /// Largest body, in bytes.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -16,87 +17,35 @@ const MOST_ITEMS: usize = 256;
 /// Deepest nesting and longest text in a request, brought files aside.
 const MOST_TEXT: usize = 20_000;
 
-/// A field, as a JSON pointer, and the most it may say; for a list the most items.
-struct Limit {
-    question: Question,
-    field: &'static str,
-    most: f64,
-    why: &'static str,
+/// Most chips in the name of a machine, where the field for chips itself does not allow more.
+const CHIPS: f64 = 1024.0;
+
+/// A field, as a JSON pointer, the most it may say, for a list the most items, and what that bounds.
+pub type Limit = (String, f64, String);
+
+/// Every limit of a question, as it stands at the field.
+pub fn of(question: Question) -> &'static [Limit] {
+    static ALL: LazyLock<Vec<Vec<Limit>>> = LazyLock::new(|| Question::ALL.iter().map(|q| found(*q)).collect());
+    Question::ALL.iter().position(|q| *q == question).map_or(&[], |i| &ALL[i])
 }
 
-const fn limit(question: Question, field: &'static str, most: f64, why: &'static str) -> Limit {
-    Limit { question, field, most, why }
-}
-
-/// Those of one question each.
-const LIMITS: &[Limit] = &[
-    limit(Question::Curve, "/points", 2_000.0, "points of a curve"),
-    limit(Question::EstimateSweep, "/points", 200.0, "estimates of a sweep"),
-    limit(Question::Station, "/requests", 200_000.0, "simulated arrivals"),
-    limit(Question::Station, "/tokens", 1_000_000.0, "steps of an answer"),
-    limit(Question::Pipeline, "/stages", 64.0, "rows of the grid"),
-    limit(Question::Pipeline, "/micro_batches", 256.0, "columns of the grid"),
-    limit(Question::Pipeline, "/virtual_stages", 8.0, "chunks of a stage"),
-    limit(Question::Reversible, "/depth", 32.0, "blocks of a trained network"),
-    limit(Question::Reversible, "/steps", 100.0, "training steps"),
-    limit(Question::Deduce, "/log2_points", 17.0, "points of the prior, as a power of two"),
-    limit(Question::Train, "/chips", 65_536.0, "layouts of a search"),
-    limit(Question::Train, "/keep", 100.0, "layouts kept"),
-    limit(Question::Compare, "/systems", 6.0, "plans side by side"),
-    limit(Question::Compare, "/models", 6.0, "plans side by side"),
-    limit(Question::Compare, "/engines", 6.0, "plans side by side"),
-    limit(Question::Frontier, "/systems", 6.0, "frontiers"),
-    limit(Question::Frontier, "/models", 6.0, "frontiers"),
-    limit(Question::Frontier, "/engines", 6.0, "frontiers"),
-    limit(Question::Hardware, "/plan/setting/chips", 16.0, "chips of every kind searched"),
-    limit(Question::Whatif, "/set", 16.0, "changes"),
-    limit(Question::Cache, "/durations_s", 200.0, "durations of the picture"),
-    limit(Question::Layout, "/setting/chips", 100_000.0, "chips placed"),
-];
-
-/// Fields of a plan, whichever question brings one.
-const PLAN: &[(&str, f64, &str)] = &[
-    ("/setting/chips", CHIPS as f64, "layouts of a search"),
-    ("/engines", 4.0, "engines searched"),
-    ("/weights", 4.0, "formats searched"),
-    ("/kvs", 4.0, "formats searched"),
-    ("/chunks", 8.0, "chunk sizes searched"),
-    ("/drafts", 8.0, "draft lengths searched"),
-    ("/top", 100.0, "plans kept"),
-];
-
-/// Most chips of a search for a deployment.
-const CHIPS: u64 = 1_024;
-
-fn plan_at(question: Question) -> Option<&'static str> {
-    match question {
-        Question::Plan => Some(""),
-        Question::Whatif | Question::Compare | Question::Frontier | Question::Hardware | Question::Outlook => {
-            Some("/plan")
-        }
-        _ => None,
-    }
-}
-
-/// Every limit of a question: the field, the most it may say, and what is spared.
-pub fn of(question: Question) -> impl Iterator<Item = (String, f64, &'static str)> {
-    let own = LIMITS.iter().filter(move |l| l.question == question).map(|l| (l.field.to_owned(), l.most, l.why));
-    let plan = plan_at(question)
-        .into_iter()
-        .flat_map(|at| PLAN.iter().map(move |(f, most, why)| (format!("{at}{f}"), *most, *why)));
-    own.chain(plan)
+fn found(question: Question) -> Vec<Limit> {
+    let own = |q: Question| q.fields().into_iter().filter_map(|f| f.most.map(|(most, why)| (f.path, most, why)));
+    let plan = (question == Question::Whatif).then(|| own(Question::Plan)).into_iter().flatten();
+    own(question).chain(plan.map(|(path, most, why)| (format!("/plan{path}"), most, why))).collect()
 }
 
 /// Whether a request stays within its limits; else what to change.
 pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), Error> {
-    for (field, most, why) in of(question) {
-        let given = request_at(request, &field);
+    let limits = of(question);
+    for (field, most, why) in limits {
+        let given = request_at(request, field);
         let (size, what) = match given {
             Some(Value::Number(n)) => (n.as_f64().unwrap_or(f64::INFINITY), ""),
             Some(Value::Array(items)) => (items.len() as f64, " items"),
             _ => continue,
         };
-        if size > most {
+        if size > *most {
             let field = field.trim_start_matches('/').replace('/', ".");
             let given = format!("{size}{what} is more work than this server takes");
             return Err(Error::value(field, given, format!("at most {most} ({why}), or ask the command line")));
@@ -105,7 +54,10 @@ pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), Err
     for (name, value) in request.iter().filter(|(name, _)| *name != "files") {
         small(name, value)?;
     }
-    machine(question, request)
+    // Searches find chips in names as well: `4096xh200`, several machines, `chips=4096`.
+    let chips = limits.iter().find(|(field, ..)| field.ends_with("/chips") && question != Question::Layout);
+    let Some(most) = chips.map(|(_, most, _)| most.max(CHIPS)) else { return Ok(()) };
+    request.iter().filter(|(name, _)| *name != "files").try_for_each(|(_, value)| named(value, most as u64))
 }
 
 fn request_at<'a>(request: &'a Map<String, Value>, pointer: &str) -> Option<&'a Value> {
@@ -126,16 +78,6 @@ fn small(name: &str, value: &Value) -> Result<(), Error> {
         Value::String(text) if text.len() > MOST_TEXT => most(text.len(), "characters", MOST_TEXT),
         _ => Ok(()),
     }
-}
-
-/// Searches find chips in names as well: `4096xh200`, several machines, `chips=4096`.
-fn machine(question: Question, request: &Map<String, Value>) -> Result<(), Error> {
-    let most = match (question, plan_at(question)) {
-        (Question::Train, _) => 65_536,
-        (_, Some(_)) => CHIPS,
-        _ => return Ok(()),
-    };
-    request.iter().filter(|(name, _)| *name != "files").try_for_each(|(_, value)| named(value, most))
 }
 
 fn named(value: &Value, most: u64) -> Result<(), Error> {

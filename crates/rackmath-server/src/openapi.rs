@@ -34,6 +34,7 @@ fn operation(question: Question, schemas: &mut Map<String, Value>) -> Value {
         schemas.insert(name.clone(), schema);
     }
     let limits: Vec<String> = limits::of(question)
+        .iter()
         .map(|(field, most, why)| format!("{} at most {most} ({why})", field.trim_start_matches('/').replace('/', ".")))
         .collect();
     let limits = if limits.is_empty() { String::new() } else { format!(" Limits: {}.", limits.join("; ")) };

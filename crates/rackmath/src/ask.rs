@@ -4,6 +4,7 @@
 //! and a program. A request may bring files along, by name, under `files`: a published `config.json` as an object or as
 //! text, or a catalogue file of a model, chip, system or price sheet as TOML text. The request then uses that name.
 
+use crate::field::{self, Field};
 use crate::{
     Error, cache, chips, compare, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, frontier,
     goodput, hardware, layout, lecture, lifecycle, mfu, models, names, outlook, pipeline, plan, practice, price, racks,
@@ -21,19 +22,19 @@ use std::borrow::Cow;
 /// Most files one request may bring.
 const MOST_FILES: usize = 8;
 
-/// Declares every question: what it asks, its name, and the module with its `Request`, its
+/// Declares every question: what it asks, how in a terminal, its name, and the module with its `Request`, its
 /// `Answer` and its `answer`; some need no catalogue, some search on several threads.
 macro_rules! questions {
-    ($(#[doc = $doc:literal] $name:ident $word:literal $($module:ident)::+ $(, $how:ident)?;)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident $word:literal $($module:ident)::+ $(, $how:ident)?;)*) => {
         /// The questions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Question { $(#[doc = $doc] $name,)* }
+        pub enum Question { $($(#[doc = $doc])+ $name,)* }
 
         /// An answer to any of the questions.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(untagged)]
         #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
-        pub enum Reply { $(#[doc = $doc] $name($($module)::+::Answer),)* }
+        pub enum Reply { $($(#[doc = $doc])+ $name($($module)::+::Answer),)* }
 
         impl Question {
             /// All of them, in the order of the help.
@@ -46,12 +47,35 @@ macro_rules! questions {
 
             /// What it asks, in a line.
             pub fn about(self) -> &'static str {
-                match self { $(Self::$name => $doc.trim_ascii(),)* }
+                self.doc().first().map_or("", |line| line.trim_ascii())
+            }
+
+            /// How it is asked in a terminal, line by line.
+            pub fn examples(self) -> impl Iterator<Item = &'static str> {
+                self.doc().iter().skip(1).map(|line| line.trim_ascii())
+            }
+
+            fn doc(self) -> &'static [&'static str] {
+                match self { $(Self::$name => &[$($doc),+],)* }
             }
 
             /// What goes in and what comes out, as JSON Schema.
             pub fn schema(self) -> Both {
                 match self { $(Self::$name => both::<$($module)::+::Request, $($module)::+::Answer>(),)* }
+            }
+
+            /// The fields of its request.
+            pub fn fields(self) -> Vec<Field> {
+                match self { $(Self::$name => field::of::<$($module)::+::Request>(),)* }
+            }
+
+            /// A request with all that it leaves out.
+            pub fn filled(self, request: Map<String, Value>) -> Result<Value, Error> {
+                let full = |e: serde_json::Error| Error::said(e.to_string());
+                match self { $(Self::$name => {
+                    let request = self.read::<$($module)::+::Request>(Value::Object(request))?;
+                    serde_json::to_value(request).map_err(full)
+                })* }
             }
 
             /// Answers a request that brings no files.
@@ -76,74 +100,142 @@ macro_rules! questions {
 
 questions! {
     /// How long one step takes, what binds it, what it costs, and whether it fits
+    /// rackmath step deepseek-v3 --on gb200-nvl72 --batch 4096 --context 8k --kv-cache-dtype fp8
     Step "step" step;
     /// Time and cost along an axis: batch, context, pass length, chips or precision
+    /// rackmath curve llama-3.1-405b --on hgx-b200 --over batch --svg batch.svg --csv batch.csv
     Curve "curve" curve;
     /// A number opened into its equation, with values and sources
+    /// rackmath explain cost gpt-oss-120b --on h100 --batch 32
     Explain "explain" explain;
     /// Models: list all, show one in full, compare several
+    /// rackmath models deepseek-v3 --context 128k --kv-cache-dtype fp8
     Models "models" models;
     /// Chips: list all, show one with every source, compare several
+    /// rackmath chips h100 mi300x tpu-v7
     Chips "chips" chips;
     /// Machines: nodes, racks and pods with their networks
+    /// rackmath systems gb200-nvl72
     Systems "systems" systems;
     /// The lecture claim by claim: its formula, its number, ours, and why they differ
+    /// rackmath lecture D9
     Lecture "lecture" lecture;
     /// Trains that leave on time: waits, time to first token and fill of fixed steps
+    /// rackmath station --interval 20ms --seats 2000 --rate 150 --tokens 500
     Station "station" station, alone;
     /// One layout in full: what each chip holds and moves, and whether it fits
+    /// rackmath layout deepseek-v3 --on gb200-nvl72 --dp 64 --ep 64
+    /// rackmath layout qwen3-235b-a22b --on hgx-h200 --flags "-tp 8 --enable-expert-parallel" --tool vllm
+    /// rackmath layout llama-3.1-405b --on hgx-h100 --tp 8 --pp 2 --chips 16 --svg layout.svg
     Layout "layout" layout;
     /// A pipeline slot by slot: training schedules with bubble and memory, or inference
+    /// rackmath pipeline --schedule 1f1b --stages 4 --micro-batches 8 --svg grid.svg
+    /// rackmath pipeline --schedule inference --stages 4 --micro-batches 2
+    /// rackmath pipeline --schedule all --stages 16 --micro-batches 64 --input-grad 1s --weight-grad 1s
     Pipeline "pipeline" pipeline, alone;
     /// Scale-up domains compared: latency floor, memory, largest expert layer
+    /// rackmath racks deepseek-v3 hgx-h100 gb200-nvl72 tpu-v7-9216
     Racks "racks" racks;
     /// What a server delivers: speed, waiting, throughput, cost, what binds, and what would help
+    /// rackmath estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm
+    /// rackmath estimate deepseek-v3 --on gb200-nvl72 --flags "--tp_size 32 --ep_size 32 --enable_attention_dp" --engine trtllm
+    /// rackmath estimate gpt-oss-120b --on 8xh200 --tp 2 --sweep --svg curve.svg --csv curve.csv
     Estimate "estimate" estimate;
     /// An estimate along a range of concurrencies or rates
     EstimateSweep "estimate-sweep" estimate::sweep;
     /// Published measurements against our predictions, row by row and source by source
+    /// rackmath validate
+    /// rackmath validate llamacpp --rows
+    /// rackmath validate --folder measurements --leave-out chip --svg charts
     Validate "validate" validate;
     /// What a provider charges: lists by date, tiers, caches, modes and hours, and the bill of a workload
+    /// rackmath price opus-4.8 --turns 20 --gap 2min             a conversation, by cache offer
+    /// rackmath price opus-4.8 gpt-5.6 gemini-3.1-pro -i 100k --uses 10  a prefix that comes back
+    /// rackmath price deepseek-flash -i 1M --at 2026-10-27T02:30  at peak hours
+    /// rackmath price opus-4.8 --trace requests.jsonl            a trace in Mooncake's format
+    /// rackmath price ./mine.toml --against opus-4.8
     Price "price" price;
     /// What a token costs to serve: dollars, joules, margins, and which assumption matters most
+    /// rackmath cost deepseek-v3 --on hgx-h800 --prefill-tok-s 9212.5 --decode-tok-s 1850 -u 1 --hit 0 --sheet deepseek-r1-api
+    /// rackmath cost --owner --capex $48.6k --years 4 --capital 10%
     Cost "cost" cost;
     /// From traffic to replicas, chips, racks, megawatts and dollars a day
+    /// rackmath fleet --requests-s 1000 --prompt 4k --answer 500
+    /// rackmath fleet --tokens-per-month 1e15 --peak 1.5
     Fleet "fleet" fleet;
     /// Where to keep a prefix and for how long: hold or recompute, by memory tier
+    /// rackmath cache deepseek-v3 --on hgx-h800 --kv bf16
+    /// rackmath cache --trace conversation_trace.jsonl --figure hits --svg hits.svg
+    /// rackmath cache --gaps 30s:0.2,10min:0.15,1d:0.05
     Cache "cache" cache;
     /// What a fast mode's price says about the batch, and what else could explain it
+    /// rackmath fastmode opus-4.6
+    /// rackmath fastmode --price 6 --speed 2.5
     Fastmode "fastmode" fastmode;
     /// Scaling laws: loss of a size and its data, and the best of both for a compute or a loss
+    /// rackmath scaling --flop 1e25                          the best model under every law
+    /// rackmath scaling -n 8B -d 15T --law besiroglu-2024    how far from compute-optimal
+    /// rackmath scaling --loss 2.0 --on h100 --figure iso-loss --svg loss.svg
     Scaling "scaling" scaling;
     /// Pre-training, RL and serving in one budget: the rule of thumb and the exact optimum
+    /// rackmath lifecycle --served 200T                      the lecture's budget under every law
+    /// rackmath lifecycle -n 30B --rate 1M --model-share 100% --lifetime 180d --survives 50% --on h100
+    /// rackmath lifecycle --rl 100M,16,8k,0.5 --chip-mtbf 50677h --sparsity 16 --svg cost.svg
     Lifecycle "lifecycle" lifecycle;
     /// Progress of a training run under failures: checkpoint interval, effective MFU, days, dollars
+    /// rackmath goodput --chips 100000 --stall 30s --restart 10min --price '$2/h' --figure chips
     Goodput "goodput" goodput;
     /// What a published run must have been: any of its numbers from the others
+    /// rackmath forensics deepseek-v3 --price 2
+    /// rackmath forensics --on h100 --chips 16384 -n 405B -d 15.6T --mfu 38%..43%
     Forensics "forensics" forensics;
     /// Reversible networks measured: memory, arithmetic, gradients, drift, and ciphers beside them
+    /// rackmath reversible llama-3.1-405b --time --figure drift
     Reversible "reversible" reversible;
     /// A training run: step time by its parts, memory by stage, days and dollars, or the best layout
+    /// rackmath train llama-3.1-70b --on hgx-h100 --chips 512 --tp 4 --pp 4 --batch 512 --tokens 15T
+    /// rackmath train deepseek-v3 --on gb200-nvl72 --chips 2304 --batch 9216 --search
     Train "train" train;
     /// One run's FLOP per second in every convention in use
+    /// rackmath mfu llama-3.1-405b --on h100-sxm --tflops 400 --convention full
     Mfu "mfu" mfu;
     /// What a price sheet says about the model behind it, with error bars
+    /// rackmath deduce --blind deepseek-v3.1
+    /// rackmath deduce --vendor anthropic --input 5$/Mtok --output 25$/Mtok --cached 0.5$/Mtok
+    /// rackmath deduce gpt-5.5 --tokens-per-s 43 --figure ridge --svg ridge.svg
     Deduce "deduce" deduce;
     /// What to deploy for a model, traffic and latency targets: the best plan, the frontier, what each limit costs
+    /// rackmath plan qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --ttft 1s --rate 20
+    /// rackmath plan deepseek-v3 --on 64xh200 --engine sglang --speed 40 --objective throughput --svg frontier.svg
     Plan "plan" plan, threads;
     /// A plan with something changed: before, the same deployment kept, and the new best
+    /// rackmath plan qwen3-32b --on 32xh200 --tpot 30ms --rate 20 --save plan.json
+    /// rackmath whatif plan.json --set tpot=20ms --set on=64xb200
     Whatif "whatif" whatif, threads;
     /// Systems, models or engines side by side for one workload: best plans, ratios, who wins, flip prices
+    /// rackmath compare llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --tpot 30ms
+    /// rackmath compare --models qwen3-32b,gpt-oss-120b --on 8xh200 --svg frontiers.svg
+    /// rackmath compare deepseek-v3 --on 16xh200 --engines vllm,sglang
     Compare "compare" compare, threads;
     /// What users and chips can have at once: frontiers of systems, models or engines, one over the other
+    /// rackmath frontier llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --svg frontier.svg
+    /// rackmath frontier gpt-oss-120b --on 8xh200,8xmi355x --figure dollar --csv frontier.csv
     Frontier "frontier" frontier, threads;
     /// The best hardware of the catalogue for a workload, and where the answer changes
+    /// rackmath hardware llama-3.1-70b --chips 8 --isl 4k --osl 1k --tpot 30ms
+    /// rackmath hardware gpt-oss-120b --among h100,h200,mi300x,b200 --rate 20 --basis rental --svg hardware.svg
     Hardware "hardware" hardware, threads;
     /// How sure a plan is and what comes next: uncertain inputs, bad ends of the intervals, the next bottleneck
+    /// rackmath outlook qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --rate 20
+    /// rackmath outlook --from plan.json --vary 50%
     Outlook "outlook" outlook, threads;
     /// What a trace of requests says: lengths, rate, burstiness, shared prefixes
+    /// rackmath trace conversation_trace.jsonl --keep 5min
     Trace "trace" trace;
     /// Flashcards, and problems made at random with worked answers
+    /// rackmath practice --topic batch
+    /// rackmath practice --seed 7 --answers 250,-,12
+    /// rackmath practice --cards
     Practice "practice" practice;
     /// What the catalogue holds, by name: for pickers and completions
     Names "names" names;
@@ -202,10 +294,7 @@ impl Question {
 
     /// Answers a request: the one door for every face.
     pub fn answer(self, catalog: &Catalog, mut request: Map<String, Value>, terms: &Terms) -> Result<Reply, Error> {
-        let catalog = match request.remove("files") {
-            None => Cow::Borrowed(catalog),
-            Some(files) => Cow::Owned(with_files(catalog, files, terms.today)?),
-        };
+        let catalog = brought(catalog, &mut request, terms)?;
         self.reply(&catalog, Value::Object(request), terms)
     }
 
@@ -248,7 +337,19 @@ fn both<R: JsonSchema, A: JsonSchema>() -> Both {
     Both { request: schema_for!(R), answer }
 }
 
-/// The catalogue with the files a request brings. Chips come first, since systems refer to them.
+/// The catalogue with the files a request brings, which are taken out of it.
+pub fn brought<'a>(
+    catalog: &'a Catalog,
+    request: &mut Map<String, Value>,
+    terms: &Terms,
+) -> Result<Cow<'a, Catalog>, Error> {
+    Ok(match request.remove("files") {
+        None => Cow::Borrowed(catalog),
+        Some(files) => Cow::Owned(with_files(catalog, files, terms.today)?),
+    })
+}
+
+/// The catalogue with files. Chips come first, since systems refer to them.
 fn with_files(catalog: &Catalog, files: Value, today: Option<Date>) -> Result<Catalog, Error> {
     let Value::Object(files) = files else {
         return Err(Error::value("files", kind(&files), "names with their texts"));

@@ -11,7 +11,7 @@ pub mod ask;
 mod desk;
 mod questions;
 
-pub use desk::{figure, setting};
+pub use desk::{field, figure, setting};
 pub use rackmath_spec::SpecError as Error;
 // A question is known by its own name, whatever folder it stands in.
 pub use questions::board::{curve, explain, layout, pipeline, racks, station, step};

@@ -171,10 +171,10 @@ fn an_open_loop_that_is_too_fast_is_an_answer() {
 #[test]
 fn targets_count_all_requests_or_none() {
     let base = deployments().remove(0);
-    let loose = served(&Request { tpot_slo_ms: Some(1e3), ttft_slo_ms: Some(1e5), ..base.clone() });
+    let loose = served(&Request { tpot_ms: Some(1e3), ttft_ms: Some(1e5), ..base.clone() });
     let slo = loose.slo.unwrap();
     assert!(slo.met && slo.goodput_requests_per_s == loose.requests_per_s.value);
-    let tight = served(&Request { tpot_slo_ms: Some(1e-3), ..base }).slo.unwrap();
+    let tight = served(&Request { tpot_ms: Some(1e-3), ..base }).slo.unwrap();
     assert!(!tight.met && tight.goodput_requests_per_s == 0.0);
 }
 

@@ -48,7 +48,7 @@ fn request() -> impl Strategy<Value = Request> {
             tpot_ms,
             ttft_ms,
             rate_per_s,
-            headroom,
+            cache_headroom: headroom,
             disaggregated,
             top,
             prefill_on,

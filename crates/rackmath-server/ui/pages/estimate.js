@@ -38,8 +38,8 @@ function deployment(s) {
       max_num_batched_tokens: given(s.batched),
       max_num_seqs: given(s.seqs),
       memory_utilisation: given(s.memory),
-      ttft_slo_ms: given(s.ttft),
-      tpot_slo_ms: given(s.tpot),
+      ttft_ms: given(s.ttft),
+      tpot_ms: given(s.tpot),
     }),
   };
 }
@@ -119,7 +119,7 @@ export const page = {
   later: ["lecture"],
   requests(s) {
     const what = deployment(s);
-    const { ttft_slo_ms: _, tpot_slo_ms: __, ...swept } = what;
+    const { ttft_ms: _, tpot_ms: __, ...swept } = what;
     return {
       estimate: ["estimate", { ...what, ...load(s) }],
       sweep: ["estimate-sweep", { estimate: { ...swept, changes: false }, from: 1, to: 8192, points: 53 }],

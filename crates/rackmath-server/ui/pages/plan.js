@@ -36,7 +36,7 @@ function request(s, on) {
       ttft_ms: asked(s, "ttft"),
       tpot_ms: asked(s, "tpot"),
       e2e_ms: asked(s, "e2e"),
-      user_tok_s: asked(s, "user"),
+      speed_tok_s: asked(s, "user"),
       budget_usd_per_hour: given(s.budget),
       weights: s.weights ? [s.weights] : undefined,
       kvs: s.kv ? [s.kv] : undefined,

@@ -18,25 +18,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setting {
-    /// Model: a catalogue id, an alias, or a Hugging Face id.
+    /// Model: a catalogue name, a Hugging Face id, or the path of a config.json, of a folder holding one, or of a model .toml.
+    #[schemars(extend("x-file" = "model", "x-position" = 2))]
     pub model: String,
-    /// Machine: a system, a chip, or so many chips such as `8xh200`.
+    /// Machine: a system, a chip, so many chips such as `8xh200`, or the path of a chip or system .toml.
+    #[schemars(extend("x-flag" = "on system hardware", "x-file" = "machine"))]
     pub on: String,
     /// Use this many chips of the machine instead of all.
+    #[schemars(extend("x-flag" = "chips gpus num-gpus", "x-none" = "the machine's"))]
     pub chips: Option<u64>,
-    /// Weight format instead of the checkpoint's: `bf16`, `fp8`, `nvfp4`, `mxfp4`, `int4`.
+    /// Weight format: `bf16`, `fp8`, `mxfp8`, `nvfp4`, `mxfp4`, `int4` and others.
+    #[schemars(extend("x-flag" = "quantization -q dtype weights", "x-none" = "the checkpoint's"))]
     pub weights: Option<String>,
-    /// KV-cache format; the model's 16-bit type unless given.
+    /// KV-cache format.
+    #[schemars(extend("x-flag" = "kv-cache-dtype kv", "x-none" = "the model's 16-bit type"))]
     pub kv: Option<String>,
-    /// Arithmetic to compute in, instead of the best the chip has for the weights.
+    /// Arithmetic to compute in: `bf16`, `fp8`, `fp4`, `int8` and others.
+    #[schemars(extend("x-flag" = "compute-dtype math", "x-none" = "the best the chip has for the weights"))]
     pub math: Option<String>,
-    /// `strict`, or `lecture` for the formulas as they stood on the board.
+    /// `strict`, or `lecture`: no attention arithmetic, every weight read in every step.
     pub counting: String,
-    /// `max`, `sum`, `kv+max`, or a share from 0 (none) to 1 (perfect).
+    /// `max`, `sum`, `kv+max` (scaling book), or a share from 0 (none) to 1 (perfect).
     pub overlap: String,
-    /// Price per chip and hour in dollars, instead of the catalogue's.
+    /// Price of a chip and hour, such as $2.10/h.
+    #[schemars(extend("x-none" = "the catalogue's"))]
     pub price_usd_per_chip_hour: Option<f64>,
     /// Whose price: `owner-hyperscaler`, `owner-neocloud`, `rental`, `on-demand`.
+    #[schemars(extend("x-none" = "the catalogue's"))]
     pub basis: Option<String>,
 }
 
@@ -137,6 +145,11 @@ impl std::ops::Deref for Resolved {
 /// Finds what a setting names, or says which name is wrong.
 pub fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
     let model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
+    if setting.on.contains('+') {
+        let expected =
+            "one machine, or several with commas to choose from; a fleet of joined machines is not planned yet";
+        return Err(Error::value("setting.on", &setting.on, expected));
+    }
     let mut system = catalog.system(&setting.on).map_err(|e| e.at("setting.on"))?;
     if let Some(chips) = setting.chips {
         if chips == 0 || chips > 10_000_000 {

@@ -5,7 +5,7 @@ import { el } from "../../lib/dom.js";
 import { bytes, count, digits, perMtok, seconds, tex, usd } from "../../lib/format.js";
 import { card, CARDS } from "./sheets.js";
 
-const bill = (s) => ({ kind: "pattern", prefix: Number(s.prefix), suffix: 500, output: 500, uses: Number(s.uses), gap_s: Number(s.gap) });
+const bill = (s) => ({ input: Number(s.prefix), suffix: 500, output: 500, uses: Number(s.uses), gap_s: Number(s.gap) });
 
 const money = (v) => (v === null ? "no price" : v ? perMtok(v) : "$0");
 

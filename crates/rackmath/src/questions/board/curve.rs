@@ -49,18 +49,23 @@ pub struct Request {
     /// Model and machine.
     pub setting: Setting,
     /// What to sweep.
+    #[schemars(extend("x-flag" = "over -o"))]
     pub over: Over,
     /// Where to start.
     pub from: Option<f64>,
     /// Where to end.
     pub to: Option<f64>,
     /// How many points.
+    #[schemars(extend("x-most" = [2000, "points of a curve"]))]
     pub points: usize,
-    /// Sequences, where they are not swept; the balance batch unless given.
+    /// Sequences, where they are not swept.
+    #[schemars(extend("x-flag" = "batch -b max-num-seqs batch-size", "x-none" = "where compute meets memory"))]
     pub batch: Option<f64>,
     /// Context, where it is not swept.
+    #[schemars(extend("x-flag" = "context -c isl max-model-len context-length"))]
     pub context: f64,
     /// Pass length, where it is not swept.
+    #[schemars(extend("x-flag" = "pass -p chunk"))]
     pub pass: f64,
 }
 

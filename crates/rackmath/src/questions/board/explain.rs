@@ -20,11 +20,14 @@ use serde::{Deserialize, Serialize};
 pub struct Request {
     /// Model and machine.
     pub setting: Setting,
-    /// Which number: one of [`TOPICS`], or `all`.
+    /// Which number: step, weights, compute, kv, cost, balance, context, ridge, sparsity, drain, rate, or all.
+    #[schemars(extend("x-position" = 1))]
     pub what: String,
-    /// Sequences; the balance batch unless given.
+    /// Sequences in the batch.
+    #[schemars(extend("x-flag" = "batch -b max-num-seqs batch-size", "x-none" = "where compute meets memory"))]
     pub batch: Option<f64>,
-    /// Context of each.
+    /// Tokens of context of each sequence: 4096, 128k, 128Ki.
+    #[schemars(extend("x-flag" = "context -c isl max-model-len context-length"))]
     pub context: f64,
 }
 

@@ -21,22 +21,29 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine.
+    #[schemars(extend("x-inner" = {"chips": {"x-most": [100000, "chips placed"]}}))]
     pub setting: Setting,
     /// Degrees; a sensible layout is chosen for what is not given.
     pub degrees: DegreesRequest,
     /// A command line of vLLM, SGLang, TensorRT-LLM or Megatron to read the layout from instead.
+    #[schemars(extend("x-hyphen" = true))]
     pub flags: Option<String>,
     /// Whose command line it is: `vllm`, `sglang`, `trtllm` or `megatron`.
     pub tool: Option<String>,
-    /// Sequences in flight; what fits, at most 1,024 per group, unless given.
+    /// Sequences in flight.
+    #[schemars(extend("x-flag" = "batch -b max-num-seqs batch-size", "x-none" = "what fits, at most 1,024 per group"))]
     pub batch: Option<f64>,
-    /// Context of each.
+    /// Tokens of context of each sequence: 4096, 128k, 128Ki.
+    #[schemars(extend("x-flag" = "context -c isl max-model-len context-length"))]
     pub context: f64,
     /// Most tokens in one pass.
+    #[schemars(extend("x-flag" = "max-num-batched-tokens max-num-tokens"))]
     pub max_num_batched_tokens: f64,
     /// Share of a chip's memory the engine may use.
+    #[schemars(extend("x-flag" = "gpu-memory-utilization mem-fraction-static kv-cache-free-gpu-memory-fraction", "x-unit" = "share"))]
     pub memory_utilisation: f64,
-    /// How tokens choose experts: `uniform`, or `power:1.2`.
+    /// How tokens choose experts: `uniform`, `power:1.2`, or the path of a file with one count per expert.
+    #[schemars(extend("x-file" = "numbers"))]
     pub routing: String,
     /// Tokens each expert got, measured, instead of `routing`.
     pub histogram: Option<Vec<f64>>,
@@ -47,21 +54,29 @@ pub struct Request {
 #[serde(deny_unknown_fields, default)]
 pub struct DegreesRequest {
     /// Tensor parallel.
+    #[schemars(extend("x-flag" = "tp tensor-parallel-size tp-size"))]
     pub tp: Option<u64>,
     /// Pipeline parallel.
+    #[schemars(extend("x-flag" = "pp pipeline-parallel-size pp-size"))]
     pub pp: Option<u64>,
     /// Data parallel.
+    #[schemars(extend("x-flag" = "dp data-parallel-size dp-size"))]
     pub dp: Option<u64>,
     /// Context parallel.
+    #[schemars(extend("x-flag" = "cp context-parallel-size cp-size"))]
     pub cp: Option<u64>,
     /// Expert parallel.
+    #[schemars(extend("x-flag" = "ep expert-parallel-size ep-size"))]
     pub ep: Option<u64>,
     /// Expert tensor parallel.
+    #[schemars(extend("x-flag" = "etp expert-tensor-parallel-size moe-tp-size", "x-none" = "what ep leaves of a stage's chips"))]
     pub etp: Option<u64>,
     /// Redundant experts per layer.
+    #[schemars(extend("x-flag" = "redundant-experts num-redundant-experts ep-num-redundant-experts"))]
     pub redundant: Option<u64>,
     /// Decode context parallel: chips of a tensor-parallel group that share the tokens of a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flag" = "dcp decode-context-parallel-size"))]
     pub dcp: Option<u64>,
 }
 

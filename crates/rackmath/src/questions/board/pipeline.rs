@@ -14,12 +14,16 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// `inference`, or a training schedule: `gpipe`, `1f1b`, `interleaved`, `zb-h1`, `zb-h2`, `zbv`, `v-half`, `v-min`, `dualpipe`, `dualpipev`; `all` compares them.
+    #[schemars(extend("x-flag" = "schedule -s"))]
     pub schedule: String,
     /// Pipeline stages (devices).
+    #[schemars(extend("x-flag" = "stages pp pipeline-parallel-size", "x-most" = [64, "rows of the grid"]))]
     pub stages: usize,
     /// Micro-batches.
+    #[schemars(extend("x-flag" = "micro-batches -m", "x-most" = [256, "columns of the grid"]))]
     pub micro_batches: usize,
     /// Chunks of the model per device, for `interleaved`.
+    #[schemars(extend("x-flag" = "virtual-stages vpp", "x-most" = [8, "chunks of a stage"]))]
     pub virtual_stages: usize,
     /// Forward time of one device and micro-batch.
     pub forward_s: f64,
@@ -34,6 +38,7 @@ pub struct Request {
     /// Activation bytes of one device and micro-batch.
     pub activation_bytes: f64,
     /// How much of an overlapped forward and backward pair is hidden (DualPipe): 0 to 1.
+    #[schemars(extend("x-unit" = "share"))]
     pub hidden: f64,
 }
 

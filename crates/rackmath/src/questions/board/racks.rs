@@ -16,10 +16,13 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// The model.
+    #[schemars(extend("x-file" = "model", "x-position" = 2))]
     pub model: String,
     /// The machines.
+    #[schemars(extend("x-position" = 3, "x-file" = "machine"))]
     pub systems: Vec<String>,
     /// Weight format instead of the checkpoint's.
+    #[schemars(extend("x-flag" = "quantization -q dtype weights", "x-none" = "the checkpoint's"))]
     pub weights: Option<String>,
 }
 

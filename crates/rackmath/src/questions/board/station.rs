@@ -13,41 +13,27 @@ pub struct Request {
     /// Time of one step.
     pub interval_s: f64,
     /// Sequences a step can hold.
+    #[schemars(extend("x-flag" = "seats max-num-seqs"))]
     pub seats: u64,
     /// Requests per second.
+    #[schemars(extend("x-old" = "request-rate"))]
     pub rate_per_s: f64,
     /// Output tokens of each request.
+    #[schemars(extend("x-flag" = "tokens osl", "x-most" = [1000000, "steps of an answer"]))]
     pub tokens: u64,
     /// Requests to simulate.
+    #[schemars(extend("x-flag" = "requests num-prompts", "x-most" = [200000, "simulated arrivals"]))]
     pub requests: u64,
-    /// How they arrive.
-    pub arrivals: Arrivals,
+    /// Whether they arrive at equal gaps instead of at random.
+    pub even: bool,
     /// Seed of random arrivals.
     pub seed: u64,
 }
 
 impl Default for Request {
     fn default() -> Self {
-        Self {
-            interval_s: 0.02,
-            seats: 2000,
-            rate_per_s: 150.0,
-            tokens: 500,
-            requests: 100_000,
-            arrivals: Arrivals::Poisson,
-            seed: 1,
-        }
+        Self { interval_s: 0.02, seats: 2000, rate_per_s: 150.0, tokens: 500, requests: 100_000, even: false, seed: 1 }
     }
-}
-
-/// How requests arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Arrivals {
-    /// At equal gaps.
-    Even,
-    /// At random, independent of each other.
-    Poisson,
 }
 
 /// What the riders saw, and what the closed forms say.
@@ -123,10 +109,8 @@ fn riders(r: &Request) -> Vec<Rider> {
     let mut now = 0.0;
     (0..r.requests)
         .map(|_| {
-            now += match r.arrivals {
-                Arrivals::Even => 1.0 / r.rate_per_s,
-                Arrivals::Poisson => -float::ln(uniform(&mut chance)) / r.rate_per_s,
-            };
+            let gaps = if r.even { 1.0 } else { -float::ln(uniform(&mut chance)) };
+            now += gaps / r.rate_per_s;
             Rider { arrival: Seconds::s(now), stops: r.tokens }
         })
         .collect()

@@ -16,11 +16,14 @@ use serde::{Deserialize, Serialize};
 pub struct Request {
     /// Model and machine.
     pub setting: Setting,
-    /// Sequences in the batch; the balance batch unless given.
+    /// Sequences in the batch.
+    #[schemars(extend("x-flag" = "batch -b max-num-seqs batch-size", "x-none" = "where compute meets memory"))]
     pub batch: Option<f64>,
-    /// Tokens of context each sequence has.
+    /// Tokens of context of each sequence: 4096, 128k, 128Ki.
+    #[schemars(extend("x-flag" = "context -c isl max-model-len context-length"))]
     pub context: f64,
     /// Tokens of each sequence in this pass: 1 decodes, a prompt's length prefills.
+    #[schemars(extend("x-flag" = "pass -p chunk"))]
     pub pass: f64,
 }
 

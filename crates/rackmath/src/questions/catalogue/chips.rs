@@ -13,6 +13,7 @@ use std::fmt::Display;
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Names; all of the catalogue when empty.
+    #[schemars(extend("x-position" = 1))]
     pub names: Vec<String>,
 }
 

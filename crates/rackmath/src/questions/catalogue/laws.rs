@@ -139,10 +139,13 @@ impl Resolved {
 #[serde(deny_unknown_fields, default)]
 pub struct Machine {
     /// A chip of the catalogue; no dollars without one.
+    #[schemars(extend("x-flag" = "on chip"))]
     pub on: Option<String>,
     /// Price per chip and hour in dollars, instead of the catalogue's.
+    #[schemars(extend("x-none" = "the catalogue's"))]
     pub price_usd_per_chip_hour: Option<f64>,
     /// Share of the dense peak in use while training.
+    #[schemars(extend("x-unit" = "share"))]
     pub train_mfu: f64,
     /// Format trained in.
     pub train_format: String,

@@ -15,10 +15,13 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Names; all of the catalogue when empty.
+    #[schemars(extend("x-position" = 1, "x-file" = "model"))]
     pub names: Vec<String>,
     /// Context the cache is shown at.
+    #[schemars(extend("x-flag" = "context -c isl max-model-len"))]
     pub context: f64,
     /// Cache format; each model's 16-bit type unless given.
+    #[schemars(extend("x-flag" = "kv-cache-dtype kv", "x-none" = "each model's 16-bit type"))]
     pub kv: Option<String>,
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Names; all of the catalogue when empty.
+    #[schemars(extend("x-position" = 1))]
     pub names: Vec<String>,
 }
 

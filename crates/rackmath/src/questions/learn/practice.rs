@@ -23,8 +23,10 @@ pub struct Request {
     /// Names the set.
     pub seed: u64,
     /// Problems, 1 to 50.
+    #[schemars(extend("x-flag" = "number -n"))]
     pub count: usize,
     /// Answers to check, in order, in the unit each problem asks for; none for one not answered.
+    #[schemars(extend("x-flag" = "answers", "x-hyphen" = true))]
     pub given: Vec<Option<f64>>,
 }
 

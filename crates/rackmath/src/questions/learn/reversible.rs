@@ -17,12 +17,15 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// A model of the catalogue for the closed forms.
+    #[schemars(extend("x-file" = "model", "x-position" = 2))]
     pub model: String,
     /// Tokens in flight per chip while training it: sequence times batch.
     pub tokens: f64,
     /// Deepest network to measure.
+    #[schemars(extend("x-most" = [32, "blocks of a trained network"]))]
     pub depth: usize,
     /// Training steps to run.
+    #[schemars(extend("x-most" = [100, "training steps"]))]
     pub steps: usize,
     /// Seed of weights and batches.
     pub seed: u64,

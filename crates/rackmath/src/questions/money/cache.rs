@@ -29,6 +29,7 @@ pub struct Request {
     /// Memory tiers by id; all of the catalogue when empty.
     pub tiers: Vec<String>,
     /// Published lifetimes to place.
+    #[schemars(extend("x-most" = [200, "durations of the picture"]))]
     pub durations_s: Vec<f64>,
     /// When prefixes are wanted again, if known.
     pub reuse: Option<ReuseRequest>,

@@ -23,13 +23,17 @@ pub struct Request {
     pub setting: Setting,
     /// How fast a chip is.
     pub rates: RatesRequest,
-    /// An owner's figures, instead of a price per hour.
+    /// Compute the hour an owner pays, instead of a price from the catalogue.
+    #[schemars(extend("x-flag" = "owner"))]
     pub owner: Option<OwnerRequest>,
     /// Share of held chip time that serves.
+    #[schemars(extend("x-flag" = "utilisation -u utilization", "x-unit" = "share"))]
     pub utilisation: f64,
     /// Share of input tokens found in the cache.
+    #[schemars(extend("x-unit" = "share"))]
     pub hit: f64,
     /// What reading a cached token costs; from `cache_tier` unless given.
+    #[schemars(extend("x-flag" = "cached-cost"))]
     pub cached_usd_per_mtok: Option<f64>,
     /// Memory tier the cache is read from.
     pub cache_tier: String,
@@ -48,6 +52,7 @@ pub struct Request {
     /// Carbon of the electricity.
     pub carbon_g_per_kwh: Option<f64>,
     /// A price sheet to compare with.
+    #[schemars(extend("x-file" = "price"))]
     pub sheet: Option<String>,
     /// Input price to compare with, instead of a sheet's.
     pub input_price_usd_per_mtok: Option<f64>,
@@ -223,7 +228,7 @@ fn serving(
     };
     let (chip_hour, basis, parts) = match &q.owner {
         Some(wanted) => {
-            let (_, hour, more) = owner(r, wanted)?;
+            let (_, hour, more) = owner(r, wanted, (q.power_w, q.pue))?;
             words.extend(more);
             let parts = [
                 ("capital", hour.capital),
@@ -251,7 +256,7 @@ fn serving(
         ));
         line.cost(hold)
     };
-    let (watts, power_from) = power(r, q.power_w.or(q.owner.as_ref().and_then(|o| o.power_w)))?;
+    let (watts, power_from) = power(r, q.power_w)?;
     words.push(format!(
         "power {watts} a chip ({power_from}), drawn whether busy or not, times {} for the building",
         q.pue

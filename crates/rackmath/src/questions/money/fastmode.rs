@@ -17,6 +17,7 @@ pub struct Request {
     /// Speed over the standard speed; a sheet's unless given.
     pub speed: Option<f64>,
     /// A price sheet with a fast mode.
+    #[schemars(extend("x-position" = 1, "x-file" = "price"))]
     pub sheet: Option<String>,
 }
 

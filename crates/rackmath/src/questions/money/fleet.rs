@@ -20,30 +20,38 @@ pub struct Request {
     /// How fast a chip is.
     pub rates: RatesRequest,
     /// Input tokens per second on average.
+    #[schemars(extend("x-flag" = "input-tok-s"))]
     pub input_tok_s: Option<f64>,
     /// Output tokens per second on average.
+    #[schemars(extend("x-flag" = "output-tok-s"))]
     pub output_tok_s: Option<f64>,
     /// Requests per second on average, with `prompt` tokens in (of the rates) and `answer` tokens out.
-    pub requests_s: Option<f64>,
+    #[serde(alias = "requests_s")]
+    #[schemars(extend("x-flag" = "rate requests-s", "x-old" = "request-rate"))]
+    pub rate_per_s: Option<f64>,
     /// Output tokens of a request.
+    #[schemars(extend("x-flag" = "answer osl"))]
     pub answer: f64,
     /// Tokens announced per month, input and output together.
     pub tokens_per_month: Option<f64>,
     /// Input tokens for each output token, where only their sum is known.
     pub input_per_output: f64,
     /// Share of input found in the cache.
+    #[schemars(extend("x-unit" = "share"))]
     pub hit: f64,
     /// The day in equal parts, as any numbers in proportion to traffic.
     pub curve: Vec<f64>,
     /// The busiest part of the day over the mean, where the day is not given.
     pub peak: f64,
     /// Share of capacity in use at the peak.
+    #[schemars(extend("x-unit" = "share"))]
     pub target: f64,
     /// Chips of a prefill replica; the machine's unless given.
     pub prefill_chips: Option<u64>,
     /// Chips of a decode replica; the machine's unless given.
     pub decode_chips: Option<u64>,
     /// Output tokens per second of a whole market, for one machine's share.
+    #[schemars(extend("x-flag" = "world-tok-s"))]
     pub world_tok_s: Option<f64>,
     /// Power of the building over power of the machines.
     pub pue: f64,
@@ -56,7 +64,7 @@ impl Default for Request {
             rates: RatesRequest::default(),
             input_tok_s: None,
             output_tok_s: None,
-            requests_s: None,
+            rate_per_s: None,
             answer: 500.0,
             tokens_per_month: None,
             // 608 billion in and 168 billion out on DeepSeek's published day.
@@ -218,7 +226,7 @@ fn rate(field: &'static str, value: f64) -> Result<TokenRate, Error> {
 /// Traffic as tokens per second, whichever way it was given.
 fn traffic(q: &Request) -> Result<(Traffic, String), Error> {
     let split = within("input_per_output", q.input_per_output, 0.0, 1e6)?;
-    let (input, output, words) = match (q.input_tok_s, q.output_tok_s, q.requests_s, q.tokens_per_month) {
+    let (input, output, words) = match (q.input_tok_s, q.output_tok_s, q.rate_per_s, q.tokens_per_month) {
         (None, Some(out), None, None) => {
             let out = rate("output_tok_s", out)?;
             (out * split, out, format!("{out} out and {split} times as many in"))
@@ -227,7 +235,7 @@ fn traffic(q: &Request) -> Result<(Traffic, String), Error> {
             (rate("input_tok_s", input)?, rate("output_tok_s", out.unwrap_or(0.0))?, "as given".to_owned())
         }
         (None, None, Some(requests), None) => {
-            let requests = rate("requests_s", requests)?;
+            let requests = rate("rate_per_s", requests)?;
             let (prompt, answer) = (tokens("prompt", q.rates.prompt, 0.0)?, tokens("answer", q.answer, 0.0)?);
             let words = format!("{} requests a second of {prompt} in and {answer} out", requests.get());
             (requests * prompt.get(), requests * answer.get(), words)
@@ -239,9 +247,9 @@ fn traffic(q: &Request) -> Result<(Traffic, String), Error> {
             (all * (split / (1.0 + split)), all / (1.0 + split), words)
         }
         (None, None, None, None) => {
-            return Err(Error::value("traffic", "none", "output_tok_s, requests_s or tokens_per_month"));
+            return Err(Error::value("traffic", "none", "output_tok_s, rate_per_s or tokens_per_month"));
         }
-        _ => return Err(Error::value("traffic", "given twice", "one of tok/s, requests_s or tokens_per_month")),
+        _ => return Err(Error::value("traffic", "given twice", "one of tok/s, rate_per_s or tokens_per_month")),
     };
     let peak = if q.curve.is_empty() {
         Some(q.peak).filter(|p| p.is_finite() && (1.0..=1000.0).contains(p))
@@ -297,7 +305,7 @@ mod tests {
         let catalog = rackmath_catalog::embedded();
         let error = |q: Request| answer(&catalog, &q).unwrap_err().to_string();
         assert!(error(Request::default()).contains("traffic = none"));
-        let twice = Request { output_tok_s: Some(1.0), requests_s: Some(1.0), ..Request::default() };
+        let twice = Request { output_tok_s: Some(1.0), rate_per_s: Some(1.0), ..Request::default() };
         assert!(error(twice).contains("given twice"));
         let silent = Request { output_tok_s: Some(1.0), curve: vec![0.0, 0.0], ..Request::default() };
         assert!(error(silent).contains("curve"));

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Price sheets by id or alias; all when empty.
+    #[schemars(extend("x-position" = 1, "x-file" = "price"))]
     pub sheets: Vec<String>,
     /// Prices of this day, such as 2026-08-05; each sheet's newest list known when it was checked unless given.
     pub as_of: Option<String>,
@@ -28,6 +29,7 @@ pub struct Request {
     /// `standard`, `batch`, `flex`, `priority`, `fast`.
     pub mode: Option<String>,
     /// Another sheet for the same model: where they disagree is reported with the conflicts.
+    #[schemars(extend("x-file" = "price"))]
     pub against: Option<String>,
     /// What is sent; only the lists are shown without it.
     pub workload: Option<Workload>,
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_cheapest_of_many_stands_first() {
-        let workload = Workload::Request { input: 100e3, output: 1e3, cached: 0.0, written: 0.0, offer: None };
+        let workload = Workload { input: Some(100e3), output: 1e3, ..Workload::default() };
         let a = ask(&Request { workload: Some(workload), ..Request::default() });
         assert!(a.cards.len() > 40);
         assert!(a.cards.windows(2).all(|w| w[0].policies[0].total_usd <= w[1].policies[0].total_usd));

@@ -22,11 +22,8 @@ pub struct OwnerRequest {
     /// Years it is written off over.
     pub years: f64,
     /// Cost of capital per year.
+    #[schemars(extend("x-unit" = "share"))]
     pub capital: f64,
-    /// All-in power of a chip; the catalogue's unless given.
-    pub power_w: Option<f64>,
-    /// Power of the building over power of the machines.
-    pub pue: f64,
     /// Price of electricity.
     pub energy_usd_per_kwh: f64,
     /// Space and cooling of one chip.
@@ -34,6 +31,7 @@ pub struct OwnerRequest {
     /// People who keep one chip running.
     pub staff_usd_per_hour: f64,
     /// Share of hours a chip can be used.
+    #[schemars(extend("x-unit" = "share"))]
     pub availability: f64,
 }
 
@@ -43,8 +41,6 @@ impl Default for OwnerRequest {
             capex_usd: None,
             years: 4.0,
             capital: 0.1,
-            power_w: None,
-            pue: 1.2,
             energy_usd_per_kwh: 0.08,
             colo_usd_per_hour: 0.1,
             staff_usd_per_hour: 0.05,
@@ -72,7 +68,11 @@ pub(crate) fn power(r: &Resolved, given: Option<f64>) -> Result<(Watts, String),
 }
 
 /// An owner's hour of one chip, with its parts and sources.
-pub(crate) fn owner(r: &Resolved, wanted: &OwnerRequest) -> Result<(Owner, OwnerHour, Vec<String>), Error> {
+pub(crate) fn owner(
+    r: &Resolved,
+    wanted: &OwnerRequest,
+    (power_w, pue): (Option<f64>, f64),
+) -> Result<(Owner, OwnerHour, Vec<String>), Error> {
     let (capex, from) = match (wanted.capex_usd, &r.system.chip.purchase) {
         (Some(usd), _) => (Dollars::usd(within("capex", usd, 1.0, 1e9)?), "as given".to_owned()),
         (None, Some(known)) => (known.value, known.source.clone()),
@@ -80,14 +80,14 @@ pub(crate) fn owner(r: &Resolved, wanted: &OwnerRequest) -> Result<(Owner, Owner
             return Err(Error::value("capex", format!("unknown for {}", r.system.chip.id), "a price, with {capex}"));
         }
     };
-    let (watts, power_from) = power(r, wanted.power_w)?;
+    let (watts, power_from) = power(r, power_w)?;
     let share = within("availability", wanted.availability, 0.01, 1.0)?;
     let owner = Owner {
         capex,
         years: within("years", wanted.years, 0.1, 30.0)?,
         capital: within("capital", wanted.capital, 0.0, 1.0)?,
         power: watts,
-        pue: within("pue", wanted.pue, 1.0, 5.0)?,
+        pue: within("pue", pue, 1.0, 5.0)?,
         energy_per_kwh: within("energy", wanted.energy_usd_per_kwh, 0.0, 10.0)?,
         colo: DollarRate::per_hour(within("colo", wanted.colo_usd_per_hour, 0.0, 1e4)?),
         staff: DollarRate::per_hour(within("staff", wanted.staff_usd_per_hour, 0.0, 1e4)?),

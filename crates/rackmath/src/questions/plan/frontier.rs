@@ -26,12 +26,16 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model, machine, workload, engines and limits.
+    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}}))]
     pub plan: plan::Request,
     /// Machines.
+    #[schemars(extend("x-file" = "machine", "x-most" = [6, "plans side by side"]))]
     pub systems: Vec<String>,
     /// Models.
+    #[schemars(extend("x-file" = "model", "x-most" = [6, "plans side by side"]))]
     pub models: Vec<String>,
     /// Engines.
+    #[schemars(extend("x-most" = [6, "plans side by side"]))]
     pub engines: Vec<String>,
 }
 

@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The first field of every plan file.
-pub const FORMAT: &str = "rackmath-plan-1";
+pub const FORMAT: &str = "rackmath-plan-2";
+
+/// The format before, in which `headroom` was the share of cache memory kept free.
+const BEFORE: &str = "rackmath-plan-1";
 
 /// Who writes these files.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -20,7 +23,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
-    /// Always `rackmath-plan-1`.
+    /// Always `rackmath-plan-2` when written.
     pub format: String,
     /// The version that wrote it.
     pub rackmath: String,
@@ -120,13 +123,24 @@ impl PlanFile {
 
     /// Reads a file, naming what is wrong with it; `name` is what errors call it.
     pub fn read(name: &str, text: &str) -> Result<Self, Error> {
-        let file: Self = serde_json::from_str(text).map_err(|error| unreadable(name, &error.to_string()))?;
+        let mut raw: Value = serde_json::from_str(text).map_err(|error| unreadable(name, &error.to_string()))?;
+        let found = checksum(&raw["request"]);
+        if raw["format"] == BEFORE
+            && let Some(request) = raw["request"].as_object_mut()
+            && let Some(share) = request.remove("headroom")
+        {
+            request.insert("cache_headroom".into(), share);
+        }
+        let old = raw["format"] == BEFORE;
+        let text = if old { raw.to_string() } else { text.to_owned() };
+        let mut file: Self = serde_json::from_str(&text).map_err(|error| unreadable(name, &error.to_string()))?;
+        if old {
+            file.format = FORMAT.into();
+        }
         if file.format != FORMAT {
             return Err(wrong(name, "format", &format!("\"{}\"", file.format), &format!("\"{FORMAT}\"")));
         }
         // The request as it stands in the file: fields a later version adds do not count.
-        let raw: Value = serde_json::from_str(text).map_err(|error| unreadable(name, &error.to_string()))?;
-        let found = checksum(&raw["request"]);
         if found != file.request_checksum {
             let expected = format!(
                 "{found}: the request was changed after it was saved; `rackmath whatif {name} --set` changes a plan"

@@ -22,30 +22,42 @@ pub struct Known {
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// A published run to start from.
+    #[schemars(extend("x-position" = 1))]
     pub run: Option<String>,
     /// The chip, for its dense peak.
+    #[schemars(extend("x-flag" = "on chip"))]
     pub on: Option<String>,
     /// The format it computed in; bf16 unless given.
     pub format: Option<String>,
     /// Chip-hours.
+    #[schemars(extend("x-flag" = "chip-hours gpu-hours", "x-unit" = "rounded"))]
     pub chip_hours: Option<Known>,
     /// Chips.
+    #[schemars(extend("x-flag" = "chips gpus", "x-unit" = "exact"))]
     pub chips: Option<Known>,
     /// Days from start to end.
+    #[schemars(extend("x-unit" = "rounded"))]
     pub days: Option<Known>,
     /// Active parameters.
+    #[schemars(extend("x-flag" = "params -n", "x-unit" = "rounded"))]
     pub params: Option<Known>,
     /// Training tokens.
+    #[schemars(extend("x-flag" = "tokens -d", "x-unit" = "rounded"))]
     pub tokens: Option<Known>,
     /// Model arithmetic, FLOP.
+    #[schemars(extend("x-flag" = "flop flops", "x-unit" = "rounded"))]
     pub flop: Option<Known>,
     /// Share of the dense peak in use.
+    #[schemars(extend("x-unit" = "rounded"))]
     pub mfu: Option<Known>,
     /// Dense peak of a chip, FLOP/s.
+    #[schemars(extend("x-unit" = "exact"))]
     pub peak_flop_per_s: Option<Known>,
     /// Dollars per chip-hour.
+    #[schemars(extend("x-unit" = "exact"))]
     pub price_usd_per_chip_hour: Option<Known>,
     /// Dollars of the run.
+    #[schemars(extend("x-unit" = "rounded"))]
     pub usd: Option<Known>,
     /// FLOP per parameter and token; 6 unless attention or recompute is counted.
     pub flop_per_param: Option<f64>,

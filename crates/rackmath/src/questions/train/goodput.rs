@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// A published run whose failures are taken; its chips and MFU too unless given.
+    #[schemars(extend("x-position" = 1))]
     pub run: Option<String>,
     /// Chips that train together.
+    #[schemars(extend("x-flag" = "chips gpus"))]
     pub chips: Option<f64>,
     /// Mean time between failures of one chip, instead of the run's.
     pub chip_mtbf_hours: Option<f64>,
@@ -31,12 +33,16 @@ pub struct Request {
     /// Days the run would take if nothing failed.
     pub work_days: f64,
     /// Active parameters: with tokens, the work is computed from 6 N D, the chip's dense bf16 peak and the MFU.
+    #[schemars(extend("x-flag" = "params -n"))]
     pub params: Option<f64>,
     /// Training tokens.
+    #[schemars(extend("x-flag" = "tokens -d"))]
     pub tokens: Option<f64>,
     /// The chip; the run's unless given.
+    #[schemars(extend("x-flag" = "on chip"))]
     pub on: Option<String>,
     /// MFU while it works.
+    #[schemars(extend("x-unit" = "share"))]
     pub mfu: Option<f64>,
     /// Price per chip and hour.
     pub price_usd_per_chip_hour: Option<f64>,

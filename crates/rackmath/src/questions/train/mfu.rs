@@ -13,18 +13,25 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model: a catalogue id, an alias, or a Hugging Face id.
+    #[schemars(extend("x-file" = "model", "x-position" = 2))]
     pub model: String,
     /// Chip or machine.
+    #[schemars(extend("x-flag" = "on hw system", "x-file" = "machine"))]
     pub on: String,
     /// Format whose peak counts: `bf16`, `fp8`, `mxfp8`, `nvfp4`.
+    #[schemars(extend("x-flag" = "format dtype"))]
     pub format: String,
     /// Tokens of a sequence.
+    #[schemars(extend("x-flag" = "sequence seq-length"))]
     pub sequence: u64,
     /// Tokens per second and chip.
+    #[schemars(extend("x-flag" = "tokens-per-s"))]
     pub tokens_per_s_per_chip: Option<f64>,
     /// Or TFLOP per second and chip, in the convention below.
+    #[schemars(extend("x-flag" = "tflops"))]
     pub tflop_per_s_per_chip: Option<f64>,
     /// Or a share of the peak, 0 to 1, in the convention below.
+    #[schemars(extend("x-unit" = "share"))]
     pub mfu: Option<f64>,
     /// How the last two were counted: `full`, `causal`, `hardware`, `over-count`, `6nd`, `6nd-multiplied`.
     pub convention: String,

@@ -19,14 +19,18 @@ pub struct Request {
     /// Laws and shape.
     pub law: Law,
     /// Training compute: the best size and tokens for it.
+    #[schemars(extend("x-flag" = "flop compute flops"))]
     pub flop: Option<f64>,
     /// A loss: the least compute that reaches it.
     pub loss: Option<f64>,
     /// Active parameters: with tokens, a point; alone, the tokens that make it compute-optimal.
+    #[schemars(extend("x-flag" = "params -n"))]
     pub params: Option<f64>,
     /// Training tokens.
+    #[schemars(extend("x-flag" = "tokens -d"))]
     pub tokens: Option<f64>,
     /// The machine, for dollars.
+    #[schemars(extend("x-inner" = {"serve_on": {"x-flag": false}, "serve_format": {"x-flag": false}, "serve_price_usd_per_chip_hour": {"x-flag": false}}))]
     pub machine: Machine,
 }
 

@@ -27,42 +27,58 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model: a catalogue id, an alias, or a Hugging Face id.
+    #[schemars(extend("x-file" = "model", "x-position" = 2))]
     pub model: String,
     /// Machine: a system, a chip, or so many chips such as `512xh100`.
+    #[schemars(extend("x-flag" = "on hw system", "x-file" = "machine"))]
     pub on: String,
     /// Chips, instead of the machine's.
+    #[schemars(extend("x-flag" = "chips gpus num-gpus", "x-none" = "the machine's", "x-most" = [65536, "layouts of a search"]))]
     pub chips: Option<u64>,
     /// Training program whose constants are used; one that suits the chip unless given.
     pub stack: Option<String>,
     /// Format of the matrix products: `bf16`, `fp8`, `mxfp8`, `nvfp4`.
+    #[schemars(extend("x-flag" = "format dtype"))]
     pub format: String,
     /// Tokens of a sequence.
+    #[schemars(extend("x-flag" = "sequence seq-length"))]
     pub sequence: u64,
     /// Sequences of a step.
+    #[schemars(extend("x-flag" = "batch global-batch-size"))]
     pub global_batch: u64,
     /// Tensor parallel.
+    #[schemars(extend("x-flag" = "tp tensor-model-parallel-size"))]
     pub tp: u64,
     /// Context parallel.
+    #[schemars(extend("x-flag" = "cp context-parallel-size"))]
     pub cp: u64,
     /// Pipeline stages.
+    #[schemars(extend("x-flag" = "pp pipeline-model-parallel-size"))]
     pub pp: u64,
     /// Chunks of layers per stage.
+    #[schemars(extend("x-flag" = "virtual-stages vpp"))]
     pub virtual_stages: u64,
     /// Expert parallel.
+    #[schemars(extend("x-flag" = "ep expert-model-parallel-size"))]
     pub ep: u64,
     /// Shards of an expert.
+    #[schemars(extend("x-flag" = "etp expert-tensor-parallel-size"))]
     pub etp: u64,
     /// Sequences of a micro-batch.
+    #[schemars(extend("x-flag" = "micro-batch micro-batch-size"))]
     pub micro_batch: u64,
     /// Order of passes: `1f1b`, `interleaved`, `gpipe`, `zb-h1` and so on; interleaved with chunks, else 1f1b.
     pub schedule: Option<String>,
     /// What copies divide: `none`, `zero1`, `zero2`, `zero3`.
+    #[schemars(extend("x-flag" = "sharding zero"))]
     pub sharding: String,
     /// What is run again: `none`, `selective`, `full`; `reversible` for a model of reversible blocks.
+    #[schemars(extend("x-flag" = "recompute recompute-granularity"))]
     pub recompute: String,
     /// What waits in the host's memory: `none`, `optimizer`, `activations`, `both`.
     pub offload: String,
     /// Bandwidth from a chip to its host in one direction, instead of the catalogue's.
+    #[schemars(extend("x-flag" = "host-bandwidth"))]
     pub host_gb_per_s: Option<f64>,
     /// Tokens of the whole run.
     pub tokens: Option<f64>,
@@ -83,6 +99,7 @@ pub struct Request {
     /// Search context parallelism, every schedule and offloading as well.
     pub wide: bool,
     /// Layouts to list.
+    #[schemars(extend("x-most" = [100, "layouts kept"]))]
     pub keep: usize,
 }
 
@@ -340,6 +357,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
+    if r.wide && !r.search {
+        return Err(Error::value("wide", true, "{search} as well: it is the search that is wide"));
+    }
     let model = catalog.model(&r.model)?;
     let mut system = catalog.system(&r.on)?;
     if let Some(chips) = r.chips {

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// A claim such as `D9`; all when empty.
+    #[schemars(extend("x-position" = 1))]
     pub claim: Option<String>,
 }
 

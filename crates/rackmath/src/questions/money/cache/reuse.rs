@@ -15,9 +15,11 @@ use serde::{Deserialize, Serialize};
 pub struct ReuseRequest {
     /// Name of the trace, for messages.
     pub trace_name: String,
-    /// Its text: JSON lines as Mooncake writes them.
+    /// A trace with hash_ids: JSON lines as Mooncake writes them.
+    #[schemars(extend("x-flag" = "trace", "x-file" = "trace"))]
     pub trace_text: Option<String>,
-    /// Gaps in seconds and the share of prompt tokens wanted again after each.
+    /// Gaps and the share of prompt tokens wanted again after each: 30s:0.2,10min:0.1.
+    #[schemars(extend("x-unit" = "gap"))]
     pub gaps: Vec<(f64, f64)>,
 }
 

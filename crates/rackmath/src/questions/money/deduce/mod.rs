@@ -18,9 +18,9 @@ pub use listed::listed;
 
 use crate::Error;
 use crate::desk::check::within;
-use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, Policies, Ratio, Seller};
+use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, Policies, PriceSheet, Ratio, Seller};
 use rackmath_spec::file::PRICE_RANGE;
-use rackmath_spec::{Catalog, SpecError};
+use rackmath_spec::{Catalog, Date, SpecError};
 use rackmath_theory::deduce::level::{Known, level};
 use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Refusal, Sampling, Sheet, Space};
 use rackmath_theory::price::implied_storage;
@@ -32,6 +32,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
+    /// A price sheet of the catalogue, or the path of a .toml file with units; what is given beside it wins over it.
+    #[schemars(extend("x-position" = 1, "x-file" = "sheet"))]
+    pub sheet: Option<String>,
+    /// When the prices of the sheet held, as 2026-08-08.
+    #[schemars(extend("x-none" = "the day it was checked"))]
+    pub as_of: Option<String>,
     /// What is sold, for the title.
     pub model: Option<String>,
     /// Who sells: a vendor of the catalogue's policies, whose fixed ratios then count as policy. None for a host of open weights.
@@ -51,22 +57,27 @@ pub struct Request {
     /// Storage price.
     pub storage_usd_per_mtok_hour: Option<f64>,
     /// Tokens from which long-context prices apply.
+    #[schemars(extend("x-flag" = "long-above"))]
     pub long_above_tokens: Option<f64>,
     /// Input price above.
     pub long_input_usd_per_mtok: Option<f64>,
     /// Output price above.
     pub long_output_usd_per_mtok: Option<f64>,
     /// Price multiple of a fast mode.
+    #[schemars(extend("x-flag" = "fast-price"))]
     pub fast_price_multiple: Option<f64>,
     /// Its speed multiple.
+    #[schemars(extend("x-flag" = "fast-speed"))]
     pub fast_speed_multiple: Option<f64>,
     /// Measured tokens per second of one user.
+    #[schemars(extend("x-flag" = "tokens-per-s"))]
     pub tokens_per_s: Option<f64>,
-    /// Hosts whose median the prices are.
-    pub hosts: u64,
+    /// Hosts whose median the prices are; 1 unless the sheet says more.
+    pub hosts: Option<u64>,
     /// An open model to deduce from its hosts' prices with its architecture hidden.
     pub blind: Option<String>,
     /// Binary logarithm of the number of points, 12 to 20.
+    #[schemars(extend("x-flag" = "points", "x-most" = [17, "points of the prior, as a power of two"]))]
     pub log2_points: u32,
     /// Seed.
     pub seed: u64,
@@ -75,6 +86,8 @@ pub struct Request {
 impl Default for Request {
     fn default() -> Self {
         Self {
+            sheet: None,
+            as_of: None,
             model: None,
             vendor: None,
             first_party: None,
@@ -90,11 +103,25 @@ impl Default for Request {
             fast_price_multiple: None,
             fast_speed_multiple: None,
             tokens_per_s: None,
-            hosts: 1,
+            hosts: None,
             blind: None,
             log2_points: 16,
             seed: 1,
         }
+    }
+}
+
+impl Request {
+    /// Takes from a sheet what is not given.
+    pub fn fill(&mut self, sheet: PriceSheet) {
+        macro_rules! or {
+            ($($field:ident = $from:ident),*) => { $(self.$field = self.$field.take().or(sheet.$from);)* };
+        }
+        or!(model = model, vendor = vendor, input_usd_per_mtok = input, output_usd_per_mtok = output);
+        or!(cached_usd_per_mtok = cached, write_5m_usd_per_mtok = write_5m, write_1h_usd_per_mtok = write_1h);
+        or!(storage_usd_per_mtok_hour = storage, long_above_tokens = long_above, long_input_usd_per_mtok = long_input);
+        or!(long_output_usd_per_mtok = long_output, fast_price_multiple = fast_price, fast_speed_multiple = fast_speed);
+        or!(tokens_per_s = tokens_per_s, hosts = hosts);
     }
 }
 
@@ -110,6 +137,15 @@ struct Case {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let mut filled = request.clone();
+    let day = request.as_of.as_deref().map(str::parse::<Date>).transpose();
+    let day = day.map_err(|e| Error::said(e.to_string()).at("as_of"))?;
+    match &request.sheet {
+        Some(name) => filled.fill(listed(catalog, name, day)?),
+        None if day.is_some() => return Err(Error::value("as_of", "a day alone", "a sheet of that day as well")),
+        None => {}
+    }
+    let request = &filled;
     sane(request)?;
     let case = Case::new(catalog, request)?;
     let sampling = Sampling { log2_points: request.log2_points, seed: request.seed };
@@ -208,7 +244,7 @@ fn sheet(r: &Request) -> Sheet {
         }),
         fast: r.fast_price_multiple.zip(r.fast_speed_multiple),
         tokens_per_s: r.tokens_per_s,
-        hosts: r.hosts as usize,
+        hosts: r.hosts.unwrap_or(1) as usize,
     }
 }
 
@@ -245,8 +281,8 @@ fn sane(r: &Request) -> Result<(), Error> {
     if !(12..=20).contains(&r.log2_points) {
         return Err(Error::value("log2_points", r.log2_points, "12 to 20"));
     }
-    if !(1..=10_000).contains(&r.hosts) {
-        return Err(Error::value("hosts", r.hosts, "1 to 10,000"));
+    if let Some(hosts) = r.hosts.filter(|n| !(1..=10_000).contains(n)) {
+        return Err(Error::value("hosts", hosts, "1 to 10,000"));
     }
     let priced = [r.input_usd_per_mtok, r.output_usd_per_mtok, r.cached_usd_per_mtok, r.storage_usd_per_mtok_hour];
     if r.blind.is_some() && priced.iter().any(Option::is_some) {

@@ -13,56 +13,64 @@ use rackmath_units::{Seconds, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is sent.
+/// What is sent: a conversation where turns are given, a trace where one is, a prefix again and again where uses are,
+/// else one request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Workload {
-    /// One request, with what its cache did.
-    Request {
-        /// Tokens of the whole prompt.
-        input: f64,
-        /// Tokens of the answer.
-        output: f64,
-        /// Of the prompt, read from the cache.
-        cached: f64,
-        /// Of the prompt, written to the cache.
-        written: f64,
-        /// Which cache offer; the first unless given.
-        offer: Option<String>,
-    },
-    /// The same prefix again and again.
-    Pattern {
-        /// Tokens of the prefix.
-        prefix: f64,
-        /// New tokens of each request.
-        suffix: f64,
-        /// Tokens of each answer.
-        output: f64,
-        /// Requests.
-        uses: u64,
-        /// Time between two.
-        gap_s: f64,
-    },
-    /// A conversation that sends all that was said before.
-    Conversation {
-        /// Tokens of instructions and tools.
-        system: f64,
-        /// New tokens of each turn.
-        user: f64,
-        /// Tokens of each answer.
-        answer: f64,
-        /// Turns.
-        turns: u64,
-        /// Time between two.
-        gap_s: f64,
-    },
-    /// A trace, as text.
-    Trace {
-        /// Its name, for messages.
-        name: String,
-        /// JSON lines as Mooncake writes them, or CSV.
-        text: String,
-    },
+#[serde(deny_unknown_fields, default)]
+pub struct Workload {
+    /// Tokens of the prompt; with uses, of the prefix that comes back.
+    #[schemars(extend("x-flag" = "input -i"))]
+    pub input: Option<f64>,
+    /// Tokens of the answer.
+    #[schemars(extend("x-flag" = "output -o"))]
+    pub output: f64,
+    /// Of the prompt, tokens read from a cache.
+    pub cached: f64,
+    /// Of the prompt, tokens written to a cache.
+    pub written: f64,
+    /// Which cache offer they were read from or written to: `5m`, `1h`, `automatic`, `explicit`.
+    #[schemars(extend("x-none" = "the first"))]
+    pub offer: Option<String>,
+    /// Requests with the same prefix.
+    pub uses: Option<u64>,
+    /// New tokens behind the prefix.
+    pub suffix: f64,
+    /// Time between two requests or turns.
+    pub gap_s: f64,
+    /// Turns of a conversation that sends all that was said before.
+    pub turns: Option<u64>,
+    /// Tokens of instructions and tools before the first turn.
+    pub instructions: f64,
+    /// New tokens of each turn.
+    pub user: f64,
+    /// Tokens of each turn's answer.
+    pub answer: f64,
+    /// A trace: JSON lines as Mooncake writes them, or CSV with time_s,input_tokens,output_tokens.
+    #[schemars(extend("x-file" = "trace"))]
+    pub trace: Option<String>,
+    /// What to call the trace.
+    pub trace_name: String,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self {
+            input: None,
+            output: 0.0,
+            cached: 0.0,
+            written: 0.0,
+            offer: None,
+            uses: None,
+            suffix: 0.0,
+            gap_s: 60.0,
+            turns: None,
+            instructions: 10e3,
+            user: 500.0,
+            answer: 500.0,
+            trace: None,
+            trace_name: String::new(),
+        }
+    }
 }
 
 /// A workload that makes sense.
@@ -86,32 +94,37 @@ fn times(field: &'static str, n: u64) -> Result<u64, Error> {
 }
 
 impl Prepared {
-    pub(super) fn new(work: &Workload) -> Result<Self, Error> {
-        Ok(match work {
-            Workload::Request { input, output, cached, written, offer } => {
-                let (input, cached) = (tokens("input", *input, 0.0)?, tokens("cached", *cached, 0.0)?);
-                let written = tokens("written", *written, 0.0)?;
+    pub(super) fn new(w: &Workload) -> Result<Self, Error> {
+        let some = |field, value| tokens(field, value, 0.0);
+        Ok(match (w.turns, &w.trace, w.uses, w.input) {
+            (Some(turns), None, None, None) => Self::Conversation(Conversation {
+                system: some("instructions", w.instructions)?,
+                user: some("user", w.user)?,
+                answer: some("answer", w.answer)?,
+                turns: times("turns", turns)?,
+                gap: gap(w.gap_s)?,
+            }),
+            (None, Some(text), None, None) => Self::Trace(w.trace_name.clone(), file::trace(&w.trace_name, text)?),
+            (None, None, Some(uses), Some(prefix)) => Self::Pattern(Pattern {
+                prefix: some("input", prefix)?,
+                suffix: some("suffix", w.suffix)?,
+                output: some("output", w.output)?,
+                uses: times("uses", uses)?,
+                gap: gap(w.gap_s)?,
+            }),
+            (None, None, None, Some(input)) => {
+                let (input, cached, written) =
+                    (some("input", input)?, some("cached", w.cached)?, some("written", w.written)?);
                 if cached + written > input {
                     let given = format!("{cached} + {written}");
                     return Err(Error::value("cached + written", given, format!("parts of the prompt's {input}")));
                 }
-                Self::Request { input, output: tokens("output", *output, 0.0)?, cached, written, offer: offer.clone() }
+                Self::Request { input, output: some("output", w.output)?, cached, written, offer: w.offer.clone() }
             }
-            Workload::Pattern { prefix, suffix, output, uses, gap_s } => Self::Pattern(Pattern {
-                prefix: tokens("prefix", *prefix, 0.0)?,
-                suffix: tokens("suffix", *suffix, 0.0)?,
-                output: tokens("output", *output, 0.0)?,
-                uses: times("uses", *uses)?,
-                gap: gap(*gap_s)?,
-            }),
-            Workload::Conversation { system, user, answer, turns, gap_s } => Self::Conversation(Conversation {
-                system: tokens("system", *system, 0.0)?,
-                user: tokens("user", *user, 0.0)?,
-                answer: tokens("answer", *answer, 0.0)?,
-                turns: times("turns", *turns)?,
-                gap: gap(*gap_s)?,
-            }),
-            Workload::Trace { name, text } => Self::Trace(name.clone(), file::trace(name, text)?),
+            (None, None, _, None) => {
+                return Err(Error::value("workload", "no prompt", "input, turns or a trace"));
+            }
+            _ => return Err(Error::value("workload", "more than one", "one of turns, a trace, or input with uses")),
         })
     }
 

@@ -38,27 +38,36 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct RatesRequest {
     /// Prompt tokens per second of one chip, as known.
+    #[schemars(extend("x-flag" = "prefill-tok-s"))]
     pub prefill_tok_s: Option<f64>,
     /// Output tokens per second of one chip, as known.
+    #[schemars(extend("x-flag" = "decode-tok-s"))]
     pub decode_tok_s: Option<f64>,
     /// Where the others come from: `predicted` by an engine, `board`, or `auto`: predicted where the model is known layer
     /// by layer, it fits, and nothing that belongs to the board was asked for.
     pub rates: String,
     /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `ideal`.
+    #[schemars(extend("x-flag" = "engine backend"))]
     pub engine: String,
     /// How the model is cut; the fastest per chip of many layouts, for prompts and answers each, unless given.
     pub degrees: DegreesRequest,
     /// Share of the board's prefill rate that is reached; 0.4 unless given.
+    #[schemars(extend("x-unit" = "share"))]
     pub prefill_efficiency: Option<f64>,
     /// Share of the board's decode rate that is reached; 0.5 unless given.
+    #[schemars(extend("x-unit" = "share"))]
     pub decode_efficiency: Option<f64>,
     /// Sequences decoded together on the whole machine; what memory and engine hold unless given, 4,096 for the board.
+    #[schemars(extend("x-flag" = "batch -b concurrency batch-size"))]
     pub batch: Option<f64>,
     /// Longest time per output token that is sold, for predicted rates where the batch is not given.
+    #[schemars(extend("x-flag" = "tpot tpot-slo"))]
     pub tpot_ms: f64,
     /// Their mean context.
+    #[schemars(extend("x-flag" = "context -c"))]
     pub context: f64,
     /// Tokens of a prompt.
+    #[schemars(extend("x-flag" = "prompt isl"))]
     pub prompt: f64,
 }
 

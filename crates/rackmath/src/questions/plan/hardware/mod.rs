@@ -29,8 +29,10 @@ use serde::{Deserialize, Serialize};
 pub struct Request {
     /// Model, workload, engines and limits; its machine does not count, its chips are how many of each are had, 8 unless
     /// given, 64 with a rate.
+    #[schemars(extend("x-inner" = {"chips": {"x-most": [16, "chips of every kind searched"]}, "top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "on": {"x-flag": false}}))]
     pub plan: plan::Request,
     /// Chips or systems to choose from; all chips with a price when empty.
+    #[schemars(extend("x-file" = "machine"))]
     pub among: Vec<String>,
     /// Whether to look for where the answer changes.
     pub flips: bool,

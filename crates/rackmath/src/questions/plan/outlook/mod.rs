@@ -25,8 +25,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// The plan's question.
+    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}}))]
     pub plan: plan::Request,
     /// Share by which inputs are moved down and up.
+    #[schemars(extend("x-unit" = "share"))]
     pub vary: f64,
 }
 

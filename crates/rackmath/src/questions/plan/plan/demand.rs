@@ -22,12 +22,16 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Draws {
     /// Lengths of prompts, such as `lognormal:mean=4k,cv=0.8`, `uniform:1k..4k` or `exponential:mean=1k`.
+    #[schemars(extend("x-flag" = "isl-dist"))]
     pub isl: Option<String>,
     /// Lengths of answers, the same.
+    #[schemars(extend("x-flag" = "osl-dist"))]
     pub osl: Option<String>,
     /// Traffic to plan for over the mean, which `rate_per_s` is.
+    #[schemars(extend("x-flag" = "peak"))]
     pub peak_over_mean: Option<f64>,
     /// What a trace says; lengths, rate and peak given elsewhere win over it.
+    #[schemars(extend("x-file" = "summary"))]
     pub trace: Option<Summary>,
 }
 
@@ -76,6 +80,8 @@ pub(super) struct Workload {
     pub mean_rate: Option<f64>,
     /// Peak over mean.
     pub peak: f64,
+    /// Share of the load kept free.
+    pub headroom: f64,
     /// What to say of it.
     pub notes: Vec<String>,
 }
@@ -116,16 +122,23 @@ impl Workload {
         if !(1.0..=1e6).contains(&peak) {
             return Err(Error::value("peak_over_mean", peak, "1 to 1e6"));
         }
+        let headroom = r.headroom.unwrap_or(0.0);
+        if !(0.0..0.99).contains(&headroom) {
+            return Err(Error::value("headroom", headroom, "a share from 0 to 0.99"));
+        }
+        if headroom > 0.0 && mean_rate.is_none() {
+            return Err(Error::value("headroom", headroom, "a rate as well, whose share it is"));
+        }
         let requests =
             Requests { cached, spread: spread(&input, &output, covariance), ..Requests::of(input.mean, output.mean) };
-        let mut workload = Self { input, output, requests, mean_rate, peak, notes: Vec::new() };
+        let mut workload = Self { input, output, requests, mean_rate, peak, headroom, notes: Vec::new() };
         workload.notes = workload.words(trace);
         Ok(workload)
     }
 
     /// Requests per second planned for.
     pub(super) fn peak_rate(&self) -> Option<f64> {
-        self.mean_rate.map(|rate| rate * self.peak)
+        self.mean_rate.map(|rate| rate * self.peak / (1.0 - self.headroom))
     }
 
     /// Whether requests differ.
@@ -156,6 +169,10 @@ impl Workload {
                 "percentiles are those of lengths; what queues and bursts shorter than a minute add is not in them"
                     .into(),
             );
+        }
+        if self.headroom > 0.0 {
+            let share = significant(self.headroom * 100.0, 3);
+            all.push(format!("replicas for the load with {share} % of them kept free"));
         }
         if self.peak > 1.0 {
             all.push(format!(

@@ -46,72 +46,99 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine; several machines with commas between them. Its chips are those of each machine.
+    #[schemars(extend("x-inner" = {"on": {"x-flag": "on system hardware decode-on"}, "chips": {"x-most": [1024, "layouts of a search"]}}))]
     pub setting: Setting,
     /// Engines to choose from.
+    #[schemars(extend("x-flag" = "engine backend", "x-most" = [4, "engines searched"]))]
     pub engines: Vec<String>,
     /// Weight formats to choose from: `auto` is the checkpoint's.
+    #[schemars(extend("x-flag" = "quantization -q dtype weights", "x-most" = [4, "formats searched"]))]
     pub weights: Vec<String>,
     /// Cache formats to choose from: `auto` is the model's, or the engine's with narrow weights.
+    #[schemars(extend("x-flag" = "kv-cache-dtype kv", "x-most" = [4, "formats searched"]))]
     pub kvs: Vec<String>,
     /// Most tokens in a pass, to choose from; the engine's own when empty.
+    #[schemars(extend("x-flag" = "chunks max-num-batched-tokens", "x-none" = "the engine's", "x-most" = [8, "chunk sizes searched"]))]
     pub chunks: Vec<f64>,
     /// Drafts for each step to choose from; other than 0 only with an acceptance.
+    #[schemars(extend("x-most" = [8, "draft lengths searched"]))]
     pub drafts: Vec<f64>,
     /// Chance that a draft is accepted when all before it were.
+    #[schemars(extend("x-unit" = "share"))]
     pub acceptance: Option<f64>,
-    /// Whether prompts may have chips of their own.
+    /// Whether prompts may have chips of their own; not with --aggregated.
+    #[schemars(extend("x-flag" = "aggregated"))]
     pub disaggregated: bool,
     /// A named workload: what it says holds unless given here.
     pub scenario: Option<String>,
     /// Tokens of a prompt, mean; 1,000 unless given.
+    #[schemars(extend("x-flag" = "isl input-len"))]
     pub isl: Option<f64>,
     /// Tokens of an answer, mean; 1,000 unless given.
+    #[schemars(extend("x-flag" = "osl output-len"))]
     pub osl: Option<f64>,
     /// Share of a prompt found in the prefix cache.
+    #[schemars(extend("x-unit" = "share"))]
     pub prefix_hit: Option<f64>,
     /// Requests per second; as much as the chips serve when absent.
+    #[schemars(extend("x-old" = "request-rate"))]
     pub rate_per_s: Option<f64>,
     /// Mean time to first token, at most.
+    #[schemars(extend("x-flag" = "ttft ttft-slo"))]
     pub ttft_ms: Option<f64>,
     /// Mean time per output token, at most.
+    #[schemars(extend("x-flag" = "tpot tpot-slo itl"))]
     pub tpot_ms: Option<f64>,
     /// Mean time of a whole request, at most.
     pub e2e_ms: Option<f64>,
     /// Output tokens per second of one user, at least.
-    pub user_tok_s: Option<f64>,
+    #[serde(alias = "user_tok_s")]
+    #[schemars(extend("x-old" = "user"))]
+    pub speed_tok_s: Option<f64>,
     /// Output tokens per second of all, at least.
     pub throughput_tok_s: Option<f64>,
     /// Share of the memory for caches left free, at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "share"))]
+    pub cache_headroom: Option<f64>,
+    /// Share of the load that is kept free: more replicas than the rate alone needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "share"))]
     pub headroom: Option<f64>,
     /// Dollars per hour, at most.
     pub budget_usd_per_hour: Option<f64>,
     /// Watts of the chips, at most.
     pub power_w: Option<f64>,
     /// What is best: `cost`, `chips`, `energy`, `latency`, `throughput` or `goodput`, which is throughput within the limits.
+    #[schemars(extend("x-flag" = "objective minimize"))]
     pub objective: String,
     /// Deployments to show.
+    #[schemars(extend("x-most" = [100, "plans kept"]))]
     pub top: usize,
     /// Lengths that vary and traffic that swells.
     pub draws: Draws,
     /// Commands, files and load tests for the best plan, where asked for.
     pub handover: Option<HandoverRequest>,
     /// Machines that may compute prompts for those of the setting, with commas between them.
+    #[schemars(extend("x-file" = "machine"))]
     pub prefill_on: Option<String>,
     /// Degrees of parallelism to try: `powers` of two, or `any` the model and the machine allow.
     pub degrees: String,
     /// Share of a prompt found in host memory, beyond what is found on the chips: a choice of the plan when given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "share"))]
     pub offload_hit: Option<f64>,
     /// Sizes of decode context parallel to try beside 1, with vLLM: chips that share the tokens of a cache instead of each
     /// keeping a copy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-flag" = "dcp decode-context-parallel-size"))]
     pub dcp: Vec<u64>,
 }
 
 impl Default for Request {
     fn default() -> Self {
         Self {
-            setting: Setting { on: "hgx-h200".into(), model: "qwen3-32b".into(), ..Setting::default() },
+            setting: Setting::default(),
             engines: vec!["vllm".into()],
             weights: vec!["auto".into()],
             kvs: vec!["auto".into()],
@@ -127,8 +154,9 @@ impl Default for Request {
             ttft_ms: None,
             tpot_ms: None,
             e2e_ms: None,
-            user_tok_s: None,
+            speed_tok_s: None,
             throughput_tok_s: None,
+            cache_headroom: None,
             headroom: None,
             budget_usd_per_hour: None,
             power_w: None,
@@ -356,12 +384,12 @@ fn positive(field: &'static str, value: f64) -> Result<f64, Error> {
 fn limits(r: &Request) -> Result<Limits, Error> {
     let some = |field, value: Option<f64>| value.map(|v| positive(field, v)).transpose();
     let ms = |field, value| Ok::<_, Error>(some(field, value)?.map(|v| v / 1e3));
-    let user = some("user_tok_s", r.user_tok_s)?.map(f64::recip);
+    let user = some("speed_tok_s", r.speed_tok_s)?.map(f64::recip);
     let tpot = match (ms("tpot_ms", r.tpot_ms)?, user) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
-    let headroom = r.headroom.map(|h| share("headroom", h)).transpose()?;
+    let headroom = r.cache_headroom.map(|h| share("cache_headroom", h)).transpose()?;
     Ok(Limits::default()
         .with(Bound::Ttft, ms("ttft_ms", r.ttft_ms)?)
         .with(Bound::Tpot, tpot)

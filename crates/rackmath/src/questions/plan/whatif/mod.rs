@@ -2,7 +2,7 @@
 
 mod set;
 
-pub use set::{Changed, keys};
+pub use set::Changed;
 
 use crate::Error;
 use crate::plan::{self, Holds, Kept, Plan, Relaxation, Worked};
@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// The question before.
+    #[schemars(extend("x-file" = "plan", "x-position" = 1))]
     pub plan: plan::Request,
     /// Changes such as `tpot=20ms`, `on=64xb200`, `isl=8k`, `price=$3/h`; `none` takes a limit away.
+    #[schemars(extend("x-flag" = "set -s", "x-whole" = true, "x-most" = [16, "changes"]))]
     pub set: Vec<String>,
 }
 

@@ -67,11 +67,15 @@ impl Goal {
 
 /// The best three.
 pub(super) fn best(catalog: &Catalog, case: &Case, serving: &Serving, now: &Outcome) -> Vec<Change> {
-    let goal = Goal::of(case.ask.load, case.request.tpot_slo_ms.is_some());
+    let goal = Goal::of(case.ask.load, case.request.tpot_ms.is_some());
     let slo = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
-    let targets = (slo(case.request.ttft_slo_ms), slo(case.request.tpot_slo_ms));
+    let targets = (slo(case.request.ttft_ms), slo(case.request.tpot_ms));
+    let whole = slo(case.request.e2e_ms);
     let meets = |o: &Outcome| {
-        o.serves() && targets.0.is_none_or(|t| o.ttft + o.queue <= t) && targets.1.is_none_or(|t| o.tpot() <= t)
+        o.serves()
+            && targets.0.is_none_or(|t| o.ttft + o.queue <= t)
+            && targets.1.is_none_or(|t| o.tpot() <= t)
+            && whole.is_none_or(|t| o.e2e(&case.ask.requests) <= t)
     };
     let mut tried: Vec<(bool, f64, Change)> = Vec::new();
     for idea in ideas(catalog, &case.ask, serving) {

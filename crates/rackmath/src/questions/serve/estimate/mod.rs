@@ -26,36 +26,53 @@ pub struct Request {
     /// Degrees; a sensible layout is chosen for what is not given.
     pub degrees: DegreesRequest,
     /// A command line of vLLM, SGLang, TensorRT-LLM or Megatron to read the layout from instead.
+    #[schemars(extend("x-hyphen" = true))]
     pub flags: Option<String>,
     /// Whose command line it is; the engine's own unless given.
     pub tool: Option<String>,
     /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `vllm@0.19.0`, `ideal`.
+    #[schemars(extend("x-flag" = "engine backend"))]
     pub engine: String,
-    /// Requests in flight over all groups; 64 unless another load is given.
+    /// Requests in flight over all groups.
+    #[schemars(extend("x-flag" = "concurrency max-concurrency", "x-none" = "64"))]
     pub concurrency: Option<f64>,
     /// Requests per second at random, instead.
+    #[schemars(extend("x-old" = "request-rate"))]
     pub rate_per_s: Option<f64>,
     /// As many requests as memory and the engine hold, instead.
     pub max_load: bool,
     /// Tokens of a prompt, mean.
+    #[schemars(extend("x-flag" = "isl input-len random-input-len"))]
     pub isl: f64,
     /// Tokens of an answer, mean.
+    #[schemars(extend("x-flag" = "osl output-len random-output-len"))]
     pub osl: f64,
     /// Share of a prompt found in the prefix cache, 0 to 1.
+    #[schemars(extend("x-unit" = "share"))]
     pub prefix_hit: f64,
     /// Speculative decoding or multi-token prediction.
     pub speculation: Option<Speculation>,
-    /// Most tokens in a pass, instead of the engine's.
+    /// Most tokens in a pass.
+    #[schemars(extend("x-flag" = "max-num-batched-tokens max-num-tokens chunked-prefill-size", "x-none" = "the engine's"))]
     pub max_num_batched_tokens: Option<f64>,
-    /// Most sequences that decode together, instead of the engine's.
+    /// Most sequences that decode together, per group.
+    #[schemars(extend("x-flag" = "max-num-seqs max-batch-size max-running-requests", "x-none" = "the engine's"))]
     pub max_num_seqs: Option<f64>,
-    /// Share of a chip's memory the engine takes, instead of its own.
+    /// Share of a chip's memory the engine takes.
+    #[schemars(extend("x-flag" = "gpu-memory-utilization mem-fraction-static", "x-unit" = "share", "x-none" = "the engine's"))]
     pub memory_utilisation: Option<f64>,
     /// Time to first token that is good enough.
-    pub ttft_slo_ms: Option<f64>,
+    #[serde(alias = "ttft_slo_ms")]
+    #[schemars(extend("x-old" = "ttft-slo"))]
+    pub ttft_ms: Option<f64>,
     /// Time per output token that is good enough.
-    pub tpot_slo_ms: Option<f64>,
-    /// Prompts on chips of their own.
+    #[serde(alias = "tpot_slo_ms")]
+    #[schemars(extend("x-old" = "tpot-slo itl-slo"))]
+    pub tpot_ms: Option<f64>,
+    /// Time of a whole request that is good enough.
+    pub e2e_ms: Option<f64>,
+    /// Prompts on chips of their own; the layout above is that of the decoding ones.
+    #[schemars(extend("x-flag" = "disaggregated disaggregate"))]
     pub disaggregated: Option<Disaggregated>,
     /// Whether to try changes.
     pub changes: bool,
@@ -66,10 +83,12 @@ pub struct Request {
 #[serde(deny_unknown_fields, default)]
 pub struct Speculation {
     /// Tokens drafted for each sequence and step.
+    #[schemars(extend("x-flag" = "drafts num-speculative-tokens speculative-num-draft-tokens"))]
     pub drafts: f64,
     /// Tokens a step yields, the checked one included.
     pub accepted: Option<f64>,
     /// Chance that a draft is accepted when all before it were, instead.
+    #[schemars(extend("x-unit" = "share"))]
     pub acceptance: Option<f64>,
 }
 
@@ -84,8 +103,10 @@ impl Default for Speculation {
 #[serde(deny_unknown_fields, default)]
 pub struct Disaggregated {
     /// Chips that compute prompts; as many as balance the decoding ones unless given.
+    #[schemars(extend("x-none" = "what balances"))]
     pub prefill_chips: Option<u64>,
     /// The layout of one prefill instance; that of decoding unless given.
+    #[schemars(extend("x-prefix" = "prefill"))]
     pub prefill: DegreesRequest,
 }
 
@@ -107,8 +128,9 @@ impl Default for Request {
             max_num_batched_tokens: None,
             max_num_seqs: None,
             memory_utilisation: None,
-            ttft_slo_ms: None,
-            tpot_slo_ms: None,
+            ttft_ms: None,
+            tpot_ms: None,
+            e2e_ms: None,
             disaggregated: None,
             changes: true,
         }
@@ -235,6 +257,8 @@ pub struct Slo {
     pub ttft_ms: Option<f64>,
     /// Target of the time per output token.
     pub tpot_ms: Option<f64>,
+    /// Target of a whole request.
+    pub e2e_ms: Option<f64>,
     /// Whether the means meet them.
     pub met: bool,
     /// Share of requests that count: all or none, because only means are known.

@@ -22,6 +22,7 @@ pub struct Request {
     /// Most.
     pub to: f64,
     /// Points, spaced by equal factors.
+    #[schemars(extend("x-most" = [200, "estimates of a sweep"]))]
     pub points: usize,
 }
 

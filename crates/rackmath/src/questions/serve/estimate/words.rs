@@ -138,7 +138,7 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome) -> Served {
 
 fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
     let r = case.request;
-    if r.ttft_slo_ms.is_none() && r.tpot_slo_ms.is_none() {
+    if r.ttft_ms.or(r.tpot_ms).or(r.e2e_ms).is_none() {
         return None;
     }
     let (ttft, tpot) = ((outcome.ttft + outcome.queue) * 1e3, outcome.tpot() * 1e3);
@@ -148,8 +148,9 @@ fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
             misses.push(format!("{what} is {} times its target", significant(mean / target, 3)));
         }
     };
-    judge("time to first token", ttft, r.ttft_slo_ms);
-    judge("time per output token", tpot, r.tpot_slo_ms);
+    judge("time to first token", ttft, r.ttft_ms);
+    judge("time per output token", tpot, r.tpot_ms);
+    judge("whole request", outcome.e2e(&case.ask.requests) * 1e3, r.e2e_ms);
     let met = misses.is_empty() && outcome.serves();
     let share = if met { 1.0 } else { 0.0 };
     if outcome.overloaded {
@@ -157,8 +158,9 @@ fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
     }
     let verdict = if met { "the means meet the targets".into() } else { misses.join(", ") };
     Some(Slo {
-        ttft_ms: r.ttft_slo_ms,
-        tpot_ms: r.tpot_slo_ms,
+        ttft_ms: r.ttft_ms,
+        tpot_ms: r.tpot_ms,
+        e2e_ms: r.e2e_ms,
         met,
         goodput_share: share,
         goodput_requests_per_s: share * outcome.rate,
@@ -284,7 +286,7 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
     all.push(
         "means in steady state: not valid for percentiles, for bursts, or near the saturation of an open loop".into(),
     );
-    if case.request.ttft_slo_ms.is_some() || case.request.tpot_slo_ms.is_some() {
+    if case.request.ttft_ms.or(case.request.tpot_ms).or(case.request.e2e_ms).is_some() {
         all.push("goodput counts all requests or none, as the means meet the targets".into());
     }
     all.push(format!("price: {} per chip, {}; split by the time prompts take", r.chip_price, r.price_source));

@@ -21,6 +21,7 @@ pub struct Request {
     /// What to call it.
     pub name: String,
     /// Its text: Mooncake JSON lines, Azure or BurstGPT CSV, or a CSV with columns for prompts and answers.
+    #[schemars(extend("x-file" = "trace", "x-position" = 1))]
     pub text: String,
     /// How long a prefix is kept after its last use; for as long as the trace lasts when absent.
     pub keep_s: Option<f64>,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Tables by name; all when empty.
+    #[schemars(extend("x-position" = 1))]
     pub tables: Vec<String>,
     /// Whether the answer holds every row.
     pub rows: bool,

@@ -12,20 +12,25 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Active parameters.
+    #[schemars(extend("x-flag" = "params -n"))]
     pub params: f64,
     /// Tokens per second of a whole family of models.
     pub rate_tokens_per_s: f64,
     /// This model's share of them.
+    #[schemars(extend("x-unit" = "share"))]
     pub model_share: f64,
     /// Days it is served.
     pub lifetime_days: f64,
     /// Tokens served, instead of rate and lifetime.
+    #[schemars(extend("x-flag" = "served"))]
     pub served_tokens: Option<f64>,
     /// Probability that the model is ever served.
+    #[schemars(extend("x-flag" = "survives ships", "x-unit" = "share"))]
     pub survives: f64,
     /// FLOP per parameter and RL token, 2 to 6.
     pub rl_factor: f64,
-    /// RL in detail, instead of `rl_factor` and the rule's tokens.
+    /// RL in detail: prompts, samples per prompt, tokens per sample and pass rate, such as 100M,16,8k,0.5.
+    #[schemars(extend("x-flag" = "rl", "x-prefix" = "rl", "x-parts" = ["prompts", "group", "sample_tokens", "pass_rate"]))]
     pub rl: Option<RlRequest>,
     /// Decode MFU over training MFU.
     pub eta: f64,
@@ -73,10 +78,12 @@ pub struct RlRequest {
     /// Tokens per sample.
     pub sample_tokens: f64,
     /// Probability that a sample is right.
+    #[schemars(extend("x-unit" = "share"))]
     pub pass_rate: f64,
     /// Times a sample is trained on.
     pub epochs: f64,
     /// Further forward passes per sample: reference or reward models of equal size.
+    #[schemars(extend("x-flag" = "scoring"))]
     pub scoring_passes: f64,
 }
 

@@ -1,7 +1,5 @@
 //! `rackmath plan --rows`: every configuration as a row of a table, written as it comes.
 
-use super::plan;
-use crate::args::Shard;
 use crate::failure::Failure;
 use rackmath::Catalog;
 use rackmath::plan::Request;
@@ -47,13 +45,12 @@ impl Kind {
 pub fn write(
     catalog: &Catalog,
     request: &Request,
-    shard: Option<Shard>,
+    (shard, threads): (Option<(u64, u64)>, usize),
     path: &Path,
     feasible: bool,
 ) -> Result<(), Failure> {
     let kind = Kind::of(path)?;
-    let one = shard.map_or((1, 1), |s| (s.shard, s.of));
-    let sweep = Sweep::new(catalog, request, one, feasible, plan::threads())?;
+    let sweep = Sweep::new(catalog, request, shard.unwrap_or((1, 1)), feasible, threads)?;
     let fail = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
     let out = File::create(path).map_err(|e| fail(&e))?;
     // A handler that cannot be set leaves Ctrl-C as it is everywhere else.
@@ -65,7 +62,7 @@ pub fn write(
             let mut out = BufWriter::new(out);
             out.write_all(format.header().as_bytes()).map_err(|e| fail(&e))?;
             let lines = |block: rackmath::plan::sweep::Block| (format.lines(&block, sweep.words()), block.rows);
-            let done = sweep.run(plan::threads(), lines, |(text, n), range| {
+            let done = sweep.run(threads, lines, |(text, n), range| {
                 out.write_all(text.as_bytes()).map_err(|e| fail(&e))?;
                 rows += n;
                 Ok::<_, Failure>(progress.go_on(range, rows))
@@ -77,7 +74,7 @@ pub fn write(
         Kind::Parquet => {
             let mut table = ParquetRows::new(out, sweep.words()).map_err(|e| fail(&e))?;
             let done = sweep.run(
-                plan::threads(),
+                threads,
                 |block| block,
                 |block, range| {
                     rows += block.rows;

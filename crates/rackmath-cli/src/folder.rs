@@ -1,0 +1,65 @@
+//! `rackmath validate`, with a folder of measurements and charts of every source.
+
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use clap::ArgMatches;
+use rackmath::Catalog;
+use rackmath::ask::{Question, Reply, Terms};
+use rackmath::validate::{self, Answer, FolderCard};
+use rackmath_calibrate::serving::{self, By};
+use rackmath_report::reply::Part;
+use rackmath_report::{scene, svg};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+pub fn run(
+    catalog: &Catalog,
+    mut request: Map<String, Value>,
+    given: &ArgMatches,
+    output: &Output,
+) -> Result<(), Failure> {
+    let (folder, charts) = (given.get_one::<PathBuf>("folder"), given.get_one::<PathBuf>("svg"));
+    let rows = request.get("rows") == Some(&Value::Bool(true));
+    // Charts need the rows whether or not they are shown.
+    request.insert("rows".into(), Value::Bool(rows || charts.is_some()));
+    let mut reply = Question::Validate.answer(catalog, request, &Terms::default())?;
+    if let Reply::Validate(answer) = &mut reply {
+        answer.request.rows = rows;
+        if let Some(folder) = folder {
+            answer.folder = Some(scored(catalog, folder, given.get_one::<String>("leave-out"))?);
+        }
+        if let Some(folder) = charts {
+            drawn(answer, folder)?;
+        }
+        if !rows {
+            answer.forget_rows();
+        }
+    }
+    output.reply(&reply, Part::All, given)
+}
+
+fn scored(catalog: &Catalog, folder: &Path, leave_out: Option<&String>) -> Result<FolderCard, Failure> {
+    let fail = |e: rackmath_calibrate::CalibrateError| Failure::new(e.to_string());
+    let (mut card, rows) = serving::score_folder(catalog, folder).map_err(fail)?;
+    let by = leave_out.map(|group| match group.as_str() {
+        "chip" => By::Chip,
+        "model" => By::Model,
+        _ => By::Engine,
+    });
+    if let Some(by) = by {
+        let tell = |done: usize, all: usize, what: &str| eprintln!("fit {done} of {all}: {what}");
+        card.cross = Some(serving::leave_out(catalog, &rows, by, serving::FOLD_STEPS, &tell).map_err(fail)?);
+    }
+    Ok(card)
+}
+
+/// One file per source that has rows.
+fn drawn(answer: &Answer, folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|e| Failure::at(folder, e))?;
+    let given = answer.folder.iter().flat_map(|f| &f.sources);
+    for source in answer.sources.iter().chain(given).filter(|s| !s.rows.is_empty()) {
+        let path = folder.join(format!("{}.svg", source.id));
+        output::save(&path, svg::paint(&scene(&validate::scatter(source))).as_bytes())?;
+    }
+    Ok(())
+}

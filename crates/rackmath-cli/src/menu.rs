@@ -1,0 +1,269 @@
+//! What can be typed after `rackmath`: every question, views of some, and a few tools. Only the chosen one gets its flags.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{flags, tools};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use rackmath::Catalog;
+use rackmath::ask::Question;
+use rackmath::field::Field;
+use rackmath_report::reply::{Part, pictures};
+use std::path::PathBuf;
+
+/// A line of the menu.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub name: &'static str,
+    about: &'static str,
+    examples: &'static [&'static str],
+    pub does: Does,
+}
+
+/// What a line does.
+#[derive(Clone, Copy)]
+pub enum Does {
+    /// Answers a question and shows a part of the answer.
+    Answer(Question, Part),
+    Tool(fn(Catalog, &ArgMatches, &Output) -> Result<(), Failure>),
+}
+
+const VIEWS: &[Entry] = &[
+    Entry {
+        name: "memory",
+        about: "What each chip holds, and whether it fits",
+        examples: &["rackmath memory deepseek-v3 --on hgx-h200 --tp 8 --batch 64 --context 32k"],
+        does: Does::Answer(Question::Layout, Part::Memory),
+    },
+    Entry {
+        name: "traffic",
+        about: "Where the traffic of a decode step goes, by network",
+        examples: &["rackmath traffic deepseek-v3 --on hgx-h800 --chips 128 --dp 128 --ep 128 --batch 16384"],
+        does: Does::Answer(Question::Layout, Part::Traffic),
+    },
+];
+
+const TOOLS: &[Entry] = &[
+    Entry {
+        name: "merge",
+        about: "Join the shards of a plan into the answer of the whole",
+        examples: &[
+            "for i in 1 2 3 4; do rackmath plan deepseek-v3 --on 64xh200 --shard $i/4 -o part-$i.json; done",
+            "rackmath merge part-*.json",
+        ],
+        does: Does::Tool(crate::plan::merge),
+    },
+    Entry {
+        name: "schema",
+        about: "JSON Schema of a question's request and answer",
+        examples: &["rackmath schema step"],
+        does: Does::Tool(tools::schema),
+    },
+    Entry {
+        name: "ask",
+        about: "Any question as JSON: a request in, the answer out, byte for byte as the server gives it",
+        examples: &[
+            "echo '{\"batch\": 64}' | rackmath ask step",
+            "rackmath ask plan request.json",
+            "A request may bring files by name: {\"files\": {\"config.json\": {...}}, \"setting\": {\"model\": \"config.json\"}}",
+        ],
+        does: Does::Tool(tools::ask),
+    },
+    Entry {
+        name: "web",
+        about: "The blackboard in a browser: every chapter live, the tools, and the questions over HTTP",
+        examples: &["rackmath web", "rackmath web --port 9000 --open"],
+        does: Does::Tool(tools::web),
+    },
+    Entry {
+        name: "completions",
+        about: "Shell completions",
+        examples: &["rackmath completions bash > ~/.local/share/bash-completion/completions/rackmath"],
+        does: Does::Tool(tools::completions),
+    },
+];
+
+fn of(question: Question) -> Entry {
+    Entry { name: question.name(), about: question.about(), examples: &[], does: Does::Answer(question, Part::All) }
+}
+
+/// Every line, in the order of the help.
+pub fn all() -> impl Iterator<Item = Entry> {
+    Question::ALL.iter().map(|q| of(*q)).chain(VIEWS.iter().copied()).chain(TOOLS.iter().copied())
+}
+
+/// The line of a name.
+pub fn find(name: &str) -> Option<Entry> {
+    all().find(|entry| entry.name == name)
+}
+
+impl Entry {
+    pub fn question(self) -> Option<Question> {
+        match self.does {
+            Does::Answer(question, _) => Some(question),
+            Does::Tool(_) => None,
+        }
+    }
+
+    /// `estimate --sweep` is a question of its own.
+    pub fn swept(self) -> Self {
+        match self.does {
+            Does::Answer(Question::Estimate, part) => {
+                Self { does: Does::Answer(Question::EstimateSweep, part), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// What to show of the answer.
+    pub fn part(self, given: &ArgMatches) -> Part {
+        let on = |id| given.try_contains_id(id).unwrap_or(false) && given.get_flag(id);
+        match self.does {
+            _ if on("cards") => Part::Cards,
+            _ if on("worked") => Part::Worked,
+            _ if on("time") => Part::Timed,
+            Does::Answer(_, part) => part,
+            Does::Tool(_) => Part::All,
+        }
+    }
+}
+
+/// The whole command, with the flags of the chosen line.
+pub fn command(chosen: Option<Entry>, fields: &[Field]) -> Command {
+    let mut top = Command::new("rackmath")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("The maths of how large language models are trained and served.")
+        .long_about("The maths of how large language models are trained and served.\n\nWith no command: step time and cost per token against batch size for DeepSeek V3 on a GB200 NVL72 rack, where each line comes from, where the kinks are, and what binds.")
+        .after_help("Examples:\n  rackmath                                            the headline picture\n  rackmath step llama-3.1-70b --on 8xh200 --batch 64  one decode step\n  rackmath curve qwen3-235b-a22b --over context       time and cost against context\n  rackmath explain balance ./config.json --on h100    an equation with your numbers in it\n  rackmath chips h100 h200 b200                       chips side by side")
+        .max_term_width(110)
+        .args(common());
+    for entry in all() {
+        let mut line = Command::new(entry.name).about(entry.about);
+        if entry.does_same(Question::EstimateSweep) || entry.does_same(Question::Names) {
+            line = line.hide(true);
+        }
+        if let Some(chosen) = chosen.filter(|c| c.name == entry.name) {
+            line = full(line, chosen, fields);
+        }
+        top = top.subcommand(line);
+    }
+    top
+}
+
+impl Entry {
+    fn does_same(self, question: Question) -> bool {
+        self.question() == Some(question)
+    }
+}
+
+/// A line with its flags and its examples.
+pub fn full(line: Command, entry: Entry, fields: &[Field]) -> Command {
+    let examples: Vec<&str> = match entry.does {
+        Does::Answer(question, Part::All) => question.examples().collect(),
+        _ => entry.examples.to_vec(),
+    };
+    let line = match examples.as_slice() {
+        [] => line,
+        [one] => line.after_help(format!("Example: {one}")),
+        all => line.after_help(format!("Examples:\n  {}", all.join("\n  "))),
+    };
+    let Does::Answer(question, _) = entry.does else { return tools::arguments(line, entry.name) };
+    let line = line.args(flags::args(fields)).args(own(question));
+    match pictures(question) {
+        [] => line,
+        names => line.args(pictured(names)),
+    }
+}
+
+pub fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).value_parser(value_parser!(PathBuf)).help(help)
+}
+
+fn common() -> [Arg; 4] {
+    [
+        switch("json", "Print the answer as JSON (its schema: rackmath schema)").global(true),
+        Arg::new("color")
+            .long("color")
+            .global(true)
+            .value_name("WHEN")
+            .value_parser(["auto", "always", "never"])
+            .default_value("auto")
+            .help("Use colours: auto respects the terminal and NO_COLOR"),
+        Arg::new("width")
+            .long("width")
+            .global(true)
+            .value_name("N")
+            .value_parser(value_parser!(u16).range(40..))
+            .help("Columns to use, instead of the terminal's"),
+        path("catalog", "DIR", "Folder with your own models/, chips/, systems/ and laws/ files").global(true),
+    ]
+}
+
+fn pictured(names: &'static [&'static str]) -> Vec<Arg> {
+    let mut args = vec![
+        path("svg", "FILE", "Save the picture as SVG (- writes to standard output)"),
+        path("png", "FILE", "Save the picture as PNG"),
+        path("csv", "FILE", "Save the points as CSV (- writes to standard output)"),
+    ];
+    if let [first, _, ..] = names {
+        let figure = Arg::new("figure").long("figure").value_name("WHICH").default_value(*first);
+        args.push(figure.value_parser(names.to_vec()).help("Which picture"));
+    }
+    args
+}
+
+/// What a command can do beyond its question.
+fn own(question: Question) -> Vec<Arg> {
+    let keep = Arg::new("keep")
+        .long("keep")
+        .value_name("TIME")
+        .help("How long a prefix of the trace is kept after its last use [default: all of the trace]");
+    let kept = |at: &'static str| keep.clone().requires(at);
+    let save = path("save", "FILE", "Save the question and the plan as a file that --from and whatif read");
+    let from = path("from", "FILE", "Take the question from a saved plan, and check its numbers");
+    match question {
+        Question::Estimate | Question::EstimateSweep => {
+            vec![switch("sweep", "The curve over concurrency 1 to 1024 instead of one point")]
+        }
+        Question::Practice => vec![switch("worked", "Show the working"), switch("cards", "The flashcards instead")],
+        Question::Reversible => vec![switch("time", "Time a step of each kind on this machine as well")],
+        Question::Validate => vec![
+            path("folder", "DIR", "Also score a folder of measurements"),
+            Arg::new("leave-out")
+                .long("leave-out")
+                .value_name("GROUP")
+                .value_parser(["chip", "model", "engine"])
+                .requires("folder")
+                .help("Fit engines without each group of the folder in turn and predict it (takes minutes)"),
+            path("svg", "DIR", "Save a chart of predicted against measured for each source into a folder"),
+        ],
+        Question::Plan => vec![
+            kept("/draws/trace"),
+            path(
+                "handover",
+                "DIR",
+                "Write commands, configuration files, a Kubernetes manifest and load tests into a folder (- prints them)",
+            ),
+            path("k8s", "FILE", "Write the Kubernetes manifest (- prints it)").visible_alias("kubernetes"),
+            save.conflicts_with("from"),
+            from,
+            Arg::new("shard")
+                .long("shard")
+                .value_name("I/N")
+                .conflicts_with_all(["svg", "csv", "png", "save", "from", "handover", "k8s"])
+                .value_parser(crate::plan::shard_of)
+                .help("Only shard i of n, counted from 1: a file for rackmath merge"),
+            path("out", "FILE", "Where the shard goes [default: standard output]").short('o').requires("shard"),
+            path("rows", "FILE", "Write every configuration as a row of a table as well: FILE.csv or FILE.jsonl")
+                .conflicts_with_all(["/dcp", "from"]),
+            switch("feasible", "Only rows that meet every limit").requires("rows"),
+        ],
+        Question::Compare | Question::Frontier | Question::Hardware => vec![kept("/plan/draws/trace")],
+        Question::Outlook => vec![kept("/plan/draws/trace"), from],
+        Question::Whatif => vec![save],
+        _ => Vec::new(),
+    }
+}

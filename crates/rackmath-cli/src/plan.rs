@@ -1,0 +1,246 @@
+//! `rackmath plan` beyond its question: saved plans, hand-overs, tables, shards; and what reads saved plans.
+
+use crate::failure::Failure;
+use crate::inputs::{self, Inputs};
+use crate::output::{self, Output, print};
+use crate::rows;
+use clap::ArgMatches;
+use rackmath::Catalog;
+use rackmath::ask::{self, Question, Reply};
+use rackmath::plan::{self, Answer, File, MOST_SHARDS, Partial, Plan, Request};
+use rackmath::planfile::PlanFile;
+use rackmath::whatif;
+use rackmath_report::reply::Part;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+type Fields = Map<String, Value>;
+
+/// What was typed, and with what.
+pub struct Asked<'a> {
+    pub question: Question,
+    pub catalog: &'a Catalog,
+    pub given: &'a ArgMatches,
+    pub inputs: &'a Inputs<'a>,
+}
+
+impl Asked<'_> {
+    fn path(&self, id: &str) -> Option<&PathBuf> {
+        self.given.get_one::<PathBuf>(id)
+    }
+
+    fn answer(&self, inputs: &Inputs<'_>, request: &Fields) -> Result<Reply, Failure> {
+        Ok(self.question.answer(self.catalog, inputs.with_files(request.clone()), &inputs.terms())?)
+    }
+
+    /// The plan of `--from`, which has the whole question.
+    fn saved(&self, request: &Fields, inputs: &mut Inputs<'_>) -> Result<Option<PlanFile>, Failure> {
+        let Some(path) = self.path("from") else { return Ok(None) };
+        if request.get("plan").map_or(request.keys().any(|k| k != "handover" && k != "vary"), Value::is_object) {
+            return Err(Failure::new("--from takes the whole question from the file")
+                .hint(format!("to change it: rackmath whatif {} --set NAME=VALUE", path.display())));
+        }
+        inputs.plan(path).map(Some)
+    }
+}
+
+fn typed(request: &Fields) -> Result<Request, Failure> {
+    serde_json::from_value(Value::Object(request.clone())).map_err(|e| Failure::new(e.to_string()))
+}
+
+pub fn run(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
+    let mut inputs = Inputs::new(a.catalog, a.given);
+    let saved = a.saved(&request, &mut inputs)?;
+    let inputs = if saved.is_some() { &inputs } else { a.inputs };
+    let wanted = request.remove("handover");
+    if let Some(Value::Object(of_file)) = saved.as_ref().map(|f| serde_json::to_value(&f.request).unwrap_or_default()) {
+        request = of_file;
+    }
+    if a.path("handover").or(a.path("k8s")).is_some() || wanted.is_some() {
+        let mut handover = wanted.unwrap_or_else(|| json!({}));
+        replay(a.given, &mut handover)?;
+        request.insert("handover".into(), handover);
+    }
+    if let Some(path) = a.path("rows") {
+        let mut request = inputs.with_files(request.clone());
+        let catalog = ask::brought(a.catalog, &mut request, &inputs.terms())?;
+        let one = a.given.get_one::<(u64, u64)>("shard").copied();
+        rows::write(
+            &catalog,
+            &typed(&request)?,
+            (one, inputs.terms().effort.threads),
+            path,
+            a.given.get_flag("feasible"),
+        )?;
+    }
+    if let Some(one) = a.given.get_one::<(u64, u64)>("shard") {
+        return shard(a, inputs, &request, *one);
+    }
+    let reply = a.answer(inputs, &request)?;
+    let Reply::Plan(answer) = &reply else { return Ok(()) };
+    if let (Some(file), Some(path)) = (&saved, a.path("from")) {
+        check(file, path, answer.plans.first())?;
+    }
+    let text = || Ok::<_, Failure>(file(&typed(&request)?, answer, inputs.machines.clone()).text());
+    if let Some(path) = a.path("save") {
+        output::save(path, text()?.as_bytes())?;
+    }
+    if handed_over(a, answer, text)? {
+        return Ok(());
+    }
+    output.reply(&reply, Part::All, a.given)
+}
+
+pub fn outlook(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
+    let mut inputs = Inputs::new(a.catalog, a.given);
+    let saved = a.saved(&request, &mut inputs)?;
+    let inputs = if saved.is_some() { &inputs } else { a.inputs };
+    if let Some(file) = saved {
+        request.insert("plan".into(), serde_json::to_value(file.request).unwrap_or_default());
+    }
+    output.reply(&a.answer(inputs, &request)?, Part::All, a.given)
+}
+
+pub fn whatif(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
+    let mut inputs = Inputs::new(a.catalog, a.given);
+    let path = a.given.get_one::<String>("/plan").map_or(Path::new("plan.json"), Path::new);
+    let file = inputs.plan(path)?;
+    // A change whose value is a file: brought along, and named as there.
+    let plan_fields = Question::Plan.fields();
+    if let Some(Value::Array(changes)) = request.get_mut("set") {
+        for change in changes {
+            let Some((key, value)) = change.as_str().and_then(|c| c.split_once('=')) else { continue };
+            let named = |n: &String| n == key;
+            let found = plan_fields.iter().find(|f| named(&f.flag) || f.aliases.iter().any(named));
+            let Some(kind) = found.and_then(|f| f.file.as_deref()).filter(|k| *k != "summary") else { continue };
+            let names = value.split(',').map(|w| inputs.named(kind, w.trim())).collect::<Result<Vec<_>, _>>()?;
+            *change = Value::String(format!("{key}={}", names.join(",")));
+        }
+    }
+    let reply = a.answer(&inputs, &request)?;
+    let Reply::Whatif(answer) = &reply else { return Ok(()) };
+    check(&file, path, answer.before.as_ref())?;
+    if let Some(path) = a.path("save") {
+        let asked: whatif::Request =
+            serde_json::from_value(Value::Object(request)).map_err(|e| Failure::new(e.to_string()))?;
+        let changed = whatif::changed(&asked)?;
+        let Ok(Value::Object(fields)) = serde_json::to_value(&changed) else { return Ok(()) };
+        let after = Question::Plan.answer(a.catalog, inputs.with_files(fields), &inputs.terms())?;
+        if let Reply::Plan(after) = after {
+            output::save(path, self::file(&changed, &after, inputs.machines.clone()).text().as_bytes())?;
+        }
+    }
+    output.reply(&reply, Part::All, a.given)
+}
+
+fn file(request: &Request, answer: &Answer, files: Vec<String>) -> PlanFile {
+    PlanFile { files, ..PlanFile::of(request, answer) }
+}
+
+/// Says what moved since an older version wrote the file; refuses numbers that do not follow.
+fn check(file: &PlanFile, path: &Path, best: Option<&Plan>) -> Result<(), Failure> {
+    for moved in file.check(&path.display().to_string(), best)? {
+        eprintln!("note: written by rackmath {}: {moved}", file.rackmath);
+    }
+    Ok(())
+}
+
+/// Only Mooncake's format is replayed by the load tests: lines of JSON.
+fn replay(given: &ArgMatches, handover: &mut Value) -> Result<(), Failure> {
+    let trace = given.get_one::<String>("/draws/trace");
+    if let (Some(path), Value::Object(fields)) = (trace, handover)
+        && inputs::trace(Path::new(path))?.trim_start().starts_with('{')
+    {
+        fields.entry("replay").or_insert_with(|| json!(path));
+    }
+    Ok(())
+}
+
+/// Writes the files of a hand-over; whether they went to standard output instead of the page.
+fn handed_over(a: &Asked<'_>, answer: &Answer, plan: impl Fn() -> Result<String, Failure>) -> Result<bool, Failure> {
+    let (folder, manifest) = (a.path("handover"), a.path("k8s"));
+    if folder.or(manifest).is_none() {
+        return Ok(false);
+    }
+    let Some(h) = answer.plans.first().and_then(|p| p.handover.as_ref()) else {
+        return Err(Failure::new(format!("nothing to hand over: {}", answer.verdict))
+            .hint("expected a plan for an engine with commands"));
+    };
+    let stdout = |path: &Path| path == Path::new("-");
+    if let Some(path) = manifest {
+        let manifest = h.files.iter().find(|f| f.name == "kubernetes.yaml");
+        output::save(path, manifest.map_or("", |f| &f.text).as_bytes())?;
+    }
+    match folder {
+        Some(folder) if stdout(folder) => {
+            for f in &h.files {
+                print(&format!("==> {} <==\n{}\n", f.name, f.text))?;
+            }
+        }
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|e| Failure::at(folder, e))?;
+            let own = [File { name: "plan.json".into(), text: plan()? }];
+            for f in h.files.iter().chain(&own) {
+                output::save(&folder.join(&f.name), f.text.as_bytes())?;
+            }
+        }
+        None => {}
+    }
+    Ok([folder, manifest].into_iter().flatten().any(|p| stdout(p)))
+}
+
+/// A shard as a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShardFile {
+    /// The version of the format.
+    rackmath_plan_shard: u32,
+    /// Machines as typed, where they are files.
+    machines: Vec<String>,
+    /// What was found.
+    part: Partial,
+}
+
+const VERSION: u32 = 1;
+
+/// One shard of several, as `i/n`.
+pub fn shard_of(text: &str) -> Result<(u64, u64), String> {
+    let both = text.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
+    both.filter(|(i, n)| *i >= 1 && i <= n && *n <= MOST_SHARDS)
+        .ok_or_else(|| format!("expected i/n with i from 1 to n, n at most {MOST_SHARDS}"))
+}
+
+/// One shard of a plan, into a file or to standard output.
+fn shard(a: &Asked<'_>, inputs: &Inputs<'_>, request: &Fields, one: (u64, u64)) -> Result<(), Failure> {
+    let mut request = inputs.with_files(request.clone());
+    let catalog = ask::brought(a.catalog, &mut request, &inputs.terms())?;
+    let part = plan::shard(&catalog, &typed(&request)?, one, inputs.terms().effort.threads)?;
+    let file = ShardFile { rackmath_plan_shard: VERSION, machines: inputs.machines.clone(), part };
+    let to = a.path("out").map_or(Path::new("-"), PathBuf::as_path);
+    output::save(to, ask::json(&file)?.as_bytes())
+}
+
+/// The answer of the whole.
+pub fn merge(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), Failure> {
+    let mut inputs = Inputs::new(&catalog, given);
+    let mut parts = Vec::new();
+    for path in given.get_many::<PathBuf>("parts").into_iter().flatten() {
+        let file: ShardFile = serde_json::from_str(&inputs::read(path)?)
+            .map_err(|e| Failure::at(path, e).hint("expected a file written by rackmath plan --shard i/n -o FILE"))?;
+        if file.rackmath_plan_shard != VERSION {
+            let version = format!("version {} of the format", file.rackmath_plan_shard);
+            return Err(Failure::at(path, version).hint(format!("expected {VERSION}")));
+        }
+        if parts.is_empty() {
+            for machine in &file.machines {
+                inputs.named("machine", machine)?;
+            }
+            inputs.named("model", &file.part.request.setting.model)?;
+        }
+        parts.push(file.part);
+    }
+    let whole = ask::brought(&catalog, &mut inputs.with_files(Map::new()), &inputs.terms())?.into_owned();
+    let answer = plan::merge(&whole, &parts, inputs.terms().effort.threads)?;
+    output.reply(&Reply::Plan(answer), Part::All, given)
+}

@@ -1,0 +1,169 @@
+//! What is no question: the headline, schemas, any question as JSON, the server, completions.
+
+use crate::failure::Failure;
+use crate::inputs;
+use crate::menu::{self, path, switch};
+use crate::output::{Output, print};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use clap_complete::Shell;
+use rackmath::ask::{self, Question, Reply};
+use rackmath::{Catalog, curve, reversible, step};
+use rackmath_report::text;
+use rackmath_server::{Options, serve};
+use serde::Serialize;
+use std::io::Read as _;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+/// The flags of a tool.
+pub fn arguments(line: Command, name: &str) -> Command {
+    let question = || {
+        let names = Question::ALL.iter().map(|q| q.name()).collect::<Vec<_>>();
+        Arg::new("question").required(true).value_parser(names).help("Which question")
+    };
+    match name {
+        "schema" => line.arg(question()),
+        "ask" => line.arg(question()).arg(
+            Arg::new("request")
+                .default_value("-")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("File with the request, or - for standard input"),
+        ),
+        "merge" => line.args([
+            Arg::new("parts")
+                .required(true)
+                .num_args(1..)
+                .value_name("FILES")
+                .value_parser(value_parser!(PathBuf))
+                .help("Files that rackmath plan --shard wrote, every shard once, in any order"),
+            path("svg", "FILE", "Write the frontier as SVG"),
+            path("png", "FILE", "Write the frontier as PNG"),
+            path("csv", "FILE", "Write the frontier as CSV"),
+        ]),
+        "web" => line.args([
+            Arg::new("host")
+                .long("host")
+                .default_value("127.0.0.1")
+                .value_name("ADDRESS")
+                .value_parser(value_parser!(IpAddr))
+                .help("Address to listen on; another than the loopback lets other machines in"),
+            Arg::new("port")
+                .long("port")
+                .default_value("7225")
+                .value_name("PORT")
+                .value_parser(value_parser!(u16))
+                .help("Port to listen on; 0 takes any that is free"),
+            switch("open", "Open the page in the browser"),
+            switch("quiet", "Do not log requests"),
+        ]),
+        _ => line.arg(Arg::new("shell").required(true).value_parser(value_parser!(Shell)).help("Which shell")),
+    }
+}
+
+/// Both answers, for `--json`.
+#[derive(Serialize)]
+struct Headline {
+    step: step::Answer,
+    curve: curve::Answer,
+}
+
+/// `rackmath` alone: the lecture's central picture for a real model on a real rack.
+pub fn headline(catalog: &Catalog, output: &Output) -> Result<(), Failure> {
+    let step = step::answer(catalog, &step::Request::default())?;
+    let curve = curve::answer(catalog, &curve::Request::default())?;
+    let both = Headline { step, curve };
+    if output.json {
+        return print(&ask::versioned(&both)?);
+    }
+    print(&text::headline(&both.step, &both.curve, output.style))
+}
+
+fn question(given: &ArgMatches) -> Result<Question, Failure> {
+    Ok(Question::find(given.get_one::<String>("question").map_or("", String::as_str))?)
+}
+
+pub fn schema(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failure> {
+    print(&ask::json(&question(given)?.schema())?)
+}
+
+pub fn ask(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failure> {
+    let request = given.get_one::<PathBuf>("request").map_or(Path::new("-"), PathBuf::as_path);
+    let body = if request == Path::new("-") {
+        let mut text = String::new();
+        let most = rackmath_spec::file::MAX_BYTES;
+        let read = std::io::stdin().take(most).read_to_string(&mut text);
+        read.map_err(|e| Failure::new(format!("standard input: {e}")))?;
+        text
+    } else {
+        inputs::read(request)?
+    };
+    print(&question(given)?.ask(&catalog, &body)?)
+}
+
+pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failure> {
+    let usual = Options::default();
+    let options = Options {
+        host: given.get_one("host").copied().unwrap_or(usual.host),
+        port: given.get_one("port").copied().unwrap_or(usual.port),
+        log: !given.get_flag("quiet"),
+        ..usual
+    };
+    let ready = |address: SocketAddr| {
+        let url = format!("http://{address}/");
+        eprintln!(
+            "the blackboard is at {url}  (the questions under {url}api, their document at {url}docs.html; Ctrl-C stops)"
+        );
+        if given.get_flag("open") && !opened(&url) {
+            eprintln!("no browser could be opened; open {url} yourself");
+        }
+    };
+    serve(catalog, options, ready).map_err(|e| match e.hint() {
+        Some(hint) => Failure::new(e.to_string()).hint(hint),
+        None => Failure::new(e.to_string()),
+    })
+}
+
+fn opened(url: &str) -> bool {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut browser = std::process::Command::new(program);
+    browser.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
+}
+
+/// A script that knows every flag of every command.
+pub fn completions(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failure> {
+    let mut whole = menu::command(None, &[]);
+    for entry in menu::all() {
+        let fields = entry.question().map_or_else(Vec::new, Question::fields);
+        whole = whole.mut_subcommand(entry.name, |line| menu::full(line, entry, &fields));
+    }
+    let mut script = Vec::new();
+    let shell = given.get_one::<Shell>("shell").copied().unwrap_or(Shell::Bash);
+    clap_complete::generate(shell, &mut whole, "rackmath", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// How long a step of each kind takes here: the only numbers that differ from one run to the next.
+pub fn times(reply: &Reply, output: &Output) -> Result<(), Failure> {
+    let Reply::Reversible(answer) = reply else { return Ok(()) };
+    if output.json {
+        return Ok(());
+    }
+    let times: Vec<f64> = (0..answer.ways.len()).map(|way| median_step(&answer.request, way)).collect();
+    print(&text::reversible_times(answer, &times, output.style))
+}
+
+/// Median time of eleven steps.
+fn median_step(request: &reversible::Request, way: usize) -> f64 {
+    let mut times: Vec<f64> = (0..11)
+        .map(|_| {
+            let start = Instant::now();
+            std::hint::black_box(reversible::measured_step(request, way));
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[5]
+}

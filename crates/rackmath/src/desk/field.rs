@@ -1,0 +1,533 @@
+//! The fields of a request, read from its schema: what is a flag in a terminal, a key of `whatif`, a control of a page.
+//!
+//! A field's flag is its name without the unit it ends with (`ttft_ms` is `--ttft`, typed as a time); structs inside are
+//! flattened, and where two fields would have one flag the outer has it. The doc comment is the help. Exceptions stand at
+//! the field, as extensions of its schema:
+//!
+//! | extension | for example | meaning |
+//! |-----------|-------------|---------|
+//! | `x-flag` | `"quantization -q dtype weights"` | the flag, its short form, other names |
+//! | `x-old` | `"user"` | names of before, which still work and say so |
+//! | `x-unit` | `"share"` | how it is typed, where the name does not end with its unit |
+//! | `x-file` | `"model"` | may be typed as the path of such a file |
+//! | `x-position` | 1 | may be typed without a flag, in this order |
+//! | `x-none` | `"the catalogue's"` | what stands in for it when absent |
+//! | `x-most` | `[2000, "points of a curve"]` | the most a server takes, and what that bounds |
+//! | `x-prefix` | `"rl"` | what the flags of a struct's fields begin with |
+//! | `x-inner` | `{"chips": {"x-most": ...}}` | extensions of fields further inside, by name |
+//! | `x-parts` | `["prompts", "group"]` | fields of a struct that can be typed at once, with commas |
+//! | `x-hyphen`, `x-whole` | true | its value may begin with a hyphen; may have commas |
+
+use crate::figure::count;
+use rackmath_units::{
+    ByteRate, Bytes, DollarRate, Dollars, DollarsPerToken, Flop, FlopRate, Fraction, HoldPrice, Params, Seconds,
+    TokenRate, Tokens, Watts, significant,
+};
+use schemars::{JsonSchema, schema_for};
+use serde::Serialize;
+use serde_json::{Map, Number, Value};
+use std::str::FromStr;
+
+/// One field of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Where it stands in the request, as a JSON pointer.
+    pub path: String,
+    /// Its flag, without hyphens before it.
+    pub flag: String,
+    /// Its one-letter flag.
+    pub short: Option<char>,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// Names of before.
+    pub old: Vec<String>,
+    /// Its place among the words without a flag.
+    pub position: Option<u64>,
+    /// What kind of file it may be typed as.
+    pub file: Option<String>,
+    /// How it is typed and shown.
+    pub unit: Unit,
+    /// Whether it is a list.
+    pub list: bool,
+    /// Whether it, or an item of its list, may be absent.
+    pub optional: bool,
+    /// What it means, in a line.
+    pub doc: String,
+    /// What it is unless given.
+    pub default: Value,
+    /// What stands in for it when absent.
+    pub none: Option<String>,
+    /// The words it is one of, where these are known.
+    pub words: Vec<String>,
+    /// The most a server takes, and what that bounds.
+    pub most: Option<(f64, String)>,
+    /// Whether its value may begin with a hyphen.
+    pub hyphen: bool,
+    /// Whether commas in its text are part of it.
+    pub whole: bool,
+    /// The fields of a group that are typed at once; a group without is there or not.
+    pub parts: Vec<String>,
+}
+
+/// How a field is typed and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// There or not.
+    Switch,
+    /// A whole number.
+    Whole,
+    /// Any number, such as 4096, 4k or 50%.
+    Number,
+    /// From 0 to 1.
+    Share,
+    /// A time, held in so many seconds.
+    Time(Scale),
+    /// Dollars an hour.
+    UsdPerHour,
+    /// Dollars per million tokens.
+    UsdPerMtok,
+    /// Dollars per million tokens and hour.
+    UsdPerMtokHour,
+    /// Dollars.
+    Usd,
+    /// Tokens a second.
+    TokenRate,
+    /// So many a second.
+    PerSecond,
+    /// Watts.
+    Watts,
+    /// Bytes.
+    Bytes,
+    /// Gigabytes a second.
+    GbPerS,
+    /// FLOP a second.
+    FlopRate,
+    /// A name or a text.
+    Word,
+    /// A number as printed, which stands for what rounds to it, or two with `..` between them.
+    Rounded,
+    /// The same, but one number stands for itself.
+    Exact,
+    /// A time and a share, such as 30s:0.2.
+    Gap,
+    /// A group of fields: all as they are by default, or its parts with commas between them.
+    Group,
+    /// Something without a spelling of its own: JSON.
+    Json,
+}
+
+/// Seconds, and what they are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// 0.001 s.
+    Ms,
+    /// 1 s.
+    S,
+    /// 3,600 s.
+    Hours,
+    /// 86,400 s.
+    Days,
+}
+
+impl Scale {
+    fn seconds(self) -> f64 {
+        match self {
+            Self::Ms => 1e-3,
+            Self::S => 1.0,
+            Self::Hours => 3600.0,
+            Self::Days => 86_400.0,
+        }
+    }
+}
+
+/// Ends of names that are units, longer ones first.
+const SUFFIXES: &[(&str, Unit)] = &[
+    ("_usd_per_chip_hour", Unit::UsdPerHour),
+    ("_usd_per_mtok_hour", Unit::UsdPerMtokHour),
+    ("_usd_per_hour", Unit::UsdPerHour),
+    ("_usd_per_mtok", Unit::UsdPerMtok),
+    ("_usd_per_kwh", Unit::Number),
+    ("_tokens_per_s", Unit::TokenRate),
+    ("_flop_per_s", Unit::FlopRate),
+    ("_g_per_kwh", Unit::Number),
+    ("_gb_per_s", Unit::GbPerS),
+    ("_per_s", Unit::PerSecond),
+    ("_tok_s", Unit::TokenRate),
+    ("_hours", Unit::Time(Scale::Hours)),
+    ("_bytes", Unit::Bytes),
+    ("_days", Unit::Time(Scale::Days)),
+    ("_usd", Unit::Usd),
+    ("_ms", Unit::Time(Scale::Ms)),
+    ("_s", Unit::Time(Scale::S)),
+    ("_w", Unit::Watts),
+];
+
+/// The fields of a request, in its order.
+pub fn of<R: JsonSchema + Default + Serialize>() -> Vec<Field> {
+    let schema = schema_for!(R).to_value();
+    let default = serde_json::to_value(R::default()).unwrap_or_default();
+    let mut walk = Walk { defs: schema.get("$defs").cloned().unwrap_or_default(), found: Vec::new() };
+    walk.object(&schema, Some(&default), &Place::default());
+    let mut fields = walk.found;
+    // Maps are sorted by name; fields come in the order they are declared in.
+    let declared = serde_json::to_string(&R::default()).unwrap_or_default();
+    fields.sort_by_key(|field| {
+        let mut parts = field.path.split('/').skip(1).map(|part| format!("\"{part}\":"));
+        parts.try_fold(0, |at, part| declared[at..].find(&part).map(|i| at + i + 1).ok_or(at)).unwrap_or_else(|at| at)
+    });
+    let depth = |f: &Field| f.path.matches('/').count();
+    let outer: Vec<(String, usize)> = fields.iter().map(|f| (f.flag.clone(), depth(f))).collect();
+    fields.retain(|f| outer.iter().all(|(flag, at)| *flag != f.flag || *at >= depth(f)));
+    let mut taken: Vec<String> = fields.iter().map(|f| f.flag.clone()).collect();
+    let mut letters = Vec::new();
+    for field in &mut fields {
+        for names in [&mut field.aliases, &mut field.old] {
+            names.retain(|name| !taken.contains(name));
+            taken.extend(names.iter().cloned());
+        }
+        field.short = field.short.filter(|c| !letters.contains(c));
+        letters.extend(field.short);
+    }
+    fields
+}
+
+/// Where in a request a schema stands.
+#[derive(Clone, Default)]
+struct Place {
+    path: String,
+    prefix: String,
+    inner: Vec<Map<String, Value>>,
+}
+
+struct Walk {
+    defs: Value,
+    found: Vec<Field>,
+}
+
+impl Walk {
+    /// A schema behind its reference, or the one of its alternatives that is not null.
+    fn resolved<'a>(&'a self, schema: &'a Value) -> (&'a Value, bool) {
+        if let Some(all) = schema.get("anyOf").and_then(Value::as_array) {
+            let some = all.iter().find(|s| s.get("type").and_then(Value::as_str) != Some("null"));
+            return (some.map_or(schema, |s| self.resolved(s).0), true);
+        }
+        match schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix("#/$defs/")) {
+            Some(name) => (self.defs.get(name).unwrap_or(schema), false),
+            None => (schema, false),
+        }
+    }
+
+    fn object(&mut self, schema: &Value, default: Option<&Value>, at: &Place) {
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+        for (name, property) in properties.clone() {
+            let mut property = property;
+            for over in at.inner.iter().rev().filter_map(|o| o.get(&name)?.as_object()) {
+                property.as_object_mut().map(|p| p.extend(over.clone()));
+            }
+            let default = match default {
+                Some(of) => of.get(&name).cloned().unwrap_or_default(),
+                None => property.get("default").cloned().unwrap_or_default(),
+            };
+            self.field(&name, &property, &default, at);
+        }
+    }
+
+    fn field(&mut self, name: &str, property: &Value, default: &Value, at: &Place) {
+        let text = |key: &str| property.get(key).and_then(Value::as_str);
+        if property.get("x-flag") == Some(&Value::Bool(false)) {
+            return;
+        }
+        let (schema, _) = self.resolved(property);
+        let leaf = text("x-unit").is_some() || text("x-file").is_some();
+        if schema.get("properties").is_some() && !leaf {
+            let mut inner = at.inner.clone();
+            inner.extend(property.get("x-inner").and_then(Value::as_object).cloned());
+            let prefix = text("x-prefix").map_or_else(|| at.prefix.clone(), |p| format!("{p}-"));
+            let schema = schema.clone();
+            if text("x-flag").is_some() {
+                self.leaf(name, property, default, at, Some(Unit::Group));
+            }
+            let default = (!default.is_null()).then_some(default);
+            return self.object(&schema, default, &Place { path: format!("{}/{name}", at.path), prefix, inner });
+        }
+        self.leaf(name, property, default, at, None);
+    }
+
+    fn leaf(&mut self, name: &str, property: &Value, default: &Value, at: &Place, group: Option<Unit>) {
+        let text = |key: &str| property.get(key).and_then(Value::as_str);
+        let (schema, nullable) = self.resolved(property);
+        let mut kinds = kinds(schema);
+        let optional = nullable || kinds.contains(&"null");
+        kinds.retain(|k| *k != "null");
+        let list = kinds.contains(&"array");
+        let (item, sparse) = match schema.get("items") {
+            Some(items) if list => self.resolved(items),
+            _ => (schema, false),
+        };
+        let sparse = sparse || (list && self::kinds(item).contains(&"null"));
+        let (stem, unit) = unit(name, item, text("x-unit"));
+        let unit = group.unwrap_or(unit);
+        let parts = property.get("x-parts").and_then(Value::as_array);
+        let parts = parts.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        let own = text("x-flag").unwrap_or_default();
+        let mut names: Vec<&str> = own.split_whitespace().filter(|w| !w.starts_with('-')).collect();
+        let usual = stem.replace('_', "-");
+        let flag = if names.is_empty() { &usual } else { names.remove(0) };
+        let flag = format!("{}{flag}", at.prefix);
+        if !at.prefix.is_empty() {
+            names.clear();
+        }
+        let no = unit == Unit::Switch && default == &Value::Bool(true) && own.is_empty();
+        let most = property.get("x-most").and_then(Value::as_array);
+        let most = most.and_then(|m| Some((m.first()?.as_f64()?, m.get(1)?.as_str()?.to_owned())));
+        self.found.push(Field {
+            path: format!("{}/{name}", at.path),
+            flag: if no { format!("no-{flag}") } else { flag },
+            short: own.split_whitespace().find_map(|w| w.strip_prefix('-')?.chars().next()),
+            aliases: names.into_iter().map(str::to_owned).collect(),
+            old: text("x-old").unwrap_or_default().split_whitespace().map(str::to_owned).collect(),
+            position: property.get("x-position").and_then(Value::as_u64),
+            file: text("x-file").map(str::to_owned),
+            unit,
+            list,
+            optional: optional || sparse,
+            doc: text("description").unwrap_or_default().replace('\n', " ").replace('`', ""),
+            default: default.clone(),
+            none: text("x-none").map(str::to_owned),
+            words: words(item),
+            most,
+            hyphen: property.get("x-hyphen") == Some(&Value::Bool(true)),
+            whole: property.get("x-whole") == Some(&Value::Bool(true)),
+            parts,
+        });
+    }
+}
+
+fn kinds(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn words(schema: &Value) -> Vec<String> {
+    let of = |v: &Value| v.as_str().map(str::to_owned);
+    match (schema.get("enum"), schema.get("oneOf")) {
+        (Some(Value::Array(all)), _) => all.iter().filter_map(of).collect(),
+        (_, Some(Value::Array(all))) => all
+            .iter()
+            .flat_map(|s| match s.get("enum") {
+                Some(Value::Array(all)) => all.iter().filter_map(of).collect::<Vec<_>>(),
+                _ => s.get("const").and_then(of).into_iter().collect(),
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A name without its unit, and the unit.
+fn unit<'a>(name: &'a str, schema: &Value, given: Option<&str>) -> (&'a str, Unit) {
+    let kinds = kinds(schema);
+    let has = |kind: &str| kinds.contains(&kind);
+    let found = SUFFIXES.iter().find_map(|(end, unit)| Some((name.strip_suffix(end)?, *unit)));
+    let (stem, suffix) = found.map_or((name, None), |(stem, unit)| (stem, Some(unit)));
+    let unit = match given {
+        Some("share") => Unit::Share,
+        Some("number") => Unit::Number,
+        Some("rounded") => Unit::Rounded,
+        Some("exact") => Unit::Exact,
+        Some("gap") => Unit::Gap,
+        Some("rate") => Unit::TokenRate,
+        Some(_) => Unit::Json,
+        None if has("boolean") => Unit::Switch,
+        None if has("integer") => Unit::Whole,
+        None if has("number") => suffix.unwrap_or(Unit::Number),
+        None if has("string") || !words(schema).is_empty() => Unit::Word,
+        None => Unit::Json,
+    };
+    (stem, unit)
+}
+
+impl Field {
+    /// The value a text stands for, or what would do.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        if self.list && self.whole {
+            return Ok(Value::Array(vec![Value::String(text.to_owned())]));
+        }
+        if self.list {
+            let words = text.split(',').map(str::trim);
+            return match text {
+                "none" | "" => Ok(Value::Array(Vec::new())),
+                _ => words.map(|word| self.item(word)).collect::<Result<_, _>>().map(Value::Array),
+            };
+        }
+        if self.optional && text == "none" { Ok(Value::Null) } else { self.item(text) }
+    }
+
+    fn item(&self, text: &str) -> Result<Value, String> {
+        if self.list && self.optional && matches!(text, "-" | "") {
+            return Ok(Value::Null);
+        }
+        if !self.words.is_empty() && !self.words.iter().any(|w| w == text) {
+            let near = rackmath_spec::nearest(text, self.words.iter().map(String::as_str));
+            let near = near.first().map_or(String::new(), |n| format!("; did you mean {n}?"));
+            return Err(format!("expected {}{near}", self.words.join(", ")));
+        }
+        match self.unit {
+            Unit::Switch => match text {
+                "true" | "yes" | "on" => Ok(Value::Bool(true)),
+                "false" | "no" | "off" => Ok(Value::Bool(false)),
+                _ => Err("expected true or false".into()),
+            },
+            Unit::Word => Ok(Value::String(text.to_owned())),
+            Unit::Json => serde_json::from_str(text).or_else(|_| Ok(Value::String(text.to_owned()))),
+            Unit::Whole => match anything(text)? {
+                x if x.fract() == 0.0 && (0.0..9.0e15).contains(&x) => Ok(Value::Number(Number::from(x as u64))),
+                _ => Err("expected a whole number".into()),
+            },
+            Unit::Rounded | Unit::Exact => self.interval(text),
+            Unit::Group if self.parts.is_empty() => match text {
+                "true" | "yes" | "on" => Ok(Value::Object(Map::new())),
+                _ => Err("expected true".into()),
+            },
+            Unit::Group => {
+                let values: Vec<&str> = text.split(',').map(str::trim).collect();
+                let named = self.parts.iter().zip(&values).map(|(n, v)| Ok((n.clone(), number(anything(v)?)?)));
+                match named.collect::<Result<Map<_, _>, String>>() {
+                    Ok(all) if values.len() == self.parts.len() => Ok(Value::Object(all)),
+                    _ => Err(format!("expected {}", self.parts.join(", "))),
+                }
+            }
+            Unit::Gap => {
+                let (time, share) = text.split_once(':').ok_or("expected a time and a share, such as 30s:0.2")?;
+                let time = read(time, Seconds::get, 1.0)?;
+                Ok(Value::Array(vec![number(time)?, number(read(share, Fraction::get, 1.0)?)?]))
+            }
+            _ => number(self.unit.read(text)?),
+        }
+    }
+
+    /// Two ends: what is measured is rounded, what is counted or agreed is meant as written.
+    fn interval(&self, text: &str) -> Result<Value, String> {
+        let peak = self.path.ends_with("flop_per_s");
+        let read = |t: &str| if peak { Unit::FlopRate.read(t).ok() } else { anything(t).ok() };
+        let (low, high) = rackmath_spec::rounded(text, read)
+            .ok_or("expected a positive number such as 14.8T, or a range such as 10T..12T")?;
+        let exact = read(text).filter(|_| self.unit == Unit::Exact);
+        let (low, high) = exact.map_or((low, high), |x| (x, x));
+        Ok(serde_json::json!({ "low": low, "high": high }))
+    }
+
+    /// A value as it would be typed, or as words.
+    pub fn show(&self, value: &Value) -> String {
+        match value {
+            Value::Null => self.none.clone().unwrap_or_else(|| "none".into()),
+            Value::Array(all) if all.is_empty() => self.none.clone().unwrap_or_else(|| "none".into()),
+            Value::Array(all) => all.iter().map(|v| self.show(v)).collect::<Vec<_>>().join(", "),
+            Value::String(text) => text.clone(),
+            Value::Number(x) => self.unit.show(x.as_f64().unwrap_or_default()),
+            other => other.to_string(),
+        }
+    }
+
+    /// What stands for its value in a line of help.
+    pub fn value_name(&self) -> &'static str {
+        match self.unit {
+            Unit::Share => "SHARE",
+            Unit::Time(_) => "TIME",
+            Unit::UsdPerHour | Unit::UsdPerMtok | Unit::UsdPerMtokHour | Unit::Usd => "PRICE",
+            Unit::TokenRate | Unit::PerSecond | Unit::GbPerS | Unit::FlopRate => "RATE",
+            Unit::Watts => "POWER",
+            Unit::Bytes => "BYTES",
+            Unit::Gap => "TIME:SHARE",
+            Unit::Word if self.file.as_deref() == Some("model") => "MODEL",
+            Unit::Word if self.file.as_deref() == Some("machine") => "MACHINE",
+            Unit::Word if self.file.is_some() => "FILE",
+            Unit::Word if self.list => "NAMES",
+            Unit::Word => "NAME",
+            Unit::Json if self.file.is_some() => "FILE",
+            _ => "N",
+        }
+    }
+}
+
+impl Unit {
+    /// The number a text stands for, in the field's own unit.
+    fn read(self, text: &str) -> Result<f64, String> {
+        match self {
+            Self::Share => read(text, Fraction::get, 1.0),
+            Self::Time(scale) => read(text, Seconds::get, scale.seconds()),
+            Self::UsdPerHour => read(text, DollarRate::get, 1.0 / 3600.0),
+            Self::UsdPerMtok => read(text, DollarsPerToken::get, 1e-6),
+            Self::UsdPerMtokHour => read(text, HoldPrice::get, 1e-6 / 3600.0),
+            Self::Usd => read(text, Dollars::get, 1.0),
+            Self::TokenRate => read(text, TokenRate::get, 1.0),
+            Self::Watts => read(text, Watts::get, 1.0),
+            Self::Bytes => read(text, Bytes::get, 1.0),
+            Self::GbPerS => read(text, ByteRate::get, 1e9),
+            Self::FlopRate => read(text, FlopRate::get, 1.0),
+            _ => anything(text),
+        }
+    }
+
+    fn show(self, x: f64) -> String {
+        fn said<T: ToString>(made: Option<T>, x: f64) -> String {
+            made.map_or_else(|| x.to_string(), |q| q.to_string())
+        }
+        match self {
+            Self::Share => said(Fraction::checked(x), x),
+            Self::Time(scale) => said(Seconds::checked(x * scale.seconds()), x),
+            Self::UsdPerHour => said(DollarRate::checked(x / 3600.0), x),
+            Self::UsdPerMtok => said(DollarsPerToken::checked(x * 1e-6), x),
+            Self::Usd => said(Dollars::checked(x), x),
+            Self::TokenRate => said(TokenRate::checked(x), x),
+            Self::PerSecond => format!("{}/s", significant(x, 3)),
+            Self::Watts => said(Watts::checked(x), x),
+            Self::Bytes => said(Bytes::checked(x), x),
+            Self::GbPerS => said(ByteRate::checked(x * 1e9), x),
+            _ if x >= 0.0 && (x.fract() == 0.0 || x >= 1e7) => count(x),
+            _ => x.to_string(),
+        }
+    }
+}
+
+/// A quantity in units of `scale`. A number that went through another unit comes back as typed: through dollars a second
+/// and back, 25 may come out a hair below.
+fn read<T: FromStr>(text: &str, get: impl Fn(T) -> f64, scale: f64) -> Result<f64, String>
+where
+    T::Err: ToString,
+{
+    let value = text.trim().parse::<T>().map(get).map_err(|e| e.to_string())?;
+    if scale == 1.0 { Ok(value) } else { Ok(format!("{:.12e}", value / scale).parse().unwrap_or(value / scale)) }
+}
+
+/// A number however people write it: 4096, 4k, 128Ki, 70B, 1e15, 50%.
+fn anything(text: &str) -> Result<f64, String> {
+    let percent = || Some(text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()? / 100.0);
+    let plain = text.trim().parse::<f64>().ok().filter(|x| x.is_finite());
+    let found = plain.or_else(percent).or_else(|| text.parse().ok().map(Tokens::get));
+    let found = found.or_else(|| text.parse().ok().map(Params::get)).or_else(|| text.parse().ok().map(Flop::get));
+    found.ok_or_else(|| format!("\"{text}\" is not a number; write it like 4096, 4k, 1e15 or 50%"))
+}
+
+fn number(x: f64) -> Result<Value, String> {
+    Number::from_f64(x).map(Value::Number).ok_or_else(|| "expected a finite number".into())
+}
+
+/// Puts a value at a pointer into a request, making what lies between; nothing above may be there already as null.
+pub fn put(request: &mut Map<String, Value>, path: &str, value: Value) {
+    let mut parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let Some(last) = parts.pop() else { return };
+    let mut at = request;
+    for part in parts {
+        let next = at.entry(part).or_insert_with(|| Value::Object(Map::new()));
+        if !next.is_object() {
+            *next = Value::Object(Map::new());
+        }
+        let Value::Object(inside) = next else { return };
+        at = inside;
+    }
+    at.insert(last.to_owned(), value);
+}
