@@ -3,8 +3,10 @@
 //! A constant belongs to a chip generation, an engine's kernels and the format of the cache, never to a chip or to a row of
 //! a table. What the equations do with it stands in the theory crate's `operator::attention` chapter.
 
+use crate::file::noun::{least_one, positive, share};
 use crate::{Chip, Dtype};
 use rackmath_units::{ByteRate, Fraction, Seconds};
+use serde::Deserialize;
 
 /// The attention kernels of one file: grouped-query attention, or multi-head latent attention.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +26,8 @@ pub struct AttentionKernels {
 }
 
 /// A rule for chips whose kernels are those of another generation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Alike {
     /// The generation the chip names.
     pub generation: String,
@@ -56,28 +59,35 @@ pub struct AttentionKernel<C> {
 }
 
 /// Which models a kernel is for: engines take another kernel when no heads are shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Heads {
     /// Every model.
+    #[default]
+    #[serde(skip)]
     Any,
     Single,
     /// Several.
     Grouped,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct DecodeConstants {
     /// Paid however small the work.
     pub floor: Seconds,
     /// A core's time for a block of work that reads next to nothing.
     pub block: Seconds,
     /// Query heads that cost a block as much again as the block itself.
+    #[serde(deserialize_with = "positive")]
     pub block_rows: f64,
     /// Query heads one tile of products holds; a tile with fewer costs as much as a full one. One pads nothing.
+    #[serde(default = "unpadded", deserialize_with = "least_one")]
     pub tile_rows: f64,
     /// Share of peak of the products.
+    #[serde(deserialize_with = "share")]
     pub compute: Fraction,
     /// Share of the bandwidth of a long read.
+    #[serde(deserialize_with = "share")]
     pub memory: Fraction,
     /// What filling and draining the memory pipeline adds to a long read.
     pub ramp: Seconds,
@@ -86,30 +96,38 @@ pub struct DecodeConstants {
     /// What one core reads at most when few work.
     pub core_rate: ByteRate,
     /// Parts a sequence's cache is cut into at most, so that idle cores help.
+    #[serde(deserialize_with = "least_one")]
     pub splits: f64,
     /// Share of the last-level cache that a working set may fill and still stay.
+    #[serde(skip)]
     pub cache_share: f64,
     /// How sharp the corner between compute and memory is.
+    #[serde(deserialize_with = "least_one")]
     pub corner: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct PrefillConstants {
     /// Paid however small the work.
     pub floor: Seconds,
     /// A core's time for starting and ending a tile.
     pub block: Seconds,
     /// Query tokens of a tile.
+    #[serde(deserialize_with = "least_one")]
     pub tile: f64,
     /// Share of peak of the products.
+    #[serde(deserialize_with = "share")]
     pub compute: Fraction,
     /// Share of the bandwidth.
+    #[serde(deserialize_with = "share")]
     pub memory: Fraction,
     /// What one core reads from the last-level cache.
     pub cache_rate: ByteRate,
     /// Share of the last-level cache that a working set may fill and still stay.
+    #[serde(skip)]
     pub cache_share: f64,
     /// How sharp the corner between compute and memory is.
+    #[serde(deserialize_with = "least_one")]
     pub corner: f64,
 }
 
@@ -127,6 +145,11 @@ pub struct Wanted<'a> {
 
 /// The generation of chips nobody measured.
 pub const DEFAULT: &str = "default";
+
+/// Rows that are not padded to a tile.
+fn unpadded() -> f64 {
+    1.0
+}
 
 impl AttentionKernels {
     pub fn decode(&self, chip: &Chip, wanted: Wanted<'_>) -> &AttentionKernel<DecodeConstants> {

@@ -1,12 +1,16 @@
 //! One accelerator package: dense peaks, memory, links, power and price, each with its source.
 
-use crate::{Cited, Dtype, Math};
+use crate::file::noun::{cited, text};
+use crate::{Cited, Dtype, Math, SpecError};
 use rackmath_units::{ByteRate, Bytes, DollarRate, Dollars, FlopRate, Watts};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 /// An accelerator.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Chip {
     pub id: String,
     /// The name people use.
@@ -24,16 +28,21 @@ pub struct Chip {
     pub peak: BTreeMap<Math, Cited<FlopRate>>,
     pub link: Link,
     /// Cores, clock, cache, where known.
+    #[serde(default)]
     pub physical: Physical,
+    #[serde(default)]
     pub power: Power,
     /// Prices per chip and hour, by basis and date.
+    #[serde(default, rename = "price")]
     pub prices: Vec<Price>,
     /// What one chip costs to buy, with its share of the machine where the source says so.
+    #[serde(default, deserialize_with = "purchase")]
     pub purchase: Option<Cited<Dollars>>,
 }
 
 /// The memory that holds weights and KV.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Memory {
     /// HBM3e, GDDR7, LPDDR5X.
     pub kind: String,
@@ -45,7 +54,8 @@ pub struct Memory {
 }
 
 /// Links; bandwidths are one-way and per chip.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Link {
     /// nvlink5, infinity-fabric, ici, pcie5, none.
     pub kind: String,
@@ -59,11 +69,14 @@ pub struct Link {
 }
 
 /// What later efficiency models scale with.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Physical {
     /// Streaming multiprocessors, compute units or cores.
+    #[serde(rename = "sms")]
     pub cores: Option<Cited<u64>>,
     /// Boost clock in hertz.
+    #[serde(default, rename = "clock", deserialize_with = "clock")]
     pub clock_hz: Option<Cited<f64>>,
     /// Last private-to-chip cache before memory.
     pub l2: Option<Cited<Bytes>>,
@@ -71,7 +84,8 @@ pub struct Physical {
     pub l3: Option<Cited<Bytes>>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Power {
     /// Thermal design power.
     pub tdp: Option<Cited<Watts>>,
@@ -80,7 +94,8 @@ pub struct Power {
 }
 
 /// A price per chip and hour.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "RawPrice")]
 pub struct Price {
     pub basis: Basis,
     pub value: DollarRate,
@@ -126,8 +141,8 @@ impl fmt::Display for Basis {
     }
 }
 
-impl std::str::FromStr for Basis {
-    type Err = crate::SpecError;
+impl FromStr for Basis {
+    type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let lower = text.trim().to_ascii_lowercase();
@@ -135,8 +150,86 @@ impl std::str::FromStr for Basis {
         Self::ALL
             .into_iter()
             .find(|b| b.name() == lower)
-            .ok_or_else(|| crate::SpecError::unknown("price basis", text, Self::ALL.iter().map(|b| b.name())))
+            .ok_or_else(|| SpecError::unknown("price basis", text, Self::ALL.iter().map(|b| b.name())))
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPrice {
+    #[serde(deserialize_with = "text")]
+    basis: Basis,
+    value: DollarRate,
+    low: Option<DollarRate>,
+    high: Option<DollarRate>,
+    source: String,
+    as_of: String,
+}
+
+impl From<RawPrice> for Price {
+    fn from(raw: RawPrice) -> Self {
+        let range = (raw.low.is_some() || raw.high.is_some())
+            .then(|| (raw.low.unwrap_or(raw.value), raw.high.unwrap_or(raw.value)));
+        Self { basis: raw.basis, value: raw.value, range, source: raw.source, as_of: raw.as_of }
+    }
+}
+
+fn purchase<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cited<Dollars>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Purchase {
+        as_of: String,
+        #[serde(flatten)]
+        price: Cited<Dollars>,
+    }
+    let Purchase { as_of, price } = Purchase::deserialize(d)?;
+    let note = price.note.map_or(format!("as of {as_of}"), |note| format!("{note} (as of {as_of})"));
+    Ok(Some(Cited { note: Some(note), ..price }))
+}
+
+/// "1980 MHz" or "1.98 GHz".
+struct Hertz(f64);
+
+impl FromStr for Hertz {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let scaled = |unit: &str, scale: f64| Some(text.strip_suffix(unit)?.trim().parse::<f64>().ok()? * scale);
+        let value = scaled("MHz", 1e6).or_else(|| scaled("GHz", 1e9)).filter(|hz| hz.is_finite() && *hz > 0.0);
+        value.map(Self).ok_or("not a clock such as 1980 MHz")
+    }
+}
+
+fn clock<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cited<f64>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Clock(#[serde(deserialize_with = "text")] Hertz);
+    Ok(Some(Cited::<Clock>::deserialize(d)?.map(|clock| clock.0.0)))
+}
+
+/// Reads a chip: it must be able to compute and to remember, since the formulas divide by these.
+pub(crate) fn read(id: &str, text: &str) -> Result<Chip, SpecError> {
+    let file = format!("chip {id}");
+    let chip: Chip = cited(&file, id, text, &["released", "price.note"])?;
+    let counts = [Some(("link.domain", &chip.link.domain)), chip.physical.cores.as_ref().map(|n| ("physical.sms", n))];
+    let wrong = |field: &str, given: &str, expected: &str| Err(SpecError::field(&file, field, given, expected));
+    if let Some((field, _)) = counts.into_iter().flatten().find(|(_, n)| n.value == 0) {
+        return wrong(field, "0", "a positive count");
+    }
+    for (field, size) in
+        [("memory.bandwidth", chip.memory.bandwidth.value.get()), ("memory.capacity", chip.memory.capacity.value.get())]
+    {
+        if size <= 0.0 {
+            return wrong(field, "0", "more than nothing");
+        }
+    }
+    if chip.peak.is_empty() || chip.peak.values().any(|p| p.value.get() <= 0.0) {
+        return wrong("peak", "none or zero", "at least one positive dense peak");
+    }
+    if chip.dies == 0 {
+        return wrong("dies", "0", "at least one");
+    }
+    Ok(chip)
 }
 
 impl Memory {

@@ -1,7 +1,10 @@
 //! A value with its origin.
 
+use serde::Deserialize;
+
 /// A number about the world, where it comes from, and what to watch out for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cited<T> {
     pub value: T,
     pub source: String,
@@ -13,4 +16,17 @@ pub struct Cited<T> {
     pub note: Option<String>,
     /// A wrong figure in circulation and why it is wrong.
     pub trap: Option<String>,
+}
+
+impl<T> Cited<T> {
+    pub(crate) fn map<U>(self, f: impl Fn(T) -> U) -> Cited<U> {
+        Cited {
+            value: f(self.value),
+            range: self.range.map(|(low, high)| (f(low), f(high))),
+            source: self.source,
+            checked: self.checked,
+            note: self.note,
+            trap: self.trap,
+        }
+    }
 }

@@ -1,10 +1,13 @@
 //! What a tool's command line takes, as its published parser says, and whether a line keeps to it.
 
 use crate::SpecError;
+use crate::file::noun::noun;
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The flags of one command of one version.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlagList {
     /// The file's stem.
     pub id: String,
@@ -23,8 +26,10 @@ pub struct FlagList {
     /// Flags, with their dashes.
     pub flags: BTreeSet<String>,
     /// Names in values written `name=value,name=value`, by flag.
+    #[serde(default)]
     pub fields: BTreeMap<String, BTreeSet<String>>,
     /// Names in its configuration files, where they were read.
+    #[serde(default)]
     pub keys: BTreeSet<String>,
 }
 
@@ -66,6 +71,19 @@ impl FlagList {
             }
         }
         Ok(())
+    }
+}
+
+/// Reads the flags of one command.
+pub(crate) fn read(id: &str, text: &str) -> Result<FlagList, SpecError> {
+    let file = format!("flags {id}");
+    let list: FlagList = noun(&file, id, text, &["keys_source"])?;
+    if let Some(odd) = list.flags.iter().find(|f| !f.starts_with('-') || f.contains([' ', '='])) {
+        return Err(SpecError::field(&file, "flags", odd, "a flag with its dashes"));
+    }
+    match list.fields.keys().find(|f| !list.flags.contains(*f)) {
+        Some(odd) => Err(SpecError::field(&file, "fields", odd, "one of its flags")),
+        None => Ok(list),
     }
 }
 

@@ -15,6 +15,7 @@
 
 use crate::{Gguf, SpecError};
 use rackmath_units::BytesPerParam;
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -186,6 +187,12 @@ impl Math {
             Self::Fp6 => 0.75,
             Self::Fp4 | Self::Int4 => 0.5,
         })
+    }
+}
+
+impl<'de> Deserialize<'de> for Math {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        crate::file::noun::text(d)
     }
 }
 

@@ -3,23 +3,31 @@
 //! An engine is a family of versions that behave alike. Its constants say nothing about a model or a chip, so that they
 //! carry over to both; what the equations do with them stands in the theory crate's `pass` and `serving` chapters.
 
+use crate::file::noun::{ms, part, text_or_none, us};
 use crate::{Dtype, MoeFormat, SpecError};
 use rackmath_units::{Fraction, Seconds};
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 
 /// One family of versions of an engine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Engine {
     pub id: String,
     /// The name people use.
     pub name: String,
     /// The engine the family belongs to: vllm, sglang, trtllm, torch, llamacpp, ideal.
     pub family: String,
-    /// First version of the family, and the first one after it.
-    pub versions: (Option<Version>, Option<Version>),
+    /// First version of the family.
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub from: Option<Version>,
+    /// The first one after it.
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub until: Option<Version>,
     /// Year and month.
     pub as_of: String,
     /// Whether it is the roofline itself: no floors, full rates, perfect overlap.
+    #[serde(default)]
     pub ideal: bool,
     /// Whose kernels it calls.
     pub kernels: Kernels,
@@ -32,13 +40,15 @@ pub struct Engine {
     /// How far predictions are off.
     pub spread: Spread,
     /// Things to tell the user.
+    #[serde(default)]
     pub notes: Vec<String>,
     /// Where the constants come from.
     pub source: String,
 }
 
 /// Kernel families by the names of `catalog/kernels` and `catalog/networks`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Kernels {
     /// Matrix products.
     pub gemm: String,
@@ -50,29 +60,35 @@ pub struct Kernels {
     /// Expert exchange within a node or rack; `gather` for all-gather and reduce-scatter.
     pub exchange: String,
     /// Expert layers: the first rule that matches.
+    #[serde(default)]
     pub experts: Vec<ExpertRule>,
     /// What is known of the scale of activations before a narrow product.
     pub scaling: ActivationScale,
     /// Another decode kernel, once sequences times KV heads fill the cores so many times.
+    #[serde(default, deserialize_with = "full")]
     pub attention_full: Option<(String, f64)>,
     /// Whether a pass multiplies every token by the head, and not only the last of each sequence.
+    #[serde(default)]
     pub head_every_token: bool,
     /// Numbers of query heads to a KV head that read the cache once together; all when absent.
     pub shared_groups: Option<Vec<u64>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExpertRule {
     /// Chip generation; any when absent.
     pub generation: Option<String>,
     /// Format; any when absent.
+    #[serde(default, deserialize_with = "text_or_none")]
     pub format: Option<MoeFormat>,
     /// With several attention groups that share the experts, or without; either when absent.
     pub attention_dp: Option<bool>,
     pub family: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ActivationScale {
     /// At run time, in a pass of its own.
     Dynamic,
@@ -83,28 +99,36 @@ pub enum ActivationScale {
 }
 
 /// How passes are formed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Schedule {
     /// Most tokens in a pass.
+    #[serde(rename = "chunk_tokens")]
     pub chunk: f64,
     /// Whether prompts ride along with decoding sequences.
     pub mixed: bool,
     /// Most sequences that decode together.
+    #[serde(rename = "max_sequences")]
     pub sequences: f64,
     /// Cache format instead of the model's.
+    #[serde(default, deserialize_with = "text_or_none")]
     pub kv: Option<Dtype>,
     /// Share of a chip's memory it takes.
+    #[serde(deserialize_with = "part")]
     pub memory: Fraction,
     /// Whether a request is admitted only when its longest cache fits.
     pub reserve_whole: bool,
     /// From so many tokens on, half a batch computes while the other half travels to its experts; never when absent.
+    #[serde(rename = "two_batches_from")]
     pub two_batches: Option<f64>,
     /// Largest batch replayed from a captured graph; larger passes are launched by the host.
+    #[serde(rename = "graph_sequences")]
     pub graph: f64,
 }
 
 /// Kernels known only by what they reach: a roofline with shares of both rates.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plain {
     /// Share of the dense 16-bit peak that long products reach.
     pub compute: f64,
@@ -113,17 +137,22 @@ pub struct Plain {
     /// The same on a package of several dies, as a further factor.
     pub many_dies: f64,
     /// Operations spent on expanding a weight narrower than 16 bits, in FLOP of the 16-bit peak.
+    #[serde(rename = "expand_flop")]
     pub expand: f64,
     /// The same for formats with two levels of scales.
+    #[serde(rename = "expand_nested_flop")]
     pub expand_nested: f64,
     /// Launch of a kernel.
+    #[serde(rename = "floor_us", deserialize_with = "us")]
     pub floor: Seconds,
 }
 
 /// What an engine costs beside its kernels.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Overhead {
     /// One small kernel: norm, rotation, cache write, activation.
+    #[serde(rename = "small_us", deserialize_with = "us")]
     pub small: Seconds,
     /// Small kernels of an attention sublayer.
     pub mixer_kernels: f64,
@@ -136,6 +165,7 @@ pub struct Overhead {
     /// Share of the memory bandwidth they reach.
     pub small_memory: f64,
     /// Waiting for the slowest rank at each collective.
+    #[serde(rename = "skew_us", deserialize_with = "us")]
     pub skew: Seconds,
     /// Kernel times in a pass, as a multiple of the same kernel timed alone.
     pub stretch: f64,
@@ -144,20 +174,26 @@ pub struct Overhead {
     /// Launches of an expert layer in a captured graph, as a share of those timed alone.
     pub expert_floor: f64,
     /// Host time of a pass.
+    #[serde(rename = "host_us", deserialize_with = "us")]
     pub host: Seconds,
+    #[serde(rename = "host_sequence_us", deserialize_with = "us")]
     pub host_sequence: Seconds,
     /// Whether the host prepares the next pass while the chips work.
     pub host_overlaps: bool,
     /// Host time to launch the kernels of one layer of a pass that is not captured.
+    #[serde(rename = "launch_us", deserialize_with = "us")]
     pub launch: Seconds,
     /// Time of a request outside passes: tokenising, transport.
+    #[serde(rename = "request_ms", deserialize_with = "ms")]
     pub request: Seconds,
     /// The same for each other request in flight: tokens of all streams pass the same host and client.
+    #[serde(rename = "request_concurrent_ms", deserialize_with = "ms")]
     pub request_concurrent: Seconds,
 }
 
 /// Natural logarithms of what 80 % of measurements lie within, either way.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spread {
     /// Time per output token.
     pub tpot: f64,
@@ -165,6 +201,17 @@ pub struct Spread {
     pub ttft: f64,
     /// Throughput at the largest batch.
     pub throughput: f64,
+}
+
+/// A kernel and how many times its cores are to be filled.
+fn full<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(String, f64)>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Full {
+        backend: String,
+        per_core: f64,
+    }
+    Full::deserialize(d).map(|full| Some((full.backend, full.per_core)))
 }
 
 /// A version such as 0.19.0, compared by its numbers.
@@ -198,7 +245,7 @@ impl std::str::FromStr for Version {
 impl Engine {
     /// Whether a version belongs to the family.
     pub fn covers(&self, version: Version) -> bool {
-        self.versions.0.is_none_or(|from| version >= from) && self.versions.1.is_none_or(|to| version < to)
+        self.from.is_none_or(|from| version >= from) && self.until.is_none_or(|to| version < to)
     }
 
     /// The expert kernel for a generation and format, with several attention groups or one.

@@ -3,8 +3,10 @@
 //! A class is a chip generation; the workstation parts of a generation, with GDDR memory and another tensor core, are a class
 //! of their own where there is one (`blackwell-gddr`). A chip of no class with constants takes those of class `default`.
 
+use crate::file::noun::{gb_per_s, ns, text, us};
 use crate::{Chip, Dtype, Math, SpecError};
 use rackmath_units::{ByteRate, BytesPerParam, FlopRate, Seconds, Watts};
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 
 /// The number formats of the two operands of a product.
@@ -118,26 +120,31 @@ impl std::str::FromStr for GemmFormat {
 }
 
 /// A pass over the activations before the product: find their largest value, or write them in the narrow format.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct Pass {
     /// Bytes moved per activation.
+    #[serde(rename = "bytes", deserialize_with = "bytes")]
     pub width: BytesPerParam,
     /// Paid however few there are.
+    #[serde(rename = "floor_us", deserialize_with = "us")]
     pub floor: Seconds,
     /// Bytes one core handles per second.
+    #[serde(rename = "core_gb_per_s", deserialize_with = "gb_per_s")]
     pub core: ByteRate,
     /// Bytes one core handles per second on top, for those that do not stay in the cache; `None` costs nothing.
+    #[serde(default, rename = "cold_core_gb_per_s", deserialize_with = "gb_per_s_or_none")]
     pub cold_core: Option<ByteRate>,
     /// Share of the memory bandwidth reached by those that do not stay in the cache.
     pub bandwidth: f64,
     /// Share of the cache the activations may stay in.
     pub cached: f64,
     /// Time per row where rows queue for one counter; zero where they do not.
+    #[serde(default = "no_time", rename = "row_ns", deserialize_with = "ns")]
     pub row: Seconds,
 }
 
 /// How well a fit meets the rows it was made on, |ln(predicted / measured)|.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct Fit {
     /// Rows; none for constants taken from another class.
     pub rows: u64,
@@ -148,7 +155,8 @@ pub struct Fit {
 }
 
 /// A chip's power decides how fast its clock runs under load: rates grow with the square root of watts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PowerRule {
     /// Peak of the chip the efficiency was measured on.
     pub peak: FlopRate,
@@ -158,15 +166,18 @@ pub struct PowerRule {
 }
 
 /// Constants of one kernel family on one class of chips; the equation is in `rackmath_theory::operator::gemm`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct GemmKernel {
     pub class: String,
+    #[serde(deserialize_with = "text")]
     pub format: GemmFormat,
     /// The engine whose kernels these are, `any` for all.
     pub backend: String,
     /// Launch, prologue and epilogue.
+    #[serde(rename = "floor_us", deserialize_with = "us")]
     pub floor: Seconds,
     /// Time the host needs to launch; hidden behind longer work, zero where launches are captured in a graph.
+    #[serde(default = "no_time", rename = "host_us", deserialize_with = "us")]
     pub host: Seconds,
     /// Share of a core's dense peak a full tile reaches.
     pub compute: f64,
@@ -177,20 +188,25 @@ pub struct GemmKernel {
     /// Sharpness of the roofline's corner.
     pub corner: f64,
     /// Operand bytes one core can take in per second; `None` is no limit.
+    #[serde(default, rename = "operand_gb_per_s", deserialize_with = "gb_per_s_or_none")]
     pub operand: Option<ByteRate>,
     /// Time a wave of tiles costs besides its arithmetic.
+    #[serde(rename = "wave_us", deserialize_with = "us")]
     pub wave: Seconds,
     /// Share of wave quantisation that is not smoothed by the scheduler, 0 to 1.
     pub quantum: f64,
     /// Loss of clock in long runs of arithmetic.
     pub droop: f64,
     /// How long such a run has to be.
+    #[serde(rename = "droop_us", deserialize_with = "us")]
     pub droop_time: Seconds,
     /// Cost of a second pass that adds up the parts of a split depth.
+    #[serde(rename = "split_us", deserialize_with = "us")]
     pub split: Seconds,
     /// Loss of bandwidth in short reads.
     pub ramp: f64,
     /// How long a read has to be to lose half as much.
+    #[serde(rename = "ramp_us", deserialize_with = "us")]
     pub ramp_time: Seconds,
     /// Share of the cache that activations stay in.
     pub resident: f64,
@@ -199,9 +215,12 @@ pub struct GemmKernel {
     /// Parts the depth can be split into.
     pub splits: Vec<f64>,
     /// Passes when the activations' scale is found at run time.
+    #[serde(skip)]
     pub dynamic: Vec<Pass>,
     /// Passes when the scale is known beforehand.
+    #[serde(skip)]
     pub fixed: Vec<Pass>,
+    #[serde(flatten)]
     pub fit: Fit,
     /// Where the constants come from.
     pub source: String,
@@ -212,6 +231,18 @@ pub struct GemmKernel {
 pub struct GemmKernels {
     /// In the order of the file.
     pub kernels: Vec<GemmKernel>,
+}
+
+fn no_time() -> Seconds {
+    Seconds::ZERO
+}
+
+fn bytes<'de, D: Deserializer<'de>>(d: D) -> Result<BytesPerParam, D::Error> {
+    f64::deserialize(d).map(|bytes| BytesPerParam::checked(bytes).unwrap_or(BytesPerParam::ZERO))
+}
+
+fn gb_per_s_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<ByteRate>, D::Error> {
+    gb_per_s(d).map(Some)
 }
 
 impl GemmKernels {

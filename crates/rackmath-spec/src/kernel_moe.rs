@@ -2,6 +2,7 @@
 
 use crate::{Chip, Dtype, Math, SpecError};
 use rackmath_units::{ByteRate, Fraction, Seconds};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -99,7 +100,8 @@ impl FromStr for MoeFormat {
 }
 
 /// Which rows of activations a kernel moves between its steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MoeRows {
     /// Those routed to this rank's experts.
     Routed,
@@ -108,7 +110,8 @@ pub enum MoeRows {
 }
 
 /// How the last-level cache takes part.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CacheUse {
     /// Share of the cache below which everything stays resident.
     pub share: f64,
@@ -145,7 +148,8 @@ pub struct MoeKernel {
 }
 
 /// How well constants describe the rows they were fitted on, as |ln(predicted / measured)|.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MoeResidual {
     pub rows: u64,
     /// Half of the rows are nearer.
@@ -190,7 +194,8 @@ pub struct MoeFound {
 }
 
 /// Chips of a generation that run another generation's kernels.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StandIn {
     pub generation: String,
     /// How the name of their memory begins.

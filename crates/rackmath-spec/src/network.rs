@@ -4,12 +4,14 @@
 //! equations do with it stands in the theory crate's `network` chapter.
 
 use crate::SpecError;
+use crate::file::noun::{part, share, share_or_none};
 use rackmath_units::{Bytes, Fraction, Seconds};
+use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Constants of one kind of link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Network {
     /// The catalogue id: nvlink4, pcie5, infiniband.
     pub id: String,
@@ -20,34 +22,43 @@ pub struct Network {
     /// The vendor's collective library: NCCL, RCCL, the compiler of a TPU.
     pub library: Library,
     /// All-reduce kernels that engines bring along, by engine.
+    #[serde(default)]
     pub all_reduce: BTreeMap<String, AllReduceKernel>,
     /// Expert dispatch and combine kernels, by family.
+    #[serde(default)]
     pub exchange: BTreeMap<String, ExchangeKernel>,
     /// What expert kernels pay when they leave the node over this link, by how they copy.
+    #[serde(default)]
     pub reach: BTreeMap<Copies, Reach>,
 }
 
 /// A collective library on one kind of link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Library {
     /// Starting the kernel.
     pub launch: Seconds,
     /// One step from rank to rank.
     pub hop: Seconds,
     /// Share of the link's one-way rate that a long message reaches.
+    #[serde(deserialize_with = "share")]
     pub efficiency: Fraction,
     /// What copying its own part costs a rank, as a share of sending it.
+    #[serde(deserialize_with = "part")]
     pub own: Fraction,
     /// Bytes sent at which a message is halfway from half the rate to the full one.
     pub half: Bytes,
     /// Share of the rate when the switch adds up; none where switches cannot.
+    #[serde(default, deserialize_with = "share_or_none")]
     pub in_network: Option<Fraction>,
     /// Where the numbers come from.
+    #[serde(flatten)]
     pub evidence: Evidence,
 }
 
 /// An engine's own all-reduce: every rank reads its peers' buffers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AllReduceKernel {
     /// Starting the kernel inside a captured graph, with its barrier.
     pub launch: Seconds,
@@ -56,6 +67,7 @@ pub struct AllReduceKernel {
     /// The second barrier of the two-shot form; none where the engine has only the one-shot form.
     pub second: Option<Seconds>,
     /// Share of the link's one-way rate.
+    #[serde(deserialize_with = "share")]
     pub efficiency: Fraction,
     /// Largest message; above it the library takes over.
     pub limit: Bytes,
@@ -63,19 +75,24 @@ pub struct AllReduceKernel {
     pub eager_launch: Seconds,
     pub eager_extra: Seconds,
     /// Share of the memory bandwidth at which an eager call copies the message into its registered buffer.
+    #[serde(deserialize_with = "share")]
     pub eager_copy: Fraction,
     /// Where the numbers come from.
+    #[serde(flatten)]
     pub evidence: Evidence,
 }
 
 /// An expert dispatch and combine kernel on one kind of link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExchangeKernel {
     /// What is sent once.
     pub copies: Copies,
     /// Share of the link's one-way rate, up to eight ranks.
+    #[serde(deserialize_with = "share")]
     pub efficiency: Fraction,
     /// Share of that lost with each doubling of the ranks beyond eight.
+    #[serde(deserialize_with = "part")]
     pub loss_per_doubling: Fraction,
     /// Handling of one copy, whatever its size.
     pub per_copy: Seconds,
@@ -84,11 +101,13 @@ pub struct ExchangeKernel {
     /// Bringing the results back.
     pub combine: Floor,
     /// Where the numbers come from.
+    #[serde(flatten)]
     pub evidence: Evidence,
 }
 
 /// The time below which a phase does not fall.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Floor {
     /// Added to the transfer: barrier, counts, first byte.
     pub start: Seconds,
@@ -97,11 +116,14 @@ pub struct Floor {
 }
 
 /// What an expert kernel pays for leaving the node.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reach {
     /// Share of the adapter's one-way rate.
+    #[serde(deserialize_with = "share")]
     pub efficiency: Fraction,
     /// How well the two networks overlap: 1 is perfectly, 0 not at all.
+    #[serde(deserialize_with = "part")]
     pub overlap: Fraction,
     /// Nodes up to which the rate holds; beyond it falls as their number grows. None where no fall was seen.
     pub full_rate_nodes: Option<u64>,
@@ -109,11 +131,13 @@ pub struct Reach {
     pub dispatch: Leaving,
     pub combine: Leaving,
     /// Where the numbers come from.
+    #[serde(flatten)]
     pub evidence: Evidence,
 }
 
 /// Latency of leaving the node.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Leaving {
     pub once: Seconds,
     /// With each doubling of the number of nodes.
@@ -121,7 +145,9 @@ pub struct Leaving {
 }
 
 /// What a dispatch kernel sends once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Copies {
     /// One copy for each chosen expert.
     PerExpert,
@@ -129,38 +155,8 @@ pub enum Copies {
     PerRank,
 }
 
-impl Copies {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::PerExpert, Self::PerRank];
-
-    /// The word used in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PerExpert => "per-expert",
-            Self::PerRank => "per-rank",
-        }
-    }
-}
-
-impl fmt::Display for Copies {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl std::str::FromStr for Copies {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        Self::ALL
-            .into_iter()
-            .find(|c| c.name() == text)
-            .ok_or_else(|| SpecError::unknown("way of copying", text, Self::ALL.iter().map(|c| c.name())))
-    }
-}
-
 /// Why a set of constants is believed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Evidence {
     /// The measurements, or what the constants were extrapolated from.
     pub source: String,
@@ -171,7 +167,8 @@ pub struct Evidence {
 }
 
 /// How far a fit is from its rows, as |ln(predicted / measured)|.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Residual {
     pub rows: u64,
     /// Half of them are nearer than this.

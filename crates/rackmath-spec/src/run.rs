@@ -1,10 +1,16 @@
 //! Published training runs: what their authors said about them.
 
+use crate::SpecError;
+use crate::file::noun::{noun, positive, wrong};
+use rackmath_units::{Params, Tokens};
+use serde::{Deserialize, Deserializer, de};
+
 /// A low and a high end.
 type Interval = (f64, f64);
 
 /// One run; what was not published is absent.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TrainingRun {
     /// The file's stem.
     pub id: String,
@@ -15,20 +21,64 @@ pub struct TrainingRun {
     /// Where the figures come from.
     pub source: String,
     /// What to watch out for.
+    #[serde(default)]
     pub notes: Vec<String>,
     /// The chip's name in the catalogue.
     pub chip: Option<String>,
     pub chips: Option<f64>,
     /// Chip-hours: half a unit of the last digit printed, either side.
+    #[serde(default, deserialize_with = "tokens")]
     pub chip_hours: Option<Interval>,
+    #[serde(default, deserialize_with = "params")]
     pub active_params: Option<Interval>,
+    #[serde(default, deserialize_with = "tokens")]
     pub tokens: Option<Interval>,
     /// Share of the dense peak in use.
     pub mfu: Option<Interval>,
     /// Days from start to end.
     pub days: Option<Interval>,
     /// Unexpected stops, and the days they were counted over.
+    #[serde(default, deserialize_with = "stops")]
     pub stops: Option<(f64, f64)>,
+}
+
+fn amount<E: de::Error>(text: &str, read: impl Fn(&str) -> Option<f64>) -> Result<Option<Interval>, E> {
+    rounded(text, read).map(Some).ok_or_else(|| wrong("a number such as 14.8T or 10T..12T"))
+}
+
+fn tokens<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Interval>, D::Error> {
+    amount(&String::deserialize(d)?, |t| t.parse().ok().map(Tokens::get))
+}
+
+fn params<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Interval>, D::Error> {
+    amount(&String::deserialize(d)?, |t| t.parse().ok().map(Params::get))
+}
+
+fn stops<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(f64, f64)>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Stops {
+        #[serde(deserialize_with = "positive")]
+        count: f64,
+        #[serde(deserialize_with = "positive")]
+        days: f64,
+    }
+    Stops::deserialize(d).map(|stops| Some((stops.count, stops.days)))
+}
+
+pub(crate) fn read(id: &str, text: &str) -> Result<TrainingRun, SpecError> {
+    let file = format!("run {id}");
+    let run: TrainingRun = noun(&file, id, text, &[])?;
+    for (field, pair, most) in [("mfu", run.mfu, 1.0), ("days", run.days, 1e6)] {
+        if let Some((low, high)) = pair.filter(|(low, high)| !(*low > 0.0 && low <= high && *high <= most)) {
+            let expected = "a low end above 0, then a high end";
+            return Err(SpecError::field(&file, field, format!("{low} to {high}"), expected));
+        }
+    }
+    match run.chips.filter(|chips| !(*chips >= 1.0 && chips.is_finite())) {
+        Some(chips) => Err(SpecError::field(&file, "chips", chips, "at least 1")),
+        None => Ok(run),
+    }
 }
 
 /// A number as printed and the interval it stands for: half a unit of its last digit either side, so `14.8T` is 14.75 T to
@@ -59,7 +109,6 @@ pub fn rounded(text: &str, read: impl Fn(&str) -> Option<f64>) -> Option<Interva
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rackmath_units::{Params, Tokens};
 
     #[test]
     fn a_number_stands_for_what_rounds_to_it() {

@@ -2,7 +2,7 @@
 
 use crate::{Chip, Cited};
 use rackmath_units::{ByteRate, Bytes, FlopRate, Watts};
-use std::fmt;
+use serde::Deserialize;
 use std::sync::Arc;
 
 /// A machine: so many equal chips and the networks between them.
@@ -26,27 +26,33 @@ pub struct System {
 /// What a level beyond the chips' own links is called; the catalogue's networks say what that is.
 pub(crate) const SCALE_OUT: &str = "scale-out";
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Level {
     /// nvlink, ici, infiniband.
     pub name: String,
     pub chips: u64,
     /// The kind of its links, by a name of the catalogue's networks.
+    #[serde(default)]
     pub link: String,
     /// One-way bandwidth of a chip into this level.
     pub bandwidth: Cited<ByteRate>,
     /// How they are joined.
     pub topology: Topology,
     /// Sides of a torus; empty otherwise.
+    #[serde(default)]
     pub dims: Vec<u64>,
     /// Network cards per chip, where the level is reached through cards.
     pub nics_per_chip: Option<f64>,
     /// How much less bandwidth the level has across its middle than its chips can offer; 1 when none is missing.
+    #[serde(default = "none_missing")]
     pub oversubscription: f64,
 }
 
 /// How chips of a level are joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Topology {
     /// Any chip to any other at full rate.
     Switched,
@@ -58,35 +64,9 @@ pub enum Topology {
     Pcie,
 }
 
-impl Topology {
-    pub const ALL: [Self; 4] = [Self::Switched, Self::Mesh, Self::Torus, Self::Pcie];
-
-    /// The word used in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Switched => "switched",
-            Self::Mesh => "mesh",
-            Self::Torus => "torus",
-            Self::Pcie => "pcie",
-        }
-    }
-}
-
-impl fmt::Display for Topology {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl std::str::FromStr for Topology {
-    type Err = crate::SpecError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|t| t.name() == text)
-            .ok_or_else(|| crate::SpecError::unknown("topology", text, Self::ALL.iter().map(|t| t.name())))
-    }
+/// A level whose middle carries what its chips can offer.
+fn none_missing() -> f64 {
+    1.0
 }
 
 impl System {

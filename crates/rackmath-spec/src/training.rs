@@ -3,12 +3,16 @@
 //! A stack is a program of a year on a kind of cluster. Shares and times stand here with their evidence; the equations that
 //! use them stand in the theory crate's `training` chapter. A constant never belongs to a model or to a row of a table.
 
+use crate::file::noun::{positive, text};
 use crate::{Chip, GemmFormat, SpecError};
 use rackmath_units::{ByteRate, Bytes, Seconds};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Constants of one training program.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TrainingStack {
     pub id: String,
     /// The name people use.
@@ -16,6 +20,7 @@ pub struct TrainingStack {
     /// Year and month its values were checked.
     pub as_of: String,
     /// Where the values come from, one sentence per table of the file.
+    #[serde(deserialize_with = "sentences")]
     pub sources: Vec<String>,
     pub attention: AttentionPath,
     /// Whether the host waits for each kernel.
@@ -29,14 +34,18 @@ pub struct TrainingStack {
     pub network: NetworkShares,
     pub memory: MemoryRecipe,
     /// How much longer products take than in a benchmark that runs them alone, by generation of chips and format.
+    #[serde(default, rename = "product")]
     pub products: Vec<ProductTimes>,
     /// What fused attention reaches, by generation of chips.
+    #[serde(default)]
     pub flash: Vec<FlashShare>,
     /// How well it meets the rows it was fitted on: rows and mean absolute error as a share.
+    #[serde(default, deserialize_with = "fit")]
     pub fit: Option<(u64, f64)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AttentionPath {
     /// Scores are written to memory, normalised and read again.
     Scores,
@@ -45,7 +54,8 @@ pub enum AttentionPath {
 }
 
 /// Whether the host runs ahead of the chip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum HostLaunch {
     /// Kernels queue up: the slower of host and chip counts.
     Ahead,
@@ -53,7 +63,8 @@ pub enum HostLaunch {
     Blocking,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HostTimes {
     /// To start the kernels of one layer's forward pass.
     pub forward: Seconds,
@@ -62,6 +73,7 @@ pub struct HostTimes {
     /// More for each further rank of a tensor-parallel group: ranks wait for the slowest.
     pub rank: Seconds,
     /// More for each pass of a layer with experts: routing, permuting, exchanging.
+    #[serde(default = "no_time")]
     pub experts: Seconds,
     /// Embedding, head, loss and bookkeeping of one micro-batch.
     pub head: Seconds,
@@ -73,17 +85,21 @@ pub struct HostTimes {
 }
 
 /// Traffic to memory, as multiples of what counting gives or bytes per item.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TrafficShares {
     /// Norms, activations, residuals: time over counted bytes at full bandwidth.
     pub elementwise: f64,
     /// Passes over the attention scores: the same.
     pub scores: f64,
     /// Share of peak the products of scores reach.
+    #[serde(deserialize_with = "positive")]
     pub score_product: f64,
     /// The same where the head width is no multiple of eight and the tensor units are missed.
+    #[serde(deserialize_with = "positive")]
     pub unaligned_product: f64,
     /// Time of grouped products of experts over that of one product of as many rows.
+    #[serde(default = "alike", deserialize_with = "positive")]
     pub grouped_product: f64,
     /// Bytes moved per logit, forward and backward.
     pub logit_bytes: f64,
@@ -94,13 +110,16 @@ pub struct TrafficShares {
 }
 
 /// Communication: shares of the rate, and how much of it shows.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NetworkShares {
     /// Time of collectives inside a node over what the link's constants say.
     pub scale_up: f64,
     /// Share of the data sheet's rate that reductions between nodes reach.
+    #[serde(deserialize_with = "positive")]
     pub scale_out: f64,
     /// The same for a transfer between stages.
+    #[serde(deserialize_with = "positive")]
     pub send: f64,
     /// Rate out of a chip to other nodes where the cluster's differs from the chip's usual one.
     pub scale_out_rate: Option<ByteRate>,
@@ -119,7 +138,8 @@ pub struct NetworkShares {
 }
 
 /// What a run keeps.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MemoryRecipe {
     pub weight_bytes: f64,
     pub gradient_bytes: f64,
@@ -137,23 +157,29 @@ pub struct MemoryRecipe {
 }
 
 /// How much longer products take in training.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProductTimes {
     /// Generation of chips, or `any`.
     pub generation: String,
+    #[serde(deserialize_with = "text")]
     pub format: TrainingFormat,
     /// Time over that of the kernel alone.
+    #[serde(deserialize_with = "positive")]
     pub times: f64,
 }
 
 /// What fused attention reaches.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlashShare {
     /// Generation of chips, or `any`.
     pub generation: String,
     /// Share of the 16-bit peak, counting the causal half, forward.
+    #[serde(deserialize_with = "positive")]
     pub forward: f64,
     /// The same backward, where two and a half times the products are needed.
+    #[serde(deserialize_with = "positive")]
     pub backward: f64,
 }
 
@@ -168,6 +194,30 @@ pub enum TrainingFormat {
     MxFp8,
     /// 4 bits with a scale per block of 16.
     NvFp4,
+}
+
+/// Grouped products as fast as others.
+fn alike() -> f64 {
+    1.0
+}
+
+fn no_time() -> Seconds {
+    Seconds::ZERO
+}
+
+fn sentences<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    let all = BTreeMap::<String, String>::deserialize(d)?;
+    Ok(all.into_iter().map(|(what, source)| format!("{what}: {source}")).collect())
+}
+
+fn fit<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(u64, f64)>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Fit {
+        rows: u64,
+        mape: f64,
+    }
+    Fit::deserialize(d).map(|fit| Some((fit.rows, fit.mape)))
 }
 
 impl TrainingFormat {

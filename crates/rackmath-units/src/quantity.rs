@@ -112,6 +112,13 @@ macro_rules! quantity {
             }
         }
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            /// Reads a text with its unit.
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.pad(&crate::show::quantity(self.0, 3, $style))

@@ -202,7 +202,7 @@ fn usual_floor(rows: &[Row], phase: Phase) -> f64 {
 }
 
 fn reaches(rows: &[Row], machines: &mut Machines) {
-    for copies in Copies::ALL {
+    for copies in [Copies::PerExpert, Copies::PerRank] {
         let leaves = |m: &Machines, r: &Row| {
             let kernel = m.kind(&r.system).and_then(|kind| m.networks[kind].exchange.get(&r.what.kernel()));
             kernel.is_some_and(|k| k.copies == copies) && m.span(r).is_some_and(|(ranks, per_node)| ranks > per_node)

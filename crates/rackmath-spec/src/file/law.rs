@@ -1,6 +1,6 @@
 //! Reads a scaling-law file.
 
-use super::{Place, RawCited, parse_toml};
+use super::noun::cited;
 use crate::{Cited, ClarkLaw, SpecError};
 use rackmath_units::Params;
 use serde::Deserialize;
@@ -9,15 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawLaw {
-    #[serde(rename = "name")]
-    _name: String,
-    #[serde(rename = "form")]
-    _form: String,
-    #[serde(rename = "as_of")]
-    _as_of: String,
-    #[serde(default)]
-    sources: BTreeMap<String, String>,
-    fitted_params: RawCited<(String, String)>,
+    fitted_params: Cited<(Params, Params)>,
     router: BTreeMap<String, RawClark>,
 }
 
@@ -35,12 +27,8 @@ struct RawClark {
 /// Reads the routed-model law, one set of coefficients per router.
 pub fn clark_laws(id: &str, text: &str) -> Result<Vec<ClarkLaw>, SpecError> {
     let file = format!("law {id}");
-    let raw: RawLaw = parse_toml(&file, text)?;
-    let place = Place { file: &file, sources: &raw.sources };
-    let fitted: Cited<(f64, f64)> = place.cited("fitted_params", raw.fitted_params, |(low, high)| {
-        let read = |t: &String| t.parse::<Params>().map(Params::get).map_err(|e| (t.clone(), e.to_string()));
-        Ok((read(low)?, read(high)?))
-    })?;
+    let raw: RawLaw = cited(&file, id, text, &["id", "name", "form", "as_of"])?;
+    let fitted = raw.fitted_params.map(|(low, high)| (low.get(), high.get()));
     raw.router
         .into_iter()
         .map(|(router, k)| {

@@ -4,7 +4,7 @@
 //! values a hundred thousand times too high), and has a source. A list that begins after the sheet was checked must say
 //! `announced = true`; a sheet checked after the day the reader names is refused.
 
-use super::{Place, parse_toml};
+use super::noun::cited;
 use crate::SpecError;
 use crate::date::{Date, clock};
 use crate::error::{path, shorten};
@@ -24,11 +24,7 @@ struct RawSheet {
     name: String,
     provider: String,
     model: String,
-    #[serde(default, rename = "aliases")]
-    _aliases: Vec<String>,
     as_of: Value,
-    #[serde(default)]
-    sources: BTreeMap<String, String>,
     list: Vec<RawList>,
 }
 
@@ -112,8 +108,8 @@ struct RawConflict {
 /// Reads a price sheet; `known_by` is the day the reader lives in, if one is stated.
 pub fn price(id: &str, text: &str, known_by: Option<Date>) -> Result<Sheet, SpecError> {
     let file = format!("price {id}");
-    let raw: RawSheet = parse_toml(&file, text)?;
-    let reader = Reader { place: Place { file: &file, sources: &raw.sources } };
+    let raw: RawSheet = cited(&file, id, text, &["id"])?;
+    let reader = Reader { file: &file };
     let as_of: Date = reader.parsed("as_of", &raw.as_of)?;
     if let Some(day) = known_by.filter(|day| as_of > *day) {
         return Err(reader.wrong(
@@ -137,12 +133,12 @@ pub fn price(id: &str, text: &str, known_by: Option<Date>) -> Result<Sheet, Spec
 }
 
 struct Reader<'a> {
-    place: Place<'a>,
+    file: &'a str,
 }
 
 impl Reader<'_> {
     fn wrong(&self, field: &str, given: impl std::fmt::Display, expected: String) -> SpecError {
-        let (file, given) = (path(self.place.file), shorten(&given.to_string()));
+        let (file, given) = (path(self.file), shorten(&given.to_string()));
         SpecError::field(file, field, given, expected)
     }
 
@@ -210,7 +206,7 @@ impl Reader<'_> {
         });
         let modes = modes.collect::<Result<Vec<_>, SpecError>>()?;
         let windows = raw.window.iter().map(|w| self.window(&at("window"), w)).collect::<Result<Vec<_>, _>>()?;
-        let source = self.place.source(&at("source"), raw.source)?;
+        let source = raw.source;
         let mut list =
             List { from, source, input, output, caches, tiers, modes, windows, conflicts: Vec::new(), note: raw.note };
         for c in raw.conflict {
@@ -237,8 +233,16 @@ impl Reader<'_> {
             ));
         }
         let minimum = raw.minimum.as_ref().map_or(Ok(Tokens::ZERO), |v| self.parsed(&at("minimum"), v))?;
-        let source = self.place.source(&at("source"), raw.source.clone())?;
-        Ok(CacheOffer { name: raw.name, ttl, restarts: raw.restarts, write, read, storage, minimum, source })
+        Ok(CacheOffer {
+            name: raw.name,
+            ttl,
+            restarts: raw.restarts,
+            write,
+            read,
+            storage,
+            minimum,
+            source: raw.source,
+        })
     }
 
     fn tier(&self, field: &str, raw: &RawTier) -> Result<Tier, SpecError> {
@@ -322,7 +326,6 @@ impl Reader<'_> {
         if same {
             return Err(self.wrong(field, raw.value, format!("a value other than the one used, {used}")));
         }
-        let source = self.place.source(field, raw.source)?;
-        Ok(Conflict { field: raw.field, used, other: raw.value, source, note: raw.note })
+        Ok(Conflict { field: raw.field, used, other: raw.value, source: raw.source, note: raw.note })
     }
 }

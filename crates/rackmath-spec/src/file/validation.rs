@@ -127,7 +127,7 @@ impl Place {
 
     /// A word of a closed list; the complaint keeps the nearest valid one.
     fn word<T: FromStr<Err = SpecError>>(&self, field: &str, text: &str) -> Result<T, SpecError> {
-        text.parse().map_err(|error: SpecError| error.within(format!("{}: {field}", self.0)))
+        text.parse().map_err(|error: SpecError| error.within(format!("{}: {field} = {text}", self.0)))
     }
 
     fn positive(&self, field: &str, value: f64) -> Result<f64, SpecError> {
@@ -233,12 +233,12 @@ fn split(place: &Place, raw: &RawRow) -> Result<Split, SpecError> {
     Ok(split)
 }
 
-fn speculation(place: &Place, raw: Speculation) -> Result<Speculation, SpecError> {
-    let drafted = u32::try_from(raw.drafted).map_err(|_| place.wrong("speculation.drafted", raw.drafted, "a count"))?;
-    if (0.0..=f64::from(drafted)).contains(&raw.accepted) {
-        Ok(raw)
+fn speculation(place: &Place, s: Speculation) -> Result<Speculation, SpecError> {
+    let drafted = u32::try_from(s.drafted).map_err(|_| place.wrong("speculation.drafted", s.drafted, "a count"))?;
+    if (0.0..=f64::from(drafted)).contains(&s.accepted) {
+        Ok(s)
     } else {
-        Err(place.wrong("speculation.accepted", raw.accepted, format!("0 to {drafted}, the tokens drafted")))
+        Err(place.wrong("speculation.accepted", s.accepted, format!("0 to {drafted}, the tokens drafted")))
     }
 }
 
