@@ -144,7 +144,7 @@ pub struct Pass {
 }
 
 /// How well a fit meets the rows it was made on, |ln(predicted / measured)|.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Fit {
     /// Rows; none for constants taken from another class.
     pub rows: u64,
@@ -220,7 +220,7 @@ pub struct GemmKernel {
     /// Passes when the scale is known beforehand.
     #[serde(skip)]
     pub fixed: Vec<Pass>,
-    #[serde(flatten)]
+    #[serde(skip)]
     pub fit: Fit,
     /// Where the constants come from.
     pub source: String,

@@ -111,7 +111,7 @@ fn a_slip_is_refused_with_its_field_and_file() {
             "as_of = 2027-08-01; expected a date not after 2026-11-15",
         ),
         ("from = \"2026-07-01\"", "from = \"July\"", "list[0].from"),
-        ("source = \"page\"", "source = \"pge\"", "list[0].source.source = pge"),
+        ("source = \"page\"", "source = \"pge\"", "list[0].source = pge"),
         ("ttl = \"5 min\"", "ttl = \"5\"", "list[0].cache.5m.ttl"),
         ("ttl = \"5 min\"", "ttl = \"chosen\"", "list[0].cache.5m.storage"),
         ("above = \"200k\"", "above = \"200k\"\nat_least = \"200k\"", "either above or at_least"),

@@ -27,6 +27,8 @@ struct RawPass {
 struct RawKernel {
     #[serde(flatten)]
     kernel: GemmKernel,
+    #[serde(flatten)]
+    fit: Fit,
     #[serde(default)]
     dynamic: Vec<String>,
     #[serde(default)]
@@ -49,7 +51,8 @@ pub fn gemm_kernels(id: &str, text: &str) -> Result<GemmKernels, SpecError> {
         within(&format!("{file}: pass {id}"), &numbers)?;
         passes.insert(id, pass);
     }
-    let kernels = raw.kernel.into_iter().map(|RawKernel { kernel, dynamic, fixed }| {
+    let kernels = raw.kernel.into_iter().map(|RawKernel { kernel, fit, dynamic, fixed }| {
+        let kernel = GemmKernel { fit, ..kernel };
         check(&format!("{file}: {} {} {}", kernel.class, kernel.format, kernel.backend), &kernel)?;
         Ok(GemmKernel { dynamic: named(&dynamic, &passes)?, fixed: named(&fixed, &passes)?, ..kernel })
     });

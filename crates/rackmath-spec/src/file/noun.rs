@@ -43,11 +43,12 @@ fn read<T: DeserializeOwned>(file: &str, id: &str, mut table: Table, explains: &
     serde_path_to_error::deserialize(given.clone()).map_err(|error| {
         let path = error.path().to_string();
         let path = path.strip_suffix(".value").unwrap_or(&path);
-        let problem = error.inner().to_string().replace('`', "");
-        match problem.trim_end().strip_prefix(EXPECTED) {
+        // The rest of the message says again where it stands.
+        let problem = error.inner().to_string().lines().next().unwrap_or_default().replace('`', "");
+        match problem.strip_prefix(EXPECTED) {
             Some(expected) => SpecError::field(file, path, shown(at(&given, error.path())), expected),
-            None if path == "." => SpecError::file(file, problem.trim_end()),
-            None => SpecError::file(file, format!("{path}: {}", problem.trim_end())),
+            None if path == "." => SpecError::file(file, problem),
+            None => SpecError::file(file, format!("{path}: {problem}")),
         }
     })
 }

@@ -16,6 +16,7 @@ use super::clock::seconds;
 use crate::SpecError;
 use crate::error::nearest;
 use crate::trace::{Logged, TraceFormat, TraceRequest};
+use ::csv::StringRecord;
 
 /// What a header should hold.
 pub(super) const EXPECTED: &str =
@@ -76,14 +77,20 @@ struct Columns {
 }
 
 pub(super) fn read(name: &str, text: &str) -> Result<(Vec<TraceRequest>, TraceFormat, bool), SpecError> {
-    let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'));
-    let header: Vec<String> = lines.next().map_or(Vec::new(), |(_, l)| cells(l).map(|c| key(&c)).collect());
+    // The reader counts the two characters of a line's end as two lines.
+    let text = text.replace("\r\n", "\n");
+    let mut reader = ::csv::ReaderBuilder::new();
+    let reader = reader.has_headers(false).flexible(true).comment(Some(b'#')).trim(::csv::Trim::All);
+    let mut reader = reader.from_reader(text.as_bytes());
+    let rows = reader.records().filter(|row| row.as_ref().map_or(true, |row| row.iter().any(|cell| !cell.is_empty())));
+    let mut rows = rows.map(|row| row.map_err(|e| SpecError::file(name, e.to_string())));
+    let header = rows.next().transpose()?.map_or(Vec::new(), |row| row.iter().map(key).collect());
     let columns = Columns::find(name, header)?;
     let mut all = Vec::new();
-    for (i, line) in lines {
-        let place = Cell { name, line: i + 1 };
+    for row in rows {
+        let row = row?;
+        let place = Cell { name, line: row.position().map_or(0, |at| at.line() as usize) };
         place.count(all.len())?;
-        let row: Vec<_> = cells(line).collect();
         if row.len() > columns.header.len() {
             let expected = format!("{} columns, as the header has", columns.header.len());
             return Err(place.refused("columns", row.len(), &expected));
@@ -131,8 +138,8 @@ impl Columns {
         }
     }
 
-    fn request(&self, place: &Cell, row: &[String]) -> Result<TraceRequest, SpecError> {
-        let cell = |at: usize| row.get(at).map_or("", String::as_str);
+    fn request(&self, place: &Cell, row: &StringRecord) -> Result<TraceRequest, SpecError> {
+        let cell = |at: usize| row.get(at).unwrap_or("");
         let number = |at: usize| cell(at).parse::<f64>().map_err(|_| place.wrong(&self.header[at], cell(at)));
         let part = |at: Option<usize>| at.map_or(Ok(0.0), number).and_then(|n| place.tokens("cache tokens", n));
         let input = place.tokens(&self.header[self.input], number(self.input)?)?;
@@ -157,32 +164,4 @@ impl Columns {
             logged: self.cached.iter().any(Option::is_some).then_some(logged),
         })
     }
-}
-
-/// The cells of a line; quotation marks hold commas together, two of them stand for one.
-fn cells(line: &str) -> impl Iterator<Item = String> + '_ {
-    let mut rest = Some(line);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let Some(quoted) = text.trim_start().strip_prefix('"') else {
-            let (cell, left) = text.split_once(',').map_or((text, None), |(cell, left)| (cell, Some(left)));
-            rest = left;
-            return Some(cell.trim().to_owned());
-        };
-        let mut cell = String::new();
-        let mut chars = quoted.char_indices().peekable();
-        let mut end = quoted.len();
-        while let Some((at, c)) = chars.next() {
-            if c != '"' {
-                cell.push(c);
-            } else if chars.next_if(|(_, next)| *next == '"').is_some() {
-                cell.push('"');
-            } else {
-                end = at + 1;
-                break;
-            }
-        }
-        rest = quoted[end..].split_once(',').map(|(_, left)| left);
-        Some(cell)
-    })
 }
