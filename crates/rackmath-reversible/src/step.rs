@@ -15,7 +15,7 @@ use crate::meter::{Buffer, Meter};
 use crate::model::{Block, Config, Weights, task};
 use crate::ops;
 use crate::sublayer::{AttentionKept, FeedKept, attention, attention_back, feed, feed_back};
-use rackmath_units::float;
+use rackmath_units::{Cancel, Cancelled, float};
 
 /// What the forward pass keeps for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,13 +237,21 @@ fn head(meter: &Meter, c: &Config, w: &Weights, s: &Streams, next: &[usize], g: 
 }
 
 /// Trains by Adam (Kingma and Ba 2015) and returns the loss of every step.
-pub fn train(c: &Config, keep: Keep, stored: Stored, steps: usize, seed: u64) -> Vec<f32> {
+pub fn train(
+    c: &Config,
+    keep: Keep,
+    stored: Stored,
+    steps: usize,
+    seed: u64,
+    cancel: &Cancel,
+) -> Result<Vec<f32>, Cancelled> {
     const RATE: f32 = 3e-3;
     let mut w = Weights::new(c, seed);
     let (mut first, mut second) = (w.zeros(), w.zeros());
     let (mut decay_first, mut decay_second) = (1.0f32, 1.0f32);
     (0..steps)
         .map(|i| {
+            cancel.check()?;
             let done = step(c, &w, keep, stored, seed + 1 + i as u64);
             (decay_first, decay_second) = (decay_first * 0.9, decay_second * 0.99);
             let moments = first.parts_mut().into_iter().zip(second.parts_mut());
@@ -254,7 +262,7 @@ pub fn train(c: &Config, keep: Keep, stored: Stored, steps: usize, seed: u64) ->
                     w[i] -= RATE * (m[i] / (1.0 - decay_first)) / ((v[i] / (1.0 - decay_second)).sqrt() + 1e-8);
                 }
             }
-            done.loss
+            Ok(done.loss)
         })
         .collect()
 }

@@ -5,7 +5,8 @@ use rackmath_spec::TrainingFormat;
 use rackmath_spec::model::Shape;
 use rackmath_theory::train::Job;
 use rackmath_theory::train::machine::Machine;
-use rackmath_theory::train::search::{Searcher, Space};
+use rackmath_theory::train::search::{Candidate, Searcher, Space};
+use rackmath_units::Cancel;
 use std::hint::black_box;
 
 /// Megatron-Turing NLG 530B: 105 layers, 20,480 wide, 128 heads (arXiv 2201.11990).
@@ -23,18 +24,19 @@ fn training(c: &mut Criterion) {
     let job = Job { shape: &shape, sequence: 2048, global_batch: 2520, format: TrainingFormat::Bf16 };
     let space = Space::of(&shape, 5128, machine.domain, 2520, system.chip.memory.size().get());
     let searcher = Searcher::new(&machine, &job, &space);
-    let evaluated = searcher.each(|_| ());
+    let evaluated = searcher.each(&Cancel::never(), |_| ()).expect("nobody cancels");
     let mut group = c.benchmark_group("training");
     group.throughput(Throughput::Elements(evaluated));
     group.bench_function("configurations, prepared", |b| {
         b.iter(|| {
             let mut best = f64::INFINITY;
-            searcher.each(|candidate| best = if candidate.fits { best.min(candidate.step.total) } else { best });
+            let see = |candidate: Candidate| best = if candidate.fits { best.min(candidate.step.total) } else { best };
+            searcher.each(&Cancel::never(), see).expect("nobody cancels");
             black_box(best)
         });
     });
     group.bench_function("530B on 5,128 chips, exhaustively, from nothing", |b| {
-        b.iter(|| black_box(Searcher::new(&machine, &job, &space).search(10).best.len()));
+        b.iter(|| black_box(Searcher::new(&machine, &job, &space).search(10, &Cancel::never()).expect("nobody cancels").best.len()));
     });
     group.finish();
 }

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 const MOST_FILES: usize = 8;
 
 /// Declares every question: what it asks, how in a terminal, its name, and the module with its `Request`, its
-/// `Answer` and its `answer`; some need no catalogue, some search on several threads.
+/// `Answer` and its `answer`; some take long; of these some need no catalogue.
 macro_rules! questions {
     ($($(#[doc = $doc:literal])+ $name:ident $word:literal $($module:ident)::+ $(, $how:ident)?;)*) => {
         /// The questions.
@@ -90,11 +90,11 @@ macro_rules! questions {
     (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+) => {
         $($module)::+::answer($catalog, $request)
     };
-    (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+, alone) => {
-        $($module)::+::answer($request)
-    };
-    (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+, threads) => {
+    (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+, long) => {
         $($module)::+::answer_on($catalog, $request, &$terms.effort)
+    };
+    (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+, alone) => {
+        $($module)::+::answer_on($request, &$terms.effort)
     };
 }
 
@@ -147,7 +147,7 @@ questions! {
     /// rackmath validate
     /// rackmath validate llamacpp --rows
     /// rackmath validate --folder measurements --leave-out chip --svg charts
-    Validate "validate" validate;
+    Validate "validate" validate, long;
     /// What a provider charges: lists by date, tiers, caches, modes and hours, and the bill of a workload
     /// rackmath price opus-4.8 --turns 20 --gap 2min             a conversation, by cache offer
     /// rackmath price opus-4.8 gpt-5.6 gemini-3.1-pro -i 100k --uses 10  a prefix that comes back
@@ -184,18 +184,18 @@ questions! {
     Lifecycle "lifecycle" lifecycle;
     /// Progress of a training run under failures: checkpoint interval, effective MFU, days, dollars
     /// rackmath goodput --chips 100000 --stall 30s --restart 10min --price '$2/h' --figure chips
-    Goodput "goodput" goodput;
+    Goodput "goodput" goodput, long;
     /// What a published run must have been: any of its numbers from the others
     /// rackmath forensics deepseek-v3 --price 2
     /// rackmath forensics --on h100 --chips 16384 -n 405B -d 15.6T --mfu 38%..43%
     Forensics "forensics" forensics;
     /// Reversible networks measured: memory, arithmetic, gradients, drift, and ciphers beside them
     /// rackmath reversible llama-3.1-405b --time --figure drift
-    Reversible "reversible" reversible;
+    Reversible "reversible" reversible, long;
     /// A training run: step time by its parts, memory by stage, days and dollars, or the best layout
     /// rackmath train llama-3.1-70b --on hgx-h100 --chips 512 --tp 4 --pp 4 --batch 512 --tokens 15T
     /// rackmath train deepseek-v3 --on gb200-nvl72 --chips 2304 --batch 9216 --search
-    Train "train" train;
+    Train "train" train, long;
     /// One run's FLOP per second in every convention in use
     /// rackmath mfu llama-3.1-405b --on h100-sxm --tflops 400 --convention full
     Mfu "mfu" mfu;
@@ -203,32 +203,32 @@ questions! {
     /// rackmath deduce --blind deepseek-v3.1
     /// rackmath deduce --vendor anthropic --input 5$/Mtok --output 25$/Mtok --cached 0.5$/Mtok
     /// rackmath deduce gpt-5.5 --tokens-per-s 43 --figure ridge --svg ridge.svg
-    Deduce "deduce" deduce;
+    Deduce "deduce" deduce, long;
     /// What to deploy for a model, traffic and latency targets: the best plan, the frontier, what each limit costs
     /// rackmath plan qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --ttft 1s --rate 20
     /// rackmath plan deepseek-v3 --on 64xh200 --engine sglang --speed 40 --objective throughput --svg frontier.svg
-    Plan "plan" plan, threads;
+    Plan "plan" plan, long;
     /// A plan with something changed: before, the same deployment kept, and the new best
     /// rackmath plan qwen3-32b --on 32xh200 --tpot 30ms --rate 20 --save plan.json
     /// rackmath whatif plan.json --set tpot=20ms --set on=64xb200
-    Whatif "whatif" whatif, threads;
+    Whatif "whatif" whatif, long;
     /// Systems, models or engines side by side for one workload: best plans, ratios, who wins, flip prices
     /// rackmath compare llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --tpot 30ms
     /// rackmath compare --models qwen3-32b,gpt-oss-120b --on 8xh200 --svg frontiers.svg
     /// rackmath compare deepseek-v3 --on 16xh200 --engines vllm,sglang
-    Compare "compare" compare, threads;
+    Compare "compare" compare, long;
     /// What users and chips can have at once: frontiers of systems, models or engines, one over the other
     /// rackmath frontier llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --svg frontier.svg
     /// rackmath frontier gpt-oss-120b --on 8xh200,8xmi355x --figure dollar --csv frontier.csv
-    Frontier "frontier" frontier, threads;
+    Frontier "frontier" frontier, long;
     /// The best hardware of the catalogue for a workload, and where the answer changes
     /// rackmath hardware llama-3.1-70b --chips 8 --isl 4k --osl 1k --tpot 30ms
     /// rackmath hardware gpt-oss-120b --among h100,h200,mi300x,b200 --rate 20 --basis rental --svg hardware.svg
-    Hardware "hardware" hardware, threads;
+    Hardware "hardware" hardware, long;
     /// How sure a plan is and what comes next: uncertain inputs, bad ends of the intervals, the next bottleneck
     /// rackmath outlook qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --rate 20
     /// rackmath outlook --from plan.json --vary 50%
-    Outlook "outlook" outlook, threads;
+    Outlook "outlook" outlook, long;
     /// What a trace of requests says: lengths, rate, burstiness, shared prefixes
     /// rackmath trace conversation_trace.jsonl --keep 5min
     Trace "trace" trace;

@@ -12,7 +12,7 @@
 //! Riders board in order of arrival when a seat is free. One who comes as the doors close has missed the train. Source:
 //! lecture D12 and 1c.2.
 
-use rackmath_units::{Fraction, Seconds};
+use rackmath_units::{Cancel, Cancelled, Fraction, Seconds};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -81,12 +81,28 @@ impl Journal {
 
 /// Runs the station. Riders must come in order of arrival; each wants at least one token.
 pub fn simulate(interval: Seconds, seats: usize, riders: &[Rider]) -> Journal {
+    simulate_until(interval, seats, riders, &Cancel::never()).expect("nobody cancels")
+}
+
+/// Riders between two looks at whether the result is still wanted.
+const BETWEEN_CHECKS: usize = 4096;
+
+/// The same, while it is wanted.
+pub fn simulate_until(
+    interval: Seconds,
+    seats: usize,
+    riders: &[Rider],
+    cancel: &Cancel,
+) -> Result<Journal, Cancelled> {
     assert!(seats > 0 && interval.get() > 0.0, "a train needs seats and a timetable");
     let t = interval.get();
     // The train on which each taken seat is free again.
     let mut free_on: BinaryHeap<Reverse<u64>> = BinaryHeap::with_capacity(seats);
     let (mut first, mut last, mut last_boarded, mut ridden) = (u64::MAX, 0, 0, 0u64);
-    let rides = riders.iter().map(|rider| {
+    let rides = riders.iter().enumerate().map(|(at, rider)| {
+        if at.is_multiple_of(BETWEEN_CHECKS) {
+            cancel.check()?;
+        }
         let missed = (rider.arrival.get() / t).floor() as u64;
         // The next train after the one leaving at or before the arrival.
         let mut train = (missed + 1).max(last_boarded);
@@ -100,12 +116,12 @@ pub fn simulate(interval: Seconds, seats: usize, riders: &[Rider]) -> Journal {
         ridden += rider.stops;
         let departure = Seconds::s(train as f64 * t);
         let wait = departure.less(rider.arrival);
-        Ride { wait, first_token: wait + interval, last_token: wait + interval * rider.stops as f64 }
+        Ok(Ride { wait, first_token: wait + interval, last_token: wait + interval * rider.stops as f64 })
     });
-    let rides: Vec<Ride> = rides.collect();
+    let rides: Vec<Ride> = rides.collect::<Result<_, _>>()?;
     let departures = last.saturating_sub(first.min(last));
     let fill = if departures == 0 { 0.0 } else { ridden as f64 / (departures as f64 * seats as f64) };
-    Journal { rides, departures, fill: Fraction::checked(fill).unwrap_or(Fraction::ONE) }
+    Ok(Journal { rides, departures, fill: Fraction::checked(fill).unwrap_or(Fraction::ONE) })
 }
 
 #[cfg(test)]

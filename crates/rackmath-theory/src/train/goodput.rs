@@ -163,7 +163,8 @@ mod tests {
         fn every_second_of_a_simulated_run_is_accounted_for(seed in 0u64..1000, m in 6.0f64..12.0, tau in 50.0f64..5000.0) {
             let h = Hazard { mtbf: Some(Seconds::s(float::exp(m))), stall: Seconds::s(5.0), restart: Seconds::s(60.0) };
             let work = Seconds::s(1e5);
-            let Some(j) = checked(&h, Seconds::s(tau), work, seed, 100_000) else { return Ok(()) };
+            let cancel = rackmath_units::Cancel::never();
+            let Some(j) = checked(&h, Seconds::s(tau), work, seed, 100_000, &cancel).unwrap() else { return Ok(()) };
             prop_assert!((j.work / work - 1.0).abs() < 1e-9);
             prop_assert!(j.total().get() >= work.get() * (1.0 - 1e-9));
         }

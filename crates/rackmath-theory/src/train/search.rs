@@ -21,6 +21,7 @@ use super::step::{Prepared, Row, Stage, StepTime, step};
 use super::{Cut, Job, Offload, Recompute, Sharding};
 use crate::pipeline::Schedule;
 use rackmath_spec::layout::Degrees;
+use rackmath_units::{Cancel, Cancelled};
 use rackmath_spec::model::{Ffn, Mixer, Shape};
 use strum::VariantArray as _;
 
@@ -174,10 +175,11 @@ impl<'a> Searcher<'a> {
     }
 
     /// Looks at every configuration, one after the other, in a fixed order.
-    pub fn each(&self, mut see: impl FnMut(Candidate)) -> u64 {
+    pub fn each(&self, cancel: &Cancel, mut see: impl FnMut(Candidate)) -> Result<u64, Cancelled> {
         let mut evaluated = 0;
         for table in &self.tables {
             for (pp, stages, sums) in &table.rows {
+                cancel.check()?;
                 let Some(dp) = self.copies(&table.base, *pp) else { continue };
                 let degrees = Degrees { pp: *pp, dp, ..table.base.degrees };
                 for (recompute, row) in self.space.recompute.iter().zip(sums) {
@@ -196,7 +198,7 @@ impl<'a> Searcher<'a> {
                 }
             }
         }
-        evaluated
+        Ok(evaluated)
     }
 
     /// The cut with every number of chunks, then with every further schedule.
@@ -212,18 +214,18 @@ impl<'a> Searcher<'a> {
     }
 
     /// The fastest configurations that fit, and the frontier.
-    pub fn search(&self, keep: usize) -> Found {
+    pub fn search(&self, keep: usize, cancel: &Cancel) -> Result<Found, Cancelled> {
         let mut found = Found::default();
         let mut fitting: Vec<Candidate> = Vec::new();
         let mut leanest: Option<Candidate> = None;
-        found.evaluated = self.each(|c| {
+        found.evaluated = self.each(cancel, |c| {
             if leanest.is_none_or(|l| c.memory < l.memory) {
                 leanest = Some(c);
             }
             if c.fits {
                 fitting.push(c);
             }
-        });
+        })?;
         found.leanest = leanest;
         found.feasible = fitting.len() as u64;
         // Ties go to less memory, then to the order of the space.
@@ -236,7 +238,7 @@ impl<'a> Searcher<'a> {
         }
         fitting.truncate(keep);
         found.best = fitting;
-        found
+        Ok(found)
     }
 
     /// Copies of the model: as many as fit on the chips and divide the batch.

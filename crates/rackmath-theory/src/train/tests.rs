@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use rackmath_spec::TrainingFormat;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Shape;
-use rackmath_units::{ByteRate, Bytes, Seconds};
+use rackmath_units::{ByteRate, Bytes, Cancel, Seconds};
 use strum::VariantArray as _;
 
 /// A cut of so many degrees.
@@ -176,13 +176,13 @@ fn the_wide_space_contains_the_usual_one_and_never_does_worse() {
         for capacity in [12e9, 30e9] {
             let usual = Space::of(&shape, 64, machine.domain, 64, capacity);
             let wide = usual.clone().widened(machine, 2048);
-            let a = Searcher::new(machine, &job, &usual).search(1);
-            let b = Searcher::new(machine, &job, &wide).search(1);
+            let a = Searcher::new(machine, &job, &usual).search(1, &Cancel::never()).unwrap();
+            let b = Searcher::new(machine, &job, &wide).search(1, &Cancel::never()).unwrap();
             let best = |f: &super::search::Found| f.best.first().map_or(f64::INFINITY, |c| c.step.total);
             assert!(b.evaluated > a.evaluated && b.feasible >= a.feasible && best(&b) <= best(&a));
             let seen = |pick: &dyn Fn(&Cut) -> bool| {
                 let mut any = false;
-                Searcher::new(machine, &job, &wide).each(|c| any |= pick(&c.cut));
+                Searcher::new(machine, &job, &wide).each(&Cancel::never(), |c| any |= pick(&c.cut)).unwrap();
                 any
             };
             assert!(seen(&|c| c.cp > 1) && seen(&|c| c.offload == Offload::Both));
@@ -285,7 +285,7 @@ fn search_equals_brute_force_and_more_memory_never_hurts() {
         let mut last = (0, f64::INFINITY);
         for capacity in [20e9, 40e9, 80e9, 160e9] {
             let space = Space::of(&shape, 64, machine.domain, 256, capacity);
-            let found = Searcher::new(machine, &job, &space).search(5);
+            let found = Searcher::new(machine, &job, &space).search(5, &Cancel::never()).unwrap();
             let mut best = f64::INFINITY;
             let mut seen = 0;
             for &tp in &space.tp {

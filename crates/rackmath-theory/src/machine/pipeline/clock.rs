@@ -11,16 +11,17 @@
 
 use super::order::{self, Act, Op, Order};
 use super::{Cell, Device, Kind, Plan, Run, Shape};
-use rackmath_units::{Bytes, Fraction, Seconds};
+use rackmath_units::{Bytes, Cancel, Cancelled, Fraction, Seconds};
 
-pub(super) fn run(plan: &Plan) -> Run {
+pub(super) fn run(plan: &Plan, cancel: &Cancel) -> Result<Run, Cancelled> {
     let mut clock = Clock::new(plan);
     // Every pass wakes the device that waits for it, so while passes are left some device has a time.
     while clock.left > 0 {
+        cancel.check()?;
         let device = clock.earliest();
         clock.decide(device);
     }
-    clock.journal()
+    Ok(clock.journal())
 }
 
 /// Not known yet.

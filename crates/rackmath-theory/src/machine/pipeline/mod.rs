@@ -30,7 +30,7 @@ pub use closed::{closed_bubble, idle_fraction, lower_bound, slots};
 pub use inference::{GridCell, inference_grid, inference_idle};
 
 use rackmath_spec::SpecError;
-use rackmath_units::{Bytes, Fraction, Seconds};
+use rackmath_units::{Bytes, Cancel, Cancelled, Fraction, Seconds};
 use std::fmt;
 
 /// An order of passes.
@@ -276,8 +276,15 @@ impl Plan {
 
     /// Runs the step, pass by pass.
     pub fn run(&self) -> Result<Run, PlanError> {
-        self.check()?;
-        Ok(clock::run(self))
+        self.run_until(&Cancel::never()).expect("nobody cancels")
+    }
+
+    /// The same, while it is wanted.
+    pub fn run_until(&self, cancel: &Cancel) -> Result<Result<Run, PlanError>, Cancelled> {
+        match self.check() {
+            Ok(()) => clock::run(self, cancel).map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
     }
 
     fn device(&self, stage: usize, micro_batch: usize) -> usize {

@@ -17,7 +17,7 @@ use super::lattice::{DIMENSIONS, Lattice};
 use super::pareto;
 use super::quantity::{COARSE_BINS, Coarse, Histogram, UNKNOWNS, Unknown, values};
 use super::space::Space;
-use rackmath_units::float;
+use rackmath_units::{Cancel, Cancelled, float};
 
 /// The least effective number of points an answer may rest on.
 pub const ESS_LEAST: f64 = 400.0;
@@ -63,31 +63,44 @@ pub struct Posterior {
     pub evidence: f64,
 }
 
+/// Points between two looks at whether the result is still wanted.
+const BETWEEN_CHECKS: usize = 4096;
+
 impl Posterior {
     pub fn new(space: &Space, evidence: &Evidence, sampling: Sampling) -> Result<Self, Refusal> {
+        Self::until(space, evidence, sampling, &Cancel::never()).expect("nobody cancels")
+    }
+
+    /// The same, while it is wanted.
+    pub fn until(
+        space: &Space,
+        evidence: &Evidence,
+        sampling: Sampling,
+        cancel: &Cancel,
+    ) -> Result<Result<Self, Refusal>, Cancelled> {
         let lattice = Lattice::new(sampling.log2_points, sampling.seed);
         let mut weights = vec![0.0; lattice.points() as usize];
         let mut pass = Pass::new(space, evidence);
-        pass.run(&lattice, &mut weights, None, 1.0);
+        pass.run(&lattice, &mut weights, None, 1.0, cancel)?;
         let mut tempered = 0;
         let least = ESS_LEAST.min(0.25 * lattice.points() as f64);
         if pass.ess() < least {
             let mut proposal = Proposal::flat();
             for power in [0.25, 0.5, 1.0] {
                 let mut stage = Pass::new(space, evidence);
-                stage.run(&lattice, &mut weights, Some(&proposal), power);
+                stage.run(&lattice, &mut weights, Some(&proposal), power, cancel)?;
                 proposal = stage.next.adapted(&proposal);
                 tempered += 1;
             }
             pass = Pass::new(space, evidence);
-            pass.run(&lattice, &mut weights, Some(&proposal), 1.0);
+            pass.run(&lattice, &mut weights, Some(&proposal), 1.0, cancel)?;
         }
         let pareto_k = pareto::k(&mut weights);
         let ess = pass.ess();
         if ess < least || ess.is_nan() {
-            return Err(Refusal { ess: if ess.is_nan() { 0.0 } else { ess }, pareto_k });
+            return Ok(Err(Refusal { ess: if ess.is_nan() { 0.0 } else { ess }, pareto_k }));
         }
-        Ok(pass.finish(lattice.points(), pareto_k, tempered))
+        Ok(Ok(pass.finish(lattice.points(), pareto_k, tempered)))
     }
 
     pub fn of(&self, unknown: Unknown) -> &Histogram {
@@ -179,11 +192,21 @@ impl<'a> Pass<'a> {
     }
 
     /// Visits every point; nothing is allocated here.
-    fn run(&mut self, lattice: &Lattice, weights: &mut [f64], proposal: Option<&Proposal>, power: f64) {
+    fn run(
+        &mut self,
+        lattice: &Lattice,
+        weights: &mut [f64],
+        proposal: Option<&Proposal>,
+        power: f64,
+        cancel: &Cancel,
+    ) -> Result<(), Cancelled> {
         let n = self.evidence.terms.len();
         let (mut terms, mut before) = ([1.0; DATA], [1.0; DATA]);
         let mut at = [0.0; DIMENSIONS];
         for (i, kept) in weights.iter_mut().enumerate() {
+            if i.is_multiple_of(BETWEEN_CHECKS) {
+                cancel.check()?;
+            }
             let mut over = 1.0;
             let coordinate = |j: usize| {
                 let v = lattice.at(i as u64, j);
@@ -215,6 +238,7 @@ impl<'a> Pass<'a> {
                 after *= term;
             }
         }
+        Ok(())
     }
 
     fn add(&mut self, point: &Point, weight: f64) {

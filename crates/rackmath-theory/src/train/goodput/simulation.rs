@@ -5,7 +5,7 @@
 //! piece of work, because the run is over.
 
 use super::Hazard;
-use rackmath_units::{Chance, Seconds};
+use rackmath_units::{Cancel, Cancelled, Chance, Seconds};
 
 /// Where the time of a run went.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,22 +31,36 @@ impl Journal {
 
 /// Plays a run of so much work. The caller keeps it finishable: a run of which almost nothing succeeds has no end.
 pub fn simulate(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64) -> Journal {
-    checked(hazard, interval, work, seed, u64::MAX).expect("no limit on events")
+    let journal = checked(hazard, interval, work, seed, u64::MAX, &Cancel::never()).expect("nobody cancels");
+    journal.expect("no limit on events")
 }
 
+/// Events between two looks at whether the result is still wanted.
+const BETWEEN_CHECKS: u64 = 4096;
+
 /// The same, or nothing when it takes more than `most` events.
-pub fn checked(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64, most: u64) -> Option<Journal> {
+pub fn checked(
+    hazard: &Hazard,
+    interval: Seconds,
+    work: Seconds,
+    seed: u64,
+    most: u64,
+    cancel: &Cancel,
+) -> Result<Option<Journal>, Cancelled> {
     assert!(interval.get() > 0.0, "work between checkpoints");
     let mut chance = Chance::new(seed);
     let mut gap = || hazard.mtbf.map_or(f64::INFINITY, |m| m.get() * chance.exponential());
     let mut until_failure = gap();
     let (mut kept, mut stalls, mut lost, mut restarts) = (0.0, 0.0, 0.0, 0.0);
-    let (mut failures, mut checkpoints, mut events) = (0, 0, 0);
+    let (mut failures, mut checkpoints, mut events) = (0, 0, 0_u64);
     // A remainder below the rounding of the sum is no work.
     while kept < work.get() * (1.0 - 1e-12) {
+        if events.is_multiple_of(BETWEEN_CHECKS) {
+            cancel.check()?;
+        }
         events += 1;
         if events > most {
-            return None;
+            return Ok(None);
         }
         let piece = interval.get().min(work.get() - kept);
         let last = kept + piece >= work.get() * (1.0 - 1e-12);
@@ -64,7 +78,7 @@ pub fn checked(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64, mos
         while until_failure < hazard.restart.get() {
             events += 1;
             if events > most {
-                return None;
+                return Ok(None);
             }
             restarts += until_failure;
             failures += 1;
@@ -73,12 +87,12 @@ pub fn checked(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64, mos
         restarts += hazard.restart.get();
         until_failure -= hazard.restart.get();
     }
-    Some(Journal {
+    Ok(Some(Journal {
         work: Seconds::s(kept),
         stalls: Seconds::s(stalls),
         lost: Seconds::s(lost),
         restarts: Seconds::s(restarts),
         failures,
         checkpoints,
-    })
+    }))
 }

@@ -5,7 +5,7 @@ use rackmath_theory::pipeline::{
     Kind, Passes, Plan, PlanError, Run, Schedule, Shape, Stage, closed_bubble, inference_grid, inference_idle,
     lower_bound,
 };
-use rackmath_units::{Bytes, Fraction, Seconds};
+use rackmath_units::{Bytes, Cancel, Cancelled, Effort, Fraction, Seconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -130,19 +130,25 @@ pub struct CellCard {
 
 /// Answers.
 pub fn answer(request: &Request) -> Result<Answer, Error> {
+    answer_on(request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     sane(request)?;
     let (mut runs, mut left_out) = (Vec::new(), Vec::new());
     match request.schedule.as_str() {
         "inference" => runs.push(inference(request)),
         "all" => {
             for schedule in Schedule::ALL {
-                match run(request, schedule) {
+                match run(request, schedule, &cancel)? {
                     Ok(card) => runs.push(card),
                     Err(error) => left_out.push(error.to_string()),
                 }
             }
         }
-        name => runs.push(run(request, name.parse::<Schedule>()?).map_err(refuse)?),
+        name => runs.push(run(request, name.parse::<Schedule>()?, &cancel)?.map_err(refuse)?),
     }
     Ok(Answer { request: request.clone(), runs, left_out })
 }
@@ -218,12 +224,15 @@ fn passes(r: &Request) -> Passes {
     }
 }
 
-fn run(r: &Request, schedule: Schedule) -> Result<RunCard, PlanError> {
+fn run(r: &Request, schedule: Schedule, cancel: &Cancel) -> Result<Result<RunCard, PlanError>, Cancelled> {
     let plan = plan(r, schedule);
-    let done: Run = plan.run()?;
+    let done: Run = match plan.run_until(cancel)? {
+        Ok(done) => done,
+        Err(error) => return Ok(Err(error)),
+    };
     let even = r.stage_factors.is_empty() && r.hop_s == 0.0;
     let closed = if even { closed_bubble(schedule, plan.shape, passes(r), plan.hidden) } else { None };
-    Ok(RunCard {
+    Ok(Ok(RunCard {
         schedule: schedule.to_string(),
         makespan_s: done.makespan.get(),
         idle: done.idle.get(),
@@ -257,7 +266,7 @@ fn run(r: &Request, schedule: Schedule) -> Result<RunCard, PlanError> {
                 end_s: c.end.get(),
             })
             .collect(),
-    })
+    }))
 }
 
 /// Enough slots to see the steady state: every micro-batch passes three times.

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use rackmath_theory::station::{self, Rider};
-use rackmath_units::{Chance, Seconds, float};
+use rackmath_units::{Chance, Effort, Seconds, float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,12 @@ pub struct Answer {
 
 /// Answers.
 pub fn answer(request: &Request) -> Result<Answer, Error> {
+    answer_on(request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     let r = request;
     let interval = Seconds::checked(r.interval_s)
         .filter(|t| (1e-6..=1e4).contains(&t.get()))
@@ -83,7 +89,7 @@ pub fn answer(request: &Request) -> Result<Answer, Error> {
     if !(r.rate_per_s > 0.0 && r.rate_per_s <= 1e9) {
         return Err(Error::value("rate", r.rate_per_s, "more than 0, at most 1e9 requests per second"));
     }
-    let journal = station::simulate(interval, r.seats as usize, &riders(r));
+    let journal = station::simulate_until(interval, r.seats as usize, &riders(r), &cancel)?;
     let mut first: Vec<f64> = journal.rides.iter().map(|ride| ride.first_token.get()).collect();
     first.sort_by(f64::total_cmp);
     let at = ((first.len() as f64 * 0.99).ceil() as usize).clamp(1, first.len()) - 1;

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::desk::check::within;
 use crate::figure::{Axis, Figure, Role, Series, Unit};
 use rackmath_reversible::avalanche::Mixer;
+use rackmath_units::{Cancel, Cancelled, Effort};
 use rackmath_reversible::drift::Stack;
 use rackmath_reversible::step::{Keep, Step, Stored, step, train};
 use rackmath_reversible::{Config, Weights, feistel};
@@ -136,6 +137,12 @@ const ROUNDS: usize = 64;
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     let r = request;
     if !(2..=128).contains(&r.depth) {
         return Err(Error::value("depth", r.depth, "2 to 128 blocks"));
@@ -145,7 +152,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     }
     let model = formulas(catalog, r)?;
     let depths: Vec<usize> = [2, 4, 8, 16, 32, 64].into_iter().filter(|d| *d < r.depth).chain([r.depth]).collect();
-    let ways: Vec<Way> = Keep::ALL.into_iter().map(|keep| way(r, keep, &depths)).collect();
+    let ways: Vec<Way> = Keep::ALL.into_iter().map(|keep| way(r, keep, &depths, &cancel)).collect::<Result<_, _>>()?;
     let drift: Vec<DriftCard> = DRIFT_DEPTHS.into_iter().map(|d| drift(d, r.seed)).collect();
     let avalanche: Vec<AvalancheCard> = Mixer::ALL
         .into_iter()
@@ -188,23 +195,24 @@ fn one(r: &Request, keep: Keep, stored: Stored, depth: usize) -> Step {
     step(&c, &Weights::new(&c, r.seed), keep, stored, r.seed + 1)
 }
 
-fn way(r: &Request, keep: Keep, depths: &[usize]) -> Way {
-    let steps: Vec<Step> = depths.iter().map(|d| one(r, keep, Stored::F32, *d)).collect();
+fn way(r: &Request, keep: Keep, depths: &[usize], cancel: &Cancel) -> Result<Way, Cancelled> {
+    let step = |depth: &usize| cancel.check().map(|()| one(r, keep, Stored::F32, *depth));
+    let steps: Vec<Step> = depths.iter().map(step).collect::<Result<_, _>>()?;
     let peaks: Vec<(usize, usize)> = depths.iter().zip(&steps).map(|(d, s)| (*d, s.peak_bytes)).collect();
     // Below eight blocks the head's logits may be the peak; the slope is taken over the deeper half.
     let (from, to) = (peaks[peaks.len() / 2], peaks[peaks.len() - 1]);
     let slope = if to.0 > from.0 { (to.1 as f64 - from.1 as f64) / (to.0 - from.0) as f64 } else { 0.0 };
     let block = |keep| (one(r, keep, Stored::F32, 3).flop - one(r, keep, Stored::F32, 2).flop) as f64;
     let c = Config { batch: 8, ..Config::small(2) };
-    let losses = train(&c, keep, Stored::F32, r.steps, r.seed);
-    Way {
+    let losses = train(&c, keep, Stored::F32, r.steps, r.seed, cancel)?;
+    Ok(Way {
         way: keep.name().into(),
         peak_bytes: peaks,
         slope_bytes_per_block: slope,
         flop_over_ordinary: block(keep) / block(Keep::Everything),
         formula: if keep == Keep::Everything { 1.0 } else { 4.0 / 3.0 },
         losses: (losses[0], losses[r.steps - 1]),
-    }
+    })
 }
 
 fn gradient(r: &Request, stored: Stored) -> GradientCard {

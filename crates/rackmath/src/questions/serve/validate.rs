@@ -30,11 +30,17 @@ use rackmath_spec::measurement::Measurement;
 use rackmath_spec::validation::Table;
 use rackmath_spec::{Catalog, SpecError};
 use rackmath_theory::pass::KernelSet;
-use rackmath_units::float;
+use rackmath_units::{Cancel, Effort, float};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     let ids: Vec<String> = if request.tables.is_empty() {
         catalog.ids(rackmath_spec::Kind::Validation).map(str::to_owned).collect()
     } else {
@@ -44,7 +50,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let mut bench = Bench::new(catalog.clone())?;
     let mut sources = Vec::new();
     for table in &tables {
-        sources.push(source(catalog, &mut bench, table)?);
+        sources.push(source(catalog, &mut bench, table, &cancel)?);
     }
     let total = total(&sources);
     let mut answer = Answer { request: request.clone(), sources, total, folder: None };
@@ -81,9 +87,10 @@ impl Scored {
     }
 }
 
-fn source(catalog: &Catalog, bench: &mut Bench, table: &Table) -> Result<SourceCard, Error> {
+fn source(catalog: &Catalog, bench: &mut Bench, table: &Table, cancel: &Cancel) -> Result<SourceCard, Error> {
     let mut scored = Scored::default();
     for (i, row) in table.rows.iter().enumerate() {
+        cancel.check()?;
         let card = convert::measurement(catalog, table, row).and_then(|(measured, assumed)| {
             let card = judged(bench, &measured)?;
             Ok(RowCard { what: convert::what(row), metric: measured.source.part, assumed, ..card })
@@ -92,6 +99,7 @@ fn source(catalog: &Catalog, bench: &mut Bench, table: &Table) -> Result<SourceC
     }
     let kernels = KernelSet::of(catalog)?;
     for (i, row) in table.kernels.iter().enumerate() {
+        cancel.check()?;
         let card = kernels::predicted(&kernels, catalog, row).map(|(metric, predicted, roofline)| {
             let card = card(predicted, row.time_us, roofline, None);
             RowCard { what: kernels::what(row), metric: metric.into(), ..card }

@@ -6,7 +6,7 @@ use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use rackmath_spec::{Catalog, Dtype, TrainingRun};
 use rackmath_theory::goodput::{Hazard, checked, job_mtbf};
 use rackmath_theory::scaling::TRAIN_FLOP;
-use rackmath_units::{Seconds, float};
+use rackmath_units::{Effort, Seconds, float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +136,12 @@ const MOST_EVENTS: u64 = 2_000_000;
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     let r = request;
     let run = r.run.as_deref().map(|name| catalog.training_run(name)).transpose()?;
     let chips = match (r.chips, run.as_deref().and_then(|run| run.chips)) {
@@ -157,7 +163,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     };
     let (work_days, work_origin) = work(catalog, r, run.as_deref(), chips, mfu)?;
     let work = Seconds::s(work_days * 86_400.0);
-    let simulated = checked(&h, interval, work, r.seed, MOST_EVENTS).map(|j| {
+    let simulated = checked(&h, interval, work, r.seed, MOST_EVENTS, &cancel)?.map(|j| {
         let total = j.total();
         Simulated {
             goodput: j.work / total,

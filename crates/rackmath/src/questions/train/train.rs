@@ -17,7 +17,7 @@ use rackmath_theory::train::mfu::{Again, Convention, flop_per_token};
 use rackmath_theory::train::search::{Candidate, Searcher, Space};
 use rackmath_theory::train::step::{Prepared, Row, Stage, StepTime, step};
 use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding};
-use rackmath_units::ByteRate;
+use rackmath_units::{ByteRate, Cancel, Effort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -280,6 +280,12 @@ struct Setup {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     let r = request;
     let setup = resolve(catalog, r)?;
     let (system, chip) = (&setup.system, &setup.system.chip);
@@ -295,7 +301,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     }
     let job = Job { shape, sequence: r.sequence, global_batch: r.global_batch, format: setup.format };
     let (cut, search) = if r.search {
-        let (cut, card) = searched(&machine, &job, &setup, r)?;
+        let (cut, card) = searched(&machine, &job, &setup, r, &cancel)?;
         (cut, Some(card))
     } else {
         (cut(r, shape, system.n_chips)?, None)
@@ -444,7 +450,13 @@ fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
     Ok(cut)
 }
 
-fn searched(machine: &Machine<'_>, job: &Job<'_>, setup: &Setup, r: &Request) -> Result<(Cut, SearchCard), Error> {
+fn searched(
+    machine: &Machine<'_>,
+    job: &Job<'_>,
+    setup: &Setup,
+    r: &Request,
+    cancel: &Cancel,
+) -> Result<(Cut, SearchCard), Error> {
     let capacity = setup.system.chip.memory.size().get();
     let mut space = Space::of(job.shape, setup.system.n_chips, machine.domain, r.global_batch, capacity);
     if r.wide {
@@ -458,7 +470,7 @@ fn searched(machine: &Machine<'_>, job: &Job<'_>, setup: &Setup, r: &Request) ->
     if !space.offload.contains(&offload) {
         space.offload.push(offload);
     }
-    let found = Searcher::new(machine, job, &space).search(r.keep.clamp(1, 1000));
+    let found = Searcher::new(machine, job, &space).search(r.keep.clamp(1, 1000), cancel)?;
     let tokens = (r.global_batch * r.sequence) as f64;
     let card = |c: &Candidate| LayoutCard {
         layout: c.cut.to_string(),

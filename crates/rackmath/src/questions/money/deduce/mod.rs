@@ -24,7 +24,7 @@ use rackmath_spec::{Catalog, Date, SpecError};
 use rackmath_theory::deduce::level::{Known, level};
 use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Refusal, Sampling, Sheet, Space};
 use rackmath_theory::price::implied_storage;
-use rackmath_units::{DollarsPerToken, Seconds};
+use rackmath_units::{DollarsPerToken, Effort, Seconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -137,6 +137,12 @@ struct Case {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     let mut filled = request.clone();
     let day = request.as_of.as_deref().map(str::parse::<Date>).transpose();
     let day = day.map_err(|e| Error::said(e.to_string()).at("as_of"))?;
@@ -150,11 +156,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let case = Case::new(catalog, request)?;
     let sampling = Sampling { log2_points: request.log2_points, seed: request.seed };
     let evidence = Evidence::new(&case.space, &case.sheet, |ratio| case.chance(ratio));
-    let posterior = Posterior::new(&case.space, &evidence, sampling);
+    let posterior = Posterior::until(&case.space, &evidence, sampling, &cancel)?;
     // The prior is smooth: more points than this do not change what is shown.
     let few = Sampling { log2_points: request.log2_points.min(16), ..sampling };
     let nothing = Evidence::new(&case.space, &Sheet { hosts: case.sheet.hosts, ..Sheet::default() }, |_| 0.0);
-    let prior = Posterior::new(&case.space, &nothing, few).map_err(|Refusal { ess, .. }| {
+    let prior = Posterior::until(&case.space, &nothing, few, &cancel)?.map_err(|Refusal { ess, .. }| {
         Error::value("log2_points", format!("{ess:.0} effective points of the prior"), "more points")
     })?;
     let closed = closed::cards(catalog, &case.sheet, posterior.as_ref().unwrap_or(&prior))?;

@@ -149,8 +149,8 @@ impl Sweep {
         &self.words
     }
 
-    /// Hands every block, turned into something on some thread, to `take`, in order, until it says no or fails. How many
-    /// configurations were handed over.
+    /// Hands every block, turned into something on some thread, to `take`, in order, until it says no or fails, or nobody wants
+    /// them any more. How many configurations were handed over.
     pub fn run<T: Send, E>(
         &self,
         threads: usize,
@@ -170,7 +170,7 @@ impl Sweep {
                 .collect();
             let mut done = 0;
             for at in 0..blocks {
-                // A thread ends early only when nobody listens any more.
+                // A thread ends early only when nobody listens or wants more.
                 let Ok((one, range)) = lines[(at % n) as usize].recv() else { break };
                 let more = take(one, &range)?;
                 done = range.end - self.range.start;
@@ -189,6 +189,9 @@ impl Sweep {
         send: &SyncSender<(T, Range<u64>)>,
     ) {
         for at in blocks {
+            if self.worked.effort.check().is_err() {
+                return;
+            }
             let first = self.range.start + at * BLOCK;
             let range = first..(first + BLOCK).min(self.range.end);
             if send.send((turn(self.block(range.clone())), range)).is_err() {

@@ -22,7 +22,7 @@ pub(crate) struct Worked {
     pub(super) question: Question,
     pub(super) space: Arc<Space>,
     pub(super) made: Arc<Prepared>,
-    effort: Effort,
+    pub(super) effort: Effort,
 }
 
 /// A configuration with what its numbers stand for.
