@@ -4,12 +4,12 @@ use crate::Error;
 use crate::desk::check::within;
 use crate::figure::{Axis, Figure, Role, Series, Unit};
 use rackmath_reversible::avalanche::Mixer;
-use rackmath_units::{Cancel, Cancelled, Effort};
 use rackmath_reversible::drift::Stack;
 use rackmath_reversible::step::{Keep, Step, Stored, step, train};
 use rackmath_reversible::{Config, Weights, feistel};
 use rackmath_spec::Catalog;
 use rackmath_theory::reversible as theory;
+use rackmath_units::{Cancel, Cancelled, Effort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
