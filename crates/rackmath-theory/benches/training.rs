@@ -36,7 +36,11 @@ fn training(c: &mut Criterion) {
         });
     });
     group.bench_function("530B on 5,128 chips, exhaustively, from nothing", |b| {
-        b.iter(|| black_box(Searcher::new(&machine, &job, &space).search(10, &Cancel::never()).expect("nobody cancels").best.len()));
+        b.iter(|| {
+            black_box(
+                Searcher::new(&machine, &job, &space).search(10, &Cancel::never()).expect("nobody cancels").best.len(),
+            )
+        });
     });
     group.finish();
 }

@@ -82,7 +82,8 @@ fn recomputing_costs_a_third_more() {
 fn all_of_them_learn_the_same() {
     let c = Config { batch: 8, ..Config::small(2) };
     let ways = [Keep::Everything, Keep::Spaced, Keep::Nothing];
-    let [ordinary, spaced, reversible] = ways.map(|keep| train(&c, keep, Stored::F32, 60, 5, &Cancel::never()).unwrap());
+    let [ordinary, spaced, reversible] =
+        ways.map(|keep| train(&c, keep, Stored::F32, 60, 5, &Cancel::never()).unwrap());
     assert!(ordinary == spaced);
     let (first, last) = (ordinary[0], ordinary[59]);
     assert!(first > 2.0 && last < 1.2, "{first} to {last}");

@@ -21,8 +21,8 @@ use super::step::{Prepared, Row, Stage, StepTime, step};
 use super::{Cut, Job, Offload, Recompute, Sharding};
 use crate::pipeline::Schedule;
 use rackmath_spec::layout::Degrees;
-use rackmath_units::{Cancel, Cancelled};
 use rackmath_spec::model::{Ffn, Mixer, Shape};
+use rackmath_units::{Cancel, Cancelled};
 use strum::VariantArray as _;
 
 /// What may be chosen.
