@@ -24,9 +24,8 @@ use rackmath_units::{
 };
 
 /// One way to have a token's cache again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    pub name: String,
     /// Getting it back once.
     pub retrieve: DollarsPerToken,
     pub hold: HoldPrice,
@@ -49,21 +48,21 @@ impl Line {
 }
 
 pub fn rematerialise(flop: FlopPerToken, rate: FlopRate, chip: DollarRate) -> Line {
-    Line { name: "rematerialise".into(), retrieve: chip * (flop / rate), hold: HoldPrice::ZERO }
+    Line { retrieve: chip * (flop / rate), hold: HoldPrice::ZERO }
 }
 
 /// Leaving it in the memory of the chip that will use it.
 pub fn in_memory(kv: BytesPerToken, capacity: Bytes, chip: DollarRate) -> Line {
     let share = kv.get() / capacity.get();
     let hold = HoldPrice::usd_per_token_s(share * chip.get());
-    Line { name: "HBM".into(), retrieve: DollarsPerToken::ZERO, hold }
+    Line { retrieve: DollarsPerToken::ZERO, hold }
 }
 
 /// Keeping it in a tier; `None` when its price is not known.
 pub fn in_tier(kv: BytesPerToken, tier: &MemoryTier) -> Option<Line> {
     let hold = HoldPrice::usd_per_token_s(kv.get() * tier.hold()?);
     // Reading kv bytes occupies the whole device for kv / W, which costs as much as keeping them for C / W.
-    Some(Line { name: tier.name.clone(), retrieve: hold * drain(tier), hold })
+    Some(Line { retrieve: hold * drain(tier), hold })
 }
 
 /// The time to read a tier once.
@@ -150,7 +149,7 @@ mod tests {
     /// Dollars for a million tokens once, and for a million tokens kept an hour.
     fn line(retrieve: f64, hold: f64) -> Line {
         let (retrieve, hold) = (DollarsPerToken::per_mtok(retrieve), HoldPrice::per_mtok_hour(hold));
-        Line { name: String::new(), retrieve, hold }
+        Line { retrieve, hold }
     }
 
     #[test]
@@ -223,7 +222,6 @@ mod tests {
     fn neighbours_swap_between_their_drain_times_at_equal_device_prices() {
         // Lecture: T ~ (C_i / W_{i+1}) at equal device prices, between C_i / W_i and C_{i+1} / W_{i+1}.
         let line = |c: f64, w: f64| Line {
-            name: String::new(),
             retrieve: DollarsPerToken::usd_per_token(1.0 / w),
             hold: HoldPrice::usd_per_token_s(1.0 / c),
         };

@@ -60,14 +60,16 @@ impl Bill {
         Dollars::usd(self.fresh + self.written + self.read + self.storage + self.output)
     }
 
-    pub fn add(&mut self, other: &Self) {
-        self.prompt += other.prompt;
-        self.long += other.long;
-        self.fresh += other.fresh;
-        self.written += other.written;
-        self.read += other.read;
-        self.storage += other.storage;
-        self.output += other.output;
+    /// Adds so many of another.
+    pub fn add(&mut self, other: &Self, times: u64) {
+        let n = times as f64;
+        self.prompt += n * other.prompt;
+        self.long += times * other.long;
+        self.fresh += n * other.fresh;
+        self.written += n * other.written;
+        self.read += n * other.read;
+        self.storage += n * other.storage;
+        self.output += n * other.output;
     }
 }
 
@@ -129,20 +131,10 @@ pub fn pattern(list: &List, pattern: &Pattern, offer: Option<&CacheOffer>, facto
     let mut all = Bill::default();
     // Every request after the second is billed like the second or like the first: two bills and a count.
     if offer.is_none_or(|o| o.restarts || !matches!(o.ttl, Ttl::Fixed(_))) {
-        all.add(&bill(list, &request(0), factors));
-        let again = bill(list, &request(1), factors);
-        let n = pattern.uses.saturating_sub(1) as f64;
-        all.add(&Bill {
-            prompt: again.prompt * n,
-            long: again.long * pattern.uses.saturating_sub(1),
-            fresh: again.fresh * n,
-            written: again.written * n,
-            read: again.read * n,
-            storage: again.storage * n,
-            output: again.output * n,
-        });
+        all.add(&bill(list, &request(0), factors), 1);
+        all.add(&bill(list, &request(1), factors), pattern.uses.saturating_sub(1));
     } else {
-        (0..pattern.uses).for_each(|at| all.add(&bill(list, &request(at), factors)));
+        (0..pattern.uses).for_each(|at| all.add(&bill(list, &request(at), factors), 1));
     }
     all
 }
@@ -219,7 +211,7 @@ pub fn conversation(list: &List, talk: &Conversation, offer: Option<&CacheOffer>
                 Usage { fresh: Tokens::ZERO, caches: vec![used], output: talk.answer }
             }
         };
-        all.add(&bill(list, &usage, factors));
+        all.add(&bill(list, &usage, factors), 1);
     }
     all
 }
@@ -256,7 +248,7 @@ pub fn trace(list: &List, requests: &Trace, offer: Option<&CacheOffer>, when: Wh
                 Usage { fresh: Tokens::ZERO, caches: vec![used], output: r.output }
             }
         };
-        all.add(&bill(list, &usage, when.factors(list, r.time)));
+        all.add(&bill(list, &usage, when.factors(list, r.time)), 1);
     }
     if let Some(storage) = offer.and_then(|o| o.storage) {
         // What was kept is kept once, however many requests read it.
@@ -278,7 +270,7 @@ pub fn logged(list: &List, requests: &Trace, when: When) -> Option<Bill> {
             CacheUse { offer: hour, written: l.written_1h, read: Tokens::ZERO, kept: Seconds::ZERO },
         ];
         let fresh = r.input.less(l.read + l.written + l.written_1h);
-        all.add(&bill(list, &Usage { fresh, caches, output: r.output }, when.factors(list, r.time)));
+        all.add(&bill(list, &Usage { fresh, caches, output: r.output }, when.factors(list, r.time)), 1);
     }
     Some(all)
 }

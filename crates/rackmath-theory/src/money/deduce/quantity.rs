@@ -108,8 +108,11 @@ impl Histogram {
 
     /// Adds weight at a logarithm; what lies outside counts at the end.
     pub fn add(&mut self, x: f64, weight: f64) {
-        let bin = ((x - self.low) * self.per_unit).max(0.0) as usize;
-        self.bins[bin.min(BINS - 1)] += weight;
+        self.bins[self.bin(x)] += weight;
+    }
+
+    fn bin(&self, x: f64) -> usize {
+        (((x - self.low) * self.per_unit).max(0.0) as usize).min(BINS - 1)
     }
 
     fn sum(&self) -> f64 {
@@ -143,7 +146,7 @@ impl Histogram {
 
     /// The same, with a share `u` of the bin the value lies in: uniform over truths even where many of them are equal.
     pub fn rank(&self, x: f64, u: f64) -> f64 {
-        let bin = (((x - self.low) * self.per_unit).max(0.0) as usize).min(BINS - 1);
+        let bin = self.bin(x);
         (self.bins[..bin].iter().sum::<f64>() + u * self.bins[bin]) / self.sum()
     }
 
@@ -154,7 +157,7 @@ impl Histogram {
 
     /// Density per unit of the logarithm, averaged over a coarse bin.
     pub fn density(&self, x: f64) -> f64 {
-        let bin = (((x - self.low) * self.per_unit).max(0.0) as usize).min(BINS - 1) / COARSE * COARSE;
+        let bin = self.bin(x) / COARSE * COARSE;
         self.bins[bin..bin + COARSE].iter().sum::<f64>() / self.sum() * self.per_unit / COARSE as f64
     }
 

@@ -148,13 +148,13 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let compute = DollarsPerToken::usd_per_token(r.chip_price.get() / prefill.tok_s.value);
     let tiers = tiers(catalog, &q.tiers)?;
     let ways = ways(&r, &tiers, compute);
-    let priced: Vec<(usize, Line)> = ways.iter().enumerate().filter_map(|(i, w)| Some((i, w.line.clone()?))).collect();
-    let lines: Vec<Line> = priced.iter().map(|(_, l)| l.clone()).collect();
+    let priced: Vec<(usize, Line)> = ways.iter().enumerate().filter_map(|(i, w)| Some((i, w.line?))).collect();
+    let lines: Vec<Line> = priced.iter().map(|(_, l)| *l).collect();
     let segments = envelope(&lines);
     let id = |line: usize| ways[priced[line].0].id.clone();
     let reuse = q.reuse.as_ref().map(|wanted| {
         let kept: Vec<(String, Line)> =
-            priced.iter().filter(|(i, _)| *i > 0).map(|(i, l)| (ways[*i].id.clone(), l.clone())).collect();
+            priced.iter().filter(|(i, _)| *i > 0).map(|(i, l)| (ways[*i].id.clone(), *l)).collect();
         reuse::answer(wanted, &kept, compute)
     });
     let (reuse, hit_figure) = reuse.transpose()?.unzip();
@@ -197,7 +197,7 @@ fn tiers(catalog: &Catalog, wanted: &[String]) -> Result<Vec<Arc<MemoryTier>>, E
 fn ways(r: &Resolved, tiers: &[Arc<MemoryTier>], compute: DollarsPerToken) -> Vec<Way> {
     let kv = r.cache.stored_per_token();
     let memory = &r.system.chip.memory;
-    let remat = Line { name: "rematerialise".into(), retrieve: compute, hold: HoldPrice::ZERO };
+    let remat = Line { retrieve: compute, hold: HoldPrice::ZERO };
     let mut all = vec![
         Way {
             id: "rematerialise".into(),

@@ -103,12 +103,7 @@ fn timing(frontier: &Resolved, deepseek: &Resolved, real: &Resolved) -> Vec<Clai
                 "c = k(L*): L* = 2 N_act W / (F kv); beyond it MFU = L* / L",
                 "a context where memory and compute are equally busy; past it MFU falls as 1/L",
             )
-            .number(
-                "L* = 100 k, context 200 k",
-                "50 %",
-                closed::mfu_beyond(Tokens::new(1e5), Tokens::new(2e5)),
-                "exact",
-            )
+            .exact("L* = 100 k, context 200 k", "50 %", closed::mfu_beyond(Tokens::new(1e5), Tokens::new(2e5)))
             .own("1 T / 100 B FP8, kv 2,048, NVL72", show_context(f.balanced_context()), "-")
             .own("DeepSeek V3, kv 35,136", show_context(d.balanced_context()), "without attention arithmetic")
             .own(
@@ -218,11 +213,10 @@ fn balance(catalog: &Catalog, deepseek: &Resolved, real: &Resolved) -> Result<Ve
                 significant(closed::tokens_per_expert(2400.0, 8.0, 256.0), 3),
                 "300 needs the mistaken 32 of 256 (X4)",
             )
-            .number(
+            .exact(
                 "L / L* = 0.5: inflation",
                 "\"pushes it up\"",
                 times(closed::balance_batch_with_cache(1.0, 1.0, 0.5).unwrap_or(0.0)),
-                "exact",
             ),
         claim("D10", "Stability of R")
             .says("R = (F / 2) w / W", "treated as a constant near 300; it is not")
@@ -255,7 +249,7 @@ fn scheduling(catalog: &Catalog, frontier: &Resolved) -> Result<Vec<Claim>, Erro
                 "worst = 2 T_step, mean = 1.5 T_step; sustainable rate = B / (T_step n_out)",
                 "batching adds at most one step of delay; trains leave part-full",
             )
-            .number("T_step = 20 ms: worst", "40 ms", station::worst_latency(t), "exact")
+            .exact("T_step = 20 ms: worst", "40 ms", station::worst_latency(t))
             .own("the same: mean of even arrivals", station::mean_latency(t), "exact; the simulator agrees within 1 %")
             .own(
                 "2,000 seats, 500 tokens each",
@@ -285,8 +279,8 @@ fn scheduling(catalog: &Catalog, frontier: &Resolved) -> Result<Vec<Claim>, Erro
                 "tokens/s = B / T_step; share = that / global tokens per second",
                 "minimum efficient scale is about a thousandth of the largest service",
             )
-            .number("B = 2,000 at 64 steps/s", "128,000 tok/s", format!("{} tok/s", grouped(rack.get())), "exact")
-            .number("share of 128 M tok/s", "1/1000", significant(rack / TokenRate::per_s(128e6), 3), "exact")
+            .exact("B = 2,000 at 64 steps/s", "128,000 tok/s", format!("{} tok/s", grouped(rack.get())))
+            .exact("share of 128 M tok/s", "1/1000", significant(rack / TokenRate::per_s(128e6), 3))
             .own("racks for 500 M tok/s", grouped(racks.ceil()), "3,906.25, rounded up")
             .own(
                 "B = 2,400, weight-bound step",
@@ -335,7 +329,7 @@ fn sparsity_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 "extra total parameters only enlarge t_w, which the batch amortises: B* = R S",
                 "raise sparsity and batch together until users or memory run out",
             )
-            .number(
+            .exact(
                 "S doubled, R = 300: balance batch",
                 "doubles",
                 format!(
@@ -343,7 +337,6 @@ fn sparsity_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                     grouped(closed::balance_batch(300.0, 8.0)),
                     grouped(closed::balance_batch(300.0, 16.0))
                 ),
-                "exact",
             )
             .own(
                 "memory limit: 1 T FP8 weights in one NVL72",

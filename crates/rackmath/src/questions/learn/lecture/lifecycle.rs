@@ -29,7 +29,7 @@ fn equalise() -> Claim {
     let (y, c, d) = equaliser(1.0, 2.0, 1.0, 1.0);
     claim("D37", "Equalise costs")
         .says("min a x^m + b x^-n has costs n : m", "equal only for equal powers; a heuristic, good to a small factor")
-        .number("x + 1/x", "equal costs", format!("x = {x}, costs {a} and {b}"), "exact")
+        .exact("x + 1/x", "equal costs", format!("x = {x}, costs {a} and {b}"))
         .own(
             "x^2 + 1/x",
             format!("x = {y:.4}, costs {c:.5} and {d:.5}"),
@@ -97,8 +97,8 @@ fn over_trained(budget: &Answer) -> Claim {
     };
     claim("D42", "Over-training")
         .says("factor = D_pt / (20 N)", "the cost claim survives the exact optimum; the factor depends on the law")
-        .number("100 B, 200 T", "100x", times(factor(200e12)), "exact")
-        .number("rumour of 150 T", "75x", times(factor(150e12)), "exact")
+        .exact("100 B, 200 T", "100x", times(factor(200e12)))
+        .exact("rumour of 150 T", "75x", times(factor(150e12)))
         .own("259.2 T, not rounded", times(factor(259.2e12)), "D41")
         .number(
             "exact optimum at the same loss, besiroglu-2024",

@@ -98,6 +98,10 @@ impl Claim {
         self
     }
 
+    fn exact(self, inputs: impl Into<String>, lecture: &str, ours: impl ToString) -> Self {
+        self.number(inputs, lecture, ours, "exact")
+    }
+
     /// A number the lecture does not give.
     fn own(self, inputs: impl Into<String>, ours: impl ToString, why: impl Into<String>) -> Self {
         self.number(inputs, "-", ours, why)

@@ -95,32 +95,30 @@ fn context_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
             ),
         claim("D45", "KV bytes from the crossover")
             .says("kv = 2 N_act W / (F L*)", "plausible, perhaps a little small")
-            .number(
+            .exact(
                 "100 B active, 200k, ratio 1/300",
                 "almost 2 kB",
                 format!("{} B", significant(kv_from_crossover(300.0, byte, n, l).get(), 5)),
-                "exact",
             )
             .own(
                 "the same on B200 in FP8, FP4, BF16",
                 format!("{}, {}, {} B", strict(Math::Fp8)?, strict(Math::Fp4)?, strict(Math::Bf16)?),
                 "the answer is a precision as much as a size",
             )
-            .own(
+            .exact(
                 "2,048 B turned round",
+                "-",
                 format!("{} tokens", crossover_from_kv(300.0, byte, n, BytesPerToken::new(2048.0))),
-                "exact",
             ),
         claim("D46", "KV bytes from a shape")
             .says(
                 "kv = layers x 2 x heads x d x bytes; layers with a cache of their own",
                 "sharing across layers reaches it, or fewer heads",
             )
-            .number(
+            .exact(
                 "1 layer, 8 heads of 128, 1 byte",
                 "2,048 B",
                 format!("{} B", grouped(kv_of_shape(1.0, 8.0, 128.0, 1.0).get())),
-                "exact",
             )
             .own(
                 "Llama 3.1 70B in FP8 and BF16; DeepSeek V3 in FP8",
@@ -236,14 +234,14 @@ fn cache_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 "retrieve + hold T; remat 2 N_act / F p, HBM kv / C p, tier kv / W p + kv / C p T",
                 "the cheapest depends on how long it is held",
             )
-            .own(
+            .exact(
                 "rematerialise, 100 B in FP8 on B200 at $2 and full use",
+                "-",
                 format!(
                     "{} us, ${}/Mtok",
                     significant(1e6 * 2.0 * ACTIVE_B * 1e9 / peak(&b200, Math::Fp8)?.get(), 4),
                     significant(remat.retrieve.as_per_mtok(), 5)
                 ),
-                "exact",
             )
             .own(
                 "hold 2,048 B in 288 GB at $2; in DDR5 over five years",
@@ -284,7 +282,7 @@ fn cache_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 "near Google's; Anthropic's scales with its input price for every model, \
                  so it says nothing about bytes",
             )
-            .own("uses to break even, 5 minutes and an hour", format!("{}; {}", uses(short), uses(long)), "exact")
+            .exact("uses to break even, 5 minutes and an hour", "-", format!("{}; {}", uses(short), uses(long)))
             .number(
                 "5 min and 1 h by drain time",
                 "flash and disk",

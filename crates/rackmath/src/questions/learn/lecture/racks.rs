@@ -73,16 +73,16 @@ fn expert_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 "share leaving = (R - 1) / R; slowdown = beta (R - 1) / R",
                 "one rack bounds the size of an expert layer",
             )
-            .number("beta 8, 2 racks", "half leaves, 8x slower", times(cross_rack_slowdown(8.0, 2)), "exact")
-            .own(
+            .exact("beta 8, 2 racks", "half leaves, 8x slower", times(cross_rack_slowdown(8.0, 2)))
+            .exact(
                 "beta 8; 3, 4, 8 racks",
+                "-",
                 format!(
                     "{}, {}, {}",
                     times(cross_rack_slowdown(8.0, 3)),
                     times(cross_rack_slowdown(8.0, 4)),
                     times(cross_rack_slowdown(8.0, 8))
                 ),
-                "exact",
             ),
         claim("D21", "Rack physics")
             .says("GPU -> switch -> GPU, cables proportional to GPUs", "limits are power, weight, cooling, connectors")
@@ -113,9 +113,9 @@ fn expert_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
             ),
         claim("D22", "Domain memory history")
             .says("GPUs x HBM", "larger domains unlock larger models")
-            .number("8 x 80 GB", "640 GB", domain("lecture-h100-8")?, "exact")
-            .number("72 x 192 GB", "10 to 20 TB", domain("lecture-nvl72")?, "exact")
-            .own("72 x 288 GB", Bytes::gb(288.0) * 72.0, "exact"),
+            .exact("8 x 80 GB", "640 GB", domain("lecture-h100-8")?)
+            .exact("72 x 192 GB", "10 to 20 TB", domain("lecture-nvl72")?)
+            .exact("72 x 288 GB", "-", Bytes::gb(288.0) * 72.0),
         claim("D23", "Two limits")
             .says("N_act is bounded by compute cost, N_tot by the scale-up domain", "a design rule")
             .own(
@@ -164,15 +164,11 @@ fn pipeline_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 rho(8.0, 1.0),
                 "2 means scale-up takes twice as long: good",
             )
-            .own(
-                "beta 8, k = 16, 2 layers; k = 32, 1 layer",
-                format!("{}; {}", rho(16.0, 2.0), rho(32.0, 1.0)),
-                "exact",
-            )
-            .own(
+            .exact("beta 8, k = 16, 2 layers; k = 32, 1 layer", "-", format!("{}; {}", rho(16.0, 2.0), rho(32.0, 1.0)))
+            .exact(
                 "least layers per stage, beta 8: k = 1, k = 8",
+                "-",
                 format!("{}, {}", experts::least_layers(1, 8.0), experts::least_layers(8, 8.0)),
-                "exact",
             )
             .own(
                 "DeepSeek V3 in 4 stages on GB200 racks, FP8 out and BF16 back",
@@ -192,12 +188,7 @@ fn pipeline_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
             .number("P = 4, one batch alone", "3/4 idle", percent(0.75), "zero idle from M = P on"),
         claim("D28", "Training bubble")
             .says("idle = (P - 1) / (M + P - 1)", "bubbles come from the optimizer barrier")
-            .number(
-                "P = 4, M = 4: slots, busy per stage",
-                "14, 8",
-                format!("{}, {}", pipeline::slots(4, 4), 2 * 4),
-                "exact",
-            )
+            .exact("P = 4, M = 4: slots, busy per stage", "14, 8", format!("{}, {}", pipeline::slots(4, 4), 2 * 4))
             .own(
                 "P = 4; M = 1, 4, 8, 16",
                 format!("{}, {}, {}, {}", idle(1), idle(4), idle(8), idle(16)),
@@ -254,7 +245,7 @@ fn memory_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 format!("{}; {}", shown(1.0), shown(2.0)),
                 "exact: 7.68 GB of KV always",
             )
-            .own("P = 4, 8", format!("{}; {}", shown(4.0), shown(8.0)), "exact"),
+            .exact("P = 4, 8", "-", format!("{}; {}", shown(4.0), shown(8.0))),
         claim("D34", "Serving recipe").says("E = G_up, P = 1 or 2", "stay in one scale-up domain").number(
             "DeepSeek V3 on GB200 NVL72",
             "large EP, little PP",
@@ -263,7 +254,7 @@ fn memory_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
         ),
         claim("D35", "Hop latency")
             .says("t_token = t + n_hops h", "acceptable for few stages")
-            .number("20 ms + 4 hops of 2.5 ms", "about 30 ms", Seconds::ms(20.0) + Seconds::ms(2.5) * 4.0, "exact")
+            .exact("20 ms + 4 hops of 2.5 ms", "about 30 ms", Seconds::ms(20.0) + Seconds::ms(2.5) * 4.0)
             .number(
                 "2,400 x 7,168 BF16 values through one NIC, through 64",
                 "a few ms",
@@ -275,7 +266,7 @@ fn memory_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 "t_w = N w / (G_up W_gpu); stages do not help",
                 "pipelining solves capacity, scale-up solves bandwidth",
             )
-            .own("1 T FP8: 8 x H100, NVL72", format!("{}, {}", t8.show(5), t72.show(5)), "exact")
+            .exact("1 T FP8: 8 x H100, NVL72", "-", format!("{}, {}", t8.show(5), t72.show(5)))
             .number(
                 "ratio",
                 "x8 from Hopper, x1.5-2 per generation",
