@@ -305,7 +305,7 @@ fn search_equals_brute_force_and_more_memory_never_hurts() {
                                     let cut = cut(tp, pp, dp, micro_batch);
                                     let degrees =
                                         Degrees { virtual_stages: v, sequence_parallel: tp > 1, ..cut.degrees };
-                                    let cut = Cut { degrees, sharding, recompute, schedule, ..cut };
+                                    let cut = Cut { degrees, schedule, sharding, recompute, ..cut };
                                     let m = cut.micro_batches(256).unwrap();
                                     if v > 1 && (pp == 1 || !(24 / pp).is_multiple_of(v) || !m.is_multiple_of(pp)) {
                                         continue;

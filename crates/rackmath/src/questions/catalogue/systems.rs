@@ -73,7 +73,7 @@ pub struct LevelCard {
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let systems = named_or_all(&request.names, catalog.ids(rackmath_spec::Kind::Systems))
         .iter()
-        .map(|name| catalog.system(name).map(|s| card(&s)).map_err(Error::from))
+        .map(|name| catalog.system(name).map(|s| card(&s)))
         .collect::<Result<_, _>>()?;
     Ok(Answer { systems })
 }

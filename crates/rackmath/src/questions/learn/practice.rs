@@ -104,7 +104,7 @@ pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
     if let Some(topic) = &request.topic
         && !problems::TOPICS.contains(&topic.as_str())
     {
-        return Err(SpecError::unknown("topic", topic, problems::TOPICS.iter().copied()).into());
+        return Err(SpecError::unknown("topic", topic, problems::TOPICS.iter().copied()));
     }
     let wanted = |topic: &str| request.topic.as_deref().is_none_or(|t| t == topic);
     let mut list = problems::make(request.seed, request.count, wanted);

@@ -71,7 +71,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         let day = as_of.or(at.map(|m| m.date)).unwrap_or(sheet.as_of);
         let list = match sheet.at(day) {
             Ok(list) => list,
-            Err(error) if one => return Err(error.into()),
+            Err(error) if one => return Err(error),
             Err(error) => {
                 left_out.push(error.to_string());
                 continue;
@@ -79,7 +79,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         };
         let mode_factors = match list.mode(&mode) {
             Ok(factors) => factors,
-            Err(error) if one => return Err(error.into()),
+            Err(error) if one => return Err(error),
             Err(_) => {
                 left_out.push(format!("{}: no {mode} mode", sheet.id));
                 continue;

@@ -28,7 +28,6 @@ pub(super) fn claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
 }
 
 /// D1 to D5: one table, claim by claim.
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn timing(frontier: &Resolved, deepseek: &Resolved, real: &Resolved) -> Vec<Claim> {
     let step = |r: &Resolved, b: f64, l: f64| r.board.step(Tokens::new(b), Tokens::new(l), Tokens::new(1.0));
     let (f, d) = (&frontier.board, &deepseek.board);
@@ -341,7 +340,7 @@ fn sparsity_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
             .own(
                 "memory limit: 1 T FP8 weights in one NVL72",
                 format!("{} of {}", Bytes::b(total), rack.capacity()),
-                &format!("room for {}x the parameters before KV", significant(room, 3)),
+                format!("room for {}x the parameters before KV", significant(room, 3)),
             ),
     ])
 }

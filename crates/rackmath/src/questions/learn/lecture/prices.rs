@@ -49,7 +49,6 @@ fn steps(catalog: &Catalog) -> Result<String, Error> {
 }
 
 /// D44 to D47.
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn context_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let b200 = catalog.chip("lecture-b200")?;
     let (n, l, byte) = (Params::billion(ACTIVE_B), Tokens::new(200e3), BytesPerParam::new(1.0));
@@ -199,7 +198,6 @@ fn arithmetic_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
 }
 
 /// D51 to D53.
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn cache_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let b200 = catalog.chip("lecture-b200")?;
     let hour = DollarRate::per_hour(CHIP_USD_PER_HOUR);

@@ -130,7 +130,6 @@ fn expert_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
 }
 
 /// D24 to D30.
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn pipeline_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let idle = |m: usize| percent(pipeline::idle_fraction(4, m).get());
     let rho = |k: f64, l: f64| significant(experts::lecture_ratio(k, l, 8.0), 3);
@@ -209,7 +208,6 @@ fn pipeline_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
 }
 
 /// D31 to D36c.
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn memory_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let per_sequence = Bytes::b(100_000.0 * 2048.0);
     let shown = |pp: f64| {

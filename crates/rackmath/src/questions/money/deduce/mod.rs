@@ -212,7 +212,7 @@ fn hidden(catalog: &Catalog, priors: &DeducePriors, name: &str) -> Result<(Known
     let wanted = name.trim().to_ascii_lowercase();
     let find = |m: &&HostedModel| m.id == wanted;
     let Some(target) = hosted.iter().find(find) else {
-        return Err(SpecError::unknown("hosted open model", name, hosted.iter().map(|m| m.id.as_str())).into());
+        return Err(SpecError::unknown("hosted open model", name, hosted.iter().map(|m| m.id.as_str())));
     };
     let mut all = Vec::new();
     for model in hosted.iter() {
