@@ -10,11 +10,12 @@ mod rows;
 mod score;
 
 use crate::CalibrateError;
-use rackmath_spec::deduce::Seller;
+use rackmath_spec::deduce::{Level, Seller};
 use rackmath_theory::deduce::level::{self, Known};
 use rackmath_theory::deduce::{Sampling, Sheet, Unknown};
 use rackmath_units::float;
 use score::{Forecast, Judge, Marks};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -125,9 +126,10 @@ pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
     let judge = judge()?;
     let (models, _) = rows::known(folder)?;
     let level = level::level(&judge.priors, &models.iter().collect::<Vec<_>>());
-    let mut architectures: Vec<&str> = models.iter().map(|m| m.architecture.as_str()).collect();
-    architectures.sort_unstable();
-    architectures.dedup();
+    let Level { offset, sparsity_exponent, size_exponent, batch_exponent, serving_share, .. } = level;
+    let Level { scale, host_scale, ratio_offset, ratio_scale, indifferent, indifferent_price, .. } = level;
+    let (reference, middle) = (float::exp(level.ln_reference_size), float::exp(indifferent_price.centre));
+    let architectures: BTreeSet<&str> = models.iter().map(|m| m.architecture.as_str()).collect();
     let prices: usize = models.iter().map(|m| m.prices.len()).sum();
     Ok(format!(
         "name = \"How far the prices of open-weight hosts lie above ideal cost\"
@@ -135,34 +137,22 @@ form = \"ln price = ln ideal cost + offset + exponent ln sparsity + t4(scale); p
 as_of = \"2026-08-08\"
 source = \"hosts.toml of this folder: {} models, {} architectures, {prices} prices\"
 
-offset = {:.4}
-sparsity_exponent = {:.4}
-size_exponent = {:.4}
-reference_size = {:.1e}
-batch_exponent = {:.2}
-serving_share = {:.3}
-scale = {:.4}
-host_scale = {:.4}
-ratio_offset = {:.4}
-ratio_scale = {:.4}
-indifferent = {:.2e}
-indifferent_median = {:.4}
+offset = {offset:.4}
+sparsity_exponent = {sparsity_exponent:.4}
+size_exponent = {size_exponent:.4}
+reference_size = {reference:.1e}
+batch_exponent = {batch_exponent:.2}
+serving_share = {serving_share:.3}
+scale = {scale:.4}
+host_scale = {host_scale:.4}
+ratio_offset = {ratio_offset:.4}
+ratio_scale = {ratio_scale:.4}
+indifferent = {indifferent:.2e}
+indifferent_median = {middle:.4}
 indifferent_scale = {:.4}
 ",
         models.len(),
         architectures.len(),
-        level.offset,
-        level.sparsity_exponent,
-        level.size_exponent,
-        float::exp(level.ln_reference_size),
-        level.batch_exponent,
-        level.serving_share,
-        level.scale,
-        level.host_scale,
-        level.ratio_offset,
-        level.ratio_scale,
-        level.indifferent,
-        float::exp(level.indifferent_price.centre),
-        level.indifferent_price.scale
+        indifferent_price.scale
     ))
 }

@@ -11,9 +11,10 @@ pub use rows::{Measured, Row, SOURCES, Source, read};
 use crate::CalibrateError;
 use crate::rows::Rows;
 use crate::table::{Errors, skipped};
+use rackmath_theory::train::step::StepTime;
 use rackmath_units::float;
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::Path;
 
 /// How far predictions are from the rows of a group.
@@ -59,6 +60,7 @@ pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateEr
     let mut groups: BTreeMap<String, Vec<(&Row, f64, f64)>> = BTreeMap::new();
     let mut memory: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for row in &rows {
+        let Row { id, model, chip, cut, .. } = row;
         let stack = &bench.stacks[row.source.stack];
         let predicted = match bench.predict(row, stack) {
             Ok(p) => p,
@@ -73,24 +75,13 @@ pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateEr
         if row.out_of_memory {
             report.caught.1 += 1;
             report.caught.0 += usize::from(!fits);
-            report.rows.push(format!(
-                "ran out of memory: {file} {} {}: {:.1} GiB {:?}",
-                row.id,
-                row.cut,
-                total / GIB,
-                predicted.memory
-            ));
+            let gib = total / GIB;
+            report.rows.push(format!("ran out of memory: {file} {id} {cut}: {gib:.1} GiB {:?}", predicted.memory));
         } else {
             report.ran += 1;
             if !fits {
-                report.false_alarms.push(format!(
-                    "{file} {}: {} on {} with {}: {:.1} GiB",
-                    row.id,
-                    row.model,
-                    row.chip,
-                    row.cut,
-                    total / GIB
-                ));
+                let gib = total / GIB;
+                report.false_alarms.push(format!("{file} {id}: {model} on {chip} with {cut}: {gib:.1} GiB"));
             }
         }
         if let Some(printed) = row.memory_gib {
@@ -99,22 +90,16 @@ pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateEr
             let m = &predicted.memory;
             report.rows.push(format!(
                 "memory {file} {} {} b{}: {:.2} of {printed} GiB ({:+.1} %), weights {:.1} gradients {:.1} optimizer {:.1} activations {:.1} logits {:.1} buffers {:.1}",
-                row.id, row.cut, row.cut.micro_batch, seen / GIB, (seen / GIB / printed - 1.0) * 100.0, m.weights / GIB, m.gradients / GIB, m.optimizer / GIB, m.activations / GIB, m.logits / GIB, m.buffers / GIB
+                id, cut, cut.micro_batch, seen / GIB, (seen / GIB / printed - 1.0) * 100.0, m.weights / GIB, m.gradients / GIB, m.optimizer / GIB, m.activations / GIB, m.logits / GIB, m.buffers / GIB
             ));
         }
         let Some(measured) = bench.measured(row).filter(|_| !row.out_of_memory) else { continue };
         let ratio = predicted.step.total / measured;
-        report.rows.push(format!(
-            "step {file} {} {} {} {}x{} s{} {}: {measured:.4} s, ratio {ratio:.3}; {}",
-            row.id,
-            row.model,
-            row.format,
-            row.chips,
-            row.chip,
-            row.sequence,
-            row.cut,
-            parts(&predicted.step)
-        ));
+        let on = format!("{}x{chip} s{} {cut}", row.chips, row.sequence);
+        let parts = parts(&predicted.step);
+        report
+            .rows
+            .push(format!("step {file} {id} {model} {} {on}: {measured:.4} s, ratio {ratio:.3}; {parts}", row.format));
         for group in labels(row, file) {
             groups.entry(group).or_default().push((row, measured, ratio));
         }
@@ -133,22 +118,13 @@ pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateEr
 
 const GIB: f64 = 1_073_741_824.0;
 
-fn parts(s: &rackmath_theory::train::step::StepTime) -> String {
+fn parts(s: &StepTime) -> String {
+    let StepTime { products, attention, elementwise, tensor, exchange, host, recompute, .. } = s;
+    let StepTime { gather, head, hops, bubble, reduce, update, .. } = s;
     format!(
-        "products {:.2} attention {:.2} elementwise {:.2} tensor {:.2} exchange {:.2} host {:.2} again {:.2} gather {:.2} head {:.2} hops {:.2} bubble {:.2} reduce {:.2} update {:.2}",
-        s.products,
-        s.attention,
-        s.elementwise,
-        s.tensor,
-        s.exchange,
-        s.host,
-        s.recompute,
-        s.gather,
-        s.head,
-        s.hops,
-        s.bubble,
-        s.reduce,
-        s.update
+        "products {products:.2} attention {attention:.2} elementwise {elementwise:.2} tensor {tensor:.2} exchange \
+         {exchange:.2} host {host:.2} again {recompute:.2} gather {gather:.2} head {head:.2} hops {hops:.2} bubble \
+         {bubble:.2} reduce {reduce:.2} update {update:.2}"
     )
 }
 
@@ -204,18 +180,10 @@ impl fmt::Display for Report {
             "step time             rows   mape   bias  median |ln|     p90   best constant MFU   one per chip and format"
         )?;
         for l in &self.steps {
-            let mut text = String::new();
-            let _ = write!(
-                text,
-                "{:<26} {:>4} {:>6.2}% {:>+6.3} {:>10.3} {:>9.3}",
-                l.group,
-                l.errors.n,
-                l.mape * 100.0,
-                l.errors.bias,
-                l.errors.median,
-                l.errors.p90
-            );
-            writeln!(f, "{text} {:>18.2}% {:>18.2}%", l.constant * 100.0, l.constant_each * 100.0)?;
+            let Errors { n, median, p90, bias } = l.errors;
+            let [mape, one, each] = [l.mape, l.constant, l.constant_each].map(|share| share * 100.0);
+            write!(f, "{:<26} {n:>4} {mape:>6.2}% {bias:>+6.3} {median:>10.3} {p90:>9.3}", l.group)?;
+            writeln!(f, " {one:>18.2}% {each:>18.2}%")?;
         }
         writeln!(f, "\nmemory                rows   mean error   worst")?;
         for (file, n, mean, worst) in &self.memory {

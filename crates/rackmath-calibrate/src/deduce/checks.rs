@@ -1,7 +1,7 @@
 //! Does the posterior mean what it says: ranks of simulated truths, and prices that must tell nothing.
 
 use super::score::{Forecast, Judge, Marks};
-use rackmath_spec::deduce::{Ratio, Seller};
+use rackmath_spec::deduce::{Level, Ratio, Seller};
 use rackmath_theory::deduce::level::{self, Known};
 use rackmath_theory::deduce::simulate::simulate;
 use rackmath_theory::deduce::{Evidence, Posterior, Sampling, Sheet, Space, Unknown};
@@ -111,17 +111,11 @@ pub fn policy_only(judge: &Judge) -> f64 {
 /// The level shuffled prices lead to, for a look at the chance that prices say nothing.
 pub fn level_line(judge: &Judge, models: &[Known]) -> String {
     let level = level::level(&judge.priors, &models.iter().collect::<Vec<_>>());
+    let Level { offset, sparsity_exponent, size_exponent, batch_exponent, serving_share, .. } = level;
+    let Level { scale, host_scale, ratio_offset, ratio_scale, indifferent, .. } = level;
     format!(
-        "offset {:.3}, exponents of sparsity {:.3}, size {:.3}, batch {:.2}; serving share {:.2}, scale {:.3}, between hosts {:.3}, ratio {:.3} +- {:.3}, indifferent {:.1e}",
-        level.offset,
-        level.sparsity_exponent,
-        level.size_exponent,
-        level.batch_exponent,
-        level.serving_share,
-        level.scale,
-        level.host_scale,
-        level.ratio_offset,
-        level.ratio_scale,
-        level.indifferent
+        "offset {offset:.3}, exponents of sparsity {sparsity_exponent:.3}, size {size_exponent:.3}, batch \
+         {batch_exponent:.2}; serving share {serving_share:.2}, scale {scale:.3}, between hosts {host_scale:.3}, ratio \
+         {ratio_offset:.3} +- {ratio_scale:.3}, indifferent {indifferent:.1e}"
     )
 }
