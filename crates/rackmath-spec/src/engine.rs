@@ -37,6 +37,8 @@ pub struct Engine {
     pub plain: Option<Plain>,
     /// What it costs beside its kernels.
     pub overhead: Overhead,
+    /// What was assumed where nothing was measured.
+    pub assumed: Assumed,
     /// How far predictions are off.
     pub spread: Spread,
     /// Things to tell the user.
@@ -105,8 +107,8 @@ pub struct Schedule {
     /// Most tokens in a pass.
     #[serde(rename = "chunk_tokens")]
     pub chunk: f64,
-    /// Whether prompts ride along with decoding sequences.
-    pub mixed: bool,
+    #[serde(rename = "mixed")]
+    pub prompts: Prompts,
     /// Most sequences that decode together.
     #[serde(rename = "max_sequences")]
     pub sequences: f64,
@@ -116,14 +118,65 @@ pub struct Schedule {
     /// Share of a chip's memory it takes.
     #[serde(deserialize_with = "part")]
     pub memory: Fraction,
-    /// Whether a request is admitted only when its longest cache fits.
-    pub reserve_whole: bool,
+    #[serde(rename = "reserve_whole")]
+    pub admission: Admission,
     /// From so many tokens on, half a batch computes while the other half travels to its experts; never when absent.
     #[serde(rename = "two_batches_from")]
     pub two_batches: Option<f64>,
     /// Largest batch replayed from a captured graph; larger passes are launched by the host.
     #[serde(rename = "graph_sequences")]
     pub graph: f64,
+}
+
+/// When prompts are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "bool")]
+pub enum Prompts {
+    /// In the passes of decoding sequences, which they fill up.
+    RideAlong,
+    /// In passes of their own, which decoding sequences wait for.
+    First,
+}
+
+/// When a request gets memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "bool")]
+pub enum Admission {
+    /// When its prompt fits.
+    AsItGrows,
+    /// When its longest cache fits.
+    Whole,
+}
+
+impl From<bool> for Prompts {
+    fn from(mixed: bool) -> Self {
+        if mixed { Self::RideAlong } else { Self::First }
+    }
+}
+
+impl From<bool> for Admission {
+    fn from(whole: bool) -> Self {
+        if whole { Self::Whole } else { Self::AsItGrows }
+    }
+}
+
+/// Shares of full rates, and habits, that were assumed and not fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assumed {
+    /// Passes over the logits that sampling takes.
+    pub sampling_passes: f64,
+    /// Share of the memory bandwidth it reaches.
+    pub sampling_memory: f64,
+    /// Share of the bandwidth at which recurrent states and index keys are read.
+    pub side_memory: f64,
+    /// Share of the peak at which prompts pass through them.
+    pub side_compute: f64,
+    /// Share of an exchange between experts that the other half of a batch can hide.
+    pub exchange_hidden: f64,
+    /// Drafts worth a try, and the chance that each is accepted.
+    pub drafts: f64,
+    pub acceptance: f64,
 }
 
 /// Kernels known only by what they reach: a roofline with shares of both rates.
@@ -162,8 +215,10 @@ pub struct Overhead {
     pub hidden_passes: f64,
     /// Values of the network's inner width that they move.
     pub inner_passes: f64,
-    /// Share of the memory bandwidth they reach.
-    pub small_memory: f64,
+    /// What the bytes they would move are divided by so that passes come out right: fitted, it stands for fusion and for
+    /// values found in a cache, and says nothing about bandwidth.
+    #[serde(alias = "small_memory")]
+    pub small_traffic_divisor: f64,
     /// Waiting for the slowest rank at each collective.
     #[serde(rename = "skew_us", deserialize_with = "us")]
     pub skew: Seconds,

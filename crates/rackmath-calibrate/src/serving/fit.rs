@@ -44,7 +44,7 @@ pub const SERVER: [Knob<Overhead>; 10] = [
     knob("host_sequence", (0.0, 0.01), |o| o.host_sequence.get(), |o, x| o.host_sequence = Seconds::s(x)),
     knob("request", (0.0, 1.0), |o| o.request.get(), |o, x| o.request = Seconds::s(x)),
     knob("request_concurrent", (0.0, 0.1), |o| o.request_concurrent.get(), |o, x| o.request_concurrent = Seconds::s(x)),
-    knob("small_memory", (0.1, 5.0), |o| o.small_memory, |o, x| o.small_memory = x),
+    knob("small_traffic_divisor", (0.1, 5.0), |o| o.small_traffic_divisor, |o, x| o.small_traffic_divisor = x),
 ];
 
 /// The constants of a single process without tuned kernels; the time of a small kernel comes last.
@@ -144,7 +144,7 @@ pub fn toml(fitted: &Fitted) -> String {
     let _ = writeln!(t, "ffn_kernels = {}", o.ffn_kernels);
     let _ = writeln!(t, "hidden_passes = {}", o.hidden_passes);
     let _ = writeln!(t, "inner_passes = {}", o.inner_passes);
-    let _ = writeln!(t, "small_memory = {}", digits(o.small_memory));
+    let _ = writeln!(t, "small_traffic_divisor = {}", digits(o.small_traffic_divisor));
     let _ = writeln!(t, "skew_us = {}", us(o.skew));
     let _ = writeln!(t, "stretch = {}", digits(o.stretch));
     let _ = writeln!(t, "stretch_long = {}", digits(o.stretch_long));

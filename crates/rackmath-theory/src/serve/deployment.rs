@@ -7,7 +7,7 @@ use crate::pass::{KernelSet, Pass};
 use crate::placement::{self, Load};
 use crate::pools::Prompts;
 use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
-use rackmath_spec::engine::Engine;
+use rackmath_spec::engine::{Admission, Engine};
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
 use rackmath_units::Tokens;
@@ -93,7 +93,10 @@ impl Deployment {
     /// What memory is asked to hold: `batch` sequences, as the engine admits them, and passes of at most `chunk` tokens.
     pub fn load(&self, requests: &Requests, batch: f64, chunk: f64) -> Load {
         let s = &self.engine.schedule;
-        let held = if s.reserve_whole { requests.whole() } else { requests.context() };
+        let held = match s.admission {
+            Admission::Whole => requests.whole(),
+            Admission::AsItGrows => requests.context(),
+        };
         Load { batch, context: Tokens::new(held), tokens: chunk.min(1e6), utilisation: s.memory }
     }
 
@@ -121,7 +124,12 @@ pub struct Ready {
 
 impl Ready {
     pub fn new(kernels: &KernelSet, deployment: Deployment) -> Result<Self, Untimed> {
-        Ok(Self { pass: Arc::new(Pass::prepare(&deployment, kernels)?), deployment })
+        Self::new_for(kernels, deployment, true)
+    }
+
+    /// The same; without drafts none may be asked for.
+    pub fn new_for(kernels: &KernelSet, deployment: Deployment, drafts: bool) -> Result<Self, Untimed> {
+        Ok(Self { pass: Arc::new(Pass::prepare_for(&deployment, kernels, drafts)?), deployment })
     }
 
     /// Sequences whose cache fits, in one attention group.

@@ -192,12 +192,13 @@ impl Serving {
         split: Option<(Layout, Option<f64>)>,
         requests: &Requests,
     ) -> Result<Self, Untimed> {
-        let main = Ready::new(kernels, on.clone())?;
+        let drafts = requests.drafts > 0.0;
+        let main = Ready::new_for(kernels, on.clone(), drafts)?;
         let split = split.map(|(layout, instances)| {
             let instance = if layout == on.layout {
                 main.clone()
             } else {
-                Ready::new(kernels, Deployment { layout, ..on.clone() })?
+                Ready::new_for(kernels, Deployment { layout, ..on.clone() }, drafts)?
             };
             let bytes = kv::cache(&on.model, on.kv).stored(Tokens::new(requests.input));
             // Prompts leave when they are done: no answer is held here.

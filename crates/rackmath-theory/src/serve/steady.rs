@@ -31,7 +31,7 @@ pub mod percentile;
 use crate::chunk::{Chunks, Rest};
 use crate::machine::timer::{Chunk, Cost, StepTimer, Work};
 use crate::pass::Pass;
-use rackmath_spec::engine::{Overhead, Schedule};
+use rackmath_spec::engine::{Overhead, Prompts, Schedule};
 use rackmath_units::{Seconds, float};
 
 /// What requests look like.
@@ -196,7 +196,10 @@ impl<T: StepTimer> Server<'_, T> {
 
     /// Tokens of prompts that fit in a pass beside so many decoding sequences.
     fn prompt_room(&self, decoding: f64, requests: &Requests) -> f64 {
-        let taken = if self.schedule.mixed { decoding * (1.0 + requests.drafts) } else { 0.0 };
+        let taken = match self.schedule.prompts {
+            Prompts::RideAlong => decoding * (1.0 + requests.drafts),
+            Prompts::First => 0.0,
+        };
         (self.schedule.chunk - taken).max(64.0)
     }
 
@@ -211,7 +214,7 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
     Ok(match load {
         Load::Closed { concurrency, clump, burst, convoy } => {
             let running = concurrency.min(most);
-            let mut s = if convoy && !server.schedule.mixed {
+            let mut s = if convoy && server.schedule.prompts == Prompts::First {
                 waves(server, requests, running)?
             } else {
                 balanced(server, requests, running, Arrivals { clump: clump.max(1.0), convoy, crowd: running })?
@@ -267,7 +270,7 @@ fn at<T: StepTimer>(
     let steps = requests.steps().max(1.0);
     let wanted = (running * share).max(if requests.steps() > 0.0 { share.min(1.0) } else { 0.0 });
     // Where prompts ride along, a pass holds only so many tokens: prompts then come no faster than they fit.
-    let full = if server.schedule.mixed {
+    let full = if server.schedule.prompts == Prompts::RideAlong {
         let rows = 1.0 + requests.drafts;
         server.schedule.chunk * server.stages / (requests.new_tokens() / steps + rows)
     } else {
@@ -313,7 +316,7 @@ fn mix<T: StepTimer>(
     let base = Work { drafts: requests.drafts, ..Work::decode(decoding, requests.context()) };
     let prompt = Chunk { tokens: size, prompts, past: requests.past() + chunks.before };
     let decode = server.cost(&base)?;
-    let (mixed, alone) = if server.schedule.mixed {
+    let (mixed, alone) = if server.schedule.prompts == Prompts::RideAlong {
         let both = server.cost(&base.with(prompt))?;
         (both, both.time())
     } else {
@@ -432,7 +435,9 @@ fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: 
     s.rate = rate;
     s.running = rate * (requests.steps() * s.step().get() + s.ttft.get());
     // Prompts that come while others are computed wait for them: the mean wait of a single server (Pollaczek, Khinchine).
-    let service = (s.mixed.time().get() - if server.schedule.mixed { s.decode.time().get() } else { 0.0 }).max(0.0);
+    let service = (s.mixed.time().get()
+        - if server.schedule.prompts == Prompts::RideAlong { s.decode.time().get() } else { 0.0 })
+    .max(0.0);
     let per_prompt = service * requests.new_tokens() / s.prompt_size.max(1.0);
     let busy = (rate * per_prompt).min(0.95);
     s.ttft += Seconds::s(busy / (2.0 * (1.0 - busy)) * per_prompt * (1.0 + requests.spread.prompt_cv2));

@@ -44,12 +44,6 @@ impl KernelSet {
 pub(super) const WIDE: f64 = 2.0;
 pub(super) const DISPATCHED: f64 = 1.0;
 
-/// Share of the bandwidth that sampling reaches.
-const SAMPLING_MEMORY: f64 = 0.7;
-
-/// Passes over the logits that sampling takes.
-const SAMPLING_PASSES: f64 = 3.0;
-
 impl Pass {
     pub fn prepare(deployment: &Deployment, kernels: &KernelSet) -> Result<Self, Untimed> {
         Self::prepare_for(deployment, kernels, true)
@@ -352,7 +346,7 @@ impl<'a> Prep<'a> {
             return;
         }
         let o = &self.d.engine.overhead;
-        let moved = rows * WIDE * values / (o.small_memory * self.silicon.bandwidth.get());
+        let moved = rows * WIDE * values / (o.small_traffic_divisor * self.silicon.bandwidth.get());
         cost.add(Part::Small, Limit::Latency, kernels * o.small.get() * times);
         cost.add(Part::Small, Limit::Memory, moved * times);
     }
@@ -399,10 +393,11 @@ impl<'a> Prep<'a> {
         }
         if !self.d.engine.ideal {
             let logits = sequences * self.shape.vocab as f64 * 4.0;
-            let bandwidth = SAMPLING_MEMORY * self.silicon.bandwidth.get();
+            let assumed = &self.d.engine.assumed;
+            let bandwidth = assumed.sampling_memory * self.silicon.bandwidth.get();
             let small = self.d.engine.overhead.small.get();
-            cost.add(Part::Head, Limit::Latency, SAMPLING_PASSES * small);
-            cost.add(Part::Head, Limit::Memory, SAMPLING_PASSES * logits / bandwidth);
+            cost.add(Part::Head, Limit::Latency, assumed.sampling_passes * small);
+            cost.add(Part::Head, Limit::Memory, assumed.sampling_passes * logits / bandwidth);
             if tp > 1.0
                 && let Some((level, up)) = self.level()
             {

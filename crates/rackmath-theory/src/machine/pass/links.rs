@@ -25,9 +25,9 @@ impl<'a> Prep<'a> {
         }
         if let Some(moe) = sparse {
             let (latency, transfer) = self.exchange(moe, rows);
-            // Two half-batches take turns: one computes while the other travels, all but a tenth of it.
+            // Two half-batches take turns: one computes while the other travels.
             let hidden = match self.d.engine.schedule.two_batches {
-                Some(from) if rows >= from => busy.min(0.9 * transfer),
+                Some(from) if rows >= from => busy.min(self.d.engine.assumed.exchange_hidden * transfer),
                 _ => 0.0,
             };
             let transfer = transfer - hidden;

@@ -13,11 +13,6 @@ use rackmath_spec::model::{Mixer, Span};
 use rackmath_spec::{AttentionKernels, Chip, Dtype, Math};
 use rackmath_units::{Bytes, BytesPerParam, Flop};
 
-/// Share of the bandwidth at which recurrent states and index keys are read, and of the peak at which prompts pass through
-/// them: scans and top-k selections are short chains of small kernels.
-const SIDE_MEMORY: f64 = 0.6;
-const SIDE_COMPUTE: f64 = 0.25;
-
 /// Query rows a kernel counts to a block when it asks whether the cores are full.
 const BLOCK_ROWS: f64 = 64.0;
 
@@ -81,6 +76,9 @@ struct SideOp {
     token_flop: f64,
     per_flop: f64,
     per_byte: f64,
+    /// Shares of both rates that are reached.
+    compute: f64,
+    memory: f64,
     kernels: f64,
 }
 
@@ -207,6 +205,8 @@ impl MixerSite<'_> {
             token_flop,
             per_flop: 1.0 / peak.get(),
             per_byte: 1.0 / chip.bandwidth.get(),
+            compute: self.engine.assumed.side_compute,
+            memory: self.engine.assumed.side_memory,
             kernels,
         })
     }
@@ -370,8 +370,9 @@ impl SideOp {
             flop += c.tokens * (self.fixed_flop + self.token_flop * (c.past + new / 2.0));
         }
         let (compute, memory) = (flop * self.per_flop, bytes * self.per_byte);
-        let time = (compute / SIDE_COMPUTE).max(memory / SIDE_MEMORY);
-        let limit = if compute / SIDE_COMPUTE > memory / SIDE_MEMORY { Limit::Compute } else { Limit::Memory };
+        let (busy, read) = (compute / self.compute, memory / self.memory);
+        let time = busy.max(read);
+        let limit = if busy > read { Limit::Compute } else { Limit::Memory };
         cost.add(Part::Attention, Limit::Latency, self.kernels * overhead.small.get() * times);
         cost.add(Part::Attention, limit, time * times);
         cost.compute += compute * times;

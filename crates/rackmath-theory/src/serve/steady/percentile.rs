@@ -18,6 +18,7 @@ use crate::chunk::{Chunks, Rest};
 use crate::lengths::Drawn;
 use crate::machine::timer::{Chunk, StepTimer, Work};
 use crate::stats::ranked;
+use rackmath_spec::engine::Prompts;
 
 /// Seconds of the passes that compute a prompt of `input` tokens while `steady` goes on.
 pub fn own<T: StepTimer>(
@@ -28,7 +29,10 @@ pub fn own<T: StepTimer>(
 ) -> Result<f64, T::Uncovered> {
     let one = Requests { input, ..*requests };
     let new = one.new_tokens();
-    let decoding = if server.schedule.mixed { steady.decoding / server.stages } else { 0.0 };
+    let decoding = match server.schedule.prompts {
+        Prompts::RideAlong => steady.decoding / server.stages,
+        Prompts::First => 0.0,
+    };
     let room = server.prompt_room(decoding, requests);
     let chunks = Chunks::of(new, room, Rest::Shared);
     // A short prompt shares its pass with those that came with it: it cannot be faster than the pass is.

@@ -264,14 +264,9 @@ fn item(
         return Ok(None);
     }
     let drafts = ask.drafts.iter().any(|d| d.0 > 0.0);
-    let pass = Pass::prepare_for(&on, kernels, drafts).map_err(|e| untimed(e, &on))?;
+    let ready = Ready::new_for(kernels, on.clone(), drafts).map_err(|e| untimed(e, &on))?;
     let groups = on.groups();
-    let of = Arc::new(Candidate {
-        machine: machine.clone(),
-        ready: Ready { deployment: on, pass: Arc::new(pass) },
-        kind: at,
-        key: kind.key,
-    });
+    let of = Arc::new(Candidate { machine: machine.clone(), ready, kind: at, key: kind.key });
     let deployment = &of.ready.deployment;
     // Everything without fetching, then with it.
     let offloads: Vec<Option<Fetch>> =

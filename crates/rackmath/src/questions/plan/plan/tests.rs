@@ -169,3 +169,48 @@ fn a_request_that_would_not_fit_into_memory_is_refused() {
     let r = Request { chunks: (0..200_000).map(|k| f64::from(64 + k)).collect(), ..request("16xh200") };
     assert!(answer(&catalog(), &r).unwrap_err().to_string().contains("rows, which take up to"));
 }
+
+/// The pools of a plan under the load that keeps them where the plan has them, asked one by one.
+#[test]
+fn estimate_and_plan_agree_on_two_pools() {
+    let c = catalog();
+    let w = Worked::new(&c, &request("8xh200"), &1.into()).unwrap();
+    let degrees = |l: &rackmath_spec::Layout| {
+        let d = l.degrees();
+        let (tp, pp, dp) = (Some(d.tp), Some(d.pp), Some(d.dp));
+        crate::layout::DegreesRequest { tp, pp, dp, ep: Some(d.ep), etp: Some(d.etp), ..Default::default() }
+    };
+    let mut compared = 0;
+    for index in (0..w.space.len()).step_by(97) {
+        let choice = w.chosen(index);
+        let Some(pool) = choice.prompts.as_ref().filter(|_| choice.instances == 1.0) else { continue };
+        let Some(e) = w.space.estimate(index, w.question.output, Traffic::One) else { continue };
+        let (on, prompts) = (choice.row.on(), pool.row.on());
+        // Those who wait for their prompt or its cache are in flight too.
+        let inside = w.space.found.of(choice.c.row)[choice.c.level].ttft;
+        let concurrency = choice.per_group * on.groups() + e.rate * (e.ttft - inside);
+        let prefill_chips = Some(pool.instances as u64 * prompts.layout.chips());
+        let asked = crate::estimate::Request {
+            setting: request("8xh200").setting,
+            degrees: degrees(&on.layout),
+            concurrency: Some(concurrency),
+            isl: 4000.0,
+            osl: 500.0,
+            disaggregated: Some(crate::estimate::Disaggregated { prefill_chips, prefill: degrees(&prompts.layout) }),
+            changes: false,
+            ..Default::default()
+        };
+        let Ok(page) = crate::estimate::answer(&c, &asked) else { continue };
+        let (served, pools) = (page.served.unwrap(), page.pools.unwrap());
+        // Where prompts would be outrun if all requests decoded at once, the estimate takes them for the bottleneck.
+        if pools.prefill_busy > rackmath_theory::pools::BUSIEST {
+            continue;
+        }
+        let close = |what: &str, a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-4, "{index} {what}: {a} and {b}");
+        close("time per token", served.tpot_ms.value / 1e3, e.tpot);
+        close("time to first token", served.ttft_unqueued_ms.value / 1e3, e.ttft);
+        close("requests", served.requests_per_s.value, e.rate);
+        compared += 1;
+    }
+    assert!(compared >= 10, "{compared}");
+}

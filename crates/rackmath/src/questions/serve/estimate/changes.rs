@@ -2,6 +2,7 @@
 
 use super::Change;
 use super::work::{Ask, Case};
+use rackmath_spec::engine::Assumed;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Kind, Layout, Math, System};
@@ -114,7 +115,7 @@ pub(super) fn best(catalog: &Catalog, case: &Case, serving: &Serving, now: &Outc
                 ttft_ms: (then.ttft + then.queue) * 1e3,
                 output_tok_s_per_chip: then.output_per_chip(b),
                 usd_per_mtok_output: then.usd_per_mtok(b, idea.ask.price).map(|u| u.0),
-                caution: idea.caution.map(str::to_owned),
+                caution: idea.caution,
             },
         ));
     }
@@ -125,18 +126,15 @@ pub(super) fn best(catalog: &Catalog, case: &Case, serving: &Serving, now: &Outc
 /// What a change would lead to; nothing when it cannot be or does not fit.
 fn outcome(case: &Case, ask: &Ask, serving: &Serving) -> Option<Outcome> {
     check(&ask.on.model, &ask.on.system, &ask.on.layout).ok()?;
-    // Where only the load or the requests differ the passes are the same.
-    let then = if ask.on.same_passes(&case.ask.on) {
+    // Where only the load or the requests differ the passes are the same; those without drafts know nothing of any.
+    let drafted = ask.requests.drafts > 0.0 && case.ask.requests.drafts == 0.0;
+    let then = if ask.on.same_passes(&case.ask.on) && !drafted {
         serving.under(&ask.requests, ask.load)
     } else {
         case.ready(ask).ok()?.under(&ask.requests, ask.load)
     };
     then.serves().then_some(then)
 }
-
-/// Drafts of the change that tries speculation, and the chance that each is accepted.
-const DRAFTS: f64 = 3.0;
-const ACCEPTANCE: f64 = 0.7;
 
 /// A change, not yet tried.
 struct Idea {
@@ -147,7 +145,7 @@ struct Idea {
     /// Whether it leaves the engine and the chip, so that errors do not cancel.
     foreign: bool,
     /// What it asks for beside itself.
-    caution: Option<&'static str>,
+    caution: Option<String>,
 }
 
 /// The menu: one change at a time to the layout, the formats, the load, the engine or the chip.
@@ -224,7 +222,7 @@ fn formats(ask: &Ask) -> Vec<Idea> {
         if p.system.chip.peak.contains_key(&math) && dtype.bits() < now - 1.0 {
             let formats = Formats { routed: dtype, linear: dtype, ..p.formats };
             let next = on(ask, Deployment { formats, ..p.clone() });
-            let caution = Some("a checkpoint in this format whose quality is good enough");
+            let caution = Some("a checkpoint in this format whose quality is good enough".into());
             all.push(Idea { caution, ..idea(format!("weights in {dtype}"), next) });
         }
     }
@@ -233,10 +231,12 @@ fn formats(ask: &Ask) -> Vec<Idea> {
     }
     if ask.requests.drafts == 0.0 {
         let mut next = ask.clone();
-        next.requests.drafts = DRAFTS;
-        next.requests.accepted = yielded(DRAFTS, ACCEPTANCE);
-        let caution = Some("a drafter whose guesses are accepted 70 % of the time");
-        all.push(Idea { caution, ..idea(format!("speculation with {DRAFTS} drafts"), next) });
+        let Assumed { drafts, acceptance, .. } = p.engine.assumed;
+        next.requests.drafts = drafts;
+        next.requests.accepted = yielded(drafts, acceptance);
+        let share = rackmath_units::significant(acceptance * 100.0, 3);
+        let caution = Some(format!("a drafter whose guesses are accepted {share} % of the time"));
+        all.push(Idea { caution, ..idea(format!("speculation with {drafts} drafts"), next) });
     }
     all
 }

@@ -15,6 +15,7 @@ use super::work::Case;
 use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
 use crate::figure::count;
 use crate::layout;
+use rackmath_spec::engine::Prompts;
 use rackmath_theory::pass::{Limit, Part};
 use rackmath_theory::placement::{self, Fit};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
@@ -240,8 +241,10 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
             ));
         }
     }
-    let together =
-        if s.mixed { "prompts ride along with decoding sequences" } else { "prompts have passes of their own" };
+    let together = match s.prompts {
+        Prompts::RideAlong => "prompts ride along with decoding sequences",
+        Prompts::First => "prompts have passes of their own",
+    };
     all.push(format!(
         "{}: at most {} tokens in a pass, {} sequences per group, {} of the memory; {together}",
         engine.name,
