@@ -5,7 +5,9 @@
 //! they are the [`Body::Lump`] variant. Counting lives in `rackmath-theory`; this file only says what is there.
 
 use crate::Dtype;
+use crate::file::noun::text;
 use rackmath_units::{BytesPerToken, Params};
+use serde::Deserialize;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -36,34 +38,45 @@ pub enum Body {
 }
 
 /// A model known by its totals.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Lump {
+    #[serde(rename = "total_params")]
     pub total: Params,
     /// Parameters used for one token.
+    #[serde(rename = "active_params")]
     pub active: Params,
+    #[serde(deserialize_with = "text")]
     pub weights: Dtype,
     /// KV-cache bytes for each token of context, all layers.
+    #[serde(rename = "kv_per_token")]
     pub kv: BytesPerToken,
 }
 
 /// A published size to check the computed one against.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Published {
     /// The count.
+    #[serde(rename = "total_params")]
     pub total: u64,
     /// Whether it is exact to the last digit, or a rounded label.
     pub exact: bool,
     pub counts: Counts,
     /// Parameters of vision or audio towers inside the count.
+    #[serde(default, rename = "tower_params")]
     pub towers: u64,
     /// Published parameters per token, usually a label.
+    #[serde(rename = "active_params")]
     pub active: Option<u64>,
     pub source: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Counts {
-    /// Decoder, embeddings and head.
+    /// Decoder, embeddings and head; a vision or audio tower inside the count is taken off by `towers`.
+    #[serde(alias = "with-vision")]
     Main,
     /// The same and the multi-token-prediction layers.
     WithMtp,

@@ -1,6 +1,6 @@
 //! Reads the files of `catalog/deduce`.
 
-use super::parse_toml;
+use super::noun::{cited, noun};
 use crate::deduce::{
     CacheTier, DeducePriors, Habit, HostPrice, HostedModel, Level, LogNormal, LogUniform, Policies, Ratio, ServingChip,
 };
@@ -16,16 +16,25 @@ pub const PRICE_RANGE: (f64, f64) = (0.001, 1000.0);
 /// Two-sided 5 to 95 % range of a normal variable, in standard deviations.
 const RANGE_SDS: f64 = 2.0 * 1.644_853_626_951_472_2;
 
+/// Keys for readers of the files alone.
+const HEAD: [&str; 4] = ["id", "name", "form", "as_of"];
+const PRIORS: [&str; 11] = [
+    "id",
+    "name",
+    "form",
+    "as_of",
+    "architecture.*.note",
+    "serving.*.note",
+    "chip.usd_per_hour.note",
+    "markup.*.note",
+    "tier.usd_per_gb_hour.note",
+    "ratio.*.note",
+    "policy.*.note",
+];
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawPriors {
-    #[serde(rename = "name")]
-    _name: String,
-    #[serde(rename = "form")]
-    _form: String,
-    #[serde(rename = "as_of")]
-    _as_of: String,
-    sources: BTreeMap<String, String>,
     architecture: RawArchitecture,
     serving: RawServing,
     chip: Vec<RawChip>,
@@ -41,9 +50,8 @@ struct RawRange {
     low: f64,
     high: f64,
     median: Option<f64>,
-    source: String,
-    #[serde(rename = "note")]
-    _note: Option<String>,
+    #[serde(rename = "source")]
+    _source: String,
 }
 
 #[derive(Deserialize)]
@@ -51,18 +59,16 @@ struct RawRange {
 struct RawScaled {
     median: f64,
     scale: f64,
-    source: String,
-    #[serde(rename = "note")]
-    _note: Option<String>,
+    #[serde(rename = "source")]
+    _source: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawValue {
     value: f64,
-    source: String,
-    #[serde(rename = "note")]
-    _note: Option<String>,
+    #[serde(rename = "source")]
+    _source: String,
 }
 
 #[derive(Deserialize)]
@@ -94,9 +100,8 @@ struct RawServing {
 struct RawWidths {
     bytes: [f64; 3],
     shares: [f64; 3],
-    source: String,
-    #[serde(rename = "note")]
-    _note: Option<String>,
+    #[serde(rename = "source")]
+    _source: String,
 }
 
 #[derive(Deserialize)]
@@ -135,7 +140,6 @@ struct RawRatio {
 
 struct Reader<'a> {
     file: &'a str,
-    sources: &'a BTreeMap<String, String>,
 }
 
 impl Reader<'_> {
@@ -143,15 +147,7 @@ impl Reader<'_> {
         SpecError::field(self.file, field, given, expected)
     }
 
-    fn cited(&self, field: &str, source: &str) -> Result<(), SpecError> {
-        if self.sources.contains_key(source) || source.contains([' ', '/']) {
-            return Ok(());
-        }
-        Err(self.field(&format!("{field}.source"), source, "a key of [sources] or a citation of several words"))
-    }
-
     fn ends(&self, field: &str, raw: &RawRange) -> Result<LogUniform, SpecError> {
-        self.cited(field, &raw.source)?;
         if !(raw.low > 0.0 && raw.high > raw.low && raw.high.is_finite()) {
             let given = format!("{} to {}", raw.low, raw.high);
             return Err(self.field(field, given, "a positive range from low to high"));
@@ -170,7 +166,6 @@ impl Reader<'_> {
     }
 
     fn scaled(&self, field: &str, raw: &RawScaled) -> Result<LogNormal, SpecError> {
-        self.cited(field, &raw.source)?;
         if raw.median > 0.0 && raw.scale > 0.0 && raw.median.is_finite() && raw.scale.is_finite() {
             return Ok(LogNormal { centre: float::ln(raw.median), scale: raw.scale });
         }
@@ -178,7 +173,6 @@ impl Reader<'_> {
     }
 
     fn share(&self, field: &str, raw: &RawValue) -> Result<f64, SpecError> {
-        self.cited(field, &raw.source)?;
         if (0.0..=1.0).contains(&raw.value) { Ok(raw.value) } else { Err(self.field(field, raw.value, "0 to 1")) }
     }
 
@@ -199,10 +193,9 @@ pub fn deduce_priors(
     chip: impl Fn(&str) -> Result<Arc<Chip>, SpecError>,
 ) -> Result<DeducePriors, SpecError> {
     let file = "deduce priors";
-    let raw: RawPriors = parse_toml(file, text)?;
-    let r = Reader { file, sources: &raw.sources };
+    let raw: RawPriors = cited(file, "", text, &PRIORS)?;
+    let r = Reader { file };
     let (a, s, q) = (&raw.architecture, &raw.serving, &raw.ratio);
-    r.cited("serving.widths", &s.widths.source)?;
     r.whole("serving.widths.shares", s.widths.shares.into_iter())?;
     r.whole("chip.share", raw.chip.iter().map(|c| c.share))?;
     r.whole("tier.share", raw.tier.iter().map(|t| t.share))?;
@@ -213,7 +206,6 @@ pub fn deduce_priors(
     }
     let mut tiers = Vec::new();
     for t in &raw.tier {
-        r.cited("tier.usd_per_gb_hour", &t.usd_per_gb_hour.source)?;
         let usd_per_gb_hour = t.usd_per_gb_hour.value;
         tiers.push(CacheTier { name: t.name.clone(), share: t.share, usd_per_gb_hour });
     }
@@ -267,12 +259,6 @@ fn ratio(r: &Reader, word: &str) -> Result<Ratio, SpecError> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawLevel {
-    #[serde(rename = "name")]
-    _name: String,
-    #[serde(rename = "form")]
-    _form: String,
-    #[serde(rename = "as_of")]
-    _as_of: String,
     #[serde(rename = "source")]
     _source: String,
     offset: f64,
@@ -292,7 +278,7 @@ struct RawLevel {
 
 /// Reads how far prices of hosts lie above ideal cost.
 pub fn deduce_level(text: &str) -> Result<Level, SpecError> {
-    let raw: RawLevel = parse_toml("deduce level", text)?;
+    let raw: RawLevel = noun("deduce level", "", text, &HEAD)?;
     Ok(Level {
         offset: raw.offset,
         sparsity_exponent: raw.sparsity_exponent,
@@ -312,12 +298,6 @@ pub fn deduce_level(text: &str) -> Result<Level, SpecError> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawPolicies {
-    #[serde(rename = "name")]
-    _name: String,
-    #[serde(rename = "form")]
-    _form: String,
-    #[serde(rename = "as_of")]
-    _as_of: String,
     source: String,
     vendor: BTreeMap<String, BTreeMap<String, (u32, u32, f64)>>,
     pooled: BTreeMap<String, f64>,
@@ -327,9 +307,8 @@ struct RawPolicies {
 /// Reads the policies of vendors.
 pub fn deduce_policies(text: &str) -> Result<Policies, SpecError> {
     let file = "deduce policies";
-    let raw: RawPolicies = parse_toml(file, text)?;
-    let none = BTreeMap::new();
-    let r = Reader { file, sources: &none };
+    let raw: RawPolicies = noun(file, "", text, &HEAD)?;
+    let r = Reader { file };
     let chances = |list: &BTreeMap<String, f64>| -> Result<BTreeMap<Ratio, f64>, SpecError> {
         list.iter().map(|(word, chance)| Ok((ratio(&r, word)?, chance.clamp(0.0, 1.0)))).collect()
     };
@@ -354,13 +333,6 @@ pub fn deduce_policies(text: &str) -> Result<Policies, SpecError> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawHosts {
-    #[serde(rename = "name")]
-    _name: String,
-    #[serde(rename = "form")]
-    _form: String,
-    #[serde(rename = "as_of")]
-    _as_of: String,
-    sources: BTreeMap<String, String>,
     model: Vec<RawHosted>,
 }
 
@@ -376,7 +348,8 @@ struct RawHosted {
 #[serde(deny_unknown_fields)]
 struct RawHost {
     host: String,
-    source: String,
+    #[serde(rename = "source")]
+    _source: String,
     input: f64,
     output: f64,
     cached: Option<f64>,
@@ -387,14 +360,13 @@ struct RawHost {
 /// Reads what hosts charge.
 pub fn hosted_models(text: &str) -> Result<Vec<HostedModel>, SpecError> {
     let file = "deduce hosts";
-    let raw: RawHosts = parse_toml(file, text)?;
-    let r = Reader { file, sources: &raw.sources };
+    let raw: RawHosts = cited(file, "", text, &HEAD)?;
+    let r = Reader { file };
     let mut models = Vec::new();
     for model in raw.model {
         let mut hosts = Vec::new();
         for h in model.hosts {
             let at = |field: &str| format!("{}.{}.{field}", model.id, h.host);
-            r.cited(&at("host"), &h.source)?;
             for (field, price) in [("input", Some(h.input)), ("output", Some(h.output)), ("cached", h.cached)] {
                 if price.is_some_and(|p| !(PRICE_RANGE.0..=PRICE_RANGE.1).contains(&p)) {
                     let given = price.unwrap_or_default();

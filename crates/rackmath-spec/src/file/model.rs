@@ -1,50 +1,25 @@
 //! Reads a model: one of our TOML files, or a published `config.json`.
 
-use super::{MAX_BYTES, config, parse_toml};
+use super::noun::noun;
+use super::{MAX_BYTES, config};
 use crate::error::{path, shorten};
-use crate::model::{Body, Counts, Lump, Published};
-use crate::{Dtype, Model, SpecError};
-use rackmath_units::{BytesPerToken, Params};
+use crate::model::{Body, Lump, Published};
+use crate::{Model, SpecError};
 use serde::Deserialize;
 use serde_json::Value;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawModel {
+    id: String,
     name: String,
     hf: Option<String>,
-    #[serde(default)]
-    #[serde(rename = "aliases")]
-    _aliases: Vec<String>,
-    #[serde(rename = "released")]
-    _released: Option<String>,
     source: String,
     as_of: String,
     note: Option<String>,
-    published: Option<RawPublished>,
+    published: Option<Published>,
     config: Option<Value>,
-    lump: Option<RawLump>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawPublished {
-    total_params: u64,
-    exact: bool,
-    counts: String,
-    #[serde(default)]
-    tower_params: u64,
-    active_params: Option<u64>,
-    source: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawLump {
-    total_params: String,
-    active_params: String,
-    weights: String,
-    kv_per_token: String,
+    lump: Option<Lump>,
 }
 
 /// Reads a model from one of our TOML files or, where it is JSON, from a published `config.json`.
@@ -53,22 +28,25 @@ pub fn model(id: &str, text: &str) -> Result<Model, SpecError> {
         return config_json(id, text);
     }
     let file = format!("model {id}");
-    let raw: RawModel = parse_toml(&file, text)?;
+    let raw: RawModel = noun(&file, id, text, &["released"])?;
     let mut notes: Vec<String> = raw.note.into_iter().collect();
     let body = match (raw.config, raw.lump) {
         (Some(config), None) => Body::Layers(Box::new(config::shape(&file, &config, &mut notes)?)),
-        (None, Some(raw)) => Body::Lump(lump(&file, &raw)?),
+        (None, Some(lump)) if lump.active.get() <= 0.0 || lump.active > lump.total => {
+            let expected = "more than none and at most the total";
+            return Err(SpecError::field(&file, "lump.active_params", lump.active, expected));
+        }
+        (None, Some(lump)) => Body::Lump(lump),
         _ => {
             return Err(SpecError::file(file, "a model has either [config] or [lump]"));
         }
     };
-    let published = raw.published.map(|p| published(&file, p)).transpose()?;
     Ok(Model {
-        id: id.to_owned(),
+        id: raw.id,
         name: raw.name,
         hf: raw.hf,
         body,
-        published,
+        published: raw.published,
         source: raw.source,
         as_of: raw.as_of,
         notes,
@@ -101,42 +79,4 @@ pub fn config_json(name: &str, text: &str) -> Result<Model, SpecError> {
 /// A parser's message may quote the file; keep it short.
 fn shorten_message(message: &str) -> String {
     message.chars().take(160).map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-fn lump(file: &str, raw: &RawLump) -> Result<Lump, SpecError> {
-    let bad =
-        |field: &str, given: &str, expected: String| SpecError::field(file, format!("lump.{field}"), given, expected);
-    let params = |field: &str, text: &str| text.parse::<Params>().map_err(|e| bad(field, text, e.to_string()));
-    let (total, active) = (params("total_params", &raw.total_params)?, params("active_params", &raw.active_params)?);
-    if active.get() <= 0.0 || active > total {
-        return Err(bad("active_params", &raw.active_params, "more than none and at most the total".into()));
-    }
-    Ok(Lump {
-        total,
-        active,
-        weights: raw.weights.parse::<Dtype>()?,
-        kv: raw
-            .kv_per_token
-            .parse::<BytesPerToken>()
-            .map_err(|e| bad("kv_per_token", &raw.kv_per_token, e.to_string()))?,
-    })
-}
-
-fn published(file: &str, raw: RawPublished) -> Result<Published, SpecError> {
-    let counts = match raw.counts.as_str() {
-        // A vision or audio tower inside the count is taken off by `tower_params`.
-        "main" | "with-vision" => Counts::Main,
-        "with-mtp" => Counts::WithMtp,
-        other => {
-            return Err(SpecError::field(file, "published.counts", other, "main, with-mtp or with-vision"));
-        }
-    };
-    Ok(Published {
-        total: raw.total_params,
-        exact: raw.exact,
-        counts,
-        towers: raw.tower_params,
-        active: raw.active_params,
-        source: raw.source,
-    })
 }
