@@ -27,6 +27,8 @@ pub struct Chip {
     /// Dense peaks; a multiply-add is two.
     pub peak: BTreeMap<Math, Cited<FlopRate>>,
     pub link: Link,
+    #[serde(default)]
+    pub host: Host,
     /// Cores, clock, cache, where known.
     #[serde(default)]
     pub physical: Physical,
@@ -66,6 +68,18 @@ pub struct Link {
     /// To the data-centre network.
     pub scale_out: Option<Cited<ByteRate>>,
     pub host: Option<Cited<ByteRate>>,
+}
+
+/// The server a chip sits in.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Chips of one, where that is less than a scale-up domain.
+    pub chips: Option<Cited<u64>>,
+    /// The tier of its memory, by name.
+    pub memory: Option<String>,
+    /// Chips that share that memory.
+    pub sharers: Option<Cited<u64>>,
 }
 
 /// What later efficiency models scale with.
@@ -240,6 +254,11 @@ impl Memory {
 }
 
 impl Chip {
+    /// Chips of one host: a scale-up domain unless it says otherwise.
+    pub fn chips_per_host(&self) -> u64 {
+        self.host.chips.as_ref().map_or(self.link.domain.value, |n| n.value).max(1)
+    }
+
     /// The arithmetic this chip runs weights of a format in, and its dense peak.
     pub fn peak_for(&self, weights: Dtype) -> Option<(Math, &Cited<FlopRate>)> {
         weights.maths().iter().find_map(|math| self.peak.get(math).map(|peak| (*math, peak)))

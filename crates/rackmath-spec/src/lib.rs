@@ -38,7 +38,7 @@ pub mod validation;
 
 pub use attention::AttentionKernels;
 pub use catalog::{Catalog, Kind};
-pub use chip::{Basis, Chip, Link, Memory, Physical, Power, Price};
+pub use chip::{Basis, Chip, Host, Link, Memory, Physical, Power, Price};
 pub use cited::Cited;
 pub use date::{Date, Moment};
 pub use dtype::{Dtype, Math};

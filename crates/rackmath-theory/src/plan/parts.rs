@@ -48,7 +48,7 @@ impl Space {
             for n in [row.key, row.machine, row.class] {
                 hash.word(n.into());
             }
-            hash.amounts([row.chips, row.scale, row.usd_s, row.watts]);
+            hash.amounts([row.chips, row.scale, row.usd_s, row.watts, row.host, row.offered]);
             for states in [self.whole.of(at), self.found.of(at)] {
                 hash.count(states.len());
                 for state in states {

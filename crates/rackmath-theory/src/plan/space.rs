@@ -33,6 +33,10 @@ pub struct Row {
     /// Dollars per chip and second.
     pub usd_s: f64,
     pub watts: f64,
+    /// Chips that are bought together.
+    pub host: f64,
+    /// Chips its machine offers.
+    pub offered: f64,
 }
 
 /// A deployment that computes prompts for others.

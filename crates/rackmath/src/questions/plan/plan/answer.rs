@@ -206,11 +206,12 @@ impl Worked {
 /// Scale-up domains that all replicas fill; those of two machines are not shared.
 fn domains(choice: &Choice, e: &Estimate) -> u64 {
     let filled = |row: &Entry, chips: f64| (chips / domain(&row.on().system) as f64).ceil();
+    let used = e.replicas * e.unit_chips;
     match &choice.prompts {
         Some(p) if p.row.of.machine.at != choice.row.of.machine.at => {
             let prompts = p.instances * p.row.on().chips() * e.replicas;
-            (filled(p.row, prompts) + filled(choice.row, e.chips - prompts)) as u64
+            (filled(p.row, prompts) + filled(choice.row, used - prompts)) as u64
         }
-        _ => filled(choice.row, e.chips) as u64,
+        _ => filled(choice.row, used) as u64,
     }
 }

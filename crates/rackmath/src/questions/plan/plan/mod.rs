@@ -179,6 +179,8 @@ struct Machine {
     system: Arc<System>,
     links: Links,
     chips: u64,
+    /// Chips that are bought together.
+    bought_by: u64,
     usd_s: f64,
     price_source: PriceSource,
     watts: f64,
@@ -330,6 +332,7 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> 
             at,
             links: resolved.links.clone(),
             chips: system.n_chips,
+            bought_by: 1,
             usd_s: resolved.chip_price.get(),
             price_source: resolved.price_source.clone(),
             watts,

@@ -12,10 +12,6 @@ use rackmath_units::{ByteRate, Bytes, Tokens, significant};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Chips that share the memory of a server: the tier's file counts eight links to it.
-const SERVER: f64 = 8.0;
-/// Blackwell chips that share one Grace and its memory: note at `link.host` of the chips' files.
-const GRACE: f64 = 2.0;
 /// Host cache over the cache memory of the chips where a size must be said: what SGLang takes unless told (`hicache_ratio`
 /// in its server arguments is 2.0).
 const RATIO: f64 = 2.0;
@@ -55,13 +51,10 @@ pub(super) struct Fetch {
 /// The host memory of a machine; none where the chip's way to it is not known.
 pub(super) fn host(catalog: &Catalog, system: &System) -> Result<Option<Host>, Error> {
     let chip = &system.chip;
-    let Some(link) = &chip.link.host else { return Ok(None) };
-    let (tier, chips) = match () {
-        () if chip.id.starts_with("gb") => ("lpddr-grace", GRACE),
-        () if chip.id.starts_with("gh") => ("lpddr-grace", 1.0),
-        () => ("ddr5-server", SERVER),
+    let (Some(link), Some(tier), Some(sharers)) = (&chip.link.host, &chip.host.memory, &chip.host.sharers) else {
+        return Ok(None);
     };
-    let tier = catalog.tier(tier)?;
+    let (tier, chips) = (catalog.tier(tier)?, sharers.value as f64);
     let rate = ByteRate::b_per_s(link.value.get().min(tier.bandwidth.value.get() / chips));
     Ok(Some(Host { tier: tier.name.clone(), rate, capacity: tier.capacity.value.get() / chips }))
 }

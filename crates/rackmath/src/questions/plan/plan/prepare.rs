@@ -146,6 +146,8 @@ impl Prepared {
             chips: ready.deployment.chips(),
             usd_s: machine.usd_s,
             watts: machine.watts,
+            host: machine.bought_by as f64,
+            offered: machine.chips as f64,
         });
         self.space.whole.push(&row.whole);
         self.space.found.push(&row.found);

@@ -163,12 +163,6 @@ fn notes(site: &Site, pools: &[Pool], routed: bool) -> Vec<String> {
     all
 }
 
-/// Chips of a host where the scale-up domain is a node.
-const NODE: u64 = 8;
-/// Chips of a host where the domain is a rack: a GB200 NVL72 has four to a node (accelerators_per_node in MLPerf Inference
-/// 6.1, closed/Crusoe/systems/GB200-NVL72; llm-d's guide for DeepSeek V4 on GB200 says the same, read 2026-11).
-const TRAY: u64 = 4;
-
 impl Worked {
     /// The servers of a configuration, in so many replicas; none for an engine whose commands are not known here.
     fn site(&self, choice: &Choice, replicas: f64) -> Option<(Site<'_>, Vec<Pool>)> {
@@ -198,8 +192,7 @@ impl Worked {
                 ]
             }
         };
-        let scale_up = domain(&on.system);
-        let usual = if scale_up <= NODE { scale_up.max(1) } else { TRAY };
+        let usual = on.system.chip.chips_per_host().min(domain(&on.system)).max(1);
         let site = Site {
             model: &ask.model,
             tool,
