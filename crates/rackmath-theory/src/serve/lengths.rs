@@ -149,7 +149,17 @@ mod tests {
         let state = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
         let ttft = |prompt_cv2: f64| {
             let space = Space {
-                rows: vec![Row { key: 0, machine: 0, class: 0, scale: 1.0, chips: 1.0, usd_s: 1.0, watts: 1.0, host: 1.0, offered: 1.0 }],
+                rows: vec![Row {
+                    key: 0,
+                    machine: 0,
+                    class: 0,
+                    scale: 1.0,
+                    chips: 1.0,
+                    usd_s: 1.0,
+                    watts: 1.0,
+                    host: 1.0,
+                    offered: 1.0,
+                }],
                 levels: 1,
                 whole: [State::NONE].chunks(1).collect(),
                 found: [state].chunks(1).collect(),
