@@ -76,3 +76,10 @@ export async function drawn(figure, format) {
   const series = figure.series.map((s) => ({ ...s, role: role(s.role) }));
   return (await post(`draw?format=${format}`, JSON.stringify({ marks: [], ...figure, series }))).blob();
 }
+
+/** What the server lists: a JSON document that does not depend on a request. */
+export async function fetched(path) {
+  const response = await fetch(path).catch(() => { throw new Refused("The server does not answer.", "Is `rackmath web` still running?"); });
+  if (!response.ok) throw new Refused(`${path}: status ${response.status}`);
+  return response.json();
+}

@@ -20,18 +20,21 @@ window.rackmath = board;
 let page = null;
 let view = null;
 let panel = null;
+let shown = [];
 let busy = false;
 let again = false;
 let depth = 0;
 
 function defaults() {
-  return Object.fromEntries((page.controls ?? []).filter((c) => c.key).map((c) => [c.key, c.value]));
+  return Object.fromEntries(shown.filter((c) => c.key).map((c) => [c.key, c.value]));
 }
 
 function change(key, value, final) {
   board.values = { ...board.values, [key]: value };
   if (key === "model" && !final) return;
-  const models = page.controls.some((c) => c.kind === "model");
+  // Another question has other controls: what was set for the last one goes.
+  if (shown.some((c) => c.key === key && c.renews)) board.values = { [key]: value };
+  const models = shown.some((c) => c.kind === "model");
   if (models && key === "model" && !value?.endsWith(".json")) delete board.values.config;
   const to = address(page.id, board.values, defaults());
   if (final) {
@@ -42,6 +45,7 @@ function change(key, value, final) {
       history.pushState({ depth: ++depth }, "", to);
     }
     before = null;
+    if (shown.some((c) => c.key === key && c.renews)) { open(); return; }
   } else {
     before ??= location.hash || `#/${page.id}`;
     history.replaceState({ depth }, "", to);
@@ -162,8 +166,10 @@ async function open() {
   const found = entry ?? PAGES[0];
   for (const link of document.querySelectorAll("#nav a")) link.toggleAttribute("aria-current", link.dataset.page === found.id);
   for (const link of document.querySelectorAll("#nav a[aria-current]")) link.setAttribute("aria-current", "page");
-  if (page?.id !== found.id) {
-    const module = await import(`../pages/${found.id}.js`);
+  const module = await import(`../pages/${found.id}.js`);
+  // A page may make its controls from what is set.
+  const list = typeof module.page.controls === "function" ? await module.page.controls(values) : module.page.controls ?? [];
+  if (page?.id !== found.id || list.length !== shown.length || list.some((c, i) => c.key !== shown[i].key)) {
     page?.leave?.();
     view?.clear();
     page = module.page;
@@ -172,7 +178,8 @@ async function open() {
     document.title = `${page.title} · rackmath`;
     const title = el("div", { class: "lead" }, el("h1", {}, page.title), el("p", {}, page.lead));
     const content = el("div", { class: "content" });
-    panel = page.controls?.length ? controls(page.controls, () => board.values, change) : null;
+    shown = list;
+    panel = shown.length ? controls(shown, () => board.values, change) : null;
     const side = panel ? el("form", { class: "panel", "aria-label": "Settings", onsubmit: (e) => e.preventDefault() }, panel.nodes) : null;
     main.replaceChildren(title, el("div", { class: panel ? "columns" : "single" }, side, content));
     view = new View(content);

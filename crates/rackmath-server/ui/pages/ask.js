@@ -1,0 +1,52 @@
+// Every question with all its settings, made from what the library declares: a new question has its page at once.
+
+import { fetched } from "../lib/api.js";
+import { quote } from "../lib/controls.js";
+import { el } from "../lib/dom.js";
+
+// Fields by question, and what the questions are.
+const declared = new Map();
+let questions = null;
+
+const FIRST = 8;
+
+function control(f) {
+  const base = { key: f.flag, label: f.flag.replaceAll("-", " "), help: f.doc, value: "" };
+  if (f.file === "model" || f.file === "system") return { ...base, kind: f.file === "model" ? "model" : "machine", value: f.shown };
+  if (f.unit === "switch") return { ...base, kind: "toggle", label: f.doc, value: f.shown === "true" ? "yes" : "no" };
+  if (f.words.length && !f.list) return { ...base, kind: "select", options: [["", f.shown || "not set"], ...f.words.filter((w) => w !== f.shown).map((w) => [w])] };
+  return { ...base, kind: "text", placeholder: f.shown || f.none || "" };
+}
+
+// What differs from the defaults, in the words of the terminal.
+function typed(s) {
+  const words = {};
+  for (const f of declared.get(s.question) ?? []) {
+    const value = s[f.flag];
+    if (value === undefined || value === null || value === control(f).value) continue;
+    words[f.flag] = f.unit === "switch" ? String(value === "yes") : String(value);
+  }
+  return words;
+}
+
+export const page = {
+  id: "ask",
+  title: "Any question",
+  lead: "Every question of the command line with every setting it has. Values are typed as in a terminal: 4k, 30ms, 50%, $2/h.",
+  /** The controls of a question: they come from its fields. */
+  async controls(values) {
+    questions ??= await fetched("api");
+    const question = questions.some((q) => q.question === values.question) ? values.question : "step";
+    if (!declared.has(question)) declared.set(question, await fetched(`api/${question}/fields`));
+    const all = declared.get(question).map(control);
+    const more = all.length > FIRST ? [{ kind: "heading", label: "More settings", fold: true }, ...all.slice(FIRST)] : [];
+    const about = questions.find((q) => q.question === question).about;
+    return [{ kind: "select", key: "question", label: "Question", options: questions.map((q) => [q.question]), value: "step", help: about, renews: true }, ...all.slice(0, FIRST), ...more];
+  },
+  requests: (s) => ({ typed: [`${s.question}/typed`, typed(s)] }),
+  render(view, { typed: answer }) {
+    for (const [i, figure] of answer.figures.entries()) view.chart(`figure-${i}`, figure);
+    view.node("text", el("pre", { class: "text", tabindex: "0", "aria-label": "The answer in words" }, answer.text));
+  },
+  command: (s) => ["rackmath", s.question, ...Object.entries(typed(s)).map(([flag, text]) => `--${flag}=${quote(text)}`)].join(" "),
+};
