@@ -8,7 +8,8 @@ use crate::limits;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use rackmath::Catalog;
-use rackmath::ask::{self, Question, Terms};
+use rackmath::ask::{self, Question, Reply, Terms};
+use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,14 +105,17 @@ impl Answers {
         if let Some(answer) = lock(&self.kept).answers.get(key) {
             return Ok(answer.clone());
         }
-        let question = key.0;
         let fields = ask::parse(&key.1).map_err(|error| Refusal { status: StatusCode::BAD_REQUEST, error })?;
-        limits::check(question, &fields)?;
-        let catalog = Arc::clone(&self.catalog);
-        let answer = self.work(move || question.answer(&catalog, fields, &Terms::default())?.json()).await??;
-        let answer = Bytes::from(answer);
+        let answer = Bytes::from(self.reply(key.0, fields).await?.json()?);
         lock(&self.kept).keep(key.clone(), answer.clone());
         Ok(answer)
+    }
+
+    /// The answer as a value.
+    pub async fn reply(&self, question: Question, request: Map<String, Value>) -> Result<Reply, Refusal> {
+        limits::check(question, &request)?;
+        let catalog = Arc::clone(&self.catalog);
+        Ok(self.work(move || question.answer(&catalog, request, &Terms::default())).await??)
     }
 
     /// Runs something on one of the working threads.

@@ -15,8 +15,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use rackmath::Error;
 use rackmath::ask::{self, Question};
+use rackmath::field::{self, Field, Unit};
 use rackmath::figure::{Figure, Scale};
-use rackmath_report::{csv, png, scene, svg};
+use rackmath_report::reply::{self, Picture, Show};
+use rackmath_report::{Style, csv, png, scene, svg};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ pub fn router(served: Served) -> Router {
         .route("/api", get(list))
         .route("/api/{question}", post(ask_one))
         .route("/api/{question}/schema", get(schema))
+        .route("/api/{question}/fields", get(fields))
+        .route("/api/{question}/typed", post(typed))
         .route("/export/{question}", post(export))
         .route("/draw", post(draw_posted))
         .route("/openapi.json", get(document))
@@ -76,6 +80,44 @@ async fn ask_one(
 async fn schema(Path(name): Path<String>) -> Result<Response, Refusal> {
     Ok(json(ask::json(&question(&name)?.schema())?))
 }
+
+/// What can be set, as a page shows it.
+async fn fields(Path(name): Path<String>) -> Result<Response, Refusal> {
+    let control = |f: &Field| {
+        let switch = matches!(f.unit, Unit::Switch);
+        serde_json::json!({
+            "flag": f.flag, "doc": f.doc, "switch": switch, "list": f.list, "words": f.words, "file": f.file, "place": f.position,
+            "shown": if f.default.is_null() { String::new() } else { f.show(&f.default) }, "none": f.none,
+        })
+    };
+    let all: Vec<Value> = question(&name)?.fields().iter().map(control).collect();
+    Ok(json(ask::json(&all)?))
+}
+
+/// An answer to what was typed, flag by flag, as a page shows it: its words and its pictures.
+async fn typed(
+    State(s): Shared,
+    Path(name): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refusal> {
+    let question = question(&name)?;
+    let words = ask::parse(&text(body)?)?;
+    let request = field::typed(&question.fields(), &words)?;
+    let reply = s.answers.reply(question, request).await?;
+    let shown = s.answers.work(move || {
+        let show = |figure| Show { figure, ..Show::default() };
+        let drawn: Vec<_> =
+            reply::pictures(question).iter().map(|name| reply::picture(&reply, show(Some(name)))).collect();
+        let figures = drawn.iter().filter_map(|p| if let Ok(Picture::Figure(f)) = p { Some(*f) } else { None });
+        let style = Style { color: false, width: WIDTH };
+        let words = reply::page(&reply, show(None), style)?;
+        ask::json(&serde_json::json!({ "text": words, "figures": figures.collect::<Vec<_>>() }))
+    });
+    Ok(json(shown.await??))
+}
+
+/// Columns of an answer in words.
+const WIDTH: usize = 100;
 
 async fn list() -> Result<Response, Refusal> {
     let all: Vec<Value> =

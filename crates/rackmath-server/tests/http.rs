@@ -116,3 +116,24 @@ fn the_document_lists_every_question_and_its_limits() {
     }
     assert!(text.contains("points at most 2000"));
 }
+
+#[test]
+fn every_question_says_what_can_be_set_and_answers_what_is_typed() {
+    let mut client = Client::new(start());
+    for question in Question::ALL {
+        let fields = client.get(&format!("/api/{}/fields", question.name()));
+        assert_eq!(fields.status, 200, "{}", question.name());
+        let listed: Vec<serde_json::Value> = serde_json::from_str(fields.text()).expect("a list");
+        assert_eq!(listed.len(), question.fields().len(), "{}", question.name());
+    }
+    let typed =
+        client.post("/api/step/typed", br#"{"model": "qwen3-32b", "on": "8xh200", "batch": "1k", "context": "8k"}"#);
+    let shown: serde_json::Value = serde_json::from_str(typed.text()).expect("JSON");
+    assert!(shown["text"].as_str().is_some_and(|t| t.contains("Qwen3 32B")), "{shown}");
+    let curve = client.post("/api/curve/typed", b"{}");
+    assert!(curve.text().contains("\"series\""), "a curve has a picture");
+    let slip = client.post("/api/step/typed", br#"{"bach": "64"}"#);
+    assert!(slip.status == 422 && slip.text().contains("batch"), "{}", slip.text());
+    let unit = client.post("/api/estimate/typed", br#"{"tpot": "30 apples"}"#);
+    assert!(unit.status == 422 && unit.text().contains("tpot"), "{}", unit.text());
+}

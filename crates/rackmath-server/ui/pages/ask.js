@@ -12,8 +12,8 @@ const FIRST = 8;
 
 function control(f) {
   const base = { key: f.flag, label: f.flag.replaceAll("-", " "), help: f.doc, value: "" };
-  if (f.file === "model" || f.file === "system") return { ...base, kind: f.file === "model" ? "model" : "machine", value: f.shown };
-  if (f.unit === "switch") return { ...base, kind: "toggle", label: f.doc, value: f.shown === "true" ? "yes" : "no" };
+  if (f.file === "model" || f.file === "machine") return { ...base, kind: f.file === "model" ? "model" : "machine", value: f.shown };
+  if (f.switch) return { ...base, kind: "toggle", label: f.doc, value: f.shown === "true" ? "yes" : "no" };
   if (f.words.length && !f.list) return { ...base, kind: "select", options: [["", f.shown || "not set"], ...f.words.filter((w) => w !== f.shown).map((w) => [w])] };
   return { ...base, kind: "text", placeholder: f.shown || f.none || "" };
 }
@@ -24,7 +24,7 @@ function typed(s) {
   for (const f of declared.get(s.question) ?? []) {
     const value = s[f.flag];
     if (value === undefined || value === null || value === control(f).value) continue;
-    words[f.flag] = f.unit === "switch" ? String(value === "yes") : String(value);
+    words[f.flag] = f.switch ? String(value === "yes") : String(value);
   }
   return words;
 }
@@ -44,9 +44,19 @@ export const page = {
     return [{ kind: "select", key: "question", label: "Question", options: questions.map((q) => [q.question]), value: "step", help: about, renews: true }, ...all.slice(0, FIRST), ...more];
   },
   requests: (s) => ({ typed: [`${s.question}/typed`, typed(s)] }),
-  render(view, { typed: answer }) {
+  render(view, { typed: answer }, s) {
+    view.reading(`${questions.find((q) => q.question === s.question).about}.`);
     for (const [i, figure] of answer.figures.entries()) view.chart(`figure-${i}`, figure);
     view.node("text", el("pre", { class: "text", tabindex: "0", "aria-label": "The answer in words" }, answer.text));
   },
-  command: (s) => ["rackmath", s.question, ...Object.entries(typed(s)).map(([flag, text]) => `--${flag}=${quote(text)}`)].join(" "),
+  command(s) {
+    const fields = new Map((declared.get(s.question) ?? []).map((f) => [f.flag, f]));
+    const word = ([flag, text]) => {
+      const f = fields.get(flag);
+      if (f.place !== null) return quote(text);
+      return f.switch ? `--${flag}` : `--${flag}=${quote(text)}`;
+    };
+    const words = Object.entries(typed(s)).sort(([a], [b]) => (fields.get(a).place ?? 99) - (fields.get(b).place ?? 99));
+    return ["rackmath", s.question, ...words.map(word)].join(" ");
+  },
 };

@@ -18,6 +18,7 @@
 //! | `x-parts` | `["prompts", "group"]` | fields of a struct that can be typed at once, with commas |
 //! | `x-hyphen`, `x-whole` | true | its value may begin with a hyphen; may have commas |
 
+use crate::Error;
 use crate::figure::count;
 use rackmath_units::{
     ByteRate, Bytes, DollarRate, Dollars, DollarsPerToken, Flop, FlopRate, Fraction, HoldPrice, Params, Seconds,
@@ -514,6 +515,21 @@ fn anything(text: &str) -> Result<f64, String> {
 
 fn number(x: f64) -> Result<Value, String> {
     Number::from_f64(x).map(Value::Number).ok_or_else(|| "expected a finite number".into())
+}
+
+/// The request that texts by flag stand for; a switch is what its field is, true or false.
+pub fn typed(fields: &[Field], texts: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
+    let mut request = Map::new();
+    for (flag, text) in texts {
+        let Some(field) = fields.iter().find(|f| f.flag == *flag) else {
+            return Err(Error::unknown("setting", flag, fields.iter().map(|f| f.flag.as_str())));
+        };
+        let Value::String(text) = text else { return Err(Error::value(flag.clone(), text, "a text, as it is typed")) };
+        let name = field.path.trim_start_matches('/').replace('/', ".");
+        let value = field.parse(text).map_err(|expected| Error::value(name, format!("\"{text}\""), expected))?;
+        put(&mut request, &field.path, value);
+    }
+    Ok(request)
 }
 
 /// Puts a value at a pointer into a request, making what lies between; nothing above may be there already as null.
