@@ -109,7 +109,7 @@ impl SpecError {
             (Problem::Value(said) | Problem::Said(said), _) => said.clone(),
             (Problem::Cancelled, _) => Cancelled.to_string(),
         };
-        let problem = self.file.iter().map(|file| format!("{file}: ")).collect::<String>() + &problem;
+        let problem = self.file.as_ref().map_or(problem.clone(), |file| format!("{file}: {problem}"));
         let spelled = |hint: &String| {
             let parts = hint.split('{').map(|part| match part.split_once('}') {
                 Some((field, rest)) => give(field) + rest,
