@@ -86,12 +86,12 @@ fn grid(scene: &mut Scene, figure: &Figure, x: Range, y: Range, place: impl Fn((
     for tick in x.ticks() {
         let at = place((tick, y.low)).0;
         scene.line(vec![(at, top), (at, bottom)], GRID, 1.0, false);
-        scene.text((at, bottom + 20.0), 13.0, false, Anchor::Middle, INK, &figure.x.unit.tick(tick));
+        scene.text((at, bottom + 20.0), 13.0, false, Anchor::Middle, INK, figure.x.unit.tick(tick));
     }
     for tick in y.ticks() {
         let at = place((x.low, tick)).1;
         scene.line(vec![(LEFT, at), (WIDTH - RIGHT, at)], GRID, 1.0, false);
-        scene.text((LEFT - 8.0, at + 4.5), 13.0, false, Anchor::End, INK, &figure.y.unit.tick(tick));
+        scene.text((LEFT - 8.0, at + 4.5), 13.0, false, Anchor::End, INK, figure.y.unit.tick(tick));
     }
     scene.line(vec![(LEFT, top), (LEFT, bottom), (WIDTH - RIGHT, bottom)], INK, 1.0, false);
     let middle = f64::midpoint(LEFT, WIDTH - RIGHT);

@@ -74,7 +74,7 @@ fn numbers(out: &mut Page, s: &Served) {
     range(out, "throughput per chip", s.output_tok_s_per_chip, tok_s, "");
     range(out, "throughput per user", s.output_tok_s_per_user, tok_s, "");
     range(out, "throughput", s.output_tok_s, tok_s, "");
-    range(out, "requests per second", s.requests_per_s, |x| three(x), "");
+    range(out, "requests per second", s.requests_per_s, three, "");
     if let (Some(output), Some(input)) = (s.usd_per_mtok_output, s.usd_per_mtok_input) {
         let (output, input) = (mtok(output), mtok(input));
         out.field("cost", format!("{output} output, {input} input"));
@@ -82,7 +82,7 @@ fn numbers(out: &mut Page, s: &Served) {
     if let Some(slo) = &s.slo {
         let good = format!("{} requests per second; {}", three(slo.goodput_requests_per_s), slo.verdict);
         let good = if slo.met { out.style.good(&good) } else { out.style.bad(&good) };
-        out.row("goodput", format!("{good}"));
+        out.row("goodput", good);
     }
     let waiting = if s.waiting > 0.0 { format!(", {} wait", three(s.waiting)) } else { String::new() };
     let room = if s.room < 1e8 { count(s.room.floor()) } else { "any number".into() };

@@ -7,6 +7,7 @@ use rackmath::figure::count;
 use rackmath::hardware::{Answer, Flip, Row};
 use rackmath::sides::Measure;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// `rackmath hardware`
 pub fn hardware(a: &Answer, style: Style) -> String {
@@ -101,14 +102,14 @@ fn flips(out: &mut Page, a: &Answer) {
         let (below, above) = (f.below.clone().unwrap_or_else(nobody), f.above.clone().unwrap_or_else(nobody));
         let mut text = format!("{place}: from {below} to {above}");
         if !f.between.is_empty() {
-            text += &format!(", with {} taking turns in between", f.between.join(", "));
+            let _ = write!(text, ", with {} taking turns in between", f.between.join(", "));
         }
         if let Some(now) = f.now {
-            text += &format!(" (asked: {})", axis(f, now));
+            let _ = write!(text, " (asked: {})", axis(f, now));
         }
         if let (Some(from), Some(to)) = (f.close_from, f.close_to) {
             let words = if from == to { axis(f, from) } else { format!("{} to {}", axis(f, from), axis(f, to)) };
-            text += &format!("; too close to call at {words}");
+            let _ = write!(text, "; too close to call at {words}");
         }
         out.item(&text);
     }

@@ -63,7 +63,7 @@ pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> St
             or_dash(o.loss, |x| format!("{x:.4}")),
         ]);
         if point {
-            row.push(or_dash(l.compute_over_least, |x| times(x)));
+            row.push(or_dash(l.compute_over_least, times));
         }
         if money {
             row.push(or_dash(o.usd, usd));
@@ -84,7 +84,7 @@ pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> St
     let mut doubts = Vec::new();
     for l in &a.laws {
         if let Some(s) = &l.tokens_per_param_spread {
-            doubts.push(format!("{}: tokens per parameter {}, 80 %", l.law, spread(s, |x| three(x))));
+            doubts.push(format!("{}: tokens per parameter {}, 80 %", l.law, spread(s, three)));
         }
         if let Some(s) = &l.usd_spread {
             doubts.push(format!("{}: cost {}, 80 %", l.law, spread(s, usd)));
@@ -129,7 +129,7 @@ pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
         let o = l.optimum.expect("filtered");
         let mut row = vec![
             l.law.clone(),
-            or_dash(l.own_tokens_per_param, |x| three(x)),
+            or_dash(l.own_tokens_per_param, three),
             or_dash(l.tokens_at_share, big),
             or_dash(l.over_training_at_share, times),
             big(o.params),
@@ -158,7 +158,7 @@ pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
     let mut doubts = Vec::new();
     for l in &a.laws {
         if let Some(s) = &l.over_training_spread {
-            doubts.push(format!("{}: over-training {}, 80 %", l.law, spread(s, |x| times(x))));
+            doubts.push(format!("{}: over-training {}, 80 %", l.law, spread(s, times)));
         }
         if let Some(s) = &l.usd_spread {
             doubts.push(format!("{}: cost {}, 80 %", l.law, spread(s, usd)));

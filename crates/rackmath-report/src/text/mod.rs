@@ -260,7 +260,7 @@ fn memory(out: &mut Page, a: &step::Answer) {
     } else {
         out.style.bad(&format!("does not fit: {} missing", bytes(m.missing_bytes)))
     };
-    out.row("memory", format!("{}: {total}", verdict));
+    out.row("memory", format!("{verdict}: {total}"));
     if m.weights_bytes > m.capacity_bytes {
         out.more(format!("the weights alone need {} of these chips", m.chips_min));
     } else {
@@ -329,7 +329,7 @@ pub fn headline(s: &step::Answer, c: &curve::Answer, style: Style) -> String {
         || "  Memory binds at any batch: the cache takes longer to read than a token to compute.".into(),
         |b| format!("  Batches below {} are bound by memory, larger ones by arithmetic.", style.bold(&count(b))),
     );
-    out.line(format!("{balance}"));
+    out.line(balance);
     if let (Some(cost), Some(floor)) = (s.cost_usd_per_mtok, s.cost_floor_usd_per_mtok) {
         let alone = c.rows.first().and_then(|r| r.cost_usd_per_mtok).unwrap_or(cost);
         out.line(format!(
@@ -433,7 +433,7 @@ fn model(m: &models::Card, context: f64, style: Style) -> String {
     if let Some(p) = &m.published {
         let kind = if p.exact { "exactly" } else { "about" };
         let text = format!("{kind} {} ({:+.2} %)", grouped_digits(&p.total_params.to_string()), p.difference * 100.0);
-        out.row("published", format!("{text}"));
+        out.row("published", text);
         out.wrapped("                         ", "                         ", &p.source);
     }
     let architecture = m.architecture.as_deref().unwrap_or("totals only");
@@ -510,7 +510,7 @@ pub fn chips(a: &chips::Answer, style: Style) -> String {
                     .find_map(|b| c.prices.iter().find(|p| p.basis == *b));
                 row.push(or_dash(price, |p| three(p.usd_per_hour)));
                 if wide {
-                    row.push(or_dash(c.scale_up_bytes_per_s, |b| byte_rate(b)));
+                    row.push(or_dash(c.scale_up_bytes_per_s, byte_rate));
                     row.push(c.domain.to_string());
                 }
                 table.add_row(row);
@@ -539,10 +539,10 @@ fn side_by_side(chips: &[chips::Card], style: Style) -> String {
         row("  intensity".into(), &|c| peak(c).map(|p| format!("{} FLOP/B", three(p.intensity))));
         row("  R".into(), &|c| peak(c).map(|p| three(p.ridge)));
     }
-    row("scale-up".into(), &|c| c.scale_up_bytes_per_s.map(|b| byte_rate(b)));
+    row("scale-up".into(), &|c| c.scale_up_bytes_per_s.map(byte_rate));
     row("  domain".into(), &|c| Some(format!("{} chips", c.domain)));
-    row("scale-out".into(), &|c| c.scale_out_bytes_per_s.map(|b| byte_rate(b)));
-    row("power".into(), &|c| c.tdp_w.map(|w| watts(w)));
+    row("scale-out".into(), &|c| c.scale_out_bytes_per_s.map(byte_rate));
+    row("power".into(), &|c| c.tdp_w.map(watts));
     for basis in ["owner-hyperscaler", "owner-neocloud", "rental", "on-demand"] {
         let price = |c: &chips::Card| {
             c.prices.iter().find(|p| p.basis == basis).map(|p| DollarRate::per_hour(p.usd_per_hour).to_string())

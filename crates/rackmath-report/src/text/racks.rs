@@ -22,7 +22,7 @@ fn title(out: &mut Page, a: &Answer) {
 
 fn fit(out: &mut Page, a: &Answer) {
     let verdict = if a.fits { out.style.good(&a.verdict) } else { out.style.bad(&a.verdict) };
-    out.row("memory", format!("{verdict}"));
+    out.row("memory", verdict);
     if let Some(change) = &a.first_change {
         out.row("first change that fits", out.style.bold(change));
     }

@@ -4,6 +4,7 @@ use super::{Page, or_dash};
 use crate::style::Style;
 use rackmath::validate::{Answer, CrossCard, CrossStratumCard, FolderCard, RowCard, SkipCard, SourceCard, StratumCard};
 use rackmath_units::significant;
+use std::fmt::Write as _;
 
 /// From this width on the baselines have room.
 const WIDE: usize = 98;
@@ -38,7 +39,7 @@ fn header(out: &mut Page) {
     }
     let mut line = format!("{:<28}{:>5}{:>7}{:>7}{:>8}{:>6}{:>7}", "", "n", "median", "p90", "bias", "rank", "inside");
     if out.style.width >= WIDE {
-        line += &format!("{:>8}{:>7}{:>8}{:>7}", "median", "p90", "median", "p90");
+        let _ = write!(line, "{:>8}{:>7}{:>8}{:>7}", "median", "p90", "median", "p90");
     }
     out.line(out.style.dim(&line));
 }
