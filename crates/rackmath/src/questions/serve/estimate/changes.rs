@@ -234,7 +234,7 @@ fn formats(ask: &Ask) -> Vec<Idea> {
         let Assumed { drafts, acceptance, .. } = p.engine.assumed;
         next.requests.drafts = drafts;
         next.requests.accepted = yielded(drafts, acceptance);
-        let share = rackmath_units::significant(acceptance * 100.0, 3);
+        let share = crate::figure::count(acceptance * 100.0);
         let caution = Some(format!("a drafter whose guesses are accepted {share} % of the time"));
         all.push(Idea { caution, ..idea(format!("speculation with {drafts} drafts"), next) });
     }
