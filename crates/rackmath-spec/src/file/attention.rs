@@ -45,9 +45,9 @@ pub fn attention(id: &str, text: &str) -> Result<AttentionKernels, SpecError> {
         if good { Ok(share) } else { Err(SpecError::field(&file, "cache_share", share, "a positive number")) }
     };
     let decode =
-        raw.decode.into_iter().map(|k| kernel(k, &share, |c, cache_share| DecodeConstants { cache_share, ..c }));
+        raw.decode.into_iter().map(|k| kernel(k, share, |c, cache_share| DecodeConstants { cache_share, ..c }));
     let prefill =
-        raw.prefill.into_iter().map(|k| kernel(k, &share, |c, cache_share| PrefillConstants { cache_share, ..c }));
+        raw.prefill.into_iter().map(|k| kernel(k, share, |c, cache_share| PrefillConstants { cache_share, ..c }));
     let kernels = AttentionKernels {
         id: raw.id,
         name: raw.name,
