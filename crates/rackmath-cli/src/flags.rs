@@ -18,12 +18,11 @@ pub fn args(fields: &[Field]) -> impl Iterator<Item = Arg> {
 fn arg(field: &Field, fields: &[Field]) -> Arg {
     let switch = matches!(field.unit, Unit::Switch) || (field.unit == Unit::Group && field.parts.is_empty());
     let arg = Arg::new(field.path.clone()).help(help(field)).value_name(field.value_name());
-    let arg = match field.position {
-        Some(place) => arg.index(fields.iter().filter(|f| f.position.is_some_and(|p| p <= place)).count()),
-        None => {
-            let arg = arg.long(field.flag.clone()).visible_aliases(field.aliases.clone()).aliases(field.old.clone());
-            field.short.map_or(arg.clone(), |letter| arg.short(letter))
-        }
+    let arg = if let Some(place) = field.position {
+        arg.index(fields.iter().filter(|f| f.position.is_some_and(|p| p <= place)).count())
+    } else {
+        let arg = arg.long(field.flag.clone()).visible_aliases(field.aliases.clone()).aliases(field.old.clone());
+        field.short.map_or(arg.clone(), |letter| arg.short(letter))
     };
     if switch {
         return arg.action(ArgAction::SetTrue);

@@ -82,6 +82,18 @@ pub fn today() -> Option<Date> {
     Date::from_days(i64::try_from(since.as_secs() / 86_400).ok()?)
 }
 
+/// All threads, and today.
+pub fn terms() -> Terms {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Terms { effort: threads.into(), today: today() }
+}
+
+/// Refuses prices of a day that has not come yet.
+pub fn not_ahead(request: &Map<String, Value>) -> Result<(), Failure> {
+    let day = request.get("as_of").and_then(Value::as_str).filter(|day| day.parse::<Date>().is_ok());
+    day.map_or(Ok(()), |day| Ok(sheet::dated("command line", day, today()).map(drop)?))
+}
+
 /// The files of one request.
 pub struct Inputs<'a> {
     catalog: &'a Catalog,
@@ -96,17 +108,6 @@ impl<'a> Inputs<'a> {
     pub fn new(catalog: &'a Catalog, given: &ArgMatches) -> Self {
         let keep = given.try_get_one::<String>("keep").ok().flatten().cloned();
         Self { catalog, keep, files: Map::new(), machines: Vec::new() }
-    }
-
-    pub fn terms(&self) -> Terms {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Terms { effort: threads.into(), today: today() }
-    }
-
-    /// Refuses prices of a day that has not come yet.
-    pub fn not_ahead(&self, request: &Map<String, Value>) -> Result<(), Failure> {
-        let day = request.get("as_of").and_then(Value::as_str).filter(|day| day.parse::<Date>().is_ok());
-        day.map_or(Ok(()), |day| Ok(sheet::dated("command line", day, today()).map(drop)?))
     }
 
     /// A request with the files it brings.
@@ -144,7 +145,7 @@ impl<'a> Inputs<'a> {
                 return Ok(());
             }
             "sheet" if looks_like_a_path(word) && !read(path)?.contains("[[list]]") => {
-                return self.sheet(word, request);
+                return filled(word, request);
             }
             _ => {
                 let one = |s: &mut Self, list: &str| -> Result<Vec<Value>, Failure> {
@@ -202,22 +203,10 @@ impl<'a> Inputs<'a> {
             let value = field.map_or(Ok(Value::Null), |f| f.parse(keep));
             request.insert("keep_s".into(), value.map_err(|e| Failure::new(format!("--keep: {e}")))?);
         }
-        match Question::Trace.answer(self.catalog, request, &self.terms())? {
+        match Question::Trace.answer(self.catalog, request, &terms())? {
             Reply::Trace(answer) => Ok(serde_json::to_value(answer.summary).unwrap_or_default()),
             _ => Ok(Value::Null),
         }
-    }
-
-    /// A price sheet of plain numbers fills what was not typed.
-    fn sheet(&self, word: &str, request: &mut Map<String, Value>) -> Result<(), Failure> {
-        let sheet = sheet::price_sheet(word, &read(Path::new(word))?, today())?;
-        let mut typed: deduce::Request =
-            serde_json::from_value(Value::Object(request.clone())).map_err(|e| Failure::new(e.to_string()))?;
-        typed.fill(sheet);
-        if let Ok(Value::Object(filled)) = serde_json::to_value(typed) {
-            *request = filled;
-        }
-        Ok(())
     }
 }
 
@@ -234,4 +223,16 @@ fn counts(path: &Path) -> Result<Value, Failure> {
         .map(|w| w.parse::<f64>().map(|x| json!(x)).map_err(|_| wrong(w)))
         .collect::<Result<_, _>>()
         .map(Value::Array)
+}
+
+/// A price sheet of plain numbers fills what was not typed.
+fn filled(word: &str, request: &mut Map<String, Value>) -> Result<(), Failure> {
+    let sheet = sheet::price_sheet(word, &read(Path::new(word))?, today())?;
+    let mut typed: deduce::Request =
+        serde_json::from_value(Value::Object(request.clone())).map_err(|e| Failure::new(e.to_string()))?;
+    typed.fill(sheet);
+    if let Ok(Value::Object(filled)) = serde_json::to_value(typed) {
+        *request = filled;
+    }
+    Ok(())
 }

@@ -57,9 +57,9 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), 
         Question::Validate => folder::run(&catalog, request, given, &output),
         _ => {
             if question == Question::Deduce {
-                inputs.not_ahead(&request)?;
+                inputs::not_ahead(&request)?;
             }
-            let reply = question.answer(&catalog, inputs.with_files(request), &inputs.terms())?;
+            let reply = question.answer(&catalog, inputs.with_files(request), &inputs::terms())?;
             output.reply(&reply, entry.part(given), given)?;
             if question == Question::Reversible && entry.part(given) == Part::Timed {
                 tools::times(&reply, &output)?;

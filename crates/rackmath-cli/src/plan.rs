@@ -31,7 +31,7 @@ impl Asked<'_> {
     }
 
     fn answer(&self, inputs: &Inputs<'_>, request: &Fields) -> Result<Reply, Failure> {
-        Ok(self.question.answer(self.catalog, inputs.with_files(request.clone()), &inputs.terms())?)
+        Ok(self.question.answer(self.catalog, inputs.with_files(request.clone()), &inputs::terms())?)
     }
 
     /// The plan of `--from`, which has the whole question.
@@ -64,12 +64,12 @@ pub fn run(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Fa
     }
     if let Some(path) = a.path("rows") {
         let mut request = inputs.with_files(request.clone());
-        let catalog = ask::brought(a.catalog, &mut request, &inputs.terms())?;
+        let catalog = ask::brought(a.catalog, &mut request, &inputs::terms())?;
         let one = a.given.get_one::<(u64, u64)>("shard").copied();
         rows::write(
             &catalog,
             &typed(&request)?,
-            (one, inputs.terms().effort.threads),
+            (one, inputs::terms().effort.threads),
             path,
             a.given.get_flag("feasible"),
         )?;
@@ -126,7 +126,7 @@ pub fn whatif(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(),
             serde_json::from_value(Value::Object(request)).map_err(|e| Failure::new(e.to_string()))?;
         let changed = whatif::changed(&asked)?;
         let Ok(Value::Object(fields)) = serde_json::to_value(&changed) else { return Ok(()) };
-        let after = Question::Plan.answer(a.catalog, inputs.with_files(fields), &inputs.terms())?;
+        let after = Question::Plan.answer(a.catalog, inputs.with_files(fields), &inputs::terms())?;
         if let Reply::Plan(after) = after {
             output::save(path, self::file(&changed, &after, inputs.machines.clone()).text().as_bytes())?;
         }
@@ -214,8 +214,8 @@ pub fn shard_of(text: &str) -> Result<(u64, u64), String> {
 /// One shard of a plan, into a file or to standard output.
 fn shard(a: &Asked<'_>, inputs: &Inputs<'_>, request: &Fields, one: (u64, u64)) -> Result<(), Failure> {
     let mut request = inputs.with_files(request.clone());
-    let catalog = ask::brought(a.catalog, &mut request, &inputs.terms())?;
-    let part = plan::shard(&catalog, &typed(&request)?, one, inputs.terms().effort.threads)?;
+    let catalog = ask::brought(a.catalog, &mut request, &inputs::terms())?;
+    let part = plan::shard(&catalog, &typed(&request)?, one, inputs::terms().effort.threads)?;
     let file = ShardFile { rackmath_plan_shard: VERSION, machines: inputs.machines.clone(), part };
     let to = a.path("out").map_or(Path::new("-"), PathBuf::as_path);
     output::save(to, ask::json(&file)?.as_bytes())
@@ -240,7 +240,7 @@ pub fn merge(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<()
         }
         parts.push(file.part);
     }
-    let whole = ask::brought(&catalog, &mut inputs.with_files(Map::new()), &inputs.terms())?.into_owned();
-    let answer = plan::merge(&whole, &parts, inputs.terms().effort.threads)?;
+    let whole = ask::brought(&catalog, &mut inputs.with_files(Map::new()), &inputs::terms())?.into_owned();
+    let answer = plan::merge(&whole, &parts, inputs::terms().effort.threads)?;
     output.reply(&Reply::Plan(answer), Part::All, given)
 }

@@ -172,7 +172,7 @@ fn a_sheet_of_ones_own_is_read_compared_and_refused_when_wrong() {
         ("\"$4/Mtok\"", "\"$4000/Mtok\"", "between $0.001 and $1,000"),
         ("2026-08-01", "2999-08-01", "as_of = 2999-08-01"),
     ] {
-        let bad = temp("bad.toml", &SHEET.replacen(right, wrong, 1));
+        let bad = temp("bad.toml", SHEET.replacen(right, wrong, 1));
         let err = refused(&["price", &bad]);
         assert!(err.contains("bad.toml") && err.contains(says), "{err}");
     }

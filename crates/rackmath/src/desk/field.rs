@@ -223,7 +223,9 @@ impl Walk {
         for (name, property) in properties.clone() {
             let mut property = property;
             for over in at.inner.iter().rev().filter_map(|o| o.get(&name)?.as_object()) {
-                property.as_object_mut().map(|p| p.extend(over.clone()));
+                if let Some(property) = property.as_object_mut() {
+                    property.extend(over.clone());
+                }
             }
             let default = match default {
                 Some(of) => of.get(&name).cloned().unwrap_or_default(),
