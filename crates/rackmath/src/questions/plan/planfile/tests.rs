@@ -53,7 +53,7 @@ fn what_was_changed_is_named() {
     let refused = |from: &str, to: &str| read(from, to).unwrap_err().to_string();
     assert!(refused("\"isl\"", "\"isll\"").contains("no field \"isll\"; did you mean \"isl\""));
     assert!(refused("30.0", "20.0").contains("request_checksum"));
-    assert!(refused("rackmath-plan-1", "rackmath-plan-9").contains("format = \"rackmath-plan-9\""));
+    assert!(refused("rackmath-plan-2", "rackmath-plan-9").contains("format = \"rackmath-plan-9\""));
     assert!(refused("{", "[").contains("plan.json"));
     let mut cheaper = file();
     cheaper.chosen.as_mut().unwrap().usd_per_mtok *= 0.5;
