@@ -1,9 +1,11 @@
 //! Any answer as a page, a picture or a table: one match each.
 
-use crate::{Style, csv, picture, scene, text};
+use crate::{csv, picture, scene};
 use rackmath::Error;
 use rackmath::ask::{Question, Reply};
 use rackmath::figure::Figure;
+
+pub use crate::text::page;
 
 /// What of an answer to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,55 +138,5 @@ pub fn table(reply: &Reply, show: Show<'_>) -> Result<String, Error> {
                 return Err(Error::said("this picture has no points").hint("save it with --svg or --png"));
             }
         },
-    })
-}
-
-/// An answer as a page of text.
-pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error> {
-    let figure = || match picture(reply, show)? {
-        Picture::Figure(figure) => Ok(figure),
-        Picture::Scene(_) => Err(Error::said("this picture has no points")),
-    };
-    Ok(match reply {
-        Reply::Step(a) => text::step(a, style),
-        Reply::Curve(a) => text::curve(a, style),
-        Reply::Explain(a) => text::explain(a, style),
-        Reply::Models(a) => text::models(a, style),
-        Reply::Chips(a) => text::chips(a, style),
-        Reply::Systems(a) => text::systems(a, style),
-        Reply::Lecture(a) => text::lecture(a, style),
-        Reply::Station(a) => text::station(a, style),
-        Reply::Layout(a) => match show.part {
-            Part::Memory => text::memory_view(a, style),
-            Part::Traffic => text::traffic_view(a, style),
-            _ => text::layout_view(a, style),
-        },
-        Reply::Pipeline(a) => text::pipeline(a, style),
-        Reply::Racks(a) => text::racks(a, style),
-        Reply::Estimate(a) => text::estimate(a, style),
-        Reply::EstimateSweep(a) => text::estimate_sweep(a, style),
-        Reply::Validate(a) => text::validate(a, style),
-        Reply::Price(a) => text::price(a, style),
-        Reply::Cost(a) => text::cost(a, style),
-        Reply::Fleet(a) => text::fleet(a, style),
-        Reply::Cache(a) => text::cache(a, style),
-        Reply::Fastmode(a) => text::fastmode(a, style),
-        Reply::Scaling(a) => text::scaling(a, figure().ok(), style),
-        Reply::Lifecycle(a) => text::lifecycle(a, style),
-        Reply::Goodput(a) => text::goodput(a, figure()?, style),
-        Reply::Forensics(a) => text::forensics(a, style),
-        Reply::Reversible(a) => text::reversible(a, figure()?, style),
-        Reply::Train(a) => text::train(a, style),
-        Reply::Mfu(a) => text::mfu(a, style),
-        Reply::Deduce(a) => text::deduce(a, style),
-        Reply::Plan(a) => text::plan(a, style),
-        Reply::Whatif(a) => text::whatif(a, style),
-        Reply::Compare(a) => text::compare(a, figure()?, style),
-        Reply::Frontier(a) => text::frontier(a, figure()?, style),
-        Reply::Hardware(a) => text::hardware(a, style),
-        Reply::Outlook(a) => text::outlook(a, style),
-        Reply::Trace(a) => text::trace(a, style),
-        Reply::Practice(a) => text::practice(a, show.part == Part::Cards, show.part == Part::Worked, style),
-        Reply::Names(a) => text::names(a, style),
     })
 }

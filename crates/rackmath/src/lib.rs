@@ -14,11 +14,5 @@ mod questions;
 pub use desk::{field, figure, setting};
 pub use rackmath_spec::SpecError as Error;
 // A question is known by its own name, whatever folder it stands in.
-pub use questions::board::{curve, explain, layout, pipeline, racks, station, step};
-pub use questions::catalogue::{chips, laws, models, names, systems};
-pub use questions::learn::{lecture, practice, reversible};
-pub use questions::money::{cache, cost, deduce, fastmode, fleet, price, serving};
-pub use questions::plan::{compare, frontier, hardware, outlook, plan, planfile, sides, whatif};
-pub use questions::serve::{case, estimate, trace, validate};
-pub use questions::train::{forensics, goodput, lifecycle, mfu, scaling, train};
+pub use questions::{board::*, catalogue::*, learn::*, money::*, plan::*, serve::*, train::*};
 pub use rackmath_spec::{Catalog, Kind};

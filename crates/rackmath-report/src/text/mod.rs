@@ -43,16 +43,68 @@ pub use hardware::hardware;
 pub use outlook::outlook;
 pub use whatif::whatif;
 
+use crate::reply::{Part, Picture, Show, picture};
 use crate::style::Style;
 use crate::terminal;
 use comfy_table::{Row, Table};
+use rackmath::ask::Reply;
 use rackmath::figure::{Figure, count};
-use rackmath::{chips, curve, explain, lecture, models, names, station, step, systems};
+use rackmath::{Error, chips, curve, explain, lecture, models, names, station, step, systems};
 use rackmath_units::{
     ByteRate, Bytes, BytesPerToken, DollarRate, DollarsPerToken, FlopPerToken, FlopRate, Fraction, Params, Seconds,
     TokenRate, Watts, grouped_digits, significant,
 };
 use std::fmt::{Display, Write as _};
+
+/// An answer as a page of text.
+pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error> {
+    let figure = || match picture(reply, show)? {
+        Picture::Figure(figure) => Ok(figure),
+        Picture::Scene(_) => Err(Error::said("this picture has no points")),
+    };
+    Ok(match reply {
+        Reply::Step(a) => step(a, style),
+        Reply::Curve(a) => curve(a, style),
+        Reply::Explain(a) => explain(a, style),
+        Reply::Models(a) => models(a, style),
+        Reply::Chips(a) => chips(a, style),
+        Reply::Systems(a) => systems(a, style),
+        Reply::Lecture(a) => lecture(a, style),
+        Reply::Station(a) => station(a, style),
+        Reply::Layout(a) => match show.part {
+            Part::Memory => memory_view(a, style),
+            Part::Traffic => traffic_view(a, style),
+            _ => layout_view(a, style),
+        },
+        Reply::Pipeline(a) => pipeline(a, style),
+        Reply::Racks(a) => racks(a, style),
+        Reply::Estimate(a) => estimate(a, style),
+        Reply::EstimateSweep(a) => estimate_sweep(a, style),
+        Reply::Validate(a) => validate(a, style),
+        Reply::Price(a) => price(a, style),
+        Reply::Cost(a) => cost(a, style),
+        Reply::Fleet(a) => fleet(a, style),
+        Reply::Cache(a) => cache(a, style),
+        Reply::Fastmode(a) => fastmode(a, style),
+        Reply::Scaling(a) => scaling(a, figure().ok(), style),
+        Reply::Lifecycle(a) => lifecycle(a, style),
+        Reply::Goodput(a) => goodput(a, figure()?, style),
+        Reply::Forensics(a) => forensics(a, style),
+        Reply::Reversible(a) => reversible(a, figure()?, style),
+        Reply::Train(a) => train(a, style),
+        Reply::Mfu(a) => mfu(a, style),
+        Reply::Deduce(a) => deduce(a, style),
+        Reply::Plan(a) => plan(a, style),
+        Reply::Whatif(a) => whatif(a, style),
+        Reply::Compare(a) => compare(a, figure()?, style),
+        Reply::Frontier(a) => frontier(a, figure()?, style),
+        Reply::Hardware(a) => hardware(a, style),
+        Reply::Outlook(a) => outlook(a, style),
+        Reply::Trace(a) => trace(a, style),
+        Reply::Practice(a) => practice(a, show.part == Part::Cards, show.part == Part::Worked, style),
+        Reply::Names(a) => names(a, style),
+    })
+}
 
 /// A column of a table: its title, and what stands in it.
 type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);

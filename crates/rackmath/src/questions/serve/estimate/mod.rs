@@ -6,7 +6,7 @@
 mod changes;
 pub mod sweep;
 mod words;
-mod work;
+pub(crate) mod work;
 
 pub(crate) use words::breakdown;
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// What is evaluated, and what a change alters.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
+pub(crate) struct Ask {
     /// The deployment; of two pools, the one that decodes.
     pub on: Deployment,
     /// Layout of an instance for prompts alone, and how many; what balances unless given.
@@ -28,7 +28,7 @@ pub(super) struct Ask {
 }
 
 /// A request with everything found.
-pub(super) struct Case<'a> {
+pub(crate) struct Case<'a> {
     /// As asked.
     pub request: &'a Request,
     /// Model, machine, price.
@@ -43,7 +43,7 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn new(catalog: &Catalog, request: &'a Request) -> Result<Self, Error> {
+    pub(crate) fn new(catalog: &Catalog, request: &'a Request) -> Result<Self, Error> {
         untouched(&request.setting)?;
         let mut found = find(catalog, &request.setting)?;
         let (mut engine, version_note) = catalog.engine(&request.engine)?;
@@ -67,7 +67,7 @@ impl<'a> Case<'a> {
     }
 
     /// Passes of what is asked, prepared.
-    pub(super) fn ready(&self, ask: &Ask) -> Result<Serving, Error> {
+    pub(crate) fn ready(&self, ask: &Ask) -> Result<Serving, Error> {
         Serving::new(&self.kernels, &ask.on, ask.split, &ask.requests).map_err(|why| untimed(why, &ask.on))
     }
 }
