@@ -74,7 +74,7 @@ impl Chunk {
     }
 }
 
-impl<'a> Work<'a> {
+impl Work<'_> {
     pub fn decode(sequences: f64, context: f64) -> Self {
         Self { decodes: Many::One(Decodes { sequences, context }), ..Self::default() }
     }
