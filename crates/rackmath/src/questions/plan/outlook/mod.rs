@@ -170,7 +170,7 @@ fn robust(worked: &Worked, best: &Ranked, plan: &Plan) -> Result<Option<Robust>,
     };
     let premium = (score(&found) - score(best)) / score(best).abs();
     let same = found.index == best.index && found.estimate.replicas == best.estimate.replicas;
-    Ok(Some(Robust { same, plan, premium }))
+    Ok(Some(Robust { plan, premium, same }))
 }
 
 fn stages(worked: &Worked, best: &Ranked) -> (Vec<Stage>, String) {

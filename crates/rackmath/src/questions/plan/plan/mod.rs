@@ -315,7 +315,7 @@ impl Ask {
 fn images(catalog: &Catalog) -> Result<handover::Images, Error> {
     let one =
         |id: &str| catalog.flag_list(id).map(|list| (list.id.clone(), (list.image.clone(), list.package.clone())));
-    Ok(catalog.ids(rackmath_spec::Kind::Flags).map(one).collect::<Result<_, _>>()?)
+    catalog.ids(rackmath_spec::Kind::Flags).map(one).collect()
 }
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> {

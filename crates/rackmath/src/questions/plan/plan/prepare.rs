@@ -125,7 +125,9 @@ impl Prepared {
         p.levels = levels;
         for rows in items.into_iter().flatten() {
             p.fit += 1;
-            rows.into_iter().for_each(|row| p.add(ask, row));
+            for row in rows {
+                p.add(ask, row);
+            }
         }
         if ask.split {
             p.pair(ask, effort)?;
