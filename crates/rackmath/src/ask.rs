@@ -8,7 +8,7 @@ use crate::field::{self, Field};
 use crate::{
     Error, cache, chips, compare, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, frontier,
     goodput, hardware, layout, lecture, lifecycle, mfu, models, names, outlook, pipeline, plan, practice, price, racks,
-    reversible, scaling, station, step, systems, trace, train, validate, whatif,
+    reversible, scaling, station, step, systems, trace, train, validate, whatif, when,
 };
 use rackmath_spec::file::MAX_BYTES;
 use rackmath_spec::{Catalog, Date, Kind};
@@ -136,6 +136,10 @@ questions! {
     /// Scale-up domains compared: latency floor, memory, largest expert layer
     /// rackmath racks deepseek-v3 hgx-h100 gb200-nvl72 tpu-v7-9216
     Racks "racks" racks;
+    /// From which batch or context on a chosen thing binds a decode step: arithmetic, memory, latency, links, the host
+    /// rackmath when llama-3.1-70b --on 8xh200 --tp 8 --what arithmetic
+    /// rackmath when deepseek-v3 --on gb200-nvl72 --engine ideal --what memory --over context --batch 256
+    When "when" when;
     /// What a server delivers: speed, waiting, throughput, cost, what binds, and what would help
     /// rackmath estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm
     /// rackmath estimate deepseek-v3 --on gb200-nvl72 --flags "--tp_size 32 --ep_size 32 --enable_attention_dp" --engine trtllm

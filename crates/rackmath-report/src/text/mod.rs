@@ -49,7 +49,7 @@ use crate::terminal;
 use comfy_table::{Row, Table};
 use rackmath::ask::Reply;
 use rackmath::figure::{Figure, count};
-use rackmath::{Error, chips, curve, explain, lecture, models, names, station, step, systems};
+use rackmath::{Error, chips, curve, explain, lecture, models, names, station, step, systems, when};
 use rackmath_units::{
     ByteRate, Bytes, BytesPerToken, DollarRate, DollarsPerToken, FlopPerToken, FlopRate, Fraction, Params, Seconds,
     TokenRate, Watts, grouped_digits, significant,
@@ -78,6 +78,7 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         },
         Reply::Pipeline(a) => pipeline(a, style),
         Reply::Racks(a) => racks(a, style),
+        Reply::When(a) => when(a, style),
         Reply::Estimate(a) => estimate(a, style),
         Reply::EstimateSweep(a) => estimate_sweep(a, style),
         Reply::Validate(a) => validate(a, style),
@@ -569,6 +570,44 @@ pub fn chips(a: &chips::Answer, style: Style) -> String {
             }
             style.finish(&table) + &style.dim("  dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources\n")
         }
+    }
+}
+
+/// `rackmath when`
+pub fn when(a: &when::Answer, style: Style) -> String {
+    let (point, other) = match a.over {
+        when::Over::Batch => ("a batch of", format!("context {}", count(a.fixed))),
+        when::Over::Context => ("a context of", format!("batch {}", count(a.fixed))),
+    };
+    let mut out = Page::new(style);
+    let verdict = match a.from {
+        _ if a.regimes.is_empty() => "nothing fits: weights, or one sequence, are more than memory holds".into(),
+        Some(from) => format!("{} binds from {point} {} on", bound(a.what), count(from)),
+        None => format!("{} never binds, up to {point} {}", bound(a.what), count(a.most)),
+    };
+    out.head(verdict);
+    out.field("decode steps of", format!("{} on {}, {}, {}; {other}", a.model, a.system, a.engine, a.layout));
+    if !a.regimes.is_empty() {
+        out.field("memory holds", format!("{point} {}", count(a.most)));
+        out.gap();
+        let mut table = style.table(&["what binds", "from", "to", "step there", "and there"]);
+        for r in &a.regimes {
+            let row =
+                [bound(r.binds).into(), count(r.from), count(r.to), seconds(r.from_ms / 1e3), seconds(r.to_ms / 1e3)];
+            table.add_row(row);
+        }
+        out.line(style.finish(&table).trim_end());
+    }
+    out.text()
+}
+
+fn bound(what: when::Bound) -> &'static str {
+    match what {
+        when::Bound::Arithmetic => "arithmetic",
+        when::Bound::Memory => "memory bandwidth",
+        when::Bound::Latency => "kernel latency",
+        when::Bound::Links => "the bandwidth of links",
+        when::Bound::Host => "the host",
     }
 }
 

@@ -4,3 +4,4 @@ pub mod case;
 pub mod estimate;
 pub mod trace;
 pub mod validate;
+pub mod when;

@@ -1,0 +1,279 @@
+//! From which batch or context on does a chosen thing bind a decode step?
+//!
+//! $$ x^* = \min\{x : \arg\max_l t_l(x) = l^*\} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | x | over | sequences or tokens | the batch over all groups, or the context of each sequence |
+//! | t_l | [`Cost::limited`] | s | the part of a step that is limited by l: arithmetic, memory, latency, links, the host |
+//! | l* | what | - | the thing that was chosen |
+//!
+//! The step timer of the engine is asked along a grid of eight points per doubling; where two neighbours are bound by
+//! different things the change is found to the whole sequence or token by halving. Ignores: a regime that begins and ends
+//! between two points of the grid.
+
+use crate::estimate::work::Case;
+use crate::layout::{self, DegreesRequest};
+use crate::setting::Setting;
+use crate::{Error, estimate, setting};
+use rackmath_spec::Catalog;
+use rackmath_theory::steady::Requests;
+use rackmath_theory::timer::{Limit, StepTimer, Work};
+use rackmath_units::float;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A model on a machine under an engine, and what is looked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Model and machine. Arithmetic, counting and overlap follow from the engine and must be left alone.
+    pub setting: Setting,
+    /// Degrees; a sensible layout is chosen for what is not given.
+    pub degrees: DegreesRequest,
+    /// The engine, with a version where it matters; `ideal` is the roofline.
+    pub engine: String,
+    /// What is to bind.
+    pub what: Bound,
+    /// What grows.
+    pub over: Over,
+    /// Sequences decoded together, where the context grows.
+    #[schemars(extend("x-flag" = "batch -b"))]
+    pub batch: f64,
+    /// Tokens of context of each sequence, where the batch grows.
+    #[schemars(extend("x-flag" = "context -c"))]
+    pub context: f64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            setting: Setting::default(),
+            degrees: DegreesRequest::default(),
+            engine: "vllm".into(),
+            what: Bound::Arithmetic,
+            over: Over::Batch,
+            batch: 64.0,
+            context: 4096.0,
+        }
+    }
+}
+
+/// What can bind a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Multiplications.
+    Arithmetic,
+    /// Memory bandwidth: weights and caches.
+    Memory,
+    /// Kernel launches and floors.
+    Latency,
+    /// Links between chips.
+    Links,
+    /// The host that prepares the step.
+    Host,
+}
+
+impl From<Limit> for Bound {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::Compute => Self::Arithmetic,
+            Limit::Memory => Self::Memory,
+            Limit::Latency => Self::Latency,
+            Limit::Link => Self::Links,
+            Limit::Host => Self::Host,
+        }
+    }
+}
+
+/// What grows along the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Over {
+    /// Sequences decoded together.
+    Batch,
+    /// Tokens of context of each.
+    Context,
+}
+
+/// Where what binds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model's name.
+    pub model: String,
+    /// The machine's name.
+    pub system: String,
+    /// The engine's name.
+    pub engine: String,
+    /// The layout in short.
+    pub layout: String,
+    /// What was looked for.
+    pub what: Bound,
+    /// What grows.
+    pub over: Over,
+    /// Sequences, where the context grows; else tokens of context.
+    pub fixed: f64,
+    /// The first point at which it binds; nothing where it never does.
+    pub from: Option<f64>,
+    /// The largest point that memory allows; below 1 nothing fits.
+    pub most: f64,
+    /// What binds along the way, in order.
+    pub regimes: Vec<Regime>,
+}
+
+/// A stretch bound by one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Regime {
+    /// What binds.
+    pub binds: Bound,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// The step where it begins.
+    pub from_ms: f64,
+    /// The step where it ends.
+    pub to_ms: f64,
+}
+
+/// Points of the grid for each doubling.
+const PER_DOUBLING: f64 = 8.0;
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let context = setting::tokens("context", request.context, 1.0)?.get();
+    let batch = setting::tokens("batch", request.batch, 1.0)?.get();
+    if request.setting.price_usd_per_chip_hour.is_some() || request.setting.basis.is_some() {
+        return Err(Error::value("setting.price_usd_per_chip_hour", "a price", "none: no dollars are worked out here"));
+    }
+    let asked = estimate::Request {
+        setting: request.setting.clone(),
+        degrees: request.degrees.clone(),
+        engine: request.engine.clone(),
+        ..estimate::Request::default()
+    };
+    let case = Case::new(catalog, &asked)?;
+    let ready = case.ready(&case.ask)?.main;
+    let on = &ready.deployment;
+    let groups = on.groups();
+    let room = |context: f64| (ready.room(&Requests::of(context, 2.0)) * groups).floor();
+    let (fixed, most) = match request.over {
+        Over::Batch => (context, room(context).min(MOST_BATCH)),
+        Over::Context => (batch, last(1.0, MOST_CONTEXT, |context| room(context) >= batch)),
+    };
+    let cost = |x: f64| {
+        let (batch, context) = if request.over == Over::Batch { (x, context) } else { (batch, x) };
+        let Ok(cost) = ready.pass.time(&Work::decode(batch / groups, context));
+        cost
+    };
+    let binds = |x: f64| Bound::from(cost(x).binding());
+    let ms = |x: f64| cost(x).time().as_ms();
+    let mut regimes: Vec<Regime> = Vec::new();
+    let mut from = 1.0;
+    for x in grid(most) {
+        // Several changes may lie between two points: the first is found, then the next.
+        while binds(x) != binds(from) || x == most {
+            let now = binds(from);
+            let to = last(from, x, |y| binds(y) == now);
+            regimes.push(Regime { binds: now, from, to, from_ms: ms(from), to_ms: ms(to) });
+            from = to + 1.0;
+            if from > x {
+                break;
+            }
+        }
+    }
+    Ok(Answer {
+        model: on.model.name.clone(),
+        system: on.system.name.clone(),
+        engine: on.engine.name.clone(),
+        layout: layout::words(&on.model, &on.layout),
+        what: request.what,
+        over: request.over,
+        fixed,
+        from: regimes.iter().find(|r| r.binds == request.what).map(|r| r.from),
+        most,
+        regimes,
+    })
+}
+
+/// Where the search ends, whatever memory holds.
+const MOST_BATCH: f64 = 1_048_576.0;
+const MOST_CONTEXT: f64 = 16_777_216.0;
+
+/// Whole numbers up to `most`, eight for each doubling, `most` included.
+fn grid(most: f64) -> impl Iterator<Item = f64> {
+    let steps = (float::ln(most.max(1.0)) / float::ln(2.0) * PER_DOUBLING).ceil();
+    let inner = (0..steps as u32).map(|i| float::pow(2.0, f64::from(i) / PER_DOUBLING).floor());
+    inner.filter(move |x| *x < most).chain((most >= 1.0).then_some(most))
+}
+
+/// The last whole number in a row from `from` to `to` for which something holds; one below `from` where it never does.
+fn last(from: f64, to: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    if holds(to) {
+        return to;
+    }
+    let (mut yes, mut no) = (from - 1.0, to);
+    while no - yes > 1.0 {
+        let middle = f64::midpoint(yes, no).floor();
+        if holds(middle) { yes = middle } else { no = middle }
+    }
+    yes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmath_units::Tokens;
+
+    fn asked(engine: &str, what: Bound, over: Over) -> Answer {
+        let request = Request {
+            setting: Setting { model: "llama-3.1-8b".into(), on: "h100".into(), ..Setting::default() },
+            engine: engine.into(),
+            what,
+            over,
+            context: 128.0,
+            ..Request::default()
+        };
+        answer(&rackmath_catalog::embedded(), &request).expect("answered")
+    }
+
+    #[test]
+    fn the_roofline_turns_where_the_board_says() {
+        // 989 TFLOP/s over 3.35 TB/s at two bytes a parameter: 295 FLOP a byte, so about 300 sequences of short context.
+        let found = asked("ideal", Bound::Arithmetic, Over::Batch);
+        let from = found.from.expect("a chip runs out of arithmetic");
+        let catalog = rackmath_catalog::embedded();
+        let setting = Setting { model: "llama-3.1-8b".into(), on: "h100".into(), ..Setting::default() };
+        let board = setting::resolve(&catalog, &setting).expect("resolved").board;
+        let step = |b: f64| board.step(Tokens::new(b), Tokens::new(128.0), Tokens::new(1.0));
+        let bound = |b: f64| step(b).terms.compute >= step(b).terms.weights + step(b).terms.kv;
+        // The passes of the ideal engine agree with the board within 2 %.
+        assert!(bound((from * 1.03).ceil()) && !bound((from * 0.97).floor()), "{from}");
+    }
+
+    #[test]
+    fn regimes_follow_one_another_and_cover_everything() {
+        for engine in ["ideal", "vllm", "sglang", "trtllm"] {
+            for over in [Over::Batch, Over::Context] {
+                let a = asked(engine, Bound::Memory, over);
+                assert_eq!(a.regimes.first().map(|r| r.from), Some(1.0));
+                assert_eq!(a.regimes.last().map(|r| r.to), Some(a.most));
+                for two in a.regimes.windows(2) {
+                    assert!(two[0].to + 1.0 == two[1].from && two[0].binds != two[1].binds, "{engine}: {two:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_has_no_regimes() {
+        let request = Request {
+            setting: Setting { model: "deepseek-v3".into(), on: "h100".into(), ..Setting::default() },
+            degrees: DegreesRequest { tp: Some(1), ..DegreesRequest::default() },
+            ..Request::default()
+        };
+        let a = answer(&rackmath_catalog::embedded(), &request).expect("answered");
+        assert!(a.most < 1.0 && a.regimes.is_empty() && a.from.is_none());
+    }
+}
