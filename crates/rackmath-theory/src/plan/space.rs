@@ -249,11 +249,12 @@ impl Space {
 
     /// A ratio of a pair as if no prompt ever waited, and the share of the time its prompts' chips work.
     pub(super) fn split_unit(&self, row: usize, level: usize, p: usize, (np, nd): (f64, f64)) -> Option<(Unit, f64)> {
-        let (r, state, prefill) = (&self.rows[row], self.found.at(row, level)?, &self.prefills[p]);
+        let (r, prefill) = (&self.rows[row], &self.prefills[p]);
         let other = &self.rows[prefill.row];
         if other.key != r.key {
             return None;
         }
+        let state = self.found.at(row, level)?;
         let rate = nd * state.rate;
         let busy = prefill.pool().busy(rate, np);
         if busy > BUSIEST {
