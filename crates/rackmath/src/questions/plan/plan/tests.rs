@@ -156,10 +156,10 @@ fn a_peak_is_planned_as_so_much_traffic_and_the_mean_needs_no_more() {
 fn a_plan_that_nobody_wants_any_more_ends_at_once() {
     let r = Request { chunks: vec![2048.0, 8192.0], tpot_ms: Some(0.1), ..request("16xh200") };
     let effort = |cancel: Cancel| Effort { threads: 2, cancel };
-    assert!(answer_on(&catalog(), &r, &effort(Cancel::after(1_000_000))).is_ok());
+    assert!(answer_on(&catalog(), &r, effort(Cancel::after(1_000_000))).is_ok());
     // Wherever it stands: among layouts, in the search, in what stands in the way.
     for checks in [0, 1, 20, 200] {
-        let refused = answer_on(&catalog(), &r, &effort(Cancel::after(checks))).unwrap_err();
+        let refused = answer_on(&catalog(), &r, effort(Cancel::after(checks))).unwrap_err();
         assert!(refused.is_cancelled(), "{checks}: {refused}");
     }
 }

@@ -139,9 +139,8 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome) -> Served {
 
 fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
     let r = case.request;
-    if r.ttft_ms.or(r.tpot_ms).or(r.e2e_ms).is_none() {
-        return None;
-    }
+    // Without a target there is nothing to meet.
+    r.ttft_ms.or(r.tpot_ms).or(r.e2e_ms)?;
     let (ttft, tpot) = ((outcome.ttft + outcome.queue) * 1e3, outcome.tpot() * 1e3);
     let mut misses = Vec::new();
     let mut judge = |what: &str, mean: f64, target: Option<f64>| {
