@@ -5,7 +5,7 @@
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | x | over | sequences or tokens | the batch over all groups, or the context of each sequence |
-//! | t_l | [`Cost::limited`] | s | the part of a step that is limited by l: arithmetic, memory, latency, links, the host |
+//! | t_l | `Cost::limited` | s | the part of a step that is limited by l: arithmetic, memory, latency, links, the host |
 //! | l* | what | - | the thing that was chosen |
 //!
 //! The step timer of the engine is asked along a grid of eight points per doubling; where two neighbours are bound by
