@@ -103,7 +103,7 @@ async fn typed(
     let question = question(&name)?;
     let words = ask::parse(&text(body)?)?;
     let request = field::typed(&question.fields(), &words)?;
-    let reply = s.answers.reply(question, request).await?;
+    let reply = s.answers.reply(question, request.clone()).await?;
     let shown = s.answers.work(move || {
         let show = |figure| Show { figure, ..Show::default() };
         let drawn: Vec<_> =
@@ -111,7 +111,7 @@ async fn typed(
         let figures = drawn.iter().filter_map(|p| if let Ok(Picture::Figure(f)) = p { Some(*f) } else { None });
         let style = Style { color: false, width: WIDTH };
         let words = reply::page(&reply, show(None), style)?;
-        ask::json(&serde_json::json!({ "text": words, "figures": figures.collect::<Vec<_>>() }))
+        ask::json(&serde_json::json!({ "request": request, "text": words, "figures": figures.collect::<Vec<_>>() }))
     });
     Ok(json(shown.await??))
 }

@@ -125,6 +125,7 @@ fn every_question_says_what_can_be_set_and_answers_what_is_typed() {
         client.post("/api/step/typed", br#"{"model": "qwen3-32b", "on": "8xh200", "batch": "1k", "context": "8k"}"#);
     let shown: serde_json::Value = serde_json::from_str(typed.text()).expect("JSON");
     assert!(shown["text"].as_str().is_some_and(|t| t.contains("Qwen3 32B")), "{shown}");
+    assert_eq!(shown["request"]["batch"], 1000.0, "what was typed, as JSON");
     let curve = client.post("/api/curve/typed", b"{}");
     assert!(curve.text().contains("\"series\""), "a curve has a picture");
     let slip = client.post("/api/step/typed", br#"{"bach": "64"}"#);

@@ -149,7 +149,7 @@ function draw(now, answers, values, asks, pending = false) {
   Object.assign(board, { answers, error: null });
   view.begin();
   now.render(view, answers, values, { requests: Object.fromEntries(asks.map(([name, a]) => [name, a])), change });
-  if (now.command || asks.length) view.command(now.command?.(values) ?? "", asks.filter(([name, a]) => name !== "lecture" && !list(a)).map(([, a]) => a));
+  if (now.command || asks.length) view.command(now.command?.(values) ?? "", now.asked?.(answers, values) ?? asks.filter(([name, a]) => name !== "lecture" && !list(a)).map(([, a]) => a));
   view.end(pending);
 }
 

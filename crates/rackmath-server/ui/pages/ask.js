@@ -44,6 +44,7 @@ export const page = {
     return [{ kind: "select", key: "question", label: "Question", options: questions.map((q) => [q.question]), value: "step", help: about, renews: true }, ...all.slice(0, FIRST), ...more];
   },
   requests: (s) => ({ typed: [`${s.question}/typed`, typed(s)] }),
+  asked: ({ typed: answer }, s) => [[s.question, answer.request]],
   render(view, { typed: answer }, s) {
     view.reading(`${questions.find((q) => q.question === s.question).about}.`);
     for (const [i, figure] of answer.figures.entries()) view.chart(`figure-${i}`, figure);

@@ -11,5 +11,5 @@ export const PAGES = [
   { id: "plan", name: "Plan", about: "What to deploy for a workload and its targets; two machines compared" },
   { id: "validation", name: "Validation", about: "Predicted against measured, for every published table" },
   { id: "practice", name: "Practice", about: "Flashcards and generated problems with worked answers" },
-  { id: "ask", name: "Any question", about: "Every question with all its settings, typed as in a terminal" },
+  { id: "ask", name: "Ask", about: "Every question with all its settings, typed as in a terminal" },
 ];
