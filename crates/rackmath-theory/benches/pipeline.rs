@@ -8,7 +8,7 @@ use std::hint::black_box;
 fn bench(c: &mut Criterion) {
     let passes = Passes { forward: Seconds::ms(10.0), input_grad: Seconds::ms(11.0), weight_grad: Seconds::ms(9.0) };
     let whole = Stage { passes, activation: Bytes::gb(1.0) };
-    for schedule in Schedule::ALL {
+    for &schedule in Schedule::ALL {
         let chunks = schedule.fixed_chunks().unwrap_or(2);
         let mut plan = Plan::even(schedule, Shape { devices: 16, micro_batches: 256, chunks }, whole);
         plan.hop = Seconds::us(100.0);

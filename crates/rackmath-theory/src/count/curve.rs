@@ -13,7 +13,6 @@
 
 use rackmath_units::float;
 
-/// A sum of ramps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
     fixed: f64,
@@ -28,12 +27,10 @@ struct Ramp {
 }
 
 impl Curve {
-    /// A part that does not grow with the context.
     pub fn add_fixed(&mut self, value: f64) {
         self.fixed += value;
     }
 
-    /// A ramp that never ends.
     pub fn add_endless(&mut self, slope: f64) {
         self.add_ramp(slope, f64::INFINITY);
     }
@@ -63,11 +60,6 @@ impl Curve {
         self.ramps.last().filter(|r| r.cap.is_infinite()).map_or(0.0, |r| r.slope)
     }
 
-    /// Growth per token from the very first token.
-    pub fn first_slope(&self) -> f64 {
-        self.ramps.iter().map(|r| r.slope).sum()
-    }
-
     /// The sum over `q` further tokens, the i-th of which sees `context + i` tokens, as an integral: exact for lines, and
     /// continuous in `q`.
     pub fn integral(&self, context: f64, q: f64) -> f64 {
@@ -81,17 +73,6 @@ impl Curve {
     pub fn scaled(&self, factor: f64) -> Self {
         let ramps = self.ramps.iter().map(|r| Ramp { slope: r.slope * factor, cap: r.cap }).collect();
         Self { fixed: self.fixed * factor, ramps }
-    }
-
-    /// The sum of two curves.
-    #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
-        let mut sum = self.clone();
-        sum.add_fixed(other.fixed);
-        for r in &other.ramps {
-            sum.add_ramp(r.slope, r.cap);
-        }
-        sum
     }
 
     /// The smallest context at which this curve reaches `other + level`, if it ever does.
@@ -146,7 +127,7 @@ mod tests {
         let c = ramps(1.0, &[(2.0, 10.0), (0.5, f64::INFINITY), (1.0, 10.0)]);
         assert_eq!(c.at(4.0), 1.0 + 3.5 * 4.0);
         assert_eq!(c.at(20.0), 1.0 + 30.0 + 10.0);
-        assert_eq!((c.first_slope(), c.final_slope()), (3.5, 0.5));
+        assert_eq!(c.final_slope(), 0.5);
         // From 5 to 15 with a corner at 10: a trapezoid up to it, a rectangle of height 10 after.
         assert_eq!(ramps(0.0, &[(1.0, 10.0)]).integral(5.0, 10.0), (50.0 - 12.5) + 10.0 * 5.0);
     }

@@ -21,7 +21,7 @@
 
 use crate::count::overlap;
 use crate::curve::Curve;
-use rackmath_spec::model::{Attention, Body, Compressed, Indexer, KvSource, Latent, Linear, Mixer, Shape, Span};
+use rackmath_spec::model::{Attention, Body, Compressed, Indexer, KvSource, Latent, Linear, Mixer, Span};
 use rackmath_spec::{Dtype, Model};
 use rackmath_units::{Bytes, BytesPerToken, FlopPerToken, Tokens};
 
@@ -39,7 +39,6 @@ pub struct Cache {
 /// One kind of read: so many layers, each so many bytes for each token up to a cap, or a fixed state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
-    /// What is read.
     pub what: &'static str,
     pub layers: u64,
     /// Bytes per layer and token of context.
@@ -56,14 +55,26 @@ impl Cache {
         &self.pieces
     }
 
+    /// Arithmetic that both ways of attending do, for each token of context up to a cap.
+    fn add_flop(&mut self, slope: f64, cap: f64) {
+        self.decode_flop.add_ramp(slope, cap);
+        self.prefill_flop.add_ramp(slope, cap);
+    }
+
+    /// An index over the whole context: one key of so many bytes for each `ratio` tokens, scored by so many products.
+    fn add_index(&mut self, layers: u64, key: f64, products: u64, ratio: f64) {
+        let n = layers as f64;
+        self.stored.add_endless(key * n / ratio);
+        self.add_read(ramp("index keys", layers, key / ratio, f64::INFINITY));
+        // A multiplication and an addition for each product.
+        self.add_flop((2 * products) as f64 * n / ratio, f64::INFINITY);
+    }
+
     fn add_read(&mut self, piece: Piece) {
         let n = piece.layers as f64;
         self.read.add_ramp(piece.per_token * n, piece.cap);
         self.read.add_fixed(piece.fixed * n);
-        let same = |p: &&mut Piece| {
-            p.what == piece.what && p.per_token == piece.per_token && p.cap == piece.cap && p.fixed == piece.fixed
-        };
-        match self.pieces.iter_mut().find(same) {
+        match self.pieces.iter_mut().find(|p| Piece { layers: piece.layers, ..**p } == piece) {
             Some(p) => p.layers += piece.layers,
             None => self.pieces.push(piece),
         }
@@ -94,15 +105,9 @@ impl Cache {
         FlopPerToken::new(self.decode_flop.at(context.get()))
     }
 
-    /// Attention FLOP of one token of a long pass.
-    pub fn prefill_flop(&self, context: Tokens) -> FlopPerToken {
-        FlopPerToken::new(self.prefill_flop.at(context.get()))
-    }
-
     /// The longest context whose cache fits in so many bytes; `None` when any fits.
     pub fn longest(&self, room: Bytes) -> Option<Tokens> {
-        let empty = Curve::default();
-        self.stored.crossing(&empty, room.get()).map(Tokens::new)
+        self.stored.crossing(&Curve::default(), room.get()).map(Tokens::new)
     }
 
     pub(crate) fn read_curve(&self) -> &Curve {
@@ -117,21 +122,13 @@ impl Cache {
 
 /// The cache of a model whose entries have the given format. A lump knows only its own bytes per token.
 pub fn cache(model: &Model, dtype: Dtype) -> Cache {
+    let mut all = Cache::default();
     match &model.body {
-        Body::Layers(shape) => cache_of(shape, dtype),
+        Body::Layers(shape) => shape.runs.iter().for_each(|run| add(&mut all, &run.block.mixer, dtype, run.n)),
         Body::Lump(lump) => {
-            let mut all = Cache::default();
             all.stored.add_endless(lump.kv.get());
             all.add_read(ramp("all layers", 1, lump.kv.get(), f64::INFINITY));
-            all
         }
-    }
-}
-
-fn cache_of(shape: &Shape, dtype: Dtype) -> Cache {
-    let mut all = Cache::default();
-    for run in &shape.runs {
-        add(&mut all, &run.block.mixer, dtype, run.n);
     }
     all
 }
@@ -156,47 +153,31 @@ fn ramp(what: &'static str, layers: u64, per_token: f64, cap: f64) -> Piece {
     Piece { what, layers, per_token, cap, fixed: 0.0 }
 }
 
-/// Where a span stops growing.
-fn cap(span: Span) -> f64 {
-    match span {
-        Span::Full => f64::INFINITY,
-        Span::Window(w) | Span::Chunk(w) => w as f64,
-        Span::Blocks(index) => (index.block * index.top_k) as f64,
-    }
-}
-
-/// An index key: FP8 values and one FP32 scale per 128 of them.
-fn index_key(dim: u64) -> f64 {
+/// Bytes of an index key: FP8 values and one FP32 scale per 128 of them.
+pub(crate) fn index_key(dim: u64) -> f64 {
     dim as f64 + 4.0 * dim.div_ceil(128) as f64
 }
 
 fn attention(all: &mut Cache, a: &Attention, dtype: Dtype, layers: u64) {
     let n = layers as f64;
     let entry = (a.kv_heads * (a.qk_dim + a.v_dim)) as f64 * dtype.width().get();
-    // A multiplication and an addition for each query-key product, and again for each weighted value.
-    let flop = (2 * a.heads * (a.qk_dim + a.v_dim)) as f64 * n;
-    let cap = cap(a.span);
+    let (what, cap) = match a.span {
+        Span::Full => ("full attention", f64::INFINITY),
+        Span::Window(w) => ("windowed attention", w as f64),
+        Span::Chunk(w) => ("chunked attention", w as f64),
+        Span::Blocks(index) => ("selected blocks", (index.block * index.top_k) as f64),
+    };
     if let Span::Blocks(index) = a.span {
         let key = (index.kv_heads * index.dim) as f64 * dtype.width().get();
-        let score = (2 * index.heads * index.dim) as f64 * n;
-        all.stored.add_endless(key * n);
-        all.add_read(ramp("index keys", layers, key, f64::INFINITY));
-        all.decode_flop.add_endless(score);
-        all.prefill_flop.add_endless(score);
+        all.add_index(layers, key, index.heads * index.dim, 1.0);
         // Sparse selection shortens reads, not storage.
         all.stored.add_endless(entry * n);
     } else if a.kv == KvSource::Own {
         all.stored.add_ramp(entry * n, cap);
     }
-    let what = match a.span {
-        Span::Full => "full attention",
-        Span::Window(_) => "windowed attention",
-        Span::Chunk(_) => "chunked attention",
-        Span::Blocks(_) => "selected blocks",
-    };
     all.add_read(ramp(what, layers, entry, cap));
-    all.decode_flop.add_ramp(flop, cap);
-    all.prefill_flop.add_ramp(flop, cap);
+    // A multiplication and an addition for each query-key product, and again for each weighted value.
+    all.add_flop((2 * a.heads * (a.qk_dim + a.v_dim)) as f64 * n, cap);
 }
 
 fn latent(all: &mut Cache, a: &Latent, dtype: Dtype, layers: u64) {
@@ -214,11 +195,7 @@ fn latent(all: &mut Cache, a: &Latent, dtype: Dtype, layers: u64) {
     all.prefill_flop.add_ramp(materialised, cap);
     all.expand_flop.add_endless(expand);
     if let Some(Indexer { heads, dim, .. }) = a.indexer {
-        let score = (2 * heads * dim) as f64 * n;
-        all.stored.add_endless(index_key(dim) * n);
-        all.add_read(ramp("index keys", layers, index_key(dim), f64::INFINITY));
-        all.decode_flop.add_endless(score);
-        all.prefill_flop.add_endless(score);
+        all.add_index(layers, index_key(dim), heads * dim, 1.0);
     }
 }
 
@@ -240,8 +217,7 @@ fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, layers: u64) {
     let window = a.window as f64;
     all.stored.add_ramp(entry * n, window);
     all.add_read(ramp("window", layers, entry, window));
-    all.decode_flop.add_ramp(flop, window);
-    all.prefill_flop.add_ramp(flop, window);
+    all.add_flop(flop, window);
     let Some(ratio) = a.ratio else { return };
     let m = ratio as f64;
     // Values and scores not yet compressed, in FP32.
@@ -250,15 +226,10 @@ fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, layers: u64) {
     all.stored.add_endless(entry * n / m);
     all.stored.add_fixed(state(a.dim));
     all.add_read(ramp("compressed entries", layers, entry / m, cap));
-    all.decode_flop.add_ramp(flop / m, cap);
-    all.prefill_flop.add_ramp(flop / m, cap);
+    all.add_flop(flop / m, cap);
     if let Some(Indexer { heads, dim, .. }) = a.indexer {
-        let score = (2 * heads * dim) as f64 * n / m;
         all.stored.add_fixed(state(dim));
-        all.stored.add_endless(index_key(dim) * n / m);
-        all.add_read(ramp("index keys", layers, index_key(dim) / m, f64::INFINITY));
-        all.decode_flop.add_endless(score);
-        all.prefill_flop.add_endless(score);
+        all.add_index(layers, index_key(dim), heads * dim, m);
     }
 }
 
@@ -288,71 +259,53 @@ fn linear(all: &mut Cache, a: &Linear, layers: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::close;
 
-    fn stored(model: &str, dtype: Dtype) -> f64 {
-        cache(&rackmath_catalog::embedded().model(model).unwrap(), dtype).stored_per_token().get()
+    fn of(model: &str, dtype: Dtype) -> Cache {
+        cache(&rackmath_catalog::embedded().model(model).unwrap(), dtype)
     }
 
     #[test]
     fn bytes_per_token_of_known_models() {
-        // G65 and V1: Llama-3-70B 80 x 2 x 8 x 128; DeepSeek-V3 61 x 576.
-        assert_eq!(stored("llama-3.1-70b", Dtype::Fp8), 163_840.0);
-        assert_eq!(stored("llama-3.1-70b", Dtype::Bf16), 327_680.0);
-        assert_eq!(stored("deepseek-v3", Dtype::Fp8), 35_136.0);
-        assert_eq!(stored("lecture-frontier", Dtype::Bf16), 2_048.0);
-    }
-
-    #[test]
-    fn llama_2_13b_at_8k() {
-        // V11 (scaling book): 6.711 GB.
-        let model = rackmath_catalog::embedded().model("llama-2-13b").unwrap();
-        let bytes = cache(&model, Dtype::Bf16).stored(Tokens::new(8192.0));
-        assert!((bytes.as_gb() / 6.711 - 1.0).abs() < 1e-4, "{bytes}");
-    }
-
-    #[test]
-    fn sparse_attention_stores_all_and_reads_little() {
-        // Section 5, row 6 of the lecture: DSA stores about 43 kB per token and at 128 k reads 1.1 GB instead of 4.6 GB.
-        let model = rackmath_catalog::embedded().model("deepseek-v3.2").unwrap();
-        let c = cache(&model, Dtype::Fp8);
-        assert_eq!(c.stored_per_token().get(), 61.0 * (576.0 + 132.0));
-        let context = Tokens::new(131_072.0);
-        assert!((c.read(context).as_gb() - 1.13).abs() < 0.01, "{}", c.read(context));
-        let dense = cache(&rackmath_catalog::embedded().model("deepseek-v3").unwrap(), Dtype::Fp8).read(context);
-        assert!((dense.as_gb() - 4.6).abs() < 0.01, "{dense}");
-    }
-
-    #[test]
-    fn compressed_cache_of_deepseek_v4() {
-        // V4-Pro, one-byte cache: 30 layers 4:1 with a 132-byte key, 31 layers 128:1, entries of 584 bytes.
-        let expected = 30.0 * (584.0 + 132.0) / 4.0 + 31.0 * 584.0 / 128.0;
-        assert!((stored("deepseek-v4-pro", Dtype::Fp8) - expected).abs() < 1e-9);
-    }
-
-    #[test]
-    fn linear_state_of_qwen3_5() {
+        for (model, dtype, bytes) in [
+            // G65 and V1: Llama-3-70B 80 x 2 x 8 x 128; DeepSeek-V3 61 x 576.
+            ("llama-3.1-70b", Dtype::Fp8, 163_840.0),
+            ("llama-3.1-70b", Dtype::Bf16, 327_680.0),
+            ("deepseek-v3", Dtype::Fp8, 35_136.0),
+            ("lecture-frontier", Dtype::Bf16, 2_048.0),
+            // Section 5, row 6 of the lecture: DSA stores about 43 kB per token.
+            ("deepseek-v3.2", Dtype::Fp8, 61.0 * (576.0 + 132.0)),
+            // V4-Pro, one-byte cache: 30 layers 4:1 with a 132-byte key, 31 layers 128:1, entries of 584 bytes.
+            ("deepseek-v4-pro", Dtype::Fp8, 30.0 * (584.0 + 132.0) / 4.0 + 31.0 * 584.0 / 128.0),
+            ("qwen3.5-397b-a17b", Dtype::Bf16, 15.0 * 2.0 * 2.0 * 256.0 * 2.0),
+        ] {
+            close(of(model, dtype).stored_per_token().get(), bytes, 1e-14);
+        }
         // 45 delta layers of 64 x 128 x 128 = 47.2 M elements (FP32), plus 16-bit convolution windows.
-        let model = rackmath_catalog::embedded().model("qwen3.5-397b-a17b").unwrap();
-        let c = cache(&model, Dtype::Bf16);
         let window = 45.0 * (2.0 * 16.0 * 128.0 + 64.0 * 128.0) * 3.0 * 2.0;
-        assert_eq!(c.stored_fixed().get(), 45.0 * 64.0 * 128.0 * 128.0 * 4.0 + window);
-        assert_eq!(c.stored_per_token().get(), 15.0 * 2.0 * 2.0 * 256.0 * 2.0);
+        let fixed = of("qwen3.5-397b-a17b", Dtype::Bf16).stored_fixed().get();
+        assert_eq!(fixed, 45.0 * 64.0 * 128.0 * 128.0 * 4.0 + window);
     }
 
     #[test]
-    fn shared_layers_read_what_they_do_not_store() {
-        let model = rackmath_catalog::embedded().model("hunyuan-large").unwrap();
-        let c = cache(&model, Dtype::Bf16);
-        let context = Tokens::new(1000.0);
-        assert_eq!(c.read(context).get(), 2.0 * c.stored(context).get());
+    fn bytes_at_a_context() {
+        // V11 (scaling book): 6.711 GB at 8 k.
+        close(of("llama-2-13b", Dtype::Bf16).stored(Tokens::new(8192.0)).as_gb(), 6.711, 1e-4);
+        // Section 5, row 6: at 128 k sparse attention reads 1.1 GB instead of 4.6 GB.
+        for (model, gb) in [("deepseek-v3.2", 1.13), ("deepseek-v3", 4.6)] {
+            let read = of(model, Dtype::Fp8).read(Tokens::new(131_072.0));
+            assert!((read.as_gb() - gb).abs() < 0.01, "{read}");
+        }
+        // Layers that share a cache read what they do not store.
+        let (shared, context) = (of("hunyuan-large", Dtype::Bf16), Tokens::new(1000.0));
+        assert_eq!(shared.read(context).get(), 2.0 * shared.stored(context).get());
     }
 
     #[test]
     fn attention_flop_of_deepseek_v3() {
         // 61 x 2 x 128 x (128 + 64 + 128) materialised; 61 x 2 x 128 x (2 x 512 + 64) absorbed, per token of context.
-        let c = cache(&rackmath_catalog::embedded().model("deepseek-v3").unwrap(), Dtype::Fp8);
-        let one = Tokens::new(1.0);
-        assert_eq!(c.prefill_flop(one).get(), 4_997_120.0);
-        assert_eq!(c.decode_flop(one).get(), 61.0 * 2.0 * 128.0 * 1088.0);
+        let c = of("deepseek-v3", Dtype::Fp8);
+        assert_eq!(c.prefill_flop.at(1.0), 4_997_120.0);
+        assert_eq!(c.decode_flop(Tokens::new(1.0)).get(), 61.0 * 2.0 * 128.0 * 1088.0);
     }
 }

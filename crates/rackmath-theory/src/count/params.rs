@@ -17,7 +17,7 @@
 
 use rackmath_spec::model::{
     Attention, Block, Body, Compressed, Ffn, Formats, Gate, Indexer, KvSource, Latent, Linear, Lump, Mixer, Mlp, Moe,
-    Mtp, QkNorm, Shape, Side, SideUse, Span,
+    QkNorm, Shape, Side, SideUse, Span,
 };
 use rackmath_spec::{Dtype, Model};
 use rackmath_units::{Bytes, FlopPerToken, Params};
@@ -27,12 +27,10 @@ use rackmath_units::{Bytes, FlopPerToken, Params};
 pub enum Part {
     /// Attention or recurrence.
     Mixer,
-    /// Dense feed-forward networks.
     Dense,
     /// Networks every token passes beside the routed experts.
     Shared,
     Routed,
-    /// Routers.
     Router,
     /// The input embedding (and the head, when tied).
     Embedding,
@@ -97,25 +95,22 @@ pub enum Cut {
 /// One tensor of a layer, or several equal ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tensor {
-    /// What it is called.
     pub name: &'static str,
-    /// Where it belongs.
     pub part: Part,
-    /// How it is used.
     pub usage: Use,
-    /// Along what it can be cut.
     pub cut: Cut,
-    /// Input width.
     pub d_in: u64,
-    /// Output width.
     pub d_out: u64,
-    /// How many there are.
     pub copies: u64,
     /// How many a token uses, on average.
     pub used: f64,
 }
 
 impl Tensor {
+    fn of(self, part: Part) -> Self {
+        Self { part, ..self }
+    }
+
     pub fn params(&self) -> u128 {
         u128::from(self.d_in) * u128::from(self.d_out) * u128::from(self.copies)
     }
@@ -171,8 +166,7 @@ impl Count {
     }
 
     pub fn multiplied_in(&self, part: Part) -> Params {
-        let p = self.part(part);
-        Params::new(p.active - p.looked_up)
+        Params::new(self.part(part).active - self.part(part).looked_up)
     }
 
     pub fn stored_bytes(&self, formats: &Formats) -> Bytes {
@@ -182,11 +176,6 @@ impl Count {
     pub fn read_bytes_in(&self, part: Part, formats: &Formats) -> Bytes {
         let p = self.part(part);
         part.dtype(formats).width() * Params::new((p.total - p.idle) as f64)
-    }
-
-    /// Bytes of weights a step reads when every expert is touched.
-    pub fn read_bytes(&self, formats: &Formats) -> Bytes {
-        Part::ALL.into_iter().map(|p| self.read_bytes_in(p, formats)).sum()
     }
 
     /// Weight FLOP for each token: a multiplication and an addition per multiplied parameter.
@@ -218,64 +207,68 @@ fn count_shape(shape: &Shape) -> Count {
         let (params, used) = (tensor.params() * u128::from(times), tensor.used_params() * times as f64);
         p.total += params;
         p.active += used;
-        match tensor.usage {
-            Use::Lookup => {
-                p.idle += params;
-                p.looked_up += used;
-            }
-            Use::Unused => p.idle += params,
-            Use::Matrix | Use::Vector => {}
+        if matches!(tensor.usage, Use::Lookup | Use::Unused) {
+            p.idle += params;
+            // Nothing of an unused tensor is used.
+            p.looked_up += used;
         }
     };
     for run in &shape.runs {
-        for tensor in block_tensors(shape, &run.block) {
-            add(tensor, run.n);
-        }
+        block_tensors(shape, &run.block).into_iter().for_each(|tensor| add(tensor, run.n));
     }
-    for tensor in outer_tensors(shape) {
-        add(tensor, 1);
+    outer_tensors(shape).into_iter().for_each(|tensor| add(tensor, 1));
+    let mtp = shape.mtp.as_ref().map_or(0, |mtp| {
+        let block: u128 = block_tensors(shape, &mtp.block).iter().map(Tensor::params).sum();
+        (block + u128::from(mtp.extra)) * u128::from(mtp.n)
+    });
+    Count { parts, mtp }
+}
+
+/// A matrix of the mixer that tensor parallelism cuts.
+fn matrix(name: &'static str, d_in: u64, d_out: u64) -> Tensor {
+    Tensor { name, part: Part::Mixer, usage: Use::Matrix, cut: Cut::Tensor, d_in, d_out, copies: 1, used: 1.0 }
+}
+
+/// A matrix that every chip of a tensor-parallel group keeps whole.
+fn whole(name: &'static str, d_in: u64, d_out: u64) -> Tensor {
+    Tensor { cut: Cut::Whole, ..matrix(name, d_in, d_out) }
+}
+
+fn vector(name: &'static str, width: u64) -> Tensor {
+    Tensor { usage: Use::Vector, ..whole(name, 1, width) }
+}
+
+/// A width where the model has the tensor; a tensor of no width is left out of the lists.
+fn where_has(has: bool, width: u64) -> u64 {
+    if has { width } else { 0 }
+}
+
+fn gate_width(gate: Gate, width: u64) -> u64 {
+    match gate {
+        Gate::None => 0,
+        Gate::PerElement => width,
     }
-    Count { parts, mtp: shape.mtp.as_ref().map_or(0, |mtp| mtp_params(shape, mtp)) }
-}
-
-fn mtp_params(shape: &Shape, mtp: &Mtp) -> u128 {
-    let block: u128 = block_tensors(shape, &mtp.block).iter().map(Tensor::params).sum();
-    (block + u128::from(mtp.extra)) * u128::from(mtp.n)
-}
-
-fn matrix(name: &'static str, part: Part, d_in: u64, d_out: u64) -> Tensor {
-    Tensor { name, part, usage: Use::Matrix, cut: Cut::Tensor, d_in, d_out, copies: 1, used: 1.0 }
-}
-
-fn vector(name: &'static str, part: Part, width: u64) -> Tensor {
-    Tensor { usage: Use::Vector, cut: Cut::Whole, ..matrix(name, part, 1, width) }
-}
-
-/// A matrix every chip of a tensor-parallel group keeps whole.
-fn whole(name: &'static str, part: Part, d_in: u64, d_out: u64) -> Tensor {
-    Tensor { cut: Cut::Whole, ..matrix(name, part, d_in, d_out) }
 }
 
 /// Embedding, head, positions, outer norms, side modules: all that is outside the layers.
 pub fn outer_tensors(shape: &Shape) -> Vec<Tensor> {
     let (h, v) = (shape.hidden, shape.vocab);
-    let mut all = Vec::new();
-    if shape.tied {
+    let (embedding, head) = if shape.tied {
         // The same matrix is looked up and multiplied: it is read whole, once.
-        all.push(matrix("embedding and head", Part::Embedding, h, v));
+        (matrix("embedding and head", h, v), 0)
     } else {
         // The published active counts take in the whole table, so it is "used" whole; nothing multiplies it.
-        all.push(Tensor { usage: Use::Lookup, ..matrix("embedding", Part::Embedding, h, v) });
-        all.push(matrix("head", Part::Head, h, v));
-    }
-    if shape.head_bias {
-        all.push(vector("head bias", Part::Head, v));
-    }
-    if shape.positions > 0 {
-        all.push(Tensor { usage: Use::Lookup, ..matrix("positions", Part::Other, h, shape.positions) });
-    }
-    all.push(vector("norms", Part::Other, h * shape.norm.vectors() * shape.outer_norms));
+        (Tensor { usage: Use::Lookup, ..matrix("embedding", h, v) }, v)
+    };
+    let mut all = vec![
+        embedding.of(Part::Embedding),
+        matrix("head", h, head).of(Part::Head),
+        vector("head bias", where_has(shape.head_bias, v)).of(Part::Head),
+        Tensor { usage: Use::Lookup, ..matrix("positions", h, shape.positions) }.of(Part::Other),
+        vector("norms", h * shape.norm.vectors() * shape.outer_norms).of(Part::Other),
+    ];
     all.extend(shape.side.iter().map(side_tensor));
+    all.retain(|t| t.params() > 0);
     all
 }
 
@@ -285,7 +278,7 @@ fn side_tensor(side: &Side) -> Tensor {
         SideUse::LookedUp { rows } => (Use::Lookup, 1.0 / rows as f64),
         SideUse::Unused => (Use::Unused, 0.0),
     };
-    Tensor { usage, used, cut: Cut::Whole, ..matrix(side.name, Part::Other, 1, side.params) }
+    Tensor { usage, used, ..whole(side.name, 1, side.params) }.of(Part::Other)
 }
 
 pub fn block_tensors(shape: &Shape, block: &Block) -> Vec<Tensor> {
@@ -302,80 +295,60 @@ pub fn block_tensors(shape: &Shape, block: &Block) -> Vec<Tensor> {
         Ffn::Dense(mlp) => all.extend(mlp_tensors(h, *mlp, Part::Dense, 1, 1.0)),
         Ffn::Moe(moe) => all.extend(moe_tensors(h, moe)),
     }
-    all.push(vector("norms", Part::Other, h * shape.norm.vectors() * block.norms));
+    all.push(vector("norms", h * shape.norm.vectors() * block.norms).of(Part::Other));
     all.extend(block.side.iter().map(side_tensor));
+    all.retain(|t| t.params() > 0);
     all
 }
 
 fn attention_tensors(h: u64, a: &Attention) -> Vec<Tensor> {
-    let m = |name, d_in, d_out| matrix(name, Part::Mixer, d_in, d_out);
-    let v = |name, width| vector(name, Part::Mixer, width);
-    let (q, k, value) = (a.heads * a.qk_dim, a.kv_heads * a.qk_dim, a.kv_heads * a.v_dim);
-    let mut all = vec![m("query", h, q), m("output", a.heads * a.v_dim, h)];
-    let own = a.kv == KvSource::Own;
-    if own {
-        let kv = Cut::KvHeads(a.kv_heads);
-        all.push(Tensor { cut: kv, ..m("key", h, k) });
-        if !a.k_is_v {
-            all.push(Tensor { cut: kv, ..m("value", h, value) });
-        }
-    }
-    match a.gate {
-        Gate::None => {}
-        Gate::PerElement => all.push(m("output gate", h, a.heads * a.v_dim)),
-    }
-    if a.bias.qkv {
-        all.push(v("query bias", q));
-        if own {
-            all.push(v("key and value bias", k + value));
-        }
-    }
-    if a.bias.out {
-        all.push(v("output bias", h));
-    }
-    match a.qk_norm {
-        QkNorm::None => {}
-        QkNorm::PerHead => all.push(v("query and key norm", 2 * a.qk_dim)),
-        QkNorm::AllHeads => all.push(v("query and key norm", q + k)),
-    }
-    if a.sinks {
-        all.push(v("sinks", a.heads));
-    }
-    if let Span::Blocks(index) = a.span {
-        all.push(whole("index query", Part::Mixer, h, index.heads * index.dim));
-        all.push(whole("index key", Part::Mixer, h, index.kv_heads * index.dim));
-        all.push(v("index norm", 2 * index.dim));
-    }
-    all
+    let (q, k, value, out) = (a.heads * a.qk_dim, a.kv_heads * a.qk_dim, a.kv_heads * a.v_dim, a.heads * a.v_dim);
+    let (own, cut) = (a.kv == KvSource::Own, Cut::KvHeads(a.kv_heads));
+    let norm = match a.qk_norm {
+        QkNorm::None => 0,
+        QkNorm::PerHead => 2 * a.qk_dim,
+        QkNorm::AllHeads => q + k,
+    };
+    let (index_q, index_k, index_norm) = match a.span {
+        Span::Blocks(index) => (index.heads * index.dim, index.kv_heads * index.dim, 2 * index.dim),
+        _ => (0, 0, 0),
+    };
+    vec![
+        matrix("query", h, q),
+        matrix("output", out, h),
+        Tensor { cut, ..matrix("key", h, where_has(own, k)) },
+        Tensor { cut, ..matrix("value", h, where_has(own && !a.k_is_v, value)) },
+        matrix("output gate", h, gate_width(a.gate, out)),
+        vector("query bias", where_has(a.bias.qkv, q)),
+        vector("key and value bias", where_has(a.bias.qkv && own, k + value)),
+        vector("output bias", where_has(a.bias.out, h)),
+        vector("query and key norm", norm),
+        vector("sinks", where_has(a.sinks, a.heads)),
+        whole("index query", h, index_q),
+        whole("index key", h, index_k),
+        vector("index norm", index_norm),
+    ]
 }
 
 fn latent_tensors(h: u64, a: &Latent) -> Vec<Tensor> {
-    let m = |name, d_in, d_out| matrix(name, Part::Mixer, d_in, d_out);
-    let v = |name, width| vector(name, Part::Mixer, width);
+    let (q, out) = (a.heads * (a.nope_dim + a.rope_dim), a.heads * a.v_dim);
+    let rank = a.q_rank.unwrap_or(0);
+    let index = a.indexer.map_or((0, 0), |index| (index.heads, index.dim));
     // The latent is one for all heads: what makes it is copied, what unfolds it per head is cut.
-    let w = |name, d_in, d_out| whole(name, Part::Mixer, d_in, d_out);
-    let q = a.heads * (a.nope_dim + a.rope_dim);
-    let mut all = match a.q_rank {
-        Some(rank) => vec![w("query down", h, rank), v("query norm", rank), m("query up", rank, q)],
-        None => vec![m("query", h, q)],
-    };
-    all.push(w("kv down", h, a.kv_rank + a.rope_dim));
-    all.push(v("kv norm", a.kv_rank));
-    all.push(m("kv up", a.kv_rank, a.heads * (a.nope_dim + a.v_dim)));
-    all.push(m("output", a.heads * a.v_dim, h));
-    match a.gate {
-        Gate::None => {}
-        Gate::PerElement => all.push(m("output gate", h, a.heads * a.v_dim)),
-    }
-    if let Some(index) = a.indexer {
-        all.extend([
-            w("index query", a.q_rank.unwrap_or(h), index.heads * index.dim),
-            w("index key", h, index.dim),
-            v("index norm", 2 * index.dim),
-            w("index weights", h, index.heads),
-        ]);
-    }
-    all
+    vec![
+        whole("query down", h, rank),
+        vector("query norm", rank),
+        matrix(if rank > 0 { "query up" } else { "query" }, a.q_rank.unwrap_or(h), q),
+        whole("kv down", h, a.kv_rank + a.rope_dim),
+        vector("kv norm", a.kv_rank),
+        matrix("kv up", a.kv_rank, a.heads * (a.nope_dim + a.v_dim)),
+        matrix("output", out, h),
+        matrix("output gate", h, gate_width(a.gate, out)),
+        whole("index query", a.q_rank.unwrap_or(h), index.0 * index.1),
+        whole("index key", h, index.1),
+        vector("index norm", 2 * index.1),
+        whole("index weights", h, index.0),
+    ]
 }
 
 /// Windows of the compressor overlap when the ratio is small: each entry then draws on two windows.
@@ -384,126 +357,109 @@ pub(crate) fn overlap(a: &Compressed) -> u64 {
 }
 
 fn compressed_tensors(h: u64, a: &Compressed) -> Vec<Tensor> {
-    let m = |name, d_in, d_out| matrix(name, Part::Mixer, d_in, d_out);
-    let v = |name, width| vector(name, Part::Mixer, width);
-    let w = |name, d_in, d_out| whole(name, Part::Mixer, d_in, d_out);
     let wide = a.heads * a.dim;
-    let groups =
-        Tensor { copies: a.o_groups, used: a.o_groups as f64, ..m("output down", wide / a.o_groups, a.o_rank) };
+    let down = matrix("output down", wide / a.o_groups, a.o_rank);
     let mut all = vec![
-        w("query down", h, a.q_rank),
-        v("query norm", a.q_rank),
-        m("query up", a.q_rank, wide),
-        w("kv", h, a.dim),
-        v("kv norm", a.dim),
-        v("sinks", a.heads),
-        groups,
-        m("output up", a.o_groups * a.o_rank, h),
+        whole("query down", h, a.q_rank),
+        vector("query norm", a.q_rank),
+        matrix("query up", a.q_rank, wide),
+        whole("kv", h, a.dim),
+        vector("kv norm", a.dim),
+        vector("sinks", a.heads),
+        Tensor { copies: a.o_groups, used: a.o_groups as f64, ..down },
+        matrix("output up", a.o_groups * a.o_rank, h),
     ];
-    let compressor = |dim: u64, ratio: u64, overlap: u64| {
-        [
-            w("compressor values", h, overlap * dim),
-            w("compressor gate", h, overlap * dim),
-            v("compressor positions", ratio * overlap * dim),
-            v("compressor norm", dim),
-        ]
+    let Some(ratio) = a.ratio else { return all };
+    let overlap = overlap(a);
+    let mut compressor = |dim: u64| {
+        all.push(whole("compressor values", h, overlap * dim));
+        all.push(whole("compressor gate", h, overlap * dim));
+        all.push(vector("compressor positions", ratio * overlap * dim));
+        all.push(vector("compressor norm", dim));
     };
-    if let Some(ratio) = a.ratio {
-        all.extend(compressor(a.dim, ratio, overlap(a)));
-        if let Some(Indexer { heads, dim, .. }) = a.indexer {
-            all.extend(compressor(dim, ratio, overlap(a)));
-            all.push(w("index query", a.q_rank, heads * dim));
-            all.push(w("index weights", h, heads));
-        }
+    compressor(a.dim);
+    if let Some(Indexer { heads, dim, .. }) = a.indexer {
+        compressor(dim);
+        all.push(whole("index query", a.q_rank, heads * dim));
+        all.push(whole("index weights", h, heads));
     }
     all
 }
 
 fn linear_tensors(h: u64, a: &Linear) -> Vec<Tensor> {
-    let m = |name, d_in, d_out| matrix(name, Part::Mixer, d_in, d_out);
-    let v = |name, width| vector(name, Part::Mixer, width);
     match *a {
         Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, conv } => {
             let (k, value) = (k_heads * k_dim, v_heads * v_dim);
             vec![
-                m("query, key, value and gate", h, 2 * k + 2 * value),
-                m("beta and decay", h, 2 * v_heads),
-                v("convolution", (2 * k + value) * conv),
-                v("decay", 2 * v_heads),
-                v("norm", v_dim),
-                m("output", value, h),
+                matrix("query, key, value and gate", h, 2 * k + 2 * value),
+                matrix("beta and decay", h, 2 * v_heads),
+                vector("convolution", (2 * k + value) * conv),
+                vector("decay", 2 * v_heads),
+                vector("norm", v_dim),
+                matrix("output", value, h),
             ]
         }
         Linear::Kda { heads, dim, conv, full_gate } => {
             let p = heads * dim;
             let mut all = vec![
-                m("query, key and value", h, 3 * p),
-                v("convolution", 3 * p * conv),
-                m("decay down", h, dim),
-                m("decay up", dim, p),
-                m("beta", h, heads),
-                v("decay", heads + p),
-                v("norm", dim),
-                m("output", p, h),
+                matrix("query, key and value", h, 3 * p),
+                vector("convolution", 3 * p * conv),
+                matrix("decay down", h, dim),
+                matrix("decay up", dim, p),
+                matrix("beta", h, heads),
+                vector("decay", heads + p),
+                vector("norm", dim),
+                matrix("output", p, h),
             ];
             if full_gate {
-                all.push(m("output gate", h, p));
+                all.push(matrix("output gate", h, p));
             } else {
-                all.extend([m("gate down", h, dim), m("gate up", dim, p)]);
+                all.extend([matrix("gate down", h, dim), matrix("gate up", dim, p)]);
             }
             all
         }
-        Linear::Mamba1 { inner, state, conv, dt_rank, inner_norms, conv_bias, proj_bias } => {
-            let mut all = vec![
-                m("input", h, 2 * inner),
-                v("convolution", inner * conv + if conv_bias { inner } else { 0 }),
-                m("step, B and C", inner, dt_rank + 2 * state),
-                m("step up", dt_rank, inner),
-                v("step bias", inner),
-                v("decay", inner * state),
-                v("skip", inner),
-                m("output", inner, h),
-            ];
-            if inner_norms {
-                all.push(v("inner norms", dt_rank + 2 * state));
-            }
-            if proj_bias {
-                all.push(v("projection bias", 2 * inner + h));
-            }
-            all
-        }
+        Linear::Mamba1 { inner, state, conv, dt_rank, inner_norms, conv_bias, proj_bias } => vec![
+            matrix("input", h, 2 * inner),
+            vector("convolution", inner * conv + where_has(conv_bias, inner)),
+            matrix("step, B and C", inner, dt_rank + 2 * state),
+            matrix("step up", dt_rank, inner),
+            vector("step bias", inner),
+            vector("decay", inner * state),
+            vector("skip", inner),
+            matrix("output", inner, h),
+            vector("inner norms", where_has(inner_norms, dt_rank + 2 * state)),
+            vector("projection bias", where_has(proj_bias, 2 * inner + h)),
+        ],
         Linear::Mamba2 { heads, dim, groups, state, conv, conv_bias, proj_bias } => {
             let inner = heads * dim;
             let channels = inner + 2 * groups * state;
-            let mut all = vec![
-                m("input", h, inner + channels + heads),
-                v("convolution", channels * conv + if conv_bias { channels } else { 0 }),
-                v("decay, skip and step bias", 3 * heads),
-                v("norm", inner),
-                m("output", inner, h),
-            ];
-            if proj_bias {
-                all.push(v("projection bias", inner + channels + heads + h));
-            }
-            all
+            vec![
+                matrix("input", h, inner + channels + heads),
+                vector("convolution", channels * conv + where_has(conv_bias, channels)),
+                vector("decay, skip and step bias", 3 * heads),
+                vector("norm", inner),
+                matrix("output", inner, h),
+                vector("projection bias", where_has(proj_bias, inner + channels + heads + h)),
+            ]
         }
         Linear::Lightning { heads, dim } => {
             let p = heads * dim;
-            vec![m("query, key and value", h, 3 * p), m("output gate", h, p), v("norm", p), m("output", p, h)]
+            vec![
+                matrix("query, key and value", h, 3 * p),
+                matrix("output gate", h, p),
+                vector("norm", p),
+                matrix("output", p, h),
+            ]
         }
     }
 }
 
 /// `copies` equal networks of which a token uses `used`.
-fn mlp_tensors(h: u64, mlp: Mlp, part: Part, copies: u64, used: f64) -> Vec<Tensor> {
+fn mlp_tensors(h: u64, mlp: Mlp, part: Part, copies: u64, used: f64) -> [Tensor; 3] {
     let up = mlp.width * if mlp.gated { 2 } else { 1 };
     let cut = if part == Part::Routed { Cut::Experts } else { Cut::Tensor };
-    let t = |tensor: Tensor| Tensor { cut, copies, used, ..tensor };
-    let mut all = vec![t(matrix("up", part, h, up)), t(matrix("down", part, mlp.width, h))];
-    if mlp.bias {
-        all.push(t(vector("bias", part, up + h)));
-    }
-    all
+    let bias = vector("bias", where_has(mlp.bias, up + h));
+    [matrix("up", h, up), matrix("down", mlp.width, h), bias].map(|t| Tensor { part, cut, copies, used, ..t })
 }
 
 /// Routed experts a token really runs: zero-computation experts take their share of the choices.
@@ -513,24 +469,17 @@ pub fn experts_run(moe: &Moe) -> f64 {
 
 fn moe_tensors(h: u64, moe: &Moe) -> Vec<Tensor> {
     let outputs = moe.experts + moe.zero_experts;
+    let (latent, normed) = moe.latent.map_or((0, false), |latent| (latent.width, latent.norm));
+    let inner = if latent > 0 { latent } else { h };
     let mut all = vec![
-        whole("router", Part::Router, h, outputs),
-        vector("router vectors", Part::Router, moe.router_vectors * outputs),
+        whole("router", h, outputs).of(Part::Router),
+        vector("router vectors", moe.router_vectors * outputs).of(Part::Router),
     ];
-    let inner = moe.latent.map_or(h, |latent| latent.width);
     all.extend(mlp_tensors(inner, moe.expert, Part::Routed, moe.experts, experts_run(moe)));
-    if let Some(latent) = moe.latent {
-        all.push(whole("latent down", Part::Shared, h, latent.width));
-        all.push(whole("latent up", Part::Shared, latent.width, h));
-        if latent.norm {
-            all.push(vector("latent norm", Part::Shared, latent.width));
-        }
-    }
-    if let Some(shared) = moe.shared {
-        all.extend(mlp_tensors(h, shared, Part::Shared, 1, 1.0));
-    }
-    if moe.shared_gate {
-        all.push(whole("shared gate", Part::Shared, h, 1));
-    }
+    all.push(whole("latent down", h, latent).of(Part::Shared));
+    all.push(whole("latent up", latent, h).of(Part::Shared));
+    all.push(vector("latent norm", where_has(normed, latent)).of(Part::Shared));
+    all.extend(moe.shared.into_iter().flat_map(|shared| mlp_tensors(h, shared, Part::Shared, 1, 1.0)));
+    all.push(whole("shared gate", h, where_has(moe.shared_gate, 1)).of(Part::Shared));
     all
 }

@@ -6,6 +6,7 @@
 //! Nothing is allocated to ask or to answer.
 
 use rackmath_units::Seconds;
+use strum::{IntoStaticStr, VariantArray};
 
 /// How long passes take.
 pub trait StepTimer {
@@ -68,7 +69,6 @@ impl<T> std::ops::Deref for Many<'_, T> {
 }
 
 impl Chunk {
-    /// Tokens of each prompt.
     pub fn each(&self) -> f64 {
         self.tokens / self.prompts.max(1e-9)
     }
@@ -84,7 +84,6 @@ impl Work<'_> {
         Self::default().with(Chunk { tokens: prompts * tokens, prompts, past })
     }
 
-    /// The same with these prompts.
     #[must_use]
     pub fn with(self, chunk: Chunk) -> Self {
         Self { chunks: Many::One(chunk), ..self }
@@ -107,62 +106,44 @@ impl Work<'_> {
         self.chunks.iter().map(|c| c.tokens).sum()
     }
 
-    /// Tokens in the pass.
     pub fn rows(&self) -> f64 {
         self.sequences() * self.queries() + self.prompt_tokens()
     }
 }
 
-/// What takes the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What takes the time, in the order tables show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Part {
     /// Matrix products of attention and dense networks.
+    #[strum(to_string = "matrix products")]
     Products,
     Experts,
     /// Attention and recurrences over the context.
     Attention,
     /// Norms, rotations, activations, cache writes.
+    #[strum(to_string = "small kernels")]
     Small,
-    /// Collectives.
+    #[strum(to_string = "collectives")]
     Network,
-    /// Output head and sampling.
+    #[strum(to_string = "head and sampling")]
     Head,
     /// Drafting tokens to be checked.
+    #[strum(to_string = "drafting")]
     Draft,
     Host,
 }
 
 impl Part {
-    /// All, in the order tables show them.
-    pub const ALL: [Self; 8] = [
-        Self::Products,
-        Self::Experts,
-        Self::Attention,
-        Self::Small,
-        Self::Network,
-        Self::Head,
-        Self::Draft,
-        Self::Host,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The word used in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Products => "matrix products",
-            Self::Experts => "experts",
-            Self::Attention => "attention",
-            Self::Small => "small kernels",
-            Self::Network => "collectives",
-            Self::Head => "head and sampling",
-            Self::Draft => "drafting",
-            Self::Host => "host",
-        }
+        self.into()
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
-    /// Arithmetic.
     Compute,
     Memory,
     /// Launches and floors.
@@ -175,7 +156,6 @@ pub enum Limit {
 impl Limit {
     pub const ALL: [Self; 5] = [Self::Compute, Self::Memory, Self::Latency, Self::Link, Self::Host];
 
-    /// The word used in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compute => "arithmetic",
@@ -236,7 +216,6 @@ impl Cost {
         both
     }
 
-    /// The whole pass.
     pub fn time(&self) -> Seconds {
         Seconds::s(self.parts.iter().sum())
     }
@@ -245,20 +224,14 @@ impl Cost {
         Seconds::s(self.parts[part as usize])
     }
 
-    /// Time limited by one thing.
     pub fn limited(&self, limit: Limit) -> Seconds {
         Seconds::s(self.limits[limit as usize])
     }
 
     /// What limits most of the time.
     pub fn binding(&self) -> Limit {
-        let mut best = Limit::Compute;
-        for limit in Limit::ALL {
-            if self.limits[limit as usize] > self.limits[best as usize] {
-                best = limit;
-            }
-        }
-        best
+        let of = |limit: Limit| self.limits[limit as usize];
+        Limit::ALL.into_iter().fold(Limit::Compute, |best, limit| if of(limit) > of(best) { limit } else { best })
     }
 
     /// The roofline of the same pass: every FLOP at the dense peak, every weight and cache byte at full bandwidth, both at

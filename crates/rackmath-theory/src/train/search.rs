@@ -105,7 +105,7 @@ impl Space {
         // Halves of the sequence are paired so that a causal mask loads every rank alike.
         self.cp = (0..6).map(|i| 1 << i).filter(|c| *c == 1 || sequence.is_multiple_of(2 * c)).collect();
         let known = [Schedule::OneFOneB, Schedule::Interleaved];
-        self.schedules = Schedule::ALL.into_iter().filter(|s| !known.contains(s)).collect();
+        self.schedules = Schedule::ALL.iter().copied().filter(|s| !known.contains(s)).collect();
         if machine.host.is_some() {
             self.offload = Offload::VARIANTS.to_vec();
         }

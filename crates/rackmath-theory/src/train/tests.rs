@@ -186,7 +186,7 @@ fn the_wide_space_contains_the_usual_one_and_never_does_worse() {
                 any
             };
             assert!(seen(&|c| c.cp > 1) && seen(&|c| c.offload == Offload::Both));
-            for schedule in Schedule::ALL {
+            for &schedule in Schedule::ALL {
                 assert!(seen(&|c| c.schedule == schedule), "{schedule}");
             }
         }

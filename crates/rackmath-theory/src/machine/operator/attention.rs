@@ -231,7 +231,3 @@ fn timing(floor: Seconds, compute: Seconds, memory: Seconds, corner: f64) -> Tim
     };
     Timing { floor, compute, memory, time: floor + time }
 }
-
-#[cfg(test)]
-#[path = "attention_tests.rs"]
-mod tests;

@@ -182,7 +182,7 @@ fn pass_work(silicon: Silicon, pass: &Pass, product: Product) -> Seconds {
 }
 
 /// By how much the reached share of the peak differs from the chip it was measured on.
-fn sustained(rule: PowerRule, silicon: Silicon, tdp: Watts) -> f64 {
+pub(super) fn sustained(rule: PowerRule, silicon: Silicon, tdp: Watts) -> f64 {
     let (low, high) = rule.range;
     (rule.peak / silicon.peak * (tdp / rule.tdp).sqrt()).clamp(low, high)
 }
@@ -203,6 +203,3 @@ fn rounded(a: Seconds, b: Seconds, p: f64) -> Seconds {
     }
     high * float::pow(1.0 + float::pow(low / high, p), 1.0 / p)
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,6 +17,8 @@ pub mod attention;
 pub mod gemm;
 pub mod mla;
 pub mod moe;
+#[cfg(test)]
+mod tests;
 
 use rackmath_spec::{Chip, Math};
 use rackmath_units::{ByteRate, Bytes, Flop, FlopRate, Seconds};

@@ -240,7 +240,3 @@ fn corner(a: f64, b: f64, p: f64) -> f64 {
     let (small, large) = (a.min(b), a.max(b));
     if large > 0.0 && p.is_finite() { large * float::pow(1.0 + float::pow(small / large, p), 1.0 / p) } else { large }
 }
-
-#[cfg(test)]
-#[path = "moe_tests.rs"]
-mod tests;

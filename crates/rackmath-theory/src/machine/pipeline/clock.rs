@@ -10,7 +10,7 @@
 //! Assumes: a result can be sent while the next pass runs. Nothing is random: of two devices free at once the first decides.
 
 use super::order::{self, Act, Op, Order};
-use super::{Cell, Device, Kind, Plan, Run, Shape};
+use super::{Cell, Device, Kind, Plan, Run, Shape, Stage};
 use rackmath_units::{Bytes, Cancel, Cancelled, Fraction, Seconds};
 
 pub(super) fn run(plan: &Plan, cancel: &Cancel) -> Result<Run, Cancelled> {
@@ -28,6 +28,7 @@ pub(super) fn run(plan: &Plan, cancel: &Cancel) -> Result<Run, Cancelled> {
 const NEVER: f64 = f64::INFINITY;
 
 /// What a device is at.
+#[derive(Default)]
 struct State {
     order: Order,
     next: usize,
@@ -51,19 +52,8 @@ impl State {
     }
 }
 
-/// Seconds of one stage, unpacked for the inner loop.
-#[derive(Clone, Copy)]
-struct Times {
-    f: f64,
-    b: f64,
-    w: f64,
-    bytes: f64,
-}
-
 struct Clock<'a> {
     plan: &'a Plan,
-    times: Vec<Times>,
-    hop: f64,
     /// Ends by stage, then micro-batch.
     forward_end: Vec<f64>,
     backward_end: Vec<f64>,
@@ -79,42 +69,25 @@ impl<'a> Clock<'a> {
     fn new(plan: &'a Plan) -> Self {
         let Shape { devices: p, micro_batches: m, chunks: v } = plan.shape;
         let n = plan.stages.len() * m;
-        let times: Vec<Times> = plan
-            .stages
-            .iter()
-            .map(|s| Times {
-                f: s.passes.forward.get(),
-                b: s.passes.input_grad.get(),
-                w: s.passes.weight_grad.get(),
-                bytes: s.activation.get(),
-            })
-            .collect();
         let mut left = 0;
-        let states: Vec<State> = (0..p)
-            .map(|device| {
-                let order = order::order(plan, device);
-                let put_off = order.ops.iter().filter(|op| op.act == Act::InputGrad).count();
-                left += order.ops.len() + if order.limit.is_some() { put_off } else { 0 };
-                State {
-                    order,
-                    next: 0,
-                    wake: 0.0,
-                    free: 0.0,
-                    first: NEVER,
-                    busy: 0.0,
-                    put_off: Vec::with_capacity(put_off),
-                    caught_up: 0,
-                    held: 0,
-                    peak: 0,
-                    held_bytes: 0.0,
-                    peak_bytes: 0.0,
-                }
-            })
-            .collect();
-        let rounding = 1e-9 * times.iter().fold(0.0f64, |most, t| most.max(t.f).max(t.b).max(t.w));
+        let device = |device| {
+            let order = order::order(plan, device);
+            let put_off = order.ops.iter().filter(|op| op.act == Act::InputGrad).count();
+            left += order.ops.len() + if order.limit.is_some() { put_off } else { 0 };
+            State { order, first: NEVER, put_off: Vec::with_capacity(put_off), ..State::default() }
+        };
+        let states: Vec<State> = (0..p).map(device).collect();
+        let longest = plan.stages.iter().flat_map(|s| [s.passes.forward, s.passes.input_grad, s.passes.weight_grad]);
+        let rounding = 1e-9 * longest.fold(Seconds::ZERO, Seconds::max).get();
         let cells = Vec::with_capacity(p * v * m * if plan.schedule.is_fused() { 2 } else { 3 });
         let (forward_end, backward_end) = (vec![NEVER; n], vec![NEVER; n]);
-        Self { plan, times, hop: plan.hop.get(), forward_end, backward_end, states, cells, left, rounding }
+        Self { plan, forward_end, backward_end, states, cells, left, rounding }
+    }
+
+    /// Seconds of forward, input gradient and weight gradient of an entry's stage, and the bytes it holds.
+    fn times(&self, op: Op) -> (f64, f64, f64, f64) {
+        let Stage { passes, activation } = &self.plan.stages[op.stage as usize];
+        (passes.forward.get(), passes.input_grad.get(), passes.weight_grad.get(), activation.get())
     }
 
     /// The device to look at next: the first of those with the earliest time.
@@ -145,8 +118,8 @@ impl<'a> Clock<'a> {
         let ready = self.ready(d, op);
         if let Some(w) = oldest {
             let gap = ready - now;
-            let t = self.times[w.stage as usize];
-            let worth_filling = gap > self.rounding && gap >= t.w.min(t.f).min(t.b) - self.rounding;
+            let (t_f, t_b, t_w, _) = self.times(w);
+            let worth_filling = gap > self.rounding && gap >= t_w.min(t_f).min(t_b) - self.rounding;
             if full || worth_filling {
                 return self.weight(d, w, now);
             }
@@ -178,32 +151,23 @@ impl<'a> Clock<'a> {
     }
 
     fn hop_between(&self, from: usize, to: usize, micro_batch: usize) -> f64 {
-        if self.plan.device(from, micro_batch) == self.plan.device(to, micro_batch) { 0.0 } else { self.hop }
+        if self.plan.device(from, micro_batch) == self.plan.device(to, micro_batch) { 0.0 } else { self.plan.hop.get() }
     }
 
     /// Does the next entry of the order.
     fn next(&mut self, d: usize, op: Op, start: f64) {
-        let t = self.times[op.stage as usize];
+        let (t_f, t_b, t_w, bytes) = self.times(op);
         match op.act {
-            Act::Forward => {
-                let end = start + t.f;
-                self.occupy(d, start, end);
-                self.forward(d, op, start, end, false);
-            }
+            Act::Forward => self.forward(d, op, start, start + t_f, false),
             Act::InputGrad => {
-                let end = start + t.b;
-                self.occupy(d, start, end);
+                let end = start + t_b;
                 self.cell(d, op, Kind::InputGrad, start, end, false);
                 let state = &mut self.states[d];
                 state.put_off.push(op);
-                state.held_bytes -= t.bytes * self.plan.released_at_input_grad.get();
+                state.held_bytes -= bytes * self.plan.released_at_input_grad.get();
                 self.send_back(op, end);
             }
-            Act::Backward => {
-                let end = start + (t.b + t.w);
-                self.occupy(d, start, end);
-                self.backward(d, op, start, end, false);
-            }
+            Act::Backward => self.backward(d, op, start, start + (t_b + t_w), false),
             Act::WeightGrad => {
                 let oldest = self.states[d].oldest().expect("an order places W after its B");
                 self.states[d].next += 1;
@@ -214,7 +178,6 @@ impl<'a> Clock<'a> {
                 let stages = &self.plan.stages;
                 let (f, b) = (&stages[op.stage as usize].passes, &stages[back.stage as usize].passes);
                 let end = start + f.pair(b, self.plan.hidden).get();
-                self.occupy(d, start, end);
                 self.forward(d, op, start, end, true);
                 self.backward(d, back, start, end, true);
                 self.states[d].next += 1;
@@ -226,25 +189,23 @@ impl<'a> Clock<'a> {
     }
 
     fn weight(&mut self, d: usize, op: Op, start: f64) {
-        let t = self.times[op.stage as usize];
-        let end = start + t.w;
-        self.occupy(d, start, end);
-        self.cell(d, op, Kind::WeightGrad, start, end, false);
+        let (_, _, t_w, bytes) = self.times(op);
+        self.cell(d, op, Kind::WeightGrad, start, start + t_w, false);
         let state = &mut self.states[d];
         state.caught_up += 1;
         state.held -= 1;
-        state.held_bytes -= t.bytes * self.plan.released_at_input_grad.rest().get();
+        state.held_bytes -= bytes * self.plan.released_at_input_grad.rest().get();
         self.left -= 1;
     }
 
     fn forward(&mut self, d: usize, op: Op, start: f64, end: f64, paired: bool) {
         self.cell(d, op, Kind::Forward, start, end, paired);
-        let (s, i) = (op.stage as usize, op.micro_batch as usize);
+        let (s, i, bytes) = (op.stage as usize, op.micro_batch as usize, self.times(op).3);
         self.forward_end[s * self.plan.shape.micro_batches + i] = end;
         let state = &mut self.states[d];
         state.held += 1;
         state.peak = state.peak.max(state.held);
-        state.held_bytes += self.times[s].bytes;
+        state.held_bytes += bytes;
         state.peak_bytes = state.peak_bytes.max(state.held_bytes);
         // On the last stage the backward may follow: it is on this device, which looks again by itself.
         if s + 1 < self.plan.stages.len() {
@@ -254,9 +215,10 @@ impl<'a> Clock<'a> {
 
     fn backward(&mut self, d: usize, op: Op, start: f64, end: f64, paired: bool) {
         self.cell(d, op, Kind::Backward, start, end, paired);
+        let bytes = self.times(op).3;
         let state = &mut self.states[d];
         state.held -= 1;
-        state.held_bytes -= self.times[op.stage as usize].bytes;
+        state.held_bytes -= bytes;
         self.send_back(op, end);
     }
 
@@ -275,14 +237,12 @@ impl<'a> Clock<'a> {
         state.wake = state.wake.min(arrival.max(state.free));
     }
 
-    fn occupy(&mut self, d: usize, start: f64, end: f64) {
+    /// Writes down a pass. The second of a pair takes no time of its own.
+    fn cell(&mut self, d: usize, op: Op, kind: Kind, start: f64, end: f64, paired: bool) {
         let state = &mut self.states[d];
         state.first = state.first.min(start);
-        state.busy += end - start;
+        state.busy += if paired && kind == Kind::Backward { 0.0 } else { end - start };
         (state.free, state.wake) = (end, end);
-    }
-
-    fn cell(&mut self, d: usize, op: Op, kind: Kind, start: f64, end: f64, paired: bool) {
         let stage = op.stage as usize;
         self.cells.push(Cell {
             device: d,

@@ -29,28 +29,34 @@ mod tests;
 pub use closed::{closed_bubble, idle_fraction, lower_bound, slots};
 pub use inference::{GridCell, inference_grid, inference_idle};
 
-use rackmath_spec::SpecError;
 use rackmath_units::{Bytes, Cancel, Cancelled, Fraction, Seconds};
 use std::fmt;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// An order of passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// An order of passes; oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Schedule {
     /// All forwards, then all backwards.
     GPipe,
     /// One forward, one backward, so that at most p micro-batches are held.
+    #[strum(to_string = "1f1b")]
     OneFOneB,
     /// 1F1B over v chunks per device, dealt out in turn.
     Interleaved,
     /// 1F1B whose weight gradients wait until a device would be idle, in the memory of 1F1B.
+    #[strum(to_string = "zb-h1")]
     ZbH1,
     /// The same with more forwards in advance, in nearly twice the memory.
+    #[strum(to_string = "zb-h2")]
     ZbH2,
     /// Two chunks per device down and back up, in the memory of 1F1B.
     Zbv,
     /// Down and back up in half the memory of 1F1B.
+    #[strum(to_string = "v-half")]
     VHalf,
     /// Down and back up in a third of the memory of 1F1B.
+    #[strum(to_string = "v-min")]
     VMin,
     /// Micro-batches from both ends, forwards overlapped with backwards; the weights are held twice.
     DualPipe,
@@ -59,42 +65,14 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// All of them, oldest first.
-    pub const ALL: [Self; 10] = [
-        Self::GPipe,
-        Self::OneFOneB,
-        Self::Interleaved,
-        Self::ZbH1,
-        Self::ZbH2,
-        Self::Zbv,
-        Self::VHalf,
-        Self::VMin,
-        Self::DualPipe,
-        Self::DualPipeV,
-    ];
-
-    /// The word used by people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::GPipe => "gpipe",
-            Self::OneFOneB => "1f1b",
-            Self::Interleaved => "interleaved",
-            Self::ZbH1 => "zb-h1",
-            Self::ZbH2 => "zb-h2",
-            Self::Zbv => "zbv",
-            Self::VHalf => "v-half",
-            Self::VMin => "v-min",
-            Self::DualPipe => "dualpipe",
-            Self::DualPipeV => "dualpipev",
-        }
-    }
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Chunks per device where the schedule leaves no choice.
     pub fn fixed_chunks(self) -> Option<usize> {
-        match self {
-            Self::Interleaved => None,
-            Self::GPipe | Self::OneFOneB | Self::ZbH1 | Self::ZbH2 | Self::DualPipe => Some(1),
-            Self::Zbv | Self::VHalf | Self::VMin | Self::DualPipeV => Some(2),
+        match self.route() {
+            _ if self == Self::Interleaved => None,
+            Route::DownAndUp => Some(2),
+            Route::Around | Route::BothWays => Some(1),
         }
     }
 
@@ -109,23 +87,6 @@ impl Schedule {
             Self::Zbv | Self::VHalf | Self::VMin | Self::DualPipeV => Route::DownAndUp,
             Self::DualPipe => Route::BothWays,
         }
-    }
-}
-
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl std::str::FromStr for Schedule {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        Self::ALL
-            .into_iter()
-            .find(|s| s.name() == text)
-            .ok_or_else(|| SpecError::unknown("pipeline schedule", text, Self::ALL.iter().map(|s| s.name())))
     }
 }
 
@@ -161,12 +122,10 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// The whole backward pass.
     pub fn backward(&self) -> Seconds {
         self.input_grad + self.weight_grad
     }
 
-    /// Forward and backward.
     pub fn total(&self) -> Seconds {
         self.forward + self.backward()
     }
@@ -181,7 +140,6 @@ impl Passes {
 /// A piece of the model: one per device and chunk, in the order a micro-batch meets them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
-    /// Its times.
     pub passes: Passes,
     /// Bytes kept for each micro-batch from its forward to its backward.
     pub activation: Bytes,
@@ -190,9 +148,7 @@ pub struct Stage {
 /// Everything a step depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The order of passes.
     pub schedule: Schedule,
-    /// How many devices, micro-batches and chunks.
     pub shape: Shape,
     /// Devices times chunks of them.
     pub stages: Vec<Stage>,
@@ -211,16 +167,9 @@ impl Plan {
         let Passes { forward, input_grad, weight_grad } = whole.passes;
         let passes = Passes { forward: forward / v, input_grad: input_grad / v, weight_grad: weight_grad / v };
         let stage = Stage { passes, activation: whole.activation / v };
-        let n = shape.devices.saturating_mul(shape.chunks).min(MOST_PASSES);
-        let stages = vec![stage; n];
-        Self {
-            schedule,
-            shape,
-            stages,
-            hop: Seconds::ZERO,
-            released_at_input_grad: Fraction::ZERO,
-            hidden: Fraction::ZERO,
-        }
+        let stages = vec![stage; shape.devices.saturating_mul(shape.chunks).min(MOST_PASSES)];
+        let none = Fraction::ZERO;
+        Self { schedule, shape, stages, hop: Seconds::ZERO, released_at_input_grad: none, hidden: none }
     }
 
     /// Whether the schedule exists for this shape.
@@ -248,10 +197,9 @@ impl Plan {
             return wrong("stages", self.stages.len(), format!("devices x chunks = {}", p * v));
         }
         // Each pass and each hop of each stage, one after the other, must still be a number; so must all bytes.
-        let longest: f64 =
-            self.stages.iter().map(|s| s.passes.total().get() + 2.0 * self.hop.get()).sum::<f64>() * m as f64;
-        let largest: f64 = self.stages.iter().map(|s| s.activation.get()).sum::<f64>() * m as f64;
-        if !(longest.is_finite() && largest.is_finite()) {
+        let all = |of: &dyn Fn(&Stage) -> f64| self.stages.iter().map(of).sum::<f64>() * m as f64;
+        let longest = all(&|s| s.passes.total().get() + 2.0 * self.hop.get());
+        if !(longest.is_finite() && all(&|s| s.activation.get()).is_finite()) {
             return wrong("micro-batches", m, "times and bytes whose sums are finite".into());
         }
         match self.schedule {
@@ -320,11 +268,8 @@ const MOST_PASSES: usize = 10_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
     pub schedule: Schedule,
-    /// What is wrong.
     pub field: &'static str,
-    /// Its value as given.
     pub given: String,
-    /// What would be accepted.
     pub expected: String,
 }
 
@@ -354,11 +299,8 @@ pub struct Cell {
     pub device: usize,
     /// Which of the chunks (or copies) of the device.
     pub chunk: usize,
-    /// The stage: its place in the model.
     pub stage: usize,
-    /// The micro-batch, from 0.
     pub micro_batch: usize,
-    /// What is done.
     pub kind: Kind,
     /// Whether it shares its time with another pass: both cells of a pair start and end together.
     pub paired: bool,
@@ -368,18 +310,14 @@ pub struct Cell {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Device {
-    /// Start of its first pass.
     pub first: Seconds,
-    /// End of its last pass.
     pub last: Seconds,
     /// Time spent in passes, a pair counted once.
     pub busy: Seconds,
-    /// Share of the step without a pass.
     pub idle: Fraction,
     /// Most activations held at once, in micro-batches of the device's whole share (a chunk is 1/v); held until the
     /// weight gradient ends.
     pub peak_micro_batches: f64,
-    /// Most activation bytes held at once.
     pub peak_bytes: Bytes,
 }
 
@@ -426,7 +364,6 @@ impl Run {
         self.devices.iter().fold(0.0, |most, d| most.max(d.peak_micro_batches))
     }
 
-    /// Largest activation memory of any device.
     pub fn peak_bytes(&self) -> Bytes {
         self.devices.iter().fold(Bytes::ZERO, |most, d| most.max(d.peak_bytes))
     }

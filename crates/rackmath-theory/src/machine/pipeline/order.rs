@@ -38,7 +38,7 @@ pub(super) struct Op {
     pub micro_batch: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Order {
     pub ops: Vec<Op>,
     /// Activations (of a chunk) to hold before weight gradients go first; nothing where the order places them itself.
@@ -46,54 +46,35 @@ pub(super) struct Order {
 }
 
 pub(super) fn order(plan: &Plan, device: usize) -> Order {
-    let Shape { devices: p, micro_batches: m, .. } = plan.shape;
+    let Shape { devices: p, micro_batches: m, chunks: v } = plan.shape;
     // Devices after this one.
     let after = p - 1 - device;
-    let mut list = List::new(plan, device);
+    // DualPipe writes its weight gradients too.
+    let ops = Vec::with_capacity(3 * m * v);
+    let mut list = List { plan, device, ops, next_forward: [0; 2], next_backward: [0; 2] };
+    match plan.schedule {
+        Schedule::GPipe => list.all_forwards_then_backwards(),
+        Schedule::Interleaved if v > 1 => list.interleaved(),
+        Schedule::OneFOneB | Schedule::Interleaved => list.one_forward_one_backward(after, Act::Backward),
+        Schedule::ZbH1 => list.one_forward_one_backward(after, Act::InputGrad),
+        // As many again: B comes back to this device 2 (p - 1 - device) passes after F left it.
+        Schedule::ZbH2 => list.one_forward_one_backward(2 * after, Act::InputGrad),
+        Schedule::Zbv => list.down_and_up(),
+        // The gaps at the two bends and between F and B keep the four passes of a device in different slots.
+        Schedule::VHalf if p.is_multiple_of(2) => list.repeated(Block { down: 1, up: 2, gaps: [1, 4, 2] }),
+        Schedule::VHalf => list.repeated(Block { down: 1, up: 2, gaps: [1, 1, 2] }),
+        Schedule::VMin if p.is_multiple_of(3) => list.repeated(Block { down: 1, up: 1, gaps: [3, 1, 3] }),
+        Schedule::VMin => list.repeated(Block { down: 1, up: 1, gaps: [1, 1, 1] }),
+        Schedule::DualPipe => list.dual(p / 2, device.min(after), m / 2),
+        Schedule::DualPipeV => list.dual(p, device, m),
+    }
     let limit = match plan.schedule {
-        Schedule::GPipe => {
-            list.all_forwards_then_backwards();
-            None
-        }
-        Schedule::Interleaved if plan.shape.chunks > 1 => {
-            list.interleaved();
-            None
-        }
-        Schedule::OneFOneB | Schedule::Interleaved => {
-            list.one_forward_one_backward(after, Act::Backward);
-            None
-        }
-        Schedule::ZbH1 => {
-            list.one_forward_one_backward(after, Act::InputGrad);
-            Some(p)
-        }
-        Schedule::ZbH2 => {
-            // As many again: B comes back to this device 2 (p - 1 - device) passes after F left it.
-            list.one_forward_one_backward(2 * after, Act::InputGrad);
-            Some(2 * p - 1)
-        }
-        Schedule::Zbv => {
-            list.down_and_up();
-            Some(2 * p)
-        }
-        Schedule::VHalf => {
-            // The gaps at the two bends and between F and B keep the four passes of a device in different slots.
-            let even = p.is_multiple_of(2);
-            list.repeated(Block { down: 1, up: 2, gaps: if even { [1, 4, 2] } else { [1, 1, 2] } });
-            Some(if even { p + 2 } else { p + 1 })
-        }
-        Schedule::VMin => {
-            list.repeated(Block { down: 1, up: 1, gaps: if p.is_multiple_of(3) { [3, 1, 3] } else { [1, 1, 1] } });
-            Some(2 * ((p + 4) / 3))
-        }
-        Schedule::DualPipe => {
-            list.dual(p / 2, device.min(after), m / 2);
-            None
-        }
-        Schedule::DualPipeV => {
-            list.dual(p, device, m);
-            None
-        }
+        Schedule::ZbH1 => Some(p),
+        Schedule::ZbH2 => Some(2 * p - 1),
+        Schedule::Zbv => Some(2 * p),
+        Schedule::VHalf => Some(if p.is_multiple_of(2) { p + 2 } else { p + 1 }),
+        Schedule::VMin => Some(2 * ((p + 4) / 3)),
+        _ => None,
     };
     Order { ops: list.ops, limit }
 }
@@ -114,14 +95,7 @@ struct List<'a> {
     next_backward: [usize; 2],
 }
 
-impl<'a> List<'a> {
-    fn new(plan: &'a Plan, device: usize) -> Self {
-        let Shape { micro_batches, chunks, .. } = plan.shape;
-        // DualPipe writes its weight gradients too.
-        let ops = Vec::with_capacity(3 * micro_batches * chunks);
-        Self { plan, device, ops, next_forward: [0; 2], next_backward: [0; 2] }
-    }
-
+impl List<'_> {
     fn push(&mut self, act: Act, chunk: usize, micro_batch: usize) {
         let stage = self.plan.stage(self.device, chunk) as u32;
         self.ops.push(Op { act, stage, micro_batch: micro_batch as u32 });
@@ -178,22 +152,53 @@ impl<'a> List<'a> {
         self.times(after, "B0");
     }
 
-    /// Writes "F0 B1" and so on, the next micro-batch of the chunk each time.
+    /// DualPipe on a device `r` of half a row of `half`, with `n` micro-batches each way; folded, the half is the row.
+    ///
+    /// Eight phases, whose lengths are facts of the published schedule; chunk 0 is the one whose micro-batches start at
+    /// this end of the row.
+    fn dual(&mut self, half: usize, r: usize, n: usize) {
+        let (after, upto) = (half - 1 - r, r + 1);
+        self.times(2 * after, "F0");
+        self.times(upto, "F0 F1");
+        self.times(after, "B1 W F1");
+        // Where the two directions meet nothing is won by waiting for a pair.
+        let meets = usize::from(after == 0);
+        self.times(meets, "F0 A1 P1 A0");
+        self.times(n - 2 * half + upto - meets, "P0 A1 P1 A0");
+        self.times(after, "A1 P1 A0");
+        // The last half puts off its weight gradients: they fill the end.
+        self.times(upto / 2, "A1 A0");
+        self.times(upto % 2, "A1 B0");
+        self.times(upto / 2, "B1 B0");
+        self.times(after, "W B0");
+        self.times(upto, "W");
+    }
+
+    /// Writes passes so many times, the next micro-batch of the chunk each time: F forward, P forward paired with what
+    /// follows, B input gradient, A all gradients, W the weight gradient put off longest. For DualPipe a chunk is a
+    /// direction as seen from the nearer end.
     fn times(&mut self, n: usize, passes: &str) {
-        let m = self.plan.shape.micro_batches;
-        for _ in 0..n {
-            for pass in passes.split(' ') {
-                let chunk = usize::from(pass.ends_with('1'));
-                let (act, counter) = if pass.starts_with('F') {
-                    (Act::Forward, &mut self.next_forward)
-                } else {
-                    (Act::InputGrad, &mut self.next_backward)
-                };
-                let i = counter[chunk];
-                counter[chunk] += 1;
-                if i < m {
-                    self.push(act, chunk, i);
+        let both_ways = self.plan.schedule == Schedule::DualPipe;
+        let m = self.plan.shape.micro_batches / if both_ways { 2 } else { 1 };
+        // In the second half of the row, near is the end where the second half of the micro-batches starts.
+        let far_half = both_ways && 2 * self.device >= self.plan.shape.devices;
+        for pass in std::iter::repeat_n(passes.split(' '), n).flatten() {
+            let near = usize::from(pass.ends_with('1'));
+            let (act, counter) = match pass.as_bytes()[0] {
+                b'F' => (Act::Forward, &mut self.next_forward),
+                b'P' => (Act::ForwardWithNext, &mut self.next_forward),
+                b'B' => (Act::InputGrad, &mut self.next_backward),
+                b'A' => (Act::Backward, &mut self.next_backward),
+                _ => {
+                    self.ops.push(Op { act: Act::WeightGrad, stage: 0, micro_batch: 0 });
+                    continue;
                 }
+            };
+            let i = counter[near];
+            counter[near] += 1;
+            if i < m {
+                let chunk = near ^ usize::from(far_half);
+                self.push(act, chunk, if both_ways && chunk == 1 { m + i } else { i });
             }
         }
     }
@@ -220,88 +225,5 @@ impl<'a> List<'a> {
             self.push(starts[k].1, starts[k].2, next[k]);
             next[k] += 1;
         }
-    }
-
-    /// DualPipe on a device `r` of half a row of `half`, with `n` micro-batches each way; folded, the half is the row.
-    ///
-    /// Eight phases, whose lengths are facts of the published schedule; chunk 0 is the one whose micro-batches start at
-    /// this end of the row.
-    fn dual(&mut self, half: usize, r: usize, n: usize) {
-        let (after, upto) = (half - 1 - r, r + 1);
-        let mut dual = Dual { list: self, n };
-        (0..2 * after).for_each(|_| dual.forward(0));
-        for _ in 0..upto {
-            dual.forward(0);
-            dual.forward(1);
-        }
-        for _ in 0..after {
-            dual.backward(1, Act::InputGrad);
-            dual.weight();
-            dual.forward(1);
-        }
-        for i in 0..n - 2 * half + upto {
-            if i == 0 && after == 0 {
-                // Where the two directions meet nothing is won by waiting for a pair.
-                dual.forward(0);
-                dual.backward(1, Act::Backward);
-            } else {
-                dual.pair(0, 1);
-            }
-            dual.pair(1, 0);
-        }
-        for _ in 0..after {
-            dual.backward(1, Act::Backward);
-            dual.pair(1, 0);
-        }
-        for k in 0..2 * upto {
-            // The last half puts off its weight gradients: they fill the end.
-            dual.backward((k + 1) % 2, if k < upto { Act::Backward } else { Act::InputGrad });
-        }
-        for _ in 0..after {
-            dual.weight();
-            dual.backward(0, Act::InputGrad);
-        }
-        (0..upto).for_each(|_| dual.weight());
-    }
-}
-
-/// Writes the passes of DualPipe, which names directions as seen from the nearer end.
-struct Dual<'l, 'a> {
-    list: &'l mut List<'a>,
-    /// Micro-batches each way.
-    n: usize,
-}
-
-impl Dual<'_, '_> {
-    fn forward(&mut self, near: usize) {
-        self.write(Act::Forward, near);
-    }
-
-    fn backward(&mut self, near: usize, act: Act) {
-        self.write(act, near);
-    }
-
-    fn pair(&mut self, forward: usize, backward: usize) {
-        self.write(Act::ForwardWithNext, forward);
-        self.write(Act::Backward, backward);
-    }
-
-    fn weight(&mut self) {
-        self.list.ops.push(Op { act: Act::WeightGrad, stage: 0, micro_batch: 0 });
-    }
-
-    fn write(&mut self, act: Act, near: usize) {
-        let list = &mut *self.list;
-        let counter = match act {
-            Act::Forward | Act::ForwardWithNext => &mut list.next_forward[near],
-            _ => &mut list.next_backward[near],
-        };
-        let i = *counter;
-        *counter += 1;
-        let both_ways = list.plan.schedule == Schedule::DualPipe;
-        // In the second half of the row, near is the end where the second half of the micro-batches starts.
-        let far_half = both_ways && 2 * list.device >= list.plan.shape.devices;
-        let chunk = near ^ usize::from(far_half);
-        list.push(act, chunk, if both_ways && chunk == 1 { self.n + i } else { i });
     }
 }

@@ -1,6 +1,7 @@
 //! A pipeline drawn slot by slot: training schedules with their bubbles and memory, or the inference grid.
 
 use crate::Error;
+use rackmath_spec::word;
 use rackmath_theory::pipeline::{
     Kind, Passes, Plan, PlanError, Run, Schedule, Shape, Stage, closed_bubble, inference_grid, inference_idle,
     lower_bound,
@@ -141,14 +142,14 @@ pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer,
     match request.schedule.as_str() {
         "inference" => runs.push(inference(request)),
         "all" => {
-            for schedule in Schedule::ALL {
+            for &schedule in Schedule::ALL {
                 match run(request, schedule, &cancel)? {
                     Ok(card) => runs.push(card),
                     Err(error) => left_out.push(error.to_string()),
                 }
             }
         }
-        name => runs.push(run(request, name.parse::<Schedule>()?, &cancel)?.map_err(refuse)?),
+        name => runs.push(run(request, word("pipeline schedule", name)?, &cancel)?.map_err(refuse)?),
     }
     Ok(Answer { request: request.clone(), runs, left_out })
 }

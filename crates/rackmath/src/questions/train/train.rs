@@ -418,7 +418,7 @@ fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
         return Err(Error::value("ep", r.ep, format!("a divisor of the {experts} experts")));
     }
     let schedule = match r.schedule.as_deref() {
-        Some(name) => name.parse::<Schedule>()?,
+        Some(name) => word("pipeline schedule", name)?,
         None if r.virtual_stages > 1 => Schedule::Interleaved,
         None => Schedule::OneFOneB,
     };

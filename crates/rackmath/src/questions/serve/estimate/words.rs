@@ -340,7 +340,7 @@ pub(crate) fn breakdown(s: &Steady) -> Breakdown {
         mixed_ms: s.mixed.time().get() * 1e3,
         ideal_ms: ideal,
         of_limit: if step > 0.0 { ideal / step } else { 0.0 },
-        parts: shown(Part::ALL.into_iter().map(|p| piece(p.name(), part(p))).collect()),
+        parts: shown(Part::ALL.iter().map(|p| piece(p.name(), part(*p))).collect()),
         limits: shown(Limit::ALL.into_iter().map(|l| piece(l.name(), limited(l))).collect()),
         losses,
     }
