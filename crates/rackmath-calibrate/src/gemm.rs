@@ -37,7 +37,7 @@ pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
             continue;
         };
         let quality = if row.quality.is_empty() { "usual" } else { &row.quality };
-        let group = [&row.chip, row.format.name(), &row.backend, quality].map(str::to_owned);
+        let group = [row.chip.as_str(), row.format.into(), &row.backend, quality].map(str::to_owned);
         scored.push((group.to_vec(), row.error(&gemm)));
     }
     table.group(scored);
@@ -55,7 +55,7 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
     let mut add = |kernel: &GemmKernel, of: &str, chosen: &dyn Fn(&Row) -> bool| -> Result<(), CalibrateError> {
         for row in rows.iter().filter(|r| r.format == kernel.format && r.quality.is_empty() && chosen(r)) {
             let Some(gemm) = Gemm::of(&*catalog.chip(&row.chip)?, kernel) else { continue };
-            let group = [row.format.name(), of, &row.chip, &row.backend].map(str::to_owned);
+            let group = [row.format.into(), of, &row.chip, &row.backend].map(str::to_owned);
             scored.push((group.to_vec(), row.error(&gemm)));
         }
         Ok(())

@@ -8,7 +8,7 @@
 use crate::rows::{Record, Rows, csv, present};
 use crate::table::{Errors, Table, left_out, rounded};
 use crate::{CalibrateError, simplex};
-use rackmath_spec::{Catalog, Chip, MoeFit, MoeFormat, MoeKernel, MoeKernels, MoeResidual, MoeRows};
+use rackmath_spec::{Catalog, Chip, MoeFit, MoeFormat, MoeKernel, MoeKernels, MoeRows, Residual};
 use rackmath_theory::operator::{Silicon, moe};
 use rackmath_units::{Fraction, Seconds, Tokens, float};
 use std::collections::{BTreeMap, BTreeSet};
@@ -201,7 +201,7 @@ fn fit_rows(rows: &[&Row], kernels: &MoeKernels, search: Search) -> Result<MoeKe
         let kernel = fit_one(&rows, start, search);
         let errors: Vec<f64> = rows.iter().map(|row| offset(&kernel, row)).collect();
         let Some(Errors { n, median, p90, .. }) = Errors::of(&errors) else { continue };
-        let residual = MoeResidual { rows: n as u64, median: rounded(median), p90: rounded(p90) };
+        let residual = Residual { rows: n as u64, median: rounded(median), p90: rounded(p90) };
         let fit = MoeFit { generation: generation.into(), format, kernel, residual };
         fitted.families.entry(family.into()).or_default().push(fit);
     }

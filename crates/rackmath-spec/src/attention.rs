@@ -3,22 +3,26 @@
 //! A constant belongs to a chip generation, an engine's kernels and the format of the cache, never to a chip or to a row of
 //! a table. What the equations do with it stands in the theory crate's `operator::attention` chapter.
 
-use crate::file::noun::{least_one, positive, share};
-use crate::{Chip, Dtype};
+use crate::file::noun::{cited, least_one, positive, share, text};
+use crate::{Chip, Dtype, Residual, SpecError};
 use rackmath_units::{ByteRate, Fraction, Seconds};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 
 /// The attention kernels of one file: grouped-query attention, or multi-head latent attention.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AttentionKernels {
     /// The catalogue id: attention, mla.
     pub id: String,
-    /// The name people use.
     pub name: String,
-    /// Year and month of the fit.
+    /// Of the fit.
     pub as_of: String,
     /// Chips that run another generation's kernels.
+    #[serde(default)]
     pub alike: Vec<Alike>,
+    /// Share of the last-level cache that a working set may fill and still stay, by generation.
+    cache_share: BTreeMap<String, f64>,
     /// One new token against a cache.
     pub decode: Vec<AttentionKernel<DecodeConstants>>,
     /// Many new tokens.
@@ -38,24 +42,28 @@ pub struct Alike {
 }
 
 /// One kernel: what it is for, its constants, why they are believed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AttentionKernel<C> {
     /// Chip generation; `default` for those nobody measured.
     pub generation: String,
     /// Engine, or engine and kernel library: vllm, sglang, trtllm, sglang-flashinfer, torch-flash.
     pub backend: String,
     /// How many query heads share a KV head.
+    #[serde(default)]
     pub heads: Heads,
     /// Whether the arithmetic is eight bits wide.
+    #[serde(rename = "math", deserialize_with = "narrow")]
     pub math8: bool,
     /// Whether the cache is eight bits wide.
+    #[serde(rename = "kv", deserialize_with = "narrow")]
     pub kv8: bool,
-    /// The numbers.
+    #[serde(flatten)]
     pub constants: C,
     /// The measurements, or the rule of an extrapolation.
     pub source: String,
-    /// Rows of the fit, and median and ninth decile of |ln(predicted / measured)|; none for an extrapolation.
-    pub fit: Option<(u64, f64, f64)>,
+    /// None for an extrapolation.
+    pub fit: Option<Residual>,
 }
 
 /// Which models a kernel is for: engines take another kernel when no heads are shared.
@@ -98,7 +106,7 @@ pub struct DecodeConstants {
     /// Parts a sequence's cache is cut into at most, so that idle cores help.
     #[serde(deserialize_with = "least_one")]
     pub splits: f64,
-    /// Share of the last-level cache that a working set may fill and still stay.
+    /// Of the file's, that of the generation.
     #[serde(skip)]
     pub cache_share: f64,
     /// How sharp the corner between compute and memory is.
@@ -123,7 +131,7 @@ pub struct PrefillConstants {
     pub memory: Fraction,
     /// What one core reads from the last-level cache.
     pub cache_rate: ByteRate,
-    /// Share of the last-level cache that a working set may fill and still stay.
+    /// Of the file's, that of the generation.
     #[serde(skip)]
     pub cache_share: f64,
     /// How sharp the corner between compute and memory is.
@@ -185,4 +193,32 @@ fn nearest<'a, C>(kernels: &'a [AttentionKernel<C>], generation: &str, wanted: W
     // The first of the best, so that the order of the file breaks ties.
     let best = kernels.iter().map(score).max();
     kernels.iter().find(|k| Some(score(k)) == best).expect("the reader saw to a default")
+}
+
+fn narrow<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
+    text::<D, Dtype>(d).map(|format| format.bits() < 12.0)
+}
+
+pub fn read(id: &str, text: &str) -> Result<AttentionKernels, SpecError> {
+    let file = format!("kernel {id}");
+    let mut kernels: AttentionKernels = cited(&file, id, text, &["alike.why"])?;
+    let shares = &kernels.cache_share;
+    let share = |generation: &str| {
+        let share = shares.get(generation).or(shares.get(DEFAULT)).copied().unwrap_or(f64::NAN);
+        let good = share.is_finite() && share > 0.0;
+        if good { Ok(share) } else { Err(SpecError::field(&file, "cache_share", share, "a positive number")) }
+    };
+    for kernel in &mut kernels.decode {
+        kernel.constants.cache_share = share(&kernel.generation)?;
+    }
+    for kernel in &mut kernels.prefill {
+        kernel.constants.cache_share = share(&kernel.generation)?;
+    }
+    let default = kernels.decode.iter().any(|k| k.generation == DEFAULT)
+        && kernels.prefill.iter().any(|k| k.generation == DEFAULT);
+    if default {
+        Ok(kernels)
+    } else {
+        Err(SpecError::field(&file, "generation", "none", "one \"default\" for each phase"))
+    }
 }

@@ -1,11 +1,11 @@
 //! One accelerator package: dense peaks, memory, links, power and price, each with its source.
 
+use crate::error::one_of;
 use crate::file::noun::{cited, text};
 use crate::{Cited, Dtype, Math, SpecError};
 use rackmath_units::{ByteRate, Bytes, DollarRate, Dollars, FlopRate, Watts};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 /// An accelerator.
@@ -121,8 +121,11 @@ pub struct Price {
     pub as_of: String,
 }
 
-/// Whose price per hour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Whose price per hour, cheapest first as a rule.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Basis {
     /// Total cost to an owner of very many.
     OwnerHyperscaler,
@@ -134,37 +137,11 @@ pub enum Basis {
     OnDemand,
 }
 
-impl Basis {
-    /// Every basis, cheapest first as a rule.
-    pub const ALL: [Self; 4] = [Self::OwnerHyperscaler, Self::OwnerNeocloud, Self::Rental, Self::OnDemand];
-
-    /// The word used in files and flags.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OwnerHyperscaler => "owner-hyperscaler",
-            Self::OwnerNeocloud => "owner-neocloud",
-            Self::Rental => "rental",
-            Self::OnDemand => "on-demand",
-        }
-    }
-}
-
-impl fmt::Display for Basis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 impl FromStr for Basis {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let lower = text.trim().to_ascii_lowercase();
-        let lower = if lower == "owner" { "owner-neocloud".into() } else { lower };
-        Self::ALL
-            .into_iter()
-            .find(|b| b.name() == lower)
-            .ok_or_else(|| SpecError::unknown("price basis", text, Self::ALL.iter().map(|b| b.name())))
+        one_of("price basis", if text.trim().eq_ignore_ascii_case("owner") { "owner-neocloud" } else { text })
     }
 }
 

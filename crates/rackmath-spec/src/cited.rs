@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// A number about the world, where it comes from, and what to watch out for.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cited<T> {
     pub value: T,

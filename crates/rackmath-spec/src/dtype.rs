@@ -13,36 +13,30 @@
 //! Source: OCP Microscaling Formats v1.0 (block 32, E8M0); NVIDIA NVFP4 (block 16, E4M3); DeepSeek-V3 report section 3.3
 //! (128 x 128 weight blocks). Formats of llama.cpp and MLX stand in `gguf.rs`. Ignores: the one FP32 scale per tensor of NVFP4, and zero points of asymmetric INT4.
 
+use crate::error::one_of;
 use crate::{Gguf, SpecError};
 use rackmath_units::BytesPerParam;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A format values are stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dtype {
-    /// 32-bit float.
     Fp32,
-    /// bfloat16.
     Bf16,
-    /// IEEE half.
     Fp16,
     /// 8-bit float with one scale per tensor or channel.
     Fp8,
     /// 8-bit float with one FP32 scale per 128 x 128 block.
     Fp8Block,
-    /// OCP MXFP8.
     MxFp8,
-    /// 8-bit integer.
     Int8,
-    /// OCP MXFP6.
     MxFp6,
     /// A bare 4-bit float without scales: the lecture's half byte.
     Fp4,
-    /// OCP MXFP4.
     MxFp4,
-    /// NVIDIA NVFP4.
     NvFp4,
     /// Weight-only 4-bit integers in groups of 128 (GPTQ, AWQ).
     Int4,
@@ -52,47 +46,42 @@ pub enum Dtype {
     Gguf(Gguf),
 }
 
-/// An arithmetic a chip has a peak for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Every format but those of [`Gguf`], widest first: its name, and what others call it.
+const NAMES: [(Dtype, &str, &[&str]); 13] = [
+    (Dtype::Fp32, "fp32", &["f32", "float32", "float"]),
+    (Dtype::Bf16, "bf16", &["bfloat16"]),
+    (Dtype::Fp16, "fp16", &["f16", "float16", "half"]),
+    (Dtype::Fp8, "fp8", FP8),
+    (Dtype::Fp8Block, "fp8-block", &["fp8-block-scaled", "fp8-ds-mla"]),
+    (Dtype::MxFp8, "mxfp8", &[]),
+    (Dtype::Int8, "int8", &["w8a8", "w8a8-int8"]),
+    (Dtype::MxFp6, "mxfp6", &[]),
+    (Dtype::Fp4, "fp4", &[]),
+    (Dtype::MxFp4, "mxfp4", &[]),
+    (Dtype::NvFp4, "nvfp4", &["modelopt-fp4"]),
+    (Dtype::Int4, "int4", &["w4a16", "awq", "gptq", "awq-marlin", "gptq-marlin"]),
+    (Dtype::Int4G32, "int4-g32", &[]),
+];
+const FP8: &[&str] = &["float8", "fp8-e4m3", "fp8-e5m2", "float8-e4m3fn", "float8-e5m2", "e4m3", "fp8-per-tensor"];
+
+/// An arithmetic a chip has a peak for, widest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Math {
     /// 32-bit float outside the tensor units.
     Fp32,
     /// TF32 tensor arithmetic.
     Tf32,
-    /// bfloat16.
     Bf16,
-    /// IEEE half.
     Fp16,
-    /// 8-bit float.
     Fp8,
-    /// 6-bit float.
     Fp6,
-    /// 4-bit float.
     Fp4,
-    /// 8-bit integer.
     Int8,
-    /// 4-bit integer.
     Int4,
 }
 
 impl Dtype {
-    /// Every format but those of [`Gguf::ALL`], widest first.
-    pub const ALL: [Self; 13] = [
-        Self::Fp32,
-        Self::Bf16,
-        Self::Fp16,
-        Self::Fp8,
-        Self::Fp8Block,
-        Self::MxFp8,
-        Self::Int8,
-        Self::MxFp6,
-        Self::Fp4,
-        Self::MxFp4,
-        Self::NvFp4,
-        Self::Int4,
-        Self::Int4G32,
-    ];
-
     /// Bits per stored value, scales included.
     pub fn bits(self) -> f64 {
         match self {
@@ -135,20 +124,8 @@ impl Dtype {
     /// The short name used in tables and flags.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Fp32 => "fp32",
-            Self::Bf16 => "bf16",
-            Self::Fp16 => "fp16",
-            Self::Fp8 => "fp8",
-            Self::Fp8Block => "fp8-block",
-            Self::MxFp8 => "mxfp8",
-            Self::Int8 => "int8",
-            Self::MxFp6 => "mxfp6",
-            Self::Fp4 => "fp4",
-            Self::MxFp4 => "mxfp4",
-            Self::NvFp4 => "nvfp4",
-            Self::Int4 => "int4",
-            Self::Int4G32 => "int4-g32",
-            Self::Gguf(format) => format.name(),
+            Self::Gguf(format) => format.into(),
+            own => NAMES.iter().find(|(dtype, ..)| *dtype == own).map_or("", |(_, name, _)| name),
         }
     }
 
@@ -159,25 +136,6 @@ impl Dtype {
 }
 
 impl Math {
-    /// Every arithmetic, widest first.
-    pub const ALL: [Self; 9] =
-        [Self::Fp32, Self::Tf32, Self::Bf16, Self::Fp16, Self::Fp8, Self::Fp6, Self::Fp4, Self::Int8, Self::Int4];
-
-    /// The short name used in chip files and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fp32 => "fp32",
-            Self::Tf32 => "tf32",
-            Self::Bf16 => "bf16",
-            Self::Fp16 => "fp16",
-            Self::Fp8 => "fp8",
-            Self::Fp6 => "fp6",
-            Self::Fp4 => "fp4",
-            Self::Int8 => "int8",
-            Self::Int4 => "int4",
-        }
-    }
-
     /// Bytes of one operand, without scales: the w that goes with this arithmetic in R.
     pub fn operand(self) -> BytesPerParam {
         BytesPerParam::new(match self {
@@ -202,38 +160,17 @@ impl fmt::Display for Dtype {
     }
 }
 
-impl fmt::Display for Math {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 impl FromStr for Dtype {
     type Err = SpecError;
 
     /// Reads our names and those of transformers, vLLM, SGLang, TensorRT-LLM and llama.cpp.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let lower = text.trim().to_ascii_lowercase().replace('_', "-");
-        Ok(match lower.strip_prefix("torch.").unwrap_or(&lower) {
-            "fp32" | "f32" | "float32" | "float" => Self::Fp32,
-            "bf16" | "bfloat16" => Self::Bf16,
-            "fp16" | "f16" | "float16" | "half" => Self::Fp16,
-            "fp8" | "float8" | "fp8-e4m3" | "fp8-e5m2" | "float8-e4m3fn" | "float8-e5m2" | "e4m3"
-            | "fp8-per-tensor" => Self::Fp8,
-            "fp8-block" | "fp8-block-scaled" | "fp8-ds-mla" => Self::Fp8Block,
-            "mxfp8" => Self::MxFp8,
-            "int8" | "w8a8" | "w8a8-int8" => Self::Int8,
-            "mxfp6" => Self::MxFp6,
-            "fp4" => Self::Fp4,
-            "mxfp4" => Self::MxFp4,
-            "nvfp4" | "modelopt-fp4" => Self::NvFp4,
-            "int4" | "w4a16" | "awq" | "gptq" | "awq-marlin" | "gptq-marlin" => Self::Int4,
-            "int4-g32" => Self::Int4G32,
-            other => {
-                let names = || Self::ALL.iter().map(|d| d.name()).chain(Gguf::ALL.iter().map(|g| g.name()));
-                Self::Gguf(Gguf::named(other).ok_or_else(|| SpecError::unknown("number format", text, names()))?)
-            }
-        })
+        let word = lower.strip_prefix("torch.").unwrap_or(&lower);
+        let own = NAMES.iter().find(|(_, name, others)| *name == word || others.contains(&word)).map(|(own, ..)| *own);
+        let names = || NAMES.iter().map(|(_, name, _)| *name).chain(Gguf::VARIANTS.iter().map(|g| g.into()));
+        own.or_else(|| Gguf::named(word).map(Self::Gguf))
+            .ok_or_else(|| SpecError::unknown("number format", text, names()))
     }
 }
 
@@ -241,11 +178,7 @@ impl FromStr for Math {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let lower = text.trim().to_ascii_lowercase();
-        Self::ALL
-            .into_iter()
-            .find(|m| m.name() == lower)
-            .ok_or_else(|| SpecError::unknown("arithmetic", text, Self::ALL.iter().map(|m| m.name())))
+        one_of("arithmetic", text)
     }
 }
 
@@ -263,7 +196,8 @@ mod tests {
 
     #[test]
     fn every_name_reads_back_and_a_typo_gets_the_nearest() {
-        for dtype in Dtype::ALL.into_iter().chain(Gguf::ALL.map(Dtype::Gguf)) {
+        let gguf = Gguf::VARIANTS.iter().copied().map(Dtype::Gguf);
+        for dtype in NAMES.iter().map(|(own, ..)| *own).chain(gguf) {
             assert_eq!(dtype.name().parse::<Dtype>().unwrap(), dtype);
         }
         assert_eq!("torch.bfloat16".parse::<Dtype>().unwrap(), Dtype::Bf16);

@@ -146,6 +146,16 @@ where
     text.trim().parse().map_err(|_| SpecError::unknown(kind, text, words()))
 }
 
+/// The word of a closed list that is written so, in any case; with the nearest words on a miss.
+pub(crate) fn one_of<T: strum::VariantArray + Copy + Into<&'static str>>(
+    kind: &str,
+    text: &str,
+) -> Result<T, SpecError> {
+    let words = || T::VARIANTS.iter().map(|v| (*v).into());
+    let found = words().position(|word| word.eq_ignore_ascii_case(text.trim()));
+    found.map(|at| T::VARIANTS[at]).ok_or_else(|| SpecError::unknown(kind, text, words()))
+}
+
 /// The closest words to a mistyped one, best first: at most three, and none that is far off.
 pub fn nearest<'a>(given: &str, valid: impl Iterator<Item = &'a str>) -> Vec<String> {
     let given = given.trim().to_lowercase();

@@ -21,38 +21,40 @@
 //! quantisation, one 16-bit scale and one 16-bit bias to a group. As of 2026-11.
 //! Ignores: norms, which stay in 32 bits, and the wider head of files whose name says Q4_0 or Q5_0.
 
-/// A block format, a mix of them, or a group format of MLX.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use strum::{IntoStaticStr, VariantArray};
+
+/// A block format, a mix of them, or a group format of MLX, widest first within a family; as llama.cpp prints its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 pub enum Gguf {
-    /// 8 bits, blocks of 32 with a scale.
+    #[strum(serialize = "q8_0")]
     Q8_0,
-    /// 6 bits in super-blocks of 256.
+    #[strum(serialize = "q6_k")]
     Q6K,
-    /// 5 bits, blocks of 32 with a scale and a minimum.
+    #[strum(serialize = "q5_1")]
     Q5_1,
-    /// 5 bits, blocks of 32 with a scale.
+    #[strum(serialize = "q5_0")]
     Q5_0,
-    /// 5 bits in super-blocks of 256.
+    #[strum(serialize = "q5_k")]
     Q5K,
-    /// Mix around Q5_K, some tensors Q6_K.
+    #[strum(serialize = "q5_k_m")]
     Q5KM,
-    /// Mix around Q5_K, the head Q6_K.
+    #[strum(serialize = "q5_k_s")]
     Q5KS,
-    /// 4 bits, blocks of 32 with a scale and a minimum.
+    #[strum(serialize = "q4_1")]
     Q4_1,
-    /// 4 bits, blocks of 32 with a scale.
+    #[strum(serialize = "q4_0")]
     Q4_0,
-    /// 4 bits in super-blocks of 256.
+    #[strum(serialize = "q4_k")]
     Q4K,
-    /// Mix around Q4_K, some tensors Q6_K.
+    #[strum(serialize = "q4_k_m")]
     Q4KM,
-    /// Mix around Q4_K, the head Q6_K.
+    #[strum(serialize = "q4_k_s")]
     Q4KS,
-    /// Mix around Q3_K.
+    #[strum(serialize = "q3_k_m")]
     Q3KM,
-    /// MLX, 8 bits in groups of 64.
+    #[strum(serialize = "mlx-8bit")]
     Mlx8,
-    /// MLX, 4 bits in groups of 64.
+    #[strum(serialize = "mlx-4bit")]
     Mlx4,
 }
 
@@ -61,25 +63,6 @@ fn block(bytes: f64, values: f64) -> f64 {
 }
 
 impl Gguf {
-    /// Every format, widest first within a family.
-    pub const ALL: [Self; 15] = [
-        Self::Q8_0,
-        Self::Q6K,
-        Self::Q5_1,
-        Self::Q5_0,
-        Self::Q5K,
-        Self::Q5KM,
-        Self::Q5KS,
-        Self::Q4_1,
-        Self::Q4_0,
-        Self::Q4K,
-        Self::Q4KM,
-        Self::Q4KS,
-        Self::Q3KM,
-        Self::Mlx8,
-        Self::Mlx4,
-    ];
-
     /// Whether scales of small blocks are themselves scaled, block by block.
     pub fn nested(self) -> bool {
         matches!(
@@ -110,31 +93,10 @@ impl Gguf {
         }
     }
 
-    /// The name llama.cpp prints, in small letters.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Q8_0 => "q8_0",
-            Self::Q6K => "q6_k",
-            Self::Q5_1 => "q5_1",
-            Self::Q5_0 => "q5_0",
-            Self::Q5K => "q5_k",
-            Self::Q5KM => "q5_k_m",
-            Self::Q5KS => "q5_k_s",
-            Self::Q4_1 => "q4_1",
-            Self::Q4_0 => "q4_0",
-            Self::Q4K => "q4_k",
-            Self::Q4KM => "q4_k_m",
-            Self::Q4KS => "q4_k_s",
-            Self::Q3KM => "q3_k_m",
-            Self::Mlx8 => "mlx-8bit",
-            Self::Mlx4 => "mlx-4bit",
-        }
-    }
-
     /// Reads a name, `_` and `-` alike.
     pub fn named(text: &str) -> Option<Self> {
         let text = text.replace('_', "-");
-        Self::ALL.into_iter().find(|g| g.name().replace('_', "-") == text)
+        Self::VARIANTS.iter().copied().find(|g| <&str>::from(*g).replace('_', "-") == text)
     }
 }
 

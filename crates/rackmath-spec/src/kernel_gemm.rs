@@ -3,49 +3,39 @@
 //! A class is a chip generation; the workstation parts of a generation, with GDDR memory and another tensor core, are a class
 //! of their own where there is one (`blackwell-gddr`). A chip of no class with constants takes those of class `default`.
 
-use crate::file::noun::{gb_per_s, ns, text, us};
-use crate::{Chip, Dtype, Math, SpecError};
+use crate::error::one_of;
+use crate::file::noun::{cited, gb_per_s, ns, text, us, within};
+use crate::{Chip, Dtype, Math, Residual, SpecError};
 use rackmath_units::{ByteRate, BytesPerParam, FlopRate, Seconds, Watts};
 use serde::{Deserialize, Deserializer};
-use std::fmt;
+use std::collections::BTreeMap;
+use std::str::FromStr;
 
-/// The number formats of the two operands of a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The number formats of the two operands of a product, widest first; the same on both sides unless it says otherwise.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum GemmFormat {
-    /// bfloat16 or half on both sides.
     Bf16,
-    /// FP8 with one scale per tensor or row.
+    /// One scale per tensor or row.
     Fp8,
-    /// FP8 with weight scales per 128 x 128 block and activation scales per 128 values.
+    /// Weight scales per 128 x 128 block and activation scales per 128 values.
+    #[strum(serialize = "fp8-block")]
     Fp8Block,
-    /// NVFP4 on both sides.
+    #[strum(serialize = "nvfp4")]
     NvFp4,
-    /// INT8 on both sides (SmoothQuant).
+    /// SmoothQuant.
     Int8,
     /// INT8 weights, 16-bit activations and arithmetic.
+    #[strum(serialize = "weight-int8")]
     WeightInt8,
     /// INT4 weights, 16-bit activations and arithmetic.
+    #[strum(serialize = "weight-int4")]
     WeightInt4,
 }
 
 impl GemmFormat {
-    /// Every format, widest first.
-    pub const ALL: [Self; 7] =
-        [Self::Bf16, Self::Fp8, Self::Fp8Block, Self::NvFp4, Self::Int8, Self::WeightInt8, Self::WeightInt4];
-
-    /// The word used in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bf16 => "bf16",
-            Self::Fp8 => "fp8",
-            Self::Fp8Block => "fp8-block",
-            Self::NvFp4 => "nvfp4",
-            Self::Int8 => "int8",
-            Self::WeightInt8 => "weight-int8",
-            Self::WeightInt4 => "weight-int4",
-        }
-    }
-
     /// The kernels that multiply weights of a storage format by 16-bit or equally narrow activations.
     pub fn of(weights: Dtype) -> Self {
         match weights {
@@ -101,21 +91,11 @@ impl GemmFormat {
     }
 }
 
-impl fmt::Display for GemmFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl std::str::FromStr for GemmFormat {
+impl FromStr for GemmFormat {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let lower = text.trim().to_ascii_lowercase();
-        Self::ALL
-            .into_iter()
-            .find(|f| f.name() == lower)
-            .ok_or_else(|| SpecError::unknown("matrix-product format", text, Self::ALL.iter().map(|f| f.name())))
+        one_of("matrix-product format", text)
     }
 }
 
@@ -123,7 +103,7 @@ impl std::str::FromStr for GemmFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct Pass {
     /// Bytes moved per activation.
-    #[serde(rename = "bytes", deserialize_with = "bytes")]
+    #[serde(rename = "bytes", deserialize_with = "width")]
     pub width: BytesPerParam,
     /// Paid however few there are.
     #[serde(rename = "floor_us", deserialize_with = "us")]
@@ -139,19 +119,8 @@ pub struct Pass {
     /// Share of the cache the activations may stay in.
     pub cached: f64,
     /// Time per row where rows queue for one counter; zero where they do not.
-    #[serde(default = "no_time", rename = "row_ns", deserialize_with = "ns")]
+    #[serde(default, rename = "row_ns", deserialize_with = "ns")]
     pub row: Seconds,
-}
-
-/// How well a fit meets the rows it was made on, |ln(predicted / measured)|.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-pub struct Fit {
-    /// Rows; none for constants taken from another class.
-    pub rows: u64,
-    /// Half of the rows are nearer than this.
-    pub median: f64,
-    /// Nine in ten are nearer than this.
-    pub p90: f64,
 }
 
 /// A chip's power decides how fast its clock runs under load: rates grow with the square root of watts.
@@ -177,7 +146,7 @@ pub struct GemmKernel {
     #[serde(rename = "floor_us", deserialize_with = "us")]
     pub floor: Seconds,
     /// Time the host needs to launch; hidden behind longer work, zero where launches are captured in a graph.
-    #[serde(default = "no_time", rename = "host_us", deserialize_with = "us")]
+    #[serde(default, rename = "host_us", deserialize_with = "us")]
     pub host: Seconds,
     /// Share of a core's dense peak a full tile reaches.
     pub compute: f64,
@@ -221,7 +190,7 @@ pub struct GemmKernel {
     #[serde(skip)]
     pub fixed: Vec<Pass>,
     #[serde(skip)]
-    pub fit: Fit,
+    pub fit: Residual,
     /// Where the constants come from.
     pub source: String,
 }
@@ -233,11 +202,7 @@ pub struct GemmKernels {
     pub kernels: Vec<GemmKernel>,
 }
 
-fn no_time() -> Seconds {
-    Seconds::ZERO
-}
-
-fn bytes<'de, D: Deserializer<'de>>(d: D) -> Result<BytesPerParam, D::Error> {
+fn width<'de, D: Deserializer<'de>>(d: D) -> Result<BytesPerParam, D::Error> {
     f64::deserialize(d).map(|bytes| BytesPerParam::checked(bytes).unwrap_or(BytesPerParam::ZERO))
 }
 
@@ -259,4 +224,92 @@ impl GemmKernels {
             },
         )
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    pass: Vec<RawPass>,
+    kernel: Vec<RawKernel>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPass {
+    id: String,
+    #[serde(flatten)]
+    pass: Pass,
+    #[serde(flatten)]
+    fit: Residual,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawKernel {
+    #[serde(flatten)]
+    kernel: GemmKernel,
+    #[serde(flatten)]
+    fit: Residual,
+    #[serde(default)]
+    dynamic: Vec<String>,
+    #[serde(default)]
+    fixed: Vec<String>,
+}
+
+/// Reads the kernels, each with its passes in place of their names.
+pub(crate) fn read(id: &str, text: &str) -> Result<GemmKernels, SpecError> {
+    let file = format!("kernel {id}");
+    let raw: RawFile = cited(&file, id, text, &["id", "name", "form", "as_of", "pass.source"])?;
+    let mut passes = BTreeMap::new();
+    for RawPass { id, pass, fit } in raw.pass {
+        let numbers = [
+            ("bytes", pass.width.get(), 0.5, 16.0),
+            ("bandwidth", pass.bandwidth, 1e-3, 1.0),
+            ("cached", pass.cached, 0.0, 1.0),
+            ("median", fit.median, 0.0, 5.0),
+            ("p90", fit.p90, 0.0, 5.0),
+        ];
+        within(&format!("{file}: pass {id}"), &numbers)?;
+        passes.insert(id, pass);
+    }
+    let kernels = raw.kernel.into_iter().map(|RawKernel { kernel, fit, dynamic, fixed }| {
+        let kernel = GemmKernel { fit, ..kernel };
+        check(&format!("{file}: {} {} {}", kernel.class, kernel.format, kernel.backend), &kernel)?;
+        Ok(GemmKernel { dynamic: named(&dynamic, &passes)?, fixed: named(&fixed, &passes)?, ..kernel })
+    });
+    Ok(GemmKernels { kernels: kernels.collect::<Result<_, SpecError>>()? })
+}
+
+fn check(entry: &str, k: &GemmKernel) -> Result<(), SpecError> {
+    let whole = |n: f64| n >= 1.0 && n.fract() == 0.0;
+    if k.tiles.is_empty() || !k.tiles.iter().all(|(rows, columns)| whole(*rows) && whole(*columns)) {
+        let given = format!("{:?}", k.tiles);
+        return Err(SpecError::field(entry, "tiles", given, "at least one tile, of positive size"));
+    }
+    if k.splits.is_empty() || !k.splits.iter().copied().all(whole) {
+        return Err(SpecError::field(entry, "splits", format!("{:?}", k.splits), "at least 1"));
+    }
+    let (low, high) = k.power.map_or((1.0, 1.0), |power| power.range);
+    let numbers = [
+        ("compute", k.compute, 1e-3, 1.0),
+        ("power.range", low, 0.1, 1.0),
+        ("power.range", high, 1.0, 10.0),
+        ("bandwidth", k.bandwidth, 1e-3, 1.0),
+        ("corner", k.corner, 1.0, f64::INFINITY),
+        ("quantum", k.quantum, 0.0, 1.0),
+        ("droop", k.droop, 0.0, 10.0),
+        ("ramp", k.ramp, 0.0, 10.0),
+        ("resident", k.resident, 0.0, 1.0),
+        ("median", k.fit.median, 0.0, 5.0),
+        ("p90", k.fit.p90, 0.0, 5.0),
+    ];
+    within(entry, &numbers)
+}
+
+/// The passes a kernel names.
+fn named(names: &[String], known: &BTreeMap<String, Pass>) -> Result<Vec<Pass>, SpecError> {
+    let find = |name: &String| {
+        known.get(name).copied().ok_or_else(|| SpecError::unknown("pass", name, known.keys().map(String::as_str)))
+    };
+    names.iter().map(find).collect()
 }

@@ -1,49 +1,35 @@
 //! What a fused expert layer reaches on a chip: constants by kernel family, number format and chip generation.
 
-use crate::{Chip, Dtype, Math, SpecError};
+use crate::error::one_of;
+use crate::file::noun::{least_one, noun, share, text, within};
+use crate::{Chip, Dtype, Math, Residual, SpecError};
 use rackmath_units::{ByteRate, Fraction, Seconds};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
-/// Formats of weights and activations that expert kernels exist for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Formats of weights and activations that expert kernels exist for, widest first; `A16` are 16-bit activations.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum MoeFormat {
-    /// bfloat16 throughout.
     Bf16,
-    /// FP8 with one scale per tensor.
+    /// One scale per tensor.
     Fp8,
-    /// FP8 with block scales.
+    #[strum(serialize = "fp8-block")]
     Fp8Block,
-    /// NVFP4 weights and activations.
     NvFp4,
-    /// MXFP4 weights, 16-bit activations.
+    #[strum(serialize = "mxfp4-a16")]
     MxFp4A16,
-    /// MXFP4 weights, MXFP8 activations.
+    /// MXFP8 activations.
+    #[strum(serialize = "mxfp4-a8")]
     MxFp4A8,
-    /// INT4 weights, 16-bit activations.
+    #[strum(serialize = "int4-a16")]
     Int4A16,
 }
 
 impl MoeFormat {
-    /// Every format, widest first.
-    pub const ALL: [Self; 7] =
-        [Self::Bf16, Self::Fp8, Self::Fp8Block, Self::NvFp4, Self::MxFp4A16, Self::MxFp4A8, Self::Int4A16];
-
-    /// The word used in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bf16 => "bf16",
-            Self::Fp8 => "fp8",
-            Self::Fp8Block => "fp8-block",
-            Self::NvFp4 => "nvfp4",
-            Self::MxFp4A16 => "mxfp4-a16",
-            Self::MxFp4A8 => "mxfp4-a8",
-            Self::Int4A16 => "int4-a16",
-        }
-    }
-
     pub fn weight(self) -> Dtype {
         match self {
             Self::Bf16 => Dtype::Bf16,
@@ -75,27 +61,18 @@ impl MoeFormat {
     }
 }
 
-impl fmt::Display for MoeFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 impl FromStr for MoeFormat {
     type Err = SpecError;
 
     /// Reads our names and those of aiconfigurator's tables.
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        Ok(match text.trim().to_ascii_lowercase().replace('_', "-").as_str() {
-            "bf16" | "bfloat16" => Self::Bf16,
-            "fp8" => Self::Fp8,
-            "fp8-block" => Self::Fp8Block,
-            "nvfp4" => Self::NvFp4,
-            "mxfp4-a16" | "w4a16-mxfp4" => Self::MxFp4A16,
-            "mxfp4-a8" | "w4a8-mxfp4-mxfp8" => Self::MxFp4A8,
-            "int4-a16" | "int4-wo" => Self::Int4A16,
-            _ => return Err(SpecError::unknown("expert format", text, Self::ALL.iter().map(|f| f.name()))),
-        })
+        match text.trim().to_ascii_lowercase().replace('_', "-").as_str() {
+            "bfloat16" => Ok(Self::Bf16),
+            "w4a16-mxfp4" => Ok(Self::MxFp4A16),
+            "w4a8-mxfp4-mxfp8" => Ok(Self::MxFp4A8),
+            "int4-wo" => Ok(Self::Int4A16),
+            word => one_of("expert format", word),
+        }
     }
 }
 
@@ -110,7 +87,7 @@ pub enum MoeRows {
 }
 
 /// How the last-level cache takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheUse {
     /// Share of the cache below which everything stays resident.
@@ -120,59 +97,57 @@ pub struct CacheUse {
     pub per_core: ByteRate,
 }
 
-/// The constants of one kernel on one generation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The constants of one kernel on one generation; those that are skipped are shared by all kernels or by a family.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct MoeKernel {
     /// Routing, permuting, two products, activation, finalising: their launches together.
     pub launch: Seconds,
     /// Set-up for each expert of the rank, touched or not.
     pub per_expert: Seconds,
     /// Share of the dense peak that full tiles reach.
+    #[serde(deserialize_with = "share")]
     pub compute: Fraction,
     /// Share of the bandwidth at which weights are read.
+    #[serde(deserialize_with = "share")]
     pub memory: Fraction,
     /// Share of the bandwidth at which activations move.
+    #[serde(deserialize_with = "share")]
     pub activation: Fraction,
     /// Rows of a tile: an expert's tokens are padded to a multiple.
+    #[serde(deserialize_with = "least_one")]
     pub tile: f64,
+    #[serde(skip)]
     pub columns: f64,
     /// Waves lost because the last one is not full.
+    #[serde(skip)]
     pub tail: f64,
     /// Sharpness of the roofline's corner.
+    #[serde(skip)]
     pub corner: f64,
-    /// Which rows of activations move.
     pub rows: MoeRows,
     /// Rows to which every local expert's intermediate activations are padded; 0 for none.
+    #[serde(skip)]
     pub padded: f64,
+    #[serde(skip)]
     pub cache: CacheUse,
 }
 
-/// How well constants describe the rows they were fitted on, as |ln(predicted / measured)|.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MoeResidual {
-    pub rows: u64,
-    /// Half of the rows are nearer.
-    pub median: f64,
-    /// Nine in ten are nearer.
-    pub p90: f64,
-}
-
 /// Fitted constants with the key they hold for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MoeFit {
     pub generation: String,
+    #[serde(deserialize_with = "text")]
     pub format: MoeFormat,
-    /// The constants.
+    #[serde(flatten)]
     pub kernel: MoeKernel,
-    /// How well they fit.
-    pub residual: MoeResidual,
+    #[serde(rename = "fit")]
+    pub residual: Residual,
 }
 
 /// How near the constants found are to those asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoeMatch {
-    /// Fitted on this generation and format.
     Exact,
     /// Fitted on another generation.
     Generation,
@@ -185,9 +160,7 @@ pub enum MoeMatch {
 /// Constants and how far to trust them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MoeFound {
-    /// The constants.
     pub kernel: MoeKernel,
-    /// How near they are.
     pub matched: MoeMatch,
     /// Nine in ten times should lie within this |ln(predicted / measured)|.
     pub spread: f64,
@@ -200,19 +173,16 @@ pub struct StandIn {
     pub generation: String,
     /// How the name of their memory begins.
     pub memory: String,
-    /// The generation whose constants they take.
     pub like: String,
 }
 
 /// All measured expert kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoeKernels {
-    /// Year and month of the fit.
+    /// Of the fit.
     pub as_of: String,
-    /// Where the measurements come from.
     pub source: String,
     pub families: BTreeMap<String, Vec<MoeFit>>,
-    /// Chips that go with another generation.
     pub stand_ins: Vec<StandIn>,
     /// For families that were not measured, with its spread.
     pub default: (MoeKernel, f64),
@@ -267,14 +237,70 @@ fn years(a: &str, b: &str) -> u64 {
     }
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    as_of: String,
+    source: String,
+    #[serde(deserialize_with = "least_one")]
+    corner: f64,
+    tail: f64,
+    #[serde(deserialize_with = "least_one")]
+    columns: f64,
+    cache: CacheUse,
+    #[serde(default)]
+    stand_in: Vec<StandIn>,
+    family: BTreeMap<String, Family>,
+    default: Fallback,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Family {
+    #[serde(default)]
+    padded: f64,
+    fit: Vec<MoeFit>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fallback {
+    #[serde(flatten)]
+    kernel: MoeKernel,
+    spread: f64,
+}
+
+/// Reads the constants of all expert kernels.
+pub(crate) fn read(id: &str, text: &str) -> Result<MoeKernels, SpecError> {
+    let file = format!("kernel {id}");
+    let explains = ["id", "name", "form", "cache.note", "stand_in.why", "family.*.note", "default.rule"];
+    let File { as_of, source, corner, tail, columns, cache, stand_in: stand_ins, family, default } =
+        noun(&file, id, text, &explains)?;
+    let mut numbers = vec![
+        ("tail", tail, 0.0, 1e9),
+        ("cache.share", cache.share, 0.0, 1e9),
+        ("cache.ramp", cache.ramp, 0.01, 1e9),
+        ("default.spread", default.spread, 0.0, 1e9),
+    ];
+    numbers.extend(family.values().map(|family| ("family.padded", family.padded, 0.0, 1e9)));
+    within(&file, &numbers)?;
+    let whole = |kernel: MoeKernel, padded: f64| MoeKernel { columns, tail, corner, padded, cache, ..kernel };
+    let fits = |Family { padded, fit }: Family| {
+        fit.into_iter().map(|fit| MoeFit { kernel: whole(fit.kernel, padded), ..fit }).collect()
+    };
+    let families = family.into_iter().map(|(name, family)| (name, fits(family))).collect();
+    Ok(MoeKernels { as_of, source, families, stand_ins, default: (whole(default.kernel, 0.0), default.spread) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use strum::VariantArray;
 
     #[test]
     fn every_format_reads_back() {
-        for format in MoeFormat::ALL {
-            assert_eq!(format.name().parse::<MoeFormat>().unwrap(), format);
+        for format in MoeFormat::VARIANTS {
+            assert_eq!(format.to_string().parse::<MoeFormat>().unwrap(), *format);
         }
         assert!("nvpf4".parse::<MoeFormat>().unwrap_err().to_string().contains("nvfp4"));
     }

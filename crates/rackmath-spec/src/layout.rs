@@ -15,25 +15,13 @@ use std::fmt;
 
 /// Degrees of a layout, consistent among themselves. Whether a model and a machine allow them is `theory::layout`'s question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Layout {
-    tp: u64,
-    pp: u64,
-    dp: u64,
-    cp: u64,
-    ep: u64,
-    etp: u64,
-    redundant: u64,
-    virtual_stages: u64,
-    sequence_parallel: bool,
-    dcp: u64,
-}
+pub struct Layout(Degrees);
 
 /// Degrees before they are checked; everything is 1 or off unless set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Degrees {
     /// Tensor parallel: shards of attention and dense networks.
     pub tp: u64,
-    /// Pipeline stages.
     pub pp: u64,
     /// Data parallel: groups with their own sequences.
     pub dp: u64,
@@ -116,18 +104,7 @@ impl Layout {
         if !d.tp.is_multiple_of(d.dcp) {
             return Err(Inconsistent(format!("dcp {}; expected a divisor of tp {}", d.dcp, d.tp)));
         }
-        Ok(Self {
-            tp: d.tp,
-            pp: d.pp,
-            dp: d.dp,
-            cp: d.cp,
-            ep: d.ep,
-            etp: d.etp,
-            redundant: d.redundant,
-            virtual_stages: d.virtual_stages,
-            sequence_parallel: d.sequence_parallel,
-            dcp: d.dcp,
-        })
+        Ok(Self(d))
     }
 
     /// One chip.
@@ -136,30 +113,19 @@ impl Layout {
     }
 
     pub fn degrees(&self) -> Degrees {
-        Degrees {
-            tp: self.tp,
-            pp: self.pp,
-            dp: self.dp,
-            cp: self.cp,
-            ep: self.ep,
-            etp: self.etp,
-            redundant: self.redundant,
-            virtual_stages: self.virtual_stages,
-            sequence_parallel: self.sequence_parallel,
-            dcp: self.dcp,
-        }
+        self.0
     }
 
     pub fn stage_chips(&self) -> u64 {
-        self.tp * self.cp * self.dp
+        self.0.tp * self.0.cp * self.0.dp
     }
 
     pub fn chips(&self) -> u64 {
-        self.stage_chips() * self.pp
+        self.stage_chips() * self.0.pp
     }
 
     pub fn expert_copies(&self) -> u64 {
-        self.stage_chips() / (self.ep * self.etp)
+        self.stage_chips() / (self.0.ep * self.0.etp)
     }
 }
 
@@ -167,19 +133,19 @@ impl fmt::Display for Layout {
     /// Only what is not 1: "tp8", "dp32 ep32", "tp4 pp2".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
-            ("tp", self.tp, 1),
-            ("pp", self.pp, 1),
-            ("dp", self.dp, 1),
-            ("cp", self.cp, 1),
-            ("ep", self.ep, 1),
-            ("etp", self.etp, 1),
-            ("redundant", self.redundant, 0),
-            ("vpp", self.virtual_stages, 1),
-            ("dcp", self.dcp, 1),
+            ("tp", self.0.tp, 1),
+            ("pp", self.0.pp, 1),
+            ("dp", self.0.dp, 1),
+            ("cp", self.0.cp, 1),
+            ("ep", self.0.ep, 1),
+            ("etp", self.0.etp, 1),
+            ("redundant", self.0.redundant, 0),
+            ("vpp", self.0.virtual_stages, 1),
+            ("dcp", self.0.dcp, 1),
         ];
         let mut words: Vec<String> =
             parts.iter().filter(|(_, n, usual)| n != usual).map(|(name, n, _)| format!("{name}{n}")).collect();
-        if self.sequence_parallel {
+        if self.0.sequence_parallel {
             words.push("sp".into());
         }
         f.pad(&if words.is_empty() { "one chip".to_owned() } else { words.join(" ") })

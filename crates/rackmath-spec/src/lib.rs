@@ -19,7 +19,6 @@ pub mod file;
 mod gguf;
 mod kernel_gemm;
 mod kernel_moe;
-mod law;
 pub mod layout;
 pub mod lengths;
 pub mod measurement;
@@ -45,20 +44,17 @@ pub use dtype::{Dtype, Math};
 pub use engine::Engine;
 pub use error::{Shown, SpecError, nearest, word};
 pub use gguf::Gguf;
-pub use kernel_gemm::{Fit, GemmFormat, GemmKernel, GemmKernels, Pass, PowerRule};
-pub use kernel_moe::{
-    CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernels, MoeMatch, MoeResidual, MoeRows, StandIn,
-};
-pub use law::{ClarkLaw, Router};
+pub use kernel_gemm::{GemmFormat, GemmKernel, GemmKernels, Pass, PowerRule};
+pub use kernel_moe::{CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernels, MoeMatch, MoeRows, StandIn};
 pub use layout::Layout;
 pub use model::Model;
 pub use network::{
     AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual,
 };
 pub use run::{TrainingRun, rounded};
-pub use scaling::{Counts, Fitted, LawForm, PowerLaw, Repetition, ScalingLaw, StandardErrors};
+pub use scaling::{ClarkLaw, Counts, Fitted, LawForm, PowerLaw, Repetition, Router, ScalingLaw, StandardErrors};
 pub use scenario::Scenario;
-pub use strum::IntoEnumIterator;
+pub use strum::{IntoEnumIterator, VariantArray};
 pub use system::{Level, System, Topology};
 pub use tier::{MemoryTier, TierCost};
 pub use training::{TrainingFormat, TrainingStack};

@@ -4,7 +4,7 @@
 //! equations do with it stands in the theory crate's `network` chapter.
 
 use crate::SpecError;
-use crate::file::noun::{part, share, share_or_none};
+use crate::file::noun::{cited, part, share, share_or_none};
 use rackmath_units::{Bytes, Fraction, Seconds};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -15,9 +15,7 @@ use std::collections::BTreeMap;
 pub struct Network {
     /// The catalogue id: nvlink4, pcie5, infiniband.
     pub id: String,
-    /// The name people use.
     pub name: String,
-    /// Year and month its values were checked.
     pub as_of: String,
     /// The vendor's collective library: NCCL, RCCL, the compiler of a TPU.
     pub library: Library,
@@ -51,7 +49,6 @@ pub struct Library {
     /// Share of the rate when the switch adds up; none where switches cannot.
     #[serde(default, deserialize_with = "share_or_none")]
     pub in_network: Option<Fraction>,
-    /// Where the numbers come from.
     #[serde(flatten)]
     pub evidence: Evidence,
 }
@@ -77,7 +74,6 @@ pub struct AllReduceKernel {
     /// Share of the memory bandwidth at which an eager call copies the message into its registered buffer.
     #[serde(deserialize_with = "share")]
     pub eager_copy: Fraction,
-    /// Where the numbers come from.
     #[serde(flatten)]
     pub evidence: Evidence,
 }
@@ -100,7 +96,6 @@ pub struct ExchangeKernel {
     pub dispatch: Floor,
     /// Bringing the results back.
     pub combine: Floor,
-    /// Where the numbers come from.
     #[serde(flatten)]
     pub evidence: Evidence,
 }
@@ -130,7 +125,6 @@ pub struct Reach {
     /// Added to dispatch when it leaves the node, and again with each doubling of the nodes.
     pub dispatch: Leaving,
     pub combine: Leaving,
-    /// Where the numbers come from.
     #[serde(flatten)]
     pub evidence: Evidence,
 }
@@ -167,9 +161,10 @@ pub struct Evidence {
 }
 
 /// How far a fit is from its rows, as |ln(predicted / measured)|.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Residual {
+    /// None for constants taken from elsewhere.
     pub rows: u64,
     /// Half of them are nearer than this.
     pub median: f64,
@@ -189,4 +184,15 @@ impl Network {
 
 fn named<'a, T>(kind: &'static str, name: &str, map: &'a BTreeMap<String, T>) -> Result<&'a T, SpecError> {
     map.get(name).ok_or_else(|| SpecError::unknown(kind, name, map.keys().map(String::as_str)))
+}
+
+pub(crate) fn read(id: &str, text: &str) -> Result<Network, SpecError> {
+    let file = format!("network {id}");
+    let network: Network = cited(&file, id, text, &[])?;
+    match network.reach.iter().find(|(_, reach)| reach.full_rate_nodes == Some(0)) {
+        None => Ok(network),
+        Some((copies, _)) => {
+            Err(SpecError::field(&file, format!("reach.{copies}.full_rate_nodes"), 0, "at least one node"))
+        }
+    }
 }

@@ -3,66 +3,95 @@
 //! A list is valid from its date until the next one. A tier applies to the whole request once the prompt is longer than
 //! its threshold. A mode (batch, priority, fast) and a window of hours multiply. A cache offer is a way to have a prefix
 //! again: what writing and reading a token costs, for how long it is kept, and what keeping it costs.
+//!
+//! A price carries its unit (`"$5/Mtok"`), lies between $0.001 and $1,000 per million tokens (public price tables hold
+//! values a hundred thousand times too high), and has a source. A list that begins after the sheet was checked must say
+//! `announced = true`; a sheet checked after the day the reader names is refused.
 
-use crate::date::{Date, Moment};
+use crate::date::{Date, Moment, clock};
 use crate::error::SpecError;
-use rackmath_units::{DollarsPerToken, HoldPrice, Seconds, Tokens};
+use crate::file::noun::{cited, wrong};
+use rackmath_units::{DollarsPerToken, HoldPrice, Seconds, Tokens, UnitError};
+use serde::{Deserialize, Deserializer, de};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
+use toml::Value;
+
+/// The lowest and highest believable price of a million tokens.
+const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// One model at one provider.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sheet {
     pub id: String,
-    /// The name people use.
     pub name: String,
     /// Who charges.
     pub provider: String,
     /// What the provider calls the model.
     pub model: String,
     /// When the prices were checked.
+    #[serde(deserialize_with = "quantity")]
     pub as_of: Date,
-    /// Lists, oldest first.
+    /// Oldest first.
+    #[serde(rename = "list")]
     pub lists: Vec<List>,
 }
 
 /// Prices valid from a day on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct List {
-    /// The first day.
+    #[serde(deserialize_with = "quantity")]
     pub from: Date,
-    /// Where the prices come from.
+    /// Whether it may begin after the prices were checked.
+    #[serde(default)]
+    pub announced: bool,
     pub source: String,
+    #[serde(deserialize_with = "money")]
     pub input: DollarsPerToken,
+    #[serde(deserialize_with = "money")]
     pub output: DollarsPerToken,
     /// Ways to have a prefix again.
+    #[serde(default, rename = "cache")]
     pub caches: Vec<CacheOffer>,
     /// Dearer prices for longer prompts, shortest first.
+    #[serde(default, rename = "tier")]
     pub tiers: Vec<Tier>,
     /// Ways to be served: batch, flex, priority, fast.
+    #[serde(default, rename = "mode", deserialize_with = "modes")]
     pub modes: Vec<Mode>,
     /// Hours with prices of their own.
+    #[serde(default, rename = "window")]
     pub windows: Vec<Window>,
     /// Other sources that give another value.
+    #[serde(default, rename = "conflict")]
     pub conflicts: Vec<Conflict>,
     /// What to know.
     pub note: Option<String>,
 }
 
 /// A way to have a prefix again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CacheOffer {
     /// `5m`, `1h`, `automatic`, `explicit`.
     pub name: String,
-    /// For how long.
     pub ttl: Ttl,
     /// Whether a use starts the time anew.
+    #[serde(default)]
     pub restarts: bool,
     /// A token written; nothing extra, so the price of input, when not given.
+    #[serde(default, deserialize_with = "money_or_none")]
     pub write: Option<DollarsPerToken>,
+    #[serde(deserialize_with = "money")]
     pub read: DollarsPerToken,
     /// A token kept.
+    #[serde(default, deserialize_with = "storage")]
     pub storage: Option<HoldPrice>,
     /// The shortest prefix that is kept.
+    #[serde(default, deserialize_with = "quantity")]
     pub minimum: Tokens,
     /// Where the rules come from.
     pub source: String,
@@ -71,7 +100,6 @@ pub struct CacheOffer {
 /// How long an entry is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ttl {
-    /// So long.
     Fixed(Seconds),
     /// As long as the user says and pays for.
     Chosen,
@@ -79,66 +107,77 @@ pub enum Ttl {
     Unstated,
 }
 
-/// Prices of a longer prompt, for the whole request.
-#[derive(Clone, Debug, PartialEq)]
+/// Prices of a longer prompt, for the whole request: of one above a length, or of one of at least that length.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tier {
-    pub threshold: Tokens,
-    /// Whether a prompt of exactly that length is already dearer.
-    pub reached: bool,
+    #[serde(default, deserialize_with = "tokens_or_none")]
+    above: Option<Tokens>,
+    #[serde(default, deserialize_with = "tokens_or_none")]
+    at_least: Option<Tokens>,
+    #[serde(deserialize_with = "money")]
     pub input: DollarsPerToken,
+    #[serde(deserialize_with = "money")]
     pub output: DollarsPerToken,
     /// A token read from a cache; in proportion to the input where not given.
+    #[serde(default, deserialize_with = "money_or_none")]
     pub cache_read: Option<DollarsPerToken>,
 }
 
-/// Multiples of the prices.
+/// Multiples of the prices; `cache` is of cache reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factors {
     pub input: f64,
     pub output: f64,
-    /// Of cache reads and writes.
     pub cache: f64,
 }
 
 /// A way to be served.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mode {
     /// `batch`, `flex`, `priority`, `fast`.
+    #[serde(skip)]
     pub name: String,
-    /// Its multiples.
+    #[serde(flatten, deserialize_with = "factors")]
     pub factors: Factors,
     /// How many times faster the provider says it is.
+    #[serde(default, deserialize_with = "multiple")]
     pub speed: Option<f64>,
 }
 
 /// Hours with prices of their own, UTC.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Window {
     /// `peak`, `off-peak`.
     pub name: String,
     /// Days of the week it begins on, Monday first.
+    #[serde(deserialize_with = "days")]
     pub days: [bool; 7],
     /// From and to in minutes since midnight; past midnight when `to` is smaller.
+    #[serde(rename = "utc", deserialize_with = "spans")]
     pub spans: Vec<(u16, u16)>,
-    /// Its multiples.
+    #[serde(flatten, deserialize_with = "factors")]
     pub factors: Factors,
 }
 
 /// Another source with another value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Conflict {
     pub field: String,
+    #[serde(skip)]
     pub used: String,
     /// What the other source says.
+    #[serde(rename = "value")]
     pub other: String,
-    /// Who says so.
     pub source: String,
     /// Why the used one was chosen.
     pub note: Option<String>,
 }
 
 impl Factors {
-    /// No change.
     pub const ONE: Self = Self { input: 1.0, output: 1.0, cache: 1.0 };
 
     #[must_use]
@@ -164,6 +203,17 @@ impl fmt::Display for Ttl {
             Self::Chosen => f.pad("as long as paid for"),
             Self::Unstated => f.pad("not stated"),
         }
+    }
+}
+
+impl Tier {
+    pub fn threshold(&self) -> Tokens {
+        self.above.or(self.at_least).unwrap_or_default()
+    }
+
+    /// Whether a prompt of exactly that length is already dearer.
+    pub fn reached(&self) -> bool {
+        self.at_least.is_some()
     }
 }
 
@@ -197,7 +247,7 @@ impl List {
     }
 
     pub fn tier(&self, prompt: Tokens) -> Option<&Tier> {
-        let applies = |t: &&Tier| prompt > t.threshold || (t.reached && prompt == t.threshold);
+        let applies = |t: &&Tier| prompt > t.threshold() || (t.reached() && prompt == t.threshold());
         self.tiers.iter().rev().find(applies)
     }
 
@@ -251,4 +301,171 @@ impl Window {
             }
         })
     }
+}
+
+/// Reads a price sheet; `known_by` is the day the reader lives in, if one is stated.
+pub fn read(id: &str, text: &str, known_by: Option<Date>) -> Result<Sheet, SpecError> {
+    let file = format!("price {id}");
+    let wrong = |field: &str, given: &dyn fmt::Display, expected: &str| {
+        Err(SpecError::field(&file, field, given.to_string(), expected))
+    };
+    let mut sheet: Sheet = cited(&file, id, text, &[])?;
+    let as_of = sheet.as_of;
+    if let Some(day) = known_by.filter(|day| as_of > *day) {
+        let expected = format!("a date not after {day}: prices cannot be checked ahead of time");
+        return wrong("as_of", &as_of, &expected);
+    }
+    if sheet.lists.is_empty() {
+        return wrong("list", &"none", "at least one [[list]] of prices");
+    }
+    for i in 0..sheet.lists.len() {
+        let (list, at) = (&sheet.lists[i], |field: &str| format!("list[{i}].{field}"));
+        if i > 0 && sheet.lists[i - 1].from >= list.from {
+            return wrong(&at("from"), &list.from, "lists in order of their dates");
+        }
+        if list.from > as_of && !list.announced {
+            let expected = format!("a date not after {as_of} when the sheet was checked, or announced = true");
+            return wrong(&at("from"), &list.from, &expected);
+        }
+        if let Some(cache) = list.caches.iter().find(|c| c.ttl == Ttl::Chosen && c.storage.is_none()) {
+            let field = at(&format!("cache.{}.storage", cache.name));
+            return wrong(&field, &"nothing", "a price per Mtok-h where the lifetime is chosen");
+        }
+        if list.tiers.iter().any(|tier| tier.above.is_some() == tier.at_least.is_some()) {
+            return wrong(&at("tier"), &"no threshold, or two", "either above or at_least");
+        }
+        if list.tiers.windows(2).any(|two| two[0].threshold() >= two[1].threshold()) {
+            return wrong(&at("tier"), &"out of order", "tiers from short to long");
+        }
+        let used = list.conflicts.iter().map(|c| list.used(&c.field).map_err(|e| e.within(&file).at(&at("conflict"))));
+        let used = used.collect::<Result<Vec<_>, _>>()?;
+        for (conflict, used) in sheet.lists[i].conflicts.iter_mut().zip(used) {
+            let other = conflict.other.parse::<DollarsPerToken>().map_or(conflict.other.clone(), |v| v.to_string());
+            // A source that agrees is no conflict and a slip in the file.
+            if other == used {
+                let expected = format!("a value other than the one used, {used}");
+                return wrong(&at("conflict"), &conflict.other, &expected);
+            }
+            conflict.used = used;
+        }
+    }
+    Ok(sheet)
+}
+
+impl List {
+    /// The value of a field another source may contradict.
+    fn used(&self, field: &str) -> Result<String, SpecError> {
+        let cache = field.strip_prefix("cache.").and_then(|rest| rest.split_once('.'));
+        Ok(match (field, cache, field.strip_prefix("mode.")) {
+            ("input", ..) => self.input.to_string(),
+            ("output", ..) => self.output.to_string(),
+            (_, Some((name, "read")), _) => self.cache(name)?.read.to_string(),
+            (_, Some((name, "write")), _) => self.cache(name)?.write.unwrap_or(self.input).to_string(),
+            (.., Some(name)) => format!("{}x", self.mode(name)?.input),
+            _ => return Err(SpecError::said(field).hint("expected input, output, cache.NAME.read or mode.NAME")),
+        })
+    }
+}
+
+/// A value written as text; a bare number has lost its unit.
+fn written<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    match Value::deserialize(d)? {
+        Value::String(text) => Ok(text),
+        Value::Datetime(date) => Ok(date.to_string()),
+        _ => Err(wrong("text with a unit, such as \"$5/Mtok\", \"$4.50/Mtok-h\", \"5 min\" or \"200k\"")),
+    }
+}
+
+fn parsed<T: FromStr<Err = UnitError>, E: de::Error>(text: &str) -> Result<T, E> {
+    text.parse().map_err(|e: UnitError| wrong(&format!("{}, written like {}", e.expected, e.example)))
+}
+
+fn quantity<'de, D: Deserializer<'de>, T: FromStr<Err = UnitError>>(d: D) -> Result<T, D::Error> {
+    parsed(&written(d)?)
+}
+
+fn tokens_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Tokens>, D::Error> {
+    quantity(d).map(Some)
+}
+
+fn money<'de, D: Deserializer<'de>>(d: D) -> Result<DollarsPerToken, D::Error> {
+    let text = written(d)?;
+    if text.trim().starts_with('-') || text.trim().starts_with("$-") {
+        return Err(wrong("a price that is not negative"));
+    }
+    let price: DollarsPerToken = parsed(&text)?;
+    let believed = BELIEVABLE.contains(&price.as_per_mtok());
+    if believed { Ok(price) } else { Err(wrong("between $0.001 and $1,000 per million tokens")) }
+}
+
+fn money_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<DollarsPerToken>, D::Error> {
+    money(d).map(Some)
+}
+
+fn storage<'de, D: Deserializer<'de>>(d: D) -> Result<Option<HoldPrice>, D::Error> {
+    let price: HoldPrice = quantity(d)?;
+    let believed = BELIEVABLE.contains(&price.as_per_mtok_hour());
+    if believed { Ok(Some(price)) } else { Err(wrong("between $0.001 and $1,000 per million tokens and hour")) }
+}
+
+impl<'de> Deserialize<'de> for Ttl {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        match written(d)?.as_str() {
+            "chosen" => Ok(Self::Chosen),
+            "unstated" => Ok(Self::Unstated),
+            time => parsed(time).map(Self::Fixed),
+        }
+    }
+}
+
+fn modes<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Mode>, D::Error> {
+    let all = BTreeMap::<String, Mode>::deserialize(d)?;
+    Ok(all.into_iter().map(|(name, mode)| Mode { name, ..mode }).collect())
+}
+
+fn sensible<E: de::Error>(multiple: f64) -> Result<f64, E> {
+    if (0.01..=100.0).contains(&multiple) {
+        return Ok(multiple);
+    }
+    Err(E::custom(format!("{multiple}; expected a multiple between 0.01 and 100")))
+}
+
+fn multiple<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
+    sensible(f64::deserialize(d)?).map(Some)
+}
+
+/// One factor for all, or one each; caches follow the input.
+fn factors<'de, D: Deserializer<'de>>(d: D) -> Result<Factors, D::Error> {
+    #[derive(Deserialize)]
+    struct Given {
+        factor: Option<f64>,
+        input: Option<f64>,
+        output: Option<f64>,
+        cache: Option<f64>,
+    }
+    let given = Given::deserialize(d)?;
+    let (input, output) = match (given.factor, given.input, given.output) {
+        (Some(all), None, None) => (all, all),
+        (None, Some(input), Some(output)) => (input, output),
+        _ => return Err(de::Error::custom("unclear; expected factor, or both input and output")),
+    };
+    let cache = given.cache.unwrap_or(input);
+    Ok(Factors { input: sensible(input)?, output: sensible(output)?, cache: sensible(cache)? })
+}
+
+fn days<'de, D: Deserializer<'de>>(d: D) -> Result<[bool; 7], D::Error> {
+    match String::deserialize(d)?.as_str() {
+        "every" => Ok([true; 7]),
+        "mon-fri" => Ok([true, true, true, true, true, false, false]),
+        "sat-sun" => Ok([false, false, false, false, false, true, true]),
+        _ => Err(wrong("every, mon-fri or sat-sun")),
+    }
+}
+
+fn spans<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<(u16, u16)>, D::Error> {
+    let span = |text: &String| {
+        let both = text.split_once('-').and_then(|(a, b)| Some((clock(a)?, clock(b)?)));
+        both.filter(|(a, b)| a != b && *a < 1440).ok_or_else(|| wrong("hours such as 16:30-00:30"))
+    };
+    Vec::<String>::deserialize(d)?.iter().map(span).collect()
 }

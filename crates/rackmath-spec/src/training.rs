@@ -3,12 +3,12 @@
 //! A stack is a program of a year on a kind of cluster. Shares and times stand here with their evidence; the equations that
 //! use them stand in the theory crate's `training` chapter. A constant never belongs to a model or to a row of a table.
 
-use crate::file::noun::{positive, text};
+use crate::error::one_of;
+use crate::file::noun::{noun, positive, text, within};
 use crate::{Chip, GemmFormat, SpecError};
 use rackmath_units::{ByteRate, Bytes, Seconds};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Constants of one training program.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -73,7 +73,7 @@ pub struct HostTimes {
     /// More for each further rank of a tensor-parallel group: ranks wait for the slowest.
     pub rank: Seconds,
     /// More for each pass of a layer with experts: routing, permuting, exchanging.
-    #[serde(default = "no_time")]
+    #[serde(default)]
     pub experts: Seconds,
     /// Embedding, head, loss and bookkeeping of one micro-batch.
     pub head: Seconds,
@@ -184,7 +184,10 @@ pub struct FlashShare {
 }
 
 /// The format of the matrix products of a training run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum TrainingFormat {
     /// 16 bits, either kind.
     Bf16,
@@ -199,10 +202,6 @@ pub enum TrainingFormat {
 /// Grouped products as fast as others.
 fn alike() -> f64 {
     1.0
-}
-
-fn no_time() -> Seconds {
-    Seconds::ZERO
 }
 
 fn sentences<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
@@ -221,18 +220,6 @@ fn fit<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(u64, f64)>, D::Error> 
 }
 
 impl TrainingFormat {
-    pub const ALL: [Self; 4] = [Self::Bf16, Self::Fp8, Self::MxFp8, Self::NvFp4];
-
-    /// The word used in files and flags.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bf16 => "bf16",
-            Self::Fp8 => "fp8",
-            Self::MxFp8 => "mxfp8",
-            Self::NvFp4 => "nvfp4",
-        }
-    }
-
     /// The kernels its products run on.
     pub fn gemm(self) -> GemmFormat {
         match self {
@@ -244,22 +231,11 @@ impl TrainingFormat {
     }
 }
 
-impl fmt::Display for TrainingFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 impl std::str::FromStr for TrainingFormat {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let lower = text.trim().to_ascii_lowercase();
-        let lower = if lower == "fp16" { "bf16" } else { &lower };
-        Self::ALL
-            .into_iter()
-            .find(|f| f.name() == lower)
-            .ok_or_else(|| SpecError::unknown("training format", text, Self::ALL.iter().map(|f| f.name())))
+        one_of("training format", if text.trim().eq_ignore_ascii_case("fp16") { "bf16" } else { text })
     }
 }
 
@@ -278,5 +254,50 @@ impl TrainingStack {
             |generation: &str| self.flash.iter().find(|f| f.generation == generation).map(|f| (f.forward, f.backward));
         // Half of the peak forward and a little less backward is what published kernels reach on chips of all makers.
         found(&chip.generation).or_else(|| found("any")).unwrap_or((0.5, 0.4))
+    }
+}
+
+pub fn read(id: &str, text: &str) -> Result<TrainingStack, SpecError> {
+    let file = format!("training {id}");
+    let stack: TrainingStack = noun(&file, id, text, &[])?;
+    let (t, n, m) = (&stack.traffic, &stack.network, &stack.memory);
+    let shares = [
+        ("network.tensor_exposed", n.tensor_exposed),
+        ("network.data_overlap", n.data_overlap),
+        ("network.context_exposed", n.context_exposed),
+        ("network.expert_exposed", n.expert_exposed),
+    ];
+    let others = [
+        ("traffic.elementwise", t.elementwise),
+        ("traffic.scores", t.scores),
+        ("traffic.logit_bytes", t.logit_bytes),
+        ("traffic.accumulate_bytes", t.accumulate_bytes),
+        ("traffic.optimizer_bytes", t.optimizer_bytes),
+        ("network.scale_up", n.scale_up),
+        ("network.gradient_bytes", n.gradient_bytes),
+        ("memory.weight_bytes", m.weight_bytes),
+        ("memory.gradient_bytes", m.gradient_bytes),
+        ("memory.optimizer_bytes", m.optimizer_bytes),
+        ("memory.logit_bytes", m.logit_bytes),
+        ("memory.vocabulary_bytes", m.vocabulary_bytes),
+        ("memory.fragmentation", m.fragmentation),
+    ];
+    within(&file, &shares.map(|(field, value)| (field, value, 0.0, 1.0)))?;
+    within(&file, &others.map(|(field, value)| (field, value, 0.0, 1e6)))?;
+    Ok(stack)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TrainingFormat;
+
+    #[test]
+    fn a_share_beyond_all_and_a_word_nobody_knows_are_refused() {
+        let text = include_str!("../../rackmath-catalog/data/training/megatron-2022.toml");
+        let wrong = text.replace("tensor_exposed = 1.0", "tensor_exposed = 1.5");
+        assert!(super::read("x", &wrong).unwrap_err().to_string().contains("0 to 1"));
+        let wrong = text.replace("attention = \"scores\"", "attention = \"magic\"");
+        assert!(super::read("x", &wrong).unwrap_err().to_string().contains("scores or flash"));
+        assert!("fp7".parse::<TrainingFormat>().unwrap_err().to_string().contains("fp8"));
     }
 }

@@ -14,28 +14,28 @@
 //! | single-stream | one request at a time | none |
 //! | disaggregated | prefill and decode on machines of their own, one of the two measured | batch |
 //!
+//! What the rows of a file share stands once under `common` and a row may override it.
 //! `batch` counts sequences over the whole system, `concurrency` likewise. `context` is what is cached when a step begins.
 
-mod words;
-
-pub use words::{Engine, Metric, Mode};
-
+use crate::error::one_of;
+use crate::file::noun::{text, text_or_none};
+use crate::file::parse_toml;
 use crate::layout::Degrees;
 use crate::{Dtype, Layout, SpecError};
 use rackmath_units::Fraction;
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 /// One file of measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The file's stem.
     pub id: String,
-    /// Where the figures come from.
     pub source: Source,
     /// Figures of whole models.
     pub rows: Vec<Row>,
-    /// Times of single kernels.
     pub kernels: Vec<KernelRow>,
 }
 
@@ -43,7 +43,7 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// A short name, as used in tables.
+    /// As used in tables.
     pub name: String,
     pub title: String,
     /// An address, or a repository and the path in it.
@@ -60,23 +60,25 @@ pub struct Source {
     pub note: String,
 }
 
-/// One measured figure.
-#[derive(Clone, Debug, PartialEq)]
+/// One measured figure; what the source does not state is absent.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The model's catalogue id.
     pub model: String,
+    #[serde(deserialize_with = "text")]
     pub weights: Dtype,
     /// Format of the KV cache, where stated or assumed.
+    #[serde(default, deserialize_with = "text_or_none")]
     pub kv: Option<Dtype>,
-    /// The software.
+    #[serde(deserialize_with = "text")]
     pub engine: Engine,
-    /// Its version, where stated.
     pub engine_version: Option<String>,
     /// The machine in catalogue words, such as `8xh200`.
     pub system: String,
     /// How the model was cut.
+    #[serde(flatten)]
     pub split: Split,
-    /// What was run.
+    #[serde(deserialize_with = "text")]
     pub mode: Mode,
     /// Mean prompt tokens of a request.
     pub isl: Option<u64>,
@@ -84,25 +86,26 @@ pub struct Row {
     pub osl: Option<u64>,
     /// Mean tokens cached per sequence when a step begins.
     pub context: Option<u64>,
-    /// How much was asked of the machine.
+    #[serde(flatten, deserialize_with = "load")]
     pub load: Option<Load>,
-    /// Most tokens the engine was told to put into a pass, where stated.
+    /// Most tokens the engine was told to put into a pass.
     pub max_tokens: Option<u64>,
-    /// Most sequences it was told to decode together, where stated.
+    /// Most sequences it was told to decode together.
     pub max_sequences: Option<u64>,
     /// Share of the prompt found in a cache.
+    #[serde(default, deserialize_with = "hit")]
     pub prefix_hit: Option<Fraction>,
-    /// Drafted and accepted tokens, where a draft was verified.
+    /// Where a draft was verified.
     pub speculation: Option<Speculation>,
-    /// What was measured.
+    #[serde(deserialize_with = "text")]
     pub metric: Metric,
-    /// The figure, in the metric's unit.
+    /// In the metric's unit.
     pub value: f64,
     /// Lowest and highest figure, where the source gives a range.
     pub range: Option<(f64, f64)>,
     /// Names of fields that the source does not give and that were assumed; the note says how.
+    #[serde(default)]
     pub assumed: Vec<String>,
-    /// What is particular about this row.
     pub note: Option<String>,
 }
 
@@ -128,15 +131,13 @@ pub struct Speculation {
 }
 
 /// Parallel degrees as stated; what is absent is 1 if another is given, and unknown if none is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Split {
     /// Tensor parallel degree of attention and dense networks.
     pub tp: Option<u64>,
-    /// Pipeline stages.
     pub pp: Option<u64>,
     /// Independent replicas.
     pub dp: Option<u64>,
-    /// Expert parallel degree.
     pub ep: Option<u64>,
     /// Groups of attention with sequences of their own inside one replica.
     pub attention_dp: Option<u64>,
@@ -184,34 +185,15 @@ pub struct KernelRow {
     pub format: Dtype,
     /// The chip in catalogue words.
     pub system: String,
-    /// The measured time in microseconds.
     pub time_us: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelShape {
     /// A product of an m x k and a k x n matrix.
-    Gemm {
-        /// Rows: tokens.
-        m: u64,
-        /// Columns of the weight.
-        n: u64,
-        /// The summed dimension.
-        k: u64,
-    },
+    Gemm { m: u64, n: u64, k: u64 },
     /// Attention over `context` tokens: one query each if `decode`, else causal over the whole prompt.
-    Attention {
-        /// One query token per sequence, or a prompt.
-        decode: bool,
-        heads: u64,
-        /// Key-value heads.
-        kv_heads: u64,
-        head_dim: u64,
-        /// Sequences.
-        batch: u64,
-        /// Tokens per sequence.
-        context: u64,
-    },
+    Attention { decode: bool, heads: u64, kv_heads: u64, head_dim: u64, batch: u64, context: u64 },
 }
 
 impl Table {
@@ -244,4 +226,292 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// The software that was measured.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
+pub enum Engine {
+    Vllm,
+    Sglang,
+    TrtLlm,
+    /// Plain PyTorch kernels.
+    Torch,
+    LlamaCpp,
+    /// DeepSeek's own serving system.
+    DeepSeek,
+    /// No overhead: for figures that were computed.
+    Ideal,
+    Unknown,
+}
+
+impl FromStr for Engine {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        one_of("engine", text)
+    }
+}
+
+/// What was run.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Mode {
+    /// A fixed number of clients.
+    Closed,
+    /// Arrivals at a rate.
+    Open,
+    /// Everything queued at once.
+    MaxLoad,
+    /// One batch from prefill to the last token.
+    Static,
+    StepDecode,
+    StepPrefill,
+    /// One request at a time.
+    SingleStream,
+    /// One phase on machines of its own.
+    Disaggregated,
+}
+
+impl FromStr for Mode {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        one_of("mode", text)
+    }
+}
+
+/// What was measured; the unit ends the word.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum Metric {
+    /// Time per output token after the first.
+    TpotMs,
+    /// Time to the first token.
+    TtftMs,
+    /// Gap between tokens as a client sees them.
+    ItlMs,
+    /// From request to last token.
+    E2eMs,
+    /// Generated tokens per second of the whole system.
+    OutputTokS,
+    /// Generated tokens per second and chip.
+    OutputTokSPerGpu,
+    /// Prompt tokens per second and chip.
+    InputTokSPerGpu,
+    /// One forward pass.
+    StepMs,
+    /// Tokens per second while decoding, all sequences together.
+    DecodeTokS,
+    /// Tokens per second while prefilling, all sequences together.
+    PrefillTokS,
+}
+
+impl FromStr for Metric {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        one_of("metric", text)
+    }
+}
+
+impl Metric {
+    /// Tokens generated per second, of a chip or of the whole system.
+    pub fn is_output_rate(self) -> bool {
+        matches!(self, Self::OutputTokS | Self::OutputTokSPerGpu | Self::DecodeTokS)
+    }
+
+    /// Prompt tokens per second, of a chip or of the whole system.
+    pub fn is_input_rate(self) -> bool {
+        matches!(self, Self::InputTokSPerGpu | Self::PrefillTokS)
+    }
+
+    /// Whether it counts all chips together.
+    pub fn is_of_system(self) -> bool {
+        matches!(self, Self::OutputTokS | Self::DecodeTokS | Self::PrefillTokS)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    source: Source,
+    #[serde(default)]
+    common: toml::Table,
+    #[serde(default)]
+    row: Vec<toml::Table>,
+    #[serde(default)]
+    kernel: Vec<toml::Table>,
+}
+
+/// Fields that may be listed as assumed.
+const ASSUMABLE: &str =
+    "weights, kv, tp, pp, dp, ep, attention_dp, redundant_experts, isl, osl, context, concurrency, batch, speculation";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
+enum RawKernel {
+    Gemm { format: String, system: String, m: u64, n: u64, k: u64, time_us: f64 },
+    AttentionDecode(RawAttention),
+    AttentionPrefill(RawAttention),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawAttention {
+    format: String,
+    system: String,
+    heads: u64,
+    kv_heads: u64,
+    head_dim: u64,
+    batch: u64,
+    context: u64,
+    time_us: f64,
+}
+
+/// Reads one file of measurements. Whether its models and systems exist is for the catalogue to say.
+pub fn read(id: &str, text: &str) -> Result<Table, SpecError> {
+    let file = format!("validation {id}");
+    let raw: File = parse_toml(&file, text)?;
+    let rows = raw.row.into_iter().enumerate().map(|(i, own)| {
+        let mut all = raw.common.clone();
+        all.extend(own);
+        let place = Place(format!("{file} row {}", i + 1));
+        let row = place.table(all)?;
+        check(&place, &row)?;
+        Ok(row)
+    });
+    let rows = rows.collect::<Result<_, SpecError>>()?;
+    let kernels = raw.kernel.into_iter().enumerate().map(|(i, own)| {
+        let place = Place(format!("{file} kernel {}", i + 1));
+        kernel(&place, place.table(own)?)
+    });
+    Ok(Table { id: id.to_owned(), source: raw.source, rows, kernels: kernels.collect::<Result<_, _>>()? })
+}
+
+/// A row of a file, counted from 1, for error messages.
+struct Place(String);
+
+impl Place {
+    fn table<T: DeserializeOwned>(&self, table: toml::Table) -> Result<T, SpecError> {
+        serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
+            let problem = error.inner().to_string();
+            SpecError::file(&self.0, format!("{}: {}", error.path(), problem.lines().next().unwrap_or_default()))
+        })
+    }
+
+    fn wrong(&self, field: &str, given: impl ToString, expected: impl Into<String>) -> SpecError {
+        SpecError::field(&self.0, field, given, expected)
+    }
+
+    fn positive(&self, field: &str, value: f64) -> Result<(), SpecError> {
+        if value.is_finite() && value > 0.0 { Ok(()) } else { Err(self.wrong(field, value, "a positive number")) }
+    }
+}
+
+fn check(place: &Place, row: &Row) -> Result<(), SpecError> {
+    let (s, load) = (&row.split, row.load);
+    let loaded = match load {
+        Some(Load::Concurrency(n)) => ("concurrency", Some(n)),
+        Some(Load::Batch(n)) => ("batch", Some(n)),
+        _ => ("rate_per_s", None),
+    };
+    let counts = [
+        ("tp", s.tp),
+        ("pp", s.pp),
+        ("dp", s.dp),
+        ("ep", s.ep),
+        ("attention_dp", s.attention_dp),
+        ("isl", row.isl),
+        ("osl", row.osl),
+        ("max_tokens", row.max_tokens),
+        ("max_sequences", row.max_sequences),
+        loaded,
+    ];
+    if let Some((field, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
+        return Err(place.wrong(field, 0, "a positive count"));
+    }
+    if let Some(Load::RatePerS(rate)) = load {
+        place.positive("rate_per_s", rate)?;
+    }
+    place.positive("value", row.value)?;
+    s.layout(true).map_err(|problem| place.wrong("ep", problem, "degrees that go together"))?;
+    if let Some(Speculation { drafted, accepted }) = row.speculation {
+        let most = u32::try_from(drafted).map_err(|_| place.wrong("speculation.drafted", drafted, "a count"))?;
+        if !(0.0..=f64::from(most)).contains(&accepted) {
+            return Err(place.wrong("speculation.accepted", accepted, format!("0 to {most}, the tokens drafted")));
+        }
+    }
+    if let Some((low, high)) = row.range
+        && !(low > 0.0 && low <= row.value && row.value <= high && high.is_finite())
+    {
+        return Err(place.wrong("range", format!("[{low}, {high}]"), format!("two numbers around {}", row.value)));
+    }
+    if let Some(word) = row.assumed.iter().find(|word| !ASSUMABLE.split(", ").any(|field| field == *word)) {
+        return Err(place.wrong("assumed", word, format!("names of fields: {ASSUMABLE}")));
+    }
+    // Whether the row says what its mode needs.
+    let lengths = [("isl", row.isl.is_some()), ("osl", row.osl.is_some())];
+    let context = row.context.is_some();
+    let batch = ("batch", matches!(load, Some(Load::Batch(_))));
+    let needs = match row.mode {
+        Mode::Closed => vec![lengths[0], lengths[1], ("concurrency", matches!(load, Some(Load::Concurrency(_))))],
+        Mode::Open => vec![lengths[0], lengths[1], ("rate_per_s", matches!(load, Some(Load::RatePerS(_))))],
+        Mode::MaxLoad => lengths.to_vec(),
+        Mode::Static => vec![lengths[0], lengths[1], batch],
+        Mode::StepDecode => vec![("context", context), batch],
+        Mode::StepPrefill => vec![lengths[0], batch],
+        Mode::SingleStream => vec![("isl, osl or context", row.isl.or(row.osl).is_some() || context)],
+        Mode::Disaggregated => vec![("isl or context", row.isl.is_some() || context)],
+    };
+    match needs.into_iter().find(|(_, given)| !given) {
+        None => Ok(()),
+        Some((field, _)) => Err(place.wrong(field, "nothing", format!("a value, as mode {} needs one", row.mode))),
+    }
+}
+
+fn load<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Load>, D::Error> {
+    #[derive(Deserialize)]
+    struct Loads {
+        concurrency: Option<u64>,
+        rate_per_s: Option<f64>,
+        batch: Option<u64>,
+    }
+    let all = Loads::deserialize(d)?;
+    let each = [all.concurrency.map(Load::Concurrency), all.rate_per_s.map(Load::RatePerS), all.batch.map(Load::Batch)];
+    let mut given = each.into_iter().flatten();
+    match (given.next(), given.next()) {
+        (load, None) => Ok(load),
+        _ => Err(D::Error::custom("several of concurrency, rate_per_s and batch; expected at most one of the three")),
+    }
+}
+
+fn hit<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Fraction>, D::Error> {
+    let share = f64::deserialize(d)?;
+    let wrong = || D::Error::custom(format!("{share}; expected a share from 0 to 1"));
+    Fraction::checked(share).map(Some).ok_or_else(wrong)
+}
+
+fn kernel(place: &Place, raw: RawKernel) -> Result<KernelRow, SpecError> {
+    let (shape, format, system, time_us) = match raw {
+        RawKernel::Gemm { format, system, m, n, k, time_us } => {
+            (KernelShape::Gemm { m, n, k }, format, system, time_us)
+        }
+        RawKernel::AttentionDecode(a) => attention(a, true),
+        RawKernel::AttentionPrefill(a) => attention(a, false),
+    };
+    place.positive("time_us", time_us)?;
+    let format = format.parse().map_err(|error: SpecError| error.within(&place.0).at("format"))?;
+    Ok(KernelRow { shape, format, system, time_us })
+}
+
+fn attention(raw: RawAttention, decode: bool) -> (KernelShape, String, String, f64) {
+    let RawAttention { format, system, heads, kv_heads, head_dim, batch, context, time_us } = raw;
+    (KernelShape::Attention { decode, heads, kv_heads, head_dim, batch, context }, format, system, time_us)
 }

@@ -69,7 +69,7 @@ fn a_wrong_law_is_refused_with_what_was_expected() {
         ("a = 400.0", "a = -400.0", "expected more than 0"),
         ("a = 400.0\n", "", "coefficients.a = nothing"),
         ("a = 400.0", "a = 400.0\nz = 1.0", "only coefficients of its form"),
-        ("\"7B\"", "\"7 apples\"", "fitted.params = 7 apples"),
+        ("\"7B\"", "\"7 apples\"", "fitted.params[1]: \"7 apples\" is not a number of parameters"),
         ("\"7B\"", "\"7M\"", "a low end, then a high end"),
         ("alpha = 0.35", "alpha = nan", "a finite number"),
     ] {

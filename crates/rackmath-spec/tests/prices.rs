@@ -91,11 +91,11 @@ fn a_slip_is_refused_with_its_field_and_file() {
         // A typo in a field, a missing unit, two ways; a negative price; absurd prices, two ways.
         ("output = \"$25/Mtok\"", "ouput = \"$25/Mtok\"", "ouput"),
         ("input = \"$5/Mtok\"", "input = 5.0", "list[0].input = 5; expected text with a unit"),
-        ("input = \"$5/Mtok\"", "input = \"5\"", "list[0].input = \"5\"; expected a price per million tokens"),
+        ("input = \"$5/Mtok\"", "input = \"5\"", "list[0].input = 5; expected a price per million tokens"),
         (
             "input = \"$5/Mtok\"",
             "input = \"$-5/Mtok\"",
-            "list[0].input = \"$-5/Mtok\"; expected a price that is not negative",
+            "list[0].input = $-5/Mtok; expected a price that is not negative",
         ),
         ("input = \"$5/Mtok\"", "input = \"$114000/Mtok\"", "between $0.001 and $1,000"),
         ("input = \"$5/Mtok\"", "input = \"$0.0005/Mtok\"", "between $0.001 and $1,000"),
@@ -112,10 +112,10 @@ fn a_slip_is_refused_with_its_field_and_file() {
         ),
         ("from = \"2026-07-01\"", "from = \"July\"", "list[0].from"),
         ("source = \"page\"", "source = \"pge\"", "list[0].source = pge"),
-        ("ttl = \"5 min\"", "ttl = \"5\"", "list[0].cache.5m.ttl"),
+        ("ttl = \"5 min\"", "ttl = \"5\"", "list[0].cache[0].ttl"),
         ("ttl = \"5 min\"", "ttl = \"chosen\"", "list[0].cache.5m.storage"),
         ("above = \"200k\"", "above = \"200k\"\nat_least = \"200k\"", "either above or at_least"),
-        ("factor = 0.5", "factor = 500.0", "mode.batch.input = 500; expected a multiple"),
+        ("factor = 0.5", "factor = 500.0", "list[0].mode.batch: 500; expected a multiple"),
         ("22:00-02:00", "22-02", "hours such as"),
         ("mon-fri", "weekdays", "every, mon-fri or sat-sun"),
     ] {

@@ -14,7 +14,7 @@ macro_rules! quantity {
         parse [ $( $text:literal = $scale:expr ),* $(,)? ]
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
         pub struct $name(f64);
 
         impl $name {
@@ -110,6 +110,10 @@ macro_rules! quantity {
                 let value = parse::quantity(text, UNITS, $what, $example)?;
                 Self::checked(value).ok_or_else(|| UnitError::new(text, $what, $example))
             }
+        }
+
+        impl From<$name> for f64 {
+            fn from(quantity: $name) -> Self { quantity.0 }
         }
 
         impl<'de> serde::Deserialize<'de> for $name {

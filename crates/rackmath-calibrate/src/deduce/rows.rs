@@ -2,8 +2,7 @@
 
 use crate::CalibrateError;
 use crate::rows::csv;
-use rackmath_spec::deduce::HostPrice;
-use rackmath_spec::file::PRICE_RANGE;
+use rackmath_spec::deduce::{HostPrice, PRICE_RANGE};
 use rackmath_theory::deduce::hosts::Summary;
 use rackmath_theory::deduce::level::Known;
 use serde::Deserialize;
@@ -75,6 +74,7 @@ pub fn known(folder: &Path) -> Result<(Vec<Known>, Vec<String>), CalibrateError>
         }
         prices.entry(row.open_model).or_default().push(HostPrice {
             host: row.host,
+            source: FILES[0].into(),
             input: row.usd_in,
             output: row.usd_out,
             cached: row.usd_cached_read,

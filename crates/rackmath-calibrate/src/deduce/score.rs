@@ -191,11 +191,11 @@ fn regressed(train: &[&Known], m: &Known, ends: (f64, f64), priors: &DeducePrior
         let n = ends.0 + (ends.1 - ends.0) * (i as f64 + 0.5) / BINS as f64;
         for k in 0..=steps {
             let (s, share) = if k == 0 {
-                (0.0, priors.dense_share)
+                (0.0, priors.architecture.dense_share)
             } else {
-                let range = priors.sparsity;
+                let range = priors.architecture.sparsity;
                 let s = range.low + (range.high - range.low) * (f64::from(k) - 0.5) / f64::from(steps);
-                (s, (1.0 - priors.dense_share) / f64::from(steps))
+                (s, (1.0 - priors.architecture.dense_share) / f64::from(steps))
             };
             let e = [0, 1].map(|j| prices(m)[j] - predicted([1.0, n, s], j));
             let q = (cov[1][1] * e[0] * e[0] - 2.0 * cov[0][1] * e[0] * e[1] + cov[0][0] * e[1] * e[1]) / det;

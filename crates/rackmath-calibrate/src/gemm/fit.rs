@@ -5,7 +5,7 @@ use super::rows::PassRow;
 use crate::knob::{Knob, knob, turned};
 use crate::simplex;
 use crate::table::Errors;
-use rackmath_spec::{Chip, Fit, GemmKernel, Math, Pass};
+use rackmath_spec::{Chip, GemmKernel, Math, Pass, Residual};
 use rackmath_theory::operator::Silicon;
 use rackmath_theory::operator::gemm::{Gemm, pass_time};
 use rackmath_units::{ByteRate, Seconds, float};
@@ -91,12 +91,12 @@ pub fn kernel(start: &GemmKernel, knobs: &[Knob<GemmKernel>], chip: &Chip, rows:
     Some(found)
 }
 
-fn quality(errors: &[f64]) -> Option<Fit> {
-    Errors::of(errors).map(|e| Fit { rows: e.n as u64, median: e.median, p90: e.p90 })
+fn quality(errors: &[f64]) -> Option<Residual> {
+    Errors::of(errors).map(|e| Residual { rows: e.n as u64, median: e.median, p90: e.p90 })
 }
 
 /// A pass's constants from rows of chips of one generation.
-pub fn pass(start: &Pass, two_speeds: bool, rows: &[(&PassRow, &Chip)]) -> Option<(Pass, Fit)> {
+pub fn pass(start: &Pass, two_speeds: bool, rows: &[(&PassRow, &Chip)]) -> Option<(Pass, Residual)> {
     let silicon = |chip: &Chip| Silicon::of(chip, Math::Bf16);
     let rows: Vec<(&PassRow, Silicon)> = rows.iter().filter_map(|(row, chip)| Some((*row, silicon(chip)?))).collect();
     let errors = |pass: &Pass| {

@@ -5,7 +5,7 @@ use super::fit;
 use super::rows::PassRow;
 use crate::CalibrateError;
 use crate::knob::Knob;
-use rackmath_spec::{Catalog, Chip, Fit, GemmFormat, GemmKernel, Pass, PowerRule};
+use rackmath_spec::{Catalog, Chip, GemmFormat, GemmKernel, Pass, PowerRule, Residual};
 use rackmath_units::{ByteRate, BytesPerParam, Seconds, float};
 use std::fmt::Write as _;
 
@@ -75,7 +75,7 @@ struct Named {
 struct NamedPass {
     id: String,
     pass: Pass,
-    fit: Fit,
+    fit: Residual,
     source: &'static str,
 }
 
@@ -110,7 +110,7 @@ fn start(task: &Task, chip: &Chip, passes: &[NamedPass]) -> Result<GemmKernel, C
         splits: task.splits.to_vec(),
         dynamic: chosen(task.dynamic),
         fixed: chosen(task.fixed),
-        fit: Fit { rows: 0, median: 0.0, p90: 0.0 },
+        fit: Residual::default(),
         source: if task.backend == "torch" { "torch" } else { "aic" }.to_owned(),
     })
 }
@@ -234,7 +234,7 @@ fn token_scaled(
 fn without_rows(kernels: &[Named]) -> Vec<Named> {
     let copy = |class: &str, from: &Named, source: &str, spread: (f64, f64)| {
         let mut named = from.again(class, &from.kernel.backend);
-        named.kernel.fit = Fit { rows: 0, median: spread.0, p90: spread.1 };
+        named.kernel.fit = Residual { rows: 0, median: spread.0, p90: spread.1 };
         source.clone_into(&mut named.kernel.source);
         named
     };
@@ -310,7 +310,7 @@ fn number(value: f64) -> String {
     if text.contains('.') { text } else { text + ".0" }
 }
 
-fn fit_line(fit: Fit, source: &str) -> String {
+fn fit_line(fit: Residual, source: &str) -> String {
     format!("rows = {}\nmedian = {}\np90 = {}\nsource = \"{source}\"\n", fit.rows, number(fit.median), number(fit.p90))
 }
 

@@ -4,15 +4,17 @@
 //! reason. Printing a layout and reading it back gives the same layout.
 
 use crate::SpecError;
-use crate::error::nearest;
+use crate::error::one_of;
 use crate::layout::{Degrees, Layout};
-use std::fmt;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// A tool with a command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum Tool {
-    /// vLLM.
     Vllm,
     Sglang,
     /// TensorRT-LLM.
@@ -20,44 +22,20 @@ pub enum Tool {
     Megatron,
 }
 
-impl Tool {
-    pub const ALL: [Self; 4] = [Self::Vllm, Self::Sglang, Self::TrtLlm, Self::Megatron];
-
-    /// Its name in flags and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Vllm => "vllm",
-            Self::Sglang => "sglang",
-            Self::TrtLlm => "trtllm",
-            Self::Megatron => "megatron",
-        }
-    }
-}
-
-impl fmt::Display for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 impl FromStr for Tool {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let lower = text.trim().to_ascii_lowercase().replace(['-', '_'], "");
-        match lower.as_str() {
+        match text.trim().to_ascii_lowercase().replace(['-', '_'], "").as_str() {
             "tensorrtllm" | "trt" => Ok(Self::TrtLlm),
             "megatronlm" | "nemo" => Ok(Self::Megatron),
-            _ => Self::ALL
-                .into_iter()
-                .find(|t| t.name() == lower)
-                .ok_or_else(|| SpecError::unknown("tool", text, Self::ALL.iter().map(|t| t.name()))),
+            word => one_of("tool", word),
         }
     }
 }
 
-/// A flag's meaning.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What a flag sets; the last three are switches.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Meaning {
     Tp,
     Pp,
@@ -65,6 +43,7 @@ enum Meaning {
     Cp,
     Ep,
     Etp,
+    Dcp,
     Redundant,
     Virtual,
     World,
@@ -73,15 +52,15 @@ enum Meaning {
     ExpertParallel,
     AttentionDp,
     SequenceParallel,
-    Dcp,
 }
+
+use Meaning::{
+    AttentionDp, Cp, Dcp, Dp, Ep, Etp, ExpertParallel, Nodes, PerNode, Pp, Redundant, SequenceParallel, Tp, Virtual,
+    World,
+};
 
 /// The flags of a tool that bear on its layout, without leading dashes and with `-` for `_`.
 fn flags(tool: Tool) -> &'static [(&'static str, Meaning)] {
-    use Meaning::{
-        AttentionDp, Cp, Dcp, Dp, Ep, Etp, ExpertParallel, Nodes, PerNode, Pp, Redundant, SequenceParallel, Tp,
-        Virtual, World,
-    };
     match tool {
         Tool::Vllm => &[
             ("tensor-parallel-size", Tp),
@@ -136,232 +115,141 @@ fn flags(tool: Tool) -> &'static [(&'static str, Meaning)] {
     }
 }
 
-/// What a command line says.
-#[derive(Default)]
-struct Said {
-    tp: Option<u64>,
-    pp: Option<u64>,
-    dp: Option<u64>,
-    cp: Option<u64>,
-    ep: Option<u64>,
-    etp: Option<u64>,
-    redundant: Option<u64>,
-    virtual_stages: Option<u64>,
-    world: Option<u64>,
-    nodes: Option<u64>,
-    per_node: Option<u64>,
-    expert_parallel: bool,
-    attention_dp: bool,
-    sequence_parallel: bool,
-    dcp: Option<u64>,
-}
+/// The flags a command line has, with their numbers; a switch is 1 or 0.
+type Said = BTreeMap<Meaning, u64>;
 
 /// Reads a layout from a tool's command line; flags that do not bear on the layout are passed over.
 pub fn read(tool: Tool, line: &str) -> Result<Layout, SpecError> {
     let said = scan(tool, line)?;
-    let or = |value: Option<u64>| value.unwrap_or(1);
-    let (tp, pp) = (or(said.tp), or(said.pp));
+    let or = |meaning, usual| said.get(&meaning).copied().unwrap_or(usual);
+    let (tp, pp, dp, cp, ep) = (or(Tp, 1), or(Pp, 1), or(Dp, 1), or(Cp, 1), or(Ep, 1));
+    let (expert_parallel, attention_dp) = (or(ExpertParallel, 0) == 1, or(AttentionDp, 0) == 1);
+    let one = Degrees {
+        redundant: or(Redundant, 0),
+        virtual_stages: or(Virtual, 1),
+        sequence_parallel: or(SequenceParallel, 0) == 1,
+        pp,
+        ..Degrees::default()
+    };
     let degrees = match tool {
         Tool::Vllm => {
-            let dp = or(said.dp);
-            let (ep, etp) = if said.expert_parallel { (tp.saturating_mul(dp), 1) } else { (1, tp.saturating_mul(dp)) };
-            Degrees { tp, pp, dp, ep, etp, dcp: or(said.dcp), ..Degrees::default() }
+            let all = tp.saturating_mul(dp);
+            let (ep, etp) = if expert_parallel { (all, 1) } else { (1, all) };
+            Degrees { tp, dp, ep, etp, dcp: or(Dcp, 1), ..one }
         }
         Tool::Sglang => {
-            let ep = or(said.ep);
-            if said.attention_dp {
-                let dp = or(said.dp);
-                if tp % dp != 0 {
-                    return Err(refuse(
-                        tool,
-                        format!("--dp-size {dp} does not divide --tp-size {tp}"),
-                        "attention data parallel splits the tensor-parallel group",
-                    ));
-                }
-                Degrees {
-                    tp: tp / dp,
-                    pp,
-                    dp,
-                    ep,
-                    etp: divide(tool, "tp-size", tp, "ep-size", ep)?,
-                    ..Degrees::default()
-                }
-            } else {
-                Degrees {
-                    tp,
-                    pp,
-                    dp: or(said.dp),
-                    ep,
-                    etp: divide(tool, "tp-size", tp, "ep-size", ep)?,
-                    ..Degrees::default()
-                }
+            if attention_dp && (dp == 0 || !tp.is_multiple_of(dp)) {
+                let why = "attention data parallel splits the tensor-parallel group";
+                return Err(refuse(tool, format!("--dp-size {dp} does not divide --tp-size {tp}"), why));
             }
+            let etp = divide(tool, "tp-size", tp, "ep-size", ep)?;
+            Degrees { tp: if attention_dp { tp / dp } else { tp }, dp, ep, etp, ..one }
         }
         Tool::TrtLlm => {
-            let (ep, cp) = (or(said.ep), or(said.cp));
             let etp = divide(tool, "tp_size x cp_size", tp.saturating_mul(cp), "ep_size", ep)?;
-            if said.attention_dp {
-                Degrees { tp: 1, dp: tp, pp, cp, ep, etp, ..Degrees::default() }
-            } else {
-                Degrees { tp, pp, cp, ep, etp, ..Degrees::default() }
-            }
+            let (tp, dp) = if attention_dp { (1, tp) } else { (tp, 1) };
+            Degrees { tp, dp, cp, ep, etp, ..one }
         }
         Tool::Megatron => {
-            let (cp, ep) = (or(said.cp), or(said.ep));
-            let world = said.world.or(said.per_node.map(|n| n.saturating_mul(or(said.nodes)))).ok_or_else(|| {
-                refuse(
-                    tool,
-                    "the number of chips is not stated".into(),
-                    "put WORLD_SIZE=64 in front, or --nnodes and --nproc-per-node",
-                )
+            let nodes = said.get(&PerNode).map(|n| n.saturating_mul(or(Nodes, 1)));
+            let world = said.get(&World).copied().or(nodes).ok_or_else(|| {
+                let give = "put WORLD_SIZE=64 in front, or --nnodes and --nproc-per-node";
+                refuse(tool, "the number of chips is not stated".into(), give)
             })?;
             let model = tp.saturating_mul(pp).saturating_mul(cp);
             let dp = divide(tool, "WORLD_SIZE", world, "tensor x pipeline x context", model)?;
             // Megatron cuts experts like attention unless told otherwise.
-            Degrees { tp, pp, dp, cp, ep, etp: said.etp.unwrap_or(tp), ..Degrees::default() }
+            Degrees { tp, dp, cp, ep, etp: or(Etp, tp), ..one }
         }
-    };
-    let degrees = Degrees {
-        redundant: said.redundant.unwrap_or(0),
-        virtual_stages: or(said.virtual_stages),
-        sequence_parallel: said.sequence_parallel,
-        ..degrees
     };
     Layout::new(degrees).map_err(|e| refuse(tool, e.0, "check the degrees against each other"))
 }
 
 /// Prints a layout as a tool's flags, or says why that tool cannot have it.
 pub fn print(tool: Tool, layout: &Layout) -> Result<String, SpecError> {
-    sayable(tool, layout)?;
     let d = layout.degrees();
-    let mut line = Line { tool, layout, words: Vec::new() };
-    match tool {
-        Tool::Vllm => print_vllm(&mut line, &d)?,
-        Tool::Sglang => print_sglang(&mut line, &d)?,
-        Tool::TrtLlm => print_trtllm(&mut line, &d)?,
-        Tool::Megatron => print_megatron(&mut line, &d),
-    }
-    Ok(line.words.join(" "))
-}
-
-/// A command line being written.
-struct Line<'a> {
-    tool: Tool,
-    layout: &'a Layout,
-    words: Vec<String>,
-}
-
-impl Line<'_> {
-    fn add(&mut self, flag: &str, n: u64, usual: u64) {
-        if n != usual {
-            self.words.push(format!("{flag} {n}"));
-        }
-    }
-
-    fn switch(&mut self, flag: &str, on: bool) {
-        if on {
-            self.words.push(flag.to_owned());
-        }
-    }
-
-    fn cannot(&self, what: &str, why: &str) -> SpecError {
-        refuse(self.tool, format!("{} has {what}", self.layout), why)
-    }
-}
-
-/// What only some tools have flags for.
-fn sayable(tool: Tool, layout: &Layout) -> Result<(), SpecError> {
-    let d = layout.degrees();
-    let line = Line { tool, layout, words: Vec::new() };
-    let serving = tool != Tool::Megatron;
+    let cannot = |what: &str, why: &str| Err(refuse(tool, format!("{layout} has {what}"), why));
+    let (serving, all, experts) = (tool != Tool::Megatron, d.tp * d.dp, d.ep * d.etp);
+    let cut = format!("ep {} and etp {}", d.ep, d.etp);
+    // What only some tools have flags for.
     if serving && d.virtual_stages != 1 {
-        return Err(line.cannot("virtual stages", "serving has no interleaved schedule; use --tool megatron"));
+        return cannot("virtual stages", "serving has no interleaved schedule; use --tool megatron");
     }
     if serving && d.sequence_parallel {
-        return Err(line.cannot("sequence parallel", "this tool has no flag for it; use --tool megatron"));
+        return cannot("sequence parallel", "this tool has no flag for it; use --tool megatron");
     }
     if matches!(tool, Tool::Vllm | Tool::Sglang) && d.cp != 1 {
-        return Err(line.cannot("context parallel", "this tool has no flag for it here"));
+        return cannot("context parallel", "this tool has no flag for it here");
     }
     if tool != Tool::Vllm && d.dcp != 1 {
-        return Err(line.cannot("decode context parallel", "only vLLM's is modelled; use --tool vllm"));
+        return cannot("decode context parallel", "only vLLM's is modelled; use --tool vllm");
     }
     if matches!(tool, Tool::TrtLlm | Tool::Megatron) && d.redundant > 0 {
-        return Err(line.cannot("redundant experts", "this tool sets them in a load-balancer file, not by a flag"));
+        return cannot("redundant experts", "this tool sets them in a load-balancer file, not by a flag");
     }
-    Ok(())
-}
-
-fn expert_words(d: &Degrees) -> String {
-    format!("ep {} and etp {}", d.ep, d.etp)
-}
-
-fn print_vllm(line: &mut Line, d: &Degrees) -> Result<(), SpecError> {
-    line.add("--tensor-parallel-size", d.tp, 1);
-    line.add("--pipeline-parallel-size", d.pp, 1);
-    line.add("--data-parallel-size", d.dp, 1);
-    line.add("--num-redundant-experts", d.redundant, 0);
-    line.add("--decode-context-parallel-size", d.dcp, 1);
-    let all = d.tp * d.dp;
-    match (d.ep, d.etp) {
-        (1, etp) if etp == all => Ok(()),
-        (ep, 1) if ep == all => {
-            line.switch("--enable-expert-parallel", true);
-            Ok(())
+    // Each flag with its number and the number it has when it is not given; a switch is on where it is not 0.
+    let mut words = Vec::new();
+    let (numbers, switch) = match tool {
+        Tool::Vllm => {
+            let whole = d.etp == 1 && d.ep == all && d.ep != 1;
+            if !(whole || d.ep == 1 && d.etp == all) {
+                return cannot(&cut, "vLLM spreads experts over all tp x dp chips, whole or all cut");
+            }
+            let numbers = vec![
+                ("--tensor-parallel-size", d.tp, 1),
+                ("--pipeline-parallel-size", d.pp, 1),
+                ("--data-parallel-size", d.dp, 1),
+                ("--num-redundant-experts", d.redundant, 0),
+                ("--decode-context-parallel-size", d.dcp, 1),
+            ];
+            (numbers, ("--enable-expert-parallel", whole))
         }
-        _ => Err(line.cannot(&expert_words(d), "vLLM spreads experts over all tp x dp chips, whole or all cut")),
-    }
-}
-
-fn print_sglang(line: &mut Line, d: &Degrees) -> Result<(), SpecError> {
-    let all = d.tp * d.dp;
-    // With attention data parallel the tensor-parallel size counts all chips of a stage; else each copy by itself.
-    let attention_dp = d.dp > 1 && d.ep * d.etp == all;
-    let size = if attention_dp { all } else { d.tp };
-    if d.ep * d.etp != size {
-        return Err(line.cannot(
-            &expert_words(d),
-            "SGLang cuts experts into tp / ep shards, over tp or, with attention data parallel, over all chips",
-        ));
-    }
-    line.add("--tp-size", size, 1);
-    line.add("--pp-size", d.pp, 1);
-    line.add("--dp-size", d.dp, 1);
-    line.add("--ep-size", d.ep, 1);
-    line.add("--ep-num-redundant-experts", d.redundant, 0);
-    line.switch("--enable-dp-attention", attention_dp);
-    Ok(())
-}
-
-fn print_trtllm(line: &mut Line, d: &Degrees) -> Result<(), SpecError> {
-    if d.dp > 1 && d.tp > 1 {
-        return Err(line.cannot("both tp and dp", "TensorRT-LLM's attention is either tensor or data parallel"));
-    }
-    if d.ep * d.etp != line.layout.stage_chips() {
-        return Err(line.cannot(&expert_words(d), "TensorRT-LLM cuts experts into tp / ep shards"));
-    }
-    line.add("--tp_size", d.tp * d.dp, 1);
-    line.add("--pp_size", d.pp, 1);
-    line.add("--cp_size", d.cp, 1);
-    line.add("--ep_size", d.ep, 1);
-    line.switch("--enable_attention_dp", d.dp > 1);
-    Ok(())
-}
-
-fn print_megatron(line: &mut Line, d: &Degrees) {
-    line.words.push(format!("WORLD_SIZE={}", line.layout.chips()));
-    // Megatron's own defaults depend on each other, so every degree is written out.
-    for (flag, n) in [
-        ("--tensor-model-parallel-size", d.tp),
-        ("--pipeline-model-parallel-size", d.pp),
-        ("--context-parallel-size", d.cp),
-        ("--expert-model-parallel-size", d.ep),
-        ("--expert-tensor-parallel-size", d.etp),
-    ] {
-        line.words.push(format!("{flag} {n}"));
-    }
-    line.add("--num-virtual-stages-per-pipeline-rank", d.virtual_stages, 1);
-    line.switch("--sequence-parallel", d.sequence_parallel);
+        Tool::Sglang => {
+            // With attention data parallel the tensor-parallel size counts all chips of a stage; else each copy by itself.
+            let attention_dp = d.dp > 1 && experts == all;
+            let size = if attention_dp { all } else { d.tp };
+            if experts != size {
+                let why =
+                    "SGLang cuts experts into tp / ep shards, over tp or, with attention data parallel, over all chips";
+                return cannot(&cut, why);
+            }
+            let numbers = vec![
+                ("--tp-size", size, 1),
+                ("--pp-size", d.pp, 1),
+                ("--dp-size", d.dp, 1),
+                ("--ep-size", d.ep, 1),
+                ("--ep-num-redundant-experts", d.redundant, 0),
+            ];
+            (numbers, ("--enable-dp-attention", attention_dp))
+        }
+        Tool::TrtLlm => {
+            if d.dp > 1 && d.tp > 1 {
+                return cannot("both tp and dp", "TensorRT-LLM's attention is either tensor or data parallel");
+            }
+            if experts != layout.stage_chips() {
+                return cannot(&cut, "TensorRT-LLM cuts experts into tp / ep shards");
+            }
+            let numbers =
+                vec![("--tp_size", all, 1), ("--pp_size", d.pp, 1), ("--cp_size", d.cp, 1), ("--ep_size", d.ep, 1)];
+            (numbers, ("--enable_attention_dp", d.dp > 1))
+        }
+        Tool::Megatron => {
+            words.push(format!("WORLD_SIZE={}", layout.chips()));
+            // Megatron's own defaults depend on each other, so every degree is written out: none is 0.
+            let numbers = vec![
+                ("--tensor-model-parallel-size", d.tp, 0),
+                ("--pipeline-model-parallel-size", d.pp, 0),
+                ("--context-parallel-size", d.cp, 0),
+                ("--expert-model-parallel-size", d.ep, 0),
+                ("--expert-tensor-parallel-size", d.etp, 0),
+                ("--num-virtual-stages-per-pipeline-rank", d.virtual_stages, 1),
+            ];
+            (numbers, ("--sequence-parallel", d.sequence_parallel))
+        }
+    };
+    words.extend(numbers.into_iter().filter(|(_, n, usual)| n != usual).map(|(flag, n, _)| format!("{flag} {n}")));
+    words.extend(switch.1.then(|| switch.0.to_owned()));
+    Ok(words.join(" "))
 }
 
 fn refuse(tool: Tool, given: String, expected: &str) -> SpecError {
@@ -370,11 +258,8 @@ fn refuse(tool: Tool, given: String, expected: &str) -> SpecError {
 
 fn divide(tool: Tool, what: &str, n: u64, by: &str, d: u64) -> Result<u64, SpecError> {
     if d == 0 || !n.is_multiple_of(d) {
-        return Err(refuse(
-            tool,
-            format!("{by} {d} does not divide {what} {n}"),
-            "choose degrees that divide each other",
-        ));
+        let problem = format!("{by} {d} does not divide {what} {n}");
+        return Err(refuse(tool, problem, "choose degrees that divide each other"));
     }
     Ok(n / d)
 }
@@ -384,51 +269,27 @@ fn scan(tool: Tool, line: &str) -> Result<Said, SpecError> {
     if line.len() > 100_000 {
         return Err(refuse(tool, "longer than 100,000 characters".into(), "a command line is shorter"));
     }
-    let mut said = Said::default();
-    let mut words = line.split_whitespace().filter(|w| *w != "\\").peekable();
+    let mut said = Said::new();
+    let mut words = line.split_whitespace().filter(|w| *w != "\\");
     while let Some(word) = words.next() {
         if let Some(world) = word.strip_prefix("WORLD_SIZE=") {
-            said.world = Some(number(tool, "WORLD_SIZE", world)?);
+            said.insert(World, number(tool, "WORLD_SIZE", world)?);
             continue;
         }
         let Some(flag) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else { continue };
         let (flag, attached) = flag.split_once('=').map_or((flag, None), |(f, v)| (f, Some(v)));
         let flag = flag.replace('_', "-");
-        let Some((name, meaning)) = flags(tool).iter().find(|(name, _)| *name == flag) else {
+        let Some(&(name, meaning)) = flags(tool).iter().find(|(name, _)| *name == flag) else {
             misspelt(tool, &flag)?;
             continue;
         };
-        let on = match meaning {
-            Meaning::ExpertParallel => Some(&mut said.expert_parallel),
-            Meaning::AttentionDp => Some(&mut said.attention_dp),
-            Meaning::SequenceParallel => Some(&mut said.sequence_parallel),
-            _ => None,
+        let n = if meaning >= ExpertParallel {
+            u64::from(attached.is_none_or(|v| !matches!(v, "false" | "False" | "0")))
+        } else {
+            let missing = || refuse(tool, format!("--{name} has no value"), "give a positive whole number");
+            number(tool, name, attached.or_else(|| words.next()).ok_or_else(missing)?)?
         };
-        if let Some(on) = on {
-            *on = attached.is_none_or(|v| !matches!(v, "false" | "False" | "0"));
-            continue;
-        }
-        let value = match attached {
-            Some(value) => value,
-            None => words
-                .next()
-                .ok_or_else(|| refuse(tool, format!("--{name} has no value"), "give a positive whole number"))?,
-        };
-        let n = number(tool, name, value)?;
-        *match meaning {
-            Meaning::Tp => &mut said.tp,
-            Meaning::Pp => &mut said.pp,
-            Meaning::Dp => &mut said.dp,
-            Meaning::Cp => &mut said.cp,
-            Meaning::Ep => &mut said.ep,
-            Meaning::Etp => &mut said.etp,
-            Meaning::Redundant => &mut said.redundant,
-            Meaning::Virtual => &mut said.virtual_stages,
-            Meaning::World => &mut said.world,
-            Meaning::Nodes => &mut said.nodes,
-            Meaning::Dcp => &mut said.dcp,
-            _ => &mut said.per_node,
-        } = Some(n);
+        said.insert(meaning, n);
     }
     Ok(said)
 }
@@ -438,14 +299,7 @@ fn misspelt(tool: Tool, flag: &str) -> Result<(), SpecError> {
     let close = |name: &&(&str, Meaning)| name.0.len() > 6 && strsim::damerau_levenshtein(flag, name.0) <= 2;
     match flags(tool).iter().find(close) {
         None => Ok(()),
-        Some((name, _)) => {
-            let near = nearest(flag, std::iter::once(*name));
-            Err(refuse(
-                tool,
-                format!("--{flag} is not a flag"),
-                &format!("did you mean --{}?", near.first().map_or(*name, String::as_str)),
-            ))
-        }
+        Some((name, _)) => Err(refuse(tool, format!("--{flag} is not a flag"), &format!("did you mean --{name}?"))),
     }
 }
 
@@ -458,6 +312,7 @@ fn number(tool: Tool, flag: &str, text: &str) -> Result<u64, SpecError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use strum::VariantArray;
 
     fn layout(d: Degrees) -> Layout {
         Layout::new(d).unwrap()
@@ -517,7 +372,7 @@ mod tests {
         ) {
             let (tp, dp, cp) = (1u64 << tp, 1u64 << dp, 1u64 << cp);
             let ep = 1u64 << split.min((tp * dp * cp).trailing_zeros());
-            let tool = Tool::ALL[tool];
+            let tool = Tool::VARIANTS[tool];
             for etp in [1, tp, tp * dp * cp / ep] {
                 let degrees = Degrees { tp, pp, dp, cp, ep, etp, redundant: redundant * 16, virtual_stages: vpp, sequence_parallel: sp, dcp: 1 };
                 let serving = Degrees { virtual_stages: 1, sequence_parallel: false, ..degrees };
@@ -533,7 +388,7 @@ mod tests {
 
         #[test]
         fn any_line_is_read_or_refused(line in ".{0,200}", tool in 0usize..4) {
-            let _ = read(Tool::ALL[tool], &line);
+            let _ = read(Tool::VARIANTS[tool], &line);
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Reads a price sheet: one model's prices as a user writes them down, units and all.
 
-use super::deduce::PRICE_RANGE;
 use super::parse_toml;
-use crate::deduce::PriceSheet;
+use crate::deduce::{PRICE_RANGE, PriceSheet};
 use crate::error::shorten;
 use crate::{Date, SpecError};
 use rackmath_units::{DollarsPerToken, Tokens};

@@ -257,10 +257,10 @@ fn price(system: &System, setting: &Setting) -> Result<(DollarRate, PriceSource)
             let basis = word.parse::<Basis>().map_err(|e| e.at("setting.basis"))?;
             let price = chip.price(basis);
             if price.is_none() {
-                let mut has: Vec<&str> = chip.prices.iter().map(|p| p.basis.name()).collect();
+                let mut has: Vec<&str> = chip.prices.iter().map(|p| p.basis.into()).collect();
                 has.dedup();
                 let has = if has.is_empty() { "another chip".into() } else { has.join(" or ") };
-                return Err(check::no_price(chip, basis.name(), &has));
+                return Err(check::no_price(chip, basis.into(), &has));
             }
             price
         }

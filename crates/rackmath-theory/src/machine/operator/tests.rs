@@ -7,7 +7,7 @@ use super::*;
 use crate::close;
 use proptest::prelude::*;
 use rackmath_spec::attention::{DecodeConstants, PrefillConstants};
-use rackmath_spec::{GemmFormat, GemmKernel, MoeFormat, MoeKernel, Pass, PowerRule};
+use rackmath_spec::{GemmFormat, GemmKernel, MoeFormat, MoeKernel, Pass, PowerRule, VariantArray as _};
 use rackmath_units::{BytesPerParam, Fraction, Tokens, Watts};
 
 fn silicon(tflop: f64, tb: f64, cores: f64) -> Silicon {
@@ -145,7 +145,7 @@ fn every_catalogue_chip_has_kernels_in_the_formats_it_computes() {
     let kernels = catalog.gemm_kernels().unwrap();
     for id in catalog.ids(rackmath_spec::Kind::Chips) {
         let chip = catalog.chip(id).unwrap();
-        for format in GemmFormat::ALL {
+        for &format in GemmFormat::VARIANTS {
             let kernel = kernels.find(&chip, format, "trtllm").unwrap_or_else(|| panic!("{id} has no {format}"));
             assert_eq!(Gemm::of(&chip, kernel).is_some(), chip.peak.contains_key(&format.math()), "{id} {format}");
         }

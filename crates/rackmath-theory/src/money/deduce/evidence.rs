@@ -130,7 +130,7 @@ impl Evidence {
     pub fn new(space: &Space, sheet: &Sheet, policy: impl Fn(Ratio) -> f64) -> Self {
         let p = &space.priors;
         let input_scale = level_scale(space, sheet.hosts);
-        let ratio_scale = hypot(p.level.ratio_scale, p.rounding);
+        let ratio_scale = hypot(p.level.ratio_scale, p.ratio.rounding);
         let none = LogNormal { centre: 0.0, scale: 1.0 };
         let ln_input = sheet.input.map(float::ln);
         let mut terms = Vec::with_capacity(DATA);
@@ -152,18 +152,18 @@ impl Evidence {
         };
         add(Datum::Input, sheet.input, 0.0, input_scale, false);
         add(Datum::Output, sheet.output, p.level.ratio_offset, ratio_scale, true);
-        let read = p.read_usd_per_tb;
+        let read = p.ratio.read_usd_per_tb;
         // A million tokens of so many bytes are a millionth of so many terabytes, or a thousandth of so many gigabytes.
-        add(Datum::Cached, sheet.cached, read.centre + float::ln(1e-6), hypot(read.scale, p.rounding), true);
-        let hold = p.hold.centre + float::ln(1e-3);
-        add(Datum::Storage, sheet.storage, hold, p.hold.scale, true);
-        add(Datum::Write, sheet.write, hold, p.hold.scale, true);
-        add(Datum::LongInput, sheet.long.and_then(|l| l.input), p.long.centre, p.long.scale, false);
-        add(Datum::LongOutput, sheet.long.and_then(|l| l.output), p.long.centre, p.long.scale, false);
+        add(Datum::Cached, sheet.cached, read.centre + float::ln(1e-6), hypot(read.scale, p.ratio.rounding), true);
+        let hold = p.ratio.hold.centre + float::ln(1e-3);
+        add(Datum::Storage, sheet.storage, hold, p.ratio.hold.scale, true);
+        add(Datum::Write, sheet.write, hold, p.ratio.hold.scale, true);
+        add(Datum::LongInput, sheet.long.and_then(|l| l.input), p.ratio.long.centre, p.ratio.long.scale, false);
+        add(Datum::LongOutput, sheet.long.and_then(|l| l.output), p.ratio.long.centre, p.ratio.long.scale, false);
         // What a fast mode tells is x = m (s - 1) / (m - 1), if the batch is the only lever.
         let x = sheet.fast.map(|(m, s)| m * (s - 1.0) / (m - 1.0));
-        add(Datum::Fast, x, p.fast.centre, p.fast.scale, false);
-        let speed = p.speed_tb_per_s;
+        add(Datum::Fast, x, p.ratio.fast.centre, p.ratio.fast.scale, false);
+        let speed = p.ratio.speed_tb_per_s;
         add(Datum::Speed, sheet.tokens_per_s, speed.centre + float::ln(1e12), speed.scale, false);
         let long = sheet.long.map_or(1.0, |l| l.threshold);
         Self { terms, ln_input, input_scale, ln_long: float::ln(long), long, hosts: sheet.hosts }
@@ -243,9 +243,9 @@ fn level_scale(space: &Space, hosts: usize) -> f64 {
         Seller::Host if hosts > 1 => p.level.host_scale * (1.57 / hosts as f64).sqrt().min(1.0),
         Seller::Host => p.level.host_scale,
         // 0.836: the t whose 80 % interval is that of a normal mark-up.
-        Seller::FirstParty => 0.836 * p.markup_first_party.scale,
+        Seller::FirstParty => 0.836 * p.markup.first_party.scale,
     };
-    hypot(hypot(p.level.scale, between), p.rounding)
+    hypot(hypot(p.level.scale, between), p.ratio.rounding)
 }
 
 fn hypot(a: f64, b: f64) -> f64 {

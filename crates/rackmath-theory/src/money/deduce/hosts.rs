@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     fn price(input: f64, output: f64, maker: bool) -> HostPrice {
-        HostPrice { host: "h".into(), input, output, cached: None, maker }
+        HostPrice { host: "h".into(), source: "s".into(), input, output, cached: None, maker }
     }
 
     #[test]

@@ -64,13 +64,13 @@ impl Unknown {
 
     /// The ends of its histogram, in natural logarithms.
     pub fn ends(self, space: &Space) -> (f64, f64) {
-        let p = &space.priors;
+        let a = &space.priors.architecture;
         match self {
-            Self::Active => (p.active.low, p.active.high),
-            Self::Total => (p.active.low, p.active.high + p.sparsity.high),
-            Self::Sparsity => (-0.01, p.sparsity.high),
-            Self::KvStored => (p.kv.low, p.kv.high),
-            Self::KvRead => (p.kv.low + p.read_share.low, p.kv.high),
+            Self::Active => (a.active_params.low, a.active_params.high),
+            Self::Total => (a.active_params.low, a.active_params.high + a.sparsity.high),
+            Self::Sparsity => (-0.01, a.sparsity.high),
+            Self::KvStored => (a.kv_bytes.low, a.kv_bytes.high),
+            Self::KvRead => (a.kv_bytes.low + a.read_share.low, a.kv_bytes.high),
             // Six standard deviations either side of what is likely.
             Self::Batch => (-3.0, 16.0),
             Self::Markup => (-4.0, 8.0),

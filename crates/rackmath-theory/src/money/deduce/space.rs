@@ -125,7 +125,7 @@ impl Space {
                 ln_peak: [0.0; 3],
                 ln_ridge: [0.0; 3],
             };
-            for (i, (bytes, _)) in priors.widths.iter().enumerate() {
+            for (i, (bytes, _)) in priors.serving.widths.iter().enumerate() {
                 let format = if *bytes < 0.75 {
                     Dtype::Fp4
                 } else if *bytes < 1.5 {
@@ -144,7 +144,7 @@ impl Space {
         // Two FLOP per parameter, a million tokens, seconds in an hour; width 1 is FP8.
         let ln_unit = float::ln(2.0e6 / 3600.0);
         let ideal = ln_unit + first.usd.centre - first.ln_peak[1];
-        let ln_widths = priors.widths.map(|w| float::ln(w.0));
+        let ln_widths = priors.serving.widths.map(|w| float::ln(w.0));
         let ln_tiers = priors.tiers.iter().map(|t| float::ln(t.usd_per_gb_hour)).collect();
         Some(Self { priors: priors.clone(), seller, machines, ln_widths, ln_tiers, ln_unit, ideal })
     }
@@ -160,27 +160,27 @@ impl Space {
         let p = &self.priors;
         let share = if hosts > 1 { p.level.serving_share } else { 1.0 };
         let mut normal = |j: usize, of: LogNormal| of.centre + of.scale * share * normal_quantile(u(j));
-        let ln_context = normal(5, p.context);
-        let ln_batch_ratio = normal(6, p.batch);
-        let ln_mbu = normal(7, p.mbu).min(0.0);
+        let ln_context = normal(5, p.serving.context);
+        let ln_batch_ratio = normal(6, p.serving.batch_over_balance);
+        let ln_mbu = normal(7, p.serving.mbu).min(0.0);
         let factors = [9, 10, 11, 12].map(|j| normal_quantile(u(j)));
         let s = u(1);
-        let dense = p.dense_share;
+        let dense = p.architecture.dense_share;
         let r = u(3);
-        let full = p.full_read_share;
+        let full = p.architecture.full_read_share;
         Draw {
-            ln_active: uniform(p.active, u(0)),
-            ln_sparsity: if s < dense { 0.0 } else { uniform(p.sparsity, (s - dense) / (1.0 - dense)) },
-            ln_kv: uniform(p.kv, u(2)),
-            ln_read: if r < full { 0.0 } else { uniform(p.read_share, (r - full) / (1.0 - full)) },
-            width: choice(p.widths.iter().map(|w| w.1), u(4)),
+            ln_active: uniform(p.architecture.active_params, u(0)),
+            ln_sparsity: if s < dense { 0.0 } else { uniform(p.architecture.sparsity, (s - dense) / (1.0 - dense)) },
+            ln_kv: uniform(p.architecture.kv_bytes, u(2)),
+            ln_read: if r < full { 0.0 } else { uniform(p.architecture.read_share, (r - full) / (1.0 - full)) },
+            width: choice(p.serving.widths.iter().map(|w| w.1), u(4)),
             chip: choice(self.machines.iter().map(|m| m.share), u(13)),
             tier: choice(p.tiers.iter().map(|t| t.share), u(14)),
             ln_context,
             ln_batch_ratio,
             ln_mbu,
-            ln_accepted: shrunk(p.accepted, u(8), share),
-            ln_attention: uniform(p.attention_context, u(18)),
+            ln_accepted: shrunk(p.serving.accepted, u(8), share),
+            ln_attention: uniform(p.architecture.attention_context, u(18)),
             factors,
         }
     }
@@ -191,14 +191,14 @@ impl Space {
 
     pub fn markup(&self) -> LogNormal {
         match self.seller {
-            Seller::Host => self.priors.markup_host,
-            Seller::FirstParty => self.priors.markup_first_party,
+            Seller::Host => self.priors.markup.host,
+            Seller::FirstParty => self.priors.markup.first_party,
         }
     }
 
     pub(super) fn expected_input(&self, d: &Draw) -> f64 {
         let level = &self.priors.level;
-        let dearer = self.markup().centre - self.priors.markup_host.centre;
+        let dearer = self.markup().centre - self.priors.markup.host.centre;
         self.ln_ideal_cost(d.ln_active) + level.offset + dearer + self.architecture(d)
     }
 
@@ -212,10 +212,10 @@ impl Space {
     pub(super) fn factors(&self, d: &Draw, ln_input: f64) -> Factors {
         let (p, m, markup) = (&self.priors, &self.machines[d.chip], self.markup());
         // Small matrices, as experts have, run less well: what costs more per active parameter has a lower MFU.
-        let mfu_centre = p.mfu.centre - self.architecture(d);
+        let mfu_centre = p.serving.mfu_prefill.centre - self.architecture(d);
         let product = ln_input - d.ln_active - self.ln_unit + m.ln_peak[d.width];
-        let centre = markup.centre + m.usd.centre - p.utilisation.centre - mfu_centre;
-        let sds = [markup.scale, m.usd.scale, p.utilisation.scale, p.mfu.scale];
+        let centre = markup.centre + m.usd.centre - p.serving.utilisation.centre - mfu_centre;
+        let sds = [markup.scale, m.usd.scale, p.serving.utilisation.scale, p.serving.mfu_prefill.scale];
         let z = &d.factors;
         let spread = z[0] * sds[0] + z[1] * sds[1] - z[2] * sds[2] - z[3] * sds[3];
         let variance: f64 = sds.iter().map(|s| s * s).sum();
@@ -223,7 +223,7 @@ impl Space {
         let gap = (product - centre - spread) / variance;
         Factors {
             ln_markup: markup.centre + z[0] * sds[0] + gap * sds[0] * sds[0],
-            ln_utilisation: p.utilisation.centre + z[2] * sds[2] - gap * sds[2] * sds[2],
+            ln_utilisation: p.serving.utilisation.centre + z[2] * sds[2] - gap * sds[2] * sds[2],
             ln_mfu: (mfu_centre + z[3] * sds[3] - gap * sds[3] * sds[3]).min(0.0),
         }
     }

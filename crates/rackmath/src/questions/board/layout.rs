@@ -5,7 +5,7 @@ use crate::setting::{Resolved, Setting, resolve, tokens};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Ffn, Mixer};
-use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, System};
+use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, System, VariantArray as _};
 use rackmath_theory::count::Part;
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::experts::{self, ElementBytes, Routing};
@@ -385,7 +385,7 @@ fn describe(r: &Resolved, load: &Load, placed: &Placement, routing: &Routing, ch
         stages: placed.stages.iter().map(stage_card).collect(),
         experts: expert_card(r, load, routing),
         traffic: Vec::new(),
-        commands: Tool::ALL.into_iter().map(|tool| command(tool, &r.layout)).collect(),
+        commands: Tool::VARIANTS.iter().map(|tool| command(*tool, &r.layout)).collect(),
         assumptions: assumptions(r, load),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::desk::check::named_or_all;
-use rackmath_spec::{Basis, Catalog, Chip, Cited, Math};
+use rackmath_spec::{Basis, Catalog, Chip, Cited, Math, VariantArray as _};
 use rackmath_theory::roofline;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -159,7 +159,7 @@ fn card(chip: &Chip, aliases: Vec<String>) -> Card {
         scale_out_bytes_per_s: out.as_ref().map(|o| o.value.get()),
         beta: up.as_ref().zip(out.as_ref()).map(|(u, o)| u.value / o.value),
         tdp_w: chip.power.tdp.as_ref().map(|p| p.value.get()),
-        prices: Basis::ALL.into_iter().filter_map(|b| chip.price(b)).map(price).collect(),
+        prices: Basis::VARIANTS.iter().filter_map(|b| chip.price(*b)).map(price).collect(),
         facts: facts(chip),
         as_of: chip.as_of.clone(),
     }

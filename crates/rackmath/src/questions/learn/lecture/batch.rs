@@ -3,7 +3,7 @@
 use super::{Claim, claim, percent, preset, times};
 use crate::Error;
 use crate::setting::{Resolved, Setting, resolve};
-use rackmath_spec::{Catalog, Math, Router};
+use rackmath_spec::{Catalog, Math, Router, VariantArray as _};
 use rackmath_theory::board::{Balance, closed};
 use rackmath_theory::{count, roofline, sparsity, station};
 use rackmath_units::{Bytes, DollarRate, Params, Seconds, TokenRate, Tokens, grouped, significant};
@@ -302,7 +302,7 @@ fn sparsity_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
         "log L = a log N + b log E^ + c log N log E^ + d (Clark et al. 2022)",
         "large parameter growth for a modest gain; depends on the technique",
     );
-    for router in Router::ALL {
+    for &router in Router::VARIANTS {
         let effective = of(router, base)?;
         worth = worth.number(
             format!("370 M with 64 experts, {router} router"),

@@ -42,7 +42,13 @@ fn steps(catalog: &Catalog) -> Result<String, Error> {
         let list = sheet.at(sheet.as_of)?;
         if let Some(t) = list.tiers.first() {
             let (i, o) = (t.input / list.input, t.output / list.output);
-            all.push(format!("{} {} in, {} out at {}", sheet.provider, times(i), times(o), grouped(t.threshold.get())));
+            all.push(format!(
+                "{} {} in, {} out at {}",
+                sheet.provider,
+                times(i),
+                times(o),
+                grouped(t.threshold().get())
+            ));
         }
     }
     Ok(all.join("; "))

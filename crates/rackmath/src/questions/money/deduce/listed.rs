@@ -28,7 +28,7 @@ pub fn listed(catalog: &Catalog, name: &str, day: Option<Date>) -> Result<PriceS
         write_5m: write(list, 300.0),
         write_1h: write(list, 3600.0),
         storage: list.caches.iter().find_map(|c| c.storage).map(|h| plain(h.as_per_mtok_hour())),
-        long_above: step.map(|t| t.threshold.get()),
+        long_above: step.map(|t| t.threshold().get()),
         long_input: step.map(|t| per_mtok(t.input)),
         long_output: step.map(|t| per_mtok(t.output)),
         fast_price: fast.map(|f| f.0),

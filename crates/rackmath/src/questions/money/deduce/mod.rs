@@ -18,8 +18,7 @@ pub use listed::listed;
 
 use crate::Error;
 use crate::desk::check::within;
-use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, Policies, PriceSheet, Ratio, Seller};
-use rackmath_spec::file::PRICE_RANGE;
+use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, PRICE_RANGE, Policies, PriceSheet, Ratio, Seller};
 use rackmath_spec::{Catalog, Date, SpecError};
 use rackmath_theory::deduce::level::{Known, level};
 use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Refusal, Sampling, Sheet, Space};

@@ -144,8 +144,8 @@ pub(super) fn card(
             .tiers
             .iter()
             .map(|t| TierCard {
-                threshold: t.threshold.get(),
-                reached: t.reached,
+                threshold: t.threshold().get(),
+                reached: t.reached(),
                 input_usd_per_mtok: t.input.as_per_mtok(),
                 output_usd_per_mtok: t.output.as_per_mtok(),
             })

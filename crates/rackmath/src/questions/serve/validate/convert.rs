@@ -41,7 +41,7 @@ pub(super) fn measurement(catalog: &Catalog, table: &Table, row: &Row) -> Result
         chunk: row.max_tokens.map(|n| n as f64),
         sequences: limit.or(row.max_sequences.map(|n| n as f64)),
     };
-    let source = Origin { name: table.source.name.clone(), part: row.metric.name().into() };
+    let source = Origin { name: table.source.name.clone(), part: row.metric.to_string() };
     let measured = Measurement { setup, load, metric: row.metric, value: row.value, spread: row.range, source };
     Ok((measured, assumed))
 }
@@ -54,7 +54,7 @@ fn weights(model: &Model, given: Dtype) -> Option<String> {
 
 /// The engine family nearest to what ran.
 fn engine(catalog: &Catalog, table: &Table, row: &Row, assumed: &mut Vec<String>) -> String {
-    let (word, version) = (row.engine.name(), row.engine_version.as_deref());
+    let (word, version): (&str, _) = (row.engine.into(), row.engine_version.as_deref());
     match row.engine {
         Engine::DeepSeek => {
             assumed.push("DeepSeek's own engine is taken as SGLang, the nearest with its kernels".into());
