@@ -11,7 +11,7 @@ pub use rows::{Measured, Row, SOURCES, Source, read};
 use crate::CalibrateError;
 use crate::rows::Rows;
 use crate::table::{Errors, skipped};
-use rackmath_theory::train::step::StepTime;
+use rackmath_theory::train::step::{Part, StepTime};
 use rackmath_units::float;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -85,12 +85,12 @@ pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateEr
             }
         }
         if let Some(printed) = row.memory_gib {
-            let seen = if stack.memory.reserve_seen { total } else { predicted.memory.allocated() };
+            let seen = if stack.memory.reserve_seen { total } else { predicted.memory.allocated };
             memory.entry(file.to_owned()).or_default().push(seen / GIB / printed - 1.0);
             let m = &predicted.memory;
             report.rows.push(format!(
                 "memory {file} {} {} b{}: {:.2} of {printed} GiB ({:+.1} %), weights {:.1} gradients {:.1} optimizer {:.1} activations {:.1} logits {:.1} buffers {:.1}",
-                id, cut, cut.micro_batch, seen / GIB, (seen / GIB / printed - 1.0) * 100.0, m.weights / GIB, m.gradients / GIB, m.optimizer / GIB, m.activations / GIB, m.logits / GIB, m.buffers / GIB
+                id, cut, cut.micro_batch, seen / GIB, (seen / GIB / printed - 1.0) * 100.0, m.weight_bytes / GIB, m.gradient_bytes / GIB, m.optimizer_bytes / GIB, m.activation_bytes / GIB, m.logit_bytes / GIB, (m.other_bytes - stack.memory.reserve.get()) / GIB
             ));
         }
         let Some(measured) = bench.measured(row).filter(|_| !row.out_of_memory) else { continue };
@@ -119,13 +119,8 @@ pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateEr
 const GIB: f64 = 1_073_741_824.0;
 
 fn parts(s: &StepTime) -> String {
-    let StepTime { products, attention, elementwise, tensor, exchange, host, recompute, .. } = s;
-    let StepTime { gather, head, hops, bubble, reduce, update, .. } = s;
-    format!(
-        "products {products:.2} attention {attention:.2} elementwise {elementwise:.2} tensor {tensor:.2} exchange \
-         {exchange:.2} host {host:.2} again {recompute:.2} gather {gather:.2} head {head:.2} hops {hops:.2} bubble \
-         {bubble:.2} reduce {reduce:.2} update {update:.2}"
-    )
+    let shown = |p: &Part| format!("{} {:.2}", format!("{p:?}").to_lowercase(), s.of(*p));
+    Part::ALL.iter().filter(|p| !matches!(p, Part::Offload | Part::Fixed)).map(shown).collect::<Vec<_>>().join(" ")
 }
 
 /// Groups a row is scored in: its table, and parts of it that are stated apart.

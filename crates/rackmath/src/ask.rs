@@ -180,12 +180,12 @@ questions! {
     /// rackmath scaling --flop 1e25                          the best model under every law
     /// rackmath scaling -n 8B -d 15T --law besiroglu-2024    how far from compute-optimal
     /// rackmath scaling --loss 2.0 --on h100 --figure iso-loss --svg loss.svg
-    Scaling "scaling" scaling;
+    Scaling "scaling" scaling, long;
     /// Pre-training, RL and serving in one budget: the rule of thumb and the exact optimum
     /// rackmath lifecycle --served 200T                      the lecture's budget under every law
     /// rackmath lifecycle -n 30B --rate 1M --model-share 100% --lifetime 180d --survives 50% --on h100
     /// rackmath lifecycle --rl 100M,16,8k,0.5 --chip-mtbf 50677h --sparsity 16 --svg cost.svg
-    Lifecycle "lifecycle" lifecycle;
+    Lifecycle "lifecycle" lifecycle, long;
     /// Progress of a training run under failures: checkpoint interval, effective MFU, days, dollars
     /// rackmath goodput --chips 100000 --stall 30s --restart 10min --price '$2/h' --figure chips
     Goodput "goodput" goodput, long;

@@ -25,6 +25,8 @@ fn a_cancelled_question_ends_and_says_so() {
         ("train", json!({ "model": "llama-3.1-8b", "on": "8xh100", "search": true, "global_batch": 64 })),
         ("deduce", json!({ "input_usd_per_mtok": 1.0, "output_usd_per_mtok": 4.0, "log2_points": 13 })),
         ("goodput", json!({ "chips": 16384, "job_mtbf_hours": 3, "work_days": 54 })),
+        ("scaling", json!({})),
+        ("lifecycle", json!({})),
         ("reversible", json!({ "depth": 2, "steps": 2 })),
         ("validate", json!({ "tables": ["h200-torch"] })),
         ("station", json!({ "requests": 10_000 })),

@@ -5,7 +5,7 @@ use crate::CalibrateError;
 use rackmath_spec::{Catalog, GemmKernels, Network, System, TrainingStack};
 use rackmath_theory::train::machine::Machine;
 use rackmath_theory::train::memory::{StageMemory, stage_memory};
-use rackmath_theory::train::mfu::{Again, flop_per_token};
+use rackmath_theory::train::mfu::flop_per_token;
 use rackmath_theory::train::step::{Prepared, Row as StageRow, StepTime, step};
 use rackmath_theory::train::{Cut, Job, Recompute, Sharding};
 use std::collections::BTreeMap;
@@ -96,13 +96,8 @@ impl Bench {
 
     /// FLOP of a step in the source's convention.
     pub fn flop(&self, row: &Row) -> f64 {
-        let again = match row.cut.recompute {
-            Recompute::None => Again::Nothing,
-            Recompute::Selective => Again::Scores,
-            Recompute::Full | Recompute::Reversible => Again::Layers,
-        };
         let tokens = (row.global_batch * row.sequence) as f64;
-        flop_per_token(&row.shape, row.sequence, row.source.convention, again) * tokens
+        flop_per_token(&row.shape, row.sequence, row.source.convention, row.cut.recompute) * tokens
     }
 
     /// Peak of the row's format on its chip.

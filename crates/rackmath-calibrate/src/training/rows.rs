@@ -35,18 +35,18 @@ const fn source(file: &'static str, stack: &'static str, convention: Convention,
 
 /// Every table.
 pub const SOURCES: [Source; 12] = [
-    source("training_vtrain_a100.csv", "megatron-deepspeed", Convention::HARDWARE, true),
-    source("training_megatron2021.csv", "megatron-2021", Convention::HARDWARE, true),
-    source("training_korthikanti2022.csv", "megatron-2022", Convention::FULL, true),
-    source("training_bloom_a100.csv", "jean-zay", Convention::HARDWARE, true),
-    source("training_llmfoundry.csv", "composer-fsdp", Convention::FULL, false),
-    source("training_nemo.csv", "megatron-core", Convention::CAUSAL, false),
-    source("training_dgxc.csv", "megatron-core", Convention::FULL, false),
-    source("training_megatron_core_h100.csv", "megatron-core", Convention::FULL, false),
-    source("training_llama3.csv", "megatron-core", Convention::CAUSAL, false),
-    source("training_simumax_b200.csv", "simumax-b200", Convention::CAUSAL, false),
-    source("training_torchtitan.csv", "torchtitan", Convention::FULL, false),
-    source("training_maxtext_tpu.csv", "maxtext", Convention::FULL, false),
+    source("training_vtrain_a100.csv", "megatron-deepspeed", Convention::Hardware, true),
+    source("training_megatron2021.csv", "megatron-2021", Convention::Hardware, true),
+    source("training_korthikanti2022.csv", "megatron-2022", Convention::Full, true),
+    source("training_bloom_a100.csv", "jean-zay", Convention::Hardware, true),
+    source("training_llmfoundry.csv", "composer-fsdp", Convention::Full, false),
+    source("training_nemo.csv", "megatron-core", Convention::Causal, false),
+    source("training_dgxc.csv", "megatron-core", Convention::Full, false),
+    source("training_megatron_core_h100.csv", "megatron-core", Convention::Full, false),
+    source("training_llama3.csv", "megatron-core", Convention::Causal, false),
+    source("training_simumax_b200.csv", "simumax-b200", Convention::Causal, false),
+    source("training_torchtitan.csv", "torchtitan", Convention::Full, false),
+    source("training_maxtext_tpu.csv", "maxtext", Convention::Full, false),
 ];
 
 /// One run.

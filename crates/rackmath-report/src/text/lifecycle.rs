@@ -18,7 +18,7 @@ pub(super) fn usd(x: f64) -> String {
 
 /// "12.3 to 28.9", or both brackets where correlations are unknown.
 fn spread(s: &Spread, show: impl Fn(f64) -> String) -> String {
-    let band = |b: &rackmath::laws::BandCard| format!("{} to {}", show(b.low), show(b.high));
+    let band = |b: &rackmath::laws::Band| format!("{} to {}", show(b.low), show(b.high));
     match &s.narrow {
         Some(narrow) => format!("between {} (coefficients tied) and {} (independent)", band(narrow), band(&s.wide)),
         None => band(&s.wide),

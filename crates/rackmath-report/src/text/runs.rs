@@ -4,6 +4,7 @@ use super::lifecycle::{big, notes, usd};
 use super::{Page, or_dash, percent, seconds, three};
 use crate::style::Style;
 use rackmath::figure::Figure;
+use rackmath::forensics::Variable;
 use rackmath::{forensics, goodput};
 use rackmath_units::{FlopRate, grouped};
 
@@ -62,20 +63,20 @@ pub fn goodput(a: &goodput::Answer, figure: &Figure, style: Style) -> String {
     out.text()
 }
 
-fn show(what: &str, x: f64) -> String {
+fn show(what: Variable, x: f64) -> String {
     match what {
-        "MFU" => format!("{} %", three(x * 100.0)),
-        "peak" => FlopRate::checked(x).map_or("-".into(), |f| f.to_string()),
-        "dollars" => usd(x),
-        "price" => format!("${}/h", three(x)),
-        "FLOP" => format!("{x:.2e}"),
-        "chips" => grouped(x),
-        "days" => three(x),
+        Variable::Mfu => format!("{} %", three(x * 100.0)),
+        Variable::Peak => FlopRate::checked(x).map_or("-".into(), |f| f.to_string()),
+        Variable::Dollars => usd(x),
+        Variable::Price => format!("${}/h", three(x)),
+        Variable::Flop => format!("{x:.2e}"),
+        Variable::Chips => grouped(x),
+        Variable::Days => three(x),
         _ => big(x),
     }
 }
 
-fn range(what: &str, low: f64, high: f64) -> String {
+fn range(what: Variable, low: f64, high: f64) -> String {
     if low <= 0.0 {
         return format!("at most {}", show(what, high));
     }
@@ -94,15 +95,15 @@ pub fn forensics(a: &forensics::Answer, style: Style) -> String {
     let mut table = style.table(&["", "estimate", "90 %", "cannot be outside", ""]);
     for f in &a.findings {
         let bounds = match (f.at_least, f.at_most) {
-            (Some(l), Some(h)) => range(&f.what, l, h),
-            (Some(l), None) => format!("at least {}", show(&f.what, l)),
-            (None, Some(h)) => format!("at most {}", show(&f.what, h)),
+            (Some(l), Some(h)) => range(f.what, l, h),
+            (Some(l), None) => format!("at least {}", show(f.what, l)),
+            (None, Some(h)) => format!("at most {}", show(f.what, h)),
             (None, None) => "-".into(),
         };
         table.add_row([
-            f.what.clone(),
-            or_dash(f.estimate, |x| show(&f.what, x)),
-            or_dash(f.likely, |k| range(&f.what, k.low, k.high)),
+            f.what.to_string(),
+            or_dash(f.estimate, |x| show(f.what, x)),
+            or_dash(f.likely, |k| range(f.what, k.low, k.high)),
             bounds,
             if f.given.is_some() { "given".into() } else { String::new() },
         ]);
@@ -110,18 +111,18 @@ pub fn forensics(a: &forensics::Answer, style: Style) -> String {
     out.finish(&table);
     out.gap();
     if let Some((x, low, high)) = a.achieved_flop_per_s {
-        let text = format!("{} ({})", show("peak", x), range("peak", low, high));
+        let text = format!("{} ({})", show(Variable::Peak, x), range(Variable::Peak, low, high));
         out.field("achieved per chip", text);
     }
     if let Some(c) = &a.contradiction {
         let line = format!("these figures contradict each other by {}x", three(c.gap));
         out.row("contradiction", style.bad(&line));
-        out.more(&c.relation);
+        out.more(c.relation);
         out.more(format!(
             "demands {} of {}, but it is {}",
-            range(&c.at, c.demanded.low, c.demanded.high),
+            range(c.at, c.demanded.low, c.demanded.high),
             c.at,
-            range(&c.at, c.known.low, c.known.high)
+            range(c.at, c.known.low, c.known.high)
         ));
         out.more("estimates above make peace between them and are not to be trusted");
     }

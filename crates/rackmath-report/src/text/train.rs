@@ -149,7 +149,7 @@ pub fn mfu(a: &rackmath::mfu::Answer, style: Style) -> String {
             ("FLOP per token", &|line| rackmath_units::FlopPerToken::new(line.flop_per_token).to_string()),
             ("per chip", &|line| FlopRate::flop_per_s(line.flop_per_s_per_chip).to_string()),
             ("share of peak", &|line| percent(line.mfu)),
-            ("who counts so", &|line| line.used_by.clone()),
+            ("who counts so", &|line| line.used_by.into()),
         ],
     );
     out.text()

@@ -17,21 +17,27 @@
 //! DeepSeek-V3's own figures.
 
 use rackmath_units::float;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strum::{Display, VariantArray};
 
 /// The numbers of a run, in the order of the arrays here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Display, VariantArray)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Variable {
     ChipHours,
     Chips,
     Days,
+    #[serde(rename = "active parameters")]
     #[strum(to_string = "active parameters")]
     Params,
     Tokens,
+    #[serde(rename = "FLOP")]
     #[strum(to_string = "FLOP")]
     Flop,
     /// Share of the peak in use.
+    #[serde(rename = "MFU")]
     #[strum(to_string = "MFU")]
     Mfu,
     /// Dense peak of a chip, FLOP/s.
@@ -42,39 +48,67 @@ pub enum Variable {
 
 pub const COUNT: usize = Variable::VARIANTS.len();
 
-/// A low and a high end, both positive.
-pub type Interval = (f64, f64);
+/// A low and a high end, both positive; equal when known exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// The low end.
+    pub low: f64,
+    /// The high end.
+    pub high: f64,
+}
+
+impl Interval {
+    pub fn exact(x: f64) -> Self {
+        Self { low: x, high: x }
+    }
+
+    /// From logarithms; JSON has no infinity.
+    fn exp((low, high): Logs) -> Self {
+        Self { low: float::exp(low), high: float::exp(high).min(f64::MAX) }
+    }
+}
+
+impl From<(f64, f64)> for Interval {
+    fn from((low, high): (f64, f64)) -> Self {
+        Self { low, high }
+    }
+}
 
 /// What is known of one number in the end.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Finding {
-    pub variable: Variable,
+    /// Which.
+    pub what: Variable,
+    /// As given.
     pub given: Option<Interval>,
-    /// It cannot lie outside; an open end is zero or infinite.
-    pub bounds: Interval,
-    /// Best estimate and the 90 % around it, where the givens say anything.
-    pub estimate: Option<(f64, Interval)>,
+    /// Best estimate, where the givens say anything.
+    pub estimate: Option<f64>,
+    /// Nine in ten lie within.
+    pub likely: Option<Interval>,
+    /// It cannot lie below, where anything says so.
+    pub at_least: Option<f64>,
+    /// It cannot lie above, where anything says so.
+    pub at_most: Option<f64>,
 }
 
 /// A relation the givens cannot all satisfy.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Contradiction {
+    /// The relation.
     pub relation: &'static str,
     /// The number it was noticed at.
-    pub variable: Variable,
+    pub at: Variable,
+    /// What the relation demands of it.
     pub demanded: Interval,
+    /// What is known of it.
     pub known: Interval,
     /// By which factor the two miss each other.
     pub gap: f64,
 }
 
-/// All numbers, and the first contradiction if there is one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
-    /// One per variable, in order.
-    pub all: Vec<Finding>,
-    pub contradiction: Option<Contradiction>,
-}
+/// Ends as logarithms, open where infinite.
+type Logs = (f64, f64);
 
 /// A relation: the sum of signed logarithms is a constant.
 struct Relation {
@@ -84,33 +118,22 @@ struct Relation {
 }
 
 fn relations(flop_per_param: f64) -> [Relation; 4] {
+    let relation = |name, parts, factor| Relation { name, parts, constant: float::ln(factor) };
     [
-        Relation {
-            name: "chip-hours = 24 x chips x days",
-            parts: &[(0, 1.0), (1, -1.0), (2, -1.0)],
-            constant: float::ln(24.0),
-        },
-        Relation {
-            name: "FLOP = k x active parameters x tokens",
-            parts: &[(5, 1.0), (3, -1.0), (4, -1.0)],
-            constant: float::ln(flop_per_param),
-        },
-        Relation {
-            name: "FLOP = 3,600 x chip-hours x peak x MFU",
-            parts: &[(5, 1.0), (0, -1.0), (7, -1.0), (6, -1.0)],
-            constant: float::ln(3600.0),
-        },
-        Relation { name: "dollars = chip-hours x price", parts: &[(9, 1.0), (0, -1.0), (8, -1.0)], constant: 0.0 },
+        relation("chip-hours = 24 x chips x days", &[(0, 1.0), (1, -1.0), (2, -1.0)], 24.0),
+        relation("FLOP = k x active parameters x tokens", &[(5, 1.0), (3, -1.0), (4, -1.0)], flop_per_param),
+        relation("FLOP = 3,600 x chip-hours x peak x MFU", &[(5, 1.0), (0, -1.0), (7, -1.0), (6, -1.0)], 3600.0),
+        relation("dollars = chip-hours x price", &[(9, 1.0), (0, -1.0), (8, -1.0)], 1.0),
     ]
 }
 
-/// Everything that follows from what is given, in the order of [`Variable`].
-pub fn infer(given: &[Option<Interval>; COUNT], flop_per_param: f64) -> Findings {
+/// Everything that follows from what is given, in the order of [`Variable`], and the first contradiction if there is one.
+pub fn infer(given: &[Option<Interval>; COUNT], flop_per_param: f64) -> (Vec<Finding>, Option<Contradiction>) {
     let relations = relations(flop_per_param);
     let mut bounds = [(f64::NEG_INFINITY, f64::INFINITY); COUNT];
     for (b, g) in bounds.iter_mut().zip(given) {
-        if let Some((low, high)) = g {
-            *b = (float::ln(*low), float::ln(*high));
+        if let Some(g) = g {
+            *b = (float::ln(g.low), float::ln(g.high));
         }
     }
     // No chip computes faster than its peak, and a run has at least one chip.
@@ -121,25 +144,24 @@ pub fn infer(given: &[Option<Interval>; COUNT], flop_per_param: f64) -> Findings
     let all = Variable::VARIANTS
         .iter()
         .enumerate()
-        .map(|(i, variable)| Finding {
-            variable: *variable,
+        .map(|(i, what)| Finding {
+            what: *what,
             given: given[i],
-            bounds: (float::exp(bounds[i].0), float::exp(bounds[i].1)),
-            estimate: estimates[i].map(|(mean, sd)| {
-                // 1.645 standard deviations either side hold 90 %.
-                let reach = 1.645 * sd;
-                (float::exp(mean), (float::exp(mean - reach), float::exp(mean + reach)))
-            }),
+            estimate: estimates[i].map(|(mean, _)| float::exp(mean)),
+            // 1.645 standard deviations either side hold 90 %.
+            likely: estimates[i].map(|(mean, sd)| Interval::exp((mean - 1.645 * sd, mean + 1.645 * sd))),
+            at_least: Some(float::exp(bounds[i].0)).filter(|low| *low > 0.0),
+            at_most: Some(float::exp(bounds[i].1)).filter(|high| high.is_finite()),
         })
         .collect();
-    Findings { all, contradiction }
+    (all, contradiction)
 }
 
 /// Slack for rounding: a contradiction smaller than this is none.
 const ROUNDING: f64 = 1e-9;
 
 /// Cuts every interval by what each relation allows until nothing moves.
-fn tighten(bounds: &mut [Interval; COUNT], relations: &[Relation]) -> Option<Contradiction> {
+fn tighten(bounds: &mut [Logs; COUNT], relations: &[Relation]) -> Option<Contradiction> {
     // Four relations in a tree settle after as many rounds as the tree is deep; the bound is generous.
     for _ in 0..32 {
         let before = *bounds;
@@ -149,14 +171,9 @@ fn tighten(bounds: &mut [Interval; COUNT], relations: &[Relation]) -> Option<Con
                 let known = bounds[i];
                 let cut = (known.0.max(demanded.0), known.1.min(demanded.1));
                 if cut.0 > cut.1 + ROUNDING {
-                    let e = |x: Interval| (float::exp(x.0), float::exp(x.1));
-                    return Some(Contradiction {
-                        relation: relation.name,
-                        variable: Variable::VARIANTS[i],
-                        demanded: e(demanded),
-                        known: e(known),
-                        gap: float::exp(cut.0 - cut.1),
-                    });
+                    let (at, gap) = (Variable::VARIANTS[i], float::exp(cut.0 - cut.1));
+                    let (demanded, known) = (Interval::exp(demanded), Interval::exp(known));
+                    return Some(Contradiction { relation: relation.name, at, demanded, known, gap });
                 }
                 bounds[i] = if cut.0 > cut.1 { (cut.1, cut.1) } else { cut };
             }
@@ -169,7 +186,7 @@ fn tighten(bounds: &mut [Interval; COUNT], relations: &[Relation]) -> Option<Con
 }
 
 /// What a relation leaves for one of its parts, given the intervals of the others.
-fn demanded(bounds: &[Interval; COUNT], relation: &Relation, i: usize, sign: f64) -> Interval {
+fn demanded(bounds: &[Logs; COUNT], relation: &Relation, i: usize, sign: f64) -> Logs {
     let (mut low, mut high) = (relation.constant, relation.constant);
     for &(j, s) in relation.parts.iter().filter(|(j, _)| *j != i) {
         let (l, h) = bounds[j];
@@ -188,8 +205,8 @@ fn condition(given: &[Option<Interval>; COUNT], relations: &[Relation]) -> [Opti
     let mut mean = [0.0; COUNT];
     let mut cov = [[0.0; COUNT]; COUNT];
     for i in 0..COUNT {
-        let (m, sd) = given[i].map_or((0.0, IGNORANCE), |(low, high)| {
-            let (l, h) = (float::ln(low), float::ln(high));
+        let (m, sd) = given[i].map_or((0.0, IGNORANCE), |g| {
+            let (l, h) = (float::ln(g.low), float::ln(g.high));
             (l.midpoint(h), (h - l) / 2.0 / 1.645)
         });
         // A number known exactly still gets a trace of doubt, so that two exact numbers that disagree can be averaged.
@@ -218,4 +235,59 @@ fn condition(given: &[Option<Interval>; COUNT], relations: &[Relation]) -> [Opti
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What follows from numbers that are given, each to a relative error.
+    fn found(parts: &[(Variable, f64, f64)]) -> (impl Fn(Variable) -> Finding + use<>, Option<Contradiction>) {
+        let mut given = [None; COUNT];
+        for (v, x, off) in parts {
+            given[*v as usize] = Some(Interval { low: x * (1.0 - off), high: x * (1.0 + off) });
+        }
+        let (all, contradiction) = infer(&given, 6.0);
+        (move |v| all[v as usize], contradiction)
+    }
+
+    #[test]
+    fn deepseek_v3_from_its_own_figures() {
+        // 2.664 M H800-hours, 37 B active, 14.8 T tokens: 343 TFLOP/s per chip, 34.6 % of 989.
+        use Variable as V;
+        let size = |off: f64| [(V::Params, 37e9, 0.5 * off), (V::Tokens, 14.8e12, off), (V::Peak, 989e12, 0.0)];
+        let hours = [(V::ChipHours, 2.664e6, 2e-4), (V::Chips, 2048.0, 0.0)];
+        let (of, contradiction) = found(&[&size(0.01)[..], &hours].concat());
+        assert!(contradiction.is_none());
+        let (mfu, likely) = (of(V::Mfu).estimate.unwrap(), of(V::Mfu).likely.unwrap());
+        assert!((mfu - 0.346).abs() < 1e-3 && likely.low < 0.346 && likely.high > 0.346, "{mfu} {likely:?}");
+        assert!((of(V::Days).estimate.unwrap() - 54.2).abs() < 0.1);
+        assert!(of(V::Dollars).estimate.is_none(), "no price was given");
+        let (least, most) = (of(V::Mfu).at_least.unwrap(), of(V::Mfu).at_most.unwrap());
+        assert!(least < likely.low * 1.01 && most > likely.high * 0.99);
+        // Ten times too few chip-hours: MFU would be 346 %.
+        let c = found(&[&size(0.0)[..], &[(V::ChipHours, 0.2664e6, 0.0)]].concat()).1.unwrap();
+        assert_eq!(c.relation, "FLOP = 3,600 x chip-hours x peak x MFU");
+        assert!((c.gap - 3.46).abs() < 0.01, "{c:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn hiding_a_number_of_a_true_run_brings_it_back(
+            hours in 5.0f64..18.0, days in 0.0f64..5.0, n in 20.0f64..28.0, u in -3.0f64..-0.1, f in 30.0f64..36.0, p in -1.0f64..3.0, hide in 0usize..10,
+        ) {
+            let chips = (hours - float::ln(24.0) - days).max(0.0);
+            let hours = chips + days + float::ln(24.0);
+            let c = float::ln(3600.0) + hours + f + u;
+            let d = c - float::ln(6.0) - n;
+            let truth = [hours, chips, days, n, d, c, u, f, p, hours + p].map(float::exp);
+            let mut given = truth.map(|x| Some(Interval { low: x * 0.999, high: x * 1.001 }));
+            given[hide] = None;
+            let (all, contradiction) = infer(&given, 6.0);
+            prop_assert!(contradiction.is_none(), "{:?}", contradiction);
+            for (f, x) in all.iter().zip(truth) {
+                prop_assert!(f.at_least.is_none_or(|low| low <= x * (1.0 + 1e-9)), "{f:?} {x}");
+                prop_assert!(f.at_most.is_none_or(|high| high >= x * (1.0 - 1e-9)), "{f:?} {x}");
+                prop_assert!((f.estimate.unwrap() / x - 1.0).abs() < 5e-3, "{f:?} {x}");
+            }
+        }
+    }
+}

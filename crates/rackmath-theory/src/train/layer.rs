@@ -45,17 +45,8 @@ pub struct LayerTime {
     pub weight: f64,
     /// Computing scores again.
     pub selective: f64,
-    /// Of forward and backward: products.
-    pub products: f64,
-    /// Attention over the context.
-    pub attention: f64,
-    /// Norms, residuals, activation functions, adding up gradients.
-    pub elementwise: f64,
-    /// Tensor-parallel communication that shows.
-    pub tensor: f64,
-    /// Expert exchange and context exchange that show.
-    pub exchange: f64,
-    pub host: f64,
+    /// Forward and backward together, the first of [`super::step::Part`]; of communication what shows.
+    pub parts: [f64; 6],
 }
 
 impl LayerTime {
@@ -64,12 +55,7 @@ impl LayerTime {
         self.backward += n * other.backward;
         self.weight += n * other.weight;
         self.selective += n * other.selective;
-        self.products += n * other.products;
-        self.attention += n * other.attention;
-        self.elementwise += n * other.elementwise;
-        self.tensor += n * other.tensor;
-        self.exchange += n * other.exchange;
-        self.host += n * other.host;
+        self.parts.iter_mut().zip(other.parts).for_each(|(part, more)| *part += n * more);
     }
 }
 
@@ -102,17 +88,13 @@ pub fn layer(machine: &Machine<'_>, work: &Work, cut: &Cut) -> LayerTime {
     let busy_b = sum.input + sum.weight + a_b + e_b + tensor + x_b;
     let forward = together(stack.launch, busy_f, host.forward.get() + launch);
     let backward = together(stack.launch, busy_b, host.backward.get() + launch);
+    let products = sum.forward + sum.input + sum.weight;
     LayerTime {
         forward,
         backward,
         weight: sum.weight,
         selective: a_f,
-        products: sum.forward + sum.input + sum.weight,
-        attention: a_f + a_b,
-        elementwise: e_f + e_b,
-        tensor: 2.0 * tensor,
-        exchange: x_f + x_b,
-        host: forward + backward - busy_f - busy_b,
+        parts: [products, a_f + a_b, e_f + e_b, 2.0 * tensor, x_f + x_b, forward + backward - busy_f - busy_b],
     }
 }
 

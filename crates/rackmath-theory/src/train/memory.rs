@@ -30,30 +30,38 @@ use super::{Cut, Recompute, Sharding, offload};
 use crate::pipeline::Schedule;
 use rackmath_spec::training::MemoryRecipe;
 use rackmath_units::Bytes;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// What one chip of a stage holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StageMemory {
+    /// Its place, from 0.
+    pub stage: u64,
+    /// Its layers.
+    pub layers: u64,
     /// Weights as multiplied, with gathered layers.
-    pub weights: f64,
-    pub gradients: f64,
+    pub weight_bytes: f64,
+    /// Gradients.
+    pub gradient_bytes: f64,
     /// Optimizer states and master weights.
-    pub optimizer: f64,
+    pub optimizer_bytes: f64,
     /// Activations of the micro-batches in flight.
-    pub activations: f64,
-    pub logits: f64,
-    pub buffers: f64,
-    pub reserve: f64,
+    pub activation_bytes: f64,
+    /// Logits.
+    pub logit_bytes: f64,
+    /// Buffers, context and libraries.
+    pub other_bytes: f64,
+    /// All.
+    pub total_bytes: f64,
+    /// What the program itself asked for.
+    #[serde(skip)]
+    pub allocated: f64,
 }
 
 impl StageMemory {
     pub fn total(&self) -> Bytes {
-        Bytes::b(self.allocated() + self.reserve)
-    }
-
-    /// What the program itself asked for.
-    pub fn allocated(&self) -> f64 {
-        self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.buffers
+        Bytes::b(self.total_bytes)
     }
 }
 
@@ -86,19 +94,26 @@ pub fn stage_memory(
     // Passes from both ends need both ends' weights on every chip; sharded states are divided over the two holders.
     let ends = if cut.schedule == Schedule::DualPipe && cut.pp > 1 { 2.0 } else { 1.0 };
     let states = if cut.sharding == Sharding::None { ends } else { 1.0 };
-    let activations = offload::activations_left(cut, activations, one, stage);
+    let activation_bytes = offload::activations_left(cut, activations, one, stage);
+    let weight_bytes = ends * divided(Sharding::Full, recipe.weight_bytes) + gathered;
+    let gradient_bytes = ends * divided(Sharding::Gradients, recipe.gradient_bytes);
+    let states = states * divided(Sharding::Optimizer, recipe.optimizer_bytes);
+    let optimizer_bytes = if cut.offload.optimizer() { 0.0 } else { states };
+    let logit_bytes = if stage.is_last { prepared.logits * recipe.logit_bytes } else { 0.0 };
+    let (buffers, reserve) = (stage.largest_table * recipe.vocabulary_bytes, recipe.reserve.get());
+    let allocated = weight_bytes + gradient_bytes + optimizer_bytes + activation_bytes + logit_bytes + buffers;
+    let (other_bytes, total_bytes) = (buffers + reserve, allocated + reserve);
     StageMemory {
-        weights: ends * divided(Sharding::Full, recipe.weight_bytes) + gathered,
-        gradients: ends * divided(Sharding::Gradients, recipe.gradient_bytes),
-        optimizer: if cut.offload.optimizer() {
-            0.0
-        } else {
-            states * divided(Sharding::Optimizer, recipe.optimizer_bytes)
-        },
-        activations,
-        logits: if stage.is_last { prepared.logits * recipe.logit_bytes } else { 0.0 },
-        buffers: stage.largest_table * recipe.vocabulary_bytes,
-        reserve: recipe.reserve.get(),
+        stage: stage.index,
+        layers: stage.layers,
+        weight_bytes,
+        gradient_bytes,
+        optimizer_bytes,
+        activation_bytes,
+        logit_bytes,
+        other_bytes,
+        total_bytes,
+        allocated,
     }
 }
 
@@ -107,13 +122,8 @@ pub fn in_flight(cut: &Cut, stage: u64, micro_batches: u64) -> f64 {
     let wanted = match cut.schedule {
         Schedule::GPipe => m,
         Schedule::OneFOneB | Schedule::ZbH1 if v <= 1.0 => p - r,
-        Schedule::Interleaved | Schedule::OneFOneB | Schedule::ZbH1 => {
-            if p <= 1.0 {
-                1.0
-            } else {
-                ((v - 1.0) * p + 2.0 * (p - r) - 1.0) / v
-            }
-        }
+        Schedule::Interleaved | Schedule::OneFOneB | Schedule::ZbH1 if p <= 1.0 => 1.0,
+        Schedule::Interleaved | Schedule::OneFOneB | Schedule::ZbH1 => ((v - 1.0) * p + 2.0 * (p - r) - 1.0) / v,
         Schedule::ZbH2 => 2.0 * p - 1.0,
         Schedule::Zbv => p,
         Schedule::VHalf => p / 2.0 + 1.0,

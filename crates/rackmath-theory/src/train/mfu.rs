@@ -16,80 +16,73 @@
 //! Ignores: attention windows in conventions that never heard of them: the span is what the model really sees.
 //! Source: the table of conventions recomputed from published runs (`rackmath-calibrate score training`).
 
+use super::Recompute;
 use super::work::attention_heads;
 use crate::count::{self, Use};
 use rackmath_spec::model::{Attention, Block, Mixer, Run, Shape};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scores {
-    /// All of them, masked or not.
-    All,
-    /// Half: what a causal mask leaves.
-    Causal,
-    /// None: 6ND.
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyHeads {
-    True,
-    /// As many as query heads: an over-count with grouped queries.
-    AsQueries,
-}
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// A way of counting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Convention {
-    pub scores: Scores,
-    pub key_heads: KeyHeads,
-    /// Whether a forward pass run again counts (hardware FLOP).
-    pub recompute: bool,
-    /// Whether the input embedding counts as if multiplied (N of 6ND as published).
-    pub embedding: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Convention {
+    /// All scores, true heads, model FLOP.
+    Full,
+    /// Half of the scores: what a causal mask leaves.
+    Causal,
+    /// All scores, and passes run again.
+    Hardware,
+    /// All scores, keys and values counted like queries: too many with grouped queries.
+    OverCount,
+    /// 6 N D with all parameters.
+    #[strum(to_string = "6nd")]
+    SixNd,
+    /// 6 N D without the input embedding.
+    #[strum(to_string = "6nd-multiplied")]
+    SixNdMultiplied,
+    /// 6 N D with all parameters, and all scores.
+    #[strum(to_string = "6nd-scores")]
+    SixNdScores,
 }
 
 impl Convention {
-    /// All scores, true heads, model FLOP.
-    pub const FULL: Self = Self { scores: Scores::All, key_heads: KeyHeads::True, recompute: false, embedding: false };
-    pub const CAUSAL: Self = Self { scores: Scores::Causal, ..Self::FULL };
-    /// All scores, and passes run again.
-    pub const HARDWARE: Self = Self { recompute: true, ..Self::FULL };
-    /// All scores, keys and values counted like queries.
-    pub const OVER_COUNT: Self = Self { key_heads: KeyHeads::AsQueries, ..Self::FULL };
-    /// 6 N D with all parameters.
-    pub const SIX_N_D: Self = Self { scores: Scores::None, embedding: true, ..Self::FULL };
-    /// 6 N D without the input embedding.
-    pub const SIX_N_D_MULTIPLIED: Self = Self { scores: Scores::None, ..Self::FULL };
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// 6 N D with all parameters, and all scores.
-    pub const PARAMS_AND_SCORES: Self = Self { scores: Scores::All, ..Self::SIX_N_D };
+    pub fn used_by(self) -> &'static str {
+        match self {
+            Self::Full => "Korthikanti 2022, DGX Cloud Llama and GPT-3, MaxText before July 2025",
+            Self::Causal => "Megatron-Bridge 25.09 on, DGX Cloud Grok-1, MaxText since July 2025",
+            Self::Hardware => "Megatron 2021, BLOOM (HFU: passes run again count)",
+            Self::OverCount => "DGX Cloud Nemotron-340B: key-value heads counted like query heads",
+            Self::SixNd => "papers and forensics: six times all active parameters",
+            Self::SixNdMultiplied => "the same without the input embedding",
+            Self::SixNdScores => "PaLM, llm-foundry: six times all parameters, and all scores",
+        }
+    }
 
-    /// Those in use, with who uses them.
-    pub const ALL: [(&'static str, &'static str, Self); 7] = [
-        ("full", "Korthikanti 2022, DGX Cloud Llama and GPT-3, MaxText before July 2025", Self::FULL),
-        ("causal", "Megatron-Bridge 25.09 on, DGX Cloud Grok-1, MaxText since July 2025", Self::CAUSAL),
-        ("hardware", "Megatron 2021, BLOOM (HFU: passes run again count)", Self::HARDWARE),
-        ("over-count", "DGX Cloud Nemotron-340B: key-value heads counted like query heads", Self::OVER_COUNT),
-        ("6nd", "papers and forensics: six times all active parameters", Self::SIX_N_D),
-        ("6nd-multiplied", "the same without the input embedding", Self::SIX_N_D_MULTIPLIED),
-        ("6nd-scores", "PaLM, llm-foundry: six times all parameters, and all scores", Self::PARAMS_AND_SCORES),
-    ];
+    /// Share of the scores that counts.
+    fn scores(self) -> f64 {
+        match self {
+            Self::Full | Self::Hardware | Self::OverCount | Self::SixNdScores => 1.0,
+            Self::Causal => 0.5,
+            Self::SixNd | Self::SixNdMultiplied => 0.0,
+        }
+    }
+
+    /// Whether the input embedding counts as if multiplied (N of 6ND as published).
+    fn embedding(self) -> bool {
+        matches!(self, Self::SixNd | Self::SixNdScores)
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
-    Nothing,
-    Scores,
-    Layers,
-}
-
-pub fn flop_per_token(shape: &Shape, sequence: u64, convention: Convention, again: Again) -> f64 {
+/// FLOP per token of a run that computes `again` a second time.
+pub fn flop_per_token(shape: &Shape, sequence: u64, convention: Convention, again: Recompute) -> f64 {
     let mut total = 0.0;
     for run in &shape.runs {
         let (weights, scores) = layer_flop(shape, run, sequence, convention);
-        let (w, s) = match (convention.recompute, again) {
-            (true, Again::Layers) => (4.0, 4.0),
-            (true, Again::Scores) => (3.0, 4.0),
+        let (w, s) = match again {
+            Recompute::Full | Recompute::Reversible if convention == Convention::Hardware => (4.0, 4.0),
+            Recompute::Selective if convention == Convention::Hardware => (3.0, 4.0),
             _ => (3.0, 3.0),
         };
         total += run.n as f64 * (w * weights + s * scores);
@@ -97,7 +90,7 @@ pub fn flop_per_token(shape: &Shape, sequence: u64, convention: Convention, agai
     // Forward and twice backward; the head is never run again.
     let head = (shape.hidden * shape.vocab) as f64;
     let table = if shape.tied { 0.0 } else { head };
-    let looked_up = if convention.embedding { table + (shape.positions * shape.hidden) as f64 } else { 0.0 };
+    let looked_up = if convention.embedding() { table + (shape.positions * shape.hidden) as f64 } else { 0.0 };
     total + 3.0 * 2.0 * (head + looked_up)
 }
 
@@ -106,21 +99,17 @@ fn layer_flop(shape: &Shape, run: &Run, sequence: u64, convention: Convention) -
     let block = convention_block(&run.block, convention);
     let tensors = count::block_tensors(shape, &block);
     let multiplied =
-        tensors.iter().filter(|t| t.usage == Use::Matrix || (convention.embedding && t.usage == Use::Vector));
+        tensors.iter().filter(|t| t.usage == Use::Matrix || (convention.embedding() && t.usage == Use::Vector));
     let weights: f64 = multiplied.map(count::Tensor::used_params).sum();
-    let share = match convention.scores {
-        Scores::All => 1.0,
-        Scores::Causal => 0.5,
-        Scores::None => 0.0,
-    };
+    let share = convention.scores();
     let scores = attention_heads(&block.mixer)
         .map_or(0.0, |h| 2.0 * share * (h.queries * (h.qk + h.v)) * h.span.min(sequence as f64));
     (2.0 * weights, scores)
 }
 
 fn convention_block(block: &Block, convention: Convention) -> Block {
-    match (&block.mixer, convention.key_heads) {
-        (Mixer::Attention(a), KeyHeads::AsQueries) => {
+    match (&block.mixer, convention) {
+        (Mixer::Attention(a), Convention::OverCount) => {
             Block { mixer: Mixer::Attention(Attention { kv_heads: a.heads, ..a.clone() }), ..block.clone() }
         }
         _ => block.clone(),

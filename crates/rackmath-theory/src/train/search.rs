@@ -267,7 +267,7 @@ impl<'a> Searcher<'a> {
         let time = step(self.machine, &table.prepared, row, &cut, micro_batches);
         let recipe = &self.machine.stack.memory;
         let held = stages.iter().map(|s| stage_memory(&table.prepared, recipe, s, &cut, micro_batches));
-        let memory = held.map(|m| m.allocated() + m.reserve).fold(0.0, f64::max);
+        let memory = held.map(|m| m.total_bytes).fold(0.0, f64::max);
         Some(Candidate { cut, micro_batches, step: time, memory, fits: memory <= self.space.capacity })
     }
 }

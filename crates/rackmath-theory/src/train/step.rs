@@ -25,6 +25,7 @@ use crate::network::Collective;
 use crate::pipeline::{self, Passes, Schedule, closed_bubble};
 use rackmath_spec::training::AttentionPath;
 use rackmath_units::{Fraction, Seconds};
+use strum::{Display, EnumCount, VariantArray};
 
 /// A run of equal layers, timed for one slice of a micro-batch.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,35 +76,59 @@ pub struct Stage {
     pub largest: Kept,
 }
 
+/// What the time of a step goes into. The first six are a layer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumCount, VariantArray)]
+pub enum Part {
+    #[strum(to_string = "matrix products")]
+    Products,
+    #[strum(to_string = "attention")]
+    Attention,
+    #[strum(to_string = "norms and functions")]
+    Elementwise,
+    #[strum(to_string = "tensor-parallel communication")]
+    Tensor,
+    #[strum(to_string = "expert and context exchange")]
+    Exchange,
+    #[strum(to_string = "waiting for the host")]
+    Host,
+    #[strum(to_string = "passes run again")]
+    Again,
+    /// What the passes do not hide.
+    #[strum(to_string = "gathering weights")]
+    Gather,
+    #[strum(to_string = "head and loss")]
+    Head,
+    #[strum(to_string = "transfers between stages")]
+    Hops,
+    #[strum(to_string = "pipeline bubble")]
+    Bubble,
+    /// What shows of it.
+    #[strum(to_string = "gradient reduction")]
+    Reduce,
+    #[strum(to_string = "optimizer")]
+    Update,
+    /// Those nothing hides.
+    #[strum(to_string = "transfers to the host")]
+    Offload,
+    #[strum(to_string = "once per step")]
+    Fixed,
+}
+
 /// A step with its parts, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepTime {
     pub total: f64,
-    /// Matrix products of the slowest stage, all micro-batches.
-    pub products: f64,
-    /// Attention over the context.
-    pub attention: f64,
-    pub elementwise: f64,
-    /// Tensor-parallel communication.
-    pub tensor: f64,
-    /// Expert and context exchange.
-    pub exchange: f64,
-    pub host: f64,
-    /// Passes run again.
-    pub recompute: f64,
-    /// Gathering weights that the passes do not hide.
-    pub gather: f64,
-    pub head: f64,
-    pub hops: f64,
-    /// Waiting for other stages.
-    pub bubble: f64,
-    /// Gradient reduction that shows.
-    pub reduce: f64,
-    /// The optimizer.
-    pub update: f64,
-    /// Transfers to the host and back that nothing hides.
-    pub offload: f64,
-    pub fixed: f64,
+    parts: [f64; Part::COUNT],
+}
+
+impl Part {
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+}
+
+impl StepTime {
+    pub fn of(&self, part: Part) -> f64 {
+        self.parts[part as usize]
+    }
 }
 
 impl Prepared {
@@ -254,25 +279,16 @@ pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, mi
     let update = stack.traffic.optimizer_bytes * updated / machine.bandwidth();
     let states = offload::optimizer_time(machine, cut, updated, update);
     let fixed = stack.host.step.get();
-    let t = &row.slowest.time;
-    StepTime {
-        total: m * (longest + v * hop) + bubble + exposed + update + states + fixed,
-        products: m * t.products,
-        attention: m * t.attention,
-        elementwise: m * t.elementwise,
-        tensor: m * t.tensor,
-        exchange: m * t.exchange,
-        host: m * t.host,
-        recompute: m * row.again,
-        gather: m * gather,
-        head: m * row.slowest.head,
-        hops: m * v * hop,
-        bubble,
-        reduce: exposed,
-        update,
-        offload: m * swap + states,
-        fixed,
-    }
+    let total = m * (longest + v * hop) + bubble + exposed + update + states + fixed;
+    let [products, attention, norms, tensor, exchange, host] = row.slowest.time.parts.map(|t| m * t);
+    let (again, gather, head) = (m * row.again, m * gather, m * row.slowest.head);
+    let (hops, offload) = (m * v * hop, m * swap + states);
+    // In the order of `Part`.
+    let parts = [
+        products, attention, norms, tensor, exchange, host, again, gather, head, hops, bubble, exposed, update,
+        offload, fixed,
+    ];
+    StepTime { total, parts }
 }
 
 /// Activations to the next stage and gradients back.

@@ -13,6 +13,19 @@ pub(crate) fn within(field: &'static str, x: f64, low: f64, high: f64) -> Result
     Err(Error::value(field, x, format!("{low} to {high}")))
 }
 
+/// The same of a number that may be left out.
+pub(crate) fn if_given(field: &'static str, x: Option<f64>, low: f64, high: f64) -> Result<Option<f64>, Error> {
+    x.map(|x| within(field, x, low, high)).transpose()
+}
+
+/// A whole number from 1 on.
+pub(crate) fn up_to(field: &'static str, n: u64, most: u64) -> Result<u64, Error> {
+    if (1..=most).contains(&n) {
+        return Ok(n);
+    }
+    Err(Error::value(field, n, format!("1 to {}", rackmath_units::grouped(most as f64))))
+}
+
 /// The layers of a model that is not known by its totals alone.
 pub(crate) fn layered<'a>(model: &'a Model, asked: &str) -> Result<&'a Shape, Error> {
     model.shape().ok_or_else(|| Error::value("model", asked, "a model known layer by layer"))

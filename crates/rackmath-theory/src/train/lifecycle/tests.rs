@@ -16,32 +16,25 @@ fn at(n: f64, d: f64) -> Point {
 }
 
 #[test]
-fn g50_equal_costs_are_least_only_for_equal_powers() {
-    let (x, a, b) = equaliser(1.0, 1.0, 1.0, 1.0);
-    assert_eq!((x, a, b), (1.0, 1.0, 1.0));
+fn g50_to_g56_the_lectures_numbers() {
+    // Equal costs are least only for equal powers.
+    assert_eq!(equaliser(1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0));
     let (x, a, b) = equaliser(1.0, 2.0, 1.0, 1.0);
-    close(x, 0.7937, 1e-4);
-    close(a, 0.62996, 1e-4);
-    close(b, 1.25992, 1e-4);
-}
-
-#[test]
-fn g51_to_g56_the_lectures_numbers() {
+    [(x, 0.7937), (a, 0.62996), (b, 1.25992)].map(|(got, expected)| close(got, expected, 1e-4));
     for (f, alpha) in [(2.0, 1.0), (3.0, 1.5), (6.0, 3.0)] {
         let (a, b) = Rule { rl_factor: f, ..LECTURE }.equalities();
         close(a, alpha, 1e-12);
         close(b, 1.0, 1e-12);
     }
-    let served_tokens = Tokens::new(200.0 * T);
-    let thirds = LECTURE.phases(served_tokens);
-    close(thirds.pretrain.get(), 200.0 * T, 1e-12);
-    close(thirds.rl.get(), 400.0 / 3.0 * T, 1e-12);
-    let quarters = Rule { split: Split::QUARTERS, ..LECTURE }.phases(served_tokens);
-    close(quarters.pretrain.get(), 100.0 * T, 1e-12);
-    close(quarters.rl.get(), 200.0 / 3.0 * T, 1e-12);
-    let sixty_days = Seconds::s(60.0 * 86_400.0);
-    close(served(TokenRate::per_s(500e6), sixty_days, Fraction::ONE).get(), 2.592e15, 1e-12);
-    close(served(TokenRate::per_s(50e6), sixty_days, Fraction::new(0.5)).get(), 1.296e14, 1e-12);
+    for (split, pretrain, rl) in [(Split::THIRDS, 200.0, 400.0 / 3.0), (Split::QUARTERS, 100.0, 200.0 / 3.0)] {
+        let phases = Rule { split, ..LECTURE }.phases(Tokens::new(200.0 * T));
+        close(phases.pretrain.get(), pretrain * T, 1e-12);
+        close(phases.rl.get(), rl * T, 1e-12);
+    }
+    for (rate, survives, tokens) in [(500e6, 1.0, 2.592e15), (50e6, 0.5, 1.296e14)] {
+        let sixty_days = Seconds::s(60.0 * 86_400.0);
+        close(served(TokenRate::per_s(rate), sixty_days, Fraction::new(survives)).get(), tokens, 1e-12);
+    }
     for (d, factor) in [(200.0, 100.0), (150.0, 75.0), (259.2, 129.6)] {
         close(over_training(at(1e11, d * T)), factor, 1e-12);
     }
@@ -49,23 +42,19 @@ fn g51_to_g56_the_lectures_numbers() {
 
 #[test]
 fn g57_and_g59_the_exact_optimum_beside_the_lectures_point() {
+    // No RL: only serving is fixed, 2 D_inf / eta. Law, what is fixed; N, D, share, cost of the lecture's point over the best.
     let lecture = at(1e11, 200.0 * T);
-    // No RL: only serving is fixed, 2 D_inf / eta.
-    let refit = of("besiroglu-2024");
-    let costs = Costs { per_token: 6.0, fixed: 2.0 * 200.0 * T };
-    close(refit.loss(lecture), 1.9014, 1e-4);
-    let best = optimum(&refit, &costs, refit.loss(lecture)).unwrap();
-    close(best.at.params.get(), 1.526e11, 2e-2);
-    close(best.at.tokens.get(), 3.99e13, 2e-2);
-    close(best.share, 0.374, 2e-2);
-    close(costs.of(lecture) / best.cost, 1.64, 2e-2);
-    let rounded = of("hoffmann-2022-rounded");
-    let costs = Costs { per_token: 6.0, fixed: 6.0 * 200.0 * T };
-    let best = optimum(&rounded, &costs, rounded.loss(lecture)).unwrap();
-    close(best.at.params.get(), 1.049e11, 2e-2);
-    close(best.at.tokens.get(), 1.80e14, 2e-2);
-    close(best.at.ratio(), 1719.0, 2e-2);
-    close(best.share, 0.474, 2e-2);
+    close(of("besiroglu-2024").loss(lecture), 1.9014, 1e-4);
+    for (law, fixed, n, d, share, extra) in [
+        ("besiroglu-2024", 2.0, 1.526e11, 3.99e13, 0.374, Some(1.64)),
+        ("hoffmann-2022-rounded", 6.0, 1.049e11, 1.80e14, 0.474, None),
+    ] {
+        let (s, costs) = (of(law), Costs { per_token: 6.0, fixed: fixed * 200.0 * T });
+        let best = optimum(&s, &costs, s.loss(lecture)).unwrap();
+        let got = [best.at.params.get(), best.at.tokens.get(), best.share];
+        got.into_iter().zip([n, d, share]).for_each(|(got, expected)| close(got, expected, 2e-2));
+        extra.into_iter().for_each(|extra| close(costs.of(lecture) / best.cost, extra, 2e-2));
+    }
 }
 
 /// Coefficients, D at a third (T), over-training, then N (B), D (T), share and extra cost of the exact optimum.
@@ -85,15 +74,19 @@ fn the_lectures_rule_checked_under_five_laws() {
     ];
     for (name, third, factor, n, d, share, extra) in table {
         let s = of(name);
-        let tokens = s.tokens_at_share(Params::new(1e11), 1.0 / 3.0).unwrap();
-        // The table rounds to whole trillions, billions, percent and tenths of a percent.
-        assert!((tokens.get() / T - third).abs() < 0.6, "{name}: {tokens}");
-        assert!((over_training(at(1e11, tokens.get())) - factor).abs() < 0.6, "{name}");
+        let tokens = s.tokens_at_share(Params::new(1e11), 1.0 / 3.0).unwrap().get();
         let best = optimum(&s, &costs, s.loss(rule)).unwrap();
-        assert!((best.at.params.get() / 1e9 - n).abs() < 0.6, "{name}: {}", best.at.params);
-        assert!((best.at.tokens.get() / T - d).abs() < 0.6, "{name}: {}", best.at.tokens);
-        assert!((best.share - share).abs() < 0.006, "{name}: {}", best.share);
-        assert!((costs.of(rule) / best.cost - 1.0 - extra).abs() < 0.0006, "{name}: {}", costs.of(rule) / best.cost);
+        // The table rounds to whole trillions, billions, percent and tenths of a percent.
+        for (what, got, expected, off) in [
+            ("tokens at a third", tokens / T, third, 0.6),
+            ("over-training", over_training(at(1e11, tokens)), factor, 0.6),
+            ("parameters", best.at.params.get() / 1e9, n, 0.6),
+            ("tokens", best.at.tokens.get() / T, d, 0.6),
+            ("share", best.share, share, 0.006),
+            ("extra", costs.of(rule) / best.cost - 1.0, extra, 0.0006),
+        ] {
+            assert!((got - expected).abs() < off, "{name}, {what}: {got} for {expected}");
+        }
     }
 }
 
@@ -113,14 +106,8 @@ fn serving_more_makes_smaller_models() {
 
 #[test]
 fn groups_that_agree_teach_nothing() {
-    let rl = Rl {
-        prompts: 1e6,
-        group: 8.0,
-        sample: Tokens::new(4000.0),
-        pass_rate: Fraction::new(0.5),
-        epochs: 1.0,
-        scoring: 0.0,
-    };
+    let (pass_rate, sample) = (Fraction::new(0.5), Tokens::new(4000.0));
+    let rl = Rl { prompts: 1e6, group: 8.0, sample, pass_rate, epochs: 1.0, scoring: 0.0 };
     assert_eq!(rl.generated(), Tokens::new(3.2e10));
     // 1 - 2 / 2^8.
     close(rl.useful().get(), 1.0 - 2.0 / 256.0, 1e-12);
@@ -151,23 +138,18 @@ proptest! {
     }
 
     #[test]
-    fn more_failures_never_make_a_lifetime_cheaper(law in 0usize..6, m in 7.0f64..14.0, more in 0.0f64..3.0, served in 25.0f64..34.0) {
+    fn more_failures_never_cheapen_a_lifetime_and_more_serving_never_enlarges_the_model(
+        law in 0usize..6, m in 7.0f64..14.0, served in 25.0f64..34.0, more in 0.0f64..3.0,
+    ) {
         let s = of(LAWS[law]);
         let loss = s.loss(at(30e9, 600e9));
-        let cost = |ln_m: f64| {
+        let best = |ln_m: f64, served: f64| {
             let mtbf = Some(Seconds::s(float::exp(ln_m)));
             let progress = Hazard { mtbf, stall: Seconds::s(10.0), restart: Seconds::s(480.0) }.best_goodput();
-            let costs = Costs { per_token: 6.0 / progress.get(), fixed: 2.0 * float::exp(served) };
-            optimum(&s, &costs, loss).unwrap().cost
+            optimum(&s, &Costs { per_token: 6.0 / progress.get(), fixed: 2.0 * float::exp(served) }, loss).unwrap()
         };
-        prop_assert!(cost(m) >= cost(m + more) * (1.0 - 1e-9));
-    }
-
-    #[test]
-    fn more_serving_never_makes_the_model_larger(law in 0usize..6, served in 25.0f64..34.0, more in 0.0f64..3.0) {
-        let s = of(LAWS[law]);
-        let loss = s.loss(at(30e9, 600e9));
-        let size = |ln: f64| optimum(&s, &Costs { per_token: 6.0, fixed: 2.0 * float::exp(ln) }, loss).unwrap().at.params;
-        prop_assert!(size(served + more).get() <= size(served).get() * (1.0 + 1e-9));
+        let here = best(m, served);
+        prop_assert!(here.cost >= best(m + more, served).cost * (1.0 - 1e-9));
+        prop_assert!(best(m, served + more).at.params.get() <= here.at.params.get() * (1.0 + 1e-9));
     }
 }

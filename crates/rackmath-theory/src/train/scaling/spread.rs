@@ -11,6 +11,8 @@
 use crate::stats::normal_quantile;
 use rackmath_spec::{PowerLaw, StandardErrors};
 use rackmath_units::float;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// How coefficients move together where the file does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub enum Tie {
 }
 
 /// A median and the middle 80 %.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Band {
     /// One in ten lies below.
     pub low: f64,

@@ -16,6 +16,10 @@ fn shape(name: &str) -> Shape {
     Shape { ratio: if name == "krajewski-2024" { 64.0 } else { 1.0 }, ..Shape::default() }
 }
 
+fn at(n: f64, d: f64) -> Point {
+    Point { params: Params::new(n), tokens: Tokens::new(d) }
+}
+
 const LAWS: [&str; 8] = [
     "hoffmann-2022",
     "hoffmann-2022-rounded",
@@ -28,35 +32,25 @@ const LAWS: [&str; 8] = [
 ];
 
 #[test]
-fn g60_tokens_per_parameter_at_chinchillas_compute() {
-    let c = Flop::flop(5.76e23);
-    close(of("besiroglu-2024").compute_optimum(c).ratio(), 18.4, 1e-2);
-    close(of("hoffmann-2022-rounded").compute_optimum(c).ratio(), 92.6, 1e-2);
-}
-
-#[test]
-fn bisection_meets_the_closed_form() {
-    // N* = G (C/6)^(beta/(alpha+beta)), G = (alpha A / (beta B))^(1/(alpha+beta)).
+fn g60_and_the_lifecycle_table_tokens_per_parameter() {
+    // At Chinchilla's compute, and at a hundred billion parameters: the first column of the lifecycle table.
+    for (name, at_compute, at_size) in [
+        ("hoffmann-2022-rounded", Some(92.6), 118.0),
+        ("hoffmann-2022", None, 70.0),
+        ("besiroglu-2024", Some(18.4), 18.1),
+        ("chinchilla-optimum", None, 17.6),
+        ("muennighoff-2023", None, 19.5),
+    ] {
+        let n = Params::billion(100.0);
+        close(of(name).optimal_tokens(n).unwrap() / Tokens::new(n.get()), at_size, 6e-3);
+        at_compute.map(|ratio| close(of(name).compute_optimum(Flop::flop(5.76e23)).ratio(), ratio, 1e-2));
+    }
+    // The closed form: N* = G (C/6)^(beta/(alpha+beta)), G = (alpha A / (beta B))^(1/(alpha+beta)).
     let LawForm::Chinchilla(k, _) = law("besiroglu-2024").form else { panic!() };
     let c: f64 = 1e24;
     let g = float::pow(k.alpha * k.a / (k.beta * k.b), 1.0 / (k.alpha + k.beta));
     let n = g * float::pow(c / 6.0, k.beta / (k.alpha + k.beta));
     close(of("besiroglu-2024").compute_optimum(Flop::flop(c)).params.get(), n, 1e-9);
-}
-
-#[test]
-fn own_optimum_at_a_hundred_billion_parameters() {
-    // First column of the lifecycle table: 118, 70, 18.1, 17.6, 19.5 tokens per parameter.
-    for (name, expected) in [
-        ("hoffmann-2022-rounded", 118.0),
-        ("hoffmann-2022", 70.0),
-        ("besiroglu-2024", 18.1),
-        ("chinchilla-optimum", 17.6),
-        ("muennighoff-2023", 19.5),
-    ] {
-        let n = Params::billion(100.0);
-        close(of(name).optimal_tokens(n).unwrap() / Tokens::new(n.get()), expected, 6e-3);
-    }
 }
 
 #[test]
@@ -89,10 +83,7 @@ fn experts_are_worth_what_the_routed_law_says() {
         rackmath_catalog::embedded().clark_laws().unwrap().into_iter().find(|l| l.router == Router::SBase).unwrap();
     let shape = Shape { ratio: 64.0, ..Shape::default() };
     let routed = surface(&law("besiroglu-2024"), &shape, Some(&clark)).unwrap();
-    let d = Tokens::new(130e9);
-    let with = routed.loss(Point { params: Params::new(370e6), tokens: d });
-    let dense = of("besiroglu-2024").loss(Point { params: Params::new(1.3686e9), tokens: d });
-    close(with, dense, 1e-5);
+    close(routed.loss(at(370e6, 130e9)), of("besiroglu-2024").loss(at(1.3686e9, 130e9)), 1e-5);
 }
 
 #[test]
@@ -101,32 +92,25 @@ fn repeated_data_is_worth_less() {
     let shape = Shape { unique: Some(Tokens::new(100e9)), ..Shape::default() };
     let s = surface(&law("muennighoff-2023"), &shape, None).unwrap();
     let fresh = of("muennighoff-2023");
-    let at = |d: f64| Point { params: Params::new(1e9), tokens: Tokens::new(d) };
-    close(s.loss(at(400e9)), fresh.loss(at(372.56e9)), 1e-4);
-    assert_eq!(s.loss(at(90e9)), fresh.loss(at(90e9)));
+    close(s.loss(at(1e9, 400e9)), fresh.loss(at(1e9, 372.56e9)), 1e-4);
+    assert_eq!(s.loss(at(1e9, 90e9)), fresh.loss(at(1e9, 90e9)));
     // Endless repetition is worth 1 + R* passes.
-    assert!(s.tokens_for(Params::new(1e9), fresh.loss(at(1700e9))).is_none());
-    let back = s.tokens_for(Params::new(1e9), s.loss(at(700e9))).unwrap();
-    close(back.get(), 700e9, 1e-6);
+    assert!(s.tokens_for(Params::new(1e9), fresh.loss(at(1e9, 1700e9))).is_none());
+    close(s.tokens_for(Params::new(1e9), s.loss(at(1e9, 700e9))).unwrap().get(), 700e9, 1e-6);
 }
 
 #[test]
 fn a_point_outside_the_fit_is_named() {
     let l = law("besiroglu-2024");
-    let at = |n: f64, d: f64| Point { params: Params::new(n), tokens: Tokens::new(d) };
-    assert!(outside(&l.fitted, l.counts, &Shape::default(), at(1e9, 20e9)).is_empty());
-    let far = outside(&l.fitted, l.counts, &Shape::default(), at(1e11, 2e14));
-    assert_eq!(far, ["parameters 6.2x above the fitted 16.2 B", "tokens 630x above the fitted 318 B"]);
-}
-
-#[test]
-fn mirrored_digits() {
-    assert_eq!((spread::halton(1, 2), spread::halton(6, 2)), (0.5, 0.375));
-    close(spread::halton(5, 3), 7.0 / 9.0, 1e-12);
+    let far = |n: f64, d: f64| outside(&l.fitted, l.counts, &Shape::default(), at(n, d));
+    assert!(far(1e9, 20e9).is_empty());
+    assert_eq!(far(1e11, 2e14), ["parameters 6.2x above the fitted 16.2 B", "tokens 630x above the fitted 318 B"]);
 }
 
 #[test]
 fn draws_have_the_spread_they_were_given() {
+    assert_eq!((spread::halton(1, 2), spread::halton(6, 2)), (0.5, 0.375), "digits are mirrored");
+    close(spread::halton(5, 3), 7.0 / 9.0, 1e-12);
     let l = law("besiroglu-2024");
     let (LawForm::Chinchilla(k, _), Some(errors)) = (&l.form, &l.errors) else { panic!() };
     for tie in [Tie::Independent, Tie::Paired] {
@@ -150,30 +134,22 @@ fn draws_have_the_spread_they_were_given() {
 
 proptest! {
     #[test]
-    fn more_compute_never_raises_the_loss(name in 0usize..8, c in 40.0f64..60.0, more in 0.0f64..5.0) {
-        let s = of(LAWS[name]);
-        let least = |ln_c: f64| s.loss(s.compute_optimum(Flop::flop(float::exp(ln_c))));
-        prop_assert!(least(c + more) <= least(c) * (1.0 + 1e-12));
-    }
-
-    #[test]
-    fn the_optimum_is_no_worse_than_its_neighbours(name in 0usize..8, c in 40.0f64..60.0, off in -2.0f64..2.0, u in 20.0f64..30.0) {
+    fn the_optimum_is_the_best_and_more_compute_never_raises_the_loss(
+        name in 0usize..8, c in 40.0f64..60.0, more in 0.0f64..5.0, off in -2.0f64..2.0, u in 20.0f64..30.0,
+    ) {
         for unique in [None, Some(Tokens::new(float::exp(u)))] {
             let s = surface(&law(LAWS[name]), &Shape { unique, ..shape(LAWS[name]) }, None).unwrap();
+            let least = |ln_c: f64| s.loss(s.compute_optimum(Flop::flop(float::exp(ln_c))));
+            prop_assert!(unique.is_some() || least(c + more) <= least(c) * (1.0 + 1e-12));
             let best = s.compute_optimum(Flop::flop(float::exp(c)));
-            let beside = Point {
-                params: best.params * float::exp(off),
-                tokens: best.tokens * float::exp(-off),
-            };
+            let beside = Point { params: best.params * float::exp(off), tokens: best.tokens * float::exp(-off) };
             prop_assert!(s.loss(best) <= s.loss(beside) * (1.0 + 1e-12));
         }
     }
 
     #[test]
     fn tokens_for_a_loss_reach_it(name in 0usize..8, n in 16.0f64..27.0, d in 20.0f64..34.0) {
-        let s = of(LAWS[name]);
-        let at = Point { params: Params::new(float::exp(n)), tokens: Tokens::new(float::exp(d)) };
-        let back = s.tokens_for(at.params, s.loss(at)).unwrap();
-        prop_assert!((back / at.tokens - 1.0).abs() < 1e-6);
+        let (s, at) = (of(LAWS[name]), at(float::exp(n), float::exp(d)));
+        close(s.tokens_for(at.params, s.loss(at)).unwrap() / at.tokens, 1.0, 1e-6);
     }
 }

@@ -1,12 +1,10 @@
 //! Which scaling laws, for a model of which shape, and what a FLOP costs: shared by `scaling` and `lifecycle`.
 
-use crate::Error;
-use crate::desk::check::{no_peak, no_price, within};
-use rackmath_spec::{Catalog, ClarkLaw, Dtype, LawForm, PowerLaw, Router, ScalingLaw, StandardErrors};
-use rackmath_theory::scaling::{Band, NoSurface, Shape, Surface, Tie, band, draws, surface};
+use crate::desk::prelude::*;
+use rackmath_spec::{ClarkLaw, Dtype, LawForm, PowerLaw, Router, ScalingLaw, StandardErrors};
+pub use rackmath_theory::scaling::Band;
+use rackmath_theory::scaling::{NoSurface, Shape, Surface, Tie, band, draws, surface};
 use rackmath_units::{FlopRate, Tokens};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Laws and the shape of the model they are asked about.
@@ -40,30 +38,13 @@ impl Default for Law {
     }
 }
 
-/// A median and the middle 80 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct BandCard {
-    /// One in ten lies below.
-    pub low: f64,
-    /// Half lie below.
-    pub median: f64,
-    /// One in ten lies above.
-    pub high: f64,
-}
-
-impl From<Band> for BandCard {
-    fn from(b: Band) -> Self {
-        Self { low: b.low, median: b.median, high: b.high }
-    }
-}
-
 /// What the standard errors of a law make of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// With the published correlations, or as if there were none, which is far too wide.
-    pub wide: BandCard,
+    pub wide: Band,
     /// With each weight tied to its exponent, as fits have them; absent when correlations are published.
-    pub narrow: Option<BandCard>,
+    pub narrow: Option<Band>,
 }
 
 /// Laws and shape, resolved.
@@ -85,7 +66,7 @@ pub(crate) fn resolve(catalog: &Catalog, law: &Law) -> Result<Resolved, Error> {
     within("sparsity", law.sparsity, 1.0, 1e4)?;
     within("granularity", law.granularity, 1.0, 1e4)?;
     within("precision_worth", law.precision_worth, 1e-3, 1.0)?;
-    let unique = law.unique_tokens.map(|u| within("unique_tokens", u, 1e6, 1e18)).transpose()?;
+    let unique = if_given("unique_tokens", law.unique_tokens, 1e6, 1e18)?;
     let shape = Shape {
         ratio: law.sparsity,
         granularity: law.granularity,
@@ -111,8 +92,8 @@ impl Resolved {
                 answer(&self.surface(&drawn).ok()?)
             })
         };
-        let wide = of(Tie::Independent, k, errors)?.into();
-        let narrow = if errors.correlation.is_some() { None } else { of(Tie::Paired, k, errors).map(Into::into) };
+        let wide = of(Tie::Independent, k, errors)?;
+        let narrow = if errors.correlation.is_some() { None } else { of(Tie::Paired, k, errors) };
         Some(Spread { wide, narrow })
     }
 

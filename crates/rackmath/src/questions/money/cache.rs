@@ -3,19 +3,15 @@
 
 mod reuse;
 
+use crate::desk::prelude::*;
 pub use reuse::{BestCard, ReuseCard, ReuseRequest};
 
-use crate::Error;
-use crate::desk::check::{named_or_all, no_price};
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use crate::serving::{RateCard, RatesRequest, rates};
 use crate::setting::{Resolved, Setting, resolve};
-use rackmath_spec::{Catalog, MemoryTier};
+use rackmath_spec::MemoryTier;
 use rackmath_theory::lifetime::{self, Line, Segment, break_even, candidates, envelope, in_memory, in_tier};
 use rackmath_theory::roofline;
 use rackmath_units::{DollarsPerToken, HoldPrice, Seconds, float};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A model on a machine, the tiers beside it, and when its prefixes are wanted again.

@@ -3,17 +3,12 @@
 
 mod sensitivity;
 
-use crate::Error;
-use crate::desk::check::{no_price, within};
-use crate::figure::Figure;
+use crate::desk::prelude::*;
 use crate::serving::{OwnerRequest, RatesCard, RatesRequest, owner, power, rates};
 use crate::setting::{Resolved, Setting, resolve};
-use rackmath_spec::Catalog;
 use rackmath_theory::cost::{Serving, TokenCost, margin};
 use rackmath_theory::lifetime::in_tier;
 use rackmath_units::{DollarsPerToken, Fraction, Seconds, Tokens, Watts};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A model on a machine, how well it is used, and what is charged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,12 +1,8 @@
 //! What a fast mode's price says about the batch behind it, how far money can buy speed, and what else could explain it.
 
-use crate::Error;
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
-use rackmath_spec::Catalog;
+use crate::desk::prelude::*;
 use rackmath_theory::board::closed;
 use rackmath_theory::fastmode::{instead, reading};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A price and a speed multiple.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,15 +1,10 @@
 //! From traffic to machines: replicas, chips, racks, megawatts, dollars, and how much is left at the peak.
 
-use crate::Error;
-use crate::desk::check::within;
-use crate::figure::{Axis, Figure, Role, Series, Unit};
+use crate::desk::prelude::*;
 use crate::serving::{RatesCard, RatesRequest, power, rates};
 use crate::setting::{Setting, resolve, tokens};
-use rackmath_spec::Catalog;
 use rackmath_theory::fleet::{Machines, Pool, Traffic, fleet, peak_over_mean, per_month, rack_share};
 use rackmath_units::{Fraction, TokenRate, Tokens};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Traffic and the machines to serve it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,17 +3,13 @@
 mod card;
 mod work;
 
+use crate::desk::prelude::*;
 pub use card::{CacheCard, Card, PolicyCard, TierCard};
 pub use work::Workload;
 
-use crate::Error;
-use crate::desk::check::named_or_all;
-use crate::figure::{Axis, Figure, Role, Series, Unit};
 use rackmath_spec::price::{CacheOffer, List};
-use rackmath_spec::{Catalog, Date, Moment};
+use rackmath_spec::{Date, Moment};
 use rackmath_theory::price::{Bill, When};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Sheets and a workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

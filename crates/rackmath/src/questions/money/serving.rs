@@ -2,16 +2,13 @@
 
 mod rates;
 
+use crate::desk::prelude::*;
 pub(crate) use rates::rates;
 pub use rates::{RateCard, RatesCard, RatesRequest};
 
-use crate::Error;
-use crate::desk::check::within;
 use crate::setting::Resolved;
 use rackmath_theory::cost::{Owner, OwnerHour};
 use rackmath_units::{DollarRate, Dollars, Fraction, Watts, significant};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// An owner's figures; the catalogue's price per hour is used when there is no purchase price here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

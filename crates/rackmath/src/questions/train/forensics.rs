@@ -1,21 +1,9 @@
 //! What a published training run must have been: any of its numbers from the others, with intervals.
 
-use crate::Error;
-use crate::desk::check::{no_peak, within};
-use rackmath_spec::{Catalog, Dtype};
-use rackmath_theory::forensics::{self as theory, COUNT, Interval, Variable};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// A low and a high end; equal when known exactly.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Known {
-    /// The low end.
-    pub low: f64,
-    /// The high end.
-    pub high: f64,
-}
+use crate::desk::prelude::*;
+use rackmath_spec::Dtype;
+use rackmath_theory::forensics::{COUNT, infer};
+pub use rackmath_theory::forensics::{Contradiction, Finding, Interval as Known, Variable};
 
 /// What is known of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,47 +57,15 @@ pub struct Answer {
     /// What was asked.
     pub request: Request,
     /// One line per number.
-    pub findings: Vec<FindingCard>,
+    pub findings: Vec<Finding>,
     /// Achieved FLOP/s of a chip, where known: estimate, low and high.
     pub achieved_flop_per_s: Option<(f64, f64, f64)>,
     /// What cannot be, where the givens contradict each other.
-    pub contradiction: Option<ContradictionCard>,
+    pub contradiction: Option<Contradiction>,
     /// Where given numbers come from.
     pub sources: Vec<String>,
     /// What was assumed.
     pub assumptions: Vec<String>,
-}
-
-/// One number of the run.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct FindingCard {
-    /// Which.
-    pub what: String,
-    /// As given.
-    pub given: Option<Known>,
-    /// Best estimate.
-    pub estimate: Option<f64>,
-    /// Nine in ten lie within.
-    pub likely: Option<Known>,
-    /// It cannot lie below, where anything says so.
-    pub at_least: Option<f64>,
-    /// It cannot lie above, where anything says so.
-    pub at_most: Option<f64>,
-}
-
-/// A relation the givens cannot all satisfy.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct ContradictionCard {
-    /// The relation.
-    pub relation: String,
-    /// The number it was noticed at.
-    pub at: String,
-    /// What the relation demands of it.
-    pub demanded: Known,
-    /// What is known of it.
-    pub known: Known,
-    /// By which factor the two miss each other.
-    pub gap: f64,
 }
 
 /// Answers.
@@ -118,14 +74,13 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let (mut sources, mut assumptions) = (Vec::new(), Vec::new());
     if let Some(name) = &r.run {
         let run = catalog.training_run(name)?;
-        let known = |i: Interval| Known { low: i.0, high: i.1 };
         r.on = r.on.or_else(|| run.chip.clone());
-        r.chips = r.chips.or(run.chips.map(|n| Known { low: n, high: n }));
-        r.chip_hours = r.chip_hours.or(run.chip_hours.map(known));
-        r.params = r.params.or(run.active_params.map(known));
-        r.tokens = r.tokens.or(run.tokens.map(known));
-        r.mfu = r.mfu.or(run.mfu.map(known));
-        r.days = r.days.or(run.days.map(known));
+        r.chips = r.chips.or(run.chips.map(Known::exact));
+        r.chip_hours = r.chip_hours.or(run.chip_hours.map(Known::from));
+        r.params = r.params.or(run.active_params.map(Known::from));
+        r.tokens = r.tokens.or(run.tokens.map(Known::from));
+        r.mfu = r.mfu.or(run.mfu.map(Known::from));
+        r.days = r.days.or(run.days.map(Known::from));
         sources.push(format!("{}: {}", run.name, run.source));
         assumptions.extend(run.notes.iter().cloned());
     }
@@ -133,8 +88,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         let chip = catalog.chip(name)?;
         let format = r.format.clone().unwrap_or_else(|| "bf16".into());
         let (math, peak) = chip.peak_for(format.parse::<Dtype>()?).ok_or_else(|| no_peak(&chip, &chip.id, format))?;
-        let value = peak.value.get();
-        r.peak_flop_per_s = r.peak_flop_per_s.or(Some(Known { low: value, high: value }));
+        r.peak_flop_per_s = r.peak_flop_per_s.or(Some(Known::exact(peak.value.get())));
         sources.push(format!("{} {math} dense peak: {}", chip.name, peak.source));
     }
     let k = r.flop_per_param.unwrap_or(6.0);
@@ -148,45 +102,21 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             "a run of the catalogue such as deepseek-v3, or some of its numbers such as --tokens and --chip-hours",
         ));
     }
-    let found = theory::infer(&given, k);
-    let estimate = |v: Variable| found.all.iter().find(|f| f.variable == v).and_then(|f| f.estimate);
-    let achieved = estimate(Variable::Mfu)
-        .zip(estimate(Variable::Peak))
-        .map(|((u, (low, high)), (f, _))| (u * f, low * f, high * f));
+    let (findings, contradiction) = infer(&given, k);
+    let (mfu, peak) = (findings[Variable::Mfu as usize], findings[Variable::Peak as usize].estimate);
+    let achieved = mfu.estimate.zip(mfu.likely).zip(peak);
     Ok(Answer {
-        achieved_flop_per_s: achieved,
-        findings: found.all.iter().map(card).collect(),
-        contradiction: found.contradiction.map(|c| ContradictionCard {
-            relation: c.relation.into(),
-            at: c.variable.to_string(),
-            demanded: Known { low: c.demanded.0, high: capped(c.demanded.1) },
-            known: Known { low: c.known.0, high: capped(c.known.1) },
-            gap: c.gap,
-        }),
         request: request.clone(),
+        findings,
+        achieved_flop_per_s: achieved.map(|((u, likely), f)| (u * f, likely.low * f, likely.high * f)),
+        contradiction,
         sources,
         assumptions,
     })
 }
 
-/// JSON has no infinity.
-fn capped(x: f64) -> f64 {
-    x.min(f64::MAX)
-}
-
-fn card(f: &theory::Finding) -> FindingCard {
-    let known = |(low, high): Interval| Known { low, high };
-    FindingCard {
-        what: f.variable.to_string(),
-        given: f.given.map(known),
-        estimate: f.estimate.map(|e| e.0),
-        likely: f.estimate.map(|e| known(e.1)),
-        at_least: (f.bounds.0 > 0.0).then_some(f.bounds.0),
-        at_most: f.bounds.1.is_finite().then_some(f.bounds.1),
-    }
-}
-
-fn given(r: &Request) -> Result<[Option<Interval>; COUNT], Error> {
+/// The numbers as given, in the order of [`Variable`].
+fn given(r: &Request) -> Result<[Option<Known>; COUNT], Error> {
     let fields: [(&'static str, Option<Known>); COUNT] = [
         ("chip_hours", r.chip_hours),
         ("chips", r.chips),
@@ -199,47 +129,33 @@ fn given(r: &Request) -> Result<[Option<Interval>; COUNT], Error> {
         ("price", r.price_usd_per_chip_hour),
         ("usd", r.usd),
     ];
-    let mut all = [None; COUNT];
-    for (slot, (field, known)) in all.iter_mut().zip(fields) {
-        if let Some(k) = known {
-            if !(k.low > 1e-12 && k.low <= k.high && k.high < 1e40) {
-                return Err(Error::value(
-                    field,
-                    format!("{} to {}", k.low, k.high),
-                    "a low end above 0, then a high end",
-                ));
-            }
-            *slot = Some((k.low, k.high));
+    for (field, known) in fields {
+        if let Some(k) = known.filter(|k| !(k.low > 1e-12 && k.low <= k.high && k.high < 1e40)) {
+            let ends = format!("{} to {}", k.low, k.high);
+            return Err(Error::value(field, ends, "a low end above 0, then a high end"));
         }
     }
-    Ok(all)
+    Ok(fields.map(|(_, known)| known))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of<'a>(a: &'a Answer, what: &str) -> &'a FindingCard {
-        a.findings.iter().find(|f| f.what == what).unwrap()
-    }
-
     #[test]
-    fn no_published_run_contradicts_itself() {
+    fn no_published_run_contradicts_itself_and_nothing_known_is_refused() {
         let catalog = rackmath_catalog::embedded();
-        let ids: Vec<String> = catalog.ids(rackmath_spec::Kind::Runs).map(str::to_owned).collect();
-        for id in ids {
-            let a = answer(&catalog, &Request { run: Some(id.clone()), ..Request::default() }).unwrap();
+        for id in catalog.ids(rackmath_spec::Kind::Runs) {
+            let a = answer(&catalog, &Request { run: Some(id.to_owned()), ..Request::default() }).unwrap();
             assert!(a.contradiction.is_none(), "{id}: {:?}", a.contradiction);
+            if id == "llama-3-70b" {
+                // 6 x 70 B x 15 T / (6.4 M h x 989.5 TFLOP/s) = 27.6 %.
+                assert!((a.findings[Variable::Mfu as usize].estimate.unwrap() - 0.276).abs() < 2e-3);
+            }
         }
-        // Llama 3 70B: 6 x 70 B x 15 T / (6.4 M h x 989.5 TFLOP/s) = 27.6 %.
-        let a = answer(&catalog, &Request { run: Some("llama-3-70b".into()), ..Request::default() }).unwrap();
-        assert!((of(&a, "MFU").estimate.unwrap() - 0.276).abs() < 2e-3);
-    }
-
-    #[test]
-    fn nothing_known_is_refused() {
-        assert!(answer(&rackmath_catalog::embedded(), &Request::default()).is_err());
         let bad = Some(Known { low: 2.0, high: 1.0 });
-        assert!(answer(&rackmath_catalog::embedded(), &Request { mfu: bad, ..Request::default() }).is_err());
+        for wrong in [Request::default(), Request { mfu: bad, ..Request::default() }] {
+            assert!(answer(&catalog, &wrong).is_err());
+        }
     }
 }

@@ -1,14 +1,10 @@
 //! How much of a training run is progress when machines fail, how often to checkpoint, and what it costs in days and dollars.
 
-use crate::Error;
-use crate::desk::check::{no_peak, within};
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
-use rackmath_spec::{Catalog, Dtype, TrainingRun};
+use crate::desk::prelude::*;
+use rackmath_spec::{Dtype, TrainingRun};
 use rackmath_theory::goodput::{Hazard, checked, job_mtbf};
 use rackmath_theory::scaling::TRAIN_FLOP;
 use rackmath_units::{Effort, Seconds, float};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A run and its failures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -177,7 +173,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     });
     let wall_days = if goodput > 0.0 { work_days / goodput } else { f64::MAX };
     let chip_hours = wall_days * 24.0 * chips;
-    let price = r.price_usd_per_chip_hour.map(|p| within("price", p, 0.0, 1e6)).transpose()?;
+    let price = if_given("price", r.price_usd_per_chip_hour, 0.0, 1e6)?;
     Ok(Answer {
         request: r.clone(),
         chips,
@@ -206,13 +202,16 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     })
 }
 
+/// A range of shares of the peak, where one is known.
+type Mfu = Option<(f64, f64)>;
+
 /// Days of work without failures, and where they come from.
 fn work(
     catalog: &Catalog,
     r: &Request,
     run: Option<&TrainingRun>,
     chips: f64,
-    mfu: Option<(f64, f64)>,
+    mfu: Mfu,
 ) -> Result<(f64, String), Error> {
     let (Some(n), Some(d)) = (r.params, r.tokens) else {
         if r.params.is_some() || r.tokens.is_some() {
@@ -251,13 +250,8 @@ pub(crate) fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> R
         return Ok((Seconds::s(chip * 3600.0), "mean time between failures of a chip as given".into()));
     }
     let known = run.and_then(|run| Some((run, run.stops?, run.chips?)));
-    let (run, (count, days), n) = known.ok_or_else(|| {
-        Error::value(
-            "failures",
-            "nothing",
-            "a mean time between failures (--chip-mtbf or --job-mtbf), or a run that says",
-        )
-    })?;
+    let expected = "a mean time between failures (--chip-mtbf or --job-mtbf), or a run that says";
+    let (run, (count, days), n) = known.ok_or_else(|| Error::value("failures", "nothing", expected))?;
     let origin = format!("{count} unexpected stops in {days} days on {n} chips: {} ({})", run.name, run.source);
     Ok((Seconds::s(days * 86_400.0 * n / count), origin))
 }
@@ -300,17 +294,13 @@ mod tests {
 
     #[test]
     fn work_follows_from_size_tokens_and_mfu() {
-        let r = Request { params: Some(405e9), tokens: Some(15.6e12), ..Request::default() };
-        let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
+        let ask = |r: &Request| answer(&rackmath_catalog::embedded(), r);
+        let a = ask(&Request { params: Some(405e9), tokens: Some(15.6e12), ..Request::default() }).unwrap();
         // 6 x 405 B x 15.6 T / (16,384 x 989.5 TFLOP/s x 40.5 %) = 66.8 days.
         assert!((a.work_days - 66.8).abs() < 0.2, "{}", a.work_days);
-        assert!(answer(&rackmath_catalog::embedded(), &Request { params: Some(1e9), ..Request::default() }).is_err());
-    }
-
-    #[test]
-    fn a_run_that_makes_no_progress_is_an_answer() {
-        let r = Request { job_mtbf_hours: Some(0.001), interval_s: Some(3600.0), ..Request::default() };
-        let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
-        assert!(a.goodput < 1e-6 && a.simulated.is_none());
+        assert!(ask(&Request { params: Some(1e9), ..Request::default() }).is_err());
+        // A run that makes no progress is an answer.
+        let slow = Request { job_mtbf_hours: Some(0.001), interval_s: Some(3600.0), ..Request::default() };
+        assert!(ask(&slow).is_ok_and(|a| a.goodput < 1e-6 && a.simulated.is_none()));
     }
 }

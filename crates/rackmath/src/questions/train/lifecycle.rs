@@ -1,19 +1,225 @@
 //! How pre-training, reinforcement learning and serving share a budget: the lecture's rule beside the exact optimum.
 
-use crate::desk::check::within;
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
-use crate::laws::{self, Resolved};
-use crate::{Error, goodput};
-use rackmath_spec::{Catalog, ScalingLaw};
-use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rl, Rule, over_training};
+use crate::desk::prelude::*;
+use crate::goodput;
+use crate::laws::{self, Law, Machine, Resolved, Spread};
+use rackmath_spec::ScalingLaw;
+use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rl, Rule, Split, over_training};
 use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, outside};
-use rackmath_units::{Fraction, Params, Seconds, TokenRate, Tokens};
+use rackmath_units::{Effort, Fraction, Params, Seconds, TokenRate, Tokens};
 
-mod cards;
-mod request;
+/// A model, its traffic, and how its costs relate. The defaults are the lecture's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// Active parameters.
+    #[schemars(extend("x-flag" = "params -n"))]
+    pub params: f64,
+    /// Tokens per second of a whole family of models.
+    pub rate_tokens_per_s: f64,
+    /// This model's share of them.
+    #[schemars(extend("x-unit" = "share"))]
+    pub model_share: f64,
+    /// Days it is served.
+    pub lifetime_days: f64,
+    /// Tokens served, instead of rate and lifetime.
+    #[schemars(extend("x-flag" = "served"))]
+    pub served_tokens: Option<f64>,
+    /// Probability that the model is ever served.
+    #[schemars(extend("x-flag" = "survives ships", "x-unit" = "share"))]
+    pub survives: f64,
+    /// FLOP per parameter and RL token, 2 to 6.
+    pub rl_factor: f64,
+    /// RL in detail: prompts, samples per prompt, tokens per sample and pass rate, such as 100M,16,8k,0.5.
+    #[schemars(extend("x-flag" = "rl", "x-prefix" = "rl", "x-parts" = ["prompts", "group", "sample_tokens", "pass_rate"]))]
+    pub rl: Option<RlRequest>,
+    /// Decode MFU over training MFU.
+    pub eta: f64,
+    /// `thirds`, `quarters`, or shares of pre-training, RL and serving such as `40/20/40`.
+    pub split: String,
+    /// Loss to reach, instead of that of the rule's point.
+    pub loss: Option<f64>,
+    /// Failures while training.
+    pub failures: Failures,
+    /// Laws and shape.
+    pub law: Law,
+    /// The machine, for dollars and precisions.
+    pub machine: Machine,
+}
 
-pub use cards::{Answer, LawCard, OptimumCard, RlCard, RuleCard};
-pub use request::{Failures, Request, RlRequest};
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            params: 100e9,
+            rate_tokens_per_s: 500e6,
+            model_share: 0.1,
+            lifetime_days: 60.0,
+            served_tokens: None,
+            survives: 1.0,
+            rl_factor: 3.0,
+            rl: None,
+            eta: 1.0 / 3.0,
+            split: "thirds".into(),
+            loss: None,
+            failures: Failures::default(),
+            law: Law::default(),
+            machine: Machine::default(),
+        }
+    }
+}
+
+/// Reinforcement learning with groups of samples per prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RlRequest {
+    /// Prompts, counted once per use.
+    pub prompts: f64,
+    /// Samples per prompt.
+    pub group: f64,
+    /// Tokens per sample.
+    pub sample_tokens: f64,
+    /// Probability that a sample is right.
+    #[schemars(extend("x-unit" = "share"))]
+    pub pass_rate: f64,
+    /// Times a sample is trained on.
+    pub epochs: f64,
+    /// Further forward passes per sample: reference or reward models of equal size.
+    #[schemars(extend("x-flag" = "scoring"))]
+    pub scoring_passes: f64,
+}
+
+impl Default for RlRequest {
+    fn default() -> Self {
+        Self { prompts: 1e8, group: 16.0, sample_tokens: 8000.0, pass_rate: 0.5, epochs: 1.0, scoring_passes: 0.0 }
+    }
+}
+
+/// Failures while training; none unless a mean time between them is given.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Failures {
+    /// Mean time between failures of one chip.
+    pub chip_mtbf_hours: Option<f64>,
+    /// Chips that train together.
+    pub chips: f64,
+    /// Pause for a checkpoint.
+    pub stall_s: f64,
+    /// From a failure to work again.
+    pub restart_s: f64,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self { chip_mtbf_hours: None, chips: 16_384.0, stall_s: 10.0, restart_s: 480.0 }
+    }
+}
+
+/// The rule and what each law says about it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What was asked.
+    pub request: Request,
+    /// Tokens served in expectation.
+    pub served_tokens: f64,
+    /// The lecture's rule.
+    pub rule: RuleCard,
+    /// Reinforcement learning in detail, where asked for.
+    pub rl: Option<RlCard>,
+    /// Progress of all training time, under the failures given.
+    pub goodput: f64,
+    /// Cost per active parameter and training token, relative to 6 FLOP at the training MFU.
+    pub train_cost: f64,
+    /// One card per law.
+    pub laws: Vec<LawCard>,
+    /// Least and greatest over-training of the optima, over all laws.
+    pub over_training_over_laws: Option<(f64, f64)>,
+    /// Cost against size at equal loss, for one law.
+    pub figure: Option<Figure>,
+    /// What was assumed.
+    pub assumptions: Vec<String>,
+}
+
+/// The rule of thumb: costs in the given proportion.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RuleCard {
+    /// D_pt over D_rl at equal costs.
+    pub alpha: f64,
+    /// D_pt over D_inf at equal costs.
+    pub beta: f64,
+    /// Training tokens.
+    pub pretrain_tokens: f64,
+    /// RL tokens.
+    pub rl_tokens: f64,
+    /// Pre-training FLOP.
+    pub pretrain_flop: f64,
+    /// RL in FLOP of training speed.
+    pub rl_flop: f64,
+    /// Serving in FLOP of training speed.
+    pub served_flop: f64,
+    /// Tokens per active parameter.
+    pub tokens_per_param: f64,
+    /// Over 20 tokens per parameter.
+    pub over_training: f64,
+    /// Dollars of everything, where a machine is given.
+    pub usd: Option<f64>,
+}
+
+/// Reinforcement learning with groups.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RlCard {
+    /// Tokens generated.
+    pub generated_tokens: f64,
+    /// Share of groups whose samples are not all right or all wrong.
+    pub useful: f64,
+    /// FLOP per parameter and generated token in the lecture's convention.
+    pub factor: f64,
+}
+
+/// One law.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct LawCard {
+    /// Its id.
+    pub law: String,
+    /// Where it comes from.
+    pub source: String,
+    /// The loss aimed at.
+    pub loss: Option<f64>,
+    /// Tokens per parameter that are compute-optimal at the size given.
+    pub own_tokens_per_param: Option<f64>,
+    /// Tokens at which pre-training's share of the rule would be an optimum at the size given.
+    pub tokens_at_share: Option<f64>,
+    /// The same over 20 tokens per parameter.
+    pub over_training_at_share: Option<f64>,
+    /// The cheapest model of that loss.
+    pub optimum: Option<OptimumCard>,
+    /// What following the rule costs more than the optimum: 0.017 is 1.7 %.
+    pub rule_extra: Option<f64>,
+    /// What the standard errors make of the optimum's over-training.
+    pub over_training_spread: Option<Spread>,
+    /// What they make of the cost of following the rule.
+    pub rule_extra_spread: Option<Spread>,
+    /// What they make of the optimum's cost in dollars, where a machine and a loss are given.
+    pub usd_spread: Option<Spread>,
+    /// Where the optimum lies outside the fitted range.
+    pub outside: Vec<String>,
+    /// Why the law has no answer.
+    pub left_out: Option<String>,
+}
+
+/// The cheapest model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OptimumCard {
+    /// Active parameters.
+    pub params: f64,
+    /// Training tokens.
+    pub tokens: f64,
+    /// Pre-training's share of the cost.
+    pub share: f64,
+    /// Over 20 tokens per parameter.
+    pub over_training: f64,
+    /// Dollars of everything, where a machine is given.
+    pub usd: Option<f64>,
+}
 
 /// Everything the laws are asked with.
 struct Solve {
@@ -27,11 +233,20 @@ struct Solve {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     let r = request;
-    request::check(r)?;
+    within("params", r.params, 1e3, 1e18)?;
+    within("rl_factor", r.rl_factor, 0.0, 100.0)?;
+    within("eta", r.eta, 1e-3, 10.0)?;
+    if_given("loss", r.loss, 0.0, 100.0)?;
     let resolved = laws::resolve(catalog, &r.law)?;
     let money = laws::money(catalog, &r.machine)?;
-    let split = request::split(&r.split)?;
+    let split = split(&r.split)?;
     let served = served(r)?;
     let rl = r.rl.map(RlRequest::resolve).transpose()?;
     // A lower serving precision or a cheaper chip raises what a dollar of decoding buys.
@@ -52,9 +267,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         loss: r.loss,
         usd: money.as_ref().map(|m| m.usd_per_train_flop),
     };
-    let laws: Vec<LawCard> = resolved.laws.iter().map(|law| card(&resolved, law, &solve)).collect();
-    let factors = || laws.iter().filter_map(|l| l.optimum.map(|o| o.over_training));
-    let (low, high) = factors().fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(x), h.max(x)));
+    let card = |law| cancel.check().map(|()| card(&resolved, law, &solve));
+    let laws: Vec<LawCard> = resolved.laws.iter().map(|law| card(law)).collect::<Result<_, _>>()?;
+    let factors = laws.iter().filter_map(|l| l.optimum.map(|o| o.over_training));
+    let (low, high) = factors.fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(x), h.max(x)));
     let drawn = laws.iter().zip(&resolved.laws).filter(|(c, _)| c.optimum.is_some());
     let drawn = drawn.min_by_key(|(c, _)| c.law != "besiroglu-2024");
     let figure = drawn.and_then(|(c, law)| figure(&resolved.surface(law).ok()?, law, c, &solve));
@@ -122,35 +338,17 @@ fn rule_card(rule: &Rule, phases: &Phases, s: &Solve) -> RuleCard {
 }
 
 fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
-    let mut card = LawCard {
-        law: law.id.clone(),
-        source: law.source.clone(),
-        loss: None,
-        own_tokens_per_param: None,
-        tokens_at_share: None,
-        over_training_at_share: None,
-        optimum: None,
-        rule_extra: None,
-        over_training_spread: None,
-        rule_extra_spread: None,
-        usd_spread: None,
-        outside: Vec::new(),
-        left_out: None,
-    };
+    let mut card = LawCard { law: law.id.clone(), source: law.source.clone(), ..LawCard::default() };
     let surface = match r.surface(law) {
         Ok(surface) => surface,
-        Err(why) => {
-            card.left_out = Some(why.reason().into());
-            return card;
-        }
+        Err(why) => return LawCard { left_out: Some(why.reason().into()), ..card },
     };
     card.own_tokens_per_param = surface.optimal_tokens(s.params).map(|d| d.get() / s.params.get());
     let at_share = surface.tokens_at_share(s.params, s.share);
     card.tokens_at_share = at_share.map(Tokens::get);
     card.over_training_at_share = at_share.map(|tokens| over_training(Point { params: s.params, tokens }));
     let Some((loss, best)) = solved(&surface, s) else {
-        card.left_out = Some("no model reaches this loss under it".into());
-        return card;
+        return LawCard { left_out: Some("no model reaches this loss under it".into()), ..card };
     };
     card.loss = Some(loss);
     card.optimum = Some(OptimumCard {
@@ -164,8 +362,9 @@ fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
     let extra = |best: &Optimum| s.costs.of(s.rule_point) / best.cost - 1.0;
     card.rule_extra = s.loss.is_none().then(|| extra(&best));
     card.over_training_spread = r.spread(law, |surface| Some(over_training(solved(surface, s)?.1.at)));
-    card.rule_extra_spread =
-        s.loss.is_none().then(|| r.spread(law, |surface| Some(extra(&solved(surface, s)?.1)))).flatten();
+    if s.loss.is_none() {
+        card.rule_extra_spread = r.spread(law, |surface| Some(extra(&solved(surface, s)?.1)));
+    }
     // Without a loss to reach, each draw would aim at its own.
     let usd = s.usd.filter(|_| s.loss.is_some());
     card.usd_spread = usd.and_then(|u| r.spread(law, |surface| Some(u * solved(surface, s)?.1.cost)));
@@ -183,14 +382,14 @@ fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Opt
     let (loss, best) = (card.loss?, card.optimum?);
     let n = (surface.least_params(loss)? * 1.02, Params::new(best.params * 10.0));
     let unit = s.usd.unwrap_or(1.0);
+    let at = Point { params: Params::new(best.params), tokens: Tokens::new(best.tokens) };
     // Towards the least size the data needed grows without end; a tenfold cost is enough to see that.
-    let most = 10.0 * s.costs.of(Point { params: Params::new(best.params), tokens: Tokens::new(best.tokens) });
+    let most = 10.0 * s.costs.of(at);
     let points: Vec<Point> = surface.iso_loss(loss, n, 400).into_iter().filter(|p| s.costs.of(*p) < most).collect();
     let line = |name: &str, role, cost: &dyn Fn(Point) -> f64| {
         Series::new(name, role, points.iter().map(|p| (p.params.get(), unit * cost(*p))))
     };
     let total = |p: Point| s.costs.of(p);
-    let at = Point { params: Params::new(best.params), tokens: Tokens::new(best.tokens) };
     let mut marks = vec![Mark { x: best.params, y: unit * total(at), label: "cheapest".into() }];
     if s.loss.is_none() {
         let y = unit * total(s.rule_point);
@@ -229,6 +428,25 @@ fn assumptions(r: &Request, resolved: &Resolved, money: Vec<String>) -> Vec<Stri
     all
 }
 
+/// The shares of pre-training, RL and serving.
+fn split(text: &str) -> Result<Split, Error> {
+    let shares: Vec<f64> = text.split('/').map_while(|t| t.trim().parse().ok()).collect();
+    let sum: f64 = shares.iter().sum();
+    match (text.trim(), shares.as_slice()) {
+        ("thirds", _) => Ok(Split::THIRDS),
+        ("quarters", _) => Ok(Split::QUARTERS),
+        (given, [p, r, s]) if given.split('/').count() == 3 && sum.is_finite() && *p > 0.0 && *r >= 0.0 && *s > 0.0 => {
+            Ok(Split { pretrain: p / sum, rl: r / sum, served: s / sum })
+        }
+        _ => {
+            let near = rackmath_spec::nearest(text, ["thirds", "quarters"].into_iter());
+            let near = near.first().map_or(String::new(), |n| format!("; did you mean {n}?"));
+            let expected = format!("thirds, quarters, or shares such as 40/20/40{near}");
+            Err(Error::value("split", format!("\"{text}\""), expected))
+        }
+    }
+}
+
 impl RlRequest {
     fn resolve(self) -> Result<Rl, Error> {
         Ok(Rl {
@@ -243,4 +461,46 @@ impl RlRequest {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn ask(request: &Request) -> Answer {
+        answer(&rackmath_catalog::embedded(), request).unwrap()
+    }
+
+    fn of<'a>(a: &'a Answer, law: &str) -> &'a LawCard {
+        a.laws.iter().find(|l| l.law == law).unwrap()
+    }
+
+    fn lecture() -> Request {
+        Request { served_tokens: Some(200e12), ..Request::default() }
+    }
+
+    #[test]
+    fn failures_raise_the_price_of_training_and_lower_its_share() {
+        let failures = Failures { chip_mtbf_hours: Some(50_677.0), ..Failures::default() };
+        let (calm, rough) = (ask(&lecture()), ask(&Request { failures, ..lecture() }));
+        assert!(rough.goodput < 0.93 && rough.train_cost > 1.07);
+        let tokens = |a: &Answer| of(a, "hoffmann-2022").optimum.unwrap().tokens;
+        assert!(tokens(&rough) < tokens(&calm), "dearer training buys fewer tokens");
+        // A loss out of reach is an answer.
+        let a = ask(&Request { loss: Some(1.0), ..lecture() });
+        assert_eq!(of(&a, "besiroglu-2024").left_out.as_deref(), Some("no model reaches this loss under it"));
+    }
+
+    #[test]
+    fn a_cheaper_way_to_serve_argues_for_less_data() {
+        let machine = |serve: f64| Machine {
+            on: Some("h100".into()),
+            price_usd_per_chip_hour: Some(2.0),
+            serve_price_usd_per_chip_hour: Some(serve),
+            ..Machine::default()
+        };
+        let of_price = |serve: f64| ask(&Request { machine: machine(serve), loss: Some(1.95), ..lecture() });
+        let (dear, cheap) = (of_price(2.0), of_price(1.0));
+        let tokens = |a: &Answer| of(a, "besiroglu-2024").optimum.unwrap().tokens;
+        assert!(tokens(&cheap) < tokens(&dear));
+        let spread = of(&dear, "besiroglu-2024").usd_spread.unwrap();
+        assert!(spread.narrow.unwrap().low < spread.narrow.unwrap().high);
+    }
+}

@@ -1,12 +1,9 @@
 //! One run's FLOP per second in every convention.
 
-use crate::Error;
-use crate::desk::check::{layered, no_peak};
-use rackmath_spec::{Catalog, TrainingFormat, word};
+use crate::desk::prelude::*;
+use rackmath_spec::{TrainingFormat, word};
 use rackmath_theory::train::Recompute;
-use rackmath_theory::train::mfu::{Again, Convention, flop_per_token};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use rackmath_theory::train::mfu::{Convention, flop_per_token};
 
 /// A run, by its speed in any one way of counting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,7 +75,7 @@ pub struct Line {
     /// Its word.
     pub convention: String,
     /// Who counts so.
-    pub used_by: String,
+    pub used_by: &'static str,
     /// FLOP per token.
     pub flop_per_token: f64,
     /// FLOP per second and chip.
@@ -96,38 +93,24 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
     let math = format.gemm().math();
     let peak = system.chip.peak.get(&math).ok_or_else(|| no_peak(&system.chip, &system.chip.name, format))?;
     let peak = peak.value.get();
-    if !(1..=100_000_000).contains(&r.sequence) {
-        return Err(Error::value("sequence", r.sequence, "1 to 100,000,000"));
-    }
-    let again = match word::<Recompute>("recompute", &r.recompute)? {
-        Recompute::None => Again::Nothing,
-        Recompute::Selective => Again::Scores,
-        Recompute::Full | Recompute::Reversible => Again::Layers,
-    };
-    let words: Vec<&str> = Convention::ALL.iter().map(|(word, _, _)| *word).collect();
-    let given = Convention::ALL
-        .iter()
-        .find(|(word, _, _)| *word == r.convention)
-        .ok_or_else(|| rackmath_spec::SpecError::unknown("convention", &r.convention, words.iter().copied()))?;
+    up_to("sequence", r.sequence, 100_000_000)?;
+    let again = word::<Recompute>("recompute", &r.recompute)?;
+    let given = word::<Convention>("convention", &r.convention)?;
     let per_token = |c: Convention| flop_per_token(shape, r.sequence, c, again);
     let tokens = match (r.tokens_per_s_per_chip, r.tflop_per_s_per_chip, r.mfu) {
         (Some(rate), None, None) => rate,
-        (None, Some(tflop), None) => tflop * 1e12 / per_token(given.2),
-        (None, None, Some(share)) => share * peak / per_token(given.2),
+        (None, Some(tflop), None) => tflop * 1e12 / per_token(given),
+        (None, None, Some(share)) => share * peak / per_token(given),
         _ => return Err(Error::value("speed", "not one", "one speed: {tokens_per_s}, {tflops} or {mfu}")),
     };
     if !(tokens.is_finite() && tokens > 0.0) {
         return Err(Error::value("speed", tokens, "a positive number"));
     }
-    let lines = Convention::ALL.iter().map(|(word, who, c)| {
-        let flop = per_token(*c);
-        Line {
-            convention: (*word).into(),
-            used_by: (*who).into(),
-            flop_per_token: flop,
-            flop_per_s_per_chip: flop * tokens,
-            mfu: flop * tokens / peak,
-        }
+    let lines = Convention::ALL.iter().map(|c| {
+        let flop_per_token = per_token(*c);
+        let flop_per_s_per_chip = flop_per_token * tokens;
+        let (convention, used_by) = (c.to_string(), c.used_by());
+        Line { convention, used_by, flop_per_token, flop_per_s_per_chip, mfu: flop_per_s_per_chip / peak }
     });
     Ok(Answer {
         request: r.clone(),
@@ -152,11 +135,6 @@ mod tests {
             let back = answer(&catalog, &request).unwrap();
             assert!((back.tokens_per_s_per_chip / 1000.0 - 1.0).abs() < 1e-12, "{}", line.convention);
         }
-    }
-
-    #[test]
-    fn unknown_conventions_and_two_speeds_are_refused() {
-        let catalog = rackmath_catalog::embedded();
         let wrong = Request { mfu: Some(0.4), convention: "causl".into(), ..Request::default() };
         assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains("causal"));
         let two = Request { mfu: Some(0.4), tokens_per_s_per_chip: Some(1.0), ..Request::default() };

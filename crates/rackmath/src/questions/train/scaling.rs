@@ -1,16 +1,12 @@
 //! What loss a size and a number of tokens reach, and the best of both for a compute or a loss, under every law.
 
-use crate::Error;
-use crate::desk::check::within;
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
+use crate::desk::prelude::*;
 use crate::laws::{self, Law, Machine, Resolved, Spread};
-use rackmath_spec::{Catalog, LawForm, ScalingLaw};
+use rackmath_spec::{LawForm, ScalingLaw};
 use rackmath_theory::lifecycle::{Costs, optimum};
-use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, compute_optimum, outside};
+use rackmath_theory::scaling::{NoSurface, Point, Surface, TRAIN_FLOP, compute_optimum, outside};
 use rackmath_theory::sparsity;
-use rackmath_units::{Flop, Params, Tokens, significant};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use rackmath_units::{Effort, Flop, Params, Tokens, significant};
 
 /// A question about a compute, a loss, or a point; a compute of 5.76e23 FLOP (Chinchilla's) when nothing is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -122,11 +118,18 @@ const CHINCHILLA_FLOP: f64 = 5.76e23;
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     let asked = asked(request)?;
     let resolved = laws::resolve(catalog, &request.law)?;
     let money = laws::money(catalog, &request.machine)?;
     let usd = money.as_ref().map(|m| m.usd_per_train_flop);
-    let cards: Vec<LawCard> = resolved.laws.iter().map(|law| card(&resolved, law, asked, usd)).collect();
+    let card = |law| cancel.check().map(|()| card(&resolved, law, asked, usd));
+    let cards: Vec<LawCard> = resolved.laws.iter().map(|law| card(law)).collect::<Result<_, _>>()?;
     // A picture of the law that was named, or of the corrected Chinchilla fit.
     let drawn = cards.iter().zip(&resolved.laws).filter(|(c, _)| c.optimum.is_some_and(|o| o.loss.is_some()));
     let drawn = drawn.min_by_key(|(c, _)| c.law != "besiroglu-2024");
@@ -146,10 +149,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 }
 
 fn asked(r: &Request) -> Result<Asked, Error> {
-    let params = r.params.map(|x| within("params", x, 1e3, 1e18)).transpose()?.map(Params::new);
-    let tokens = r.tokens.map(|x| within("tokens", x, 1e3, 1e21)).transpose()?.map(Tokens::new);
-    let flop = r.flop.map(|x| within("flop", x, 1e9, 1e36)).transpose()?.map(Flop::flop);
-    let loss = r.loss.map(|x| within("loss", x, 0.0, 100.0)).transpose()?;
+    let params = if_given("params", r.params, 1e3, 1e18)?.map(Params::new);
+    let tokens = if_given("tokens", r.tokens, 1e3, 1e21)?.map(Tokens::new);
+    let flop = if_given("flop", r.flop, 1e9, 1e36)?.map(Flop::flop);
+    let loss = if_given("loss", r.loss, 0.0, 100.0)?;
     match (flop, loss, params, tokens) {
         (Some(c), None, None, None) => Ok(Asked::Compute(c)),
         (None, Some(l), None, None) => Ok(Asked::Loss(l)),
@@ -182,12 +185,9 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
     };
     let given = if let Asked::At(p) = asked { surface.is_ok().then(|| show(p)) } else { None };
     let routers = routers(r, law, asked);
-    let left_out = match (&best, &surface) {
-        _ if !routers.is_empty() => None,
-        (None, Err(why)) => Some(why.reason().to_owned()),
-        (None, Ok(_)) => Some("no model reaches this loss under it".into()),
-        _ => None,
-    };
+    let why = |s: &Result<Surface, NoSurface>| s.as_ref().err().map(|why| why.reason());
+    let none = best.is_none() && routers.is_empty();
+    let left_out = none.then(|| why(&surface).unwrap_or("no model reaches this loss under it").to_owned());
     // The spread of a best point does not depend on where the law itself puts it.
     let spread = r.spread(law, |s| Some(best_on(s, asked)?.ratio()));
     let usd_spread = usd
@@ -259,23 +259,19 @@ fn iso_flop(best: &PointCard, s: &Surface, law: &ScalingLaw) -> Figure {
         let points = s.iso_flop(c, n, 120).into_iter().map(|(p, loss)| (p.params.get(), loss));
         Series::new(format!("{:.2e} FLOP", c.get()), role, points)
     };
-    let series = vec![curve(0.1, Role::Weights), curve(1.0, Role::Envelope), curve(10.0, Role::Compute)];
-    let marks = [0.1, 1.0, 10.0]
-        .into_iter()
-        .map(|factor| {
-            let p = s.compute_optimum(Flop::flop(best.flop * factor));
-            let ratio = significant(p.ratio(), 3);
-            let label = format!("{} on {} tokens, {ratio} per parameter", p.params, Params::new(p.tokens.get()));
-            Mark { x: p.params.get(), y: s.loss(p), label }
-        })
-        .collect();
+    let mark = |factor: f64| {
+        let p = s.compute_optimum(Flop::flop(best.flop * factor));
+        let ratio = significant(p.ratio(), 3);
+        let label = format!("{} on {} tokens, {ratio} per parameter", p.params, Params::new(p.tokens.get()));
+        Mark { x: p.params.get(), y: s.loss(p), label }
+    };
     Figure {
         title: "Loss at equal training compute".into(),
         subtitle: law.name.clone(),
         x: Axis::log("active parameters", Unit::Params),
         y: Axis::linear("loss, nats", Unit::Number),
-        series,
-        marks,
+        series: vec![curve(0.1, Role::Weights), curve(1.0, Role::Envelope), curve(10.0, Role::Compute)],
+        marks: [0.1, 1.0, 10.0].map(mark).into(),
     }
 }
 

@@ -2,24 +2,21 @@
 
 mod run;
 
+use crate::desk::prelude::*;
 pub use run::{LossCard, RunCard};
 
-use crate::Error;
-use crate::desk::check::{layered, no_peak, within};
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Shape;
-use rackmath_spec::{Catalog, GemmKernels, Model, Network, System, TrainingFormat, TrainingStack, word};
+use rackmath_spec::{GemmKernels, Model, Network, System, TrainingFormat, TrainingStack, word};
 use rackmath_theory::pipeline::Schedule;
 use rackmath_theory::train::machine::Machine;
-use rackmath_theory::train::memory::{StageMemory, stage_memory};
-use rackmath_theory::train::mfu::{Again, Convention, flop_per_token};
+pub use rackmath_theory::train::memory::StageMemory as StageCard;
+use rackmath_theory::train::memory::stage_memory;
+use rackmath_theory::train::mfu::{Convention, flop_per_token};
 use rackmath_theory::train::search::{Candidate, Searcher, Space};
-use rackmath_theory::train::step::{Prepared, Row, Stage, StepTime, step};
+use rackmath_theory::train::step::{Part, Prepared, Row, StepTime, step};
 use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding};
 use rackmath_units::{ByteRate, Cancel, Effort};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A model, a machine, a layout.
@@ -201,45 +198,6 @@ pub struct PartCard {
     pub share: f64,
 }
 
-/// What a chip of a stage holds.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct StageCard {
-    /// Its place, from 0.
-    pub stage: u64,
-    /// Its layers.
-    pub layers: u64,
-    /// Weights.
-    pub weight_bytes: f64,
-    /// Gradients.
-    pub gradient_bytes: f64,
-    /// Optimizer states.
-    pub optimizer_bytes: f64,
-    /// Activations in flight.
-    pub activation_bytes: f64,
-    /// Logits.
-    pub logit_bytes: f64,
-    /// Buffers, context and libraries.
-    pub other_bytes: f64,
-    /// All.
-    pub total_bytes: f64,
-}
-
-impl StageCard {
-    fn of(stage: &Stage, held: &StageMemory) -> Self {
-        Self {
-            stage: stage.index,
-            layers: stage.layers,
-            weight_bytes: held.weights,
-            gradient_bytes: held.gradients,
-            optimizer_bytes: held.optimizer,
-            activation_bytes: held.activations,
-            logit_bytes: held.logits,
-            other_bytes: held.buffers + held.reserve,
-            total_bytes: held.total().get(),
-        }
-    }
-}
-
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchCard {
@@ -301,7 +259,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     }
     let job = Job { shape, sequence: r.sequence, global_batch: r.global_batch, format: setup.format };
     let (cut, search) = if r.search {
-        let (cut, card) = searched(&machine, &job, &setup, r, &cancel)?;
+        let (cut, card) = searched(&machine, &job, r, system.n_chips, &cancel)?;
         (cut, Some(card))
     } else {
         (cut(r, shape, system.n_chips)?, None)
@@ -313,17 +271,21 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let row = Row::new(&stages, cut.recompute).ok_or_else(|| Error::value("pp", cut.pp, "at least one stage"))?;
     let time = step(&machine, &prepared, &row, &cut, m);
     let (chips, tokens) = (cut.chips() as f64, (r.global_batch * r.sequence) as f64);
-    let flop = flop_per_token(shape, r.sequence, Convention::CAUSAL, Again::Nothing) * tokens;
+    let flop = flop_per_token(shape, r.sequence, Convention::Causal, Recompute::None) * tokens;
     let rate = flop / (time.total * chips);
     let mfu = rate / machine.peak();
-    let held = |s: &Stage| StageCard::of(s, &stage_memory(&prepared, &setup.stack.memory, s, &cut, m));
-    let stages: Vec<StageCard> = stages.iter().map(held).collect();
+    let held = stages.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m));
+    let stages: Vec<StageCard> = held.collect();
     let price = r.price_usd_per_chip_hour.or(chip.usual_price().map(|p| p.value.as_per_hour()));
     let timed = run::Timed { seconds: time.total, tokens, chips, mfu, price };
     let run = run::run(catalog, r, &setup.model, &timed)?;
     let days = run.as_ref().and_then(|run| run.work_days);
     let machine_name = format!("{} x {}", system.n_chips, chip.name);
     let capacity = chip.memory.size().get();
+    let evidence = match setup.stack.fit {
+        Some((n, e)) => format!("mean error {:.1} % over {n} published runs its constants were fitted on", e * 100.0),
+        None => "constants of this program were never checked against a run".into(),
+    };
     let title = format!("{} on {machine_name}", setup.model.name);
     let figure = match &search {
         Some(search) => frontier_figure(&title, search),
@@ -352,12 +314,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         run,
         search,
         figure,
-        evidence: setup
-            .stack
-            .fit
-            .map_or("constants of this program were never checked against a run".into(), |(n, e)| {
-                format!("mean error {:.1} % over {n} published runs its constants were fitted on", e * 100.0)
-            }),
+        evidence,
         sources: setup.stack.sources.clone(),
     })
 }
@@ -369,10 +326,7 @@ fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
     let model = catalog.model(&r.model)?;
     let mut system = catalog.system(&r.on)?;
     if let Some(chips) = r.chips {
-        if !(1..=1_000_000).contains(&chips) {
-            return Err(Error::value("chips", chips, "1 to 1,000,000"));
-        }
-        Arc::make_mut(&mut system).n_chips = chips;
+        Arc::make_mut(&mut system).n_chips = up_to("chips", chips, 1_000_000)?;
     }
     for (field, value, most) in [
         ("sequence", r.sequence, 100_000_000),
@@ -402,12 +356,9 @@ fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
     }
     let dp = chips / one;
     let layers = shape.n_layers();
-    if r.pp * r.virtual_stages > layers {
-        return Err(Error::value(
-            "pp x virtual_stages",
-            r.pp * r.virtual_stages,
-            format!("at most the {layers} layers"),
-        ));
+    let chunks = r.pp * r.virtual_stages;
+    if chunks > layers {
+        return Err(Error::value("pp x virtual_stages", chunks, format!("at most the {layers} layers")));
     }
     if !(r.tp * r.cp * dp).is_multiple_of(r.ep * r.etp) {
         let expected = format!("a divisor of the {} chips of a stage", r.tp * r.cp * dp);
@@ -450,15 +401,12 @@ fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
     Ok(cut)
 }
 
-fn searched(
-    machine: &Machine<'_>,
-    job: &Job<'_>,
-    setup: &Setup,
-    r: &Request,
-    cancel: &Cancel,
-) -> Result<(Cut, SearchCard), Error> {
-    let capacity = setup.system.chip.memory.size().get();
-    let mut space = Space::of(job.shape, setup.system.n_chips, machine.domain, r.global_batch, capacity);
+/// The best layout, and all that were found.
+type Searched = Result<(Cut, SearchCard), Error>;
+
+fn searched(machine: &Machine<'_>, job: &Job<'_>, r: &Request, chips: u64, cancel: &Cancel) -> Searched {
+    let capacity = machine.chip.memory.size().get();
+    let mut space = Space::of(job.shape, chips, machine.domain, r.global_batch, capacity);
     if r.wide {
         space = space.widened(machine, r.sequence);
     }
@@ -483,39 +431,16 @@ fn searched(
     let best = found.best.first().or(found.leanest.as_ref()).ok_or_else(|| {
         Error::value("global_batch", r.global_batch, "a batch that some layout of these chips divides")
     })?;
-    let cards = SearchCard {
-        evaluated: found.evaluated,
-        feasible: found.feasible,
-        best: found.best.iter().map(card).collect(),
-        frontier: found.frontier.iter().map(card).collect(),
-    };
-    Ok((best.cut, cards))
+    let [fastest, frontier] = [&found.best, &found.frontier].map(|all| all.iter().map(card).collect());
+    let (evaluated, feasible) = (found.evaluated, found.feasible);
+    Ok((best.cut, SearchCard { evaluated, feasible, best: fastest, frontier }))
 }
 
 fn parts(t: &StepTime) -> Vec<PartCard> {
-    let named = [
-        ("matrix products", t.products),
-        ("attention", t.attention),
-        ("norms and functions", t.elementwise),
-        ("tensor-parallel communication", t.tensor),
-        ("expert and context exchange", t.exchange),
-        ("waiting for the host", t.host),
-        ("passes run again", t.recompute),
-        ("gathering weights", t.gather),
-        ("head and loss", t.head),
-        ("transfers between stages", t.hops),
-        ("pipeline bubble", t.bubble),
-        ("gradient reduction", t.reduce),
-        ("optimizer", t.update),
-        ("transfers to the host", t.offload),
-        ("once per step", t.fixed),
-    ];
-    let mut cards: Vec<PartCard> = named
-        .iter()
-        // What is less than a millionth is nothing to read about.
-        .filter(|(_, s)| *s > 1e-6 * t.total)
-        .map(|(name, s)| PartCard { name: (*name).into(), time_s: *s, share: s / t.total })
-        .collect();
+    // What is less than a millionth is nothing to read about.
+    let shown = Part::ALL.iter().map(|part| (part, t.of(*part))).filter(|(_, s)| *s > 1e-6 * t.total);
+    let card = |(part, s): (&Part, f64)| PartCard { name: part.to_string(), time_s: s, share: s / t.total };
+    let mut cards: Vec<PartCard> = shown.map(card).collect();
     cards.sort_by(|a, b| b.time_s.total_cmp(&a.time_s));
     cards
 }

@@ -1,13 +1,10 @@
 //! Hit rate against lifetime, and the lifetime that costs least in each tier.
 
-use crate::Error;
-use crate::figure::{Axis, Figure, Role, Series, Unit};
+use crate::desk::prelude::*;
 use rackmath_spec::file;
 use rackmath_theory::lifetime::{Line, best_ttl};
 use rackmath_theory::reuse::Reuse;
 use rackmath_units::{DollarsPerToken, Fraction, Seconds};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// When prefixes are wanted again: a trace, or a distribution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,13 +1,11 @@
 //! The answer as plain data.
 
 use super::{Case, Request, figures};
-use crate::figure::Figure;
+use crate::desk::prelude::*;
 use rackmath_spec::deduce::Seller;
 use rackmath_theory::deduce::shapes::{KvShape, shapes};
 use rackmath_theory::deduce::{Datum, Evidence, Posterior, Refusal, Unknown};
 use rackmath_units::float;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// What the prices say.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

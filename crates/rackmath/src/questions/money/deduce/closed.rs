@@ -1,8 +1,8 @@
 //! The closed forms, with the numbers of a sheet in them.
 
 use super::answer::ClosedCard;
-use crate::Error;
-use rackmath_spec::{Catalog, Dtype};
+use crate::desk::prelude::*;
+use rackmath_spec::Dtype;
 use rackmath_theory::board::{closed::fast_x, peak_for};
 use rackmath_theory::crossover::{Consistency, consistency, implied_batch, kv_from_crossover, mfu_ratio};
 use rackmath_theory::deduce::{Posterior, Sheet, Unknown};

@@ -1,10 +1,10 @@
 //! A price sheet of the catalogue as evidence: the numbers of one day's list that say something about a model.
 
-use crate::Error;
+use crate::desk::prelude::*;
+use rackmath_spec::Date;
 use rackmath_spec::deduce::PriceSheet;
 use rackmath_spec::file::sheet::plain;
 use rackmath_spec::price::{List, Ttl};
-use rackmath_spec::{Catalog, Date};
 use rackmath_units::DollarsPerToken;
 
 /// The numbers of a sheet by name, on a day; the day it was checked unless given.

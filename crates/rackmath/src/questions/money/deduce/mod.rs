@@ -3,6 +3,7 @@
 //! First the lecture's closed forms, which take prices for costs; then the posterior, which does not. With `blind` the prices
 //! are those of an open model's hosts, its architecture is hidden, and the level of prices comes from the other
 //! architectures alone; the truth stands beside the posterior.
+use crate::desk::prelude::*;
 use std::sync::Arc;
 
 mod answer;
@@ -16,16 +17,12 @@ pub use answer::{
 
 pub use listed::listed;
 
-use crate::Error;
-use crate::desk::check::within;
 use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, PRICE_RANGE, Policies, PriceSheet, Ratio, Seller};
-use rackmath_spec::{Catalog, Date, SpecError};
+use rackmath_spec::{Date, SpecError};
 use rackmath_theory::deduce::level::{Known, level};
 use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Refusal, Sampling, Sheet, Space};
 use rackmath_theory::price::implied_storage;
 use rackmath_units::{DollarsPerToken, Effort, Seconds};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Any subset of a price sheet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,12 +1,11 @@
 //! One price sheet on one day, with what it charges for a workload.
 
 use super::work::Prepared;
+use crate::desk::prelude::*;
 use rackmath_spec::price::{Factors, List, Sheet, Ttl};
 use rackmath_spec::{Date, Moment};
 use rackmath_theory::price::{Bill, break_even_gap, break_even_uses, implied_storage};
 use rackmath_units::{DollarsPerToken, Seconds};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// One sheet.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! What is sent to a provider, checked, and its bills.
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::figure::count;
 use crate::setting::tokens;
 use rackmath_spec::file;
@@ -10,8 +10,6 @@ use rackmath_theory::price::{
     Bill, CacheUse, Conversation, Pattern, Usage, When, bill, conversation, logged, pattern, trace,
 };
 use rackmath_units::{Seconds, Tokens};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// What is sent: a conversation where turns are given, a trace where one is, a prefix again and again where uses are,
 /// else one request.

@@ -18,20 +18,17 @@
 
 mod predict;
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::estimate::Range;
 use crate::figure::count;
 use crate::layout::DegreesRequest;
 use crate::setting::{Resolved, Setting, ready, tokens};
 use predict::{best, decode_of, layouts, prefill_of};
-use rackmath_spec::Catalog;
 use rackmath_theory::cost::Rates;
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::steady::Requests;
 use rackmath_units::{Fraction, TokenRate, Tokens};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Rates given, predicted for an engine, or the board's lower bound with an efficiency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

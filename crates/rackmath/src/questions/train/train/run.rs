@@ -1,16 +1,14 @@
 //! The whole run: tokens from a loss, days and dollars when machines fail.
 
 use super::Request;
-use crate::desk::check::within;
+use crate::desk::prelude::*;
+use crate::goodput;
 use crate::laws::{self, Law, Spread};
-use crate::{Error, goodput};
-use rackmath_spec::{Catalog, Model};
+use rackmath_spec::Model;
 use rackmath_theory::count::count;
 use rackmath_theory::goodput::Hazard;
 use rackmath_theory::scaling::{Point, outside};
 use rackmath_units::{Params, Seconds, Tokens};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// The law taken unless one is named: the corrected Chinchilla fit.
 const USUAL_LAW: &str = "besiroglu-2024";
@@ -101,8 +99,8 @@ type Wanted = (Option<f64>, Option<LossCard>, Vec<String>);
 
 /// Tokens as given, or those a law asks for to reach the loss.
 fn tokens(catalog: &Catalog, r: &Request, model: &Model) -> Result<Option<Wanted>, Error> {
-    let given = r.tokens.map(|d| within("tokens", d, 1e3, 1e21)).transpose()?;
-    let target = r.loss.map(|l| within("loss", l, 1e-3, 100.0)).transpose()?;
+    let given = if_given("tokens", r.tokens, 1e3, 1e21)?;
+    let target = if_given("loss", r.loss, 1e-3, 100.0)?;
     match (given, target, &r.law) {
         (Some(_), Some(_), _) => {
             return Err(Error::value("tokens and loss", "both", "one of them: a law gives the other"));
@@ -186,25 +184,21 @@ mod tests {
 
     #[test]
     fn tokens_for_a_loss_and_the_loss_of_tokens_are_inverse() {
-        let catalog = rackmath_catalog::embedded();
-        let r = Request { loss: Some(1.87), ..asked() };
-        let tokens = answer(&catalog, &r).unwrap().run.unwrap().tokens.unwrap();
-        let r = Request { tokens: Some(tokens), law: Some("besiroglu-2024".into()), ..asked() };
-        let loss = answer(&catalog, &r).unwrap().run.unwrap().loss.unwrap();
+        let ask = |r: Request| answer(&rackmath_catalog::embedded(), &r);
+        let law = || Some("besiroglu-2024".into());
+        let tokens = ask(Request { loss: Some(1.87), ..asked() }).unwrap().run.unwrap().tokens;
+        let loss = ask(Request { tokens, law: law(), ..asked() }).unwrap().run.unwrap().loss.unwrap();
         assert!((loss.loss - 1.87).abs() < 1e-9, "{loss:?}");
         // E + A N^-alpha = 1.8172 + 482.01 x 405.9e9^-0.3478 = 1.8614.
         assert!((loss.least - 1.8614).abs() < 5e-4, "{loss:?}");
-    }
-
-    #[test]
-    fn a_loss_out_of_reach_is_an_answer_and_two_goals_are_not() {
-        let catalog = rackmath_catalog::embedded();
-        let run = answer(&catalog, &Request { loss: Some(1.5), ..asked() }).unwrap().run.unwrap();
+        // A loss out of reach is an answer, two goals are not.
+        let run = ask(Request { loss: Some(1.5), ..asked() }).unwrap().run.unwrap();
         assert!(run.tokens.is_none() && run.wall_days.is_none() && run.cost_usd.is_none());
-        assert!(answer(&catalog, &Request { loss: Some(1.9), tokens: Some(1e12), ..asked() }).is_err());
-        assert!(answer(&catalog, &Request { law: Some("besiroglu-2024".into()), ..asked() }).is_err());
         let frontier = Request { loss: Some(1.9), law: Some("llama-3-2024".into()), ..asked() };
-        assert!(answer(&catalog, &frontier).unwrap_err().to_string().contains("not the loss"));
+        assert!(ask(frontier).unwrap_err().to_string().contains("not the loss"));
+        for wrong in [Request { loss: Some(1.9), tokens: Some(1e12), ..asked() }, Request { law: law(), ..asked() }] {
+            assert!(ask(wrong).is_err());
+        }
     }
 
     #[test]
