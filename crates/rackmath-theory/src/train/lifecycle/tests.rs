@@ -20,7 +20,9 @@ fn g50_to_g56_the_lectures_numbers() {
     // Equal costs are least only for equal powers.
     assert_eq!(equaliser(1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0));
     let (x, a, b) = equaliser(1.0, 2.0, 1.0, 1.0);
-    [(x, 0.7937), (a, 0.62996), (b, 1.25992)].map(|(got, expected)| close(got, expected, 1e-4));
+    for (got, expected) in [(x, 0.7937), (a, 0.62996), (b, 1.25992)] {
+        close(got, expected, 1e-4);
+    }
     for (f, alpha) in [(2.0, 1.0), (3.0, 1.5), (6.0, 3.0)] {
         let (a, b) = Rule { rl_factor: f, ..LECTURE }.equalities();
         close(a, alpha, 1e-12);
