@@ -6,43 +6,31 @@
 use std::fmt::Write as _;
 use std::ops::{Add, Div, Mul, Sub};
 
-/// An arithmetic expression over named inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// An input, by its symbol.
     Sym(String),
     /// A number with a reason, such as the 2 of a multiply-add.
     Num(f64),
-    /// A sum.
     Add(Box<Self>, Box<Self>),
-    /// A difference.
     Sub(Box<Self>, Box<Self>),
-    /// A product.
     Mul(Box<Self>, Box<Self>),
-    /// A quotient.
     Div(Box<Self>, Box<Self>),
-    /// The larger of two.
     Max(Box<Self>, Box<Self>),
-    /// The smaller of two.
     Min(Box<Self>, Box<Self>),
 }
 
-/// A symbol.
 pub fn sym(name: &str) -> Expr {
     Expr::Sym(name.to_owned())
 }
 
-/// A number.
 pub fn num(value: f64) -> Expr {
     Expr::Num(value)
 }
 
-/// The larger of two.
 pub fn max(a: Expr, b: Expr) -> Expr {
     Expr::Max(Box::new(a), Box::new(b))
 }
 
-/// The smaller of two.
 pub fn min(a: Expr, b: Expr) -> Expr {
     Expr::Min(Box::new(a), Box::new(b))
 }
@@ -72,7 +60,6 @@ pub struct Input {
     pub value: f64,
     /// The value with its unit, as printed.
     pub shown: String,
-    /// Where it comes from.
     pub source: String,
 }
 
@@ -95,7 +82,6 @@ impl Expr {
         self.render(0, &|name| name.to_owned())
     }
 
-    /// With values.
     pub fn substituted(&self, inputs: &[Input]) -> String {
         self.render(0, &|name| find(inputs, name).shown.clone())
     }

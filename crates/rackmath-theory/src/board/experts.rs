@@ -18,10 +18,8 @@
 
 use rackmath_units::{ByteRate, FlopRate, float};
 
-/// How tokens choose experts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Routing {
-    /// All experts alike.
     Uniform,
     /// The i-th most popular expert is chosen in proportion to i^-alpha.
     PowerLaw(f64),
@@ -77,11 +75,8 @@ pub fn fluctuation(mean_tokens: f64, ranks: u64) -> f64 {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementBytes {
-    /// To the experts.
     pub dispatch: f64,
-    /// Back from them.
     pub combine: f64,
-    /// To the next pipeline stage.
     pub hop: f64,
 }
 

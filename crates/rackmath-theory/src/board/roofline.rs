@@ -31,7 +31,6 @@ pub fn drain(capacity: Bytes, bandwidth: ByteRate) -> Seconds {
     capacity / bandwidth
 }
 
-/// How compute and memory overlap in time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Overlap {
     /// Perfectly: the slower sets the time. A lower bound.
@@ -44,13 +43,10 @@ pub enum Overlap {
     Partial(rackmath_units::Fraction),
 }
 
-/// The three times of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// Multiplying.
     pub compute: Seconds,
     pub weights: Seconds,
-    /// Reading the cache.
     pub kv: Seconds,
 }
 
@@ -66,7 +62,6 @@ pub enum Binding {
 }
 
 impl Binding {
-    /// The words used in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -77,7 +72,6 @@ impl Binding {
 }
 
 impl Terms {
-    /// Reading weights and cache.
     pub fn memory(&self) -> Seconds {
         self.weights + self.kv
     }

@@ -16,7 +16,6 @@
 use rackmath_spec::ClarkLaw;
 use rackmath_units::{Params, float};
 
-/// The expert count with its start and its ceiling.
 pub fn saturated(law: &ClarkLaw, experts: f64) -> f64 {
     let offset = 1.0 / (1.0 / law.e_start - 1.0 / law.e_max);
     1.0 / (1.0 / (experts - 1.0 + offset) + 1.0 / law.e_max)
@@ -27,7 +26,6 @@ pub fn loss(law: &ClarkLaw, base: Params, experts: f64) -> f64 {
     float::pow(10.0, law.a * n + law.b * e + law.c * n * e + law.d)
 }
 
-/// The dense parameter count with the same loss.
 pub fn effective_params(law: &ClarkLaw, base: Params, experts: f64) -> Params {
     let (factor, power) = effective_power(law, experts);
     Params::new(factor * float::pow(base.get(), power))

@@ -31,24 +31,19 @@ pub fn sustainable_rate(seats: f64, interval: Seconds, stops: f64) -> f64 {
     seats / (interval.get() * stops)
 }
 
-/// One request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rider {
     pub arrival: Seconds,
-    /// Tokens it wants.
     pub stops: u64,
 }
 
-/// What happened to one request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ride {
-    /// From arrival to departure.
     pub wait: Seconds,
     pub first_token: Seconds,
     pub last_token: Seconds,
 }
 
-/// What happened to all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Journal {
     /// One entry per request, in order of arrival.
@@ -68,7 +63,6 @@ impl Journal {
         self.mean(|r| r.wait)
     }
 
-    /// Longest wait for a seat.
     pub fn worst_wait(&self) -> Seconds {
         self.rides.iter().fold(Seconds::ZERO, |worst, r| worst.max(r.wait))
     }

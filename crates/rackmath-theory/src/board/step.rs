@@ -46,14 +46,12 @@ pub struct Rules {
     /// The arithmetic to compute in, instead of the best one for each weight format.
     pub math: Option<Math>,
     pub counting: Counting,
-    /// How compute and memory overlap.
     pub overlap: Overlap,
     /// Price of the whole machine.
     pub price: DollarRate,
 }
 
 impl Default for Rules {
-    /// Strict counting, perfect overlap, no price.
     fn default() -> Self {
         Self { math: None, counting: Counting::Strict, overlap: Overlap::Max, price: DollarRate::ZERO }
     }
@@ -77,13 +75,10 @@ pub struct Board {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// Sequences.
     pub batch: Tokens,
     pub context: Tokens,
     pub pass: Tokens,
-    /// Its three times.
     pub terms: Terms,
-    /// How long it takes.
     pub time: Seconds,
     pub cost: DollarsPerToken,
 }
@@ -91,7 +86,6 @@ pub struct Step {
 /// The batch at which compute and memory take equally long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Balance {
-    /// At so many sequences.
     At(f64),
     /// Never: reading the cache alone takes longer than computing, at any batch.
     NeverComputeBound,
@@ -113,7 +107,6 @@ impl Step {
         Fraction::checked(self.terms.memory() / self.time).unwrap_or(Fraction::ONE)
     }
 
-    /// Tokens that pass in a second.
     pub fn rate(&self) -> TokenRate {
         self.batch * self.pass.get() / self.time
     }
@@ -202,7 +195,6 @@ impl Board {
         q * self.compute + attention
     }
 
-    /// Time to read the weights so many tokens touch.
     fn weights_at(&self, tokens: f64) -> f64 {
         let touched = if self.ln_miss == 0.0 { 1.0 } else { -float::exp_m1(tokens * self.ln_miss) };
         self.always + self.routed * touched
@@ -213,7 +205,6 @@ impl Board {
         Seconds::s(self.always + self.routed)
     }
 
-    /// Time to multiply one token with its weights.
     pub fn compute_per_token(&self) -> SecondsPerToken {
         SecondsPerToken::new(self.compute)
     }
@@ -223,7 +214,6 @@ impl Board {
         SecondsPerToken::new(self.sequence_compute(context.get(), 1.0) - self.compute)
     }
 
-    /// Time to read one sequence's cache once.
     pub fn kv_per_sequence(&self, context: Tokens) -> Seconds {
         Seconds::s(self.kv.at(context.get()))
     }

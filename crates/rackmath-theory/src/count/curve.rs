@@ -50,7 +50,6 @@ impl Curve {
         self.ramps.iter().fold(self.fixed, |sum, r| sum + r.slope * context.min(r.cap))
     }
 
-    /// The value with no context at all.
     pub fn fixed(&self) -> f64 {
         self.fixed
     }

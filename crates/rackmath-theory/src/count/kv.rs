@@ -41,7 +41,6 @@ pub struct Cache {
 pub struct Piece {
     pub what: &'static str,
     pub layers: u64,
-    /// Bytes per layer and token of context.
     pub per_token: f64,
     /// Tokens after which it stops growing; infinite when it never does.
     pub cap: f64,
@@ -80,7 +79,6 @@ impl Cache {
         }
     }
 
-    /// Bytes kept for a sequence with so much context.
     pub fn stored(&self, context: Tokens) -> Bytes {
         Bytes::b(self.stored.at(context.get()))
     }

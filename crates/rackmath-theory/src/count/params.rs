@@ -22,7 +22,6 @@ use rackmath_spec::model::{
 use rackmath_spec::{Dtype, Model};
 use rackmath_units::{Bytes, FlopPerToken, Params};
 
-/// Which part of a model a tensor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// Attention or recurrence.
@@ -40,11 +39,9 @@ pub enum Part {
 }
 
 impl Part {
-    /// Every part, in the order tables show them.
     pub const ALL: [Self; 8] =
         [Self::Mixer, Self::Dense, Self::Shared, Self::Routed, Self::Router, Self::Embedding, Self::Head, Self::Other];
 
-    /// The word used in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mixer => "attention",
@@ -58,7 +55,6 @@ impl Part {
         }
     }
 
-    /// The format its weights are stored in.
     pub fn dtype(self, formats: &Formats) -> Dtype {
         match self {
             Self::Routed => formats.routed,
@@ -68,7 +64,6 @@ impl Part {
     }
 }
 
-/// How a token uses a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     Matrix,
@@ -79,7 +74,6 @@ pub enum Use {
     Unused,
 }
 
-/// Along what a tensor can be cut over chips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Not at all: every chip of a tensor-parallel group has its own copy.
@@ -92,7 +86,6 @@ pub enum Cut {
     Experts,
 }
 
-/// One tensor of a layer, or several equal ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tensor {
     pub name: &'static str,
@@ -115,7 +108,6 @@ impl Tensor {
         u128::from(self.d_in) * u128::from(self.d_out) * u128::from(self.copies)
     }
 
-    /// Parameters one token uses.
     pub fn used_params(&self) -> f64 {
         if self.usage == Use::Unused { 0.0 } else { self.d_in as f64 * self.d_out as f64 * self.used }
     }

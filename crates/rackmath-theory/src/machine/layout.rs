@@ -19,13 +19,10 @@ use rackmath_spec::model::{Ffn, Linear, Mixer, Shape, Span};
 use rackmath_spec::{Layout, Model, System};
 use std::fmt;
 
-/// Why a layout is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Illegal {
     pub degree: &'static str,
-    /// Its value.
     pub given: u64,
-    /// What would be allowed.
     pub expected: String,
 }
 

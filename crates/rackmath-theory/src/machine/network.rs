@@ -55,31 +55,22 @@ pub enum Collective {
 /// Ranks joined by one level of network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Group<'a> {
-    /// The constants of its links.
     pub network: &'a Network,
-    /// Ranks that take part.
     pub n: u64,
     /// Data-sheet rate out of one chip, one way.
     pub bandwidth: ByteRate,
-    /// How they are joined.
     pub shape: Shape<'a>,
 }
 
-/// How the chips of a level are joined, with the sizes that matter.
+/// How the chips of a level are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape<'a> {
     /// Any chip to any other at full rate.
     Switched,
-    /// A link for every pair of the `domain`, each with an equal share of the rate (AMD's eight).
-    Mesh {
-        /// Chips in the mesh, of which the group may be a part.
-        domain: u64,
-    },
-    /// Rings in several dimensions.
-    Torus {
-        /// Chips along each axis; their product is the group.
-        axes: &'a [u64],
-    },
+    /// A link for every pair of the `domain`, each with an equal share of the rate (AMD's eight); the group may be a part.
+    Mesh { domain: u64 },
+    /// Rings in several dimensions; the product of the axes is the group.
+    Torus { axes: &'a [u64] },
     /// Through the host's PCIe tree. The constants hold what its shared root leaves.
     Tree,
 }
@@ -99,14 +90,11 @@ impl<'a> Group<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CollectiveTime {
-    /// Launches and hops, whatever the size.
     pub latency: Seconds,
-    /// Bytes over the links.
     pub transfer: Seconds,
 }
 
 impl CollectiveTime {
-    /// Nothing to do.
     pub const ZERO: Self = Self { latency: Seconds::ZERO, transfer: Seconds::ZERO };
 
     pub fn total(self) -> Seconds {
@@ -151,7 +139,6 @@ pub fn time(collective: Collective, bytes: Bytes, group: &Group) -> CollectiveTi
     }
 }
 
-/// Who starts a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Launch {
     /// A captured graph, replayed.

@@ -27,10 +27,8 @@ use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Block, Body, Ffn, Formats, Mixer, Shape};
 use rackmath_units::{Bytes, Flop, Fraction, Params, Tokens};
 
-/// What a deployment is asked to hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Sequences in flight.
     pub batch: f64,
     pub context: Tokens,
     /// Most tokens one pass holds.
@@ -44,12 +42,9 @@ pub struct Load {
 pub struct Held {
     /// Weights by part, in the order of [`Part::ALL`].
     pub weights: [f64; Part::ALL.len()],
-    /// Cache of the sequences in flight.
     pub kv: f64,
-    /// Working memory of a pass.
     pub activations: f64,
     pub buffers: f64,
-    /// Left alone by the engine.
     pub reserve: f64,
 }
 
@@ -62,7 +57,6 @@ impl Held {
         Bytes::b(self.weights[part as usize])
     }
 
-    /// Everything.
     pub fn total(&self) -> Bytes {
         self.all_weights() + Bytes::b(self.kv + self.activations + self.buffers + self.reserve)
     }
@@ -80,9 +74,7 @@ pub struct Sent {
     pub expert_up: f64,
     /// Dispatch and combine that leave it.
     pub expert_out: f64,
-    /// How many layers exchange tokens.
     pub exchanges: f64,
-    /// Hops to the next stage.
     pub pipeline: f64,
     /// Whether those hops leave the scale-up domain.
     pub pipeline_leaves: bool,
@@ -91,12 +83,10 @@ pub struct Sent {
 /// One pipeline stage: all its chips are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Its number.
     pub index: u64,
     /// First layer and number of layers.
     pub layers: (u64, u64),
     pub chips: u64,
-    /// What each holds.
     pub held: Held,
     /// Arithmetic of each in one decode step of all sequences.
     pub flop: Flop,
@@ -104,28 +94,19 @@ pub struct Stage {
     pub sent: Sent,
 }
 
-/// A model on a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     pub stages: Vec<Stage>,
-    /// Memory of a chip.
     pub capacity: Bytes,
     pub fit: Fit,
 }
 
+/// What is free or missing on the fullest chip, and whether weights or the cache alone are too large; where the cache is, no
+/// pipeline depth can help.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fit {
-    /// So much is free on the fullest chip.
     Fits { spare: Bytes },
-    /// Something is missing on the fullest chip.
-    TooLarge {
-        missing: Bytes,
-        stage: u64,
-        /// Whether weights alone are too large.
-        weights_alone: bool,
-        /// Whether the cache alone is too large, so that no pipeline depth can help.
-        kv_alone: bool,
-    },
+    TooLarge { missing: Bytes, stage: u64, weights_alone: bool, kv_alone: bool },
 }
 
 /// Places a model. A model known by its totals is spread evenly, as on the board.
@@ -154,7 +135,6 @@ fn fit(stages: &[Stage], capacity: Bytes) -> Fit {
     }
 }
 
-/// Chips a tensor is cut over.
 pub fn shards(cut: Cut, d: &Degrees) -> u64 {
     match cut {
         Cut::Whole => 1,
@@ -184,7 +164,6 @@ pub fn cache_shards(mixer: &Mixer, d: &Degrees) -> u64 {
     }
 }
 
-/// The layers one by one, each with its run.
 fn blocks(shape: &Shape) -> impl Iterator<Item = (usize, &Block)> {
     shape.runs.iter().enumerate().flat_map(|(at, run)| std::iter::repeat_n((at, &run.block), run.n as usize))
 }
@@ -269,22 +248,17 @@ fn layer_traffic(sent: &mut Sent, on: &Deployment, load: &Load, shape: &Shape, b
     let d = &on.layout.degrees();
     let hidden = shape.hidden as f64;
     let per_group = load.batch / d.dp as f64;
-    let sublayers = f64::from(u8::from(block.mixer != Mixer::None)) + f64::from(u8::from(block.ffn != Ffn::None));
     // An all-reduce of 16-bit vectors after each sublayer: 2 (n - 1) / n of them leave each chip.
     let reduce = |n: u64| 2.0 * (n - 1) as f64 / n as f64 * per_group * hidden * 2.0;
     sent.context += per_group * crate::pass::joined_bytes(&block.mixer, d);
-    let Ffn::Moe(moe) = &block.ffn else {
-        sent.tensor += sublayers * reduce(d.tp);
-        sent.reductions += if d.tp > 1 { sublayers } else { 0.0 };
-        return;
+    let (first, second) = match &block.ffn {
+        Ffn::Moe(_) if d.ep > 1 => (d.tp, 1),
+        Ffn::Moe(_) => (d.tp, d.tp.max(d.etp)),
+        dense => (if block.mixer == Mixer::None { 1 } else { d.tp }, if *dense == Ffn::None { 1 } else { d.tp }),
     };
-    if d.ep * d.etp <= 1 || d.ep == 1 {
-        sent.tensor += reduce(d.tp) + reduce(d.tp.max(d.etp));
-        sent.reductions += f64::from(u8::from(d.tp > 1)) + f64::from(u8::from(d.tp.max(d.etp) > 1));
-        return;
-    }
-    sent.tensor += reduce(d.tp);
-    sent.reductions += f64::from(u8::from(d.tp > 1));
+    sent.tensor += reduce(first) + reduce(second);
+    sent.reductions += f64::from(first > 1) + f64::from(second > 1);
+    let (Ffn::Moe(moe), 2..) = (&block.ffn, d.ep) else { return };
     sent.exchanges += 1.0;
     let ranks = d.ep;
     let to = distinct_ranks(ranks, moe.experts, moe.top_k) * (ranks - 1) as f64 / ranks as f64;
@@ -296,7 +270,6 @@ fn layer_traffic(sent: &mut Sent, on: &Deployment, load: &Load, shape: &Shape, b
     sent.expert_up += bytes * (1.0 - leaves);
 }
 
-/// Activations, logits, buffers and the engine's reserve.
 fn work_space(held: &mut Held, on: &Deployment, load: &Load, shape: &Shape) {
     let d = on.layout.degrees();
     let (hidden, tokens) = (shape.hidden as f64, load.tokens);
@@ -357,14 +330,12 @@ pub fn largest_batch(on: &Deployment, load: &Load) -> f64 {
         return 0.0;
     }
     // Memory is a line in the batch, so two points give its slope on the fullest stage.
-    let room =
-        |p: &Placement| p.stages.iter().map(|s| (p.capacity.get() - s.held.total().get(), s.index)).collect::<Vec<_>>();
-    let one = at(on.layout.degrees().dp as f64);
+    let room = |p: &Placement| p.stages.iter().map(|s| p.capacity.get() - s.held.total().get()).collect::<Vec<_>>();
     let step = on.layout.degrees().dp as f64;
     let fits = room(&none)
-        .iter()
-        .zip(room(&one))
-        .map(|((free, _), (less, _))| if free - less > 0.0 { free / (free - less) * step } else { f64::INFINITY })
+        .into_iter()
+        .zip(room(&at(step)))
+        .map(|(free, less)| if free - less > 0.0 { free / (free - less) * step } else { f64::INFINITY })
         .fold(f64::INFINITY, f64::min);
     if fits.is_finite() { fits.floor() } else { 1e9 }
 }
@@ -383,10 +354,7 @@ pub fn longest_context(on: &Deployment, load: &Load) -> Option<f64> {
             return Some(f64::INFINITY);
         }
     }
-    let mut low = high / 2.0;
-    if low < 1024.0 {
-        low = 0.0;
-    }
+    let mut low = if high > 1024.0 { high / 2.0 } else { 0.0 };
     while high - low > 1.0 {
         let middle = f64::midpoint(low, high).floor();
         if fits(middle) { low = middle } else { high = middle }
@@ -450,27 +418,20 @@ mod tests {
     }
 
     #[test]
-    fn tensor_parallel_traffic_by_hand() {
+    fn traffic_by_hand() {
         // Llama-3-70B, tp 8, 64 sequences: 80 layers x 2 all-reduces of 64 x 8,192 x 2 B, of which 2 x 7/8 leave a chip.
-        let s = sent("llama-3.1-70b", "hgx-h100", 8, Degrees { tp: 8, etp: 8, ..Degrees::default() }, 64.0);
+        let cut = Degrees { tp: 8, etp: 8, ..Degrees::default() };
+        let s = sent("llama-3.1-70b", "hgx-h100", 8, cut, 64.0);
         assert_eq!((s.tensor, s.reductions), (160.0 * 64.0 * 8192.0 * 2.0 * 1.75, 160.0));
         assert_eq!((s.expert_up, s.expert_out, s.pipeline), (0.0, 0.0, 0.0));
-    }
-
-    #[test]
-    fn expert_traffic_by_hand() {
+        // 64 sequences of 8,192 16-bit values, an eighth from each tensor-parallel rank; 16 chips leave the node.
+        let s = sent("llama-3.1-70b", "hgx-h100", 16, Degrees { pp: 2, ..cut }, 64.0);
+        assert_eq!((s.pipeline, s.pipeline_leaves), (64.0 * 8192.0 * 2.0 / 8.0, true));
         // DeepSeek-V3 on 16 chips in two nodes of 8, 16 tokens a chip: 58 layers, k'(16) ranks of which 15/16 are others,
         // 7,168 values of 1 byte out and 2 back; half of it leaves the node.
         let s = sent("deepseek-v3", "hgx-h800", 16, Degrees { dp: 16, ep: 16, ..Degrees::default() }, 256.0);
         let all = 58.0 * 16.0 * distinct_ranks(16, 256, 8) * (15.0 / 16.0) * 7168.0 * 3.0;
         assert!((s.expert_up + s.expert_out - all).abs() < 1e-6 * all && s.expert_up == s.expert_out);
         assert_eq!((s.exchanges, s.tensor), (58.0, 0.0));
-    }
-
-    #[test]
-    fn pipeline_hops_by_hand() {
-        // 64 sequences of 8,192 16-bit values, an eighth from each tensor-parallel rank; 16 chips leave the node.
-        let s = sent("llama-3.1-70b", "hgx-h100", 16, Degrees { tp: 8, pp: 2, etp: 8, ..Degrees::default() }, 64.0);
-        assert_eq!((s.pipeline, s.pipeline_leaves), (64.0 * 8192.0 * 2.0 / 8.0, true));
     }
 }

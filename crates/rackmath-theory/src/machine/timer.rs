@@ -8,7 +8,6 @@
 use rackmath_units::Seconds;
 use strum::{IntoStaticStr, VariantArray};
 
-/// How long passes take.
 pub trait StepTimer {
     /// Why a pass is not covered; [`std::convert::Infallible`] where every pass is.
     type Uncovered;
@@ -25,26 +24,21 @@ pub struct Work<'a> {
     pub drafts: f64,
 }
 
-/// Sequences that decode and hold equally much.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Decodes {
     pub sequences: f64,
-    /// Tokens cached of each.
     pub context: f64,
 }
 
 /// Prompts, or parts of prompts, that are alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
-    /// Tokens of all of them.
     pub tokens: f64,
-    /// How many prompts they belong to.
     pub prompts: f64,
     /// Tokens of each prompt that are already cached.
     pub past: f64,
 }
 
-/// One group, or a list of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Many<'a, T> {
     One(T),
@@ -128,7 +122,6 @@ pub enum Part {
     Network,
     #[strum(to_string = "head and sampling")]
     Head,
-    /// Drafting tokens to be checked.
     #[strum(to_string = "drafting")]
     Draft,
     Host,
@@ -148,7 +141,6 @@ pub enum Limit {
     Memory,
     /// Launches and floors.
     Latency,
-    /// Links between chips.
     Link,
     Host,
 }
@@ -172,9 +164,7 @@ impl Limit {
 pub struct Cost {
     parts: [f64; Part::ALL.len()],
     limits: [f64; Limit::ALL.len()],
-    /// Arithmetic at the dense peak.
     pub(crate) compute: f64,
-    /// Weights and cache at full bandwidth.
     pub(crate) memory: f64,
 }
 
@@ -228,7 +218,6 @@ impl Cost {
         Seconds::s(self.limits[limit as usize])
     }
 
-    /// What limits most of the time.
     pub fn binding(&self) -> Limit {
         let of = |limit: Limit| self.limits[limit as usize];
         Limit::ALL.into_iter().fold(Limit::Compute, |best, limit| if of(limit) > of(best) { limit } else { best })

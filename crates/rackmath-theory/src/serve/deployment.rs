@@ -18,7 +18,6 @@ pub struct Deployment {
     pub model: Arc<Model>,
     /// Weight formats as run, which may differ from the checkpoint's.
     pub formats: Formats,
-    /// Cache format.
     pub kv: Dtype,
     pub system: Arc<System>,
     pub links: Links,
@@ -72,7 +71,6 @@ impl Deployment {
         self.layout.degrees().dp as f64
     }
 
-    /// Pipeline stages.
     pub fn stages(&self) -> f64 {
         self.layout.degrees().pp as f64
     }
@@ -106,7 +104,6 @@ impl Deployment {
     }
 }
 
-/// Why passes of a deployment cannot be timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untimed {
     /// The model is known by its totals only.
@@ -132,7 +129,6 @@ impl Ready {
         Ok(Self { pass: Arc::new(Pass::prepare_for(&deployment, kernels, drafts)?), deployment })
     }
 
-    /// Sequences whose cache fits, in one attention group.
     pub fn room(&self, requests: &Requests) -> f64 {
         self.deployment.room(requests, self.deployment.engine.schedule.chunk)
     }
@@ -142,7 +138,6 @@ impl Ready {
         of * self.pass.wider()
     }
 
-    /// One attention group as a server.
     pub fn server(&self, room: f64) -> Server<'_> {
         let engine = &self.deployment.engine;
         Server {

@@ -16,7 +16,6 @@
 use crate::machine::timer::{Cost, StepTimer, Work};
 use std::fmt;
 
-/// One pass that was measured, and where.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     pub sequences: f64,
@@ -34,17 +33,13 @@ pub struct Measured {
     drafts: f64,
 }
 
-/// Names of the axes, in their order.
 const AXES: [&str; 4] = ["sequences", "context", "prompt tokens", "tokens before the prompt"];
 
-/// Why a pass is not covered.
+/// Why a pass is not covered; a hole lies within the range, but a neighbour is missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Uncovered {
-    /// A value beyond all that was measured.
     Beyond { axis: &'static str, value: f64, low: f64, high: f64 },
-    /// Within the range, but a neighbour is missing.
     Hole { at: [f64; 4] },
-    /// Another number of drafts than was measured.
     Drafts { wanted: f64, measured: f64 },
 }
 

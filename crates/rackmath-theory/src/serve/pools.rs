@@ -39,7 +39,6 @@ const ROUNDS: usize = 24;
 pub struct Prompts {
     /// Prompts a second when passes are full.
     pub service: f64,
-    /// Seconds of a prompt alone.
     pub alone: f64,
     /// Attention groups, each a server of its own.
     pub groups: f64,
@@ -129,7 +128,6 @@ impl Loading {
 #[derive(Clone, Debug)]
 pub struct Serving {
     pub main: Ready,
-    /// Sequences one group holds.
     pub room: f64,
     pub split: Option<PromptPool>,
 }
@@ -142,7 +140,6 @@ pub struct PromptPool {
     pub instances: Option<f64>,
     /// Prompts whose cache fits in a group of an instance.
     pub room: f64,
-    /// Cache of a prompt.
     pub bytes: Bytes,
     pub send: Seconds,
 }
@@ -151,36 +148,27 @@ pub struct PromptPool {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
     pub instances: f64,
-    /// Their chips.
     pub chips: f64,
     /// Prefill chips to decode chips where both are exactly busy.
     pub ratio: f64,
-    /// Share of the time they work.
     pub busy: f64,
-    /// Seconds of a prompt's own pass.
     pub pass: f64,
-    /// Seconds of waiting for it.
     pub wait: f64,
 }
 
 /// All groups in steady state.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// One group.
     pub steady: Steady,
-    /// Groups that are busy.
     pub groups: f64,
     /// Seconds to the first token, without waiting for memory.
     pub ttft: f64,
-    /// Seconds of waiting for memory.
     pub queue: f64,
-    /// Requests a second.
     pub rate: f64,
     pub chips: f64,
     pub flow: Option<Flow>,
     /// Whether anything fits at all.
     pub fits: bool,
-    /// Whether arrivals outrun the server.
     pub overloaded: bool,
 }
 
@@ -208,7 +196,6 @@ impl Serving {
         Ok(Self { room: main.room(requests), split: split.transpose()?, main })
     }
 
-    /// Groups with their own sequences.
     pub fn groups(&self) -> f64 {
         self.main.deployment.groups()
     }
@@ -290,55 +277,46 @@ impl Serving {
 }
 
 impl Outcome {
-    /// Seconds per output token.
     pub fn tpot(&self) -> f64 {
         self.steady.tpot.get()
     }
 
-    /// Seconds from arrival to the last token.
     pub fn e2e(&self, requests: &Requests) -> f64 {
         self.queue + self.ttft + self.tpot() * (requests.output - 1.0).max(0.0)
     }
 
-    /// Output tokens a second and chip.
     pub fn output_per_chip(&self, requests: &Requests) -> f64 {
         self.rate * requests.output / self.chips
     }
 
-    /// Whether it can be offered at all.
     pub fn serves(&self) -> bool {
         self.fits && !self.overloaded
     }
 
     /// Share of the chips' time that prompts take.
     pub fn prompt_time(&self) -> f64 {
-        if let Some(flow) = &self.flow {
-            return flow.chips / self.chips;
-        }
         let s = &self.steady;
-        let step = s.step().get();
-        let more = (s.mixed.time().get() - s.decode.time().get()).max(0.0) * s.prompt_share;
-        if step > 0.0 { more / step } else { 0.0 }
+        let (step, more) = (s.step().get(), s.mixed.time().less(s.decode.time()).get() * s.prompt_share);
+        match &self.flow {
+            Some(flow) => flow.chips / self.chips,
+            None if step > 0.0 => more / step,
+            None => 0.0,
+        }
     }
 
     /// Dollars per million output and input tokens, at so many dollars per chip and second.
     pub fn usd_per_mtok(&self, requests: &Requests, price: Option<f64>) -> Option<(f64, f64)> {
-        let dollars = price? * self.chips;
-        let prompt = self.prompt_time();
+        let (dollars, prompt) = (price? * self.chips, self.prompt_time());
         let mtok = |tokens: f64, share: f64| dollars * share / (self.rate * tokens) * 1e6;
         (self.rate > 0.0).then(|| (mtok(requests.output, 1.0 - prompt), mtok(requests.input, prompt)))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_busy_server_waits_as_the_textbook_says() {
-        // M/D/1 at half load: rho / (2 (1 - rho)) = 0.5 service times.
-        assert!((wait(0.5, 1.0, 2.0) - 1.0).abs() < 1e-12);
-        assert!(wait(0.5, 8.0, 2.0) < wait(0.5, 1.0, 2.0));
-        assert_eq!(wait(0.0, 4.0, 2.0), 0.0);
-    }
+#[test]
+fn one_busy_server_waits_as_the_textbook_says() {
+    // M/D/1 at half load: rho / (2 (1 - rho)) = 0.5 service times.
+    assert!((wait(0.5, 1.0, 2.0) - 1.0).abs() < 1e-12);
+    assert!(wait(0.5, 8.0, 2.0) < wait(0.5, 1.0, 2.0));
+    assert_eq!(wait(0.0, 4.0, 2.0), 0.0);
 }

@@ -34,12 +34,9 @@ use crate::pass::Pass;
 use rackmath_spec::engine::{Overhead, Prompts, Schedule};
 use rackmath_units::{Seconds, float};
 
-/// What requests look like.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Requests {
-    /// Tokens of a prompt, mean.
     pub input: f64,
-    /// Tokens of an answer, mean.
     pub output: f64,
     /// Share of a prompt found in a prefix cache.
     pub cached: f64,
@@ -56,11 +53,9 @@ pub struct Requests {
 pub struct Spread {
     /// Tokens a decoding sequence holds beyond those of the mean request.
     pub context: f64,
-    /// The same of its whole length, prompt and answer.
     pub whole: f64,
     /// Variance over mean of prompts: by so much a prompt token's own prompt is longer than the mean one.
     pub prompt: f64,
-    /// Squared coefficient of variation of prompts.
     pub prompt_cv2: f64,
 }
 
@@ -70,7 +65,6 @@ impl Requests {
         Self { input, output, cached: 0.0, drafts: 0.0, accepted: 1.0, spread: Spread::default() }
     }
 
-    /// Prompt tokens to be computed.
     pub fn new_tokens(&self) -> f64 {
         (self.input * (1.0 - self.cached)).max(1.0)
     }
@@ -109,11 +103,9 @@ pub fn yielded(drafts: f64, acceptance: f64) -> f64 {
 /// One engine instance: one attention group of a layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Server<'a, T = Pass> {
-    /// How long its passes take.
     pub timer: &'a T,
     /// Pipeline stages; each works on a share of the sequences.
     pub stages: f64,
-    /// How it forms them.
     pub schedule: &'a Schedule,
     pub overhead: &'a Overhead,
     /// Sequences whose cache fits, in this group.
@@ -122,22 +114,11 @@ pub struct Server<'a, T = Pass> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
-    /// So many requests in the system at any time.
-    Closed {
-        /// Requests of this group.
-        concurrency: f64,
-        /// How much denser than on average prompts arrive; 1 for evenly.
-        clump: f64,
-        /// Share of all requests that arrive at once at the start; 0 for a long run.
-        burst: f64,
-        /// Whether all answers have the same length, so that requests follow each other in convoys.
-        convoy: bool,
-    },
+    /// So many requests in the system at any time, their prompts `clump` times denser than on average. A share `burst` of
+    /// all arrives at once at the start. In a convoy all answers have one length, and requests follow each other.
+    Closed { concurrency: f64, clump: f64, burst: f64, convoy: bool },
     /// Requests per second, at random.
-    Open {
-        /// Requests per second of this group.
-        rate: f64,
-    },
+    Open { rate: f64 },
     /// As many as memory and the engine allow, more waiting.
     Full,
 }
@@ -152,18 +133,13 @@ impl Load {
 /// A server in steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// Time per output token after the first.
     pub tpot: Seconds,
     /// Time to the first token, without waiting for memory.
     pub ttft: Seconds,
-    /// Waiting for memory before that.
     pub queue: Seconds,
-    /// Requests a second.
     pub rate: f64,
     pub decoding: f64,
-    /// Sequences that hold a cache.
     pub running: f64,
-    /// Sequences that wait for memory.
     pub waiting: f64,
     /// Share of passes that carry prompt tokens.
     pub prompt_share: f64,
@@ -173,27 +149,20 @@ pub struct Steady {
     pub decode: Cost,
     /// A pass with prompt tokens.
     pub mixed: Cost,
-    /// Whether arrivals outrun the server.
     pub overloaded: bool,
 }
 
 impl Steady {
-    /// From arrival to the last token.
     pub fn e2e(&self, requests: &Requests) -> Seconds {
         self.queue + self.ttft + self.tpot * (requests.output - 1.0).max(0.0)
     }
 
-    /// Mean time of a pass.
     pub fn step(&self) -> Seconds {
         self.decode.time() * (1.0 - self.prompt_share) + self.mixed.time() * self.prompt_share
     }
 }
 
 impl<T: StepTimer> Server<'_, T> {
-    fn cost(&self, work: &Work) -> Result<Cost, T::Uncovered> {
-        self.timer.time(work)
-    }
-
     /// Tokens of prompts that fit in a pass beside so many decoding sequences.
     fn prompt_room(&self, decoding: f64, requests: &Requests) -> f64 {
         let taken = match self.schedule.prompts {
@@ -219,10 +188,9 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
             } else {
                 balanced(server, requests, running, Arrivals { clump: clump.max(1.0), convoy, crowd: running })?
             };
-            let waiting = (concurrency - running).max(0.0);
-            s.waiting = waiting;
+            s.waiting = (concurrency - running).max(0.0);
             // Little: those who wait leave at the rate of the server.
-            s.queue = if s.rate > 0.0 { Seconds::s(waiting / s.rate) } else { Seconds::ZERO };
+            s.queue = if s.rate > 0.0 { Seconds::s(s.waiting / s.rate) } else { Seconds::ZERO };
             if burst > 0.0 {
                 s.ttft += Seconds::s(burst * first_wave(server, requests, running)?);
             }
@@ -271,14 +239,12 @@ fn at<T: StepTimer>(
     let wanted = (running * share).max(if requests.steps() > 0.0 { share.min(1.0) } else { 0.0 });
     // Where prompts ride along, a pass holds only so many tokens: prompts then come no faster than they fit.
     let full = if server.schedule.prompts == Prompts::RideAlong {
-        let rows = 1.0 + requests.drafts;
-        server.schedule.chunk * server.stages / (requests.new_tokens() / steps + rows)
+        server.schedule.chunk * server.stages / (requests.new_tokens() / steps + (1.0 + requests.drafts))
     } else {
         f64::INFINITY
     };
     let n = wanted.min(full);
-    let per_step = n / steps;
-    let mut state = mix(server, requests, n, per_step, arrivals)?;
+    let mut state = mix(server, requests, n, n / steps, arrivals)?;
     let residence = requests.steps() * state.step().get() + state.ttft.get();
     state.running = running;
     // Those that neither decode nor are being computed wait for a place in a pass.
@@ -315,13 +281,13 @@ fn mix<T: StepTimer>(
     let prompts = (size / new).max(1.0 / chunks.passes);
     let base = Work { drafts: requests.drafts, ..Work::decode(decoding, requests.context()) };
     let prompt = Chunk { tokens: size, prompts, past: requests.past() + chunks.before };
-    let decode = server.cost(&base)?;
+    let decode = server.timer.time(&base)?;
     let (mixed, alone) = if server.schedule.prompts == Prompts::RideAlong {
-        let both = server.cost(&base.with(prompt))?;
+        let both = server.timer.time(&base.with(prompt))?;
         (both, both.time())
     } else {
         // Prompts have passes of their own; sequences that decode wait for them.
-        let own = server.cost(&Work::default().with(prompt))?;
+        let own = server.timer.time(&Work::default().with(prompt))?;
         (decode.joined(&own), own.time())
     };
     let step = decode.time() * (1.0 - share) + mixed.time() * share;
@@ -353,7 +319,7 @@ fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) ->
     let blurred = balanced(server, requests, running, even)?;
     let new = requests.new_tokens();
     let passes = Chunks::of(running * new, server.schedule.chunk, Rest::Empty).passes;
-    let one = server.cost(&Work::prefill(running / passes, new, requests.past()))?.time().get();
+    let one = server.timer.time(&Work::prefill(running / passes, new, requests.past()))?.time().get();
     let all = one * passes;
     // The first pass of a wave is short, the last waits for all before it.
     let mean = one * (passes + 1.0) / 2.0;
@@ -370,11 +336,9 @@ fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) ->
 /// How requests come to a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Arrivals {
-    /// How much denser than on average.
     clump: f64,
     /// Whether they follow each other pass by pass.
     convoy: bool,
-    /// Requests in the system.
     crowd: f64,
 }
 
@@ -385,7 +349,7 @@ impl Arrivals {
 /// What a request waits beside its own passes: the rest of the pass under way, and, where the host runs ahead, the pass
 /// during which its token is read back.
 fn first_token<T>(server: &Server<T>, decode: f64, prompt: f64, share: f64, arrivals: Arrivals) -> f64 {
-    let ahead = f64::from(u8::from(server.overhead.host_overlaps));
+    let ahead = f64::from(server.overhead.host_overlaps);
     if arrivals.convoy {
         // The one before it has just begun, the one after it follows.
         return prompt * (1.0 + ahead);
@@ -404,9 +368,9 @@ fn first_wave<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f6
     let full = server.schedule.chunk.max(new);
     let tokens = running * new;
     if tokens <= full {
-        return Ok(server.cost(&Work::prefill(running, new, requests.past()))?.time().get());
+        return Ok(server.timer.time(&Work::prefill(running, new, requests.past()))?.time().get());
     }
-    let pass = server.cost(&Work::prefill(full / new, new, requests.past()))?.time().get();
+    let pass = server.timer.time(&Work::prefill(full / new, new, requests.past()))?.time().get();
     Ok(0.5 * tokens / full * pass)
 }
 
@@ -421,10 +385,8 @@ fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: 
     };
     if stay(most)?.0 > most {
         // More than memory or the engine holds: a queue without end.
-        let mut s = balanced(server, requests, most, Arrivals::EVEN)?;
-        s.overloaded = true;
-        s.rate = s.rate.min(rate);
-        return Ok(s);
+        let s = balanced(server, requests, most, Arrivals::EVEN)?;
+        return Ok(Steady { overloaded: true, rate: s.rate.min(rate), ..s });
     }
     let (mut low, mut high) = (0.0, most);
     for _ in 0..ITERATIONS {
@@ -435,10 +397,8 @@ fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: 
     s.rate = rate;
     s.running = rate * (requests.steps() * s.step().get() + s.ttft.get());
     // Prompts that come while others are computed wait for them: the mean wait of a single server (Pollaczek, Khinchine).
-    let service = (s.mixed.time().get()
-        - if server.schedule.prompts == Prompts::RideAlong { s.decode.time().get() } else { 0.0 })
-    .max(0.0);
-    let per_prompt = service * requests.new_tokens() / s.prompt_size.max(1.0);
+    let beside = if server.schedule.prompts == Prompts::RideAlong { s.decode.time() } else { Seconds::ZERO };
+    let per_prompt = s.mixed.time().less(beside).get() * requests.new_tokens() / s.prompt_size.max(1.0);
     let busy = (rate * per_prompt).min(0.95);
     s.ttft += Seconds::s(busy / (2.0 * (1.0 - busy)) * per_prompt * (1.0 + requests.spread.prompt_cv2));
     Ok(s)

@@ -22,15 +22,11 @@ use rackmath_units::Seconds;
 /// How long a peak lasts, in seconds.
 pub const PEAK_WINDOW: f64 = 60.0;
 
-/// What a trace says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
     pub requests: usize,
-    /// Requests without one, left out.
     pub unanswered: usize,
-    /// Prompts.
     pub input: Measured,
-    /// Answers.
     pub output: Measured,
     /// Covariance of a prompt and its answer, in square tokens.
     pub covariance: f64,
@@ -38,21 +34,16 @@ pub struct Traffic {
     pub arrivals: Option<Arrivals>,
 }
 
-/// Lengths that were seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Moments and shares.
     pub drawn: Drawn,
     /// The lengths below which half, 90 % and 99 % lie.
     pub quantiles: [f64; 3],
 }
 
-/// How requests come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrivals {
-    /// From the first to the last.
     pub span: Seconds,
-    /// Requests per second, mean.
     pub rate: f64,
     /// Standard deviation of gaps over their mean.
     pub gap_cv: f64,
@@ -68,8 +59,8 @@ impl Traffic {
         let answered: Vec<&TraceRequest> = trace.requests.iter().filter(|r| r.output.get() > 0.0).collect();
         let measured = |length: fn(&TraceRequest) -> f64| {
             let mut values: Vec<f64> = answered.iter().map(|r| length(r)).collect();
-            let drawn = Drawn::seen(values.clone())?;
             values.sort_by(f64::total_cmp);
+            let drawn = Drawn::seen(values.clone())?;
             Some(Measured { drawn, quantiles: [0.5, 0.9, 0.99].map(|p| ranked(&values, p)) })
         };
         // A prompt has at least a token, whatever was written.
@@ -87,7 +78,6 @@ impl Traffic {
         })
     }
 
-    /// What lengths that vary add to a server.
     pub fn spread(&self) -> Spread {
         spread(&self.input.drawn, &self.output.drawn, self.covariance)
     }
@@ -148,52 +138,45 @@ mod tests {
             blocks: Vec::new(),
             logged: None,
         };
-        Trace {
-            requests: rows.iter().map(request).collect(),
-            block: Tokens::new(512.0),
-            format: TraceFormat::Csv,
-            timed: true,
-        }
+        let requests = rows.iter().map(request).collect();
+        Trace { requests, block: Tokens::new(512.0), format: TraceFormat::Csv, timed: true }
+    }
+
+    fn arrivals(rows: &[(f64, f64, f64)]) -> Option<Arrivals> {
+        Traffic::of(&trace(rows)).unwrap().arrivals
     }
 
     #[test]
-    fn clockwork_has_no_burstiness_and_its_peak_is_its_mean() {
+    fn burstiness_and_peak_of_clockwork_and_of_a_burst() {
         let rows: Vec<_> = (0..241).map(|i| (f64::from(i) * 0.5, 100.0, 10.0)).collect();
-        let a = Traffic::of(&trace(&rows)).unwrap().arrivals.unwrap();
+        let a = arrivals(&rows).unwrap();
         assert!((a.rate - 2.0).abs() < 1e-12 && a.gap_cv < 1e-9 && a.together == 0.0, "{a:?}");
         // 120 requests in any half-open minute.
         assert!((a.peak_rate - 2.0).abs() < 1e-12, "{a:?}");
-    }
-
-    #[test]
-    fn the_busiest_minute_is_found_wherever_it_begins() {
-        // 60 requests within 6 s around 100 s, one every 10 s else.
+        // 60 requests within 6 s around 100 s, one every 10 s else: the busiest minute is found wherever it begins.
         let mut rows: Vec<_> = (0..31).map(|i| (f64::from(i) * 10.0, 100.0, 10.0)).collect();
         rows.extend((0..60).map(|i| (97.0 + f64::from(i) * 0.1, 100.0, 10.0)));
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let a = Traffic::of(&trace(&rows)).unwrap().arrivals.unwrap();
+        let a = arrivals(&rows).unwrap();
         // Six more of the others fall into a minute that holds the burst.
-        assert!((a.peak_rate - 66.0 / 60.0).abs() < 1e-12, "{a:?}");
-        assert!(a.gap_cv > 1.0);
+        assert!((a.peak_rate - 66.0 / 60.0).abs() < 1e-12 && a.gap_cv > 1.0, "{a:?}");
     }
 
     #[test]
     fn requests_without_an_answer_are_left_out() {
         let t = Traffic::of(&trace(&[(0.0, 100.0, 10.0), (1.0, 9999.0, 0.0), (2.0, 300.0, 30.0)])).unwrap();
         assert_eq!((t.requests, t.unanswered, t.input.drawn.mean, t.covariance), (2, 1, 200.0, 1000.0));
-        assert!(Traffic::of(&trace(&[(0.0, 1.0, 0.0)])).is_none());
-        assert!(Traffic::of(&trace(&[(0.0, 1.0, 5.0)])).unwrap().arrivals.is_none());
+        assert!(Traffic::of(&trace(&[(0.0, 1.0, 0.0)])).is_none() && arrivals(&[(0.0, 1.0, 5.0)]).is_none());
     }
 
     proptest! {
         #[test]
         fn a_peak_is_never_below_the_mean_and_never_above_all_in_a_minute(
-            times in prop::collection::vec(0.0f64..600.0, 2..200)
+            mut times in prop::collection::vec(0.0f64..600.0, 2..200)
         ) {
-            let mut times = times;
             times.sort_by(f64::total_cmp);
             let rows: Vec<_> = times.iter().map(|t| (*t, 10.0, 2.0)).collect();
-            if let Some(a) = Traffic::of(&trace(&rows)).unwrap().arrivals {
+            if let Some(a) = arrivals(&rows) {
                 prop_assert!(a.peak_over_mean() >= 1.0);
                 prop_assert!(a.span.get() < PEAK_WINDOW || a.peak_rate <= (times.len() as f64 / PEAK_WINDOW).max(a.rate));
             }

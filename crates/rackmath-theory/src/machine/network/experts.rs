@@ -34,7 +34,6 @@ use super::levels::overlapped;
 use rackmath_spec::{Copies, ExchangeKernel, Reach};
 use rackmath_units::{ByteRate, BytesPerToken, Fraction, Seconds, Tokens, float};
 
-/// Which way the tokens go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// To their experts.
@@ -46,16 +45,13 @@ pub enum Phase {
 /// One dispatch or combine of one layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exchange {
-    /// Which way.
     pub phase: Phase,
     pub tokens: Tokens,
     /// Bytes of one copy of a token: hidden size times bytes per element, with its scales.
     pub payload: BytesPerToken,
-    /// Experts chosen for a token.
     pub top_k: u64,
     /// Experts of the layer, spread evenly over the ranks.
     pub experts: u64,
-    /// Ranks of the expert group.
     pub ranks: u64,
     /// Ranks that share the fast network.
     pub ranks_per_node: u64,
@@ -64,7 +60,6 @@ pub struct Exchange {
 /// A rank's way into a network, and the constants of the kernel there.
 #[derive(Debug)]
 pub struct Port<'a, K> {
-    /// The constants.
     pub kernel: &'a K,
     /// Data-sheet rate out of one chip, one way.
     pub bandwidth: ByteRate,
@@ -83,9 +78,7 @@ impl<K> Copy for Port<'_, K> {}
 pub struct ExchangeTime {
     /// Floors that add to the transfer.
     pub latency: Seconds,
-    /// On the fast network.
     pub up: Seconds,
-    /// On the slow one.
     pub out: Seconds,
     /// The time, overlap and least time considered.
     pub total: Seconds,
@@ -157,7 +150,6 @@ pub fn distinct_ranks(ranks: u64, experts: u64, top_k: u64) -> f64 {
 }
 
 impl Exchange {
-    /// Nodes the ranks are spread over.
     pub fn nodes(&self) -> u64 {
         self.ranks.div_ceil(self.ranks_per_node.max(1)).max(1)
     }

@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// All networks, read once.
 static NETWORKS: LazyLock<BTreeMap<String, std::sync::Arc<Network>>> = LazyLock::new(|| {
     let catalog = rackmath_catalog::embedded();
     catalog.ids(rackmath_spec::Kind::Networks).map(|id| (id.to_owned(), catalog.network(id).unwrap())).collect()

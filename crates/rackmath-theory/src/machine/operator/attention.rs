@@ -51,7 +51,6 @@ const CHUNK: f64 = 128.0;
 /// How suddenly a working set falls out of the cache: streams of reads evict what they would need next.
 const EVICTION: i32 = 8;
 
-/// Where a kernel finds the cache it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residency {
     /// In memory, as in a serving step.
@@ -66,7 +65,6 @@ pub struct DecodeWork {
     pub sequences: f64,
     /// Cached tokens each attends to: its length, at most the window.
     pub context: f64,
-    /// KV heads; latent attention has one.
     pub kv_heads: f64,
     /// Query heads to a KV head.
     pub group: f64,
@@ -96,12 +94,10 @@ impl DecodeWork {
         }
     }
 
-    /// All products.
     pub fn flop(&self) -> Flop {
         self.token_flop * (self.sequences * self.kv_heads * self.group * self.context)
     }
 
-    /// Cache, queries and outputs.
     pub fn bytes(&self) -> Bytes {
         self.token_bytes * (self.sequences * self.kv_heads * self.context) + self.query_bytes * self.sequences
     }
@@ -112,7 +108,6 @@ impl DecodeWork {
 pub struct PrefillWork {
     pub sequences: f64,
     pub new: f64,
-    /// Tokens cached before them.
     pub past: f64,
     /// Tokens a query sees at most.
     pub window: Option<f64>,
@@ -143,7 +138,6 @@ impl PrefillWork {
         }
     }
 
-    /// The tokens the last query sees.
     pub fn span(&self) -> f64 {
         let all = self.past + self.new;
         self.window.map_or(all, |w| all.min(w))
@@ -159,12 +153,10 @@ impl PrefillWork {
         if full > 0.0 { triangle + full * w } else { triangle }
     }
 
-    /// All products.
     pub fn flop(&self) -> Flop {
         self.pair_flop * (self.sequences * self.heads * self.pairs())
     }
 
-    /// Everything read and written.
     pub fn bytes(&self) -> Bytes {
         let past = self.window.map_or(self.past, |w| self.past.min(w));
         (self.new_bytes * self.new + self.past_bytes * past) * self.sequences

@@ -59,7 +59,6 @@ pub enum Scaling {
     Given,
 }
 
-/// A kernel family on a chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gemm<'a> {
     silicon: Silicon,
@@ -76,7 +75,6 @@ impl Product {
         Self { rows, columns, depth, cold: Fraction::ONE }
     }
 
-    /// Its arithmetic.
     pub fn flop(&self) -> Flop {
         // A multiply-add is two.
         Flop::flop(2.0 * self.rows * self.columns * self.depth)
@@ -103,7 +101,6 @@ impl<'a> Gemm<'a> {
         Self { host: Seconds::ZERO, ..self }
     }
 
-    /// The constants it runs with.
     pub fn kernel(&self) -> &'a GemmKernel {
         self.kernel
     }
@@ -167,7 +164,6 @@ impl<'a> Gemm<'a> {
     }
 }
 
-/// A pass over the activations by itself.
 pub fn pass_time(silicon: Silicon, pass: &Pass, product: Product) -> Seconds {
     pass.floor + pass_work(silicon, pass, product)
 }

@@ -19,7 +19,6 @@
 use super::attention::{DecodeWork, PrefillWork};
 use rackmath_units::{Bytes, BytesPerParam, Flop};
 
-/// The sizes of a latent attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latent {
     /// Query heads on this chip.
@@ -29,7 +28,6 @@ pub struct Latent {
     pub rope: f64,
     /// A head's key without rotation.
     pub nope: f64,
-    /// A head's value.
     pub value: f64,
 }
 

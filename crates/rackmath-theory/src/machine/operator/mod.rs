@@ -60,7 +60,6 @@ impl Silicon {
     }
 }
 
-/// The time of one kernel, with its parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
     /// Paid however small the work.
@@ -69,11 +68,9 @@ pub struct Timing {
     pub compute: Seconds,
     /// Traffic at the efficiency reached.
     pub memory: Seconds,
-    /// All together.
     pub time: Seconds,
 }
 
-/// The ideal: full peak, full bandwidth, no floor, a hard corner.
 pub fn ideal(silicon: Silicon, flop: Flop, bytes: Bytes) -> Timing {
     let (compute, memory) = (flop / silicon.peak, bytes / silicon.bandwidth);
     Timing { floor: Seconds::ZERO, compute, memory, time: compute.max(memory) }

@@ -30,20 +30,16 @@ use rackmath_units::{Bytes, Flop, Seconds, Tokens, float};
 /// The experts of a layer and how they are spread over ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// Width of the residual stream.
     pub hidden: u64,
     /// Width of one expert on this rank.
     pub inter: u64,
     /// Whether an expert has a gate beside its up projection.
     pub gated: bool,
     pub experts: u64,
-    /// Experts a token chooses.
     pub top_k: u64,
-    /// Ranks that share the experts.
     pub ranks: u64,
 }
 
-/// How tokens choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Draw {
     /// Dealt in turn: every expert gets the same, and as many experts as possible are touched.
@@ -59,11 +55,9 @@ pub enum Draw {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Call {
     pub layer: Layer,
-    /// Formats of weights and activations.
     pub format: MoeFormat,
     /// Tokens of all ranks together.
     pub tokens: Tokens,
-    /// How they choose.
     pub draw: Draw,
 }
 
@@ -78,7 +72,6 @@ pub struct Load {
 }
 
 impl Load {
-    /// The load of the busiest rank.
     pub fn of(layer: &Layer, tokens: Tokens, draw: Draw) -> Self {
         let (t, k) = (tokens.get().max(1.0), layer.top_k as f64);
         let (e, ranks) = (layer.experts as f64, layer.ranks as f64);
@@ -132,7 +125,6 @@ impl Load {
         Self { rows: x, experts }
     }
 
-    /// Experts that get a row.
     pub fn touched(&self) -> f64 {
         self.experts.iter().sum()
     }
@@ -151,9 +143,7 @@ impl Load {
 /// The work itself, before any efficiency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    /// Arithmetic without padding.
     pub flop: Flop,
-    /// Weights of the touched experts.
     pub weights: Bytes,
     /// Activations moved between the steps.
     pub activations: Bytes,

@@ -184,7 +184,6 @@ fn filling() -> PrefillConstants {
     }
 }
 
-/// Heads of size 128 and a 16-bit cache.
 fn grouped(sequences: f64, context: f64, heads: f64, kv_heads: f64) -> DecodeWork {
     DecodeWork::grouped(sequences, context, (heads, kv_heads), 128.0, BytesPerParam::new(2.0))
 }

@@ -20,14 +20,14 @@
 //! Prompts follow the same design; none of this was scored against measured runs.
 
 use super::layers::{Prep, WIDE};
+use super::links::add_network;
 use super::table::Table;
-use super::{Cost, Limit, Part, Work};
+use super::{Cost, Work};
 use crate::network::{self, Collective, Group};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Mixer;
 use rackmath_units::Bytes;
 
-/// Bytes of a log-sum-exp.
 const LSE: f64 = 4.0;
 
 /// Costs of joining; empty, and nothing, where the cache is not cut along its tokens.
@@ -79,12 +79,13 @@ impl Prep<'_> {
         if d.dcp <= 1 || self.d.engine.ideal {
             return Joints::default();
         }
-        let each = |cost: &dyn Fn(&Mixer, f64, &mut Cost)| {
-            let mut all = Cost::default();
-            for run in &self.shape.runs {
-                cost(&run.block.mixer, run.n as f64, &mut all);
-            }
-            all
+        // A table of what each layer's mixer adds to a cost.
+        let table = |add: &dyn Fn(&Mixer, f64, f64, &mut Cost)| {
+            Table::new(|rows| {
+                let mut all = Cost::default();
+                self.shape.runs.iter().for_each(|run| add(&run.block.mixer, rows, run.n as f64, &mut all));
+                all
+            })
         };
         let join = |mixer: &Mixer, rows: f64, times: f64, cost: &mut Cost| {
             let kinds = [Collective::AllGather, Collective::AllGather, Collective::ReduceScatter];
@@ -92,24 +93,18 @@ impl Prep<'_> {
                 self.collective(kind, rows * bytes, d.dcp, times, cost);
             }
         };
-        let grouped = |mixer: &Mixer| matches!(mixer, Mixer::Attention(_));
-        let width = self.d.kv.width().get();
         Joints {
-            decode: Table::new(|rows| each(&|mixer, n, cost| join(mixer, rows, n, cost))),
-            prompt: Table::new(|rows| {
-                each(&|mixer, n, cost| {
-                    if grouped(mixer) {
-                        join(mixer, rows, n, cost);
-                    }
-                })
+            decode: table(&join),
+            prompt: table(&|mixer, rows, n, cost| {
+                if matches!(mixer, Mixer::Attention(_)) {
+                    join(mixer, rows, n, cost);
+                }
             }),
-            past: Table::new(|tokens| {
-                each(&|mixer, n, cost| {
-                    if let Mixer::Latent(a) = mixer {
-                        let bytes = tokens * (a.kv_rank + a.rope_dim) as f64 * width;
-                        self.collective(Collective::AllGather, bytes, d.dcp, n, cost);
-                    }
-                })
+            past: table(&|mixer, tokens, n, cost| {
+                if let Mixer::Latent(a) = mixer {
+                    let bytes = tokens * (a.kv_rank + a.rope_dim) as f64 * self.d.kv.width().get();
+                    self.collective(Collective::AllGather, bytes, d.dcp, n, cost);
+                }
             }),
         }
     }
@@ -120,7 +115,6 @@ impl Prep<'_> {
             let time = network::time(kind, Bytes::b(bytes), &Group::within(level, up, n));
             (time.latency.get(), time.transfer.get())
         });
-        cost.add(Part::Network, Limit::Latency, (latency + skew) * times);
-        cost.add(Part::Network, Limit::Link, transfer * times);
+        add_network((latency + skew, transfer), times, cost);
     }
 }

@@ -1,9 +1,9 @@
 //! From a model, a machine, a layout and an engine to a pass that can be timed.
 
-use super::mixer::MixerSite;
+use super::links::add_network;
 use super::products::{Matrix, Multiplier, PlainKernel, matrices, silicon};
 use super::table::Table;
-use super::{Cost, Limit, Part, Pass, Stroke, stretch};
+use super::{Cost, Limit, MixerOp, Part, Pass, Stroke, stretch};
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
 use crate::deployment::{Deployment, Untimed};
 use crate::layout::domain;
@@ -16,20 +16,15 @@ use rackmath_spec::{
 use rackmath_units::{Bytes, Tokens, float};
 use std::sync::Arc;
 
-/// All kernels a machine may run.
 #[derive(Clone, Debug)]
 pub struct KernelSet {
-    /// Matrix products.
     pub gemm: Arc<GemmKernels>,
-    /// Grouped-query attention.
     pub attention: Arc<AttentionKernels>,
     pub latent: Arc<AttentionKernels>,
-    /// Expert layers.
     pub moe: Arc<MoeKernels>,
 }
 
 impl KernelSet {
-    /// Reads them from the catalogue.
     pub fn of(catalog: &Catalog) -> Result<Self, SpecError> {
         Ok(Self {
             gemm: catalog.gemm_kernels()?,
@@ -44,6 +39,10 @@ impl KernelSet {
 pub(super) const WIDE: f64 = 2.0;
 pub(super) const DISPATCHED: f64 = 1.0;
 
+/// How much wider an estimate is where constants of another chip or format stand in, and where only a median does.
+const BORROWED: f64 = 1.5;
+const UNKNOWN: f64 = 2.0;
+
 impl Pass {
     pub fn prepare(deployment: &Deployment, kernels: &KernelSet) -> Result<Self, Untimed> {
         Self::prepare_for(deployment, kernels, true)
@@ -52,33 +51,24 @@ impl Pass {
     /// The same; without drafts they cost nothing and must not be asked for, and a third of the work is saved.
     pub fn prepare_for(d: &Deployment, kernels: &KernelSet, drafts: bool) -> Result<Self, Untimed> {
         let shape = d.model.shape().ok_or(Untimed::NoLayers)?;
-        let prep = Prep::new(d, shape, kernels).ok_or(Untimed::NoPeak)?;
-        let mut mixers: Vec<(f64, super::MixerOp)> = Vec::new();
+        let mut prep = Prep::new(d, shape, kernels).ok_or(Untimed::NoPeak)?;
+        let mut mixers: Vec<(f64, MixerOp)> = Vec::new();
         let mut seen: Vec<&Mixer> = Vec::new();
-        let mixer_site = prep.mixers();
-        let mut assumed = prep.assumed.clone();
-        let mut wider: f64 = prep.wider;
-        for run in &shape.runs {
+        for run in shape.runs.iter().filter(|run| run.block.mixer != Mixer::None) {
             let mixer = &run.block.mixer;
-            if *mixer == Mixer::None {
-                continue;
-            }
-            if !mixer_site.measured(mixer) && !d.engine.ideal && d.engine.plain.is_none() {
-                wider = wider.max(1.5);
-                let note = format!(
-                    "attention kernels were not measured on {}; those of Hopper stand in",
-                    d.system.chip.generation
-                );
-                if !assumed.contains(&note) {
-                    assumed.push(note);
-                }
-            }
             if let Some(at) = seen.iter().position(|m| *m == mixer) {
                 mixers[at].0 += run.n as f64;
-            } else {
-                mixers.push((run.n as f64, mixer_site.op(mixer).ok_or(Untimed::NoPeak)?));
-                seen.push(mixer);
+                continue;
             }
+            if !prep.mixer_measured(mixer) && !d.engine.ideal && d.engine.plain.is_none() {
+                let generation = &d.system.chip.generation;
+                prep.borrow(
+                    BORROWED,
+                    format!("attention kernels were not measured on {generation}; those of Hopper stand in"),
+                );
+            }
+            mixers.push((run.n as f64, prep.mixer(mixer).ok_or(Untimed::NoPeak)?));
+            seen.push(mixer);
         }
         let rows = Table::new(|rows| {
             let mut cost = Cost::default();
@@ -97,21 +87,20 @@ impl Pass {
             cost
         };
         let draft = if drafts { Table::new(drafted) } else { Table::default() };
-        let layers = shape.n_layers() as f64;
         Ok(Self {
             rows,
             head,
             draft,
             mixers,
             joints: prep.joints(),
-            layers,
+            layers: shape.n_layers() as f64,
             stages: d.layout.degrees().pp as f64,
             ideal: d.engine.ideal,
             head_every_token: d.engine.kernels.head_every_token,
             graph: d.engine.schedule.graph,
             overhead: d.engine.overhead,
-            assumed,
-            spread: wider,
+            assumed: prep.assumed,
+            spread: prep.wider,
         })
     }
 }
@@ -132,7 +121,7 @@ pub(super) struct Layer<'a> {
 pub(super) struct Prep<'a> {
     pub(super) d: &'a Deployment,
     pub(super) shape: &'a Shape,
-    kernels: &'a KernelSet,
+    pub(super) kernels: &'a KernelSet,
     multipliers: Vec<(Dtype, Multiplier<'a>)>,
     layers: Vec<Layer<'a>>,
     draft: Option<Layer<'a>>,
@@ -163,18 +152,12 @@ impl<'a> Prep<'a> {
         };
         for dtype in [d.formats.linear, d.formats.other, d.formats.routed] {
             if prep.multipliers.iter().all(|(d, _)| *d != dtype) {
-                let backend = &engine.kernels.gemm;
-                let one =
-                    Multiplier::of(chip, &kernels.gemm, backend, dtype, engine.kernels.scaling, engine.plain.as_ref())?;
-                if let Some(note) = &one.assumed {
-                    prep.assumed.push(note.clone());
-                }
+                let one = Multiplier::of(d, &kernels.gemm, dtype)?;
+                prep.assumed.extend(one.assumed.clone());
                 if !one.measured && !engine.ideal {
-                    prep.wider = prep.wider.max(1.5);
-                    prep.assumed.push(format!(
-                        "{dtype} matrix products were not measured on {}; constants of another generation stand in",
-                        chip.generation
-                    ));
+                    let said = "matrix products were not measured on";
+                    let note = format!("{dtype} {said} {}; constants of another generation stand in", chip.generation);
+                    prep.borrow(BORROWED, note);
                 }
                 prep.multipliers.push((dtype, one));
             }
@@ -189,8 +172,7 @@ impl<'a> Prep<'a> {
                 prep.layers.push(layer);
             }
         }
-        let last = shape.runs.last().map(|run| &run.block);
-        let drafter = shape.mtp.as_ref().map(|mtp| &mtp.block).or(last);
+        let drafter = shape.mtp.as_ref().map(|mtp| &mtp.block).or(shape.runs.last().map(|run| &run.block));
         prep.draft = drafter.map(|block| prep.layer(block, 1.0));
         if shape.moe().is_some() {
             prep.find_experts()?;
@@ -219,27 +201,23 @@ impl<'a> Prep<'a> {
         let family = engine.experts(&generation, format, self.d.layout.degrees().dp > 1);
         let found = self.kernels.moe.find(family, format, &generation).ok()?;
         if !engine.ideal && engine.plain.is_none() && found.matched != MoeMatch::Exact {
-            self.wider = self.wider.max(if found.matched == MoeMatch::Default { 2.0 } else { 1.5 });
-            let how = match found.matched {
-                MoeMatch::Generation => "constants of another chip generation",
-                MoeMatch::Format => "constants of another format",
-                _ => "the median of all measured kernels",
+            let (wider, how) = match found.matched {
+                MoeMatch::Generation => (BORROWED, "constants of another chip generation"),
+                MoeMatch::Format => (BORROWED, "constants of another format"),
+                _ => (UNKNOWN, "the median of all measured kernels"),
             };
-            self.assumed
-                .push(format!("expert kernel {family} was not measured for {format} on {generation}; {how} stand in"));
+            let what = format!("expert kernel {family} was not measured for {format} on {generation}");
+            self.borrow(wider, format!("{what}; {how} stand in"));
         }
         self.experts = Some((silicon, found, format));
         Some(())
     }
 
-    fn mixers(&self) -> MixerSite<'_> {
-        MixerSite {
-            chip: &self.d.system.chip,
-            engine: &self.d.engine,
-            attention: &self.kernels.attention,
-            latent: &self.kernels.latent,
-            kv: self.d.kv,
-            degrees: self.d.layout.degrees(),
+    /// Kernels of something else stand in: say so once, and widen the estimate.
+    fn borrow(&mut self, wider: f64, note: String) {
+        self.wider = self.wider.max(wider);
+        if !self.assumed.contains(&note) {
+            self.assumed.push(note);
         }
     }
 
@@ -252,12 +230,9 @@ impl<'a> Prep<'a> {
             Ffn::None => (None, 0.0),
         };
         let norms = match &block.mixer {
-            Mixer::Attention(a) => match a.qk_norm {
-                QkNorm::None => (0.0, 0.0),
-                QkNorm::PerHead => (2.0, 0.0),
-                // A norm across all heads needs the sum of squares of every chip.
-                QkNorm::AllHeads => (2.0, 1.0),
-            },
+            Mixer::Attention(a) if a.qk_norm == QkNorm::PerHead => (2.0, 0.0),
+            // A norm across all heads needs the sum of squares of every chip.
+            Mixer::Attention(a) if a.qk_norm == QkNorm::AllHeads => (2.0, 1.0),
             _ => (0.0, 0.0),
         };
         Layer {
@@ -286,8 +261,7 @@ impl<'a> Prep<'a> {
         if let Some(moe) = layer.moe {
             self.add_experts(moe, rows, times, long, cost);
         }
-        let mixer = f64::from(u8::from(layer.mixer));
-        let ffn = f64::from(u8::from(layer.ffn));
+        let (mixer, ffn) = (f64::from(layer.mixer), f64::from(layer.ffn));
         let kernels = mixer * o.mixer_kernels + ffn * o.ffn_kernels + layer.norms.0;
         // Half of the values belong to each sublayer.
         let values =
@@ -367,36 +341,26 @@ impl<'a> Prep<'a> {
             };
             let bytes = Bytes::b(rows * self.shape.hidden as f64 * WIDE / d.tp as f64);
             let hop = network::time(Collective::SendRecv, bytes, &Group::within(level, net, 2));
-            let hops = (d.pp - 1) as f64;
-            cost.add(Part::Network, Limit::Latency, hop.latency.get() * hops);
-            cost.add(Part::Network, Limit::Link, hop.transfer.get() * hops);
+            add_network((hop.latency.get(), hop.transfer.get()), (d.pp - 1) as f64, cost);
         }
     }
 
     fn head(&self, sequences: f64) -> Cost {
         let mut cost = Cost::default();
-        let tp = self.d.layout.degrees().tp as f64;
+        let (tp, engine) = (self.d.layout.degrees().tp as f64, &self.d.engine);
         let dtype = self.d.formats.other;
         for tensor in outer_tensors(self.shape) {
-            let multiplied = tensor.usage == Use::Matrix && matches!(tensor.part, Where::Head | Where::Embedding);
-            if multiplied {
+            if tensor.usage == Use::Matrix && matches!(tensor.part, Where::Head | Where::Embedding) {
                 let matrix = Matrix { columns: tensor.d_out as f64 / tp, depth: tensor.d_in as f64, dtype };
-                self.multiplier(dtype).add(
-                    sequences,
-                    &matrix,
-                    Part::Head,
-                    1.0,
-                    self.d.engine.overhead.stretch,
-                    &mut cost,
-                );
+                let multiplier = self.multiplier(dtype);
+                multiplier.add(sequences, &matrix, Part::Head, 1.0, engine.overhead.stretch, &mut cost);
             }
         }
-        if !self.d.engine.ideal {
+        if !engine.ideal {
             let logits = sequences * self.shape.vocab as f64 * 4.0;
-            let assumed = &self.d.engine.assumed;
+            let assumed = &engine.assumed;
             let bandwidth = assumed.sampling_memory * self.silicon.bandwidth.get();
-            let small = self.d.engine.overhead.small.get();
-            cost.add(Part::Head, Limit::Latency, assumed.sampling_passes * small);
+            cost.add(Part::Head, Limit::Latency, assumed.sampling_passes * engine.overhead.small.get());
             cost.add(Part::Head, Limit::Memory, assumed.sampling_passes * logits / bandwidth);
             if tp > 1.0
                 && let Some((level, up)) = self.level()
@@ -404,8 +368,7 @@ impl<'a> Prep<'a> {
                 let group = Group::within(level, up, tp as u64);
                 let bytes = Bytes::b(sequences * self.shape.vocab as f64 * WIDE);
                 let gather = network::time(Collective::AllGather, bytes, &group);
-                cost.add(Part::Network, Limit::Latency, gather.latency.get());
-                cost.add(Part::Network, Limit::Link, gather.transfer.get());
+                add_network((gather.latency.get(), gather.transfer.get()), 1.0, &mut cost);
             }
         }
         cost

@@ -8,6 +8,12 @@ use rackmath_spec::model::Moe;
 use rackmath_spec::{ExchangeKernel, Level, Network};
 use rackmath_units::{Bytes, BytesPerToken, Tokens};
 
+/// Adds a collective done so many times: its floor is latency, its bytes wait for links.
+pub(super) fn add_network((latency, transfer): (f64, f64), times: f64, cost: &mut Cost) {
+    cost.add(Part::Network, Limit::Latency, latency * times);
+    cost.add(Part::Network, Limit::Link, transfer * times);
+}
+
 impl<'a> Prep<'a> {
     pub(super) fn add_collectives(&self, layer: &Layer, rows: f64, busy: f64, times: f64, cost: &mut Cost) {
         if self.d.engine.ideal {
@@ -15,11 +21,9 @@ impl<'a> Prep<'a> {
         }
         let d = self.d.layout.degrees();
         let sparse = layer.moe.filter(|_| d.dp > 1 && d.ep * d.etp > 1);
-        let reductions = f64::from(u8::from(layer.mixer)) + f64::from(u8::from(layer.ffn && sparse.is_none()));
+        let reductions = f64::from(layer.mixer) + f64::from(layer.ffn && sparse.is_none());
         if d.tp > 1 {
-            let (latency, transfer) = self.all_reduce(rows, d.tp);
-            cost.add(Part::Network, Limit::Latency, latency * reductions * times);
-            cost.add(Part::Network, Limit::Link, transfer * reductions * times);
+            add_network(self.all_reduce(rows, d.tp), reductions * times, cost);
             let (latency, _) = self.all_reduce(1.0, d.tp);
             cost.add(Part::Network, Limit::Latency, latency * layer.norms.1 * times);
         }
@@ -30,9 +34,7 @@ impl<'a> Prep<'a> {
                 Some(from) if rows >= from => busy.min(self.d.engine.assumed.exchange_hidden * transfer),
                 _ => 0.0,
             };
-            let transfer = transfer - hidden;
-            cost.add(Part::Network, Limit::Latency, latency * times);
-            cost.add(Part::Network, Limit::Link, transfer * times);
+            add_network((latency, transfer - hidden), times, cost);
         }
     }
 
@@ -56,7 +58,6 @@ impl<'a> Prep<'a> {
         (best.latency.get() + skew, best.transfer.get())
     }
 
-    /// Dispatch and combine of one layer.
     fn exchange(&self, moe: &Moe, rows: f64) -> (f64, f64) {
         let skew = 2.0 * self.d.engine.overhead.skew.get();
         let Some((level, up)) = self.level() else { return (skew, 0.0) };

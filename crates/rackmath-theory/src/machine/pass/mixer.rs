@@ -1,5 +1,6 @@
 //! Attention and recurrences of one layer kind on one chip.
 
+use super::layers::Prep;
 use super::products::silicon;
 use super::{Cost, Limit, Part, Stroke, Work};
 use crate::kv;
@@ -7,23 +8,20 @@ use crate::operator::Silicon;
 use crate::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
 use crate::operator::mla;
 use rackmath_spec::attention::{DecodeConstants, PrefillConstants, Wanted};
-use rackmath_spec::engine::{Engine, Overhead};
-use rackmath_spec::layout::Degrees;
-use rackmath_spec::model::{Mixer, Span};
-use rackmath_spec::{AttentionKernels, Chip, Dtype, Math};
-use rackmath_units::{Bytes, BytesPerParam, Flop};
+use rackmath_spec::engine::Overhead;
+use rackmath_spec::model::{Indexer, Mixer, Span};
+use rackmath_spec::{Dtype, Math};
+use rackmath_units::{Bytes, BytesPerParam, Flop, Tokens};
 
 /// Query rows a kernel counts to a block when it asks whether the cores are full.
 const BLOCK_ROWS: f64 = 64.0;
 
-/// One kind of mixer, ready to be timed.
 #[derive(Clone, Debug)]
 pub(super) struct MixerOp {
     heads: Option<HeadsOp>,
     side: Option<SideOp>,
 }
 
-/// Attention with queries, keys and values.
 #[derive(Clone, Debug)]
 struct HeadsOp {
     decode: DecodeConstants,
@@ -36,7 +34,6 @@ struct HeadsOp {
     per_flop: f64,
     per_byte: f64,
     shape: HeadsShape,
-    /// Tokens read at most.
     cap: f64,
     /// Chips the context is cut over.
     context_shards: f64,
@@ -44,27 +41,13 @@ struct HeadsOp {
     joined: f64,
 }
 
+/// Of compressed attention one entry serves as key and value: a window and every `ratio`-th token beside it, at most
+/// `picked` of them.
 #[derive(Clone, Copy, Debug)]
 enum HeadsShape {
-    Grouped {
-        heads: f64,
-        kv_heads: f64,
-        head: f64,
-        kv: BytesPerParam,
-    },
-    Latent {
-        latent: mla::Latent,
-        kv: BytesPerParam,
-    },
-    /// One entry serves as key and value: a window and every `ratio`-th token beside it, at most `picked` of them.
-    Compressed {
-        heads: f64,
-        dim: f64,
-        entry: f64,
-        window: f64,
-        ratio: f64,
-        picked: f64,
-    },
+    Grouped { heads: f64, kv_heads: f64, head: f64, kv: BytesPerParam },
+    Latent { latent: mla::Latent, kv: BytesPerParam },
+    Compressed { heads: f64, dim: f64, entry: f64, window: f64, ratio: f64, picked: f64 },
 }
 
 /// A state or an index: so many bytes and FLOP for a sequence and for each token of its context.
@@ -82,158 +65,123 @@ struct SideOp {
     kernels: f64,
 }
 
-pub(super) struct MixerSite<'a> {
-    pub chip: &'a Chip,
-    pub engine: &'a Engine,
-    pub attention: &'a AttentionKernels,
-    pub latent: &'a AttentionKernels,
-    pub kv: Dtype,
-    pub degrees: Degrees,
-}
-
-impl MixerSite<'_> {
+impl Prep<'_> {
     /// Whether constants of this generation were measured for the mixer.
-    pub(super) fn measured(&self, mixer: &Mixer) -> bool {
+    pub(super) fn mixer_measured(&self, mixer: &Mixer) -> bool {
         let kernels = match mixer {
-            Mixer::Attention(_) => self.attention,
-            Mixer::Latent(_) | Mixer::Compressed(_) => self.latent,
+            Mixer::Attention(_) => &self.kernels.attention,
+            Mixer::Latent(_) | Mixer::Compressed(_) => &self.kernels.latent,
             Mixer::Linear(_) | Mixer::None => return true,
         };
-        let generation = kernels.generation(self.chip);
+        let generation = kernels.generation(&self.d.system.chip);
         kernels.decode.iter().any(|k| k.generation == generation)
     }
 
     /// The operator of a mixer; `None` for a block without one, or a chip without a 16-bit peak.
-    pub(super) fn op(&self, mixer: &Mixer) -> Option<MixerOp> {
-        let tp = self.degrees.tp as f64;
-        let cp = self.degrees.cp as f64;
-        let width = self.kv.width();
-        match mixer {
-            Mixer::None => None,
+    pub(super) fn mixer(&self, mixer: &Mixer) -> Option<MixerOp> {
+        let d = self.d.layout.degrees();
+        let (tp, cp, kv) = (d.tp as f64, d.cp as f64, self.d.kv.width());
+        let here = |heads: u64| (heads as f64 / tp).max(1.0);
+        let side = self.side()?;
+        let index = |i: Indexer, ratio: f64| SideOp {
+            token_bytes: kv::index_key(i.dim) / ratio / cp,
+            token_flop: (2 * i.heads * i.dim) as f64 / ratio / cp,
+            kernels: 3.0,
+            ..side
+        };
+        Some(match mixer {
+            Mixer::None => return None,
             Mixer::Attention(a) => {
-                let shards = (self.degrees.tp.min(a.kv_heads)) as f64;
                 let group = a.heads / a.kv_heads.max(1);
-                let shared = self.engine.kernels.shared_groups.as_ref().is_none_or(|all| all.contains(&group));
-                let heads = (a.heads as f64 / tp).max(1.0);
+                let shared = self.d.engine.kernels.shared_groups.as_ref().is_none_or(|all| all.contains(&group));
                 let shape = HeadsShape::Grouped {
-                    heads,
+                    heads: here(a.heads),
                     // A kernel that does not share reads the cache for every query head; the chip's own cache serves half.
-                    kv_heads: a.kv_heads as f64 / shards * if shared { 1.0 } else { (group as f64).min(2.0) },
+                    kv_heads: a.kv_heads as f64 / d.tp.min(a.kv_heads) as f64
+                        * if shared { 1.0 } else { (group as f64).min(2.0) },
                     // A key and a value of different width: their mean serves both.
                     head: f64::midpoint(a.qk_dim as f64, a.v_dim as f64),
-                    kv: width,
+                    kv,
                 };
                 let (cap, side) = match a.span {
                     Span::Full => (f64::INFINITY, None),
                     Span::Window(w) | Span::Chunk(w) => (w as f64, None),
                     Span::Blocks(index) => {
-                        let key = (index.kv_heads * index.dim) as f64 * width.get();
-                        let flop = (2 * index.heads * index.dim) as f64;
-                        let side = self.side(0.0, key / cp, 0.0, flop / cp, 2.0)?;
+                        let token_bytes = (index.kv_heads * index.dim) as f64 * kv.get() / cp;
+                        let token_flop = (2 * index.heads * index.dim) as f64 / cp;
+                        let side = SideOp { token_bytes, token_flop, kernels: 2.0, ..side };
                         ((index.block * index.top_k) as f64, Some(side))
                     }
                 };
-                let heads = self.heads(self.attention, &self.engine.kernels.attention, shape, cap, cp, group)?;
-                Some(MixerOp { heads: Some(heads), side })
+                MixerOp { heads: Some(self.heads(shape, cap, group)?), side }
             }
             Mixer::Latent(a) => {
                 let latent = mla::Latent {
-                    heads: (a.heads as f64 / tp).max(1.0),
+                    heads: here(a.heads),
                     rank: a.kv_rank as f64,
                     rope: a.rope_dim as f64,
                     nope: a.nope_dim as f64,
                     value: a.v_dim as f64,
                 };
                 let cap = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64);
-                let side = match a.indexer {
-                    Some(i) => {
-                        let key = i.dim as f64 + 4.0 * i.dim.div_ceil(128) as f64;
-                        Some(self.side(0.0, key / cp, 0.0, (2 * i.heads * i.dim) as f64 / cp, 3.0)?)
-                    }
-                    None => None,
-                };
-                let shape = HeadsShape::Latent { latent, kv: width };
-                let heads = self.heads(self.latent, &self.engine.kernels.latent, shape, cap, cp, a.heads)?;
-                Some(MixerOp { heads: Some(heads), side })
+                let heads = self.heads(HeadsShape::Latent { latent, kv }, cap, a.heads)?;
+                MixerOp { heads: Some(heads), side: a.indexer.map(|i| index(i, 1.0)) }
             }
             Mixer::Compressed(a) => {
-                let cache = kv::layer(mixer, self.kv);
-                let entry = cache.pieces().first().map_or(0.0, |p| p.per_token);
                 let ratio = a.ratio.map_or(f64::INFINITY, |r| r as f64);
                 let shape = HeadsShape::Compressed {
-                    heads: (a.heads as f64 / tp).max(1.0),
+                    heads: here(a.heads),
                     dim: a.dim as f64,
-                    entry,
+                    entry: kv::layer(mixer, self.d.kv).pieces().first().map_or(0.0, |p| p.per_token),
                     window: a.window as f64,
                     ratio,
                     picked: a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64),
                 };
-                let side = match a.indexer {
-                    Some(i) => {
-                        let key = i.dim as f64 + 4.0 * i.dim.div_ceil(128) as f64;
-                        let flop = (2 * i.heads * i.dim) as f64;
-                        Some(self.side(0.0, key / ratio / cp, 0.0, flop / ratio / cp, 3.0)?)
-                    }
-                    None => None,
-                };
-                let heads = self.heads(self.latent, &self.engine.kernels.latent, shape, f64::INFINITY, cp, a.heads)?;
-                Some(MixerOp { heads: Some(heads), side })
+                let heads = self.heads(shape, f64::INFINITY, a.heads)?;
+                MixerOp { heads: Some(heads), side: a.indexer.map(|i| index(i, ratio)) }
             }
             Mixer::Linear(_) => {
-                let cache = kv::layer(mixer, self.kv);
-                let bytes = cache.pieces().first().map_or(0.0, |p| p.fixed) / tp;
-                let flop = cache.decode_flop(rackmath_units::Tokens::new(0.0)).get() / tp;
-                Some(MixerOp { heads: None, side: Some(self.side(bytes, 0.0, flop, 0.0, 4.0)?) })
+                let cache = kv::layer(mixer, self.d.kv);
+                let fixed_bytes = cache.pieces().first().map_or(0.0, |p| p.fixed) / tp;
+                let fixed_flop = cache.decode_flop(Tokens::ZERO).get() / tp;
+                MixerOp { heads: None, side: Some(SideOp { fixed_bytes, fixed_flop, kernels: 4.0, ..side }) }
             }
-        }
-    }
-
-    fn side(
-        &self,
-        fixed_bytes: f64,
-        token_bytes: f64,
-        fixed_flop: f64,
-        token_flop: f64,
-        kernels: f64,
-    ) -> Option<SideOp> {
-        let chip = silicon(self.chip, Math::Bf16)?;
-        let peak = self.chip.peak_for(self.kv).map_or(chip.peak, |(_, p)| p.value);
-        Some(SideOp {
-            fixed_bytes,
-            token_bytes,
-            fixed_flop,
-            token_flop,
-            per_flop: 1.0 / peak.get(),
-            per_byte: 1.0 / chip.bandwidth.get(),
-            compute: self.engine.assumed.side_compute,
-            memory: self.engine.assumed.side_memory,
-            kernels,
         })
     }
 
-    fn heads(
-        &self,
-        kernels: &AttentionKernels,
-        backend: &str,
-        shape: HeadsShape,
-        cap: f64,
-        cp: f64,
-        group: u64,
-    ) -> Option<HeadsOp> {
-        let narrow = self.kv.bits() < 12.0;
+    /// A state or an index of no size.
+    fn side(&self) -> Option<SideOp> {
+        let (chip, assumed) = (&self.d.system.chip, &self.d.engine.assumed);
+        let silicon = silicon(chip, Math::Bf16)?;
+        let peak = chip.peak_for(self.d.kv).map_or(silicon.peak, |(_, p)| p.value);
+        Some(SideOp {
+            per_flop: 1.0 / peak.get(),
+            per_byte: 1.0 / silicon.bandwidth.get(),
+            compute: assumed.side_compute,
+            memory: assumed.side_memory,
+            ..SideOp::default()
+        })
+    }
+
+    fn heads(&self, shape: HeadsShape, cap: f64, group: u64) -> Option<HeadsOp> {
+        let (chip, engine, degrees) = (&self.d.system.chip, &self.d.engine.kernels, self.d.layout.degrees());
+        let (kernels, backend, latent) = match shape {
+            HeadsShape::Grouped { .. } => (&self.kernels.attention, &engine.attention, false),
+            HeadsShape::Latent { .. } | HeadsShape::Compressed { .. } => (&self.kernels.latent, &engine.latent, true),
+        };
         // TensorRT-LLM multiplies prompts in the format of an eight-bit cache; latent kernels do in both phases.
-        let latent = !matches!(shape, HeadsShape::Grouped { .. });
-        let math = if narrow && (latent || backend == "trtllm") { Dtype::Fp8 } else { Dtype::Bf16 };
-        let wanted = Wanted { backend, math, kv: self.kv, group };
-        let (d, p) = (kernels.decode(self.chip, wanted), kernels.prefill(self.chip, wanted));
+        let narrow = self.d.kv.bits() < 12.0 && (latent || backend == "trtllm");
+        let math = if narrow { Dtype::Fp8 } else { Dtype::Bf16 };
+        let wanted = Wanted { backend, math, kv: self.d.kv, group };
+        let (d, p) = (kernels.decode(chip, wanted), kernels.prefill(chip, wanted));
         let of = |eight: bool| {
-            let eight = if eight { Silicon::of(self.chip, Math::Fp8) } else { None };
-            eight.or(silicon(self.chip, Math::Bf16))
+            let eight = if eight { Silicon::of(chip, Math::Fp8) } else { None };
+            eight.or(silicon(chip, Math::Bf16))
         };
         let decode_silicon = of(d.math8)?;
-        let peak = self.chip.peak_for(self.kv).map_or(decode_silicon.peak, |(_, p)| p.value);
-        let full = self.engine.kernels.attention_full.as_ref().map(|(backend, per_core)| {
-            let kernel = kernels.decode(self.chip, Wanted { backend, ..wanted });
+        let peak = chip.peak_for(self.d.kv).map_or(decode_silicon.peak, |(_, p)| p.value);
+        let full = engine.attention_full.as_ref().map(|(backend, per_core)| {
+            let kernel = kernels.decode(chip, Wanted { backend, ..wanted });
             (kernel.constants, per_core * decode_silicon.cores)
         });
         Some(HeadsOp {
@@ -246,14 +194,13 @@ impl MixerSite<'_> {
             per_byte: 1.0 / decode_silicon.bandwidth.get(),
             shape,
             cap,
-            context_shards: cp,
-            joined: self.degrees.dcp as f64,
+            context_shards: degrees.cp as f64,
+            joined: degrees.dcp as f64,
         })
     }
 }
 
 impl MixerOp {
-    /// Adds the time of `times` layers.
     pub(super) fn add(&self, work: &Work, times: f64, overhead: &Overhead, cost: &mut Cost) {
         if let Some(heads) = &self.heads {
             let sequences = work.sequences();
@@ -282,7 +229,6 @@ impl HeadsOp {
         }
     }
 
-    /// The same of prompts.
     fn prefills(&self, work: &Work, prompts: f64) -> Stroke {
         match &*work.chunks {
             [alike] => self.prefill(prompts.max(1e-9), alike.each(), alike.past),

@@ -2,6 +2,7 @@
 
 use super::{Cost, Part, Stroke};
 use crate::count::{Cut, Part as Where, Tensor, Use};
+use crate::deployment::Deployment;
 use crate::operator::gemm::{Gemm, Product, Scaling};
 use crate::operator::{Silicon, Timing};
 use rackmath_spec::engine::{ActivationScale, Plain};
@@ -49,7 +50,6 @@ pub(super) fn matrices(tensors: &[Tensor], hidden: u64, formats: Formats, d: &De
     all
 }
 
-/// Kernels for weights of one format on one chip.
 #[derive(Clone, Debug)]
 pub(super) struct Multiplier<'a> {
     kernel: Kernel<'a>,
@@ -63,7 +63,6 @@ pub(super) struct Multiplier<'a> {
     pub measured: bool,
 }
 
-/// How a product is timed.
 #[derive(Clone, Debug)]
 enum Kernel<'a> {
     Measured(Gemm<'a>, Scaling),
@@ -77,7 +76,6 @@ pub(super) struct PlainKernel {
     floor: Seconds,
     per_flop: f64,
     per_byte: f64,
-    /// Seconds to expand a weight.
     per_weight: f64,
 }
 
@@ -85,11 +83,11 @@ impl PlainKernel {
     pub(super) fn of(plain: &Plain, chip: &Chip, dtype: Dtype) -> Option<Self> {
         let silicon = silicon(chip, Math::Bf16)?;
         let peak = silicon.peak.get();
+        let many = if chip.dies > 1 { plain.many_dies } else { 1.0 };
         Some(Self {
             floor: plain.floor,
             per_flop: 1.0 / (plain.compute * peak),
-            per_byte: 1.0
-                / (plain.memory * if chip.dies > 1 { plain.many_dies } else { 1.0 } * silicon.bandwidth.get()),
+            per_byte: 1.0 / (plain.memory * many * silicon.bandwidth.get()),
             per_weight: match dtype {
                 Dtype::Gguf(format) if format.nested() => plain.expand_nested / peak,
                 other if other.bits() < 16.0 => plain.expand / peak,
@@ -117,58 +115,45 @@ pub(super) fn silicon(chip: &Chip, math: Math) -> Option<Silicon> {
 
 impl<'a> Multiplier<'a> {
     /// The kernels that multiply by weights of a format; `None` when the chip has no 16-bit peak at all.
-    pub(super) fn of(
-        chip: &Chip,
-        kernels: &'a GemmKernels,
-        backend: &str,
-        dtype: Dtype,
-        scale: ActivationScale,
-        plain: Option<&Plain>,
-    ) -> Option<Self> {
-        if let Some(plain) = plain {
-            let silicon = silicon(chip, Math::Bf16)?;
-            let own = chip.peak_for(dtype).map_or(silicon.peak, |(_, peak)| peak.value);
-            return Some(Self {
-                kernel: Kernel::Plain(PlainKernel::of(plain, chip, dtype)?),
-                per_flop: 1.0 / own.get(),
-                per_byte: 1.0 / silicon.bandwidth.get(),
-                width: dtype.width().get(),
-                assumed: None,
-                measured: true,
+    pub(super) fn of(d: &Deployment, kernels: &'a GemmKernels, dtype: Dtype) -> Option<Self> {
+        let (chip, engine) = (&d.system.chip, &d.engine);
+        let (kernel, silicon, assumed, measured) = if let Some(plain) = &engine.plain {
+            let kernel = Kernel::Plain(PlainKernel::of(plain, chip, dtype)?);
+            (kernel, silicon(chip, Math::Bf16)?, None, true)
+        } else {
+            let native = GemmFormat::of(dtype);
+            let stand_in = match native {
+                GemmFormat::Fp8 | GemmFormat::Fp8Block | GemmFormat::Int8 => GemmFormat::WeightInt8,
+                GemmFormat::NvFp4 => GemmFormat::WeightInt4,
+                _ => GemmFormat::Bf16,
+            };
+            let found = [native, stand_in].into_iter().find_map(|f| silicon(chip, f.math()).map(|s| (f, s)));
+            let (format, silicon) = found?;
+            let kernel = kernels.find(chip, format, &engine.kernels.gemm)?;
+            let scaling = match engine.kernels.scaling {
+                // Block scales follow every activation.
+                _ if matches!(format, GemmFormat::Fp8Block | GemmFormat::NvFp4) => Scaling::Dynamic,
+                ActivationScale::Dynamic => Scaling::Dynamic,
+                ActivationScale::Static => Scaling::Static,
+                ActivationScale::Fused => Scaling::Given,
+            };
+            let assumed = (format != native).then(|| {
+                format!("{} has no {} arithmetic: {dtype} weights are expanded to 16 bits", chip.id, native.math())
             });
-        }
-        let native = GemmFormat::of(dtype);
-        let stand_ins = match native {
-            GemmFormat::Fp8 | GemmFormat::Fp8Block => [native, GemmFormat::WeightInt8],
-            GemmFormat::NvFp4 => [native, GemmFormat::WeightInt4],
-            GemmFormat::Int8 => [native, GemmFormat::WeightInt8],
-            other => [other, GemmFormat::Bf16],
+            let gemm = Gemm::new(silicon, chip.power.tdp.as_ref().map(|p| p.value), kernel).captured();
+            (Kernel::Measured(gemm, scaling), silicon, assumed, kernel.class.starts_with(&chip.generation))
         };
-        let (format, silicon) = stand_ins.into_iter().find_map(|f| silicon(chip, f.math()).map(|s| (f, s)))?;
-        let kernel = kernels.find(chip, format, backend)?;
-        let tdp = chip.power.tdp.as_ref().map(|p| p.value);
-        let scaling = match scale {
-            // Block scales follow every activation.
-            _ if matches!(format, GemmFormat::Fp8Block | GemmFormat::NvFp4) => Scaling::Dynamic,
-            ActivationScale::Dynamic => Scaling::Dynamic,
-            ActivationScale::Static => Scaling::Static,
-            ActivationScale::Fused => Scaling::Given,
-        };
-        let assumed = (format != native).then(|| {
-            format!("{} has no {} arithmetic: {dtype} weights are expanded to 16 bits", chip.id, native.math())
-        });
-        let own = chip.peak_for(dtype).map_or(silicon.peak, |(_, peak)| peak.value);
         Some(Self {
-            kernel: Kernel::Measured(Gemm::new(silicon, tdp, kernel).captured(), scaling),
-            per_flop: 1.0 / own.get(),
+            kernel,
+            per_flop: 1.0 / chip.peak_for(dtype).map_or(silicon.peak, |(_, peak)| peak.value).get(),
             per_byte: 1.0 / silicon.bandwidth.get(),
             width: dtype.width().get(),
             assumed,
-            measured: kernel.class == chip.generation || kernel.class.starts_with(&chip.generation),
+            measured,
         })
     }
 
-    pub(super) fn stroke(&self, rows: f64, matrix: &Matrix) -> Stroke {
+    pub(super) fn add(&self, rows: f64, matrix: &Matrix, part: Part, times: f64, stretch: f64, cost: &mut Cost) {
         let weights = matrix.columns * matrix.depth;
         let bytes = weights * self.width;
         // A multiply-add is two.
@@ -177,10 +162,6 @@ impl<'a> Multiplier<'a> {
             Kernel::Measured(gemm, scaling) => gemm.time(Product::new(rows, matrix.columns, matrix.depth), *scaling),
             Kernel::Plain(plain) => plain.time(flop, bytes, weights),
         };
-        Stroke::of(&timing, flop * self.per_flop, bytes * self.per_byte)
-    }
-
-    pub(super) fn add(&self, rows: f64, matrix: &Matrix, part: Part, times: f64, stretch: f64, cost: &mut Cost) {
-        self.stroke(rows, matrix).add(part, times, stretch, cost);
+        Stroke::of(&timing, flop * self.per_flop, bytes * self.per_byte).add(part, times, stretch, cost);
     }
 }

@@ -9,7 +9,6 @@ const NODES: [f64; 44] = [
     3584.0, 4096.0, 5120.0, 6144.0, 8192.0, 12288.0, 16384.0, 24576.0, 32768.0, 65536.0,
 ];
 
-/// Costs at the nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     costs: Vec<Cost>,

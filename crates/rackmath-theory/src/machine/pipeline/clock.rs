@@ -24,10 +24,8 @@ pub(super) fn run(plan: &Plan, cancel: &Cancel) -> Result<Run, Cancelled> {
     Ok(clock.journal())
 }
 
-/// Not known yet.
 const NEVER: f64 = f64::INFINITY;
 
-/// What a device is at.
 #[derive(Default)]
 struct State {
     order: Order,

@@ -13,16 +13,12 @@
 
 use rackmath_units::Fraction;
 
-/// A stage at work in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridCell {
-    /// The slot, from 0.
     pub slot: usize,
-    /// The stage, from 0.
     pub stage: usize,
     /// The micro-batch, from 0.
     pub micro_batch: usize,
-    /// The token it writes, from 0.
     pub token: usize,
 }
 

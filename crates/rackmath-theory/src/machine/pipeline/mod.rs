@@ -103,21 +103,16 @@ enum Route {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Devices in the row, p.
     pub devices: usize,
     pub micro_batches: usize,
     /// Chunks of the model on one device, v; one for DualPipe, whose two copies are not chunks.
     pub chunks: usize,
 }
 
-/// How long one micro-batch takes in one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passes {
-    /// Forward, t_F.
     pub forward: Seconds,
-    /// Backward to the input, t_B.
     pub input_grad: Seconds,
-    /// Backward to the weights, t_W.
     pub weight_grad: Seconds,
 }
 
@@ -145,7 +140,6 @@ pub struct Stage {
     pub activation: Bytes,
 }
 
-/// Everything a step depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub schedule: Schedule,
@@ -264,7 +258,6 @@ const MOST_DEVICES: usize = 1024;
 /// More forward passes than this are refused: their cells would fill gigabytes.
 const MOST_PASSES: usize = 10_000_000;
 
-/// A shape a schedule does not exist for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
     pub schedule: Schedule,
@@ -281,19 +274,14 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// What a device does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Forward,
-    /// Gradient of the input, B.
     InputGrad,
-    /// Gradient of the weights, W.
     WeightGrad,
-    /// Both gradients at once, BW.
     Backward,
 }
 
-/// One pass of one micro-batch through one stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
     pub device: usize,
@@ -322,13 +310,11 @@ pub struct Device {
 }
 
 impl Device {
-    /// From its first pass to the end of its last.
     pub fn span(&self) -> Seconds {
         self.last.less(self.first)
     }
 }
 
-/// What happened in a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// Every pass, in the order the clock decided them.

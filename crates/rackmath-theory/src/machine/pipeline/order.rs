@@ -16,15 +16,12 @@
 
 use super::{Plan, Schedule, Shape};
 
-/// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Forward,
     /// A forward together with the next entry, a whole backward.
     ForwardWithNext,
-    /// An input gradient, whose weight gradient comes later.
     InputGrad,
-    /// Both gradients.
     Backward,
     /// The weight gradient put off longest.
     WeightGrad,

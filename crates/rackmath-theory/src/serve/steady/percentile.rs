@@ -40,15 +40,13 @@ pub fn own<T: StepTimer>(
     let prompts = (size / new).max(1.0 / chunks.passes);
     let work = Work { drafts: requests.drafts, ..Work::decode(decoding, requests.context()) };
     let work = work.with(Chunk { tokens: size, prompts, past: one.input - new + chunks.before });
-    Ok(server.cost(&work)?.time().get() * chunks.passes)
+    Ok(server.timer.time(&work)?.time().get() * chunks.passes)
 }
 
 /// Times to the first token and of whole requests below which the shares `p` of all lie.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Percentiles {
-    /// Seconds to the first token.
     pub ttft: Vec<f64>,
-    /// Seconds of a whole request.
     pub e2e: Vec<f64>,
 }
 
