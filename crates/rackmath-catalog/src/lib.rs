@@ -4,14 +4,16 @@
 use rackmath_spec::Catalog;
 use std::sync::LazyLock;
 
-/// Folders, and the id and text of each file in them.
-static FILES: &[(&str, &[(&str, &str)])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+/// A file: its id, its text, and the same packed for reading.
+type File = (&'static str, &'static str, Option<&'static str>);
+
+static FILES: &[(&str, &[File])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 static ALL: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog::default();
     for (folder, files) in FILES {
         let kind = folder.parse().expect("the folders are named for kinds");
-        catalog.put(kind, files.iter().copied()).expect("the files that have to have fixed names have them");
+        catalog.put(kind, files).expect("the files that have to have fixed names have them");
     }
     catalog
 });

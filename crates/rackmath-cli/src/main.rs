@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 }
 
 fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), Failure> {
-    let matches = menu::command(chosen, fields).get_matches_from(typed);
+    let matches = menu::command(typed, chosen, fields).get_matches_from(typed);
     let output = Output::new(&matches);
     let catalog = inputs::catalog(matches.get_one::<std::path::PathBuf>("catalog").map(std::path::PathBuf::as_path))?;
     let (Some(entry), Some((_, given))) = (chosen, matches.subcommand()) else {

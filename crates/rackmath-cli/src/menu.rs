@@ -127,8 +127,14 @@ impl Entry {
     }
 }
 
-/// The whole command, with the flags of the chosen line.
-pub fn command(chosen: Option<Entry>, fields: &[Field]) -> Command {
+/// The command that reads what was typed: its own line with its flags where the first word names one, every line otherwise,
+/// because help and slips speak of all of them.
+pub fn command(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Command {
+    let only = match (typed.get(1).map(String::as_str), chosen) {
+        (Some("--version" | "-V"), _) => Some(""),
+        (Some(word), Some(chosen)) if word == chosen.name => Some(chosen.name),
+        _ => None,
+    };
     let mut top = Command::new("rackmath")
         .version(env!("CARGO_PKG_VERSION"))
         .about("The maths of how large language models are trained and served.")
@@ -136,7 +142,7 @@ pub fn command(chosen: Option<Entry>, fields: &[Field]) -> Command {
         .after_help("Examples:\n  rackmath                                            the headline picture\n  rackmath step llama-3.1-70b --on 8xh200 --batch 64  one decode step\n  rackmath curve qwen3-235b-a22b --over context       time and cost against context\n  rackmath explain balance ./config.json --on h100    an equation with your numbers in it\n  rackmath chips h100 h200 b200                       chips side by side")
         .max_term_width(110)
         .args(common());
-    for entry in all() {
+    for entry in all().filter(|entry| only.is_none_or(|name| name == entry.name)) {
         let mut line = Command::new(entry.name).about(entry.about);
         if entry.does_same(Question::EstimateSweep) || entry.does_same(Question::Names) {
             line = line.hide(true);

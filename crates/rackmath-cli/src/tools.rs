@@ -134,7 +134,7 @@ fn opened(url: &str) -> bool {
 
 /// A script that knows every flag of every command.
 pub fn completions(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failure> {
-    let mut whole = menu::command(None, &[]);
+    let mut whole = menu::command(&[], None, &[]);
     for entry in menu::all() {
         let fields = entry.question().map_or_else(Vec::new, Question::fields);
         whole = whole.mut_subcommand(entry.name, |line| menu::full(line, entry, &fields));

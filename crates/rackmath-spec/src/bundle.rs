@@ -40,7 +40,7 @@ impl Catalog {
             if catalog.ids(kind).any(|other| other == id) {
                 return Err(wrong(format!("{kind}/{id} is there twice")));
             }
-            catalog.put(kind, [(id.to_owned(), file.to_owned())])?;
+            catalog.put_text(kind, id, file)?;
         }
         if rest.is_empty() { Ok(catalog) } else { Err(wrong(format!("goes on after its {count} files"))) }
     }

@@ -10,7 +10,6 @@ use crate::{
     Network, ScalingLaw, Scenario, SpecError, System, Topology, TrainingRun, TrainingStack, file, price, validation,
 };
 use rackmath_units::ByteRate;
-use std::borrow::Cow;
 use std::sync::Arc;
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
@@ -127,17 +126,19 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// Puts files on their shelf unread; their ids differ from each other and from those there.
-    pub fn put<T: Into<Cow<'static, str>>>(
+    /// Puts files (id, text, packed) on their shelf unread; their ids differ from each other and from those there.
+    pub fn put(
         &mut self,
         kind: Kind,
-        files: impl IntoIterator<Item = (T, T)>,
+        files: &[(&'static str, &'static str, Option<&'static str>)],
     ) -> Result<(), SpecError> {
-        for (id, text) in files {
-            let id = id.into();
-            self.shelf_mut(kind, &id)?.put(id, text.into());
-        }
-        Ok(())
+        files.iter().try_for_each(|(id, text, packed)| {
+            self.shelf_mut(kind, id).map(|shelf| shelf.put((*id).into(), (*text).into(), *packed))
+        })
+    }
+
+    pub(crate) fn put_text(&mut self, kind: Kind, id: &str, text: &str) -> Result<(), SpecError> {
+        self.shelf_mut(kind, id).map(|shelf| shelf.put(id.to_owned().into(), text.to_owned().into(), None))
     }
 
     /// Adds a file a person handed in, read at once; it wins over one of the same id. A price sheet checked after
@@ -148,7 +149,7 @@ impl Catalog {
         }
         let mut with = self.clone();
         with.shelf_mut(kind, id)?.remove(id);
-        with.put(kind, [(id.to_owned(), text.to_owned())])?;
+        with.put_text(kind, id, text)?;
         // These refer to what may have changed.
         with.systems.forget();
         with.validations.forget();

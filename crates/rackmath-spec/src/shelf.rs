@@ -26,6 +26,8 @@ pub(crate) struct Shelf<T> {
 struct Item<T> {
     id: Cow<'static, str>,
     text: Cow<'static, str>,
+    /// The same in a form that is read faster, where it was made.
+    packed: Option<&'static str>,
     names: OnceLock<Vec<String>>,
     value: OnceLock<Result<Arc<T>, SpecError>>,
 }
@@ -48,7 +50,10 @@ impl<T> Shelf<T> {
     /// The thing of this name.
     pub(crate) fn get(&self, name: &str, catalog: &Catalog) -> Result<Arc<T>, SpecError> {
         let found = self.item(name).ok_or_else(|| SpecError::unknown(self.what, name, self.all_names().into_iter()))?;
-        found.value.get_or_init(|| (self.read)(&found.id, &found.text, catalog).map(Arc::new)).clone()
+        found
+            .value
+            .get_or_init(|| (self.read)(&found.id, found.packed.unwrap_or(&found.text), catalog).map(Arc::new))
+            .clone()
     }
 
     /// Finds by id, then by the other names; what came later wins.
@@ -69,7 +74,7 @@ pub(crate) trait Files {
     fn all_names(&self) -> Vec<&str>;
     fn holds(&self, name: &str) -> bool;
     fn remove(&mut self, id: &str);
-    fn put(&mut self, id: Cow<'static, str>, text: Cow<'static, str>);
+    fn put(&mut self, id: Cow<'static, str>, text: Cow<'static, str>, packed: Option<&'static str>);
     /// Whether a file can be read.
     fn check(&self, id: &str, catalog: &Catalog) -> Result<(), SpecError>;
     /// Forgets what was read, because what it refers to has changed.
@@ -106,8 +111,8 @@ impl<T> Files for Shelf<T> {
         self.items.retain(|i| i.id != id);
     }
 
-    fn put(&mut self, id: Cow<'static, str>, text: Cow<'static, str>) {
-        self.items.push(Arc::new(Item::new(id, text)));
+    fn put(&mut self, id: Cow<'static, str>, text: Cow<'static, str>, packed: Option<&'static str>) {
+        self.items.push(Arc::new(Item::new(id, text, packed)));
     }
 
     fn check(&self, id: &str, catalog: &Catalog) -> Result<(), SpecError> {
@@ -116,7 +121,7 @@ impl<T> Files for Shelf<T> {
 
     fn forget(&mut self) {
         for item in &mut self.items {
-            *item = Arc::new(Item::new(item.id.clone(), item.text.clone()));
+            *item = Arc::new(Item::new(item.id.clone(), item.text.clone(), item.packed));
         }
     }
 
@@ -126,8 +131,8 @@ impl<T> Files for Shelf<T> {
 }
 
 impl<T> Item<T> {
-    fn new(id: Cow<'static, str>, text: Cow<'static, str>) -> Self {
-        Self { id, text, names: OnceLock::new(), value: OnceLock::new() }
+    fn new(id: Cow<'static, str>, text: Cow<'static, str>, packed: Option<&'static str>) -> Self {
+        Self { id, text, packed, names: OnceLock::new(), value: OnceLock::new() }
     }
 
     /// The `aliases` and `hf` of a file, from its head: the lines before the first table. Nothing else is parsed.

@@ -239,7 +239,22 @@ fn a_bundle_reads_back_and_a_broken_one_is_refused() {
     let bundle = ours.bundle();
     let back = rackmath_spec::Catalog::from_bundle(bundle.as_bytes()).unwrap();
     assert_eq!(back.bundle(), bundle);
-    assert_eq!(back.model("deepseek-v3"), ours.model("deepseek-v3"));
+    // A bundle holds the files as they were written, the program a packed form of them: the same things are read from both.
+    for id in ours.ids(Kind::Models) {
+        assert_eq!(back.model(id), ours.model(id));
+    }
+    for id in ours.ids(Kind::Chips).chain(ours.ids(Kind::Systems)) {
+        assert_eq!(back.system(id), ours.system(id));
+    }
+    for id in ours.ids(Kind::Engines) {
+        assert_eq!(back.engine(id), ours.engine(id));
+    }
+    for id in ours.ids(Kind::Networks) {
+        assert_eq!(back.network(id), ours.network(id));
+    }
+    assert_eq!(back.gemm_kernels(), ours.gemm_kernels());
+    assert_eq!(back.attention_kernels(), ours.attention_kernels());
+    assert_eq!((back.mla_kernels(), back.moe_kernels()), (ours.mla_kernels(), ours.moe_kernels()));
     let refused = |text: &str| rackmath_spec::Catalog::from_bundle(text.as_bytes()).unwrap_err().to_string();
     assert!(refused(&bundle[..bundle.len() - 7]).contains("ends before file"));
     assert!(refused(&(bundle.clone() + "x")).contains("goes on after"));

@@ -5,6 +5,7 @@
 pub mod config;
 pub mod flags;
 mod model;
+mod node;
 pub(crate) mod noun;
 pub mod sheet;
 mod trace;
@@ -37,7 +38,13 @@ pub const MAX_BYTES: u64 = 8 << 20;
 use crate::SpecError;
 use serde::Deserialize;
 
-/// Parses one of our TOML files, naming the file in the error.
+/// What a packed file begins with: the tables of one of our TOML files as JSON, which is read several times as fast.
+const PACKED: char = '\u{1}';
+
+/// Parses one of our TOML files or its packed form, naming the file in the error.
 pub(crate) fn parse_toml<'a, T: Deserialize<'a>>(file: &str, text: &'a str) -> Result<T, SpecError> {
+    if let Some(json) = text.strip_prefix(PACKED) {
+        return serde_json::from_str(json).map_err(|error| SpecError::file(file, error.to_string()));
+    }
     toml::from_str(text).map_err(|error| SpecError::file(file, error.to_string()))
 }

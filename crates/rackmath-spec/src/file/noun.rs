@@ -3,6 +3,7 @@
 //! Keys that only explain are passed over, short keys of `[sources]` become their citations, what no noun knows is refused,
 //! and every error names the file and the field.
 
+use super::node::{Node, Table};
 use super::parse_toml;
 use crate::SpecError;
 use rackmath_units::{ByteRate, Fraction, Seconds};
@@ -10,107 +11,120 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use serde::{Deserialize, de};
 use std::collections::BTreeMap;
 use std::str::FromStr;
-use toml::{Table, Value};
 
 /// What marks an error of ours that says what was expected.
 const EXPECTED: char = '\u{1}';
 
 /// Reads a file; `explains` lists keys that are for readers of the file alone, as `key`, `table.key` or `table.*.key`.
 pub(crate) fn noun<T: DeserializeOwned>(file: &str, id: &str, text: &str, explains: &[&str]) -> Result<T, SpecError> {
-    read(file, id, parse_toml(file, text)?, explains)
+    read(file, || Ok(prepared(parse(file, text)?, id, explains)))
 }
 
 /// The same where every `source` is a key of `[sources]`, an address or a citation.
 pub(crate) fn cited<T: DeserializeOwned>(file: &str, id: &str, text: &str, explains: &[&str]) -> Result<T, SpecError> {
-    let mut table: Table = parse_toml(file, text)?;
-    let sources = table.remove("sources").unwrap_or(Value::Table(Table::new()));
-    let sources: BTreeMap<String, String> =
-        sources.try_into().map_err(|e| SpecError::file(file, format!("sources: {e}")))?;
-    for (key, value) in &mut table {
-        cite(file, key, value, &sources)?;
-    }
-    read(file, id, table, explains)
+    read(file, || {
+        let mut table = parse(file, text)?;
+        let sources = table.iter().position(|(key, _)| key == "sources");
+        let sources = sources.map_or(Node::Table(Vec::new()), |at| table.remove(at).1);
+        let sources: BTreeMap<String, String> =
+            Deserialize::deserialize(sources).map_err(|e| SpecError::file(file, format!("sources: {e}")))?;
+        for (key, node) in &mut table {
+            cite(node, &sources).map_err(|(at, word)| {
+                let expected = "a key of [sources], an address, or a citation of several words";
+                SpecError::field(file, format!("{key}{at}"), word, expected)
+            })?;
+        }
+        Ok(prepared(table, id, explains))
+    })
 }
 
-fn read<T: DeserializeOwned>(file: &str, id: &str, mut table: Table, explains: &[&str]) -> Result<T, SpecError> {
+fn parse<'a>(file: &str, text: &'a str) -> Result<Table<'a>, SpecError> {
+    match parse_toml(file, text)? {
+        Node::Table(table) => Ok(table),
+        _ => Err(SpecError::file(file, "holds no tables")),
+    }
+}
+
+/// Without what only explains, and with its id.
+fn prepared<'a>(mut table: Table<'a>, id: &'a str, explains: &[&str]) -> Node<'a> {
     for path in explains.iter().chain(&["aliases"]) {
         strip(&mut table, path);
     }
     if !explains.contains(&"id") {
-        table.insert("id".into(), id.into());
+        table.retain(|(key, _)| key != "id");
+        table.push(("id".into(), Node::Text(id.into())));
     }
-    let given = Value::Table(table);
+    Node::Table(table)
+}
+
+fn read<'a, T: DeserializeOwned>(file: &str, node: impl Fn() -> Result<Node<'a>, SpecError>) -> Result<T, SpecError> {
+    if let Ok(noun) = T::deserialize(node()?) {
+        return Ok(noun);
+    }
+    // Once more, slower, to say which field was wrong.
+    let given = node()?;
     serde_path_to_error::deserialize(given.clone()).map_err(|error| {
         let path = error.path().to_string();
         let path = path.strip_suffix(".value").unwrap_or(&path);
         // The rest of the message says again where it stands.
         let problem = error.inner().to_string().lines().next().unwrap_or_default().replace('`', "");
         match problem.strip_prefix(EXPECTED) {
-            Some(expected) => SpecError::field(file, path, shown(at(&given, error.path())), expected),
+            Some(expected) => {
+                let wrong = at(&given, error.path()).map_or_else(|| "nothing".into(), Node::shown);
+                SpecError::field(file, path, wrong, expected)
+            }
             None if path == "." => SpecError::file(file, problem),
             None => SpecError::file(file, format!("{path}: {problem}")),
         }
     })
 }
 
-/// Citations in place of their short keys. A bare word that is no key is a slip.
-fn cite(file: &str, field: &str, value: &mut Value, sources: &BTreeMap<String, String>) -> Result<(), SpecError> {
-    match value {
-        Value::Table(table) => {
-            for (key, value) in table {
-                match (key.as_str(), &mut *value) {
-                    ("source" | "checked", Value::String(key)) => match sources.get(key) {
-                        Some(full) => key.clone_from(full),
-                        None if key.trim().contains([' ', '/']) => {}
-                        None => {
-                            let expected = "a key of [sources], an address, or a citation of several words";
-                            return Err(SpecError::field(file, format!("{field}.source"), &*key, expected));
-                        }
-                    },
-                    (key, value) => cite(file, &format!("{field}.{key}"), value, sources)?,
+/// Citations in place of their short keys. A bare word that is no key is a slip: where it stands, and the word.
+fn cite(node: &mut Node, sources: &BTreeMap<String, String>) -> Result<(), (String, String)> {
+    match node {
+        Node::Table(table) => table.iter_mut().try_for_each(|(key, node)| match (&**key, node) {
+            ("source" | "checked", Node::Text(word)) => match sources.get(&**word) {
+                Some(full) => {
+                    *word = full.clone().into();
+                    Ok(())
                 }
-            }
-            Ok(())
-        }
-        Value::Array(all) => {
+                None if word.trim().contains([' ', '/']) => Ok(()),
+                None => Err((".source".into(), word.to_string())),
+            },
+            (key, node) => cite(node, sources).map_err(|(at, word)| (format!(".{key}{at}"), word)),
+        }),
+        Node::List(all) => {
             let mut each = all.iter_mut().enumerate();
-            each.try_for_each(|(i, value)| cite(file, &format!("{field}[{i}]"), value, sources))
+            each.try_for_each(|(i, node)| cite(node, sources).map_err(|(at, word)| (format!("[{i}]{at}"), word)))
         }
         _ => Ok(()),
     }
 }
 
 fn strip(table: &mut Table, path: &str) {
-    fn inner(value: &mut Value, rest: &str) {
-        match value {
-            Value::Table(table) => strip(table, rest),
-            Value::Array(all) => all.iter_mut().for_each(|value| inner(value, rest)),
+    fn inner(node: &mut Node, rest: &str) {
+        match node {
+            Node::Table(table) => strip(table, rest),
+            Node::List(all) => all.iter_mut().for_each(|node| inner(node, rest)),
             _ => {}
         }
     }
     match path.split_once('.') {
-        None => drop(table.remove(path)),
-        Some(("*", rest)) => table.iter_mut().for_each(|(_, value)| inner(value, rest)),
-        Some((key, rest)) => table.get_mut(key).into_iter().for_each(|value| inner(value, rest)),
+        None => table.retain(|(key, _)| key != path),
+        Some((name, rest)) => {
+            table.iter_mut().filter(|(key, _)| name == "*" || key == name).for_each(|(_, node)| inner(node, rest));
+        }
     }
 }
 
-fn at<'a>(value: &'a Value, path: &serde_path_to_error::Path) -> Option<&'a Value> {
-    path.iter().try_fold(value, |value, segment| match segment {
-        serde_path_to_error::Segment::Seq { index } => value.get(index),
-        serde_path_to_error::Segment::Map { key } => value.get(key),
+fn at<'a>(node: &'a Node<'a>, path: &serde_path_to_error::Path) -> Option<&'a Node<'a>> {
+    path.iter().try_fold(node, |node, segment| match (segment, node) {
+        (serde_path_to_error::Segment::Seq { index }, Node::List(all)) => all.get(*index),
+        (serde_path_to_error::Segment::Map { key }, Node::Table(table)) => {
+            table.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+        }
         _ => None,
     })
-}
-
-fn shown(value: Option<&Value>) -> String {
-    match value {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Integer(n)) => n.to_string(),
-        Some(Value::Float(x)) => x.to_string(),
-        Some(value) => value.type_str().into(),
-        None => "nothing".into(),
-    }
 }
 
 /// A number that lies where it must.

@@ -172,7 +172,7 @@ pub fn of<R: JsonSchema + Default + Serialize>() -> Vec<Field> {
     let mut fields = walk.found;
     // Maps are sorted by name; fields come in the order they are declared in.
     let declared = serde_json::to_string(&R::default()).unwrap_or_default();
-    fields.sort_by_key(|field| {
+    fields.sort_by_cached_key(|field| {
         let mut parts = field.path.split('/').skip(1).map(|part| format!("\"{part}\":"));
         parts.try_fold(0, |at, part| declared[at..].find(&part).map(|i| at + i + 1).ok_or(at)).unwrap_or_else(|at| at)
     });
