@@ -208,7 +208,7 @@ struct RoutedFile {
 /// Reads a law; a file with routers is Clark et al.'s.
 pub(crate) fn read(id: &str, text: &str) -> Result<ScalingLaw, SpecError> {
     let file = format!("law {id}");
-    if text.lines().any(|line| line.trim_start().starts_with("[router")) {
+    if crate::file::parse_toml::<BTreeMap<String, serde::de::IgnoredAny>>(&file, text)?.contains_key("router") {
         return routed(&file, id, text);
     }
     let raw: File = noun(&file, id, text, &[])?;
