@@ -61,11 +61,9 @@ pub struct Number {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let mut claims = batch::claims(catalog)?;
-    claims.extend(racks::claims(catalog)?);
-    claims.extend(lifecycle::claims(catalog)?);
-    claims.extend(prices::claims(catalog)?);
-    claims.extend(ciphers::claims());
+    let (batch, racks) = (batch::claims(catalog)?, racks::claims(catalog)?);
+    let (lifecycle, prices) = (lifecycle::claims(catalog)?, prices::claims(catalog)?);
+    let mut claims = [batch, racks, lifecycle, prices, ciphers::claims()].concat();
     if let Some(wanted) = &request.claim {
         let id = wanted.trim().to_uppercase();
         if !claims.iter().any(|c| c.id == id) {
