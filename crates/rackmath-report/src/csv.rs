@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 pub fn curve(answer: &Answer) -> String {
     let mut out = format!(
         "{},label,time_s,compute_s,weights_s,kv_s,cost_usd_per_mtok,mfu,tokens_per_s,binding,fits\n",
-        answer.over.name()
+        answer.over.as_ref()
     );
     for r in &answer.rows {
         let _ = writeln!(

@@ -29,6 +29,6 @@ pub use fraction::Fraction;
 pub use parse::UnitError;
 pub use quantity::{
     ByteRate, Bytes, BytesPerParam, BytesPerToken, DollarRate, Dollars, DollarsPerToken, Flop, FlopPerToken, FlopRate,
-    HoldPrice, Intensity, Joules, Params, Seconds, SecondsPerToken, TokenRate, Tokens, Watts,
+    HoldPrice, Intensity, Joules, Params, Quantity, Seconds, SecondsPerToken, TokenRate, Tokens, Watts,
 };
 pub use show::{grouped, grouped_digits, significant};

@@ -6,6 +6,12 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul};
 use std::str::FromStr;
 
+/// What all quantities can do: be a number in the base unit, and be printed with so many digits.
+pub trait Quantity: Copy {
+    fn number(self) -> f64;
+    fn text(self, digits: usize) -> String;
+}
+
 /// Declares a quantity: its constructors and readers by unit, and the units `FromStr` accepts.
 macro_rules! quantity {
     (
@@ -134,6 +140,11 @@ macro_rules! quantity {
             pub fn show(self, digits: usize) -> String {
                 crate::show::quantity(self.0, digits, $style)
             }
+        }
+
+        impl Quantity for $name {
+            fn number(self) -> f64 { self.0 }
+            fn text(self, digits: usize) -> String { self.show(digits) }
         }
     };
 }

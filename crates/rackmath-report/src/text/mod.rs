@@ -352,7 +352,7 @@ fn rows(out: &mut Page, a: &curve::Answer) {
     out.columns(
         &a.rows,
         &[
-            (a.over.name(), &|r| r.label.clone().unwrap_or_else(|| count(r.x))),
+            (a.over.as_ref(), &|r| r.label.clone().unwrap_or_else(|| count(r.x))),
             ("step", &|r| seconds(r.time_s)),
             ("multiply", &|r| seconds(r.compute_s)),
             ("weights", &|r| seconds(r.weights_s)),

@@ -83,14 +83,6 @@ pub struct Step {
     pub cost: DollarsPerToken,
 }
 
-/// The batch at which compute and memory take equally long.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Balance {
-    At(f64),
-    /// Never: reading the cache alone takes longer than computing, at any batch.
-    NeverComputeBound,
-}
-
 impl Step {
     /// The resource that sets the time.
     pub fn binding(&self) -> Binding {
@@ -230,21 +222,21 @@ impl Board {
         self.price * SecondsPerToken::new(per_token.get())
     }
 
-    /// The batch at which computing takes as long as reading.
+    /// The batch at which computing takes as long as reading; nothing where reading the cache alone takes longer.
     ///
     /// With every expert touched this is t_w / (c - k) exactly; below that the touched share bends the line and the
     /// crossing is found to the last bit by bisection.
-    pub fn balance_batch(&self, context: Tokens) -> Balance {
+    pub fn balance_batch(&self, context: Tokens) -> Option<f64> {
         let slope = self.sequence_compute(context.get(), 1.0) - self.kv.at(context.get());
         if slope <= 0.0 {
-            return Balance::NeverComputeBound;
+            return None;
         }
         let all = (self.always + self.routed) / slope;
         if self.weights_at(all) == self.always + self.routed {
-            return Balance::At(all);
+            return Some(all);
         }
         let bent = float::root(0.0, all, |b| b * slope - self.weights_at(b));
-        Balance::At(bent.unwrap_or(all))
+        Some(bent.unwrap_or(all))
     }
 
     /// The context at which reading a cache takes as long as computing a token, batch endless; `None` if it never does.

@@ -4,14 +4,14 @@ use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
 use crate::setting::{Resolved, Setting, resolve, tokens};
 use crate::{Error, step};
 use rackmath_spec::{Catalog, Dtype};
-use rackmath_theory::board::{Balance, Step};
 use rackmath_units::{Tokens, float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What to sweep.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::AsRefStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Over {
     /// Sequences in the batch.
     #[default]
@@ -24,22 +24,6 @@ pub enum Over {
     Chips,
     /// Weight formats.
     Precision,
-}
-
-impl Over {
-    /// Every axis.
-    pub const ALL: [Self; 5] = [Self::Batch, Self::Context, Self::Pass, Self::Chips, Self::Precision];
-
-    /// The word used in flags.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Batch => "batch",
-            Self::Context => "context",
-            Self::Pass => "pass",
-            Self::Chips => "chips",
-            Self::Precision => "precision",
-        }
-    }
 }
 
 /// A sweep.
@@ -71,17 +55,8 @@ pub struct Request {
 
 impl Default for Request {
     fn default() -> Self {
-        let s = step::Request::default();
-        Self {
-            setting: s.setting,
-            over: Over::Batch,
-            from: None,
-            to: None,
-            points: 200,
-            batch: None,
-            context: s.context,
-            pass: s.pass,
-        }
+        let step::Request { setting, batch, context, pass } = step::Request::default();
+        Self { setting, over: Over::Batch, from: None, to: None, points: 200, batch, context, pass }
     }
 }
 
@@ -142,293 +117,189 @@ pub struct Kink {
     pub meaning: String,
 }
 
+/// What is not swept.
+#[derive(Clone, Copy)]
+struct Fixed {
+    batch: Tokens,
+    context: Tokens,
+    pass: Tokens,
+}
+
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     if !(2..=100_000).contains(&request.points) {
         return Err(Error::value("points", request.points, "2 to 100,000"));
     }
-    let base = resolve(catalog, &request.setting)?;
-    let context = tokens("context", request.context, 0.0)?;
-    let pass = tokens("pass", request.pass, 1.0)?;
+    let (base, over) = (resolve(catalog, &request.setting)?, request.over);
+    let (context, pass) = (tokens("context", request.context, 0.0)?, tokens("pass", request.pass, 1.0)?);
     let batch = match request.batch {
         Some(batch) => tokens("batch", batch, 1.0)?,
-        None => balance(&base, context),
+        None => Tokens::new(base.board.balance_batch(context).map_or(256.0, |b| b.ceil().clamp(1.0, 1e9))),
     };
-    let points = match request.over {
-        Over::Precision => precisions(catalog, request, batch, context, pass)?,
-        Over::Chips => chips(catalog, request, &base, batch, context, pass)?,
-        over => swept(request, &base, over, batch, context, pass)?,
+    let at = Fixed { batch, context, pass };
+    let usual = &request.setting;
+    let rows: Vec<Row> = match over {
+        Over::Precision => [Dtype::NvFp4, Dtype::Fp8, Dtype::Bf16]
+            .into_iter()
+            .map(|dtype| {
+                let r = resolve(catalog, &Setting { weights: Some(dtype.name().into()), ..usual.clone() })?;
+                Ok(Row { label: Some(dtype.name().into()), ..row(&r, at, dtype.bits()) })
+            })
+            .collect::<Result<_, Error>>()?,
+        Over::Chips => chips(request, base.system.n_chips)?
+            .into_iter()
+            .map(|n| Ok(row(&resolve(catalog, &Setting { chips: Some(n), ..usual.clone() })?, at, n as f64)))
+            .collect::<Result<_, Error>>()?,
+        over => grid(request, &base, at)?
+            .into_iter()
+            .map(|x| {
+                let value = Tokens::new(x);
+                let at = match over {
+                    Over::Batch => Fixed { batch: value, ..at },
+                    Over::Context => Fixed { context: value, ..at },
+                    _ => Fixed { pass: value, ..at },
+                };
+                row(&base, at, x)
+            })
+            .collect(),
     };
-    let rows: Vec<Row> = points.iter().map(|p| row(&base, p)).collect();
-    let kinks = kinks(&base, request.over, batch, context, pass, &rows);
-    let fixed = fixed_words(request.over, batch, context, pass);
-    let x = axis(request.over);
-    let time = time_figure(&base, &rows, &kinks, &x, &fixed);
-    let cost = base.priced().then(|| cost_figure(&base, &rows, &kinks, &x, &fixed, request.over, context));
+    let kinks = kinks(&base, over, at, &rows);
+    let (time, cost) = figures(&base, over, at, &rows, &kinks);
     Ok(Answer {
         model: base.model.name.clone(),
         system: base.system.name.clone(),
-        over: request.over,
+        over,
         rows,
         kinks,
         time,
-        cost,
+        cost: base.priced().then_some(cost),
         assumptions: base.assumptions(),
     })
 }
 
-/// A point with its setting.
-struct Point {
-    x: f64,
-    label: Option<String>,
-    step: Step,
-    fits: bool,
-}
-
-fn balance(r: &Resolved, context: Tokens) -> Tokens {
-    match r.board.balance_batch(context) {
-        Balance::At(batch) => Tokens::new(batch.ceil().clamp(1.0, 1e9)),
-        Balance::NeverComputeBound => Tokens::new(256.0),
-    }
-}
-
-fn fits(r: &Resolved, at: &Step) -> bool {
-    let kv = r.cache.stored(step::kept(at)) * at.batch.get();
-    r.weight_bytes() + kv <= r.system.capacity()
-}
-
-fn swept(
-    request: &Request,
-    r: &Resolved,
-    over: Over,
-    batch: Tokens,
-    context: Tokens,
-    pass: Tokens,
-) -> Result<Vec<Point>, Error> {
+/// Values spaced by equal factors, ends included.
+fn grid(request: &Request, r: &Resolved, at: Fixed) -> Result<Vec<f64>, Error> {
     let star = r.board.balanced_context().map_or(100_000.0, Tokens::get);
-    let kink = r.board.kink_pass(batch, context).unwrap_or(100.0);
-    let (from, to) = match over {
-        Over::Batch => (1.0, (batch.get() * 8.0).clamp(64.0, 1e6)),
+    let kink = r.board.kink_pass(at.batch, at.context).unwrap_or(100.0);
+    let (from, to) = match request.over {
+        Over::Batch => (1.0, (at.batch.get() * 8.0).clamp(64.0, 1e6)),
         Over::Context => (256.0, (star * 8.0).clamp(65_536.0, 4e6)),
         _ => (1.0, (kink * 8.0).clamp(256.0, 1e5)),
     };
-    let xs = grid(request, from, to)?;
-    Ok(xs
-        .into_iter()
-        .map(|x| {
-            let value = Tokens::new(x);
-            let step = match over {
-                Over::Batch => r.board.step(value, context, pass),
-                Over::Context => r.board.step(batch, value, pass),
-                _ => r.board.step(batch, context, value),
-            };
-            Point { x, label: None, fits: fits(r, &step), step }
-        })
-        .collect())
-}
-
-/// Values spaced by equal factors, ends included.
-fn grid(request: &Request, from: f64, to: f64) -> Result<Vec<f64>, Error> {
     let (from, to) = (request.from.unwrap_or(from), request.to.unwrap_or(to));
     if !(from >= 1.0 && to.is_finite() && to > from && to <= 1e12) {
-        return Err(Error::value(
-            "from, to",
-            format!("{from} to {to}"),
-            "a rising range from at least 1 to at most 1e12",
-        ));
+        let expected = "a rising range from at least 1 to at most 1e12";
+        return Err(Error::value("from, to", format!("{from} to {to}"), expected));
     }
-    let n = request.points;
-    let ratio = float::ln(to / from);
-    Ok((0..n)
-        .map(|i| match i {
-            0 => from,
-            i if i == n - 1 => to,
-            i => from * float::exp(ratio * i as f64 / (n - 1) as f64),
-        })
-        .collect())
+    let (last, ratio) = (request.points - 1, float::ln(to / from));
+    let inner = (1..last).map(|i| from * float::exp(ratio * i as f64 / last as f64));
+    Ok([from].into_iter().chain(inner).chain([to]).collect())
 }
 
-fn chips(
-    catalog: &Catalog,
-    request: &Request,
-    base: &Resolved,
-    batch: Tokens,
-    context: Tokens,
-    pass: Tokens,
-) -> Result<Vec<Point>, Error> {
-    let (from, to) = (request.from.unwrap_or(1.0), request.to.unwrap_or((base.system.n_chips as f64).max(64.0)));
+/// Powers of two between the ends, and the ends.
+fn chips(request: &Request, all: u64) -> Result<Vec<u64>, Error> {
+    let (from, to) = (request.from.unwrap_or(1.0), request.to.unwrap_or((all as f64).max(64.0)));
     if !(from >= 1.0 && to >= from && to <= 1e6) {
         return Err(Error::value("from, to", format!("{from} to {to}"), "chips from 1 to 1,000,000"));
     }
-    // Powers of two between the ends, and the ends.
     let mut counts = vec![from as u64, to as u64];
     counts.extend((0..20).map(|i| 1u64 << i).filter(|n| *n as f64 > from && (*n as f64) < to));
     counts.sort_unstable();
     counts.dedup();
-    counts
-        .into_iter()
-        .map(|n| {
-            let r = resolve(catalog, &Setting { chips: Some(n), ..request.setting.clone() })?;
-            let step = r.board.step(batch, context, pass);
-            Ok(Point { x: n as f64, label: None, fits: fits(&r, &step), step })
-        })
-        .collect()
+    Ok(counts)
 }
 
-fn precisions(
-    catalog: &Catalog,
-    request: &Request,
-    batch: Tokens,
-    context: Tokens,
-    pass: Tokens,
-) -> Result<Vec<Point>, Error> {
-    [Dtype::NvFp4, Dtype::Fp8, Dtype::Bf16]
-        .into_iter()
-        .map(|dtype| {
-            let setting = Setting { weights: Some(dtype.name().into()), ..request.setting.clone() };
-            let r = resolve(catalog, &setting)?;
-            let step = r.board.step(batch, context, pass);
-            Ok(Point { x: dtype.bits(), label: Some(dtype.name().into()), fits: fits(&r, &step), step })
-        })
-        .collect()
-}
-
-fn row(r: &Resolved, p: &Point) -> Row {
+fn row(r: &Resolved, at: Fixed, x: f64) -> Row {
+    let step = r.board.step(at.batch, at.context, at.pass);
+    let kv = r.cache.stored(step::kept(&step)) * step.batch.get();
     Row {
-        x: p.x,
-        label: p.label.clone(),
-        time_s: p.step.time.get(),
-        compute_s: p.step.terms.compute.get(),
-        weights_s: p.step.terms.weights.get(),
-        kv_s: p.step.terms.kv.get(),
-        cost_usd_per_mtok: r.priced().then(|| p.step.cost.as_per_mtok()),
-        mfu: p.step.mfu().get(),
-        tokens_per_s: p.step.rate().get(),
-        binding: p.step.binding().name().to_owned(),
-        fits: p.fits,
+        x,
+        label: None,
+        time_s: step.time.get(),
+        compute_s: step.terms.compute.get(),
+        weights_s: step.terms.weights.get(),
+        kv_s: step.terms.kv.get(),
+        cost_usd_per_mtok: r.priced().then(|| step.cost.as_per_mtok()),
+        mfu: step.mfu().get(),
+        tokens_per_s: step.rate().get(),
+        binding: step.binding().name().to_owned(),
+        fits: r.weight_bytes() + kv <= r.system.capacity(),
     }
 }
 
-fn kinks(r: &Resolved, over: Over, batch: Tokens, context: Tokens, pass: Tokens, rows: &[Row]) -> Vec<Kink> {
-    let within = |x: f64| rows.first().is_some_and(|f| x >= f.x) && rows.last().is_some_and(|l| x <= l.x);
-    let mut all = Vec::new();
-    let mut add = |x: Option<f64>, meaning: &str| {
-        if let Some(x) = x.filter(|x| within(*x)) {
-            all.push(Kink { x, meaning: meaning.to_owned() });
-        }
+fn kinks(r: &Resolved, over: Over, at: Fixed, rows: &[Row]) -> Vec<Kink> {
+    let decode = at.pass.get() == 1.0;
+    let turns = match over {
+        Over::Batch if decode => (r.board.balance_batch(at.context), "compute-bound from here"),
+        Over::Context if decode => (r.board.kink_context(at.batch).map(Tokens::get), "memory-bound from here"),
+        Over::Pass => (r.board.kink_pass(at.batch, at.context), "compute-bound from here"),
+        _ => (None, ""),
     };
-    match over {
-        Over::Batch if pass.get() == 1.0 => {
-            let at = match r.board.balance_batch(context) {
-                Balance::At(b) => Some(b),
-                Balance::NeverComputeBound => None,
-            };
-            add(at, "compute-bound from here");
-        }
-        Over::Context if pass.get() == 1.0 => {
-            add(r.board.kink_context(batch).map(Tokens::get), "memory-bound from here");
-        }
-        Over::Pass => add(r.board.kink_pass(batch, context), "compute-bound from here"),
-        _ => {}
-    }
-    if let Some(last) = rows.iter().rposition(|row| row.fits).filter(|i| i + 1 < rows.len())
-        && matches!(over, Over::Batch | Over::Context)
-    {
-        add(Some(rows[last].x), "memory is full");
-    }
-    all
+    let last = rows.iter().rposition(|row| row.fits).filter(|i| i + 1 < rows.len());
+    let full = last.filter(|_| matches!(over, Over::Batch | Over::Context)).map(|i| rows[i].x);
+    let within = |x: &f64| rows.first().is_some_and(|f| *x >= f.x) && rows.last().is_some_and(|l| *x <= l.x);
+    let all = [turns, (full, "memory is full")].into_iter();
+    all.filter_map(|(x, meaning)| Some(Kink { x: x.filter(within)?, meaning: meaning.to_owned() })).collect()
 }
 
-fn axis(over: Over) -> Axis {
-    match over {
+/// Step time and cost per token.
+fn figures(r: &Resolved, over: Over, at: Fixed, rows: &[Row], kinks: &[Kink]) -> (Figure, Figure) {
+    let x = match over {
         Over::Batch => Axis::log("batch (sequences)", Unit::Count),
         Over::Context => Axis::log("context (tokens)", Unit::Count),
         Over::Pass => Axis::log("pass length (tokens per sequence)", Unit::Count),
         Over::Chips => Axis::log("chips", Unit::Count),
         Over::Precision => Axis::linear("bits per weight", Unit::Number),
+    };
+    let (batch, context, pass) = (at.batch.get(), at.context.get(), at.pass.get());
+    let mut fixed =
+        vec![("batch", Over::Batch, batch), ("context", Over::Context, context), ("pass", Over::Pass, pass)];
+    fixed.retain(|(_, of, value)| *of != over && (*of != Over::Pass || *value > 1.0));
+    let fixed = fixed.iter().map(|(name, _, value)| format!("{name} {}", count(*value))).collect::<Vec<_>>().join(", ");
+    let line = |name: &str, role: Role, y: &dyn Fn(&Row) -> f64| {
+        Series::new(name, role, rows.iter().map(|r| (r.x, y(r))).filter(|(_, y)| *y > 0.0))
+    };
+    let figure =
+        |title: &str, subtitle: String, y: Axis, whole: &dyn Fn(&Row) -> f64, of: &dyn Fn(&Row, f64) -> f64| {
+            let series = [
+                line("read weights", Role::Weights, &|r| of(r, r.weights_s)),
+                line("read KV cache", Role::Kv, &|r| of(r, r.kv_s)),
+                line("multiply", Role::Compute, &|r| of(r, r.compute_s)),
+                line(&title.to_lowercase(), Role::Envelope, whole),
+            ];
+            Figure {
+                title: format!("{title}: {} on {}", r.model.name, r.system.name),
+                subtitle: format!("{fixed}; {subtitle}"),
+                x: x.clone(),
+                y,
+                series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
+                marks: marks(kinks, rows, x.unit, whole),
+            }
+        };
+    let formats = format!("weights {}, KV {}", r.format_words(), r.kv_words());
+    let y = Axis::log("time of one step", Unit::Seconds);
+    let time = figure("Step time", formats, y, &|r| r.time_s, &|_, seconds| seconds);
+    let cost = |r: &Row| r.cost_usd_per_mtok.unwrap_or(0.0);
+    // What each resource alone would cost: its share of the step's time.
+    let part = |r: &Row, seconds: f64| cost(r) * seconds / r.time_s;
+    let price = format!("{} per chip, {}", r.chip_price, r.price_source.short());
+    let y = Axis::log("dollars per million tokens", Unit::UsdPerMtok);
+    let mut cost = figure("Cost per token", price, y, &cost, &part);
+    if over == Over::Batch {
+        let floor = r.board.cost_floor(at.context).as_per_mtok();
+        cost.series.insert(0, line("floor: endless batch", Role::Floor, &|_| floor));
     }
-}
-
-fn fixed_words(over: Over, batch: Tokens, context: Tokens, pass: Tokens) -> String {
-    let mut parts = Vec::new();
-    if over != Over::Batch {
-        parts.push(format!("batch {}", count(batch.get())));
-    }
-    if over != Over::Context {
-        parts.push(format!("context {}", count(context.get())));
-    }
-    if over != Over::Pass && pass.get() > 1.0 {
-        parts.push(format!("pass {}", count(pass.get())));
-    }
-    parts.join(", ")
-}
-
-fn line(name: &str, role: Role, rows: &[Row], y: impl Fn(&Row) -> f64) -> Series {
-    let points = rows.iter().map(|r| (r.x, y(r))).filter(|(_, y)| *y > 0.0).collect();
-    Series { name: name.to_owned(), role, points }
+    (time, cost)
 }
 
 /// The envelope's height at a kink, between the two nearest rows.
-fn marks(kinks: &[Kink], rows: &[Row], unit: Unit, y: impl Fn(&Row) -> f64) -> Vec<Mark> {
-    kinks
-        .iter()
-        .filter_map(|kink| {
-            let after = rows.iter().position(|r| r.x >= kink.x)?;
-            let (a, b) = (&rows[after.saturating_sub(1)], &rows[after]);
-            let share = if b.x > a.x { (kink.x - a.x) / (b.x - a.x) } else { 0.0 };
-            let height = y(a) + (y(b) - y(a)) * share;
-            Some(Mark { x: kink.x, y: height, label: format!("{} ({})", kink.meaning, unit.show(kink.x)) })
-        })
-        .collect()
-}
-
-fn time_figure(r: &Resolved, rows: &[Row], kinks: &[Kink], x: &Axis, fixed: &str) -> Figure {
-    let mut series = vec![
-        line("read weights", Role::Weights, rows, |r| r.weights_s),
-        line("read KV cache", Role::Kv, rows, |r| r.kv_s),
-        line("multiply", Role::Compute, rows, |r| r.compute_s),
-        line("step time", Role::Envelope, rows, |r| r.time_s),
-    ];
-    series.retain(|s| !s.points.is_empty());
-    Figure {
-        title: format!("Step time: {} on {}", r.model.name, r.system.name),
-        subtitle: format!("{fixed}; weights {}, KV {}", r.format_words(), r.kv_words()),
-        x: x.clone(),
-        y: Axis::log("time of one step", Unit::Seconds),
-        series,
-        marks: marks(kinks, rows, x.unit, |r| r.time_s),
-    }
-}
-
-fn cost_figure(
-    r: &Resolved,
-    rows: &[Row],
-    kinks: &[Kink],
-    x: &Axis,
-    fixed: &str,
-    over: Over,
-    context: Tokens,
-) -> Figure {
-    let cost = |r: &Row| r.cost_usd_per_mtok.unwrap_or(0.0);
-    // What each resource alone would cost: its share of the step's time.
-    let part = |term: fn(&Row) -> f64| move |r: &Row| cost(r) * term(r) / r.time_s;
-    let mut series = vec![
-        line("read weights", Role::Weights, rows, part(|r| r.weights_s)),
-        line("read KV cache", Role::Kv, rows, part(|r| r.kv_s)),
-        line("multiply", Role::Compute, rows, part(|r| r.compute_s)),
-        line("cost per token", Role::Envelope, rows, cost),
-    ];
-    series.retain(|s| !s.points.is_empty());
-    if over == Over::Batch {
-        let floor = r.board.cost_floor(context).as_per_mtok();
-        series.insert(0, line("floor: endless batch", Role::Floor, rows, |_| floor));
-    }
-    Figure {
-        title: format!("Cost per token: {} on {}", r.model.name, r.system.name),
-        subtitle: format!("{fixed}; {} per chip, {}", r.chip_price, r.price_source.short()),
-        x: x.clone(),
-        y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
-        series,
-        marks: marks(kinks, rows, x.unit, cost),
-    }
+fn marks(kinks: &[Kink], rows: &[Row], unit: Unit, y: &dyn Fn(&Row) -> f64) -> Vec<Mark> {
+    let mark = |kink: &Kink| {
+        let after = rows.iter().position(|r| r.x >= kink.x)?;
+        let (a, b) = (&rows[after.saturating_sub(1)], &rows[after]);
+        let share = if b.x > a.x { (kink.x - a.x) / (b.x - a.x) } else { 0.0 };
+        let height = y(a) + (y(b) - y(a)) * share;
+        Some(Mark { x: kink.x, y: height, label: format!("{} ({})", kink.meaning, unit.show(kink.x)) })
+    };
+    kinks.iter().filter_map(mark).collect()
 }

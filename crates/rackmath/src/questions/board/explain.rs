@@ -1,15 +1,15 @@
 //! Every number opened into its equation: with symbols, with values, with sources.
 
-use crate::setting::{Resolved, Setting, resolve, tokens};
+use crate::setting::{Resolved, Setting, resolve};
 use crate::{Error, step};
-use rackmath_spec::{Catalog, nearest};
-use rackmath_theory::board::{Balance, Counting, Step};
+use rackmath_spec::{Catalog, Cited};
+use rackmath_theory::board::{Counting, Step};
 use rackmath_theory::count::Part;
 use rackmath_theory::roofline::Overlap;
 use rackmath_theory::term::{Expr, Input, max, min, num, sym};
 use rackmath_units::{
-    ByteRate, Bytes, BytesPerParam, DollarRate, DollarsPerToken, FlopPerToken, FlopRate, Seconds, SecondsPerToken,
-    TokenRate, Tokens, grouped, significant,
+    Bytes, BytesPerParam, DollarsPerToken, FlopPerToken, FlopRate, Quantity, Seconds, SecondsPerToken, TokenRate,
+    Tokens, grouped, significant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 pub struct Request {
     /// Model and machine.
     pub setting: Setting,
-    /// Which number: step, weights, compute, kv, cost, balance, context, ridge, sparsity, drain, rate, or all.
+    /// Which number.
     #[schemars(extend("x-position" = 1))]
-    pub what: String,
+    pub what: What,
     /// Sequences in the batch.
     #[schemars(extend("x-flag" = "batch -b max-num-seqs batch-size", "x-none" = "where compute meets memory"))]
     pub batch: Option<f64>,
@@ -34,24 +34,39 @@ pub struct Request {
 impl Default for Request {
     fn default() -> Self {
         let s = step::Request::default();
-        Self { setting: s.setting, what: "step".into(), batch: s.batch, context: s.context }
+        Self { setting: s.setting, what: What::Step, batch: s.batch, context: s.context }
     }
 }
 
-/// The numbers that can be explained, and what each is.
-pub const TOPICS: [(&str, &str); 11] = [
-    ("step", "time of one decode step"),
-    ("weights", "time to read the weights, t_w"),
-    ("compute", "time to multiply one token, c"),
-    ("kv", "time to read one sequence's cache, k"),
-    ("cost", "dollars per million tokens"),
-    ("balance", "batch at which compute takes as long as memory, B*"),
-    ("context", "context at which an endless batch is balanced, L*"),
-    ("ridge", "the dimensionless ridge, R"),
-    ("sparsity", "parameters read over parameters multiplied, S"),
-    ("drain", "time to read all of the memory once"),
-    ("rate", "tokens per second of the machine"),
-];
+/// A number that can be explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// Time of one decode step.
+    Step,
+    /// Time to read the weights, t_w.
+    Weights,
+    /// Time to multiply one token, c.
+    Compute,
+    /// Time to read one sequence's cache, k.
+    Kv,
+    /// Dollars per million tokens.
+    Cost,
+    /// Batch at which compute takes as long as memory, B*.
+    Balance,
+    /// Context at which an endless batch is balanced, L*.
+    Context,
+    /// The dimensionless ridge, R.
+    Ridge,
+    /// Parameters read over parameters multiplied, S.
+    Sparsity,
+    /// Time to read all of the memory once.
+    Drain,
+    /// Tokens per second of the machine.
+    Rate,
+    /// All of them.
+    All,
+}
 
 /// The workings.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -100,43 +115,30 @@ pub struct InputShown {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let asked = step::Request {
+        setting: request.setting.clone(),
+        batch: request.batch,
+        context: request.context,
+        ..step::Request::default()
+    };
     let r = resolve(catalog, &request.setting)?;
-    let context = tokens("context", request.context, 0.0)?;
-    let step_request =
-        step::Request { setting: request.setting.clone(), batch: request.batch, context: request.context, pass: 1.0 };
-    let batch = Tokens::new(step::answer(catalog, &step_request)?.batch);
-    let e = Explainer { step: r.board.step(batch, context, Tokens::new(1.0)), r: &r };
-    let workings = match request.what.as_str() {
-        "step" => vec![e.step(), e.weights(), e.compute(), e.kv()],
-        "weights" => vec![e.weights()],
-        "compute" => vec![e.compute()],
-        "kv" => vec![e.kv(), e.kv_bytes()],
-        "cost" => vec![e.cost(), e.step()],
-        "balance" => vec![e.balance(), e.weights(), e.compute(), e.kv()],
-        "context" => vec![e.balanced_context(), e.compute(), e.kv_bytes()],
-        "ridge" => vec![e.ridge()],
-        "sparsity" => vec![e.sparsity()],
-        "drain" => vec![e.drain()],
-        "rate" => vec![e.rate(), e.step()],
-        "all" => vec![
-            e.step(),
-            e.weights(),
-            e.compute(),
-            e.kv(),
-            e.kv_bytes(),
-            e.cost(),
-            e.balance(),
-            e.balanced_context(),
-            e.ridge(),
-            e.sparsity(),
-            e.drain(),
-            e.rate(),
-        ],
-        other => {
-            let near = nearest(other, TOPICS.iter().map(|(name, _)| *name));
-            let near = near.first().map_or(String::new(), |n| format!("; did you mean \"{n}\"?"));
-            let all: Vec<&str> = TOPICS.iter().map(|(name, _)| *name).collect();
-            return Err(Error::value("what", format!("\"{other}\""), format!("{} or all{near}", all.join(", "))));
+    let e = Explainer { step: step::of(&r, &asked)?, r: &r };
+    let workings = match request.what {
+        What::Step => vec![e.step(), e.weights(), e.compute(), e.kv()],
+        What::Weights => vec![e.weights()],
+        What::Compute => vec![e.compute()],
+        What::Kv => vec![e.kv(), e.kv_bytes()],
+        What::Cost => vec![e.cost(), e.step()],
+        What::Balance => vec![e.balance(), e.weights(), e.compute(), e.kv()],
+        What::Context => vec![e.balanced_context(), e.compute(), e.kv_bytes()],
+        What::Ridge => vec![e.ridge()],
+        What::Sparsity => vec![e.sparsity()],
+        What::Drain => vec![e.drain()],
+        What::Rate => vec![e.rate(), e.step()],
+        What::All => {
+            let times = [e.step(), e.weights(), e.compute(), e.kv(), e.kv_bytes(), e.cost()];
+            let others = [e.balance(), e.balanced_context(), e.ridge(), e.sparsity(), e.drain(), e.rate()];
+            times.into_iter().chain(others).collect()
         }
     };
     Ok(Answer { model: r.model.name.clone(), system: r.system.name.clone(), workings, assumptions: r.assumptions() })
@@ -150,97 +152,98 @@ struct Explainer<'a> {
 /// Digits that let a reader check the arithmetic.
 const DIGITS: usize = 5;
 
-fn input(symbol: &str, meaning: &str, value: f64, shown: String, source: impl Into<String>) -> Input {
-    Input { symbol: symbol.into(), meaning: meaning.into(), value, shown, source: source.into() }
+/// A number without a unit.
+#[derive(Clone, Copy)]
+struct Bare(f64);
+
+impl Quantity for Bare {
+    fn number(self) -> f64 {
+        self.0
+    }
+
+    fn text(self, digits: usize) -> String {
+        significant(self.0, digits)
+    }
 }
 
-fn working(symbol: &str, meaning: &str, equation: &Expr, inputs: &[Input], show: impl Fn(f64) -> String) -> Working {
+/// A count, in full when it is whole.
+#[derive(Clone, Copy)]
+struct Whole(f64);
+
+impl Quantity for Whole {
+    fn number(self) -> f64 {
+        self.0
+    }
+
+    fn text(self, digits: usize) -> String {
+        if self.0.fract() == 0.0 { grouped(self.0) } else { significant(self.0, digits) }
+    }
+}
+
+fn input(symbol: &str, meaning: &str, value: impl Quantity, source: impl Into<String>) -> Input {
+    let (symbol, meaning, source) = (symbol.into(), meaning.into(), source.into());
+    Input { symbol, meaning, value: value.number(), shown: value.text(DIGITS), source }
+}
+
+fn time(symbol: &str, meaning: &str, value: Seconds) -> Input {
+    input(symbol, meaning, value, "derived below")
+}
+
+/// A value of the catalogue with its source.
+fn cited<Q: Quantity>(symbol: &str, meaning: &str, value: &Cited<Q>) -> Input {
+    input(symbol, meaning, value.value, &value.source)
+}
+
+/// An equation worked out, its result in the unit that `unit` makes of it.
+fn working<Q: Quantity>(symbol: &str, meaning: &str, equation: &Expr, inputs: &[Input], unit: fn(f64) -> Q) -> Working {
     let value = equation.value(inputs);
+    let shown = |i: &Input| {
+        let (symbol, meaning) = (i.symbol.clone(), i.meaning.clone());
+        InputShown { symbol, meaning, value: i.shown.clone(), source: i.source.clone() }
+    };
     Working {
         symbol: symbol.into(),
         meaning: meaning.into(),
         equation: equation.symbolic(),
         substituted: equation.substituted(inputs),
-        result: if value.is_finite() && value >= 0.0 { show(value) } else { "does not exist".into() },
+        result: if value.is_finite() && value >= 0.0 { unit(value).text(DIGITS) } else { "does not exist".into() },
         value,
-        inputs: inputs
-            .iter()
-            .map(|i| InputShown {
-                symbol: i.symbol.clone(),
-                meaning: i.meaning.clone(),
-                value: i.shown.clone(),
-                source: i.source.clone(),
-            })
-            .collect(),
+        inputs: inputs.iter().map(shown).collect(),
     }
-}
-
-fn time(symbol: &str, meaning: &str, value: f64) -> Input {
-    input(symbol, meaning, value, seconds(value), "derived below")
-}
-
-/// A count in full when it is whole.
-fn whole(value: f64) -> String {
-    if value.fract() == 0.0 { grouped(value) } else { significant(value, DIGITS) }
-}
-
-fn seconds(value: f64) -> String {
-    Seconds::s(value).show(DIGITS)
 }
 
 impl Explainer<'_> {
     fn batch(&self) -> Input {
-        let b = self.step.batch.get();
-        input("B", "sequences in the batch", b, whole(b), "the question")
+        input("B", "sequences in the batch", Whole(self.step.batch.get()), "the question")
     }
 
     fn context(&self) -> Input {
-        let l = self.step.context.get();
-        input("L", "tokens of context", l, whole(l), "the question")
+        input("L", "tokens of context", Whole(self.step.context.get()), "the question")
     }
 
     fn bandwidth(&self) -> Input {
-        let w = self.r.system.bandwidth().get();
-        let chip = &self.r.system.chip;
-        let source =
-            format!("{} x {}: {}", self.r.system.n_chips, chip.memory.bandwidth.value, chip.memory.bandwidth.source);
-        input("W", "memory bandwidth of the machine", w, ByteRate::b_per_s(w).show(DIGITS), source)
+        let each = &self.r.system.chip.memory.bandwidth;
+        let source = format!("{} x {}: {}", self.r.system.n_chips, each.value, each.source);
+        input("W", "memory bandwidth of the machine", self.r.system.bandwidth(), source)
     }
 
     fn multiplied(&self) -> Input {
-        let n = self.r.count.multiplied();
-        input(
-            "N_act",
-            "parameters multiplied with each token",
-            n.get(),
-            n.show(DIGITS),
-            format!("counted from {}", self.r.model.source),
-        )
+        let source = format!("counted from {}", self.r.model.source);
+        input("N_act", "parameters multiplied with each token", self.r.count.multiplied(), source)
     }
 
     fn read(&self) -> Input {
-        let n = self.r.count.read();
-        input(
-            "N_tot",
-            "parameters a step reads: all but lookup tables",
-            n.get(),
-            n.show(DIGITS),
-            format!("counted from {}", self.r.model.source),
-        )
-    }
-
-    fn price(&self) -> Input {
-        let p = self.r.price().get();
-        input("p", "price of the machine", p, DollarRate::usd_per_s(p).show(DIGITS), self.r.price_source.to_string())
+        let source = format!("counted from {}", self.r.model.source);
+        input("N_tot", "parameters a step reads: all but lookup tables", self.r.count.read(), source)
     }
 
     fn step(&self) -> Working {
-        let t = self.step.terms;
+        let (t, b) = (self.step.terms, self.step.batch.get());
         let inputs = [
             self.batch(),
-            time("c", "multiplying one token", t.compute.get() / self.step.batch.get()),
-            time("t_w", "reading the weights", t.weights.get()),
-            time("k", "reading one sequence's cache", t.kv.get() / self.step.batch.get()),
+            time("c", "multiplying one token", t.compute / b),
+            time("t_w", "reading the weights", t.weights),
+            time("k", "reading one sequence's cache", t.kv / b),
         ];
         let (compute, kv) = (sym("B") * sym("c"), sym("B") * sym("k"));
         let equation = match self.r.overlap {
@@ -252,282 +255,161 @@ impl Explainer<'_> {
                 num(share.get()) * m + num(share.rest().get()) * s
             }
         };
-        working("t", "time of one decode step", &equation, &inputs, seconds)
+        working("t", "time of one decode step", &equation, &inputs, Seconds::s)
     }
 
     /// Weight bytes: those always read and those of the experts a batch touches.
     fn weights(&self) -> Working {
         let routed = self.r.count.read_bytes_in(Part::Routed, &self.r.formats).get();
         let all = self.r.board.weights().get() * self.r.system.bandwidth().get();
-        let show = |b: f64| Bytes::b(b).show(DIGITS);
         let source = format!("counted, in {}", self.r.format_words());
         if routed == 0.0 || self.r.counting == Counting::Lecture || self.r.model.shape().is_none() {
-            let per_param = all / self.r.count.read().get();
-            let inputs = [
-                input(
-                    "w",
-                    "bytes per parameter, scales included",
-                    per_param,
-                    BytesPerParam::new(per_param).show(DIGITS),
-                    source,
-                ),
-                self.read(),
-                self.bandwidth(),
-            ];
-            return working(
-                "t_w",
-                "time to read every weight once",
-                &(sym("w") * sym("N_tot") / sym("W")),
-                &inputs,
-                seconds,
-            );
+            let per_param = BytesPerParam::new(all / self.r.count.read().get());
+            let width = input("w", "bytes per parameter, scales included", per_param, source);
+            let (equation, inputs) = (sym("w") * sym("N_tot") / sym("W"), [width, self.read(), self.bandwidth()]);
+            return working("t_w", "time to read every weight once", &equation, &inputs, Seconds::s);
         }
         let touched = (self.step.terms.weights.get() * self.r.system.bandwidth().get() - (all - routed)) / routed;
+        let chosen = "each token chooses k of E at random";
         let inputs = [
-            input("M_always", "bytes of weights every batch reads", all - routed, show(all - routed), source.clone()),
-            input("M_routed", "bytes of all routed experts", routed, show(routed), source),
-            input(
-                "f",
-                "share of the experts this batch touches, 1 - (1 - k/E)^B",
-                touched,
-                significant(touched, DIGITS),
-                "each token chooses k of E at random",
-            ),
+            input("M_always", "bytes of weights every batch reads", Bytes::b(all - routed), &source),
+            input("M_routed", "bytes of all routed experts", Bytes::b(routed), source),
+            input("f", "share of the experts this batch touches, 1 - (1 - k/E)^B", Bare(touched), chosen),
             self.bandwidth(),
         ];
         let equation = (sym("M_always") + sym("M_routed") * sym("f")) / sym("W");
-        working("t_w", "time to read the weights this batch touches", &equation, &inputs, seconds)
+        working("t_w", "time to read the weights this batch touches", &equation, &inputs, Seconds::s)
     }
 
     fn compute(&self) -> Working {
-        let n = self.r.count.multiplied().get();
         // Parts may run in different arithmetics: the rate shown is the one that gives the same time.
-        let rate = 2.0 * n / self.r.board.compute_per_token().get();
+        let rate = 2.0 * self.r.count.multiplied().get() / self.r.board.compute_per_token().get();
         let math = self.r.main_math().map_or(String::new(), |(m, p)| {
             format!("{} x {p} in {m}: {}", self.r.system.n_chips, self.r.system.chip.peak[&m].source)
         });
-        let mut inputs = vec![
-            self.multiplied(),
-            input(
-                "F",
-                "dense peak of the machine over the formats in use",
-                rate,
-                FlopRate::flop_per_s(rate).show(DIGITS),
-                math,
-            ),
-        ];
+        let peak = "dense peak of the machine over the formats in use";
+        let mut inputs = vec![self.multiplied(), input("F", peak, FlopRate::flop_per_s(rate), math)];
         // A multiplication and an addition per parameter.
         let mut equation = num(2.0) * sym("N_act") / sym("F");
         let attention = self.r.board.attention_per_token(self.step.context).get();
         if attention > 0.0 {
             let flop = self.r.cache.decode_flop(self.step.context).get();
-            let peak = flop / attention;
-            inputs.push(input(
-                "A",
-                "attention FLOP of one token at this context",
-                flop,
-                FlopPerToken::new(flop).show(DIGITS),
-                "counted from the layers",
-            ));
-            inputs.push(input(
-                "F_a",
-                "dense peak for the cache's format",
-                peak,
-                FlopRate::flop_per_s(peak).show(DIGITS),
-                "the chip's data sheet",
-            ));
+            let (flop, peak) = (FlopPerToken::new(flop), FlopRate::flop_per_s(flop / attention));
+            inputs.push(input("A", "attention FLOP of one token at this context", flop, "counted from the layers"));
+            inputs.push(input("F_a", "dense peak for the cache's format", peak, "the chip's data sheet"));
             equation = equation + sym("A") / sym("F_a");
         }
-        working("c", "time to multiply one token", &equation, &inputs, |v| SecondsPerToken::new(v).show(DIGITS))
+        working("c", "time to multiply one token", &equation, &inputs, SecondsPerToken::new)
     }
 
     fn kv(&self) -> Working {
-        let bytes = self.r.cache.read(self.step.context).get();
-        let inputs = [
-            input(
-                "kv(L)",
-                "bytes of cache one sequence's step reads",
-                bytes,
-                Bytes::b(bytes).show(DIGITS),
-                "explained by: explain kv",
-            ),
-            self.bandwidth(),
-        ];
-        working("k", "time to read one sequence's cache", &(sym("kv(L)") / sym("W")), &inputs, seconds)
+        let bytes = self.r.cache.read(self.step.context);
+        let what = "bytes of cache one sequence's step reads";
+        let inputs = [input("kv(L)", what, bytes, "explained by: explain kv"), self.bandwidth()];
+        working("k", "time to read one sequence's cache", &(sym("kv(L)") / sym("W")), &inputs, Seconds::s)
     }
 
     /// The cache read kind by kind.
     fn kv_bytes(&self) -> Working {
         let mut inputs = vec![self.context()];
         let mut equation: Option<Expr> = None;
+        let source = &self.r.model.source;
         for (i, piece) in self.r.cache.pieces().iter().enumerate() {
-            let name = |letter: &str| format!("{letter}{}", i + 1);
-            let (n, bytes) = (name("n"), name("b"));
-            inputs.push(input(
-                &n,
-                &format!("layers: {}", piece.what),
-                piece.layers as f64,
-                piece.layers.to_string(),
-                self.r.model.source.clone(),
-            ));
-            let per_layer = if piece.fixed > 0.0 { piece.fixed } else { piece.per_token };
+            let [n, bytes, cap] = ["n", "b", "w"].map(|letter| format!("{letter}{}", i + 1));
+            let each = if piece.fixed > 0.0 { piece.fixed } else { piece.per_token };
             let unit =
                 if piece.fixed > 0.0 { "bytes per layer, read and written" } else { "bytes per layer and token" };
-            inputs.push(input(
-                &bytes,
-                unit,
-                per_layer,
-                Bytes::b(per_layer).show(DIGITS),
-                format!("cache in {}", self.r.kv),
-            ));
+            inputs.push(input(&n, &format!("layers: {}", piece.what), Whole(piece.layers as f64), source));
+            inputs.push(input(&bytes, unit, Bytes::b(each), format!("cache in {}", self.r.kv)));
             let mut term = sym(&n) * sym(&bytes);
-            if piece.fixed == 0.0 {
-                let span = if piece.cap.is_finite() {
-                    let cap = name("w");
-                    inputs.push(input(
-                        &cap,
-                        "tokens at most",
-                        piece.cap,
-                        whole(piece.cap),
-                        self.r.model.source.clone(),
-                    ));
-                    min(sym("L"), sym(&cap))
-                } else {
-                    sym("L")
-                };
-                term = term * span;
+            if piece.fixed == 0.0 && piece.cap.is_finite() {
+                inputs.push(input(&cap, "tokens at most", Whole(piece.cap), source));
+                term = term * min(sym("L"), sym(&cap));
+            } else if piece.fixed == 0.0 {
+                term = term * sym("L");
             }
             equation = Some(equation.map_or(term.clone(), |sum| sum + term));
         }
         let equation = equation.unwrap_or(num(0.0));
-        working("kv(L)", "bytes of cache one sequence's step reads", &equation, &inputs, |v| Bytes::b(v).show(DIGITS))
+        working("kv(L)", "bytes of cache one sequence's step reads", &equation, &inputs, Bytes::b)
     }
 
     fn cost(&self) -> Working {
-        let inputs = [self.price(), time("t", "time of one step", self.step.time.get()), self.batch()];
-        let show = |v: f64| DollarsPerToken::usd_per_token(v).show(DIGITS);
-        working("cost", "cost of one token", &(sym("p") * sym("t") / sym("B")), &inputs, show)
+        let price = input("p", "price of the machine", self.r.price(), self.r.price_source.to_string());
+        let inputs = [price, time("t", "time of one step", self.step.time), self.batch()];
+        let equation = sym("p") * sym("t") / sym("B");
+        working("cost", "cost of one token", &equation, &inputs, DollarsPerToken::usd_per_token)
     }
 
     fn balance(&self) -> Working {
-        let c = self.r.board.compute_per_token().get() + self.r.board.attention_per_token(self.step.context).get();
-        let k = self.r.board.kv_per_sequence(self.step.context).get();
-        let weights = match self.r.board.balance_batch(self.step.context) {
-            Balance::At(b) => {
-                self.r.board.step(Tokens::new(b.max(1e-9)), self.step.context, Tokens::new(1.0)).terms.weights
-            }
-            Balance::NeverComputeBound => self.r.board.weights(),
-        };
+        let (board, context) = (&self.r.board, self.step.context);
+        let c = board.compute_per_token() + board.attention_per_token(context);
+        let k = board.kv_per_sequence(context);
+        let at = |b: f64| board.step(Tokens::new(b.max(1e-9)), context, Tokens::new(1.0)).terms.weights;
+        let weights = board.balance_batch(context).map_or_else(|| board.weights(), at);
         let inputs = [
-            time("t_w", "reading the weights that batch touches", weights.get()),
-            time("c", "multiplying one token, attention included", c),
-            time("k", "reading one sequence's cache", k),
+            time("t_w", "reading the weights that batch touches", weights),
+            time("c", "multiplying one token, attention included", Seconds::s(c.get())),
+            time("k", "reading one sequence's cache", Seconds::s(k.get())),
         ];
         let equation = sym("t_w") / (sym("c") - sym("k"));
-        let mut w = working("B*", "batch at which compute takes as long as memory", &equation, &inputs, |v| {
-            significant(v, DIGITS)
-        });
-        if c <= k {
+        let mut w = working("B*", "batch at which compute takes as long as memory", &equation, &inputs, Bare);
+        if c.get() <= k.get() {
             w.result = "none: the cache alone takes longer than computing, at any batch".into();
         }
         w
     }
 
     fn balanced_context(&self) -> Working {
-        let Some(star) = self.r.board.balanced_context() else {
-            let inputs = [self.context()];
-            let mut w = working("L*", "context at which an endless batch is balanced", &sym("L"), &inputs, |v| {
-                significant(v, DIGITS)
-            });
-            w.equation = "c(L) = k(L)".into();
-            w.substituted = "no solution".into();
-            w.result = "none: attention arithmetic or a window keeps pace with the cache at any length".into();
-            return w;
+        let (board, what) = (&self.r.board, "context at which an endless batch is balanced");
+        let Some(star) = board.balanced_context() else {
+            return Working {
+                equation: "c(L) = k(L)".into(),
+                substituted: "no solution".into(),
+                result: "none: attention arithmetic or a window keeps pace with the cache at any length".into(),
+                ..working("L*", what, &sym("L"), &[self.context()], Bare)
+            };
         };
         // Between two corners the curves are lines, so L* is a base point plus a gap over a difference of slopes.
-        let here = star.get();
-        let c = self.r.board.compute_per_token().get();
-        let slope = |l: f64| {
-            let k = self.r.board.kv_per_sequence(Tokens::new(l)).get();
-            (k - self.r.board.attention_per_token(Tokens::new(l)).get()) / l
-        };
-        let per_token = if here > 0.0 { slope(here) } else { 0.0 };
+        let gap = board.kv_per_sequence(star).get() - board.attention_per_token(star).get();
+        let slope = Seconds::s(if star.get() > 0.0 { gap / star.get() } else { 0.0 });
         let inputs = [
-            input("c", "multiplying one token", c, seconds(c), "derived below"),
-            input(
-                "k'",
-                "cache time less attention time, per token of context",
-                per_token,
-                seconds(per_token),
-                "mean slope up to L*",
-            ),
+            time("c", "multiplying one token", Seconds::s(board.compute_per_token().get())),
+            input("k'", "cache time less attention time, per token of context", slope, "mean slope up to L*"),
         ];
-        working("L*", "context at which an endless batch is balanced", &(sym("c") / sym("k'")), &inputs, |v| {
-            significant(v, DIGITS)
-        })
+        working("L*", what, &(sym("c") / sym("k'")), &inputs, Bare)
     }
 
     fn ridge(&self) -> Working {
         let chip = &self.r.system.chip;
-        let (math, peak) = self.r.main_math().expect("a resolved setting has a peak");
-        let w = self.r.main_format().width();
+        let (math, _) = self.r.main_math().expect("a resolved setting has a peak");
+        let format = self.r.main_format();
         let inputs = [
-            input(
-                "F",
-                &format!("dense {math} peak of a chip"),
-                peak.get(),
-                peak.show(DIGITS),
-                chip.peak[&math].source.clone(),
-            ),
-            input("w", "bytes per weight", w.get(), w.show(DIGITS), format!("{} weights", self.r.main_format())),
-            input(
-                "W",
-                "memory bandwidth of a chip",
-                chip.memory.bandwidth.value.get(),
-                chip.memory.bandwidth.value.show(DIGITS),
-                chip.memory.bandwidth.source.clone(),
-            ),
+            cited("F", &format!("dense {math} peak of a chip"), &chip.peak[&math]),
+            input("w", "bytes per weight", format.width(), format!("{format} weights")),
+            cited("W", "memory bandwidth of a chip", &chip.memory.bandwidth),
         ];
         // Half of the FLOP are multiplications.
         let equation = sym("F") / num(2.0) * sym("w") / sym("W");
-        working(
-            "R",
-            "tokens that must share a weight for compute to take as long as reading it",
-            &equation,
-            &inputs,
-            |v| significant(v, DIGITS),
-        )
+        let what = "tokens that must share a weight for compute to take as long as reading it";
+        working("R", what, &equation, &inputs, Bare)
     }
 
     fn sparsity(&self) -> Working {
-        let inputs = [self.read(), self.multiplied()];
-        working("S", "parameters read over parameters multiplied", &(sym("N_tot") / sym("N_act")), &inputs, |v| {
-            significant(v, DIGITS)
-        })
+        let (equation, inputs) = (sym("N_tot") / sym("N_act"), [self.read(), self.multiplied()]);
+        working("S", "parameters read over parameters multiplied", &equation, &inputs, Bare)
     }
 
     fn drain(&self) -> Working {
-        let chip = &self.r.system.chip;
-        let capacity = chip.memory.size();
-        let source = chip.memory.usable.as_ref().map_or(&chip.memory.capacity.source, |u| &u.source);
-        let inputs = [
-            input("C", "memory of a chip", capacity.get(), capacity.show(DIGITS), source.clone()),
-            input(
-                "W",
-                "memory bandwidth of a chip",
-                chip.memory.bandwidth.value.get(),
-                chip.memory.bandwidth.value.show(DIGITS),
-                chip.memory.bandwidth.source.clone(),
-            ),
-        ];
-        working("T_drain", "time to read all of the memory once", &(sym("C") / sym("W")), &inputs, seconds)
+        let memory = &self.r.system.chip.memory;
+        let capacity = cited("C", "memory of a chip", memory.usable.as_ref().unwrap_or(&memory.capacity));
+        let inputs = [capacity, cited("W", "memory bandwidth of a chip", &memory.bandwidth)];
+        working("T_drain", "time to read all of the memory once", &(sym("C") / sym("W")), &inputs, Seconds::s)
     }
 
     fn rate(&self) -> Working {
-        let inputs = [self.batch(), time("t", "time of one step", self.step.time.get())];
-        working("rate", "tokens per second of the machine", &(sym("B") / sym("t")), &inputs, |v| {
-            TokenRate::per_s(v).show(DIGITS)
-        })
+        let inputs = [self.batch(), time("t", "time of one step", self.step.time)];
+        working("rate", "tokens per second of the machine", &(sym("B") / sym("t")), &inputs, TokenRate::per_s)
     }
 }
 
@@ -538,8 +420,7 @@ mod tests {
     /// The value of each working must be the number the board computes, however many equations lie between.
     #[test]
     fn workings_agree_with_the_board() {
-        let catalog = rackmath_catalog::embedded();
-        for model in [
+        const MODELS: [&str; 8] = [
             "deepseek-v3",
             "deepseek-v3.2",
             "deepseek-v4-pro",
@@ -548,52 +429,33 @@ mod tests {
             "qwen3.5-397b-a17b",
             "llama-3.1-8b",
             "lecture-frontier",
-        ] {
-            for overlap in ["max", "sum", "kv+max", "0.3"] {
-                for counting in ["strict", "lecture"] {
-                    let setting = Setting {
-                        model: model.into(),
-                        overlap: overlap.into(),
-                        counting: counting.into(),
-                        ..Setting::default()
-                    };
-                    let request =
-                        Request { setting: setting.clone(), what: "all".into(), batch: Some(96.0), context: 20_000.0 };
-                    let workings = answer(&catalog, &request).unwrap().workings;
-                    let r = resolve(&catalog, &setting).unwrap();
-                    let s = r.board.step(Tokens::new(96.0), Tokens::new(20_000.0), Tokens::new(1.0));
-                    let value = |symbol: &str| workings.iter().find(|w| w.symbol == symbol).unwrap().value;
-                    let close = |symbol: &str, expected: f64| {
-                        let got = value(symbol);
-                        assert!(
-                            (got / expected - 1.0).abs() < 1e-9,
-                            "{model} {overlap} {counting} {symbol}: {got} is not {expected}"
-                        );
-                    };
-                    close("t", s.time.get());
-                    close("t_w", s.terms.weights.get());
-                    close("c", s.terms.compute.get() / 96.0);
-                    close("k", s.terms.kv.get() / 96.0);
-                    close("kv(L)", r.cache.read(Tokens::new(20_000.0)).get());
-                    close("cost", s.cost.get());
-                    close("rate", s.rate().get());
-                    if let Balance::At(b) = r.board.balance_batch(Tokens::new(20_000.0)) {
-                        close("B*", b);
-                    }
-                    if let Some(star) = r.board.balanced_context()
-                        && star.get() > 0.0
-                    {
-                        close("L*", star.get());
-                    }
-                }
+        ];
+        let catalog = rackmath_catalog::embedded();
+        let (batch, context) = (96.0, Tokens::new(20_000.0));
+        let countings = ["max", "sum", "kv+max", "0.3"].map(|o| ["strict", "lecture"].map(|c| (o, c))).concat();
+        for (model, (overlap, counting)) in MODELS.iter().flat_map(|m| countings.iter().map(move |c| (m, c))) {
+            let mut setting = Setting { model: (*model).into(), overlap: (*overlap).into(), ..Setting::default() };
+            setting.counting = (*counting).into();
+            let r = resolve(&catalog, &setting).unwrap();
+            let request = Request { setting, what: What::All, batch: Some(batch), context: context.get() };
+            let workings = answer(&catalog, &request).unwrap().workings;
+            let s = r.board.step(Tokens::new(batch), context, Tokens::new(1.0));
+            let mut expected = vec![
+                ("t", s.time.get()),
+                ("t_w", s.terms.weights.get()),
+                ("c", s.terms.compute.get() / batch),
+                ("k", s.terms.kv.get() / batch),
+                ("kv(L)", r.cache.read(context).get()),
+                ("cost", s.cost.get()),
+                ("rate", s.rate().get()),
+            ];
+            expected.extend(r.board.balance_batch(context).map(|b| ("B*", b)));
+            expected.extend(r.board.balanced_context().filter(|l| l.get() > 0.0).map(|l| ("L*", l.get())));
+            for (symbol, value) in expected {
+                let got = workings.iter().find(|w| w.symbol == symbol).unwrap().value;
+                let close = (got / value - 1.0).abs() < 1e-9;
+                assert!(close, "{model} {overlap} {counting} {symbol}: {got} is not {value}");
             }
         }
-    }
-
-    #[test]
-    fn an_unknown_topic_names_the_nearest() {
-        let request = Request { what: "wieghts".into(), ..Request::default() };
-        let error = answer(&rackmath_catalog::embedded(), &request).unwrap_err().to_string();
-        assert!(error.contains("did you mean \"weights\""), "{error}");
     }
 }

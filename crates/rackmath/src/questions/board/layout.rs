@@ -4,15 +4,15 @@ use crate::Error;
 use crate::setting::{Resolved, Setting, resolve, tokens};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::model::{Ffn, Mixer};
-use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, System, VariantArray as _};
+use rackmath_spec::model::{Ffn, Formats, Mixer};
+use rackmath_spec::{Catalog, Dtype, Layout, Model, System, VariantArray as _};
 use rackmath_theory::count::Part;
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::experts::{self, ElementBytes, Routing};
 use rackmath_theory::layout::{check, domain};
-use rackmath_theory::network::{self, Collective, Exchange, Group, Phase, Port};
+use rackmath_theory::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
 use rackmath_theory::placement::{self, Fit, Load, Placement, Stage};
-use rackmath_units::{Bytes, BytesPerToken, Fraction, Tokens};
+use rackmath_units::{ByteRate, Bytes, BytesPerToken, Fraction, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,8 @@ pub struct Request {
     /// A command line of vLLM, SGLang, TensorRT-LLM or Megatron to read the layout from instead.
     #[schemars(extend("x-hyphen" = true))]
     pub flags: Option<String>,
-    /// Whose command line it is: `vllm`, `sglang`, `trtllm` or `megatron`.
+    /// Whose command line it is.
+    #[schemars(extend("enum" = ["vllm", "sglang", "trtllm", "megatron", null]))]
     pub tool: Option<String>,
     /// Sequences in flight.
     #[schemars(extend("x-flag" = "batch -b max-num-seqs batch-size", "x-none" = "what fits, at most 1,024 per group"))]
@@ -245,15 +246,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let mut r = resolve(catalog, &request.setting)?;
     let context = tokens("context", request.context, 0.0)?;
     let max_tokens = tokens("max_num_batched_tokens", request.max_num_batched_tokens, 1.0)?.get();
-    let utilisation = Fraction::checked(request.memory_utilisation)
-        .filter(|u| u.get() > 0.0)
-        .ok_or_else(|| Error::value("memory_utilisation", request.memory_utilisation, "a share above 0, at most 1"))?;
+    let utilisation = utilisation(request.memory_utilisation)?;
     let routing = routing(request, &r.model)?;
-    let line = request
-        .flags
-        .as_deref()
-        .map(|line| Ok::<_, Error>((request.tool.as_deref().unwrap_or("vllm").parse::<Tool>()?, line)));
-    let (layout, chosen) = pick(&request.degrees, line.transpose()?, &r)?;
+    let tool = request.tool.as_deref().unwrap_or("vllm").parse::<Tool>();
+    let line = request.flags.as_deref().map(|line| tool.map(|tool| (tool, line))).transpose()?;
+    let (layout, layout_chosen) = pick(&request.degrees, line, &r)?;
     r.found.deployment.layout = layout;
     let mut load = Load { batch: 1.0, context, tokens: max_tokens, utilisation };
     let most = placement::largest_batch(&r, &load);
@@ -262,8 +259,48 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         None => most.min(1024.0 * layout.degrees().dp as f64).max(1.0),
     };
     let placed = placement::place(&r, &load);
-    let traffic = traffic(&r, &load, &placed);
-    Ok(Answer { traffic, ..describe(&r, &load, &placed, &routing, chosen, most) })
+    let (fits, kv_alone, missing, spare) = match placed.fit {
+        Fit::Fits { spare } => (true, false, Bytes::ZERO, spare),
+        Fit::TooLarge { missing, kv_alone, .. } => (false, kv_alone, missing, Bytes::ZERO),
+    };
+    Ok(Answer {
+        model: r.model.name.clone(),
+        system: r.system.name.clone(),
+        layout: words(&r.model, &layout),
+        layout_chosen,
+        chips: layout.chips(),
+        chips_available: r.system.n_chips,
+        batch: load.batch,
+        context: load.context.get(),
+        capacity_bytes: placed.capacity.get(),
+        fits,
+        missing_bytes: missing.get(),
+        spare_bytes: spare.get(),
+        verdict: verdict(&placed),
+        first_change: if fits { None } else { first_change(&r, &load, most) },
+        warning: kv_alone.then(|| WARNING.into()),
+        batch_max: most,
+        context_max: placement::longest_context(&r, &load).filter(|l| l.is_finite()),
+        stages: placed.stages.iter().map(stage_card).collect(),
+        experts: expert_card(&r, &load, &routing),
+        traffic: traffic(&r, &load, &placed),
+        commands: Tool::VARIANTS.iter().map(|tool| command(*tool, &layout)).collect(),
+        assumptions: vec![
+            format!("weights in {}, KV cache {}", r.format_words(), r.kv_words()),
+            format!("the engine may use {utilisation} of a chip's {}", r.system.chip.memory.size()),
+            format!("a pass holds at most {max_tokens} tokens; sequences are spread evenly over data-parallel groups"),
+            "dispatch in 1 byte, combine and hops in 2 bytes a value; predicted times use the constants of catalog/networks".into(),
+        ],
+    })
+}
+
+const WARNING: &str = "the KV cache alone exceeds a chip: no pipeline depth can help, because more stages need more \
+    sequences in flight (D33); use fewer sequences, a shorter context, a narrower cache or more chips per stage";
+
+/// The share of a chip's memory that an engine takes.
+pub(crate) fn utilisation(share: f64) -> Result<Fraction, Error> {
+    let checked = Fraction::checked(share).filter(|u| u.get() > 0.0);
+    checked.ok_or_else(|| Error::value("memory_utilisation", share, "a share above 0, at most 1"))
 }
 
 fn routing(request: &Request, model: &Model) -> Result<Routing, Error> {
@@ -271,22 +308,16 @@ fn routing(request: &Request, model: &Model) -> Result<Routing, Error> {
         let experts = model.shape().and_then(|s| s.moe()).map_or(0, |m| m.experts);
         let sane = histogram.len() as u64 == experts && histogram.iter().all(|x| x.is_finite() && *x >= 0.0);
         if !sane || histogram.iter().sum::<f64>() <= 0.0 {
-            return Err(Error::value(
-                "histogram",
-                format!("{} numbers", histogram.len()),
-                format!("{experts} counts, not all zero"),
-            ));
+            let expected = format!("{experts} counts, not all zero");
+            return Err(Error::value("histogram", format!("{} numbers", histogram.len()), expected));
         }
         return Ok(Routing::Histogram(histogram.clone()));
     }
-    let bad = || Error::value("routing", format!("\"{}\"", request.routing), "uniform or power:1.2");
-    match request.routing.split_once(':') {
+    let alpha = request.routing.strip_prefix("power:").and_then(|alpha| alpha.parse::<f64>().ok());
+    match alpha.filter(|alpha| (0.0..=5.0).contains(alpha)) {
+        Some(alpha) => Ok(Routing::PowerLaw(alpha)),
         None if request.routing == "uniform" => Ok(Routing::Uniform),
-        Some(("power", alpha)) => {
-            let alpha: f64 = alpha.parse().map_err(|_| bad())?;
-            if (0.0..=5.0).contains(&alpha) { Ok(Routing::PowerLaw(alpha)) } else { Err(bad()) }
-        }
-        _ => Err(bad()),
+        None => Err(Error::value("routing", format!("\"{}\"", request.routing), "uniform or power:1.2")),
     }
 }
 
@@ -307,87 +338,33 @@ pub(crate) fn pick(
 }
 
 fn given(d: &DegreesRequest) -> Result<Layout, Error> {
-    let or = |v: Option<u64>| v.unwrap_or(1);
-    let (tp, dp, cp) = (or(d.tp), or(d.dp), or(d.cp));
+    let [tp, pp, dp, cp, ep, dcp] = [d.tp, d.pp, d.dp, d.cp, d.ep, d.dcp].map(|degree| degree.unwrap_or(1));
     let stage = tp.saturating_mul(dp).saturating_mul(cp);
-    let ep = or(d.ep);
     // What ep leaves of the stage's chips cuts each expert, as serving engines do, unless etp is given.
     let etp = d.etp.unwrap_or(if ep > 0 && stage % ep == 0 { stage / ep } else { 1 });
-    let degrees = Degrees {
-        tp,
-        pp: or(d.pp),
-        dp,
-        cp,
-        ep,
-        etp,
-        redundant: d.redundant.unwrap_or(0),
-        dcp: or(d.dcp),
-        ..Degrees::default()
-    };
-    Layout::new(degrees).map_err(|e| Error::value("layout", e.to_string(), "degrees that go together"))
+    let redundant = d.redundant.unwrap_or(0);
+    Layout::new(Degrees { tp, pp, dp, cp, ep, etp, redundant, dcp, ..Degrees::default() })
+        .map_err(|e| Error::value("layout", e.to_string(), "degrees that go together"))
 }
 
 /// The lecture's recipe (D34): one scale-up domain, experts over all of it, no pipeline unless weights do not fit.
 pub fn usual(model: &Model, system: &System) -> Layout {
     let chips = domain(system).min(system.n_chips).max(1);
-    let powers = |limit: u64| (0..30).map(|i| 1u64 << i).take_while(move |n| *n <= limit).collect::<Vec<_>>();
     let legal = |d: Degrees| Layout::new(d).ok().filter(|l| check(model, system, l).is_ok());
+    let largest = |limit: u64| (0..30).rev().map(|i| 1u64 << i).filter(move |n| *n <= limit);
     let one = Degrees::default();
-    let candidates: Vec<Layout> = match model.shape() {
-        None => vec![legal(Degrees { dp: chips, ep: chips, ..one })].into_iter().flatten().collect(),
-        Some(shape) => {
-            let latent = shape.runs.iter().any(|r| matches!(r.block.mixer, Mixer::Latent(_) | Mixer::Compressed(_)));
-            let sparse = shape.runs.iter().any(|r| matches!(r.block.ffn, Ffn::Moe(_)));
-            powers(chips)
-                .into_iter()
-                .filter_map(|n| match (sparse, latent) {
-                    // A latent cache cannot be cut along heads: attention data parallel.
-                    (true, true) => legal(Degrees { dp: n, ep: n, ..one }),
-                    (true, false) => {
-                        let tp = powers(8.min(n))
-                            .into_iter()
-                            .rev()
-                            .find(|tp| legal(Degrees { tp: *tp, dp: n / tp, ep: n, ..one }).is_some())?;
-                        legal(Degrees { tp, dp: n / tp, ep: n, ..one })
-                    }
-                    (false, _) => legal(Degrees { tp: n, etp: n, ..one }),
-                })
-                .collect()
-        }
+    let Some(shape) = model.shape() else {
+        return legal(Degrees { dp: chips, ep: chips, ..one }).unwrap_or_else(Layout::single);
     };
-    candidates.into_iter().next_back().unwrap_or_else(Layout::single)
-}
-
-fn describe(r: &Resolved, load: &Load, placed: &Placement, routing: &Routing, chosen: bool, most: f64) -> Answer {
-    let fits = matches!(placed.fit, Fit::Fits { .. });
-    let (missing, spare) = match placed.fit {
-        Fit::Fits { spare } => (Bytes::ZERO, spare),
-        Fit::TooLarge { missing, .. } => (missing, Bytes::ZERO),
+    let latent = shape.runs.iter().any(|r| matches!(r.block.mixer, Mixer::Latent(_) | Mixer::Compressed(_)));
+    let sparse = shape.runs.iter().any(|r| matches!(r.block.ffn, Ffn::Moe(_)));
+    let of = |n: u64| match (sparse, latent) {
+        // A latent cache cannot be cut along heads: attention data parallel.
+        (true, true) => legal(Degrees { dp: n, ep: n, ..one }),
+        (true, false) => largest(8.min(n)).find_map(|tp| legal(Degrees { tp, dp: n / tp, ep: n, ..one })),
+        (false, _) => legal(Degrees { tp: n, etp: n, ..one }),
     };
-    Answer {
-        model: r.model.name.clone(),
-        system: r.system.name.clone(),
-        layout: words(&r.model, &r.layout),
-        layout_chosen: chosen,
-        chips: r.layout.chips(),
-        chips_available: r.system.n_chips,
-        batch: load.batch,
-        context: load.context.get(),
-        capacity_bytes: placed.capacity.get(),
-        fits,
-        missing_bytes: missing.get(),
-        spare_bytes: spare.get(),
-        verdict: verdict(placed),
-        first_change: if fits { None } else { first_change(r, load, most) },
-        warning: warning(placed),
-        batch_max: most,
-        context_max: placement::longest_context(r, load).filter(|l| l.is_finite()),
-        stages: placed.stages.iter().map(stage_card).collect(),
-        experts: expert_card(r, load, routing),
-        traffic: Vec::new(),
-        commands: Tool::VARIANTS.iter().map(|tool| command(*tool, &r.layout)).collect(),
-        assumptions: assumptions(r, load),
-    }
+    largest(chips).find_map(of).unwrap_or_else(Layout::single)
 }
 
 /// The layout in short; shards of experts mean nothing where there are none.
@@ -408,40 +385,28 @@ pub(crate) fn verdict(placed: &Placement) -> String {
     }
 }
 
-fn warning(placed: &Placement) -> Option<String> {
-    match &placed.fit {
-        Fit::TooLarge { kv_alone: true, .. } => Some(
-            "the KV cache alone exceeds a chip: no pipeline depth can help, because more stages need more sequences in flight (D33); \
-             use fewer sequences, a shorter context, a narrower cache or more chips per stage"
-                .into(),
-        ),
-        _ => None,
-    }
-}
-
 /// Tries changes from the cheapest to the dearest.
 pub(crate) fn first_change(on: &Deployment, load: &Load, most: f64) -> Option<String> {
     if most >= 1.0 {
         return Some(format!("batch {} instead of {}", most, load.batch));
     }
     let fits = |on: &Deployment| placement::largest_batch(on, load) >= 1.0;
-    let narrow = |dtype: Dtype| rackmath_spec::model::Formats { routed: dtype, linear: dtype, ..on.formats };
     for dtype in [Dtype::Fp8, Dtype::NvFp4] {
-        if dtype.bits() < on.formats.linear.bits().max(on.formats.routed.bits())
-            && fits(&Deployment { formats: narrow(dtype), ..on.clone() })
-        {
+        let formats = Formats { routed: dtype, linear: dtype, ..on.formats };
+        let narrower = dtype.bits() < on.formats.linear.bits().max(on.formats.routed.bits());
+        if narrower && fits(&Deployment { formats, ..on.clone() }) {
             return Some(format!("weights in {dtype}"));
         }
     }
     let d = on.layout.degrees();
-    let mut wider: Vec<Degrees> = Vec::new();
-    for factor in [2, 4, 8, 16, 32, 64] {
-        wider.push(Degrees { tp: d.tp * factor, etp: d.etp * factor, ..d });
-        wider.push(Degrees { dp: d.dp * factor, ep: d.ep * factor, ..d });
-        wider.push(Degrees { pp: d.pp * factor, ..d });
-    }
-    wider.into_iter().find_map(|degrees| {
-        let layout = Layout::new(degrees).ok()?;
+    let wider = [2, 4, 8, 16, 32, 64].into_iter().flat_map(|factor| {
+        [
+            Degrees { tp: d.tp * factor, etp: d.etp * factor, ..d },
+            Degrees { dp: d.dp * factor, ep: d.ep * factor, ..d },
+            Degrees { pp: d.pp * factor, ..d },
+        ]
+    });
+    wider.filter_map(|degrees| Layout::new(degrees).ok()).find_map(|layout| {
         let mut system = System::clone(&on.system);
         let more = layout.chips() > system.n_chips;
         system.n_chips = system.n_chips.max(layout.chips());
@@ -485,11 +450,11 @@ fn expert_card(r: &Resolved, load: &Load, routing: &Routing) -> Option<ExpertCar
     let destinations = network::distinct_ranks(d.ep, moe.experts, moe.top_k);
     let popularity = experts::popularity(routing, moe.experts);
     let tokens = load.batch * moe.top_k as f64;
-    let (up, out) = (level(&r.system, 0), level(&r.system, 1));
-    let up = up.map(|u| u.0);
-    let beta = up.zip(out).map(|(u, o)| u / o.0);
+    let [up, out] = [0, 1].map(|at| level(&r.system, at).map(|l| l.0));
+    let beta = up.zip(out).map(|(u, o)| u / o);
     let layers = shape.n_layers() as f64 / d.pp as f64;
     let racks = r.layout.stage_chips().div_ceil(domain(&r.system));
+    let least_width = |(u, (_, peak))| experts::least_width(BYTES, peak, ByteRate::b_per_s(u));
     Some(ExpertCard {
         experts: moe.experts,
         top_k: moe.top_k,
@@ -502,9 +467,7 @@ fn expert_card(r: &Resolved, load: &Load, routing: &Routing) -> Option<ExpertCar
         fluctuation: experts::fluctuation(tokens / d.ep as f64, d.ep),
         up_to_out: beta.map(|beta| experts::scale_up_to_scale_out(BYTES, destinations, layers, beta)),
         width: moe.expert.width,
-        least_width: up
-            .zip(r.main_math())
-            .map(|(u, (_, peak))| experts::least_width(BYTES, peak, rackmath_units::ByteRate::b_per_s(u))),
+        least_width: up.zip(r.main_math()).map(least_width),
         slowdown: beta.map_or(1.0, |beta| network::cross_rack_slowdown(beta, racks)),
     })
 }
@@ -516,123 +479,83 @@ fn level(system: &System, at: usize) -> Option<(f64, String)> {
 
 fn traffic(on: &Deployment, load: &Load, placed: &Placement) -> Vec<TrafficCard> {
     let busiest = |of: fn(&Stage) -> f64| placed.stages.iter().map(of).fold(0.0, f64::max);
-    let wires = Wires::of(on);
-    let mut all = Vec::new();
-    let mut add = |what: &str, at: usize, bytes: f64, predicted_s: Option<f64>| {
-        if bytes > 0.0 {
-            let (network, seconds) = match level(&on.system, at) {
-                Some((bandwidth, name)) => (name, Some(bytes / bandwidth)),
-                None => ("none known".into(), None),
-            };
-            all.push(TrafficCard { what: what.into(), network, bytes, seconds, predicted_s });
-        }
-    };
-    let reductions = wires.as_ref().and_then(|w| w.reductions(load, busiest(|s| s.sent.reductions)));
-    add("tensor-parallel reductions", 0, busiest(|s| s.sent.tensor), reductions);
-    add("queries and partial outputs of the cut cache", 0, busiest(|s| s.sent.context), None);
-    let exchange = wires.as_ref().and_then(|w| w.exchanges(load, busiest(|s| s.sent.exchanges)));
     let leaving = busiest(|s| s.sent.expert_out);
-    let up = exchange.filter(|_| leaving <= 0.0);
-    add("experts: dispatch and combine", 0, busiest(|s| s.sent.expert_up), up);
-    add("experts: dispatch and combine that leave the domain", 1, leaving, exchange);
+    let exchange = exchanges(on, load, busiest(|s| s.sent.exchanges));
     let leaves = placed.stages.iter().any(|s| s.sent.pipeline_leaves);
     let hop = busiest(|s| s.sent.pipeline);
-    let send = wires.as_ref().and_then(|w| w.send(leaves, hop));
-    add("hop to the next stage", usize::from(leaves), hop, send);
-    all
+    let reductions = reductions(on, load, busiest(|s| s.sent.reductions));
+    let all = [
+        ("tensor-parallel reductions", 0, busiest(|s| s.sent.tensor), reductions),
+        ("queries and partial outputs of the cut cache", 0, busiest(|s| s.sent.context), None),
+        ("experts: dispatch and combine", 0, busiest(|s| s.sent.expert_up), exchange.filter(|_| leaving <= 0.0)),
+        ("experts: dispatch and combine that leave the domain", 1, leaving, exchange),
+        ("hop to the next stage", usize::from(leaves), hop, send(on, leaves, hop)),
+    ];
+    let sent = all.into_iter().filter(|(_, _, bytes, _)| *bytes > 0.0);
+    sent.map(|(what, at, bytes, predicted_s)| {
+        let (bandwidth, network) = level(&on.system, at).map_or((None, "none known".into()), |(b, n)| (Some(b), n));
+        TrafficCard { what: what.into(), network, bytes, seconds: bandwidth.map(|b| bytes / b), predicted_s }
+    })
+    .collect()
 }
 
-/// The measured constants of a machine's networks.
-struct Wires<'a> {
-    on: &'a Deployment,
-    up: &'a Network,
-    out: Option<&'a Network>,
+/// So many all-reduces of one token of every sequence of a group; nothing where such links were never measured.
+fn reductions(on: &Deployment, load: &Load, n: f64) -> Option<f64> {
+    let (d, up) = (on.layout.degrees(), on.links.up.as_deref()?);
+    let hidden = on.model.shape()?.hidden as f64;
+    let group = Group::within(on.system.levels.first()?, up, d.tp);
+    let bytes = Bytes::b(load.batch / d.dp as f64 * hidden * 2.0);
+    let library = network::time(Collective::AllReduce, bytes, &group).total();
+    // Engines bring their own kernel for short messages; the shorter of the two counts.
+    let memory = on.system.chip.memory.bandwidth.value;
+    let own = up.all_reduce_kernel("vllm").ok();
+    let own = own.map(|kernel| network::all_reduce_time(bytes, &group, kernel, Launch::Graph, memory).total());
+    Some(own.map_or(library, |own| own.min(library)).get() * n)
 }
 
-impl<'a> Wires<'a> {
-    /// By the kind of the chip's links; nothing where that kind was never measured or extrapolated.
-    fn of(on: &'a Deployment) -> Option<Self> {
-        Some(Self { on, up: on.links.up.as_deref()?, out: on.links.out.as_deref() })
+/// So many dispatches and combines, with the one-sided kernel of a rack or the low-latency one of a node.
+fn exchanges(on: &Deployment, load: &Load, n: f64) -> Option<f64> {
+    let shape = on.model.shape()?;
+    let moe = shape.moe()?;
+    let ranks = on.layout.degrees().ep;
+    let together = domain(&on.system).min(on.layout.stage_chips());
+    let first = on.system.levels.first()?;
+    let name = if together > 8 { "one-sided" } else { "deepep-ll" };
+    let kernel = on.links.up.as_deref()?.exchange_kernel(name).ok()?;
+    let up = Port { kernel, bandwidth: first.bandwidth.value };
+    let reach = on.links.out.as_deref().and_then(|out| out.reach.get(&kernel.copies));
+    let out = on.system.levels.get(1).zip(reach);
+    let out = out.map(|(second, kernel)| Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription });
+    if out.is_none() && ranks.div_ceil(together.max(1)) > 1 {
+        return None;
     }
-
-    /// So many all-reduces of one token of every sequence of a group.
-    fn reductions(&self, load: &Load, n: f64) -> Option<f64> {
-        let d = self.on.layout.degrees();
-        let hidden = self.on.model.shape()?.hidden as f64;
-        let group = Group::within(self.on.system.levels.first()?, self.up, d.tp);
-        let bytes = Bytes::b(load.batch / d.dp as f64 * hidden * 2.0);
-        let library = network::time(Collective::AllReduce, bytes, &group).total();
-        // Engines bring their own kernel for short messages; the shorter of the two counts.
-        let own = self.up.all_reduce_kernel("vllm").ok().map(|kernel| {
-            network::all_reduce_time(
-                bytes,
-                &group,
-                kernel,
-                network::Launch::Graph,
-                self.on.system.chip.memory.bandwidth.value,
-            )
-            .total()
-        });
-        Some(own.map_or(library, |own| own.min(library)).get() * n)
-    }
-
-    /// So many dispatches and combines, with the one-sided kernel of a rack or the low-latency one of a node.
-    fn exchanges(&self, load: &Load, n: f64) -> Option<f64> {
-        let shape = self.on.model.shape()?;
-        let moe = shape.moe()?;
-        let d = self.on.layout.degrees();
-        let together = domain(&self.on.system).min(self.on.layout.stage_chips());
-        let first = self.on.system.levels.first()?;
-        let name = if together > 8 { "one-sided" } else { "deepep-ll" };
-        let kernel = self.up.exchange_kernel(name).ok()?;
-        let up = Port { kernel, bandwidth: first.bandwidth.value };
-        let nodes = d.ep.div_ceil(together.max(1));
-        let reach = self.out.and_then(|out| out.reach.get(&kernel.copies));
-        let out = match self.on.system.levels.get(1).zip(reach) {
-            Some((second, kernel)) => {
-                Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription })
-            }
-            None if nodes > 1 => return None,
-            None => None,
+    let one = |phase: Phase, width: f64| {
+        let exchange = Exchange {
+            phase,
+            tokens: Tokens::new(load.batch / on.layout.stage_chips() as f64),
+            payload: BytesPerToken::new(shape.hidden as f64 * width),
+            top_k: moe.top_k,
+            experts: moe.experts,
+            ranks,
+            ranks_per_node: together,
         };
-        let one = |phase: Phase, width: f64| {
-            let exchange = Exchange {
-                phase,
-                tokens: Tokens::new(load.batch / self.on.layout.stage_chips() as f64),
-                payload: BytesPerToken::new(shape.hidden as f64 * width),
-                top_k: moe.top_k,
-                experts: moe.experts,
-                ranks: d.ep,
-                ranks_per_node: together,
-            };
-            network::exchange_time(&exchange, up, out, None).total.get()
-        };
-        Some(n * (one(Phase::Dispatch, BYTES.dispatch) + one(Phase::Combine, BYTES.combine)))
-    }
+        network::exchange_time(&exchange, up, out, None).total.get()
+    };
+    Some(n * (one(Phase::Dispatch, BYTES.dispatch) + one(Phase::Combine, BYTES.combine)))
+}
 
-    /// One send to the next stage.
-    fn send(&self, leaves: bool, bytes: f64) -> Option<f64> {
-        let (level, network) =
-            if leaves { (self.on.system.levels.get(1)?, self.out?) } else { (self.on.system.levels.first()?, self.up) };
-        let group = Group::within(level, network, 2);
-        Some(network::time(Collective::SendRecv, Bytes::b(bytes), &group).total().get())
-    }
+/// One send to the next stage.
+fn send(on: &Deployment, leaves: bool, bytes: f64) -> Option<f64> {
+    let up = on.links.up.as_deref()?;
+    let network = if leaves { on.links.out.as_deref()? } else { up };
+    let group = Group::within(on.system.levels.get(usize::from(leaves))?, network, 2);
+    Some(network::time(Collective::SendRecv, Bytes::b(bytes), &group).total().get())
 }
 
 fn command(tool: Tool, layout: &Layout) -> CommandCard {
-    match flags::print(tool, layout) {
-        Ok(flags) => CommandCard { tool: tool.to_string(), flags: Some(flags), cannot: None },
-        Err(error) => {
-            CommandCard { tool: tool.to_string(), flags: None, cannot: Some(error.without_file().to_string()) }
-        }
-    }
-}
-
-fn assumptions(r: &Resolved, load: &Load) -> Vec<String> {
-    vec![
-        format!("weights in {}, KV cache {}", r.format_words(), r.kv_words()),
-        format!("the engine may use {} of a chip's {}", load.utilisation, r.system.chip.memory.size()),
-        format!("a pass holds at most {} tokens; sequences are spread evenly over data-parallel groups", load.tokens),
-        "dispatch in 1 byte, combine and hops in 2 bytes a value; predicted times use the constants of catalog/networks".into(),
-    ]
+    let (flags, cannot) = match flags::print(tool, layout) {
+        Ok(flags) => (Some(flags), None),
+        Err(error) => (None, Some(error.without_file().to_string())),
+    };
+    CommandCard { tool: tool.to_string(), flags, cannot }
 }

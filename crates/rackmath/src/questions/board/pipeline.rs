@@ -3,7 +3,7 @@
 use crate::Error;
 use rackmath_spec::word;
 use rackmath_theory::pipeline::{
-    Kind, Passes, Plan, PlanError, Run, Schedule, Shape, Stage, closed_bubble, inference_grid, inference_idle,
+    Cell, Device, Kind, Passes, Plan, PlanError, Schedule, Shape, Stage, closed_bubble, inference_grid, inference_idle,
     lower_bound,
 };
 use rackmath_units::{Bytes, Cancel, Cancelled, Effort, Fraction, Seconds};
@@ -149,13 +149,12 @@ pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer,
                 }
             }
         }
-        name => runs.push(run(request, word("pipeline schedule", name)?, &cancel)?.map_err(refuse)?),
+        name => {
+            let refuse = |e: PlanError| Error::value(e.field, &e.given, &e.expected);
+            runs.push(run(request, word("pipeline schedule", name)?, &cancel)?.map_err(refuse)?);
+        }
     }
     Ok(Answer { request: request.clone(), runs, left_out })
-}
-
-fn refuse(error: PlanError) -> Error {
-    Error::value(error.field, &error.given, &error.expected)
 }
 
 fn sane(r: &Request) -> Result<(), Error> {
@@ -174,19 +173,12 @@ fn sane(r: &Request) -> Result<(), Error> {
     let most = if r.schedule == "all" { 100_000 } else { 1_000_000 };
     let sizes = (1..=1024).contains(&r.stages) && (1..=1_000_000).contains(&r.micro_batches);
     if !sizes || r.stages * r.micro_batches > most {
-        let given = format!("{} x {}", r.stages, r.micro_batches);
-        return Err(Error::value(
-            "stages x micro_batches",
-            given,
-            format!("1 to 1,024 stages, and at most {most} passes"),
-        ));
+        let expected = format!("1 to 1,024 stages, and at most {most} passes");
+        return Err(Error::value("stages x micro_batches", format!("{} x {}", r.stages, r.micro_batches), expected));
     }
     if !r.stage_factors.is_empty() && r.stage_factors.len() != r.stages {
-        return Err(Error::value(
-            "stage_factors",
-            format!("{} factors", r.stage_factors.len()),
-            format!("one for each of {} stages", r.stages),
-        ));
+        let expected = format!("one for each of {} stages", r.stages);
+        return Err(Error::value("stage_factors", format!("{} factors", r.stage_factors.len()), expected));
     }
     if r.stage_factors.iter().any(|f| !(f.is_finite() && *f > 0.0 && *f <= 1e6)) {
         return Err(Error::value("stage_factors", "a factor out of range", "positive numbers"));
@@ -201,18 +193,14 @@ fn plan(r: &Request, schedule: Schedule) -> Plan {
     let chunks = schedule.fixed_chunks().unwrap_or(r.virtual_stages.max(2));
     let shape = Shape { devices: r.stages, micro_batches: r.micro_batches, chunks };
     let whole = Stage { passes: passes(r), activation: Bytes::b(r.activation_bytes) };
-    let mut plan = Plan::even(schedule, shape, whole);
-    plan.hop = Seconds::s(r.hop_s);
-    plan.hidden = Fraction::new(r.hidden);
-    if !r.stage_factors.is_empty() {
+    let (hop, hidden) = (Seconds::s(r.hop_s), Fraction::new(r.hidden));
+    let mut plan = Plan { hop, hidden, ..Plan::even(schedule, shape, whole) };
+    let n = plan.stages.len();
+    for (i, stage) in plan.stages.iter_mut().enumerate().filter(|_| !r.stage_factors.is_empty()) {
         // A global stage takes the factor of its part of the model, as even shares of the row of stages.
-        let n = plan.stages.len();
-        for (i, stage) in plan.stages.iter_mut().enumerate() {
-            let factor = r.stage_factors[i * r.stages / n];
-            let p = &mut stage.passes;
-            (p.forward, p.input_grad, p.weight_grad) =
-                (p.forward * factor, p.input_grad * factor, p.weight_grad * factor);
-        }
+        let (factor, p) = (r.stage_factors[i * r.stages / n], stage.passes);
+        let [forward, input_grad, weight_grad] = [p.forward, p.input_grad, p.weight_grad].map(|time| time * factor);
+        stage.passes = Passes { forward, input_grad, weight_grad };
     }
     plan
 }
@@ -227,13 +215,9 @@ fn passes(r: &Request) -> Passes {
 
 fn run(r: &Request, schedule: Schedule, cancel: &Cancel) -> Result<Result<RunCard, PlanError>, Cancelled> {
     let plan = plan(r, schedule);
-    let done: Run = match plan.run_until(cancel)? {
-        Ok(done) => done,
-        Err(error) => return Ok(Err(error)),
-    };
     let even = r.stage_factors.is_empty() && r.hop_s == 0.0;
     let closed = if even { closed_bubble(schedule, plan.shape, passes(r), plan.hidden) } else { None };
-    Ok(Ok(RunCard {
+    Ok(plan.run_until(cancel)?.map(|done| RunCard {
         schedule: schedule.to_string(),
         makespan_s: done.makespan.get(),
         idle: done.idle.get(),
@@ -243,31 +227,24 @@ fn run(r: &Request, schedule: Schedule, cancel: &Cancel) -> Result<Result<RunCar
         lower_bound_s: lower_bound(&plan).ok().map(Seconds::get),
         peak_micro_batches: done.peak_micro_batches(),
         peak_bytes: done.peak_bytes().get(),
-        devices: done
-            .devices
-            .iter()
-            .map(|d| DeviceCard { busy_s: d.busy.get(), idle: d.idle.get(), peak_micro_batches: d.peak_micro_batches })
-            .collect(),
-        cells: done
-            .cells
-            .iter()
-            .map(|c| CellCard {
-                device: c.device,
-                micro_batch: c.micro_batch,
-                chunk: c.chunk,
-                kind: match c.kind {
-                    Kind::Forward => "F",
-                    Kind::InputGrad => "B",
-                    Kind::WeightGrad => "W",
-                    Kind::Backward => "BW",
-                }
-                .into(),
-                paired: c.paired,
-                start_s: c.start.get(),
-                end_s: c.end.get(),
-            })
-            .collect(),
+        devices: done.devices.iter().map(device).collect(),
+        cells: done.cells.iter().map(cell).collect(),
     }))
+}
+
+fn device(d: &Device) -> DeviceCard {
+    DeviceCard { busy_s: d.busy.get(), idle: d.idle.get(), peak_micro_batches: d.peak_micro_batches }
+}
+
+fn cell(c: &Cell) -> CellCard {
+    let kind = match c.kind {
+        Kind::Forward => "F",
+        Kind::InputGrad => "B",
+        Kind::WeightGrad => "W",
+        Kind::Backward => "BW",
+    };
+    let (Cell { device, micro_batch, chunk, paired, .. }, kind) = (*c, kind.into());
+    CellCard { device, micro_batch, chunk, kind, paired, start_s: c.start.get(), end_s: c.end.get() }
 }
 
 /// Enough slots to see the steady state: every micro-batch passes three times.

@@ -28,19 +28,10 @@ pub struct Request {
 
 impl Default for Request {
     fn default() -> Self {
-        let names = [
-            "hgx-a100",
-            "hgx-h100",
-            "hgx-h200",
-            "hgx-b200",
-            "gb200-nvl72",
-            "gb300-nvl72",
-            "vr-nvl144",
-            "rubin-ultra-nvl576",
-            "tpu-v5e-256",
-            "tpu-v7-9216",
-        ];
-        Self { model: "lecture-frontier".into(), systems: names.map(str::to_owned).to_vec(), weights: None }
+        let nodes = ["hgx-a100", "hgx-h100", "hgx-h200", "hgx-b200"];
+        let racks = ["gb200-nvl72", "gb300-nvl72", "vr-nvl144", "rubin-ultra-nvl576", "tpu-v5e-256", "tpu-v7-9216"];
+        let systems = nodes.iter().chain(&racks).map(ToString::to_string).collect();
+        Self { model: "lecture-frontier".into(), systems, weights: None }
     }
 }
 

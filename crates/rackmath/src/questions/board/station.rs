@@ -77,14 +77,10 @@ pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer,
     let interval = Seconds::checked(r.interval_s)
         .filter(|t| (1e-6..=1e4).contains(&t.get()))
         .ok_or_else(|| Error::value("interval", r.interval_s, "1 us to 10,000 s"))?;
-    if !(1..=10_000_000).contains(&r.seats) {
-        return Err(Error::value("seats", r.seats, "1 to 10,000,000"));
-    }
-    if !(1..=10_000_000).contains(&r.tokens) {
-        return Err(Error::value("tokens", r.tokens, "1 to 10,000,000"));
-    }
-    if !(1..=10_000_000).contains(&r.requests) {
-        return Err(Error::value("requests", r.requests, "1 to 10,000,000"));
+    for (field, n) in [("seats", r.seats), ("tokens", r.tokens), ("requests", r.requests)] {
+        if !(1..=10_000_000).contains(&n) {
+            return Err(Error::value(field, n, "1 to 10,000,000"));
+        }
     }
     if !(r.rate_per_s > 0.0 && r.rate_per_s <= 1e9) {
         return Err(Error::value("rate", r.rate_per_s, "more than 0, at most 1e9 requests per second"));

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::setting::{Resolved, Setting, resolve, tokens};
 use rackmath_spec::Catalog;
-use rackmath_theory::board::{Balance, Step, closed};
+use rackmath_theory::board::{Step, closed};
 use rackmath_theory::curve::distinct;
 use rackmath_theory::roofline::{self, Overlap};
 use rackmath_units::Tokens;
@@ -142,38 +142,16 @@ pub struct Memory {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let resolved = resolve(catalog, &request.setting)?;
-    let context = tokens("context", request.context, 0.0)?;
-    let pass = tokens("pass", request.pass, 1.0)?;
-    let batch = match request.batch {
-        Some(batch) => tokens("batch", batch, 1.0)?,
-        None => usual_batch(&resolved, context),
-    };
-    let step = resolved.board.step(batch, context, pass);
-    Ok(describe(&resolved, &step, request.batch.is_none()))
-}
-
-/// The balance batch, or as many sequences as fit when the batch never balances or does not fit.
-fn usual_batch(r: &Resolved, context: Tokens) -> Tokens {
-    let room = r.system.capacity().less(r.weight_bytes());
-    let each = r.cache.stored(context);
-    let fits = if each.get() > 0.0 { (room / each).floor().max(1.0) } else { 1e6 };
-    let wanted = match r.board.balance_batch(context) {
-        Balance::At(batch) => batch.ceil().max(1.0),
-        Balance::NeverComputeBound => fits,
-    };
-    Tokens::new(wanted.min(fits))
-}
-
-pub(crate) fn describe(r: &Resolved, step: &Step, batch_chosen: bool) -> Answer {
-    let board = &r.board;
+    let r = &resolve(catalog, &request.setting)?;
+    let (board, step) = (&r.board, &of(r, request)?);
     let cost = |value: f64| r.priced().then_some(value);
-    Answer {
+    let ridge = |peak| roofline::ridge(peak, r.main_format().width(), r.system.chip.memory.bandwidth.value);
+    Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
         chips: r.system.n_chips,
         batch: step.batch.get(),
-        batch_chosen,
+        batch_chosen: request.batch.is_none(),
         context: step.context.get(),
         pass: step.pass.get(),
         time_s: step.time.get(),
@@ -191,22 +169,33 @@ pub(crate) fn describe(r: &Resolved, step: &Step, batch_chosen: bool) -> Answer 
         cost_floor_usd_per_mtok: cost(board.cost_floor(step.context).as_per_mtok()),
         latency_floor_s: board.latency_floor().get(),
         all_weights_s: board.weights().get(),
-        balance_batch: match board.balance_batch(step.context) {
-            Balance::At(batch) => Some(batch),
-            Balance::NeverComputeBound => None,
-        },
+        balance_batch: board.balance_batch(step.context),
         balanced_context: board.balanced_context().map(Tokens::get),
         kink_context: board.kink_context(step.batch).map(Tokens::get),
         kink_pass: board.kink_pass(step.batch, step.context),
-        ridge: r
-            .main_math()
-            .map(|(_, peak)| roofline::ridge(peak, r.main_format().width(), r.system.chip.memory.bandwidth.value)),
+        ridge: r.main_math().map(|(_, peak)| ridge(peak)),
         sparsity: r.count.read() / r.count.multiplied(),
         experts: experts(r, step),
         memory: memory(r, step),
         assumptions: r.assumptions(),
         sources: r.sources(),
-    }
+    })
+}
+
+/// The step asked for.
+pub(crate) fn of(r: &Resolved, request: &Request) -> Result<Step, Error> {
+    let (context, pass) = (tokens("context", request.context, 0.0)?, tokens("pass", request.pass, 1.0)?);
+    let batch = request.batch.map_or_else(|| Ok(usual_batch(r, context)), |batch| tokens("batch", batch, 1.0))?;
+    Ok(r.board.step(batch, context, pass))
+}
+
+/// The balance batch, or as many sequences as fit when the batch never balances or does not fit.
+fn usual_batch(r: &Resolved, context: Tokens) -> Tokens {
+    let room = r.system.capacity().less(r.weight_bytes());
+    let each = r.cache.stored(context);
+    let fits = if each.get() > 0.0 { (room / each).floor().max(1.0) } else { 1e6 };
+    let wanted = r.board.balance_batch(context).map_or(fits, |batch| batch.ceil().max(1.0));
+    Tokens::new(wanted.min(fits))
 }
 
 fn experts(r: &Resolved, step: &Step) -> Option<Experts> {
@@ -253,12 +242,8 @@ mod tests {
 
     #[test]
     fn g27_a_full_rack_is_filled_to_the_last_sequence() {
-        let setting = Setting {
-            model: "lecture-deepseek-v3".into(),
-            on: "lecture-nvl72".into(),
-            counting: "lecture".into(),
-            ..Setting::default()
-        };
+        let (model, on, counting) = ("lecture-deepseek-v3".into(), "lecture-nvl72".into(), "lecture".into());
+        let setting = Setting { model, on, counting, ..Setting::default() };
         let a = answer(&rackmath_catalog::embedded(), &Request { setting, ..Request::default() }).unwrap();
         assert_eq!((a.batch, a.memory.batch_max, a.memory.fits), (91_392.0, Some(91_392.0), true));
         assert!((a.memory.drain_s - 0.024).abs() < 1e-12 && a.balance_batch.is_none());

@@ -4,15 +4,12 @@ use super::{Claim, claim, percent, preset, times};
 use crate::Error;
 use crate::setting::{Resolved, Setting, resolve};
 use rackmath_spec::{Catalog, Math, Router, VariantArray as _};
-use rackmath_theory::board::{Balance, closed};
+use rackmath_theory::board::closed;
 use rackmath_theory::{count, roofline, sparsity, station};
 use rackmath_units::{Bytes, DollarRate, Params, Seconds, TokenRate, Tokens, grouped, significant};
 
-fn batch(balance: Balance) -> String {
-    match balance {
-        Balance::At(b) => grouped(b),
-        Balance::NeverComputeBound => "none at any batch".into(),
-    }
+fn batch(balance: Option<f64>) -> String {
+    balance.map_or("none at any batch".into(), grouped)
 }
 
 pub(super) fn claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
