@@ -4,12 +4,8 @@
 //! and a program. A request may bring files along, by name, under `files`: a published `config.json` as an object or as
 //! text, or a catalogue file of a model, chip, system or price sheet as TOML text. The request then uses that name.
 
+use crate::Error;
 use crate::field::{self, Field};
-use crate::{
-    Error, cache, chips, compare, cost, curve, deduce, estimate, explain, fastmode, fleet, forensics, frontier,
-    goodput, hardware, layout, lecture, lifecycle, mfu, models, names, outlook, pipeline, plan, practice, price, racks,
-    reversible, scaling, station, step, systems, trace, train, validate, whatif, when,
-};
 use rackmath_spec::file::MAX_BYTES;
 use rackmath_spec::{Catalog, Date, Kind};
 use rackmath_units::Effort;
@@ -34,7 +30,7 @@ macro_rules! questions {
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(untagged)]
         #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
-        pub enum Reply { $($(#[doc = $doc])+ $name($($module)::+::Answer),)* }
+        pub enum Reply { $($(#[doc = $doc])+ $name(crate::$($module)::+::Answer),)* }
 
         impl Question {
             /// All of them, in the order of the help.
@@ -61,19 +57,19 @@ macro_rules! questions {
 
             /// What goes in and what comes out, as JSON Schema.
             pub fn schema(self) -> Both {
-                match self { $(Self::$name => both::<$($module)::+::Request, $($module)::+::Answer>(),)* }
+                match self { $(Self::$name => both::<crate::$($module)::+::Request, crate::$($module)::+::Answer>(),)* }
             }
 
             /// The fields of its request.
             pub fn fields(self) -> Vec<Field> {
-                match self { $(Self::$name => field::of::<$($module)::+::Request>(),)* }
+                match self { $(Self::$name => field::of::<crate::$($module)::+::Request>(),)* }
             }
 
             /// A request with all that it leaves out.
             pub fn filled(self, request: Map<String, Value>) -> Result<Value, Error> {
                 let full = |e: serde_json::Error| Error::said(e.to_string());
                 match self { $(Self::$name => {
-                    let request = self.read::<$($module)::+::Request>(Value::Object(request))?;
+                    let request = self.read::<crate::$($module)::+::Request>(Value::Object(request))?;
                     serde_json::to_value(request).map_err(full)
                 })* }
             }
@@ -81,20 +77,20 @@ macro_rules! questions {
             /// Answers a request that brings no files.
             fn reply(self, catalog: &Catalog, request: Value, terms: &Terms) -> Result<Reply, Error> {
                 match self { $(Self::$name => {
-                    let request = self.read::<$($module)::+::Request>(request)?;
+                    let request = self.read::<crate::$($module)::+::Request>(request)?;
                     questions!(@answer catalog, &request, terms, $($module)::+ $(, $how)?).map(Reply::$name)
                 })* }
             }
         }
     };
     (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+) => {
-        $($module)::+::answer($catalog, $request)
+        crate::$($module)::+::answer($catalog, $request)
     };
     (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+, long) => {
-        $($module)::+::answer_on($catalog, $request, &$terms.effort)
+        crate::$($module)::+::answer_on($catalog, $request, &$terms.effort)
     };
     (@answer $catalog:expr, $request:expr, $terms:expr, $($module:ident)::+, alone) => {
-        $($module)::+::answer_on($request, &$terms.effort)
+        crate::$($module)::+::answer_on($request, &$terms.effort)
     };
 }
 
@@ -146,7 +142,7 @@ questions! {
     /// rackmath estimate gpt-oss-120b --on 8xh200 --tp 2 --sweep --svg curve.svg --csv curve.csv
     Estimate "estimate" estimate;
     /// An estimate along a range of concurrencies or rates
-    EstimateSweep "estimate-sweep" estimate::sweep;
+    EstimateSweep "estimate-sweep" estimate::sweep, long;
     /// Published measurements against our predictions, row by row and source by source
     /// rackmath validate
     /// rackmath validate llamacpp --rows
@@ -361,19 +357,18 @@ fn with_files(catalog: &Catalog, files: Value, today: Option<Date>) -> Result<Ca
     if files.len() > MOST_FILES {
         return Err(Error::value("files", files.len(), format!("at most {MOST_FILES}")));
     }
+    let refused =
+        |name: &str, given: String, expected: String| Err(Error::value(format!("files.{name}"), given, expected));
     let mut catalog = catalog.clone();
     let mut texts: Vec<(Kind, String, String)> = Vec::new();
     for (name, value) in files {
         let text = match value {
             Value::String(text) => text,
             Value::Object(_) => value.to_string(),
-            other => {
-                let expected = "a text, or a config.json as it is";
-                return Err(Error::value(format!("files.{name}"), kind(&other), expected));
-            }
+            other => return refused(&name, kind(&other).into(), "a text, or a config.json as it is".into()),
         };
         if text.len() as u64 > MAX_BYTES {
-            return Err(Error::value(format!("files.{name}"), text.len(), format!("at most {} MiB", MAX_BYTES >> 20)));
+            return refused(&name, text.len().to_string(), format!("at most {} MiB", MAX_BYTES >> 20));
         }
         texts.push((Kind::of(&text), name, text));
     }
@@ -398,17 +393,15 @@ fn kind(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step;
 
     #[test]
     fn a_request_by_name_is_the_request_by_type() {
         let catalog = rackmath_catalog::embedded();
         let asked =
             Question::Step.ask(&catalog, r#"{"batch": 64, "setting": {"model": "qwen3-32b"}}"#).expect("answered");
-        let request = step::Request {
-            batch: Some(64.0),
-            setting: crate::setting::Setting { model: "qwen3-32b".into(), ..Default::default() },
-            ..Default::default()
-        };
+        let mut request = step::Request { batch: Some(64.0), ..Default::default() };
+        request.setting.model = "qwen3-32b".into();
         assert_eq!(asked, Reply::Step(step::answer(&catalog, &request).expect("answered")).json().expect("JSON"));
         assert!(asked.starts_with("{\n  \"schema\": 2,"), "{asked}");
     }
@@ -440,12 +433,10 @@ mod tests {
         let catalog = rackmath_catalog::embedded();
         let config = r#"{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":4096,"intermediate_size":14336,
             "num_attention_heads":32,"num_hidden_layers":32,"num_key_value_heads":8,"vocab_size":128256,"torch_dtype":"bfloat16"}"#;
-        let body =
-            format!(r#"{{"files": {{"mine/config.json": {config}}}, "setting": {{"model": "mine/config.json"}}}}"#);
-        let object = Question::Step.ask(&catalog, &body).expect("answered");
-        let text = serde_json::to_string(config).expect("JSON");
-        let body =
-            format!(r#"{{"files": {{"mine/config.json": {text}}}, "setting": {{"model": "mine/config.json"}}}}"#);
-        assert_eq!(Question::Step.ask(&catalog, &body).expect("answered"), object);
+        let asked = |file: &str| {
+            let body = format!(r#"{{"files": {{"mine.json": {file}}}, "setting": {{"model": "mine.json"}}}}"#);
+            Question::Step.ask(&catalog, &body).expect("answered")
+        };
+        assert_eq!(asked(&serde_json::to_string(config).expect("JSON")), asked(config));
     }
 }

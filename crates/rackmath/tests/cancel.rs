@@ -29,6 +29,7 @@ fn a_cancelled_question_ends_and_says_so() {
         ("lifecycle", json!({})),
         ("reversible", json!({ "depth": 2, "steps": 2 })),
         ("validate", json!({ "tables": ["h200-torch"] })),
+        ("estimate-sweep", json!({ "estimate": { "setting": setting } })),
         ("station", json!({ "requests": 10_000 })),
         ("pipeline", json!({ "schedule": "1f1b" })),
     ];

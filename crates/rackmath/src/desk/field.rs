@@ -315,18 +315,15 @@ fn kinds(schema: &Value) -> Vec<&str> {
 }
 
 fn words(schema: &Value) -> Vec<String> {
-    let of = |v: &Value| v.as_str().map(str::to_owned);
-    match (schema.get("enum"), schema.get("oneOf")) {
-        (Some(Value::Array(all)), _) => all.iter().filter_map(of).collect(),
-        (_, Some(Value::Array(all))) => all
-            .iter()
-            .flat_map(|s| match s.get("enum") {
-                Some(Value::Array(all)) => all.iter().filter_map(of).collect::<Vec<_>>(),
-                _ => s.get("const").and_then(of).into_iter().collect(),
-            })
-            .collect(),
-        _ => Vec::new(),
-    }
+    let listed = |s: &Value| match s.get("enum") {
+        Some(Value::Array(all)) => all.clone(),
+        _ => s.get("const").cloned().into_iter().collect(),
+    };
+    let all = match schema.get("oneOf") {
+        Some(Value::Array(of)) => of.iter().flat_map(listed).collect(),
+        _ => listed(schema),
+    };
+    all.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// A name without its unit, and the unit.
@@ -425,9 +422,10 @@ impl Field {
 
     /// A value as it would be typed, or as words.
     pub fn show(&self, value: &Value) -> String {
+        let none = || self.none.clone().unwrap_or_else(|| "none".into());
         match value {
-            Value::Null => self.none.clone().unwrap_or_else(|| "none".into()),
-            Value::Array(all) if all.is_empty() => self.none.clone().unwrap_or_else(|| "none".into()),
+            Value::Null => none(),
+            Value::Array(all) if all.is_empty() => none(),
             Value::Array(all) => all.iter().map(|v| self.show(v)).collect::<Vec<_>>().join(", "),
             Value::String(text) => text.clone(),
             Value::Number(x) => self.unit.show(x.as_f64().unwrap_or_default()),
@@ -540,7 +538,7 @@ pub fn put(request: &mut Map<String, Value>, path: &str, value: Value) {
     let Some(last) = parts.pop() else { return };
     let mut at = request;
     for part in parts {
-        let next = at.entry(part).or_insert_with(|| Value::Object(Map::new()));
+        let next = at.entry(part).or_insert(Value::Null);
         if !next.is_object() {
             *next = Value::Object(Map::new());
         }

@@ -21,6 +21,19 @@ pub struct Figure {
     pub marks: Vec<Mark>,
 }
 
+impl Figure {
+    /// A chart without marks.
+    pub(crate) fn of(
+        title: impl Into<String>,
+        subtitle: impl Into<String>,
+        (x, y): (Axis, Axis),
+        series: impl IntoIterator<Item = Series>,
+    ) -> Self {
+        let series = series.into_iter().collect();
+        Self { title: title.into(), subtitle: subtitle.into(), x, y, series, marks: Vec::new() }
+    }
+}
+
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {

@@ -36,7 +36,8 @@ pub struct Setting {
     /// Arithmetic to compute in: `bf16`, `fp8`, `fp4`, `int8` and others.
     #[schemars(extend("x-flag" = "compute-dtype math", "x-none" = "the best the chip has for the weights"))]
     pub math: Option<String>,
-    /// `strict`, or `lecture`: no attention arithmetic, every weight read in every step.
+    /// What is counted; `lecture`: no attention arithmetic, every weight read in every step.
+    #[schemars(extend("enum" = ["strict", "lecture"]))]
     pub counting: String,
     /// `max`, `sum`, `kv+max` (scaling book), or a share from 0 (none) to 1 (perfect).
     pub overlap: String,
@@ -67,14 +68,11 @@ impl Default for Setting {
 
 /// A setting with all names resolved.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// The model on the machine; one chip and the ideal engine until a question decides.
     pub deployment: Deployment,
-    /// Price of one chip.
     pub chip_price: DollarRate,
-    /// Where the price comes from.
     pub price_source: PriceSource,
-    /// The model, counted.
     pub count: Count,
     /// Arithmetic prescribed, if any.
     pub math: Option<Math>,
@@ -82,12 +80,9 @@ pub struct Found {
 
 /// Where the price of a chip's hour comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PriceSource {
-    /// The question.
+pub(crate) enum PriceSource {
     Given,
-    /// The catalogue.
     Listed(Price),
-    /// Nowhere: there is none.
     Unknown,
 }
 
@@ -113,16 +108,11 @@ impl std::fmt::Display for PriceSource {
 
 /// The same, counted and drawn on the lecture's board.
 #[derive(Clone, Debug)]
-pub struct Resolved {
-    /// Model, machine and price.
+pub(crate) struct Resolved {
     pub found: Found,
-    /// What is counted.
     pub counting: Counting,
-    /// How compute and memory overlap.
     pub overlap: Overlap,
-    /// The model's cache.
     pub cache: Cache,
-    /// The board.
     pub board: Board,
 }
 
@@ -143,7 +133,7 @@ impl std::ops::Deref for Resolved {
 }
 
 /// Finds what a setting names, or says which name is wrong.
-pub fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
+pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
     let model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
     if setting.on.contains('+') {
         let expected =
@@ -175,7 +165,7 @@ pub fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
 }
 
 /// The same, drawn on the board.
-pub fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> {
+pub(crate) fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, Error> {
     let found = find(catalog, setting)?;
     let math = found.math;
     let counting = counting(&setting.counting)?;
@@ -272,17 +262,15 @@ fn price(system: &System, setting: &Setting) -> Result<(DollarRate, PriceSource)
 }
 
 impl Found {
-    /// Whether a price is known at all.
     pub fn priced(&self) -> bool {
         self.price_source != PriceSource::Unknown
     }
 
-    /// Price of the whole machine.
+    /// Of the whole machine.
     pub fn price(&self) -> DollarRate {
         self.chip_price * self.system.n_chips as f64
     }
 
-    /// Bytes of the weights as run.
     pub fn weight_bytes(&self) -> Bytes {
         self.count.stored_bytes(&self.formats)
     }
@@ -313,7 +301,6 @@ impl Found {
         }
     }
 
-    /// The format of the cache in words.
     pub fn kv_words(&self) -> String {
         match self.model.body {
             Body::Layers(_) => self.kv.to_string(),
@@ -321,26 +308,17 @@ impl Found {
         }
     }
 
-    /// Where the numbers come from.
     pub fn sources(&self) -> Vec<String> {
         let chip = &self.system.chip;
-        let mut all = vec![
-            format!("model: {} ({})", self.model.source, self.model.as_of),
-            format!(
-                "memory: {} at {}: {}",
-                chip.memory.capacity.value, chip.memory.bandwidth.value, chip.memory.bandwidth.source
-            ),
-        ];
-        if let Some((math, _)) = self.main_math() {
-            all.push(format!("{math} peak: {}", chip.peak[&math].source));
-        }
-        all.push(format!("checked {}", chip.as_of));
-        all
+        let (size, speed) = (&chip.memory.capacity.value, &chip.memory.bandwidth);
+        let peak = self.main_math().map(|(math, _)| format!("{math} peak: {}", chip.peak[&math].source));
+        let model = format!("model: {} ({})", self.model.source, self.model.as_of);
+        let memory = format!("memory: {size} at {}: {}", speed.value, speed.source);
+        [model, memory].into_iter().chain(peak).chain([format!("checked {}", chip.as_of)]).collect()
     }
 }
 
 impl Resolved {
-    /// What the numbers assume, in sentences.
     pub fn assumptions(&self) -> Vec<String> {
         let spread = match self.system.n_chips {
             1 => "on one chip".into(),

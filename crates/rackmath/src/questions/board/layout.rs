@@ -28,8 +28,7 @@ pub struct Request {
     /// A command line of vLLM, SGLang, TensorRT-LLM or Megatron to read the layout from instead.
     #[schemars(extend("x-hyphen" = true))]
     pub flags: Option<String>,
-    /// Whose command line it is.
-    #[schemars(extend("enum" = ["vllm", "sglang", "trtllm", "megatron", null]))]
+    /// Whose command line it is: `vllm`, `sglang`, `trtllm` or `megatron`.
     pub tool: Option<String>,
     /// Sequences in flight.
     #[schemars(extend("x-flag" = "batch -b max-num-seqs batch-size", "x-none" = "what fits, at most 1,024 per group"))]

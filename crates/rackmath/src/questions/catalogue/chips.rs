@@ -2,13 +2,13 @@
 
 use crate::Error;
 use crate::desk::check::named_or_all;
-use rackmath_spec::{Basis, Catalog, Chip, Cited, Math, VariantArray as _};
+use rackmath_spec::{Basis, Catalog, Chip, Cited, Kind, Math, VariantArray as _};
 use rackmath_theory::roofline;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 
-/// Which chips to show.
+/// What to show.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
@@ -120,18 +120,14 @@ pub struct Fact {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let chips = named_or_all(&request.names, catalog.ids(rackmath_spec::Kind::Chips))
+    let chips = named_or_all(&request.names, catalog.ids(Kind::Chips))
         .iter()
-        .map(|name| {
-            let chip = catalog.chip(name)?;
-            let known = catalog.names(rackmath_spec::Kind::Chips, &chip.id).into_iter().map(str::to_owned).collect();
-            Ok(card(&chip, known))
-        })
+        .map(|name| catalog.chip(name).map(|chip| card(&chip, &catalog.names(Kind::Chips, &chip.id))))
         .collect::<Result<_, Error>>()?;
     Ok(Answer { chips })
 }
 
-fn card(chip: &Chip, aliases: Vec<String>) -> Card {
+fn card(chip: &Chip, known: &[&str]) -> Card {
     let bandwidth = chip.memory.bandwidth.value;
     let peak = |math: &Math, value: rackmath_units::FlopRate| Peak {
         math: math.to_string(),
@@ -143,7 +139,7 @@ fn card(chip: &Chip, aliases: Vec<String>) -> Card {
     Card {
         id: chip.id.clone(),
         name: chip.name.clone(),
-        aliases: aliases.into_iter().filter(|a| *a != chip.id).collect(),
+        aliases: known.iter().filter(|a| **a != chip.id).map(ToString::to_string).collect(),
         vendor: chip.vendor.clone(),
         generation: chip.generation.clone(),
         dies: chip.dies,

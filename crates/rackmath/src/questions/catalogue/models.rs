@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::desk::check::named_or_all;
 use rackmath_spec::model::{Counts, Ffn, Formats, KvSource, Linear, Mixer, Shape, Span};
-use rackmath_spec::{Catalog, Dtype, Model};
+use rackmath_spec::{Catalog, Dtype, Kind, Model};
 use rackmath_theory::count::{self, Count, Part};
 use rackmath_theory::kv;
 use rackmath_units::Tokens;
@@ -136,19 +136,16 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         None | Some("auto") => None,
         Some(name) => Some(name.parse::<Dtype>()?),
     };
-    let models = named_or_all(&request.names, catalog.ids(rackmath_spec::Kind::Models))
+    let models = named_or_all(&request.names, catalog.ids(Kind::Models))
         .iter()
         .map(|name| {
-            let model = catalog.model(name)?;
-            let known = catalog.names(rackmath_spec::Kind::Models, &model.id).into_iter().map(str::to_owned).collect();
-            Ok(card(&model, known, context, dtype))
+            catalog.model(name).map(|model| card(&model, &catalog.names(Kind::Models, &model.id), context, dtype))
         })
         .collect::<Result<_, Error>>()?;
     Ok(Answer { context: request.context, models })
 }
 
-fn card(model: &Model, mut aliases: Vec<String>, context: Tokens, dtype: Option<Dtype>) -> Card {
-    aliases.retain(|a| Some(a) != model.hf.as_ref());
+fn card(model: &Model, known: &[&str], context: Tokens, dtype: Option<Dtype>) -> Card {
     let count = count::count(model);
     let shape = model.shape();
     let formats = model.formats();
@@ -158,7 +155,7 @@ fn card(model: &Model, mut aliases: Vec<String>, context: Tokens, dtype: Option<
         id: model.id.clone(),
         name: model.name.clone(),
         hf: model.hf.clone(),
-        aliases,
+        aliases: known.iter().filter(|a| Some(**a) != model.hf.as_deref()).map(ToString::to_string).collect(),
         architecture: shape.map(|s| s.architecture.clone()),
         layers: shape.map(Shape::n_layers),
         hidden: shape.map(|s| s.hidden),
@@ -171,7 +168,11 @@ fn card(model: &Model, mut aliases: Vec<String>, context: Tokens, dtype: Option<
         multiplied_params: count.multiplied().get(),
         mtp_params: count.mtp.to_string(),
         sparsity: count.total() as f64 / count.active().get(),
-        formats: format_words(&count, formats),
+        formats: if count.part(Part::Routed).total > 0 && formats.routed != formats.linear {
+            format!("{} experts, {} elsewhere", formats.routed, formats.linear)
+        } else {
+            formats.linear.to_string()
+        },
         weights_bytes: count.stored_bytes(&formats).get(),
         kv_dtype: if shape.is_some() { kv_dtype.to_string() } else { "as given".into() },
         kv_bytes_per_token: cache.stored_per_token().get(),
@@ -179,31 +180,17 @@ fn card(model: &Model, mut aliases: Vec<String>, context: Tokens, dtype: Option<
         kv_read_bytes: cache.read(context).get(),
         flop_per_token: count.flop_per_token().get(),
         attention_flop_per_token: cache.decode_flop(context).get(),
-        parts: parts(&count, formats),
+        parts: Part::ALL.into_iter().filter_map(|p| part(p, &count, &formats)).collect(),
         published: published(model, &count),
         source: format!("{} ({})", model.source, model.as_of),
         notes: model.notes.clone(),
     }
 }
 
-fn format_words(count: &Count, formats: Formats) -> String {
-    if count.part(Part::Routed).total > 0 && formats.routed != formats.linear {
-        format!("{} experts, {} elsewhere", formats.routed, formats.linear)
-    } else {
-        formats.linear.to_string()
-    }
-}
-
-fn parts(count: &Count, formats: Formats) -> Vec<PartCard> {
-    let shown = Part::ALL.into_iter().filter(|p| count.part(*p).total > 0);
-    shown
-        .map(|p| PartCard {
-            part: p.name().into(),
-            total_params: count.part(p).total as f64,
-            active_params: count.part(p).active,
-            dtype: p.dtype(&formats).to_string(),
-        })
-        .collect()
+fn part(p: Part, count: &Count, formats: &Formats) -> Option<PartCard> {
+    let (part, dtype, params) = (p.name().into(), p.dtype(formats).to_string(), count.part(p));
+    let card = PartCard { part, total_params: params.total as f64, active_params: params.active, dtype };
+    (params.total > 0).then_some(card)
 }
 
 fn published(model: &Model, count: &Count) -> Option<PublishedCard> {
@@ -247,16 +234,11 @@ fn attention_words(shape: &Shape) -> String {
             (Some(m), Some(i)) => format!("compressed {m}:1 top-{}", i.top_k),
             (Some(m), None) => format!("compressed {m}:1"),
         }),
-        Mixer::Linear(a) => Some(
-            match a {
-                Linear::GatedDelta { .. } => "gated delta net",
-                Linear::Kda { .. } => "Kimi delta attention",
-                Linear::Mamba1 { .. } => "Mamba",
-                Linear::Mamba2 { .. } => "Mamba-2",
-                Linear::Lightning { .. } => "lightning attention",
-            }
-            .into(),
-        ),
+        Mixer::Linear(Linear::GatedDelta { .. }) => Some("gated delta net".into()),
+        Mixer::Linear(Linear::Kda { .. }) => Some("Kimi delta attention".into()),
+        Mixer::Linear(Linear::Mamba1 { .. }) => Some("Mamba".into()),
+        Mixer::Linear(Linear::Mamba2 { .. }) => Some("Mamba-2".into()),
+        Mixer::Linear(Linear::Lightning { .. }) => Some("lightning attention".into()),
     })
 }
 

@@ -1,7 +1,7 @@
 //! What the catalogue holds, by name: for pickers and completions.
 
 use crate::Error;
-use rackmath_spec::{Catalog, Kind, SpecError};
+use rackmath_spec::{Catalog, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,26 +50,21 @@ pub struct Entry {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, _: &Request) -> Result<Answer, Error> {
-    fn entries<'a>(
-        ids: impl Iterator<Item = &'a str>,
-        name: impl Fn(&str) -> Result<String, SpecError>,
-    ) -> Result<Vec<Entry>, Error> {
-        ids.map(|id| Ok(Entry { id: id.into(), name: name(id)? })).collect()
-    }
-    fn words<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<String> {
-        ids.map(str::to_owned).collect()
-    }
+    let words = |kind| catalog.ids(kind).map(str::to_owned).collect::<Vec<_>>();
+    let entries = |kind, name: &dyn Fn(&str) -> Result<String, Error>| {
+        words(kind).into_iter().map(|id| Ok(Entry { name: name(&id)?, id })).collect::<Result<_, Error>>()
+    };
     Ok(Answer {
-        models: entries(catalog.ids(Kind::Models), |id| Ok(catalog.model(id)?.name.clone()))?,
-        systems: entries(catalog.ids(Kind::Systems), |id| Ok(catalog.system(id)?.name.clone()))?,
-        chips: entries(catalog.ids(Kind::Chips), |id| Ok(catalog.chip(id)?.name.clone()))?,
-        prices: entries(catalog.ids(Kind::Prices), |id| Ok(catalog.price(id)?.name.clone()))?,
-        engines: words(catalog.ids(Kind::Engines)),
-        laws: words(catalog.ids(Kind::Laws)),
-        runs: words(catalog.ids(Kind::Runs)),
-        stacks: words(catalog.ids(Kind::Training)),
-        tiers: words(catalog.ids(Kind::Tiers)),
-        scenarios: words(catalog.ids(Kind::Scenarios)),
+        models: entries(Kind::Models, &|id| Ok(catalog.model(id)?.name.clone()))?,
+        systems: entries(Kind::Systems, &|id| Ok(catalog.system(id)?.name.clone()))?,
+        chips: entries(Kind::Chips, &|id| Ok(catalog.chip(id)?.name.clone()))?,
+        prices: entries(Kind::Prices, &|id| Ok(catalog.price(id)?.name.clone()))?,
+        engines: words(Kind::Engines),
+        laws: words(Kind::Laws),
+        runs: words(Kind::Runs),
+        stacks: words(Kind::Training),
+        tiers: words(Kind::Tiers),
+        scenarios: words(Kind::Scenarios),
         vendors: catalog.policies()?.vendors.keys().cloned().collect(),
         hosted: catalog.hosted_models()?.iter().map(|m| m.id.clone()).collect(),
     })
@@ -84,11 +79,7 @@ mod tests {
         let catalog = rackmath_catalog::embedded();
         let names = answer(&catalog, &Request {}).expect("answered");
         assert!(names.models.len() > 20 && names.chips.len() > 50 && names.prices.len() > 10);
-        assert!(
-            names.laws.iter().all(|law| catalog.scaling_law(law).is_ok() || law.contains("clark")),
-            "{:?}",
-            names.laws
-        );
+        assert!(names.laws.iter().all(|law| catalog.scaling_law(law).is_ok() || law.contains("clark")));
         assert!(names.engines.iter().all(|e| catalog.engine(e).is_ok()));
         assert!(names.vendors.iter().any(|v| v == "anthropic") && names.hosted.iter().any(|m| m == "deepseek-v3.1"));
         assert!(names.scenarios.iter().all(|s| catalog.scenario(s).is_ok()));

@@ -1,20 +1,12 @@
 //! Which machines are known, and what each is made of.
 
 use crate::Error;
+pub use crate::chips::Request;
 use crate::desk::check::named_or_all;
-use rackmath_spec::{Catalog, Math};
+use rackmath_spec::{Catalog, Level, Math};
 use rackmath_theory::roofline;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// Which machines to show.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Request {
-    /// Names; all of the catalogue when empty.
-    #[schemars(extend("x-position" = 1))]
-    pub names: Vec<String>,
-}
+use serde::Serialize;
 
 /// The machines.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -97,18 +89,13 @@ fn card(s: &rackmath_spec::System) -> Card {
         drain_s: roofline::drain(s.capacity(), s.bandwidth()).get(),
         peak_flop_per_s: s.peak(peak.value).get(),
         peak_math: math.to_string(),
-        levels: s
-            .levels
-            .iter()
-            .map(|l| LevelCard {
-                name: l.name.clone(),
-                chips: l.chips,
-                bandwidth_bytes_per_s: l.bandwidth.value.get(),
-                topology: l.topology.to_string(),
-                source: l.bandwidth.source.clone(),
-            })
-            .collect(),
+        levels: s.levels.iter().map(level).collect(),
         power_w: s.power.as_ref().map(|p| p.value.get()),
         facts: s.facts.iter().map(|(k, v)| (k.replace('_', " "), v.value.clone(), v.source.clone())).collect(),
     }
+}
+
+fn level(l: &Level) -> LevelCard {
+    let (name, topology, source) = (l.name.clone(), l.topology.to_string(), l.bandwidth.source.clone());
+    LevelCard { name, chips: l.chips, bandwidth_bytes_per_s: l.bandwidth.value.get(), topology, source }
 }

@@ -154,10 +154,8 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let depths: Vec<usize> = [2, 4, 8, 16, 32, 64].into_iter().filter(|d| *d < r.depth).chain([r.depth]).collect();
     let ways: Vec<Way> = Keep::ALL.into_iter().map(|keep| way(r, keep, &depths, &cancel)).collect::<Result<_, _>>()?;
     let drift: Vec<DriftCard> = DRIFT_DEPTHS.into_iter().map(|d| drift(d, r.seed)).collect();
-    let avalanche: Vec<AvalancheCard> = Mixer::ALL
-        .into_iter()
-        .map(|m| AvalancheCard { mixer: m.name().into(), share: m.spread(ROUNDS, r.seed) })
-        .collect();
+    let mixed = |m: Mixer| AvalancheCard { mixer: m.name().into(), share: m.spread(ROUNDS, r.seed) };
+    let avalanche: Vec<AvalancheCard> = Mixer::ALL.into_iter().map(mixed).collect();
     let square = |_: usize, x: u32| x.wrapping_mul(x);
     let there = feistel::forward(7, 5, 16, square);
     let c = Config::small(r.depth);
@@ -218,11 +216,8 @@ fn way(r: &Request, keep: Keep, depths: &[usize], cancel: &Cancel) -> Result<Way
 fn gradient(r: &Request, stored: Stored) -> GradientCard {
     let ordinary = one(r, Keep::Everything, stored, r.depth).gradient;
     let reversible = one(r, Keep::Nothing, stored, r.depth).gradient;
-    GradientCard {
-        stored: stored.name().into(),
-        distance: reversible.distance(&ordinary),
-        exact: reversible == ordinary,
-    }
+    let (distance, exact) = (reversible.distance(&ordinary), reversible == ordinary);
+    GradientCard { stored: stored.name().into(), distance, exact }
 }
 
 fn drift(depth: usize, seed: u64) -> DriftCard {
@@ -236,46 +231,31 @@ fn formulas(catalog: &Catalog, r: &Request) -> Result<Vec<FormulaCard>, Error> {
     let tokens = within("tokens", r.tokens, 1.0, 1e12)?;
     let shape = model.shape().ok_or_else(|| Error::value("model", &r.model, "a model whose layers are known"))?;
     let (layers, hidden) = (shape.n_layers() as f64, shape.hidden as f64);
-    Ok(theory::Keep::ALL
-        .into_iter()
-        .map(|keep| FormulaCard {
-            way: keep.name().into(),
-            activation_bytes: keep.activations(layers, tokens, hidden).get(),
-            forwards: keep.forwards(),
-        })
-        .collect())
+    let card = |keep: theory::Keep| {
+        let activation_bytes = keep.activations(layers, tokens, hidden).get();
+        FormulaCard { way: keep.name().into(), activation_bytes, forwards: keep.forwards() }
+    };
+    Ok(theory::Keep::ALL.map(card).into())
 }
 
 /// The ways, in the order of [`Keep::ALL`].
 const ROLES: [Role; 4] = [Role::Envelope, Role::Weights, Role::Kv, Role::Compute];
 
 fn memory_figure(ways: &[Way]) -> Figure {
-    let series = ways
-        .iter()
-        .zip(ROLES)
-        .map(|(w, role)| Series::new(w.way.clone(), role, w.peak_bytes.iter().map(|(d, b)| (*d as f64, *b as f64))));
-    Figure {
-        title: "Peak activation memory against depth".into(),
-        subtitle: "measured".into(),
-        x: Axis::linear("blocks", Unit::Count),
-        y: Axis::linear("bytes", Unit::Bytes),
-        series: series.collect(),
-        marks: Vec::new(),
-    }
+    let points = |w: &Way| w.peak_bytes.iter().map(|(d, b)| (*d as f64, *b as f64)).collect::<Vec<_>>();
+    let series = ways.iter().zip(ROLES).map(|(w, role)| Series::new(w.way.clone(), role, points(w)));
+    let axes = (Axis::linear("blocks", Unit::Count), Axis::linear("bytes", Unit::Bytes));
+    Figure::of("Peak activation memory against depth", "measured", axes, series)
 }
 
 fn drift_figure(drift: &[DriftCard]) -> Figure {
     let line = |name: &str, role, of: fn(&DriftCard) -> f64| {
         Series::new(name, role, drift.iter().map(|d| (d.depth as f64, of(d))).filter(|p| p.1 > 0.0))
     };
-    Figure {
-        title: "Error of what is rebuilt".into(),
-        subtitle: "relative, after so many couplings forward and back; fixed point has none".into(),
-        x: Axis::log("couplings", Unit::Count),
-        y: Axis::log("relative error", Unit::Number),
-        series: vec![line("bf16", Role::Weights, |d| d.bf16), line("f32", Role::Envelope, |d| d.f32)],
-        marks: Vec::new(),
-    }
+    let axes = (Axis::log("couplings", Unit::Count), Axis::log("relative error", Unit::Number));
+    let lines = [line("bf16", Role::Weights, |d| d.bf16), line("f32", Role::Envelope, |d| d.f32)];
+    let subtitle = "relative, after so many couplings forward and back; fixed point has none";
+    Figure::of("Error of what is rebuilt", subtitle, axes, lines)
 }
 
 fn avalanche_figure(all: &[AvalancheCard]) -> Figure {
@@ -283,12 +263,7 @@ fn avalanche_figure(all: &[AvalancheCard]) -> Figure {
     let series = all.iter().zip(roles).map(|(a, role)| {
         Series::new(a.mixer.clone(), role, a.share.iter().enumerate().skip(1).map(|(i, s)| (i as f64, *s)))
     });
-    Figure {
-        title: "How far one flipped bit spreads".into(),
-        subtitle: "share of the output that changes; one half is perfect mixing".into(),
-        x: Axis::log("rounds or layers", Unit::Count),
-        y: Axis::linear("share changed", Unit::Number),
-        series: series.collect(),
-        marks: Vec::new(),
-    }
+    let axes = (Axis::log("rounds or layers", Unit::Count), Axis::linear("share changed", Unit::Number));
+    let subtitle = "share of the output that changes; one half is perfect mixing";
+    Figure::of("How far one flipped bit spreads", subtitle, axes, series)
 }

@@ -17,18 +17,17 @@
 mod cards;
 mod convert;
 mod kernels;
-mod picture;
 mod score;
 
 pub use cards::{Answer, CrossCard, CrossStratumCard, FolderCard, Request, RowCard, SkipCard, SourceCard, StratumCard};
-pub use picture::scatter;
-pub use score::{strata, total};
+pub use score::{scatter, strata, total};
 
 use crate::Error;
 use crate::case::Bench;
+use crate::desk::check::named_or_all;
+use rackmath_spec::Catalog;
 use rackmath_spec::measurement::Measurement;
 use rackmath_spec::validation::Table;
-use rackmath_spec::{Catalog, SpecError};
 use rackmath_theory::pass::KernelSet;
 use rackmath_units::{Cancel, Effort, float};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,17 +40,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
-    let ids: Vec<String> = if request.tables.is_empty() {
-        catalog.ids(rackmath_spec::Kind::Validation).map(str::to_owned).collect()
-    } else {
-        request.tables.clone()
-    };
-    let tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<_>, SpecError>>()?;
+    let ids = named_or_all(&request.tables, catalog.ids(rackmath_spec::Kind::Validation));
+    let tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<_>, Error>>()?;
     let mut bench = Bench::new(catalog.clone())?;
-    let mut sources = Vec::new();
-    for table in &tables {
-        sources.push(source(catalog, &mut bench, table, &cancel)?);
-    }
+    let sources =
+        tables.iter().map(|table| source(catalog, &mut bench, table, &cancel)).collect::<Result<Vec<_>, _>>()?;
     let total = total(&sources);
     let mut answer = Answer { request: request.clone(), sources, total, folder: None };
     if !request.rows {
@@ -80,10 +73,9 @@ impl Scored {
     pub fn card(self, id: String, name: String) -> SourceCard {
         let Self { rows, skipped } = self;
         let left: usize = skipped.values().map(Vec::len).sum();
-        let (title, address, fitted, notes) = Default::default();
         let (n, strata) = (rows.len() + left, strata(&rows));
         let skipped = skipped.into_iter().map(|(reason, rows)| SkipCard { reason, n: rows.len(), rows }).collect();
-        SourceCard { id, name, title, address, n, strata, fitted, notes, skipped, rows }
+        SourceCard { id, name, n, strata, skipped, rows, ..SourceCard::default() }
     }
 }
 
@@ -129,9 +121,6 @@ pub fn judged(bench: &mut Bench, m: &Measurement) -> Result<RowCard, String> {
 fn card(predicted: f64, measured: f64, roofline: f64, spread: Option<f64>) -> RowCard {
     let error = float::ln(predicted / measured);
     RowCard {
-        place: String::new(),
-        what: String::new(),
-        metric: String::new(),
         predicted,
         measured,
         ratio: predicted / measured,
@@ -140,7 +129,7 @@ fn card(predicted: f64, measured: f64, roofline: f64, spread: Option<f64>) -> Ro
         high: spread.map(|w| predicted * float::exp(w)),
         inside: spread.map(|w| error.abs() <= w),
         roofline,
-        assumed: Vec::new(),
+        ..RowCard::default()
     }
 }
 

@@ -147,12 +147,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     if request.setting.price_usd_per_chip_hour.is_some() || request.setting.basis.is_some() {
         return Err(Error::value("setting.price_usd_per_chip_hour", "a price", "none: no dollars are worked out here"));
     }
-    let asked = estimate::Request {
-        setting: request.setting.clone(),
-        degrees: request.degrees.clone(),
-        engine: request.engine.clone(),
-        ..estimate::Request::default()
-    };
+    let Request { setting, degrees, engine, .. } = request.clone();
+    let asked = estimate::Request { setting, degrees, engine, ..estimate::Request::default() };
     let case = Case::new(catalog, &asked)?;
     let ready = case.ready(&case.ask)?.main;
     let on = &ready.deployment;
@@ -226,15 +222,13 @@ mod tests {
     use super::*;
     use rackmath_units::Tokens;
 
+    fn on_h100(model: &str) -> Setting {
+        Setting { model: model.into(), on: "h100".into(), ..Setting::default() }
+    }
+
     fn asked(engine: &str, what: Bound, over: Over) -> Answer {
-        let request = Request {
-            setting: Setting { model: "llama-3.1-8b".into(), on: "h100".into(), ..Setting::default() },
-            engine: engine.into(),
-            what,
-            over,
-            context: 128.0,
-            ..Request::default()
-        };
+        let (setting, engine) = (on_h100("llama-3.1-8b"), engine.into());
+        let request = Request { setting, engine, what, over, context: 128.0, ..Request::default() };
         answer(&rackmath_catalog::embedded(), &request).expect("answered")
     }
 
@@ -244,8 +238,7 @@ mod tests {
         let found = asked("ideal", Bound::Arithmetic, Over::Batch);
         let from = found.from.expect("a chip runs out of arithmetic");
         let catalog = rackmath_catalog::embedded();
-        let setting = Setting { model: "llama-3.1-8b".into(), on: "h100".into(), ..Setting::default() };
-        let board = setting::resolve(&catalog, &setting).expect("resolved").board;
+        let board = setting::resolve(&catalog, &on_h100("llama-3.1-8b")).expect("resolved").board;
         let step = |b: f64| board.step(Tokens::new(b), Tokens::new(128.0), Tokens::new(1.0));
         let bound = |b: f64| step(b).terms.compute >= step(b).terms.weights + step(b).terms.kv;
         // The passes of the ideal engine agree with the board within 2 %.
@@ -268,11 +261,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_has_no_regimes() {
-        let request = Request {
-            setting: Setting { model: "deepseek-v3".into(), on: "h100".into(), ..Setting::default() },
-            degrees: DegreesRequest { tp: Some(1), ..DegreesRequest::default() },
-            ..Request::default()
-        };
+        let degrees = DegreesRequest { tp: Some(1), ..DegreesRequest::default() };
+        let request = Request { setting: on_h100("deepseek-v3"), degrees, ..Request::default() };
         let a = answer(&rackmath_catalog::embedded(), &request).expect("answered");
         assert!(a.most < 1.0 && a.regimes.is_empty() && a.from.is_none());
     }

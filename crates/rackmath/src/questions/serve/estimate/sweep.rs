@@ -7,7 +7,7 @@ use rackmath_spec::Catalog;
 use rackmath_spec::engine::Engine;
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
-use rackmath_units::float;
+use rackmath_units::{Effort, float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,13 +82,16 @@ pub struct Row {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, 1)
+}
+
+/// Answers while it is wanted.
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
+    let Effort { cancel, .. } = effort.into();
     let (from, to) = (request.from, request.to);
     if !(from >= 1.0 && to > from && to <= 1e7) {
-        return Err(Error::value(
-            "from, to",
-            format!("{from} to {to}"),
-            "a rising range from at least 1 to at most 1e7",
-        ));
+        let expected = "a rising range from at least 1 to at most 1e7";
+        return Err(Error::value("from, to", format!("{from} to {to}"), expected));
     }
     if !(2..=10_000).contains(&request.points) {
         return Err(Error::value("points", request.points, "2 to 10,000"));
@@ -99,15 +102,15 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let first = serving.under(&case.ask.requests, Loading::Concurrency(from));
     let page = super::words::answer(&case, &serving, &first);
     let grid = grid(from, to, request.points);
-    let run = |ask: &Ask, p: &Serving| -> Vec<Row> {
-        let one = |c: &f64| row(ask, *c, &p.under(&ask.requests, Loading::Concurrency(*c)));
-        if first.fits { grid.iter().map(one).collect() } else { Vec::new() }
+    let run = |ask: &Ask, p: &Serving| {
+        let one = |c: &f64| cancel.check().map(|()| row(ask, *c, &p.under(&ask.requests, Loading::Concurrency(*c))));
+        grid.iter().filter(|_| first.fits).map(one).collect::<Result<Vec<Row>, _>>()
     };
-    let rows = run(&case.ask, &serving);
+    let rows = run(&case.ask, &serving)?;
     let ideal = std::sync::Arc::unwrap_or_clone(catalog.engine("ideal")?.0);
     let engine = Engine { schedule: case.ask.on.engine.schedule.clone(), ..ideal };
     let limit = Ask { on: Deployment { engine: engine.into(), ..case.ask.on.clone() }, ..case.ask.clone() };
-    let roof = run(&limit, &case.ready(&limit)?);
+    let roof = run(&limit, &case.ready(&limit)?)?;
     let figure = figure(&page, &rows, &roof);
     Ok(Answer {
         model: page.model,
@@ -168,20 +171,12 @@ fn figure(page: &super::Answer, rows: &[Row], roof: &[Row]) -> Figure {
             }
         }
     }
+    let super::Answer { model, system, engine, layout, weights, kv, .. } = page;
+    let (isl, osl) = (count(page.isl), count(page.osl));
     let series = vec![line("roofline of the same passes", Role::Floor, roof), line("estimate", Role::Envelope, rows)];
     Figure {
-        title: format!(
-            "Tokens per second, a chip's against a user's: {} on {}, {}",
-            page.model, page.system, page.engine
-        ),
-        subtitle: format!(
-            "{}; prompts {}, answers {} tokens; weights {}, KV {}",
-            page.layout,
-            count(page.isl),
-            count(page.osl),
-            page.weights,
-            page.kv
-        ),
+        title: format!("Tokens per second, a chip's against a user's: {model} on {system}, {engine}"),
+        subtitle: format!("{layout}; prompts {isl}, answers {osl} tokens; weights {weights}, KV {kv}"),
         x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
         y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
         series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),

@@ -15,6 +15,7 @@ use super::work::Case;
 use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
 use crate::figure::count;
 use crate::layout;
+use rackmath_spec::System;
 use rackmath_spec::engine::Prompts;
 use rackmath_theory::pass::{Limit, Part};
 use rackmath_theory::placement::{self, Fit};
@@ -84,7 +85,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome) -> Answer {
         }),
         changes: Vec::new(),
         assumptions: assumptions(case, p, outcome),
-        sources: sources(case),
+        sources: [r.sources(), vec![format!("engine: {} ({})", on.engine.source, on.engine.as_of)]].concat(),
     }
 }
 
@@ -169,24 +170,23 @@ fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
 }
 
 fn binding(case: &Case, p: &Serving, outcome: &Outcome, step: &Breakdown) -> String {
-    let mut words = match (largest(&step.limits), largest(&step.parts)) {
-        (Some(limit), Some(part)) => {
-            format!(
-                "{} ({} of the step); most time goes to {} ({})",
-                limit.what,
-                percent(limit.share),
-                part.what,
-                percent(part.share)
-            )
+    let largest = |pieces: &[Piece]| {
+        let most = pieces.iter().max_by(|a, b| a.share.total_cmp(&b.share));
+        most.map(|piece| (piece.what.clone(), percent(piece.share)))
+    };
+    let words = match (largest(&step.limits), largest(&step.parts)) {
+        (Some((limit, share)), Some((part, of))) => {
+            format!("{limit} ({share} of the step); most time goes to {part} ({of})")
         }
         _ => "nothing".into(),
     };
-    let most = (p.room * p.groups(), case.ask.on.engine.schedule.sequences * p.main.deployment.stages() * p.groups());
-    if outcome.steady.waiting > 0.0 || case.ask.load == Loading::Full {
-        let (what, n) = if most.0 <= most.1 { ("memory", most.0) } else { ("the engine's limit", most.1) };
-        words = format!("{words}; {what} holds {} sequences", count(n.floor()));
+    if outcome.steady.waiting <= 0.0 && case.ask.load != Loading::Full {
+        return words;
     }
-    words
+    let (memory, stages) = (p.room * p.groups(), p.main.deployment.stages());
+    let engine = case.ask.on.engine.schedule.sequences * stages * p.groups();
+    let what = if memory <= engine { "memory" } else { "the engine's limit" };
+    format!("{words}; {what} holds {} sequences", count(memory.min(engine).floor()))
 }
 
 fn problem(case: &Case, p: &Serving, outcome: &Outcome) -> Option<Problem> {
@@ -234,10 +234,8 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
         all.extend(pool.instance.pass.assumed().iter().filter(|a| !p.main.pass.assumed().contains(a)).cloned());
         all.push("the cache is sent when the prompt is done; sending is not hidden".into());
         if outcome.chips > r.system.n_chips as f64 {
-            all.push(format!(
-                "both pools need more than the {} chips of {}: further ones of the same kind",
-                r.system.n_chips, r.system.name
-            ));
+            let System { n_chips, name, .. } = &*r.system;
+            all.push(format!("both pools need more than the {n_chips} chips of {name}: further ones of the same kind"));
         }
     }
     let together = match s.prompts {
@@ -277,12 +275,12 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
         );
     }
     if !engine.ideal {
+        let (spread, wide) = (&engine.spread, p.main.pass.wider() > 1.0);
+        let [tpot, ttft, throughput] =
+            [spread.tpot, spread.ttft, spread.throughput].map(|of| significant(float::exp(p.main.spread(of)), 3));
+        let why = if wide { "; wider than usual because constants were borrowed" } else { "" };
         all.push(format!(
-            "intervals hold 80 % of measurements: times per token within a factor {}, first tokens {}, throughput {}{}",
-            significant(float::exp(p.main.spread(engine.spread.tpot)), 3),
-            significant(float::exp(p.main.spread(engine.spread.ttft)), 3),
-            significant(float::exp(p.main.spread(engine.spread.throughput)), 3),
-            if p.main.pass.wider() > 1.0 { "; wider than usual because constants were borrowed" } else { "" }
+            "intervals hold 80 % of measurements: times per token within a factor {tpot}, first tokens {ttft}, throughput {throughput}{why}"
         ));
     }
     all.push(
@@ -294,13 +292,6 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
     all.push(format!("price: {} per chip, {}; split by the time prompts take", r.chip_price, r.price_source));
     all.extend(engine.notes.iter().cloned());
     all.extend(r.model.notes.iter().cloned());
-    all
-}
-
-fn sources(case: &Case) -> Vec<String> {
-    let mut all = case.found.sources();
-    let engine = &case.ask.on.engine;
-    all.push(format!("engine: {} ({})", engine.source, engine.as_of));
     all
 }
 
@@ -319,21 +310,15 @@ pub(crate) fn breakdown(s: &Steady) -> Breakdown {
     let waiting = (network - link).max(0.0);
     let floors = (limited(Limit::Latency) - waiting).max(0.0);
     let busy = limited(Limit::Compute) + limited(Limit::Memory);
-    let mut losses = vec![
-        piece(
-            if waiting > link { "collectives, mostly latency" } else { "collectives, mostly bytes on links" },
-            network,
-        ),
+    let collectives = if waiting > link { "collectives, mostly latency" } else { "collectives, mostly bytes on links" };
+    let shown = |all: Vec<Piece>| all.into_iter().filter(|p| p.ms > 0.0).collect::<Vec<_>>();
+    let mut losses = shown(vec![
+        piece(collectives, network),
         piece("kernel launches and floors", floors),
         piece("host", limited(Limit::Host)),
         piece("kernels slower than their roofline", (busy - ideal).max(0.0)),
-    ];
-    losses.retain(|l| l.ms > 0.0);
+    ]);
     losses.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    let shown = |mut all: Vec<Piece>| {
-        all.retain(|p| p.ms > 0.0);
-        all
-    };
     Breakdown {
         step_ms: step,
         decode_ms: s.decode.time().get() * 1e3,
@@ -346,19 +331,10 @@ pub(crate) fn breakdown(s: &Steady) -> Breakdown {
     }
 }
 
-/// The piece with the largest share.
-fn largest(pieces: &[Piece]) -> Option<&Piece> {
-    pieces.iter().max_by(|a, b| a.share.total_cmp(&b.share))
-}
-
 /// The distance from the limit and the two largest reasons for it.
 fn reading(step: &Breakdown, ideal: bool) -> String {
-    let limit = format!(
-        "You are at {} of the limit: {} of {} per step",
-        percent(step.of_limit),
-        Seconds::s(step.ideal_ms / 1e3),
-        Seconds::s(step.step_ms / 1e3)
-    );
+    let [ideal_time, time] = [step.ideal_ms, step.step_ms].map(|ms| Seconds::s(ms / 1e3));
+    let limit = format!("You are at {} of the limit: {ideal_time} of {time} per step", percent(step.of_limit));
     match step.losses.as_slice() {
         _ if ideal => format!("{limit}; this engine is the limit itself."),
         [] => format!("{limit}."),

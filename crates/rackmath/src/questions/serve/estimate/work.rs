@@ -4,14 +4,14 @@ use super::{Request, Speculation};
 use crate::Error;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::{Found, Setting, find, tokens, untimed};
-use rackmath_spec::engine::{Engine, Schedule};
+use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::Tool;
 use rackmath_spec::{Catalog, Layout};
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::pools::{Loading, Serving};
 use rackmath_theory::steady::{Requests, yielded};
-use rackmath_units::Fraction;
+use rackmath_units::{Fraction, Tokens};
 use std::sync::Arc;
 
 /// What is evaluated, and what a change alters.
@@ -53,8 +53,7 @@ impl<'a> Case<'a> {
             on.kv = usual_cache(&on.model, on.formats, &engine);
         }
         on.engine = engine;
-        let line = request.flags.as_deref();
-        let (layout, chosen) = pick(request, &request.degrees, line, on)?;
+        let (layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), on)?;
         on.layout = layout;
         let ask = Ask {
             on: on.clone(),
@@ -75,34 +74,28 @@ impl<'a> Case<'a> {
 /// An engine decides what is counted and what overlaps.
 fn untouched(setting: &Setting) -> Result<(), Error> {
     let usual = Setting::default();
-    let why = "none here; the engine decides (use `step` for rooflines)";
-    if setting.counting != usual.counting {
-        return Err(Error::value("counting", format!("\"{}\"", setting.counting), why));
+    let fields = [
+        ("counting", Some(&setting.counting), Some(&usual.counting)),
+        ("overlap", Some(&setting.overlap), Some(&usual.overlap)),
+        ("math", setting.math.as_ref(), None),
+    ];
+    for (field, given, _) in fields.into_iter().filter(|(_, given, usual)| given != usual) {
+        let expected = "none here; the engine decides (use `step` for rooflines)";
+        return Err(Error::value(field, format!("{:?}", given.map_or("", String::as_str)), expected));
     }
-    if setting.overlap != usual.overlap {
-        return Err(Error::value("overlap", format!("\"{}\"", setting.overlap), why));
-    }
-    match &setting.math {
-        Some(math) => Err(Error::value("math", format!("\"{math}\""), why)),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 fn overrides(request: &Request, engine: &mut Arc<Engine>) -> Result<(), Error> {
-    let mut set = |change: &dyn Fn(&mut Schedule)| change(&mut Arc::make_mut(engine).schedule);
-    if let Some(chunk) = request.max_num_batched_tokens {
-        let chunk = tokens("max_num_batched_tokens", chunk, 1.0)?.get();
-        set(&|s| s.chunk = chunk);
-    }
-    if let Some(sequences) = request.max_num_seqs {
-        let sequences = tokens("max_num_seqs", sequences, 1.0)?.get();
-        set(&|s| s.sequences = sequences);
-    }
-    if let Some(share) = request.memory_utilisation {
-        let memory = Fraction::checked(share)
-            .filter(|u| u.get() > 0.0)
-            .ok_or_else(|| Error::value("memory_utilisation", share, "a share above 0, at most 1"))?;
-        set(&|s| s.memory = memory);
+    let at_least_one = |field, given: Option<f64>| given.map(|n| tokens(field, n, 1.0)).transpose();
+    let chunk = at_least_one("max_num_batched_tokens", request.max_num_batched_tokens)?;
+    let sequences = at_least_one("max_num_seqs", request.max_num_seqs)?;
+    let memory = request.memory_utilisation.map(layout::utilisation).transpose()?;
+    if chunk.is_some() || sequences.is_some() || memory.is_some() {
+        let s = &mut Arc::make_mut(engine).schedule;
+        s.chunk = chunk.map_or(s.chunk, Tokens::get);
+        s.sequences = sequences.map_or(s.sequences, Tokens::get);
+        s.memory = memory.unwrap_or(s.memory);
     }
     Ok(())
 }
@@ -114,21 +107,18 @@ fn pick(
     line: Option<&str>,
     on: &Deployment,
 ) -> Result<(Layout, bool), Error> {
-    let tool = match &request.tool {
-        Some(word) => word.parse::<Tool>(),
-        None => Ok(on.engine.family.parse::<Tool>().unwrap_or(Tool::Vllm)),
-    };
-    let line = line.map(|line| Ok::<_, Error>((tool?, line))).transpose()?;
+    let usual = || Ok(on.engine.family.parse().unwrap_or(Tool::Vllm));
+    let tool = request.tool.as_ref().map_or_else(usual, |word| word.parse::<Tool>());
+    let line = line.map(|line| tool.map(|tool| (tool, line))).transpose()?;
     let (layout, chosen) = layout::pick(degrees, line, on)?;
     let cut = layout.degrees().dcp;
-    if cut > 1 && on.engine.family != "vllm" {
-        let expected = format!("1: not modelled for {}, only for vllm", on.engine.family);
-        return Err(Error::value("dcp", cut.to_string(), expected));
-    }
-    if cut > 1 && request.disaggregated.is_some() {
-        return Err(Error::value("dcp", cut.to_string(), "1 where prompts have chips of their own"));
-    }
-    Ok((layout, chosen))
+    let expected = match on.engine.family.as_str() {
+        _ if cut <= 1 => return Ok((layout, chosen)),
+        "vllm" if request.disaggregated.is_none() => return Ok((layout, chosen)),
+        "vllm" => "1 where prompts have chips of their own".into(),
+        family => format!("1: not modelled for {family}, only for vllm"),
+    };
+    Err(Error::value("dcp", cut.to_string(), expected))
 }
 
 fn split(request: &Request, on: &Deployment) -> Result<Option<(Layout, Option<f64>)>, Error> {
@@ -152,11 +142,13 @@ fn requests(request: &Request) -> Result<Requests, Error> {
         let expected = "2 tokens or more; prompts alone are a question for `step --pass`";
         return Err(Error::value("osl", request.osl, expected));
     }
-    let cached = Fraction::checked(request.prefix_hit)
-        .ok_or_else(|| Error::value("prefix_hit", request.prefix_hit, "a share from 0 to 1"))?
-        .get();
+    let cached = share("prefix_hit", request.prefix_hit)?;
     let (drafts, accepted) = request.speculation.as_ref().map_or(Ok((0.0, 1.0)), accepted)?;
     Ok(Requests { cached, drafts, accepted, ..Requests::of(input, output) })
+}
+
+fn share(field: &'static str, x: f64) -> Result<f64, Error> {
+    Fraction::checked(x).map(Fraction::get).ok_or_else(|| Error::value(field, x, "a share from 0 to 1"))
 }
 
 fn accepted(s: &Speculation) -> Result<(f64, f64), Error> {
@@ -168,10 +160,7 @@ fn accepted(s: &Speculation) -> Result<(f64, f64), Error> {
     match (s.accepted, s.acceptance) {
         (Some(a), None) if (1.0..=most).contains(&a) => Ok((drafts, a)),
         (Some(a), None) => Err(Error::value("accepted", a, format!("1 to {most} tokens a step"))),
-        (None, Some(alpha)) => match Fraction::checked(alpha) {
-            Some(alpha) => Ok((drafts, yielded(drafts, alpha.get()))),
-            None => Err(Error::value("acceptance", alpha, "a share from 0 to 1")),
-        },
+        (None, Some(alpha)) => Ok((drafts, yielded(drafts, share("acceptance", alpha)?))),
         (None, None) => Err(Error::value("speculation", "no acceptance", "accepted or acceptance, as measured")),
         (Some(_), Some(_)) => Err(Error::value("speculation", "accepted and acceptance", "one of them")),
     }

@@ -53,7 +53,7 @@ pub struct FolderCard {
 }
 
 /// One source.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceCard {
     /// The table's name.
     pub id: String,
@@ -116,7 +116,7 @@ pub struct StratumCard {
 }
 
 /// One measured figure and its prediction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RowCard {
     /// Its place in the table.
     pub place: String,

@@ -1,38 +1,32 @@
-//! Summaries of rows: how far, which way, in which order.
+//! Summaries of rows: how far, which way, in which order; and predicted against measured as a chart.
 
 use super::cards::{RowCard, SourceCard, StratumCard};
+use crate::figure::{Axis, Figure, Role, Series, Unit};
 use rackmath_theory::stats::{median, quantile, spearman};
-use rackmath_units::float;
+use rackmath_units::{float, significant};
 
 /// One line per metric, in the order of their first rows.
 pub fn strata(rows: &[RowCard]) -> Vec<StratumCard> {
-    metrics(rows).into_iter().filter_map(|metric| stratum(metric, &of_metric(rows, metric))).collect()
+    by_metric(rows).into_iter().filter_map(|(metric, rows)| stratum(metric, &rows)).collect()
 }
 
-fn metrics(rows: &[RowCard]) -> Vec<&str> {
-    let mut order: Vec<&str> = Vec::new();
+fn by_metric(rows: &[RowCard]) -> Vec<(&str, Vec<&RowCard>)> {
+    let mut all: Vec<(&str, Vec<&RowCard>)> = Vec::new();
     for row in rows {
-        if !order.contains(&row.metric.as_str()) {
-            order.push(&row.metric);
+        match all.iter_mut().find(|(metric, _)| *metric == row.metric) {
+            Some((_, known)) => known.push(row),
+            None => all.push((&row.metric, vec![row])),
         }
     }
-    order
-}
-
-fn of_metric<'a>(rows: &'a [RowCard], metric: &str) -> Vec<&'a RowCard> {
-    rows.iter().filter(|row| row.metric == metric).collect()
+    all
 }
 
 /// All rows of some sources; the one factor is still chosen for each source and metric.
 pub fn total(sources: &[SourceCard]) -> Option<StratumCard> {
     let rows: Vec<&RowCard> = sources.iter().flat_map(|s| &s.rows).collect();
     let mut all = stratum("all", &rows)?;
-    let mut constant = Vec::new();
-    for source in sources {
-        for metric in metrics(&source.rows) {
-            constant.extend(scaled_roofline(&of_metric(&source.rows, metric)));
-        }
-    }
+    let metrics = sources.iter().flat_map(|source| by_metric(&source.rows));
+    let constant: Vec<f64> = metrics.flat_map(|(_, rows)| scaled_roofline(&rows)).collect();
     (all.constant_median, all.constant_p90) = (median(&constant)?, quantile(&constant, 0.9)?);
     // Milliseconds and tokens per second have no order among them.
     all.spearman = None;
@@ -68,4 +62,29 @@ fn scaled_roofline(rows: &[&RowCard]) -> Vec<f64> {
     let logs: Vec<f64> = rows.iter().map(|r| float::ln(r.measured / r.roofline)).collect();
     let factor = median(&logs).unwrap_or(0.0);
     logs.iter().map(|log| (factor - log).abs()).collect()
+}
+
+/// Half width of the band: dots inside are off by less than this factor.
+const BAND: f64 = 1.5;
+
+/// The chart of a source whose rows were kept; its metrics have a colour each.
+pub fn scatter(source: &SourceCard) -> Figure {
+    let all = source.rows.iter().flat_map(|r| [r.measured, r.predicted]);
+    let (low, high) = all.fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
+    let (low, high) = if low < high { (low / BAND, high * BAND) } else { (0.1, 10.0) };
+    let line = |name: &str, role, factor: f64| Series::new(name, role, [low, high].map(|x| (x, x * factor)).to_vec());
+    let mut series = vec![
+        line("equal", Role::Envelope, 1.0),
+        line("x 1.5", Role::Floor, BAND),
+        line("/ 1.5", Role::Floor, 1.0 / BAND),
+    ];
+    for stratum in &source.strata {
+        let rows = source.rows.iter().filter(|r| r.metric == stratum.metric);
+        let points = rows.map(|r| (r.measured, r.predicted));
+        series.push(Series::new(stratum.metric.clone(), Role::Points, points));
+    }
+    let median = |s: &StratumCard| format!("{}: median error {}", s.metric, significant(s.median, 2));
+    let medians: Vec<String> = source.strata.iter().map(median).collect();
+    let axes = (Axis::log("measured", Unit::Number), Axis::log("predicted", Unit::Number));
+    Figure::of(format!("{}: predicted against measured", source.name), medians.join(", "), axes, series)
 }

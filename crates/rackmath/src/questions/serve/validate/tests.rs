@@ -27,16 +27,12 @@ fn a_row_is_its_ratio_and_a_summary_is_its_rows() {
         assert_eq!(row.inside, Some(inside), "{row:?}");
     }
     for line in &source.strata {
-        let mut distances: Vec<f64> =
-            source.rows.iter().filter(|r| r.metric == line.metric).map(|r| r.ratio.ln().abs()).collect();
+        let rows = source.rows.iter().filter(|r| r.metric == line.metric);
+        let mut distances: Vec<f64> = rows.map(|r| r.ratio.ln().abs()).collect();
         distances.sort_by(f64::total_cmp);
-        let half = distances.len() / 2;
-        let middle = if distances.len() % 2 == 1 {
-            distances[half]
-        } else {
-            f64::midpoint(distances[half - 1], distances[half])
-        };
-        assert_eq!(distances.len(), line.n);
+        let n = distances.len();
+        let middle = f64::midpoint(distances[(n - 1) / 2], distances[n / 2]);
+        assert_eq!(n, line.n);
         assert!((line.median - middle).abs() < 1e-9, "{} against {middle}", line.median);
         assert!((0.0..=1.0).contains(&line.coverage.unwrap()));
     }

@@ -1,12 +1,8 @@
 //! What a trace says: how long its requests are, how they come, what they share, and which named workload they resemble.
 
-mod card;
-
-pub use card::{Answer, ArrivalCard, HitCard, LengthCard, NearestCard, ReuseCard};
-
 use crate::Error;
 use rackmath_spec::trace::Trace;
-use rackmath_spec::{Catalog, Scenario, file};
+use rackmath_spec::{Catalog, Kind, Scenario, file};
 use rackmath_theory::lengths::Drawn;
 use rackmath_theory::reuse::Reuse;
 use rackmath_theory::traffic::{Measured, PEAK_WINDOW, Traffic};
@@ -25,6 +21,102 @@ pub struct Request {
     pub text: String,
     /// How long a prefix is kept after its last use; for as long as the trace lasts when absent.
     pub keep_s: Option<f64>,
+}
+
+/// What it says.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The trace.
+    pub name: String,
+    /// The format it was read as.
+    pub format: String,
+    /// Requests with an answer.
+    pub requests: u64,
+    /// Requests without one, left out.
+    pub unanswered: u64,
+    /// Prompts.
+    pub input: LengthCard,
+    /// Answers.
+    pub output: LengthCard,
+    /// Correlation of a prompt's length with its answer's; 0 where one of them does not vary.
+    pub correlation: f64,
+    /// How requests come, where the trace says when.
+    pub arrivals: Option<ArrivalCard>,
+    /// What prompts share, where the trace names their blocks.
+    pub reuse: Option<ReuseCard>,
+    /// The named workload nearest to it.
+    pub nearest: Option<NearestCard>,
+    /// What planning takes from it.
+    pub summary: Summary,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// Lengths, in tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LengthCard {
+    /// Mean.
+    pub mean: f64,
+    /// Half are shorter.
+    pub p50: f64,
+    /// 90 % are shorter.
+    pub p90: f64,
+    /// 99 % are shorter.
+    pub p99: f64,
+    /// Standard deviation over mean.
+    pub cv: f64,
+}
+
+/// How requests come.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ArrivalCard {
+    /// From the first to the last.
+    pub span_s: f64,
+    /// Requests per second, mean.
+    pub rate_per_s: f64,
+    /// Standard deviation of gaps over their mean: 1 at random.
+    pub gap_cv: f64,
+    /// Share of requests with the time of the one before.
+    pub together: f64,
+    /// Requests per second of the busiest minute; none where the trace is shorter.
+    pub peak_rate_per_s: Option<f64>,
+    /// The busiest minute over the mean.
+    pub peak_over_mean: Option<f64>,
+}
+
+/// What prompts share.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ReuseCard {
+    /// Share of prompt tokens found in a cache that keeps prefixes for so long after their last use.
+    pub hits: Vec<HitCard>,
+    /// The share planning takes.
+    pub taken: f64,
+    /// Tokens kept at a time for it, mean.
+    pub kept_tokens: Option<f64>,
+}
+
+/// A lifetime and what it finds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HitCard {
+    /// Kept so long; none for as long as the trace.
+    pub keep_s: Option<f64>,
+    /// Share of prompt tokens found.
+    pub share: f64,
+}
+
+/// A named workload like it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct NearestCard {
+    /// Its name.
+    pub scenario: String,
+    /// What it is.
+    pub about: String,
+    /// The trace's mean prompt over its.
+    pub input_factor: f64,
+    /// The trace's mean answer over its.
+    pub output_factor: f64,
+    /// Its share of prompts found in a cache.
+    pub cached: f64,
 }
 
 /// What planning takes from a trace: small enough to be kept with a plan.
@@ -143,14 +235,9 @@ fn shared(trace: &Trace, keep: Option<f64>) -> ReuseCard {
     let reuse = Reuse::of(trace);
     let span = trace.span().get();
     let share = |keep: Option<f64>| reuse.hit_rate(Seconds::s(keep.unwrap_or(span.max(1.0)))).get();
-    let wanted = LIFETIMES.into_iter().filter(|s| *s < span).map(Some).chain([keep, None]);
-    let mut lives: Vec<Option<f64>> = Vec::new();
-    for life in wanted {
-        if !lives.contains(&life) {
-            lives.push(life);
-        }
-    }
+    let mut lives: Vec<_> = LIFETIMES.into_iter().filter(|s| *s < span).map(Some).chain([keep, None]).collect();
     lives.sort_by(|a, b| a.unwrap_or(f64::INFINITY).total_cmp(&b.unwrap_or(f64::INFINITY)));
+    lives.dedup();
     // Token-seconds kept for each token, by tokens per second, are the tokens kept at a time.
     let input = trace.input().get();
     let kept = reuse.kept(Seconds::s(keep.unwrap_or(span).min(span)));
@@ -168,8 +255,7 @@ fn nearest(catalog: &Catalog, s: &Summary) -> Result<Option<NearestCard>, Error>
         let (i, o) = (float::ln(s.input.mean / c.input), float::ln(s.output.mean / c.output));
         i * i + o * o + (cached - c.cached) * (cached - c.cached)
     };
-    let all =
-        catalog.ids(rackmath_spec::Kind::Scenarios).map(|id| catalog.scenario(id)).collect::<Result<Vec<_>, _>>()?;
+    let all = catalog.ids(Kind::Scenarios).map(|id| catalog.scenario(id)).collect::<Result<Vec<_>, _>>()?;
     let best = all.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
     Ok(best.map(|c| NearestCard {
         input_factor: s.input.mean / c.input,
@@ -206,8 +292,12 @@ fn assumptions(t: &Traffic, arrivals: Option<&ArrivalCard>, blocks: bool) -> Vec
 mod tests {
     use super::*;
 
+    fn asked(text: &str) -> Result<Answer, Error> {
+        answer(&rackmath_catalog::embedded(), &Request { name: "t".into(), text: text.into(), keep_s: None })
+    }
+
     fn ask(text: &str) -> Answer {
-        answer(&rackmath_catalog::embedded(), &Request { name: "t".into(), text: text.into(), keep_s: None }).unwrap()
+        asked(text).unwrap()
     }
 
     #[test]
@@ -224,7 +314,7 @@ mod tests {
     #[test]
     fn the_nearest_workload_is_itself() {
         let c = rackmath_catalog::embedded();
-        for id in c.ids(rackmath_spec::Kind::Scenarios).filter(|id| c.scenario(id).unwrap().cached == 0.0) {
+        for id in c.ids(Kind::Scenarios).filter(|id| c.scenario(id).unwrap().cached == 0.0) {
             let s = c.scenario(id).unwrap();
             let a = ask(&format!("input_tokens,output_tokens\n{},{}\n", s.input, s.output));
             let n = a.nearest.unwrap();
@@ -244,9 +334,6 @@ mod tests {
 
     #[test]
     fn nothing_but_failures_is_refused() {
-        let r = Request { name: "t".into(), text: "isl,osl\n10,0\n".into(), keep_s: None };
-        assert!(
-            answer(&rackmath_catalog::embedded(), &r).unwrap_err().to_string().contains("no request has an answer")
-        );
+        assert!(asked("isl,osl\n10,0\n").unwrap_err().to_string().contains("no request has an answer"));
     }
 }
