@@ -1,8 +1,9 @@
-//! What must hold for every plan: looking at everything finds nothing better, and more freedom is never worse.
+//! What must hold for every plan: looking at everything finds nothing better, more freedom is never worse, and shards of it
+//! join into the answer of the whole, byte for byte.
 
 use proptest::prelude::*;
 use rackmath::Catalog;
-use rackmath::plan::{Answer, Request, answer_on, space};
+use rackmath::plan::{Answer, Partial, Request, answer_on, merge, shard, space};
 use rackmath::setting::Setting;
 use rackmath_theory::plan::{Ranked, search_all};
 use std::sync::LazyLock;
@@ -13,34 +14,52 @@ const OBJECTIVES: [&str; 5] = ["cost", "chips", "energy", "latency", "throughput
 
 fn request() -> impl Strategy<Value = Request> {
     let model = prop::sample::select(vec!["llama-3.1-8b", "qwen3-8b", "mistral-7b-v0.3"]);
-    let on = prop::sample::select(vec!["2xh100", "3xh200", "4xa100-80gb", "6xh100"]);
+    let on = prop::sample::select(vec!["2xh100", "3xh200", "4xa100-80gb", "6xh100", "2xb200,4xh100"]);
     let prefill_on = prop::option::of(prop::sample::select(vec!["2xh100", "3xa100-80gb"]));
+    // Limits from what nothing meets to what everything does.
     let limits = (
-        prop::option::of(3.0..60.0_f64),
-        prop::option::of(20.0..3000.0_f64),
-        prop::option::of(0.1..20.0_f64),
+        prop::option::of(0.2..200.0_f64),
+        prop::option::of(1.0..20_000.0_f64),
+        prop::option::of(0.01..50.0_f64),
         prop::option::of(2.0..40.0_f64),
+        prop::option::of(0.0..0.9_f64),
     );
     let degrees = prop::sample::select(vec!["powers", "any"]);
-    (model, on, prefill_on, limits, degrees, 0..OBJECTIVES.len(), 100.0..4000.0_f64, 2.0..500.0_f64).prop_map(
-        |(model, on, prefill_on, (tpot_ms, ttft_ms, rate_per_s, budget), degrees, objective, isl, osl)| Request {
+    let words = (model, on, prefill_on, degrees, prop::sample::select(OBJECTIVES.to_vec()));
+    let lengths = (64.0..6000.0_f64, 2.0..900.0_f64);
+    (words, limits, lengths, any::<bool>(), 1..7_usize).prop_map(|(words, limits, (isl, osl), disaggregated, top)| {
+        let (model, on, prefill_on, degrees, objective) = words;
+        let (tpot_ms, ttft_ms, rate_per_s, budget_usd_per_hour, cache_headroom) = limits;
+        Request {
             setting: Setting { model: model.into(), on: on.into(), ..Setting::default() },
             prefill_on: prefill_on.map(str::to_owned),
             degrees: degrees.into(),
-            objective: OBJECTIVES[objective].into(),
+            objective: objective.into(),
             isl: Some(isl.floor()),
             osl: Some(osl.floor()),
             tpot_ms,
             ttft_ms,
             rate_per_s,
-            budget_usd_per_hour: budget,
+            budget_usd_per_hour,
+            cache_headroom,
+            disaggregated,
+            top,
             ..Request::default()
-        },
-    )
+        }
+    })
 }
 
 fn asked(r: &Request) -> Answer {
     answer_on(&CATALOG, r, 1).unwrap()
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+/// A shard as it comes back from a file.
+fn read_back(part: &Partial) -> Partial {
+    serde_json::from_str(&json(part)).unwrap()
 }
 
 /// The best score; less is better, and what cannot be is worst of all.
@@ -123,6 +142,15 @@ proptest! {
         let any = with(n, "any");
         prop_assert!(at_most(any, few), "{few} -> {any}");
     }
+
+    #[test]
+    fn shards_join_into_the_answer_of_the_whole(r in request(), n in 1..8_u64, threads in 1..4_usize, turn in 0..7_usize) {
+        let whole = json(&answer_on(&CATALOG, &r, 1).unwrap());
+        let mut parts: Vec<Partial> =
+            (1..=n).map(|k| read_back(&shard(&CATALOG, &r, (k, n), threads).unwrap())).collect();
+        parts.rotate_left(turn % n as usize);
+        prop_assert_eq!(json(&merge(&CATALOG, &parts, threads).unwrap()), whole);
+    }
 }
 
 #[test]
@@ -161,5 +189,40 @@ fn machines_that_offer_different_numbers_are_each_kept_to() {
     for p in asked(&r).plans {
         let most = if p.system.contains("H200") { 3 } else { 8 };
         assert!(p.chips <= most, "{} takes {}", p.deployment, p.chips);
+    }
+}
+
+fn small() -> Request {
+    let setting = Setting { model: "llama-3.1-8b".into(), on: "4xh100".into(), ..Setting::default() };
+    Request { setting, tpot_ms: Some(20.0), ..Request::default() }
+}
+
+fn refusal(parts: &[Partial]) -> String {
+    merge(&CATALOG, parts, 1).unwrap_err().to_string()
+}
+
+#[test]
+fn shards_that_are_not_one_plan_are_refused_by_name() {
+    let of = |k, n| shard(&CATALOG, &small(), (k, n), 1).unwrap();
+    let (a, b, c) = (of(1, 3), of(2, 3), of(3, 3));
+    assert_eq!(refusal(&[]), "shards = none; expected every shard of a plan, once");
+    assert_eq!(refusal(&[a.clone(), c.clone()]), "shards = 2 of 3; expected also shard 2");
+    let twice = refusal(&[a.clone(), b.clone(), b.clone()]);
+    assert_eq!(twice, "shards = shard 2 of 3 more than once; expected every shard once");
+    assert!(refusal(&[a.clone(), of(2, 2)]).starts_with("shards = shard 2 of 2; expected shards of 3"));
+    let other = Partial { request: Request { tpot_ms: Some(21.0), ..small() }, ..b.clone() };
+    assert!(refusal(&[a.clone(), other, c.clone()]).starts_with("shards = shard 2 of 3, of another request"));
+    let old = Partial { fingerprint: "0".into(), ..c.clone() };
+    assert!(refusal(&[a.clone(), b.clone(), old]).starts_with("shards = shard 3 of another space"));
+    let mut wild = b;
+    wild.top.push(u64::MAX);
+    assert!(refusal(&[a, wild, c]).contains("shard 2 with configuration 18446744073709551615"));
+}
+
+#[test]
+fn a_shard_outside_of_its_number_is_refused() {
+    for wrong in [(0, 3), (4, 3), (1, 0), (1, 2_000_000)] {
+        let error = shard(&CATALOG, &small(), wrong, 1).unwrap_err().to_string();
+        assert!(error.contains("1/4"), "{error}");
     }
 }

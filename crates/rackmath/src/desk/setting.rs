@@ -241,24 +241,18 @@ fn price(system: &System, setting: &Setting) -> Result<(DollarRate, PriceSource)
         return Ok((rate, PriceSource::Given));
     }
     let chip = &system.chip;
-    let found = match setting.basis.as_deref() {
-        None => chip.usual_price(),
-        Some(word) => {
-            let basis = word.parse::<Basis>().map_err(|e| e.at("setting.basis"))?;
-            let price = chip.price(basis);
-            if price.is_none() {
-                let mut has: Vec<&str> = chip.prices.iter().map(|p| p.basis.into()).collect();
-                has.dedup();
-                let has = if has.is_empty() { "another chip".into() } else { has.join(" or ") };
-                return Err(check::no_price(chip, basis.into(), &has));
-            }
-            price
-        }
+    let Some(word) = setting.basis.as_deref() else {
+        let listed = chip.usual_price().map(|p| (p.value, PriceSource::Listed(p.clone())));
+        return Ok(listed.unwrap_or((DollarRate::ZERO, PriceSource::Unknown)));
     };
-    Ok(match found {
-        Some(p) => (p.value, PriceSource::Listed(p.clone())),
-        None => (DollarRate::ZERO, PriceSource::Unknown),
-    })
+    let basis = word.parse::<Basis>().map_err(|e| e.at("setting.basis"))?;
+    let price = chip.price(basis).ok_or_else(|| {
+        let mut has: Vec<&str> = chip.prices.iter().map(|p| p.basis.into()).collect();
+        has.dedup();
+        let has = if has.is_empty() { "another chip".into() } else { has.join(" or ") };
+        check::no_price(chip, basis.into(), &has)
+    })?;
+    Ok((price.value, PriceSource::Listed(price.clone())))
 }
 
 impl Found {
@@ -324,25 +318,23 @@ impl Resolved {
             1 => "on one chip".into(),
             n => format!("spread evenly over {n} chips"),
         };
-        let mut all = vec![format!("weights in {}, KV cache {}, {spread}", self.format_words(), self.kv_words())];
-        if let Some((math, peak)) = self.main_math() {
-            let own = self.main_format().maths().first().copied().filter(|_| self.math.is_none());
-            let why = match own {
-                Some(wanted) if wanted != math => format!(" ({} has no {wanted} units)", self.system.chip.id),
-                _ => String::new(),
-            };
-            all.push(format!("multiplications in {math} at the dense peak of {peak} per chip{why}"));
-        }
-        all.push(match self.counting {
-            Counting::Strict => "attention arithmetic counted; only the experts a batch touches are read".into(),
-            Counting::Lecture => "lecture counting: no attention arithmetic, every weight read in every step".into(),
+        let multiplied = self.main_math().map(|(math, peak)| {
+            let own = self.main_format().maths().first().copied().filter(|own| self.math.is_none() && *own != math);
+            let why = own.map_or(String::new(), |own| format!(" ({} has no {own} units)", self.system.chip.id));
+            format!("multiplications in {math} at the dense peak of {peak} per chip{why}")
         });
-        all.push(match self.overlap {
+        let counted = match self.counting {
+            Counting::Strict => "attention arithmetic counted; only the experts a batch touches are read",
+            Counting::Lecture => "lecture counting: no attention arithmetic, every weight read in every step",
+        };
+        let overlap = match self.overlap {
             Overlap::Max => "compute and memory overlap perfectly: a lower bound".into(),
             Overlap::Sum => "compute and memory do not overlap: an upper bound of the roofline".into(),
             Overlap::KvThenMax => "weights overlap with compute, KV reads do not (scaling book)".into(),
             Overlap::Partial(share) => format!("{share} of the possible overlap of compute and memory"),
-        });
+        };
+        let mut all = vec![format!("weights in {}, KV cache {}, {spread}", self.format_words(), self.kv_words())];
+        all.extend(multiplied.into_iter().chain([counted.into(), overlap]));
         all.push("no network, no launch overhead, full bandwidth and dense peak: measured machines are slower".into());
         all.push(format!("price: {} per chip, {}", self.chip_price, self.price_source));
         all.extend(self.model.notes.iter().cloned());

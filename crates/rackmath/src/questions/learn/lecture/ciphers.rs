@@ -31,25 +31,24 @@ pub(super) fn claims() -> Vec<Claim> {
     let block = |keep| (of(3, keep).flop - of(2, keep).flop) as f64;
     let extra = block(Keep::Nothing) / block(Keep::Everything) - 1.0;
     vec![
-        claim("D54", "Convergent design")
-            .says("flip one bit of the input; share of the output that changes",
-                "ciphers want the avalanche, networks must not have it")
+        claim("D54", "Convergent design", "flip one bit of the input; share of the output that changes",
+            "ciphers want the avalanche, networks must not have it")
             .number("Feistel network, 3 rounds", "small differences become large", mixed(Mixer::Feistel, 3),
                 "half is perfect")
             .number("random network of signs, 16 layers", "\"passable mixer\"", mixed(Mixer::Signs, 16), "it is")
             .number("residual network with norms, 16 layers", "derivatives kept tame", mixed(Mixer::Residual, 16),
                 "residuals and norms are what stops the avalanche"),
-        claim("D55", "Feistel step")
-            .says("(x, y) -> (y + f(x), x); back: y = z - f(x)", "an invertible layer from any function")
+        claim("D55", "Feistel step", "(x, y) -> (y + f(x), x); back: y = z - f(x)",
+            "an invertible layer from any function")
             .number("f(x) = x^2 mod 2^32, (7, 5), 16 rounds and back", "identity", format!("{there:?}, then {back:?}"),
                 "bit for bit; squaring alone has no inverse"),
-        claim("D56", "RevNet layer")
-            .says("x' = y + f(x), y' = x", "the stack is invertible end to end, if the arithmetic is")
+        claim("D56", "RevNet layer", "x' = y + f(x), y' = x",
+            "the stack is invertible end to end, if the arithmetic is")
             .number("64 layers back in f32", "invertible", off(Stored::F32), "a few last digits")
             .own("the same in bf16", off(Stored::Bf16), "not invertible in practice")
             .own("the same in fixed point", fixed, "as ciphers do it"),
-        claim("D57", "Activation memory")
-            .says("kept: L layers, or 2 streams and one layer", "compute for memory, the reverse of the KV cache")
+        claim("D57", "Activation memory", "kept: L layers, or 2 streams and one layer",
+            "compute for memory, the reverse of the KV cache")
             .number("small transformer, ordinary", "linear in layers", peaks(Keep::Everything), "measured")
             .number("the same, reversible", "flat", peaks(Keep::Nothing), "measured")
             .number("what it costs", "compute", format!("{:+.1} % FLOP", extra * 100.0),

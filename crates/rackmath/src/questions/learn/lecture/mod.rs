@@ -79,16 +79,13 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     })
 }
 
-fn claim(id: &str, title: &str) -> Claim {
-    let empty = String::new;
-    Claim { id: id.into(), title: title.into(), formula: empty(), conclusion: empty(), numbers: Vec::new() }
+/// A claim: its number, its subject, its formula, what follows from it.
+fn claim(id: &str, title: &str, formula: &str, conclusion: &str) -> Claim {
+    let [id, title, formula, conclusion] = [id, title, formula, conclusion].map(str::to_owned);
+    Claim { id, title, formula, conclusion, numbers: Vec::new() }
 }
 
 impl Claim {
-    fn says(self, formula: &str, conclusion: &str) -> Self {
-        Self { formula: formula.into(), conclusion: conclusion.into(), ..self }
-    }
-
     /// A number the lecture gives, beside ours.
     fn number(mut self, inputs: impl Into<String>, lecture: &str, ours: impl ToString, why: impl Into<String>) -> Self {
         let (inputs, lecture, ours, why) = (inputs.into(), lecture.into(), ours.to_string(), why.into());

@@ -72,17 +72,16 @@ fn context_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let nsa = Nsa { summary: 32.0, stride: 16.0, selected: 16.0, block: 64.0, window: 512.0 };
     let long = Tokens::new(65_536.0);
     Ok(vec![
-        claim("D44", "Cost against context, a price in two steps")
-            .says("cost(L) = max(c, t_w / B + k(L)): flat, then rising",
-                "the step sits near the crossover so that the seller stays profitable")
+        claim("D44", "Cost against context, a price in two steps",
+            "cost(L) = max(c, t_w / B + k(L)): flat, then rising",
+            "the step sits near the crossover so that the seller stays profitable")
             .number("Gemini 3.1 above 200k", "+50%", steps(catalog)?,
                 "50% is the output step, input doubles; three vendors share it at two thresholds: \
                  convention as much as cost (X18)")
             .number("DeepSeek V3, Llama 3.1 70B, V4 Pro on B200", "200k",
                 [crossing("deepseek-v3")?, crossing("llama-3.1-70b")?, crossing("deepseek-v4-pro")?].join(", "),
                 "larger caches cross earlier; only a compressed one comes near 200k"),
-        claim("D45", "KV bytes from the crossover")
-            .says("kv = 2 N_act W / (F L*)", "plausible, perhaps a little small")
+        claim("D45", "KV bytes from the crossover", "kv = 2 N_act W / (F L*)", "plausible, perhaps a little small")
             .exact("100 B active, 200k, ratio 1/300", "almost 2 kB",
                 format!("{} B", significant(kv_from_crossover(300.0, byte, n, l).get(), 5)))
             .own("the same on B200 in FP8, FP4, BF16",
@@ -90,18 +89,16 @@ fn context_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 "the answer is a precision as much as a size")
             .exact("2,048 B turned round", "-",
                 format!("{} tokens", crossover_from_kv(300.0, byte, n, BytesPerToken::new(2048.0)))),
-        claim("D46", "KV bytes from a shape")
-            .says("kv = layers x 2 x heads x d x bytes; layers with a cache of their own",
-                "sharing across layers reaches it, or fewer heads")
+        claim("D46", "KV bytes from a shape", "kv = layers x 2 x heads x d x bytes; layers with a cache of their own",
+            "sharing across layers reaches it, or fewer heads")
             .exact("1 layer, 8 heads of 128, 1 byte", "2,048 B",
                 format!("{} B", grouped(kv_of_shape(1.0, 8.0, 128.0, 1.0).get())))
             .own("Llama 3.1 70B in FP8 and BF16; DeepSeek V3 in FP8",
                 format!("{}, {}; {}", stored("llama-3.1-70b", "fp8")?, stored("llama-3.1-70b", "bf16")?,
                     stored("deepseek-v3", "fp8")?),
                 "17 to 160 times the lecture's size"),
-        claim("D47", "Sparse attention")
-            .says("L/b summaries + n b tokens; best b = sqrt(L/n), 2 sqrt(n L) in all",
-                "a large gain but not unlimited; too sparse costs quality")
+        claim("D47", "Sparse attention", "L/b summaries + n b tokens; best b = sqrt(L/n), 2 sqrt(n L) in all",
+            "a large gain but not unlimited; too sparse costs quality")
             .number("one block of the best length at 65,536", "a square root",
                 format!("{} entries", significant(block_sparse_entries(long, 1.0), 4)),
                 "the square root needs the block to grow with the context")
@@ -121,9 +118,8 @@ fn arithmetic_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let month = Tokens::new(100e6);
     let bytes = v3.cache.stored_per_token() * month;
     Ok(vec![
-        claim("D48", "Prefill against decode")
-            .says("r = max(c, m) / c; decode MFU = prefill MFU / r; q* = r",
-                "prefill is bound by compute, decode by bandwidth")
+        claim("D48", "Prefill against decode", "r = max(c, m) / c; decode MFU = prefill MFU / r; q* = r",
+            "prefill is bound by compute, decode by bandwidth")
             .number("output five times the input price", "3 to 5",
                 format!("q* = {ratio}, decode at {}% of prefill's MFU", significant(mfu_ratio(ratio) * 100.0, 3)),
                 "exact, if both prices are cost")
@@ -131,13 +127,13 @@ fn arithmetic_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 format!("L = {} and an endless batch, or L = 0 and B = {}",
                     implied_context(ratio, Tokens::new(200e3)), grouped(batch)),
                 "they contradict: compute binds below 200k, so output would cost what input does (X21)"),
-        claim("D49", "The quadratic term")
-            .says("FLOP per token = 2 N_act + 4 L sum(n_q d)", "noticeable only in the millions of tokens")
+        claim("D49", "The quadratic term", "FLOP per token = 2 N_act + 4 L sum(n_q d)",
+            "noticeable only in the millions of tokens")
             .number("100 B active, 128 heads of 128: 1, 16, 100 layers", "millions",
                 [1.0, 16.0, 100.0].map(|k| grouped(attention_context(n, k, 128.0, 128.0).get())).join(", "),
                 "millions only with one global layer; DeepSeek V3's prefill crosses at 19 k (X19)"),
-        claim("D50", "The long-context wall")
-            .says("bytes = kv L; time = kv L / W", "bandwidth and capacity cap the context, not FLOP")
+        claim("D50", "The long-context wall", "bytes = kv L; time = kv L / W",
+            "bandwidth and capacity cap the context, not FLOP")
             .number("100 M tokens of DeepSeek V3 in FP8 on a GB200 rack", "needs a new idea",
                 format!("{bytes}, {} for each token", bytes / v3.system.bandwidth()),
                 "fits a fraction of one rack's memory, for one user"),
@@ -175,9 +171,9 @@ fn cache_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let gemini = catalog.price("gemini-3.1-pro")?;
     let gemini = gemini.at(gemini.as_of)?.cache("explicit")?.storage;
     Ok(vec![
-        claim("D51", "Ways to have KV again")
-            .says("retrieve + hold T; remat 2 N_act / F p, HBM kv / C p, tier kv / W p + kv / C p T",
-                "the cheapest depends on how long it is held")
+        claim("D51", "Ways to have KV again",
+            "retrieve + hold T; remat 2 N_act / F p, HBM kv / C p, tier kv / W p + kv / C p T",
+            "the cheapest depends on how long it is held")
             .exact("rematerialise, 100 B in FP8 on B200 at $2 and full use", "-",
                 format!("{} us, ${}/Mtok", significant(1e6 * 2.0 * ACTIVE_B * 1e9 / peak(&b200, Math::Fp8)?.get(), 4),
                     significant(remat.retrieve.as_per_mtok(), 5)))
@@ -185,16 +181,16 @@ fn cache_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 format!("${} and ${} per Mtok-h", significant(hbm.hold.as_per_mtok_hour(), 5),
                     significant(ddr.hold.as_per_mtok_hour(), 3)),
                 "rackmath cache draws all the lines"),
-        claim("D52", "Which tier for which duration")
-            .says("T_hold = C / W, the drain time: prices cancel", "match the lifetime to the drain time")
+        claim("D52", "Which tier for which duration", "T_hold = C / W, the drain time: prices cancel",
+            "match the lifetime to the drain time")
             .number("HBM of B200", "20 ms", roofline::drain(b200.memory.size(), b200.memory.bandwidth.value), "agrees")
             .number("LPDDR of Grace, DDR5 of a server, CXL module", "1 to 10 s",
                 drains(&["lpddr-grace", "ddr5-server", "cxl-module"])?, "agrees")
             .number("flash: local, networked, dense", "about 1 min", drains(&["nvme-local", "flash-pool", "nvme-qlc"])?,
                 "minutes to hours, by how many drives share a link (X20)")
             .number("disk of 30 TB", "about 1 h", drains(&["hdd"])?, "thirty times longer at today's capacities (X20)"),
-        claim("D53", "Reading cache prices")
-            .says("write = w + h T; uses to break even = (w - r) / (1 - r)", "flash and disk by drain time")
+        claim("D53", "Reading cache prices", "write = w + h T; uses to break even = (w - r) / (1 - r)",
+            "flash and disk by drain time")
             .number("base, 5-minute write, 1-hour write, hit", "$5, $6.25, -, a tenth",
                 format!("{}, {}, {}, {}", list.input, fixed(short).0, fixed(long).0, short.read),
                 "the 1-hour price was not read out: twice the base")

@@ -32,30 +32,26 @@ fn expert_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
         |chip: &str| -> Result<String, Error> { Ok(beta(&*catalog.chip(chip)?).map_or("unknown".into(), times)) };
     let (rubin, ultra) = (catalog.system("vr-nvl144")?, catalog.system("rubin-ultra-nvl576")?);
     Ok(vec![
-        claim("D17", "MoE layer")
-            .says("router -> k of E experts -> weighted sum -> + residual",
-                "dispatch and combine are two mirrored transfers")
+        claim("D17", "MoE layer", "router -> k of E experts -> weighted sum -> + residual",
+            "dispatch and combine are two mirrored transfers")
             .number("DeepSeek V3", "\"maybe 1 in 32\"",
                 format!("{} of {} = 1 in {}", moe.top_k, moe.experts, moe.experts / moe.top_k),
                 "agrees; the 32 of 256 said earlier were swapped (X1)"),
-        claim("D18", "Expert parallelism")
-            .says("experts per GPU = ceil(E / GPUs)", "the standard and best layout")
+        claim("D18", "Expert parallelism", "experts per GPU = ceil(E / GPUs)", "the standard and best layout")
             .number("256 experts on 72 GPUs, power of two", "64 GPUs, 4 each, 8 idle",
                 format!("{used} GPUs, {each} each, {} idle", 72 - used),
                 "exact; 32 redundant experts would use all 72"),
-        claim("D19", "All-to-all")
-            .says("k' = n (1 - C(E - E/n, k) / C(E, k)) destinations per token",
-                "exactly the connectivity a switched rack offers")
+        claim("D19", "All-to-all", "k' = n (1 - C(E - E/n, k) / C(E, k)) destinations per token",
+            "exactly the connectivity a switched rack offers")
             .number("8 of 256 experts over 64 GPUs", "every GPU to every other",
                 format!("{} GPUs per token", significant(to, 3)), "some of a token's experts share a GPU"),
-        claim("D20", "Crossing racks")
-            .says("share leaving = (R - 1) / R; slowdown = beta (R - 1) / R",
-                "one rack bounds the size of an expert layer")
+        claim("D20", "Crossing racks", "share leaving = (R - 1) / R; slowdown = beta (R - 1) / R",
+            "one rack bounds the size of an expert layer")
             .exact("beta 8, 2 racks", "half leaves, 8x slower", times(cross_rack_slowdown(8.0, 2)))
             .exact("beta 8; 3, 4, 8 racks", "-",
                 [3, 4, 8].map(|racks| times(cross_rack_slowdown(8.0, racks))).join(", ")),
-        claim("D21", "Rack physics")
-            .says("GPU -> switch -> GPU, cables proportional to GPUs", "limits are power, weight, cooling, connectors")
+        claim("D21", "Rack physics", "GPU -> switch -> GPU, cables proportional to GPUs",
+            "limits are power, weight, cooling, connectors")
             .number("Hopper to Blackwell domain", "8 -> 72",
                 format!("{} -> {}", catalog.system("hgx-h100")?.n_chips, catalog.system("gb200-nvl72")?.n_chips),
                 "agrees")
@@ -66,13 +62,11 @@ fn expert_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
             .number("scale-out slower by: GB200, H100, GB300, H800", "about 8x",
                 format!("{}, {}, {}, {}", ratio("gb200")?, ratio("h100")?, ratio("gb300")?, ratio("h800")?),
                 "depends on the NIC (X24)"),
-        claim("D22", "Domain memory history")
-            .says("GPUs x HBM", "larger domains unlock larger models")
+        claim("D22", "Domain memory history", "GPUs x HBM", "larger domains unlock larger models")
             .exact("8 x 80 GB", "640 GB", domain("lecture-h100-8")?)
             .exact("72 x 192 GB", "10 to 20 TB", domain("lecture-nvl72")?)
             .exact("72 x 288 GB", "-", Bytes::gb(288.0) * 72.0),
-        claim("D23", "Two limits")
-            .says("N_act is bounded by compute cost, N_tot by the scale-up domain", "a design rule")
+        claim("D23", "Two limits", "N_act is bounded by compute cost, N_tot by the scale-up domain", "a design rule")
             .own("largest FP8 model with half of an NVL72 for KV",
                 format!("{} parameters", Params::new(catalog.system("lecture-nvl72")?.capacity().get() / 2.0)),
                 "rackmath racks compares domains"),
@@ -95,13 +89,12 @@ fn pipeline_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
         Ok(peak.zip(up).map_or("unknown".into(), |(p, u)| significant(experts::least_width(real, p, u), 3)))
     };
     Ok(vec![
-        claim("D24", "What to cut along")
-            .says("layers (pipeline), experts, d_ff (tensor), sequences (data)", "the best layout mirrors the model")
+        claim("D24", "What to cut along", "layers (pipeline), experts, d_ff (tensor), sequences (data)",
+            "the best layout mirrors the model")
             .number("narrowest expert that stays compute-bound on NVLink, BF16: H100, GB200", "experts are small",
                 format!("{}, {}", bf16("h100")?, bf16("gb200")?), "DeepSeek's experts are 2,048 wide"),
-        claim("D25", "Scale-up : scale-out ratio")
-            .says("rho = (1/beta) k l_s 2; exact: (b_d + b_c) k' l_s / (b_h beta)",
-                "easily above 1, so the slow network does not choke a pipeline")
+        claim("D25", "Scale-up : scale-out ratio", "rho = (1/beta) k l_s 2; exact: (b_d + b_c) k' l_s / (b_h beta)",
+            "easily above 1, so the slow network does not choke a pipeline")
             .number("beta 8, k = 8, 1 layer per stage", "\"8 by itself\"", rho(8.0, 1.0),
                 "2 means scale-up takes twice as long: good")
             .exact("beta 8, k = 16, 2 layers; k = 32, 1 layer", "-", format!("{}; {}", rho(16.0, 2.0), rho(32.0, 1.0)))
@@ -109,23 +102,20 @@ fn pipeline_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
                 format!("{}, {}", experts::least_layers(1, 8.0), experts::least_layers(8, 8.0)))
             .own("DeepSeek V3 in 4 stages on GB200 racks, FP8 out and BF16 back", significant(exact, 3),
                 "beta is 18 there, and k' = 7.68"),
-        claim("D26", "Rack pipeline").says("stage i holds layers [i l_s, (i + 1) l_s)", "a chain of racks")
+        claim("D26", "Rack pipeline", "stage i holds layers [i l_s, (i + 1) l_s)", "a chain of racks")
             .own("61 layers in 4 stages", format!("{:?}", stage_layers(61, 4)),
                 "uneven: the last stage also has the head"),
-        claim("D27", "Pipelined inference")
-            .says("latency = sum of stages, unchanged; idle (P - M) / P when M < P",
-                "neutral for latency; saves weight capacity only")
+        claim("D27", "Pipelined inference", "latency = sum of stages, unchanged; idle (P - M) / P when M < P",
+            "neutral for latency; saves weight capacity only")
             .number("P = 4, one batch alone", "3/4 idle", percent(0.75), "zero idle from M = P on"),
-        claim("D28", "Training bubble")
-            .says("idle = (P - 1) / (M + P - 1)", "bubbles come from the optimizer barrier")
+        claim("D28", "Training bubble", "idle = (P - 1) / (M + P - 1)", "bubbles come from the optimizer barrier")
             .exact("P = 4, M = 4: slots, busy per stage", "14, 8", format!("{}, {}", pipeline::slots(4, 4), 2 * 4))
             .own("P = 4; M = 1, 4, 8, 16", format!("{}, {}, {}, {}", idle(1), idle(4), idle(8), idle(16)),
                 "(d - 1) / d is the case M = 1 (X14)"),
-        claim("D29", "Training batch")
-            .says("smaller is better per token, worse for systems", "why there is a barrier at all")
+        claim("D29", "Training batch", "smaller is better per token, worse for systems",
+            "why there is a barrier at all")
             .own("M = 4 P instead of P", format!("bubble {} -> {}", idle(4), idle(16)), "at four times the batch"),
-        claim("D30", "Memory surplus")
-            .says("N_tot w against rack HBM", "pipelining shrinks something already small")
+        claim("D30", "Memory surplus", "N_tot w against rack HBM", "pipelining shrinks something already small")
             .number("1 T FP8 against one NVL72", "1 TB of \"many tens\"",
                 format!("{} of {}", Bytes::tb(1.0), catalog.system("lecture-nvl72")?.capacity()),
                 "13.8 TB, not many tens"),
@@ -148,40 +138,36 @@ fn memory_claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     let demand = Bytes::tb(1.0) + per_sequence * 2400.0;
     let drain = roofline::drain(blackwell.system.capacity(), blackwell.system.bandwidth());
     Ok(vec![
-        claim("D31", "Memory demand").says("C_mem = N_tot w + B L kv", "weights and KV")
+        claim("D31", "Memory demand", "C_mem = N_tot w + B L kv", "weights and KV")
             .own("1 T FP8, B 2,400, L 100 k, kv 2,048", demand, "fits one NVL72"),
-        claim("D32", "Demand per GPU").says("c_mem = (N_tot w + B L kv) / (E P)", "assumes perfect sharding")
+        claim("D32", "Demand per GPU", "c_mem = (N_tot w + B L kv) / (E P)", "assumes perfect sharding")
             .own("the same, E = 64, P = 1", shown(1.0),
                 "attention and embeddings are copied in practice: rackmath memory"),
-        claim("D33", "P cancels for KV")
-            .says("fill the pipe: B = P b => c_mem = N w / (E P) + b L kv / E",
-                "weights shrink with P, KV per GPU does not")
+        claim("D33", "P cancels for KV", "fill the pipe: B = P b => c_mem = N w / (E P) + b L kv / E",
+            "weights shrink with P, KV per GPU does not")
             .number("P = 1, 2", "M = P = 4 drawn", format!("{}; {}", shown(1.0), shown(2.0)),
                 "exact: 7.68 GB of KV always")
             .exact("P = 4, 8", "-", format!("{}; {}", shown(4.0), shown(8.0))),
-        claim("D34", "Serving recipe").says("E = G_up, P = 1 or 2", "stay in one scale-up domain")
+        claim("D34", "Serving recipe", "E = G_up, P = 1 or 2", "stay in one scale-up domain")
             .number("DeepSeek V3 on GB200 NVL72", "large EP, little PP",
                 crate::layout::usual(&*catalog.model("deepseek-v3")?, &*catalog.system("gb200-nvl72")?),
                 "what rackmath layout chooses by itself"),
-        claim("D35", "Hop latency")
-            .says("t_token = t + n_hops h", "acceptable for few stages")
+        claim("D35", "Hop latency", "t_token = t + n_hops h", "acceptable for few stages")
             .exact("20 ms + 4 hops of 2.5 ms", "about 30 ms", Seconds::ms(20.0) + Seconds::ms(2.5) * 4.0)
             .number("2,400 x 7,168 BF16 values through one NIC, through 64", "a few ms",
                 format!("{}, {}", (activations / nic).show(5), (activations / (nic * 64.0)).show(5)),
                 "plus about 10 us of fabric latency (X16)"),
-        claim("D36", "Why scale-up size matters")
-            .says("t_w = N w / (G_up W_gpu); stages do not help",
-                "pipelining solves capacity, scale-up solves bandwidth")
+        claim("D36", "Why scale-up size matters", "t_w = N w / (G_up W_gpu); stages do not help",
+            "pipelining solves capacity, scale-up solves bandwidth")
             .exact("1 T FP8: 8 x H100, NVL72", "-", format!("{}, {}", t8.show(5), t72.show(5)))
             .number("ratio", "x8 from Hopper, x1.5-2 per generation",
                 format!("{} = 9 x {}", significant(t8 / t72, 4), significant(t8 / t72 / 9.0, 4)),
                 "nine times the GPUs, 2.39 times the bandwidth of each"),
-        claim("D36B", "Memory-wall claims")
-            .says("-", "why surplus HBM is surprising; the answer is bandwidth, and KV")
+        claim("D36B", "Memory-wall claims", "-", "why surplus HBM is surprising; the answer is bandwidth, and KV")
             .own("time to read all of a full NVL72", drain,
                 "capacity beyond what a step can read in time is only useful for caching"),
-        claim("D36C", "Architecture constraints")
-            .says("stages want equal layers", "cross-layer attention and interleaved layers unbalance stages")
+        claim("D36C", "Architecture constraints", "stages want equal layers",
+            "cross-layer attention and interleaved layers unbalance stages")
             .number("Gemma 3 27B in 4 stages: full-attention layers per stage", "interleaved local/global",
                 interleaved(catalog)?, "uneven: the reads of long contexts are too"),
     ])

@@ -15,7 +15,6 @@ use super::work::Case;
 use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
 use crate::figure::count;
 use crate::layout;
-use rackmath_spec::System;
 use rackmath_spec::engine::Prompts;
 use rackmath_theory::pass::{Limit, Part};
 use rackmath_theory::placement::{self, Fit};
@@ -219,80 +218,56 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome) -> Option<Problem> {
 }
 
 fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
-    let (r, ask) = (&case.found, &case.ask);
+    let (r, ask, assumed) = (&case.found, &case.ask, p.main.pass.assumed());
     let (engine, s) = (&ask.on.engine, &ask.on.engine.schedule);
-    let mut all = vec![format!("weights in {}, KV cache {}", r.format_words(), r.kv_words())];
-    all.push(match &case.version_note {
-        Some(note) => note.clone(),
-        None if case.request.engine.contains('@') => {
-            format!("{} is taken as {}, as known in {}", case.request.engine, engine.name, engine.as_of)
-        }
-        None => format!("no engine version given: {}, as known in {}", engine.name, engine.as_of),
+    let (name, as_of, given, chips) = (&engine.name, &engine.as_of, &case.request.engine, r.system.n_chips);
+    let version = if given.contains('@') {
+        format!("{given} is taken as {name}, as known in {as_of}")
+    } else {
+        format!("no engine version given: {name}, as known in {as_of}")
+    };
+    let pool = p.split.iter().flat_map(|pool| pool.instance.pass.assumed()).filter(|a| !assumed.contains(a));
+    let sent = p.split.is_some().then(|| "the cache is sent when the prompt is done; sending is not hidden".into());
+    let more = (p.split.is_some() && outcome.chips > chips as f64).then(|| {
+        format!("both pools need more than the {chips} chips of {}: further ones of the same kind", r.system.name)
     });
-    all.extend(p.main.pass.assumed().iter().cloned());
-    if let Some(pool) = &p.split {
-        all.extend(pool.instance.pass.assumed().iter().filter(|a| !p.main.pass.assumed().contains(a)).cloned());
-        all.push("the cache is sent when the prompt is done; sending is not hidden".into());
-        if outcome.chips > r.system.n_chips as f64 {
-            let System { n_chips, name, .. } = &*r.system;
-            all.push(format!("both pools need more than the {n_chips} chips of {name}: further ones of the same kind"));
-        }
-    }
     let together = match s.prompts {
         Prompts::RideAlong => "prompts ride along with decoding sequences",
         Prompts::First => "prompts have passes of their own",
     };
-    all.push(format!(
-        "{}: at most {} tokens in a pass, {} sequences per group, {} of the memory; {together}",
-        engine.name,
-        count(s.chunk),
-        count(s.sequences),
-        s.memory
-    ));
-    if ask.requests.drafts > 0.0 {
-        let mtp = ask.on.model.shape().is_some_and(|shape| shape.mtp.is_some());
-        let by = if mtp { "the model's own extra layer" } else { "one extra layer like the model's last" };
-        all.push(format!(
-            "{} drafts a step by {by}, {} tokens accepted",
-            count(ask.requests.drafts),
-            significant(ask.requests.accepted, 3)
-        ));
-    }
+    let (chunk, sequences, memory) = (count(s.chunk), count(s.sequences), s.memory);
+    let mtp = ask.on.model.shape().is_some_and(|shape| shape.mtp.is_some());
+    let by = if mtp { "the model's own extra layer" } else { "one extra layer like the model's last" };
+    let (drafts, accepted) = (count(ask.requests.drafts), significant(ask.requests.accepted, 3));
     let used = ask.on.layout.chips();
-    if ask.split.is_none() && used < r.system.n_chips {
-        all.push(format!(
-            "one instance on {used} of {} chips; figures per chip are of those it uses",
-            r.system.n_chips
-        ));
-    }
-    if outcome.groups < p.groups() {
-        all.push(format!("{} of {} groups have a request", count(outcome.groups.floor()), count(p.groups())));
-    }
-    if let Loading::Concurrency(_) = ask.load {
-        all.push(
-            "a long run in which a finished request is replaced at once, lengths spread so that prompts come evenly"
-                .into(),
-        );
-    }
-    if !engine.ideal {
-        let (spread, wide) = (&engine.spread, p.main.pass.wider() > 1.0);
-        let [tpot, ttft, throughput] =
-            [spread.tpot, spread.ttft, spread.throughput].map(|of| significant(float::exp(p.main.spread(of)), 3));
-        let why = if wide { "; wider than usual because constants were borrowed" } else { "" };
-        all.push(format!(
-            "intervals hold 80 % of measurements: times per token within a factor {tpot}, first tokens {ttft}, throughput {throughput}{why}"
-        ));
-    }
-    all.push(
-        "means in steady state: not valid for percentiles, for bursts, or near the saturation of an open loop".into(),
-    );
-    if case.request.ttft_ms.or(case.request.tpot_ms).or(case.request.e2e_ms).is_some() {
-        all.push("goodput counts all requests or none, as the means meet the targets".into());
-    }
-    all.push(format!("price: {} per chip, {}; split by the time prompts take", r.chip_price, r.price_source));
-    all.extend(engine.notes.iter().cloned());
-    all.extend(r.model.notes.iter().cloned());
-    all
+    let [tpot, ttft, throughput] = [engine.spread.tpot, engine.spread.ttft, engine.spread.throughput]
+        .map(|of| significant(float::exp(p.main.spread(of)), 3));
+    let wider = p.main.pass.wider() > 1.0;
+    let why = if wider { "; wider than usual because constants were borrowed" } else { "" };
+    let targets = [case.request.ttft_ms, case.request.tpot_ms, case.request.e2e_ms].iter().any(Option::is_some);
+    let load = [
+        Some(format!("{name}: at most {chunk} tokens in a pass, {sequences} sequences per group, {memory} of the memory; {together}")),
+        (ask.requests.drafts > 0.0).then(|| format!("{drafts} drafts a step by {by}, {accepted} tokens accepted")),
+        (ask.split.is_none() && used < chips)
+            .then(|| format!("one instance on {used} of {chips} chips; figures per chip are of those it uses")),
+        (outcome.groups < p.groups())
+            .then(|| format!("{} of {} groups have a request", count(outcome.groups.floor()), count(p.groups()))),
+        matches!(ask.load, Loading::Concurrency(_)).then(|| {
+            "a long run in which a finished request is replaced at once, lengths spread so that prompts come evenly".into()
+        }),
+        (!engine.ideal).then(|| {
+            format!("intervals hold 80 % of measurements: times per token within a factor {tpot}, first tokens {ttft}, throughput {throughput}{why}")
+        }),
+        Some("means in steady state: not valid for percentiles, for bursts, or near the saturation of an open loop".into()),
+        targets.then(|| "goodput counts all requests or none, as the means meet the targets".into()),
+        Some(format!("price: {} per chip, {}; split by the time prompts take", r.chip_price, r.price_source)),
+    ];
+    let first = [format!("weights in {}, KV cache {}", r.format_words(), r.kv_words())];
+    let version = case.version_note.clone().unwrap_or(version);
+    let deployed =
+        first.into_iter().chain([version]).chain(assumed.iter().chain(pool).cloned()).chain(sent).chain(more);
+    let notes = engine.notes.iter().chain(&r.model.notes).cloned();
+    deployed.chain(load.into_iter().flatten()).chain(notes).collect()
 }
 
 /// The mean of the passes with and without prompt tokens.
