@@ -65,16 +65,14 @@ impl TypedValueParser for Reader {
 
 /// Words of before still work, and say what they are called now.
 pub fn remark(fields: &[Field], typed: &[String]) {
-    let given = |name: &str| {
-        let flag = format!("--{name}");
-        typed.iter().any(|word| *word == flag || word.starts_with(&format!("{flag}=")))
-    };
+    let given =
+        |name: &str| typed.iter().any(|word| word.strip_prefix("--").and_then(|w| w.split('=').next()) == Some(name));
     for field in fields {
         for old in field.old.iter().filter(|old| given(old)) {
             eprintln!("note: --{old} is now --{}", field.flag);
         }
-        if field.flag == "headroom" && given("headroom") {
-            eprintln!("note: --headroom is now the share of load kept free; that of cache memory is --cache-headroom");
+        if let Some(note) = field.note.as_ref().filter(|_| given(&field.flag)) {
+            eprintln!("note: --{} {note}", field.flag);
         }
     }
 }

@@ -106,10 +106,8 @@ impl Entry {
 
     /// `estimate --sweep` is a question of its own.
     pub fn swept(self) -> Self {
-        match self.does {
-            Does::Answer(Question::Estimate, part) => {
-                Self { does: Does::Answer(Question::EstimateSweep, part), ..self }
-            }
+        match self.question() {
+            Some(Question::Estimate) => Self { name: self.name, ..of(Question::EstimateSweep) },
             _ => self,
         }
     }
@@ -143,22 +141,14 @@ pub fn command(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Com
         .max_term_width(110)
         .args(common());
     for entry in all().filter(|entry| only.is_none_or(|name| name == entry.name)) {
-        let mut line = Command::new(entry.name).about(entry.about);
-        if entry.does_same(Question::EstimateSweep) || entry.does_same(Question::Names) {
-            line = line.hide(true);
-        }
+        let hidden = matches!(entry.question(), Some(Question::EstimateSweep | Question::Names));
+        let mut line = Command::new(entry.name).about(entry.about).hide(hidden);
         if let Some(chosen) = chosen.filter(|c| c.name == entry.name) {
             line = full(line, chosen, fields);
         }
         top = top.subcommand(line);
     }
     top
-}
-
-impl Entry {
-    fn does_same(self, question: Question) -> bool {
-        self.question() == Some(question)
-    }
 }
 
 /// A line with its flags and its examples.
@@ -173,11 +163,7 @@ pub fn full(line: Command, entry: Entry, fields: &[Field]) -> Command {
         all => line.after_help(format!("Examples:\n  {}", all.join("\n  "))),
     };
     let Does::Answer(question, _) = entry.does else { return tools::arguments(line, entry.name) };
-    let line = line.args(flags::args(fields)).args(own(question));
-    match pictures(question) {
-        [] => line,
-        names => line.args(pictured(names)),
-    }
+    line.args(flags::args(fields)).args(own(question)).args(pictured(pictures(question)))
 }
 
 pub fn switch(name: &'static str, help: &'static str) -> Arg {
@@ -209,6 +195,9 @@ fn common() -> [Arg; 4] {
 }
 
 fn pictured(names: &'static [&'static str]) -> Vec<Arg> {
+    if names.is_empty() {
+        return Vec::new();
+    }
     let mut args = vec![
         path("svg", "FILE", "Save the picture as SVG (- writes to standard output)"),
         path("png", "FILE", "Save the picture as PNG"),

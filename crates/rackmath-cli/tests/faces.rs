@@ -1,53 +1,42 @@
 //! The same question, the same bytes, from every face; every field a flag; no input a panic.
 
 mod common;
+#[path = "../../rackmath-server/tests/common/mod.rs"]
+mod server;
 
-use common::{line, rackmath, shown, temp};
+use common::{path, rackmath, read, shown, temp};
 use rackmath::ask::Question;
-use rackmath::field::Unit;
+use rackmath::field::{Unit, put};
 use rackmath_units::Chance;
-use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use serde_json::{Map, Value, json};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 /// A running server; stopped when dropped.
 struct Web {
     child: Child,
-    address: String,
+    client: server::Client,
     said: BufReader<std::process::ChildStderr>,
 }
 
 impl Web {
     fn start(args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_rackmath"))
-            .args(["web", "--port", "0"])
-            .args(args)
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("starts");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rackmath"));
+        command.args(["web", "--port", "0"]).args(args).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("starts");
         let mut said = BufReader::new(child.stderr.take().expect("piped"));
         let mut line = String::new();
         said.read_line(&mut line).expect("says where it is");
-        let address = line.split("http://").nth(1).and_then(|s| s.split('/').next()).expect("an address").to_owned();
-        Self { child, address, said }
+        let address = line.split("http://").nth(1).and_then(|s| s.split('/').next()).expect("an address");
+        let client = server::Client::new(address.parse().expect("an address"));
+        Self { child, client, said }
     }
 
-    fn post(&self, question: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).expect("connects");
-        write!(
-            stream,
-            "POST /api/{question} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            self.address,
-            body.len()
-        )
-        .expect("sent");
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).expect("read");
-        let (head, body) = reply.split_once("\r\n\r\n").expect("a reply");
-        assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
-        body.to_owned()
+    fn post(&mut self, question: &str, body: &str) -> String {
+        let reply = self.client.post(&format!("/api/{question}"), body.as_bytes());
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.text().to_owned()
     }
 }
 
@@ -70,83 +59,80 @@ fn asked(question: &str, body: &str) -> String {
 fn both(question: Question) -> (String, Value) {
     const TRACE: &str = "prompt_tokens,completion_tokens\n100,10\n900,40\n";
     let plan = json!({ "setting": { "model": "llama-3.1-8b", "on": "h100" }, "disaggregated": false });
-    let small = "llama-3.1-8b --on h100 --aggregated";
+    let estimate = json!({ "setting": { "model": "qwen3-32b", "on": "8xh200" }, "degrees": { "tp": 4 }, "ttft_ms": 500,
+        "disaggregated": { "prefill": { "tp": 2 } } });
+    let (small, trace, saved) = ("llama-3.1-8b --on h100 --aggregated", temp("faces.csv", TRACE), path("faces.json"));
+    let changed = format!("{saved} --set tpot=20ms");
     let (flags, body) = match question {
         Question::Step => (
-            "llama-3.1-70b --on 8xh200 -b 64 --price $2.10/h".into(),
+            "llama-3.1-70b --on 8xh200 -b 64 --price $2.10/h",
             json!({ "setting": { "model": "llama-3.1-70b", "on": "8xh200", "price_usd_per_chip_hour": 2.1 }, "batch": 64 }),
         ),
-        Question::Curve => ("--over context --points 20".into(), json!({ "over": "context", "points": 20 })),
-        Question::Chips => ("h100 h200".into(), json!({ "names": ["h100", "h200"] })),
-        Question::Lecture => ("D9".into(), json!({ "claim": "D9" })),
-        Question::Estimate | Question::EstimateSweep => {
-            let estimate = json!({ "setting": { "model": "qwen3-32b", "on": "8xh200" }, "degrees": { "tp": 4 },
-                "ttft_ms": 500, "disaggregated": { "prefill": { "tp": 2 } } });
-            let flags = "qwen3-32b --on 8xh200 --tp 4 --ttft 500ms --disaggregated --prefill-tp 2";
-            match question {
-                Question::Estimate => (flags.into(), estimate),
-                _ => (format!("{flags} --points 5"), json!({ "estimate": estimate, "points": 5 })),
-            }
-        }
-        Question::Validate => ("splitwise".into(), json!({ "tables": ["splitwise"] })),
+        Question::Curve => ("--over context --points 20", json!({ "over": "context", "points": 20 })),
+        Question::Chips => ("h100 h200", json!({ "names": ["h100", "h200"] })),
+        Question::Lecture => ("D9", json!({ "claim": "D9" })),
+        Question::Estimate => ("qwen3-32b --on 8xh200 --tp 4 --ttft 500ms --disaggregated --prefill-tp 2", estimate),
+        Question::EstimateSweep => (
+            "qwen3-32b --on 8xh200 --tp 4 --ttft 500ms --disaggregated --prefill-tp 2 --points 5",
+            json!({ "estimate": estimate, "points": 5 }),
+        ),
+        Question::Validate => ("splitwise", json!({ "tables": ["splitwise"] })),
         Question::Price => (
-            "opus-4.8 --turns 20 --gap 2min".into(),
+            "opus-4.8 --turns 20 --gap 2min",
             json!({ "sheets": ["opus-4.8"], "workload": { "turns": 20, "gap_s": 120 } }),
         ),
         Question::Cost => {
-            ("--owner --capex $48.6k -u 60%".into(), json!({ "owner": { "capex_usd": 48600 }, "utilisation": 0.6 }))
+            ("--owner --capex $48.6k -u 60%", json!({ "owner": { "capex_usd": 48600 }, "utilisation": 0.6 }))
         }
-        Question::Fleet => ("--rate 1000".into(), json!({ "rate_per_s": 1000 })),
-        Question::Cache => {
-            ("--gaps 30s:0.2,10min:0.15".into(), json!({ "reuse": { "gaps": [[30, 0.2], [600, 0.15]] } }))
-        }
+        Question::Fleet => ("--rate 1000", json!({ "rate_per_s": 1000 })),
+        Question::Cache => ("--gaps 30s:0.2,10min:0.15", json!({ "reuse": { "gaps": [[30, 0.2], [600, 0.15]] } })),
         Question::Lifecycle => (
-            "--rl 100M,16,8k,0.5 --chip-mtbf 50677h".into(),
+            "--rl 100M,16,8k,0.5 --chip-mtbf 50677h",
             json!({ "rl": { "prompts": 1e8, "group": 16, "sample_tokens": 8000, "pass_rate": 0.5 },
                 "failures": { "chip_mtbf_hours": 50677 } }),
         ),
         Question::Forensics => (
-            "deepseek-v3 --price 2".into(),
+            "deepseek-v3 --price 2",
             json!({ "run": "deepseek-v3", "price_usd_per_chip_hour": { "low": 2, "high": 2 } }),
         ),
-        Question::Reversible => ("--depth 4 --steps 2".into(), json!({ "depth": 4, "steps": 2 })),
-        Question::Mfu => ("--tflops 400".into(), json!({ "tflop_per_s_per_chip": 400 })),
+        Question::Reversible => ("--depth 4 --steps 2", json!({ "depth": 4, "steps": 2 })),
+        Question::Mfu => ("--tflops 400", json!({ "tflop_per_s_per_chip": 400 })),
         Question::Deduce => {
-            ("--blind deepseek-v3.1 --points 12".into(), json!({ "blind": "deepseek-v3.1", "log2_points": 12 }))
+            ("--blind deepseek-v3.1 --points 12", json!({ "blind": "deepseek-v3.1", "log2_points": 12 }))
         }
         Question::Plan => (
-            format!("{small} --tpot 30ms"),
+            "llama-3.1-8b --on h100 --aggregated --tpot 30ms",
             json!({ "setting": plan["setting"], "disaggregated": false, "tpot_ms": 30 }),
         ),
         Question::Whatif => {
-            let file = temp("faces-plan.json", "");
-            line(&format!("plan {small} --save {file}"));
-            let saved: Value = serde_json::from_str(&std::fs::read_to_string(&file).expect("saved")).expect("JSON");
-            (format!("{file} --set tpot=20ms"), json!({ "plan": saved["request"], "set": ["tpot=20ms"] }))
+            shown(&format!("plan {small} --save {saved}"));
+            let plan: Value = serde_json::from_str(&read(&saved)).expect("JSON");
+            (&*changed, json!({ "plan": plan["request"], "set": ["tpot=20ms"] }))
         }
-        Question::Compare | Question::Frontier => {
-            (format!("{small} --engines vllm,sglang"), json!({ "plan": plan, "engines": ["vllm", "sglang"] }))
-        }
+        Question::Compare | Question::Frontier => (
+            "llama-3.1-8b --on h100 --aggregated --engines vllm,sglang",
+            json!({ "plan": plan, "engines": ["vllm", "sglang"] }),
+        ),
         Question::Hardware => {
             let plan = json!({ "setting": { "model": "llama-3.1-8b" }, "disaggregated": false });
-            ("llama-3.1-8b --aggregated --among h100".into(), json!({ "plan": plan, "among": ["h100"] }))
+            ("llama-3.1-8b --aggregated --among h100", json!({ "plan": plan, "among": ["h100"] }))
         }
-        Question::Outlook => (small.into(), json!({ "plan": plan })),
-        Question::Trace => (temp("faces.csv", TRACE), json!({ "name": "faces.csv", "text": TRACE })),
-        _ => (String::new(), json!({})),
+        Question::Outlook => (small, json!({ "plan": plan })),
+        Question::Trace => (&*trace, json!({ "name": "faces.csv", "text": TRACE })),
+        _ => ("", json!({})),
     };
     (format!("{} {flags}", question.name()), body)
 }
 
 #[test]
 fn every_question_gives_the_same_bytes_from_every_face() {
-    let (web, catalog) = (Web::start(&["--quiet"]), rackmath_catalog::embedded());
+    let (mut web, catalog) = (Web::start(&["--quiet"]), rackmath_catalog::embedded());
     for question in Question::ALL {
         let (flags, body) = both(*question);
         let (name, body) = (question.name(), body.to_string());
         let library = question.ask(&catalog, &body).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(web.post(name, &body), library, "{name}: server and library");
-        assert_eq!(line(&format!("{flags} --json")), library, "{name}: flags and library");
+        assert_eq!(shown(&format!("{flags} --json")), library, "{name}: flags and library");
         assert!(library.starts_with("{\n  \"schema\": 2,\n"), "{name}");
         let schema: Value = serde_json::to_value(question.schema()).expect("JSON");
         let answer: Value = serde_json::from_str(&library).expect("JSON");
@@ -154,14 +140,13 @@ fn every_question_gives_the_same_bytes_from_every_face() {
         for field in answer.as_object().expect("an object").keys() {
             assert!(properties.contains_key(field), "{name}: {field} is not in the schema");
         }
-        assert!(!line(&flags).is_empty(), "{name} has a page");
+        assert!(!shown(&flags).is_empty(), "{name} has a page");
     }
     let body = both(Question::Step).1.to_string();
     assert_eq!(asked("step", &body), web.post("step", &body));
-    assert_eq!(
-        line("estimate gpt-oss-20b --on h100 --sweep --json"),
-        line("estimate-sweep gpt-oss-20b --on h100 --json")
-    );
+    let [swept, sweep] =
+        ["estimate --sweep", "estimate-sweep"].map(|q| shown(&format!("{q} gpt-oss-20b --on h100 --json")));
+    assert_eq!(swept, sweep);
 }
 
 #[test]
@@ -169,9 +154,11 @@ fn every_field_of_every_request_is_a_flag_that_reads_back() {
     for question in Question::ALL {
         let fields = question.fields();
         for field in &fields {
+            let flag = format!("{} --{}", question.name(), field.flag);
             let sample = match field.unit {
                 _ if !field.words.is_empty() => field.words[0].as_str(),
-                Unit::Switch | Unit::Whole => "8",
+                Unit::Switch => "true",
+                Unit::Whole => "8",
                 Unit::Share => "50%",
                 Unit::Time(_) => "30s",
                 Unit::UsdPerHour => "$2.10/h",
@@ -189,12 +176,10 @@ fn every_field_of_every_request_is_a_flag_that_reads_back() {
                 Unit::Json => continue,
                 _ => "4k",
             };
-            let sample = if field.unit == Unit::Switch { "true" } else { sample };
-            let value = field.parse(sample).unwrap_or_else(|e| panic!("{} --{}: {e}", question.name(), field.flag));
-            let mut request = serde_json::Map::new();
-            rackmath::field::put(&mut request, &field.path, value.clone());
-            let filled =
-                question.filled(request).unwrap_or_else(|e| panic!("{} --{}: {e}", question.name(), field.flag));
+            let value = field.parse(sample).unwrap_or_else(|e| panic!("{flag}: {e}"));
+            let mut request = Map::new();
+            put(&mut request, &field.path, value.clone());
+            let filled = question.filled(request).unwrap_or_else(|e| panic!("{flag}: {e}"));
             let read = filled.pointer(&field.path).cloned().unwrap_or_default();
             let same = match (&read, &value) {
                 // A group comes back with its defaults.
@@ -202,8 +187,8 @@ fn every_field_of_every_request_is_a_flag_that_reads_back() {
                 (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
                 (a, b) => a == b,
             };
-            assert!(same, "{} --{} {sample}: {read} is not {value}", question.name(), field.flag);
-            assert!(field.doc.len() > 3, "{} --{} has no help", question.name(), field.flag);
+            assert!(same, "{flag} {sample}: {read} is not {value}");
+            assert!(field.doc.len() > 3, "{flag} has no help");
         }
         let mut names: Vec<&String> =
             fields.iter().flat_map(|f| f.aliases.iter().chain(&f.old).chain([&f.flag])).collect();
@@ -217,53 +202,39 @@ fn flags_at_random_never_panic() {
     const VALUES: &[&str] =
         &["0", "-1", "1e308", "nan", "", "none", "4k", "50%", "$2/h", "30ms", "h100", "x,y", "é", "1..0"];
     // Quick ones; the readers of the others are the same.
-    let quick = [
-        Question::Step,
-        Question::Curve,
-        Question::Layout,
-        Question::Pipeline,
-        Question::Estimate,
-        Question::Price,
-        Question::Cost,
-        Question::Fleet,
-        Question::Scaling,
-        Question::Goodput,
-        Question::Forensics,
-        Question::Mfu,
-        Question::Station,
-        Question::Fastmode,
-    ];
+    let quick = "step curve layout pipeline estimate price cost fleet scaling goodput forensics mfu station fastmode";
+    let quick: Vec<Question> = quick.split(' ').map(|name| Question::find(name).expect("a question")).collect();
     let mut chance = Chance::new(7);
     for _ in 0..80 {
         let question = quick[chance.below(quick.len() as u64) as usize];
         let fields = question.fields();
-        let mut args = vec![question.name().to_owned()];
+        let mut line = question.name().to_owned();
         for _ in 0..=chance.below(2) {
             let field = &fields[chance.below(fields.len() as u64) as usize];
             let value = VALUES[chance.below(VALUES.len() as u64) as usize];
-            match field.unit {
-                Unit::Switch | Unit::Group => args.push(format!("--{}", field.flag)),
-                _ if field.position.is_some() => args.push(value.to_owned()),
-                _ => args.push(format!("--{}={value}", field.flag)),
-            }
+            line += &match field.unit {
+                Unit::Switch | Unit::Group => format!(" --{}", field.flag),
+                _ if field.position.is_some() => format!(" {value}"),
+                _ => format!(" --{}={value}", field.flag),
+            };
         }
-        let (_, err, code) = rackmath(&args.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(matches!(code, 0 | 2), "{args:?}: {code} {err}");
+        let (_, err, code) = rackmath(&line);
+        assert!(matches!(code, 0 | 2), "{line}: {code} {err}");
     }
 }
 
 #[test]
 fn help_teaches_with_an_example_and_completions_name_every_command() {
     for question in Question::ALL.iter().filter(|q| !matches!(q, Question::Names | Question::EstimateSweep)) {
-        let help = shown(&[question.name(), "--help"]);
+        let help = shown(&format!("{} --help", question.name()));
         let example = help.split("Example").nth(1).unwrap_or_else(|| panic!("{}", question.name()));
         assert!(example.contains(&format!("rackmath {}", question.name())), "{help}");
     }
     for tool in ["memory", "traffic", "merge", "schema", "ask", "web", "completions"] {
-        assert!(shown(&[tool, "--help"]).contains("rackmath "), "{tool}");
+        assert!(shown(&format!("{tool} --help")).contains("rackmath "), "{tool}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        let script = shown(&["completions", shell]);
+        let script = shown(&format!("completions {shell}"));
         assert!(["step", "kv-cache-dtype", "lecture", "precision"].iter().all(|c| script.contains(c)), "{shell}");
     }
 }
@@ -271,7 +242,7 @@ fn help_teaches_with_an_example_and_completions_name_every_command() {
 #[test]
 fn the_same_request_gives_the_same_bytes() {
     for args in ["", "curve --csv -", "curve --svg -", "deduce --blind llama-3.1-405b --svg -"] {
-        assert_eq!(line(args), line(args));
+        assert_eq!(shown(args), shown(args));
     }
 }
 
@@ -279,8 +250,7 @@ fn the_same_request_gives_the_same_bytes() {
 fn a_taken_port_is_said_with_a_free_one() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();
-    let (_, said, code) = rackmath(&["web", "--port", &port.to_string()]);
-    assert_eq!(code, 2, "{said}");
+    let said = common::refused(&format!("web --port {port}"));
     assert!(
         said.contains(&format!("port {port} of 127.0.0.1 is taken")) && said.contains("hint: try --port "),
         "{said}"
@@ -303,7 +273,7 @@ fn requests_are_logged_and_the_end_is_orderly() {
 
 #[test]
 fn practice_in_a_terminal() {
-    insta::assert_snapshot!(shown(&["practice", "--seed", "3", "-n", "4", "--answers=22,-,1"]));
-    let cards = shown(&["practice", "--cards"]);
+    insta::assert_snapshot!(shown("practice --seed 3 -n 4 --answers=22,-,1"));
+    let cards = shown("practice --cards");
     assert!(cards.contains("\n27. ") && !cards.contains("28. "), "{cards}");
 }

@@ -2,23 +2,8 @@
 
 mod common;
 
-use common::{line, refused, shown, temp};
+use common::{folder, read, refused, said, shown, temp};
 use std::fmt::Write as _;
-use std::path::PathBuf;
-
-#[test]
-fn a_users_config_is_read_by_path() {
-    let path = temp(
-        "config.json",
-        br#"{
-        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
-        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "torch_dtype": "bfloat16",
-        "tie_word_embeddings": false, "max_position_embeddings": 131072
-    }"#,
-    );
-    let text = shown(&["models", &path]);
-    assert!(text.contains("8,030,261,248"), "{text}");
-}
 
 #[test]
 fn hostile_configs_get_a_clear_error_quickly() {
@@ -36,10 +21,13 @@ fn hostile_configs_get_a_clear_error_quickly() {
         ("binary.json", vec![0xff, 0xfe, 0x00], "not UTF-8"),
     ];
     for (name, bytes, expected) in cases {
-        let path = temp(name, &bytes);
-        let error = refused(&["step", &path]);
-        assert!(error.contains(expected), "{name}: {error}");
+        said(&[(&format!("step {}", temp(name, &bytes)), expected)]);
     }
+    // A sparse file: two gigabytes long, no bytes on disk.
+    let path = temp("two-gigabytes.json", b"");
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(2 << 30).unwrap();
+    said(&[(&format!("step {path}"), "larger than 8 MiB")]);
+    std::fs::remove_file(path).unwrap();
 }
 
 fn llama(field: &str) -> Vec<u8> {
@@ -51,20 +39,16 @@ fn llama(field: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_two_gigabyte_file_is_refused_without_being_read() {
-    // A sparse file: two gigabytes long, no bytes on disk.
-    let path = temp("two-gigabytes.json", b"");
-    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(2 << 30).unwrap();
-    let error = refused(&["step", &path]);
-    assert!(error.contains("larger than 8 MiB"), "{error}");
-    std::fs::remove_file(path).unwrap();
-}
-
-#[test]
-fn a_users_chip_and_system_are_read_by_path() {
+fn a_users_model_chip_and_system_are_read_by_path() {
+    let config = temp(
+        "config.json",
+        r#"{ "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "torch_dtype": "bfloat16",
+            "tie_word_embeddings": false, "max_position_embeddings": 131072 }"#,
+    );
     let chip = temp(
         "mychip.toml",
-        br#"
+        r#"
 name = "My chip"
 vendor = "me"
 generation = "first"
@@ -81,44 +65,31 @@ kind = "none"
 domain = { value = 1, source = "a drawing on my desk" }
 "#,
     );
-    let text = shown(&["step", "llama-3.1-8b", "--on", &chip, "-b", "1"]);
-    assert!(text.contains("My chip") && text.contains("price: $0/h per chip, no price is known"), "{text}");
-}
-
-#[test]
-fn a_users_system_has_levels() {
-    let system = temp(
-        "myrack.toml",
-        br#"
-name = "My rack"
-chip = "h200"
-n_chips = 32
-as_of = "2026-11"
-[[level]]
-name = "nvlink"
-chips = 32
-topology = "switched"
-bandwidth = { value = "450 GB/s", source = "a drawing on my desk" }
-[[level]]
-name = "ethernet"
-chips = 1024
-topology = "switched"
-nics_per_chip = 0.5
-oversubscription = 2
-bandwidth = { value = "200 Gb/s", source = "a drawing on my desk" }
-"#,
-    );
-    let text = shown(&["layout", "deepseek-v3", "--on", &system, "--kv", "fp8"]);
-    assert!(text.contains("My rack: dp32 ep32"), "{text}");
-    let torus = temp("torus.toml", b"name = \"T\"\nchip = \"tpu-v5e\"\nn_chips = 16\nas_of = \"2026-11\"\n[[level]]\nname = \"ici\"\nchips = 16\ntopology = \"torus\"\ndims = [4, 5]\nbandwidth = { value = \"1 GB/s\", source = \"a drawing on my desk\" }\n");
-    assert!(refused(&["systems", "./nothing"]).contains("no system"));
-    assert!(refused(&["layout", "llama-3.1-8b", "--on", &torus]).contains("multiply to 16"));
+    let rack = "name = \"My rack\"\nchip = \"h200\"\nn_chips = 32\nas_of = \"2026-11\"\n";
+    let level = |what: &str| {
+        format!("[[level]]\n{what}\nbandwidth = {{ value = \"450 GB/s\", source = \"a drawing on my desk\" }}\n")
+    };
+    let up = level("name = \"nvlink\"\nchips = 32\ntopology = \"switched\"");
+    let out = "name = \"ethernet\"\nchips = 1024\ntopology = \"switched\"\nnics_per_chip = 0.5\noversubscription = 2";
+    let system = temp("myrack.toml", format!("{rack}{up}{}", level(out)));
+    let torus = level("name = \"ici\"\nchips = 32\ntopology = \"torus\"\ndims = [4, 5]");
+    let torus = temp("torus.toml", format!("{rack}{torus}"));
+    for (line, says) in [
+        (format!("models {config}"), "8,030,261,248"),
+        (format!("step llama-3.1-8b --on {chip} -b 1"), "My chip"),
+        (format!("step llama-3.1-8b --on {chip} -b 1"), "price: $0/h per chip, no price is known"),
+        (format!("layout deepseek-v3 --on {system} --kv fp8"), "My rack: dp32 ep32"),
+    ] {
+        let text = shown(&line);
+        assert!(text.contains(says), "{line}: {text}");
+    }
+    said(&[("systems ./nothing", "no system"), (&format!("layout llama-3.1-8b --on {torus}"), "multiply to 32")]);
 }
 
 #[test]
 fn price_of_a_day_in_the_past() {
-    let now = shown(&["price", "o3", "-i", "1M", "--json"]);
-    let then = shown(&["price", "o3", "-i", "1M", "--as-of", "2025-05-01", "--json"]);
+    let now = shown("price o3 -i 1M --json");
+    let then = shown("price o3 -i 1M --as-of 2025-05-01 --json");
     assert!(now.contains("\"total_usd\": 2.0") && then.contains("\"total_usd\": 10.0"), "{then}");
 }
 
@@ -136,9 +107,9 @@ fn price_of_a_trace() {
         );
     }
     let path = temp("trace.jsonl", &text);
-    let out = shown(&["price", "opus-4.8", "--trace", &path]).replace(&path, "trace.jsonl");
+    let out = shown(&format!("price opus-4.8 --trace {path}")).replace(&path, "trace.jsonl");
     insta::assert_snapshot!(out);
-    let out = shown(&["cache", "--trace", &path, "--json"]);
+    let out = shown(&format!("cache --trace {path} --json"));
     assert!(out.contains("\"hit_rate_max\": 0.875"), "{out}");
 }
 
@@ -163,7 +134,7 @@ source = "read by hand"
 #[test]
 fn a_sheet_of_ones_own_is_read_compared_and_refused_when_wrong() {
     let good = temp("mine.toml", SHEET);
-    let out = shown(&["price", &good, "--against", "opus-4.8"]);
+    let out = shown(&format!("price {good} --against opus-4.8"));
     assert!(out.contains("sources disagree") && out.contains("input: $4.00/Mtok used here, $5.00/Mtok"), "{out}");
     for (right, wrong, says) in [
         ("input = \"$4/Mtok\"", "imput = \"$4/Mtok\"", "imput"),
@@ -173,7 +144,7 @@ fn a_sheet_of_ones_own_is_read_compared_and_refused_when_wrong() {
         ("2026-08-01", "2999-08-01", "as_of = 2999-08-01"),
     ] {
         let bad = temp("bad.toml", SHEET.replacen(right, wrong, 1));
-        let err = refused(&["price", &bad]);
+        let err = refused(&format!("price {bad}"));
         assert!(err.contains("bad.toml") && err.contains(says), "{err}");
     }
 }
@@ -182,7 +153,7 @@ fn a_sheet_of_ones_own_is_read_compared_and_refused_when_wrong() {
 fn a_sheet_from_a_file_with_a_price_step() {
     let text = "model = \"gemini-3.1-pro\"\nvendor = \"google\"\nas_of = \"2026-08-08\"\ninput = \"$2/Mtok\"\noutput = \"$12/Mtok\"\ncached = \"$0.2/Mtok\"\nstorage = \"$4.50/Mtok-h\"\nlong_above = \"200k\"\nlong_input = \"$4/Mtok\"\nlong_output = \"$18/Mtok\"\n";
     let path = temp("gemini.toml", text);
-    insta::assert_snapshot!(shown(&["deduce", &path]));
+    insta::assert_snapshot!(shown(&format!("deduce {path}")));
 }
 
 #[test]
@@ -194,7 +165,7 @@ fn bad_sheets_are_refused_by_file_and_field() {
         ("absurd.toml", "input = \"$114000/Mtok\"\n"),
         ("future.toml", "as_of = \"2999-01-01\"\ninput = \"$5/Mtok\"\n"),
     ]
-    .map(|(name, text)| refused(&["deduce", &temp(name, text)]).replace(env!("CARGO_TARGET_TMPDIR"), "DIR"));
+    .map(|(name, text)| refused(&format!("deduce {}", temp(name, text))).replace(env!("CARGO_TARGET_TMPDIR"), "DIR"));
     // Today's date is in the last one.
     let text = complaints.join("\n");
     let text: String = text.lines().map(|l| l.split("not after today").next().unwrap_or(l).to_owned() + "\n").collect();
@@ -203,28 +174,22 @@ fn bad_sheets_are_refused_by_file_and_field() {
 
 #[test]
 fn a_sheet_of_the_catalogue_by_name() {
-    insta::assert_snapshot!(line("deduce gpt-5.5 --tokens-per-s 60"));
-    let svg = shown(&["deduce", "opus-4.6", "--figure", "ridge", "--svg", "-"]);
+    insta::assert_snapshot!(shown("deduce gpt-5.5 --tokens-per-s 60"));
+    let svg = shown("deduce opus-4.6 --figure ridge --svg -");
     assert!(svg.starts_with("<svg") && svg.contains("same input price"), "{svg}");
-    let err = refused(&["deduce", "gpt-55"]);
-    assert!(err.contains("gpt-5.5"), "{err}");
-    let path = temp(
-        "listed.toml",
-        "name = \"Mine\"\nprovider = \"openai\"\nmodel = \"mine\"\nas_of = \"2026-08-01\"\n[[list]]\nfrom = \"2026-07-01\"\ninput = \"$4/Mtok\"\noutput = \"$25/Mtok\"\nsource = \"read by hand\"\n",
-    );
-    let json = shown(&["deduce", &path, "--json"]);
+    let path = temp("listed.toml", SHEET.replace("provider = \"me\"", "provider = \"openai\""));
+    let json = shown(&format!("deduce {path} --json"));
     assert!(json.contains("\"input_usd_per_mtok\": 4.0") && json.contains("Mine by openai"), "{json}");
 }
 
 #[test]
 fn a_users_law_is_used() {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("laws-of-mine");
-    std::fs::create_dir_all(folder.join("laws")).unwrap();
+    let folder = folder("laws-of-mine/laws");
     let law = "name = \"Mine\"\nform = \"chinchilla\"\nas_of = \"2026-11\"\nsource = \"my own runs of 2026\"\n\
         [coefficients]\ne = 1.5\na = 400.0\nb = 2000.0\nalpha = 0.35\nbeta = 0.36\n\
         [fitted]\nparams = [\"100M\", \"7B\"]\nsource = \"my own runs of 2026\"\n";
-    std::fs::write(folder.join("laws/mine.toml"), law).unwrap();
-    let text = shown(&["scaling", "--law", "mine", "--catalog", folder.to_str().unwrap()]);
+    std::fs::write(format!("{folder}/mine.toml"), law).unwrap();
+    let text = shown(&format!("scaling --law mine --catalog {folder}/.."));
     assert!(text.contains("my own runs of 2026") && text.contains("outside the range"), "{text}");
 }
 
@@ -248,19 +213,26 @@ fn pictures_and_points_are_written() {
         "plan llama-3.1-8b --on 8xh100 --aggregated",
         "frontier llama-3.1-8b --on h100,h200 --aggregated",
     ] {
-        line(&format!("{question} --svg {svg} --png {png} --csv {csv}"));
-        assert!(std::fs::read_to_string(&svg).expect("written").starts_with("<svg"), "{question}");
+        shown(&format!("{question} --svg {svg} --png {png} --csv {csv}"));
+        assert!(read(&svg).starts_with("<svg"), "{question}");
         assert!(std::fs::read(&png).expect("written").starts_with(b"\x89PNG"), "{question}");
-        assert!(std::fs::read_to_string(&csv).expect("written").lines().count() > 2, "{question}");
+        assert!(read(&csv).lines().count() > 2, "{question}");
     }
     for question in ["layout", "memory", "traffic", "pipeline"] {
-        line(&format!("{question} --svg {svg} --png {png}"));
-        assert!(std::fs::read_to_string(&svg).expect("written").starts_with("<svg"), "{question}");
+        shown(&format!("{question} --svg {svg} --png {png}"));
+        assert!(read(&svg).starts_with("<svg"), "{question}");
     }
-    let rows = line("estimate llama-3.1-8b --on h100 --sweep --csv -");
-    assert!(rows.starts_with("concurrency,output_tok_s_per_user,output_tok_s_per_chip,tpot_ms,"), "{rows}");
-    let rows = line("frontier llama-3.1-8b --on h100,h200 --aggregated --csv -");
-    assert!(rows.starts_with("curve,model,system,index,tok_s_per_user,") && rows.contains("\n\"h200\","), "{rows}");
-    let rows = line("hardware llama-3.1-8b --among h100,l40s --chips 1 --aggregated --no-flips --csv -");
-    assert!(rows.starts_with("name,system,usd_per_chip_hour,"), "{rows}");
+    for (line, begins) in [
+        ("estimate llama-3.1-8b --on h100 --sweep", "concurrency,output_tok_s_per_user,output_tok_s_per_chip,tpot_ms,"),
+        ("frontier llama-3.1-8b --on h100,h200 --aggregated", "curve,model,system,index,tok_s_per_user,"),
+        (
+            "hardware llama-3.1-8b --among h100,l40s --chips 1 --aggregated --no-flips",
+            "name,system,usd_per_chip_hour,price_basis,usd_per_mtok,",
+        ),
+    ] {
+        let rows = shown(&format!("{line} --csv -"));
+        let columns = rows.lines().next().map_or(0, |head| head.split(',').count());
+        assert!(rows.starts_with(begins), "{rows}");
+        assert!(rows.lines().all(|row| row.split(',').count() >= columns && !row.contains(",,")), "{rows}");
+    }
 }

@@ -2,33 +2,21 @@
 
 mod common;
 
-use common::{rackmath, shown};
-use std::path::PathBuf;
+use common::{folder, json, read, said};
 
-fn json(args: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&shown(args)).expect("JSON")
-}
-
-fn temp(name: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).expect("writable");
-    path
-}
-
-/// Two rows of a published table, four figures.
-fn folder(name: &str) -> PathBuf {
-    let path = temp(name);
+/// A folder with two rows of a published table, four figures.
+fn measured(name: &str) -> String {
+    let path = folder(name);
     let table = "model,hardware,tensor_parallel,prompt_size,batch_size,token_size,prompt_time_ms,token_time_ms\n\
                  llama2-70b,a100-80gb,4,512,1,128,127,45\n\
                  llama2-70b,h100-80gb,4,512,1,128,88,31\n";
-    std::fs::write(path.join("splitwise_llama2_bloom.csv"), table).expect("writable");
+    std::fs::write(format!("{path}/splitwise_llama2_bloom.csv"), table).expect("writable");
     path
 }
 
 #[test]
 fn a_script_can_read_every_row() {
-    let answer = json(&["validate", "splitwise", "--rows", "--json"]);
+    let answer = json("validate splitwise --rows");
     let source = &answer["sources"][0];
     let rows = source["rows"].as_array().expect("rows");
     assert_eq!(rows.len() as u64, source["n"].as_u64().expect("a count"));
@@ -36,16 +24,16 @@ fn a_script_can_read_every_row() {
         let number = |key: &str| row[key].as_f64().expect("a number");
         assert!((number("ratio") * number("measured") / number("predicted") - 1.0).abs() < 1e-9);
     }
-    let without = json(&["validate", "splitwise", "--json"]);
+    let without = json("validate splitwise");
     assert_eq!(without["sources"][0]["rows"].as_array().map(Vec::len), Some(0));
     assert_eq!(without["sources"][0]["strata"], source["strata"]);
 }
 
 #[test]
 fn a_chart_is_well_formed_and_has_one_mark_for_each_row() {
-    let charts = temp("validate-charts");
-    let answer = json(&["validate", "splitwise", "--rows", "--json", "--svg", charts.to_str().expect("UTF-8")]);
-    let svg = std::fs::read_to_string(charts.join("splitwise.svg")).expect("written");
+    let charts = folder("validate-charts");
+    let answer = json(&format!("validate splitwise --rows --svg {charts}"));
+    let svg = read(&format!("{charts}/splitwise.svg"));
     let rows = answer["sources"][0]["rows"].as_array().expect("rows").len();
     assert_eq!(svg.matches("<circle").count(), rows);
     well_formed(&svg);
@@ -74,9 +62,8 @@ fn well_formed(xml: &str) {
 
 #[test]
 fn a_folder_is_scored_like_the_tables() {
-    let folder = folder("validate-folder");
-    let path = folder.to_str().expect("UTF-8");
-    let answer = json(&["validate", "deepseek-production-day", "--folder", path, "--rows", "--json"]);
+    let path = measured("validate-folder");
+    let answer = json(&format!("validate deepseek-production-day --folder {path} --rows"));
     let source = &answer["folder"]["sources"][0];
     assert_eq!((source["name"].as_str(), source["n"].as_u64()), (Some("Splitwise"), Some(4)));
     let metrics: Vec<&str> =
@@ -87,9 +74,8 @@ fn a_folder_is_scored_like_the_tables() {
 
 #[test]
 fn a_group_left_out_is_predicted_without_it() {
-    let folder = folder("validate-leave-out");
-    let path = folder.to_str().expect("UTF-8");
-    let args = ["validate", "deepseek-production-day", "--folder", path, "--leave-out", "chip", "--json"];
+    let path = measured("validate-leave-out");
+    let args = format!("validate deepseek-production-day --folder {path} --leave-out chip");
     let answer = json(&args);
     let cross = &answer["folder"]["cross"];
     assert_eq!(cross["groups"], serde_json::json!(["a100-80gb", "h100-sxm"]));
@@ -101,9 +87,6 @@ fn a_group_left_out_is_predicted_without_it() {
 
 #[test]
 fn an_empty_folder_says_what_it_should_hold() {
-    let empty = temp("validate-empty");
-    let path = empty.to_str().expect("UTF-8");
-    let (_, err, code) = rackmath(&["validate", "splitwise", "--folder", path]);
-    assert_eq!(code, 2);
-    assert!(err.contains("splitwise_llama2_bloom.csv"), "{err}");
+    let empty = folder("validate-empty");
+    said(&[(&format!("validate splitwise --folder {empty}"), "splitwise_llama2_bloom.csv")]);
 }

@@ -2,15 +2,8 @@
 
 mod common;
 
-use common::{line, refused, shown};
+use common::{json, said, shown, temp};
 use std::fmt::Write as _;
-
-/// A made-up trace on disk.
-fn file(name: &str, text: &str) -> String {
-    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, text).expect("written");
-    path.to_str().expect("UTF-8").to_owned()
-}
 
 /// Two requests a second for five minutes, ten a second in the third minute; every fourth prompt is long.
 fn arrivals() -> Vec<(f64, u64, u64)> {
@@ -64,30 +57,21 @@ fn burst() -> String {
 }
 
 #[test]
-fn a_trace_with_prefixes() {
-    insta::assert_snapshot!(shown(&["trace", &file("mooncake.jsonl", &mooncake()), "--keep", "5 min"]));
-}
-
-#[test]
-fn a_trace_with_failures() {
-    insta::assert_snapshot!(shown(&["trace", &file("burst.csv", &burst())]));
-}
-
-#[test]
-fn a_table_without_times() {
-    insta::assert_snapshot!(shown(&[
-        "trace",
-        &file("untimed.csv", "prompt_tokens,completion_tokens\n100,10\n900,40\n")
-    ]));
+fn traces() {
+    let untimed = "prompt_tokens,completion_tokens\n100,10\n900,40\n".to_owned();
+    for (name, file, text, more) in [
+        ("a_trace_with_prefixes", "mooncake.jsonl", mooncake(), "--keep 5~min"),
+        ("a_trace_with_failures", "burst.csv", burst(), ""),
+        ("a_table_without_times", "untimed.csv", untimed, ""),
+    ] {
+        insta::assert_snapshot!(name, shown(&format!("trace {} {more}", temp(file, text))));
+    }
 }
 
 #[test]
 fn every_format_of_the_same_requests_says_the_same() {
-    let json = |name: &str, text: &str| -> serde_json::Value {
-        let out = shown(&["trace", &file(name, text), "--json"]);
-        serde_json::from_str(&out).expect("JSON")
-    };
-    let (a, m) = (json("same.csv", &azure()), json("same.jsonl", &mooncake()));
+    let [a, m] = [("same.csv", azure()), ("same.jsonl", mooncake())]
+        .map(|(name, text)| json(&format!("trace {}", temp(name, text))));
     assert_eq!(a["input"], m["input"]);
     assert_eq!(a["output"], m["output"]);
     // Mooncake's milliseconds are whole.
@@ -97,8 +81,8 @@ fn every_format_of_the_same_requests_says_the_same() {
 
 #[test]
 fn a_plan_for_a_trace_at_its_peak_and_mean() {
-    let path = file("plan.csv", &azure());
-    let out = line(&format!("plan llama-3.1-8b --on 16xh100 --trace {path} --rate 20 --tpot 30ms --top 1"));
+    let path = temp("plan.csv", azure());
+    let out = shown(&format!("plan llama-3.1-8b --on 16xh100 --trace {path} --rate 20 --tpot 30ms --top 1"));
     let first = out.split("mean step").next().expect("text");
     let assumes = &out[out.find("assumes").expect("assumptions")..];
     insta::assert_snapshot!(format!("{first}\n{assumes}"));
@@ -106,27 +90,13 @@ fn a_plan_for_a_trace_at_its_peak_and_mean() {
 
 #[test]
 fn a_plan_for_drawn_lengths() {
-    let out = shown(&[
-        "plan",
-        "llama-3.1-8b",
-        "--on",
-        "8xh100",
-        "--isl-dist",
-        "lognormal:mean=4k,cv=0.8",
-        "--osl-dist",
-        "uniform:100..900",
-        "--rate",
-        "4",
-        "--aggregated",
-        "--top",
-        "1",
-    ]);
+    let lengths = "--isl-dist lognormal:mean=4k,cv=0.8 --osl-dist uniform:100..900";
+    let out = shown(&format!("plan llama-3.1-8b --on 8xh100 {lengths} --rate 4 --aggregated --top 1"));
     insta::assert_snapshot!(out.split("mean step").next().expect("text"));
 }
 
 #[test]
 fn slips_are_named() {
-    let path = file("slip.csv", &azure().replacen("2023-11-16 18:16", "2023-11-36 18:16", 1));
-    let err = refused(&["trace", &path]);
-    assert!(err.contains("slip.csv: line 122 timestamp = 2023-11-36"), "{err}");
+    let path = temp("slip.csv", azure().replacen("2023-11-16 18:16", "2023-11-36 18:16", 1));
+    said(&[(&format!("trace {path}"), "slip.csv: line 122 timestamp = 2023-11-36")]);
 }

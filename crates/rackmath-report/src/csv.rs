@@ -1,135 +1,95 @@
-//! Rows of a sweep as comma-separated values, units in the header.
+//! Tables as comma-separated values, units in the header.
 
 use rackmath::curve::Answer;
 use rackmath::estimate::sweep;
-use std::fmt::Write as _;
+use rackmath::figure::Figure;
+use rackmath::frontier::Curve;
+use rackmath::{hardware, plan};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A line for each row, a cell for each column. A column is a field of the row and the field's name, or `name=field` where
+/// they differ; a field inside another is reached by dots, and one in quotation marks is always written in them.
+fn table<T: Serialize>(columns: &str, rows: impl IntoIterator<Item = T>) -> String {
+    let columns: Vec<(&str, String, bool)> = columns
+        .split(',')
+        .map(|column| {
+            let (name, path) = column.split_once('=').unwrap_or((column, column));
+            let quoted = path.starts_with('"');
+            (name.trim_matches('"'), format!("/{}", path.trim_matches('"').replace('.', "/")), quoted)
+        })
+        .collect();
+    let header: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
+    let mut out = header.join(",") + "\n";
+    for row in rows {
+        let row = serde_json::to_value(row).unwrap_or_default();
+        let cells = columns.iter().map(|(_, path, quoted)| {
+            let cell = shown(row.pointer(path).unwrap_or(&Value::Null));
+            if *quoted { format!("\"{cell}\"") } else { cell }
+        });
+        out += &(cells.collect::<Vec<_>>().join(",") + "\n");
+    }
+    out
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Number(n) if n.is_f64() => n.as_f64().unwrap_or_default().to_string(),
+        other => other.to_string(),
+    }
+}
 
 /// The sweep as CSV.
 pub fn curve(answer: &Answer) -> String {
-    let mut out = format!(
-        "{},label,time_s,compute_s,weights_s,kv_s,cost_usd_per_mtok,mfu,tokens_per_s,binding,fits\n",
-        answer.over.as_ref()
-    );
-    for r in &answer.rows {
-        let _ = writeln!(
-            out,
-            "{},{},{},{},{},{},{},{},{},{},{}",
-            r.x,
-            r.label.as_deref().unwrap_or(""),
-            r.time_s,
-            r.compute_s,
-            r.weights_s,
-            r.kv_s,
-            r.cost_usd_per_mtok.map_or(String::new(), |c| c.to_string()),
-            r.mfu,
-            r.tokens_per_s,
-            r.binding,
-            r.fits
-        );
-    }
-    out
+    let over: &str = answer.over.as_ref();
+    let rest = "label,time_s,compute_s,weights_s,kv_s,cost_usd_per_mtok,mfu,tokens_per_s,binding,fits";
+    table(&format!("{over}=x,{rest}"), &answer.rows)
 }
 
 /// The curve of a deployment as CSV.
 pub fn estimate_sweep(answer: &sweep::Answer) -> String {
-    let mut out = String::from(
-        "concurrency,output_tok_s_per_user,output_tok_s_per_chip,tpot_ms,ttft_ms,e2e_ms,requests_per_s,of_limit,usd_per_mtok_output,binding,waiting\n",
-    );
-    for r in &answer.rows {
-        let _ = writeln!(
-            out,
-            "{},{},{},{},{},{},{},{},{},{},{}",
-            r.concurrency,
-            r.output_tok_s_per_user,
-            r.output_tok_s_per_chip,
-            r.tpot_ms,
-            r.ttft_ms,
-            r.e2e_ms,
-            r.requests_per_s,
-            r.of_limit,
-            r.usd_per_mtok_output.map_or(String::new(), |c| c.to_string()),
-            r.binding,
-            r.waiting
-        );
-    }
-    out
+    let speeds = "concurrency,output_tok_s_per_user,output_tok_s_per_chip,tpot_ms,ttft_ms,e2e_ms,requests_per_s";
+    table(&format!("{speeds},of_limit,usd_per_mtok_output,binding,waiting"), &answer.rows)
 }
 
 /// The points of a figure, one row per point: line, x, y.
-pub fn figure(figure: &rackmath::figure::Figure) -> String {
+pub fn figure(figure: &Figure) -> String {
     let quoted = |text: &str| if text.contains(',') { format!("\"{text}\"") } else { text.to_owned() };
     let mut out = format!("line,{},{}\n", quoted(&figure.x.label), quoted(&figure.y.label));
     for series in &figure.series {
-        for (x, y) in &series.points {
-            let _ = writeln!(out, "{},{x},{y}", quoted(&series.name));
-        }
+        let name = quoted(&series.name);
+        out.extend(series.points.iter().map(|(x, y)| format!("{name},{x},{y}\n")));
     }
     out
 }
+
+const POINT: &str = "index,tok_s_per_user,tok_s_per_chip,usd_per_mtok,ttft_ms,tpot_ms,chips_per_replica,concurrency_per_group,\"deployment\"";
 
 /// The frontier of a plan, fastest user first.
-pub fn plan_frontier(answer: &rackmath::plan::Answer) -> String {
-    let mut out = format!("{POINT}\n");
-    for p in &answer.frontier {
-        let _ = writeln!(out, "{}", point(p));
-    }
-    out
-}
-
-const POINT: &str = "index,tok_s_per_user,tok_s_per_chip,usd_per_mtok,ttft_ms,tpot_ms,chips_per_replica,concurrency_per_group,deployment";
-
-fn point(p: &rackmath::plan::Point) -> String {
-    format!(
-        "{},{},{},{},{},{},{},{},\"{}\"",
-        p.index,
-        p.tok_s_per_user,
-        p.tok_s_per_chip,
-        p.usd_per_mtok,
-        p.ttft_ms,
-        p.tpot_ms,
-        p.chips_per_replica,
-        p.concurrency_per_group,
-        p.deployment
-    )
+pub fn plan_frontier(answer: &plan::Answer) -> String {
+    table(POINT, &answer.frontier)
 }
 
 /// Frontiers, one row per point, the curve in the first column.
-pub fn frontiers<'a>(curves: impl Iterator<Item = &'a rackmath::frontier::Curve>) -> String {
-    let mut out = format!("curve,model,system,{POINT}\n");
-    for c in curves {
-        for p in &c.points {
-            let _ = writeln!(out, "\"{}\",\"{}\",\"{}\",{}", c.name, c.model, c.system, point(p));
-        }
+pub fn frontiers<'a>(curves: impl Iterator<Item = &'a Curve>) -> String {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        curve: &'a Curve,
+        #[serde(flatten)]
+        point: &'a plan::Point,
     }
-    out
+    let rows = curves.flat_map(|curve| curve.points.iter().map(move |point| Row { curve, point }));
+    table(&format!("curve=\"curve.name\",model=\"curve.model\",system=\"curve.system\",{POINT}"), rows)
 }
 
 /// Hardware, best first.
-pub fn hardware(answer: &rackmath::hardware::Answer) -> String {
-    let mut out = String::from(
-        "name,system,usd_per_chip_hour,price_basis,usd_per_mtok,usd_per_mtok_low,usd_per_mtok_high,behind,too_close,tok_s_per_chip,tok_s_per_user,ttft_ms,chips,power_kw,deployment\n",
-    );
-    for r in &answer.rows {
-        let p = &r.plan;
-        let _ = writeln!(
-            out,
-            "{},\"{}\",{},{},{},{},{},{},{},{},{},{},{},{},\"{}\"",
-            r.name,
-            p.system,
-            r.usd_per_chip_hour,
-            r.price_basis,
-            p.usd_per_mtok.value,
-            p.usd_per_mtok.low,
-            p.usd_per_mtok.high,
-            r.behind.value,
-            r.too_close,
-            p.tok_s_per_chip.value,
-            p.tok_s_per_user.value,
-            p.ttft_ms.value,
-            p.chips,
-            p.power_kw,
-            p.deployment
-        );
-    }
-    out
+pub fn hardware(answer: &hardware::Answer) -> String {
+    let cost = "usd_per_mtok=plan.usd_per_mtok.value,usd_per_mtok_low=plan.usd_per_mtok.low,usd_per_mtok_high=plan.usd_per_mtok.high";
+    let speeds =
+        "tok_s_per_chip=plan.tok_s_per_chip.value,tok_s_per_user=plan.tok_s_per_user.value,ttft_ms=plan.ttft_ms.value";
+    let row = "name,system=\"plan.system\",usd_per_chip_hour,price_basis";
+    let rest = "chips=plan.chips,power_kw=plan.power_kw,deployment=\"plan.deployment\"";
+    table(&format!("{row},{cost},behind=behind.value,too_close,{speeds},{rest}"), &answer.rows)
 }

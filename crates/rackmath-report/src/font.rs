@@ -24,23 +24,21 @@ pub(crate) fn width(text: &str, size: f64, bold: bool) -> f64 {
     units * size / f64::from(face.units_per_em())
 }
 
-/// Calls `draw` for each glyph with its outline in pixels, from the text's start on the baseline.
+/// Each glyph's outline, made by `make` from where the glyph stands on the baseline and the size of a font unit.
 pub(crate) fn outlines<B: OutlineBuilder>(
     text: &str,
     size: f64,
     bold: bool,
-    mut make: impl FnMut(f64, f64) -> B,
-) -> Vec<B> {
+    make: impl Fn(f64, f64) -> B,
+) -> impl Iterator<Item = B> {
     let face = face(bold);
     let scale = size / f64::from(face.units_per_em());
     let mut x = 0.0;
-    let mut all = Vec::new();
-    for c in text.chars() {
+    text.chars().map(move |c| {
         let id = glyph(face, c);
         let mut builder = make(x, scale);
         face.outline_glyph(id, &mut builder);
-        all.push(builder);
         x += f64::from(face.glyph_hor_advance(id).unwrap_or(0)) * scale;
-    }
-    all
+        builder
+    })
 }

@@ -1,29 +1,44 @@
 //! Pictures of a placement: memory bars per stage, and a rack with its chips, experts and traffic.
 
-use crate::scene::{Anchor, Color, GREY, INK, Scene, WHITE};
+use crate::font;
+use crate::scene::{Color, GREY, Scene, Text, WHITE};
 use rackmath::layout::{Answer, StageCard};
+use rackmath::pipeline;
 use rackmath_units::{Bytes, significant};
 
-/// A use of memory: its name, its bytes in a stage, its colour.
-type Part = (&'static str, fn(&StageCard) -> f64, Color);
+/// A use of a chip's memory.
+pub(crate) struct Part {
+    pub name: &'static str,
+    pub of: fn(&StageCard) -> f64,
+    color: Color,
+    /// Its block in a terminal, and its colour there.
+    pub letter: char,
+    pub tint: u8,
+}
 
-/// What a chip holds, with a colour each.
-const PARTS: [Part; 10] = [
-    ("routed experts", |s| s.routed_bytes, Color(0, 114, 178)),
-    ("shared experts", |s| s.shared_bytes, Color(86, 180, 233)),
-    ("attention", |s| s.attention_bytes, Color(0, 158, 115)),
-    ("dense networks", |s| s.dense_bytes, Color(0, 110, 80)),
-    ("embedding, head", |s| s.embedding_bytes, Color(150, 110, 190)),
-    ("routers, norms", |s| s.other_bytes, Color(140, 140, 140)),
-    ("KV cache", |s| s.kv_bytes, Color(230, 159, 0)),
-    ("activations", |s| s.activation_bytes, Color(213, 94, 0)),
-    ("buffers", |s| s.buffer_bytes, Color(204, 121, 167)),
-    ("reserve", |s| s.reserve_bytes, Color(215, 215, 215)),
+const fn part(name: &'static str, of: fn(&StageCard) -> f64, color: Color, letter: char, tint: u8) -> Part {
+    Part { name, of, color, letter, tint }
+}
+
+pub(crate) const PARTS: [Part; 10] = [
+    part("routed experts", |s| s.routed_bytes, Color(0, 114, 178), 'E', 39),
+    part("shared experts", |s| s.shared_bytes, Color(86, 180, 233), 'S', 45),
+    part("attention", |s| s.attention_bytes, Color(0, 158, 115), 'A', 35),
+    part("dense networks", |s| s.dense_bytes, Color(0, 110, 80), 'D', 29),
+    part("embedding, head", |s| s.embedding_bytes, Color(150, 110, 190), 'V', 141),
+    part("routers, norms", |s| s.other_bytes, Color(140, 140, 140), 'n', 245),
+    part("KV cache", |s| s.kv_bytes, Color(230, 159, 0), 'K', 214),
+    part("activations", |s| s.activation_bytes, Color(213, 94, 0), 'a', 203),
+    part("buffers", |s| s.buffer_bytes, Color(204, 121, 167), 'b', 131),
+    part("reserve", |s| s.reserve_bytes, Color(215, 215, 215), '.', 240),
 ];
 
+const RED: Color = Color(200, 30, 30);
+const EMPTY: Color = Color(242, 242, 242);
+
 fn heading(scene: &mut Scene, a: &Answer) {
-    scene.text((30.0, 34.0), 20.0, true, Anchor::Start, INK, format!("{} on {}: {}", a.model, a.system, a.layout));
-    scene.text((30.0, 58.0), 13.0, false, Anchor::Start, GREY, a.verdict.clone());
+    scene.write(Text::new((30.0, 34.0), 20.0, format!("{} on {}: {}", a.model, a.system, a.layout)).bold());
+    scene.write(Text::new((30.0, 58.0), 13.0, a.verdict.clone()).grey());
 }
 
 /// One bar per stage, filled with what each of its chips holds, and a line where the chip is full.
@@ -38,55 +53,50 @@ pub fn memory_bars(a: &Answer) -> Scene {
     heading(&mut scene, a);
     for (i, s) in shown.iter().enumerate() {
         let y = 90.0 + row * i as f64;
-        scene.text((left - 12.0, y + 20.0), 13.0, false, Anchor::End, INK, format!("stage {}", s.stage));
-        scene.text((left - 12.0, y + 34.0), 10.0, false, Anchor::End, GREY, format!("{} chips", s.chips));
+        scene.write(Text::new((left - 12.0, y + 20.0), 13.0, format!("stage {}", s.stage)).end());
+        scene.write(Text::new((left - 12.0, y + 34.0), 10.0, format!("{} chips", s.chips)).end().grey());
         let mut x = left;
-        for (_, of, color) in PARTS {
-            let w = of(s) * scale;
-            scene.rect((x, y, w, row - 12.0), color);
+        for part in &PARTS {
+            let w = (part.of)(s) * scale;
+            scene.rect((x, y, w, row - 12.0), part.color);
             x += w;
         }
-        scene.text((x + 6.0, y + 22.0), 11.0, false, Anchor::Start, GREY, Bytes::b(s.total_bytes).to_string());
+        scene.write(Text::new((x + 6.0, y + 22.0), 11.0, Bytes::b(s.total_bytes).to_string()).grey());
     }
     let full = left + a.capacity_bytes * scale;
     let bottom = 90.0 + row * shown.len() as f64;
-    scene.line(vec![(full, 78.0), (full, bottom)], Color(200, 30, 30), 2.0, true);
-    scene.text(
-        (full, 74.0),
-        11.0,
-        true,
-        Anchor::End,
-        Color(200, 30, 30),
-        format!("chip: {}", Bytes::b(a.capacity_bytes)),
-    );
+    scene.line(vec![(full, 78.0), (full, bottom)], RED, 2.0, true);
+    let capacity = format!("chip: {}", Bytes::b(a.capacity_bytes));
+    scene.write(Text::new((full, 74.0), 11.0, capacity).bold().end().colored(RED));
     legend(&mut scene, &shown, bottom + 24.0, width);
     scene
 }
 
 fn legend(scene: &mut Scene, stages: &[&StageCard], top: f64, width: f64) {
     let (mut x, mut y) = (30.0, top);
-    for (name, of, color) in PARTS {
-        if stages.iter().all(|s| of(s) <= 0.0) {
-            continue;
-        }
-        let wide = 28.0 + crate::font::width(name, 12.0, false) + 16.0;
+    for part in PARTS.iter().filter(|p| stages.iter().any(|s| (p.of)(s) > 0.0)) {
+        let wide = 28.0 + font::width(part.name, 12.0, false) + 16.0;
         if x + wide > width - 20.0 {
             (x, y) = (30.0, y + 20.0);
         }
-        scene.rect((x, y, 16.0, 12.0), color);
-        scene.text((x + 22.0, y + 10.5), 12.0, false, Anchor::Start, INK, name);
+        sample(scene, (x, y), part.name, part.color);
         x += wide;
     }
+}
+
+/// A colour and what it stands for.
+fn sample(scene: &mut Scene, (x, y): (f64, f64), name: &str, color: Color) {
+    scene.rect((x, y, 16.0, 12.0), color);
+    scene.write(Text::new((x + 22.0, y + 10.5), 12.0, name));
 }
 
 /// The chips of a stage as boxes filled with what they hold, experts named, and the split of the traffic below.
 pub fn rack(a: &Answer) -> Scene {
     let chips = a.stages.first().map_or(1, |s| s.chips).max(1);
     // Idle chips of a single rack are drawn empty.
-    let idle = if a.stages.len() == 1 {
-        a.chips_available.saturating_sub(a.chips).min(144u64.saturating_sub(chips))
-    } else {
-        0
+    let idle = match a.stages.len() {
+        1 => a.chips_available.saturating_sub(a.chips).min(144u64.saturating_sub(chips)),
+        _ => 0,
     };
     let shown = chips.min(144) + idle;
     let columns = match shown {
@@ -105,60 +115,43 @@ pub fn rack(a: &Answer) -> Scene {
     heading(&mut scene, a);
     for (i, stage) in a.stages.iter().take(stages).enumerate() {
         let top = 84.0 + block * i as f64;
-        let layers = if stage.layers > 0 {
-            format!(", layers {} to {}", stage.first_layer, stage.first_layer + stage.layers - 1)
-        } else {
-            String::new()
+        let layers = match stage.layers {
+            0 => String::new(),
+            n => format!(", layers {} to {}", stage.first_layer, stage.first_layer + n - 1),
         };
-        scene.text(
-            (30.0, top + 14.0),
-            13.0,
-            true,
-            Anchor::Start,
-            INK,
-            format!("stage {} of {}{layers}", stage.stage, a.stages.len()),
-        );
+        let name = format!("stage {} of {}{layers}", stage.stage, a.stages.len());
+        scene.write(Text::new((30.0, top + 14.0), 13.0, name).bold());
         for chip in 0..shown {
             let x = 30.0 + (chip % columns) as f64 * (side + gap);
             let y = top + 24.0 + (chip / columns) as f64 * (tall + gap);
+            scene.rect((x, y, side, tall), EMPTY);
             if chip < chips {
                 chip_box(&mut scene, a, stage, chip, (x, y, side, tall));
             } else {
-                scene.rect((x, y, side, tall), Color(242, 242, 242));
-                scene.text((x + side / 2.0, y + tall / 2.0 + 4.0), 10.0, false, Anchor::Middle, GREY, "idle");
+                scene.write(Text::new((x + side / 2.0, y + tall / 2.0 + 4.0), 10.0, "idle").middle().grey());
             }
         }
     }
-    let mut y = 84.0 + block * stages as f64 + 10.0;
+    let y = 84.0 + block * stages as f64 + 10.0;
     if chips > 144 || a.stages.len() > stages {
-        scene.text(
-            (30.0, y),
-            12.0,
-            false,
-            Anchor::Start,
-            GREY,
-            format!("{} chips per stage, {} stages in all", chips, a.stages.len()),
-        );
+        let all = format!("{chips} chips per stage, {} stages in all", a.stages.len());
+        scene.write(Text::new((30.0, y), 12.0, all).grey());
     }
-    y += 16.0;
-    traffic_bars(&mut scene, a, y);
-    let cards: Vec<&StageCard> = a.stages.iter().collect();
-    legend(&mut scene, &cards, height - 48.0, width);
+    traffic_bars(&mut scene, a, y + 16.0);
+    legend(&mut scene, &a.stages.iter().collect::<Vec<_>>(), height - 48.0, width);
     scene
 }
 
-fn chip_box(scene: &mut Scene, a: &Answer, s: &StageCard, chip: u64, at: (f64, f64, f64, f64)) {
-    let (x, y, w, h) = at;
-    scene.rect((x, y, w, h), Color(242, 242, 242));
+fn chip_box(scene: &mut Scene, a: &Answer, s: &StageCard, chip: u64, (x, y, w, h): (f64, f64, f64, f64)) {
     // Filled from the bottom in proportion to its memory.
     let most = a.capacity_bytes.max(s.total_bytes);
     let mut bottom = y + h;
-    for (_, of, color) in PARTS {
-        let tall = of(s) / most * h;
-        scene.rect((x, bottom - tall, w, tall), color);
+    for part in &PARTS {
+        let tall = (part.of)(s) / most * h;
+        scene.rect((x, bottom - tall, w, tall), part.color);
         bottom -= tall;
     }
-    let edge = if s.total_bytes > a.capacity_bytes { Color(200, 30, 30) } else { GREY };
+    let edge = if s.total_bytes > a.capacity_bytes { RED } else { GREY };
     scene.line(vec![(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)], edge, 1.2, false);
     if let Some(e) = a.experts.as_ref().filter(|_| w > 40.0) {
         let per = e.slots_per_chip;
@@ -166,7 +159,7 @@ fn chip_box(scene: &mut Scene, a: &Answer, s: &StageCard, chip: u64, at: (f64, f
         let (first, last) = ((rank * per).floor(), ((rank + 1.0) * per - 1.0).floor());
         let name = if last > first { format!("e{first:.0}-{last:.0}") } else { format!("e{first:.0}") };
         scene.rect((x + 2.0, y + 2.0, w - 4.0, 14.0), WHITE);
-        scene.text((x + w / 2.0, y + 13.0), 10.0, true, Anchor::Middle, INK, name);
+        scene.write(Text::new((x + w / 2.0, y + 13.0), 10.0, name).bold().middle());
     }
 }
 
@@ -175,16 +168,20 @@ fn traffic_bars(scene: &mut Scene, a: &Answer, top: f64) {
     for (i, t) in a.traffic.iter().enumerate() {
         let y = top + 26.0 * i as f64;
         let w = t.seconds.filter(|_| most > 0.0).map_or(2.0, |s| (s / most * 380.0).max(2.0));
-        scene.text((330.0, y + 12.0), 12.0, false, Anchor::End, INK, format!("{} ({})", t.what, t.network));
+        scene.write(Text::new((330.0, y + 12.0), 12.0, format!("{} ({})", t.what, t.network)).end());
         scene.rect((340.0, y, w, 16.0), Color(86, 180, 233));
         let time = t.seconds.map_or(String::new(), |s| format!(", {} us at full bandwidth", significant(s * 1e6, 3)));
-        let label = format!("{}{time}", Bytes::b(t.bytes));
-        scene.text((348.0 + w, y + 12.0), 11.0, false, Anchor::Start, GREY, label);
+        scene.write(Text::new((348.0 + w, y + 12.0), 11.0, format!("{}{time}", Bytes::b(t.bytes))).grey());
     }
 }
 
+const FORWARD: [Color; 2] = [Color(86, 180, 233), Color(0, 114, 178)];
+const BACKWARD: [Color; 2] = [Color(80, 190, 150), Color(0, 140, 100)];
+const GRADIENT: Color = Color(230, 159, 0);
+const IDLE: Color = Color(225, 225, 225);
+
 /// A grid of passes: one row per stage, time across, idle shaded. Several schedules are drawn below each other.
-pub fn pipeline(a: &rackmath::pipeline::Answer) -> Scene {
+pub fn pipeline(a: &pipeline::Answer) -> Scene {
     let (width, left) = (1200.0, 90.0);
     let stages = a.request.stages.min(32);
     let row = (320.0 / stages as f64).clamp(12.0, 34.0);
@@ -196,28 +193,23 @@ pub fn pipeline(a: &rackmath::pipeline::Answer) -> Scene {
     for (i, run) in a.runs.iter().enumerate() {
         let top = 60.0 + block * i as f64;
         let title = format!("{}: {} stages, {} micro-batches", run.schedule, a.request.stages, a.request.micro_batches);
-        scene.text((left, top - 26.0), 16.0, true, Anchor::Start, INK, title);
-        let idle = format!(
-            "idle {} %, at most {} micro-batches held",
-            significant(run.idle * 100.0, 3),
-            significant(run.peak_micro_batches, 3)
-        );
-        scene.text((left, top - 9.0), 12.0, false, Anchor::Start, GREY, idle);
+        scene.write(Text::new((left, top - 26.0), 16.0, title).bold());
+        let [idle, held] = [run.idle * 100.0, run.peak_micro_batches].map(|x| significant(x, 3));
+        let idle = format!("idle {idle} %, at most {held} micro-batches held");
+        scene.write(Text::new((left, top - 9.0), 12.0, idle).grey());
         for device in 0..stages {
             let y = top + row * device as f64;
-            scene.text((left - 10.0, y + row * 0.65), 11.0, false, Anchor::End, INK, format!("stage {device}"));
+            scene.write(Text::new((left - 10.0, y + row * 0.65), 11.0, format!("stage {device}")).end());
             // Idle is what the passes leave uncovered.
-            scene.rect((left, y + 1.0, run.makespan_s * scale, row - 2.0), Color(225, 225, 225));
+            scene.rect((left, y + 1.0, run.makespan_s * scale, row - 2.0), IDLE);
         }
         for cell in run.cells.iter().filter(|c| c.device < stages) {
             let (x, y) = (left + cell.start_s * scale, top + row * cell.device as f64);
             let w = ((cell.end_s - cell.start_s) * scale - 0.8).max(0.4);
-            let fill = match (cell.kind.as_str(), cell.chunk % 2) {
-                ("F" | "token", 0) => Color(86, 180, 233),
-                ("F" | "token", _) => Color(0, 114, 178),
-                ("B" | "BW", 0) => Color(80, 190, 150),
-                ("B" | "BW", _) => Color(0, 140, 100),
-                _ => Color(230, 159, 0),
+            let fill = match cell.kind.as_str() {
+                "F" | "token" => FORWARD[cell.chunk % 2],
+                "B" | "BW" => BACKWARD[cell.chunk % 2],
+                _ => GRADIENT,
             };
             // Of a pair, the forward takes the upper half and the backward the lower.
             let (from, tall) = match (cell.paired, cell.kind.as_str()) {
@@ -227,27 +219,15 @@ pub fn pipeline(a: &rackmath::pipeline::Answer) -> Scene {
             };
             scene.rect((x, y + from, w, tall), fill);
             if w > 13.0 && row >= 14.0 && !cell.paired {
-                scene.text(
-                    (x + w / 2.0, y + row * 0.68),
-                    10.0,
-                    false,
-                    Anchor::Middle,
-                    INK,
-                    cell.micro_batch.to_string(),
-                );
+                scene.write(Text::new((x + w / 2.0, y + row * 0.68), 10.0, cell.micro_batch.to_string()).middle());
             }
         }
     }
     let mut x = left;
-    for (name, fill) in [
-        ("forward", Color(86, 180, 233)),
-        ("backward", Color(80, 190, 150)),
-        ("weight gradient", Color(230, 159, 0)),
-        ("idle", Color(225, 225, 225)),
-    ] {
-        scene.rect((x, height - 28.0, 16.0, 12.0), fill);
-        scene.text((x + 22.0, height - 17.5), 12.0, false, Anchor::Start, INK, name);
-        x += 40.0 + crate::font::width(name, 12.0, false) + 16.0;
+    let kinds = [("forward", FORWARD[0]), ("backward", BACKWARD[0]), ("weight gradient", GRADIENT), ("idle", IDLE)];
+    for (name, fill) in kinds {
+        sample(&mut scene, (x, height - 28.0), name, fill);
+        x += 40.0 + font::width(name, 12.0, false) + 16.0;
     }
     scene
 }

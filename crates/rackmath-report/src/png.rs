@@ -2,7 +2,7 @@
 
 use crate::font;
 use crate::scene::{Anchor, Color, Item, Scene};
-use tiny_skia::{FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
+use tiny_skia::{FillRule, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
 
 const ZOOM: f64 = 2.0;
 
@@ -40,19 +40,17 @@ fn paint_item(canvas: &mut Pixmap, item: &Item) {
                 canvas.fill_path(&circle, &ink(*fill), FillRule::Winding, Transform::identity(), None);
             }
         }
-        Item::Text { x, y, size, bold, turned, anchor, color, text } => {
-            let wide = font::width(text, *size, *bold);
-            let shift = match anchor {
+        Item::Text(t) => {
+            let wide = font::width(&t.text, t.size, t.bold);
+            let shift = match t.anchor {
                 Anchor::Start => 0.0,
                 Anchor::Middle => -wide / 2.0,
                 Anchor::End => -wide,
             };
-            let turn = if *turned { -90.0 } else { 0.0 };
-            let place = Transform::from_translate(px(*x), px(*y)).pre_rotate(turn).pre_translate(px(shift), 0.0);
-            for glyph in font::outlines(text, *size, *bold, Outline::new) {
-                if let Some(path) = glyph.path.finish() {
-                    canvas.fill_path(&path, &ink(*color), FillRule::Winding, place, None);
-                }
+            let turn = if t.turned { -90.0 } else { 0.0 };
+            let place = Transform::from_translate(px(t.x), px(t.y)).pre_rotate(turn).pre_translate(px(shift), 0.0);
+            for path in font::outlines(&t.text, t.size, t.bold, Outline::new).filter_map(|o| o.path.finish()) {
+                canvas.fill_path(&path, &ink(t.color), FillRule::Winding, place, None);
             }
         }
     }
@@ -63,10 +61,9 @@ fn line(canvas: &mut Pixmap, points: &[(f64, f64)], color: Color, width: f64, da
     for (i, (x, y)) in points.iter().enumerate() {
         if i == 0 { builder.move_to(px(*x), px(*y)) } else { builder.line_to(px(*x), px(*y)) }
     }
-    let path: Option<Path> = builder.finish();
     let dash = dashed.then(|| StrokeDash::new(vec![px(8.0), px(5.0)], 0.0)).flatten();
     let stroke = Stroke { width: px(width), line_join: LineJoin::Round, dash, ..Stroke::default() };
-    if let Some(path) = path {
+    if let Some(path) = builder.finish() {
         canvas.stroke_path(&path, &ink(color), &stroke, Transform::identity(), None);
     }
 }

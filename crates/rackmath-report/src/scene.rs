@@ -13,23 +13,33 @@ pub struct Scene {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Color(pub u8, pub u8, pub u8);
 
-/// Where a text hangs on its point.
+/// Where a text hangs on its point: by its left end, its middle or its right end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// The point is its left end.
     Start,
     Middle,
-    /// The point is its right end.
     End,
 }
 
-/// One primitive; texts hang on their baseline, and may be turned a quarter to the left.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     Rect { x: f64, y: f64, w: f64, h: f64, fill: Color },
     Line { points: Vec<(f64, f64)>, color: Color, width: f64, dashed: bool },
     Dot { x: f64, y: f64, r: f64, fill: Color },
-    Text { x: f64, y: f64, size: f64, bold: bool, turned: bool, anchor: Anchor, color: Color, text: String },
+    Text(Text),
+}
+
+/// Texts hang on their baseline, and may be turned a quarter to the left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Text {
+    pub x: f64,
+    pub y: f64,
+    pub size: f64,
+    pub bold: bool,
+    pub turned: bool,
+    pub anchor: Anchor,
+    pub color: Color,
+    pub text: String,
 }
 
 pub(crate) const INK: Color = Color(34, 34, 34);
@@ -52,15 +62,38 @@ impl Scene {
         self.items.push(Item::Line { points, color, width, dashed });
     }
 
-    pub(crate) fn text(
-        &mut self,
-        (x, y): (f64, f64),
-        size: f64,
-        bold: bool,
-        anchor: Anchor,
-        color: Color,
-        text: impl Into<String>,
-    ) {
-        self.items.push(Item::Text { x, y, size, bold, turned: false, anchor, color, text: text.into() });
+    pub(crate) fn write(&mut self, text: Text) {
+        self.items.push(Item::Text(text));
+    }
+}
+
+impl Text {
+    pub(crate) fn new((x, y): (f64, f64), size: f64, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { x, y, size, bold: false, turned: false, anchor: Anchor::Start, color: INK, text }
+    }
+
+    pub(crate) fn bold(self) -> Self {
+        Self { bold: true, ..self }
+    }
+
+    pub(crate) fn colored(self, color: Color) -> Self {
+        Self { color, ..self }
+    }
+
+    pub(crate) fn grey(self) -> Self {
+        self.colored(GREY)
+    }
+
+    pub(crate) fn anchored(self, anchor: Anchor) -> Self {
+        Self { anchor, ..self }
+    }
+
+    pub(crate) fn middle(self) -> Self {
+        self.anchored(Anchor::Middle)
+    }
+
+    pub(crate) fn end(self) -> Self {
+        self.anchored(Anchor::End)
     }
 }

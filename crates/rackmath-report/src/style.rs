@@ -45,11 +45,11 @@ impl Style {
         self.code(&format!("38;5;{color}"), text)
     }
 
-    pub fn table(self, header: &[&str]) -> Table {
+    pub fn table(self, header: &[impl AsRef<str>]) -> Table {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         table.set_width(u16::try_from(self.width - 1).unwrap_or(u16::MAX));
-        table.set_header(header.iter().map(|h| self.bold(h)));
+        table.set_header(header.iter().map(|h| self.bold(h.as_ref())));
         // Names are not broken where there is room for the rest.
         if self.width >= 90
             && let Some(first) = table.column_mut(0)
@@ -57,12 +57,6 @@ impl Style {
             first.set_constraint(ColumnConstraint::ContentWidth);
         }
         table
-    }
-
-    /// A table's text, indented by one, without trailing blanks.
-    pub fn finish(self, table: &Table) -> String {
-        let lines: Vec<String> = table.to_string().lines().map(|l| format!(" {}", l.trim_end())).collect();
-        lines.join("\n") + "\n"
     }
 
     /// A paragraph wrapped to the width, with a hanging indent.

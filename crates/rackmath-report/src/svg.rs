@@ -1,6 +1,6 @@
 //! Paints a scene as SVG.
 
-use crate::scene::{Anchor, Color, Item, Scene};
+use crate::scene::{Anchor, Color, Item, Scene, Text};
 use std::fmt::Write as _;
 
 /// The picture as an SVG document.
@@ -44,7 +44,7 @@ fn paint_item(out: &mut String, item: &Item) {
         Item::Dot { x, y, r, fill } => {
             writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r}\" fill=\"{}\"/>", hex(*fill))
         }
-        Item::Text { x, y, size, bold, turned, anchor, color, text } => {
+        Item::Text(Text { x, y, size, bold, turned, anchor, color, text }) => {
             let anchor = match anchor {
                 Anchor::Start => "start",
                 Anchor::Middle => "middle",

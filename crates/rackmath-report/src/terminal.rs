@@ -1,9 +1,8 @@
 //! Draws a figure in a terminal: Braille dots in colour, or letters where there is none.
 
 use crate::style::Style;
-use crate::ticks::Range;
+use crate::ticks::{Range, ranges};
 use rackmath::figure::{Figure, Role, Series};
-use std::fmt::Write as _;
 
 const ROWS: usize = 16;
 /// Columns for the labels on the left.
@@ -11,41 +10,37 @@ const MARGIN: usize = 11;
 
 pub fn draw(figure: &Figure, style: Style) -> String {
     let columns = style.width.clamp(40, 140) - MARGIN - 2;
-    let points = || figure.series.iter().flat_map(|s| s.points.iter());
-    let x = Range::of(&figure.x, points().map(|p| p.0));
-    let y = Range::of(&figure.y, points().map(|p| p.1)).widened();
-    let mut canvas = Canvas::new(columns, x, y);
+    let (x, y) = ranges(figure);
+    let mut canvas = Canvas { columns, x, y, cells: vec![Cell::default(); columns * ROWS] };
     for (i, series) in figure.series.iter().enumerate() {
         canvas.line(series, i, style.color);
     }
     for mark in &figure.marks {
-        canvas.put(mark.x, mark.y, '●', Some(202));
+        canvas.put(mark.x, mark.y, '●', Some(MARK));
     }
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", style.bold(&figure.title));
-    let _ = writeln!(out, "{}", style.dim(&figure.subtitle));
-    let labels = row_labels(figure, y);
-    for (row, label) in labels.iter().enumerate() {
+    let mut lines = vec![style.bold(&figure.title), style.dim(&figure.subtitle)];
+    for (row, label) in row_labels(figure, y).into_iter().enumerate() {
         let axis = if label.is_some() { '┤' } else { '│' };
-        let label = label.clone().unwrap_or_default();
-        let _ = writeln!(out, "{label:>w$} {axis}{}", canvas.row(row, style), w = MARGIN - 1);
+        lines.push(format!("{:>w$} {axis}{}", label.unwrap_or_default(), canvas.row(row, style), w = MARGIN - 1));
     }
     let (rule, ticks) = bottom(figure, x, columns);
-    let _ = writeln!(out, "{:>w$} └{rule}", "", w = MARGIN - 1);
-    let _ = writeln!(out, "{:>w$}  {ticks}", "", w = MARGIN - 1);
-    let _ = writeln!(out, "{:>w$}  {}", "", style.dim(&figure.x.label), w = MARGIN - 1);
-    let _ = writeln!(out, "{}", legend(figure, style));
-    for mark in &figure.marks {
-        let _ = writeln!(out, "{:>w$}  {} {}", "", style.tint(202, "●"), mark.label, w = MARGIN - 1);
-    }
-    out
+    let margin = " ".repeat(MARGIN);
+    lines.push(format!("{margin}└{rule}"));
+    lines.push(format!("{margin} {ticks}"));
+    lines.push(format!("{margin} {}", style.dim(&figure.x.label)));
+    lines.push(legend(figure, style));
+    lines.extend(figure.marks.iter().map(|m| format!("{margin} {} {}", style.tint(MARK, "●"), m.label)));
+    lines.join("\n") + "\n"
 }
+
+const MARK: u8 = 202;
 
 /// The envelope has no colour of its own: bold, in whatever the terminal writes with.
 const BOLD: u8 = 0;
 
 /// Colour of a role in the 256-colour palette, and its letter where colours are off.
 fn pen(role: Role) -> (u8, char) {
+    const CHOICES: [u8; 8] = [39, 214, 35, 176, 81, 202, 226, 246];
     match role {
         Role::Envelope => (BOLD, '*'),
         Role::Weights => (39, 'w'),
@@ -53,38 +48,31 @@ fn pen(role: Role) -> (u8, char) {
         Role::Compute => (35, 'c'),
         Role::Floor => (176, '-'),
         Role::Points => (166, 'o'),
-        Role::Choice(i) => {
-            let colors = [39, 214, 35, 176, 81, 202, 226, 246];
-            (colors[usize::from(i) % colors.len()], char::from(b'a' + i % 26))
-        }
+        Role::Choice(i) => (CHOICES[usize::from(i) % CHOICES.len()], char::from(b'a' + i % 26)),
     }
 }
 
+fn tinted(color: u8, text: &str, style: Style) -> String {
+    if color == BOLD { style.bold(text) } else { style.tint(color, text) }
+}
+
+/// As many to a line as fit; colours take no room.
 fn legend(figure: &Figure, style: Style) -> String {
-    let items: Vec<String> = figure
-        .series
-        .iter()
-        .map(|s| {
-            let (color, letter) = pen(s.role);
-            let sample = if style.color { "━━".to_owned() } else { letter.to_string() };
-            let sample = if s.role == Role::Envelope { style.bold(&sample) } else { style.tint(color, &sample) };
-            format!("{sample} {}", s.name)
-        })
-        .collect();
-    // As many to a line as fit; colours take no room.
     let room = style.width.max(40) - MARGIN;
     let mut lines: Vec<String> = Vec::new();
-    let mut used = usize::MAX;
-    for (item, series) in items.into_iter().zip(&figure.series) {
-        let wide = series.name.chars().count() + if style.color { 3 } else { 2 };
+    let mut used = 0;
+    for series in &figure.series {
+        let (color, letter) = pen(series.role);
+        let sample = if style.color { "━━".to_owned() } else { letter.to_string() };
+        let wide = sample.chars().count() + 1 + series.name.chars().count();
+        let item = format!("{} {}", tinted(color, &sample, style), series.name);
         match lines.last_mut() {
             Some(line) if used + 3 + wide <= room => {
-                line.push_str("   ");
-                line.push_str(&item);
+                *line += &format!("   {item}");
                 used += 3 + wide;
             }
             _ => {
-                lines.push(format!("{:>w$}  {item}", "", w = MARGIN - 1));
+                lines.push(format!("{:MARGIN$} {item}", ""));
                 used = wide;
             }
         }
@@ -119,22 +107,22 @@ fn bottom(figure: &Figure, x: Range, columns: usize) -> (String, String) {
     (rule.into_iter().collect(), labels.into_iter().collect::<String>().trim_end().to_owned())
 }
 
-/// A grid of cells, each with Braille dots or one character, and a colour.
+/// A cell: Braille dots or one character, and a colour.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    dots: u8,
+    char: Option<char>,
+    color: Option<u8>,
+}
+
 struct Canvas {
     columns: usize,
     x: Range,
     y: Range,
-    dots: Vec<u8>,
-    chars: Vec<Option<char>>,
-    colors: Vec<Option<u8>>,
+    cells: Vec<Cell>,
 }
 
 impl Canvas {
-    fn new(columns: usize, x: Range, y: Range) -> Self {
-        let cells = columns * ROWS;
-        Self { columns, x, y, dots: vec![0; cells], chars: vec![None; cells], colors: vec![None; cells] }
-    }
-
     fn line(&mut self, series: &Series, index: usize, color: bool) {
         let (tint, letter) = pen(series.role);
         if color {
@@ -149,16 +137,12 @@ impl Canvas {
         let (wide, high) = (self.columns * 2, ROWS * 4);
         let mut last: Option<i64> = None;
         for dot_x in 0..wide {
-            let at = dot_x as f64 / (wide - 1) as f64;
-            let Some(value) = interpolate(series, self.x, self.y, self.x.value(at)) else {
+            let at = self.x.value(dot_x as f64 / (wide - 1) as f64);
+            let height = interpolate(series, self.x, self.y, at).map(|value| self.y.at(value));
+            let Some(height) = height.filter(|h| (-0.001..=1.001).contains(h)) else {
                 last = None;
                 continue;
             };
-            let height = self.y.at(value);
-            if !(-0.001..=1.001).contains(&height) {
-                last = None;
-                continue;
-            }
             let dot_y = ((1.0 - height) * (high - 1) as f64).round() as i64;
             let from = last.map_or(dot_y, |l| if dot_y > l { l + 1 } else { (l - 1).max(dot_y) });
             for y in from.min(dot_y)..=from.max(dot_y) {
@@ -175,13 +159,10 @@ impl Canvas {
     /// Where there is no colour, a letter every few columns, shifted from line to line so that they do not hide each other.
     fn letters(&mut self, series: &Series, letter: char, index: usize) {
         let every = if series.role == Role::Envelope { 1 } else { 4 };
-        for column in 0..self.columns {
-            if column % every != index % every {
-                continue;
-            }
-            let at = column as f64 / (self.columns - 1) as f64;
-            if let Some(value) = interpolate(series, self.x, self.y, self.x.value(at)) {
-                self.put(self.x.value(at), value, letter, None);
+        for column in (index % every..self.columns).step_by(every) {
+            let at = self.x.value(column as f64 / (self.columns - 1) as f64);
+            if let Some(value) = interpolate(series, self.x, self.y, at) {
+                self.put(at, value, letter, None);
             }
         }
     }
@@ -189,9 +170,9 @@ impl Canvas {
     fn dot(&mut self, dot_x: usize, dot_y: usize, tint: u8) {
         // Bits of the Braille block: dots 1, 2, 3, 7 on the left, 4, 5, 6, 8 on the right.
         const BITS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
-        let cell = dot_y / 4 * self.columns + dot_x / 2;
-        self.dots[cell] |= BITS[dot_y % 4][dot_x % 2];
-        self.colors[cell] = Some(tint);
+        let cell = &mut self.cells[dot_y / 4 * self.columns + dot_x / 2];
+        cell.dots |= BITS[dot_y % 4][dot_x % 2];
+        cell.color = Some(tint);
     }
 
     fn put(&mut self, x: f64, y: f64, c: char, tint: Option<u8>) {
@@ -201,25 +182,22 @@ impl Canvas {
         }
         let column = (ax * (self.columns - 1) as f64).round() as usize;
         let row = ((1.0 - ay) * (ROWS - 1) as f64).round() as usize;
-        self.chars[row * self.columns + column] = Some(c);
-        self.colors[row * self.columns + column] = tint;
+        let cell = &mut self.cells[row * self.columns + column];
+        (cell.char, cell.color) = (Some(c), tint);
     }
 
     fn row(&self, row: usize, style: Style) -> String {
-        let mut out = String::new();
-        for cell in row * self.columns..(row + 1) * self.columns {
-            let c = match (self.chars[cell], self.dots[cell]) {
-                (Some(c), _) => c,
-                (None, 0) => ' ',
-                (None, dots) => char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' '),
-            };
-            match self.colors[cell] {
-                Some(BOLD) if c != ' ' => out.push_str(&style.bold(&c.to_string())),
-                Some(color) if c != ' ' => out.push_str(&style.tint(color, &c.to_string())),
-                _ => out.push(c),
+        let cells = self.cells[row * self.columns..].iter().take(self.columns).map(|cell| {
+            let c = cell.char.unwrap_or(match cell.dots {
+                0 => ' ',
+                dots => char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' '),
+            });
+            match cell.color {
+                Some(color) if c != ' ' => tinted(color, &c.to_string(), style),
+                _ => c.to_string(),
             }
-        }
-        out.trim_end().to_owned()
+        });
+        cells.collect::<String>().trim_end().to_owned()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where an axis puts its ticks.
 
-use rackmath::figure::{Axis, Scale};
+use rackmath::figure::{Axis, Figure, Scale};
 use rackmath_units::float;
 
 /// An axis with its range, mapping values to 0..1.
@@ -11,9 +11,15 @@ pub(crate) struct Range {
     pub high: f64,
 }
 
+/// Across and up, the latter opened to full ticks.
+pub(crate) fn ranges(figure: &Figure) -> (Range, Range) {
+    let points = || figure.series.iter().flat_map(|s| s.points.iter());
+    let up = Range::of(&figure.y, points().map(|p| p.1));
+    (Range::of(&figure.x, points().map(|p| p.0)), up.widened())
+}
+
 impl Range {
-    /// The range of values, widened to full ticks.
-    pub fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+    fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for v in values.filter(|v| v.is_finite() && (axis.scale == Scale::Linear || *v > 0.0)) {
             (low, high) = (low.min(v), high.max(v));
@@ -28,7 +34,7 @@ impl Range {
     }
 
     /// The same, opened to the next 1, 2 or 5 on both sides.
-    pub fn widened(self) -> Self {
+    fn widened(self) -> Self {
         match self.scale {
             Scale::Log => Self { low: step_below(self.low), high: step_above(self.high), ..self },
             Scale::Linear => {

@@ -2,13 +2,10 @@
 
 /// A file of the page.
 pub struct Asset {
-    /// Its path under the root.
     pub path: &'static str,
-    /// Its type.
     pub mime: &'static str,
     /// Changes when the content does.
     pub tag: &'static str,
-    /// The content.
     pub bytes: &'static [u8],
 }
 

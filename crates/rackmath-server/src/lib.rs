@@ -24,7 +24,6 @@ use tokio::net::TcpListener;
 /// Where to listen and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Address.
     pub host: IpAddr,
     /// Port; 0 takes any that is free.
     pub port: u16,
@@ -44,20 +43,9 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("port {port} of {host} is taken")]
-    Taken {
-        /// The address.
-        host: IpAddr,
-        port: u16,
-        free: u16,
-    },
-    /// The address cannot be listened on.
+    Taken { host: IpAddr, port: u16, free: u16 },
     #[error("cannot listen on {address}: {problem}")]
-    Address {
-        address: SocketAddr,
-        /// What the system says.
-        problem: io::Error,
-    },
-    /// Something else of the system.
+    Address { address: SocketAddr, problem: io::Error },
     #[error(transparent)]
     System(#[from] io::Error),
 }

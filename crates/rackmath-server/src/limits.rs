@@ -51,13 +51,12 @@ pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), Err
             return Err(Error::value(field, given, format!("at most {most} ({why}), or ask the command line")));
         }
     }
-    for (name, value) in request.iter().filter(|(name, _)| *name != "files") {
-        small(name, value)?;
-    }
+    let own = || request.iter().filter(|(name, _)| *name != "files");
+    own().try_for_each(|(name, value)| every(name, value, &small))?;
     // Searches find chips in names as well: `4096xh200`, several machines, `chips=4096`.
     let chips = limits.iter().find(|(field, ..)| field.ends_with("/chips") && question != Question::Layout);
     let Some(most) = chips.map(|(_, most, _)| most.max(CHIPS)) else { return Ok(()) };
-    request.iter().filter(|(name, _)| *name != "files").try_for_each(|(_, value)| named(value, most as u64))
+    own().try_for_each(|(name, value)| every(name, value, &|_, value| named(value, most as u64)))
 }
 
 fn request_at<'a>(request: &'a Map<String, Value>, pointer: &str) -> Option<&'a Value> {
@@ -66,43 +65,43 @@ fn request_at<'a>(request: &'a Map<String, Value>, pointer: &str) -> Option<&'a 
     parts.try_fold(first, |value, part| value.get(part))
 }
 
-/// No endless list or text in any field.
-fn small(name: &str, value: &Value) -> Result<(), Error> {
-    let most = |n: usize, what: &str, most: usize| {
-        Err(Error::said(format!("{name} has {n} {what}")).at(name).hint(format!("expected at most {most}")))
-    };
+/// Checks a value and all that is in it, each by the name of its field.
+fn every(name: &str, value: &Value, check: &impl Fn(&str, &Value) -> Result<(), Error>) -> Result<(), Error> {
+    check(name, value)?;
     match value {
-        Value::Array(items) if items.len() > MOST_ITEMS => most(items.len(), "items", MOST_ITEMS),
-        Value::Array(items) => items.iter().try_for_each(|v| small(name, v)),
-        Value::Object(fields) => fields.iter().try_for_each(|(n, v)| small(n, v)),
-        Value::String(text) if text.len() > MOST_TEXT => most(text.len(), "characters", MOST_TEXT),
+        Value::Array(items) => items.iter().try_for_each(|v| every(name, v, check)),
+        Value::Object(fields) => fields.iter().try_for_each(|(n, v)| every(n, v, check)),
         _ => Ok(()),
     }
 }
 
+/// No endless list or text in any field.
+fn small(name: &str, value: &Value) -> Result<(), Error> {
+    let (n, what, most) = match value {
+        Value::Array(items) => (items.len(), "items", MOST_ITEMS),
+        Value::String(text) => (text.len(), "characters", MOST_TEXT),
+        _ => return Ok(()),
+    };
+    let refused = || Error::said(format!("{name} has {n} {what}")).at(name).hint(format!("expected at most {most}"));
+    if n > most { Err(refused()) } else { Ok(()) }
+}
+
 fn named(value: &Value, most: u64) -> Result<(), Error> {
-    match value {
-        Value::Array(items) => items.iter().try_for_each(|v| named(v, most)),
-        Value::Object(fields) => fields.values().try_for_each(|v| named(v, most)),
-        Value::String(text) => {
-            let machines = text.split([',', '=']).count();
-            if machines > 9 {
-                return Err(Error::said(format!("{machines} machines in one name")).hint("expected at most 8"));
-            }
-            let words = text.split([',', '=']).map(str::trim);
-            let counted = |word: &str| {
-                let digits = word.chars().take_while(char::is_ascii_digit).count();
-                let rest = &word[digits..];
-                let chips =
-                    digits > 0 && (rest.starts_with(['x', 'X']) || (rest.is_empty() && text.starts_with("chips")));
-                chips.then(|| word[..digits].parse().unwrap_or(u64::MAX))
-            };
-            match words.filter_map(counted).max() {
-                Some(n) if n > most => Err(Error::said(format!("{n} chips are more work than this server takes"))
-                    .hint(format!("expected at most {most} chips, or ask the command line"))),
-                _ => Ok(()),
-            }
-        }
+    let Value::String(text) = value else { return Ok(()) };
+    let words = || text.split([',', '=']).map(str::trim);
+    let machines = words().count();
+    if machines > 9 {
+        return Err(Error::said(format!("{machines} machines in one name")).hint("expected at most 8"));
+    }
+    let counted = |word: &str| {
+        let digits = word.chars().take_while(char::is_ascii_digit).count();
+        let rest = &word[digits..];
+        let chips = digits > 0 && (rest.starts_with(['x', 'X']) || (rest.is_empty() && text.starts_with("chips")));
+        chips.then(|| word[..digits].parse().unwrap_or(u64::MAX))
+    };
+    match words().filter_map(counted).max() {
+        Some(n) if n > most => Err(Error::said(format!("{n} chips are more work than this server takes"))
+            .hint(format!("expected at most {most} chips, or ask the command line"))),
         _ => Ok(()),
     }
 }
@@ -117,17 +116,22 @@ mod tests {
 
     #[test]
     fn a_hostile_request_is_refused_with_its_field_and_the_most() {
-        let said = checked(Question::Curve, r#"{"points": 99999}"#).expect_err("refused");
-        assert!(said.contains("points = 99999") && said.contains("2000"), "{said}");
-        let said = checked(Question::Plan, r#"{"setting": {"on": "100000xh200"}}"#).expect_err("refused");
-        assert!(said.contains("100000 chips"), "{said}");
-        assert!(checked(Question::Whatif, r#"{"set": ["on=5000xb200"]}"#).is_err());
-        assert!(checked(Question::Whatif, r#"{"set": ["chips=5000"]}"#).is_err());
-        assert!(checked(Question::Compare, r#"{"systems": ["h200", "5000xb200"]}"#).is_err());
-        assert!(checked(Question::Outlook, r#"{"plan": {"setting": {"chips": 5000}}}"#).is_err());
-        assert!(checked(Question::Plan, r#"{"setting": {"on": "99999999999999999999999xh200"}}"#).is_err());
-        assert!(checked(Question::Cost, &format!(r#"{{"x": [{}1]}}"#, "1,".repeat(300))).is_err());
-        assert!(checked(Question::Cost, &format!(r#"{{"x": {{"y": "{}"}}}}"#, "z".repeat(30_000))).is_err());
+        let (items, text) = ("1,".repeat(300), "z".repeat(30_000));
+        for (question, body, says) in [
+            (Question::Curve, r#"{"points": 99999}"#, "points = 99999"),
+            (Question::Curve, r#"{"points": 99999}"#, "2000"),
+            (Question::Plan, r#"{"setting": {"on": "100000xh200"}}"#, "100000 chips"),
+            (Question::Whatif, r#"{"set": ["on=5000xb200"]}"#, "5000 chips"),
+            (Question::Whatif, r#"{"set": ["chips=5000"]}"#, "5000 chips"),
+            (Question::Compare, r#"{"systems": ["h200", "5000xb200"]}"#, "5000 chips"),
+            (Question::Outlook, r#"{"plan": {"setting": {"chips": 5000}}}"#, "chips = 5000"),
+            (Question::Plan, r#"{"setting": {"on": "99999999999999999999999xh200"}}"#, "chips"),
+            (Question::Cost, &format!(r#"{{"x": [{items}1]}}"#), "301 items"),
+            (Question::Cost, &format!(r#"{{"x": {{"y": "{text}"}}}}"#), "y has 30000 characters"),
+        ] {
+            let said = checked(question, body).expect_err(body);
+            assert!(said.contains(says), "{said}");
+        }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::limits::MOST_BYTES;
 use crate::{guard, openapi};
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -20,7 +20,7 @@ use rackmath::figure::{Figure, Scale};
 use rackmath_report::reply::{self, Picture, Show};
 use rackmath_report::{Style, csv, png, scene, svg};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// What requests are answered from.
@@ -33,6 +33,8 @@ pub struct Served {
 }
 
 type Shared = State<Arc<Served>>;
+type Body = Result<Bytes, BytesRejection>;
+type Answered = Result<Response, Refusal>;
 
 /// All routes.
 pub fn router(served: Served) -> Router {
@@ -53,7 +55,7 @@ pub fn router(served: Served) -> Router {
         .with_state(served)
 }
 
-fn json(body: impl Into<axum::body::Body>) -> Response {
+fn sent(body: impl Into<axum::body::Body>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body.into()).into_response()
 }
 
@@ -61,7 +63,7 @@ fn question(name: &str) -> Result<Question, Refusal> {
     Question::find(name).map_err(|error| Refusal { status: StatusCode::NOT_FOUND, error })
 }
 
-fn text(body: Result<Bytes, BytesRejection>) -> Result<String, Refusal> {
+fn text(body: Body) -> Result<String, Refusal> {
     let too_large =
         |status| Refusal::new(status, "the request cannot be read", format!("expected at most {MOST_BYTES} bytes"));
     let body = body.map_err(|e| too_large(e.status()))?;
@@ -69,37 +71,28 @@ fn text(body: Result<Bytes, BytesRejection>) -> Result<String, Refusal> {
     String::from_utf8(body.to_vec()).map_err(wrong)
 }
 
-async fn ask_one(
-    State(s): Shared,
-    Path(name): Path<String>,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Refusal> {
-    Ok(json(s.answers.ask(question(&name)?, text(body)?).await?))
+async fn ask_one(State(s): Shared, Path(name): Path<String>, body: Body) -> Answered {
+    Ok(sent(s.answers.ask(question(&name)?, text(body)?).await?))
 }
 
-async fn schema(Path(name): Path<String>) -> Result<Response, Refusal> {
-    Ok(json(ask::json(&question(&name)?.schema())?))
+async fn schema(Path(name): Path<String>) -> Answered {
+    Ok(sent(ask::json(&question(&name)?.schema())?))
 }
 
 /// What can be set, as a page shows it.
-async fn fields(Path(name): Path<String>) -> Result<Response, Refusal> {
+async fn fields(Path(name): Path<String>) -> Answered {
     let control = |f: &Field| {
-        let switch = matches!(f.unit, Unit::Switch);
-        serde_json::json!({
-            "flag": f.flag, "doc": f.doc, "switch": switch, "list": f.list, "words": f.words, "file": f.file, "place": f.position,
+        json!({
+            "flag": f.flag, "doc": f.doc, "switch": f.unit == Unit::Switch, "list": f.list, "words": f.words, "file": f.file, "place": f.position,
             "shown": if f.default.is_null() { String::new() } else { f.show(&f.default) }, "none": f.none,
         })
     };
     let all: Vec<Value> = question(&name)?.fields().iter().map(control).collect();
-    Ok(json(ask::json(&all)?))
+    Ok(sent(ask::json(&all)?))
 }
 
 /// An answer to what was typed, flag by flag, as a page shows it: its words and its pictures.
-async fn typed(
-    State(s): Shared,
-    Path(name): Path<String>,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Refusal> {
+async fn typed(State(s): Shared, Path(name): Path<String>, body: Body) -> Answered {
     let question = question(&name)?;
     let words = ask::parse(&text(body)?)?;
     let request = field::typed(&question.fields(), &words)?;
@@ -111,62 +104,53 @@ async fn typed(
         let figures = drawn.iter().filter_map(|p| if let Ok(Picture::Figure(f)) = p { Some(*f) } else { None });
         let style = Style { color: false, width: WIDTH };
         let words = reply::page(&reply, show(None), style)?;
-        ask::json(&serde_json::json!({ "request": request, "text": words, "figures": figures.collect::<Vec<_>>() }))
+        ask::json(&json!({ "request": request, "text": words, "figures": figures.collect::<Vec<_>>() }))
     });
-    Ok(json(shown.await??))
+    Ok(sent(shown.await??))
 }
 
 /// Columns of an answer in words.
 const WIDTH: usize = 100;
 
-async fn list() -> Result<Response, Refusal> {
-    let all: Vec<Value> =
-        Question::ALL.iter().map(|q| serde_json::json!({ "question": q.name(), "about": q.about() })).collect();
-    Ok(json(ask::json(&all)?))
+async fn list() -> Answered {
+    let all: Vec<Value> = Question::ALL.iter().map(|q| json!({ "question": q.name(), "about": q.about() })).collect();
+    Ok(sent(ask::json(&all)?))
 }
 
-async fn document() -> Result<Response, Refusal> {
-    Ok(json(ask::json(&openapi::document())?))
+async fn document() -> Answered {
+    Ok(sent(ask::json(&openapi::document())?))
 }
 
-/// Which picture of an answer, and as what.
+/// Which picture of an answer, as a JSON pointer, and as what.
 #[derive(Deserialize)]
-struct Export {
-    /// Where in the answer, as a JSON pointer.
+struct Wanted {
+    #[serde(default)]
     figure: String,
-    /// `svg`, `png` or `csv`.
     format: String,
 }
 
-async fn export(
-    State(s): Shared,
-    Path(name): Path<String>,
-    wanted: Result<Query<Export>, axum::extract::rejection::QueryRejection>,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Refusal> {
-    let Query(wanted) = wanted.map_err(|e| Error::said(e.body_text()).hint("expected ?figure=/time&format=svg"))?;
-    let (question, body) = (question(&name)?, text(body)?);
-    let format = Format::find(&wanted.format)?;
-    let answer = s.answers.ask(question, body).await?;
-    let drawn = s.answers.work(move || pick(&answer, &wanted.figure).map(|f| format.draw(&f))).await??;
-    Ok(([(header::CONTENT_TYPE, format.mime())], drawn).into_response())
+type Query = Result<axum::extract::Query<Wanted>, QueryRejection>;
+
+async fn export(State(s): Shared, Path(name): Path<String>, query: Query, body: Body) -> Answered {
+    let (wanted, format) = wanted(query, "expected ?figure=/time&format=svg")?;
+    let answer = s.answers.ask(question(&name)?, text(body)?).await?;
+    let drawn = s.answers.work(move || pick(&answer, &wanted.figure).map(|f| (format.draw)(&f))).await??;
+    Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
 }
 
 /// A picture that a page put together from several answers.
-async fn draw_posted(
-    State(s): Shared,
-    wanted: Result<Query<Drawing>, axum::extract::rejection::QueryRejection>,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Refusal> {
-    let Query(wanted) = wanted.map_err(|e| Error::said(e.body_text()).hint("expected ?format=svg"))?;
-    let (format, body) = (Format::find(&wanted.format)?, text(body)?);
-    let drawn = s.answers.work(move || drawable(&body).map(|f| format.draw(&f))).await??;
-    Ok(([(header::CONTENT_TYPE, format.mime())], drawn).into_response())
+async fn draw_posted(State(s): Shared, query: Query, body: Body) -> Answered {
+    let (_, format) = wanted(query, "expected ?format=svg")?;
+    let body = text(body)?;
+    let drawn = s.answers.work(move || drawable(&body).map(|f| (format.draw)(&f))).await??;
+    Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
 }
 
-#[derive(Deserialize)]
-struct Drawing {
-    format: String,
+fn wanted(query: Query, hint: &str) -> Result<(Wanted, &'static Format), Error> {
+    let wanted = query.map_err(|e| Error::said(e.body_text()).hint(hint))?.0;
+    let known = FORMATS.iter().find(|f| f.name == wanted.format);
+    let format = known.ok_or_else(|| Error::value("format", format!("{:?}", wanted.format), "svg, png or csv"))?;
+    Ok((wanted, format))
 }
 
 /// A figure that can be drawn: numbers that are numbers, and positive ones on a logarithmic axis.
@@ -187,39 +171,17 @@ fn drawable(body: &str) -> Result<Figure, Error> {
 }
 
 /// What a picture is written as.
-#[derive(Clone, Copy)]
-enum Format {
-    Svg,
-    Png,
-    Csv,
+struct Format {
+    name: &'static str,
+    mime: &'static str,
+    draw: fn(&Figure) -> Vec<u8>,
 }
 
-impl Format {
-    fn find(name: &str) -> Result<Self, Error> {
-        match name {
-            "svg" => Ok(Self::Svg),
-            "png" => Ok(Self::Png),
-            "csv" => Ok(Self::Csv),
-            other => Err(Error::value("format", format!("{other:?}"), "svg, png or csv")),
-        }
-    }
-
-    fn mime(self) -> &'static str {
-        match self {
-            Self::Svg => "image/svg+xml",
-            Self::Png => "image/png",
-            Self::Csv => "text/csv; charset=utf-8",
-        }
-    }
-
-    fn draw(self, figure: &Figure) -> Vec<u8> {
-        match self {
-            Self::Svg => svg::paint(&scene(figure)).into_bytes(),
-            Self::Png => png::paint(&scene(figure)),
-            Self::Csv => csv::figure(figure).into_bytes(),
-        }
-    }
-}
+const FORMATS: [Format; 3] = [
+    Format { name: "svg", mime: "image/svg+xml", draw: |f| svg::paint(&scene(f)).into_bytes() },
+    Format { name: "png", mime: "image/png", draw: |f| png::paint(&scene(f)) },
+    Format { name: "csv", mime: "text/csv; charset=utf-8", draw: |f| csv::figure(f).into_bytes() },
+];
 
 fn pick(answer: &[u8], place: &str) -> Result<Figure, Error> {
     let answer: Value = serde_json::from_slice(answer).map_err(|e| Error::said(e.to_string()))?;

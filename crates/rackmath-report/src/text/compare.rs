@@ -1,46 +1,43 @@
 //! Plans side by side, and frontiers one over the other, as text.
 
-use super::sides::{deployed, hourly, show};
-use super::{Page, ms, mtok, three, tok_s};
-use crate::style::Style;
-use rackmath::compare::{Answer, Column};
+use super::page::{Page, hourly, led, or, three, tok_s};
+use super::plan::{aim, deployed, points, show};
+use rackmath::compare::{Answer, Column, Flip, Win};
 use rackmath::figure::Figure;
 use rackmath::frontier::{self, Lead};
 use rackmath::sides::Measure;
 use rackmath_units::significant;
 
-/// `rackmath compare`
-pub fn compare(a: &Answer, figure: &Figure, style: Style) -> String {
-    let mut out = Page::new(style);
-    let head = match (a.over.as_str(), a.columns.first()) {
+pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
+    out.title(match (a.over.as_str(), a.columns.first()) {
         ("models", Some(c)) => format!("models on {}", c.curve.system),
         ("engines", Some(c)) => format!("engines with {} on {}", c.curve.model, c.curve.system),
         (_, Some(c)) => format!("{} on {} systems", c.curve.model, a.columns.len()),
         _ => String::new(),
-    };
-    out.title(head);
-    let workload = a.columns.first().map_or("", |c| c.workload.as_str());
-    out.wrapped("", "", &format!("{workload}; best {}; {}", a.objective, a.limits.join(", ")));
+    });
+    aim(out, a.columns.first().map_or("", |c| &c.workload), &a.objective, &a.limits);
     out.gap();
-    out.wrapped("", "", &style.bold(&format!("{}.", a.verdict)));
+    out.paragraph("", out.style.bold(&format!("{}.", a.verdict)));
     for c in &a.columns {
-        let words = c.plan.as_ref().map_or_else(|| c.verdict.clone(), deployed);
-        out.wrapped(&format!("  {:<14} ", c.curve.name), "                 ", &words);
+        out.wrapped(
+            &format!("  {:<14} ", c.curve.name),
+            "                 ",
+            or(c.plan.as_ref(), &c.verdict, deployed),
+        );
         for r in &c.relaxations {
             let text = format!("{}: {} instead of {}", r.limit, r.needed, r.asked);
-            out.wrapped("                 - ", "                   ", &text);
+            out.wrapped("                 - ", "                   ", text);
         }
     }
     out.gap();
-    table(&mut out, a);
-    wins(&mut out, a);
-    flips(&mut out, a);
+    table(out, a);
+    out.lines("who wins on what", a.wins.iter().map(win));
+    out.section("price of a chip at which the cheapest changes", a.flips.iter().map(flip));
     if !figure.series.is_empty() {
         out.draw(figure);
         out.gap();
     }
     out.list("assumes", &a.assumptions);
-    out.text()
 }
 
 /// Rows of numbers and a column for each; the other way round where they are many.
@@ -51,78 +48,42 @@ fn table(out: &mut Page, a: &Answer) {
     }
     let cell = |c: &Column, m: Measure| {
         let Some(n) = c.numbers.iter().find(|n| n.measure == m) else { return "-".to_owned() };
-        match n.ratio {
-            Some(r) if (r.value - 1.0).abs() > 5e-4 => {
-                format!("{} (x{})", show(m, n.value.value), significant(r.value, 2))
-            }
-            _ => show(m, n.value.value),
-        }
+        let ratio = n.ratio.filter(|r| (r.value - 1.0).abs() > 5e-4);
+        show(m, n.value.value) + &or(ratio, "", |r| format!(" (x{})", significant(r.value, 2)))
     };
-    let bound = |c: &Column| c.plan.as_ref().map_or_else(String::new, |p| p.bound_by.clone());
     if with.len() <= 4 {
-        let names: Vec<&str> = std::iter::once("").chain(with.iter().map(|c| c.curve.name.as_str())).collect();
-        let mut table = out.style.table(&names);
-        for m in Measure::ALL {
-            table.add_row(std::iter::once(m.name().to_owned()).chain(with.iter().map(|c| cell(c, m))));
-        }
-        table.add_row(std::iter::once("steps bound by".to_owned()).chain(with.iter().map(|c| bound(c))));
-        out.finish(&table);
+        let bound = with.iter().map(|c| or(c.plan.as_ref(), "", |p| p.bound_by.clone()));
+        let numbers = Measure::ALL.iter().map(|m| led(m.name(), with.iter().map(|c| cell(c, *m))));
+        out.table(&led("", with.iter().map(|c| c.curve.name.clone())), numbers.chain([led("steps bound by", bound)]));
     } else {
         let shown = [Measure::UsdPerMtok, Measure::TokSPerChip, Measure::TokSPerUser, Measure::TtftMs, Measure::Chips];
-        let names: Vec<&str> = std::iter::once("").chain(shown.iter().map(|m| m.name())).collect();
-        out.table(
-            &names,
-            with.iter().map(|c| std::iter::once(c.curve.name.clone()).chain(shown.iter().map(|m| cell(c, *m)))),
-        );
+        let rows = with.iter().map(|c| led(&c.curve.name, shown.map(|m| cell(c, m))));
+        out.table(&led("", shown.map(|m| m.name().to_owned())), rows);
     }
     out.gap();
 }
 
-fn wins(out: &mut Page, a: &Answer) {
-    if a.wins.is_empty() {
-        return;
-    }
-    out.title("who wins on what");
-    for w in &a.wins {
-        let by = if w.by < 1.0005 {
-            format!("{} level with {}", w.name, w.next)
-        } else {
-            let close = if w.too_close { ": too close to call" } else { "" };
-            format!("{} ahead of {} by x{}{close}", w.name, w.next, three(w.by))
-        };
-        out.line(format!("  {:<24} {by}", w.measure.name()));
-    }
-    out.gap();
+fn win(w: &Win) -> String {
+    let by = if w.by < 1.0005 {
+        format!("{} level with {}", w.name, w.next)
+    } else {
+        let close = if w.too_close { ": too close to call" } else { "" };
+        format!("{} ahead of {} by x{}{close}", w.name, w.next, three(w.by))
+    };
+    format!("{:<24} {by}", w.measure.name())
 }
 
-fn flips(out: &mut Page, a: &Answer) {
-    if a.flips.is_empty() {
-        return;
-    }
-    out.title("price of a chip at which the cheapest changes");
-    for f in &a.flips {
-        let at = f.flips_at_usd_per_chip_hour;
-        let side = if f.cheapest_now { "loses above" } else { "wins below" };
-        let text = format!(
-            "{}: {side} {} against {} (80 %: {} to {}); now {}",
-            f.name,
-            hourly(at.value),
-            f.against,
-            hourly(at.low),
-            hourly(at.high),
-            hourly(f.now_usd_per_chip_hour)
-        );
-        out.item(&text);
-    }
-    out.gap();
+fn flip(f: &Flip) -> String {
+    let at = f.flips_at_usd_per_chip_hour;
+    let side = if f.cheapest_now { "loses above" } else { "wins below" };
+    let [price, low, high, now] = [at.value, at.low, at.high, f.now_usd_per_chip_hour].map(hourly);
+    format!("{}: {side} {price} against {} (80 %: {low} to {high}); now {now}", f.name, f.against)
 }
 
-/// `rackmath frontier`
-pub fn frontier(a: &frontier::Answer, figure: &Figure, style: Style) -> String {
-    let mut out = Page::new(style);
+pub(super) fn frontier(out: &mut Page, a: &frontier::Answer, figure: &Figure) {
     if figure.series.is_empty() {
         out.title(&figure.title);
-        out.wrapped("", "", &style.bad("no frontier: fewer than two points; does the model fit?"));
+        out.paragraph("", out.style.bad("no frontier: fewer than two points; does the model fit?"));
     } else {
         out.draw(figure);
     }
@@ -130,49 +91,32 @@ pub fn frontier(a: &frontier::Answer, figure: &Figure, style: Style) -> String {
     for c in &a.curves {
         out.title(format!("{}: {} on {}", c.name, c.model, c.system));
         if c.points.is_empty() {
-            out.push("  nothing fits\n");
+            out.line("  nothing fits");
         }
         // Some points show the shape; the file has all.
         let step = c.points.len().div_ceil(if a.curves.len() > 1 { 5 } else { 16 }).max(1);
-        let last = c.points.len().saturating_sub(1);
-        let some = c.points.iter().enumerate().filter(|(i, _)| i % step == 0 || *i == last);
-        for (_, p) in some {
-            out.item(format!(
-                "{} a user, {} a chip, {}, first token {}: {}",
-                tok_s(p.tok_s_per_user),
-                tok_s(p.tok_s_per_chip),
-                mtok(p.usd_per_mtok),
-                ms(p.ttft_ms),
-                p.deployment
-            ));
-        }
+        let some = c.points.iter().enumerate().filter(|(i, _)| i % step == 0 || i + 1 == c.points.len());
+        points(out, some.map(|(_, p)| p));
     }
     out.gap();
     if a.curves.len() > 1 {
-        leads(&mut out, "most tokens per chip", &a.leads_per_chip);
-        leads(&mut out, "cheapest", &a.leads_per_dollar);
+        for (title, all) in [("most tokens per chip", &a.leads_per_chip), ("cheapest", &a.leads_per_dollar)] {
+            out.section(format!("{title}, by the speed a user is promised"), all.iter().map(lead));
+        }
     }
     out.list("assumes", &a.assumptions);
-    out.text()
 }
 
-fn leads(out: &mut Page, title: &str, all: &[Lead]) {
-    if all.is_empty() {
-        return;
-    }
-    out.title(format!("{title}, by the speed a user is promised"));
-    for l in all {
-        let (from, to) = (tok_s(l.from_tok_s_per_user), tok_s(l.to_tok_s_per_user));
-        let by = match (&l.next, l.ahead) {
-            (Some(next), Some((low, high))) => {
-                let (low, high) = (three(low), three(high));
-                let range = if low == high { low } else { format!("{low} to {high}") };
-                let close = if l.too_close { ", too close to call" } else { "" };
-                format!("ahead of {next} by x{range}{close}")
-            }
-            _ => "nobody else is that fast".into(),
-        };
-        out.item(format!("{from} to {to}: {}, {by}", l.name));
-    }
-    out.gap();
+fn lead(l: &Lead) -> String {
+    let [from, to] = [l.from_tok_s_per_user, l.to_tok_s_per_user].map(tok_s);
+    let by = match (&l.next, l.ahead) {
+        (Some(next), Some((low, high))) => {
+            let (low, high) = (three(low), three(high));
+            let range = if low == high { low } else { format!("{low} to {high}") };
+            let close = if l.too_close { ", too close to call" } else { "" };
+            format!("ahead of {next} by x{range}{close}")
+        }
+        _ => "nobody else is that fast".into(),
+    };
+    format!("{from} to {to}: {}, {by}", l.name)
 }

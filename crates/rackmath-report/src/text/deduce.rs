@@ -1,83 +1,69 @@
 //! A deduction as text: the closed forms, the posterior beside the prior, what each number told, what none can tell.
 
-use super::{Page, or_dash, percent, three};
-use crate::style::Style;
+use super::page::{Page, only, or_dash, params, percent, three, usd};
 use rackmath::deduce::{Answer, ChoiceCard, UnknownCard};
-use rackmath_units::{BytesPerToken, Params, significant};
+use rackmath_units::{BytesPerToken, grouped, significant};
 
-/// `rackmath deduce`
-pub fn deduce(a: &Answer, style: Style) -> String {
-    let mut out = Page::new(style);
+pub(super) fn deduce(out: &mut Page, a: &Answer) {
     out.title(&a.title);
-    out.line(format!("{}\n", style.dim(&format!("sold by a {}", a.seller))));
-    if let Some(blind) = &a.blind {
-        let text = format!(
-            "{} different prices ({} copies of the maker's list folded in), median ${} in, ${} out per Mtok",
-            blind.hosts,
-            blind.copies,
-            three(blind.input_usd_per_mtok),
-            three(blind.output_usd_per_mtok)
-        );
-        out.wrapped("  hosts: ", "    ", &text);
-        out.gap();
-    }
-    if let Some(why) = &a.refused {
-        out.wrapped(&format!("  {} ", style.bad("refused:")), "    ", why);
-        out.gap();
-    }
-    for warning in &a.warnings {
-        out.wrapped(&format!("  {} ", style.bad("warning:")), "    ", warning);
-        out.gap();
-    }
-    out.push(&posterior(a, style));
+    out.dim(format!("sold by a {}", a.seller));
     out.gap();
-    choices(&mut out, a);
+    if let Some(blind) = &a.blind {
+        let [input, output] = [blind.input_usd_per_mtok, blind.output_usd_per_mtok].map(usd);
+        let prices =
+            format!("{} different prices ({} copies of the maker's list folded in)", blind.hosts, blind.copies);
+        out.wrapped("  hosts: ", "    ", format!("{prices}, median {input} in, {output} out per Mtok"));
+        out.gap();
+    }
+    let refused = a.refused.iter().map(|why| ("refused:", why));
+    for (word, text) in refused.chain(a.warnings.iter().map(|w| ("warning:", w))) {
+        out.wrapped(&format!("  {} ", out.style.bad(word)), "    ", text);
+        out.gap();
+    }
+    posterior(out, a);
+    out.gap();
+    choices(out, a);
     for flag in &a.policies {
         out.wrapped("  ! ", "    ", flag);
     }
+    out.pictures([&a.figure]);
     out.gap();
-    out.draw(&a.figure);
+    data(out, a);
+    closed(out, a);
+    let axis: Vec<String> = a.ridge.axis.iter().map(|(name, x)| format!("{name} {x:+.2}")).collect();
+    let tied = format!("active parameters against mark-up correlate {:+.2}", a.ridge.active_with_markup);
+    let title = "  longest axis of the posterior (logarithms): ";
+    out.wrapped(title, "    ", format!("{}; {tied}", axis.join(", ")));
     out.gap();
-    data(&mut out, a);
-    closed(&mut out, a);
-    ridge(&mut out, a);
     out.list("what no price can tell", &a.cannot_tell);
     out.list("assumes", &a.assumptions);
     out.list("sources", &a.sources);
-    out.text()
 }
 
-fn posterior(a: &Answer, style: Style) -> String {
-    let blind = a.blind.is_some();
-    let mut header = vec!["unknown", "10 %", "50 %", "90 %", "prior 10 to 90 %", "bits"];
-    if blind {
-        header.push("truth");
-    }
-    let mut table = style.table(&header);
-    for u in &a.unknowns {
-        let mut row = vec![
-            u.name.clone(),
-            show(u, u.p10),
-            style.bold(&show(u, u.p50)),
-            show(u, u.p90),
-            format!("{} to {}", show(u, u.prior_p10), show(u, u.prior_p90)),
-            format!("{:.2}", u.bits),
-        ];
-        if blind {
-            row.push(match (u.truth, u.inside) {
-                (Some(truth), Some(true)) => style.good(&format!("{} inside", show(u, truth))),
-                (Some(truth), _) => style.bad(&format!("{} outside", show(u, truth))),
-                _ => "-".into(),
-            });
-        }
-        table.add_row(row);
-    }
-    style.finish(&table)
+fn posterior(out: &mut Page, a: &Answer) {
+    let style = out.style;
+    let truth = |u: &UnknownCard| match (u.truth, u.inside) {
+        (Some(truth), Some(true)) => style.good(&format!("{} inside", show(u, truth))),
+        (Some(truth), _) => style.bad(&format!("{} outside", show(u, truth))),
+        _ => "-".into(),
+    };
+    out.some_columns(
+        &a.unknowns,
+        &[
+            (true, ("unknown", &|u| u.name.clone())),
+            (true, ("10 %", &|u| show(u, u.p10))),
+            (true, ("50 %", &|u| style.bold(&show(u, u.p50)))),
+            (true, ("90 %", &|u| show(u, u.p90))),
+            (true, ("prior 10 to 90 %", &|u| format!("{} to {}", show(u, u.prior_p10), show(u, u.prior_p90)))),
+            (true, ("bits", &|u| format!("{:.2}", u.bits))),
+            (a.blind.is_some(), ("truth", &truth)),
+        ],
+    );
 }
 
 fn show(u: &UnknownCard, value: f64) -> String {
     match u.unit.as_str() {
-        "parameters" => Params::new(value).to_string(),
+        "parameters" => params(value),
         "B/token" => BytesPerToken::new(value).to_string(),
         // The histogram of a dense model ends just below 1.
         _ => significant(if u.name.starts_with("sparsity") { value.max(1.0) } else { value }, 2),
@@ -85,36 +71,35 @@ fn show(u: &UnknownCard, value: f64) -> String {
 }
 
 fn choices(out: &mut Page, a: &Answer) {
+    let chances = |prior, posterior| format!("{} (prior {})", percent(posterior), percent(prior));
     let each = |cards: &[ChoiceCard]| {
-        let card = |c: &ChoiceCard| format!("{} {} (prior {})", c.name, percent(c.posterior), percent(c.prior));
+        let card = |c: &ChoiceCard| format!("{} {}", c.name, chances(c.prior, c.posterior));
         cards.iter().map(card).collect::<Vec<_>>().join(", ")
     };
     out.field("weights", each(&a.widths));
     out.field("cache tier", each(&a.tiers));
-    out.field("dense", format!("{} (prior {})", percent(a.dense.posterior), percent(a.dense.prior)));
+    out.field("dense", chances(a.dense.prior, a.dense.posterior));
     let s = &a.sampler;
-    let tempered = if s.tempered > 0 { format!(", {} stages of tempering", s.tempered) } else { String::new() };
-    let text = format!("{} of equal weight, tail k {:.2}{tempered}", three(s.ess), s.pareto_k);
-    out.field("points", format!("{}, worth {text}", rackmath_units::grouped(s.points as f64)));
+    let tempered = only(s.tempered > 0, format!(", {} stages of tempering", s.tempered));
+    let worth = format!("{} of equal weight, tail k {:.2}{tempered}", three(s.ess), s.pareto_k);
+    out.field("points", format!("{}, worth {worth}", grouped(s.points as f64)));
 }
 
 fn data(out: &mut Page, a: &Answer) {
     if a.data.is_empty() {
-        out.line("no prices were given, so the posterior is the prior\n");
-        return;
-    }
-    let mut table = out.style.table(&["number", "bits on size", "bits on KV", "policy", "cannot tell"]);
-    for d in &a.data {
-        table.add_row([
-            d.name.clone(),
-            format!("{:.2}", d.bits_active),
-            format!("{:.2}", d.bits_kv),
-            or_dash(d.policy, percent),
-            d.cannot_tell.clone(),
-        ]);
+        return out.line("no prices were given, so the posterior is the prior\n");
     }
     out.title("what each number adds to the others");
-    out.finish(&table);
+    out.columns(
+        &a.data,
+        &[
+            ("number", &|d| d.name.clone()),
+            ("bits on size", &|d| format!("{:.2}", d.bits_active)),
+            ("bits on KV", &|d| format!("{:.2}", d.bits_kv)),
+            ("policy", &|d| or_dash(d.policy, percent)),
+            ("cannot tell", &|d| d.cannot_tell.clone()),
+        ],
+    );
     out.gap();
 }
 
@@ -122,28 +107,19 @@ fn closed(out: &mut Page, a: &Answer) {
     if !a.closed.is_empty() {
         out.title("the lecture's closed forms, which take prices for costs");
         for c in &a.closed {
-            let unit = if c.unit.is_empty() { String::new() } else { format!(" {}", c.unit) };
-            let text = format!("{} = {}{unit}; {}", c.formula, significant(c.value, 4), c.note);
-            out.wrapped(&format!("  {}: ", c.what), "    ", &text);
+            let value = format!("{} {}", significant(c.value, 4), c.unit);
+            let text = format!("{} = {}; {}", c.formula, value.trim_end(), c.note);
+            out.wrapped(&format!("  {}: ", c.what), "    ", text);
         }
         out.gap();
     }
     if a.shapes.is_empty() {
         out.wrapped("  cache shapes: ", "    ", &a.shapes_of);
-        out.gap();
     } else {
         out.title(format!("shapes within 10 % of {}", a.shapes_of));
-        for s in &a.shapes {
-            out.item(format!("{} ({})", s.shape, BytesPerToken::new(s.kv_bytes_per_token)));
-        }
-        out.gap();
     }
-}
-
-fn ridge(out: &mut Page, a: &Answer) {
-    let axis: Vec<String> = a.ridge.axis.iter().map(|(name, x)| format!("{name} {x:+.2}")).collect();
-    let text =
-        format!("{}; active parameters against mark-up correlate {:+.2}", axis.join(", "), a.ridge.active_with_markup);
-    out.wrapped("  longest axis of the posterior (logarithms): ", "    ", &text);
+    for s in &a.shapes {
+        out.item(format!("{} ({})", s.shape, BytesPerToken::new(s.kv_bytes_per_token)));
+    }
     out.gap();
 }

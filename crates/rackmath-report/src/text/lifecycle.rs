@@ -1,221 +1,151 @@
 //! Scaling laws and lifecycles as text.
 
-use super::{Page, or_dash, percent, three, times};
-use crate::style::Style;
+use super::page::{Page, or_dash, percent, three, times};
 use rackmath::figure::Figure;
-use rackmath::laws::Spread;
+use rackmath::laws::{Band, Spread};
 use rackmath::{lifecycle, scaling};
 use rackmath_units::{Dollars, Params};
 
 /// Tokens and parameters read better in billions and trillions.
 pub(super) fn big(x: f64) -> String {
-    Params::checked(x).map_or_else(|| "-".into(), |p| p.to_string())
+    or_dash(Params::checked(x), |p| p.to_string())
 }
 
 pub(super) fn usd(x: f64) -> String {
-    Dollars::checked(x).map_or_else(|| "-".into(), |d| d.to_string())
+    or_dash(Dollars::checked(x), |d| d.to_string())
 }
 
-/// "12.3 to 28.9", or both brackets where correlations are unknown.
-fn spread(s: &Spread, show: impl Fn(f64) -> String) -> String {
-    let band = |b: &rackmath::laws::Band| format!("{} to {}", show(b.low), show(b.high));
-    match &s.narrow {
+fn loss(x: Option<f64>) -> String {
+    or_dash(x, |x| format!("{x:.4}"))
+}
+
+fn signed_percent(x: f64) -> String {
+    format!("{:+.1} %", x * 100.0)
+}
+
+/// What a law says with its standard errors: "12.3 to 28.9", or both brackets where correlations are unknown.
+fn doubt(law: &str, what: &str, s: Option<&Spread>, show: impl Fn(f64) -> String) -> Option<String> {
+    let band = |b: &Band| format!("{} to {}", show(b.low), show(b.high));
+    let s = s?;
+    let spread = match &s.narrow {
         Some(narrow) => format!("between {} (coefficients tied) and {} (independent)", band(narrow), band(&s.wide)),
         None => band(&s.wide),
-    }
+    };
+    Some(format!("{law}: {what} {spread}, 80 %"))
 }
 
-pub(super) fn notes(out: &mut Page, title: &str, lines: &[String]) {
-    if !lines.is_empty() {
-        out.list(title, lines);
-    }
+/// What some laws have to say.
+fn said<T>(laws: &[T], of: impl Fn(&T) -> Option<String>) -> Vec<String> {
+    laws.iter().filter_map(of).collect()
 }
 
-/// `rackmath scaling`
-pub fn scaling(a: &scaling::Answer, figure: Option<&Figure>, style: Style) -> String {
-    let mut out = Page::new(style);
+fn outside(law: &str, of: &[String]) -> Option<String> {
+    (!of.is_empty()).then(|| format!("{law}: {}", of.join(", ")))
+}
+
+pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figure>) {
     out.head(format!("Scaling laws: {}", a.question));
     let point = a.laws.iter().any(|l| l.given.is_some());
-    let money = a.laws.iter().any(|l| l.optimum.is_some_and(|o| o.usd.is_some()));
-    let mut header = vec!["law"];
-    if point {
-        header.push("loss there");
-    }
-    header.extend(["parameters", "tokens", "tok/param", "FLOP", "loss"]);
-    if point {
-        header.push("compute over least");
-    }
-    if money {
-        header.push("cost");
-    }
-    let mut table = style.table(&header);
-    for l in a.laws.iter().filter(|l| l.optimum.is_some()) {
-        let o = l.optimum.expect("filtered");
-        let mut row = vec![l.law.clone()];
-        if point {
-            row.push(or_dash(l.given.and_then(|g| g.loss), |x| format!("{x:.4}")));
-        }
-        row.extend([
-            big(o.params),
-            big(o.tokens),
-            three(o.tokens_per_param),
-            format!("{:.2e}", o.flop),
-            or_dash(o.loss, |x| format!("{x:.4}")),
-        ]);
-        if point {
-            row.push(or_dash(l.compute_over_least, times));
-        }
-        if money {
-            row.push(or_dash(o.usd, usd));
-        }
-        table.add_row(row);
-    }
-    if a.laws.iter().any(|l| l.optimum.is_some()) {
-        out.finish(&table);
+    let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
+    let money = best.iter().any(|(_, o)| o.usd.is_some());
+    if !best.is_empty() {
+        out.some_columns(
+            &best,
+            &[
+                (true, ("law", &|(l, _)| l.law.clone())),
+                (point, ("loss there", &|(l, _)| loss(l.given.and_then(|g| g.loss)))),
+                (true, ("parameters", &|(_, o)| big(o.params))),
+                (true, ("tokens", &|(_, o)| big(o.tokens))),
+                (true, ("tok/param", &|(_, o)| three(o.tokens_per_param))),
+                (true, ("FLOP", &|(_, o)| format!("{:.2e}", o.flop))),
+                (true, ("loss", &|(_, o)| loss(o.loss))),
+                (point, ("compute over least", &|(l, _)| or_dash(l.compute_over_least, times))),
+                (money, ("cost", &|(_, o)| or_dash(o.usd, usd))),
+            ],
+        );
         out.gap();
     }
-    let experts: Vec<String> = a
-        .laws
-        .iter()
-        .flat_map(|l| &l.routers)
-        .map(|c| format!("{}: worth {} dense parameters, loss {:.3}", c.router, big(c.effective_params), c.loss))
-        .collect();
-    notes(&mut out, "what the experts are worth (clark-2022, 130 B tokens)", &experts);
-    let mut doubts = Vec::new();
-    for l in &a.laws {
-        if let Some(s) = &l.tokens_per_param_spread {
-            doubts.push(format!("{}: tokens per parameter {}, 80 %", l.law, spread(s, three)));
-        }
-        if let Some(s) = &l.usd_spread {
-            doubts.push(format!("{}: cost {}, 80 %", l.law, spread(s, usd)));
-        }
-    }
-    notes(&mut out, "standard errors carried through", &doubts);
-    let outside = |l: &&scaling::LawCard| !l.outside.is_empty();
-    let far: Vec<String> =
-        a.laws.iter().filter(outside).map(|l| format!("{}: {}", l.law, l.outside.join(", "))).collect();
-    notes(&mut out, "outside the range it was fitted on", &far);
-    let left: Vec<String> =
-        a.laws.iter().filter_map(|l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))).collect();
-    notes(&mut out, "left out", &left);
+    let routers = a.laws.iter().flat_map(|l| &l.routers);
+    let worth = routers
+        .map(|c| format!("{}: worth {} dense parameters, loss {:.3}", c.router, big(c.effective_params), c.loss));
+    out.list("what the experts are worth (clark-2022, 130 B tokens)", &worth.collect::<Vec<_>>());
+    let doubts = a.laws.iter().flat_map(|l| {
+        let ratio = doubt(&l.law, "tokens per parameter", l.tokens_per_param_spread.as_ref(), three);
+        [ratio, doubt(&l.law, "cost", l.usd_spread.as_ref(), usd)]
+    });
+    out.list("standard errors carried through", &doubts.flatten().collect::<Vec<_>>());
+    out.list("outside the range it was fitted on", &said(&a.laws, |l| outside(&l.law, &l.outside)));
+    out.list("left out", &said(&a.laws, |l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))));
     if let [one] = a.laws.as_slice() {
-        notes(&mut out, "about this law", &one.notes);
+        out.list("about this law", &one.notes);
         out.list("source", std::slice::from_ref(&one.source));
     }
     out.list("assumes", &a.assumptions);
-    if let Some(figure) = figure {
-        out.gap();
-        out.draw(figure);
-    }
-    out.text()
+    out.pictures(figure);
 }
 
-/// `rackmath lifecycle`
-pub fn lifecycle(a: &lifecycle::Answer, style: Style) -> String {
-    let mut out = Page::new(style);
-    out.head(format!(
-        "{} active parameters, {} tokens served in expectation",
-        big(a.request.params),
-        big(a.served_tokens)
-    ));
-    rule(&mut out, a);
-    let money = a.rule.usd.is_some();
-    let mut header = vec!["law", "own D/N", "D at share", "D/20N", "best N", "best D", "share", "D/20N", "rule costs"];
-    if money {
-        header.push("cost");
-    }
-    let mut table = style.table(&header);
-    for l in a.laws.iter().filter(|l| l.optimum.is_some()) {
-        let o = l.optimum.expect("filtered");
-        let mut row = vec![
-            l.law.clone(),
-            or_dash(l.own_tokens_per_param, three),
-            or_dash(l.tokens_at_share, big),
-            or_dash(l.over_training_at_share, times),
-            big(o.params),
-            big(o.tokens),
-            percent(o.share),
-            times(o.over_training),
-            or_dash(l.rule_extra, |x| format!("{:+.1} %", x * 100.0)),
-        ];
-        if money {
-            row.push(or_dash(o.usd, usd));
-        }
-        table.add_row(row);
-    }
-    out.line(format!("\n{}", style.dim("the exact optimum at the same loss, under each law")));
-    out.finish(&table);
-    for line in [
-        "own D/N: compute-optimal at this size; D/20N: over-training",
-        "D at share: data for which the rule's split would be an optimum at this size",
-    ] {
-        out.note(line);
-    }
-    if let Some((low, high)) = a.over_training_over_laws.filter(|(low, high)| low < high) {
-        let range = format!("{}x to {}x", three(low), three(high));
-        out.line(format!("\n  {:<22} {} over these laws", "over-training", style.bold(&range)));
-    }
-    let mut doubts = Vec::new();
-    for l in &a.laws {
-        if let Some(s) = &l.over_training_spread {
-            doubts.push(format!("{}: over-training {}, 80 %", l.law, spread(s, times)));
-        }
-        if let Some(s) = &l.usd_spread {
-            doubts.push(format!("{}: cost {}, 80 %", l.law, spread(s, usd)));
-        }
-        if let Some(s) = &l.rule_extra_spread {
-            doubts.push(format!("{}: the rule costs {}, 80 %", l.law, spread(s, |x| format!("{:+.1} %", x * 100.0))));
-        }
-    }
+pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
+    let [size, served] = [a.request.params, a.served_tokens].map(big);
+    out.head(format!("{size} active parameters, {served} tokens served in expectation"));
+    rule(out, a);
     out.gap();
-    notes(&mut out, "standard errors carried through", &doubts);
-    let outside = |l: &&lifecycle::LawCard| !l.outside.is_empty();
-    let far: Vec<String> =
-        a.laws.iter().filter(outside).map(|l| format!("{}: {}", l.law, l.outside.join(", "))).collect();
-    notes(&mut out, "optimum outside the range the law was fitted on", &far);
-    let left: Vec<String> =
-        a.laws.iter().filter_map(|l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))).collect();
-    notes(&mut out, "left out", &left);
+    out.dim("the exact optimum at the same loss, under each law");
+    let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
+    out.some_columns(
+        &best,
+        &[
+            (true, ("law", &|(l, _)| l.law.clone())),
+            (true, ("own D/N", &|(l, _)| or_dash(l.own_tokens_per_param, three))),
+            (true, ("D at share", &|(l, _)| or_dash(l.tokens_at_share, big))),
+            (true, ("D/20N", &|(l, _)| or_dash(l.over_training_at_share, times))),
+            (true, ("best N", &|(_, o)| big(o.params))),
+            (true, ("best D", &|(_, o)| big(o.tokens))),
+            (true, ("share", &|(_, o)| percent(o.share))),
+            (true, ("D/20N", &|(_, o)| times(o.over_training))),
+            (true, ("rule costs", &|(l, _)| or_dash(l.rule_extra, signed_percent))),
+            (a.rule.usd.is_some(), ("cost", &|(_, o)| or_dash(o.usd, usd))),
+        ],
+    );
+    out.note("own D/N: compute-optimal at this size; D/20N: over-training");
+    out.note("D at share: data for which the rule's split would be an optimum at this size");
+    if let Some((low, high)) = a.over_training_over_laws.filter(|(low, high)| low < high) {
+        let range = out.style.bold(&format!("{} to {}", times(low), times(high)));
+        out.gap();
+        out.row("over-training", format!("{range} over these laws"));
+    }
+    let doubts = a.laws.iter().flat_map(|l| {
+        let over = doubt(&l.law, "over-training", l.over_training_spread.as_ref(), times);
+        let cost = doubt(&l.law, "cost", l.usd_spread.as_ref(), usd);
+        [over, cost, doubt(&l.law, "the rule costs", l.rule_extra_spread.as_ref(), signed_percent)]
+    });
+    out.gap();
+    out.list("standard errors carried through", &doubts.flatten().collect::<Vec<_>>());
+    out.list("optimum outside the range the law was fitted on", &said(&a.laws, |l| outside(&l.law, &l.outside)));
+    out.list("left out", &said(&a.laws, |l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))));
     if let [one] = a.laws.as_slice() {
         out.list("source", std::slice::from_ref(&one.source));
     }
     out.list("assumes", &a.assumptions);
-    if let Some(figure) = &a.figure {
-        out.gap();
-        out.draw(figure);
-    }
-    out.text()
+    out.pictures(&a.figure);
 }
 
 fn rule(out: &mut Page, a: &lifecycle::Answer) {
     let r = &a.rule;
-    out.line(out.style.dim(&format!("the lecture's rule, {}", a.request.split)));
-    let tokens = format!("pre-train on {}, RL on {}", big(r.pretrain_tokens), big(r.rl_tokens));
-    out.field("tokens", tokens);
-    out.more(format!(
-        "at equal costs one pre-training token for {} of RL and {} served",
-        three(1.0 / r.alpha),
-        three(1.0 / r.beta)
-    ));
+    out.dim(format!("the lecture's rule, {}", a.request.split));
+    out.field("tokens", format!("pre-train on {}, RL on {}", big(r.pretrain_tokens), big(r.rl_tokens)));
+    let [rl, served] = [r.alpha, r.beta].map(|x| three(1.0 / x));
+    out.more(format!("at equal costs one pre-training token for {rl} of RL and {served} served"));
     let flop = format!("{:.2e} pre-training, {:.2e} RL, {:.2e} serving", r.pretrain_flop, r.rl_flop, r.served_flop);
     out.field("FLOP, training speed", flop);
-    let over =
-        format!("{} tokens per parameter, {}x the 20 of Chinchilla", three(r.tokens_per_param), three(r.over_training));
-    out.field("over-training", over);
-    if let Some(x) = r.usd {
-        out.field("cost", usd(x));
-    }
-    if let Some(rl) = &a.rl {
-        let text = format!(
-            "{} tokens generated, {} of groups teach, {} FLOP per parameter and token",
-            big(rl.generated_tokens),
-            percent(rl.useful),
-            three(rl.factor)
-        );
-        out.field("RL", text);
-    }
+    let (each, over) = (three(r.tokens_per_param), times(r.over_training));
+    out.field("over-training", format!("{each} tokens per parameter, {over} the 20 of Chinchilla"));
+    out.maybe("cost", r.usd.map(usd));
+    let rl = a.rl.as_ref().map(|rl| {
+        let (tokens, useful, factor) = (big(rl.generated_tokens), percent(rl.useful), three(rl.factor));
+        format!("{tokens} tokens generated, {useful} of groups teach, {factor} FLOP per parameter and token")
+    });
+    out.maybe("RL", rl);
     if a.goodput < 1.0 {
-        let text = format!("{} of training time is progress", percent(a.goodput));
-        out.field("failures", text);
+        out.field("failures", format!("{} of training time is progress", percent(a.goodput)));
     }
 }

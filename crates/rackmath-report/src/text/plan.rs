@@ -1,39 +1,47 @@
-//! A plan as text: what to deploy, what it costs, what came close, what each limit is worth.
+//! A plan as text: what to deploy, what it costs, what came close, what each limit is worth, and what a change makes of it.
 
-use super::estimate::breakdown;
-use super::{Page, bytes, ms, mtok, percent, three, tok_s, watts};
-use crate::style::Style;
+use super::estimate::{breakdown, ends};
+use super::page::{Page, bytes, hourly, ms, mtok, or, or_dash, percent, plural, three, tok_s, watts};
 use rackmath::estimate::Range;
 use rackmath::figure::count;
-use rackmath::plan::{Answer, Plan, Shadow};
-use rackmath_units::DollarRate;
+use rackmath::plan::{Answer, Holds, Plan, Point, Relaxation, Shadow};
+use rackmath::sides::Measure;
+use rackmath::whatif::{self, Difference};
+use rackmath_units::significant;
 
-/// `rackmath plan`
-pub fn plan(a: &Answer, style: Style) -> String {
-    let mut out = Page::new(style);
+pub(super) fn plan(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {}", a.model, a.systems.join(" or ")));
-    out.wrapped("", "", &format!("{}; best {}; {}", a.workload, a.objective, a.limits.join(", ")));
-    let searched = format!(
-        "{} configurations of {} deployments that fit, of {} allowed",
-        count(a.configurations as f64),
-        a.layouts_that_fit,
-        a.layouts
-    );
-    out.line(format!("{}\n", style.dim(&searched)));
+    aim(out, &a.workload, &a.objective, &a.limits);
+    let (all, fit) = (count(a.configurations as f64), a.layouts_that_fit);
+    out.dim(format!("{all} configurations of {fit} deployments that fit, of {} allowed", a.layouts));
+    out.gap();
     match a.plans.first() {
-        Some(best) => recommended(&mut out, a, best),
-        None => infeasible(&mut out, a),
+        Some(best) => recommended(out, a, best),
+        None => infeasible(out, a),
     }
-    if a.plans.len() > 1 {
-        runner_ups(&mut out, a);
-    }
-    shadows(&mut out, &a.shadow_prices);
+    out.section("runner-ups", a.plans.iter().skip(1).map(runner_up));
+    out.lines("a tenth tighter, a tenth looser", a.shadow_prices.iter().map(shadow));
     if a.frontier.len() > 1 {
         out.draw(&a.figure);
-        frontier(&mut out, a);
+        out.title("frontier, fastest user first");
+        // A dozen points show its shape; the file has all.
+        points(out, a.frontier.iter().step_by(a.frontier.len().div_ceil(12).max(1)));
+        out.gap();
     }
     out.list("assumes", &a.assumptions);
-    out.text()
+}
+
+/// What is asked for, and of what the best.
+pub(super) fn aim(out: &mut Page, workload: &str, objective: &str, limits: &[String]) {
+    out.paragraph("", format!("{workload}; best {objective}; {}", limits.join(", ")));
+}
+
+pub(super) fn points<'a>(out: &mut Page, all: impl Iterator<Item = &'a Point>) {
+    for p in all {
+        let ([user, chip], first) = ([p.tok_s_per_user, p.tok_s_per_chip].map(tok_s), ms(p.ttft_ms));
+        let cost = mtok(p.usd_per_mtok);
+        out.item(format!("{user} a user, {chip} a chip, {cost}, first token {first}: {}", p.deployment));
+    }
 }
 
 fn line(out: &mut Page, label: &str, value: &str, more: &str) {
@@ -42,14 +50,13 @@ fn line(out: &mut Page, label: &str, value: &str, more: &str) {
 }
 
 fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String) {
-    let more = if r.low < r.high { format!("{} to {}", show(r.low), show(r.high)) } else { String::new() };
-    line(out, label, &show(r.value), &more);
+    line(out, label, &show(r.value), &ends(r, &show));
 }
 
 fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     let head = format!("deploy {} on {} with {}", p.deployment, p.system, p.engine);
-    out.wrapped("", "  ", &out.style.bold(&head));
-    out.wrapped("  ", "  ", &format!("{}.", a.verdict));
+    out.wrapped("", "  ", out.style.bold(&head));
+    out.paragraph("  ", format!("{}.", a.verdict));
     let replicas = format!("{} x {} = {} chips", p.replicas, p.chips_per_replica, p.chips);
     line(out, "replicas", &replicas, &format!("{} scale-up domains", p.domains));
     let load = format!("{} in a group; replicas {} busy", count(p.concurrency_per_group), percent(p.busy.min(1.0)));
@@ -62,8 +69,7 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     range(out, "throughput per chip", p.tok_s_per_chip, tok_s);
     line(out, "throughput", &tok_s(p.throughput_tok_s), "");
     range(out, "cost", p.usd_per_mtok, mtok);
-    let hourly = DollarRate::checked(p.usd_per_hour / 3600.0).map_or_else(String::new, |d| d.to_string());
-    line(out, "", &hourly, "all dollars on output tokens");
+    line(out, "", &hourly(p.usd_per_hour), "all dollars on output tokens");
     if p.power_kw > 0.0 {
         let per = format!("{} J per output token", three(p.joules_per_token));
         line(out, "power", &watts(p.power_kw * 1e3), &per);
@@ -75,10 +81,8 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
         let what = format!("{} of each prompt: {} from {}", percent(o.hit), bytes(o.bytes_per_prompt), o.tier);
         line(out, "KV offload", &ms(o.load_ms), &what);
     }
-    out.wrapped("  ", "  ", &format!("Steps are bound by {}; {}.", p.bound_by, p.why));
-    for command in &p.launch {
-        out.wrapped("  $ ", "      ", command);
-    }
+    out.paragraph("  ", format!("Steps are bound by {}; {}.", p.bound_by, p.why));
+    out.commands(&p.launch);
     handover(out, p);
     out.gap();
     if let Some(step) = &p.step {
@@ -90,8 +94,8 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
 /// Routers and load tests, and what to know before using any of it.
 fn handover(out: &mut Page, p: &Plan) {
     let Some(h) = &p.handover else { return };
-    for c in h.commands.iter().filter(|c| c.role == "router" || c.role == "load test" || c.role == "replay") {
-        out.wrapped("  $ ", "      ", &format!("{}: {}", c.role, c.line));
+    for c in h.commands.iter().filter(|c| ["router", "load test", "replay"].contains(&c.role.as_str())) {
+        out.wrapped("  $ ", "      ", format!("{}: {}", c.role, c.line));
     }
     for note in &h.notes {
         out.item(note);
@@ -101,31 +105,26 @@ fn handover(out: &mut Page, p: &Plan) {
 /// How short and long requests fare.
 fn by_length(out: &mut Page, p: &Plan) {
     let Some(l) = &p.by_length else { return };
-    let row = |all: &[f64]| {
+    for (label, all) in [("first token by length", &l.ttft_ms), ("request by length", &l.e2e_ms)] {
         let one = |(percent, t): (&f64, &f64)| format!("p{} {}", count(*percent), ms(*t));
-        l.percent.iter().zip(all).map(one).collect::<Vec<_>>().join("  ")
-    };
-    out.row("first token by length", row(&l.ttft_ms));
-    out.row("request by length", row(&l.e2e_ms));
+        out.row(label, l.percent.iter().zip(all).map(one).collect::<Vec<_>>().join("  "));
+    }
 }
 
 /// What the mean needs, beside the peak.
 fn mean_traffic(out: &mut Page, p: &Plan) {
     let Some(m) = &p.mean_traffic else { return };
     let chips = format!("{} x {} = {} chips", m.replicas, p.chips_per_replica, m.chips);
-    let hourly = DollarRate::checked(m.usd_per_hour / 3600.0).map_or_else(String::new, |d| d.to_string());
     let rates = format!("for {} instead of {} requests per second", three(m.rate_per_s), three(m.peak_rate_per_s));
     line(out, "at mean traffic", &chips, &rates);
     let more = format!("{}, {} scale-up domains", watts(m.power_kw * 1e3), m.domains);
-    line(out, "", &hourly, &more);
+    line(out, "", &hourly(m.usd_per_hour), &more);
     line(out, "", &mtok(m.usd_per_mtok_always_on), "of output when the peak's replicas always run");
 }
 
 fn infeasible(out: &mut Page, a: &Answer) {
-    out.wrapped("", "", &out.style.bad(&a.verdict));
-    for r in &a.relaxations {
-        out.item(format!("{}: {} instead of {}, with {}", r.limit, r.needed, r.asked, r.by));
-    }
+    out.paragraph("", out.style.bad(&a.verdict));
+    relaxations(out, &a.relaxations);
     out.gap();
     out.list("because", &a.because);
     if !a.because.is_empty() {
@@ -133,53 +132,95 @@ fn infeasible(out: &mut Page, a: &Answer) {
     }
 }
 
-fn runner_ups(out: &mut Page, a: &Answer) {
-    out.title("runner-ups");
-    for p in &a.plans[1..] {
-        let text = format!(
-            "{} ({} x {} chips): {}, {} a token, first after {}; {}",
-            p.deployment,
-            p.replicas,
-            p.chips_per_replica,
-            mtok(p.usd_per_mtok.value),
-            ms(p.tpot_ms.value),
-            ms(p.ttft_ms.value),
-            p.why
-        );
-        out.item(&text);
+fn relaxations(out: &mut Page, all: &[Relaxation]) {
+    for r in all {
+        out.item(format!("{}: {} instead of {}, with {}", r.limit, r.needed, r.asked, r.by));
     }
-    out.gap();
 }
 
-fn shadows(out: &mut Page, all: &[Shadow]) {
-    if all.is_empty() {
-        return;
-    }
-    let change = |c: Option<f64>| match c {
-        None => "nothing left".to_owned(),
-        Some(c) if c.abs() < 5e-4 => "no change".to_owned(),
-        Some(c) => format!("{} % {}", three(c.abs() * 100.0), if c > 0.0 { "worse" } else { "better" }),
+fn runner_up(p: &Plan) -> String {
+    let ([token, first], cost) = ([p.tpot_ms.value, p.ttft_ms.value].map(ms), mtok(p.usd_per_mtok.value));
+    let size = format!("{} ({} x {} chips)", p.deployment, p.replicas, p.chips_per_replica);
+    format!("{size}: {cost}, {token} a token, first after {first}; {}", p.why)
+}
+
+fn shadow(s: &Shadow) -> String {
+    let change = |c: f64| match c {
+        c if c.abs() < 5e-4 => "no change".to_owned(),
+        c => format!("{} % {}", three(c.abs() * 100.0), if c > 0.0 { "worse" } else { "better" }),
     };
-    out.title("a tenth tighter, a tenth looser");
-    for s in all {
-        out.line(format!("  {:<44} {:<16} {}", s.limit, change(s.tighter), change(s.looser)));
-    }
-    out.gap();
+    let [tighter, looser] = [s.tighter, s.looser].map(|c| or(c, "nothing left", change));
+    format!("{:<44} {tighter:<16} {looser}", s.limit)
 }
 
-fn frontier(out: &mut Page, a: &Answer) {
-    out.title("frontier, fastest user first");
-    // A dozen points show its shape; the file has all.
-    let step = a.frontier.len().div_ceil(12).max(1);
-    for p in a.frontier.iter().step_by(step) {
-        out.item(format!(
-            "{} a user, {} a chip, {}, first token {}: {}",
-            tok_s(p.tok_s_per_user),
-            tok_s(p.tok_s_per_chip),
-            mtok(p.usd_per_mtok),
-            ms(p.ttft_ms),
-            p.deployment
-        ));
+/// A number of a plan with its unit.
+pub(super) fn show(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::UsdPerMtok => mtok(value),
+        Measure::TokSPerChip | Measure::TokSPerUser | Measure::ThroughputTokS => tok_s(value),
+        Measure::TpotMs | Measure::TtftMs | Measure::E2eMs => ms(value),
+        Measure::Chips | Measure::Replicas | Measure::Concurrency => count(value.round()),
+        Measure::UsdPerHour => hourly(value),
+        Measure::PowerKw => watts(value * 1e3),
+        Measure::JoulesPerToken => format!("{} J", three(value)),
+    }
+}
+
+/// A change as a person says it.
+pub(super) fn change(share: f64) -> String {
+    match share {
+        _ if share.abs() * 100.0 < 0.05 => "same".into(),
+        // From a tripling on, factors read better.
+        _ if share >= 2.0 => format!("x{}", three(share + 1.0)),
+        _ => format!("{}{} %", if share > 0.0 { '+' } else { '-' }, significant(share.abs() * 100.0, 2)),
+    }
+}
+
+pub(super) fn deployed(p: &Plan) -> String {
+    let chips = format!("{} chip{} of {}", p.chips, plural(p.chips), p.system);
+    format!("{} x ({}), {chips}, {}", p.replicas, p.deployment, p.engine)
+}
+
+/// `rackmath whatif`: before, kept, best, and whether the deployment still holds.
+pub(super) fn whatif(out: &mut Page, a: &whatif::Answer) {
+    out.title(format!("{}: what if", a.model));
+    if a.changes.is_empty() {
+        out.line("  nothing is changed");
+    }
+    for c in &a.changes {
+        out.line(format!("  {:<16} {} -> {}", c.what, c.from, out.style.bold(&c.to)));
+    }
+    aim(out, &a.workload_after, &a.objective, &a.limits);
+    out.gap();
+    let verdict = format!("{}.", a.verdict);
+    let dressed = match a.kept.holds {
+        Holds::AsIs | Holds::Retuned => out.style.good(&verdict),
+        Holds::Breaks | Holds::No => out.style.bad(&verdict),
+    };
+    out.paragraph("", dressed);
+    let plans = [("before", &a.before), ("kept", &a.kept.plan), ("best", &a.after)];
+    for (who, plan) in plans {
+        out.wrapped(&format!("  {who:<8}"), "          ", or(plan.as_ref(), "none", deployed));
     }
     out.gap();
+    let cell = |d: &Difference, value: Option<f64>, moved: Option<f64>| {
+        let moved = or(moved, "", |c| format!(" ({})", change(c)));
+        or_dash(value, |v| show(d.measure, v) + &moved)
+    };
+    let bound = plans.map(|(_, p)| or_dash(p.as_ref(), |p| p.bound_by.clone()));
+    let numbers = a.differences.iter().map(|d| {
+        let after = [cell(d, d.before, None), cell(d, d.kept, d.kept_change), cell(d, d.after, d.after_change)];
+        (d.measure.name(), after)
+    });
+    let rows = numbers.chain([("steps bound by", bound)]);
+    out.table(
+        &["", "before", "kept", "best"],
+        rows.map(|(name, [before, kept, best])| [name.into(), before, kept, best]),
+    );
+    out.gap();
+    relaxations(out, &a.relaxations);
+    if let Some(after) = a.after.as_ref().filter(|_| !a.same_deployment) {
+        out.commands(&after.launch);
+    }
+    out.assumes(&a.assumptions);
 }

@@ -1,30 +1,26 @@
 //! Practice as text.
 
-use super::Page;
-use crate::style::Style;
+use super::page::Page;
+use crate::reply::Part;
 use rackmath::practice::Answer;
 use rackmath_units::significant;
 
-/// `rackmath practice`: the cards, or the problems with what was answered; the working where `worked`.
-pub fn practice(a: &Answer, cards: bool, worked: bool, style: Style) -> String {
-    let mut out = Page::new(style);
-    if cards {
+/// `rackmath practice`: the cards, or the problems with what was answered and, where asked for, the working.
+pub(super) fn practice(out: &mut Page, a: &Answer, part: Part) {
+    if part == Part::Cards {
         for (i, card) in a.cards.iter().enumerate() {
             out.wrapped(&format!("{:2}. ", i + 1), "    ", &card.front);
-            out.wrapped("    ", "    ", &style.dim(&format!("{} ({}, {})", card.back, card.topic, card.claim)));
+            out.paragraph("    ", out.style.dim(&format!("{} ({}, {})", card.back, card.topic, card.claim)));
         }
-        return out.text();
+        return;
     }
+    let worked = part == Part::Worked;
     for (i, p) in a.problems.iter().enumerate() {
         out.wrapped(&format!("{:2}. ", i + 1), "    ", &p.question);
-        out.line(format!("    {}", style.dim(&format!("answer in {}; {}, {}", p.unit, p.topic, p.claim))));
-        let verdict = match (p.given, p.right) {
-            (Some(given), Some(true)) => format!("{} is right", significant(given, 4)),
-            (Some(given), _) => format!("{} is not right", significant(given, 4)),
-            _ => String::new(),
-        };
-        if !verdict.is_empty() {
-            out.line(format!("    {}", style.bold(&verdict)));
+        out.line(format!("    {}", out.style.dim(&format!("answer in {}; {}, {}", p.unit, p.topic, p.claim))));
+        if let Some(given) = p.given {
+            let verdict = if p.right == Some(true) { "is right" } else { "is not right" };
+            out.line(format!("    {}", out.style.bold(&format!("{} {verdict}", significant(given, 4)))));
         }
         if worked || p.given.is_some() {
             out.line(format!("    {}", p.equation));
@@ -34,12 +30,10 @@ pub fn practice(a: &Answer, cards: bool, worked: bool, style: Style) -> String {
         }
         out.gap();
     }
+    let seed = a.seed;
     out.line(match (a.answered, worked) {
-        (0, false) => {
-            format!("check yours with --answers 250,2810,...; see the working with --worked; seed {}", a.seed)
-        }
-        (0, true) => format!("seed {}", a.seed),
+        (0, false) => format!("check yours with --answers 250,2810,...; see the working with --worked; seed {seed}"),
+        (0, true) => format!("seed {seed}"),
         (n, _) => format!("{} of {n} right", a.right),
     });
-    out.text()
 }

@@ -1,23 +1,19 @@
 //! Price sheets as text: one in full with its bill, or many side by side.
 
-use super::{Page, or_dash, percent, three, times};
-use crate::style::Style;
+use super::page::{self, Page, only, or, or_dash, percent, times};
 use rackmath::figure::count;
-use rackmath::price::{Answer, CacheCard, Card, PolicyCard};
+use rackmath::price::{Answer, CacheCard, Card, PolicyCard, TierCard};
 use rackmath_units::{Dollars, DollarsPerToken, HoldPrice, Seconds, significant};
 
-/// `rackmath price`
-pub fn price(a: &Answer, style: Style) -> String {
-    let mut out = Page::new(style);
+pub(super) fn price(out: &mut Page, a: &Answer) {
     match (a.cards.as_slice(), &a.workload) {
-        ([one], _) => single(&mut out, a, one),
-        (many, Some(work)) => bills(&mut out, a, work, many),
-        (many, None) => sheets(&mut out, many),
+        ([one], _) => single(out, a, one),
+        (many, Some(work)) => bills(out, a, work, many),
+        (many, None) => sheets(out, many),
     }
     for why in &a.left_out {
         out.wrapped("  left out: ", "    ", why);
     }
-    out.text()
 }
 
 fn mtok(usd: f64) -> String {
@@ -29,63 +25,54 @@ fn usd(x: f64) -> String {
     if x == 0.0 { "-".into() } else { Dollars::usd(x).show(4) }
 }
 
-fn sheets(out: &mut Page, cards: &[Card]) {
-    let mut table = out.style.table(&["sheet", "since", "input", "output", "cache: read (write)", "long context"]);
-    for c in cards {
-        let caches: Vec<String> = c.caches.iter().map(|o| cache_words(o, c.input_usd_per_mtok)).collect();
-        let tiers: Vec<String> = c
-            .tiers
-            .iter()
-            .map(|t| {
-                let ratio = |a: f64, b: f64| times(a / b);
-                format!(
-                    "{} in, {} out {} {}",
-                    ratio(t.input_usd_per_mtok, c.input_usd_per_mtok),
-                    ratio(t.output_usd_per_mtok, c.output_usd_per_mtok),
-                    if t.reached { "from" } else { "above" },
-                    count(t.threshold)
-                )
-            })
-            .collect();
-        table.add_row([
-            c.id.clone(),
-            c.list_from.clone(),
-            format!("${}", three(c.input_usd_per_mtok)),
-            format!("${}", three(c.output_usd_per_mtok)),
-            if caches.is_empty() { "-".into() } else { caches.join("; ") },
-            if tiers.is_empty() { "-".into() } else { tiers.join("; ") },
-        ]);
-    }
-    out.finish(&table);
-    out.note("dollars per million tokens; cache prices as multiples of the input price");
+/// From which length on a tier holds.
+fn from(t: &TierCard) -> String {
+    format!("{} {}", if t.reached { "from" } else { "above" }, count(t.threshold))
 }
 
-fn cache_words(o: &CacheCard, input: f64) -> String {
-    let write = if o.write_usd_per_mtok == input {
-        String::new()
-    } else {
-        format!(" ({})", times(o.write_usd_per_mtok / input))
+fn sheets(out: &mut Page, cards: &[Card]) {
+    let joined = |all: Vec<String>| if all.is_empty() { "-".into() } else { all.join("; ") };
+    let tier = |c: &Card, t: &TierCard| {
+        let input = times(t.input_usd_per_mtok / c.input_usd_per_mtok);
+        let output = times(t.output_usd_per_mtok / c.output_usd_per_mtok);
+        format!("{input} in, {output} out {}", from(t))
     };
-    format!("{} {}{write}", o.name, times(o.read_usd_per_mtok / input))
+    let cache = |c: &Card, o: &CacheCard| {
+        let [read, write] = [o.read_usd_per_mtok, o.write_usd_per_mtok].map(|x| times(x / c.input_usd_per_mtok));
+        let dearer = Some(write).filter(|_| o.write_usd_per_mtok != c.input_usd_per_mtok);
+        format!("{} {read}{}", o.name, or(dearer, "", |write| format!(" ({write})")))
+    };
+    out.columns(
+        cards,
+        &[
+            ("sheet", &|c| c.id.clone()),
+            ("since", &|c| c.list_from.clone()),
+            ("input", &|c| page::usd(c.input_usd_per_mtok)),
+            ("output", &|c| page::usd(c.output_usd_per_mtok)),
+            ("cache: read (write)", &|c| joined(c.caches.iter().map(|o| cache(c, o)).collect())),
+            ("long context", &|c| joined(c.tiers.iter().map(|t| tier(c, t)).collect())),
+        ],
+    );
+    out.note("dollars per million tokens; cache prices as multiples of the input price");
 }
 
 fn bills(out: &mut Page, a: &Answer, work: &str, cards: &[Card]) {
     out.head(format!("{work}, {} mode", a.mode));
-    let mut table = out.style.table(&["sheet", "prices of", "cheapest", "total", "without a cache", "saved"]);
-    for c in cards {
-        let Some(best) = c.policies.first() else { continue };
-        let none = c.policies.iter().find(|p| p.policy == "none");
-        table.add_row([
-            c.id.clone(),
-            c.day.clone(),
-            policy(best),
-            usd(best.total_usd),
-            or_dash(none, |n| usd(n.total_usd)),
-            or_dash(none, |n| percent(1.0 - best.total_usd / n.total_usd.max(f64::MIN_POSITIVE))),
-        ]);
-    }
-    out.finish(&table);
-    footnote(out, cards.iter().filter_map(|c| c.policies.first()));
+    let best: Vec<(&Card, &PolicyCard)> = cards.iter().filter_map(|c| Some((c, c.policies.first()?))).collect();
+    let none = |c: &Card| c.policies.iter().find(|p| p.policy == "none").map(|p| p.total_usd);
+    let saved = |total: f64, none: f64| percent(1.0 - total / none.max(f64::MIN_POSITIVE));
+    out.columns(
+        &best,
+        &[
+            ("sheet", &|(c, _)| c.id.clone()),
+            ("prices of", &|(c, _)| c.day.clone()),
+            ("cheapest", &|(_, best)| policy(best)),
+            ("total", &|(_, best)| usd(best.total_usd)),
+            ("without a cache", &|(c, _)| or_dash(none(c), usd)),
+            ("saved", &|(c, best)| or_dash(none(c), |none| saved(best.total_usd, none))),
+        ],
+    );
+    footnote(out, best.iter().map(|(_, best)| *best));
 }
 
 /// The name of a policy, marked where its lifetime is an assumption.
@@ -95,66 +82,44 @@ fn policy(p: &PolicyCard) -> String {
 
 fn footnote<'a>(out: &mut Page, mut all: impl Iterator<Item = &'a PolicyCard>) {
     if all.any(|p| p.lifetime_assumed) {
-        let note = "* the provider does not say how long entries are kept: every use is assumed to find them";
-        out.note(note);
+        out.note("* the provider does not say how long entries are kept: every use is assumed to find them");
     }
 }
 
 fn single(out: &mut Page, a: &Answer, c: &Card) {
-    out.line(format!(
-        "{}  {}\n",
-        out.style.bold(&c.name),
-        out.style.dim(&format!("{}, prices of {}", c.provider, c.day))
-    ));
-    let prices = format!("{} in, {} out", mtok(c.input_usd_per_mtok), mtok(c.output_usd_per_mtok));
-    out.field("list", prices);
+    let about = out.style.dim(&format!("{}, prices of {}", c.provider, c.day));
+    out.line(format!("{}  {about}\n", out.style.bold(&c.name)));
+    out.field("list", format!("{} in, {} out", mtok(c.input_usd_per_mtok), mtok(c.output_usd_per_mtok)));
     // Dates of this form compare like text.
-    let stale = if c.day > c.checked { out.style.bad("; later changes are not known here") } else { String::new() };
+    let stale = only(c.day > c.checked, out.style.bad("; later changes are not known here"));
     out.more(format!("since {}, checked {}{stale}", c.list_from, c.checked));
     for t in &c.tiers {
-        let word = if t.reached { "from" } else { "above" };
-        let label = format!("{word} {} tokens", count(t.threshold));
-        let text =
-            format!("{} in, {} out, for the whole request", mtok(t.input_usd_per_mtok), mtok(t.output_usd_per_mtok));
-        out.field(&label, text);
+        let [input, output] = [t.input_usd_per_mtok, t.output_usd_per_mtok].map(mtok);
+        out.field(&format!("{} tokens", from(t)), format!("{input} in, {output} out, for the whole request"));
     }
     for o in &c.caches {
         offer(out, o);
     }
-    if let Some(implied) = c.implied_storage_usd_per_mtok_hour {
-        let text = format!("{}, from the two write prices", HoldPrice::per_mtok_hour(implied));
-        out.field("implied storage", text);
-    }
+    let implied = |x| format!("{}, from the two write prices", HoldPrice::per_mtok_hour(x));
+    out.maybe("implied storage", c.implied_storage_usd_per_mtok_hour.map(implied));
     if !c.modes.is_empty() {
-        let modes: Vec<String> = c
-            .modes
-            .iter()
-            .map(|(name, i, o)| {
-                if i == o {
-                    format!("{name} {}", times(*i))
-                } else {
-                    format!("{name} {} in, {} out", times(*i), times(*o))
-                }
-            })
-            .collect();
-        out.field("modes", modes.join(", "));
+        let mode = |(name, i, o): &(String, f64, f64)| {
+            let (input, output) = (times(*i), times(*o));
+            if i == o { format!("{name} {input}") } else { format!("{name} {input} in, {output} out") }
+        };
+        out.field("modes", c.modes.iter().map(mode).collect::<Vec<_>>().join(", "));
     }
     if a.mode != "standard" || c.window.is_some() {
-        let window = c.window.as_ref().map_or(String::new(), |w| format!(" in {w} hours"));
-        let text = format!("{} mode{window}: {} in, {} out", a.mode, times(c.factors[0]), times(c.factors[1]));
-        out.field("applied", text);
+        let window = or(c.window.as_ref(), "", |w| format!(" in {w} hours"));
+        let [input, output, _] = c.factors.map(times);
+        out.field("applied", format!("{} mode{window}: {input} in, {output} out", a.mode));
     }
     if let Some(work) = &a.workload {
         policies(out, work, &c.policies);
     }
-    if let Some(figure) = &a.figure {
-        out.gap();
-        out.draw(figure);
-    }
+    out.pictures(&a.figure);
     out.gap();
-    if !c.conflicts.is_empty() {
-        out.list("sources disagree", &c.conflicts);
-    }
+    out.list("sources disagree", &c.conflicts);
     let mut sources = vec![c.source.clone()];
     sources.extend(c.caches.iter().map(|o| o.source.clone()));
     sources.extend(c.note.clone().map(|n| format!("note: {n}")));
@@ -163,14 +128,12 @@ fn single(out: &mut Page, a: &Answer, c: &Card) {
 }
 
 fn offer(out: &mut Page, o: &CacheCard) {
-    let storage =
-        o.storage_usd_per_mtok_hour.map_or(String::new(), |s| format!(", keep {}", HoldPrice::per_mtok_hour(s)));
-    let text = format!("read {}, write {}{storage}", mtok(o.read_usd_per_mtok), mtok(o.write_usd_per_mtok));
-    out.field(&format!("cache {}", o.name), text);
-    let uses = o.break_even_uses.map_or("never pays at this gap".into(), |n| {
-        format!("pays from {} uses on ({})", n.ceil().max(2.0), significant(n, 4))
-    });
-    let gap = o.break_even_gap_s.map_or(String::new(), |s| format!(", up to {} apart", Seconds::s(s)));
+    let storage = or(o.storage_usd_per_mtok_hour, "", |s| format!(", keep {}", HoldPrice::per_mtok_hour(s)));
+    let [read, write] = [o.read_usd_per_mtok, o.write_usd_per_mtok].map(mtok);
+    out.field(&format!("cache {}", o.name), format!("read {read}, write {write}{storage}"));
+    let pays = |n: f64| format!("pays from {} uses on ({})", n.ceil().max(2.0), significant(n, 4));
+    let uses = or(o.break_even_uses, "never pays at this gap", pays);
+    let gap = or(o.break_even_gap_s, "", |s| format!(", up to {} apart", Seconds::s(s)));
     out.more(format!("lifetime {}; {uses}{gap}", o.lifetime));
 }
 

@@ -1,5 +1,6 @@
 //! A real Chromium, driven over its own protocol.
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -165,7 +166,7 @@ impl Browser {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("board");
         std::fs::create_dir_all(&folder).expect("writable");
         let shot = self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
-        let bytes = decode(shot["data"].as_str().expect("a picture"));
+        let bytes = BASE64.decode(shot["data"].as_str().expect("a picture").as_bytes()).expect("base64");
         assert!(bytes.len() > 5_000, "{name} is empty");
         std::fs::write(folder.join(format!("{name}.png")), bytes).expect("writable");
     }
@@ -177,23 +178,4 @@ impl Drop for Browser {
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Base64, as the protocol sends pictures.
-fn decode(text: &str) -> Vec<u8> {
-    let digit = |c: u8| match c {
-        b'A'..=b'Z' => u32::from(c - b'A'),
-        b'a'..=b'z' => u32::from(c - b'a') + 26,
-        b'0'..=b'9' => u32::from(c - b'0') + 52,
-        b'+' => 62,
-        _ => 63,
-    };
-    let digits: Vec<u8> = text.bytes().filter(|c| *c != b'=').collect();
-    digits
-        .chunks(4)
-        .flat_map(|four| {
-            let word = four.iter().fold(0, |w, c| w << 6 | digit(*c)) << (6 * (4 - four.len()));
-            word.to_be_bytes()[1..four.len()].to_vec()
-        })
-        .collect()
 }

@@ -8,6 +8,7 @@
 //! |-----------|-------------|---------|
 //! | `x-flag` | `"quantization -q dtype weights"` | the flag, its short form, other names |
 //! | `x-old` | `"user"` | names of before, which still work and say so |
+//! | `x-note` | `"is now the share of load"` | what is said when it is typed |
 //! | `x-unit` | `"share"` | how it is typed, where the name does not end with its unit |
 //! | `x-file` | `"model"` | may be typed as the path of such a file |
 //! | `x-position` | 1 | may be typed without a flag, in this order |
@@ -42,6 +43,8 @@ pub struct Field {
     pub aliases: Vec<String>,
     /// Names of before.
     pub old: Vec<String>,
+    /// What is said when it is typed.
+    pub note: Option<String>,
     /// Its place among the words without a flag.
     pub position: Option<u64>,
     /// What kind of file it may be typed as.
@@ -289,6 +292,7 @@ impl Walk {
             short: own.split_whitespace().find_map(|w| w.strip_prefix('-')?.chars().next()),
             aliases: names.into_iter().map(str::to_owned).collect(),
             old: text("x-old").unwrap_or_default().split_whitespace().map(str::to_owned).collect(),
+            note: text("x-note").map(str::to_owned),
             position: property.get("x-position").and_then(Value::as_u64),
             file: text("x-file").map(str::to_owned),
             unit,

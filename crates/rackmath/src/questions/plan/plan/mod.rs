@@ -103,7 +103,10 @@ pub struct Request {
     pub cache_headroom: Option<f64>,
     /// Share of the load that is kept free: more replicas than the rate alone needs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-unit" = "share"))]
+    #[schemars(extend(
+        "x-unit" = "share",
+        "x-note" = "is now the share of load kept free; that of cache memory is --cache-headroom"
+    ))]
     pub headroom: Option<f64>,
     /// Dollars per hour, at most.
     pub budget_usd_per_hour: Option<f64>,

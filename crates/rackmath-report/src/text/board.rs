@@ -1,0 +1,209 @@
+//! The lecture's board as text: a step, its curves, its workings, what binds, the station, the claims.
+
+use super::page::{Page, mtok, only, or, or_dash, percent, seconds, three, tok_s, usd};
+use rackmath::figure::count;
+use rackmath::{curve, explain, lecture, station, step, when};
+use rackmath_units::{Bytes, BytesPerToken};
+
+pub(super) fn step(out: &mut Page, a: &step::Answer) {
+    out.title(format!("{} on {}", a.model, a.system));
+    let chosen = if a.batch_chosen { " (chosen: where compute meets memory, or what fits)" } else { "" };
+    let pass = only(a.pass > 1.0, format!(", {} tokens each in this pass", count(a.pass)));
+    out.line(format!("batch {}{chosen}, context {}{pass}\n", count(a.batch), count(a.context)));
+    numbers(out, a);
+    out.gap();
+    memory(out, &a.memory);
+    out.assumes(&a.assumptions);
+    out.list("sources", &a.sources);
+}
+
+fn numbers(out: &mut Page, a: &step::Answer) {
+    let [time, multiply, weights, kv] = [a.time_s, a.compute_s, a.weights_s, a.kv_s].map(seconds);
+    out.field("step time", format!("{time}, bound by {}", a.binding));
+    out.more(format!("multiply {multiply}, read weights {weights}, read KV {kv}"));
+    let [lower, upper] = [a.lower_bound_s, a.upper_bound_s].map(seconds);
+    out.more(format!("between {lower} (perfect overlap) and {upper} (none)"));
+    out.field("throughput", format!("{}, {} per user", tok_s(a.tokens_per_s), tok_s(a.tokens_per_s_user)));
+    let cost = a.cost_usd_per_mtok.zip(a.cost_floor_usd_per_mtok);
+    out.maybe("cost", cost.map(|(cost, floor)| format!("{} (floor {})", mtok(cost), mtok(floor))));
+    out.field("in use", format!("{} of the dense peak, {} of the bandwidth", percent(a.mfu), percent(a.mbu)));
+    let [floor, all] = [a.latency_floor_s, a.all_weights_s].map(seconds);
+    out.field("latency floor", format!("{floor} for one sequence, {all} to read every weight"));
+    let at = |b| format!("{} sequences at this context", count(b));
+    out.field("balance batch", or(a.balance_batch, "none: memory-bound at any batch", at));
+    let long = |l| format!("{} tokens", count(l));
+    out.field("balanced context", or(a.balanced_context, "none: never memory-bound at a large batch", long));
+    let ridge = or(a.ridge, "", |r| format!("R = {}, ", three(r)));
+    out.field("ridge and sparsity", format!("{ridge}S = {}", three(a.sparsity)));
+    let experts = a.experts.as_ref().map(|e| {
+        format!("{} of {} touched per layer, {} tokens each", three(e.touched), e.routed, three(e.tokens_each))
+    });
+    out.maybe("experts", experts);
+}
+
+fn memory(out: &mut Page, m: &step::Memory) {
+    let [weights, kv, capacity, missing] =
+        [m.weights_bytes, m.kv_bytes, m.capacity_bytes, m.missing_bytes].map(|b| Bytes::b(b).to_string());
+    let missing = format!("does not fit: {missing} missing");
+    let verdict = if m.fits { out.style.good("fits") } else { out.style.bad(&missing) };
+    out.row("memory", format!("{verdict}: weights {weights} + KV {kv} of {capacity}"));
+    if m.weights_bytes > m.capacity_bytes {
+        out.more(format!("the weights alone need {} of these chips", m.chips_min));
+    } else {
+        let (batch, longest) = (or(m.batch_max, "any number of", count), or(m.context_max, "any", count));
+        out.more(format!("at most {batch} sequences of this context, or a context of {longest} at this batch"));
+    }
+    let each = BytesPerToken::new(m.kv_bytes_per_token);
+    out.more(format!("{each}; reading all of memory once takes {}", seconds(m.drain_s)));
+}
+
+pub(super) fn curve(out: &mut Page, a: &curve::Answer) {
+    if a.over == curve::Over::Precision || a.rows.len() < 25 {
+        rows(out, a);
+    } else {
+        both(out, a);
+    }
+    out.assumes(&a.assumptions);
+}
+
+/// Time, and cost where it is known.
+fn both(out: &mut Page, a: &curve::Answer) {
+    out.draw(&a.time);
+    out.pictures(&a.cost);
+}
+
+fn rows(out: &mut Page, a: &curve::Answer) {
+    out.title(&a.time.title);
+    out.columns(
+        &a.rows,
+        &[
+            (a.over.as_ref(), &|r| r.label.clone().unwrap_or_else(|| count(r.x))),
+            ("step", &|r| seconds(r.time_s)),
+            ("multiply", &|r| seconds(r.compute_s)),
+            ("weights", &|r| seconds(r.weights_s)),
+            ("KV", &|r| seconds(r.kv_s)),
+            ("$/Mtok", &|r| or_dash(r.cost_usd_per_mtok, usd)),
+            ("MFU", &|r| percent(r.mfu)),
+            ("bound by", &|r| r.binding.clone()),
+            ("fits", &|r| if r.fits { "yes".into() } else { "no".into() }),
+        ],
+    );
+}
+
+/// A step and its two curves.
+pub(super) fn headline(out: &mut Page, s: &step::Answer, c: &curve::Answer) {
+    let style = out.style;
+    let bold = |text: String| style.bold(&text);
+    out.title(format!("{} on {}", s.model, s.system));
+    out.dim(format!("context {} tokens; a lower bound from data sheets", count(s.context)));
+    let [floor, all] = [s.latency_floor_s, s.all_weights_s].map(|t| bold(seconds(t)));
+    out.line(format!("\n  No step is shorter than {floor} for one user, or {all} once every weight is read."));
+    let below = |b| format!("Batches below {} are bound by memory, larger ones by arithmetic.", bold(count(b)));
+    let never = "Memory binds at any batch: the cache takes longer to read than a token to compute.";
+    out.line(format!("  {}", or(s.balance_batch, never, below)));
+    if let (Some(cost), Some(floor)) = (s.cost_usd_per_mtok, s.cost_floor_usd_per_mtok) {
+        let alone = c.rows.first().and_then(|r| r.cost_usd_per_mtok).unwrap_or(cost);
+        let ([alone, cost, floor], batch) = ([alone, cost, floor].map(|x| bold(mtok(x))), count(s.batch));
+        out.line(format!("  A token costs {alone} alone, {cost} at batch {batch}, and never less than {floor}."));
+    }
+    let beyond = |l| format!("Contexts beyond {} tokens leave arithmetic idle at any batch.", bold(count(l)));
+    let never = "No context is too long for compute to keep up at a large batch.";
+    out.line(format!("  {}\n", or(s.balanced_context, never, beyond)));
+    both(out, c);
+    out.gap();
+    out.dim("next: rackmath step llama-3.1-70b --on 8xh200 --batch 64    rackmath explain step    rackmath --help");
+}
+
+pub(super) fn explain(out: &mut Page, a: &explain::Answer) {
+    let style = out.style;
+    out.head(format!("{} on {}", a.model, a.system));
+    let mut cited: Vec<&str> = vec!["derived below", "the question"];
+    for w in &a.workings {
+        out.line(format!("{} {}", style.bold(&w.symbol), style.dim(&w.meaning)));
+        for side in [&w.equation, &w.substituted, &style.bold(&w.result)] {
+            out.line(format!("  = {side}"));
+        }
+        for i in &w.inputs {
+            out.line(format!("    {:<9} {:<18} {}", i.symbol, i.value, i.meaning));
+            // A source is printed where it first appears.
+            if !cited.contains(&i.source.as_str()) {
+                cited.push(&i.source);
+                let indent = " ".repeat(33);
+                out.dim(style.wrapped(&indent, &indent, &i.source).trim_end());
+            }
+        }
+        out.gap();
+    }
+    out.list("assumes", &a.assumptions);
+}
+
+pub(super) fn when(out: &mut Page, a: &when::Answer) {
+    let (point, other) = match a.over {
+        when::Over::Batch => ("a batch of", "context"),
+        when::Over::Context => ("a context of", "batch"),
+    };
+    out.head(match a.from {
+        _ if a.regimes.is_empty() => "nothing fits: weights, or one sequence, are more than memory holds".into(),
+        Some(from) => format!("{} binds from {point} {} on", bound(a.what), count(from)),
+        None => format!("{} never binds, up to {point} {}", bound(a.what), count(a.most)),
+    });
+    let fixed = format!("{other} {}", count(a.fixed));
+    out.field("decode steps of", format!("{} on {}, {}, {}; {fixed}", a.model, a.system, a.engine, a.layout));
+    if !a.regimes.is_empty() {
+        out.field("memory holds", format!("{point} {}", count(a.most)));
+        out.gap();
+        out.columns(
+            &a.regimes,
+            &[
+                ("what binds", &|r| bound(r.binds).into()),
+                ("from", &|r| count(r.from)),
+                ("to", &|r| count(r.to)),
+                ("step there", &|r| seconds(r.from_ms / 1e3)),
+                ("and there", &|r| seconds(r.to_ms / 1e3)),
+            ],
+        );
+    }
+}
+
+fn bound(what: when::Bound) -> &'static str {
+    match what {
+        when::Bound::Arithmetic => "arithmetic",
+        when::Bound::Memory => "memory bandwidth",
+        when::Bound::Latency => "kernel latency",
+        when::Bound::Links => "the bandwidth of links",
+        when::Bound::Host => "the host",
+    }
+}
+
+pub(super) fn station(out: &mut Page, a: &station::Answer) {
+    let r = &a.request;
+    let (interval, rate) = (seconds(r.interval_s), three(r.rate_per_s));
+    let (seats, tokens) = (count(r.seats as f64), count(r.tokens as f64));
+    out.head(format!("A step every {interval}, {seats} seats, {rate} requests/s of {tokens} tokens"));
+    let verdict = if a.stable { out.style.good("stable") } else { out.style.bad("the queue grows for ever") };
+    out.row("load", format!("{verdict}: up to {} requests/s can be carried", three(a.sustainable_rate_per_s)));
+    let [first, p99] = [a.mean_first_token_s, a.p99_first_token_s].map(seconds);
+    out.field("time to first token", format!("{first} mean, {p99} p99"));
+    let [mean, worst] = [a.mean_with_seats_s, a.worst_with_seats_s].map(seconds);
+    out.more(format!("with free seats: {mean} mean, {worst} at worst"));
+    out.field("wait for a seat", format!("{} mean, {} at worst", seconds(a.mean_wait_s), seconds(a.worst_wait_s)));
+    out.field("time per token", seconds(a.per_token_s));
+    out.field("seats taken", format!("{} over {} steps", percent(a.fill), count(a.steps as f64)));
+}
+
+pub(super) fn lecture(out: &mut Page, a: &lecture::Answer) {
+    out.dim(&a.source);
+    for c in &a.claims {
+        let title = out.style.bold(&format!("{} {}", c.id, c.title));
+        out.line(format!("\n{title}  {}\n  {}", out.style.dim(&c.conclusion), c.formula));
+        out.columns(
+            &c.numbers,
+            &[
+                ("for", &|n| n.inputs.clone()),
+                ("lecture", &|n| n.lecture.clone()),
+                ("ours", &|n| n.ours.clone()),
+                ("why", &|n| n.why.clone()),
+            ],
+        );
+    }
+}

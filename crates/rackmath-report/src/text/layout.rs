@@ -1,0 +1,174 @@
+//! Placements as text: who holds what, what is sent where, and how domains compare.
+
+use super::page::{Page, byte_rate, bytes, led, or, or_dash, params, seconds, three, times, watts};
+use crate::picture::PARTS;
+use crate::reply::Part;
+use rackmath::figure::count;
+use rackmath::layout::{Answer, StageCard};
+use rackmath::racks;
+use rackmath_units::Flop;
+
+/// `rackmath layout`, `memory` and `traffic`.
+pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {
+    out.title(format!("{} on {}: {}", a.model, a.system, a.layout));
+    let chosen = if a.layout_chosen { ", layout chosen (one scale-up domain, no pipeline)" } else { "" };
+    let (batch, context) = (count(a.batch.floor()), count(a.context));
+    let used = format!("{} of {} chips{chosen}", a.chips, a.chips_available);
+    out.dim(format!("{used}; batch {batch}, context {context}"));
+    out.gap();
+    if part == Part::Traffic {
+        traffic(out, a);
+        out.gap();
+        experts(out, a);
+    } else {
+        fit(out, a);
+        if part != Part::Memory {
+            experts(out, a);
+        }
+        out.gap();
+        per_chip(out, a);
+        out.gap();
+        bars(out, a);
+        if part != Part::Memory {
+            out.gap();
+            traffic(out, a);
+            out.gap();
+            commands(out, a);
+        }
+    }
+    out.assumes(&a.assumptions);
+}
+
+fn fit(out: &mut Page, a: &Answer) {
+    out.row("memory", if a.fits { out.style.good(&a.verdict) } else { out.style.bad(&a.verdict) });
+    out.maybe("first change that fits", a.first_change.as_ref());
+    if let Some(warning) = &a.warning {
+        out.wrapped("  warning: ", "    ", warning);
+    }
+    out.field("largest batch", format!("{} sequences of this context", count(a.batch_max)));
+    let none = if a.fits { "any, at this batch" } else { "none at this batch" };
+    out.field("longest context", or(a.context_max, none, |l| format!("{} tokens at this batch", count(l))));
+}
+
+/// Stages to show: all when few, else the first, the second and the last.
+fn shown(stages: &[StageCard]) -> Vec<&StageCard> {
+    match stages {
+        few if few.len() <= 4 => few.iter().collect(),
+        [first, second, .., last] => vec![first, second, last],
+        _ => Vec::new(),
+    }
+}
+
+fn per_chip(out: &mut Page, a: &Answer) {
+    let (stages, style) = (shown(&a.stages), out.style);
+    let name = |s: &&StageCard| {
+        format!("stage {} (layers {}-{})", s.stage, s.first_layer, (s.first_layer + s.layers).saturating_sub(1))
+    };
+    let held = PARTS.iter().filter(|p| stages.iter().any(|s| (p.of)(s) > 0.0));
+    let mut rows: Vec<Vec<String>> = held.map(|p| led(p.name, stages.iter().map(|s| bytes((p.of)(s))))).collect();
+    let total = |s: &&StageCard| style.bold(&format!("{} of {}", bytes(s.total_bytes), bytes(a.capacity_bytes)));
+    rows.push(led(style.bold("total"), stages.iter().map(total)));
+    rows.push(led("FLOP per step", stages.iter().map(|s| Flop::flop(s.flop).to_string())));
+    out.table(&led("each chip of", stages.iter().map(name)), rows);
+    if a.stages.len() > stages.len() {
+        out.note(format!("{} stages in all", a.stages.len()));
+    }
+}
+
+/// A bar of blocks per stage: what fills a chip.
+fn bars(out: &mut Page, a: &Answer) {
+    let style = out.style;
+    let wide = style.width.clamp(60, 140) - 30;
+    for s in shown(&a.stages) {
+        let scale = a.capacity_bytes.max(s.total_bytes);
+        let mut bar = String::new();
+        let (mut drawn, mut sum) = (0usize, 0.0);
+        for part in &PARTS {
+            sum += (part.of)(s);
+            let n = ((sum / scale * wide as f64).round() as usize).saturating_sub(drawn);
+            bar.push_str(&style.tint(part.tint, &part.letter.to_string().repeat(n)));
+            drawn += n;
+        }
+        let end = if s.total_bytes > a.capacity_bytes { style.bad(" too much") } else { String::new() };
+        out.line(format!("  stage {:<3} |{bar}{}|{end}", s.stage, " ".repeat(wide.saturating_sub(drawn))));
+    }
+    out.note("E experts  S shared  A attention  D dense  V vocabulary  n norms  K KV cache  a activations  b buffers  . reserve");
+}
+
+fn experts(out: &mut Page, a: &Answer) {
+    let Some(e) = &a.experts else { return };
+    let each = three(e.slots_per_chip);
+    let held = format!("{} slots, {each} on each chip, {} group(s)", e.slots, e.groups);
+    out.field("experts", format!("{} of {} per token; {held}", e.top_k, e.experts));
+    out.field("tokens per expert", three(e.tokens_per_expert));
+    out.field("a token goes to", format!("{} chips", three(e.destinations)));
+    let [routing, chance] = [e.imbalance, e.fluctuation].map(times);
+    out.field("busiest chip", format!("{routing} the mean from routing, {chance} from chance"));
+    let width = e.least_width.map(|least| {
+        let verdict = if e.width as f64 > least { "wider than" } else { "narrower than" };
+        let least = count(least.round());
+        format!("{}, {verdict} the {least} that keeps compute busy on the scale-up network", e.width)
+    });
+    out.maybe("expert width", width);
+    if e.slowdown > 1.0 {
+        out.row("leaves the domain", out.style.bad(&format!("all-to-all {} slower", times(e.slowdown))));
+    }
+    let ratio = |rho| format!("{} if each stage were its own domain (1 or more is good)", three(rho));
+    out.maybe("scale-up : scale-out", e.up_to_out.map(ratio));
+}
+
+fn traffic(out: &mut Page, a: &Answer) {
+    if a.traffic.is_empty() {
+        return out.line("  no traffic: one chip, or copies that do not talk");
+    }
+    out.columns(
+        &a.traffic,
+        &[
+            ("traffic of the busiest chip per step", &|t| t.what.clone()),
+            ("network", &|t| t.network.clone()),
+            ("bytes", &|t| bytes(t.bytes)),
+            ("at full bandwidth", &|t| or(t.seconds, "unknown", seconds)),
+            ("predicted", &|t| or_dash(t.predicted_s, seconds)),
+        ],
+    );
+}
+
+fn commands(out: &mut Page, a: &Answer) {
+    for c in &a.commands {
+        let text = match (&c.flags, &c.cannot) {
+            (Some(flags), _) if flags.is_empty() => "(no flags: one chip)".to_owned(),
+            (Some(flags), _) => flags.clone(),
+            (None, why) => out.style.dim(&format!("cannot: {}", why.as_deref().unwrap_or("unknown"))),
+        };
+        out.line(format!("  {:<9} {text}", c.tool));
+    }
+}
+
+/// `rackmath racks`
+pub(super) fn racks(out: &mut Page, a: &racks::Answer) {
+    out.head(format!("{}: {} of weights in one scale-up domain", a.model, bytes(a.weights_bytes)));
+    let domains = |n: f64| if n <= 1.0 { "1 domain".into() } else { format!("{} domains", count(n)) };
+    out.columns(
+        &a.racks,
+        &[
+            ("domain", &|r| r.system.clone()),
+            ("packages", &|r| count(r.packages as f64)),
+            ("dies", &|r| count(r.dies as f64)),
+            ("memory", &|r| bytes(r.capacity_bytes)),
+            ("bandwidth", &|r| byte_rate(r.bandwidth_bytes_per_s)),
+            ("read weights", &|r| seconds(r.weights_s)),
+            ("fits in", &|r| domains(r.domains_for_weights)),
+            ("largest model", &|r| params(r.largest_params)),
+            ("up/out", &|r| or_dash(r.beta, times)),
+            ("2 domains", &|r| or_dash(r.two_domain_slowdown, |s| format!("{} slower", times(s)))),
+            ("power", &|r| or_dash(r.power_w, watts)),
+        ],
+    );
+    for note in [
+        "read weights: the latency floor of a large batch; pipelining does not lower it, a larger domain does (D36)",
+        "largest model: weights in half of the domain's memory, the other half for KV",
+        "up/out: scale-up over scale-out bandwidth of a chip; 2 domains: slowdown of an expert layer spread over two (D20)",
+    ] {
+        out.note(note);
+    }
+}
