@@ -175,7 +175,7 @@ impl<'a> Inputs<'a> {
         }
         let path = if kind == "model" && path.is_dir() { path.join("config.json") } else { path.to_owned() };
         let name = if kind == "machine" { stem(&path) } else { path.display().to_string() };
-        if kind == "machine" {
+        if kind == "machine" && !self.machines.iter().any(|m| m == word) {
             self.machines.push(word.to_owned());
         }
         self.files.insert(name.clone(), Value::String(read(&path)?));

@@ -49,11 +49,11 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), 
     flags::remark(fields, typed);
     let mut inputs = Inputs::new(&catalog, given);
     let request = flags::request(fields, given, &mut inputs)?;
-    let asked = plan::Asked { question, catalog: &catalog, given, inputs: &inputs };
+    let planning = |inputs| plan::Asked { question, catalog: &catalog, given, inputs };
     match question {
-        Question::Plan => plan::run(&asked, request, &output),
-        Question::Outlook => plan::outlook(&asked, request, &output),
-        Question::Whatif => plan::whatif(&asked, request, &output),
+        Question::Plan => plan::run(&mut planning(inputs), request, &output),
+        Question::Outlook => plan::outlook(&mut planning(inputs), request, &output),
+        Question::Whatif => plan::whatif(&mut planning(inputs), request, &output),
         Question::Validate => folder::run(&catalog, request, given, &output),
         _ => {
             if question == Question::Deduce {

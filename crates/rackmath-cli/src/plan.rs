@@ -11,8 +11,10 @@ use rackmath::plan::{self, Answer, File, MOST_SHARDS, Partial, Plan, Request};
 use rackmath::planfile::PlanFile;
 use rackmath::whatif;
 use rackmath_report::reply::Part;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 type Fields = Map<String, Value>;
@@ -22,7 +24,7 @@ pub struct Asked<'a> {
     pub question: Question,
     pub catalog: &'a Catalog,
     pub given: &'a ArgMatches,
-    pub inputs: &'a Inputs<'a>,
+    pub inputs: Inputs<'a>,
 }
 
 impl Asked<'_> {
@@ -30,29 +32,40 @@ impl Asked<'_> {
         self.given.get_one::<PathBuf>(id)
     }
 
-    fn answer(&self, inputs: &Inputs<'_>, request: &Fields) -> Result<Reply, Failure> {
-        Ok(self.question.answer(self.catalog, inputs.with_files(request.clone()), &inputs::terms())?)
+    fn answer(&self, request: &Fields) -> Result<Reply, Failure> {
+        Ok(self.question.answer(self.catalog, self.inputs.with_files(request.clone()), &inputs::terms())?)
+    }
+
+    /// The catalogue with the files that were brought, and the request that is left.
+    fn brought(&self, request: &Fields) -> Result<(Cow<'_, Catalog>, Request), Failure> {
+        let mut request = self.inputs.with_files(request.clone());
+        let catalog = ask::brought(self.catalog, &mut request, &inputs::terms())?;
+        Ok((catalog, typed(request)?))
+    }
+
+    /// A plan as a file.
+    fn file(&self, request: &Request, answer: &Answer) -> String {
+        PlanFile { files: self.inputs.machines.clone(), ..PlanFile::of(request, answer) }.text()
     }
 
     /// The plan of `--from`, which has the whole question.
-    fn saved(&self, request: &Fields, inputs: &mut Inputs<'_>) -> Result<Option<PlanFile>, Failure> {
-        let Some(path) = self.path("from") else { return Ok(None) };
+    fn saved(&mut self, request: &Fields) -> Result<Option<PlanFile>, Failure> {
+        let Some(path) = self.path("from").cloned() else { return Ok(None) };
         if request.get("plan").map_or(request.keys().any(|k| k != "handover" && k != "vary"), Value::is_object) {
             return Err(Failure::new("--from takes the whole question from the file")
                 .hint(format!("to change it: rackmath whatif {} --set NAME=VALUE", path.display())));
         }
-        inputs.plan(path).map(Some)
+        self.inputs.plan(&path).map(Some)
     }
 }
 
-fn typed(request: &Fields) -> Result<Request, Failure> {
-    serde_json::from_value(Value::Object(request.clone())).map_err(|e| Failure::new(e.to_string()))
+fn typed<T: DeserializeOwned>(request: Fields) -> Result<T, Failure> {
+    serde_json::from_value(Value::Object(request)).map_err(|e| Failure::new(e.to_string()))
 }
 
-pub fn run(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
-    let mut inputs = Inputs::new(a.catalog, a.given);
-    let saved = a.saved(&request, &mut inputs)?;
-    let inputs = if saved.is_some() { &inputs } else { a.inputs };
+pub fn run(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
+    let saved = a.saved(&request)?;
+    let a = &*a;
     let wanted = request.remove("handover");
     if let Some(Value::Object(of_file)) = saved.as_ref().map(|f| serde_json::to_value(&f.request).unwrap_or_default()) {
         request = of_file;
@@ -63,26 +76,20 @@ pub fn run(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Fa
         request.insert("handover".into(), handover);
     }
     if let Some(path) = a.path("rows") {
-        let mut request = inputs.with_files(request.clone());
-        let catalog = ask::brought(a.catalog, &mut request, &inputs::terms())?;
+        let (catalog, request) = a.brought(&request)?;
+        let threads = inputs::terms().effort.threads;
         let one = a.given.get_one::<(u64, u64)>("shard").copied();
-        rows::write(
-            &catalog,
-            &typed(&request)?,
-            (one, inputs::terms().effort.threads),
-            path,
-            a.given.get_flag("feasible"),
-        )?;
+        rows::write(&catalog, &request, (one, threads), path, a.given.get_flag("feasible"))?;
     }
     if let Some(one) = a.given.get_one::<(u64, u64)>("shard") {
-        return shard(a, inputs, &request, *one);
+        return shard(a, &request, *one);
     }
-    let reply = a.answer(inputs, &request)?;
+    let reply = a.answer(&request)?;
     let Reply::Plan(answer) = &reply else { return Ok(()) };
     if let (Some(file), Some(path)) = (&saved, a.path("from")) {
         check(file, path, answer.plans.first())?;
     }
-    let text = || Ok::<_, Failure>(file(&typed(&request)?, answer, inputs.machines.clone()).text());
+    let text = || Ok::<_, Failure>(a.file(&typed(request.clone())?, answer));
     if let Some(path) = a.path("save") {
         output::save(path, text()?.as_bytes())?;
     }
@@ -92,20 +99,16 @@ pub fn run(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Fa
     output.reply(&reply, Part::All, a.given)
 }
 
-pub fn outlook(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
-    let mut inputs = Inputs::new(a.catalog, a.given);
-    let saved = a.saved(&request, &mut inputs)?;
-    let inputs = if saved.is_some() { &inputs } else { a.inputs };
-    if let Some(file) = saved {
+pub fn outlook(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
+    if let Some(file) = a.saved(&request)? {
         request.insert("plan".into(), serde_json::to_value(file.request).unwrap_or_default());
     }
-    output.reply(&a.answer(inputs, &request)?, Part::All, a.given)
+    output.reply(&a.answer(&request)?, Part::All, a.given)
 }
 
-pub fn whatif(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
-    let mut inputs = Inputs::new(a.catalog, a.given);
+pub fn whatif(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
     let path = a.given.get_one::<String>("/plan").map_or(Path::new("plan.json"), Path::new);
-    let file = inputs.plan(path)?;
+    let file = a.inputs.plan(path)?;
     // A change whose value is a file: brought along, and named as there.
     let plan_fields = Question::Plan.fields();
     if let Some(Value::Array(changes)) = request.get_mut("set") {
@@ -114,28 +117,22 @@ pub fn whatif(a: &Asked<'_>, mut request: Fields, output: &Output) -> Result<(),
             let named = |n: &String| n == key;
             let found = plan_fields.iter().find(|f| named(&f.flag) || f.aliases.iter().any(named));
             let Some(kind) = found.and_then(|f| f.file.as_deref()).filter(|k| *k != "summary") else { continue };
-            let names = value.split(',').map(|w| inputs.named(kind, w.trim())).collect::<Result<Vec<_>, _>>()?;
+            let names = value.split(',').map(|w| a.inputs.named(kind, w.trim())).collect::<Result<Vec<_>, _>>()?;
             *change = Value::String(format!("{key}={}", names.join(",")));
         }
     }
-    let reply = a.answer(&inputs, &request)?;
+    let reply = a.answer(&request)?;
     let Reply::Whatif(answer) = &reply else { return Ok(()) };
     check(&file, path, answer.before.as_ref())?;
     if let Some(path) = a.path("save") {
-        let asked: whatif::Request =
-            serde_json::from_value(Value::Object(request)).map_err(|e| Failure::new(e.to_string()))?;
-        let changed = whatif::changed(&asked)?;
+        let changed = whatif::changed(&typed(request)?)?;
         let Ok(Value::Object(fields)) = serde_json::to_value(&changed) else { return Ok(()) };
-        let after = Question::Plan.answer(a.catalog, inputs.with_files(fields), &inputs::terms())?;
+        let after = Question::Plan.answer(a.catalog, a.inputs.with_files(fields), &inputs::terms())?;
         if let Reply::Plan(after) = after {
-            output::save(path, self::file(&changed, &after, inputs.machines.clone()).text().as_bytes())?;
+            output::save(path, a.file(&changed, &after).as_bytes())?;
         }
     }
     output.reply(&reply, Part::All, a.given)
-}
-
-fn file(request: &Request, answer: &Answer, files: Vec<String>) -> PlanFile {
-    PlanFile { files, ..PlanFile::of(request, answer) }
 }
 
 /// Says what moved since an older version wrote the file; refuses numbers that do not follow.
@@ -212,11 +209,10 @@ pub fn shard_of(text: &str) -> Result<(u64, u64), String> {
 }
 
 /// One shard of a plan, into a file or to standard output.
-fn shard(a: &Asked<'_>, inputs: &Inputs<'_>, request: &Fields, one: (u64, u64)) -> Result<(), Failure> {
-    let mut request = inputs.with_files(request.clone());
-    let catalog = ask::brought(a.catalog, &mut request, &inputs::terms())?;
-    let part = plan::shard(&catalog, &typed(&request)?, one, inputs::terms().effort.threads)?;
-    let file = ShardFile { rackmath_plan_shard: VERSION, machines: inputs.machines.clone(), part };
+fn shard(a: &Asked<'_>, request: &Fields, one: (u64, u64)) -> Result<(), Failure> {
+    let (catalog, request) = a.brought(request)?;
+    let part = plan::shard(&catalog, &request, one, inputs::terms().effort.threads)?;
+    let file = ShardFile { rackmath_plan_shard: VERSION, machines: a.inputs.machines.clone(), part };
     let to = a.path("out").map_or(Path::new("-"), PathBuf::as_path);
     output::save(to, ask::json(&file)?.as_bytes())
 }
