@@ -76,7 +76,8 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
         ],
     );
     out.gap();
-    let achieved = |(x, low, high)| format!("{} ({})", show(Variable::Peak, x), range(Variable::Peak, Some(low), Some(high)));
+    let achieved =
+        |(x, low, high)| format!("{} ({})", show(Variable::Peak, x), range(Variable::Peak, Some(low), Some(high)));
     out.maybe("achieved per chip", a.achieved_flop_per_s.map(achieved));
     if let Some(c) = &a.contradiction {
         let line = format!("these figures contradict each other by {}", times(c.gap));
