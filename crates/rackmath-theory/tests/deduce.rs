@@ -105,12 +105,12 @@ fn few_points_are_tempered_and_absurd_sheets_refused() {
     };
     let evidence = Evidence::new(&space, &tight, |_: Ratio| 0.0);
     let plain = Posterior::new(&space, &evidence, Sampling { log2_points: 13, seed: 1 });
-    let outcome = plain.as_ref().map(|p| (p.tempered, p.ess));
+    let outcome = plain.as_ref().map(|p| (p.sampler.tempered, p.sampler.ess));
     assert!(matches!(outcome, Ok((3, ess)) if ess >= 400.0) || outcome.is_err(), "{outcome:?}");
     // With more points the same answer needs no help, and agrees.
     let many = Posterior::new(&space, &evidence, Sampling { log2_points: 19, seed: 1 }).expect("enough points");
     if let Ok(few) = plain {
-        assert_eq!(few.tempered, 3);
+        assert_eq!(few.sampler.tempered, 3);
         let gap = (few.of(Unknown::Active).mean() - many.of(Unknown::Active).mean()).abs();
         assert!(gap < 0.1, "{gap}");
     }

@@ -65,14 +65,15 @@ fn reuse(out: &mut Page, r: &ReuseCard) {
 pub(super) fn fastmode(out: &mut Page, a: &fastmode::Answer) {
     out.head(format!("{}: {} the price for {} the speed", a.of, times(a.price), times(a.speed)));
     out.title("if the batch is the only lever, and price follows cost");
-    out.field("cache over weights", format!("x = {}", three(a.x)));
-    out.field("fast batch", format!("{} times smaller", three(a.batch_ratio)));
-    out.field("speed limit", format!("{}, however much is paid", times(a.speed_limit)));
-    out.field("slow mode", format!("could save at most {}", percent(a.slow_saving)));
+    let r = &a.reading;
+    out.field("cache over weights", format!("x = {}", three(r.x)));
+    out.field("fast batch", format!("{} times smaller", three(r.batch_ratio)));
+    out.field("speed limit", format!("{}, however much is paid", times(r.speed_limit)));
+    out.field("slow mode", format!("could save at most {}", percent(r.slow_saving)));
     out.part("what would have to be true instead");
-    let (chips, arrives) = (three(a.chips_instead), percent(a.scaling_instead));
+    let (chips, arrives) = (three(r.chips_instead), percent(r.scaling_instead));
     out.field("more chips", format!("{chips} times as many, of whose speed-up {arrives} arrives"));
-    let [tokens, work] = [a.accepted_instead, a.work_instead].map(three);
+    let [tokens, work] = [r.accepted_instead, r.work_instead].map(three);
     let paid = format!("the price would pay for {work} times the work of a step");
     out.field("better drafts", format!("{tokens} times the tokens per step; {paid}"));
     out.field("policy", "the multiple says nothing about the machine");

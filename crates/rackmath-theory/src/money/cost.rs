@@ -159,35 +159,6 @@ pub fn margin(price: f64, cost: f64) -> Margin {
     Margin { gross: 1.0 - cost / price, markup: price / cost, cost_profit: price / cost - 1.0 }
 }
 
-/// One bar of a tornado: an input at its low and high end, everything else as it is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bar {
-    pub name: String,
-    pub ends: (f64, f64),
-    pub results: (f64, f64),
-}
-
-impl Bar {
-    pub fn swing(&self) -> f64 {
-        (self.results.1 - self.results.0).abs()
-    }
-}
-
-/// Moves one input at a time between its ends and ranks them by how far the result moves.
-pub fn tornado(inputs: &[(String, f64, f64)], result: impl Fn(usize, f64) -> f64) -> Vec<Bar> {
-    let mut bars: Vec<Bar> = inputs
-        .iter()
-        .enumerate()
-        .map(|(i, (name, low, high))| Bar {
-            name: name.clone(),
-            ends: (*low, *high),
-            results: (result(i, *low), result(i, *high)),
-        })
-        .collect();
-    bars.sort_by(|a, b| b.swing().total_cmp(&a.swing()));
-    bars
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,6 +204,9 @@ mod tests {
         close(c.output.as_per_mtok(), 0.300, 2e-3);
         close(c.input.as_per_mtok(), 0.0603, 1e-3);
         close(c.input.as_per_mtok() * 608.0 / 266.0, 0.138, 2e-3);
+        // gpt-oss-120b on MI355X: 2.55 M tok/s per MW is 0.39 J a token.
+        let rates = Rates { decode: TokenRate::per_s(2.55e6), ..day.rates };
+        close(Serving { power: Watts::w(1e6), rates, ..day }.cost().output_energy.get(), 0.392, 2e-3);
     }
 
     #[test]
@@ -258,40 +232,19 @@ mod tests {
         close(down.total().get(), hour.total().get() / 0.8, 1e-12);
     }
 
-    #[test]
-    fn energy_per_token() {
-        // gpt-oss-120b on MI355X: 2.55 M tok/s per MW is 0.39 J a token.
-        let mut s = deepseek();
-        s.power = Watts::w(1e6);
-        s.rates.decode = TokenRate::per_s(2.55e6);
-        close(s.cost().output_energy.get(), 0.392, 2e-3);
-    }
-
-    #[test]
-    fn a_tornado_ranks_by_swing() {
-        let bars = tornado(&[("a".into(), 1.0, 2.0), ("b".into(), 1.0, 5.0)], |i, x| if i == 0 { x } else { 10.0 * x });
-        assert_eq!((bars[0].name.as_str(), bars[0].swing()), ("b", 40.0));
-    }
-
     proptest! {
         #[test]
         fn cost_falls_with_rate_use_and_hits(
             v in 1.0f64..1e5, u in 0.05f64..1.0, h in 0.0f64..1.0, more in 1.0f64..10.0, accepted in 1.0f64..4.0
         ) {
-            let mut s = deepseek();
-            s.rates = Rates { prefill: TokenRate::per_s(v), decode: TokenRate::per_s(v) };
-            s.utilisation = Fraction::new(u);
-            s.hit = Fraction::new(h);
+            let rates = |more: f64| Rates { prefill: TokenRate::per_s(v * more), decode: TokenRate::per_s(v) };
+            let (utilisation, hit) = (Fraction::new(u), Fraction::new(h));
+            let s = Serving { rates: rates(1.0), utilisation, hit, ..deepseek() };
             let base = s.cost();
-            let mut fast = s;
-            fast.rates.prefill = fast.rates.prefill * more;
-            prop_assert!(fast.cost().blended <= base.blended);
-            let mut busy = s;
-            busy.utilisation = Fraction::new((u * more).min(1.0));
-            prop_assert!(busy.cost().output <= base.output && busy.cost().output_energy <= base.output_energy);
-            let mut spec = s;
-            spec.accepted = accepted;
-            prop_assert!(spec.cost().output <= base.output);
+            let (fast, drafted) = (Serving { rates: rates(more), ..s }.cost(), Serving { accepted, ..s }.cost());
+            prop_assert!(fast.blended <= base.blended && drafted.output <= base.output);
+            let busy = Serving { utilisation: Fraction::new((u * more).min(1.0)), ..s }.cost();
+            prop_assert!(busy.output <= base.output && busy.output_energy <= base.output_energy);
             prop_assert!((0.0..=1.0).contains(&(base.blended.get() / base.input.get())));
         }
 

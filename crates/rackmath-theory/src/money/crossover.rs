@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn g63_g65_kv_from_a_shape() {
-        assert_eq!(kv_of_shape(1.0, 8.0, 128.0, 1.0).get(), 2048.0);
-        assert_eq!(kv_of_shape(80.0, 8.0, 128.0, 1.0).get(), 163_840.0);
-        assert_eq!(kv_of_shape(80.0, 8.0, 128.0, 2.0).get(), 327_680.0);
+        for (layers, bytes, kv) in [(1.0, 1.0, 2048.0), (80.0, 1.0, 163_840.0), (80.0, 2.0, 327_680.0)] {
+            assert_eq!(kv_of_shape(layers, 8.0, 128.0, bytes).get(), kv);
+        }
         // A latent cache has no factor of two: DeepSeek V3 keeps 576 values in each of 61 layers.
         let catalog = rackmath_catalog::embedded();
         let stored = |name: &str, kv: rackmath_spec::Dtype| {
@@ -147,25 +147,16 @@ mod tests {
         close(mfu_ratio(5.0), 0.2, 1e-12);
         assert_eq!((implied_batch(5.0, 0.0), implied_batch(5.0, 5.0)), (Some(0.2), None));
         // X21: with an endless batch the context is five crossovers; with no context the batch is a fifth of balance.
-        match consistency(Tokens::new(200e3), 5.0, 0.1) {
-            Consistency::Contradict { context_at_large_batch, batch_at_no_context } => {
-                close(context_at_large_batch.get(), 1e6, 1e-12);
-                close(batch_at_no_context, 0.2, 1e-12);
-            }
-            Consistency::Agree => panic!("five times input below the crossover"),
-        }
+        let apart = Consistency::Contradict { context_at_large_batch: Tokens::new(1e6), batch_at_no_context: 0.2 };
+        assert_eq!(consistency(Tokens::new(200e3), 5.0, 0.1), apart);
         assert_eq!(consistency(Tokens::new(200e3), 1.05, 0.1), Consistency::Agree);
     }
 
     #[test]
-    fn g69_when_attention_multiplies_as_much_as_the_weights() {
+    fn g69_g71_attention_and_its_sparse_kind() {
         for (layers, tokens) in [(1.0, 3_051_758.0), (16.0, 190_735.0), (100.0, 30_518.0)] {
             close(attention_context(Params::billion(100.0), layers, 128.0, 128.0).get(), tokens, 1e-4);
         }
-    }
-
-    #[test]
-    fn g71_native_sparse_attention() {
         let nsa = Nsa { summary: 32.0, stride: 16.0, selected: 16.0, block: 64.0, window: 512.0 };
         close(nsa.entries(Tokens::new(65_536.0)), 5630.0, 1e-3);
         close(65_536.0 / nsa.entries(Tokens::new(65_536.0)), 11.64, 1e-3);
@@ -173,20 +164,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn crossover_and_cache_are_inverse(n in 1e9f64..1e12, l in 1e3f64..1e7, r in 30.0f64..600.0) {
+        fn readings_are_inverse_and_the_best_block_is_the_best(
+            n in 1e9f64..1e12, l in 1e3f64..1e7, r in 30.0f64..600.0, ratio in 1.0f64..20.0, x in 0.0f64..0.99,
+            blocks in 1.0f64..64.0, b in 1.0f64..1e4,
+        ) {
             let kv = kv_from_crossover(r, byte(), Params::new(n), Tokens::new(l));
-            prop_assert!((crossover_from_kv(r, byte(), Params::new(n), kv).get() / l - 1.0).abs() < 1e-9);
-        }
-
-        #[test]
-        fn the_implied_batch_gives_the_ratio_back(r in 1.0f64..20.0, x in 0.0f64..0.99) {
-            let b = implied_batch(r, x * r).unwrap();
-            prop_assert!((1.0 / b + x * r - r).abs() < 1e-9);
-        }
-
-        #[test]
-        fn the_best_block_is_the_best(l in 1e3f64..1e7, n in 1.0f64..64.0, b in 1.0f64..1e4) {
-            prop_assert!(block_sparse_entries(Tokens::new(l), n) <= (l / b + n * b) * (1.0 + 1e-12));
+            close(crossover_from_kv(r, byte(), Params::new(n), kv).get(), l, 1e-9);
+            let batch = implied_batch(ratio, x * ratio).unwrap();
+            prop_assert!((1.0 / batch + x * ratio - ratio).abs() < 1e-9);
+            prop_assert!(block_sparse_entries(Tokens::new(l), blocks) <= (l / b + blocks * b) * (1.0 + 1e-12));
         }
     }
 }

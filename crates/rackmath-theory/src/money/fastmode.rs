@@ -16,50 +16,44 @@
 //! Source: lecture D7, D8; the published price and speed of fast modes.
 
 use crate::board::closed;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// A fast mode read as a smaller batch.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A price and a speed multiple, read as a smaller batch and as what else they could be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Reading {
-    /// Cache over weight traffic of a standard step.
+    /// Cache over weight traffic of a standard step, if the batch is the only lever.
     pub x: f64,
-    /// No price buys more speed than this, on the same machine.
+    /// The most speed any price buys on the same machine.
     pub speed_limit: f64,
     /// The standard batch over the fast one.
     pub batch_ratio: f64,
-    /// The most an endless batch could save, as a share of the standard price.
+    /// The most a slower mode could save.
     pub slow_saving: f64,
+    /// If chips were changed instead: how many times as many.
+    pub chips_instead: f64,
+    /// And what share of their speed-up arrives.
+    pub scaling_instead: f64,
+    /// If drafts were changed instead: tokens per step over the standard's.
+    pub accepted_instead: f64,
+    /// And how much more work a step could do for that price.
+    pub work_instead: f64,
 }
 
-/// A fast mode read as something other than a smaller batch.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Instead {
-    /// Chips of a replica over the standard's, at the same batch.
-    pub chips: f64,
-    /// Share of those chips' speed-up that arrives.
-    pub scaling: f64,
-    /// Tokens per step over the standard's, by drafting.
-    pub accepted: f64,
-    /// Work of a step over the standard's that the price would pay for.
-    pub work: f64,
-}
-
-/// Reads a price and a speed multiple as a smaller batch; `None` unless both are above 1.
+/// Reads a price and a speed multiple; `None` unless both are above 1.
 pub fn reading(price: f64, speed: f64) -> Option<Reading> {
     let sane = price.is_finite() && speed.is_finite() && price > 1.0 && speed > 1.0;
-    sane.then(|| {
-        let x = closed::fast_x(price, speed);
-        Reading {
-            x,
-            speed_limit: 1.0 + x,
-            batch_ratio: closed::fast_batch_ratio(price, speed),
-            slow_saving: closed::slow_saving(x),
-        }
+    let x = closed::fast_x(price, speed);
+    sane.then(|| Reading {
+        x,
+        speed_limit: 1.0 + x,
+        batch_ratio: closed::fast_batch_ratio(price, speed),
+        slow_saving: closed::slow_saving(x),
+        chips_instead: price * speed,
+        scaling_instead: 1.0 / price,
+        accepted_instead: speed,
+        work_instead: price * speed,
     })
-}
-
-/// What would have to be true if chips or drafts were changed instead.
-pub fn instead(price: f64, speed: f64) -> Instead {
-    Instead { chips: price * speed, scaling: 1.0 / price, accepted: speed, work: price * speed }
 }
 
 #[cfg(test)]
@@ -75,10 +69,9 @@ mod tests {
             assert!((r.x / x - 1.0).abs() < 1e-3, "{}", r.x);
             assert_eq!(r.speed_limit, 1.0 + r.x);
         }
-        assert_eq!(reading(6.0, 2.5).unwrap().batch_ratio, 15.0);
-        let i = instead(6.0, 2.5);
-        assert_eq!((i.chips, i.accepted, i.work), (15.0, 2.5, 15.0));
-        assert!((i.scaling - 1.0 / 6.0).abs() < 1e-15);
+        let r = reading(6.0, 2.5).unwrap();
+        assert_eq!((r.batch_ratio, r.chips_instead, r.accepted_instead, r.work_instead), (15.0, 15.0, 2.5, 15.0));
+        assert!((r.scaling_instead - 1.0 / 6.0).abs() < 1e-15);
         assert!(reading(1.0, 2.5).is_none() && reading(2.0, 0.5).is_none());
     }
 

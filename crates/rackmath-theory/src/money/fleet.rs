@@ -16,6 +16,8 @@
 
 use crate::cost::Rates;
 use rackmath_units::{DollarRate, Dollars, Fraction, Seconds, TokenRate, Tokens, Watts};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Days of an average month of the Gregorian calendar.
 pub const DAYS_PER_MONTH: f64 = 365.2425 / 12.0;
@@ -57,35 +59,39 @@ pub struct Machines {
     pub chip_hour: DollarRate,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Replicas that do one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Pool {
-    pub mean: TokenRate,
-    pub peak: TokenRate,
+    /// Tokens per second on average.
+    pub mean_tok_s: f64,
+    /// At the peak.
+    pub peak_tok_s: f64,
+    /// What it could do.
+    pub capacity_tok_s: f64,
+    /// Replicas.
     pub replicas: u64,
+    /// Chips.
     pub chips: u64,
-    pub capacity: TokenRate,
+    /// How much more than the peak it could do, as a share.
+    pub headroom: f64,
+    /// Share of its capacity in use over the day.
+    pub utilisation: f64,
 }
 
 impl Pool {
     /// More replicas than this are not counted: nobody has them.
     pub const MOST: u64 = 1_000_000_000_000;
 
-    fn of(mean: TokenRate, peak: f64, chips: u64, rate: TokenRate, target: Fraction) -> Self {
-        let high = mean * peak;
+    fn of(mean: TokenRate, over_mean: f64, chips: u64, rate: TokenRate, target: Fraction) -> Self {
+        let peak = mean * over_mean;
         let each = rate * chips as f64;
         // A thousandth of a replica is rounding, not traffic.
-        let replicas = ((high / (each * target.get()) - 1e-9).ceil().max(0.0) as u64).min(Self::MOST);
-        Self { mean, peak: high, replicas, chips: replicas * chips, capacity: each * replicas as f64 }
-    }
-
-    /// How much more than the peak it could do.
-    pub fn headroom(&self) -> f64 {
-        if self.peak.get() > 0.0 { self.capacity / self.peak - 1.0 } else { 0.0 }
-    }
-
-    /// Share of its capacity in use over the day.
-    pub fn utilisation(&self) -> f64 {
-        if self.capacity.get() > 0.0 { self.mean / self.capacity } else { 0.0 }
+        let replicas = ((peak / (each * target.get()) - 1e-9).ceil().max(0.0) as u64).min(Self::MOST);
+        let capacity = each * replicas as f64;
+        let headroom = if peak.get() > 0.0 { capacity / peak - 1.0 } else { 0.0 };
+        let utilisation = if capacity.get() > 0.0 { mean / capacity } else { 0.0 };
+        let (mean_tok_s, peak_tok_s, capacity_tok_s) = (mean.get(), peak.get(), capacity.get());
+        Self { mean_tok_s, peak_tok_s, capacity_tok_s, replicas, chips: replicas * chips, headroom, utilisation }
     }
 }
 
@@ -126,6 +132,7 @@ pub fn rack_share(decode: TokenRate, rack_chips: u64, world: TokenRate) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::close;
     use proptest::prelude::*;
 
     fn h800() -> Machines {
@@ -144,34 +151,24 @@ mod tests {
     #[test]
     fn deepseeks_day_needs_about_as_many_nodes_as_it_had() {
         // 608 G in and 168 G out a day, peak 278 over mean 226.75 nodes; prefill units of 4 nodes, decode units of 18.
-        let day = Seconds::days(1.0);
-        let traffic = Traffic {
-            input: Tokens::new(608e9) / day,
-            output: Tokens::new(168e9) / day,
-            hit: Fraction::ZERO,
-            peak: 278.0 / 226.75,
-        };
+        let [input, output] = [608e9, 168e9].map(|n| Tokens::new(n) / Seconds::days(1.0));
+        let traffic = Traffic { input, output, hit: Fraction::ZERO, peak: 278.0 / 226.75 };
         let f = fleet(&traffic, &h800());
         // 278.1 nodes are needed; units of 4 and 18 nodes round that up.
         assert_eq!((f.prefill.replicas, f.decode.replicas), (30, 9));
         assert_eq!(f.racks, 30 * 4 + 9 * 18);
-        assert!((f.day.get() / (f.racks as f64 * 8.0 * 24.0 * 2.0) - 1.0).abs() < 1e-12);
-        assert!(f.prefill.headroom() >= 0.0 && f.decode.headroom() < 0.02);
+        close(f.day.get(), f.racks as f64 * 8.0 * 24.0 * 2.0, 1e-12);
+        assert!(f.prefill.headroom >= 0.0 && f.decode.headroom < 0.02);
     }
 
     #[test]
-    fn g14_a_rack_is_a_thousandth_of_gemini() {
-        let share = rack_share(TokenRate::per_s(128e3 / 72.0), 72, TokenRate::per_s(128e6));
-        assert!((share - 0.001).abs() < 1e-12);
-    }
-
-    #[test]
-    fn months_and_days() {
+    fn months_days_and_racks() {
         // A quadrillion tokens a month over 2,629,746 s.
-        assert!((per_month(Tokens::new(1e15)).get() / 380_264_999.0 - 1.0).abs() < 1e-6);
+        close(per_month(Tokens::new(1e15)).get(), 380_264_999.0, 1e-6);
         assert_eq!(peak_over_mean(&[1.0, 1.0, 2.0]), Some(1.5));
-        assert_eq!(peak_over_mean(&[]), None);
-        assert_eq!(peak_over_mean(&[0.0, f64::NAN]), None);
+        assert!([&[][..], &[0.0, f64::NAN]].iter().all(|day| peak_over_mean(day).is_none()));
+        // G14: a rack is a thousandth of Gemini.
+        close(rack_share(TokenRate::per_s(128e3 / 72.0), 72, TokenRate::per_s(128e6)), 0.001, 1e-12);
     }
 
     proptest! {
@@ -186,8 +183,8 @@ mod tests {
             };
             let (a, b) = (fleet(&traffic(1.0), &machines), fleet(&traffic(more), &machines));
             prop_assert!(a.chips <= b.chips && a.day <= b.day && a.racks <= b.racks);
-            prop_assert!(a.prefill.headroom() >= -1e-6 && a.decode.headroom() >= -1e-6);
-            prop_assert!(a.decode.utilisation() <= target + 1e-6);
+            prop_assert!(a.prefill.headroom >= -1e-6 && a.decode.headroom >= -1e-6);
+            prop_assert!(a.decode.utilisation <= target + 1e-6);
         }
     }
 }

@@ -22,6 +22,8 @@ use rackmath_spec::MemoryTier;
 use rackmath_units::{
     Bytes, BytesPerToken, DollarRate, DollarsPerToken, FlopPerToken, FlopRate, HoldPrice, Seconds, float,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// One way to have a token's cache again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,28 +114,28 @@ pub fn cost_of_ttl(reuse: &Reuse, ttl: Seconds, tier: &Line, compute: DollarsPer
 pub fn best_ttl(reuse: &Reuse, tier: &Line, compute: DollarsPerToken) -> (Seconds, DollarsPerToken) {
     let cost = |ttl: Seconds| cost_of_ttl(reuse, ttl, tier, compute);
     let start = (Seconds::ZERO, compute);
+    let cheaper =
+        |best: (Seconds, DollarsPerToken), new: (Seconds, DollarsPerToken)| if new.1 < best.1 { new } else { best };
     // The cost rises between two gaps and falls at them, so the best is at a gap.
-    reuse.lifetimes(4096).into_iter().map(|ttl| (ttl, cost(ttl))).fold(
-        start,
-        |best, new| {
-            if new.1 < best.1 { new } else { best }
-        },
-    )
+    reuse.lifetimes(4096).into_iter().map(|ttl| (ttl, cost(ttl))).fold(start, cheaper)
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// A tier a lifetime could mean.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Candidate {
-    pub name: String,
-    pub drain: Seconds,
+    /// The tier.
+    pub id: String,
+    /// Its drain time.
+    pub drain_s: f64,
+    /// The lifetime over it.
     pub ratio: f64,
 }
 
 /// Every tier by how near its drain time is to a duration, nearest first.
 pub fn candidates(duration: Seconds, tiers: &[(String, Seconds)]) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> = tiers
-        .iter()
-        .map(|(name, drain)| Candidate { name: name.clone(), drain: *drain, ratio: duration / *drain })
-        .collect();
+    let of =
+        |(id, drain): &(String, Seconds)| Candidate { id: id.clone(), drain_s: drain.get(), ratio: duration / *drain };
+    let mut all: Vec<Candidate> = tiers.iter().map(of).collect();
     let far = |c: &Candidate| float::ln(c.ratio).abs();
     all.sort_by(|a, b| far(a).total_cmp(&far(b)));
     all
@@ -153,39 +155,35 @@ mod tests {
     }
 
     #[test]
-    fn g73_rematerialising_a_token() {
+    fn g73_to_g76_computing_holding_and_draining() {
         // 100 B active in FP8 on a B200 at $2 and full use: 44.44 us, $0.024691 per million.
-        let flop = FlopPerToken::new(2.0 * 100e9);
-        let rate = FlopRate::tflop_per_s(4500.0);
+        let (flop, rate, price) =
+            (FlopPerToken::new(2.0 * 100e9), FlopRate::tflop_per_s(4500.0), DollarRate::per_hour(2.0));
         close((flop / rate).get() * 1e6, 44.444, 1e-4);
-        let line = rematerialise(flop, rate, DollarRate::per_hour(2.0));
-        close(line.retrieve.as_per_mtok(), 0.024691, 1e-4);
-    }
-
-    #[test]
-    fn g75_holding_a_token_in_memory() {
-        let line = in_memory(BytesPerToken::new(2048.0), Bytes::gb(288.0), DollarRate::per_hour(2.0));
-        close(line.hold.as_per_mtok_hour(), 0.014222, 1e-4);
-    }
-
-    #[test]
-    fn g76_drain_times() {
-        let s = |gb: f64, gb_s: f64| roofline::drain(Bytes::gb(gb), ByteRate::gb_per_s(gb_s)).get();
-        close(s(1536.0, 460.8), 3.333, 1e-3);
-        close(s(3840.0, 7.0), 548.6, 1e-3);
-        close(s(15_360.0, 14.0), 1097.0, 1e-3);
-        close(s(61_440.0, 7.0), 8777.0, 1e-3);
-        close(s(14_000.0, 0.524) / 3600.0, 7.42, 1e-3);
-        close(s(30_000.0, 0.275) / 3600.0, 30.3, 1e-3);
-        // 3FS: 40,320 TiB at 6.6 TiB/s.
-        close(40_320.0 / 6.6, 6109.0, 1e-3);
-        let of = |id: &str| drain(&rackmath_catalog::embedded().tier(id).unwrap()).get();
-        close(of("lpddr-grace"), 0.9375, 1e-3);
-        close(of("ddr5-server"), 2.4414, 1e-3);
-        close(of("nvme-local"), 285.7, 1e-3);
-        close(of("cxl-pool"), 400.0, 1e-3);
-        close(of("flash-pool"), 4926.0, 1e-3);
-        close(of("hdd") / 3600.0, 29.76, 1e-3);
+        close(rematerialise(flop, rate, price).retrieve.as_per_mtok(), 0.024691, 1e-4);
+        close(in_memory(BytesPerToken::new(2048.0), Bytes::gb(288.0), price).hold.as_per_mtok_hour(), 0.014222, 1e-4);
+        for (gb, gb_s, seconds) in [
+            (1536.0, 460.8, 3.333),
+            (3840.0, 7.0, 548.6),
+            (15_360.0, 14.0, 1097.0),
+            (61_440.0, 7.0, 8777.0),
+            (14_000.0, 0.524, 7.42 * 3600.0),
+            (30_000.0, 0.275, 30.3 * 3600.0),
+            // 3FS: 40,320 TiB at 6.6 TiB/s.
+            (40_320.0, 6.6, 6109.0),
+        ] {
+            close(roofline::drain(Bytes::gb(gb), ByteRate::gb_per_s(gb_s)).get(), seconds, 1e-3);
+        }
+        for (id, seconds) in [
+            ("lpddr-grace", 0.9375),
+            ("ddr5-server", 2.4414),
+            ("nvme-local", 285.7),
+            ("cxl-pool", 400.0),
+            ("flash-pool", 4926.0),
+            ("hdd", 29.76 * 3600.0),
+        ] {
+            close(drain(&rackmath_catalog::embedded().tier(id).unwrap()).get(), seconds, 1e-3);
+        }
     }
 
     #[test]
@@ -211,7 +209,7 @@ mod tests {
             .filter(|t| t.kind != "object")
             .map(|t| (t.id.clone(), drain(&t)))
             .collect();
-        let near = |s: f64| candidates(Seconds::s(s), &tiers).into_iter().map(|c| c.name).collect::<Vec<_>>();
+        let near = |s: f64| candidates(Seconds::s(s), &tiers).into_iter().map(|c| c.id).collect::<Vec<_>>();
         assert_eq!(near(300.0)[..2], ["nvme-local", "cxl-pool"]);
         assert_eq!(near(3600.0)[0], "flash-pool");
         assert_eq!(near(86_400.0)[0], "hdd");
@@ -243,33 +241,28 @@ mod tests {
         assert_eq!(best_ttl(&reuse, &tier(1e3), compute).0.get(), 0.0, "too dear to keep at all");
     }
 
+    /// What the envelope says a token costs after a time.
+    fn least(lines: &[Line], t: Seconds) -> f64 {
+        let at = envelope(lines).into_iter().find(|s| s.from <= t && s.to.is_none_or(|to| t <= to)).unwrap();
+        lines[at.line].cost(t).get()
+    }
+
     fn lines() -> impl Strategy<Value = Vec<Line>> {
         prop::collection::vec((0.0f64..1.0, 0.0f64..1.0).prop_map(|(r, h)| line(r, h)), 1..9)
     }
 
     proptest! {
         #[test]
-        fn the_envelope_lies_below_every_line(lines in lines(), t in 0.0f64..1e6) {
+        fn the_envelope_lies_below_every_line_and_falls_with_them(lines in lines(), cut in 0.0f64..1.0, t in 0.0f64..1e6) {
             let segments = envelope(&lines);
             prop_assert_eq!(segments[0].from, Seconds::ZERO);
             prop_assert!(segments.windows(2).all(|w| w[0].to == Some(w[1].from)));
             prop_assert!(segments.last().unwrap().to.is_none());
             let t = Seconds::s(t);
-            let at = segments.iter().find(|s| s.from <= t && s.to.is_none_or(|to| t <= to)).unwrap();
-            let least = lines[at.line].cost(t).get();
-            prop_assert!(lines.iter().all(|l| least <= l.cost(t).get() * (1.0 + 1e-9)));
-        }
-
-        #[test]
-        fn a_cheaper_tier_never_raises_the_envelope(lines in lines(), cut in 0.0f64..1.0, t in 0.0f64..1e6) {
+            prop_assert!(lines.iter().all(|l| least(&lines, t) <= l.cost(t).get() * (1.0 + 1e-9)));
             let mut cheaper = lines.clone();
             cheaper[0].hold = cheaper[0].hold * cut;
-            let t = Seconds::s(t);
-            let least = |lines: &[Line]| {
-                let at = envelope(lines).into_iter().find(|s| s.from <= t && s.to.is_none_or(|to| t <= to)).unwrap();
-                lines[at.line].cost(t).get()
-            };
-            prop_assert!(least(&cheaper) <= least(&lines) * (1.0 + 1e-9));
+            prop_assert!(least(&cheaper, t) <= least(&lines, t) * (1.0 + 1e-9));
         }
 
         #[test]

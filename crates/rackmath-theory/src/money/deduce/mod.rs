@@ -23,6 +23,6 @@ pub mod simulate;
 pub mod space;
 
 pub use evidence::{Datum, Evidence, LongContext, Sheet};
-pub use posterior::{Posterior, Refusal, Sampling};
+pub use posterior::{Posterior, Refusal, Sampler, Sampling};
 pub use quantity::Unknown;
 pub use space::Space;

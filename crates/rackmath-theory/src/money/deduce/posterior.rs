@@ -18,6 +18,8 @@ use super::pareto;
 use super::quantity::{COARSE_BINS, Coarse, Histogram, UNKNOWNS, Unknown, values};
 use super::space::Space;
 use rackmath_units::{Cancel, Cancelled, float};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The least effective number of points an answer may rest on.
 pub const ESS_LEAST: f64 = 400.0;
@@ -40,6 +42,19 @@ pub struct Refusal {
     pub pareto_k: f64,
 }
 
+/// How the points did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sampler {
+    /// Points.
+    pub points: u64,
+    /// Points of equal weight they are worth.
+    pub ess: f64,
+    /// Shape of the tail of the weights; above 0.7 their mean is not to be trusted.
+    pub pareto_k: f64,
+    /// Stages of tempering that were needed.
+    pub tempered: usize,
+}
+
 /// What is known after the prices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Posterior {
@@ -52,13 +67,7 @@ pub struct Posterior {
     /// Without each number of the sheet in turn.
     without: Vec<Without>,
     covariance: [[f64; UNKNOWNS]; UNKNOWNS],
-    pub points: u64,
-    /// Points of equal weight they are worth.
-    pub ess: f64,
-    /// Shape of the tail of the weights; above 0.7 their mean is not to be trusted.
-    pub pareto_k: f64,
-    /// Stages of tempering that were needed.
-    pub tempered: usize,
+    pub sampler: Sampler,
     /// Mean likelihood: how probable the sheet was, relative to a perfect fit.
     pub evidence: f64,
 }
@@ -273,10 +282,7 @@ impl<'a> Pass<'a> {
         });
         Posterior {
             covariance,
-            points,
-            pareto_k,
-            tempered,
-            ess: self.ess(),
+            sampler: Sampler { points, ess: self.ess(), pareto_k, tempered },
             evidence: self.sum / points as f64,
             widths: self.widths.map(|w| w / self.sum),
             tiers: self.tiers.iter().map(|t| t / self.sum).collect(),

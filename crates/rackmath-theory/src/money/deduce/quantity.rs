@@ -21,8 +21,12 @@ impl Coarse {
     }
 
     pub(super) fn bin(&self, x: f64) -> usize {
-        (((x - self.low) * self.per_unit).max(0.0) as usize).min(COARSE_BINS - 1)
+        bin(x, self.low, self.per_unit, COARSE_BINS)
     }
+}
+
+fn bin(x: f64, low: f64, per_unit: f64, bins: usize) -> usize {
+    (((x - low) * per_unit).max(0.0) as usize).min(bins - 1)
 }
 
 /// An unknown on a logarithmic scale.
@@ -112,7 +116,7 @@ impl Histogram {
     }
 
     fn bin(&self, x: f64) -> usize {
-        (((x - self.low) * self.per_unit).max(0.0) as usize).min(BINS - 1)
+        bin(x, self.low, self.per_unit, BINS)
     }
 
     fn sum(&self) -> f64 {

@@ -86,22 +86,10 @@ mod tests {
 
     #[test]
     fn the_decoder_finds_real_models() {
-        assert!(shapes(35_136.0, 0.001).contains(&KvShape {
-            layers: 61,
-            heads: None,
-            head_dim: 576,
-            bytes: 1.0,
-            sparsity: 1
-        }));
-        let llama = KvShape { layers: 80, heads: Some(8), head_dim: 128, bytes: 2.0, sparsity: 1 };
-        assert_eq!(shapes(327_680.0, 0.01)[0], llama);
-        assert!(shapes(2_048.0, 0.001).contains(&KvShape {
-            layers: 1,
-            heads: Some(8),
-            head_dim: 128,
-            bytes: 1.0,
-            sparsity: 1
-        }));
+        let shape = |layers, heads, head_dim, bytes| KvShape { layers, heads, head_dim, bytes, sparsity: 1 };
+        assert!(shapes(35_136.0, 0.001).contains(&shape(61, None, 576, 1.0)));
+        assert_eq!(shapes(327_680.0, 0.01)[0], shape(80, Some(8), 128, 2.0));
+        assert!(shapes(2_048.0, 0.001).contains(&shape(1, Some(8), 128, 1.0)));
         assert!(shapes(1e9, 0.01).is_empty());
         assert!(shapes(20e3, 0.05).iter().all(|s| (s.kv() / 20e3 - 1.0).abs() <= 0.05));
     }

@@ -25,19 +25,23 @@ const THRESHOLD: f64 = 200e3;
 
 /// Draws a truth and every number of a sheet.
 pub fn simulate(space: &Space, hosts: usize, policy: impl Fn(Ratio) -> f64, chance: &mut Chance) -> Simulated {
-    let full = Sheet {
-        input: Some(1.0),
-        output: Some(1.0),
-        cached: Some(1.0),
-        storage: Some(1.0),
-        write: Some(1.0),
-        long: Some(LongContext { threshold: THRESHOLD, input: Some(1.0), output: Some(1.0) }),
-        fast: Some((2.0, 2.0)),
-        tokens_per_s: Some(1.0),
+    let sheet = |input: f64, number: &mut dyn FnMut(Datum) -> f64| Sheet {
+        input: Some(input),
+        output: Some(number(Datum::Output)),
+        cached: Some(number(Datum::Cached)),
+        storage: Some(number(Datum::Storage)),
+        write: Some(number(Datum::Write)),
+        long: Some(LongContext {
+            threshold: THRESHOLD,
+            input: Some(number(Datum::LongInput)),
+            output: Some(number(Datum::LongOutput)),
+        }),
+        fast: Some(multiples(number(Datum::Fast))),
+        tokens_per_s: Some(number(Datum::Speed)),
         hosts,
     };
     // The terms' centres, scales and policies, with the numbers still to come.
-    let evidence = Evidence::new(space, &full, policy);
+    let evidence = Evidence::new(space, &sheet(1.0, &mut |_| 1.0), policy);
     let draw = space.draw(hosts, |_| chance.uniform());
     let level = &space.priors.level;
     let ln_input = if chance.uniform() < level.indifferent {
@@ -56,21 +60,7 @@ pub fn simulate(space: &Space, hosts: usize, policy: impl Fn(Ratio) -> f64, chan
             evidence.predicted(space, datum, &point) + term.centre + term.scale * student(chance)
         })
     };
-    let sheet = Sheet {
-        input: Some(float::exp(ln_input)),
-        output: Some(number(Datum::Output)),
-        cached: Some(number(Datum::Cached)),
-        storage: Some(number(Datum::Storage)),
-        write: Some(number(Datum::Write)),
-        long: Some(LongContext {
-            threshold: THRESHOLD,
-            input: Some(number(Datum::LongInput)),
-            output: Some(number(Datum::LongOutput)),
-        }),
-        fast: Some(multiples(number(Datum::Fast))),
-        tokens_per_s: Some(number(Datum::Speed)),
-        hosts,
-    };
+    let sheet = sheet(float::exp(ln_input), &mut number);
     Simulated { truth: values(space, &draw, &point.factors), width: draw.width, tier: draw.tier, sheet }
 }
 

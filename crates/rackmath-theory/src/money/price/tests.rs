@@ -112,15 +112,12 @@ fn fourteen_providers_charge_as_their_documentation_says() {
         }
     }
     assert!(providers.len() >= 14, "{providers:?}");
-}
-
-#[test]
-fn a_threshold_is_passed_or_reached_as_the_provider_says() {
-    let prompt = |n: f64| Usage { fresh: Tokens::new(n), caches: Vec::new(), output: Tokens::ZERO };
-    let is_long = |list: &List, n: f64| bill(list, &prompt(n), Factors::ONE).long == 1;
-    let (claude, grok) = (&listed("sonnet-4.5", "2026-08-08"), &listed("grok-4.7", "2026-10-01"));
-    assert!(!is_long(claude, 200e3) && is_long(claude, 200_001.0));
-    assert!(is_long(grok, 200e3) && !is_long(grok, 199_999.0));
+    // A threshold is passed (Claude) or reached (Grok).
+    for (name, day, last_short) in [("sonnet-4.5", "2026-08-08", 200e3), ("grok-4.7", "2026-10-01", 199_999.0)] {
+        let usage = |n: f64| Usage { fresh: Tokens::new(n), caches: Vec::new(), output: Tokens::ZERO };
+        let long = |n: f64| bill(&listed(name, day), &usage(n), Factors::ONE).long;
+        assert_eq!((long(last_short), long(last_short + 1.0)), (0, 1), "{name}");
+    }
 }
 
 #[test]
@@ -129,9 +126,9 @@ fn modes_and_hours_multiply() {
     let usage = Usage { fresh: mtok(0.1), caches: Vec::new(), output: mtok(0.02) };
     let total = |mode: &str| bill(list, &usage, list.mode(mode).unwrap()).total().get();
     // 0.1 x $5 + 0.02 x $25 = $1; batch halves it, fast doubles it.
-    close(total("standard"), 1.0, 1e-12);
-    close(total("batch"), 0.5, 1e-12);
-    close(total("fast"), 2.0, 1e-12);
+    for (mode, usd) in [("standard", 1.0), ("batch", 0.5), ("fast", 2.0)] {
+        close(total(mode), usd, 1e-12);
+    }
     let error = list.mode("fsat").unwrap_err().to_string();
     assert!(error.contains("\"fast\""), "{error}");
     // DeepSeek's peak hours on a Tuesday and a Sunday.
@@ -149,15 +146,13 @@ fn an_hour_in_the_cache_is_not_billed_as_five_minutes() {
     let text = "time_s,input_tokens,output_tokens,cache_read_tokens,cache_write_tokens,cache_write_1h_tokens\n\
                 0,150000,0,0,0,100000\n60,150000,1000,100000,40000,0\n";
     let trace = rackmath_spec::file::trace("usage.csv", text).unwrap();
-    let bill = logged(list, &trace, NOW).unwrap();
-    close(bill.written, 1.0 + 0.04 * 6.25, 1e-12);
-    close(bill.read, 0.1 * 0.5, 1e-12);
-    close(bill.fresh, (0.05 + 0.01) * 5.0, 1e-12);
-    close(bill.output, 0.001 * 25.0, 1e-12);
+    let b = logged(list, &trace, NOW).unwrap();
+    let expected = [1.0 + 0.04 * 6.25, 0.1 * 0.5, (0.05 + 0.01) * 5.0, 0.001 * 25.0];
+    [b.written, b.read, b.fresh, b.output].into_iter().zip(expected).for_each(|(got, usd)| close(got, usd, 1e-12));
 }
 
 #[test]
-fn g78_the_storage_price_two_write_prices_imply() {
+fn g78_g79_the_storage_two_write_prices_imply_and_uses_to_break_even() {
     let list = &opus();
     let of = |name: &str| {
         let offer = list.cache(name).unwrap();
@@ -167,17 +162,10 @@ fn g78_the_storage_price_two_write_prices_imply() {
     let (slope, intercept) = implied_storage(of("5m"), of("1h")).unwrap();
     close(slope.as_per_mtok_hour(), 4.0909, 1e-4);
     close(intercept.as_per_mtok(), 5.909, 1e-4);
-}
-
-#[test]
-fn g79_uses_to_break_even() {
-    let list = &opus();
-    let uses = |name: &str| break_even_uses(list.input, list.cache(name).unwrap(), Seconds::s(60.0)).unwrap();
-    close(uses("5m"), 1.278, 1e-3);
-    close(uses("1h"), 2.111, 1e-3);
-    assert_eq!((uses("5m").ceil(), uses("1h").ceil()), (2.0, 3.0));
-    // Beyond the lifetime nothing is saved.
-    assert_eq!(break_even_uses(list.input, list.cache("5m").unwrap(), Seconds::s(301.0)), None);
+    let uses = |name: &str, gap: f64| break_even_uses(list.input, list.cache(name).unwrap(), Seconds::s(gap));
+    close(uses("5m", 60.0).unwrap(), 1.278, 1e-3);
+    close(uses("1h", 60.0).unwrap(), 2.111, 1e-3);
+    assert_eq!(uses("5m", 301.0), None, "beyond the lifetime nothing is saved");
     // Gemini Pro: $2 - $0.20 saved against $4.50 an hour: worth it up to 24 minutes between uses.
     let list = &listed("gemini-3.1-pro", "2026-08-08");
     let explicit = list.cache("explicit").unwrap();
@@ -189,14 +177,12 @@ fn g79_uses_to_break_even() {
 
 #[test]
 fn the_cheapest_policy_follows_the_gap() {
-    let list = &opus();
-    let best = |uses: u64, gap: f64| {
+    for (uses, gap, best) in
+        [(1, 60.0, "none"), (2, 60.0, "5m"), (2, 600.0, "none"), (3, 600.0, "1h"), (50, 4000.0, "none")]
+    {
         let p = Pattern { prefix: mtok(0.1), suffix: mtok(0.001), output: mtok(0.001), uses, gap: Seconds::s(gap) };
-        policies(list, &p, Factors::ONE)[0].0.clone()
-    };
-    assert_eq!((best(1, 60.0), best(2, 60.0)), ("none".into(), "5m".into()));
-    assert_eq!((best(2, 600.0), best(3, 600.0)), ("none".into(), "1h".into()));
-    assert_eq!(best(50, 4000.0), "none");
+        assert_eq!(policies(&opus(), &p, Factors::ONE)[0].0, best);
+    }
 }
 
 /// 10k of tools, two turns of 1k and answers of 2k.
@@ -206,8 +192,8 @@ fn talk(gap: f64) -> Conversation {
 }
 
 #[test]
-fn a_conversation_reads_what_it_said() {
-    // Opus, 10k of tools, two turns of 1k and answers of 2k, a minute apart: write 11k, then read 11k and write 3k.
+fn a_conversation_reads_what_it_said_and_pays_for_what_it_kept() {
+    // Opus a minute apart: write 11k, then read 11k and write 3k.
     let list = &opus();
     let b = conversation(list, &talk(60.0), Some(list.cache("5m").unwrap()), Factors::ONE);
     close(b.written, (11e3 + 3e3) * 6.25e-6, 1e-12);
@@ -216,11 +202,7 @@ fn a_conversation_reads_what_it_said() {
     // Ten minutes apart the entry is gone and everything is written again.
     let late = conversation(list, &talk(600.0), Some(list.cache("5m").unwrap()), Factors::ONE);
     close(late.written, (11e3 + 14e3) * 6.25e-6, 1e-12);
-}
-
-#[test]
-fn a_stored_conversation_pays_for_what_it_kept() {
-    // Gemini 3.1 Pro, 10k of tools, two turns of 1k and answers of 2k, an hour apart: 11k are kept for that hour.
+    // Gemini 3.1 Pro an hour apart: 11k are kept for that hour.
     let list = &listed("gemini-3.1-pro", "2026-08-08");
     let b = conversation(list, &talk(3600.0), Some(list.cache("explicit").unwrap()), Factors::ONE);
     close(b.storage, 11e3 * 4.5e-6, 1e-12);
@@ -228,7 +210,7 @@ fn a_stored_conversation_pays_for_what_it_kept() {
 }
 
 #[test]
-fn a_trace_is_billed_by_its_blocks() {
+fn a_trace_is_billed_by_its_blocks_and_its_hours() {
     let lines = "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 10, \"hash_ids\": [1, 2]}\n\
                  {\"timestamp\": 60000, \"input_length\": 1536, \"output_length\": 10, \"hash_ids\": [1, 2, 3]}\n";
     let requests = rackmath_spec::file::trace("t.jsonl", lines).unwrap();
@@ -236,19 +218,12 @@ fn a_trace_is_billed_by_its_blocks() {
     let b = trace(list, &requests, Some(list.cache("5m").unwrap()), NOW);
     close(b.written, (1024.0 + 512.0) * 6.25e-6, 1e-12);
     close(b.read, 1024.0 * 0.5e-6, 1e-12);
-    let none = trace(list, &requests, None, NOW);
-    close(none.fresh, 2560.0 * 5e-6, 1e-12);
-}
-
-#[test]
-fn a_trace_crosses_into_peak_hours() {
+    close(trace(list, &requests, None, NOW).fresh, 2560.0 * 5e-6, 1e-12);
     // Two equal requests two hours apart: one at 00:30, one at 02:30 UTC of a Tuesday, when DeepSeek charges twice.
     let text = "time_s,input_tokens,output_tokens\n0,1000000,0\n7200,1000000,0\n";
     let requests = rackmath_spec::file::trace("t.csv", text).unwrap();
-    let list = &listed("deepseek-flash", "2026-10-27");
-    let start = Some("2026-10-27T00:30".parse().unwrap());
-    let b = trace(list, &requests, None, When { mode: Factors::ONE, start });
-    close(b.fresh, 0.15 + 0.30, 1e-12);
+    let when = When { start: Some("2026-10-27T00:30".parse().unwrap()), ..NOW };
+    close(trace(&listed("deepseek-flash", "2026-10-27"), &requests, None, when).fresh, 0.15 + 0.30, 1e-12);
 }
 
 proptest! {
@@ -275,8 +250,7 @@ proptest! {
 
     #[test]
     fn cheaper_prices_never_raise_a_bill(prompt in 1.0f64..1e6, output in 0.0f64..1e5, cut in 0.01f64..1.0) {
-        let s = sheet("sonnet-4.5");
-        let list = s.lists.last().unwrap();
+        let list = &listed("sonnet-4.5", "2026-08-08");
         let mut cheaper = list.clone();
         cheaper.tiers[0].input = cheaper.tiers[0].input * cut;
         cheaper.tiers[0].output = cheaper.tiers[0].output * cut;
@@ -288,11 +262,8 @@ proptest! {
     fn caching_with_a_lifetime_that_covers_the_gap_never_loses_to_one_that_does_not(
         uses in 2u64..50, gap in 301.0f64..3600.0
     ) {
-        let s = sheet("opus-4.8");
-        let list = s.lists.last().unwrap();
-        let p = Pattern {
-            prefix: mtok(0.05), suffix: Tokens::ZERO, output: Tokens::ZERO, uses, gap: Seconds::s(gap),
-        };
+        let list = &opus();
+        let p = Pattern { prefix: mtok(0.05), suffix: Tokens::ZERO, output: Tokens::ZERO, uses, gap: Seconds::s(gap) };
         let total = |name: &str| pattern(list, &p, Some(list.cache(name).unwrap()), Factors::ONE).total();
         // Written anew each time: n x 1.25 against 2 + (n - 1) x 0.1.
         prop_assert!(total("1h") <= total("5m"));

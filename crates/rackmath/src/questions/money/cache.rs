@@ -1,17 +1,15 @@
 //! Where to keep a prefix and for how long: hold-or-recompute lines, their lower envelope, the drain-time rule beside it,
 //! what a published lifetime could mean, and the best lifetime for a pattern of reuse.
 
-mod reuse;
-
 use crate::desk::prelude::*;
-pub use reuse::{BestCard, ReuseCard, ReuseRequest};
-
 use crate::serving::{RateCard, RatesRequest, rates};
 use crate::setting::{Resolved, Setting, resolve};
-use rackmath_spec::MemoryTier;
-use rackmath_theory::lifetime::{self, Line, Segment, break_even, candidates, envelope, in_memory, in_tier};
+use rackmath_spec::{MemoryTier, file};
+pub use rackmath_theory::lifetime::Candidate as CandidateCard;
+use rackmath_theory::lifetime::{self, Line, Segment, best_ttl, break_even, candidates, envelope, in_memory, in_tier};
+use rackmath_theory::reuse::Reuse;
 use rackmath_theory::roofline;
-use rackmath_units::{DollarsPerToken, HoldPrice, Seconds, float};
+use rackmath_units::{DollarsPerToken, Fraction, HoldPrice, Seconds, float};
 use std::sync::Arc;
 
 /// A model on a machine, the tiers beside it, and when its prefixes are wanted again.
@@ -112,15 +110,50 @@ pub struct DurationCard {
     pub candidates: Vec<CandidateCard>,
 }
 
-/// A tier a lifetime could mean.
+/// When prefixes are wanted again: a trace, or a distribution.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReuseRequest {
+    /// Name of the trace, for messages.
+    pub trace_name: String,
+    /// A trace with hash_ids: JSON lines as Mooncake writes them.
+    #[schemars(extend("x-flag" = "trace", "x-file" = "trace"))]
+    pub trace_text: Option<String>,
+    /// Gaps and the share of prompt tokens wanted again after each: 30s:0.2,10min:0.1.
+    #[schemars(extend("x-unit" = "gap"))]
+    pub gaps: Vec<(f64, f64)>,
+}
+
+/// What the reuse says.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct CandidateCard {
+pub struct ReuseCard {
+    /// Where it comes from.
+    pub source: String,
+    /// Share of prompt tokens ever wanted again.
+    pub hit_rate_max: f64,
+    /// The gap half of the reuse stays below.
+    pub median_gap_s: Option<f64>,
+    /// The gap nine tenths stay below.
+    pub p90_gap_s: Option<f64>,
+    /// Lifetimes and the share of prompt tokens found.
+    pub hit_rates: Vec<(f64, f64)>,
+    /// The best lifetime of each tier, cheapest tier first.
+    pub best: Vec<BestCard>,
+    /// What a prompt token costs without a cache.
+    pub no_cache_usd_per_mtok: f64,
+}
+
+/// The best lifetime of a tier.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BestCard {
     /// The tier.
     pub id: String,
-    /// Its drain time.
-    pub drain_s: f64,
-    /// The lifetime over it.
-    pub ratio: f64,
+    /// The lifetime.
+    pub ttl_s: f64,
+    /// Share of prompt tokens found.
+    pub hit_rate: f64,
+    /// What a prompt token costs with it.
+    pub usd_per_mtok: f64,
 }
 
 /// A way with its names.
@@ -151,7 +184,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let reuse = q.reuse.as_ref().map(|wanted| {
         let kept: Vec<(String, Line)> =
             priced.iter().filter(|(i, _)| *i > 0).map(|(i, l)| (ways[*i].id.clone(), *l)).collect();
-        reuse::answer(wanted, &kept, compute)
+        kept_for(wanted, &kept, compute)
     });
     let (reuse, hit_figure) = reuse.transpose()?.unzip();
     assumptions.extend([
@@ -194,29 +227,17 @@ fn ways(r: &Resolved, tiers: &[Arc<MemoryTier>], compute: DollarsPerToken) -> Ve
     let kv = r.cache.stored_per_token();
     let memory = &r.system.chip.memory;
     let remat = Line { retrieve: compute, hold: HoldPrice::ZERO };
+    let way = |id: &str, name: &str, short: &str, line, drain| {
+        let (id, name, short) = (id.to_owned(), name.to_owned(), short.to_owned());
+        Way { id, name, short, line, drain }
+    };
+    let hbm = format!("memory of {}", r.system.chip.name);
+    let (held, drain) = (memory.size(), roofline::drain(memory.size(), memory.bandwidth.value));
     let mut all = vec![
-        Way {
-            id: "rematerialise".into(),
-            name: "compute it anew".into(),
-            short: "recompute".into(),
-            line: Some(remat),
-            drain: None,
-        },
-        Way {
-            id: "HBM".into(),
-            name: format!("memory of {}", r.system.chip.name),
-            short: "HBM".into(),
-            line: Some(in_memory(kv, memory.size(), r.chip_price)),
-            drain: Some(roofline::drain(memory.size(), memory.bandwidth.value)),
-        },
+        way("rematerialise", "compute it anew", "recompute", Some(remat), None),
+        way("HBM", &hbm, "HBM", Some(in_memory(kv, held, r.chip_price)), Some(drain)),
     ];
-    all.extend(tiers.iter().map(|t| Way {
-        id: t.id.clone(),
-        name: t.name.clone(),
-        short: t.id.clone(),
-        line: in_tier(kv, t),
-        drain: Some(lifetime::drain(t)),
-    }));
+    all.extend(tiers.iter().map(|t| way(&t.id, &t.name, &t.id, in_tier(kv, t), Some(lifetime::drain(t)))));
     all
 }
 
@@ -247,10 +268,7 @@ fn durations(
             Ok(DurationCard {
                 duration_s: s,
                 cheapest: at.map_or_else(String::new, |g| id(g.line)),
-                candidates: candidates(duration, &drains)
-                    .into_iter()
-                    .map(|c| CandidateCard { id: c.name, drain_s: c.drain.get(), ratio: c.ratio })
-                    .collect(),
+                candidates: candidates(duration, &drains),
             })
         })
         .collect()
@@ -263,12 +281,9 @@ fn figure(r: &Resolved, ways: &[Way], lines: &[Line], segments: &[Segment]) -> F
         let all = times.iter().map(|&t| (t, l.cost(Seconds::s(t)).as_per_mtok()));
         all.filter(|p| p.1 > 1e-9).collect()
     };
-    let mut series: Vec<Series> = Vec::new();
-    for (i, w) in ways.iter().enumerate() {
-        if let Some(line) = &w.line {
-            series.push(Series::new(w.short.clone(), Role::Choice(i as u8), points(line)));
-        }
-    }
+    let priced = ways.iter().zip(0..).filter_map(|(w, i)| Some((w, i, w.line.as_ref()?)));
+    let mut series: Vec<Series> =
+        priced.map(|(w, i, line)| Series::new(w.short.clone(), Role::Choice(i), points(line))).collect();
     let least = |t: f64| lines.iter().map(|l| l.cost(Seconds::s(t)).as_per_mtok()).fold(f64::INFINITY, f64::min);
     let envelope = times.iter().map(|&t| (t, least(t))).filter(|p| p.1 > 1e-9);
     series.push(Series::new("cheapest", Role::Envelope, envelope));
@@ -291,6 +306,80 @@ fn sources(tiers: &[Arc<MemoryTier>]) -> Vec<String> {
     tiers.iter().map(|t| format!("{}: {}", t.id, t.cost_source().unwrap_or(&t.capacity.source))).collect()
 }
 
+/// Lifetimes worth a row.
+const LIFETIMES_S: [f64; 9] = [10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0];
+
+/// Hit rate against lifetime, and the lifetime that costs least in each tier.
+fn kept_for(
+    wanted: &ReuseRequest,
+    tiers: &[(String, Line)],
+    compute: DollarsPerToken,
+) -> Result<(ReuseCard, Figure), Error> {
+    let (reuse, source) = read(wanted)?;
+    let max = reuse.hit_rate(Seconds::s(1e12)).get();
+    let mut best: Vec<BestCard> = tiers
+        .iter()
+        .map(|(id, line)| {
+            let (ttl, cost) = best_ttl(&reuse, line, compute);
+            let hit_rate = if ttl.get() > 0.0 { reuse.hit_rate(ttl).get() } else { 0.0 };
+            BestCard { id: id.clone(), ttl_s: ttl.get(), hit_rate, usd_per_mtok: cost.as_per_mtok() }
+        })
+        .collect();
+    best.sort_by(|a, b| a.usd_per_mtok.total_cmp(&b.usd_per_mtok));
+    let quantile = |q: f64| reuse.quantile(Fraction::new(q)).map(Seconds::get);
+    let card = ReuseCard {
+        source: source.clone(),
+        hit_rate_max: max,
+        median_gap_s: quantile(0.5),
+        p90_gap_s: quantile(0.9),
+        hit_rates: LIFETIMES_S.iter().map(|&t| (t, reuse.hit_rate(Seconds::s(t)).get())).collect(),
+        best,
+        no_cache_usd_per_mtok: compute.as_per_mtok(),
+    };
+    // A hit rate is a staircase: it jumps at every gap and is level between two.
+    let mut points = vec![(0.1, 0.0)];
+    for t in reuse.lifetimes(200) {
+        let at = t.get().max(0.1);
+        let before = points.last().map_or(0.0, |p: &(f64, f64)| p.1);
+        points.extend([(at, before), (at, reuse.hit_rate(t).get())]);
+    }
+    let end = points.last().map_or(86_400.0, |p| p.0.max(86_400.0));
+    points.push((end, max));
+    let figure = Figure {
+        title: "share of prompt tokens found in the cache".into(),
+        subtitle: source,
+        x: Axis::log("lifetime after the last use", Unit::Seconds),
+        y: Axis::linear("hit rate", Unit::Number),
+        series: vec![
+            Series::new("hit rate", Role::Envelope, points),
+            Series::new("without expiry", Role::Floor, vec![(0.1, max), (end, max)]),
+        ],
+        marks: Vec::new(),
+    };
+    Ok((card, figure))
+}
+
+fn read(wanted: &ReuseRequest) -> Result<(Reuse, String), Error> {
+    if let Some(text) = &wanted.trace_text {
+        let trace = file::trace(&wanted.trace_name, text)?;
+        if !trace.has_blocks() {
+            let expected = "JSON lines with hash_ids, which say what prompts share";
+            return Err(Error::value("trace", format!("\"{}\"", wanted.trace_name), expected));
+        }
+        let source = format!("{}: {} requests over {}", wanted.trace_name, trace.requests.len(), trace.span());
+        return Ok((Reuse::of(&trace), source));
+    }
+    let gaps: Option<Vec<(Seconds, Fraction)>> = wanted
+        .gaps
+        .iter()
+        .map(|&(gap, share)| Some((Seconds::checked(gap).filter(|g| g.get() <= 1e10)?, Fraction::checked(share)?)))
+        .collect();
+    let gaps = gaps.filter(|g| !g.is_empty() && g.iter().map(|(_, s)| s.get()).sum::<f64>() <= 1.0 + 1e-9);
+    let expected = "seconds and shares of prompt tokens that add up to at most 1";
+    let gaps = gaps.ok_or_else(|| Error::value("gaps", format!("{:?}", wanted.gaps), expected))?;
+    Ok((Reuse::of_gaps(&gaps), format!("{} gaps as given", gaps.len())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,10 +387,13 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let catalog = rackmath_catalog::embedded();
-        let error = |q: Request| answer(&catalog, &q).unwrap_err().to_string();
-        assert!(error(Request { durations_s: vec![-1.0], ..Request::default() }).contains("duration"));
         let shares = ReuseRequest { gaps: vec![(10.0, 0.9), (20.0, 0.9)], ..ReuseRequest::default() };
-        assert!(error(Request { reuse: Some(shares), ..Request::default() }).contains("add up to at most 1"));
-        assert!(error(Request { tiers: vec!["hd".into()], ..Request::default() }).contains("hdd"));
+        for (wrong, word) in [
+            (Request { durations_s: vec![-1.0], ..Request::default() }, "duration"),
+            (Request { reuse: Some(shares), ..Request::default() }, "add up to at most 1"),
+            (Request { tiers: vec!["hd".into()], ..Request::default() }, "hdd"),
+        ] {
+            assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains(word));
+        }
     }
 }

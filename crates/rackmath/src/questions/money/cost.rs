@@ -1,14 +1,12 @@
 //! What a token costs to serve on a machine, in dollars, joules and grams, what a price leaves above it, and which
 //! assumption matters most.
 
-mod sensitivity;
-
 use crate::desk::prelude::*;
-use crate::serving::{OwnerRequest, RatesCard, RatesRequest, owner, power, rates};
+use crate::serving::{OwnerRequest, RateCard, RatesCard, RatesRequest, owner, power, rates};
 use crate::setting::{Resolved, Setting, resolve};
 use rackmath_theory::cost::{Serving, TokenCost, margin};
 use rackmath_theory::lifetime::in_tier;
-use rackmath_units::{DollarsPerToken, Fraction, Seconds, Tokens, Watts};
+use rackmath_units::{DollarRate, DollarsPerToken, Fraction, Seconds, TokenRate, Tokens, Watts};
 
 /// A model on a machine, how well it is used, and what is charged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -180,7 +178,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         chip_usd_per_hour: serving.chip_hour.as_per_hour(),
         basis,
         hour_parts,
-        tornado: sensitivity::bars(&r, &serving, &rates, all),
+        tornado: bars(&r, &serving, &rates, all),
         rates,
         prefill_tok_s: serving.rates.prefill.get(),
         decode_tok_s: serving.decode().get(),
@@ -195,7 +193,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         output_g_per_mtok: carbon(request, cost.output_energy.get())?,
         prefill_per_decode_chip: prefill / decode,
         margins: margins(catalog, request, &cost)?,
-        figure: sensitivity::figure(&r, &serving),
+        figure: figure(&r, &serving),
         assumptions,
     })
 }
@@ -225,14 +223,9 @@ fn serving(
         Some(wanted) => {
             let (_, hour, more) = owner(r, wanted, (q.power_w, q.pue))?;
             words.extend(more);
-            let parts = [
-                ("capital", hour.capital),
-                ("energy", hour.energy),
-                ("colocation", hour.colo),
-                ("staff", hour.staff),
-                ("downtime", hour.downtime),
-            ];
-            let parts = parts.into_iter().map(|(name, rate)| (name.to_owned(), rate.as_per_hour())).collect();
+            let names = ["capital", "energy", "colocation", "staff", "downtime"].map(str::to_owned);
+            let rates = [hour.capital, hour.energy, hour.colo, hour.staff, hour.downtime].map(|r| r.as_per_hour());
+            let parts = names.into_iter().zip(rates).collect();
             (hour.total(), "owner, computed".to_owned(), parts)
         }
         None if r.priced() => (r.chip_price, r.price_source.to_string(), Vec::new()),
@@ -304,6 +297,65 @@ fn margins(catalog: &Catalog, q: &Request, cost: &TokenCost) -> Result<Vec<Margi
     Ok(cards.collect())
 }
 
+/// Each assumption between two ends; the chip's hour between the cheapest and dearest price known for it, a predicted rate
+/// between the ends of its interval.
+fn bars(r: &Resolved, s: &Serving, rates: &RatesCard, all: impl Fn(&Serving) -> f64) -> Vec<BarCard> {
+    let hour = s.chip_hour.as_per_hour();
+    let known = r.system.chip.prices.iter().flat_map(|p| {
+        let (low, high) = p.range.unwrap_or((p.value, p.value));
+        [low.as_per_hour(), high.as_per_hour()]
+    });
+    let (low, high) = known.fold((hour, hour), |(l, h), p| (l.min(p), h.max(p)));
+    let (low, high) = if low < high { (low, high) } else { (hour * 0.7, hour * 1.3) };
+    let around = |x: f64, d: f64, floor: f64| ((x - d).max(floor), (x + d).min(1.0));
+    let c = s.read.as_per_mtok();
+    let ends = |card: &RateCard| match &card.tok_s {
+        v if v.low < v.high => (v.low, v.high),
+        v => (v.value / 1.5, v.value * 1.5),
+    };
+    type Set = fn(&mut Serving, f64);
+    let inputs: [(&str, (f64, f64), Set); 7] = [
+        ("$ per chip-hour", (low, high), |s, x| s.chip_hour = DollarRate::per_hour(x)),
+        ("prefill tok/s per chip", ends(&rates.prefill), |s, x| s.rates.prefill = TokenRate::per_s(x)),
+        ("decode tok/s per chip", ends(&rates.decode), |s, x| s.rates.decode = TokenRate::per_s(x)),
+        ("utilisation", around(s.utilisation.get(), 0.2, 0.05), |s, x| s.utilisation = Fraction::new(x)),
+        ("cache hit rate", around(s.hit.get(), 0.2, 0.0), |s, x| s.hit = Fraction::new(x)),
+        ("tokens accepted per step", (1.0, s.accepted.max(2.5)), |s, x| s.accepted = x),
+        ("$ per Mtok read from cache", (c / 3.0, c * 3.0), |s, x| s.read = DollarsPerToken::per_mtok(x)),
+    ];
+    let mut bars = inputs.map(|(name, (low, high), set)| {
+        let [at_low_usd_per_mtok, at_high_usd_per_mtok] = [low, high].map(|x| {
+            let mut moved = *s;
+            set(&mut moved, x);
+            all(&moved)
+        });
+        BarCard { name: name.into(), low, high, at_low_usd_per_mtok, at_high_usd_per_mtok }
+    });
+    let swing = |b: &BarCard| (b.at_high_usd_per_mtok - b.at_low_usd_per_mtok).abs();
+    bars.sort_by(|a, b| swing(b).total_cmp(&swing(a)));
+    bars.into()
+}
+
+fn figure(r: &Resolved, s: &Serving) -> Figure {
+    let line = |name: &str, role: Role, of: fn(&TokenCost) -> DollarsPerToken| {
+        let at = |u: f64| of(&Serving { utilisation: Fraction::new(u), ..*s }.cost()).as_per_mtok();
+        let points = (5..=100).map(|i| f64::from(i) / 100.0).map(|u| (u, at(u)));
+        Series::new(name, role, points.filter(|p| p.1 > 0.0))
+    };
+    Figure {
+        title: format!("{} on {}: cost of a token against utilisation", r.model.name, r.system.name),
+        subtitle: format!("{} a chip and hour", s.chip_hour),
+        x: Axis::linear("share of held chip time that serves", Unit::Number),
+        y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
+        series: vec![
+            line("output", Role::Envelope, |c| c.output),
+            line("input, computed", Role::Compute, |c| c.input),
+            line("input, with hits", Role::Kv, |c| c.blended),
+        ],
+        marks: Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,19 +363,14 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let catalog = rackmath_catalog::embedded();
+        let slow = RatesRequest { decode_tok_s: Some(-3.0), ..RatesRequest::default() };
         for (bad, word) in [
             (Request { utilisation: 0.0, ..Request::default() }, "utilisation"),
             (Request { hit: 1.5, ..Request::default() }, "hit"),
             (Request { accepted: 0.5, ..Request::default() }, "accepted"),
             (Request { carbon_g_per_kwh: Some(-1.0), ..Request::default() }, "carbon"),
             (Request { cache_tier: "nvme-locl".into(), ..Request::default() }, "nvme-local"),
-            (
-                Request {
-                    rates: RatesRequest { decode_tok_s: Some(-3.0), ..RatesRequest::default() },
-                    ..Request::default()
-                },
-                "decode_tok_s",
-            ),
+            (Request { rates: slow, ..Request::default() }, "decode_tok_s"),
             (Request { input_per_output: f64::NAN, ..Request::default() }, "input_per_output"),
         ] {
             let error = answer(&catalog, &bad).unwrap_err().to_string();

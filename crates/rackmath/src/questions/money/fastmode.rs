@@ -2,7 +2,8 @@
 
 use crate::desk::prelude::*;
 use rackmath_theory::board::closed;
-use rackmath_theory::fastmode::{instead, reading};
+use rackmath_theory::fastmode::{Reading, reading};
+use rackmath_units::significant;
 
 /// A price and a speed multiple.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,24 +27,11 @@ pub struct Answer {
     pub price: f64,
     /// Speed over the standard speed.
     pub speed: f64,
-    /// Cache over weight traffic of a standard step, if the batch is the only lever.
-    pub x: f64,
-    /// The most speed any price buys on the same machine.
-    pub speed_limit: f64,
-    /// The standard batch over the fast one.
-    pub batch_ratio: f64,
-    /// The most a slower mode could save.
-    pub slow_saving: f64,
+    /// What they say about the batch, the chips or the drafts behind them.
+    #[serde(flatten)]
+    pub reading: Reading,
     /// Speeds and the price each costs.
     pub curve: Vec<(f64, f64)>,
-    /// If chips were changed instead: how many times as many.
-    pub chips_instead: f64,
-    /// And what share of their speed-up arrives.
-    pub scaling_instead: f64,
-    /// If drafts were changed instead: tokens per step over the standard's.
-    pub accepted_instead: f64,
-    /// And how much more work a step could do for that price.
-    pub work_instead: f64,
     /// Modes of the catalogue with a price and a claimed speed, read the same way.
     pub known: Vec<KnownCard>,
     /// Price against speed.
@@ -79,7 +67,6 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let speed = speed.ok_or_else(|| Error::value("speed", "none", "a multiple such as 2.5; the sheet claims none"))?;
     let r = reading(price, speed).filter(|_| price <= 1e6 && speed <= 1e6);
     let r = r.ok_or_else(|| Error::value("price and speed", format!("{price} and {speed}"), "multiples above 1"))?;
-    let i = instead(price, speed);
     let curve: Vec<(f64, f64)> = (1..=40)
         .map(|k| 1.0 + r.x * f64::from(k) / 41.0)
         .filter_map(|s| Some((s, closed::fast_price(s, r.x)?)))
@@ -88,16 +75,9 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         of: base.map_or_else(|| "as given".into(), |b| b.0),
         price,
         speed,
-        x: r.x,
-        speed_limit: r.speed_limit,
-        batch_ratio: r.batch_ratio,
-        slow_saving: r.slow_saving,
+        reading: r,
         figure: figure(price, speed, r.speed_limit, &curve),
         curve,
-        chips_instead: i.chips,
-        scaling_instead: i.scaling,
-        accepted_instead: i.accepted,
-        work_instead: i.work,
         known,
     })
 }
@@ -137,11 +117,7 @@ fn figure(price: f64, speed: f64, limit: f64, curve: &[(f64, f64)]) -> Figure {
     let most = curve.last().map_or(price, |p| p.1);
     Figure {
         title: "what speed costs, if the batch is the only lever".into(),
-        subtitle: format!(
-            "price {}x at speed {}x",
-            rackmath_units::significant(price, 3),
-            rackmath_units::significant(speed, 3)
-        ),
+        subtitle: format!("price {}x at speed {}x", significant(price, 3), significant(speed, 3)),
         x: Axis::linear("speed over the standard mode", Unit::Number),
         y: Axis::log("price over the standard mode", Unit::Number),
         series: vec![
@@ -158,11 +134,11 @@ mod tests {
 
     #[test]
     fn a_mode_without_a_speed_or_a_saving_is_refused() {
-        let ask = |q: Request| answer(&rackmath_catalog::embedded(), &q).unwrap_err().to_string();
-        let priority = Request { sheet: Some("gpt-5.5".into()), ..Request::default() };
-        assert!(ask(priority).contains("claims none"));
-        assert!(ask(Request { sheet: Some("cerebras".into()), ..Request::default() }).contains("costs more"));
+        let sheet = |name: &str| Request { sheet: Some(name.into()), ..Request::default() };
         let slower = Request { price: Some(2.0), speed: Some(0.9), ..Request::default() };
-        assert!(ask(slower).contains("above 1"));
+        for (wrong, word) in [(sheet("gpt-5.5"), "claims none"), (sheet("cerebras"), "costs more"), (slower, "above 1")]
+        {
+            assert!(answer(&rackmath_catalog::embedded(), &wrong).unwrap_err().to_string().contains(word));
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::desk::prelude::*;
 use crate::serving::{RatesCard, RatesRequest, power, rates};
 use crate::setting::{Setting, resolve, tokens};
+pub use rackmath_theory::fleet::Pool as PoolCard;
 use rackmath_theory::fleet::{Machines, Pool, Traffic, fleet, peak_over_mean, per_month, rack_share};
 use rackmath_units::{Fraction, TokenRate, Tokens};
 
@@ -120,39 +121,6 @@ pub struct Answer {
     pub assumptions: Vec<String>,
 }
 
-/// One pool.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct PoolCard {
-    /// Tokens per second on average.
-    pub mean_tok_s: f64,
-    /// At the peak.
-    pub peak_tok_s: f64,
-    /// What it could do.
-    pub capacity_tok_s: f64,
-    /// Replicas.
-    pub replicas: u64,
-    /// Chips.
-    pub chips: u64,
-    /// How much more than the peak it could do, as a share.
-    pub headroom: f64,
-    /// Share of its capacity in use over the day.
-    pub utilisation: f64,
-}
-
-impl PoolCard {
-    fn of(p: &Pool) -> Self {
-        Self {
-            mean_tok_s: p.mean.get(),
-            peak_tok_s: p.peak.get(),
-            capacity_tok_s: p.capacity.get(),
-            replicas: p.replicas,
-            chips: p.chips,
-            headroom: p.headroom(),
-            utilisation: p.utilisation(),
-        }
-    }
-}
-
 /// Answers.
 pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let r = resolve(catalog, &q.setting)?;
@@ -160,10 +128,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let rates = card.rates();
     let mut assumptions = vec![card.prefill.words.clone(), card.decode.words.clone()];
     let (traffic, words) = traffic(q)?;
-    let replica = |field: &'static str, chips: Option<u64>| match chips.unwrap_or(r.system.n_chips) {
-        n @ 1..=1_000_000 => Ok(n),
-        n => Err(Error::value(field, n, "1 to 1,000,000")),
-    };
+    let replica = |field, chips: Option<u64>| up_to(field, chips.unwrap_or(r.system.n_chips), 1_000_000);
     let target = Fraction::checked(q.target).filter(|t| t.get() >= 0.01);
     within("pue", q.pue, 1.0, 5.0)?;
     let (watts, from) = power(&r, None)?;
@@ -182,11 +147,8 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     };
     let f = fleet(&traffic, &machines);
     if f.prefill.replicas.max(f.decode.replicas) >= Pool::MOST {
-        return Err(Error::value(
-            "traffic",
-            format!("{} out", traffic.output),
-            "less, or faster chips: a trillion replicas",
-        ));
+        let expected = "less, or faster chips: a trillion replicas";
+        return Err(Error::value("traffic", format!("{} out", traffic.output), expected));
     }
     let world = q.world_tok_s.map(|w| rate("world_tok_s", w)).transpose()?;
     Ok(Answer {
@@ -198,8 +160,8 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         traffic: words,
         peak_over_mean: traffic.peak,
         rates: card,
-        prefill: PoolCard::of(&f.prefill),
-        decode: PoolCard::of(&f.decode),
+        prefill: f.prefill,
+        decode: f.decode,
         chips: f.chips,
         machines: f.racks,
         power_w: f.power.get(),
@@ -259,9 +221,9 @@ fn traffic(q: &Request) -> Result<(Traffic, String), Error> {
 
 /// The decode pool over the day; without a curve, a day that swings like a cosine up to the peak.
 fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
-    let mean = pool.mean.get();
+    let mean = pool.mean_tok_s;
     let demand: Vec<(f64, f64)> = if q.curve.is_empty() {
-        let rise = pool.peak.get() - mean;
+        let rise = pool.peak_tok_s - mean;
         // One turn of a circle in 48 steps by the angle-addition rule: no platform's cosine is asked.
         let (c, s) = (0.991_444_861_373_810_4, 0.130_526_192_220_051_6);
         let (mut x, mut y) = (-1.0f64, 0.0f64);
@@ -284,7 +246,7 @@ fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
         y: Axis::linear("output tokens per second", Unit::Count),
         series: vec![
             Series::new("demand", Role::Envelope, demand),
-            Series::new("capacity", Role::Floor, level(pool.capacity.get())),
+            Series::new("capacity", Role::Floor, level(pool.capacity_tok_s)),
             Series::new("mean", Role::Compute, level(mean)),
         ],
         marks: Vec::new(),
@@ -298,18 +260,16 @@ mod tests {
     #[test]
     fn traffic_is_given_once_and_only_once() {
         let catalog = rackmath_catalog::embedded();
-        let error = |q: Request| answer(&catalog, &q).unwrap_err().to_string();
-        assert!(error(Request::default()).contains("traffic = none"));
-        let twice = Request { output_tok_s: Some(1.0), rate_per_s: Some(1.0), ..Request::default() };
-        assert!(error(twice).contains("given twice"));
-        let silent = Request { output_tok_s: Some(1.0), curve: vec![0.0, 0.0], ..Request::default() };
-        assert!(error(silent).contains("curve"));
-    }
-
-    #[test]
-    fn a_month_and_a_second_agree() {
-        let catalog = rackmath_catalog::embedded();
-        let month = Request { tokens_per_month: Some(1e15), ..Request::default() };
+        let (some, none) = (Some(1.0), Request::default());
+        for (wrong, word) in [
+            (none.clone(), "traffic = none"),
+            (Request { output_tok_s: some, rate_per_s: some, ..none.clone() }, "given twice"),
+            (Request { output_tok_s: some, curve: vec![0.0, 0.0], ..none.clone() }, "curve"),
+        ] {
+            assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains(word));
+        }
+        // A month and a second agree.
+        let month = Request { tokens_per_month: Some(1e15), ..none };
         let a = answer(&catalog, &month).unwrap();
         assert!(((a.input_tok_s + a.output_tok_s) / 380_264_999.0 - 1.0).abs() < 1e-6);
         assert!(a.prefill.headroom >= 0.249 && a.decode.headroom >= 0.249, "a target of 80 % leaves a quarter");

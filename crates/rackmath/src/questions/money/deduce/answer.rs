@@ -1,11 +1,12 @@
 //! The answer as plain data.
 
-use super::{Case, Request, figures};
+use super::{Case, Request};
 use crate::desk::prelude::*;
 use rackmath_spec::deduce::Seller;
+pub use rackmath_theory::deduce::Sampler;
 use rackmath_theory::deduce::shapes::{KvShape, shapes};
 use rackmath_theory::deduce::{Datum, Evidence, Posterior, Refusal, Unknown};
-use rackmath_units::float;
+use rackmath_units::{Params, float, significant};
 
 /// What the prices say.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -43,7 +44,7 @@ pub struct Answer {
     /// The model that was hidden.
     pub blind: Option<BlindCard>,
     /// How the points did.
-    pub sampler: SamplerCard,
+    pub sampler: Sampler,
     /// What no price can tell.
     pub cannot_tell: Vec<String>,
     /// What is assumed.
@@ -157,19 +158,6 @@ pub struct BlindCard {
     pub output_usd_per_mtok: f64,
 }
 
-/// How the points did.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct SamplerCard {
-    /// Points.
-    pub points: u64,
-    /// Points of equal weight they are worth.
-    pub ess: f64,
-    /// Shape of the tail of the weights.
-    pub pareto_k: f64,
-    /// Stages of tempering.
-    pub tempered: usize,
-}
-
 pub(super) fn build(
     request: &Request,
     case: &Case,
@@ -186,26 +174,26 @@ pub(super) fn build(
     });
     let seller = case.seller;
     let post = posterior.as_ref().unwrap_or(prior);
-    let names = |shares: &[f64], before: &[f64], name: &dyn Fn(usize) -> String| {
-        let card = |i: usize| ChoiceCard { name: name(i), prior: before[i], posterior: shares[i] };
-        (0..shares.len()).map(card).collect::<Vec<_>>()
+    let choices = |after: &[f64], before: &[f64], name: &dyn Fn(usize) -> String| -> Vec<ChoiceCard> {
+        let both = before.iter().zip(after).enumerate();
+        both.map(|(i, (&prior, &posterior))| ChoiceCard { name: name(i), prior, posterior }).collect()
     };
-    let width = |i: usize| ["4-bit", "8-bit", "16-bit"][i].to_owned();
-    let tier = |i: usize| case.space.tier_name(i).to_owned();
     let axis = [Unknown::Active, Unknown::Markup, Unknown::Mfu];
-    let (figure, ridge_figure) = figures::both(request, case, prior, post);
+    let title = title(request, case);
     let (shapes_of, shapes) = decoded(&closed, prior, post);
     let unknowns: Vec<UnknownCard> = Unknown::ALL.into_iter().map(|u| unknown(u, case, prior, post)).collect();
     Answer {
         warnings: warnings(&unknowns, post),
         request: request.clone(),
-        title: title(request, case),
+        figure: active(title.clone(), case, prior, post),
+        ridge_figure: ridge(title.clone(), prior, post),
+        title,
         seller: if seller == Seller::Host { "host of open weights" } else { "maker of a closed model" }.into(),
         refused,
         closed,
         unknowns,
-        widths: names(&post.widths, &prior.widths, &width),
-        tiers: names(&post.tiers, &prior.tiers, &tier),
+        widths: choices(&post.widths, &prior.widths, &|i| ["4-bit", "8-bit", "16-bit"][i].into()),
+        tiers: choices(&post.tiers, &prior.tiers, &|i| case.space.tier_name(i).into()),
         dense: ChoiceCard { name: "dense".into(), prior: prior.dense, posterior: post.dense },
         data: data(case, evidence, post),
         policies: policies(case, evidence),
@@ -222,15 +210,13 @@ pub(super) fn build(
             input_usd_per_mtok: k.summary.input,
             output_usd_per_mtok: k.summary.output,
         }),
-        sampler: SamplerCard { points: post.points, ess: post.ess, pareto_k: post.pareto_k, tempered: post.tempered },
+        sampler: post.sampler,
         cannot_tell: CANNOT.map(str::to_owned).into(),
         assumptions: assumptions(case, seller),
         sources: vec![
             "priors, level and hosts: catalog/deduce (priors.toml, level.toml, hosts.toml)".into(),
             format!("policies: {}", case.policies.source),
         ],
-        figure,
-        ridge_figure,
     }
 }
 
@@ -254,14 +240,14 @@ fn warnings(unknowns: &[UnknownCard], post: &Posterior) -> Vec<String> {
             strange.join(", ")
         ));
     }
-    if post.pareto_k > 0.7 {
-        warnings
-            .push(format!("the weights have a heavy tail (k {:.2}); more points may move the answer", post.pareto_k));
+    if post.sampler.pareto_k > 0.7 {
+        let k = post.sampler.pareto_k;
+        warnings.push(format!("the weights have a heavy tail (k {k:.2}); more points may move the answer"));
     }
     warnings
 }
 
-pub(super) fn title(request: &Request, case: &Case) -> String {
+fn title(request: &Request, case: &Case) -> String {
     match (&case.known, &request.model, &case.vendor) {
         (Some(known), ..) => format!("{} from its hosts' prices, architecture hidden", known.name),
         (None, Some(model), Some(vendor)) => format!("{model} by {vendor}, from its prices"),
@@ -395,4 +381,70 @@ fn assumptions(case: &Case, seller: Seller) -> Vec<String> {
         );
     }
     all
+}
+
+/// Prior and posterior of the active parameters.
+fn active(subtitle: String, case: &Case, prior: &Posterior, post: &Posterior) -> Figure {
+    let line = |name: &str, role: Role, p: &Posterior| {
+        Series::new(name, role, p.of(Unknown::Active).curve().into_iter().map(|(x, y)| (float::exp(x), y)))
+    };
+    let h = post.of(Unknown::Active);
+    let mark = |x: f64, label: String| Mark { x: float::exp(x), y: h.density(x), label };
+    let b = |x: f64| Params::new(float::exp(x)).to_string();
+    let (low, middle, high) = (h.quantile(0.1), h.quantile(0.5), h.quantile(0.9));
+    let mut marks = vec![mark(middle, format!("median {}, 80 % between {} and {}", b(middle), b(low), b(high)))];
+    if let Some(known) = &case.known {
+        marks.push(mark(known.ln_active, format!("truth {}", b(known.ln_active))));
+    }
+    Figure {
+        title: "active parameters".into(),
+        subtitle,
+        x: Axis::log("active parameters", Unit::Count),
+        y: Axis::linear("density per factor e", Unit::Number),
+        series: vec![line("prior", Role::Floor, prior), line("posterior", Role::Envelope, post)],
+        marks,
+    }
+}
+
+/// The ridge: ellipses that hold 80 % of prior and posterior if both were normal in logarithms, and the line along which
+/// twice the model is half the margin.
+fn ridge(subtitle: String, prior: &Posterior, post: &Posterior) -> Figure {
+    let (cx, cy) = (post.of(Unknown::Active).quantile(0.5), post.of(Unknown::Markup).quantile(0.5));
+    let reach = 1.5 * post.deviation(Unknown::Active);
+    let correlation = post.correlation(Unknown::Active, Unknown::Markup);
+    let (x, y) = (float::exp(cx), float::exp(cy));
+    let trade = [-1.0, 1.0].map(|side| (float::exp(cx + side * reach), float::exp(cy - side * reach)));
+    Figure {
+        title: "active parameters against mark-up".into(),
+        subtitle: format!("{subtitle}; correlation {}", significant(correlation, 2)),
+        x: Axis::log("active parameters", Unit::Count),
+        y: Axis::log("price over cost", Unit::Number),
+        series: vec![
+            Series::new("prior, 80 %", Role::Floor, ellipse(prior)),
+            Series::new("posterior, 80 %", Role::Envelope, ellipse(post)),
+            Series::new("same input price", Role::Compute, trade),
+        ],
+        marks: vec![Mark { x, y, label: format!("median {}, {}x", Params::new(x), significant(y, 2)) }],
+    }
+}
+
+/// Radius within which two independent standard normals lie with a chance of 80 %: the root of -2 ln 0.2.
+const RADIUS: f64 = 1.794_122_577_994_101_5;
+
+/// One turn in 96 steps by the angle-addition rule: no platform's sine is asked.
+const TURN: (f64, f64) = (0.997_858_923_238_603_5, 0.065_403_129_230_143_06);
+
+fn ellipse(p: &Posterior) -> Vec<(f64, f64)> {
+    let (a, m) = (Unknown::Active, Unknown::Markup);
+    let (cx, cy) = (p.of(a).quantile(0.5), p.of(m).quantile(0.5));
+    let (sx, sy, rho) = (p.deviation(a), p.deviation(m), p.correlation(a, m).clamp(-1.0, 1.0));
+    let other = (1.0 - rho * rho).max(0.0).sqrt();
+    let (mut c, mut s) = (1.0, 0.0);
+    (0..=96)
+        .map(|_| {
+            let at = (float::exp(cx + RADIUS * sx * c), float::exp(cy + RADIUS * sy * (rho * c + other * s)));
+            (c, s) = (c * TURN.0 - s * TURN.1, c * TURN.1 + s * TURN.0);
+            at
+        })
+        .collect()
 }

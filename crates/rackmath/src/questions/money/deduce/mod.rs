@@ -8,12 +8,9 @@ use std::sync::Arc;
 
 mod answer;
 mod closed;
-mod figures;
 mod listed;
 
-pub use answer::{
-    Answer, BlindCard, ChoiceCard, ClosedCard, DatumCard, RidgeCard, SamplerCard, ShapeCard, UnknownCard,
-};
+pub use answer::{Answer, BlindCard, ChoiceCard, ClosedCard, DatumCard, RidgeCard, Sampler, ShapeCard, UnknownCard};
 
 pub use listed::listed;
 

@@ -82,33 +82,31 @@ pub(super) enum Prepared {
 /// The name of the policy that uses no cache.
 pub(super) const NONE: &str = "none";
 
-fn gap(s: f64) -> Result<Seconds, Error> {
-    let gap = Seconds::checked(s).filter(|g| g.get() <= 1e9);
-    gap.ok_or_else(|| Error::value("gap", s, "seconds from 0 to 1e9"))
-}
-
-fn times(field: &'static str, n: u64) -> Result<u64, Error> {
-    if (1..=100_000).contains(&n) { Ok(n) } else { Err(Error::value(field, n, "1 to 100,000")) }
-}
+/// Most requests or turns.
+const MOST: u64 = 100_000;
 
 impl Prepared {
     pub(super) fn new(w: &Workload) -> Result<Self, Error> {
         let some = |field, value| tokens(field, value, 0.0);
+        let gap = || {
+            let gap = Seconds::checked(w.gap_s).filter(|g| g.get() <= 1e9);
+            gap.ok_or_else(|| Error::value("gap", w.gap_s, "seconds from 0 to 1e9"))
+        };
         Ok(match (w.turns, &w.trace, w.uses, w.input) {
             (Some(turns), None, None, None) => Self::Conversation(Conversation {
                 system: some("instructions", w.instructions)?,
                 user: some("user", w.user)?,
                 answer: some("answer", w.answer)?,
-                turns: times("turns", turns)?,
-                gap: gap(w.gap_s)?,
+                turns: up_to("turns", turns, MOST)?,
+                gap: gap()?,
             }),
             (None, Some(text), None, None) => Self::Trace(w.trace_name.clone(), file::trace(&w.trace_name, text)?),
             (None, None, Some(uses), Some(prefix)) => Self::Pattern(Pattern {
                 prefix: some("input", prefix)?,
                 suffix: some("suffix", w.suffix)?,
                 output: some("output", w.output)?,
-                uses: times("uses", uses)?,
-                gap: gap(w.gap_s)?,
+                uses: up_to("uses", uses, MOST)?,
+                gap: gap()?,
             }),
             (None, None, None, Some(input)) => {
                 let (input, cached, written) =
@@ -208,29 +206,20 @@ impl Prepared {
                 let (read, wrote) = (part(cached, "read from the cache"), part(written, "written to it"));
                 format!("one request: {} tokens in{read}{wrote}, {} out", count(input.get()), count(output.get()))
             }
-            Self::Pattern(p) => format!(
-                "{} requests {} apart: the same {} tokens, {} new, {} out",
-                count(p.uses as f64),
-                p.gap,
-                count(p.prefix.get()),
-                count(p.suffix.get()),
-                count(p.output.get())
-            ),
-            Self::Conversation(c) => format!(
-                "{} turns {} apart: {} tokens before the first, {} in and {} out each",
-                count(c.turns as f64),
-                c.gap,
-                count(c.system.get()),
-                count(c.user.get()),
-                count(c.answer.get())
-            ),
-            Self::Trace(name, t) => format!(
-                "trace {name}: {} requests over {}, {} tokens in, {} out",
-                count(t.requests.len() as f64),
-                t.span(),
-                t.input(),
-                t.output()
-            ),
+            Self::Pattern(p) => {
+                let [same, new, out] = [p.prefix, p.suffix, p.output].map(|n| count(n.get()));
+                let uses = count(p.uses as f64);
+                format!("{uses} requests {} apart: the same {same} tokens, {new} new, {out} out", p.gap)
+            }
+            Self::Conversation(c) => {
+                let [before, new, out] = [c.system, c.user, c.answer].map(|n| count(n.get()));
+                let turns = count(c.turns as f64);
+                format!("{turns} turns {} apart: {before} tokens before the first, {new} in and {out} out each", c.gap)
+            }
+            Self::Trace(name, t) => {
+                let (n, span) = (count(t.requests.len() as f64), t.span());
+                format!("trace {name}: {n} requests over {span}, {} tokens in, {} out", t.input(), t.output())
+            }
         }
     }
 }
