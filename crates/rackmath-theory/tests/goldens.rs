@@ -1,7 +1,8 @@
-//! The lecture's golden numbers for chapter 1, and the laws its curves obey.
+//! The lecture's golden numbers for chapter 1, the laws its curves obey, and every model's published parameter count.
 
 use proptest::prelude::*;
 use rackmath_spec::Dtype;
+use rackmath_spec::model::Counts;
 use rackmath_theory::board::{Board, Counting, Rules, Step, closed};
 use rackmath_theory::count::Part;
 use rackmath_theory::deployment::Deployment;
@@ -161,6 +162,29 @@ fn v1_deepseek_v3_by_part() {
     close(of(&[Part::Mixer]), 61.0 * 187_105_280.0, 1e-4);
     close(of(&[Part::Embedding, Part::Head]), 1.853e9, 1e-3);
     close(of(&[Part::Router]), 0.106e9, 1e-2);
+}
+
+#[test]
+fn computed_parameter_counts_equal_the_published_ones() {
+    let catalog = rackmath_catalog::embedded();
+    let (mut checked, mut exact, mut wrong) = (0, 0, Vec::new());
+    for model in catalog.ids(rackmath_spec::Kind::Models).map(|id| catalog.model(id).unwrap()) {
+        if model.shape().is_none() {
+            continue;
+        }
+        let published = model.published.as_ref().unwrap_or_else(|| panic!("{}: no published count", model.id));
+        let count = count::count(&model);
+        let ours = count.total() + if published.counts == Counts::WithMtp { count.mtp } else { 0 };
+        let theirs = u128::from(published.total - published.towers);
+        checked += 1;
+        exact += i32::from(published.exact);
+        let agree = if published.exact { ours == theirs } else { (ours as f64 / theirs as f64 - 1.0).abs() <= 0.005 };
+        if !agree {
+            wrong.push(format!("{}: computed {ours}, published {theirs}", model.id));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked >= 30 && exact >= 30, "{checked} checked, {exact} exactly");
 }
 
 #[test]

@@ -1,15 +1,19 @@
-//! Laws of a pass and of a server, over models, engines, layouts and loads at random.
+//! Laws of a pass and of a server, over models, engines, layouts and loads at random. Decode context parallel: bytes are
+//! conserved, work per chip is as before, and only long contexts gain.
 
 use proptest::prelude::*;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Catalog, Engine, Layout, System};
+use rackmath_spec::{Catalog, Dtype, Engine, Layout, System};
 use rackmath_theory::board::{Board, Rules};
 use rackmath_theory::deployment::Deployment;
+use rackmath_theory::kv;
+use rackmath_theory::layout::check;
 use rackmath_theory::measured::{Measured, Point};
-use rackmath_theory::pass::{KernelSet, Pass};
+use rackmath_theory::pass::{KernelSet, Pass, joined_bytes};
+use rackmath_theory::placement::{self, largest_batch, place};
 use rackmath_theory::steady::{Load, Requests, Server, Steady, steady};
 use rackmath_theory::timer::{Chunk, Decodes, Limit, Many, Part, StepTimer, Work};
-use rackmath_units::{ByteRate, FlopRate, Seconds, Tokens};
+use rackmath_units::{ByteRate, FlopRate, Fraction, Seconds, Tokens};
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
 
@@ -22,16 +26,23 @@ const CHIPS: [&str; 5] = ["h100-sxm", "h200", "b200", "a100-80gb", "mi300x"];
 const ENGINES: [&str; 5] = ["vllm", "sglang", "trtllm", "torch", "llamacpp"];
 
 fn prepared(on: &Deployment) -> Pass {
-    Pass::prepare(on, &KERNELS).unwrap()
+    Pass::prepare(on, &KERNELS, true).unwrap()
 }
 
 fn on(model: &str, system: &str, engine: &str) -> Deployment {
     Deployment::named(&CATALOG, model, system, engine).unwrap()
 }
 
+fn degrees(tp: u64, dcp: u64) -> Degrees {
+    Degrees { tp, etp: tp, dcp, ..Degrees::default() }
+}
+
+fn cut(on: &Deployment, tp: u64, dcp: u64) -> Deployment {
+    Deployment { layout: Layout::new(degrees(tp, dcp)).unwrap(), ..on.clone() }
+}
+
 fn pass(model: &str, chip: &str, tp: u64, engine: &str) -> Pass {
-    let layout = Layout::new(Degrees { tp, etp: tp, ..Degrees::default() }).unwrap();
-    prepared(&Deployment { layout, ..on(model, &format!("{tp}x{chip}"), engine) })
+    prepared(&cut(&on(model, &format!("{tp}x{chip}"), engine), tp, 1))
 }
 
 fn any_pass() -> impl Strategy<Value = Pass> {
@@ -43,7 +54,7 @@ fn any_pass() -> impl Strategy<Value = Pass> {
 fn any_work() -> impl Strategy<Value = Work<'static>> {
     (0.0..512.0_f64, 1.0..50_000.0_f64, 0.0..4.0_f64, 0.0..8192.0_f64, 0.0..20_000.0_f64).prop_map(
         |(decode, context, drafts, prompt, past)| {
-            let chunk = Chunk { tokens: prompt.floor(), prompts: f64::from(u8::from(prompt >= 1.0)), past };
+            let chunk = Chunk { tokens: prompt.floor(), prompts: f64::from(prompt >= 1.0), past };
             Work { drafts: drafts.floor(), ..Work::decode(decode.floor(), context) }.with(chunk)
         },
     )
@@ -130,6 +141,28 @@ proptest! {
         prop_assert!(more.tpot.get() >= s.tpot.get() * 0.999);
         let cached = state(&server, &Requests { cached: 0.8, ..requests }, load);
         prop_assert!(cached.rate >= s.rate * 0.999);
+    }
+
+    #[test]
+    fn a_chip_reads_its_share_multiplies_as_much_and_beats_no_roofline(
+        at in 0..PLACES.len(), b in 1.0..128.0_f64, context in 100.0..100_000.0_f64, prompt in 0.0..4096.0_f64,
+        past in 0.0..50_000.0_f64,
+    ) {
+        let ([whole, cut], most) = (whole_and_cut(PLACES[at]), PLACES[at].3);
+        let step = |pass: &Pass, context: f64| pass.cost(&Work::decode(b.floor(), context)).roofline();
+        // What a longer context adds to either side of the roofline.
+        let more = |pass: &Pass| {
+            let (near, far) = (step(pass, context), step(pass, context + 100_000.0));
+            (far.0.get() - near.0.get(), far.1.get() - near.1.get())
+        };
+        let (one, part) = (more(&whole), more(&cut));
+        prop_assert!((part.0 / one.0 - 1.0).abs() < 1e-6, "arithmetic {} {}", one.0, part.0);
+        prop_assert!((part.1 / one.1 * most as f64 - 1.0).abs() < 1e-6, "memory {} {}", one.1, part.1);
+        let mixed = Work::decode(b.floor(), context).with(Chunk { tokens: prompt.floor(), prompts: 1.0, past });
+        let (a, c) = (whole.cost(&mixed), cut.cost(&mixed));
+        prop_assert!(c.time() >= c.ideal() * (1.0 - 1e-12));
+        prop_assert!(c.part(Part::Network) > a.part(Part::Network));
+        prop_assert_eq!(c.part(Part::Products), a.part(Part::Products));
     }
 }
 
@@ -224,7 +257,7 @@ fn groups_that_differ_lie_between_those_that_do_not() {
 fn a_measured_table_is_read_between_its_points_and_nowhere_else() {
     let pass = pass("llama-3.1-8b", "h200", 1, "vllm");
     let work = |n: f64, context: f64, tokens: f64, past: f64| {
-        Work::decode(n, context).with(Chunk { tokens, prompts: f64::from(u8::from(tokens > 0.0)), past })
+        Work::decode(n, context).with(Chunk { tokens, prompts: f64::from(tokens > 0.0), past })
     };
     let mut points = Vec::new();
     for sequences in [0.0, 1.0, 8.0, 64.0] {
@@ -260,4 +293,69 @@ fn a_measured_table_is_read_between_its_points_and_nowhere_else() {
     let Ok(model) = steady(&server(&pass, &engine, 30.0), &Requests::of(600.0, 200.0), Load::even(8.0));
     assert!((small.tpot / model.tpot - 1.0).abs() < 0.1, "{} and {}", small.tpot, model.tpot);
     assert!(steady(&server(&table, &engine, 1e3), &Requests::of(600.0, 9000.0), Load::even(8.0)).is_err());
+}
+
+/// A model and a machine on which all chips of a group of so many keep copies of some cached head.
+const PLACES: [(&str, &str, u64, u64); 4] = [
+    ("deepseek-v3", "hgx-h200", 8, 8),
+    ("kimi-k2", "hgx-b200", 8, 8),
+    ("llama-3.1-70b", "gb200-nvl72", 16, 2),
+    ("qwen3-235b-a22b", "hgx-h200", 8, 2),
+];
+
+/// Passes with the cache whole on every chip, and cut over all that would keep copies.
+fn whole_and_cut((model, system, tp, most): (&str, &str, u64, u64)) -> [Pass; 2] {
+    [1, most].map(|dcp| {
+        let on = cut(&on(model, system, "vllm"), tp, dcp);
+        check(&on.model, &on.system, &on.layout).unwrap();
+        prepared(&on)
+    })
+}
+
+#[test]
+fn without_copies_the_group_stores_every_byte_once_and_holds_more_sequences() {
+    for (model, system, tp, most) in PLACES {
+        let mut on = on(model, system, "vllm");
+        // Room for the weights, whatever their format: what matters is the cache.
+        Arc::make_mut(&mut Arc::make_mut(&mut on.system).chip).memory =
+            CATALOG.system("gb300-nvl72").unwrap().chip.memory.clone();
+        let on = Deployment { kv: Dtype::Bf16, ..on };
+        let load = placement::Load {
+            batch: 8.0,
+            context: Tokens::new(32_000.0),
+            tokens: 2048.0,
+            utilisation: Fraction::new(0.95),
+        };
+        let placed = |dcp: u64| place(&cut(&on, tp, dcp), &load);
+        let stored = |dcp: u64| -> f64 { placed(dcp).stages.iter().map(|s| s.held.kv * s.chips as f64).sum() };
+        let once = 8.0 * kv::cache(&on.model, Dtype::Bf16).stored(Tokens::new(32_000.0)).get();
+        assert!((stored(most) / once - 1.0).abs() < 1e-12, "{}: {} of {once}", on.model.id, stored(most));
+        assert!((stored(1) / once - most as f64).abs() < 1e-9, "{}", on.model.id);
+        // Weights and arithmetic stay as they were.
+        let (parted, whole) = (placed(most), placed(1));
+        assert_eq!(parted.stages[0].held.weights, whole.stages[0].held.weights);
+        assert_eq!(parted.stages[0].flop, whole.stages[0].flop);
+        let (more, fewer) = (largest_batch(&cut(&on, tp, most), &load), largest_batch(&cut(&on, tp, 1), &load));
+        assert!(more >= fewer && (fewer == 0.0 || more > 1.5 * fewer), "{}: {fewer} to {more}", on.model.id);
+    }
+}
+
+#[test]
+fn what_a_token_sends() {
+    let model = CATALOG.model("deepseek-v3").unwrap();
+    let mixer = &model.shape().unwrap().runs[0].block.mixer;
+    // 128 heads: queries of 512 + 64 and outputs of 512 values in 2 bytes, 8 log-sum-exps of 4 bytes; 7/8 of it leave.
+    let all = 128.0 * (576.0 * 2.0 + 512.0 * 2.0 + 8.0 * 4.0);
+    assert_eq!(joined_bytes(mixer, &degrees(8, 8)), all * 7.0 / 8.0);
+    assert_eq!(joined_bytes(mixer, &degrees(8, 1)), 0.0);
+}
+
+#[test]
+fn long_contexts_gain_and_short_ones_lose() {
+    for place in PLACES {
+        let [whole, cut] = whole_and_cut(place);
+        let time = |pass: &Pass, b: f64, context: f64| pass.cost(&Work::decode(b, context)).time().get();
+        assert!(time(&cut, 32.0, 128_000.0) < 0.95 * time(&whole, 32.0, 128_000.0), "{place:?} long");
+        assert!(time(&cut, 1.0, 256.0) > time(&whole, 1.0, 256.0), "{place:?} short");
+    }
 }

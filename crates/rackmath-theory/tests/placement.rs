@@ -6,7 +6,7 @@ use rackmath_spec::{Dtype, Layout};
 use rackmath_theory::count::{Part, count};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::layout::check;
-use rackmath_theory::placement::{Load, Placement, largest_batch, place};
+use rackmath_theory::placement::{Fit, Load, Placement, largest_batch, place};
 use rackmath_units::{Fraction, Tokens};
 use std::sync::LazyLock;
 
@@ -61,49 +61,30 @@ fn bytes_are_conserved_over_ten_thousand_layouts() {
             // A fixed walk through the degrees, different for each model.
             seen = seen.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407 + m as u64 + i);
             let pick = |shift: u32, most: u64| 1u64 << ((seen >> shift) % most);
-            let (tp, dp, cp) = (pick(60 - 3, 5), pick(50, 7), pick(45, 3));
-            let ep = pick(40, 9);
-            let etp = pick(35, 4);
+            let (tp, dp, cp, ep, etp) = (pick(60 - 3, 5), pick(50, 7), pick(45, 3), pick(40, 9), pick(35, 4));
             let pp = 1 + (seen >> 30) % 8;
             let redundant = if experts > 1 { ((seen >> 25) % 3) * 32 } else { 0 };
             let degrees = Degrees { tp, dp, cp, pp, ep, etp, redundant, ..Degrees::default() };
-            let Ok(layout) = Layout::new(degrees) else { continue };
-            if !self::legal(on, &layout) {
-                continue;
-            }
+            let Some(layout) = Layout::new(degrees).ok().filter(|layout| self::legal(on, layout)) else { continue };
             legal += 1;
             let p = placed(on, layout, 64.0);
-            // Experts: as many copies as there are groups, and the redundant ones.
-            let copies = layout.expert_copies() as f64 * (1.0 + redundant as f64 / experts as f64);
-            assert!(close(everywhere(&p, Part::Routed), total(Part::Routed) * copies), "{} {layout}", model.id);
-            // What is cut along tp exists once per data- and context-parallel group.
-            let groups = (dp * cp) as f64;
-            assert!(close(everywhere(&p, Part::Dense), total(Part::Dense) * groups), "{} {layout}", model.id);
-            assert!(
-                close(everywhere(&p, Part::Head).max(1.0), (total(Part::Head) * groups).max(1.0))
-                    || model.shape().unwrap().head_bias,
-                "{} {layout}",
-                model.id
-            );
-            let twice = if model.shape().unwrap().tied && pp > 1 { 2.0 } else { 1.0 };
-            assert!(
-                close(everywhere(&p, Part::Embedding), total(Part::Embedding) * groups * twice),
-                "{} {layout}",
-                model.id
-            );
-            // Routers and norms are copied to every chip of the stage that has them.
-            assert!(
-                close(everywhere(&p, Part::Router), total(Part::Router) * layout.stage_chips() as f64),
-                "{} {layout}",
-                model.id
-            );
+            let (groups, shape) = ((dp * cp) as f64, model.shape().unwrap());
+            for (part, copies) in [
+                // Experts: as many copies as there are groups, and the redundant ones.
+                (Part::Routed, layout.expert_copies() as f64 * (1.0 + redundant as f64 / experts as f64)),
+                // What is cut along tp exists once per data- and context-parallel group.
+                (Part::Dense, groups),
+                (Part::Embedding, groups * if shape.tied && pp > 1 { 2.0 } else { 1.0 }),
+                // A bias of the head is copied along tp.
+                (Part::Head, if shape.head_bias { everywhere(&p, Part::Head) / total(Part::Head) } else { groups }),
+                // Routers and norms are copied to every chip of the stage that has them.
+                (Part::Router, layout.stage_chips() as f64),
+            ] {
+                assert!(close(everywhere(&p, part), total(part) * copies), "{} {layout} {}", model.id, part.name());
+            }
             // Attention lies between cut everywhere and copied everywhere.
-            let mixer = everywhere(&p, Part::Mixer) / groups;
-            assert!(
-                mixer >= total(Part::Mixer) * (1.0 - 1e-9) && mixer <= total(Part::Mixer) * tp as f64 * (1.0 + 1e-9),
-                "{} {layout}",
-                model.id
-            );
+            let mixer = everywhere(&p, Part::Mixer) / groups / total(Part::Mixer);
+            assert!(mixer >= 1.0 - 1e-9 && mixer <= tp as f64 * (1.0 + 1e-9), "{} {layout}", model.id);
             // Arithmetic: at least every multiplication once.
             let flop: f64 = p.stages.iter().map(|s| s.flop.get() * s.chips as f64).sum();
             assert!(flop >= c.flop_per_token().get() * 64.0 * (1.0 - 1e-9), "{} {layout}", model.id);
@@ -121,12 +102,9 @@ fn on_pipelines_alone_every_byte_is_somewhere_exactly_once() {
         for pp in 1..=shape.n_layers().min(12) {
             let p = placed(on, Layout::new(Degrees { pp, ..Degrees::default() }).unwrap(), 1.0);
             let all: f64 = p.stages.iter().map(|s| s.held.all_weights().get()).sum();
-            let tied = if shape.tied && pp > 1 {
-                count(model).part(Part::Embedding).total as f64 * f.other.width().get()
-            } else {
-                0.0
-            };
-            assert!(close(all, count(model).stored_bytes(&f).get() + tied), "{} pp{pp}", model.id);
+            let embedding = count(model).part(Part::Embedding).total as f64 * f.other.width().get();
+            let twice = if shape.tied && pp > 1 { embedding } else { 0.0 };
+            assert!(close(all, count(model).stored_bytes(&f).get() + twice), "{} pp{pp}", model.id);
             assert_eq!(p.stages.iter().map(|s| s.layers.1).sum::<u64>(), shape.n_layers());
         }
     }
@@ -137,25 +115,23 @@ proptest! {
     fn filling_the_pipe_keeps_the_cache_per_chip(which in 0usize..1000, pp in 1u64..9, b in 1.0f64..500.0) {
         // D33: with M = P micro-batches of b, the cache per chip does not depend on P, for stages of equal layers.
         let on = &MODELS[which % MODELS.len()];
-        let model = &on.model;
-        let shape = model.shape().unwrap();
+        let shape = on.model.shape().unwrap();
         prop_assume!(shape.runs.len() == 1 && shape.n_layers().is_multiple_of(pp));
         let one = placed(on, Layout::single(), b).stages[0].held.kv;
         let layout = Layout::new(Degrees { pp, ..Degrees::default() }).unwrap();
         for stage in placed(on, layout, b * pp as f64).stages {
-            prop_assert!(close(stage.held.kv, one), "{} pp{}", model.id, pp);
+            prop_assert!(close(stage.held.kv, one), "{} pp{}", on.model.id, pp);
         }
     }
 
     #[test]
     fn the_largest_batch_fits_and_one_more_does_not(which in 0usize..1000, tp in 0u32..4) {
         let on = &MODELS[which % MODELS.len()];
-        let model = &on.model;
         let layout = Layout::new(Degrees { tp: 1 << tp, ..Degrees::default() }).unwrap();
         prop_assume!(legal(on, &layout));
         let most = largest_batch(&cut(on, layout), &load(1.0));
         prop_assume!(most > 0.0 && most < 1e8);
-        let fits = |b: f64| matches!(placed(on, layout, b).fit, rackmath_theory::placement::Fit::Fits { .. });
-        prop_assert!(fits(most * (1.0 - 1e-9)) && !fits(most + 1.0 + most * 1e-9), "{} at {}", model.id, most);
+        let fits = |b: f64| matches!(placed(on, layout, b).fit, Fit::Fits { .. });
+        prop_assert!(fits(most * (1.0 - 1e-9)) && !fits(most + 1.0 + most * 1e-9), "{} at {}", on.model.id, most);
     }
 }

@@ -65,7 +65,7 @@ impl Machines {
             What::Collective { collective, engine, n, bytes } => {
                 let shape = match chip.link.kind.as_str() {
                     "infinity-fabric" => Shape::Mesh { domain: chip.link.domain.value },
-                    "ici" => Shape::Torus { axes: &[] },
+                    "ici" => Shape::Torus,
                     kind if kind.starts_with("pcie") => Shape::Tree,
                     _ => Shape::Switched,
                 };
@@ -97,7 +97,7 @@ impl Machines {
                 if exchange.nodes() > 1 && out.is_none() {
                     return Err(format!("{}: no way out of the node", chip.id));
                 }
-                Ok(exchange_time(&exchange, Port { kernel: up, bandwidth }, out, None).total)
+                Ok(exchange_time(&exchange, &Port { kernel: up, bandwidth }, out.as_ref()).total)
             }
         }
     }

@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn goldens_of_the_rack() {
+    fn ratios_layers_and_widths_of_the_rack() {
         // G39.
         for (k, l, expected) in
             [(8.0, 1.0, 2.0), (16.0, 2.0, 8.0), (32.0, 1.0, 8.0), (4.0, 1.0, 1.0), (3.0, 1.0, 0.75), (1.0, 1.0, 0.25)]
@@ -118,16 +118,13 @@ mod tests {
         }
         // G40.
         assert_eq!((least_layers(1, 8.0), least_layers(8, 8.0)), (4, 1));
-    }
-
-    #[test]
-    fn widths_that_keep_experts_busy() {
         // Section 5 row 12: H100 NVLink 1,100 (BF16, 450 GB/s); GB200 1,390 in BF16... and 2,780 with FP8 compute.
         let bf16 = ElementBytes { dispatch: 1.0, combine: 2.0, hop: 2.0 };
-        close(least_width(bf16, FlopRate::tflop_per_s(989.5), ByteRate::gb_per_s(450.0)), 1100.0, 0.01);
-        close(least_width(bf16, FlopRate::tflop_per_s(2500.0), ByteRate::gb_per_s(900.0)), 1390.0, 0.01);
-        close(least_width(bf16, FlopRate::tflop_per_s(5000.0), ByteRate::gb_per_s(900.0)), 2780.0, 0.01);
-        close(least_width(bf16, FlopRate::tflop_per_s(989.5), ByteRate::gb_per_s(50.0)), 9900.0, 0.01);
+        for (tflop, gb, width) in
+            [(989.5, 450.0, 1100.0), (2500.0, 900.0, 1390.0), (5000.0, 900.0, 2780.0), (989.5, 50.0, 9900.0)]
+        {
+            close(least_width(bf16, FlopRate::tflop_per_s(tflop), ByteRate::gb_per_s(gb)), width, 0.01);
+        }
     }
 
     #[test]

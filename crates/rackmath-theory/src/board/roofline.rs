@@ -104,44 +104,46 @@ mod tests {
     use crate::close;
     use rackmath_units::Fraction;
 
-    fn r(tflop: f64, width: f64, tb: f64) -> f64 {
-        ridge(FlopRate::tflop_per_s(tflop), BytesPerParam::new(width), ByteRate::tb_per_s(tb))
-    }
-
     #[test]
     fn ridge_of_the_lectures_chips() {
-        // G1, G2: B200 in FP4, FP8, BF16.
-        for (tflop, width) in [(9000.0, 0.5), (4500.0, 1.0), (2250.0, 2.0)] {
-            close(r(tflop, width, 8.0), 281.25, 1e-9);
+        for (tflop, width, tb, expected, tolerance) in [
+            // G1, G2: B200 in FP4, FP8, BF16.
+            (9000.0, 0.5, 8.0, 281.25, 1e-9),
+            (4500.0, 1.0, 8.0, 281.25, 1e-9),
+            (2250.0, 2.0, 8.0, 281.25, 1e-9),
+            // G3: H100 in BF16 and FP8. G4: A100-80. G6: TPU v5e in BF16, and with int8 weights.
+            (989.5, 2.0, 3.35, 295.37, 1e-4),
+            (1979.0, 1.0, 3.35, 295.37, 1e-4),
+            (312.0, 2.0, 2.039, 153.0, 1e-3),
+            (197.0, 2.0, 0.82, 240.2, 1e-3),
+            (197.0, 1.0, 0.82, 120.1, 1e-3),
+        ] {
+            let (peak, bandwidth) = (FlopRate::tflop_per_s(tflop), ByteRate::tb_per_s(tb));
+            close(ridge(peak, BytesPerParam::new(width), bandwidth), expected, tolerance);
         }
-        // G3: H100 in BF16 and FP8. G4: A100-80. G6: TPU v5e in BF16, and with int8 weights.
-        close(r(989.5, 2.0, 3.35), 295.37, 1e-4);
-        close(r(1979.0, 1.0, 3.35), 295.37, 1e-4);
-        close(r(312.0, 2.0, 2.039), 153.0, 1e-3);
-        close(r(197.0, 2.0, 0.82), 240.2, 1e-3);
-        close(r(197.0, 1.0, 0.82), 120.1, 1e-3);
     }
 
     #[test]
     fn drain_times() {
         // G10, G11.
-        let ms = |gb: f64, tb: f64| drain(Bytes::gb(gb), ByteRate::tb_per_s(tb)).as_ms();
-        close(ms(288.0, 20.0), 14.4, 1e-9);
-        for (gb, tb, expected) in
-            [(192.0, 8.0, 24.0), (80.0, 3.35, 23.88), (141.0, 4.8, 29.38), (80.0, 2.039, 39.23), (16.0, 0.82, 19.51)]
-        {
-            close(ms(gb, tb), expected, 1e-3);
+        for (gb, tb, ms) in [
+            (288.0, 20.0, 14.4),
+            (192.0, 8.0, 24.0),
+            (80.0, 3.35, 23.88),
+            (141.0, 4.8, 29.38),
+            (80.0, 2.039, 39.23),
+            (16.0, 0.82, 19.51),
+        ] {
+            close(drain(Bytes::gb(gb), ByteRate::tb_per_s(tb)).as_ms(), ms, 1e-3);
         }
     }
 
     #[test]
     fn overlaps_lie_between_their_bounds() {
         let t = Terms { compute: Seconds::s(3.0), weights: Seconds::s(2.0), kv: Seconds::s(2.5) };
-        let s = |overlap| t.time(overlap).get();
-        assert_eq!(s(Overlap::Max), 4.5);
-        assert_eq!(s(Overlap::KvThenMax), 5.5);
-        assert_eq!(s(Overlap::Partial(Fraction::new(0.5))), 6.0);
-        assert_eq!(s(Overlap::Sum), 7.5);
+        let half = Overlap::Partial(Fraction::new(0.5));
+        let times = [Overlap::Max, Overlap::KvThenMax, half, Overlap::Sum].map(|overlap| t.time(overlap).get());
+        assert_eq!(times, [4.5, 5.5, 6.0, 7.5]);
         assert_eq!(t.binding(), Binding::Kv);
     }
 }

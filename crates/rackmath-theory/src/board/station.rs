@@ -73,21 +73,11 @@ impl Journal {
     }
 }
 
-/// Runs the station. Riders must come in order of arrival; each wants at least one token.
-pub fn simulate(interval: Seconds, seats: usize, riders: &[Rider]) -> Journal {
-    simulate_until(interval, seats, riders, &Cancel::never()).expect("nobody cancels")
-}
-
 /// Riders between two looks at whether the result is still wanted.
 const BETWEEN_CHECKS: usize = 4096;
 
-/// The same, while it is wanted.
-pub fn simulate_until(
-    interval: Seconds,
-    seats: usize,
-    riders: &[Rider],
-    cancel: &Cancel,
-) -> Result<Journal, Cancelled> {
+/// Runs the station while it is wanted. Riders must come in order of arrival; each wants at least one token.
+pub fn simulate(interval: Seconds, seats: usize, riders: &[Rider], cancel: &Cancel) -> Result<Journal, Cancelled> {
     assert!(seats > 0 && interval.get() > 0.0, "a train needs seats and a timetable");
     let t = interval.get();
     // The train on which each taken seat is free again.
@@ -123,32 +113,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn a_step_of_20_ms() {
-        // G15 and G16.
-        let t = Seconds::ms(20.0);
-        assert_eq!(worst_latency(t), Seconds::ms(40.0));
-        assert_eq!(mean_latency(t), Seconds::ms(30.0));
-        assert!((sustainable_rate(2000.0, t, 500.0) - 200.0).abs() < 1e-9);
+    /// One rider after each gap in seconds.
+    fn ran(interval: f64, seats: usize, stops: u64, gaps: impl Iterator<Item = f64>) -> Journal {
+        let mut now = 0.0;
+        let rider = |gap| {
+            now += gap;
+            Rider { arrival: Seconds::s(now), stops }
+        };
+        let riders: Vec<Rider> = gaps.map(rider).collect();
+        simulate(Seconds::s(interval), seats, &riders, &Cancel::never()).unwrap()
     }
 
     #[test]
-    fn simulated_mean_of_even_arrivals_is_one_and_a_half_steps() {
-        // G15, simulated: evenly spread arrivals, never full.
-        let riders: Vec<Rider> =
-            (0..10_000).map(|i| Rider { arrival: Seconds::ms(f64::from(i) * 0.7777), stops: 1 }).collect();
-        let journal = simulate(Seconds::ms(20.0), 10_000, &riders);
+    fn a_step_of_20_ms() {
+        // G15 and G16; simulated with evenly spread arrivals, never full.
+        let t = Seconds::ms(20.0);
+        assert_eq!((worst_latency(t), mean_latency(t)), (Seconds::ms(40.0), Seconds::ms(30.0)));
+        assert!((sustainable_rate(2000.0, t, 500.0) - 200.0).abs() < 1e-9);
+        let journal = ran(0.02, 10_000, 1, std::iter::repeat_n(0.7777e-3, 10_000));
         assert!((journal.mean_first_token().as_ms() / 30.0 - 1.0).abs() < 0.01);
     }
 
     #[test]
     fn a_full_train_makes_riders_wait_whole_trips() {
-        let at_once = vec![Rider { arrival: Seconds::s(0.5), stops: 3 }; 4];
-        let journal = simulate(Seconds::s(1.0), 2, &at_once);
+        let journal = ran(1.0, 2, 3, [0.5, 0.0, 0.0, 0.0].into_iter());
         let waits: Vec<f64> = journal.rides.iter().map(|r| r.wait.get()).collect();
         assert_eq!(waits, [0.5, 0.5, 3.5, 3.5]);
-        assert_eq!(journal.departures, 6);
-        assert_eq!(journal.fill, Fraction::ONE);
+        assert_eq!((journal.departures, journal.fill), (6, Fraction::ONE));
     }
 
     proptest! {
@@ -156,13 +147,7 @@ mod tests {
         fn with_free_seats_one_token_takes_between_one_and_two_steps(
             gaps in proptest::collection::vec(0.0f64..0.1, 1..200), interval in 0.001f64..0.1,
         ) {
-            let mut now = 0.0;
-            let riders: Vec<Rider> = gaps.iter().map(|g| {
-                now += g;
-                Rider { arrival: Seconds::s(now), stops: 1 }
-            }).collect();
-            let journal = simulate(Seconds::s(interval), riders.len(), &riders);
-            for ride in &journal.rides {
+            for ride in ran(interval, gaps.len(), 1, gaps.iter().copied()).rides {
                 let steps = ride.first_token.get() / interval;
                 prop_assert!(steps > 1.0 - 1e-9 && steps <= 2.0 + 1e-9, "{steps}");
             }
@@ -171,20 +156,14 @@ mod tests {
         #[test]
         fn stable_exactly_when_arrivals_fit_the_seats(seats in 1usize..20, stops in 1u64..30, load in 0.3f64..2.0) {
             prop_assume!((load - 1.0).abs() > 0.1);
-            let interval = Seconds::ms(20.0);
-            let rate = load * sustainable_rate(seats as f64, interval, stops as f64);
+            let rate = load * sustainable_rate(seats as f64, Seconds::ms(20.0), stops as f64);
             let n = 2_000;
-            let riders: Vec<Rider> =
-                (0..n).map(|i| Rider { arrival: Seconds::s(f64::from(i) / rate), stops }).collect();
-            let journal = simulate(interval, seats, &riders);
-            let waited = journal.rides.last().unwrap().wait.get() / interval.get();
+            let journal = ran(0.02, seats, stops, std::iter::repeat_n(1.0 / rate, n));
+            let waited = journal.rides.last().unwrap().wait.as_ms() / 20.0;
             // Below capacity a rider waits at most for seats to turn over once; above, the queue grows without end.
             let turnover = stops as f64 + 1.0;
-            if load < 1.0 { prop_assert!(waited <= turnover, "{waited}") }
-            else {
-                let backlog = f64::from(n) * stops as f64 * (1.0 - 1.0 / load) / seats as f64;
-                prop_assert!(waited > 0.5 * backlog - turnover, "{waited} of {backlog}");
-            }
+            let backlog = n as f64 * stops as f64 * (1.0 - 1.0 / load) / seats as f64;
+            prop_assert!(if load < 1.0 { waited <= turnover } else { waited > 0.5 * backlog - turnover }, "{waited}");
         }
     }
 }

@@ -137,12 +137,8 @@ impl Board {
             }
         }
         let (_, attention_peak) = peak_for(chip, on.kv, None)?;
-        let (absorbed, materialised, expand) = match rules.counting {
-            Counting::Strict => {
-                let per_flop = 1.0 / (attention_peak.get() * n);
-                let (a, m, e) = cache.flop_curves();
-                (a.scaled(per_flop), m.scaled(per_flop), e.scaled(per_flop))
-            }
+        let [absorbed, materialised, expand] = match rules.counting {
+            Counting::Strict => cache.flop_curves().map(|curve| curve.scaled(1.0 / (attention_peak.get() * n))),
             Counting::Lecture => Default::default(),
         };
         let bytes = |part: Part| count.read_bytes_in(part, &on.formats).get() / bandwidth;
@@ -217,9 +213,9 @@ impl Board {
 
     /// What a token costs when the batch is endless.
     pub fn cost_floor(&self, context: Tokens) -> DollarsPerToken {
-        let (c, k) = (self.sequence_compute(context.get(), 1.0), self.kv.at(context.get()));
-        let per_token = Terms { compute: Seconds::s(c), weights: Seconds::ZERO, kv: Seconds::s(k) }.time(self.overlap);
-        self.price * SecondsPerToken::new(per_token.get())
+        let (compute, kv) = (self.sequence_compute(context.get(), 1.0), self.kv_per_sequence(context));
+        let terms = Terms { compute: Seconds::s(compute), weights: Seconds::ZERO, kv };
+        self.price * SecondsPerToken::new(terms.time(self.overlap).get())
     }
 
     /// The batch at which computing takes as long as reading; nothing where reading the cache alone takes longer.
@@ -232,11 +228,9 @@ impl Board {
             return None;
         }
         let all = (self.always + self.routed) / slope;
-        if self.weights_at(all) == self.always + self.routed {
-            return Some(all);
-        }
-        let bent = float::root(0.0, all, |b| b * slope - self.weights_at(b));
-        Some(bent.unwrap_or(all))
+        let bent = self.weights_at(all) != self.always + self.routed;
+        let root = bent.then(|| float::root(0.0, all, |b| b * slope - self.weights_at(b)));
+        Some(root.flatten().unwrap_or(all))
     }
 
     /// The context at which reading a cache takes as long as computing a token, batch endless; `None` if it never does.
@@ -254,16 +248,15 @@ impl Board {
     /// The pass length at which a batch turns compute-bound; `None` when even an endless pass does not.
     pub fn kink_pass(&self, batch: Tokens, context: Tokens) -> Option<f64> {
         let (b, l) = (batch.get(), context.get());
-        let gap = |q: f64| {
+        let plain = ((self.always + self.routed) / b + self.kv.at(l)) / self.compute;
+        if self.absorbed == Curve::default() && self.ln_miss == 0.0 {
+            return Some(plain);
+        }
+        // Compute grows at least in proportion to q, so twice as many tokens are enough.
+        float::root(0.0, (2.0 * plain).max(1.0), |q| {
             let terms = self.terms(b, l, q);
             terms.compute.get() - terms.memory().get()
-        };
-        if self.absorbed == Curve::default() && self.ln_miss == 0.0 {
-            return Some(((self.always + self.routed) / b + self.kv.at(l)) / self.compute);
-        }
-        // Compute grows at least in proportion to q, so this many tokens are enough.
-        let enough = 2.0 * ((self.always + self.routed) / b + self.kv.at(l)) / self.compute;
-        float::root(0.0, enough.max(1.0), gap)
+        })
     }
 }
 

@@ -113,8 +113,8 @@ impl Cache {
     }
 
     /// Absorbed and materialised arithmetic per token, and the arithmetic of materialising a whole context once.
-    pub(crate) fn flop_curves(&self) -> (&Curve, &Curve, &Curve) {
-        (&self.decode_flop, &self.prefill_flop, &self.expand_flop)
+    pub(crate) fn flop_curves(&self) -> [&Curve; 3] {
+        [&self.decode_flop, &self.prefill_flop, &self.expand_flop]
     }
 }
 

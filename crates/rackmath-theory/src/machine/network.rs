@@ -29,10 +29,8 @@
 //! counting; constants in `catalog/networks`, fitted by `rackmath-calibrate`.
 
 mod experts;
-mod levels;
 
-pub use experts::{Exchange, ExchangeTime, Phase, Port, distinct_ranks, exchange_time};
-pub use levels::{cross_rack_slowdown, hierarchical_time, hop_serialisation};
+pub use experts::*;
 
 use rackmath_spec::{AllReduceKernel, Level, Library, Network, Topology};
 use rackmath_units::{ByteRate, Bytes, Fraction, Seconds, float};
@@ -59,29 +57,29 @@ pub struct Group<'a> {
     pub n: u64,
     /// Data-sheet rate out of one chip, one way.
     pub bandwidth: ByteRate,
-    pub shape: Shape<'a>,
+    pub shape: Shape,
 }
 
 /// How the chips of a level are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape<'a> {
+pub enum Shape {
     /// Any chip to any other at full rate.
     Switched,
     /// A link for every pair of the `domain`, each with an equal share of the rate (AMD's eight); the group may be a part.
     Mesh { domain: u64 },
-    /// Rings in several dimensions; the product of the axes is the group.
-    Torus { axes: &'a [u64] },
+    /// Neighbours only, taken as one ring.
+    Torus,
     /// Through the host's PCIe tree. The constants hold what its shared root leaves.
     Tree,
 }
 
 impl<'a> Group<'a> {
-    /// `n` ranks within a level of a system. A torus is taken as one ring; give its axes with [`Shape::Torus`].
+    /// `n` ranks within a level of a system.
     pub fn within(level: &Level, network: &'a Network, n: u64) -> Self {
         let shape = match level.topology {
             Topology::Switched => Shape::Switched,
             Topology::Mesh => Shape::Mesh { domain: level.chips },
-            Topology::Torus => Shape::Torus { axes: &[] },
+            Topology::Torus => Shape::Torus,
             Topology::Pcie => Shape::Tree,
         };
         Self { network, n, bandwidth: level.bandwidth.value, shape }
@@ -157,24 +155,18 @@ pub fn all_reduce_time(
     launch: Launch,
     memory: ByteRate,
 ) -> CollectiveTime {
-    if group.n <= 1 {
-        return CollectiveTime::ZERO;
-    }
-    let captured = if bytes <= kernel.limit {
-        peer_to_peer(bytes, group, kernel)
-    } else {
-        time(Collective::AllReduce, bytes, group)
+    let captured = match bytes <= kernel.limit {
+        _ if group.n <= 1 => return CollectiveTime::ZERO,
+        true => peer_to_peer(bytes, group, kernel),
+        false => time(Collective::AllReduce, bytes, group),
     };
-    match launch {
-        Launch::Graph => captured,
-        Launch::Eager => {
-            // The copy reads and writes every byte once.
-            let copy = bytes * 2.0 / (memory * kernel.eager_copy.get());
-            let transfer = captured.transfer + copy;
-            let latency = captured.latency + kernel.eager_extra;
-            CollectiveTime { latency: latency.max(kernel.eager_launch.less(transfer)), transfer }
-        }
+    if launch == Launch::Graph {
+        return captured;
     }
+    // The copy reads and writes every byte once.
+    let transfer = captured.transfer + bytes * 2.0 / (memory * kernel.eager_copy.get());
+    let latency = captured.latency + kernel.eager_extra;
+    CollectiveTime { latency: latency.max(kernel.eager_launch.less(transfer)), transfer }
 }
 
 fn peer_to_peer(s: Bytes, group: &Group, kernel: &AllReduceKernel) -> CollectiveTime {
@@ -182,13 +174,9 @@ fn peer_to_peer(s: Bytes, group: &Group, kernel: &AllReduceKernel) -> Collective
     let w = rate(Collective::AllReduce, group) * kernel.efficiency.get();
     let latency = kernel.launch + kernel.peer * (n - 1.0);
     let one = CollectiveTime { latency, transfer: s * (n - 1.0) / w };
-    match kernel.second {
-        None => one,
-        Some(second) => {
-            let two = CollectiveTime { latency: latency + second, transfer: s * (2.0 * (n - 1.0) / n) / w };
-            one.shorter(two)
-        }
-    }
+    kernel.second.map_or(one, |second| {
+        one.shorter(CollectiveTime { latency: latency + second, transfer: s * (2.0 * (n - 1.0) / n) / w })
+    })
 }
 
 /// V / (eta W), twice that for a short message.
@@ -200,9 +188,8 @@ fn ramp(v: Bytes, w: ByteRate, library: &Library) -> Seconds {
 fn steps(collective: Collective, group: &Group) -> f64 {
     let n = group.n as f64;
     let round = match group.shape {
-        // Both ways around every ring.
-        Shape::Torus { axes } if !axes.is_empty() => axes.iter().map(|a| (*a / 2) as f64).sum(),
-        Shape::Torus { .. } => (n / 2.0).max(1.0),
+        // Both ways around the ring.
+        Shape::Torus => (n / 2.0).max(1.0),
         _ => n - 1.0,
     };
     match collective {
@@ -220,25 +207,16 @@ fn rate(collective: Collective, group: &Group) -> ByteRate {
         // One pair has one of the chip's links; a part of the mesh uses the links to its own members.
         (Shape::Mesh { domain }, Collective::SendRecv) => w / (domain.max(2) - 1) as f64,
         (Shape::Mesh { domain }, _) => w * ((group.n - 1) as f64 / (domain.max(group.n) - 1) as f64),
-        // A neighbour is reached over one direction of one axis.
-        (Shape::Torus { axes }, Collective::SendRecv) => w / (2 * axes.len().max(1)) as f64,
+        // A neighbour is reached over one of two directions.
+        (Shape::Torus, Collective::SendRecv) => w / 2.0,
         _ => w,
     }
 }
 
-/// How much longer an all-to-all takes than on a switch with the same rate out of each chip.
-///
-/// On a ring of A chips with both ways used a byte crosses A/4 links on average, and an axis has its share 1/d of the
-/// chip's rate, so that the longest axis takes A/4 times d as long.
+/// How much longer an all-to-all takes than on a switch with the same rate out of each chip: on a ring of n chips with both
+/// ways used a byte crosses n/4 links on average.
 fn detour(group: &Group) -> f64 {
-    match group.shape {
-        Shape::Torus { axes: [] } => (group.n as f64 / 4.0).max(1.0),
-        Shape::Torus { axes } => {
-            let longest = axes.iter().copied().max().unwrap_or(1) as f64;
-            (longest / 4.0 * axes.len() as f64).max(1.0)
-        }
-        _ => 1.0,
-    }
+    if group.shape == Shape::Torus { (group.n as f64 / 4.0).max(1.0) } else { 1.0 }
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl Ready {
 
     /// The same; without drafts none may be asked for.
     pub fn new_for(kernels: &KernelSet, deployment: Deployment, drafts: bool) -> Result<Self, Untimed> {
-        Ok(Self { pass: Arc::new(Pass::prepare_for(&deployment, kernels, drafts)?), deployment })
+        Ok(Self { pass: Arc::new(Pass::prepare(&deployment, kernels, drafts)?), deployment })
     }
 
     pub fn room(&self, requests: &Requests) -> f64 {

@@ -30,9 +30,8 @@
 //! Assumes: uniform routing, equal tokens on all ranks. Ignores: hot experts, shared experts, the permutation kernels around.
 //! Source: lecture equation 11, D25; counting of copies after the DeepEP documentation; constants in `catalog/networks`.
 
-use super::levels::overlapped;
 use rackmath_spec::{Copies, ExchangeKernel, Reach};
-use rackmath_units::{ByteRate, BytesPerToken, Fraction, Seconds, Tokens, float};
+use rackmath_units::{ByteRate, Bytes, BytesPerToken, Fraction, Seconds, Tokens, float};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
@@ -65,16 +64,7 @@ pub struct Port<'a, K> {
     pub bandwidth: ByteRate,
 }
 
-// Derived, these would ask the kernel to be `Copy`, though only its reference is copied.
-impl<K> Clone for Port<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K> Copy for Port<'_, K> {}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExchangeTime {
     /// Floors that add to the transfer.
     pub latency: Seconds,
@@ -85,47 +75,34 @@ pub struct ExchangeTime {
 }
 
 /// Copies of one token that cross each network.
-#[derive(Clone, Copy, Debug, PartialEq)]
 struct Crossings {
     up: f64,
     out: f64,
 }
 
 /// Time of one dispatch or combine. Without `out` all ranks must share the fast network.
-///
-/// `overlap` replaces the catalogue's: 1 is the longer of the two networks, 0 their sum.
-pub fn exchange_time(
-    exchange: &Exchange,
-    up: Port<ExchangeKernel>,
-    out: Option<Port<Reach>>,
-    overlap: Option<Fraction>,
-) -> ExchangeTime {
+pub fn exchange_time(exchange: &Exchange, up: &Port<ExchangeKernel>, out: Option<&Port<Reach>>) -> ExchangeTime {
     let nodes = exchange.nodes();
     assert!(nodes == 1 || out.is_some(), "an exchange over {nodes} nodes needs a network between them");
     if exchange.ranks <= 1 {
-        return ExchangeTime { latency: Seconds::ZERO, up: Seconds::ZERO, out: Seconds::ZERO, total: Seconds::ZERO };
+        return ExchangeTime::default();
     }
     let crossings = exchange.crossings(up.kernel.copies);
-    let (t, p) = (exchange.tokens.get(), exchange.payload);
-    let copy = p * Tokens::new(1.0);
-    let floor = match exchange.phase {
-        Phase::Dispatch => up.kernel.dispatch,
-        Phase::Combine => up.kernel.combine,
-    };
+    let (t, copy) = (exchange.tokens.get(), exchange.payload * Tokens::new(1.0));
+    let there = exchange.phase == Phase::Dispatch;
+    let floor = if there { up.kernel.dispatch } else { up.kernel.combine };
     let w = up.bandwidth * scaled(up.kernel, exchange.ranks.min(exchange.ranks_per_node));
     let up_time = (copy / w + up.kernel.per_copy) * (t * crossings.up);
-    let (mut latency, mut out_time, mut overlap_of) = (floor.start, Seconds::ZERO, Fraction::ONE);
+    let (mut latency, mut out_time, mut overlap) = (floor.start, Seconds::ZERO, Fraction::ONE);
     if let (Some(out), true) = (out, nodes > 1) {
-        let leaving = match exchange.phase {
-            Phase::Dispatch => out.kernel.dispatch,
-            Phase::Combine => out.kernel.combine,
-        };
+        let leaving = if there { out.kernel.dispatch } else { out.kernel.combine };
         let crowd = out.kernel.full_rate_nodes.map_or(1.0, |full| (nodes as f64 / full as f64).max(1.0));
         latency = latency + leaving.once + leaving.per_doubling * log2(nodes as f64);
         out_time = copy / (out.bandwidth * out.kernel.efficiency.get()) * (t * crossings.out * crowd);
-        overlap_of = out.kernel.overlap;
+        overlap = out.kernel.overlap;
     }
-    let moved = overlapped(up_time, out_time, overlap.unwrap_or(overlap_of));
+    // The longer of the two, and as much of the shorter as does not overlap.
+    let moved = up_time.max(out_time) + up_time.min(out_time) * overlap.rest().get();
     ExchangeTime { latency, up: up_time, out: out_time, total: (latency + moved).max(floor.least) }
 }
 
@@ -136,12 +113,19 @@ fn scaled(kernel: &ExchangeKernel, ranks: u64) -> f64 {
     kernel.efficiency.get() * (1.0 - kernel.loss_per_doubling.get() * doublings).max(0.1)
 }
 
+/// How much longer an all-to-all over R racks takes than inside one when the slow network binds: a share (R - 1)/R leaves at a
+/// rate `beta` times lower. One rack has nothing to slow it down. Source: lecture D20, section 1c.3 (G38).
+pub fn cross_rack_slowdown(beta: f64, racks: u64) -> f64 {
+    let r = racks.max(1) as f64;
+    (beta * (r - 1.0) / r).max(1.0)
+}
+
+/// Time to push bytes through so many adapters: X16 (G49).
+pub fn hop_serialisation(bytes: Bytes, rate: ByteRate, adapters: u64) -> Seconds {
+    bytes / (rate * adapters as f64)
+}
+
 /// Expected number of distinct ranks that k distinct experts fall on, E experts spread evenly over n ranks.
-///
-/// ```
-/// use rackmath_theory::network::distinct_ranks;
-/// assert!((distinct_ranks(8, 256, 8) - 5.3).abs() < 0.05); // one rank is hit twice or more, most of the time
-/// ```
 pub fn distinct_ranks(ranks: u64, experts: u64, top_k: u64) -> f64 {
     let (n, e) = (ranks as f64, experts as f64);
     // The chance that a given rank is missed: all k draws fall among the E - E/n experts elsewhere.

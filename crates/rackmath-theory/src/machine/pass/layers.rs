@@ -44,12 +44,8 @@ const BORROWED: f64 = 1.5;
 const UNKNOWN: f64 = 2.0;
 
 impl Pass {
-    pub fn prepare(deployment: &Deployment, kernels: &KernelSet) -> Result<Self, Untimed> {
-        Self::prepare_for(deployment, kernels, true)
-    }
-
-    /// The same; without drafts they cost nothing and must not be asked for, and a third of the work is saved.
-    pub fn prepare_for(d: &Deployment, kernels: &KernelSet, drafts: bool) -> Result<Self, Untimed> {
+    /// Without drafts they cost nothing and must not be asked for, and a third of the work is saved.
+    pub fn prepare(d: &Deployment, kernels: &KernelSet, drafts: bool) -> Result<Self, Untimed> {
         let shape = d.model.shape().ok_or(Untimed::NoLayers)?;
         let mut prep = Prep::new(d, shape, kernels).ok_or(Untimed::NoPeak)?;
         let mut mixers: Vec<(f64, MixerOp)> = Vec::new();

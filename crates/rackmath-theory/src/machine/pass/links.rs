@@ -112,7 +112,7 @@ impl<'a> Prep<'a> {
                 ranks: d.ep,
                 ranks_per_node: together,
             };
-            network::exchange_time(&exchange, port, out, None)
+            network::exchange_time(&exchange, &port, out.as_ref())
         };
         let (there, back) = (one(Phase::Dispatch, DISPATCHED), one(Phase::Combine, WIDE));
         let total = there.total.get() + back.total.get();

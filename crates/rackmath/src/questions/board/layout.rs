@@ -538,7 +538,7 @@ fn exchanges(on: &Deployment, load: &Load, n: f64) -> Option<f64> {
             ranks,
             ranks_per_node: together,
         };
-        network::exchange_time(&exchange, up, out, None).total.get()
+        network::exchange_time(&exchange, &up, out.as_ref()).total.get()
     };
     Some(n * (one(Phase::Dispatch, BYTES.dispatch) + one(Phase::Combine, BYTES.combine)))
 }

@@ -85,7 +85,7 @@ pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer,
     if !(r.rate_per_s > 0.0 && r.rate_per_s <= 1e9) {
         return Err(Error::value("rate", r.rate_per_s, "more than 0, at most 1e9 requests per second"));
     }
-    let journal = station::simulate_until(interval, r.seats as usize, &riders(r), &cancel)?;
+    let journal = station::simulate(interval, r.seats as usize, &riders(r), &cancel)?;
     let mut first: Vec<f64> = journal.rides.iter().map(|ride| ride.first_token.get()).collect();
     first.sort_by(f64::total_cmp);
     let at = ((first.len() as f64 * 0.99).ceil() as usize).clamp(1, first.len()) - 1;

@@ -23,9 +23,12 @@ fn deepseek(phase: Phase, tokens: f64, ranks: u64, ranks_per_node: u64) -> Excha
 fn us(exchange: &Exchange, kernel: &str) -> f64 {
     let (fast, slow) = (network("nvlink4"), network("infiniband"));
     let kernel = fast.exchange_kernel(kernel).unwrap();
+    exchanged(exchange, kernel, &slow.reach[&kernel.copies]).total.get() * 1e6
+}
+
+fn exchanged(exchange: &Exchange, kernel: &ExchangeKernel, reach: &Reach) -> ExchangeTime {
     let up = Port { kernel, bandwidth: ByteRate::gb_per_s(450.0) };
-    let out = Port { kernel: &slow.reach[&kernel.copies], bandwidth: ByteRate::gb_per_s(50.0) };
-    exchange_time(exchange, up, Some(out), None).total.get() * 1e6
+    exchange_time(exchange, &up, Some(&Port { kernel: reach, bandwidth: ByteRate::gb_per_s(50.0) }))
 }
 
 #[test]
@@ -41,32 +44,26 @@ fn distinct_ranks_by_hand() {
 }
 
 #[test]
-fn rows_of_h100_nodes() {
-    // aiconfigurator 0.12.0, SGLang 0.5.6 with DeepEP, 256 tokens per GPU: low latency over 1, 4 and 8 nodes.
-    for (ranks, dispatch, combine) in [(8, 67.0, 136.0), (32, 264.0, 500.0), (64, 301.0, 580.0)] {
-        close(us(&deepseek(Phase::Dispatch, 256.0, ranks, 8), "deepep-ll"), dispatch, 0.12);
-        close(us(&deepseek(Phase::Combine, 256.0, ranks, 8), "deepep-ll"), combine, 0.12);
-    }
+fn measured_rows() {
+    let check = |kernel: &str, tokens: f64, rows: &[(u64, f64, f64)], tolerance: f64| {
+        for &(ranks, dispatch, combine) in rows {
+            close(us(&deepseek(Phase::Dispatch, tokens, ranks, 8), kernel), dispatch, tolerance);
+            close(us(&deepseek(Phase::Combine, tokens, ranks, 8), kernel), combine, tolerance);
+        }
+    };
+    // aiconfigurator 0.12.0, SGLang 0.5.6 with DeepEP on H100, 256 tokens per GPU: low latency over 1, 4 and 8 nodes.
+    check("deepep-ll", 256.0, &[(8, 67.0, 136.0), (32, 264.0, 500.0), (64, 301.0, 580.0)], 0.12);
     // Throughput kernels, 4,096 tokens.
-    for (ranks, dispatch, combine) in [(8, 491.2, 972.5), (32, 1860.5, 3633.7), (64, 6510.2, 12509.0)] {
-        close(us(&deepseek(Phase::Dispatch, 4096.0, ranks, 8), "deepep-normal"), dispatch, 0.15);
-        close(us(&deepseek(Phase::Combine, 4096.0, ranks, 8), "deepep-normal"), combine, 0.15);
-    }
-}
-
-#[test]
-fn rows_that_set_no_constant() {
-    // DeepEP docs/legacy.md (0297fc8), H800, 128 tokens (lecture equation 11): 64-way 173 and 314 us, 128-way 192 and 369 us.
-    for (ranks, dispatch, combine) in [(64, 173.0, 314.0), (128, 192.0, 369.0)] {
-        close(us(&deepseek(Phase::Dispatch, 128.0, ranks, 8), "deepep-ll"), dispatch, 0.15);
-        close(us(&deepseek(Phase::Combine, 128.0, ranks, 8), "deepep-ll"), combine, 0.15);
-    }
+    check("deepep-normal", 4096.0, &[(8, 491.2, 972.5), (32, 1860.5, 3633.7), (64, 6510.2, 12509.0)], 0.15);
+    // Rows that set no constant: DeepEP docs/legacy.md (0297fc8), H800, 128 tokens (lecture equation 11): 64-way 173 and
+    // 314 us, 128-way 192 and 369 us.
+    check("deepep-ll", 128.0, &[(64, 173.0, 314.0), (128, 192.0, 369.0)], 0.15);
     // NVL72, BF16, 2,048 tokens: 588 GB/s logical over 64 ranks (8 copies a token counted), fitted on 8 and 16.
     let rack = network("nvlink5");
     let kernel = rack.exchange_kernel("one-sided").unwrap();
     let mut exchange = deepseek(Phase::Combine, 2048.0, 64, 72);
     exchange.phase = Phase::Dispatch;
-    let time = exchange_time(&exchange, Port { kernel, bandwidth: ByteRate::gb_per_s(900.0) }, None, None);
+    let time = exchange_time(&exchange, &Port { kernel, bandwidth: ByteRate::gb_per_s(900.0) }, None);
     close(2048.0 * 8.0 * 14336.0 / time.total.get(), 588e9, 0.05);
     assert_eq!(time.out, Seconds::ZERO);
 }
@@ -75,10 +72,8 @@ fn rows_that_set_no_constant() {
 fn the_two_networks_add_or_overlap() {
     let (fast, slow) = (network("nvlink4"), network("infiniband"));
     let kernel = fast.exchange_kernel("deepep-normal").unwrap();
-    let up = Port { kernel, bandwidth: ByteRate::gb_per_s(450.0) };
-    let out = Port { kernel: &slow.reach[&kernel.copies], bandwidth: ByteRate::gb_per_s(50.0) };
     let exchange = deepseek(Phase::Dispatch, 1024.0, 16, 8);
-    let at = |overlap| exchange_time(&exchange, up, Some(out), Some(overlap));
+    let at = |overlap| exchanged(&exchange, kernel, &Reach { overlap, ..slow.reach[&kernel.copies].clone() });
     let (longer, sum) = (at(Fraction::ONE), at(Fraction::ZERO));
     close(longer.total.get(), (longer.latency + longer.up.max(longer.out)).get(), 1e-12);
     close(sum.total.get(), (sum.latency + sum.up + sum.out).get(), 1e-12);
