@@ -16,16 +16,13 @@ pub struct AttentionKernels {
     /// The catalogue id: attention, mla.
     pub id: String,
     pub name: String,
-    /// Of the fit.
     pub as_of: String,
     /// Chips that run another generation's kernels.
     #[serde(default)]
     pub alike: Vec<Alike>,
     /// Share of the last-level cache that a working set may fill and still stay, by generation.
     cache_share: BTreeMap<String, f64>,
-    /// One new token against a cache.
     pub decode: Vec<AttentionKernel<DecodeConstants>>,
-    /// Many new tokens.
     pub prefill: Vec<AttentionKernel<PrefillConstants>>,
 }
 
@@ -33,11 +30,9 @@ pub struct AttentionKernels {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alike {
-    /// The generation the chip names.
     pub generation: String,
     /// How the kind of its memory begins: GDDR.
     pub memory: String,
-    /// The generation whose constants it uses.
     pub uses: String,
 }
 
@@ -49,13 +44,10 @@ pub struct AttentionKernel<C> {
     pub generation: String,
     /// Engine, or engine and kernel library: vllm, sglang, trtllm, sglang-flashinfer, torch-flash.
     pub backend: String,
-    /// How many query heads share a KV head.
     #[serde(default)]
     pub heads: Heads,
-    /// Whether the arithmetic is eight bits wide.
     #[serde(rename = "math", deserialize_with = "narrow")]
     pub math8: bool,
-    /// Whether the cache is eight bits wide.
     #[serde(rename = "kv", deserialize_with = "narrow")]
     pub kv8: bool,
     #[serde(flatten)]
@@ -70,12 +62,10 @@ pub struct AttentionKernel<C> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Heads {
-    /// Every model.
     #[default]
     #[serde(skip)]
     Any,
     Single,
-    /// Several.
     Grouped,
 }
 
@@ -120,13 +110,11 @@ pub struct PrefillConstants {
     pub floor: Seconds,
     /// A core's time for starting and ending a tile.
     pub block: Seconds,
-    /// Query tokens of a tile.
     #[serde(deserialize_with = "least_one")]
     pub tile: f64,
     /// Share of peak of the products.
     #[serde(deserialize_with = "share")]
     pub compute: Fraction,
-    /// Share of the bandwidth.
     #[serde(deserialize_with = "share")]
     pub memory: Fraction,
     /// What one core reads from the last-level cache.
@@ -143,18 +131,14 @@ pub struct PrefillConstants {
 pub struct Wanted<'a> {
     /// Engine: vllm, sglang, trtllm.
     pub backend: &'a str,
-    /// Format of the products.
     pub math: Dtype,
-    /// Format of the cache.
     pub kv: Dtype,
-    /// Query heads to a KV head.
     pub group: u64,
 }
 
 /// The generation of chips nobody measured.
 pub const DEFAULT: &str = "default";
 
-/// Rows that are not padded to a tile.
 fn unpadded() -> f64 {
     1.0
 }

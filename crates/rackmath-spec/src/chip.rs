@@ -7,21 +7,17 @@ use rackmath_units::{ByteRate, Bytes, DollarRate, Dollars, FlopRate, Watts};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use strum::{Display, IntoStaticStr, VariantArray};
 
-/// An accelerator.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chip {
     pub id: String,
-    /// The name people use.
     pub name: String,
-    /// Who makes it.
     pub vendor: String,
     /// Its architecture family, which shares efficiencies.
     pub generation: String,
-    /// Compute dies in the package.
     pub dies: u64,
-    /// Year and month its values were checked.
     pub as_of: String,
     pub memory: Memory,
     /// Dense peaks; a multiply-add is two.
@@ -29,12 +25,10 @@ pub struct Chip {
     pub link: Link,
     #[serde(default)]
     pub host: Host,
-    /// Cores, clock, cache, where known.
     #[serde(default)]
     pub physical: Physical,
     #[serde(default)]
     pub power: Power,
-    /// Prices per chip and hour, by basis and date.
     #[serde(default, rename = "price")]
     pub prices: Vec<Price>,
     /// What one chip costs to buy, with its share of the machine where the source says so.
@@ -48,7 +42,6 @@ pub struct Chip {
 pub struct Memory {
     /// HBM3e, GDDR7, LPDDR5X.
     pub kind: String,
-    /// Size as the data sheet gives it.
     pub capacity: Cited<Bytes>,
     /// Bytes the driver reports, where known: sheets that write GB often mean GiB.
     pub usable: Option<Cited<Bytes>>,
@@ -70,7 +63,6 @@ pub struct Link {
     pub host: Option<Cited<ByteRate>>,
 }
 
-/// The server a chip sits in.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
@@ -78,7 +70,6 @@ pub struct Host {
     pub chips: Option<Cited<u64>>,
     /// The tier of its memory, by name.
     pub memory: Option<String>,
-    /// Chips that share that memory.
     pub sharers: Option<Cited<u64>>,
 }
 
@@ -101,13 +92,11 @@ pub struct Physical {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
-    /// Thermal design power.
     pub tdp: Option<Cited<Watts>>,
     /// With its share of host, network and cooling.
     pub all_in: Option<Cited<Watts>>,
 }
 
-/// A price per chip and hour.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "RawPrice")]
 pub struct Price {
@@ -115,16 +104,12 @@ pub struct Price {
     pub value: DollarRate,
     /// The lowest and highest seen.
     pub range: Option<(DollarRate, DollarRate)>,
-    /// Where.
     pub source: String,
-    /// When.
     pub as_of: String,
 }
 
 /// Whose price per hour, cheapest first as a rule.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Basis {
     /// Total cost to an owner of very many.
@@ -133,7 +118,6 @@ pub enum Basis {
     OwnerNeocloud,
     /// A contract of one to three years.
     Rental,
-    /// By the hour.
     OnDemand,
 }
 

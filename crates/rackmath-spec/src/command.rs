@@ -9,21 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlagList {
-    /// The file's stem.
     pub id: String,
     pub tool: String,
-    /// The words its command begins with.
     pub command: String,
     pub version: String,
-    /// Where the list was read.
     pub source: String,
-    /// Year and month.
     pub as_of: String,
     /// A container image that holds it.
     pub image: Option<String>,
     /// What to install where no image does.
     pub package: Option<String>,
-    /// Flags, with their dashes.
     pub flags: BTreeSet<String>,
     /// Names in values written `name=value,name=value`, by flag.
     #[serde(default)]
@@ -74,7 +69,6 @@ impl FlagList {
     }
 }
 
-/// Reads the flags of one command.
 pub(crate) fn read(id: &str, text: &str) -> Result<FlagList, SpecError> {
     let file = format!("flags {id}");
     let list: FlagList = noun(&file, id, text, &["keys_source"])?;
@@ -124,20 +118,9 @@ mod tests {
     }
 
     fn list() -> FlagList {
-        let set = |all: &[&str]| all.iter().map(|s| (*s).to_owned()).collect::<BTreeSet<_>>();
-        FlagList {
-            id: "t".into(),
-            tool: "T".into(),
-            command: "t run".into(),
-            version: "1".into(),
-            source: "a test".into(),
-            as_of: "2026-11".into(),
-            image: None,
-            package: None,
-            flags: set(&["--size", "--data", "-c"]),
-            fields: BTreeMap::from([("--data".into(), set(&["kind", "n"]))]),
-            keys: set(&["port", "urls"]),
-        }
+        let text = "tool = 'T'\ncommand = 't run'\nversion = '1'\nsource = 'a test'\nas_of = '2026-11'\n\
+                    flags = ['--size', '--data', '-c']\nfields.--data = ['kind', 'n']\nkeys = ['port', 'urls']";
+        read("t", text).unwrap()
     }
 
     #[test]

@@ -12,10 +12,8 @@ pub struct Date {
     day: u8,
 }
 
-/// A minute of a day, UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
-    /// The day.
     pub date: Date,
     /// Minutes since midnight, 0 to 1,439.
     pub minute: u16,

@@ -9,7 +9,7 @@ use rackmath_units::float;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use strum::VariantArray;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Lowest and highest price per million tokens that is believed.
 pub const PRICE_RANGE: (f64, f64) = (0.001, 1000.0);
@@ -100,7 +100,7 @@ pub enum Seller {
 }
 
 /// A ratio of prices that may follow cost or policy; over the price of input unless it says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, strum::IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Ratio {
@@ -108,13 +108,11 @@ pub enum Ratio {
     Cached,
     /// Premium of a write that is kept longer.
     Write,
-    /// Storage per hour.
     Storage,
     /// Input above the long-context threshold over input below.
     LongInput,
     /// Output above the threshold over output below.
     LongOutput,
-    /// Fast mode over standard.
     Fast,
 }
 
@@ -156,15 +154,12 @@ pub struct Serving {
     /// Bytes per weight and their shares.
     #[serde(deserialize_with = "widths")]
     pub widths: [(f64, f64); 3],
-    /// Context while decoding.
     pub context: LogNormal,
     pub batch_over_balance: LogNormal,
     pub mfu_prefill: LogNormal,
-    /// Bandwidth utilisation of decode.
     pub mbu: LogNormal,
     /// Share of machine hours that are sold.
     pub utilisation: LogNormal,
-    /// Accepted tokens per step.
     pub accepted: LogUniform,
 }
 
@@ -187,7 +182,6 @@ pub struct RatioCosts {
     pub read_usd_per_tb: LogNormal,
     /// Storage price over holding cost times mark-up.
     pub hold: LogNormal,
-    /// Long-context step over cost step.
     pub long: LogNormal,
     /// KV over weight traffic from a fast mode, over the model's.
     pub fast: LogNormal,
@@ -220,7 +214,6 @@ pub struct Level {
     pub ratio_scale: f64,
     /// Chance that prices say nothing about size at all.
     pub indifferent: f64,
-    /// What prices look like then.
     #[serde(flatten, deserialize_with = "indifferent")]
     pub indifferent_price: LogNormal,
 }
@@ -242,7 +235,6 @@ impl<'de> Deserialize<'de> for Habit {
 }
 
 impl Habit {
-    /// Chance that the ratio is policy.
     pub fn chance(&self) -> f64 {
         (f64::from(self.same.saturating_sub(1)) / f64::from(self.models.max(2) - 1)).clamp(0.05, 0.98)
     }
@@ -299,35 +291,6 @@ pub struct HostedModel {
     /// The catalogue model with its architecture.
     pub config: String,
     pub hosts: Vec<HostPrice>,
-}
-
-/// One model's prices as a user hands them in: US$ per million tokens.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PriceSheet {
-    /// Who sells.
-    pub vendor: Option<String>,
-    /// What is sold.
-    pub model: Option<String>,
-    /// When it was so.
-    pub as_of: Option<String>,
-    pub input: Option<f64>,
-    pub output: Option<f64>,
-    pub cached: Option<f64>,
-    /// Cache write kept for five minutes.
-    pub write_5m: Option<f64>,
-    /// Cache write kept for an hour.
-    pub write_1h: Option<f64>,
-    pub storage: Option<f64>,
-    /// Tokens from which long-context prices apply.
-    pub long_above: Option<f64>,
-    pub long_input: Option<f64>,
-    pub long_output: Option<f64>,
-    pub fast_price: Option<f64>,
-    pub fast_speed: Option<f64>,
-    /// Measured tokens per second and user.
-    pub tokens_per_s: Option<f64>,
-    /// Hosts whose median the prices are.
-    pub hosts: Option<u64>,
 }
 
 /// Keys for readers of the files alone.
@@ -392,7 +355,6 @@ pub(crate) fn read_priors(
     Ok(DeducePriors { architecture, serving, chips, markup, tiers, ratio, policy, level })
 }
 
-/// Reads how far prices of hosts lie above ideal cost.
 pub(crate) fn read_level(text: &str) -> Result<Level, SpecError> {
     noun("deduce level", "", text, &["id", "name", "form", "as_of", "source"])
 }
@@ -401,7 +363,6 @@ pub(crate) fn read_policies(text: &str) -> Result<Policies, SpecError> {
     noun("deduce policies", "", text, &HEAD)
 }
 
-/// Reads what hosts charge.
 pub(crate) fn read_hosts(text: &str) -> Result<Vec<HostedModel>, SpecError> {
     cited("deduce hosts", "", text, &HEAD).map(|file: HostsFile| file.model)
 }

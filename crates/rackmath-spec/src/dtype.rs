@@ -19,9 +19,8 @@ use rackmath_units::BytesPerParam;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
-use strum::{IntoStaticStr, VariantArray};
+use strum::{Display, IntoStaticStr, VariantArray};
 
-/// A format values are stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dtype {
     Fp32,
@@ -42,7 +41,6 @@ pub enum Dtype {
     Int4,
     /// Weight-only 4-bit integers in groups of 32.
     Int4G32,
-    /// A format of llama.cpp or MLX.
     Gguf(Gguf),
 }
 
@@ -65,12 +63,11 @@ const NAMES: [(Dtype, &str, &[&str]); 13] = [
 const FP8: &[&str] = &["float8", "fp8-e4m3", "fp8-e5m2", "float8-e4m3fn", "float8-e5m2", "e4m3", "fp8-per-tensor"];
 
 /// An arithmetic a chip has a peak for, widest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Math {
     /// 32-bit float outside the tensor units.
     Fp32,
-    /// TF32 tensor arithmetic.
     Tf32,
     Bf16,
     Fp16,
@@ -82,7 +79,6 @@ pub enum Math {
 }
 
 impl Dtype {
-    /// Bits per stored value, scales included.
     pub fn bits(self) -> f64 {
         match self {
             Self::Fp32 => 32.0,
@@ -99,7 +95,6 @@ impl Dtype {
         }
     }
 
-    /// Bytes per stored value, scales included.
     pub fn width(self) -> BytesPerParam {
         BytesPerParam::new(self.bits() / 8.0)
     }
@@ -121,7 +116,6 @@ impl Dtype {
         }
     }
 
-    /// The short name used in tables and flags.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gguf(format) => format.into(),

@@ -14,37 +14,26 @@ use std::fmt;
 #[serde(deny_unknown_fields)]
 pub struct Engine {
     pub id: String,
-    /// The name people use.
     pub name: String,
     /// The engine the family belongs to: vllm, sglang, trtllm, torch, llamacpp, ideal.
     pub family: String,
-    /// First version of the family.
     #[serde(default, deserialize_with = "text_or_none")]
     pub from: Option<Version>,
-    /// The first one after it.
     #[serde(default, deserialize_with = "text_or_none")]
     pub until: Option<Version>,
-    /// Year and month.
     pub as_of: String,
     /// Whether it is the roofline itself: no floors, full rates, perfect overlap.
     #[serde(default)]
     pub ideal: bool,
-    /// Whose kernels it calls.
     pub kernels: Kernels,
-    /// How it forms passes.
     pub schedule: Schedule,
     /// One rule for all its kernels, where none were measured one by one.
     pub plain: Option<Plain>,
-    /// What it costs beside its kernels.
     pub overhead: Overhead,
-    /// What was assumed where nothing was measured.
     pub assumed: Assumed,
-    /// How far predictions are off.
     pub spread: Spread,
-    /// Things to tell the user.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Where the constants come from.
     pub source: String,
 }
 
@@ -52,9 +41,7 @@ pub struct Engine {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kernels {
-    /// Matrix products.
     pub gemm: String,
-    /// Grouped-query attention.
     pub attention: String,
     pub latent: String,
     /// All-reduce; `library` for the vendor's.
@@ -79,9 +66,7 @@ pub struct Kernels {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpertRule {
-    /// Chip generation; any when absent.
     pub generation: Option<String>,
-    /// Format; any when absent.
     #[serde(default, deserialize_with = "text_or_none")]
     pub format: Option<MoeFormat>,
     /// With several attention groups that share the experts, or without; either when absent.
@@ -100,16 +85,13 @@ pub enum ActivationScale {
     Fused,
 }
 
-/// How passes are formed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
-    /// Most tokens in a pass.
     #[serde(rename = "chunk_tokens")]
     pub chunk: f64,
     #[serde(rename = "mixed")]
     pub prompts: Prompts,
-    /// Most sequences that decode together.
     #[serde(rename = "max_sequences")]
     pub sequences: f64,
     /// Cache format instead of the model's.
@@ -185,7 +167,6 @@ pub struct Assumed {
 pub struct Plain {
     /// Share of the dense 16-bit peak that long products reach.
     pub compute: f64,
-    /// Share of the memory bandwidth.
     pub memory: f64,
     /// The same on a package of several dies, as a further factor.
     pub many_dies: f64,
@@ -195,7 +176,6 @@ pub struct Plain {
     /// The same for formats with two levels of scales.
     #[serde(rename = "expand_nested_flop")]
     pub expand_nested: f64,
-    /// Launch of a kernel.
     #[serde(rename = "floor_us", deserialize_with = "us")]
     pub floor: Seconds,
 }
@@ -207,9 +187,7 @@ pub struct Overhead {
     /// One small kernel: norm, rotation, cache write, activation.
     #[serde(rename = "small_us", deserialize_with = "us")]
     pub small: Seconds,
-    /// Small kernels of an attention sublayer.
     pub mixer_kernels: f64,
-    /// Small kernels of a feed-forward sublayer.
     pub ffn_kernels: f64,
     /// Values of the hidden width that the small kernels of a layer move for a token.
     pub hidden_passes: f64,
@@ -228,7 +206,6 @@ pub struct Overhead {
     pub stretch_long: f64,
     /// Launches of an expert layer in a captured graph, as a share of those timed alone.
     pub expert_floor: f64,
-    /// Host time of a pass.
     #[serde(rename = "host_us", deserialize_with = "us")]
     pub host: Seconds,
     #[serde(rename = "host_sequence_us", deserialize_with = "us")]
@@ -250,15 +227,12 @@ pub struct Overhead {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// Time per output token.
     pub tpot: f64,
-    /// Time to first token.
     pub ttft: f64,
     /// Throughput at the largest batch.
     pub throughput: f64,
 }
 
-/// A kernel and how many times its cores are to be filled.
 fn full<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(String, f64)>, D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -298,7 +272,6 @@ impl std::str::FromStr for Version {
 }
 
 impl Engine {
-    /// Whether a version belongs to the family.
     pub fn covers(&self, version: Version) -> bool {
         self.from.is_none_or(|from| version >= from) && self.until.is_none_or(|to| version < to)
     }

@@ -17,7 +17,6 @@ pub struct SpecError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Problem {
-    /// The field has this value.
     Value(String),
     Said(String),
     Cancelled,

@@ -71,7 +71,6 @@ impl Gguf {
         )
     }
 
-    /// Bits per stored value, scales included.
     pub fn bits(self) -> f64 {
         match self {
             Self::Q8_0 => block(2.0 + 32.0, 32.0),

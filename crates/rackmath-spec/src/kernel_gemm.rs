@@ -10,11 +10,10 @@ use rackmath_units::{ByteRate, BytesPerParam, FlopRate, Seconds, Watts};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use strum::{Display, IntoStaticStr, VariantArray};
 
 /// The number formats of the two operands of a product, widest first; the same on both sides unless it says otherwise.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum GemmFormat {
     Bf16,
@@ -80,7 +79,6 @@ impl GemmFormat {
         Dtype::Bf16.width()
     }
 
-    /// The arithmetic of the product.
     pub fn math(self) -> Math {
         match self {
             Self::Bf16 | Self::WeightInt8 | Self::WeightInt4 => Math::Bf16,
@@ -102,13 +100,10 @@ impl FromStr for GemmFormat {
 /// A pass over the activations before the product: find their largest value, or write them in the narrow format.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct Pass {
-    /// Bytes moved per activation.
     #[serde(rename = "bytes", deserialize_with = "width")]
     pub width: BytesPerParam,
-    /// Paid however few there are.
     #[serde(rename = "floor_us", deserialize_with = "us")]
     pub floor: Seconds,
-    /// Bytes one core handles per second.
     #[serde(rename = "core_gb_per_s", deserialize_with = "gb_per_s")]
     pub core: ByteRate,
     /// Bytes one core handles per second on top, for those that do not stay in the cache; `None` costs nothing.
@@ -154,7 +149,6 @@ pub struct GemmKernel {
     pub power: Option<PowerRule>,
     /// Share of the memory bandwidth reached by long reads.
     pub bandwidth: f64,
-    /// Sharpness of the roofline's corner.
     pub corner: f64,
     /// Operand bytes one core can take in per second; `None` is no limit.
     #[serde(default, rename = "operand_gb_per_s", deserialize_with = "gb_per_s_or_none")]
@@ -191,14 +185,11 @@ pub struct GemmKernel {
     pub fixed: Vec<Pass>,
     #[serde(skip)]
     pub fit: Residual,
-    /// Where the constants come from.
     pub source: String,
 }
 
-/// All matrix-product kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GemmKernels {
-    /// In the order of the file.
     pub kernels: Vec<GemmKernel>,
 }
 
@@ -306,7 +297,6 @@ fn check(entry: &str, k: &GemmKernel) -> Result<(), SpecError> {
     within(entry, &numbers)
 }
 
-/// The passes a kernel names.
 fn named(names: &[String], known: &BTreeMap<String, Pass>) -> Result<Vec<Pass>, SpecError> {
     let find = |name: &String| {
         known.get(name).copied().ok_or_else(|| SpecError::unknown("pass", name, known.keys().map(String::as_str)))

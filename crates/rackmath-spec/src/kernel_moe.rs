@@ -7,11 +7,10 @@ use rackmath_units::{ByteRate, Fraction, Seconds};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use strum::{Display, IntoStaticStr, VariantArray};
 
 /// Formats of weights and activations that expert kernels exist for, widest first; `A16` are 16-bit activations.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum MoeFormat {
     Bf16,
@@ -41,7 +40,6 @@ impl MoeFormat {
         }
     }
 
-    /// How the inputs of the products are stored.
     pub fn activation(self) -> Dtype {
         match self {
             Self::Bf16 | Self::MxFp4A16 | Self::Int4A16 => Dtype::Bf16,
@@ -121,7 +119,6 @@ pub struct MoeKernel {
     /// Waves lost because the last one is not full.
     #[serde(skip)]
     pub tail: f64,
-    /// Sharpness of the roofline's corner.
     #[serde(skip)]
     pub corner: f64,
     pub rows: MoeRows,
@@ -149,15 +146,12 @@ pub struct MoeFit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoeMatch {
     Exact,
-    /// Fitted on another generation.
     Generation,
-    /// Fitted on another format.
     Format,
     /// The default: nothing of this family was measured.
     Default,
 }
 
-/// Constants and how far to trust them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MoeFound {
     pub kernel: MoeKernel,
@@ -176,10 +170,8 @@ pub struct StandIn {
     pub like: String,
 }
 
-/// All measured expert kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoeKernels {
-    /// Of the fit.
     pub as_of: String,
     pub source: String,
     pub families: BTreeMap<String, Vec<MoeFit>>,
@@ -270,7 +262,6 @@ struct Fallback {
     spread: f64,
 }
 
-/// Reads the constants of all expert kernels.
 pub(crate) fn read(id: &str, text: &str) -> Result<MoeKernels, SpecError> {
     let file = format!("kernel {id}");
     let explains = ["id", "name", "form", "cache.note", "stand_in.why", "family.*.note", "default.rule"];
@@ -295,7 +286,7 @@ pub(crate) fn read(id: &str, text: &str) -> Result<MoeKernels, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use strum::VariantArray;
+    use VariantArray;
 
     #[test]
     fn every_format_reads_back() {

@@ -58,7 +58,6 @@ impl Default for Degrees {
     }
 }
 
-/// Degrees that do not go together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inconsistent(pub String);
 
@@ -107,7 +106,6 @@ impl Layout {
         Ok(Self(d))
     }
 
-    /// One chip.
     pub fn single() -> Self {
         Self::new(Degrees::default()).expect("one chip is consistent")
     }

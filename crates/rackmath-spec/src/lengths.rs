@@ -7,30 +7,26 @@ use rackmath_units::Tokens;
 use std::fmt;
 use std::str::FromStr;
 
-/// A distribution of lengths, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Lengths {
-    /// All alike.
     Fixed(f64),
     /// Every length between two equally often.
     Uniform {
-        /// The shortest.
         low: f64,
-        /// The longest.
         high: f64,
     },
     /// The chance to end is the same at every token.
-    Exponential { mean: f64 },
-    /// The logarithm is normal: most are short, some very long.
+    Exponential {
+        mean: f64,
+    },
+    /// The logarithm is normal: most are short, some very long; `cv` is the standard deviation over the mean.
     Lognormal {
         mean: f64,
-        /// Standard deviation over mean.
         cv: f64,
     },
 }
 
 const NAMES: [&str; 4] = ["fixed", "uniform", "exponential", "lognormal"];
-/// No length is greater.
 const LONGEST: f64 = 1e9;
 /// Beyond this a mean says nothing.
 const WIDEST: f64 = 20.0;

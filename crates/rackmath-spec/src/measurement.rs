@@ -12,14 +12,12 @@ pub struct Measurement {
     pub setup: Setup,
     pub load: Load,
     pub metric: Metric,
-    /// In the metric's unit.
     pub value: f64,
     /// Lowest and highest, where a range is known.
     pub spread: Option<(f64, f64)>,
     pub source: Origin,
 }
 
-/// What ran.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setup {
     pub model: String,
@@ -32,9 +30,7 @@ pub struct Setup {
     /// Machine: `8xh200`.
     pub system: String,
     pub degrees: Degrees,
-    /// Most tokens in a pass, where stated.
     pub chunk: Option<f64>,
-    /// Most sequences, where stated.
     pub sequences: Option<f64>,
 }
 
@@ -45,19 +41,15 @@ impl Setup {
         multiple.map_or(&*self.system, |(_, chip)| chip)
     }
 
-    /// The engine's name without its version.
     pub fn family(&self) -> &str {
         self.engine.split('@').next().unwrap_or("")
     }
 }
 
-/// How it was loaded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     pub way: Way,
-    /// Mean tokens of a prompt.
     pub input: f64,
-    /// Mean tokens of an answer.
     pub output: f64,
     /// Share of a prompt found in a prefix cache.
     pub cached: f64,
@@ -92,7 +84,6 @@ pub enum Way {
     PrefillStep { batch: f64, tokens: f64 },
 }
 
-/// Where a figure stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The publication, by its short name.

@@ -13,17 +13,13 @@ use serde::Deserialize;
 pub struct Model {
     /// The catalogue id, or the file it was read from.
     pub id: String,
-    /// The name people use.
     pub name: String,
-    /// The Hugging Face id, where there is one.
     pub hf: Option<String>,
-    /// Layers, or totals only.
     pub body: Body,
     /// What its makers or its checkpoint say about its size.
     pub published: Option<Published>,
     /// Where the shapes were read, and when.
     pub source: String,
-    /// Year and month of the source.
     pub as_of: String,
     /// Things the reader should tell the user, such as fields it passed over.
     pub notes: Vec<String>,
@@ -31,19 +27,16 @@ pub struct Model {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// Every layer.
     Layers(Box<Shape>),
     /// Totals only: the lecture's presets and models whose shapes are secret.
     Lump(Lump),
 }
 
-/// A model known by its totals.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lump {
     #[serde(rename = "total_params")]
     pub total: Params,
-    /// Parameters used for one token.
     #[serde(rename = "active_params")]
     pub active: Params,
     #[serde(deserialize_with = "text")]
@@ -57,7 +50,6 @@ pub struct Lump {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// The count.
     #[serde(rename = "total_params")]
     pub total: u64,
     /// Whether it is exact to the last digit, or a rounded label.
@@ -66,7 +58,6 @@ pub struct Published {
     /// Parameters of vision or audio towers inside the count.
     #[serde(default, rename = "tower_params")]
     pub towers: u64,
-    /// Published parameters per token, usually a label.
     #[serde(rename = "active_params")]
     pub active: Option<u64>,
     pub source: String,
@@ -82,31 +73,23 @@ pub enum Counts {
     WithMtp,
 }
 
-/// A model known layer by layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// The architecture as the file names it.
     pub architecture: String,
     /// Width of the residual stream.
     pub hidden: u64,
-    /// Rows of the embedding.
     pub vocab: u64,
-    /// Whether the head reuses the embedding.
     pub tied: bool,
     pub head_bias: bool,
     /// Rows of a learned position table; 0 with rotary or no positions.
     pub positions: u64,
-    /// The norm used throughout.
     pub norm: Norm,
     /// Hidden-wide norms outside the layers (final norm, embedding norm).
     pub outer_norms: u64,
-    /// Runs of identical blocks, in order.
     pub runs: Vec<Run>,
-    /// Multi-token-prediction layers behind the model.
     pub mtp: Option<Mtp>,
     /// Weights outside the layers that are none of the above.
     pub side: Vec<Side>,
-    /// Longest context the makers state.
     pub context_max: Option<u64>,
     pub formats: Formats,
 }
@@ -118,7 +101,6 @@ pub struct Run {
     pub block: Block,
 }
 
-/// One layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     /// How tokens see each other.
@@ -168,34 +150,25 @@ pub enum Mixer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention {
     pub heads: u64,
-    /// Key-value heads.
     pub kv_heads: u64,
     /// Width of a query and key head.
     pub qk_dim: u64,
-    /// Width of a value head.
     pub v_dim: u64,
     /// Which earlier tokens a token sees.
     pub span: Span,
-    /// Whose keys and values it reads.
     pub kv: KvSource,
-    /// Biases on the projections.
     pub bias: Bias,
-    /// Norms on queries and keys.
     pub qk_norm: QkNorm,
     /// Whether values are the keys, so that one projection and one cache entry serve both.
     pub k_is_v: bool,
-    /// A learned gate on the output.
     pub gate: Gate,
-    /// Whether each head has a learned sink.
     pub sinks: bool,
 }
 
 /// Which earlier tokens a token sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// All of them.
     Full,
-    /// The last so many.
     Window(u64),
     /// Those in its own chunk of so many.
     Chunk(u64),
@@ -210,11 +183,9 @@ pub struct BlockIndex {
     pub top_k: u64,
     pub heads: u64,
     pub kv_heads: u64,
-    /// Width of an index head.
     pub dim: u64,
 }
 
-/// Whose cache a layer reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KvSource {
     Own,
@@ -222,16 +193,12 @@ pub enum KvSource {
     Shared,
 }
 
-/// Which projections carry a bias.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bias {
-    /// Queries, keys and values.
     pub qkv: bool,
-    /// The output projection.
     pub out: bool,
 }
 
-/// Norms on queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNorm {
     None,
@@ -261,7 +228,6 @@ pub struct Latent {
     pub rope_dim: u64,
     /// Width of a key head without rotary part.
     pub nope_dim: u64,
-    /// Width of a value head.
     pub v_dim: u64,
     /// Whether a full-rank gate multiplies the output.
     pub gate: Gate,
@@ -275,7 +241,6 @@ pub struct Indexer {
     pub heads: u64,
     /// Width of an index head and of the cached index key.
     pub dim: u64,
-    /// Tokens read in full.
     pub top_k: u64,
 }
 
@@ -284,14 +249,10 @@ pub struct Indexer {
 pub struct Compressed {
     /// Query heads; there is one KV head whose entry serves as key and value.
     pub heads: u64,
-    /// Width of an entry.
     pub dim: u64,
-    /// Width of the rotary part of an entry.
     pub rope_dim: u64,
     pub q_rank: u64,
-    /// Groups of the output projection.
     pub o_groups: u64,
-    /// Rank of each group of the output projection.
     pub o_rank: u64,
     /// Uncompressed tokens always read.
     pub window: u64,
@@ -304,63 +265,26 @@ pub struct Compressed {
 /// A recurrence: its state has a fixed size, is read and written each token, and replaces the KV cache.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Linear {
-    /// Gated delta net (Qwen3-Next, Qwen3.5).
-    GatedDelta {
-        k_heads: u64,
-        v_heads: u64,
-        /// Width of a key head.
-        k_dim: u64,
-        /// Width of a value head.
-        v_dim: u64,
-        /// Taps of the short convolution.
-        conv: u64,
-    },
-    /// Kimi delta attention.
-    Kda {
-        heads: u64,
-        /// Width of a head, keys and values alike.
-        dim: u64,
-        /// Taps of the short convolution.
-        conv: u64,
-        /// Whether the output gate is one full matrix instead of two of low rank.
-        full_gate: bool,
-    },
+    /// Gated delta net (Qwen3-Next, Qwen3.5); `conv` counts the taps of a short convolution, here and below.
+    GatedDelta { k_heads: u64, v_heads: u64, k_dim: u64, v_dim: u64, conv: u64 },
+    /// Kimi delta attention; a full gate is one matrix instead of two of low rank.
+    Kda { heads: u64, dim: u64, conv: u64, full_gate: bool },
     /// Mamba, first version.
     Mamba1 {
         inner: u64,
         state: u64,
-        /// Taps of the short convolution.
         conv: u64,
         /// Rank of the step-size projection.
         dt_rank: u64,
         /// Whether dt, B and C are normalised with weights (Jamba).
         inner_norms: bool,
-        /// Whether the convolution has a bias.
         conv_bias: bool,
-        /// Whether the projections have biases.
         proj_bias: bool,
     },
-    /// Mamba-2.
-    Mamba2 {
-        heads: u64,
-        /// Width of a head.
-        dim: u64,
-        /// Groups sharing B and C.
-        groups: u64,
-        state: u64,
-        /// Taps of the short convolution.
-        conv: u64,
-        /// Whether the convolution has a bias.
-        conv_bias: bool,
-        /// Whether the projections have biases.
-        proj_bias: bool,
-    },
+    /// Mamba-2; groups share B and C.
+    Mamba2 { heads: u64, dim: u64, groups: u64, state: u64, conv: u64, conv_bias: bool, proj_bias: bool },
     /// Lightning attention (MiniMax-01).
-    Lightning {
-        heads: u64,
-        /// Width of a head.
-        dim: u64,
-    },
+    Lightning { heads: u64, dim: u64 },
 }
 
 /// What happens to each token alone.
@@ -368,27 +292,21 @@ pub enum Linear {
 pub enum Ffn {
     /// A block with only a mixer.
     None,
-    /// One network for every token.
     Dense(Mlp),
-    /// A router and experts.
     Moe(Moe),
 }
 
-/// A feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mlp {
     pub width: u64,
     /// Whether a third matrix gates the inner layer (SwiGLU, GeGLU).
     pub gated: bool,
-    /// Whether the matrices carry biases.
     pub bias: bool,
 }
 
-/// A mixture of experts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moe {
     pub experts: u64,
-    /// Routed experts a token uses.
     pub top_k: u64,
     pub expert: Mlp,
     /// The network every token passes besides, all shared experts as one width.
@@ -399,7 +317,6 @@ pub struct Moe {
     pub zero_experts: u64,
     /// Values per expert beside the router matrix: biases and score corrections.
     pub router_vectors: u64,
-    /// Experts on a narrower vector than the residual stream, if so.
     pub latent: Option<LatentExperts>,
 }
 
@@ -420,7 +337,6 @@ pub struct Mtp {
     pub extra: u64,
 }
 
-/// The norm used throughout a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
     /// A weight per channel.
@@ -429,7 +345,6 @@ pub enum Norm {
     Layer,
 }
 
-/// Number formats by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Formats {
     pub routed: Dtype,
@@ -454,22 +369,31 @@ impl Formats {
     }
 }
 
-impl Shape {
-    /// A GPT of the Megatron papers: four times as wide inside, as many keys as queries.
-    pub fn gpt(layers: u64, hidden: u64, heads: u64) -> Self {
-        let head = hidden / heads;
-        let mixer = Mixer::Attention(Attention {
+impl Attention {
+    /// Over the whole context, without biases, norms or gates.
+    pub fn full(heads: u64, kv_heads: u64, dim: u64) -> Self {
+        Self {
             heads,
-            kv_heads: heads,
-            qk_dim: head,
-            v_dim: head,
+            kv_heads,
+            qk_dim: dim,
+            v_dim: dim,
             span: Span::Full,
             kv: KvSource::Own,
-            bias: Bias { qkv: true, out: true },
+            bias: Bias::default(),
             qk_norm: QkNorm::None,
             k_is_v: false,
             gate: Gate::None,
             sinks: false,
+        }
+    }
+}
+
+impl Shape {
+    /// A GPT of the Megatron papers: four times as wide inside, as many keys as queries.
+    pub fn gpt(layers: u64, hidden: u64, heads: u64) -> Self {
+        let mixer = Mixer::Attention(Attention {
+            bias: Bias { qkv: true, out: true },
+            ..Attention::full(heads, heads, hidden / heads)
         });
         let ffn = Ffn::Dense(Mlp { width: 4 * hidden, gated: false, bias: true });
         Self {
@@ -521,7 +445,6 @@ impl Moe {
 }
 
 impl Model {
-    /// Weight formats of the checkpoint.
     pub fn formats(&self) -> Formats {
         match &self.body {
             Body::Layers(shape) => shape.formats,

@@ -9,7 +9,6 @@ use rackmath_units::{Bytes, Fraction, Seconds};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Constants of one kind of link.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
@@ -30,11 +29,9 @@ pub struct Network {
     pub reach: BTreeMap<Copies, Reach>,
 }
 
-/// A collective library on one kind of link.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Library {
-    /// Starting the kernel.
     pub launch: Seconds,
     /// One step from rank to rank.
     pub hop: Seconds,
@@ -82,7 +79,6 @@ pub struct AllReduceKernel {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExchangeKernel {
-    /// What is sent once.
     pub copies: Copies,
     /// Share of the link's one-way rate, up to eight ranks.
     #[serde(deserialize_with = "share")]
@@ -92,9 +88,7 @@ pub struct ExchangeKernel {
     pub loss_per_doubling: Fraction,
     /// Handling of one copy, whatever its size.
     pub per_copy: Seconds,
-    /// Sending tokens to their experts.
     pub dispatch: Floor,
-    /// Bringing the results back.
     pub combine: Floor,
     #[serde(flatten)]
     pub evidence: Evidence,
@@ -129,7 +123,6 @@ pub struct Reach {
     pub evidence: Evidence,
 }
 
-/// Latency of leaving the node.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leaving {
@@ -154,7 +147,6 @@ pub enum Copies {
 pub struct Evidence {
     /// The measurements, or what the constants were extrapolated from.
     pub source: String,
-    /// How the fit went; none for constants nobody measured here.
     pub fit: Option<Residual>,
     /// The rule of an extrapolation, or what else to know.
     pub note: Option<String>,
@@ -166,9 +158,7 @@ pub struct Evidence {
 pub struct Residual {
     /// None for constants taken from elsewhere.
     pub rows: u64,
-    /// Half of them are nearer than this.
     pub median: f64,
-    /// Nine in ten are nearer than this.
     pub p90: f64,
 }
 

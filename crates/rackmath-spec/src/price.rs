@@ -9,6 +9,7 @@
 //! `announced = true`; a sheet checked after the day the reader names is refused.
 
 use crate::date::{Date, Moment, clock};
+use crate::deduce::PRICE_RANGE;
 use crate::error::SpecError;
 use crate::file::noun::{cited, wrong};
 use rackmath_units::{DollarsPerToken, HoldPrice, Seconds, Tokens, UnitError};
@@ -18,8 +19,8 @@ use std::fmt;
 use std::str::FromStr;
 use toml::Value;
 
-/// The lowest and highest believable price of a million tokens.
-const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
+/// The lowest and highest believable price of a million tokens, with room for the last digit of a conversion.
+const BELIEVABLE: std::ops::RangeInclusive<f64> = PRICE_RANGE.0 * 0.999_999..=PRICE_RANGE.1 * 1.000_001;
 
 /// One model at one provider.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -27,11 +28,9 @@ const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 pub struct Sheet {
     pub id: String,
     pub name: String,
-    /// Who charges.
     pub provider: String,
     /// What the provider calls the model.
     pub model: String,
-    /// When the prices were checked.
     #[serde(deserialize_with = "quantity")]
     pub as_of: Date,
     /// Oldest first.
@@ -39,7 +38,6 @@ pub struct Sheet {
     pub lists: Vec<List>,
 }
 
-/// Prices valid from a day on.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
@@ -68,7 +66,6 @@ pub struct List {
     /// Other sources that give another value.
     #[serde(default, rename = "conflict")]
     pub conflicts: Vec<Conflict>,
-    /// What to know.
     pub note: Option<String>,
 }
 
@@ -90,14 +87,11 @@ pub struct CacheOffer {
     /// A token kept.
     #[serde(default, deserialize_with = "storage")]
     pub storage: Option<HoldPrice>,
-    /// The shortest prefix that is kept.
     #[serde(default, deserialize_with = "quantity")]
     pub minimum: Tokens,
-    /// Where the rules come from.
     pub source: String,
 }
 
-/// How long an entry is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ttl {
     Fixed(Seconds),
@@ -132,7 +126,6 @@ pub struct Factors {
     pub cache: f64,
 }
 
-/// A way to be served.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mode {
@@ -169,7 +162,6 @@ pub struct Conflict {
     pub field: String,
     #[serde(skip)]
     pub used: String,
-    /// What the other source says.
     #[serde(rename = "value")]
     pub other: String,
     pub source: String,
@@ -388,7 +380,7 @@ fn tokens_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Tokens>, D::
     quantity(d).map(Some)
 }
 
-fn money<'de, D: Deserializer<'de>>(d: D) -> Result<DollarsPerToken, D::Error> {
+pub(crate) fn money<'de, D: Deserializer<'de>>(d: D) -> Result<DollarsPerToken, D::Error> {
     let text = written(d)?;
     if text.trim().starts_with('-') || text.trim().starts_with("$-") {
         return Err(wrong("a price that is not negative"));
@@ -402,7 +394,7 @@ fn money_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<DollarsPerTok
     money(d).map(Some)
 }
 
-fn storage<'de, D: Deserializer<'de>>(d: D) -> Result<Option<HoldPrice>, D::Error> {
+pub(crate) fn storage<'de, D: Deserializer<'de>>(d: D) -> Result<Option<HoldPrice>, D::Error> {
     let price: HoldPrice = quantity(d)?;
     let believed = BELIEVABLE.contains(&price.as_per_mtok_hour());
     if believed { Ok(Some(price)) } else { Err(wrong("between $0.001 and $1,000 per million tokens and hour")) }

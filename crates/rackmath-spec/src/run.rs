@@ -5,25 +5,19 @@ use crate::file::noun::{noun, positive, wrong};
 use rackmath_units::{Params, Tokens};
 use serde::{Deserialize, Deserializer, de};
 
-/// A low and a high end.
 type Interval = (f64, f64);
 
 /// One run; what was not published is absent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingRun {
-    /// The file's stem.
     pub id: String,
-    /// What it is called.
     pub name: String,
-    /// When it was looked up.
     pub as_of: String,
-    /// Where the figures come from.
     pub source: String,
     /// What to watch out for.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// The chip's name in the catalogue.
     pub chip: Option<String>,
     pub chips: Option<f64>,
     /// Chip-hours: half a unit of the last digit printed, either side.
@@ -35,7 +29,6 @@ pub struct TrainingRun {
     pub tokens: Option<Interval>,
     /// Share of the dense peak in use.
     pub mfu: Option<Interval>,
-    /// Days from start to end.
     pub days: Option<Interval>,
     /// Unexpected stops, and the days they were counted over.
     #[serde(default, deserialize_with = "stops")]

@@ -10,13 +10,12 @@ use rackmath_units::{Flop, Params, Tokens};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use strum::{Display, IntoStaticStr, VariantArray};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScalingLaw {
-    /// The file's stem.
     pub id: String,
     pub name: String,
-    /// When it was looked up.
     pub as_of: String,
     pub source: String,
     /// What to watch out for.
@@ -24,7 +23,6 @@ pub struct ScalingLaw {
     /// Which parameters N counts.
     pub counts: Counts,
     pub form: LawForm,
-    /// Where published.
     pub errors: Option<StandardErrors>,
     pub fitted: Fitted,
 }
@@ -38,8 +36,7 @@ pub enum Counts {
     Active,
 }
 
-/// The equations.
-#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[derive(Clone, Debug, PartialEq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum LawForm {
     /// L = e + a N^-alpha + b D^-beta, with what repetition of data is worth where known.
@@ -61,7 +58,6 @@ pub enum LawForm {
 }
 
 impl LawForm {
-    /// The word used in files.
     pub fn name(&self) -> &'static str {
         self.into()
     }
@@ -119,19 +115,7 @@ pub struct Fitted {
 }
 
 /// How experts were chosen in the runs a law was fitted on.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    strum::Display,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr, VariantArray)]
 pub enum Router {
     /// Sinkhorn-balanced assignment.
     #[default]
@@ -159,13 +143,10 @@ impl FromStr for Router {
 pub struct ClarkLaw {
     #[serde(skip)]
     pub router: Router,
-    /// Weight of log N.
     pub a: f64,
     /// Weight of log Ê.
     pub b: f64,
-    /// Weight of their product.
     pub c: f64,
-    /// The constant.
     pub d: f64,
     /// Expert count at which routing starts to help.
     pub e_start: f64,
@@ -175,7 +156,6 @@ pub struct ClarkLaw {
     pub fitted: Cited<(f64, f64)>,
 }
 
-/// A law as its file writes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

@@ -9,24 +9,18 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub id: String,
-    /// What it is, in a sentence.
     pub about: String,
-    /// Tokens of a prompt, mean.
     #[serde(rename = "input_tokens")]
     pub input: f64,
-    /// Tokens of an answer, mean.
     #[serde(rename = "output_tokens")]
     pub output: f64,
     /// Share of a prompt found in a prefix cache.
     #[serde(default, rename = "cached_share")]
     pub cached: f64,
-    /// Where the figures come from.
     pub source: String,
-    /// Year and month.
     pub as_of: String,
 }
 
-/// Reads a named workload.
 pub(crate) fn read(id: &str, text: &str) -> Result<Scenario, SpecError> {
     let file = format!("scenario {id}");
     let scenario: Scenario = noun(&file, id, text, &[])?;

@@ -14,11 +14,9 @@ pub struct System {
     pub id: String,
     pub name: String,
     pub chip: Arc<Chip>,
-    /// Packages in the machine.
     pub n_chips: u64,
     /// Networks, innermost first; a level may join more chips than this machine has.
     pub levels: Vec<Level>,
-    /// Power of the whole machine, where known.
     pub power: Option<Cited<Watts>>,
     /// Other facts worth showing: weight, cables, hops.
     pub facts: Vec<(String, Cited<String>)>,
@@ -30,7 +28,6 @@ pub(crate) const SCALE_OUT: &str = "scale-out";
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
-    /// nvlink, ici, infiniband.
     pub name: String,
     pub chips: u64,
     /// The kind of its links, by a name of the catalogue's networks.
@@ -38,7 +35,6 @@ pub struct Level {
     pub link: String,
     /// One-way bandwidth of a chip into this level.
     pub bandwidth: Cited<ByteRate>,
-    /// How they are joined.
     pub topology: Topology,
     /// Sides of a torus; empty otherwise.
     #[serde(default)]
@@ -50,7 +46,6 @@ pub struct Level {
     pub oversubscription: f64,
 }
 
-/// How chips of a level are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -71,12 +66,10 @@ fn none_missing() -> f64 {
 }
 
 impl System {
-    /// Memory of all chips together.
     pub fn capacity(&self) -> Bytes {
         self.chip.memory.size() * self.n_chips as f64
     }
 
-    /// Memory bandwidth of all chips together.
     pub fn bandwidth(&self) -> ByteRate {
         self.chip.memory.bandwidth.value * self.n_chips as f64
     }
@@ -85,7 +78,6 @@ impl System {
         per_chip * self.n_chips as f64
     }
 
-    /// Compute dies in the machine.
     pub fn dies(&self) -> u64 {
         self.chip.dies * self.n_chips
     }

@@ -20,7 +20,6 @@ pub struct MemoryTier {
     pub cost: Option<TierCost>,
 }
 
-/// What keeping bytes costs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TierCost {
     /// Bought, and used for so long.
@@ -40,7 +39,6 @@ impl MemoryTier {
         })
     }
 
-    /// Where the price comes from.
     pub fn cost_source(&self) -> Option<&str> {
         Some(match self.cost.as_ref()? {
             TierCost::Bought { per_gb, .. } => &per_gb.source,

@@ -2,13 +2,11 @@
 
 use rackmath_units::{Seconds, Tokens};
 
-/// Requests in order of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     pub requests: Vec<TraceRequest>,
     /// Tokens of one block, where requests name the blocks of their prompts.
     pub block: Tokens,
-    /// How it was written.
     pub format: TraceFormat,
     /// Whether requests say when they came; if not, all times are zero.
     pub timed: bool,
@@ -18,7 +16,6 @@ pub struct Trace {
 pub enum TraceFormat {
     /// JSON lines as Mooncake publishes them.
     Mooncake,
-    /// The tables of Azure's inference services.
     Azure,
     BurstGpt,
     /// Comma-separated values with columns of our own or common names.
@@ -40,7 +37,6 @@ impl TraceFormat {
 pub struct TraceRequest {
     /// When it came, from the start of the trace.
     pub time: Seconds,
-    /// Tokens of the whole prompt.
     pub input: Tokens,
     pub output: Tokens,
     /// The blocks of its prompt by content, first to last; empty when not known.
@@ -59,7 +55,6 @@ pub struct Logged {
 }
 
 impl Trace {
-    /// From the first request to the last.
     pub fn span(&self) -> Seconds {
         self.requests.last().map_or(Seconds::ZERO, |r| r.time)
     }
@@ -72,7 +67,6 @@ impl Trace {
         self.requests.iter().map(|r| r.output).sum()
     }
 
-    /// Whether requests name their blocks.
     pub fn has_blocks(&self) -> bool {
         self.requests.iter().any(|r| !r.blocks.is_empty())
     }

@@ -9,15 +9,13 @@ use crate::{Chip, GemmFormat, SpecError};
 use rackmath_units::{ByteRate, Bytes, Seconds};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use strum::{Display, IntoStaticStr, VariantArray};
 
-/// Constants of one training program.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingStack {
     pub id: String,
-    /// The name people use.
     pub name: String,
-    /// Year and month its values were checked.
     pub as_of: String,
     /// Where the values come from, one sentence per table of the file.
     #[serde(deserialize_with = "sentences")]
@@ -25,12 +23,10 @@ pub struct TrainingStack {
     pub attention: AttentionPath,
     /// Whether the host waits for each kernel.
     pub launch: HostLaunch,
-    /// Whether dropout masks are kept and applied.
     pub dropout: bool,
     pub host: HostTimes,
     /// Traffic to memory beside the matrix products.
     pub traffic: TrafficShares,
-    /// Communication.
     pub network: NetworkShares,
     pub memory: MemoryRecipe,
     /// How much longer products take than in a benchmark that runs them alone, by generation of chips and format.
@@ -66,9 +62,7 @@ pub enum HostLaunch {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostTimes {
-    /// To start the kernels of one layer's forward pass.
     pub forward: Seconds,
-    /// To start those of its backward pass.
     pub backward: Seconds,
     /// More for each further rank of a tensor-parallel group: ranks wait for the slowest.
     pub rank: Seconds,
@@ -130,14 +124,11 @@ pub struct NetworkShares {
     pub tensor_exposed: f64,
     /// Share of a micro-batch's passes that gradient reduction and parameter gathering can hide behind.
     pub data_overlap: f64,
-    /// Share of context-parallel exchange that is not hidden.
     pub context_exposed: f64,
-    /// Share of expert exchange that is not hidden.
     pub expert_exposed: f64,
     pub gradient_bytes: f64,
 }
 
-/// What a run keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRecipe {
@@ -156,7 +147,6 @@ pub struct MemoryRecipe {
     pub reserve_seen: bool,
 }
 
-/// How much longer products take in training.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProductTimes {
@@ -169,7 +159,6 @@ pub struct ProductTimes {
     pub times: f64,
 }
 
-/// What fused attention reaches.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlashShare {
@@ -184,12 +173,9 @@ pub struct FlashShare {
 }
 
 /// The format of the matrix products of a training run.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum TrainingFormat {
-    /// 16 bits, either kind.
     Bf16,
     /// 8 bits with one scale per tensor.
     Fp8,
@@ -220,7 +206,6 @@ fn fit<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(u64, f64)>, D::Error> 
 }
 
 impl TrainingFormat {
-    /// The kernels its products run on.
     pub fn gemm(self) -> GemmFormat {
         match self {
             Self::Bf16 => GemmFormat::Bf16,

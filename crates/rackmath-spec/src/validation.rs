@@ -27,11 +27,10 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
+use strum::{Display, IntoStaticStr, VariantArray};
 
-/// One file of measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The file's stem.
     pub id: String,
     pub source: Source,
     /// Figures of whole models.
@@ -43,7 +42,6 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// As used in tables.
     pub name: String,
     pub title: String,
     /// An address, or a repository and the path in it.
@@ -75,7 +73,6 @@ pub struct Row {
     pub engine_version: Option<String>,
     /// The machine in catalogue words, such as `8xh200`.
     pub system: String,
-    /// How the model was cut.
     #[serde(flatten)]
     pub split: Split,
     #[serde(deserialize_with = "text")]
@@ -99,7 +96,6 @@ pub struct Row {
     pub speculation: Option<Speculation>,
     #[serde(deserialize_with = "text")]
     pub metric: Metric,
-    /// In the metric's unit.
     pub value: f64,
     /// Lowest and highest figure, where the source gives a range.
     pub range: Option<(f64, f64)>,
@@ -124,9 +120,7 @@ pub enum Load {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Speculation {
-    /// Tokens drafted per sequence and step.
     pub drafted: u64,
-    /// Mean drafted tokens accepted per sequence and step.
     pub accepted: f64,
 }
 
@@ -136,7 +130,6 @@ pub struct Split {
     /// Tensor parallel degree of attention and dense networks.
     pub tp: Option<u64>,
     pub pp: Option<u64>,
-    /// Independent replicas.
     pub dp: Option<u64>,
     pub ep: Option<u64>,
     /// Groups of attention with sequences of their own inside one replica.
@@ -183,7 +176,6 @@ pub struct KernelRow {
     pub shape: KernelShape,
     /// Format of its operands; for attention of keys and values.
     pub format: Dtype,
-    /// The chip in catalogue words.
     pub system: String,
     pub time_us: f64,
 }
@@ -228,10 +220,7 @@ impl Table {
     }
 }
 
-/// The software that was measured.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Engine {
     Vllm,
@@ -255,15 +244,10 @@ impl FromStr for Engine {
     }
 }
 
-/// What was run.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Mode {
-    /// A fixed number of clients.
     Closed,
-    /// Arrivals at a rate.
     Open,
     /// Everything queued at once.
     MaxLoad,
@@ -271,7 +255,6 @@ pub enum Mode {
     Static,
     StepDecode,
     StepPrefill,
-    /// One request at a time.
     SingleStream,
     /// One phase on machines of its own.
     Disaggregated,
@@ -286,14 +269,10 @@ impl FromStr for Mode {
 }
 
 /// What was measured; the unit ends the word.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Metric {
-    /// Time per output token after the first.
     TpotMs,
-    /// Time to the first token.
     TtftMs,
     /// Gap between tokens as a client sees them.
     ItlMs,
@@ -305,7 +284,6 @@ pub enum Metric {
     OutputTokSPerGpu,
     /// Prompt tokens per second and chip.
     InputTokSPerGpu,
-    /// One forward pass.
     StepMs,
     /// Tokens per second while decoding, all sequences together.
     DecodeTokS,
@@ -332,7 +310,6 @@ impl Metric {
         matches!(self, Self::InputTokSPerGpu | Self::PrefillTokS)
     }
 
-    /// Whether it counts all chips together.
     pub fn is_of_system(self) -> bool {
         matches!(self, Self::OutputTokS | Self::DecodeTokS | Self::PrefillTokS)
     }

@@ -4,52 +4,12 @@ use rackmath_spec::{IntoEnumIterator as _, Kind, Math};
 use std::collections::BTreeMap;
 
 #[test]
-fn every_file_loads() {
-    let catalog = rackmath_catalog::embedded();
-    let mut wrong: Vec<String> = Vec::new();
-    wrong.extend(catalog.ids(Kind::Models).filter_map(|id| catalog.model(id).err()).map(|e| e.to_string()));
-    wrong.extend(catalog.ids(Kind::Chips).filter_map(|id| catalog.chip(id).err()).map(|e| e.to_string()));
-    wrong.extend(catalog.ids(Kind::Systems).filter_map(|id| catalog.system(id).err()).map(|e| e.to_string()));
-    wrong.extend(catalog.ids(Kind::Networks).filter_map(|id| catalog.network(id).err()).map(|e| e.to_string()));
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(catalog.clark_laws().unwrap().len() == 3);
-}
-
-#[test]
 fn the_chips_and_systems_people_ask_for_are_there() {
     let catalog = rackmath_catalog::embedded();
-    for name in [
-        "a100-40gb",
-        "a100-80gb",
-        "a100_sxm",
-        "h100",
-        "h100_sxm",
-        "h100_pcie",
-        "h200_sxm",
-        "h20",
-        "h800",
-        "b200_sxm",
-        "b300_sxm",
-        "gb200",
-        "gb300",
-        "vr200",
-        "mi300x",
-        "mi325x",
-        "mi355x",
-        "tpu-v5e",
-        "tpu-v5p",
-        "tpu-v6e",
-        "tpu-v7",
-        "trainium2",
-        "gaudi3",
-        "l40s",
-        "rtx-4090",
-        "rtx-5090",
-        "rtx-pro-6000",
-        "dgx-spark",
-        "apple-m3-ultra",
-        "apple-m4-max",
-    ] {
+    let chips = "a100-40gb a100-80gb a100_sxm h100 h100_sxm h100_pcie h200_sxm h20 h800 b200_sxm b300_sxm gb200 gb300 vr200 \
+                 mi300x mi325x mi355x tpu-v5e tpu-v5p tpu-v6e tpu-v7 trainium2 gaudi3 l40s rtx-4090 rtx-5090 \
+                 rtx-pro-6000 dgx-spark apple-m3-ultra apple-m4-max";
+    for name in chips.split(' ') {
         catalog.chip(name).unwrap_or_else(|e| panic!("{e}"));
     }
     for name in ["gb200_nvl72", "gb300-nvl72", "vr-nvl144", "hgx-h100", "8xh200", "h200x8", "b200"] {

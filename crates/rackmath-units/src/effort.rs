@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Option<Arc<AtomicU64>>);
 
-/// Somebody no longer wants the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
@@ -26,7 +25,6 @@ impl std::error::Error for Cancelled {}
 const OPEN: u64 = u64::MAX;
 
 impl Cancel {
-    /// One that nobody can cancel.
     pub fn never() -> Self {
         Self(None)
     }

@@ -3,7 +3,6 @@
 //! The standard library hands `ln`, `exp` and `pow` to the platform's C library, whose last digits differ. These go
 //! through one portable implementation. `sqrt`, `floor` and the four operations are exact by IEEE 754 and need no help.
 
-/// Natural logarithm.
 pub fn ln(x: f64) -> f64 {
     libm::log(x)
 }
@@ -13,12 +12,10 @@ pub fn ln_1p(x: f64) -> f64 {
     libm::log1p(x)
 }
 
-/// Base-10 logarithm.
 pub fn log10(x: f64) -> f64 {
     libm::log10(x)
 }
 
-/// e to the power `x`.
 pub fn exp(x: f64) -> f64 {
     libm::exp(x)
 }
@@ -28,7 +25,6 @@ pub fn exp_m1(x: f64) -> f64 {
     libm::expm1(x)
 }
 
-/// `x` to the power `y`.
 pub fn pow(x: f64, y: f64) -> f64 {
     libm::pow(x, y)
 }

@@ -3,12 +3,10 @@
 use crate::parse::UnitError;
 use std::{fmt, str::FromStr};
 
-/// A number from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Fraction(f64);
 
 impl Fraction {
-    /// Nothing.
     pub const ZERO: Self = Self(0.0);
     pub const ONE: Self = Self(1.0);
 
@@ -22,7 +20,6 @@ impl Fraction {
         (0.0..=1.0).contains(&value).then_some(Self(value))
     }
 
-    /// The number from 0 to 1.
     pub const fn get(self) -> f64 {
         self.0
     }

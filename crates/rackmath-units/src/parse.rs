@@ -6,9 +6,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("\"{given}\" is not {expected}; write it like {example}")]
 pub struct UnitError {
-    /// What was written, shortened when long.
     pub given: String,
-    /// What should have been there.
     pub expected: &'static str,
     pub example: &'static str,
 }

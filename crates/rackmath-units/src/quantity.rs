@@ -24,7 +24,6 @@ macro_rules! quantity {
         pub struct $name(f64);
 
         impl $name {
-            /// None of it.
             pub const ZERO: Self = Self(0.0);
 
             /// From the base unit; panics unless finite and not negative.
@@ -38,7 +37,6 @@ macro_rules! quantity {
                 (value.is_finite() && value >= 0.0).then_some(Self(value + 0.0))
             }
 
-            /// The number in the base unit.
             pub const fn get(self) -> f64 {
                 self.0
             }
@@ -50,13 +48,11 @@ macro_rules! quantity {
                 }
             )*
 
-            /// The larger of two.
             #[must_use]
             pub fn max(self, other: Self) -> Self {
                 if other.0 > self.0 { other } else { self }
             }
 
-            /// The smaller of two.
             #[must_use]
             pub fn min(self, other: Self) -> Self {
                 if other.0 < self.0 { other } else { self }
@@ -123,7 +119,6 @@ macro_rules! quantity {
         }
 
         impl<'de> serde::Deserialize<'de> for $name {
-            /// Reads a text with its unit.
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
             }
@@ -176,11 +171,8 @@ use crate::show::Style;
 quantity! {
     Seconds, base s, show Style::Time, expects "a time", such_as "50ms",
     units {
-        /// From milliseconds.
         ms = 1e-3,
-        /// From microseconds.
         us = 1e-6,
-        /// From nanoseconds.
         ns = 1e-9,
         hours = 3600.0,
         /// From days of 86,400 s.
@@ -190,7 +182,6 @@ quantity! {
 }
 
 impl Seconds {
-    /// The number of milliseconds.
     pub fn as_ms(self) -> f64 {
         self.0 * 1e3
     }
@@ -200,15 +191,10 @@ quantity! {
     /// An amount of memory or traffic. `gb` is 10^9 bytes, `gib` is 2^30.
     Bytes, base b, show Style::Si("B"), expects "an amount of memory", such_as "80 GB or 80 GiB",
     units {
-        /// From kilobytes, 10^3.
         kb = 1e3,
-        /// From megabytes, 10^6.
         mb = 1e6,
-        /// From gigabytes, 10^9.
         gb = 1e9,
-        /// From terabytes, 10^12.
         tb = 1e12,
-        /// From gibibytes, 2^30.
         gib = 1_073_741_824.0,
     },
     // Nobody counts memory in bits, so the lower-case spellings are safe here; on links they are not (see ByteRate).
@@ -221,7 +207,6 @@ quantity! {
 }
 
 impl Bytes {
-    /// The number of gigabytes, 10^9.
     pub fn as_gb(self) -> f64 {
         self.0 / 1e9
     }
@@ -231,9 +216,7 @@ quantity! {
     /// Bytes per second, in one direction.
     ByteRate, base b_per_s, show Style::Si("B/s"), expects "a bandwidth", such_as "3.35 TB/s or 400 Gb/s",
     units {
-        /// From gigabytes per second.
         gb_per_s = 1e9,
-        /// From terabytes per second.
         tb_per_s = 1e12,
     },
     // A small b is a bit: network people write Gb/s, Gbit/s and Gbps.
@@ -257,9 +240,7 @@ quantity! {
     /// Operations per second at the dense peak.
     FlopRate, base flop_per_s, show Style::Si("FLOP/s"), expects "a compute peak", such_as "989 TFLOP/s",
     units {
-        /// From teraFLOP per second.
         tflop_per_s = 1e12,
-        /// From petaFLOP per second.
         pflop_per_s = 1e15,
     },
     parse [
@@ -279,7 +260,6 @@ quantity! {
 }
 
 quantity! {
-    /// A count of model parameters.
     Params, base new, show Style::Scale, expects "a number of parameters", such_as "70B or 1.04T",
     units {
         billion = 1e9,
@@ -317,7 +297,6 @@ impl DollarRate {
 quantity! {
     DollarsPerToken, base usd_per_token, show Style::DollarsPerMtok, expects "a price per million tokens", such_as "$0.55/Mtok",
     units {
-        /// From dollars per million tokens.
         per_mtok = 1e-6,
     },
     parse ["$/Mtok" = 1e-6, "$/M" = 1e-6, "$/MTok" = 1e-6, "$/tok" = 1.0]
@@ -335,11 +314,10 @@ quantity! {
     units {
         per_mtok_hour = (1e-6 / 3600.0),
     },
-    parse ["$/Mtok-h" = (1e-6 / 3600.0), "$/Mtok-hour" = (1e-6 / 3600.0), "$/Mtok/h" = (1e-6 / 3600.0)]
+    parse ["$/Mtok-h" = (1e-6 / 3600.0), "$/Mtok-hour" = (1e-6 / 3600.0), "$/Mtok/h" = (1e-6 / 3600.0), "$/Mtok/hour" = (1e-6 / 3600.0), "$/MTok-h" = (1e-6 / 3600.0), "$/MTok/h" = (1e-6 / 3600.0), "$/M-h" = (1e-6 / 3600.0), "$/M/h" = (1e-6 / 3600.0)]
 }
 
 impl HoldPrice {
-    /// The number of dollars per million tokens and hour.
     pub fn as_per_mtok_hour(self) -> f64 {
         self.0 * 1e6 * 3600.0
     }

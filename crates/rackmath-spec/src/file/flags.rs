@@ -9,15 +9,11 @@ use crate::layout::{Degrees, Layout};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// A tool with a command line.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Tool {
     Vllm,
     Sglang,
-    /// TensorRT-LLM.
     TrtLlm,
     Megatron,
 }
@@ -58,6 +54,7 @@ use Meaning::{
     AttentionDp, Cp, Dcp, Dp, Ep, Etp, ExpertParallel, Nodes, PerNode, Pp, Redundant, SequenceParallel, Tp, Virtual,
     World,
 };
+use strum::{Display, IntoStaticStr, VariantArray};
 
 /// The flags of a tool that bear on its layout, without leading dashes and with `-` for `_`.
 fn flags(tool: Tool) -> &'static [(&'static str, Meaning)] {
@@ -311,8 +308,8 @@ fn number(tool: Tool, flag: &str, text: &str) -> Result<u64, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use VariantArray;
     use proptest::prelude::*;
-    use strum::VariantArray;
 
     fn layout(d: Degrees) -> Layout {
         Layout::new(d).unwrap()

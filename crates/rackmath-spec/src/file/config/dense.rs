@@ -1,21 +1,17 @@
 //! Dense decoders of the Llama line: one attention, one gated network, two to four norms.
 
 use super::fields::{Fields, most};
-use super::parts::{block, gated, gated_ffn, gqa, layers, runs, shape, spans};
+use super::parts::{Read, alike, biased_gqa, block, gated, gated_ffn, gqa, layers, runs, shape, spans};
 use crate::SpecError;
 use crate::model::{Attention, Bias, Block, Ffn, Mixer, Norm, QkNorm, Shape, Span};
 
-type Read = Result<Shape, SpecError>;
-
-/// The same block in every layer.
 fn uniform(f: &Fields, notes: &mut Vec<String>, tied: bool, attention: Attention, ffn: Ffn, norms: u64) -> Read {
     let block = Block { norms, ..block(Mixer::Attention(attention), ffn) };
-    shape(f, notes, tied, runs(layers(f)?, |_| Ok(block.clone()))?)
+    alike(f, notes, tied, block)
 }
 
 pub(super) fn llama(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let bias = f.flag("attention_bias", false)?;
-    let attention = Attention { bias: Bias { qkv: bias, out: bias }, ..gqa(f)? };
+    let attention = biased_gqa(f)?;
     uniform(f, notes, false, attention, gated_ffn(f)?, 2)
 }
 
@@ -27,7 +23,7 @@ pub(super) fn mistral(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Phi-3 fuses its projections; the counts are Llama's.
 pub(super) fn phi3(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["attention_bias", "full_attn_mod"]);
+    f.pass_over("attention_bias full_attn_mod");
     mistral(f, notes)
 }
 
@@ -39,8 +35,7 @@ pub(super) fn qwen2(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Qwen3: norms on queries and keys instead of biases.
 pub(super) fn qwen3(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let bias = f.flag("attention_bias", false)?;
-    let attention = Attention { bias: Bias { qkv: bias, out: bias }, qk_norm: QkNorm::PerHead, ..gqa(f)? };
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..biased_gqa(f)? };
     qwen(f, notes, &attention)
 }
 
@@ -77,26 +72,25 @@ pub(super) fn internlm(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// OLMo 2: norms after the sublayers, and over the full width of queries and keys.
 pub(super) fn olmo2(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["attention_bias"]);
+    f.pass_over("attention_bias");
     uniform(f, notes, false, Attention { qk_norm: QkNorm::AllHeads, ..gqa(f)? }, gated_ffn(f)?, 2)
 }
 
 /// Command R: one weight-only norm, attention and network in parallel.
 pub(super) fn cohere(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let bias = f.flag("attention_bias", false)?;
     let qk_norm = if f.flag("use_qk_norm", false)? { QkNorm::AllHeads } else { QkNorm::None };
-    let attention = Attention { bias: Bias { qkv: bias, out: bias }, qk_norm, ..gqa(f)? };
+    let attention = Attention { qk_norm, ..biased_gqa(f)? };
     uniform(f, notes, true, attention, gated_ffn(f)?, 1)
 }
 
 pub(super) fn gemma(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["attention_bias"]);
+    f.pass_over("attention_bias");
     uniform(f, notes, true, gqa(f)?, gated_ffn(f)?, 2)
 }
 
 /// Gemma 2: every other layer sees a window; four norms.
 pub(super) fn gemma2(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["sliding_window_size"]);
+    f.pass_over("sliding_window_size");
     local_global(f, notes, 2, QkNorm::None)
 }
 
@@ -107,7 +101,7 @@ pub(super) fn gemma3(f: &Fields, notes: &mut Vec<String>) -> Read {
 }
 
 fn local_global(f: &Fields, notes: &mut Vec<String>, period: u64, qk_norm: QkNorm) -> Read {
-    f.pass_over(&["attention_bias"]);
+    f.pass_over("attention_bias");
     let n = layers(f)?;
     let window = Span::Window(f.count("sliding_window", most::TOKENS)?);
     let spans = match spans(f, n)? {
@@ -124,7 +118,7 @@ fn local_global(f: &Fields, notes: &mut Vec<String>, period: u64, qk_norm: QkNor
 
 /// The first Qwen: biases on the fused projection, and a network half as wide as the file says.
 pub(super) fn qwen1(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["no_bias", "kv_channels"]);
+    f.pass_over("no_bias kv_channels");
     let attention = Attention { bias: Bias { qkv: true, out: false }, ..gqa(f)? };
     let ffn = Ffn::Dense(gated(f.count("intermediate_size", most::DIM)? / 2));
     let shape = uniform(f, notes, false, attention, ffn, 2)?;

@@ -3,15 +3,13 @@
 use super::fields::{Fields, most};
 use super::latent::indexer;
 use super::moe::deepseek_experts;
-use super::parts::{attention, block, experts, gated, layers, runs, shape, spans};
+use super::parts::{Read, block, experts, gated, layers, runs, shape, spans};
 use crate::SpecError;
-use crate::model::{Attention, Block, Compressed, Ffn, KvSource, Mixer, Moe, Mtp, QkNorm, Shape, Side, SideUse, Span};
-
-type Read = Result<Shape, SpecError>;
+use crate::model::{Attention, Block, Compressed, Ffn, KvSource, Mixer, Moe, Mtp, QkNorm, Side, SideUse, Span};
 
 /// DeepSeek-V4: a window in every layer, and beside it a cache compressed 4:1 with an indexer or 128:1 without.
 pub(super) fn deepseek_v4(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["attention_bias", "hc_sinkhorn_iters", "num_key_value_heads", "compress_rope_theta"]);
+    f.pass_over("attention_bias hc_sinkhorn_iters num_key_value_heads compress_rope_theta");
     let n = layers(f)?;
     let hidden = f.count("hidden_size", most::DIM)?;
     let ratios = f.counts_per_layer("compress_ratios", n, most::TOKENS)?.ok_or_else(|| f.missing("compress_ratios"))?;
@@ -56,7 +54,7 @@ pub(super) fn deepseek_v4(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Gemma 4: windows and full layers of different head width; late layers reuse earlier keys and values; per-layer embeddings.
 pub(super) fn gemma4(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["attention_bias", "use_bidirectional_attention"]);
+    f.pass_over("attention_bias use_bidirectional_attention");
     let n = layers(f)?;
     let hidden = f.count("hidden_size", most::DIM)?;
     let width = f.count("intermediate_size", most::DIM)?;
@@ -80,7 +78,7 @@ pub(super) fn gemma4(f: &Fields, notes: &mut Vec<String>) -> Read {
             kv: if owner { KvSource::Own } else { KvSource::Shared },
             qk_norm: QkNorm::PerHead,
             k_is_v: k_is_v && full,
-            ..attention(heads, kv_heads, dim)
+            ..Attention::full(heads, kv_heads, dim)
         };
         let mut side = vec![Side { name: "layer scalar", params: 1, usage: SideUse::Multiplied }];
         if !owner {

@@ -17,7 +17,6 @@ pub(super) mod most {
     pub const TOKENS: u64 = 100_000_000_000;
 }
 
-/// The fields of one object, with the enclosing object behind it.
 pub(super) struct Fields<'a> {
     pub file: &'a str,
     path: &'static str,
@@ -48,10 +47,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Marks fields as known and without bearing on the shapes.
-    pub fn pass_over(&self, keys: &[&str]) {
-        for key in keys {
-            self.get(key);
-        }
+    pub fn pass_over(&self, keys: &str) {
+        keys.split(' ').for_each(|key| _ = self.get(key));
     }
 
     pub fn object(&self, key: &'static str) -> Result<Option<Fields<'a>>, SpecError> {
@@ -62,7 +59,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number from 1 to `max`.
     pub fn count(&self, key: &str, max: u64) -> Result<u64, SpecError> {
         self.opt_count(key, max)?.ok_or_else(|| self.missing(key))
     }
@@ -118,7 +114,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list with one entry per layer.
     pub fn per_layer(&self, key: &str, layers: u64) -> Result<Option<&'a [Value]>, SpecError> {
         match self.get(key) {
             None => Ok(None),
@@ -140,7 +135,6 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// A short list of layer numbers.
     pub fn layer_set(&self, key: &str) -> Result<BTreeSet<u64>, SpecError> {
         match self.get(key) {
             None => Ok(BTreeSet::new()),

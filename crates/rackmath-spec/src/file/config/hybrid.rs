@@ -2,23 +2,21 @@
 
 use super::fields::{Fields, most};
 use super::latent::latent;
-use super::moe::{deepseek_experts, qwen_experts};
-use super::parts::{block, experts, gated, gated_ffn, gqa, layers, mtp, plain, runs, shape};
+use super::moe::{deepseek_experts, local_experts, qwen_experts};
+use super::parts::{Read, alike, biased_gqa, block, experts, gated, gqa, layers, mtp, plain, runs, shape};
 use crate::SpecError;
 use crate::model::{
-    Attention, Bias, Block, Ffn, Gate, Latent, LatentExperts, Linear, Mixer, Mlp, Moe, QkNorm, Shape, Side, SideUse,
+    Attention, Block, Ffn, Gate, Latent, LatentExperts, Linear, Mixer, Moe, QkNorm, Shape, Side, SideUse,
 };
-
-type Read = Result<Shape, SpecError>;
 
 /// Qwen3-Next: three gated delta nets to one gated attention.
 pub(super) fn qwen3_next(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["intermediate_size", "use_sliding_window", "decoder_sparse_step"]);
+    f.pass_over("intermediate_size use_sliding_window decoder_sparse_step");
     qwen_hybrid(f, notes, 1)
 }
 
 pub(super) fn qwen3_5(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["attn_output_gate", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype"]);
+    f.pass_over("attn_output_gate mtp_use_dedicated_embeddings mamba_ssm_dtype");
     let ahead = f.count_or("mtp_num_hidden_layers", 1000, 1)?;
     qwen_hybrid(f, notes, ahead)
 }
@@ -27,13 +25,8 @@ fn qwen_hybrid(f: &Fields, notes: &mut Vec<String>, ahead: u64) -> Read {
     let n = layers(f)?;
     let every = f.count_or("full_attention_interval", most::LAYERS, 4)?;
     let listed = f.per_layer("layer_types", n)?;
-    let bias = f.flag("attention_bias", false)?;
-    let full = Mixer::Attention(Attention {
-        bias: Bias { qkv: bias, out: bias },
-        qk_norm: QkNorm::PerHead,
-        gate: Gate::PerElement,
-        ..gqa(f)?
-    });
+    let gated_attention = Attention { qk_norm: QkNorm::PerHead, gate: Gate::PerElement, ..biased_gqa(f)? };
+    let full = Mixer::Attention(gated_attention);
     let delta = Mixer::Linear(Linear::GatedDelta {
         k_heads: f.count("linear_num_key_heads", most::HEADS)?,
         v_heads: f.count("linear_num_value_heads", most::HEADS)?,
@@ -66,17 +59,10 @@ fn qwen_hybrid(f: &Fields, notes: &mut Vec<String>, ahead: u64) -> Read {
 
 /// Kimi Linear and Kimi K3: Kimi delta attention with a latent attention now and then. Layer numbers count from 1.
 pub(super) fn kimi_linear(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&[
-        "mla_use_nope",
-        "use_grouped_topk",
-        "num_expert_group",
-        "moe_renormalize",
-        "moe_router_activation_func",
-        "head_dim",
-        "activation_situ_beta",
-        "activation_situ_linear_beta",
-        "num_nextn_predict_layers",
-    ]);
+    f.pass_over(
+        "mla_use_nope use_grouped_topk num_expert_group moe_renormalize moe_router_activation_func head_dim \
+         activation_situ_beta activation_situ_linear_beta num_nextn_predict_layers",
+    );
     let n = layers(f)?;
     let c = f.object("linear_attn_config")?.ok_or_else(|| f.missing("linear_attn_config"))?;
     let kda = c.layer_set("kda_layers")?;
@@ -122,28 +108,12 @@ pub(super) fn kimi_linear(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Nemotron-H and Nemotron 3: one mixer or one network per layer, spelled as a pattern of letters.
 pub(super) fn nemotron_h(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&[
-        "expand",
-        "chunk_size",
-        "mamba_hidden_act",
-        "mamba_ssm_cache_dtype",
-        "mamba_dt_init_floor",
-        "mamba_dt_limit",
-        "mamba_dt_max",
-        "mamba_dt_min",
-        "mtp_hybrid_override_pattern",
-        "moe_shared_expert_overlap",
-        "n_shared_experts",
-        "num_logits_to_keep",
-        "residual_in_fp32",
-        "rescale_prenorm_residual",
-        "time_step_floor",
-        "time_step_limit",
-        "time_step_max",
-        "time_step_min",
-        "sliding_window",
-        "attention_bias",
-    ]);
+    f.pass_over(
+        "expand chunk_size mamba_hidden_act mamba_ssm_cache_dtype mamba_dt_init_floor mamba_dt_limit mamba_dt_max \
+         mamba_dt_min mtp_hybrid_override_pattern moe_shared_expert_overlap n_shared_experts num_logits_to_keep \
+         residual_in_fp32 rescale_prenorm_residual time_step_floor time_step_limit time_step_max time_step_min \
+         sliding_window attention_bias",
+    );
     let n = layers(f)?;
     let pattern = f.text_of("hybrid_override_pattern")?.ok_or_else(|| f.missing("hybrid_override_pattern"))?;
     if pattern.chars().count() as u64 != n {
@@ -191,7 +161,7 @@ pub(super) fn nemotron_h(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Jamba: Mamba with attention every eighth layer and experts every second.
 pub(super) fn jamba(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["use_mamba_kernels", "num_logits_to_keep", "sliding_window"]);
+    f.pass_over("use_mamba_kernels num_logits_to_keep sliding_window");
     let hidden = f.count("hidden_size", most::DIM)?;
     let dt_rank = match f.text_of("mamba_dt_rank") {
         Ok(Some("auto")) => hidden.div_ceil(16),
@@ -227,23 +197,11 @@ pub(super) fn jamba(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Mamba: nothing but the first recurrence.
 pub(super) fn mamba(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&[
-        "n_layer",
-        "fused_add_norm",
-        "rms_norm",
-        "residual_in_fp32",
-        "rescale_prenorm_residual",
-        "ssm_cfg",
-        "d_inner",
-        "d_model",
-        "pad_vocab_size_multiple",
-        "time_step_floor",
-        "time_step_init_scheme",
-        "time_step_max",
-        "time_step_min",
-        "time_step_scale",
-        "expand",
-    ]);
+    f.pass_over(
+        "n_layer fused_add_norm rms_norm residual_in_fp32 rescale_prenorm_residual ssm_cfg d_inner d_model \
+         pad_vocab_size_multiple time_step_floor time_step_init_scheme time_step_max time_step_min time_step_scale \
+         expand",
+    );
     let hidden = f.count("hidden_size", most::DIM)?;
     let linear = Linear::Mamba1 {
         inner: f.count("intermediate_size", most::DIM)?,
@@ -255,24 +213,15 @@ pub(super) fn mamba(f: &Fields, notes: &mut Vec<String>) -> Read {
         proj_bias: f.flag("use_bias", false)?,
     };
     let block = Block { norms: 1, ..block(Mixer::Linear(linear), Ffn::None) };
-    shape(f, notes, true, runs(layers(f)?, |_| Ok(block.clone()))?)
+    alike(f, notes, true, block)
 }
 
 /// Mamba-2 with the fields of transformers.
 pub(super) fn mamba2(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&[
-        "chunk_size",
-        "expand",
-        "rms_norm",
-        "residual_in_fp32",
-        "rescale_prenorm_residual",
-        "norm_before_gate",
-        "time_step_floor",
-        "time_step_limit",
-        "time_step_max",
-        "time_step_min",
-        "time_step_rank",
-    ]);
+    f.pass_over(
+        "chunk_size expand rms_norm residual_in_fp32 rescale_prenorm_residual norm_before_gate time_step_floor \
+         time_step_limit time_step_max time_step_min time_step_rank",
+    );
     let linear = Linear::Mamba2 {
         heads: f.count("num_heads", most::HEADS)?,
         dim: f.count("head_dim", most::HEADS)?,
@@ -283,12 +232,12 @@ pub(super) fn mamba2(f: &Fields, notes: &mut Vec<String>) -> Read {
         proj_bias: f.flag("use_bias", false)?,
     };
     let block = Block { norms: 1, ..block(Mixer::Linear(linear), Ffn::None) };
-    shape(f, notes, false, runs(layers(f)?, |_| Ok(block.clone()))?)
+    alike(f, notes, false, block)
 }
 
 /// Mamba-2 as its authors released it: a few fields and a padded vocabulary.
 pub(super) fn mamba_ssm(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["d_intermediate", "rms_norm", "residual_in_fp32", "fused_add_norm", "attn_layer_idx", "attn_cfg"]);
+    f.pass_over("d_intermediate rms_norm residual_in_fp32 fused_add_norm attn_layer_idx attn_cfg");
     let c = f.object("ssm_cfg")?.ok_or_else(|| f.missing("ssm_cfg"))?;
     if c.text_of("layer")? != Some("Mamba2") {
         return Err(c.refuse("layer", c.text_of("layer")?.unwrap_or("missing"), "Mamba2"));
@@ -305,24 +254,17 @@ pub(super) fn mamba_ssm(f: &Fields, notes: &mut Vec<String>) -> Read {
         proj_bias: false,
     };
     let block = Block { norms: 1, ..block(Mixer::Linear(linear), Ffn::None) };
-    let shape = shape(f, notes, f.flag("tie_embeddings", true)?, runs(layers(f)?, |_| Ok(block.clone()))?)?;
+    let shape = alike(f, notes, f.flag("tie_embeddings", true)?, block)?;
     let pad = f.count_or("pad_vocab_size_multiple", most::DIM, 1)?;
     Ok(Shape { vocab: shape.vocab.div_ceil(pad) * pad, ..shape })
 }
 
 /// Granite 4 hybrid: Mamba-2 or attention, then experts and a shared network, in every layer.
 pub(super) fn granite_hybrid(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&[
-        "attention_bias",
-        "attention_multiplier",
-        "embedding_multiplier",
-        "logits_scaling",
-        "residual_multiplier",
-        "mamba_chunk_size",
-        "mamba_expand",
-        "normalization_function",
-        "position_embedding_type",
-    ]);
+    f.pass_over(
+        "attention_bias attention_multiplier embedding_multiplier logits_scaling residual_multiplier \
+         mamba_chunk_size mamba_expand normalization_function position_embedding_type",
+    );
     let n = layers(f)?;
     let types = f.per_layer("layer_types", n)?.ok_or_else(|| f.missing("layer_types"))?;
     let mamba = Linear::Mamba2 {
@@ -359,16 +301,10 @@ pub(super) fn granite_hybrid(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// MiniMax-Text-01: seven lightning attentions to one softmax attention, experts throughout.
 pub(super) fn minimax_text_01(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&[
-        "layernorm_full_attention_alpha",
-        "layernorm_full_attention_beta",
-        "layernorm_linear_attention_alpha",
-        "layernorm_linear_attention_beta",
-        "layernorm_mlp_alpha",
-        "layernorm_mlp_beta",
-        "shared_moe_mode",
-        "postnorm",
-    ]);
+    f.pass_over(
+        "layernorm_full_attention_alpha layernorm_full_attention_beta layernorm_linear_attention_alpha \
+         layernorm_linear_attention_beta layernorm_mlp_alpha layernorm_mlp_beta shared_moe_mode postnorm",
+    );
     if let Some(shared) = f.opt_count("shared_intermediate_size", most::DIM)? {
         return Err(f.refuse("shared_intermediate_size", shared, "0"));
     }
@@ -376,9 +312,7 @@ pub(super) fn minimax_text_01(f: &Fields, notes: &mut Vec<String>) -> Read {
     let kinds = f.counts_per_layer("attn_type_list", n, 1)?.ok_or_else(|| f.missing("attn_type_list"))?;
     let full = gqa(f)?;
     let lightning = Linear::Lightning { heads: full.heads, dim: full.qk_dim };
-    let Ffn::Dense(Mlp { width, .. }) = gated_ffn(f)? else { unreachable!("gated_ffn reads a dense network") };
-    let moe =
-        experts(f.count("num_local_experts", most::EXPERTS)?, f.count("num_experts_per_tok", most::EXPERTS)?, width);
+    let moe = local_experts(f)?;
     let runs = runs(n, |i| {
         let mixer =
             if kinds[i as usize] == 1 { Mixer::Attention(full.clone()) } else { Mixer::Linear(lightning.clone()) };

@@ -2,23 +2,15 @@
 
 use super::fields::{Fields, most};
 use super::moe::deepseek_experts;
-use super::parts::{block, experts, gated, layers, mtp, runs, shape};
+use super::parts::{Read, block, experts, gated, layers, mtp, runs, shape};
 use crate::SpecError;
 use crate::model::{Block, Ffn, Gate, Indexer, Latent, Mixer, Moe, Mtp, Run, Shape};
 
-type Read = Result<Shape, SpecError>;
-
 /// Latent attention with DeepSeek's spellings, and its sparse indexer where the file has one.
 pub(super) fn latent(f: &Fields) -> Result<Latent, SpecError> {
-    f.pass_over(&[
-        "attention_bias",
-        "num_key_value_heads",
-        "head_dim",
-        "qk_head_dim",
-        "mla_scale_q_lora",
-        "mla_scale_kv_lora",
-        "attention_method",
-    ]);
+    f.pass_over(
+        "attention_bias num_key_value_heads head_dim qk_head_dim mla_scale_q_lora mla_scale_kv_lora attention_method",
+    );
     Ok(Latent {
         heads: f.count("num_attention_heads", most::HEADS)?,
         q_rank: f.opt_count("q_lora_rank", most::DIM)?,
@@ -42,7 +34,7 @@ pub(super) fn indexer(f: &Fields) -> Result<Option<Indexer>, SpecError> {
 
 /// Latent attention throughout, dense networks first, experts after.
 fn deepseek(f: &Fields, notes: &mut Vec<String>, moe: Moe, vocab_copies: u64) -> Read {
-    f.pass_over(&["index_skip_topk_offset", "indexer_rope_interleave"]);
+    f.pass_over("index_skip_topk_offset indexer_rope_interleave");
     let attention = Mixer::Latent(latent(f)?);
     let first = f.opt_count("first_k_dense_replace", most::LAYERS)?.unwrap_or(0);
     let every = f.count_or("moe_layer_freq", most::LAYERS, 1)?;
@@ -68,7 +60,7 @@ pub(super) fn deepseek_v3(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// GLM-4.7-Flash: the extra layer repeats embedding and head.
 pub(super) fn glm4_moe_lite(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["head_dim"]);
+    f.pass_over("head_dim");
     let moe = deepseek_experts(f, 1)?;
     deepseek(f, notes, moe, 2)
 }
@@ -78,7 +70,7 @@ pub(super) fn glm4_moe_lite(f: &Fields, notes: &mut Vec<String>) -> Read {
 /// Written here as two layers of one attention and one dense network; the mixture sits in the second beside its network,
 /// which every token passes like a shared expert.
 pub(super) fn longcat(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["zero_expert_type", "router_bias"]);
+    f.pass_over("zero_expert_type router_bias");
     let attention = Mixer::Latent(latent(f)?);
     let dense = gated(f.count("ffn_hidden_size", most::DIM)?);
     let zero_experts = f.opt_count("zero_expert_num", most::EXPERTS)?.unwrap_or(0);

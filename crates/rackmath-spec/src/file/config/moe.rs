@@ -2,22 +2,25 @@
 
 use super::dense::qwen_spans;
 use super::fields::{Fields, most};
-use super::parts::{attention, block, experts, gated, gqa, layers, mtp, runs, shape, spans};
+use super::parts::{Read, alike, biased_gqa, block, experts, gated, gqa, layers, mtp, runs, shape, spans};
 use crate::SpecError;
 use crate::model::{Attention, Bias, BlockIndex, Ffn, KvSource, Mixer, Mlp, Moe, Norm, QkNorm, Shape, Span};
-
-type Read = Result<Shape, SpecError>;
 
 fn top_k(f: &Fields) -> Result<u64, SpecError> {
     f.count_any(&["num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk"], most::EXPERTS)
 }
 
+/// Experts as Mixtral spells them.
+pub(super) fn local_experts(f: &Fields) -> Result<Moe, SpecError> {
+    let n = f.count("num_local_experts", most::EXPERTS)?;
+    Ok(experts(n, top_k(f)?, f.count("intermediate_size", most::DIM)?))
+}
+
 pub(super) fn mixtral(f: &Fields, notes: &mut Vec<String>) -> Read {
     let span = f.opt_count("sliding_window", most::TOKENS)?.map_or(Span::Full, Span::Window);
-    let moe =
-        experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, f.count("intermediate_size", most::DIM)?);
+    let moe = local_experts(f)?;
     let block = block(Mixer::Attention(Attention { span, ..gqa(f)? }), Ffn::Moe(moe));
-    shape(f, notes, false, runs(layers(f)?, |_| Ok(block.clone()))?)
+    alike(f, notes, false, block)
 }
 
 /// Qwen1.5-MoE: a shared network with its own gate.
@@ -28,8 +31,7 @@ pub(super) fn qwen2_moe(f: &Fields, notes: &mut Vec<String>) -> Read {
 }
 
 pub(super) fn qwen3_moe(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let bias = f.flag("attention_bias", false)?;
-    let attention = Attention { bias: Bias { qkv: bias, out: bias }, qk_norm: QkNorm::PerHead, ..gqa(f)? };
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..biased_gqa(f)? };
     let moe = qwen_experts(f)?;
     qwen_moe(f, notes, &attention, &moe)
 }
@@ -61,7 +63,7 @@ fn qwen_moe(f: &Fields, notes: &mut Vec<String>, attention: &Attention, moe: &Mo
 
 /// gpt-oss: biases everywhere, a sink per head, every other layer a window.
 pub(super) fn gpt_oss(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["initial_context_length"]);
+    f.pass_over("initial_context_length");
     let bias = f.flag("attention_bias", true)?;
     let n = layers(f)?;
     let window = f.count("sliding_window", most::TOKENS)?;
@@ -71,11 +73,7 @@ pub(super) fn gpt_oss(f: &Fields, notes: &mut Vec<String>) -> Read {
     };
     let attention = Attention { bias: Bias { qkv: bias, out: bias }, sinks: true, ..gqa(f)? };
     let width = f.count("intermediate_size", most::DIM)?;
-    let moe = Moe {
-        expert: Mlp { bias: true, ..gated(width) },
-        router_vectors: 1,
-        ..experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, width)
-    };
+    let moe = Moe { expert: Mlp { bias: true, ..gated(width) }, router_vectors: 1, ..local_experts(f)? };
     let runs = runs(n, |i| {
         let attention = Attention { span: spans[i as usize], ..attention.clone() };
         Ok(block(Mixer::Attention(attention), Ffn::Moe(moe.clone())))
@@ -85,18 +83,16 @@ pub(super) fn gpt_oss(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Llama 4: three layers of four see their own chunk; every n-th layer has experts and a shared network.
 pub(super) fn llama4(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["use_qk_norm", "attn_temperature_tuning", "attn_scale", "floor_scale", "for_llm_compressor"]);
+    f.pass_over("use_qk_norm attn_temperature_tuning attn_scale floor_scale for_llm_compressor");
     let n = layers(f)?;
     let chunk = f.count("attention_chunk_size", most::TOKENS)?;
     let global = f.count_or("no_rope_layer_interval", most::LAYERS, 4)?;
     let listed = f.counts_per_layer("no_rope_layers", n, 1)?;
     let step = f.count_or("interleave_moe_layer_step", most::LAYERS, 1)?;
     let moe_layers = f.layer_set("moe_layers")?;
-    let bias = f.flag("attention_bias", false)?;
-    let attention = Attention { bias: Bias { qkv: bias, out: bias }, ..gqa(f)? };
+    let attention = biased_gqa(f)?;
     let (width, dense) = (f.count("intermediate_size", most::DIM)?, f.count("intermediate_size_mlp", most::DIM)?);
-    let moe =
-        Moe { shared: Some(gated(width)), ..experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, width) };
+    let moe = Moe { shared: Some(gated(width)), ..local_experts(f)? };
     let runs = runs(n, |i| {
         // The list marks layers that use rotary positions with 1; those see a chunk, the others everything.
         let rotary = listed.as_ref().map_or((i + 1) % global != 0, |list| list[i as usize] == 1);
@@ -110,25 +106,19 @@ pub(super) fn llama4(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// MiniMax-M2: norms across all heads, score corrections, no shared network.
 pub(super) fn minimax_m2(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&[
-        "attn_type_list",
-        "layernorm_full_attention_beta",
-        "layernorm_linear_attention_beta",
-        "layernorm_mlp_beta",
-        "shared_moe_mode",
-    ]);
+    f.pass_over(
+        "attn_type_list layernorm_full_attention_beta layernorm_linear_attention_beta layernorm_mlp_beta \
+         shared_moe_mode",
+    );
     no_mtp(f, notes);
     if let Some(shared) = f.opt_count("shared_intermediate_size", most::DIM)? {
         return Err(f.refuse("shared_intermediate_size", shared, "0"));
     }
     let qk_norm = minimax_norm(f)?;
     let corrected = u64::from(f.flag("use_routing_bias", true)?);
-    let moe = Moe {
-        router_vectors: corrected,
-        ..experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, f.count("intermediate_size", most::DIM)?)
-    };
+    let moe = Moe { router_vectors: corrected, ..local_experts(f)? };
     let block = block(Mixer::Attention(Attention { qk_norm, ..gqa(f)? }), Ffn::Moe(moe));
-    shape(f, notes, false, runs(layers(f)?, |_| Ok(block.clone()))?)
+    alike(f, notes, false, block)
 }
 
 fn minimax_norm(f: &Fields) -> Result<QkNorm, SpecError> {
@@ -151,7 +141,7 @@ fn no_mtp(f: &Fields, notes: &mut Vec<String>) {
 
 /// MiniMax-M3: block-sparse attention in most layers, three dense layers first.
 pub(super) fn minimax_m3(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["use_gemma_norm"]);
+    f.pass_over("use_gemma_norm");
     no_mtp(f, notes);
     if f.flag("attention_output_gate", false)? {
         return Err(f.refuse("attention_output_gate", true, "false"));
@@ -178,7 +168,7 @@ pub(super) fn minimax_m3(f: &Fields, notes: &mut Vec<String>) -> Read {
     let moe = Moe {
         shared: Some(gated(shared)),
         router_vectors: u64::from(f.flag("use_routing_bias", true)?),
-        ..experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, f.count("intermediate_size", most::DIM)?)
+        ..local_experts(f)?
     };
     let runs = runs(n, |i| {
         let on = |list: &Option<Vec<u64>>| list.as_ref().is_none_or(|list| list[i as usize] == 1);
@@ -227,19 +217,17 @@ pub(super) fn dbrx(f: &Fields, notes: &mut Vec<String>) -> Read {
         e.count("moe_top_k", most::EXPERTS)?,
         e.count("ffn_hidden_size", most::DIM)?,
     );
-    let block = block(Mixer::Attention(attention(heads, kv_heads, hidden / heads)), Ffn::Moe(moe));
-    shape(f, notes, false, runs(layers(f)?, |_| Ok(block.clone()))?)
+    let block = block(Mixer::Attention(Attention::full(heads, kv_heads, hidden / heads)), Ffn::Moe(moe));
+    alike(f, notes, false, block)
 }
 
 /// Phi-3.5-MoE: biases on attention and head, layer norms.
 pub(super) fn phimoe(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over(&["input_jitter_noise", "sliding_window"]);
-    let bias = f.flag("attention_bias", false)?;
-    let attention = Attention { bias: Bias { qkv: bias, out: bias }, ..gqa(f)? };
-    let moe =
-        experts(f.count("num_local_experts", most::EXPERTS)?, top_k(f)?, f.count("intermediate_size", most::DIM)?);
+    f.pass_over("input_jitter_noise sliding_window");
+    let attention = biased_gqa(f)?;
+    let moe = local_experts(f)?;
     let block = block(Mixer::Attention(attention), Ffn::Moe(moe));
-    let shape = shape(f, notes, false, runs(layers(f)?, |_| Ok(block.clone()))?)?;
+    let shape = alike(f, notes, false, block)?;
     Ok(Shape { norm: Norm::Layer, head_bias: f.flag("lm_head_bias", false)?, ..shape })
 }
 

@@ -3,15 +3,16 @@
 use super::fields::{Fields, most};
 use super::formats::formats;
 use crate::SpecError;
-use crate::model::{Attention, Bias, Block, Ffn, Gate, KvSource, Mixer, Mlp, Moe, Mtp, Norm, QkNorm, Run, Shape, Span};
+use crate::model::{Attention, Bias, Block, Ffn, Mixer, Mlp, Moe, Mtp, Norm, Run, Shape, Span};
 use serde_json::Value;
+
+pub(super) type Read = Result<Shape, SpecError>;
 
 /// A SwiGLU or GeGLU network without biases.
 pub(super) fn gated(width: u64) -> Mlp {
     Mlp { width, gated: true, bias: false }
 }
 
-/// A two-matrix network.
 pub(super) fn plain(width: u64, bias: bool) -> Mlp {
     Mlp { width, gated: false, bias }
 }
@@ -43,31 +44,17 @@ pub(super) fn gqa(f: &Fields) -> Result<Attention, SpecError> {
         Some(dim) => dim,
         None if hidden % heads == 0 => hidden / heads,
         None => {
-            return Err(f.refuse(
-                "num_attention_heads",
-                heads,
-                format!("a divisor of hidden_size {hidden}, or a head_dim"),
-            ));
+            let expected = format!("a divisor of hidden_size {hidden}, or a head_dim");
+            return Err(f.refuse("num_attention_heads", heads, expected));
         }
     };
-    Ok(attention(heads, f.count_or("num_key_value_heads", most::HEADS, heads)?, dim))
+    Ok(Attention::full(heads, f.count_or("num_key_value_heads", most::HEADS, heads)?, dim))
 }
 
-/// Full attention without biases, norms or gates.
-pub(super) fn attention(heads: u64, kv_heads: u64, dim: u64) -> Attention {
-    Attention {
-        heads,
-        kv_heads,
-        qk_dim: dim,
-        v_dim: dim,
-        span: Span::Full,
-        kv: KvSource::Own,
-        bias: Bias::default(),
-        qk_norm: QkNorm::None,
-        k_is_v: false,
-        gate: Gate::None,
-        sinks: false,
-    }
+/// The same with biases where the file says so.
+pub(super) fn biased_gqa(f: &Fields) -> Result<Attention, SpecError> {
+    let bias = f.flag("attention_bias", false)?;
+    Ok(Attention { bias: Bias { qkv: bias, out: bias }, ..gqa(f)? })
 }
 
 /// `intermediate_size` as a gated network, with `mlp_bias` where a family has it.
@@ -104,8 +91,13 @@ pub(super) fn runs(n: u64, mut block: impl FnMut(u64) -> Result<Block, SpecError
     Ok(runs)
 }
 
+/// A model of the same block in every layer.
+pub(super) fn alike(f: &Fields, notes: &mut Vec<String>, tied: bool, block: Block) -> Read {
+    shape(f, notes, tied, vec![Run { n: layers(f)?, block }])
+}
+
 /// A model around its runs: embedding, one final norm, a head.
-pub(super) fn shape(f: &Fields, notes: &mut Vec<String>, tied: bool, runs: Vec<Run>) -> Result<Shape, SpecError> {
+pub(super) fn shape(f: &Fields, notes: &mut Vec<String>, tied: bool, runs: Vec<Run>) -> Read {
     Ok(Shape {
         architecture: String::new(),
         hidden: f.count_any(&["hidden_size", "n_embd", "d_model"], most::DIM)?,

@@ -12,62 +12,28 @@
 //! Source: Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and 2024.md; HPMLL/BurstGPT, BurstGPT_1.csv.
 
 use super::Cell;
-use super::clock::seconds;
-use crate::SpecError;
 use crate::error::nearest;
 use crate::trace::{Logged, TraceFormat, TraceRequest};
+use crate::{Date, SpecError};
 use ::csv::StringRecord;
 
-/// What a header should hold.
 pub(super) const EXPECTED: &str =
     "expected a header with time_s,input_tokens,output_tokens, or one of Azure or BurstGPT";
 
 /// Names of the columns that matter, as [`key`] writes them; our own first.
-const TIME: [&str; 9] = [
-    "time_s",
-    "timestamp",
-    "time",
-    "arrival_s",
-    "arrival_time",
-    "arrived_at",
-    "timestamp_s",
-    "time_ms",
-    "timestamp_ms",
-];
-const INPUT: [&str; 10] = [
-    "input_tokens",
-    "contexttokens",
-    "request_tokens",
-    "prompt_tokens",
-    "context_tokens",
-    "input_length",
-    "prompt_length",
-    "input_len",
-    "input",
-    "isl",
-];
-const OUTPUT: [&str; 10] = [
-    "output_tokens",
-    "generatedtokens",
-    "response_tokens",
-    "completion_tokens",
-    "generated_tokens",
-    "output_length",
-    "response_length",
-    "output_len",
-    "output",
-    "osl",
-];
+const TIME: &str = "time_s timestamp time arrival_s arrival_time arrived_at timestamp_s time_ms timestamp_ms";
+const INPUT: &str = "input_tokens contexttokens request_tokens prompt_tokens context_tokens input_length prompt_length \
+    input_len input isl";
+const OUTPUT: &str = "output_tokens generatedtokens response_tokens completion_tokens generated_tokens output_length \
+    response_length output_len output osl";
 const CACHED: [&str; 3] = ["cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens"];
 /// Columns of known formats that say nothing here, so that they are not taken for slips.
-const OTHER: [&str; 6] = ["model", "total_tokens", "log_type", "session_id", "elapsed_time", "id"];
+const OTHER: &str = "model total_tokens log_type session_id elapsed_time id";
 
-/// How column names are compared.
 fn key(name: &str) -> String {
     name.trim().to_ascii_lowercase().replace([' ', '-'], "_")
 }
 
-/// Where the columns that matter are.
 struct Columns {
     header: Vec<String>,
     time: Option<usize>,
@@ -102,14 +68,15 @@ pub(super) fn read(name: &str, text: &str) -> Result<(Vec<TraceRequest>, TraceFo
 
 impl Columns {
     fn find(name: &str, header: Vec<String>) -> Result<Self, SpecError> {
-        let known = || TIME.into_iter().chain(INPUT).chain(OUTPUT).chain(CACHED);
-        for odd in header.iter().filter(|h| !known().chain(OTHER).any(|k| k == h.as_str())) {
+        let known = || [TIME, INPUT, OUTPUT].into_iter().flat_map(|all| all.split(' ')).chain(CACHED);
+        for odd in header.iter().filter(|h| !known().chain(OTHER.split(' ')).any(|k| k == h.as_str())) {
             if !nearest(odd, known().filter(|k| k.len() > 5 && strsim::damerau_levenshtein(odd, k) <= 2)).is_empty() {
                 return Err(SpecError::unknown("column", odd, known()));
             }
         }
-        let column = |names: &[&str]| -> Result<Option<usize>, SpecError> {
-            let mut found = header.iter().enumerate().filter(|(_, h)| names.contains(&h.as_str())).map(|(at, _)| at);
+        let column = |names: &str| -> Result<Option<usize>, SpecError> {
+            let mut found =
+                header.iter().enumerate().filter(|(_, h)| names.split(' ').any(|n| n == h.as_str())).map(|(at, _)| at);
             match (found.next(), found.next()) {
                 (Some(a), Some(b)) => {
                     Err(SpecError::file(name, format!("columns {} and {} mean the same", header[a], header[b]))
@@ -118,15 +85,16 @@ impl Columns {
                 (first, _) => Ok(first),
             }
         };
-        let needed = |names: &[&str]| {
-            column(names)?.ok_or_else(|| SpecError::file(name, format!("no column {}", names[0])).hint(EXPECTED))
+        let needed = |names: &str| {
+            let own = names.split(' ').next().unwrap_or_default();
+            column(names)?.ok_or_else(|| SpecError::file(name, format!("no column {own}")).hint(EXPECTED))
         };
-        let time = column(&TIME)?;
+        let time = column(TIME)?;
         if header.iter().all(String::is_empty) {
             return Err(SpecError::file(name, "no column time_s").hint(EXPECTED));
         }
-        let (input, output) = (needed(&INPUT)?, needed(&OUTPUT)?);
-        let cached = [column(&CACHED[..1])?, column(&CACHED[1..2])?, column(&CACHED[2..])?];
+        let (input, output) = (needed(INPUT)?, needed(OUTPUT)?);
+        let cached = [column(CACHED[0])?, column(CACHED[1])?, column(CACHED[2])?];
         Ok(Self { header, time, input, output, cached })
     }
 
@@ -164,4 +132,29 @@ impl Columns {
             logged: self.cached.iter().any(Option::is_some).then_some(logged),
         })
     }
+}
+
+/// Reads "2023-11-16 18:15:46.6805900", with a T for the space, with Z or an offset from UTC such as +00:00 behind it.
+pub(super) fn seconds(text: &str) -> Option<f64> {
+    let (date, time) = text.trim().split_once(['T', ' '])?;
+    let date: Date = (date.len() == 10).then(|| date.parse().ok())??;
+    let (clock, offset) = match time.find(['Z', 'z', '+', '-']) {
+        None => (time, 0.0),
+        Some(at) if matches!(&time[at..], "Z" | "z") => (&time[..at], 0.0),
+        Some(at) => {
+            let sign = if time[at..].starts_with('-') { -1.0 } else { 1.0 };
+            let (hours, minutes) = time[at + 1..].split_once(':')?;
+            (&time[..at], sign * (part(hours, 14.0)? * 3600.0 + part(minutes, 59.0)? * 60.0))
+        }
+    };
+    let mut parts = clock.splitn(3, ':');
+    let (hour, minute, second) = (parts.next()?, parts.next()?, parts.next().unwrap_or("0"));
+    let day = part(hour, 23.0)? * 3600.0 + part(minute, 59.0)? * 60.0 + part(second, 60.999_999_999)?;
+    Some(date.days() as f64 * 86_400.0 + day - offset)
+}
+
+/// Digits, with a fraction or without, up to a bound.
+fn part(text: &str, most: f64) -> Option<f64> {
+    let plain = !text.is_empty() && text.len() <= 16 && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    plain.then(|| text.parse::<f64>().ok()).flatten().filter(|n| *n <= most)
 }

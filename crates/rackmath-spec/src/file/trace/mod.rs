@@ -5,7 +5,6 @@
 //!
 //! CSV: the columns decide what it is, see [`csv`].
 
-mod clock;
 mod csv;
 #[cfg(test)]
 mod tests;
@@ -23,7 +22,6 @@ pub const MAX_TRACE_BYTES: u64 = 512 << 20;
 const BLOCK: f64 = 512.0;
 /// Requests beyond which a trace is refused.
 const MOST: usize = 4_000_000;
-/// No prompt is longer.
 const LONGEST: f64 = 1e9;
 /// No trace lasts longer, in seconds; dates since 1970 fit.
 const LATEST: f64 = 1e10;

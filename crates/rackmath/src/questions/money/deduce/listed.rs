@@ -2,8 +2,7 @@
 
 use crate::desk::prelude::*;
 use rackmath_spec::Date;
-use rackmath_spec::deduce::PriceSheet;
-use rackmath_spec::file::sheet::plain;
+use rackmath_spec::file::sheet::{PriceSheet, plain};
 use rackmath_spec::price::{List, Ttl};
 use rackmath_units::DollarsPerToken;
 

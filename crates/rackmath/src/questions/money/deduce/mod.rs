@@ -14,7 +14,8 @@ pub use answer::{Answer, BlindCard, ChoiceCard, ClosedCard, DatumCard, RidgeCard
 
 pub use listed::listed;
 
-use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, PRICE_RANGE, Policies, PriceSheet, Ratio, Seller};
+use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, PRICE_RANGE, Policies, Ratio, Seller};
+use rackmath_spec::file::sheet::PriceSheet;
 use rackmath_spec::{Date, SpecError};
 use rackmath_theory::deduce::level::{Known, level};
 use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Refusal, Sampling, Sheet, Space};
