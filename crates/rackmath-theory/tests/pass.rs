@@ -26,7 +26,7 @@ const CHIPS: [&str; 5] = ["h100-sxm", "h200", "b200", "a100-80gb", "mi300x"];
 const ENGINES: [&str; 5] = ["vllm", "sglang", "trtllm", "torch", "llamacpp"];
 
 fn prepared(on: &Deployment) -> Pass {
-    Pass::prepare(on, &KERNELS, true).unwrap()
+    Pass::prepare(on, &KERNELS, true, None).unwrap()
 }
 
 fn on(model: &str, system: &str, engine: &str) -> Deployment {
@@ -68,6 +68,17 @@ fn server<'a, T>(timer: &'a T, engine: &'a Engine, room: f64) -> Server<'a, T> {
 fn state<T: StepTimer<Uncovered = Infallible>>(server: &Server<T>, requests: &Requests, load: Load) -> Steady {
     let Ok(state) = steady(server, requests, load);
     state
+}
+
+#[test]
+fn what_is_taken_over_from_a_pass_like_it_is_exact() {
+    for (model, engine) in MODELS.into_iter().flat_map(|m| ENGINES.map(|e| (m, e))) {
+        let base = cut(&on(model, "8xh200", engine), 8, 1);
+        let other = Deployment { kv: Dtype::Fp8, ..base.clone() };
+        let without_drafts = Pass::prepare(&base, &KERNELS, false, None).unwrap();
+        let beside = Pass::prepare(&other, &KERNELS, true, Some(&without_drafts)).unwrap();
+        assert_eq!(format!("{beside:?}"), format!("{:?}", prepared(&other)), "{model} {engine}");
+    }
 }
 
 proptest! {

@@ -81,9 +81,13 @@ impl Deployment {
 
     /// Whether passes of both take equally long.
     pub fn same_passes(&self, other: &Self) -> bool {
+        self.same_products(other) && self.kv == other.kv
+    }
+
+    /// Whether all but the attention of their passes takes equally long.
+    fn same_products(&self, other: &Self) -> bool {
         self.layout == other.layout
             && self.formats == other.formats
-            && self.kv == other.kv
             && self.engine == other.engine
             && self.system.id == other.system.id
     }
@@ -126,7 +130,18 @@ impl Ready {
 
     /// The same; without drafts none may be asked for.
     pub fn new_for(kernels: &KernelSet, deployment: Deployment, drafts: bool) -> Result<Self, Untimed> {
-        Ok(Self { pass: Arc::new(Pass::prepare(&deployment, kernels, drafts)?), deployment })
+        Self::new_like(kernels, deployment, drafts, None)
+    }
+
+    /// The same; what another deployment of the same model has in common with it is not worked out again.
+    pub fn new_like(
+        kernels: &KernelSet,
+        deployment: Deployment,
+        drafts: bool,
+        like: Option<&Self>,
+    ) -> Result<Self, Untimed> {
+        let like = like.filter(|ready| ready.deployment.same_products(&deployment)).map(|ready| &*ready.pass);
+        Ok(Self { pass: Arc::new(Pass::prepare(&deployment, kernels, drafts, like)?), deployment })
     }
 
     pub fn room(&self, requests: &Requests) -> f64 {

@@ -173,20 +173,23 @@ pub struct Outcome {
 }
 
 impl Serving {
-    /// Prepares both pools; prompts on a layout of their own, in so many instances or what balances.
+    /// Prepares both pools; prompts on a layout of their own, in so many instances or what balances. What it has in common
+    /// with another of the same model is not worked out again.
     pub fn new(
         kernels: &KernelSet,
         on: &Deployment,
         split: Option<(Layout, Option<f64>)>,
         requests: &Requests,
+        like: Option<&Self>,
     ) -> Result<Self, Untimed> {
         let drafts = requests.drafts > 0.0;
-        let main = Ready::new_for(kernels, on.clone(), drafts)?;
+        let main = Ready::new_like(kernels, on.clone(), drafts, like.map(|serving| &serving.main))?;
         let split = split.map(|(layout, instances)| {
             let instance = if layout == on.layout {
                 main.clone()
             } else {
-                Ready::new_for(kernels, Deployment { layout, ..on.clone() }, drafts)?
+                let like = like.and_then(|serving| serving.split.as_ref()).map(|pool| &pool.instance);
+                Ready::new_like(kernels, Deployment { layout, ..on.clone() }, drafts, like)?
             };
             let bytes = kv::cache(&on.model, on.kv).stored(Tokens::new(requests.input));
             // Prompts leave when they are done: no answer is held here.

@@ -44,8 +44,9 @@ const BORROWED: f64 = 1.5;
 const UNKNOWN: f64 = 2.0;
 
 impl Pass {
-    /// Without drafts they cost nothing and must not be asked for, and a third of the work is saved.
-    pub fn prepare(d: &Deployment, kernels: &KernelSet, drafts: bool) -> Result<Self, Untimed> {
+    /// Without drafts they cost nothing and must not be asked for, and a third of the work is saved. Products of `like`, a
+    /// pass that differs only in its cache or its drafts, are taken over.
+    pub fn prepare(d: &Deployment, kernels: &KernelSet, drafts: bool, like: Option<&Self>) -> Result<Self, Untimed> {
         let shape = d.model.shape().ok_or(Untimed::NoLayers)?;
         let mut prep = Prep::new(d, shape, kernels).ok_or(Untimed::NoPeak)?;
         let mut mixers: Vec<(f64, MixerOp)> = Vec::new();
@@ -66,15 +67,16 @@ impl Pass {
             mixers.push((run.n as f64, prep.mixer(mixer).ok_or(Untimed::NoPeak)?));
             seen.push(mixer);
         }
-        let rows = Table::new(|rows| {
+        let layers = |rows: f64| {
             let mut cost = Cost::default();
             for layer in &prep.layers {
                 prep.add_layer(layer, rows, layer.count, &mut cost);
             }
             prep.add_edges(rows, &mut cost);
             cost
-        });
-        let head = Table::new(|sequences| prep.head(sequences));
+        };
+        let rows = like.map_or_else(|| Table::new(layers), |pass| pass.rows.clone());
+        let head = like.map_or_else(|| Table::new(|sequences| prep.head(sequences)), |pass| pass.head.clone());
         let drafted = |rows: f64| {
             let mut cost = prep.head(rows);
             if let Some(layer) = &prep.draft {

@@ -131,7 +131,7 @@ fn outcome(case: &Case, ask: &Ask, serving: &Serving) -> Option<Outcome> {
     let then = if ask.on.same_passes(&case.ask.on) && !drafted {
         serving.under(&ask.requests, ask.load)
     } else {
-        case.ready(ask).ok()?.under(&ask.requests, ask.load)
+        case.ready_like(ask, Some(serving)).ok()?.under(&ask.requests, ask.load)
     };
     then.serves().then_some(then)
 }

@@ -67,7 +67,12 @@ impl<'a> Case<'a> {
 
     /// Passes of what is asked, prepared.
     pub(crate) fn ready(&self, ask: &Ask) -> Result<Serving, Error> {
-        Serving::new(&self.kernels, &ask.on, ask.split, &ask.requests).map_err(|why| untimed(why, &ask.on))
+        self.ready_like(ask, None)
+    }
+
+    /// The same, with what it has in common with another.
+    pub(crate) fn ready_like(&self, ask: &Ask, like: Option<&Serving>) -> Result<Serving, Error> {
+        Serving::new(&self.kernels, &ask.on, ask.split, &ask.requests, like).map_err(|why| untimed(why, &ask.on))
     }
 }
 
