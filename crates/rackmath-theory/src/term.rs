@@ -3,6 +3,8 @@
 //! An [`Expr`] is built with ordinary operators from symbols and numbers. It can be shown with its symbols
 //! (`w * N_tot / W`), shown with their values (`1 B/param * 671 B / 576 TB/s`), and evaluated.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write as _;
 use std::ops::{Add, Div, Mul, Sub};
 
@@ -52,14 +54,19 @@ operator!(Mul, mul, Mul);
 operator!(Div, div, Div);
 
 /// An input of an equation: its symbol, what it means, its value in base units and as shown, and where it comes from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Input {
+    /// Its symbol.
     pub symbol: String,
+    /// What it is.
     pub meaning: String,
     /// The value in base units, which the equation is evaluated with.
+    #[serde(skip)]
     pub value: f64,
-    /// The value with its unit, as printed.
+    /// Its value with its unit.
+    #[serde(rename = "value")]
     pub shown: String,
+    /// Where it comes from.
     pub source: String,
 }
 

@@ -124,7 +124,7 @@ pub(super) fn explain(out: &mut Page, a: &explain::Answer) {
             out.line(format!("  = {side}"));
         }
         for i in &w.inputs {
-            out.line(format!("    {:<9} {:<18} {}", i.symbol, i.value, i.meaning));
+            out.line(format!("    {:<9} {:<18} {}", i.symbol, i.shown, i.meaning));
             // A source is printed where it first appears.
             if !cited.contains(&i.source.as_str()) {
                 cited.push(&i.source);
@@ -167,10 +167,10 @@ pub(super) fn when(out: &mut Page, a: &when::Answer) {
 
 fn bound(what: when::Bound) -> &'static str {
     match what {
-        when::Bound::Arithmetic => "arithmetic",
+        when::Bound::Compute => "arithmetic",
         when::Bound::Memory => "memory bandwidth",
         when::Bound::Latency => "kernel latency",
-        when::Bound::Links => "the bandwidth of links",
+        when::Bound::Link => "the bandwidth of links",
         when::Bound::Host => "the host",
     }
 }

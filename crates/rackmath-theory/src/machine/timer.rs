@@ -6,6 +6,8 @@
 //! Nothing is allocated to ask or to answer.
 
 use rackmath_units::Seconds;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
 pub trait StepTimer {
@@ -135,13 +137,21 @@ impl Part {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What can bind a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Limit {
+    /// Multiplications.
+    #[serde(rename = "arithmetic")]
     Compute,
+    /// Memory bandwidth: weights and caches.
     Memory,
-    /// Launches and floors.
+    /// Kernel launches and floors.
     Latency,
+    /// Links between chips.
+    #[serde(rename = "links")]
     Link,
+    /// The host that prepares the step.
     Host,
 }
 

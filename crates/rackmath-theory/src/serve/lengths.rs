@@ -16,14 +16,19 @@ use crate::stats::{normal_quantile, ranked};
 use crate::steady::Spread;
 use rackmath_spec::lengths::Lengths;
 use rackmath_units::float;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Equal shares a distribution is kept in.
 const SHARES: usize = 128;
 
 /// A distribution as what planning needs of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Drawn {
+    /// Mean, in tokens.
     pub mean: f64,
+    /// Variance.
     pub variance: f64,
     /// The middle of each of so many equal shares, ascending; one value where all are alike.
     pub shares: Vec<f64>,

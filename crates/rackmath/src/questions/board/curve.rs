@@ -1,12 +1,11 @@
 //! How time and cost change along one axis: batch, context, pass length, chips or precision.
 
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
+use crate::desk::prelude::*;
+use crate::figure::count;
 use crate::setting::{Resolved, Setting, resolve, tokens};
-use crate::{Error, step};
-use rackmath_spec::{Catalog, Dtype};
+use crate::step;
+use rackmath_spec::Dtype;
 use rackmath_units::{Tokens, float};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// What to sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::AsRefStr)]

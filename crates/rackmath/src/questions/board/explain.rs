@@ -1,8 +1,9 @@
 //! Every number opened into its equation: with symbols, with values, with sources.
 
+use crate::desk::prelude::*;
 use crate::setting::{Resolved, Setting, resolve};
-use crate::{Error, step};
-use rackmath_spec::{Catalog, Cited};
+use crate::step;
+use rackmath_spec::Cited;
 use rackmath_theory::board::{Counting, Step};
 use rackmath_theory::count::Part;
 use rackmath_theory::roofline::Overlap;
@@ -11,8 +12,6 @@ use rackmath_units::{
     Bytes, BytesPerParam, DollarsPerToken, FlopPerToken, FlopRate, Quantity, Seconds, SecondsPerToken, TokenRate,
     Tokens, grouped, significant,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// What to explain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,20 +96,7 @@ pub struct Working {
     /// The result in base units.
     pub value: f64,
     /// What goes in.
-    pub inputs: Vec<InputShown>,
-}
-
-/// One input of an equation.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct InputShown {
-    /// Its symbol.
-    pub symbol: String,
-    /// What it is.
-    pub meaning: String,
-    /// Its value with its unit.
-    pub value: String,
-    /// Where it comes from.
-    pub source: String,
+    pub inputs: Vec<Input>,
 }
 
 /// Answers.
@@ -197,10 +183,6 @@ fn cited<Q: Quantity>(symbol: &str, meaning: &str, value: &Cited<Q>) -> Input {
 /// An equation worked out, its result in the unit that `unit` makes of it.
 fn working<Q: Quantity>(symbol: &str, meaning: &str, equation: &Expr, inputs: &[Input], unit: fn(f64) -> Q) -> Working {
     let value = equation.value(inputs);
-    let shown = |i: &Input| {
-        let (symbol, meaning) = (i.symbol.clone(), i.meaning.clone());
-        InputShown { symbol, meaning, value: i.shown.clone(), source: i.source.clone() }
-    };
     Working {
         symbol: symbol.into(),
         meaning: meaning.into(),
@@ -208,7 +190,7 @@ fn working<Q: Quantity>(symbol: &str, meaning: &str, equation: &Expr, inputs: &[
         substituted: equation.substituted(inputs),
         result: if value.is_finite() && value >= 0.0 { unit(value).text(DIGITS) } else { "does not exist".into() },
         value,
-        inputs: inputs.iter().map(shown).collect(),
+        inputs: inputs.to_vec(),
     }
 }
 

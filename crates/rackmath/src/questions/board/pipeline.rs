@@ -1,14 +1,12 @@
 //! A pipeline drawn slot by slot: training schedules with their bubbles and memory, or the inference grid.
 
-use crate::Error;
+use crate::desk::prelude::*;
 use rackmath_spec::word;
 use rackmath_theory::pipeline::{
     Cell, Device, Kind, Passes, Plan, PlanError, Schedule, Shape, Stage, closed_bubble, inference_grid, inference_idle,
     lower_bound,
 };
 use rackmath_units::{Bytes, Cancel, Cancelled, Effort, Fraction, Seconds};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A schedule and its times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

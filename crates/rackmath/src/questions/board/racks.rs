@@ -1,15 +1,13 @@
 //! What a scale-up domain buys: the latency floor, the largest expert layer, the memory, from Hopper's 8 chips to a pod.
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::setting::formats;
-use rackmath_spec::{Catalog, System};
+use rackmath_spec::System;
 use rackmath_theory::count;
 use rackmath_theory::layout::domain;
 use rackmath_theory::network::cross_rack_slowdown;
 use rackmath_theory::roofline;
 use rackmath_units::Bytes;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Which model over which machines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,8 @@
 //! Trains that leave on time: how long do requests wait, and how full are the steps?
 
-use crate::Error;
+use crate::desk::prelude::*;
 use rackmath_theory::station::{self, Rider};
 use rackmath_units::{Chance, Effort, Seconds, float};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A timetable and its riders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

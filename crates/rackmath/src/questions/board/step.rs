@@ -1,14 +1,11 @@
 //! How long is one step, what binds it, and does it fit?
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::setting::{Resolved, Setting, resolve, tokens};
-use rackmath_spec::Catalog;
 use rackmath_theory::board::{Step, closed};
 use rackmath_theory::curve::distinct;
 use rackmath_theory::roofline::{self, Overlap};
 use rackmath_units::Tokens;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// One step of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,11 +1,8 @@
 //! Which chips are known, and how they compare: peaks, memory, intensity, ridge, drain time, price.
 
-use crate::Error;
-use crate::desk::check::named_or_all;
-use rackmath_spec::{Basis, Catalog, Chip, Cited, Kind, Math, VariantArray as _};
+use crate::desk::prelude::*;
+use rackmath_spec::{Basis, Chip, Cited, Kind, Math, VariantArray as _};
 use rackmath_theory::roofline;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 
 /// What to show.

@@ -1,14 +1,11 @@
 //! Which models are known, what one is made of, and how several compare.
 
-use crate::Error;
-use crate::desk::check::named_or_all;
+use crate::desk::prelude::*;
 use rackmath_spec::model::{Counts, Ffn, Formats, KvSource, Linear, Mixer, Shape, Span};
-use rackmath_spec::{Catalog, Dtype, Kind, Model};
+use rackmath_spec::{Dtype, Kind, Model};
 use rackmath_theory::count::{self, Count, Part};
 use rackmath_theory::kv;
 use rackmath_units::Tokens;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Which models to show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,7 @@
 //! What the catalogue holds, by name: for pickers and completions.
 
-use crate::Error;
-use rackmath_spec::{Catalog, Kind};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::desk::prelude::*;
+use rackmath_spec::Kind;
 
 /// Everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,12 +1,9 @@
 //! Which machines are known, and what each is made of.
 
-use crate::Error;
 pub use crate::chips::Request;
-use crate::desk::check::named_or_all;
-use rackmath_spec::{Catalog, Level, Math};
+use crate::desk::prelude::*;
+use rackmath_spec::{Level, Math};
 use rackmath_theory::roofline;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// The machines.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -6,10 +6,7 @@
 mod cards;
 mod problems;
 
-use crate::Error;
-use rackmath_spec::Catalog;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::desk::prelude::*;
 use strum::VariantArray;
 
 /// How far an answer may be off.

@@ -1,17 +1,12 @@
 //! Reversible networks measured: memory, arithmetic, gradients and drift of a small transformer, and ciphers beside it.
 
-use crate::Error;
-use crate::desk::check::within;
-use crate::figure::{Axis, Figure, Role, Series, Unit};
+use crate::desk::prelude::*;
 use rackmath_reversible::avalanche::Mixer;
 use rackmath_reversible::drift::Stack;
 use rackmath_reversible::step::{Keep, Step, Stored, step, train};
 use rackmath_reversible::{Config, Weights, feistel};
-use rackmath_spec::Catalog;
 use rackmath_theory::reversible as theory;
 use rackmath_units::{Cancel, Cancelled, Effort};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Which network to measure, and which model to apply the formulas to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

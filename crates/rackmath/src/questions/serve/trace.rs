@@ -1,14 +1,12 @@
 //! What a trace says: how long its requests are, how they come, what they share, and which named workload they resemble.
 
-use crate::Error;
+use crate::desk::prelude::*;
 use rackmath_spec::trace::Trace;
-use rackmath_spec::{Catalog, Kind, Scenario, file};
+use rackmath_spec::{Kind, Scenario, file};
 use rackmath_theory::lengths::Drawn;
 use rackmath_theory::reuse::Reuse;
 use rackmath_theory::traffic::{Measured, PEAK_WINDOW, Traffic};
 use rackmath_units::{Seconds, float, significant};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// The text of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -128,9 +126,9 @@ pub struct Summary {
     /// Requests it is made from.
     pub requests: u64,
     /// Prompts.
-    pub input: LengthSummary,
+    pub input: Drawn,
     /// Answers.
-    pub output: LengthSummary,
+    pub output: Drawn,
     /// Covariance of prompts and answers, square tokens.
     pub covariance: f64,
     /// Requests per second, mean.
@@ -141,38 +139,16 @@ pub struct Summary {
     pub prefix_hit: Option<f64>,
 }
 
-/// Lengths as planning needs them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LengthSummary {
-    /// Mean, in tokens.
-    pub mean: f64,
-    /// Variance.
-    pub variance: f64,
-    /// The middle of each of so many equal shares, ascending.
-    pub shares: Vec<f64>,
-}
-
-impl LengthSummary {
-    fn of(d: &Drawn) -> Self {
-        Self { mean: d.mean, variance: d.variance, shares: d.shares.clone() }
-    }
-
-    /// Checked, since it may come from a file.
-    pub(crate) fn drawn(&self, field: &'static str) -> Result<Drawn, Error> {
-        let length = |x: f64| (1.0..=1e9).contains(&x);
-        let good = length(self.mean)
-            && (0.0..=1e18).contains(&self.variance)
-            && (1..=4096).contains(&self.shares.len())
-            && self.shares.iter().all(|x| length(*x))
-            && self.shares.is_sorted();
-        let expected =
-            "a mean of 1 to 1e9 tokens, a variance and ascending shares, as `rackmath trace --json` prints them";
-        if !good {
-            return Err(Error::value(field, "a summary that cannot be", expected));
-        }
-        Ok(Drawn { mean: self.mean, variance: self.variance, shares: self.shares.clone() })
-    }
+/// Lengths that can be, since they may come from a file.
+pub(crate) fn checked(field: &'static str, d: &Drawn) -> Result<Drawn, Error> {
+    let length = |x: f64| (1.0..=1e9).contains(&x);
+    let good = length(d.mean)
+        && (0.0..=1e18).contains(&d.variance)
+        && (1..=4096).contains(&d.shares.len())
+        && d.shares.iter().all(|x| length(*x))
+        && d.shares.is_sorted();
+    let expected = "a mean of 1 to 1e9 tokens, a variance and ascending shares, as `rackmath trace --json` prints them";
+    if good { Ok(d.clone()) } else { Err(Error::value(field, "a summary that cannot be", expected)) }
 }
 
 /// Reads and describes.
@@ -199,8 +175,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let summary = Summary {
         name: request.name.clone(),
         requests: t.requests as u64,
-        input: LengthSummary::of(&t.input.drawn),
-        output: LengthSummary::of(&t.output.drawn),
+        input: t.input.drawn.clone(),
+        output: t.output.drawn.clone(),
         covariance: t.covariance,
         rate_per_s: arrivals.as_ref().map(|a| a.rate_per_s),
         peak_over_mean: arrivals.as_ref().and_then(|a| a.peak_over_mean),
@@ -327,9 +303,9 @@ mod tests {
         let mut s = ask("isl,osl\n10,20\n30,5\n").summary;
         let text = serde_json::to_string(&s).unwrap();
         assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), s);
-        assert!(s.input.drawn("draws").is_ok());
+        assert!(checked("draws", &s.input).is_ok());
         s.input.shares.reverse();
-        assert!(s.input.drawn("draws").is_err());
+        assert!(checked("draws", &s.input).is_err());
     }
 
     #[test]

@@ -22,10 +22,8 @@ mod score;
 pub use cards::{Answer, CrossCard, CrossStratumCard, FolderCard, Request, RowCard, SkipCard, SourceCard, StratumCard};
 pub use score::{scatter, strata, total};
 
-use crate::Error;
 use crate::case::Bench;
-use crate::desk::check::named_or_all;
-use rackmath_spec::Catalog;
+use crate::desk::prelude::*;
 use rackmath_spec::measurement::Measurement;
 use rackmath_spec::validation::Table;
 use rackmath_theory::pass::KernelSet;

@@ -12,16 +12,15 @@
 //! different things the change is found to the whole sequence or token by halving. Ignores: a regime that begins and ends
 //! between two points of the grid.
 
+use crate::desk::prelude::*;
 use crate::estimate::work::Case;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::Setting;
-use crate::{Error, estimate, setting};
-use rackmath_spec::Catalog;
+use crate::{estimate, setting};
 use rackmath_theory::steady::Requests;
-use rackmath_theory::timer::{Limit, StepTimer, Work};
+pub use rackmath_theory::timer::Limit as Bound;
+use rackmath_theory::timer::{StepTimer, Work};
 use rackmath_units::float;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A model on a machine under an engine, and what is looked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,38 +50,10 @@ impl Default for Request {
             setting: Setting::default(),
             degrees: DegreesRequest::default(),
             engine: "vllm".into(),
-            what: Bound::Arithmetic,
+            what: Bound::Compute,
             over: Over::Batch,
             batch: 64.0,
             context: 4096.0,
-        }
-    }
-}
-
-/// What can bind a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bound {
-    /// Multiplications.
-    Arithmetic,
-    /// Memory bandwidth: weights and caches.
-    Memory,
-    /// Kernel launches and floors.
-    Latency,
-    /// Links between chips.
-    Links,
-    /// The host that prepares the step.
-    Host,
-}
-
-impl From<Limit> for Bound {
-    fn from(limit: Limit) -> Self {
-        match limit {
-            Limit::Compute => Self::Arithmetic,
-            Limit::Memory => Self::Memory,
-            Limit::Latency => Self::Latency,
-            Limit::Link => Self::Links,
-            Limit::Host => Self::Host,
         }
     }
 }
@@ -163,7 +134,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         let Ok(cost) = ready.pass.time(&Work::decode(batch / groups, context));
         cost
     };
-    let binds = |x: f64| Bound::from(cost(x).binding());
+    let binds = |x: f64| cost(x).binding();
     let ms = |x: f64| cost(x).time().as_ms();
     let mut regimes: Vec<Regime> = Vec::new();
     let mut from = 1.0;
@@ -235,7 +206,7 @@ mod tests {
     #[test]
     fn the_roofline_turns_where_the_board_says() {
         // 989 TFLOP/s over 3.35 TB/s at two bytes a parameter: 295 FLOP a byte, so about 300 sequences of short context.
-        let found = asked("ideal", Bound::Arithmetic, Over::Batch);
+        let found = asked("ideal", Bound::Compute, Over::Batch);
         let from = found.from.expect("a chip runs out of arithmetic");
         let catalog = rackmath_catalog::embedded();
         let board = setting::resolve(&catalog, &on_h100("llama-3.1-8b")).expect("resolved").board;

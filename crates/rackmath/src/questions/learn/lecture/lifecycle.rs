@@ -1,9 +1,8 @@
 //! Chapter 5: reinforcement learning and over-training (D37 to D43).
 
 use super::{Claim, claim, times};
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::lifecycle::{Request, answer};
-use rackmath_spec::Catalog;
 use rackmath_theory::lifecycle::{Rule, Split, equaliser, over_training, served};
 use rackmath_theory::scaling::Point;
 use rackmath_units::{Fraction, Params, Seconds, TokenRate, Tokens, significant};

@@ -6,12 +6,10 @@ mod lifecycle;
 mod prices;
 mod racks;
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::setting::{Resolved, Setting, resolve};
-use rackmath_spec::{Catalog, nearest};
+use rackmath_spec::nearest;
 use rackmath_units::significant;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Which claims.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

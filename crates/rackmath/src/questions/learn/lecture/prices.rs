@@ -1,11 +1,10 @@
 //! Chapter 6: reading price sheets (D44 to D53).
 
 use super::{Claim, claim, times};
-use crate::Error;
-use crate::desk::check::no_peak;
+use crate::desk::prelude::*;
 use crate::setting::{Setting, resolve};
 use rackmath_spec::price::Ttl;
-use rackmath_spec::{Catalog, Chip, Math};
+use rackmath_spec::{Chip, Math};
 use rackmath_theory::crossover::{
     Nsa, attention_context, block_sparse_entries, crossover_from_kv, implied_batch, implied_context, kv_from_crossover,
     kv_of_shape, mfu_ratio,

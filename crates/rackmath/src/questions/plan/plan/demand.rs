@@ -5,7 +5,7 @@ use super::worked::{Choice, Worked};
 use super::{Request, positive, share};
 use crate::Error;
 use crate::setting::tokens;
-use crate::trace::Summary;
+use crate::trace::{Summary, checked};
 use rackmath_spec::Scenario;
 use rackmath_spec::lengths::Lengths;
 use rackmath_theory::layout::domain;
@@ -95,7 +95,7 @@ impl Workload {
             return Err(Error::value(field, "a length and a distribution", "one of them"));
         }
         let of_trace =
-            trace.map(|t| Ok::<_, Error>((t.input.drawn("draws")?, t.output.drawn("draws")?))).transpose()?;
+            trace.map(|t| Ok::<_, Error>((checked("draws", &t.input)?, checked("draws", &t.output)?))).transpose()?;
         let input = match (r.isl, &d.isl, &of_trace) {
             (None, None, Some((input, _))) => input.clone(),
             (fixed, text, _) => side("isl", fixed, text.as_deref(), scenario.map(|s| s.input), 1.0)?,

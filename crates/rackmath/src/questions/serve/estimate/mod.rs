@@ -10,12 +10,9 @@ pub(crate) mod work;
 
 pub(crate) use words::breakdown;
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
 use crate::setting::Setting;
-use rackmath_spec::Catalog;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A model on a machine under an engine, and the load on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

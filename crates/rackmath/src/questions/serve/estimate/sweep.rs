@@ -1,15 +1,13 @@
 //! The curve of a deployment: what one user gets against what a chip yields, over the number of requests in flight.
 
 use super::work::{Ask, Case};
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
-use crate::{Error, layout};
-use rackmath_spec::Catalog;
+use crate::desk::prelude::*;
+use crate::figure::count;
+use crate::layout;
 use rackmath_spec::engine::Engine;
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
 use rackmath_units::{Effort, float};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A sweep over concurrency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

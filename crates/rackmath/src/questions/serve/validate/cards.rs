@@ -1,7 +1,6 @@
 //! What is asked and what comes back.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::desk::prelude::*;
 
 /// Which tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
