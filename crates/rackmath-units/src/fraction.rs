@@ -31,6 +31,12 @@ impl Fraction {
     }
 }
 
+impl From<Fraction> for f64 {
+    fn from(share: Fraction) -> Self {
+        share.0
+    }
+}
+
 impl FromStr for Fraction {
     type Err = UnitError;
 

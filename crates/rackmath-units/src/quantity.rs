@@ -12,6 +12,17 @@ pub trait Quantity: Copy {
     fn text(self, digits: usize) -> String;
 }
 
+/// A number without a unit.
+impl Quantity for f64 {
+    fn number(self) -> f64 {
+        self
+    }
+
+    fn text(self, digits: usize) -> String {
+        crate::significant(self, digits)
+    }
+}
+
 /// Declares a quantity: its constructors and readers by unit, and the units `FromStr` accepts.
 macro_rules! quantity {
     (

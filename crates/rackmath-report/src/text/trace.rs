@@ -2,7 +2,7 @@
 
 use super::page::{Page, or, percent, seconds, three};
 use rackmath::figure::count;
-use rackmath::trace::{Answer, ArrivalCard, ReuseCard};
+use rackmath::trace::{Answer, Arrivals, ReuseCard};
 
 pub(super) fn trace(out: &mut Page, a: &Answer) {
     out.head(format!("{}: {} requests, {}", a.name, count(a.requests as f64), a.format));
@@ -29,7 +29,7 @@ pub(super) fn trace(out: &mut Page, a: &Answer) {
     out.list("assumes", &a.assumptions);
 }
 
-fn arrivals(out: &mut Page, c: &ArrivalCard) {
+fn arrivals(out: &mut Page, c: &Arrivals) {
     let per_s = |x: f64| format!("{} requests per second", three(x));
     out.field("span", seconds(c.span_s));
     out.field("rate", per_s(c.rate_per_s));

@@ -17,7 +17,8 @@ use crate::lengths::{Drawn, spread};
 use crate::stats::ranked;
 use crate::steady::Spread;
 use rackmath_spec::trace::{Trace, TraceRequest};
-use rackmath_units::Seconds;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// How long a peak lasts, in seconds.
 pub const PEAK_WINDOW: f64 = 60.0;
@@ -34,23 +35,38 @@ pub struct Traffic {
     pub arrivals: Option<Arrivals>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// Lengths, in tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Measured {
+    #[serde(skip)]
     pub drawn: Drawn,
-    /// The lengths below which half, 90 % and 99 % lie.
-    pub quantiles: [f64; 3],
+    /// Mean.
+    pub mean: f64,
+    /// Half are shorter.
+    pub p50: f64,
+    /// 90 % are shorter.
+    pub p90: f64,
+    /// 99 % are shorter.
+    pub p99: f64,
+    /// Standard deviation over mean.
+    pub cv: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Arrivals {
-    pub span: Seconds,
-    pub rate: f64,
-    /// Standard deviation of gaps over their mean.
+    /// From the first to the last.
+    pub span_s: f64,
+    /// Requests per second, mean.
+    pub rate_per_s: f64,
+    /// Standard deviation of gaps over their mean: 1 at random.
     pub gap_cv: f64,
-    /// Share of requests that came at the same time as the one before.
+    /// Share of requests with the time of the one before.
     pub together: f64,
-    /// Requests per second of the busiest minute; the mean where the trace is shorter.
-    pub peak_rate: f64,
+    /// Requests per second of the busiest minute; none where the trace is shorter.
+    pub peak_rate_per_s: Option<f64>,
+    /// The busiest minute over the mean.
+    pub peak_over_mean: Option<f64>,
 }
 
 impl Traffic {
@@ -61,7 +77,8 @@ impl Traffic {
             let mut values: Vec<f64> = answered.iter().map(|r| length(r)).collect();
             values.sort_by(f64::total_cmp);
             let drawn = Drawn::seen(values.clone())?;
-            Some(Measured { drawn, quantiles: [0.5, 0.9, 0.99].map(|p| ranked(&values, p)) })
+            let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|p| ranked(&values, p));
+            Some(Measured { mean: drawn.mean, p50, p90, p99, cv: drawn.cv(), drawn })
         };
         // A prompt has at least a token, whatever was written.
         let input = measured(|r| r.input.get().max(1.0))?;
@@ -96,17 +113,15 @@ impl Arrivals {
         let pairs = || times.windows(2).map(|two| two[1] - two[0]);
         let variance = pairs().map(|g| (g - mean) * (g - mean)).sum::<f64>() / gaps;
         let rate = gaps / span;
+        let peak = (span >= PEAK_WINDOW).then(|| busiest(&times).max(rate));
         Some(Self {
-            span: Seconds::s(span),
-            rate,
+            span_s: span,
+            rate_per_s: rate,
             gap_cv: variance.sqrt() / mean,
             together: pairs().filter(|g| *g == 0.0).count() as f64 / gaps,
-            peak_rate: if span < PEAK_WINDOW { rate } else { busiest(&times).max(rate) },
+            peak_rate_per_s: peak,
+            peak_over_mean: peak.map(|peak| peak / rate),
         })
-    }
-
-    pub fn peak_over_mean(&self) -> f64 {
-        self.peak_rate / self.rate
     }
 }
 
@@ -128,7 +143,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use rackmath_spec::trace::TraceFormat;
-    use rackmath_units::Tokens;
+    use rackmath_units::{Seconds, Tokens};
 
     fn trace(rows: &[(f64, f64, f64)]) -> Trace {
         let request = |(time, input, output): &(f64, f64, f64)| TraceRequest {
@@ -150,16 +165,16 @@ mod tests {
     fn burstiness_and_peak_of_clockwork_and_of_a_burst() {
         let rows: Vec<_> = (0..241).map(|i| (f64::from(i) * 0.5, 100.0, 10.0)).collect();
         let a = arrivals(&rows).unwrap();
-        assert!((a.rate - 2.0).abs() < 1e-12 && a.gap_cv < 1e-9 && a.together == 0.0, "{a:?}");
+        assert!((a.rate_per_s - 2.0).abs() < 1e-12 && a.gap_cv < 1e-9 && a.together == 0.0, "{a:?}");
         // 120 requests in any half-open minute.
-        assert!((a.peak_rate - 2.0).abs() < 1e-12, "{a:?}");
+        assert!((a.peak_rate_per_s.unwrap() - 2.0).abs() < 1e-12, "{a:?}");
         // 60 requests within 6 s around 100 s, one every 10 s else: the busiest minute is found wherever it begins.
         let mut rows: Vec<_> = (0..31).map(|i| (f64::from(i) * 10.0, 100.0, 10.0)).collect();
         rows.extend((0..60).map(|i| (97.0 + f64::from(i) * 0.1, 100.0, 10.0)));
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
         let a = arrivals(&rows).unwrap();
         // Six more of the others fall into a minute that holds the burst.
-        assert!((a.peak_rate - 66.0 / 60.0).abs() < 1e-12 && a.gap_cv > 1.0, "{a:?}");
+        assert!((a.peak_rate_per_s.unwrap() - 66.0 / 60.0).abs() < 1e-12 && a.gap_cv > 1.0, "{a:?}");
     }
 
     #[test]
@@ -176,9 +191,9 @@ mod tests {
         ) {
             times.sort_by(f64::total_cmp);
             let rows: Vec<_> = times.iter().map(|t| (*t, 10.0, 2.0)).collect();
-            if let Some(a) = arrivals(&rows) {
-                prop_assert!(a.peak_over_mean() >= 1.0);
-                prop_assert!(a.span.get() < PEAK_WINDOW || a.peak_rate <= (times.len() as f64 / PEAK_WINDOW).max(a.rate));
+            if let Some((a, peak)) = arrivals(&rows).and_then(|a| Some((a, a.peak_rate_per_s?))) {
+                prop_assert!(a.peak_over_mean.unwrap() >= 1.0);
+                prop_assert!(peak <= (times.len() as f64 / PEAK_WINDOW).max(a.rate_per_s));
             }
         }
     }

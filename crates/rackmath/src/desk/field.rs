@@ -23,7 +23,7 @@ use crate::Error;
 use crate::figure::count;
 use rackmath_units::{
     ByteRate, Bytes, DollarRate, Dollars, DollarsPerToken, Flop, FlopRate, Fraction, HoldPrice, Params, Seconds,
-    TokenRate, Tokens, Watts, significant,
+    TokenRate, Tokens, UnitError, Watts, significant,
 };
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -74,7 +74,7 @@ pub struct Field {
 }
 
 /// How a field is typed and shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unit {
     /// There or not.
     Switch,
@@ -82,30 +82,8 @@ pub enum Unit {
     Whole,
     /// Any number, such as 4096, 4k or 50%.
     Number,
-    /// From 0 to 1.
-    Share,
-    /// A time, held in so many seconds.
-    Time(Scale),
-    /// Dollars an hour.
-    UsdPerHour,
-    /// Dollars per million tokens.
-    UsdPerMtok,
-    /// Dollars per million tokens and hour.
-    UsdPerMtokHour,
-    /// Dollars.
-    Usd,
-    /// Tokens a second.
-    TokenRate,
-    /// So many a second.
-    PerSecond,
-    /// Watts.
-    Watts,
-    /// Bytes.
-    Bytes,
-    /// Gigabytes a second.
-    GbPerS,
-    /// FLOP a second.
-    FlopRate,
+    /// A number with a unit.
+    Quantity(&'static Quantity),
     /// A name or a text.
     Word,
     /// A number as printed, which stands for what rounds to it, or two with `..` between them.
@@ -120,51 +98,73 @@ pub enum Unit {
     Json,
 }
 
-/// Seconds, and what they are counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// 0.001 s.
-    Ms,
-    /// 1 s.
-    S,
-    /// 3,600 s.
-    Hours,
-    /// 86,400 s.
-    Days,
+/// A number with a unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity {
+    /// How the names of such fields end, or the word of `x-unit`.
+    end: &'static str,
+    /// What stands for it in a line of help.
+    name: &'static str,
+    /// A value as it is typed.
+    pub example: &'static str,
+    /// The number a text stands for, in the field's own unit.
+    read: fn(&str) -> Result<f64, String>,
+    show: fn(f64) -> String,
 }
 
-impl Scale {
-    fn seconds(self) -> f64 {
-        match self {
-            Self::Ms => 1e-3,
-            Self::S => 1.0,
-            Self::Hours => 3600.0,
-            Self::Days => 86_400.0,
-        }
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.end == other.end
     }
 }
 
-/// Ends of names that are units, longer ones first.
-const SUFFIXES: &[(&str, Unit)] = &[
-    ("_usd_per_chip_hour", Unit::UsdPerHour),
-    ("_usd_per_mtok_hour", Unit::UsdPerMtokHour),
-    ("_usd_per_hour", Unit::UsdPerHour),
-    ("_usd_per_mtok", Unit::UsdPerMtok),
-    ("_usd_per_kwh", Unit::Number),
-    ("_tokens_per_s", Unit::TokenRate),
-    ("_flop_per_s", Unit::FlopRate),
-    ("_g_per_kwh", Unit::Number),
-    ("_gb_per_s", Unit::GbPerS),
-    ("_per_s", Unit::PerSecond),
-    ("_tok_s", Unit::TokenRate),
-    ("_hours", Unit::Time(Scale::Hours)),
-    ("_bytes", Unit::Bytes),
-    ("_days", Unit::Time(Scale::Days)),
-    ("_usd", Unit::Usd),
-    ("_ms", Unit::Time(Scale::Ms)),
-    ("_s", Unit::Time(Scale::S)),
-    ("_w", Unit::Watts),
+/// Ends of names that are units, longer ones first: what stands for them in help, an example, how they are read and shown.
+#[rustfmt::skip] // a table
+static QUANTITIES: &[Quantity] = &[
+    quantity("_usd_per_chip_hour", "PRICE", "$2.10/h", |t| read::<DollarRate>(t, 1.0 / 3600.0), per_hour),
+    quantity("_usd_per_mtok_hour", "PRICE", "$4.50/Mtok-h", |t| read::<HoldPrice>(t, 1e-6 / 3600.0), plain),
+    quantity("_usd_per_hour", "PRICE", "$2.10/h", |t| read::<DollarRate>(t, 1.0 / 3600.0), per_hour),
+    quantity("_usd_per_mtok", "PRICE", "$0.55/Mtok", |t| read::<DollarsPerToken>(t, 1e-6),
+        |x| said(DollarsPerToken::checked(x * 1e-6), x)),
+    quantity("_usd_per_kwh", "N", "4k", anything, plain),
+    quantity("_tokens_per_s", "RATE", "4k", |t| read::<TokenRate>(t, 1.0), |x| said(TokenRate::checked(x), x)),
+    quantity("_flop_per_s", "RATE", "4k", |t| read::<FlopRate>(t, 1.0), plain),
+    quantity("_g_per_kwh", "N", "4k", anything, plain),
+    quantity("_gb_per_s", "RATE", "64 GB/s", |t| read::<ByteRate>(t, 1e9), |x| said(ByteRate::checked(x * 1e9), x)),
+    quantity("_per_s", "RATE", "4k", anything, |x| format!("{}/s", significant(x, 3))),
+    quantity("_tok_s", "RATE", "4k", |t| read::<TokenRate>(t, 1.0), |x| said(TokenRate::checked(x), x)),
+    quantity("_hours", "TIME", "30s", |t| read::<Seconds>(t, 3600.0), |x| said(Seconds::checked(x * 3600.0), x)),
+    quantity("_bytes", "BYTES", "80 GB", |t| read::<Bytes>(t, 1.0), |x| said(Bytes::checked(x), x)),
+    quantity("_days", "TIME", "30s", |t| read::<Seconds>(t, 86_400.0), |x| said(Seconds::checked(x * 86_400.0), x)),
+    quantity("_usd", "PRICE", "$48.6k", |t| read::<Dollars>(t, 1.0), |x| said(Dollars::checked(x), x)),
+    quantity("_ms", "TIME", "30s", |t| read::<Seconds>(t, 1e-3), |x| said(Seconds::checked(x * 1e-3), x)),
+    quantity("_s", "TIME", "30s", |t| read::<Seconds>(t, 1.0), |x| said(Seconds::checked(x), x)),
+    quantity("_w", "POWER", "700 W", |t| read::<Watts>(t, 1.0), |x| said(Watts::checked(x), x)),
+    quantity("share", "SHARE", "50%", |t| read::<Fraction>(t, 1.0), |x| said(Fraction::checked(x), x)),
+    quantity("rate", "RATE", "4k", |t| read::<TokenRate>(t, 1.0), |x| said(TokenRate::checked(x), x)),
 ];
+
+const fn quantity(
+    end: &'static str,
+    name: &'static str,
+    example: &'static str,
+    read: fn(&str) -> Result<f64, String>,
+    show: fn(f64) -> String,
+) -> Quantity {
+    Quantity { end, name, example, read, show }
+}
+
+fn said<T: ToString>(made: Option<T>, x: f64) -> String {
+    made.map_or_else(|| x.to_string(), |q| q.to_string())
+}
+
+fn per_hour(x: f64) -> String {
+    said(DollarRate::checked(x / 3600.0), x)
+}
+
+fn plain(x: f64) -> String {
+    if x >= 0.0 && (x.fract() == 0.0 || x >= 1e7) { count(x) } else { x.to_string() }
+}
 
 /// The fields of a request, in its order.
 pub fn of<R: JsonSchema + Default + Serialize>() -> Vec<Field> {
@@ -334,16 +334,15 @@ fn words(schema: &Value) -> Vec<String> {
 fn unit<'a>(name: &'a str, schema: &Value, given: Option<&str>) -> (&'a str, Unit) {
     let kinds = kinds(schema);
     let has = |kind: &str| kinds.contains(&kind);
-    let found = SUFFIXES.iter().find_map(|(end, unit)| Some((name.strip_suffix(end)?, *unit)));
+    let named = QUANTITIES.iter().filter(|q| q.end.starts_with('_'));
+    let found = named.into_iter().find_map(|q| Some((name.strip_suffix(q.end)?, Unit::Quantity(q))));
     let (stem, suffix) = found.map_or((name, None), |(stem, unit)| (stem, Some(unit)));
     let unit = match given {
-        Some("share") => Unit::Share,
         Some("number") => Unit::Number,
         Some("rounded") => Unit::Rounded,
         Some("exact") => Unit::Exact,
         Some("gap") => Unit::Gap,
-        Some("rate") => Unit::TokenRate,
-        Some(_) => Unit::Json,
+        Some(word) => QUANTITIES.iter().find(|q| q.end == word).map_or(Unit::Json, Unit::Quantity),
         None if has("boolean") => Unit::Switch,
         None if has("integer") => Unit::Whole,
         None if has("number") => suffix.unwrap_or(Unit::Number),
@@ -406,20 +405,21 @@ impl Field {
             }
             Unit::Gap => {
                 let (time, share) = text.split_once(':').ok_or("expected a time and a share, such as 30s:0.2")?;
-                let time = read(time, Seconds::get, 1.0)?;
-                Ok(Value::Array(vec![number(time)?, number(read(share, Fraction::get, 1.0)?)?]))
+                let (time, share) = (read::<Seconds>(time, 1.0)?, read::<Fraction>(share, 1.0)?);
+                Ok(Value::Array(vec![number(time)?, number(share)?]))
             }
-            _ => number(self.unit.read(text)?),
+            Unit::Quantity(quantity) => number((quantity.read)(text)?),
+            Unit::Number => number(anything(text)?),
         }
     }
 
     /// Two ends: what is measured is rounded, what is counted or agreed is meant as written.
     fn interval(&self, text: &str) -> Result<Value, String> {
         let peak = self.path.ends_with("flop_per_s");
-        let read = |t: &str| if peak { Unit::FlopRate.read(t).ok() } else { anything(t).ok() };
-        let (low, high) = rackmath_spec::rounded(text, read)
+        let ends = |t: &str| if peak { read::<FlopRate>(t, 1.0).ok() } else { anything(t).ok() };
+        let (low, high) = rackmath_spec::rounded(text, ends)
             .ok_or("expected a positive number such as 14.8T, or a range such as 10T..12T")?;
-        let exact = read(text).filter(|_| self.unit == Unit::Exact);
+        let exact = ends(text).filter(|_| self.unit == Unit::Exact);
         let (low, high) = exact.map_or((low, high), |x| (x, x));
         Ok(serde_json::json!({ "low": low, "high": high }))
     }
@@ -432,7 +432,10 @@ impl Field {
             Value::Array(all) if all.is_empty() => none(),
             Value::Array(all) => all.iter().map(|v| self.show(v)).collect::<Vec<_>>().join(", "),
             Value::String(text) => text.clone(),
-            Value::Number(x) => self.unit.show(x.as_f64().unwrap_or_default()),
+            Value::Number(x) => match self.unit {
+                Unit::Quantity(quantity) => (quantity.show)(x.as_f64().unwrap_or_default()),
+                _ => plain(x.as_f64().unwrap_or_default()),
+            },
             other => other.to_string(),
         }
     }
@@ -440,12 +443,7 @@ impl Field {
     /// What stands for its value in a line of help.
     pub fn value_name(&self) -> &'static str {
         match self.unit {
-            Unit::Share => "SHARE",
-            Unit::Time(_) => "TIME",
-            Unit::UsdPerHour | Unit::UsdPerMtok | Unit::UsdPerMtokHour | Unit::Usd => "PRICE",
-            Unit::TokenRate | Unit::PerSecond | Unit::GbPerS | Unit::FlopRate => "RATE",
-            Unit::Watts => "POWER",
-            Unit::Bytes => "BYTES",
+            Unit::Quantity(quantity) => quantity.name,
             Unit::Gap => "TIME:SHARE",
             Unit::Word if self.file.as_deref() == Some("model") => "MODEL",
             Unit::Word if self.file.as_deref() == Some("machine") => "MACHINE",
@@ -458,53 +456,10 @@ impl Field {
     }
 }
 
-impl Unit {
-    /// The number a text stands for, in the field's own unit.
-    fn read(self, text: &str) -> Result<f64, String> {
-        match self {
-            Self::Share => read(text, Fraction::get, 1.0),
-            Self::Time(scale) => read(text, Seconds::get, scale.seconds()),
-            Self::UsdPerHour => read(text, DollarRate::get, 1.0 / 3600.0),
-            Self::UsdPerMtok => read(text, DollarsPerToken::get, 1e-6),
-            Self::UsdPerMtokHour => read(text, HoldPrice::get, 1e-6 / 3600.0),
-            Self::Usd => read(text, Dollars::get, 1.0),
-            Self::TokenRate => read(text, TokenRate::get, 1.0),
-            Self::Watts => read(text, Watts::get, 1.0),
-            Self::Bytes => read(text, Bytes::get, 1.0),
-            Self::GbPerS => read(text, ByteRate::get, 1e9),
-            Self::FlopRate => read(text, FlopRate::get, 1.0),
-            _ => anything(text),
-        }
-    }
-
-    fn show(self, x: f64) -> String {
-        fn said<T: ToString>(made: Option<T>, x: f64) -> String {
-            made.map_or_else(|| x.to_string(), |q| q.to_string())
-        }
-        match self {
-            Self::Share => said(Fraction::checked(x), x),
-            Self::Time(scale) => said(Seconds::checked(x * scale.seconds()), x),
-            Self::UsdPerHour => said(DollarRate::checked(x / 3600.0), x),
-            Self::UsdPerMtok => said(DollarsPerToken::checked(x * 1e-6), x),
-            Self::Usd => said(Dollars::checked(x), x),
-            Self::TokenRate => said(TokenRate::checked(x), x),
-            Self::PerSecond => format!("{}/s", significant(x, 3)),
-            Self::Watts => said(Watts::checked(x), x),
-            Self::Bytes => said(Bytes::checked(x), x),
-            Self::GbPerS => said(ByteRate::checked(x * 1e9), x),
-            _ if x >= 0.0 && (x.fract() == 0.0 || x >= 1e7) => count(x),
-            _ => x.to_string(),
-        }
-    }
-}
-
 /// A quantity in units of `scale`. A number that went through another unit comes back as typed: through dollars a second
 /// and back, 25 may come out a hair below.
-fn read<T: FromStr>(text: &str, get: impl Fn(T) -> f64, scale: f64) -> Result<f64, String>
-where
-    T::Err: ToString,
-{
-    let value = text.trim().parse::<T>().map(get).map_err(|e| e.to_string())?;
+fn read<T: FromStr<Err = UnitError> + Into<f64>>(text: &str, scale: f64) -> Result<f64, String> {
+    let value = text.trim().parse::<T>().map(Into::into).map_err(|e| e.to_string())?;
     if scale == 1.0 { Ok(value) } else { Ok(format!("{:.12e}", value / scale).parse().unwrap_or(value / scale)) }
 }
 

@@ -10,7 +10,7 @@ use rackmath_theory::roofline::Overlap;
 use rackmath_theory::term::{Expr, Input, max, min, num, sym};
 use rackmath_units::{
     Bytes, BytesPerParam, DollarsPerToken, FlopPerToken, FlopRate, Quantity, Seconds, SecondsPerToken, TokenRate,
-    Tokens, grouped, significant,
+    Tokens, grouped,
 };
 
 /// What to explain.
@@ -138,37 +138,15 @@ struct Explainer<'a> {
 /// Digits that let a reader check the arithmetic.
 const DIGITS: usize = 5;
 
-/// A number without a unit.
-#[derive(Clone, Copy)]
-struct Bare(f64);
-
-impl Quantity for Bare {
-    fn number(self) -> f64 {
-        self.0
-    }
-
-    fn text(self, digits: usize) -> String {
-        significant(self.0, digits)
-    }
-}
-
-/// A count, in full when it is whole.
-#[derive(Clone, Copy)]
-struct Whole(f64);
-
-impl Quantity for Whole {
-    fn number(self) -> f64 {
-        self.0
-    }
-
-    fn text(self, digits: usize) -> String {
-        if self.0.fract() == 0.0 { grouped(self.0) } else { significant(self.0, digits) }
-    }
-}
-
 fn input(symbol: &str, meaning: &str, value: impl Quantity, source: impl Into<String>) -> Input {
     let (symbol, meaning, source) = (symbol.into(), meaning.into(), source.into());
     Input { symbol, meaning, value: value.number(), shown: value.text(DIGITS), source }
+}
+
+/// A count, in full when it is whole.
+fn whole(symbol: &str, meaning: &str, n: f64, source: &str) -> Input {
+    let input = input(symbol, meaning, n, source);
+    if n.fract() == 0.0 { Input { shown: grouped(n), ..input } } else { input }
 }
 
 fn time(symbol: &str, meaning: &str, value: Seconds) -> Input {
@@ -196,11 +174,11 @@ fn working<Q: Quantity>(symbol: &str, meaning: &str, equation: &Expr, inputs: &[
 
 impl Explainer<'_> {
     fn batch(&self) -> Input {
-        input("B", "sequences in the batch", Whole(self.step.batch.get()), "the question")
+        whole("B", "sequences in the batch", self.step.batch.get(), "the question")
     }
 
     fn context(&self) -> Input {
-        input("L", "tokens of context", Whole(self.step.context.get()), "the question")
+        whole("L", "tokens of context", self.step.context.get(), "the question")
     }
 
     fn bandwidth(&self) -> Input {
@@ -256,7 +234,7 @@ impl Explainer<'_> {
         let inputs = [
             input("M_always", "bytes of weights every batch reads", Bytes::b(all - routed), &source),
             input("M_routed", "bytes of all routed experts", Bytes::b(routed), source),
-            input("f", "share of the experts this batch touches, 1 - (1 - k/E)^B", Bare(touched), chosen),
+            input("f", "share of the experts this batch touches, 1 - (1 - k/E)^B", touched, chosen),
             self.bandwidth(),
         ];
         let equation = (sym("M_always") + sym("M_routed") * sym("f")) / sym("W");
@@ -301,11 +279,11 @@ impl Explainer<'_> {
             let each = if piece.fixed > 0.0 { piece.fixed } else { piece.per_token };
             let unit =
                 if piece.fixed > 0.0 { "bytes per layer, read and written" } else { "bytes per layer and token" };
-            inputs.push(input(&n, &format!("layers: {}", piece.what), Whole(piece.layers as f64), source));
+            inputs.push(whole(&n, &format!("layers: {}", piece.what), piece.layers as f64, source));
             inputs.push(input(&bytes, unit, Bytes::b(each), format!("cache in {}", self.r.kv)));
             let mut term = sym(&n) * sym(&bytes);
             if piece.fixed == 0.0 && piece.cap.is_finite() {
-                inputs.push(input(&cap, "tokens at most", Whole(piece.cap), source));
+                inputs.push(whole(&cap, "tokens at most", piece.cap, source));
                 term = term * min(sym("L"), sym(&cap));
             } else if piece.fixed == 0.0 {
                 term = term * sym("L");
@@ -335,7 +313,7 @@ impl Explainer<'_> {
             time("k", "reading one sequence's cache", Seconds::s(k.get())),
         ];
         let equation = sym("t_w") / (sym("c") - sym("k"));
-        let mut w = working("B*", "batch at which compute takes as long as memory", &equation, &inputs, Bare);
+        let mut w = working("B*", "batch at which compute takes as long as memory", &equation, &inputs, f64::from);
         if c.get() <= k.get() {
             w.result = "none: the cache alone takes longer than computing, at any batch".into();
         }
@@ -349,7 +327,7 @@ impl Explainer<'_> {
                 equation: "c(L) = k(L)".into(),
                 substituted: "no solution".into(),
                 result: "none: attention arithmetic or a window keeps pace with the cache at any length".into(),
-                ..working("L*", what, &sym("L"), &[self.context()], Bare)
+                ..working("L*", what, &sym("L"), &[self.context()], f64::from)
             };
         };
         // Between two corners the curves are lines, so L* is a base point plus a gap over a difference of slopes.
@@ -359,7 +337,7 @@ impl Explainer<'_> {
             time("c", "multiplying one token", Seconds::s(board.compute_per_token().get())),
             input("k'", "cache time less attention time, per token of context", slope, "mean slope up to L*"),
         ];
-        working("L*", what, &(sym("c") / sym("k'")), &inputs, Bare)
+        working("L*", what, &(sym("c") / sym("k'")), &inputs, f64::from)
     }
 
     fn ridge(&self) -> Working {
@@ -374,12 +352,12 @@ impl Explainer<'_> {
         // Half of the FLOP are multiplications.
         let equation = sym("F") / num(2.0) * sym("w") / sym("W");
         let what = "tokens that must share a weight for compute to take as long as reading it";
-        working("R", what, &equation, &inputs, Bare)
+        working("R", what, &equation, &inputs, f64::from)
     }
 
     fn sparsity(&self) -> Working {
         let (equation, inputs) = (sym("N_tot") / sym("N_act"), [self.read(), self.multiplied()]);
-        working("S", "parameters read over parameters multiplied", &equation, &inputs, Bare)
+        working("S", "parameters read over parameters multiplied", &equation, &inputs, f64::from)
     }
 
     fn drain(&self) -> Working {

@@ -95,9 +95,8 @@ impl Bench {
     }
 
     fn ours(&mut self, m: &Measurement) -> Result<(&Ready, f64), Error> {
-        let key = self.key(&m.setup);
-        let Found { on, ours, rooms, .. } = opened(&mut self.found, &key)?;
-        let ours = prepared(&self.kernels, on, ours)?;
+        let (kernels, Found { on, ours, rooms, .. }) = self.found(&m.setup)?;
+        let ours = prepared(kernels, on, ours)?;
         let r = requests(&m.load);
         let room = *rooms.entry((r.input.to_bits(), r.output.to_bits())).or_insert_with(|| ours.room(&r));
         Ok((ours, room))
@@ -106,12 +105,11 @@ impl Bench {
     /// Predicts a measurement, with its roofline and its interval.
     pub fn compare(&mut self, m: &Measurement) -> Result<Predicted, Error> {
         let predicted = self.predict(m)?;
-        let key = self.key(&m.setup);
         let (ideal, _) = self.catalog.engine("ideal")?;
-        let Found { on, ours, roof, .. } = opened(&mut self.found, &key)?;
-        let ours = prepared(&self.kernels, on, ours)?;
+        let (kernels, Found { on, ours, roof, .. }) = self.found(&m.setup)?;
+        let ours = prepared(kernels, on, ours)?;
         let ideal = Engine { schedule: on.engine.schedule.clone(), ..(*ideal).clone() };
-        let roof = prepared(&self.kernels, &Deployment { engine: ideal.into(), ..on.clone() }, roof)?;
+        let roof = prepared(kernels, &Deployment { engine: ideal.into(), ..on.clone() }, roof)?;
         let spread = &ours.deployment.engine.spread;
         let spread = match m.metric {
             Metric::TtftMs => spread.ttft,
@@ -122,19 +120,16 @@ impl Bench {
         Ok(Predicted { value: predicted, roofline: value(roof, m, room), spread })
     }
 
-    /// The key of a setup's deployment, which is found on the way.
-    fn key(&mut self, setup: &Setup) -> String {
+    /// The deployment of a setup, which is found once.
+    fn found(&mut self, setup: &Setup) -> Result<(&KernelSet, &mut Found), Error> {
         let key = format!("{setup:?}");
         if !self.found.contains_key(&key) {
             let one = self.find(setup);
             self.found.insert(key.clone(), one);
         }
-        key
+        let found = self.found.get_mut(&key).expect("just found").as_mut().map_err(|error| error.clone())?;
+        Ok((&self.kernels, found))
     }
-}
-
-fn opened<'a>(all: &'a mut BTreeMap<String, Result<Found, Error>>, key: &str) -> Result<&'a mut Found, Error> {
-    all.get_mut(key).expect("just found").as_mut().map_err(|error| error.clone())
 }
 
 fn prepared<'a>(kernels: &KernelSet, on: &Deployment, slot: &'a mut Option<Ready>) -> Result<&'a Ready, Error> {
@@ -181,12 +176,18 @@ fn of_one(d: &Ready, m: &Measurement, room: f64) -> f64 {
         }
     };
     let s = d.steady(room, &requests, load);
-    match m.metric {
-        Metric::TtftMs => (s.ttft + s.queue).as_ms(),
-        Metric::E2eMs => s.e2e(&requests).as_ms(),
-        metric if metric.is_output_rate() => s.rate * dp * requests.output / chips,
-        metric if metric.is_input_rate() => s.rate * dp * requests.input / chips,
-        _ => s.tpot.as_ms(),
+    let times = [(s.ttft + s.queue).as_ms(), s.e2e(&requests).as_ms(), s.tpot.as_ms()];
+    chosen(m.metric, times, [s.rate * dp * requests.output / chips, s.rate * dp * requests.input / chips])
+}
+
+/// One of the times to the first token, to the last and of one token, or of the rates of answers and of prompts.
+fn chosen(metric: Metric, [ttft, e2e, tpot]: [f64; 3], [output, input]: [f64; 2]) -> f64 {
+    match metric {
+        Metric::TtftMs => ttft,
+        Metric::E2eMs => e2e,
+        metric if metric.is_output_rate() => output,
+        metric if metric.is_input_rate() => input,
+        _ => tpot,
     }
 }
 
@@ -206,7 +207,6 @@ fn clump(rounds: f64) -> f64 {
 /// A batch whose prompts are computed together and that decodes to the end.
 fn fixed_batch(d: &Ready, m: &Measurement, batch: f64) -> f64 {
     let r = &requests(&m.load);
-    let degrees = d.deployment.layout.degrees();
     let chips = d.deployment.layout.chips() as f64;
     // As many prompts in a pass as the engine takes.
     let per_pass = (d.deployment.engine.schedule.chunk / r.input).floor().clamp(1.0, batch.max(1.0));
@@ -214,11 +214,7 @@ fn fixed_batch(d: &Ready, m: &Measurement, batch: f64) -> f64 {
     let prefill = d.pass.cost(&Work::prefill(batch / passes, r.input, 0.0)).time().get() * passes;
     let decode = d.pass.cost(&Work::decode(batch / d.deployment.stages(), r.context())).time().get();
     let total = prefill + decode * r.steps();
-    match m.metric {
-        Metric::TtftMs => prefill * 1e3,
-        Metric::E2eMs => total * 1e3,
-        metric if metric.is_output_rate() => batch * degrees.dp as f64 * r.output / total / chips,
-        metric if metric.is_input_rate() => batch * degrees.dp as f64 * r.input / prefill / chips,
-        _ => decode * 1e3,
-    }
+    let all = batch * d.deployment.layout.degrees().dp as f64;
+    let rates = [all * r.output / total / chips, all * r.input / prefill / chips];
+    chosen(m.metric, [prefill * 1e3, total * 1e3, decode * 1e3], rates)
 }

@@ -5,7 +5,8 @@ use rackmath_spec::trace::Trace;
 use rackmath_spec::{Kind, Scenario, file};
 use rackmath_theory::lengths::Drawn;
 use rackmath_theory::reuse::Reuse;
-use rackmath_theory::traffic::{Measured, PEAK_WINDOW, Traffic};
+use rackmath_theory::traffic::Traffic;
+pub use rackmath_theory::traffic::{Arrivals, Measured};
 use rackmath_units::{Seconds, float, significant};
 
 /// The text of a trace.
@@ -33,13 +34,13 @@ pub struct Answer {
     /// Requests without one, left out.
     pub unanswered: u64,
     /// Prompts.
-    pub input: LengthCard,
+    pub input: Measured,
     /// Answers.
-    pub output: LengthCard,
+    pub output: Measured,
     /// Correlation of a prompt's length with its answer's; 0 where one of them does not vary.
     pub correlation: f64,
     /// How requests come, where the trace says when.
-    pub arrivals: Option<ArrivalCard>,
+    pub arrivals: Option<Arrivals>,
     /// What prompts share, where the trace names their blocks.
     pub reuse: Option<ReuseCard>,
     /// The named workload nearest to it.
@@ -48,38 +49,6 @@ pub struct Answer {
     pub summary: Summary,
     /// What the numbers assume.
     pub assumptions: Vec<String>,
-}
-
-/// Lengths, in tokens.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct LengthCard {
-    /// Mean.
-    pub mean: f64,
-    /// Half are shorter.
-    pub p50: f64,
-    /// 90 % are shorter.
-    pub p90: f64,
-    /// 99 % are shorter.
-    pub p99: f64,
-    /// Standard deviation over mean.
-    pub cv: f64,
-}
-
-/// How requests come.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct ArrivalCard {
-    /// From the first to the last.
-    pub span_s: f64,
-    /// Requests per second, mean.
-    pub rate_per_s: f64,
-    /// Standard deviation of gaps over their mean: 1 at random.
-    pub gap_cv: f64,
-    /// Share of requests with the time of the one before.
-    pub together: f64,
-    /// Requests per second of the busiest minute; none where the trace is shorter.
-    pub peak_rate_per_s: Option<f64>,
-    /// The busiest minute over the mean.
-    pub peak_over_mean: Option<f64>,
 }
 
 /// What prompts share.
@@ -161,25 +130,14 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let t = Traffic::of(&trace)
         .ok_or_else(|| Error::value("trace", "no request has an answer", "answers of at least one token"))?;
     let reuse = trace.has_blocks().then(|| shared(&trace, keep));
-    let arrivals = t.arrivals.map(|a| {
-        let long = a.span.get() >= PEAK_WINDOW;
-        ArrivalCard {
-            span_s: a.span.get(),
-            rate_per_s: a.rate,
-            gap_cv: a.gap_cv,
-            together: a.together,
-            peak_rate_per_s: long.then_some(a.peak_rate),
-            peak_over_mean: long.then(|| a.peak_over_mean()),
-        }
-    });
     let summary = Summary {
         name: request.name.clone(),
         requests: t.requests as u64,
         input: t.input.drawn.clone(),
         output: t.output.drawn.clone(),
         covariance: t.covariance,
-        rate_per_s: arrivals.as_ref().map(|a| a.rate_per_s),
-        peak_over_mean: arrivals.as_ref().and_then(|a| a.peak_over_mean),
+        rate_per_s: t.arrivals.map(|a| a.rate_per_s),
+        peak_over_mean: t.arrivals.and_then(|a| a.peak_over_mean),
         prefix_hit: reuse.as_ref().map(|r| r.taken),
     };
     let deviation = (t.input.drawn.variance * t.output.drawn.variance).sqrt();
@@ -188,20 +146,15 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         format: trace.format.name().into(),
         requests: t.requests as u64,
         unanswered: t.unanswered as u64,
-        input: card(&t.input),
-        output: card(&t.output),
         correlation: if deviation > 0.0 { t.covariance / deviation } else { 0.0 },
         nearest: nearest(catalog, &summary)?,
-        assumptions: assumptions(&t, arrivals.as_ref(), reuse.is_some()),
-        arrivals,
+        assumptions: assumptions(&t, reuse.is_some()),
+        arrivals: t.arrivals,
+        input: t.input,
+        output: t.output,
         reuse,
         summary,
     })
-}
-
-fn card(m: &Measured) -> LengthCard {
-    let [p50, p90, p99] = m.quantiles;
-    LengthCard { mean: m.drawn.mean, p50, p90, p99, cv: m.drawn.cv() }
 }
 
 /// Lifetimes providers and engines keep prefixes for: a minute, five, an hour, all of the trace.
@@ -242,12 +195,12 @@ fn nearest(catalog: &Catalog, s: &Summary) -> Result<Option<NearestCard>, Error>
     }))
 }
 
-fn assumptions(t: &Traffic, arrivals: Option<&ArrivalCard>, blocks: bool) -> Vec<String> {
+fn assumptions(t: &Traffic, blocks: bool) -> Vec<String> {
     let mut all = Vec::new();
     if t.unanswered > 0 {
         all.push(format!("{} requests without an answer are left out", t.unanswered));
     }
-    match arrivals {
+    match t.arrivals {
         None => all.push("no times in the trace: rate and burstiness are not known".into()),
         Some(a) if a.together > 0.2 => all.push(format!(
             "{} % of requests share the time of the one before: times were rounded, and burstiness says so",
@@ -255,7 +208,7 @@ fn assumptions(t: &Traffic, arrivals: Option<&ArrivalCard>, blocks: bool) -> Vec
         )),
         Some(_) => {}
     }
-    if arrivals.is_some_and(|a| a.peak_over_mean.is_none()) {
+    if t.arrivals.is_some_and(|a| a.peak_over_mean.is_none()) {
         all.push("shorter than a minute: no peak is known".into());
     }
     if blocks {
