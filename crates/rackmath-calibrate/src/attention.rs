@@ -1,113 +1,210 @@
-//! Attention kernels: rows predicted, constants fitted, how well they carry over.
+//! Attention kernels: rows predicted, constants fitted, how well they carry over. The tables are
+//! `kernel_attention_<chip>.csv`, `kernel_mla.csv`, and our own `h200_torch/attention.json`.
 //!
 //! Every chip generation was measured on one chip, so nothing here can leave a chip out within its generation, save for our
 //! own H200 table, which other kernels made. [`transfer`] therefore leaves out head shapes, asks another generation's
 //! constants, and holds that H200 table against H100 constants.
 
 mod fit;
-mod rows;
 
-pub use rows::Row;
-
-use crate::CalibrateError;
+use crate::rows::{Record, Rows, nothing, table};
 use crate::table::Table;
-use rackmath_spec::attention::{AttentionKernels, DecodeConstants, Heads, PrefillConstants};
+use rackmath_spec::attention::{AttentionKernel, AttentionKernels, DecodeConstants, Heads, PrefillConstants};
+use rackmath_spec::{Catalog, Chip, Math, SpecError};
 use rackmath_theory::operator::Silicon;
 use rackmath_theory::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
-use rackmath_units::float;
+use rackmath_theory::operator::mla::Latent;
+use rackmath_units::{BytesPerParam, float};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+
+struct Row {
+    chip: String,
+    key: Key,
+    /// Heads, head size and window.
+    shape: String,
+    /// The chip in the arithmetic of the kernel.
+    silicon: Silicon,
+    work: Work,
+    measured: f64,
+}
 
 /// Which file of `catalog/kernels` a row belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Grouped-query and multi-head attention.
     Grouped,
-    /// Multi-head latent attention.
     Latent,
 }
 
+/// Which kernel a row timed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    /// The file.
-    pub kind: Kind,
-    pub decode: bool,
-    pub generation: String,
+struct Key {
+    kind: Kind,
+    decode: bool,
+    generation: String,
     /// Engine, or engine and library.
-    pub backend: String,
+    backend: String,
     /// single, grouped, or nothing for both.
-    pub heads: &'static str,
-    /// 8-bit products.
-    pub math8: bool,
-    /// 8-bit cache.
-    pub kv8: bool,
+    heads: &'static str,
+    math8: bool,
+    kv8: bool,
 }
 
-/// What a row's kernel did.
-#[derive(Clone, Copy, Debug)]
-pub enum Work {
-    /// One new token.
+/// What a row's kernel did: one new token, or many.
+enum Work {
     Decode(DecodeWork),
     Prefill(PrefillWork),
 }
 
-/// Constants of either phase.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Constants {
-    /// One new token.
+#[derive(Clone, Copy)]
+enum Constants {
     Decode(DecodeConstants),
     Prefill(PrefillConstants),
 }
 
-/// Seconds; the tables repeat each call, so that a small working set is in cache.
-fn predicted(silicon: Silicon, work: &Work, constants: &Constants) -> f64 {
-    let timing = match (work, constants) {
-        (Work::Decode(w), Constants::Decode(c)) => decode(silicon, c, w, Residency::Cache),
-        (Work::Prefill(w), Constants::Prefill(c)) => prefill(silicon, c, w, Residency::Cache),
-        _ => unreachable!("constants are looked up by the phase of the work"),
-    };
-    timing.time.get()
+/// Chips with tables, as the tables call them.
+const CHIPS: [&str; 9] = ["a100", "l40s", "h100", "h200", "b200", "gb200", "b300", "gb300", "rtxpro6000"];
+
+/// All rows of a folder that can be used; rows above the peak of their chip cannot.
+fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
+    let mut rows = Vec::new();
+    for chip in CHIPS {
+        let path = folder.join(format!("kernel_attention_{chip}.csv"));
+        if path.exists() {
+            let chip = catalog.chip(chip)?;
+            let usable = table(&path)?.into_iter().filter(|r| r.text("quality") != "over_peak");
+            rows.extend(usable.map(|r| row(&chip, Kind::Grouped, &r)));
+        }
+    }
+    let path = folder.join("kernel_mla.csv");
+    if path.exists() {
+        for record in table(&path)? {
+            let chip = record.text("system").trim_end_matches("_sxm").replace('_', "");
+            if CHIPS.contains(&&*chip) {
+                rows.push(row(&*catalog.chip(&chip)?, Kind::Latent, &record));
+            }
+        }
+    }
+    rows.extend(h200(catalog, folder, "torch")?);
+    if rows.is_empty() {
+        let expected = ["kernel_attention_<chip>.csv", "kernel_mla.csv", "h200_torch/attention.json"];
+        return Err(nothing(folder, expected.into_iter()));
+    }
+    Ok(rows.into_iter().collect())
 }
 
-/// ln(predicted / measured).
+/// Our own measurements on one H200, PyTorch's or as if an engine had run them; nothing when they are not there.
+fn h200(catalog: &Catalog, folder: &Path, backend: &str) -> Result<Vec<Result<Row, String>>, SpecError> {
+    let path = folder.join("h200_torch/attention.json");
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let chip = catalog.chip("h200")?;
+    let read = |own: Record| row(&chip, Kind::Grouped, &torch(&own, backend)?);
+    Ok(table(&path)?.into_iter().map(read).collect())
+}
+
+/// Our own row in the columns of the others.
+fn torch(own: &Record, backend: &str) -> Result<Record, String> {
+    let (phase, context) = (own.needed("kind")?, own.amount("S")?);
+    let (isl, past) = if phase == "decode" { (1.0, context - 1.0) } else { (context, 0.0) };
+    let words = [("phase", phase), ("backend", backend), ("window_size", "0")];
+    let same = [("num_heads", "H"), ("num_kv_heads", "Hk"), ("head_dim", "D"), ("batch_size", "B")];
+    let numbers = [("isl", isl), ("past_kv", past), ("latency_us", own.amount("s")? * 1e6)];
+    let cells = words.into_iter().chain(same.map(|(column, own_column)| (column, own.text(own_column))));
+    let cells = cells.map(|(column, word)| (column.to_owned(), word.to_owned()));
+    Ok(Record(cells.chain(numbers.map(|(column, n)| (column.to_owned(), n.to_string()))).collect()))
+}
+
+fn row(chip: &Chip, kind: Kind, r: &Record) -> Result<Row, String> {
+    let (heads, batch) = (r.amount("num_heads")?, r.amount("batch_size")?);
+    let (isl, past) = (r.amount("isl")?, r.amount("past_kv")?);
+    let (decode, engine, kv8) =
+        (r.needed("phase")? == "decode", r.needed("backend")?, r.text("kv_cache_dtype") == "fp8");
+    let width = BytesPerParam::new(if kv8 { 1.0 } else { 2.0 });
+    let mut key = Key {
+        kind,
+        decode,
+        generation: chip.generation.clone(),
+        backend: engine.to_owned(),
+        heads: "",
+        // An 8-bit latent cache is multiplied in 8 bits where the chip can.
+        math8: if kind == Kind::Latent { kv8 } else { r.text("attn_dtype") == "fp8" },
+        kv8,
+    };
+    let (shape, work) = if kind == Kind::Latent {
+        // The sizes of DeepSeek-V3, which the table measures.
+        let latent = Latent { heads, rank: 512.0, rope: 64.0, nope: 128.0, value: 128.0 };
+        let work = if decode {
+            Work::Decode(latent.decode(batch, past + isl, width))
+        } else {
+            Work::Prefill(latent.prefill(batch, isl, past))
+        };
+        (format!("{heads} heads"), work)
+    } else {
+        let (kv_heads, size, window) = (r.amount("num_kv_heads")?, r.amount("head_dim")?, r.amount("window_size")?);
+        let shape = format!("{heads}/{kv_heads}x{size} w{window}");
+        // The one engine that brings two libraries for one chip.
+        if engine == "sglang" && r.text("kernel_source") == "flashinfer" && chip.generation == "blackwell" {
+            key.backend = "sglang-flashinfer".to_owned();
+        }
+        // One engine takes another decode kernel when heads are not shared.
+        if decode && engine == "trtllm" {
+            key.heads = if heads > kv_heads { "grouped" } else { "single" };
+        }
+        let window = (window > 0.0).then_some(window);
+        let work = if decode {
+            let context = window.map_or(past + isl, |w| (past + isl).min(w));
+            Work::Decode(DecodeWork::grouped(batch, context, (heads, kv_heads), size, width))
+        } else {
+            let work = PrefillWork::grouped(batch, isl, (heads, kv_heads), size, width);
+            Work::Prefill(PrefillWork { past, window, ..work })
+        };
+        (shape, work)
+    };
+    let eight = if key.math8 { Silicon::of(chip, Math::Fp8) } else { None };
+    let silicon = eight.or(Silicon::of(chip, Math::Bf16)).ok_or_else(|| format!("{} has no 16-bit peak", chip.id))?;
+    Ok(Row { chip: chip.id.clone(), key, shape, silicon, work, measured: r.amount("latency_us")? * 1e-6 })
+}
+
+/// ln(predicted / measured); the tables repeat each call, so that a small working set is in cache.
 fn error(row: &Row, constants: &Constants) -> f64 {
-    float::ln(predicted(row.silicon, &row.work, constants) / row.measured)
+    let timing = match (&row.work, constants) {
+        (Work::Decode(w), Constants::Decode(c)) => decode(row.silicon, c, w, Residency::Cache),
+        (Work::Prefill(w), Constants::Prefill(c)) => prefill(row.silicon, c, w, Residency::Cache),
+        _ => unreachable!("constants are looked up by the phase of the work"),
+    };
+    float::ln(timing.time.get() / row.measured)
+}
+
+/// The files of `catalog/kernels`, by [`Kind`].
+type Files = [Arc<AttentionKernels>; 2];
+
+fn files(catalog: &Catalog) -> Result<Files, SpecError> {
+    Ok([catalog.attention_kernels()?, catalog.mla_kernels()?])
 }
 
 /// The catalogue's constants for a key, exactly or not at all.
-fn lookup(kernels: &AttentionKernels, key: &Key) -> Option<Constants> {
-    let heads = match key.heads {
-        "single" => Heads::Single,
-        "grouped" => Heads::Grouped,
-        _ => Heads::Any,
-    };
-    macro_rules! find {
-        ($list:expr) => {
-            $list.iter().find(|k| {
-                k.generation == key.generation
-                    && k.backend == key.backend
-                    && k.heads == heads
-                    && (k.math8, k.kv8) == (key.math8, key.kv8)
-            })
+fn lookup(files: &Files, key: &Key) -> Option<Constants> {
+    fn find<C: Copy>(kernels: &[AttentionKernel<C>], key: &Key) -> Option<C> {
+        let heads = match key.heads {
+            "single" => Heads::Single,
+            "grouped" => Heads::Grouped,
+            _ => Heads::Any,
         };
+        let same = |k: &&AttentionKernel<C>| {
+            (&k.generation, &k.backend, k.heads) == (&key.generation, &key.backend, heads)
+                && (k.math8, k.kv8) == (key.math8, key.kv8)
+        };
+        kernels.iter().find(same).map(|k| k.constants)
     }
+    let file = &files[key.kind as usize];
     if key.decode {
-        find!(kernels.decode).map(|k| Constants::Decode(k.constants))
+        find(&file.decode, key).map(Constants::Decode)
     } else {
-        find!(kernels.prefill).map(|k| Constants::Prefill(k.constants))
+        find(&file.prefill, key).map(Constants::Prefill)
     }
-}
-
-fn of_kind(both: &[AttentionKernels; 2], kind: Kind) -> &AttentionKernels {
-    &both[usize::from(kind == Kind::Latent)]
-}
-
-fn catalogue() -> Result<[AttentionKernels; 2], CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
-    Ok([
-        std::sync::Arc::unwrap_or_clone(catalog.attention_kernels()?),
-        std::sync::Arc::unwrap_or_clone(catalog.mla_kernels()?),
-    ])
 }
 
 const HEADINGS: [&str; 6] = ["chip", "kernel", "backend", "heads", "math/kv", "bias"];
@@ -126,42 +223,36 @@ fn labels(row: &Row) -> Vec<String> {
 }
 
 /// Every row against the catalogue: per chip, kernel, engine and format, then in all.
-pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
-    let (rows, kernels) = (rows::read(folder)?, catalogue()?);
-    let mut table = Table::new(&HEADINGS, &BTreeMap::new());
-    let mut scored: Vec<(Vec<String>, f64)> = Vec::new();
-    for row in &rows {
+pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
+    let (Rows { rows, skipped }, files) = (read(catalog, folder)?, files(catalog)?);
+    let mut table = Table::new(&HEADINGS, &skipped);
+    let scored = table.scored(&rows, |row| {
         // A chip nobody calibrated uses its generation's constants, or those of a generation alike.
-        let key = Key { generation: generation_of(of_kind(&kernels, row.key.kind), row)?, ..row.key.clone() };
-        match lookup(of_kind(&kernels, row.key.kind), &key) {
-            Some(constants) => scored.push((labels(row), error(row, &constants))),
-            None => table.skip(format!("no constants for {key:?}")),
-        }
-    }
-    table.group(scored.iter().cloned());
-    let all = |l: &Vec<String>| vec!["all".to_owned(), l[1].clone(), String::new(), String::new(), String::new()];
-    table.group(scored.iter().map(|(l, e)| (all(l), *e)));
+        let chip = catalog.chip(&row.chip)?;
+        let generation = files[row.key.kind as usize].generation(&chip).to_owned();
+        let key = Key { generation, ..row.key.clone() };
+        let constants = lookup(&files, &key).ok_or_else(|| SpecError::said(format!("no constants for {key:?}")))?;
+        Ok::<f64, SpecError>(error(row, &constants))
+    });
+    table.group(scored.iter().map(|(row, e)| (labels(row), *e)));
+    table.group(scored.iter().map(|(row, e)| (["all", &labels(row)[1], "", "", ""].map(str::to_owned), *e)));
     Ok(table)
 }
 
-fn generation_of(kernels: &AttentionKernels, row: &Row) -> Result<String, CalibrateError> {
-    let chip = rackmath_catalog::embedded().chip(&row.chip)?;
-    Ok(kernels.generation(&chip).to_owned())
-}
-
 /// The constants of one file, fitted on a folder's rows and printed as TOML.
-pub fn fit(folder: &Path, kind: Kind) -> Result<String, CalibrateError> {
-    let rows = rows::read(folder)?;
-    Ok(fit::file(&rows, kind))
+pub fn fit(catalog: &Catalog, folder: &Path, kind: Kind) -> Result<String, SpecError> {
+    Ok(fit::file(&read(catalog, folder)?.rows, kind))
 }
 
 /// How the constants carry over: left-out head shapes, the neighbouring generation, and our H200 table.
-pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
-    let (rows, kernels) = (rows::read(folder)?, catalogue()?);
+pub fn transfer(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
+    let (rows, files) = (read(catalog, folder)?.rows, files(catalog)?);
     let mut table = Table::new(&["test", "chip", "kernel", "backend", "heads", "math/kv", "bias"], &BTreeMap::new());
     let name = |test: &str, row: &Row| [vec![test.to_owned()], labels(row)].concat();
-
     let mut errors = Vec::new();
+    let mut add = |test: &str, row: &Row, key: &Key| {
+        errors.extend(lookup(&files, key).map(|constants| (name(test, row), error(row, &constants))));
+    };
     for row in &rows {
         let other = match row.key.generation.as_str() {
             "ampere" => "ada",
@@ -169,18 +260,12 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
             "hopper" => "blackwell",
             _ => "hopper",
         };
-        let key = Key { generation: other.to_owned(), ..row.key.clone() };
-        if let Some(constants) = lookup(of_kind(&kernels, row.key.kind), &key) {
-            errors.push((name(&format!("from {other}"), row), error(row, &constants)));
-        }
+        add(&format!("from {other}"), row, &Key { generation: other.to_owned(), ..row.key.clone() });
     }
     for (backend, heads) in [("sglang", ""), ("vllm", ""), ("trtllm", "grouped")] {
-        for row in rows::h200(folder, backend)? {
+        for row in h200(catalog, folder, backend)?.into_iter().flatten() {
             let heads = if row.key.decode { heads } else { "" };
-            let key = Key { heads, ..row.key.clone() };
-            if let Some(constants) = lookup(&kernels[0], &key) {
-                errors.push((name("torch from h100", &row), error(&row, &constants)));
-            }
+            add("torch from h100", &row, &Key { heads, ..row.key.clone() });
         }
     }
     // The engine whose tables have enough shapes to leave one out.
@@ -190,4 +275,15 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    #[test]
+    fn every_fit_of_the_catalogue_is_as_good_as_it_says() {
+        for kernels in super::files(&rackmath_catalog::embedded()).unwrap() {
+            let fits = kernels.decode.iter().map(|k| k.fit).chain(kernels.prefill.iter().map(|k| k.fit));
+            for fit in fits.flatten() {
+                // PyTorch's prefill was timed at 18 shapes, every other kernel at many more.
+                assert!(fit.rows >= 18 && fit.median <= 0.13 && fit.median <= fit.p90, "{fit:?}");
+            }
+        }
+    }
+}

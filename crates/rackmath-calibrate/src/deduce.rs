@@ -5,12 +5,11 @@
 //! reading (price is cost) stand beside it. Then the checks: ranks of simulated truths, shuffled prices, a vendor whose
 //! ratios are all policy, and no data.
 
-mod checks;
 mod rows;
 mod score;
 
-use crate::CalibrateError;
 use rackmath_spec::deduce::{Level, Seller};
+use rackmath_spec::{Catalog, SpecError};
 use rackmath_theory::deduce::level::{self, Known};
 use rackmath_theory::deduce::{Sampling, Sheet, Unknown};
 use rackmath_units::float;
@@ -19,18 +18,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-fn judge() -> Result<Judge, CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
-    Ok(Judge {
-        priors: std::sync::Arc::unwrap_or_clone(catalog.deduce_priors()?),
-        policies: std::sync::Arc::unwrap_or_clone(catalog.policies()?),
-        sampling: Sampling { log2_points: 16, seed: 1 },
-    })
+fn judge(catalog: &Catalog) -> Result<Judge, SpecError> {
+    let (priors, policies) = (catalog.deduce_priors()?, catalog.policies()?);
+    Ok(Judge { priors: (*priors).clone(), policies, sampling: Sampling { log2_points: 16, seed: 1 } })
 }
 
-/// Marks, baselines and checks.
-pub fn score(folder: &Path) -> Result<String, CalibrateError> {
-    let judge = judge()?;
+pub fn score(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
+    let judge = judge(catalog)?;
     let (models, unknown) = rows::known(folder)?;
     let prior_posterior = judge.prior();
     let prior = prior_posterior.of(Unknown::Active);
@@ -38,18 +32,17 @@ pub fn score(folder: &Path) -> Result<String, CalibrateError> {
     let forecasts = judge.left_out(&models);
     let _ = writeln!(out, "{:<24} {:>8} {:>8} {:>8} {:>8}  {:>6}", "model", "truth", "10%", "50%", "90%", "error");
     for f in &forecasts {
-        let _ = writeln!(out, "{}", line(f));
+        let b = |x: f64| format!("{:.1}B", float::exp(x) / 1e9);
+        let [low, middle, high] = [0.1, 0.5, 0.9].map(|share| b(f.quantile(share)));
+        let (truth, error, inside) = (b(f.truth), f.error(), if f.holds() { "" } else { "  outside" });
+        let _ = writeln!(out, "{:<24} {truth:>8} {low:>8} {middle:>8} {high:>8}  {error:>+6.2}{inside}", f.name);
     }
     for name in unknown {
         let _ = writeln!(out, "{name:<24} architecture not known");
     }
-    let _ = writeln!(
-        out,
-        "\n{:<34} {:>6} {:>9} {:>9} {:>9} {:>6} {:>9}",
-        "active parameters", "error", "80% width", "coverage", "CRPS nats", "bits", "score"
-    );
-    let flat = |name: &str, truth: f64| Forecast { name: name.into(), truth, histogram: prior.clone() };
-    let priors: Vec<Forecast> = models.iter().map(|m| flat(&m.name, m.ln_active)).collect();
+    out += "\nactive parameters                   error 80% width  coverage CRPS nats   bits     score\n";
+    let flat = |m: &Known| Forecast { name: m.name.clone(), truth: m.ln_active, histogram: prior.clone() };
+    let priors: Vec<Forecast> = models.iter().map(flat).collect();
     for (name, forecasts) in [
         ("posterior, architecture left out", &forecasts),
         ("posterior, maker left out", &judge.maker_left_out(&models)),
@@ -61,31 +54,16 @@ pub fn score(folder: &Path) -> Result<String, CalibrateError> {
     }
     let _ = writeln!(out, "{:<34} {:>6.3}", "price is cost (lecture)", judge.naive_error_dex(&models));
     let _ = writeln!(out, "targets                            <=0.20    <=0.60    70-90%    <=0.30  >=1.5");
-    let _ = writeln!(out, "\nlevel: {}", checks::level_line(&judge, &models));
+    let _ = writeln!(out, "\nlevel: {}", score::level_line(&judge, &models));
     controls(&mut out, &judge, &models);
     calibration(&mut out, &judge);
     Ok(out)
 }
 
-fn line(f: &Forecast) -> String {
-    let b = |x: f64| format!("{:.1}B", float::exp(x) / 1e9);
-    let q = |share: f64| f.histogram.quantile(share);
-    let inside = if (q(0.1)..=q(0.9)).contains(&f.truth) { "" } else { "  outside" };
-    let error = (q(0.5) - f.truth) / float::ln(10.0);
-    format!(
-        "{:<24} {:>8} {:>8} {:>8} {:>8}  {error:>+6.2}{inside}",
-        f.name,
-        b(f.truth),
-        b(q(0.1)),
-        b(q(0.5)),
-        b(q(0.9))
-    )
-}
-
 fn controls(out: &mut String, judge: &Judge, models: &[Known]) {
-    let (bits, score) = checks::shuffled(judge, models, 20);
+    let (bits, score) = score::shuffled(judge, models, 20);
     let _ = writeln!(out, "shuffled prices (mean of 20): {bits:.3} bits, score {score:+.3} (must be below 0.1)");
-    let _ = writeln!(out, "a vendor of policies only: {:.3} bits on KV (must be 0)", checks::policy_only(judge));
+    let _ = writeln!(out, "a vendor of policies only: {:.3} bits on KV (must be 0)", score::policy_only(judge));
     let prior = judge.prior();
     // Other points, so that sameness is not a matter of course.
     let again = Judge { sampling: Sampling { log2_points: 17, seed: 2 }, ..judge.clone() }.prior();
@@ -94,7 +72,7 @@ fn controls(out: &mut String, judge: &Judge, models: &[Known]) {
 }
 
 fn calibration(out: &mut String, judge: &Judge) {
-    let sheets: [(&str, checks::Mask); 3] = [
+    let sheets: [(&str, score::Mask); 3] = [
         ("input and output", |s| Sheet { input: s.input, output: s.output, hosts: s.hosts, ..Sheet::default() }),
         ("output, cached read and speed", |s| Sheet {
             output: s.output,
@@ -108,7 +86,7 @@ fn calibration(out: &mut String, judge: &Judge) {
     let (mut lowest, mut histograms) = (1.0_f64, 0.0);
     for ((name, mask), seller) in sheets.into_iter().zip([Seller::Host, Seller::Host, Seller::FirstParty]) {
         let sampling = Sampling { log2_points: 14, seed: 11 };
-        let (ranks, refused) = checks::ranks(judge, seller, 1000, sampling, mask);
+        let (ranks, refused) = score::ranks(judge, seller, 1000, sampling, mask);
         let _ = writeln!(out, "\nranks of 1,000 simulated truths from {name} ({refused} refused); p must exceed 0.01");
         for r in ranks {
             (lowest, histograms) = (lowest.min(r.p), histograms + 1.0);
@@ -122,8 +100,8 @@ fn calibration(out: &mut String, judge: &Judge) {
 }
 
 /// The level over all models, as the catalogue's file.
-pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
-    let judge = judge()?;
+pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
+    let judge = judge(catalog)?;
     let (models, _) = rows::known(folder)?;
     let level = level::level(&judge.priors, &models.iter().collect::<Vec<_>>());
     let Level { offset, sparsity_exponent, size_exponent, batch_exponent, serving_share, .. } = level;

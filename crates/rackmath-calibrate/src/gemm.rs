@@ -1,62 +1,162 @@
 //! Matrix products: how far off the catalogue's constants are, and new constants.
 //!
 //! The tables time a product over and over with up to five copies of its weights in rotation, so weights whose copies fit
-//! the cache are read from there (`rows`). A bias is the median of ln(predicted / measured), shown beside the distances.
+//! the cache are read from there. A bias is the median of ln(predicted / measured), shown beside the distances.
 
 mod fit;
-mod plan;
-mod rows;
 
-pub use rows::{FILES, Row};
-
-use crate::CalibrateError;
+use crate::rows::{Record, Rows, present, table};
 use crate::table::Table;
-use rackmath_spec::{GemmFormat, GemmKernel};
-use rackmath_theory::operator::gemm::Gemm;
-use rackmath_units::float;
+use rackmath_spec::{Catalog, Chip, GemmFormat, GemmKernel, SpecError};
+use rackmath_theory::operator::gemm::{Gemm, Product, Scaling};
+use rackmath_units::{Fraction, Seconds, float};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Fits all constants and prints the catalogue's file.
-pub fn fit(folder: &Path) -> Result<String, CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
-    plan::file(&catalog, &rows::products(folder)?, &rows::passes(folder)?)
+/// The tables of products that are understood, with their chips: columns as in aiconfigurator's database, and our own H200
+/// timings.
+const FILES: [(&str, &str); 5] = [
+    ("kernel_gemm_a100.csv", "a100"),
+    ("kernel_gemm_h100.csv", "h100"),
+    ("kernel_gemm_b200.csv", "b200"),
+    ("kernel_gemm_l40s.csv", "l40s"),
+    ("h200_torch/gemm.json", "h200"),
+];
+
+/// Copies of the weights in rotation, at most.
+const COPIES: f64 = 5.0;
+/// What a cached weight costs of a read from memory: L40S weights of 16 MiB are read at 2 to 2.6 times the bandwidth, floor
+/// included.
+const CACHED_COST: f64 = 0.15;
+
+/// A timed product, or a timed pass over the activations of one.
+struct Row {
+    /// The chip, as the table calls it.
+    chip: String,
+    /// The engine; of a pass, `compute_scale` or `scale_matrix`.
+    backend: String,
+    format: GemmFormat,
+    product: Product,
+    /// What the timing holds besides the product.
+    scaling: Scaling,
+    measured: Seconds,
+    /// A mark of the table, empty where the row is sound.
+    quality: String,
+}
+
+/// All products of a folder; rows above the memory's peak that no cache explains are left out.
+fn products(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
+    let mut rows = Vec::new();
+    for (path, (file, name)) in present(folder, &FILES, |file| file.0)? {
+        let chip = catalog.chip(name)?;
+        for record in table(&path)?.iter().filter(|r| r.text("quality") != "over_peak") {
+            rows.push(if file.ends_with("json") { torch(name, record) } else { row(name, &chip, record) });
+        }
+    }
+    Ok(rows.into_iter().collect())
+}
+
+fn row(name: &str, chip: &Chip, record: &Record) -> Result<Row, String> {
+    let format = match record.needed("gemm_dtype")? {
+        "bfloat16" | "float16" => GemmFormat::Bf16,
+        "fp8" => GemmFormat::Fp8,
+        "fp8_block" => GemmFormat::Fp8Block,
+        "nvfp4" => GemmFormat::NvFp4,
+        "sq" => GemmFormat::Int8,
+        "int8_wo" => GemmFormat::WeightInt8,
+        "int4_wo" => GemmFormat::WeightInt4,
+        other => return Err(format!("no format \"{other}\"")),
+    };
+    let (m, n, k) = (record.amount("m")?, record.amount("n")?, record.amount("k")?);
+    let backend = record.needed("backend")?.to_owned();
+    // Sheets write MB for MiB. The caches of chips with HBM are two halves that both keep what all cores read.
+    let whole = chip.memory.kind.starts_with("GDDR");
+    let share = if whole { 1.0 } else { 0.5 };
+    let l2 = chip.physical.l2.as_ref().map_or(0.0, |l| l.value.get() * share * 1.048576);
+    let cold = cold(l2, n * k * format.weight().get(), whole && backend == "trtllm" && m > 1.0);
+    Ok(Row {
+        chip: name.to_owned(),
+        backend,
+        format,
+        product: Product { cold: Fraction::new(cold), ..Product::new(m, n, k) },
+        scaling: Scaling::Dynamic,
+        measured: record.latency()?,
+        quality: record.text("quality").to_owned(),
+    })
+}
+
+/// The share of the weights that comes from memory. A product with enough rows is timed with as many copies of its weights as
+/// cover the cache, so that sizes that divide a cache in one piece stay in it; the other timings rotate all copies.
+fn cold(l2: f64, weights: f64, covering: bool) -> f64 {
+    let copies = if covering { (l2 / weights).ceil().min(COPIES) } else { COPIES };
+    // On L40S all is cached up to the size of the cache, about half at 1.03 of it, nothing at 1.06.
+    let beyond = (copies * weights / l2 - 1.0) / 0.06;
+    beyond.clamp(CACHED_COST, 1.0)
+}
+
+fn torch(chip: &str, record: &Record) -> Result<Row, String> {
+    Ok(Row {
+        chip: chip.to_owned(),
+        backend: "torch".to_owned(),
+        format: if record.needed("prec")? == "fp8" { GemmFormat::Fp8 } else { GemmFormat::Bf16 },
+        product: Product::new(record.amount("M")?, record.amount("N")?, record.amount("K")?),
+        scaling: Scaling::Given,
+        measured: Seconds::s(record.amount("s")?),
+        quality: String::new(),
+    })
+}
+
+/// All passes of a folder; none when the table is not there.
+fn passes(folder: &Path) -> Result<Rows<Row>, SpecError> {
+    let path = folder.join("kernel_quantize.csv");
+    let records = if path.exists() { table(&path)? } else { Vec::new() };
+    let row = |record: &Record| {
+        Ok(Row {
+            chip: record.needed("system")?.to_owned(),
+            backend: record.needed("op")?.to_owned(),
+            format: GemmFormat::Bf16,
+            product: Product::new(record.amount("m")?, 1.0, record.amount("k")?),
+            scaling: Scaling::Given,
+            measured: record.latency()?,
+            quality: String::new(),
+        })
+    };
+    Ok(records.iter().map(row).collect())
+}
+
+pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
+    fit::file(catalog, &products(catalog, folder)?.rows, &passes(folder)?.rows)
 }
 
 /// How far the catalogue's constants are from every row, per chip, format, backend and quality of the row.
-pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
+pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
     let kernels = catalog.gemm_kernels()?;
-    let mut table = Table::new(&["chip", "format", "backend", "rows are", "bias"], &BTreeMap::new());
-    let mut scored = Vec::new();
-    for row in rows::products(folder)? {
+    let Rows { rows, skipped } = products(catalog, folder)?;
+    let mut table = Table::new(&["chip", "format", "backend", "rows are", "bias"], &skipped);
+    let scored = table.scored(&rows, |row| {
         let chip = catalog.chip(&row.chip)?;
-        let gemm = kernels.find(&chip, row.format, &row.backend).and_then(|kernel| Gemm::of(&chip, kernel));
-        let Some(gemm) = gemm else {
-            table.skip(format!("no kernel for {} on {}", row.format, row.chip));
-            continue;
-        };
+        let kernel = kernels.find(&chip, row.format, &row.backend);
+        let error = kernel.and_then(|kernel| Gemm::of(&chip, kernel)).map(|gemm| row.error(&gemm));
+        error.ok_or_else(|| SpecError::said(format!("no kernel for {} on {}", row.format, row.chip)))
+    });
+    table.group(scored.into_iter().map(|(row, error)| {
         let quality = if row.quality.is_empty() { "usual" } else { &row.quality };
-        let group = [row.chip.as_str(), row.format.into(), &row.backend, quality].map(str::to_owned);
-        scored.push((group.to_vec(), row.error(&gemm)));
-    }
-    table.group(scored);
+        ([row.chip.as_str(), row.format.into(), &row.backend, quality], error)
+    }));
     Ok(table)
 }
 
 /// How far constants are from rows they were not fitted on: those of one class on the chips of another, and those of
 /// TensorRT-LLM's rows alone on the rows of other engines.
-pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
+pub fn transfer(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
     let kernels = catalog.gemm_kernels()?;
-    let rows = rows::products(folder)?;
+    let rows = products(catalog, folder)?.rows;
     let mut table = Table::new(&["format", "constants of", "chip", "backend", "bias"], &BTreeMap::new());
     let mut scored = Vec::new();
-    let mut add = |kernel: &GemmKernel, of: &str, chosen: &dyn Fn(&Row) -> bool| -> Result<(), CalibrateError> {
+    let mut add = |kernel: &GemmKernel, of: &str, chosen: &dyn Fn(&Row) -> bool| -> Result<(), SpecError> {
         for row in rows.iter().filter(|r| r.format == kernel.format && r.quality.is_empty() && chosen(r)) {
             let Some(gemm) = Gemm::of(&*catalog.chip(&row.chip)?, kernel) else { continue };
-            let group = [row.format.into(), of, &row.chip, &row.backend].map(str::to_owned);
-            scored.push((group.to_vec(), row.error(&gemm)));
+            scored.push(([row.format.into(), of, &row.chip, &row.backend].map(str::to_owned), row.error(&gemm)));
         }
         Ok(())
     };
@@ -64,7 +164,7 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
         add(kernel, &kernel.class, &|row| row.backend == "trtllm" || row.backend == "torch")?;
     }
     for chip in ["a100", "l40s", "h100", "b200"] {
-        let kernel = plan::without_other_engines(&catalog, &rows, chip, GemmFormat::Bf16)?;
+        let kernel = fit::without_other_engines(catalog, &rows, chip, GemmFormat::Bf16)?;
         add(&kernel, "its trtllm rows", &|row| row.chip == chip && row.backend != "trtllm")?;
     }
     table.group(scored);

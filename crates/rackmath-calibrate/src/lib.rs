@@ -3,26 +3,95 @@
 //! [`network`] reads tables of collective and expert-exchange timings from a folder, predicts every row through
 //! `rackmath_theory::network` with the catalogue's constants, and reports how far off the rows are. It also fits the
 //! constants and prints them as TOML for `catalog/networks`. Distance is |ln(predicted / measured)|, which treats twice and
-//! half alike. [`fits`] asks whether published deployments fit in memory. [`gemm`], [`attention`] and
-//! [`moe`] do for kernels what [`network`] does for collectives. [`serving`] holds whole steps and
-//! whole deployments against measured ones and fits the engines; [`planner`] asks how good the choices are that follow. [`scaling`]
-//! fits a scaling law to training runs. Nothing here draws lots: the same rows give the same constants.
+//! half alike. [`gemm`], [`attention`] and [`moe`] do for kernels what [`network`] does for collectives. [`serving`] holds whole
+//! steps and whole deployments against measured ones, asks whether they fit in memory and fits the engines; [`planner`] asks
+//! how good the choices are that follow. [`scaling`] fits a scaling law to training runs. Nothing here draws lots: the same
+//! rows give the same constants.
 
-pub mod attention;
-pub mod deduce;
-mod error;
-pub mod fits;
-pub mod gemm;
-mod knob;
-pub mod moe;
+mod attention;
+mod deduce;
+mod gemm;
+mod moe;
 mod names;
-pub mod network;
-pub mod planner;
+mod network;
+mod planner;
 mod rows;
-pub mod scaling;
+mod scaling;
+mod search;
 pub mod serving;
-mod simplex;
 mod table;
-pub mod training;
+mod training;
 
-pub use error::CalibrateError;
+use rackmath_spec::{Catalog, SpecError};
+use std::path::Path;
+
+/// Tells how far the work is: fits done, fits in all, the one that ended.
+pub type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
+
+pub const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
+       rackmath-calibrate fit mla FOLDER
+       rackmath-calibrate score|fit serving [ENGINE] FOLDER
+       rackmath-calibrate score training FOLDER [STACKS]
+       rackmath-calibrate fit training FOLDER [STACK]
+       rackmath-calibrate score|transfer|rows plan FOLDER
+       rackmath-calibrate rows training FOLDER
+       rackmath-calibrate score|fit deduce FOLDER
+       rackmath-calibrate fits FOLDER
+       rackmath-calibrate spread FOLDER
+       rackmath-calibrate fit scaling FILE [drop N]
+score     predict every measured row with the catalogue's constants and show how far off they are
+fit       fit the constants anew and print them as TOML
+transfer  fit on some machines and predict the others; for plan, engines are fitted without the group they are asked about
+rows      predict every measured row and list it with its parts
+fits      place every published deployment: what ran must fit
+spread    the width of 80 % intervals, from rows whose model and chip were left out of the fit
+FOLDER holds the measured tables; attention includes latent attention when it is scored
+FILE holds training runs as CSV with params, tokens or FLOP, and loss; drop leaves out the N highest losses
+STACKS holds files to use instead of catalog/training; STACK is one of them";
+
+/// The text that answers words as in [`USAGE`]; nothing where they are not understood.
+pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Result<String, SpecError>> {
+    fn shown<T: ToString>(answer: Result<T, SpecError>) -> Result<String, SpecError> {
+        answer.map(|answer| answer.to_string())
+    }
+    let (verb, rest) = words.split_first()?;
+    let (what, folder) = match *rest {
+        [folder] => ("", Path::new(folder)),
+        [what, folder, ..] => (what, Path::new(folder)),
+        [] => return None,
+    };
+    Some(match (*verb, what, rest.get(2..).unwrap_or_default()) {
+        ("fit", "serving", [folder]) => serving::fit(catalog, Path::new(folder), Some(rest[1])),
+        ("fit", "scaling", ["drop", n]) => shown(scaling::fit_file(folder, n.parse().ok()?)),
+        ("score", "training", [stacks]) => shown(training::score(catalog, folder, Some(Path::new(stacks)))),
+        ("fit", "training", [stack]) => training::fit(catalog, folder, Some(stack)),
+        (_, _, [_, ..]) => return None,
+        ("spread", "", _) => serving::spread(catalog, folder, tell),
+        ("fits", "", _) => serving::fits(catalog, folder),
+        ("score", "network", _) => shown(network::score(catalog, folder)),
+        ("fit", "network", _) => network::fit(catalog, folder),
+        ("transfer", "network", _) => shown(network::transfer(catalog, folder)),
+        ("score", "gemm", _) => shown(gemm::score(catalog, folder)),
+        ("fit", "gemm", _) => gemm::fit(catalog, folder),
+        ("transfer", "gemm", _) => shown(gemm::transfer(catalog, folder)),
+        ("score", "attention", _) => shown(attention::score(catalog, folder)),
+        ("fit", "attention", _) => attention::fit(catalog, folder, attention::Kind::Grouped),
+        ("fit", "mla", _) => attention::fit(catalog, folder, attention::Kind::Latent),
+        ("transfer", "attention", _) => shown(attention::transfer(catalog, folder)),
+        ("score", "moe", _) => shown(moe::score(catalog, folder)),
+        ("fit", "moe", _) => moe::fit(catalog, folder),
+        ("transfer", "moe", _) => shown(moe::transfer(catalog, folder)),
+        ("score", "serving", _) => shown(serving::score(catalog, folder)),
+        ("fit", "serving", _) => serving::fit(catalog, folder, None),
+        ("score", "plan", _) => shown(planner::score(catalog, folder)),
+        ("transfer", "plan", _) => shown(planner::transfer(catalog, folder, tell)),
+        ("rows", "plan", _) => planner::listed(catalog, folder),
+        ("score", "training", _) => shown(training::score(catalog, folder, None)),
+        ("rows", "training", _) => training::score(catalog, folder, None).map(|report| report.listed),
+        ("fit", "training", _) => training::fit(catalog, folder, None),
+        ("fit", "scaling", _) => shown(scaling::fit_file(folder, 0)),
+        ("score", "deduce", _) => deduce::score(catalog, folder),
+        ("fit", "deduce", _) => deduce::fit(catalog, folder),
+        _ => return None,
+    })
+}

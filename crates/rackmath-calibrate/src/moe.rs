@@ -5,18 +5,18 @@
 //! The loss is the mean of |ln(predicted / measured)|, each row counting at most [`CAP`]: some rows were timed with routing
 //! or tuning gone astray, by up to a factor of eight, and must not bend a constant.
 
-use crate::rows::{Record, Rows, csv, present};
+use crate::rows::{Record, Rows, present, table};
+use crate::search;
 use crate::table::{Errors, Table, left_out, rounded};
-use crate::{CalibrateError, simplex};
-use rackmath_spec::{Catalog, Chip, MoeFit, MoeFormat, MoeKernel, MoeKernels, MoeRows, Residual};
+use rackmath_spec::{Catalog, Chip, MoeFit, MoeFormat, MoeKernel, MoeKernels, MoeRows, Residual, SpecError};
 use rackmath_theory::operator::{Silicon, moe};
 use rackmath_units::{Fraction, Seconds, Tokens, float};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// The most one row adds to the loss.
-pub const CAP: f64 = 0.6;
+const CAP: f64 = 0.6;
 
 const TILES: [f64; 3] = [16.0, 64.0, 128.0];
 
@@ -33,42 +33,31 @@ const FILES: [&str; 9] = [
     "kernel_moe_rtxpro6000.csv",
 ];
 
-/// One timing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// The chip's catalogue id.
-    pub chip: String,
+struct Row {
+    chip: String,
     /// The generation whose kernels it runs.
-    pub generation: String,
-    /// What an operator sees of it.
-    pub silicon: Silicon,
-    pub family: &'static str,
+    generation: String,
+    silicon: Silicon,
+    family: &'static str,
     /// The model whose shape it is.
-    pub model: String,
-    /// What was timed.
-    pub call: moe::Call,
-    /// How long it took.
-    pub measured: Seconds,
+    model: String,
+    call: moe::Call,
+    measured: Seconds,
 }
 
-pub fn read(folder: &Path) -> Result<Rows<Row>, CalibrateError> {
-    let (catalog, mut all) = (rackmath_catalog::embedded(), Rows::default());
+fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
+    let mut all = Vec::new();
     for (path, file) in present(folder, &FILES, |file| file)? {
         let chip = file.trim_start_matches("kernel_moe_").trim_end_matches(".csv");
-        take(&csv(&path)?, chip, &catalog, &mut all)?;
+        all.extend(of_chip(&table(&path)?, chip, catalog)?);
     }
-    Ok(all)
+    Ok(all.into_iter().collect())
 }
 
-/// Adds the rows of one chip's table.
-fn take(table: &[Record], chip: &str, catalog: &Catalog, all: &mut Rows<Row>) -> Result<(), CalibrateError> {
-    let chip = catalog.chip(chip)?;
-    let kernels = catalog.moe_kernels()?;
-    let generation = kernels.generation(&chip);
-    for record in table {
-        all.take(row(record, &chip, generation));
-    }
-    Ok(())
+fn of_chip(table: &[Record], chip: &str, catalog: &Catalog) -> Result<Vec<Result<Row, String>>, SpecError> {
+    let (chip, kernels) = (catalog.chip(chip)?, catalog.moe_kernels()?);
+    Ok(table.iter().map(|record| row(record, &chip, kernels.generation(&chip))).collect())
 }
 
 fn row(record: &Record, chip: &Chip, generation: &str) -> Result<Row, String> {
@@ -80,7 +69,7 @@ fn row(record: &Record, chip: &Chip, generation: &str) -> Result<Row, String> {
     if record.text("quality") == "over_peak" {
         return Err("faster than the peak".into());
     }
-    let format: MoeFormat = text("moe_dtype")?.parse().map_err(|e: rackmath_spec::SpecError| e.to_string())?;
+    let format: MoeFormat = text("moe_dtype")?.parse().map_err(|e: SpecError| e.to_string())?;
     let silicon = Silicon::of(chip, format.math()).ok_or_else(|| format!("{} has no {}", chip.id, format.math()))?;
     let draw = match text("distribution")? {
         "balanced" => moe::Draw::Even,
@@ -110,7 +99,7 @@ fn row(record: &Record, chip: &Chip, generation: &str) -> Result<Row, String> {
 }
 
 /// The family of a kernel as aiconfigurator names it.
-pub fn family(source: &str, format: MoeFormat, generation: &str) -> &'static str {
+fn family(source: &str, format: MoeFormat, generation: &str) -> &'static str {
     let s = source.to_ascii_lowercase();
     let four_bits = matches!(format, MoeFormat::MxFp4A16 | MoeFormat::MxFp4A8);
     match s.as_str() {
@@ -133,52 +122,43 @@ fn offset(kernel: &MoeKernel, row: &Row) -> f64 {
     float::ln(moe::time(row.silicon, kernel, &row.call).time / row.measured)
 }
 
-/// How far the catalogue is from the tables of a folder: per chip, family and format, then per chip, then all.
-pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
-    score_rows(&read(folder)?, &*rackmath_catalog::embedded().moe_kernels()?)
+/// The same of the constants a set of kernels has for the row.
+fn off(kernels: &MoeKernels, row: &Row) -> Result<f64, SpecError> {
+    Ok(offset(&kernels.find(row.family, row.call.format, &row.generation)?.kernel, row))
 }
 
-/// How far a set of kernels is from rows.
-fn score_rows(rows: &Rows<Row>, kernels: &MoeKernels) -> Result<Table, CalibrateError> {
+/// How far the catalogue is from the tables of a folder: per chip, family and format, then per chip, then all.
+pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
+    Ok(score_rows(&read(catalog, folder)?, &*catalog.moe_kernels()?))
+}
+
+fn score_rows(rows: &Rows<Row>, kernels: &MoeKernels) -> Table {
     let mut table = Table::new(&["chip", "family", "format", "routing", "bias"], &rows.skipped);
-    let mut scored = Vec::new();
-    for row in &rows.rows {
-        let found = kernels.find(row.family, row.call.format, &row.generation)?;
-        let o = offset(&found.kernel, row);
-        let (chip, format) = (row.chip.as_str(), row.call.format.to_string());
+    let scored = table.scored(&rows.rows, |row| off(kernels, row));
+    table.group(scored.iter().flat_map(|(row, o)| {
         let routing = if row.call.draw == moe::Draw::Even { "even" } else { "skewed" };
-        for key in [
-            [chip, row.family, &format, "all"],
-            [chip, "all", "all", routing],
-            [chip, "all", "all", "all"],
+        let groups = [
+            [row.chip.as_str(), row.family, row.call.format.into(), "all"],
+            [&row.chip, "all", "all", routing],
+            [&row.chip, "all", "all", "all"],
             ["all", "all", "all", routing],
             ["all", "all", "all", "all"],
-        ] {
-            scored.push((key.map(str::to_owned).to_vec(), o));
-        }
-    }
-    table.group(scored);
-    Ok(table)
+        ];
+        groups.map(|group| (group, *o))
+    }));
+    table
 }
-
-/// Fitted kernels. Printed, they are the `family` tables of the catalogue file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fitted(pub MoeKernels);
 
 /// Constants fitted to the tables of a folder. Not fitted: what a family pads, corner, tail and cache.
 /// These are read off the tables and stand in the catalogue.
-pub fn fit(folder: &Path) -> Result<Fitted, CalibrateError> {
-    fit_rows(
-        &read(folder)?.rows.iter().collect::<Vec<_>>(),
-        &*rackmath_catalog::embedded().moe_kernels()?,
-        Search::Full,
-    )
-    .map(Fitted)
+pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
+    let rows = read(catalog, folder)?.rows;
+    fit_rows(&rows.iter().collect::<Vec<_>>(), &*catalog.moe_kernels()?, Search::Full).map(|fitted| toml(&fitted))
 }
 
 /// What a fit may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Search {
     /// Everything: tiles and which rows move are tried one by one.
     Full,
     /// Tiles and which rows move stay; floors and shares are fitted.
@@ -186,22 +166,19 @@ pub enum Search {
 }
 
 /// Fits every family, format and generation that rows speak of; the rest of `kernels` stays.
-fn fit_rows(rows: &[&Row], kernels: &MoeKernels, search: Search) -> Result<MoeKernels, CalibrateError> {
+fn fit_rows(rows: &[&Row], kernels: &MoeKernels, search: Search) -> Result<MoeKernels, SpecError> {
     let mut groups: BTreeMap<(&str, &str, MoeFormat), Vec<&Row>> = BTreeMap::new();
     for row in rows {
         groups.entry((row.family, &row.generation, row.call.format)).or_default().push(row);
     }
     let mut fitted = kernels.clone();
-    let covered: BTreeSet<(&str, &str, MoeFormat)> = groups.keys().copied().collect();
     for (family, fits) in &mut fitted.families {
-        fits.retain(|f| !covered.contains(&(family.as_str(), f.generation.as_str(), f.format)));
+        fits.retain(|f| !groups.contains_key(&(family.as_str(), f.generation.as_str(), f.format)));
     }
     for ((family, generation, format), rows) in groups {
-        let start = kernels.find(family, format, generation)?.kernel;
-        let kernel = fit_one(&rows, start, search);
-        let errors: Vec<f64> = rows.iter().map(|row| offset(&kernel, row)).collect();
-        let Some(Errors { n, median, p90, .. }) = Errors::of(&errors) else { continue };
-        let residual = Residual { rows: n as u64, median: rounded(median), p90: rounded(p90) };
+        let kernel = fit_one(&rows, kernels.find(family, format, generation)?.kernel, search);
+        let Some(Errors { fit, .. }) = Errors::of(rows.iter().map(|row| offset(&kernel, row))) else { continue };
+        let residual = Residual { median: rounded(fit.median), p90: rounded(fit.p90), ..fit };
         let fit = MoeFit { generation: generation.into(), format, kernel, residual };
         fitted.families.entry(family.into()).or_default().push(fit);
     }
@@ -217,26 +194,20 @@ const START: [f64; 5] = [20.0, 20.0, 0.6, 0.85, 0.6];
 fn fit_one(rows: &[&Row], base: MoeKernel, search: Search) -> MoeKernel {
     let loss =
         |kernel: &MoeKernel| rows.iter().map(|row| offset(kernel, row).abs().min(CAP)).sum::<f64>() / rows.len() as f64;
-    let mut best: Option<(f64, MoeKernel)> = None;
     let choices = match search {
         Search::Full => TILES.iter().flat_map(|tile| [MoeRows::Routed, MoeRows::All].map(|r| (*tile, r))).collect(),
         Search::Shares => vec![(base.tile, base.rows)],
     };
-    for (tile, moved) in choices {
-        let base = MoeKernel { rows: moved, ..base };
-        let found = simplex::minimum(&START, |x| {
+    let fits = choices.into_iter().filter_map(|(tile, rows)| {
+        let base = MoeKernel { rows, ..base };
+        let found = search::minimum(&START, |x| {
             // Where rows say nothing about a constant a small pull keeps it near its start.
             let pull: f64 = x.iter().zip(START).map(|(x, s)| float::ln(x / s).abs()).sum();
             kernel_of(x, tile, base).map_or(9.0, |kernel| loss(&kernel) + 4e-4 * pull)
         });
-        let rounded: Vec<f64> = found.iter().map(|x| rounded(*x)).collect();
-        let Some(kernel) = kernel_of(&rounded, tile, base) else { continue };
-        let l = loss(&kernel);
-        if best.is_none_or(|(least, _)| l < least) {
-            best = Some((l, kernel));
-        }
-    }
-    best.map_or(base, |(_, kernel)| kernel)
+        kernel_of(&found.into_iter().map(rounded).collect::<Vec<f64>>(), tile, base)
+    });
+    fits.min_by(|a, b| loss(a).total_cmp(&loss(b))).unwrap_or(base)
 }
 
 /// Constants from the search's arguments; nothing where they cannot be. No memory was seen to deliver more than 97%.
@@ -255,9 +226,8 @@ fn kernel_of(x: &[f64], tile: f64, base: MoeKernel) -> Option<MoeKernel> {
 
 /// How far constants are from rows they were not fitted on: the same family on another generation, in another format, and
 /// (fitting anew each time) on another model's shapes.
-pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
-    let rows = read(folder)?.rows;
-    let kernels = rackmath_catalog::embedded().moe_kernels()?;
+pub fn transfer(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
+    let (rows, kernels) = (read(catalog, folder)?.rows, catalog.moe_kernels()?);
     let mut table = Table::new(&["left out", "which", "bias"], &BTreeMap::new());
     let without = |family: &str, drop: &dyn Fn(&MoeFit) -> bool| {
         let mut rest = (*kernels).clone();
@@ -266,25 +236,21 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
         (!fits.is_empty()).then_some(rest)
     };
     let mut lines = Vec::new();
-    let mut add = |what: &str, which: &str, o: f64| lines.push((vec![what.to_owned(), which.to_owned()], o));
+    let mut add = |what: &str, which: &str, o: f64| lines.push(([what.to_owned(), which.to_owned()], o));
     for row in &rows {
-        let format = row.call.format;
-        let (generation, other) = (&row.generation, without(row.family, &|f| f.generation == row.generation));
+        let (format, generation) = (row.call.format, &row.generation);
+        let other = without(row.family, &|f| f.generation == *generation);
         if let Some(rest) = other.filter(|k| k.families[row.family].iter().any(|f| f.format == format)) {
-            let o = offset(&rest.find(row.family, format, generation)?.kernel, row);
+            let o = off(&rest, row)?;
             add("generation", &format!("{generation} {} {format}", row.family), o);
             add("generation", "all", o);
         }
         if let Some(rest) = without(row.family, &|f| f.format == format) {
-            let o = offset(&rest.find(row.family, format, generation)?.kernel, row);
-            add("format", "all", o);
+            add("format", "all", off(&rest, row)?);
         }
         add("family", "all (default)", offset(&kernels.default.0, row));
     }
     let refit = |seen: &[&Row]| fit_rows(seen, &kernels, Search::Shares);
-    let off = |fitted: &MoeKernels, row: &Row| {
-        Ok(offset(&fitted.find(row.family, row.call.format, &row.generation)?.kernel, row))
-    };
     for (row, o) in left_out(&rows.iter().collect::<Vec<_>>(), |r| r.model.as_str(), refit, off)? {
         add("model", &row.model, o);
         add("model", "all", o);
@@ -293,21 +259,20 @@ pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
     Ok(table)
 }
 
-impl fmt::Display for Fitted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (family, fits) in &self.0.families {
-            for MoeFit { generation, format, kernel: k, residual: r } in fits {
-                writeln!(f, "[[family.{family}.fit]]\ngeneration = \"{generation}\"\nformat = \"{format}\"")?;
-                let (launch, each) = (rounded(k.launch.get() * 1e6), rounded(k.per_expert.get() * 1e9));
-                let rows = if k.rows == MoeRows::All { "all" } else { "routed" };
-                writeln!(f, "rows = \"{rows}\"\nlaunch = \"{launch} us\"\nper_expert = \"{each} ns\"")?;
-                let (a, b, c) = (k.compute.get(), k.memory.get(), k.activation.get());
-                writeln!(f, "compute = {a}\nmemory = {b}\nactivation = {c}\ntile = {}", k.tile)?;
-                writeln!(f, "fit = {{ rows = {}, median = {}, p90 = {} }}\n", r.rows, r.median, r.p90)?;
-            }
+fn toml(kernels: &MoeKernels) -> String {
+    let mut text = String::new();
+    for (family, fits) in &kernels.families {
+        for MoeFit { generation, format, kernel: k, residual: r } in fits {
+            let _ = writeln!(text, "[[family.{family}.fit]]\ngeneration = \"{generation}\"\nformat = \"{format}\"");
+            let (launch, each) = (rounded(k.launch.get() * 1e6), rounded(k.per_expert.get() * 1e9));
+            let rows = if k.rows == MoeRows::All { "all" } else { "routed" };
+            let _ = writeln!(text, "rows = \"{rows}\"\nlaunch = \"{launch} us\"\nper_expert = \"{each} ns\"");
+            let (a, b, c) = (k.compute.get(), k.memory.get(), k.activation.get());
+            let _ = writeln!(text, "compute = {a}\nmemory = {b}\nactivation = {c}\ntile = {}", k.tile);
+            let _ = writeln!(text, "fit = {{ rows = {}, median = {}, p90 = {} }}\n", r.rows, r.median, r.p90);
         }
-        Ok(())
     }
+    text
 }
 
 #[cfg(test)]

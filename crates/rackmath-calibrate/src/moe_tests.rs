@@ -10,47 +10,31 @@ vllm,0.24.0,vllm_unquantizedfusedmoe_triton_tritonexperts,bfloat16,Qwen3-30B-A3B
 trtllm,1.3.0rc20,moe_torch_flow_cutlass,nvfp4,DeepSeek-V3/R1,7168,2048,8,256,1,8,balanced,1024,674
 ";
 
-fn rows() -> Rows<Row> {
-    let mut all = Rows::default();
-    take(
-        &crate::rows::parse("kernel_moe_h100.csv", H100).unwrap(),
-        "h100-sxm",
-        &rackmath_catalog::embedded(),
-        &mut all,
-    )
-    .unwrap();
-    all
-}
-
 #[test]
-fn rows_are_read_with_their_kernels() {
-    let rows = rows();
+fn rows_are_read_with_their_kernels_and_counted_in_their_group() {
+    let catalog = rackmath_catalog::embedded();
+    let table = crate::rows::parse(H100).unwrap();
+    let rows: Rows<Row> = of_chip(&table, "h100-sxm", &catalog).unwrap().into_iter().collect();
     let families: Vec<&str> = rows.rows.iter().map(|r| r.family).collect();
     assert_eq!(families, ["trtllm-cutlass", "trtllm-cutlass", "trtllm-cutlass", "vllm-triton"]);
     assert_eq!(rows.rows[2].call.draw, moe::Draw::PowerLaw(1.01));
     assert_eq!(rows.skipped["h100-sxm has no fp4"], 1);
-}
-
-#[test]
-fn every_carried_row_is_predicted_within_a_quarter() {
-    let kernels = rackmath_catalog::embedded().moe_kernels().unwrap();
-    for row in rows().rows {
-        let found = kernels.find(row.family, row.call.format, &row.generation).unwrap();
-        assert!(offset(&found.kernel, &row).abs() < 0.25, "{row:?}: {}", offset(&found.kernel, &row));
+    let kernels = catalog.moe_kernels().unwrap();
+    for row in &rows.rows {
+        let error = off(&kernels, row).unwrap();
+        assert!(error.abs() < 0.25, "a row carried here is predicted within a quarter: {row:?}: {error}");
     }
-}
-
-#[test]
-fn a_score_counts_every_row_in_its_group() {
-    let table = score_rows(&rows(), &rackmath_catalog::embedded().moe_kernels().unwrap()).unwrap();
-    let counted: usize = table.lines.iter().filter(|l| l.group[1] != "all").map(|l| l.errors.n).sum();
+    let table = score_rows(&rows, &kernels);
+    let counted: u64 = table.lines.iter().filter(|l| l.group[1] != "all").map(|l| l.fit.rows).sum();
     assert_eq!(counted, 4);
 }
 
 #[test]
 fn a_fit_recovers_the_constants_that_made_the_rows() {
-    let kernels = rackmath_catalog::embedded().moe_kernels().unwrap();
-    let template = rows().rows[0].clone();
+    let catalog = rackmath_catalog::embedded();
+    let kernels = catalog.moe_kernels().unwrap();
+    let table = crate::rows::parse(H100).unwrap();
+    let template = of_chip(&table, "h100-sxm", &catalog).unwrap().remove(0).unwrap();
     let made = kernels.find("trtllm-cutlass", MoeFormat::Bf16, "hopper").unwrap().kernel;
     let mut synthetic = Vec::new();
     for (hidden, inter, experts, ranks) in [(4096, 1536, 128, 1), (2048, 768, 128, 8), (4096, 14336, 8, 1)] {
@@ -74,5 +58,5 @@ fn a_fit_recovers_the_constants_that_made_the_rows() {
         fit_rows(&synthetic, &kernels, Search::Shares).unwrap(),
         "the same rows give the same constants"
     );
-    assert!(Fitted(fitted).to_string().contains("[[family.trtllm-cutlass.fit]]"));
+    assert!(toml(&fitted).contains("[[family.trtllm-cutlass.fit]]"));
 }

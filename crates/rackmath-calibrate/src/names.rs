@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Finds names; each is looked up once.
 pub struct Names<'a> {
-    catalog: &'a Catalog,
+    pub catalog: &'a Catalog,
     table: Table,
     found: RefCell<BTreeMap<(bool, String), Option<String>>>,
 }
@@ -36,7 +36,6 @@ impl<'a> Names<'a> {
         Self { catalog, table, found: RefCell::default() }
     }
 
-    /// The id of a model.
     pub fn model(&self, name: &str) -> Option<String> {
         self.cached(true, name, |bare| self.catalog.model(bare).ok().map(|m| m.id.clone()))
     }
@@ -51,7 +50,6 @@ impl<'a> Names<'a> {
         self.table.may_draft.iter().any(|name| name == id)
     }
 
-    /// The id of a chip.
     pub fn chip(&self, name: &str) -> Option<String> {
         self.cached(false, name, |bare| self.catalog.chip(bare).ok().map(|c| c.id.clone()))
     }

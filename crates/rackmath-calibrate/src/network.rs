@@ -1,45 +1,268 @@
 //! Collectives and expert exchanges against measured tables.
 
 mod fit;
-mod predict;
-mod print;
-mod rows;
+#[cfg(test)]
+mod tests;
 
-pub use fit::Fitted;
-pub use predict::Machines;
-pub use rows::{FILES, Row, What, read};
-
-use crate::rows::Rows;
-use crate::{CalibrateError, table::Table};
-use rackmath_spec::Catalog;
-use rackmath_theory::network::Collective;
-use rackmath_units::Bytes;
+use crate::rows::{Record, Rows, present, table};
+use crate::table::Table;
+use rackmath_spec::{Catalog, Level, Network, SpecError, System};
+use rackmath_theory::network::{
+    Collective, Exchange, Group, Launch, Phase, Port, all_reduce_time, exchange_time, time,
+};
+use rackmath_units::{Bytes, BytesPerToken, Seconds, Tokens, float};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-/// How far the catalogue is from the tables of a folder.
-pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
-    score_rows(&read(folder)?, &rackmath_catalog::embedded())
+/// The tables that are understood; columns as in the measurement notes of aiconfigurator and TensorRT-LLM's blog 18.
+const FILES: [&str; 3] = ["kernel_collectives.csv", "kernel_moe_a2a.csv", "nvl72_alltoall.csv"];
+
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    file: &'static str,
+    system: String,
+    what: What,
+    measured: Seconds,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum What {
+    Collective {
+        collective: Collective,
+        /// An engine's all-reduce kernel, or the library.
+        engine: Option<(String, Launch)>,
+        n: u64,
+        /// The whole tensor.
+        bytes: Bytes,
+    },
+    /// A dispatch or combine; its ranks, where the table says so, stand beside it.
+    Exchange { kernel: &'static str, ranks: Option<u64>, work: Exchange },
+}
+
+impl What {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Collective { collective, .. } => match collective {
+                Collective::AllReduce => "all-reduce",
+                Collective::AllGather => "all-gather",
+                Collective::ReduceScatter => "reduce-scatter",
+                Collective::AllToAll => "all-to-all",
+                Collective::SendRecv => "send",
+            },
+            Self::Exchange { work: Exchange { phase: Phase::Dispatch, .. }, .. } => "dispatch",
+            Self::Exchange { .. } => "combine",
+        }
+    }
+
+    fn kernel(&self) -> String {
+        match self {
+            Self::Collective { engine: None, .. } => "library".into(),
+            Self::Collective { engine: Some((engine, Launch::Graph)), .. } => format!("{engine} graph"),
+            Self::Collective { engine: Some((engine, Launch::Eager)), .. } => format!("{engine} eager"),
+            Self::Exchange { kernel, .. } => (*kernel).into(),
+        }
+    }
+}
+
+fn read(folder: &Path) -> Result<Rows<Row>, SpecError> {
+    let mut all = Vec::new();
+    for (path, file) in present(folder, &FILES, |file| file)? {
+        all.extend(table(&path)?.iter().map(|record| row(file, record)));
+    }
+    Ok(all.into_iter().collect())
+}
+
+fn row(file: &'static str, record: &Record) -> Result<Row, String> {
+    match file {
+        "kernel_collectives.csv" => collective(file, record),
+        "kernel_moe_a2a.csv" => exchange(file, record, "system", "comm_dtype"),
+        _ => exchange(file, record, "hardware", "dtype"),
+    }
+}
+
+fn collective(file: &'static str, record: &Record) -> Result<Row, String> {
+    let collective = match record.needed("op_name")? {
+        "all_reduce" => Collective::AllReduce,
+        "all_gather" => Collective::AllGather,
+        "reduce_scatter" => Collective::ReduceScatter,
+        "alltoall" => Collective::AllToAll,
+        other => return Err(format!("no collective \"{other}\"")),
+    };
+    let source = record.needed("kernel_source")?.to_ascii_lowercase();
+    let launch = if source.ends_with("eager") { Launch::Eager } else { Launch::Graph };
+    let engine = match source.as_str() {
+        "nccl" | "rccl" | "oneccl" => None,
+        s => match ["sglang", "trtllm", "vllm"].into_iter().find(|engine| s.starts_with(engine)) {
+            Some(engine) => Some((engine.to_owned(), launch)),
+            None => return Err(format!("no all-reduce kernel \"{s}\"")),
+        },
+    };
+    let bytes = Bytes::b(record.amount("message_bytes")?);
+    let what = What::Collective { collective, engine, n: record.amount("num_gpus")? as u64, bytes };
+    Ok(Row { file, system: record.needed("system")?.into(), what, measured: record.latency()? })
+}
+
+fn exchange(file: &'static str, record: &Record, system: &str, dtype: &str) -> Result<Row, String> {
+    let phase = match record.needed("phase")? {
+        "dispatch" => Phase::Dispatch,
+        "combine" => Phase::Combine,
+        other => return Err(format!("no phase \"{other}\"")),
+    };
+    let kernel = kernel(record)?;
+    let work = Exchange {
+        phase,
+        tokens: Tokens::new(record.amount("tokens_per_gpu")?),
+        payload: payload(record.amount("hidden_size")?, kernel, phase, record.text(dtype)),
+        top_k: record.amount("topk")? as u64,
+        experts: record.amount("num_experts")? as u64,
+        ranks: 1,
+        ranks_per_node: 1,
+    };
+    // A table without ranks counts servers of eight.
+    let ranks = record.count("ep_gpus").or(record.count("nodes").map(|n| n * 8));
+    let what = What::Exchange { kernel, ranks, work };
+    Ok(Row { file, system: record.needed(system)?.into(), what, measured: record.latency()? })
+}
+
+fn kernel(record: &Record) -> Result<&'static str, String> {
+    let get = |column| record.text(column);
+    let (table, backend, comm) = (get("table"), get("backend"), get("comm_backend"));
+    Ok(match (table, backend, comm) {
+        ("wideep_deepep_ll", ..) => "deepep-ll",
+        ("wideep_deepep_normal", ..) => "deepep-normal",
+        (_, _, "trtllm_deepep_ll") => "trtllm-deepep-ll",
+        (_, _, "trtllm_deepep_ht") => "trtllm-deepep-ht",
+        (_, _, "deepep_ll") => "vllm-deepep-ll",
+        (_, _, "deepep_ht") => "vllm-deepep-ht",
+        (_, _, c) if c.starts_with("deepep_v2") => "vllm-deepep-v2",
+        (_, _, c) if c.contains("nvlink") || c.contains("one_sided") || c.contains("mnnvl") => "one-sided",
+        ("", ..) if get("engine").contains("one-sided") => "one-sided",
+        (t, _, c) => return Err(format!("no expert kernel \"{t} {c}\"")),
+    })
+}
+
+/// Bytes of one copy, scales included. Combine returns BF16; SGLang dispatches FP8 with a four-byte scale per 128 elements.
+fn payload(hidden: f64, kernel: &str, phase: Phase, dtype: &str) -> BytesPerToken {
+    let width = match (phase, kernel, dtype) {
+        (Phase::Combine, ..) => 2.0,
+        (_, _, "nvfp4") => 0.5 + 1.0 / 16.0,
+        (_, _, "mxfp8") => 1.0 + 1.0 / 32.0,
+        (_, _, "fp8") | (_, "deepep-ll" | "deepep-normal", "") => 1.0 + 4.0 / 128.0,
+        _ => 2.0,
+    };
+    BytesPerToken::new(hidden * width)
+}
+
+/// The machines that rows name, and the constants of their links.
+#[derive(Clone, Debug)]
+struct Machines {
+    systems: BTreeMap<String, Arc<System>>,
+    /// Constants by kind of link. A fit replaces an entry.
+    networks: BTreeMap<String, Network>,
+    /// The kind of link that a machine's level names.
+    kinds: BTreeMap<String, String>,
+}
+
+impl Machines {
+    fn of(rows: &[Row], catalog: &Catalog) -> Result<Self, SpecError> {
+        let mut all = Self { systems: BTreeMap::new(), networks: BTreeMap::new(), kinds: BTreeMap::new() };
+        for row in rows {
+            if all.systems.contains_key(&row.system) {
+                continue;
+            }
+            let Ok(system) = catalog.system(&row.system) else { continue };
+            for level in &system.levels {
+                let network = catalog.network(&level.link)?;
+                all.kinds.insert(level.link.clone(), network.id.clone());
+                all.networks.insert(network.id.clone(), Arc::unwrap_or_clone(network));
+            }
+            all.systems.insert(row.system.clone(), system);
+        }
+        Ok(all)
+    }
+
+    fn level(&self, system: &str, n: usize) -> Option<(&Level, &str)> {
+        let level = self.systems.get(system)?.levels.get(n)?;
+        Some((level, &self.kinds[&level.link]))
+    }
+
+    /// The kind of links inside a machine's node.
+    fn kind(&self, system: &str) -> Option<&str> {
+        self.level(system, 0).map(|(_, kind)| kind)
+    }
+
+    /// The kind of links between its nodes.
+    fn kind_between(&self, system: &str) -> Option<&str> {
+        self.level(system, 1).map(|(_, kind)| kind)
+    }
+
+    /// Ranks and ranks per node of an exchange.
+    fn span(&self, row: &Row) -> Option<(u64, u64)> {
+        let What::Exchange { ranks, .. } = row.what else { return None };
+        Some((ranks?, self.level(&row.system, 0)?.0.chips))
+    }
+
+    /// Time of a row, or why it cannot be told.
+    fn predict(&self, row: &Row) -> Result<Seconds, String> {
+        let system = self.systems.get(&row.system).ok_or_else(|| format!("no chip \"{}\"", row.system))?;
+        let (level, kind) = self.level(&row.system, 0).ok_or_else(|| format!("{}: no links", system.chip.id))?;
+        let network = &self.networks[kind];
+        match &row.what {
+            What::Collective { collective, engine, n, bytes } => {
+                let group = Group::within(level, network, *n);
+                let kernel = engine.as_ref().and_then(|(e, launch)| Some((network.all_reduce.get(e)?, *launch)));
+                let memory = system.chip.memory.bandwidth.value;
+                // Engines without a kernel for these links call the library.
+                let time = kernel.map_or_else(
+                    || time(*collective, *bytes, &group),
+                    |(kernel, launch)| all_reduce_time(*bytes, &group, kernel, launch, memory),
+                );
+                Ok(time.total())
+            }
+            What::Exchange { kernel, work, .. } => {
+                let (ranks, ranks_per_node) = self.span(row).ok_or("neither ranks nor nodes given")?;
+                let exchange = Exchange { ranks, ranks_per_node, ..*work };
+                let kernel = network.exchange_kernel(kernel).map_err(|e| e.to_string())?;
+                let out = self.level(&row.system, 1).and_then(|(out, kind)| {
+                    let kernel = self.networks[kind].reach.get(&kernel.copies)?;
+                    Some(Port { kernel, bandwidth: out.bandwidth.value })
+                });
+                if exchange.nodes() > 1 && out.is_none() {
+                    return Err(format!("{}: no way out of the node", system.chip.id));
+                }
+                let inside = Port { kernel, bandwidth: level.bandwidth.value };
+                Ok(exchange_time(&exchange, &inside, out.as_ref()).total)
+            }
+        }
+    }
+
+    fn distance(&self, row: &Row) -> Result<f64, String> {
+        Ok(float::ln(self.predict(row)? / row.measured).abs())
+    }
+}
+
+pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
+    score_rows(&read(folder)?, catalog)
 }
 
 /// How far a catalogue is from rows: per file, system, operation and kernel; then per file; then the two headlines.
-fn score_rows(rows: &Rows<Row>, catalog: &Catalog) -> Result<Table, CalibrateError> {
+fn score_rows(rows: &Rows<Row>, catalog: &Catalog) -> Result<Table, SpecError> {
     let machines = Machines::of(&rows.rows, catalog)?;
     let mut table = Table::new(&["file", "system", "operation", "kernel"], &rows.skipped);
-    let mut scored = Vec::new();
-    for row in &rows.rows {
-        match machines.distance(row) {
-            Ok(distance) => scored.push((row, distance)),
-            Err(reason) => table.skip(reason),
-        }
+    let scored = table.scored(&rows.rows, |row| machines.distance(row));
+    table.group(
+        scored
+            .iter()
+            .map(|(row, d)| ([row.file, &row.system, row.what.name(), &row.what.kernel()].map(str::to_owned), *d)),
+    );
+    table.group(scored.iter().map(|(row, d)| ([row.file, "all"], *d)));
+    for (headline, keep) in [
+        ("all-reduce and all-gather from 16 KiB", is_long_gather_or_reduce as fn(&What) -> bool),
+        ("dispatch and combine", |what| matches!(what, What::Exchange { .. })),
+    ] {
+        table.push([headline], scored.iter().filter(|(row, _)| keep(&row.what)).map(|(_, d)| *d));
     }
-    let of = |row: &Row| vec![row.file.into(), row.system.clone(), row.what.name().into(), row.what.kernel()];
-    table.group(scored.iter().map(|(row, d)| (of(row), *d)));
-    table.group(scored.iter().map(|(row, d)| (vec![row.file.into(), "all".into()], *d)));
-    let headline = |keep: &dyn Fn(&What) -> bool| -> Vec<f64> {
-        scored.iter().filter(|(row, _)| keep(&row.what)).map(|(_, d)| *d).collect()
-    };
-    table.push(vec!["all-reduce and all-gather from 16 KiB".into()], &headline(&is_long_gather_or_reduce));
-    table.push(vec!["dispatch and combine".into()], &headline(&|what| matches!(what, What::Exchange { .. })));
     Ok(table)
 }
 
@@ -48,19 +271,14 @@ fn is_long_gather_or_reduce(what: &What) -> bool {
         if *bytes >= Bytes::b(16.0 * 1024.0))
 }
 
-/// Constants fitted to the tables of a folder, one set per kind of link.
-pub fn fit(folder: &Path) -> Result<Fitted, CalibrateError> {
-    let rows = read(folder)?;
-    let machines = Machines::of(&rows.rows, &rackmath_catalog::embedded())?;
-    Ok(fit::all(&rows.rows, &machines))
+/// Constants fitted to the tables of a folder, one set per kind of link, as the tables of catalogue files.
+pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
+    let rows = read(folder)?.rows;
+    Ok(fit::toml(&fit::all(&rows, &Machines::of(&rows, catalog)?)))
 }
 
 /// How far constants fitted to a part of the tables are from the rest: another machine, more ranks, more nodes.
-pub fn transfer(folder: &Path) -> Result<Table, CalibrateError> {
-    let rows = read(folder)?;
-    let machines = Machines::of(&rows.rows, &rackmath_catalog::embedded())?;
-    Ok(fit::transfer(&rows.rows, &machines))
+pub fn transfer(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
+    let rows = read(folder)?.rows;
+    Ok(fit::transfer(&rows, &Machines::of(&rows, catalog)?))
 }
-
-#[cfg(test)]
-mod tests;

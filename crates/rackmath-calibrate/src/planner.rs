@@ -20,26 +20,22 @@
 //! before anything is scored; the text names them.
 //!
 //! [`transfer`] does the same with overheads of the engines fitted without the group: groups are dealt into folds, and each
-//! fold is predicted by constants that never saw it ([`crate::serving::leave_out`] says how). Kernels and networks, fitted on
+//! fold is predicted by constants that never saw it (`crate::serving::leave_out` says how). Kernels and networks, fitted on
 //! files of their own, stay. Ignores: groups that hold one layout, prices, disaggregated rows.
 
-mod folds;
 mod group;
 mod print;
-mod rank;
-mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use group::{Among, Choice, Chooser, Group, LEVELS, Predicted};
-pub use print::Report;
-pub use rank::{Frontier, ladder, regret};
-pub use rows::{Configuration, Layout, Question, Seen};
-
-use crate::CalibrateError;
-use crate::serving::{self, FOLD_STEPS};
+use crate::Tell;
+use crate::serving::{self, inferencex};
+use group::{Configuration, Group, Layout, Predicted, Seen};
+use print::Report;
 use rackmath::case::Bench;
-use rackmath_spec::measurement::{Load, Measurement, Metric, Origin, Way};
+use rackmath_spec::measurement::{Load, Measurement, Metric, Origin, Setup, Way};
+use rackmath_spec::{Catalog, SpecError};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -47,21 +43,21 @@ use std::path::Path;
 const POSSIBLE: f64 = 0.95;
 
 /// Every group, with the catalogue's constants.
-pub fn score(folder: &Path) -> Result<Report, CalibrateError> {
-    let (groups, left) = predicted(folder)?;
+pub fn score(catalog: &Catalog, folder: &Path) -> Result<Report, SpecError> {
+    let (groups, left) = predicted(catalog, folder)?;
     Ok(Report { title: "with the catalogue's constants", groups, left })
 }
 
 /// Every group, with overheads of the engines that never saw it.
-pub fn transfer(folder: &Path, tell: serving::Tell<'_>) -> Result<Report, CalibrateError> {
-    let (groups, left) = predicted(folder)?;
-    let groups = folds::without_own(folder, groups, FOLD_STEPS, tell)?;
+pub fn transfer(catalog: &Catalog, folder: &Path, tell: Tell<'_>) -> Result<Report, SpecError> {
+    let (groups, left) = predicted(catalog, folder)?;
+    let groups = without_own(catalog, folder, groups, tell)?;
     Ok(Report { title: "engine overheads fitted without the group", groups, left })
 }
 
 /// Every configuration with its predictions, as CSV.
-pub fn listed(folder: &Path) -> Result<String, CalibrateError> {
-    let (groups, _) = predicted(folder)?;
+pub fn listed(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
+    let (groups, _) = predicted(catalog, folder)?;
     let mut text = String::from(
         "model,precision,hardware,engine,isl,osl,release,chips,tp,pp,dp,ep,drafts,concurrency,ttft_ms,tpot_ms,\
          output_tok_s_per_chip,predicted_ttft_ms,predicted_tpot_ms,predicted_output_tok_s_per_chip\n",
@@ -83,11 +79,10 @@ pub fn listed(folder: &Path) -> Result<String, CalibrateError> {
 }
 
 /// Groups with predictions, and what was left out and why.
-fn predicted(folder: &Path) -> Result<(Vec<Group>, Vec<String>), CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
+fn predicted(catalog: &Catalog, folder: &Path) -> Result<(Vec<Group>, Vec<String>), SpecError> {
     let mut bench = Bench::new(catalog.clone())?;
     let (mut groups, mut left) = (Vec::new(), Vec::new());
-    for (question, configurations) in rows::groups(&catalog, folder)? {
+    for (question, configurations) in group::groups(catalog, folder)? {
         let mut rows = Vec::new();
         for configuration in configurations {
             let what = format!("{question}, {}, concurrency {}", configuration.layout(), configuration.concurrency);
@@ -123,4 +118,55 @@ fn one(bench: &mut Bench, configuration: Configuration) -> Result<Predicted, Str
         return Ok(Predicted { configuration, ours, roofline });
     }
     Err("the prediction is not a number: nothing fits".into())
+}
+
+/// The groups with our estimates replaced. Rows of other sources, and of other tiers, stay in every fit unless they ran what
+/// a group of the fold ran.
+fn without_own(catalog: &Catalog, folder: &Path, groups: Vec<Group>, tell: Tell<'_>) -> Result<Vec<Group>, SpecError> {
+    let mut engines = BTreeSet::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for row in groups.iter().flat_map(|g| &g.rows) {
+        let Configuration { setup, load, .. } = &row.configuration;
+        engines.insert(catalog.engine(&setup.engine)?.0.id.clone());
+        let next = places.len();
+        places.entry(key(setup, load)).or_insert(next);
+    }
+    let mut rows = Vec::new();
+    for row in serving::all(catalog, folder)? {
+        if engines.contains(&catalog.engine(&row.setup.engine)?.0.id) {
+            rows.push(row);
+        }
+    }
+    let fold = |row: &Measurement| {
+        let place = places.get(&key(&row.setup, &row.load)).filter(|_| row.source.name == inferencex::SOURCE);
+        place.map_or(String::new(), |place| serving::fold(*place))
+    };
+    let folds: Vec<String> = rows.iter().map(fold).collect();
+    let mut values: BTreeMap<(String, bool), f64> = BTreeMap::new();
+    for (at, predicted) in serving::predictions(catalog, &rows, &folds, tell)? {
+        let row = &rows[at];
+        values.insert((exact(&row.setup, &row.load), row.metric == Metric::TtftMs), predicted.value);
+    }
+    let replaced = groups.into_iter().map(|group| {
+        let rows = group.rows.into_iter().filter_map(|mut row| {
+            let name = exact(&row.configuration.setup, &row.configuration.load);
+            let ttft = *values.get(&(name.clone(), true))?;
+            let tpot = *values.get(&(name, false))?;
+            row.ours = Seen { ttft, tpot };
+            Some(row)
+        });
+        Group { rows: rows.collect(), ..group }
+    });
+    Ok(replaced.collect())
+}
+
+/// What a fold leaves out together: the same model as run, chip, engine and lengths. The same runs published under two names
+/// of one architecture stay together.
+fn key(setup: &Setup, load: &Load) -> String {
+    let Setup { model, weights, .. } = setup;
+    format!("{model}|{weights:?}|{}|{}|{}|{}", setup.family(), setup.chip(), load.input, load.output)
+}
+
+fn exact(setup: &Setup, load: &Load) -> String {
+    format!("{setup:?}{load:?}")
 }

@@ -1,28 +1,34 @@
-//! Reads tables: rows of a struct, or words by column where a table has holes.
+//! Reads tables: rows of words by the names of their columns.
 
-use crate::CalibrateError;
+use rackmath_spec::SpecError;
 use rackmath_units::Seconds;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub fn csv<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, CalibrateError> {
-    parse(&path.display().to_string(), &text(path)?)
+pub fn problem(path: &Path, problem: impl ToString) -> SpecError {
+    SpecError::file(path.display().to_string(), problem.to_string())
 }
 
-/// The rows of a table's text.
-pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<Vec<T>, CalibrateError> {
-    let reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    reader.into_deserialize().collect::<Result<_, _>>().map_err(|e| CalibrateError::file(file, e))
+pub fn text(path: &Path) -> Result<String, SpecError> {
+    std::fs::read_to_string(path).map_err(|e| problem(path, e))
 }
 
-pub fn json<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, CalibrateError> {
-    serde_json::from_str(&text(path)?).map_err(|e| CalibrateError::file(path.display(), e))
+/// The rows of a CSV file, or of a JSON file of objects.
+pub fn table(path: &Path) -> Result<Vec<Record>, SpecError> {
+    let text = text(path)?;
+    if path.extension().is_none_or(|e| e != "json") {
+        return parse(&text).map_err(|e| problem(path, e));
+    }
+    let rows: Vec<BTreeMap<String, Value>> = serde_json::from_str(&text).map_err(|e| problem(path, e))?;
+    let word = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let record = |row: BTreeMap<String, Value>| row.into_iter().map(|(column, value)| (column, word(value))).collect();
+    Ok(rows.into_iter().map(record).map(Record).collect())
 }
 
-pub fn text(path: &Path) -> Result<String, CalibrateError> {
-    std::fs::read_to_string(path).map_err(|e| CalibrateError::file(path.display(), e))
+pub fn parse(csv: &str) -> Result<Vec<Record>, csv::Error> {
+    csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(csv.as_bytes()).into_deserialize().collect()
 }
 
 /// Those of some files that a folder holds; it must hold one.
@@ -30,39 +36,41 @@ pub fn present<'a, T>(
     folder: &Path,
     files: &'a [T],
     name: impl Fn(&T) -> &'static str,
-) -> Result<Vec<(PathBuf, &'a T)>, CalibrateError> {
+) -> Result<Vec<(PathBuf, &'a T)>, SpecError> {
     let all = files.iter().map(|file| (folder.join(name(file)), file));
     let found: Vec<_> = all.filter(|(path, _)| path.is_file()).collect();
-    let expected = || files.iter().map(name).collect();
-    if found.is_empty() { Err(CalibrateError::nothing(folder, expected())) } else { Ok(found) }
+    if found.is_empty() { Err(nothing(folder, files.iter().map(name))) } else { Ok(found) }
+}
+
+pub fn nothing(folder: &Path, expected: impl Iterator<Item = &'static str>) -> SpecError {
+    let expected: Vec<&str> = expected.collect();
+    problem(folder, format!("none of {} found", expected.join(", "))).hint("give the folder that holds them")
 }
 
 /// Rows, and how many were left out for which reason.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Rows<T> {
     pub rows: Vec<T>,
     pub skipped: BTreeMap<String, usize>,
 }
 
-impl<T> Default for Rows<T> {
-    fn default() -> Self {
-        Self { rows: Vec::new(), skipped: BTreeMap::new() }
-    }
-}
-
-impl<T> Rows<T> {
-    pub fn take(&mut self, row: Result<T, String>) {
-        match row {
-            Ok(row) => self.rows.push(row),
-            Err(reason) => *self.skipped.entry(reason).or_default() += 1,
+impl<T> FromIterator<Result<T, String>> for Rows<T> {
+    fn from_iter<I: IntoIterator<Item = Result<T, String>>>(all: I) -> Self {
+        let mut kept = Self { rows: Vec::new(), skipped: BTreeMap::new() };
+        for row in all {
+            match row {
+                Ok(row) => kept.rows.push(row),
+                Err(reason) => *kept.skipped.entry(reason).or_default() += 1,
+            }
         }
+        kept
     }
 }
 
 /// One row, by the names of its columns.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(transparent)]
-pub struct Record(BTreeMap<String, String>);
+pub struct Record(pub BTreeMap<String, String>);
 
 impl Record {
     /// A word; empty when absent.
@@ -104,24 +112,23 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{attention, deduce, gemm, moe, network, planner, serving, training};
 
     #[test]
     fn a_folder_without_tables_says_what_was_expected() {
-        let folder = Path::new("/nowhere");
-        let refused = [
-            (gemm::score(folder).err(), "kernel_gemm_h100.csv"),
-            (attention::score(folder).err(), "kernel_mla.csv"),
-            (moe::score(folder).err(), "kernel_moe_h100.csv"),
-            (network::score(folder).err(), "kernel_collectives.csv"),
-            (serving::score(folder).err(), "trtllm_throughput.csv"),
-            (planner::score(folder).err(), "inferencemax_pareto.csv"),
-            (training::score(folder, None).err(), "training_vtrain_a100.csv"),
-            (deduce::score(folder).err(), "open_host_prices.csv"),
-        ];
-        for (error, file) in refused {
-            assert!(error.unwrap().to_string().contains(file), "{file}");
+        let catalog = rackmath_catalog::embedded();
+        for (topic, file) in [
+            ("gemm", "kernel_gemm_h100.csv"),
+            ("attention", "kernel_mla.csv"),
+            ("moe", "kernel_moe_h100.csv"),
+            ("network", "kernel_collectives.csv"),
+            ("serving", "trtllm_throughput.csv"),
+            ("plan", "inferencemax_pareto.csv"),
+            ("training", "training_vtrain_a100.csv"),
+            ("deduce", "open_host_prices.csv"),
+        ] {
+            let refused = crate::answer(&catalog, &["score", topic, "/nowhere"], &|_, _, _| {}).unwrap().unwrap_err();
+            assert!(refused.to_string().contains(file), "{refused}");
         }
+        assert!(crate::answer(&catalog, &["score", "abacus", "/nowhere"], &|_, _, _| {}).is_none());
     }
 }

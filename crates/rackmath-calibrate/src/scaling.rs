@@ -12,7 +12,8 @@
 
 mod descent;
 
-use crate::CalibrateError;
+use crate::rows::{problem, table};
+use rackmath_spec::SpecError;
 use rackmath_units::float;
 use std::fmt;
 use std::path::Path;
@@ -20,35 +21,32 @@ use std::path::Path;
 /// Beyond this distance of logarithms a run pulls no harder.
 const HUBER: f64 = 1e-3;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Run {
-    pub ln_n: f64,
-    pub ln_d: f64,
-    pub ln_l: f64,
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    ln_n: f64,
+    ln_d: f64,
+    ln_l: f64,
 }
 
 /// A fitted law: (ln A, ln B, ln E, alpha, beta).
-#[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The coefficients.
-    pub x: [f64; 5],
-    /// The sum of Huber losses.
-    pub objective: f64,
+    x: [f64; 5],
+    objective: f64,
     /// Their covariance, where the curvature can be inverted.
-    pub covariance: Option<[[f64; 5]; 5]>,
-    pub runs: Vec<Run>,
+    covariance: Option<[[f64; 5]; 5]>,
+    runs: Vec<Run>,
 }
 
 /// Reads runs from a CSV file and fits; the `drop` runs of highest loss are left out.
-pub fn fit_file(file: &Path, drop: usize) -> Result<Fit, CalibrateError> {
+pub fn fit_file(file: &Path, drop: usize) -> Result<Fit, SpecError> {
     let mut runs = read(file)?;
     runs.sort_by(|a, b| b.ln_l.total_cmp(&a.ln_l));
     let runs: Vec<Run> = runs.into_iter().skip(drop).collect();
     if runs.len() < 6 {
-        let problem = format!("{} runs are left; five coefficients need at least six", runs.len());
-        return Err(CalibrateError::file(file.display(), problem));
+        let said = format!("{} runs are left; five coefficients need at least six", runs.len());
+        return Err(problem(file, said));
     }
-    Ok(fit(&runs))
+    Ok(best_of(&runs, starts()))
 }
 
 const COLUMNS: [(&str, &[&str]); 4] = [
@@ -58,29 +56,24 @@ const COLUMNS: [(&str, &[&str]); 4] = [
     ("loss", &["loss", "l"]),
 ];
 
-fn read(file: &Path) -> Result<Vec<Run>, CalibrateError> {
-    let fail = |problem: String| CalibrateError::file(file.display(), problem);
-    let mut reader = csv::Reader::from_path(file).map_err(|e| fail(e.to_string()))?;
-    let headers = reader.headers().map_err(|e| fail(e.to_string()))?.clone();
-    let column = |at: usize| headers.iter().position(|h| COLUMNS[at].1.contains(&h.trim().to_lowercase().as_str()));
+fn read(file: &Path) -> Result<Vec<Run>, SpecError> {
+    let rows = table(file)?;
+    let column = |(_, names): (&str, &[&str])| {
+        let headers = rows.first().into_iter().flat_map(|row| row.0.keys());
+        headers.map(String::as_str).find(|h| names.contains(&h.to_lowercase().as_str()))
+    };
     let need = |at: usize| {
-        let expected = COLUMNS[at].1.join(", ");
-        column(at).ok_or_else(|| fail(format!("no column of {}; expected one called {expected}", COLUMNS[at].0)))
+        let (what, names) = COLUMNS[at];
+        let missing = || problem(file, format!("no column of {what}; expected one called {}", names.join(", ")));
+        column(COLUMNS[at]).ok_or_else(missing)
     };
     let (n, l) = (need(0)?, need(3)?);
-    let data = column(1).map_or_else(|| need(2).map(|c| (c, true)), |d| Ok((d, false)))?;
+    let data = column(COLUMNS[1]).map_or_else(|| need(2).map(|c| (c, true)), |d| Ok((d, false)))?;
     let mut runs = Vec::new();
-    for (row, record) in reader.records().enumerate() {
-        let record = record.map_err(|e| fail(e.to_string()))?;
-        let value = |at: usize| record.get(at).unwrap_or("").trim();
-        if value(n).is_empty() || value(l).is_empty() {
-            continue;
-        }
-        let ln = |at: usize| {
-            let positive = value(at).parse::<f64>().ok().filter(|x| x.is_finite() && *x > 0.0);
-            positive.map(float::ln).ok_or_else(|| {
-                fail(format!("row {}: {} = {}; expected a positive number", row + 1, &headers[at], value(at)))
-            })
+    for (row, at) in rows.iter().zip(1..).filter(|(row, _)| !row.text(n).is_empty() && !row.text(l).is_empty()) {
+        let ln = |column: &str| {
+            let wrong = || format!("row {at}: {column} = {}; expected a positive number", row.text(column));
+            row.number(column).filter(|x| *x > 0.0).map(float::ln).ok_or_else(|| problem(file, wrong()))
         };
         let ln_n = ln(n)?;
         // Where only the compute is given, D = C / 6N.
@@ -90,35 +83,18 @@ fn read(file: &Path) -> Result<Vec<Run>, CalibrateError> {
     Ok(runs)
 }
 
-/// The best of a grid of starts.
-pub fn fit(runs: &[Run]) -> Fit {
-    best_of(runs, starts())
-}
-
 fn best_of(runs: &[Run], starts: impl Iterator<Item = [f64; 5]>) -> Fit {
-    let f = |x: &[f64; 5]| objective(runs, x);
-    let mut best: Option<([f64; 5], f64)> = None;
-    for start in starts {
-        let (x, value) = descent::minimum(start, &f);
-        if best.is_none_or(|(_, least)| value < least) {
-            best = Some((x, value));
-        }
-    }
-    let (x, objective) = best.expect("at least one start");
+    let ends = starts.map(|start| descent::minimum(start, &|x| objective(runs, x)));
+    let (x, objective) = ends.min_by(|a, b| a.1.total_cmp(&b.1)).expect("at least one start");
     Fit { x, objective, covariance: covariance(runs, &x), runs: runs.to_vec() }
 }
 
 /// 216 starts over the plausible: weights e^0 to e^20, exponents 0.2 to 1, floors of 1 and 1.65 nats.
 fn starts() -> impl Iterator<Item = [f64; 5]> {
     let exponents = [0.2, 0.5, 1.0];
-    exponents.into_iter().flat_map(move |alpha| {
-        exponents.into_iter().flat_map(move |beta| {
-            [0.0, 0.5].into_iter().flat_map(move |e| {
-                [0.0, 5.0, 10.0, 15.0]
-                    .into_iter()
-                    .flat_map(move |a| [0.0, 10.0, 20.0].into_iter().map(move |b| [a, b, e, alpha, beta]))
-            })
-        })
+    (0..216).map(move |i| {
+        let (a, b, e) = ([0.0, 5.0, 10.0, 15.0][i / 3 % 4], [0.0, 10.0, 20.0][i % 3], [0.0, 0.5][i / 12 % 2]);
+        [a, b, e, exponents[i / 72], exponents[i / 24 % 3]]
     })
 }
 
@@ -133,7 +109,7 @@ fn residual(run: &Run, x: &[f64; 5]) -> (f64, [f64; 5]) {
 }
 
 /// The sum of Huber losses and its gradient.
-pub fn objective(runs: &[Run], x: &[f64; 5]) -> (f64, [f64; 5]) {
+fn objective(runs: &[Run], x: &[f64; 5]) -> (f64, [f64; 5]) {
     let (mut value, mut gradient) = (0.0, [0.0; 5]);
     for run in runs {
         let (r, g) = residual(run, x);
@@ -168,18 +144,16 @@ impl fmt::Display for Fit {
     /// As a law file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let range = |of: fn(&Run) -> f64| {
-            let ends =
-                self.runs.iter().map(of).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
-            format!("[\"{:.4e}\", \"{:.4e}\"]", float::exp(ends.0), float::exp(ends.1))
+            let values = || self.runs.iter().map(of);
+            let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+            format!("[\"{:.4e}\", \"{:.4e}\"]", float::exp(low), float::exp(high))
         };
         let [a, b, e, alpha, beta] = self.x;
         writeln!(f, "# Huber objective {:.10} over {} runs, delta {HUBER}.", self.objective, self.runs.len())?;
         writeln!(f, "name = \"Own fit\"\nform = \"chinchilla\"\nas_of = \"\"")?;
         writeln!(f, "source = \"own fit of {} runs, Huber objective {:.10}\"", self.runs.len(), self.objective)?;
-        writeln!(
-            f,
-            "\n[coefficients]\nln_e = {e:.7}\nln_a = {a:.7}\nln_b = {b:.7}\nalpha = {alpha:.7}\nbeta = {beta:.7}"
-        )?;
+        writeln!(f, "\n[coefficients]\nln_e = {e:.7}\nln_a = {a:.7}\nln_b = {b:.7}")?;
+        writeln!(f, "alpha = {alpha:.7}\nbeta = {beta:.7}")?;
         if let Some(c) = &self.covariance {
             // The file's order is e, a, b, alpha, beta; errors of weights are in the weight's own unit.
             let order = [2, 0, 1, 3, 4];
@@ -191,14 +165,12 @@ impl fmt::Display for Fit {
             }
             writeln!(f, "correlation = [")?;
             for i in 0..5 {
-                let row: Vec<String> = (0..5)
-                    .map(|j| {
-                        let (lo, hi) = (i.min(j), i.max(j));
-                        let r = if i == j { 1.0 } else { c[order[lo]][order[hi]] / (sd[lo] * sd[hi]) };
-                        format!("{:.4}", r.clamp(-1.0, 1.0))
-                    })
-                    .collect();
-                writeln!(f, "    [{}],", row.join(", "))?;
+                let cell = |j: usize| {
+                    let (lo, hi) = (i.min(j), i.max(j));
+                    let r = if i == j { 1.0 } else { c[order[lo]][order[hi]] / (sd[lo] * sd[hi]) };
+                    format!("{:.4}", r.clamp(-1.0, 1.0))
+                };
+                writeln!(f, "    [{}],", [0, 1, 2, 3, 4].map(cell).join(", "))?;
             }
             writeln!(f, "]")?;
         }
@@ -235,23 +207,17 @@ mod tests {
     }
 
     #[test]
-    fn a_law_is_recovered_from_its_own_points() {
-        let f = some(&runs(0.0));
-        for (got, expected) in f.x.iter().zip(TRUE) {
-            assert!((got - expected).abs() < 2e-3, "{:?}", f.x);
-        }
-        assert!(f.objective < 1e-9, "{}", f.objective);
-    }
-
-    #[test]
-    fn the_fit_is_at_least_as_good_as_the_truth_and_knows_its_errors() {
+    fn a_law_is_recovered_and_knows_its_errors() {
+        let exact = some(&runs(0.0));
+        assert!(exact.objective < 1e-9, "{}", exact.objective);
         let runs = runs(0.005);
         let f = some(&runs);
         let (truth, _) = objective(&runs, &TRUE);
         assert!(f.objective <= truth, "{} against {truth}", f.objective);
         let c = f.covariance.unwrap();
-        for (i, (got, expected)) in f.x.iter().zip(TRUE).enumerate() {
-            let sd = c[i][i].sqrt();
+        for (i, expected) in TRUE.into_iter().enumerate() {
+            assert!((exact.x[i] - expected).abs() < 2e-3, "{:?}", exact.x);
+            let (got, sd) = (f.x[i], c[i][i].sqrt());
             assert!(sd > 0.0 && (got - expected).abs() < 4.0 * sd, "{i}: {got} against {expected}, sd {sd}");
         }
         // Weight and exponent of a term move together, as the spread of published fits suggests.
@@ -264,11 +230,8 @@ mod tests {
         let x = [6.0, 7.0, 0.5, 0.33, 0.35];
         let (_, g) = objective(&runs, &x);
         for i in 0..5 {
-            let mut up = x;
-            let mut down = x;
-            up[i] += 1e-6;
-            down[i] -= 1e-6;
-            let slope = (objective(&runs, &up).0 - objective(&runs, &down).0) / 2e-6;
+            let at = |step: f64| objective(&runs, &std::array::from_fn(|j| if j == i { x[j] + step } else { x[j] })).0;
+            let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
             assert!((slope - g[i]).abs() < 1e-4 * g[i].abs().max(1.0), "{i}: {slope} {}", g[i]);
         }
     }

@@ -2,48 +2,36 @@
 
 mod cross;
 mod fit;
-mod folder;
 pub(crate) mod inferencex;
 mod rows;
-mod spread;
 
-pub use cross::{By, Tell, leave_out};
-pub(crate) use cross::{predictions, thinned};
-pub use folder::score_folder;
-pub(crate) use folder::what;
+pub use cross::{By, leave_out, spread};
+pub(crate) use cross::{fold, predictions, thinned};
 pub(crate) use rows::all;
-pub use spread::spread;
 
-use crate::CalibrateError;
 use crate::table::Table;
 use rackmath::case::Bench;
+use rackmath::validate::{FolderCard, RowCard, Scored, SourceCard, judged, total};
 use rackmath_spec::engine::Engine;
-use rackmath_spec::measurement::Measurement;
+use rackmath_spec::measurement::{Measurement, Setup, Way};
+use rackmath_spec::{Catalog, SpecError};
 use rackmath_units::float;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Steps of the search for each constant when a fit is one of many.
-pub const FOLD_STEPS: usize = 8;
+const FOLD_STEPS: usize = 8;
 
-/// Every row by source.
-pub fn score(folder: &Path) -> Result<Table, CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
-    let rows = rows::all(&catalog, folder)?;
-    let mut bench = Bench::new(catalog)?;
+pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
+    let rows = all(catalog, folder)?;
+    let mut bench = Bench::new(catalog.clone())?;
     let mut table = Table::new(&["source", "model", "chip", "engine"], &BTreeMap::new());
-    let mut scored = Vec::new();
-    for row in &rows {
-        match bench.compare(row) {
-            Ok(p) => scored.push((row, float::ln(p.value / row.value))),
-            Err(error) => table.skip(error.to_string()),
-        }
-    }
-    table.group(scored.iter().map(|(row, e)| (vec![stratum(row), "all".into(), String::new(), String::new()], *e)));
+    let scored = table.scored(&rows, |row| bench.compare(row).map(|p| float::ln(p.value / row.value)));
+    table.group(scored.iter().map(|(row, e)| ([stratum(row), "all".into(), String::new(), String::new()], *e)));
     let fine = |row: &Measurement| {
         let setup = &row.setup;
-        vec![stratum(row), setup.model.clone(), setup.chip().to_owned(), setup.family().to_owned()]
+        [stratum(row), setup.model.clone(), setup.chip().to_owned(), setup.family().to_owned()]
     };
     table.group(scored.iter().map(|(row, e)| (fine(row), *e)));
     Ok(table)
@@ -55,20 +43,128 @@ pub(crate) fn stratum(row: &Measurement) -> String {
 }
 
 /// Fits the engine families that have rows, or the one that is named, and prints their tables.
-pub fn fit(folder: &Path, only: Option<&str>) -> Result<String, CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
-    let rows = rows::all(&catalog, folder)?;
-    let mut by_engine: BTreeMap<String, (Engine, Vec<&Measurement>)> = BTreeMap::new();
+pub fn fit(catalog: &Catalog, folder: &Path, only: Option<&str>) -> Result<String, SpecError> {
+    let rows = all(catalog, folder)?;
+    let mut by_engine: BTreeMap<String, (Arc<Engine>, Vec<&Measurement>)> = BTreeMap::new();
     for row in &rows {
         let (engine, _) = catalog.engine(&row.setup.engine)?;
-        by_engine.entry(engine.id.clone()).or_insert_with(|| (Arc::unwrap_or_clone(engine), Vec::new())).1.push(row);
+        by_engine.entry(engine.id.clone()).or_insert_with(|| (engine, Vec::new())).1.push(row);
     }
     let mut text = String::new();
-    for (id, (engine, rows)) in &by_engine {
-        if only.is_none_or(|name| name == id) {
-            text.push_str(&fit::toml(&fit::family(engine, rows, fit::STEPS)?));
-            text.push('\n');
-        }
+    for (_, (engine, rows)) in by_engine.iter().filter(|(id, _)| only.is_none_or(|name| name == *id)) {
+        text += &(fit::toml(&fit::family(catalog, engine, rows, fit::STEPS)?) + "\n");
     }
     Ok(text)
+}
+
+/// Every row of a folder with the catalogue's constants, scored as the published tables are.
+pub fn score_folder(catalog: &Catalog, folder: &Path) -> Result<(FolderCard, Vec<Measurement>), SpecError> {
+    let rows = all(catalog, folder)?;
+    let sources = score_rows(catalog, &rows)?;
+    let (total, name) = (total(&sources), folder.display().to_string());
+    Ok((FolderCard { folder: name, sources, total, unread: unread(folder), cross: None }, rows))
+}
+
+/// Rows by source, in the order of their first rows.
+fn score_rows(catalog: &Catalog, rows: &[Measurement]) -> Result<Vec<SourceCard>, SpecError> {
+    let mut bench = Bench::new(catalog.clone())?;
+    let mut sources: Vec<(&str, usize, Scored)> = Vec::new();
+    for row in rows {
+        let name = row.source.name.as_str();
+        let at = sources.iter().position(|(source, ..)| *source == name).unwrap_or_else(|| {
+            sources.push((name, 0, Scored::default()));
+            sources.len() - 1
+        });
+        let (_, seen, scored) = &mut sources[at];
+        *seen += 1;
+        let words = |card| RowCard { what: what(row), metric: row.source.part.clone(), ..card };
+        scored.add(format!("row {seen}"), judged(&mut bench, row).map(words));
+    }
+    Ok(sources.into_iter().map(|(name, _, scored)| scored.card(slug(name), name.to_owned())).collect())
+}
+
+fn slug(name: &str) -> String {
+    let dashed: String = name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    format!("folder-{dashed}")
+}
+
+fn what(row: &Measurement) -> String {
+    let Setup { model, engine, system, degrees: d, .. } = &row.setup;
+    let weights = row.setup.weights.as_deref().map_or(String::new(), |w| format!(" {w}"));
+    let degrees = [("tp", d.tp), ("pp", d.pp), ("dp", d.dp), ("ep", d.ep)];
+    let split: String = degrees.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!(" {name}{n}")).collect();
+    let lengths = format!("in {:.0}, out {:.0}", row.load.input, row.load.output);
+    let load = match row.load.way {
+        Way::Closed { concurrency, .. } => format!("closed {concurrency}, {lengths}"),
+        Way::Open { rate } => format!("open {rate}/s, {lengths}"),
+        Way::Full => format!("max-load, {lengths}"),
+        Way::Static { batch } => format!("static {batch}, {lengths}"),
+        Way::DecodeStep { batch, context } => format!("step-decode {batch}, at {context}"),
+        Way::PrefillStep { batch, tokens } => format!("step-prefill {batch}, in {tokens}"),
+    };
+    format!("{model}{weights} on {system}{split}, {engine}, {load}")
+}
+
+/// Tables of the folder that no reader takes.
+fn unread(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
+    let table = |name: &String| Path::new(name).extension().is_some_and(|e| e == "csv");
+    let read = |name: &String| rows::TABLES.iter().any(|(file, _)| file == name);
+    let mut names: Vec<String> = names.filter(|name| table(name) && !read(name)).collect();
+    names.sort();
+    names
+}
+
+/// Published deployments ran, so they must fit. Of each different setup the measurement with the shortest requests is taken,
+/// and one sequence of it must have room.
+pub fn fits(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
+    let rows = all(catalog, folder)?;
+    let (deployments, wrong) = misfits(&mut Bench::new(catalog.clone())?, &rows);
+    let head = format!("{} rows, {deployments} deployments, {} said not to fit\n", rows.len(), wrong.len());
+    Ok(wrong.iter().fold(head, |text, w| text + "  " + w + "\n"))
+}
+
+/// Different setups, and those that would not fit, or could not be placed, and why.
+fn misfits(bench: &mut Bench, rows: &[Measurement]) -> (usize, Vec<String>) {
+    let tokens = |row: &Measurement| row.load.input + row.load.output;
+    let mut shortest: BTreeMap<String, &Measurement> = BTreeMap::new();
+    for row in rows {
+        let least = shortest.entry(format!("{:?}", row.setup)).or_insert(row);
+        if tokens(row) < tokens(least) {
+            *least = row;
+        }
+    }
+    let why = |row: &Measurement| match bench.room(row) {
+        Ok(room) if room >= 1.0 => None,
+        Ok(_) => Some(format!("{}: no room for {} tokens", what(row), tokens(row))),
+        Err(error) => Some(format!("{}: {error}", what(row))),
+    };
+    (shortest.len(), shortest.into_values().filter_map(why).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmath_spec::layout::Degrees;
+    use rackmath_spec::measurement::{Load, Metric};
+
+    #[test]
+    fn what_ran_fits_and_what_cannot_does_not() {
+        let on_eight = |model: &str, system: &str, weights: Option<&str>| {
+            let degrees = Degrees { tp: 8, etp: 8, ..Degrees::default() };
+            let (model, system, engine) = (model.into(), system.into(), "vllm".into());
+            let setup = Setup { model, system, engine, weights: weights.map(Into::into), degrees, ..Setup::default() };
+            rows::of(("", ""), setup, Load::of(Way::Full, 1024.0, 1024.0), (Metric::OutputTokSPerGpu, 1.0))
+        };
+        let rows = [
+            // TensorRT-LLM perf overview: Llama-3.1-405B FP8 on 8 H100; InferenceX: DeepSeek-R1 FP8 blocks on 8 H200.
+            on_eight("llama-3.1-405b", "8xh100_sxm", Some("fp8")),
+            on_eight("deepseek-ai/DeepSeek-V3", "8xh200_sxm", None),
+            on_eight("deepseek-ai/DeepSeek-V3", "8xh100_sxm", Some("bf16")),
+        ];
+        let (deployments, wrong) = misfits(&mut Bench::new(rackmath_catalog::embedded()).unwrap(), &rows);
+        assert_eq!((deployments, wrong.len()), (3, 1), "{wrong:?}");
+        assert!(wrong[0].contains("8xh100_sxm") && wrong[0].contains("bf16"), "{wrong:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! How far predictions are from measurements, group by group: the one score of every topic.
 
-use crate::CalibrateError;
+use rackmath_spec::{Residual, SpecError};
 use rackmath_theory::stats::{median, quantile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,40 +8,33 @@ use std::fmt;
 /// The distances |ln(predicted / measured)| of a group of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
-    /// Rows.
-    pub n: usize,
-    /// Half of the rows are nearer than this.
-    pub median: f64,
-    /// Nine in ten are nearer than this.
-    pub p90: f64,
+    pub fit: Residual,
     /// The middle of the signed errors, the upper one of two.
     pub bias: f64,
 }
 
 impl Errors {
     /// Of errors ln(predicted / measured), or of their distances; nothing when there are none.
-    pub fn of(errors: &[f64]) -> Option<Self> {
-        let distances: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
-        let mut sorted = errors.to_vec();
+    pub fn of(errors: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = errors.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
-        let bias = *sorted.get(errors.len() / 2)?;
-        Some(Self { n: errors.len(), median: median(&distances)?, p90: quantile(&distances, 0.9)?, bias })
+        let bias = *sorted.get(sorted.len() / 2)?;
+        let distances: Vec<f64> = sorted.iter().map(|e| e.abs()).collect();
+        let fit = Residual { rows: sorted.len() as u64, median: median(&distances)?, p90: quantile(&distances, 0.9)? };
+        Some(Self { fit, bias })
     }
 }
 
-impl fmt::Display for Errors {
-    /// As the `fit` of a catalogue file.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fit = {{ rows = {}, median = {:.3}, p90 = {:.3} }}", self.n, self.median, self.p90)
-    }
+/// As the `fit` of a catalogue file.
+pub fn fit_line(fit: Residual) -> String {
+    format!("fit = {{ rows = {}, median = {:.3}, p90 = {:.3} }}\n", fit.rows, fit.median, fit.p90)
 }
 
 /// A line: what the rows have in common, and their distances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// The group's labels, coarse to fine.
     pub group: Vec<String>,
-    pub errors: Errors,
+    pub fit: Residual,
 }
 
 /// Lines under headings.
@@ -59,28 +52,40 @@ impl Table {
         Self { headings: headings.to_vec(), lines: Vec::new(), skipped: skipped.clone() }
     }
 
-    pub fn skip(&mut self, reason: String) {
-        *self.skipped.entry(reason).or_default() += 1;
+    /// Rows with their errors; those that cannot be predicted are counted by reason.
+    pub fn scored<'a, R, E: ToString>(
+        &mut self,
+        rows: &'a [R],
+        mut error: impl FnMut(&R) -> Result<f64, E>,
+    ) -> Vec<(&'a R, f64)> {
+        let mut scored = Vec::new();
+        for row in rows {
+            match error(row) {
+                Ok(error) => scored.push((row, error)),
+                Err(reason) => *self.skipped.entry(reason.to_string()).or_default() += 1,
+            }
+        }
+        scored
     }
 
     /// Groups errors by their labels, in the order of the labels.
-    pub fn group(&mut self, rows: impl IntoIterator<Item = (Vec<String>, f64)>) {
+    pub fn group<G: IntoIterator<Item: ToString>>(&mut self, rows: impl IntoIterator<Item = (G, f64)>) {
         let mut groups: BTreeMap<Vec<String>, Vec<f64>> = BTreeMap::new();
         for (group, error) in rows {
-            groups.entry(group).or_default().push(error);
+            groups.entry(group.into_iter().map(|label| label.to_string()).collect()).or_default().push(error);
         }
         for (group, errors) in groups {
-            self.push(group, &errors);
+            self.push(group, errors);
         }
     }
 
-    /// Adds a line; no rows, no line.
-    pub fn push(&mut self, mut group: Vec<String>, errors: &[f64]) {
+    pub fn push(&mut self, group: impl IntoIterator<Item: ToString>, errors: impl IntoIterator<Item = f64>) {
         if let Some(errors) = Errors::of(errors) {
+            let mut group: Vec<String> = group.into_iter().map(|label| label.to_string()).collect();
             if self.headings.last() == Some(&"bias") {
                 group.push(format!("{:+.3}", errors.bias));
             }
-            self.lines.push(Line { group, errors });
+            self.lines.push(Line { group, fit: errors.fit });
         }
     }
 }
@@ -100,7 +105,7 @@ impl fmt::Display for Table {
             for (i, width) in widths.iter().enumerate() {
                 write!(f, "{:width$}  ", line.group.get(i).map_or("", String::as_str))?;
             }
-            writeln!(f, "{:>5}  {:>6.3}  {:>6.3}", line.errors.n, line.errors.median, line.errors.p90)?;
+            writeln!(f, "{:>5}  {:>6.3}  {:>6.3}", line.fit.rows, line.fit.median, line.fit.p90)?;
         }
         skipped(f, &self.skipped)
     }
@@ -108,6 +113,12 @@ impl fmt::Display for Table {
 
 pub fn skipped(f: &mut fmt::Formatter<'_>, reasons: &BTreeMap<String, usize>) -> fmt::Result {
     reasons.iter().try_for_each(|(reason, n)| writeln!(f, "skipped {n}: {reason}"))
+}
+
+/// A heading of a catalogue file and the lines under it; what has no value is left out.
+pub fn toml(heading: &str, lines: &[(&str, String)]) -> String {
+    let given = lines.iter().filter(|(_, value)| !value.is_empty());
+    given.fold(format!("{heading}\n"), |text, (name, value)| text + name + " = " + value + "\n")
 }
 
 /// Three significant digits, as constants are printed.
@@ -119,9 +130,9 @@ pub fn rounded(x: f64) -> f64 {
 pub fn left_out<'a, R, K: Ord, F>(
     rows: &[&'a R],
     group: impl Fn(&'a R) -> K,
-    fit: impl Fn(&[&'a R]) -> Result<F, CalibrateError>,
-    error: impl Fn(&F, &R) -> Result<f64, CalibrateError>,
-) -> Result<Vec<(&'a R, f64)>, CalibrateError> {
+    fit: impl Fn(&[&'a R]) -> Result<F, SpecError>,
+    error: impl Fn(&F, &R) -> Result<f64, SpecError>,
+) -> Result<Vec<(&'a R, f64)>, SpecError> {
     let groups: BTreeSet<K> = rows.iter().map(|r| group(r)).collect();
     let mut errors = Vec::new();
     for one in groups {

@@ -1,64 +1,164 @@
 //! Training runs: step time and memory against published tables, beside the best constant MFU.
 
 mod fit;
-mod predict;
 mod rows;
 
 pub use fit::fit;
-pub use predict::{Bench, Predicted};
-pub use rows::{Measured, Row, SOURCES, Source, read};
 
-use crate::CalibrateError;
-use crate::rows::Rows;
+use crate::rows::{Rows, text};
 use crate::table::{Errors, skipped};
-use rackmath_theory::train::step::{Part, StepTime};
+use rackmath_spec::{Catalog, GemmKernels, Math, Network, Residual, SpecError, System, TrainingStack, file};
+use rackmath_theory::train::machine::Machine;
+use rackmath_theory::train::memory::{StageMemory, stage_memory};
+use rackmath_theory::train::mfu::flop_per_token;
+use rackmath_theory::train::step::{Part, Prepared, Row as StageRow, StepTime, step as step_time};
+use rackmath_theory::train::{Cut, Job, Recompute, Sharding};
 use rackmath_units::float;
+use rows::{Measured, Row, read};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-/// How far predictions are from the rows of a group.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Line {
-    /// Table and part of it.
-    pub group: String,
-    /// Mean of |predicted / measured - 1|.
-    pub mape: f64,
-    pub errors: Errors,
-    /// The first with the best single MFU for the group.
-    pub constant: f64,
-    /// The same with one MFU for each chip and format.
-    pub constant_each: f64,
+const GIB: f64 = 1_073_741_824.0;
+
+/// What the rows share, looked up once.
+struct Bench {
+    kernels: Arc<GemmKernels>,
+    networks: BTreeMap<String, Arc<Network>>,
+    systems: BTreeMap<(String, u64), Arc<System>>,
+    stacks: BTreeMap<String, Arc<TrainingStack>>,
 }
 
-/// Everything.
-#[derive(Clone, Debug, Default)]
+struct Predicted {
+    step: StepTime,
+    memory: StageMemory,
+    /// Whether it fits; where the table leaves recomputation open, with any.
+    fits: bool,
+}
+
+impl Bench {
+    fn new(catalog: &Catalog, rows: &[Row]) -> Result<Self, SpecError> {
+        let (mut networks, mut systems, mut stacks) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for row in rows {
+            let system = catalog.system(&format!("{}x{}", row.chips, row.chip))?;
+            let kind = system.chip.link.kind.clone();
+            networks.insert(kind.clone(), catalog.network(&kind)?);
+            systems.insert((row.chip.clone(), row.chips), system);
+            stacks.insert(row.source.stack.to_owned(), catalog.training_stack(row.source.stack)?);
+        }
+        Ok(Self { kernels: catalog.gemm_kernels()?, networks, systems, stacks })
+    }
+
+    fn replace(&mut self, folder: &Path) -> Result<(), SpecError> {
+        for (id, stack) in &mut self.stacks {
+            let path = folder.join(format!("{id}.toml"));
+            if path.exists() {
+                *stack = Arc::new(file::training(id, &text(&path)?)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn predict(&self, row: &Row, stack: &TrainingStack) -> Result<Predicted, String> {
+        let system = self.system(row);
+        let network = &self.networks[&system.chip.link.kind];
+        let mut own = stack.clone();
+        if row.wide_gradients {
+            // Four bytes instead of two per gradient, added up: two reads and a write of 32 bits less than one product's.
+            own.memory.gradient_bytes += 4.9;
+            own.traffic.accumulate_bytes += 4.0;
+        }
+        if row.pure {
+            (own.memory.gradient_bytes, own.memory.optimizer_bytes) = (2.0, 4.0);
+            own.network.gradient_bytes = 2.0;
+        }
+        let machine = Machine::new(system, &own, &self.kernels, network, row.format)
+            .ok_or_else(|| format!("{} has no {} products", row.chip, row.format))?;
+        let job = Job { shape: &row.shape, sequence: row.sequence, global_batch: row.global_batch, format: row.format };
+        let cut = &row.cut;
+        let prepared = Prepared::new(&machine, &job, cut);
+        let stages = prepared.stages(cut.pp, cut.spread);
+        let m = ((row.global_batch as f64 / (cut.micro_batch * cut.dp) as f64).round() as u64).max(1);
+        let summed = StageRow::new(&stages, cut.recompute).ok_or("no stages")?;
+        let step = step_time(&machine, &prepared, &summed, cut, m);
+        let held = stages.iter().map(|s| stage_memory(&prepared, &own.memory, s, cut, m));
+        let memory = held.max_by(|a, b| a.total().get().total_cmp(&b.total().get())).ok_or("no stages")?;
+        let capacity = system.chip.memory.size();
+        let least = Cut { recompute: Recompute::Full, sharding: Sharding::Full, ..*cut };
+        let fits_at_least =
+            || stages.iter().all(|s| stage_memory(&prepared, &own.memory, s, &least, m).total() <= capacity);
+        let fits = memory.total() <= capacity || (row.open && fits_at_least());
+        Ok(Predicted { step, memory, fits })
+    }
+
+    fn system(&self, row: &Row) -> &System {
+        &self.systems[&(row.chip.clone(), row.chips)]
+    }
+
+    fn generation(&self, row: &Row) -> &str {
+        &self.system(row).chip.generation
+    }
+
+    /// FLOP of a step in the source's convention.
+    fn flop(&self, row: &Row) -> f64 {
+        let tokens = (row.global_batch * row.sequence) as f64;
+        flop_per_token(&row.shape, row.sequence, row.source.convention, row.cut.recompute) * tokens
+    }
+
+    fn peak(&self, row: &Row) -> f64 {
+        let chip = &self.system(row).chip;
+        let formats = [row.format.gemm().math(), Math::Bf16, Math::Fp16];
+        formats.iter().find_map(|math| chip.peak.get(math)).map_or(1.0, |p| p.value.get())
+    }
+
+    fn measured(&self, row: &Row) -> Option<f64> {
+        let tokens = (row.global_batch * row.sequence) as f64;
+        let chips = row.chips as f64;
+        Some(match row.measured? {
+            Measured::Step(s) => s,
+            Measured::Tokens(rate) => tokens / (rate * chips),
+            Measured::Flop(rate) => self.flop(row) / (rate * chips),
+            Measured::Share(share) => self.flop(row) / (share * self.peak(row) * chips),
+        })
+    }
+}
+
+struct Line {
+    group: String,
+    /// Mean of |predicted / measured - 1|.
+    mape: f64,
+    errors: Errors,
+    /// The first with the best single MFU for the group.
+    constant: f64,
+    /// The same with one MFU for each chip and format.
+    constant_each: f64,
+}
+
+#[derive(Default)]
 pub struct Report {
-    pub steps: Vec<Line>,
-    /// Memory: group, rows, mean absolute share, worst.
-    pub memory: Vec<(String, usize, f64, f64)>,
+    steps: Vec<Line>,
+    /// Predicted over printed memory, less one, by table.
+    memory: BTreeMap<String, Vec<f64>>,
     /// Rows that ran out of memory and are said to, of so many.
-    pub caught: (usize, usize),
+    caught: (usize, usize),
     /// Rows that ran and are said to run out of memory.
-    pub false_alarms: Vec<String>,
-    pub ran: usize,
-    /// Rows left out, by reason.
-    pub skipped: BTreeMap<String, usize>,
-    /// Every row with its ratio, for those who want to see.
-    pub rows: Vec<String>,
+    false_alarms: Vec<String>,
+    ran: usize,
+    skipped: BTreeMap<String, usize>,
+    /// Every row with its ratio on a line of its own, for those who want to see.
+    pub listed: String,
 }
 
 /// Scores the tables of a folder, with the catalogue's programs or those of another folder.
-pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
-    let Rows { rows, skipped } = read(folder, &catalog)?;
-    let mut bench = Bench::new(&catalog, &rows)?;
+pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<Report, SpecError> {
+    let Rows { rows, skipped } = read(folder, catalog)?;
+    let mut bench = Bench::new(catalog, &rows)?;
     if let Some(stacks) = stacks {
         bench.replace(stacks)?;
     }
     let mut report = Report { skipped, ..Report::default() };
     let mut groups: BTreeMap<String, Vec<(&Row, f64, f64)>> = BTreeMap::new();
-    let mut memory: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for row in &rows {
         let Row { id, model, chip, cut, .. } = row;
         let stack = &bench.stacks[row.source.stack];
@@ -69,54 +169,48 @@ pub fn score(folder: &Path, stacks: Option<&Path>) -> Result<Report, CalibrateEr
                 continue;
             }
         };
-        let total = predicted.memory.total().get();
-        let fits = predicted.fits;
+        let mut list = |line: String| report.listed += &(line + "\n");
+        let (m, total) = (&predicted.memory, predicted.memory.total().get());
+        let gib = total / GIB;
         let file = row.source.file.trim_start_matches("training_").trim_end_matches(".csv");
         if row.out_of_memory {
             report.caught.1 += 1;
-            report.caught.0 += usize::from(!fits);
-            let gib = total / GIB;
-            report.rows.push(format!("ran out of memory: {file} {id} {cut}: {gib:.1} GiB {:?}", predicted.memory));
+            report.caught.0 += usize::from(!predicted.fits);
+            list(format!("ran out of memory: {file} {id} {cut}: {gib:.1} GiB {m:?}"));
         } else {
             report.ran += 1;
-            if !fits {
-                let gib = total / GIB;
+            if !predicted.fits {
                 report.false_alarms.push(format!("{file} {id}: {model} on {chip} with {cut}: {gib:.1} GiB"));
             }
         }
         if let Some(printed) = row.memory_gib {
-            let seen = if stack.memory.reserve_seen { total } else { predicted.memory.allocated };
-            memory.entry(file.to_owned()).or_default().push(seen / GIB / printed - 1.0);
-            let m = &predicted.memory;
-            report.rows.push(format!(
-                "memory {file} {} {} b{}: {:.2} of {printed} GiB ({:+.1} %), weights {:.1} gradients {:.1} optimizer {:.1} activations {:.1} logits {:.1} buffers {:.1}",
-                id, cut, cut.micro_batch, seen / GIB, (seen / GIB / printed - 1.0) * 100.0, m.weight_bytes / GIB, m.gradient_bytes / GIB, m.optimizer_bytes / GIB, m.activation_bytes / GIB, m.logit_bytes / GIB, (m.other_bytes - stack.memory.reserve.get()) / GIB
+            let seen = if stack.memory.reserve_seen { total } else { m.allocated } / GIB;
+            let off = seen / printed - 1.0;
+            report.memory.entry(file.to_owned()).or_default().push(off);
+            list(format!(
+                "memory {file} {id} {cut} b{}: {seen:.2} of {printed} GiB ({:+.1} %), weights {:.1} gradients {:.1} optimizer {:.1} activations {:.1} logits {:.1} buffers {:.1}",
+                cut.micro_batch,
+                off * 100.0,
+                m.weight_bytes / GIB,
+                m.gradient_bytes / GIB,
+                m.optimizer_bytes / GIB,
+                m.activation_bytes / GIB,
+                m.logit_bytes / GIB,
+                (m.other_bytes - stack.memory.reserve.get()) / GIB
             ));
         }
         let Some(measured) = bench.measured(row).filter(|_| !row.out_of_memory) else { continue };
         let ratio = predicted.step.total / measured;
         let on = format!("{}x{chip} s{} {cut}", row.chips, row.sequence);
-        let parts = parts(&predicted.step);
-        report
-            .rows
-            .push(format!("step {file} {id} {model} {} {on}: {measured:.4} s, ratio {ratio:.3}; {parts}", row.format));
+        let (format, parts) = (row.format, parts(&predicted.step));
+        list(format!("step {file} {id} {model} {format} {on}: {measured:.4} s, ratio {ratio:.3}; {parts}"));
         for group in labels(row, file) {
             groups.entry(group).or_default().push((row, measured, ratio));
         }
     }
     report.steps = groups.into_iter().filter_map(|(group, rows)| line(&bench, group, &rows)).collect();
-    report.memory = memory
-        .into_iter()
-        .map(|(file, errors)| {
-            let n = errors.len();
-            let mean = errors.iter().map(|e| e.abs()).sum::<f64>() / n as f64;
-            (file, n, mean, errors.iter().fold(0.0, |w: f64, e| if e.abs() > w.abs() { *e } else { w }))
-        })
-        .collect();
     Ok(report)
 }
-
-const GIB: f64 = 1_073_741_824.0;
 
 fn parts(s: &StepTime) -> String {
     let shown = |p: &Part| format!("{} {:.2}", format!("{p:?}").to_lowercase(), s.of(*p));
@@ -138,34 +232,30 @@ fn labels(row: &Row, file: &str) -> Vec<String> {
 }
 
 fn line(bench: &Bench, group: String, rows: &[(&Row, f64, f64)]) -> Option<Line> {
-    let logs: Vec<f64> = rows.iter().map(|(_, _, r)| float::ln(*r)).collect();
-    let errors = Errors::of(&logs)?;
-    let mape = rows.iter().map(|(_, _, r)| (r - 1.0).abs()).sum::<f64>() / rows.len() as f64;
-    // Seconds at the full peak, over measured seconds: the MFU of each row.
-    let share = |row: &Row, measured: f64| bench.flop(row) / (bench.peak(row) * row.chips as f64) / measured;
-    let shares: Vec<(String, f64)> =
-        rows.iter().map(|(r, m, _)| (format!("{} {}", r.chip, r.format), share(r, *m))).collect();
-    let all: Vec<f64> = shares.iter().map(|(_, s)| *s).collect();
-    let mut each: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (key, s) in &shares {
-        each.entry(key).or_default().push(*s);
+    let errors = Errors::of(rows.iter().map(|(_, _, ratio)| float::ln(*ratio)))?;
+    let mape = mean(rows.iter().map(|(_, _, ratio)| (ratio - 1.0).abs()));
+    let mut each: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for (row, measured, _) in rows {
+        // Seconds at the full peak, over measured seconds: the MFU of each row.
+        let share = bench.flop(row) / (bench.peak(row) * row.chips as f64) / measured;
+        all.push(share);
+        each.entry(format!("{} {}", row.chip, row.format)).or_default().push(share);
     }
-    let apart: f64 = each.values().map(|s| best_constant(s) * s.len() as f64).sum::<f64>() / shares.len() as f64;
+    let apart: f64 = each.values().map(|s| best_constant(s) * s.len() as f64).sum::<f64>() / rows.len() as f64;
     Some(Line { mape, errors, constant: best_constant(&all), constant_each: apart, group })
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len() as f64;
+    values.sum::<f64>() / n
 }
 
 /// The least mean absolute share of error any one MFU can have: predicted over measured is share / constant.
 fn best_constant(shares: &[f64]) -> f64 {
-    let error = |c: f64| shares.iter().map(|s| (s / c - 1.0).abs()).sum::<f64>() / shares.len() as f64;
+    let error = |c: f64| mean(shares.iter().map(|s| (s / c - 1.0).abs()));
     // The error is piecewise monotone between the shares themselves, so one of them is best.
     shares.iter().map(|c| error(*c)).fold(f64::INFINITY, f64::min)
-}
-
-impl Report {
-    /// Every row on a line of its own.
-    pub fn listed(&self) -> String {
-        self.rows.iter().fold(String::new(), |all, row| all + row + "\n")
-    }
 }
 
 impl fmt::Display for Report {
@@ -175,26 +265,20 @@ impl fmt::Display for Report {
             "step time             rows   mape   bias  median |ln|     p90   best constant MFU   one per chip and format"
         )?;
         for l in &self.steps {
-            let Errors { n, median, p90, bias } = l.errors;
+            let Errors { fit: Residual { rows, median, p90 }, bias } = l.errors;
             let [mape, one, each] = [l.mape, l.constant, l.constant_each].map(|share| share * 100.0);
-            write!(f, "{:<26} {n:>4} {mape:>6.2}% {bias:>+6.3} {median:>10.3} {p90:>9.3}", l.group)?;
+            write!(f, "{:<26} {rows:>4} {mape:>6.2}% {bias:>+6.3} {median:>10.3} {p90:>9.3}", l.group)?;
             writeln!(f, " {one:>18.2}% {each:>18.2}%")?;
         }
         writeln!(f, "\nmemory                rows   mean error   worst")?;
-        for (file, n, mean, worst) in &self.memory {
+        for (file, errors) in &self.memory {
+            let (n, mean) = (errors.len(), mean(errors.iter().map(|e| e.abs())));
+            let worst = errors.iter().fold(0.0, |w: f64, e| if e.abs() > w.abs() { *e } else { w });
             writeln!(f, "{file:<20} {n:>5} {:>11.2}% {:>+7.1}%", mean * 100.0, worst * 100.0)?;
         }
-        writeln!(
-            f,
-            "out of memory: {} of {} called so; {} of {} that ran called so",
-            self.caught.0,
-            self.caught.1,
-            self.false_alarms.len(),
-            self.ran
-        )?;
-        for alarm in &self.false_alarms {
-            writeln!(f, "  {alarm}")?;
-        }
+        let ((caught, of), alarms, ran) = (self.caught, self.false_alarms.len(), self.ran);
+        writeln!(f, "out of memory: {caught} of {of} called so; {alarms} of {ran} that ran called so")?;
+        self.false_alarms.iter().try_for_each(|alarm| writeln!(f, "  {alarm}"))?;
         skipped(f, &self.skipped)
     }
 }

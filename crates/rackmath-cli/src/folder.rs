@@ -39,16 +39,12 @@ pub fn run(
 }
 
 fn scored(catalog: &Catalog, folder: &Path, leave_out: Option<&String>) -> Result<FolderCard, Failure> {
-    let fail = |e: rackmath_calibrate::CalibrateError| Failure::new(e.to_string());
+    let fail = |e: rackmath_spec::SpecError| Failure::new(e.to_string());
     let (mut card, rows) = serving::score_folder(catalog, folder).map_err(fail)?;
-    let by = leave_out.map(|group| match group.as_str() {
-        "chip" => By::Chip,
-        "model" => By::Model,
-        _ => By::Engine,
-    });
+    let by = leave_out.and_then(|group| group.parse::<By>().ok());
     if let Some(by) = by {
         let tell = |done: usize, all: usize, what: &str| eprintln!("fit {done} of {all}: {what}");
-        card.cross = Some(serving::leave_out(catalog, &rows, by, serving::FOLD_STEPS, &tell).map_err(fail)?);
+        card.cross = Some(serving::leave_out(catalog, &rows, by, &tell).map_err(fail)?);
     }
     Ok(card)
 }

@@ -1,9 +1,9 @@
 //! Fits constants by the mean of |ln(predicted / measured)| and prints them.
 
 use super::{Constants, Key, Kind, Row, error};
-use crate::CalibrateError;
-use crate::simplex::minimum;
-use crate::table::{Errors, left_out, rounded};
+use crate::search::minimum;
+use crate::table::{Errors, fit_line, left_out, rounded, toml};
+use rackmath_spec::SpecError;
 use rackmath_spec::attention::{DecodeConstants, PrefillConstants};
 use rackmath_units::{ByteRate, Fraction, Seconds};
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ fn by_key(rows: &[Row], keep: impl Fn(&Row) -> bool) -> BTreeMap<&Key, Vec<&Row>
 }
 
 /// Errors of rows whose head shape the constants have not seen, for the engine with many shapes.
-pub(super) fn without_each_shape(rows: &[Row]) -> Result<Vec<(&Row, f64)>, CalibrateError> {
+pub(super) fn without_each_shape(rows: &[Row]) -> Result<Vec<(&Row, f64)>, SpecError> {
     let mut errors = Vec::new();
     for (key, rows) in by_key(rows, |r| r.key.kind == Kind::Grouped && r.key.backend == "trtllm") {
         let off = |constants: &Constants, row: &Row| Ok(error(row, constants));
@@ -106,17 +106,15 @@ const OWN_SOURCES: &str = r#"torch = "fit of the mean |ln(predicted / measured)|
 fa2 = "rule: FlashAttention-2 as PyTorch calls it once sequences times KV heads fill 0.8 of twice the cores (num_splits_heuristic in flash_api.cpp, tiles in flash_fwd_launch_template.h); rates of FlashAttention-2 on H100 from arXiv 2407.08608, figure 5, 2024-07; floor and memory of the row above"
 "#;
 
-/// One file of `catalog/kernels`.
 pub(super) fn file(rows: &[Row], kind: Kind) -> String {
     let keys = by_key(rows, |r| r.key.kind == kind);
     let mut text = head(kind);
     let mut defaults = String::new();
     for (key, rows) in keys.iter().rev() {
         let constants = fitted(rows, key);
-        let errors: Vec<f64> = rows.iter().map(|r| error(r, &constants)).collect();
-        let errors = Errors::of(&errors).expect("a key has rows");
+        let errors = Errors::of(rows.iter().map(|r| error(r, &constants))).expect("a key has rows");
         let source = if key.backend == "torch" { "torch" } else { "aic" };
-        let fit = format!("source = \"{source}\"\n{errors}\n");
+        let fit = format!("source = \"{source}\"\n{}", fit_line(errors.fit));
         text.push_str(&entry(key, &key.generation, &constants, &fit));
         if let (Constants::Decode(c), "torch") = (constants, key.backend.as_str()) {
             let flash = Key { backend: "torch-flash".to_owned(), ..(*key).clone() };
@@ -170,47 +168,42 @@ fn head(kind: Kind) -> String {
 }
 
 fn entry(key: &Key, generation: &str, constants: &Constants, evidence: &str) -> String {
-    let format = |eight: bool| if eight { "fp8" } else { "bf16" };
     let us = |t: Seconds| format!("\"{} us\"", rounded(t.get() * 1e6));
     let rate = |r: ByteRate| format!("\"{} GB/s\"", rounded(r.get() / 1e9));
-    let phase = if key.decode { "decode" } else { "prefill" };
-    let mut text = format!("\n[[{phase}]]\ngeneration = \"{generation}\"\nbackend = \"{}\"\n", key.backend);
-    if !key.heads.is_empty() {
-        let _ = writeln!(text, "heads = \"{}\"", key.heads);
+    let word = |word: &str| if word.is_empty() { String::new() } else { format!("\"{word}\"") };
+    let format = |eight: bool| word(if eight { "fp8" } else { "bf16" });
+    let mut lines = vec![
+        ("generation", word(generation)),
+        ("backend", word(&key.backend)),
+        ("heads", word(key.heads)),
+        ("math", format(key.math8)),
+        ("kv", format(key.kv8)),
+    ];
+    match constants {
+        Constants::Decode(c) => lines.extend([
+            ("floor", us(c.floor)),
+            ("block", us(c.block)),
+            ("block_rows", float(c.block_rows)),
+            ("tile_rows", if c.tile_rows > 1.0 { float(c.tile_rows) } else { String::new() }),
+            ("compute", float(c.compute.get())),
+            ("memory", float(c.memory.get())),
+            ("ramp", us(c.ramp)),
+            ("cache_rate", rate(c.cache_rate)),
+            ("core_rate", rate(c.core_rate)),
+            ("splits", float(c.splits)),
+            ("corner", float(c.corner)),
+        ]),
+        Constants::Prefill(c) => lines.extend([
+            ("floor", us(c.floor)),
+            ("block", us(c.block)),
+            ("tile", float(c.tile)),
+            ("compute", float(c.compute.get())),
+            ("memory", float(c.memory.get())),
+            ("cache_rate", rate(c.cache_rate)),
+            ("corner", float(c.corner)),
+        ]),
     }
-    let _ = writeln!(text, "math = \"{}\"\nkv = \"{}\"", format(key.math8), format(key.kv8));
-    let padding = match constants {
-        Constants::Decode(c) if c.tile_rows > 1.0 => format!("tile_rows = {}\n", float(c.tile_rows)),
-        _ => String::new(),
-    };
-    let _ = match constants {
-        Constants::Decode(c) => writeln!(
-            text,
-            "floor = {}\nblock = {}\nblock_rows = {}\n{padding}compute = {}\nmemory = {}\nramp = {}\ncache_rate = {}\ncore_rate = {}\nsplits = {}\ncorner = {}",
-            us(c.floor),
-            us(c.block),
-            float(c.block_rows),
-            float(c.compute.get()),
-            float(c.memory.get()),
-            us(c.ramp),
-            rate(c.cache_rate),
-            rate(c.core_rate),
-            float(c.splits),
-            float(c.corner)
-        ),
-        Constants::Prefill(c) => writeln!(
-            text,
-            "floor = {}\nblock = {}\ntile = {}\ncompute = {}\nmemory = {}\ncache_rate = {}\ncorner = {}",
-            us(c.floor),
-            us(c.block),
-            float(c.tile),
-            float(c.compute.get()),
-            float(c.memory.get()),
-            rate(c.cache_rate),
-            float(c.corner)
-        ),
-    };
-    text + evidence
+    toml(if key.decode { "\n[[decode]]" } else { "\n[[prefill]]" }, &lines) + evidence
 }
 
 /// A number that TOML reads as a float.

@@ -1,34 +1,14 @@
 //! Open-weight models with what their hosts charge and what they are, from a folder of tables.
 
-use crate::CalibrateError;
-use crate::rows::csv;
+use crate::rows::{Record, nothing, table};
+use rackmath_spec::SpecError;
 use rackmath_spec::deduce::{HostPrice, PRICE_RANGE};
 use rackmath_theory::deduce::hosts::Summary;
 use rackmath_theory::deduce::level::Known;
-use serde::Deserialize;
-use std::collections::BTreeMap;
+use rackmath_units::float::ln;
 use std::path::Path;
 
-/// The tables that are read.
-pub const FILES: [&str; 2] = ["open_host_prices.csv", "open_arch.csv"];
-
-#[derive(Deserialize)]
-struct PriceRow {
-    open_model: String,
-    host: String,
-    usd_in: f64,
-    usd_out: f64,
-    usd_cached_read: Option<f64>,
-    first_party: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ArchRow {
-    model: String,
-    total_params_computed: f64,
-    active_params_computed: f64,
-    kv_elements_per_token_stored: f64,
-}
+const FILES: [&str; 2] = ["open_host_prices.csv", "open_arch.csv"];
 
 /// Letters and digits only, in lower case.
 fn key(name: &str) -> String {
@@ -43,62 +23,62 @@ const SAME: [(&str, &str); 3] =
 const TRAILS: [&str; 7] = ["", "instruct", "thinking", "exp", "terminus", "it", "chat"];
 
 /// The architecture a priced model has, by name: what is left of the longer name must be a date or a variant of training.
-fn architecture<'a>(name: &str, rows: &'a [ArchRow]) -> Option<&'a ArchRow> {
+fn architecture<'a>(name: &str, models: impl IntoIterator<Item = &'a str>) -> Option<usize> {
     let bare = name.split('(').next().unwrap_or(name);
     let wanted = key(SAME.iter().find(|(from, _)| *from == bare).map_or(bare, |(_, to)| to));
     let harmless = |trail: &str| {
         let digits = trail.trim_start_matches(|c: char| c.is_ascii_digit());
         TRAILS.contains(&digits) && [0, 4].contains(&(trail.len() - digits.len()))
     };
-    rows.iter().find(|row| {
-        let known = key(row.model.split(" (").next().unwrap_or(&row.model).trim_start_matches("Meta-"));
+    models.into_iter().position(|model| {
+        let known = key(model.split(" (").next().unwrap_or(model).trim_start_matches("Meta-"));
         wanted.strip_prefix(&*known).or_else(|| known.strip_prefix(&*wanted)).is_some_and(harmless)
     })
 }
 
 /// Every model of the price table whose architecture is known; the others are named.
-pub fn known(folder: &Path) -> Result<(Vec<Known>, Vec<String>), CalibrateError> {
+pub fn known(folder: &Path) -> Result<(Vec<Known>, Vec<String>), SpecError> {
     if !FILES.iter().all(|f| folder.join(f).exists()) {
-        return Err(CalibrateError::nothing(folder, FILES.to_vec()));
+        return Err(nothing(folder, FILES.into_iter()));
     }
-    let arch: Vec<ArchRow> = csv(&folder.join(FILES[1]))?;
-    let mut order = Vec::new();
-    let mut prices: BTreeMap<String, Vec<HostPrice>> = BTreeMap::new();
-    for row in csv::<PriceRow>(&folder.join(FILES[0]))? {
-        let believed = |p: f64| (PRICE_RANGE.0..=PRICE_RANGE.1).contains(&p);
-        if !(believed(row.usd_in) && believed(row.usd_out)) {
-            continue;
+    let [rows, arch] = [table(&folder.join(FILES[0]))?, table(&folder.join(FILES[1]))?];
+    let believed = |row: &Record, column| row.number(column).filter(|p| (PRICE_RANGE.0..=PRICE_RANGE.1).contains(p));
+    let mut priced: Vec<(String, Vec<HostPrice>)> = Vec::new();
+    for row in &rows {
+        let (Some(input), Some(output)) = (believed(row, "usd_in"), believed(row, "usd_out")) else { continue };
+        let (cached, maker) = (row.number("usd_cached_read"), row.text("first_party") == "yes");
+        let (host, source) = (row.text("host").to_owned(), FILES[0].to_owned());
+        let price = HostPrice { host, source, input, output, cached, maker };
+        let name = row.text("open_model");
+        match priced.iter_mut().find(|(model, _)| model == name) {
+            Some((_, prices)) => prices.push(price),
+            None => priced.push((name.to_owned(), vec![price])),
         }
-        if !prices.contains_key(&row.open_model) {
-            order.push(row.open_model.clone());
-        }
-        prices.entry(row.open_model).or_default().push(HostPrice {
-            host: row.host,
-            source: FILES[0].into(),
-            input: row.usd_in,
-            output: row.usd_out,
-            cached: row.usd_cached_read,
-            maker: row.first_party.as_deref() == Some("yes"),
-        });
     }
     let (mut models, mut unknown) = (Vec::new(), Vec::new());
-    for name in order {
-        let list = prices.remove(&name).unwrap_or_default();
-        match (architecture(&name, &arch), Summary::of(&list)) {
-            (Some(row), Some(summary)) => {
-                let ln = rackmath_units::float::ln;
-                models.push(Known {
-                    architecture: format!("{}/{}", row.active_params_computed, row.total_params_computed),
-                    ln_active: ln(row.active_params_computed),
-                    ln_sparsity: ln(row.total_params_computed / row.active_params_computed),
-                    ln_kv: ln(row.kv_elements_per_token_stored),
-                    name,
-                    prices: list,
-                    summary,
-                });
-            }
-            _ => unknown.push(name),
-        }
+    for (name, prices) in priced {
+        let row = architecture(&name, arch.iter().map(|row| row.text("model"))).map(|at| &arch[at]);
+        let size = |column| row?.number(column);
+        let sizes = (
+            size("total_params_computed"),
+            size("active_params_computed"),
+            size("kv_elements_per_token_stored"),
+            Summary::of(&prices),
+        );
+        let (Some(total), Some(active), Some(kv), Some(summary)) = sizes else {
+            unknown.push(name);
+            continue;
+        };
+        let (ln_active, ln_sparsity, ln_kv) = (ln(active), ln(total / active), ln(kv));
+        models.push(Known {
+            architecture: format!("{active}/{total}"),
+            ln_active,
+            ln_sparsity,
+            ln_kv,
+            name,
+            prices,
+            summary,
+        });
     }
     Ok((models, unknown))
 }
@@ -109,13 +89,7 @@ mod tests {
 
     #[test]
     fn names_find_their_architecture_and_no_other() {
-        let row = |model: &str| ArchRow {
-            model: model.into(),
-            total_params_computed: 1.0,
-            active_params_computed: 1.0,
-            kv_elements_per_token_stored: 1.0,
-        };
-        let rows: Vec<ArchRow> = [
+        let models = [
             "Meta-Llama-3.1-70B",
             "DeepSeek-V3",
             "DeepSeek-V3.2",
@@ -127,9 +101,7 @@ mod tests {
             "Kimi-K2",
             "Kimi-K2.5",
             "Kimi-K3 (est. from config)",
-        ]
-        .map(row)
-        .into();
+        ];
         for (name, expected) in [
             ("DeepSeek-V3(-0324)", Some("DeepSeek-V3")),
             ("DeepSeek-V3.1", Some("DeepSeek-V3")),
@@ -146,7 +118,7 @@ mod tests {
             ("Kimi-K2.5", Some("Kimi-K2.5")),
             ("Kimi-K3", Some("Kimi-K3 (est. from config)")),
         ] {
-            assert_eq!(architecture(name, &rows).map(|r| r.model.as_str()), expected, "{name}");
+            assert_eq!(architecture(name, models).map(|at| models[at]), expected, "{name}");
         }
     }
 }

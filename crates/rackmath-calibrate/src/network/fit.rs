@@ -5,37 +5,32 @@
 //! Not fitted: the limit above which an engine calls the library, and from how many nodes forwarding slows down. These are
 //! read off the tables; the catalogue holds them.
 
-use super::predict::{Machines, SCALE_OUT};
-use super::rows::{Row, What};
-use crate::simplex;
-use crate::table::{self, Errors, Table};
-use rackmath_spec::{AllReduceKernel, Copies, ExchangeKernel, Library, Network, Reach, Residual};
+use super::{Machines, Row, What};
+use crate::search;
+use crate::table::{self, Errors, Table, fit_line};
+use rackmath_spec::{AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach};
 use rackmath_theory::network::{Collective, Launch, Phase};
 use rackmath_units::{Bytes, Fraction, Seconds};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most one row adds to the loss.
-pub const CAP: f64 = 0.6;
+const CAP: f64 = 0.6;
 
-/// Fitted constants by kind of link. Printed, they are the tables of a catalogue file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fitted {
-    /// What was fitted, by kind: the catalogue's network with fitted tables in place of its own.
-    pub networks: BTreeMap<String, Network>,
-}
-
-/// Fits everything the rows can tell.
-pub fn all(rows: &[Row], machines: &Machines) -> Fitted {
+/// Fits everything the rows can tell: the catalogue's networks by kind, with fitted tables in place of their own.
+pub fn all(rows: &[Row], machines: &Machines) -> BTreeMap<String, Network> {
     let mut machines = machines.clone();
     forget(&mut machines);
-    let kinds: BTreeSet<String> = rows.iter().filter_map(|r| machines.kind(&r.system)).map(str::to_owned).collect();
-    for kind in kinds {
+    for kind in kinds(rows, &machines) {
         collectives(rows, &mut machines, &kind);
         exchanges(rows, &mut machines, &kind);
     }
     reaches(rows, &mut machines);
-    Fitted { networks: machines.networks }
+    machines.networks
+}
+
+fn kinds(rows: &[Row], machines: &Machines) -> BTreeSet<String> {
+    rows.iter().filter_map(|r| machines.kind(&r.system)).map(str::to_owned).collect()
 }
 
 /// Fits on a part, predicts the rest.
@@ -56,13 +51,12 @@ pub fn transfer(rows: &[Row], machines: &Machines) -> Table {
             }
             fitted.networks.insert(b.to_owned(), constants);
             let unseen = || rows.iter().filter(collective).filter(|r| r.system == **to);
-            let label = |what: &str| vec![(*from).to_owned(), (*to).to_owned(), what.to_owned()];
             let headline = unseen().filter(|r| super::is_long_gather_or_reduce(&r.what));
-            table.push(label("all-reduce, all-gather from 16 KiB"), &distances(headline, &fitted));
+            table.push([*from, *to, "all-reduce, all-gather from 16 KiB"], distances(headline, &fitted));
             // What the data sheet's rate carries over, apart from floors that belong to host and clock.
             let large = |r: &&Row| matches!(r.what, What::Collective { bytes, .. } if bytes >= Bytes::mb(4.0));
-            table.push(label("all collectives from 4 MB"), &distances(unseen().filter(large), &fitted));
-            table.push(label("all collectives"), &distances(unseen(), &fitted));
+            table.push([*from, *to, "all collectives from 4 MB"], distances(unseen().filter(large), &fitted));
+            table.push([*from, *to, "all collectives"], distances(unseen(), &fitted));
         }
     }
     for (limit, beyond) in [(8, 16), (16, 64)] {
@@ -92,17 +86,15 @@ fn ladder(
     let mut fitted = machines.clone();
     forget(&mut fitted);
     // This one was read off the rows to be predicted.
-    network(&mut fitted, SCALE_OUT).reach.values_mut().for_each(|r| r.full_rate_nodes = None);
-    let kinds: BTreeSet<String> = seen.iter().filter_map(|r| machines.kind(&r.system)).map(str::to_owned).collect();
-    for kind in kinds {
+    fitted.networks.values_mut().flat_map(|n| n.reach.values_mut()).for_each(|r| r.full_rate_nodes = None);
+    for kind in kinds(&seen, machines) {
         exchanges(&seen, &mut fitted, &kind);
     }
     reaches(&seen, &mut fitted);
     for kernel in unseen.iter().map(|r| r.what.kernel()).collect::<BTreeSet<String>>() {
         let of = unseen.iter().filter(|r| r.what.kernel() == kernel);
-        let label = |n: String| format!("{n} {unit}");
-        let group = vec![label(format!("up to {limit}")), label(format!("up to {most}")), kernel.clone()];
-        table.push(group, &distances(of, &fitted));
+        let up_to = |n: u64| format!("up to {n} {unit}");
+        table.push([up_to(limit), up_to(most), kernel.clone()], distances(of, &fitted));
     }
 }
 
@@ -120,28 +112,29 @@ fn forget(machines: &mut Machines) {
 }
 
 fn collectives(rows: &[Row], machines: &mut Machines, kind: &str) {
-    let of_kind = |m: &Machines, r: &Row| m.kind(&r.system) == Some(kind);
     let by = |m: &Machines, name: Option<&str>| -> Vec<Row> {
         let wanted = |r: &&Row| match &r.what {
             What::Collective { engine, .. } => engine.as_ref().map(|(e, _)| e.as_str()) == name,
             What::Exchange { .. } => false,
         };
-        rows.iter().filter(|r| of_kind(m, r)).filter(wanted).cloned().collect()
+        rows.iter().filter(|r| m.kind(&r.system) == Some(kind)).filter(wanted).cloned().collect()
     };
     let library = by(machines, None);
-    let start = [8e-6, 1e-6, odds(0.75), odds(0.3), 1e7];
     let in_network = &mut network(machines, kind).library.in_network;
     // A guess, so that the catalogue's value does not steer the fit.
     *in_network = in_network.filter(|_| !library.is_empty()).map(|_| Fraction::new(0.6)).or(*in_network);
-    let mut fit = solve(&library, machines, kind, &[start.to_vec()], |n, p| set_library(&mut n.library, p));
-    if fit.is_some() && machines.networks[kind].library.in_network.is_some() {
+    let has_switch = in_network.is_some();
+    let fit = |machines: &mut Machines| {
+        let start = vec![8e-6, 1e-6, odds(0.75), odds(0.3), 1e7];
+        solve(&library, machines, kind, &[start], |n| Some(&mut n.library), set_library, |l| &mut l.evidence);
+    };
+    fit(machines);
+    if has_switch {
         // Short messages take the ring; what the switch can do shows in the long ones.
         let long: Vec<Row> = library.iter().filter(|r| is_long_all_reduce(&r.what)).cloned().collect();
-        solve(&long, machines, kind, &[vec![odds(0.6)]], |n, p| n.library.in_network = Some(share(p[0])));
-        fit = solve(&library, machines, kind, &[start.to_vec()], |n, p| set_library(&mut n.library, p));
-    }
-    if fit.is_some() {
-        network(machines, kind).library.evidence.fit = fit;
+        let set = |library: &mut Library, p: &[f64]| library.in_network = Some(share(p[0]));
+        solve(&long, machines, kind, &[vec![odds(0.6)]], |n| Some(&mut n.library), set, |l| &mut l.evidence);
+        fit(machines);
     }
     let engines: Vec<String> = machines.networks[kind].all_reduce.keys().cloned().collect();
     for engine in engines {
@@ -152,14 +145,8 @@ fn collectives(rows: &[Row], machines: &mut Machines, kind: &str) {
         let mut start = vec![4e-6, 1e-7, odds(0.65)];
         start.extend(two_shot.then_some(4e-6));
         start.extend(eager.then_some([3e-5, 8e-6]).into_iter().flatten());
-        let fit = solve(&rows, machines, kind, &[start], |n, p| {
-            if let Some(kernel) = n.all_reduce.get_mut(&engine) {
-                set_all_reduce(kernel, p, eager);
-            }
-        });
-        if let (Some(fit), Some(kernel)) = (fit, network(machines, kind).all_reduce.get_mut(&engine)) {
-            kernel.evidence.fit = Some(fit);
-        }
+        let set = |kernel: &mut AllReduceKernel, p: &[f64]| set_all_reduce(kernel, p, eager);
+        solve(&rows, machines, kind, &[start], |n| n.all_reduce.get_mut(&engine), set, |k| &mut k.evidence);
     }
 }
 
@@ -183,40 +170,31 @@ fn exchanges(rows: &[Row], machines: &mut Machines, kind: &str) {
             start.extend(wide.then_some(odds(0.04)));
             start
         };
-        let fit = solve(&rows, machines, kind, &[start(0.95, 0.5), start(0.6, 1.0)], |n, p| {
-            if let Some(kernel) = n.exchange.get_mut(&name) {
-                set_exchange(kernel, p);
-            }
-        });
-        if let (Some(fit), Some(kernel)) = (fit, network(machines, kind).exchange.get_mut(&name)) {
-            kernel.evidence.fit = Some(fit);
-        }
+        let starts = [start(0.95, 0.5), start(0.6, 1.0)];
+        solve(&rows, machines, kind, &starts, |n| n.exchange.get_mut(&name), set_exchange, |k| &mut k.evidence);
     }
 }
 
 /// The median time of the smallest exchanges.
 fn usual_floor(rows: &[Row], phase: Phase) -> f64 {
-    let of = |r: &&Row| matches!(r.what, What::Exchange { phase: p, tokens, .. } if p == phase && tokens.get() <= 32.0);
-    let times: Vec<f64> = rows.iter().filter(of).map(|r| r.measured.get()).collect();
-    Errors::of(&times).map_or(2e-5, |times| times.median)
+    let of =
+        |r: &&Row| matches!(r.what, What::Exchange { work, .. } if work.phase == phase && work.tokens.get() <= 32.0);
+    Errors::of(rows.iter().filter(of).map(|r| r.measured.get())).map_or(2e-5, |times| times.fit.median)
 }
 
 fn reaches(rows: &[Row], machines: &mut Machines) {
-    for copies in [Copies::PerExpert, Copies::PerRank] {
+    let outer: BTreeSet<String> =
+        rows.iter().filter_map(|r| machines.kind_between(&r.system)).map(str::to_owned).collect();
+    for (kind, copies) in outer.iter().flat_map(|kind| [Copies::PerExpert, Copies::PerRank].map(|c| (kind, c))) {
         let leaves = |m: &Machines, r: &Row| {
             let kernel = m.kind(&r.system).and_then(|kind| m.networks[kind].exchange.get(&r.what.kernel()));
-            kernel.is_some_and(|k| k.copies == copies) && m.span(r).is_some_and(|(ranks, per_node)| ranks > per_node)
+            kernel.is_some_and(|k| k.copies == copies)
+                && m.kind_between(&r.system) == Some(kind)
+                && m.span(r).is_some_and(|(ranks, per_node)| ranks > per_node)
         };
         let rows: Vec<Row> = rows.iter().filter(|r| leaves(machines, r)).cloned().collect();
-        let start = [odds(0.9), odds(0.8), 1e-5, 1e-5, 1e-5, 1e-5];
-        let fit = solve(&rows, machines, SCALE_OUT, &[start.to_vec()], |n, p| {
-            if let Some(reach) = n.reach.get_mut(&copies) {
-                set_reach(reach, p);
-            }
-        });
-        if let (Some(fit), Some(reach)) = (fit, network(machines, SCALE_OUT).reach.get_mut(&copies)) {
-            reach.evidence.fit = Some(fit);
-        }
+        let start = vec![odds(0.9), odds(0.8), 1e-5, 1e-5, 1e-5, 1e-5];
+        solve(&rows, machines, kind, &[start], |n| n.reach.get_mut(&copies), set_reach, |r| &mut r.evidence);
     }
 }
 
@@ -263,31 +241,38 @@ fn share(odds: f64) -> Fraction {
     Fraction::new((odds / (1.0 + odds) * 1e3).round() / 1e3)
 }
 
-/// Searches from each start, leaves the best constants in place and tells how far they are from the rows; nothing happens without rows.
-fn solve(
+/// Searches from each start, leaves the best constants of a part of a network in place and tells how far they are from the
+/// rows; nothing happens without rows.
+fn solve<K>(
     rows: &[Row],
     machines: &mut Machines,
     kind: &str,
     starts: &[Vec<f64>],
-    set: impl Fn(&mut Network, &[f64]),
-) -> Option<Residual> {
-    if rows.is_empty() {
-        return None;
-    }
+    part: impl Fn(&mut Network) -> Option<&mut K>,
+    set: impl Fn(&mut K, &[f64]),
+    evidence: impl Fn(&mut K) -> &mut Evidence,
+) {
     let cell = RefCell::new(machines);
+    let turn = |p: &[f64]| {
+        if let Some(part) = part(network(&mut cell.borrow_mut(), kind)) {
+            set(part, p);
+        }
+    };
     let loss = |p: &[f64]| {
-        set(network(&mut cell.borrow_mut(), kind), p);
+        turn(p);
         let machines = cell.borrow();
         let capped = rows.iter().map(|r| machines.distance(r).map_or(CAP, |d| d.min(CAP)));
         capped.sum::<f64>() / rows.len() as f64
     };
-    let ends = starts.iter().map(|start| simplex::minimum(start, loss)).map(|end| (loss(&end), end));
-    let best = ends.min_by(|a, b| a.0.total_cmp(&b.0))?.1;
-    let best: Vec<f64> = best.into_iter().map(rounded).collect();
+    let starts = starts.iter().filter(|_| !rows.is_empty());
+    let ends = starts.map(|start| search::minimum(start, loss)).map(|end| (loss(&end), end));
+    let Some((_, best)) = ends.min_by(|a, b| a.0.total_cmp(&b.0)) else { return };
+    turn(&best.into_iter().map(rounded).collect::<Vec<f64>>());
     let machines = cell.into_inner();
-    set(network(machines, kind), &best);
-    let errors = Errors::of(&distances(rows.iter(), machines))?;
-    Some(Residual { rows: errors.n as u64, median: errors.median, p90: errors.p90 })
+    let errors = Errors::of(distances(rows.iter(), machines));
+    if let (Some(errors), Some(part)) = (errors, part(network(machines, kind))) {
+        evidence(part).fit = Some(errors.fit);
+    }
 }
 
 fn network<'a>(machines: &'a mut Machines, kind: &str) -> &'a mut Network {
@@ -301,4 +286,64 @@ fn distances<'a>(rows: impl Iterator<Item = &'a Row>, machines: &Machines) -> Ve
 /// Three significant digits; nothing below a tenth of a nanosecond or of a thousandth.
 fn rounded(x: f64) -> f64 {
     if x < 1e-10 { 0.0 } else { table::rounded(x) }
+}
+
+/// The tables of catalogue files: what was fitted.
+pub fn toml(networks: &BTreeMap<String, Network>) -> String {
+    let share = |share: Fraction| share.get().to_string();
+    // Three digits were kept; the division may add noise far behind them.
+    let us = |time: Seconds| format!("\"{} us\"", format!("{:.4e}", time.get() * 1e6).parse::<f64>().unwrap_or(0.0));
+    let pair = |names: [&str; 2], of: [Seconds; 2]| {
+        format!("{{ {} = {}, {} = {} }}", names[0], us(of[0]), names[1], us(of[1]))
+    };
+    let mut out = String::new();
+    for (kind, Network { library: l, all_reduce, exchange, reach, .. }) in networks {
+        out += &format!("# {kind}\n");
+        let mut section = |name: String, evidence: &Evidence, lines: &[(&str, String)]| {
+            let Some(fit) = evidence.fit else { return };
+            out += &(table::toml(&format!("[{name}]"), lines) + &fit_line(fit) + "\n");
+        };
+        let lines = [
+            ("launch", us(l.launch)),
+            ("hop", us(l.hop)),
+            ("efficiency", share(l.efficiency)),
+            ("own", share(l.own)),
+            ("half", format!("\"{} MB\"", l.half.get() / 1e6)),
+            ("in_network", l.in_network.map_or(String::new(), share)),
+        ];
+        section("library".into(), &l.evidence, &lines);
+        for (name, k) in all_reduce {
+            let lines = [
+                ("launch", us(k.launch)),
+                ("peer", us(k.peer)),
+                ("second", k.second.map_or(String::new(), us)),
+                ("efficiency", share(k.efficiency)),
+                ("eager_launch", us(k.eager_launch)),
+                ("eager_extra", us(k.eager_extra)),
+            ];
+            section(format!("all_reduce.{name}"), &k.evidence, &lines);
+        }
+        for (name, k) in exchange {
+            let floor = |floor: Floor| pair(["start", "least"], [floor.start, floor.least]);
+            let lines = [
+                ("efficiency", share(k.efficiency)),
+                ("loss_per_doubling", share(k.loss_per_doubling)),
+                ("per_copy", format!("\"{:.3} ns\"", k.per_copy.get() * 1e9)),
+                ("dispatch", floor(k.dispatch)),
+                ("combine", floor(k.combine)),
+            ];
+            section(format!("exchange.{name}"), &k.evidence, &lines);
+        }
+        for (copies, r) in reach {
+            let leaving = |l: Leaving| pair(["once", "per_doubling"], [l.once, l.per_doubling]);
+            let lines = [
+                ("efficiency", share(r.efficiency)),
+                ("overlap", share(r.overlap)),
+                ("dispatch", leaving(r.dispatch)),
+                ("combine", leaving(r.combine)),
+            ];
+            section(format!("reach.{copies}"), &r.evidence, &lines);
+        }
+    }
+    out
 }

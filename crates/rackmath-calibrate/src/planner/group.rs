@@ -1,48 +1,230 @@
-//! One group of configurations that answer the same question, and what each predictor would have chosen.
+//! One group of configurations that answer the same question: frontiers, what each predictor would have chosen, and what
+//! a choice costs.
+//!
+//! $$ M(x) = \max_{u \ge x} m(u) \qquad R(x) = 1 - \frac{M_c(x)}{\max_l M_l(x)} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | x, u | interactivity | tok/s | output tokens per second that a user sees, 1 / TPOT |
+//! | m | points of a [`Frontier`] | tok/s | output tokens per second and chip, interpolated in logarithms between points |
+//! | M | [`Frontier::at`] | tok/s | the most that a layout gives users who want at least x |
+//! | c, l | chosen, any layout | - | the layout a predictor takes for best, and all of them |
+//! | R | [`regret`] | 1 | share of the best throughput that the choice gives away |
+//!
+//! Source: ours.
 
-use super::rank::{Frontier, ladder, regret};
-use super::rows::{Configuration, Layout, Question, Seen};
+use crate::names::Names;
+use crate::rows::{Record, present, table};
+use crate::serving::inferencex;
+use rackmath_spec::layout::Degrees;
+use rackmath_spec::measurement::{Load, Setup, Way};
+use rackmath_spec::{Catalog, SpecError};
 use rackmath_theory::stats::spearman;
+use rackmath_units::float;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
 
-/// Levels of interactivity at which a choice is asked for.
-pub const LEVELS: usize = 9;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Chooser {
-    /// The estimate, as `plan` makes it.
-    Ours,
-    /// The data sheet: every kernel at its roofline, links and host free.
-    Roofline,
-    MostChips,
-    FewestChips,
-    /// Whoever cuts layers least.
-    SmallestTp,
+/// What a planner is asked: everything but the layout and the load.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Question {
+    pub model: String,
+    pub precision: String,
+    pub hardware: String,
+    pub engine: String,
+    /// Nominal tokens of a prompt and of an answer.
+    pub lengths: (u64, u64),
+    /// Release of the engine, where releases are told apart; empty otherwise.
+    pub release: String,
 }
 
-impl Chooser {
-    /// All of them, the planner first.
-    pub const ALL: [Self; 5] = [Self::Ours, Self::Roofline, Self::MostChips, Self::FewestChips, Self::SmallestTp];
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { model, precision, hardware, engine, lengths, release } = self;
+        let model = model.rsplit('/').next().unwrap_or(model);
+        write!(f, "{model} {precision}, {hardware}, {engine}{release}, {}/{}", lengths.0, lengths.1)
+    }
+}
 
-    /// The words of a table.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ours => "rackmath",
-            Self::Roofline => "data-sheet roofline",
-            Self::MostChips => "most chips",
-            Self::FewestChips => "fewest chips",
-            Self::SmallestTp => "smallest TP",
+/// Latencies of a configuration, measured or predicted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// To the first token, in milliseconds.
+    pub ttft: f64,
+    /// Per output token, in milliseconds.
+    pub tpot: f64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    pub setup: Setup,
+    pub load: Load,
+    pub concurrency: f64,
+    pub chips: f64,
+    pub measured: Seen,
+}
+
+impl Configuration {
+    /// Output tokens per second and chip of latencies in a closed loop, by Little's law.
+    pub fn rate(&self, seen: Seen) -> f64 {
+        let output = self.load.output;
+        let seconds = (seen.ttft + seen.tpot * (output - 1.0)) / 1e3;
+        self.concurrency * output / seconds / self.chips
+    }
+
+    pub fn layout(&self) -> Layout {
+        let Degrees { tp, pp, dp, ep, .. } = self.setup.degrees;
+        Layout { chips: self.chips as u64, tp, pp, dp, ep, drafts: self.load.drafts as u64 }
+    }
+
+    /// Requests that decoded at a time, by Little's law from the measured latencies.
+    pub fn decoding(&self) -> f64 {
+        let Seen { ttft, tpot } = self.measured;
+        let decode = tpot * (self.load.output - 1.0);
+        (self.concurrency * decode / (ttft + decode)).max(1.0)
+    }
+}
+
+/// Chips, degrees, and tokens drafted a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Layout {
+    pub chips: u64,
+    pub tp: u64,
+    pub pp: u64,
+    pub dp: u64,
+    pub ep: u64,
+    pub drafts: u64,
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tp{}", self.tp)?;
+        for (name, n) in [("pp", self.pp), ("dp", self.dp), ("ep", self.ep)] {
+            if n > 1 {
+                write!(f, " {name}{n}")?;
+            }
+        }
+        if self.drafts > 0 {
+            write!(f, " drafts {}", self.drafts)?;
+        }
+        Ok(())
+    }
+}
+
+/// Aggregated rows of tier A by question. Repeated runs stay apart: each is predicted for its own version.
+pub fn groups(catalog: &Catalog, folder: &Path) -> Result<BTreeMap<Question, Vec<Configuration>>, SpecError> {
+    let names = Names::new(catalog);
+    let mut groups: BTreeMap<Question, Vec<Configuration>> = BTreeMap::new();
+    for (path, _) in present(folder, &[inferencex::TABLE], |file| file)? {
+        let rows = table(&path)?.into_iter().filter(|row| row.text("mode") == "agg" && row.text("tier") == "A");
+        for (question, configuration) in rows.filter_map(|row| configuration(&names, &row)) {
+            groups.entry(question).or_default().push(configuration);
         }
     }
+    Ok(groups)
+}
+
+fn configuration(names: &Names<'_>, row: &Record) -> Option<(Question, Configuration)> {
+    let (setup, load) = inferencex::ran(names, row)?;
+    let Way::Closed { concurrency, .. } = load.way else { return None };
+    let measured = Seen { ttft: row.number("ttft_ms")?, tpot: row.number("tpot_ms")? };
+    let word = |key: &str| row.text(key).to_owned();
+    let question = Question {
+        model: word("model"),
+        precision: word("precision"),
+        hardware: word("hardware"),
+        engine: word("engine"),
+        lengths: (row.count("isl")?, row.count("osl")?),
+        release: String::new(),
+    };
+    let d = setup.degrees;
+    let chips = (d.tp * d.pp * d.dp) as f64;
+    Some((question, Configuration { setup, load, concurrency, chips, measured }))
+}
+
+/// The points of a layout that no other of its points beats, slowest users first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frontier(Vec<(f64, f64)>);
+
+impl Frontier {
+    /// Of (interactivity, throughput) pairs; nothing where there are none.
+    pub fn of(mut points: Vec<(f64, f64)>) -> Option<Self> {
+        points.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)));
+        let mut kept: Vec<(f64, f64)> = Vec::new();
+        for point in points {
+            if kept.last().is_none_or(|last| point.1 > last.1) {
+                kept.push(point);
+            }
+        }
+        kept.reverse();
+        (!kept.is_empty()).then_some(Self(kept))
+    }
+
+    pub fn reach(&self) -> (f64, f64) {
+        (self.0[0].0, self.0[self.0.len() - 1].0)
+    }
+
+    /// The most throughput for users who want at least so much; nothing beyond its reach.
+    pub fn at(&self, interactivity: f64) -> Option<f64> {
+        let (low, high) = self.reach();
+        // A level that is one of the points must not be lost to rounding.
+        if interactivity > high * (1.0 + 1e-9) {
+            return None;
+        }
+        if interactivity <= low {
+            return Some(self.0[0].1);
+        }
+        let above = self.0.iter().position(|p| p.0 >= interactivity).unwrap_or(self.0.len() - 1);
+        let ((x0, y0), (x1, y1)) = (self.0[above - 1], self.0[above]);
+        let part = ((float::ln(interactivity) - float::ln(x0)) / (float::ln(x1) - float::ln(x0))).min(1.0);
+        Some(float::exp(float::ln(y0) * (1.0 - part) + float::ln(y1) * part))
+    }
+}
+
+/// So many values from one to another, evenly spaced in logarithms.
+pub fn ladder(low: f64, high: f64, steps: usize) -> Vec<f64> {
+    if high <= low || steps < 2 {
+        return vec![low.min(high)];
+    }
+    let step = float::ln(high / low) / (steps - 1) as f64;
+    (0..steps).map(|i| low * float::exp(step * i as f64)).collect()
+}
+
+/// Share of the best that a choice gives away.
+pub fn regret(chosen: f64, best: f64) -> f64 {
+    if best > 0.0 { (1.0 - chosen / best).max(0.0) } else { 0.0 }
+}
+
+pub const LEVELS: usize = 9;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::VariantArray)]
+pub enum Chooser {
+    /// The estimate, as `plan` makes it.
+    #[strum(to_string = "rackmath")]
+    Ours,
+    /// Every kernel at its roofline, links and host free.
+    #[strum(to_string = "data-sheet roofline")]
+    Roofline,
+    #[strum(to_string = "most chips")]
+    MostChips,
+    #[strum(to_string = "fewest chips")]
+    FewestChips,
+    /// Whoever cuts layers least.
+    #[strum(to_string = "smallest TP")]
+    SmallestTp,
 }
 
 #[derive(Clone, Debug)]
 pub struct Predicted {
-    /// What ran and was measured.
     pub configuration: Configuration,
     pub ours: Seen,
-    /// The data sheet's.
     pub roofline: Seen,
+}
+
+impl Predicted {
+    fn by(&self, chooser: Chooser) -> Seen {
+        if chooser == Chooser::Roofline { self.roofline } else { self.ours }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +238,6 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Share of the best throughput given away.
     pub fn regret(&self) -> f64 {
         regret(self.chosen.1, self.best.1)
     }
@@ -71,12 +252,9 @@ pub enum Among {
     Spanning,
 }
 
-/// A question and its configurations.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What was asked.
     pub question: Question,
-    /// What was measured.
     pub rows: Vec<Predicted>,
 }
 
@@ -90,7 +268,6 @@ impl Group {
         points.into_iter().filter_map(|(layout, points)| Some((layout, Frontier::of(points)?))).collect()
     }
 
-    /// Layouts that were measured.
     pub fn layouts(&self) -> usize {
         self.frontiers(|row| row.configuration.measured).len()
     }
@@ -101,7 +278,7 @@ impl Group {
         if measured.len() < 2 {
             return Vec::new();
         }
-        let predicted = self.frontiers(|row| if chooser == Chooser::Roofline { row.roofline } else { row.ours });
+        let predicted = self.frontiers(|row| row.by(chooser));
         let mut tops: Vec<f64> = measured.values().map(|f| f.reach().1).collect();
         tops.sort_by(f64::total_cmp);
         let low = measured.values().map(|f| f.reach().0).fold(f64::INFINITY, f64::min);
@@ -111,14 +288,13 @@ impl Group {
 
     /// Rank correlation of throughput per chip, and of time per token, over all configurations.
     pub fn correlations(&self, chooser: Chooser) -> (Option<f64>, Option<f64>) {
-        let column = |of: &dyn Fn(&Predicted) -> f64| self.rows.iter().map(of).collect::<Vec<f64>>();
-        let predicted = |row: &Predicted| if chooser == Chooser::Roofline { row.roofline } else { row.ours };
-        let rate = spearman(
-            &column(&|row| row.configuration.rate(row.configuration.measured)),
-            &column(&|row| row.configuration.rate(predicted(row))),
-        );
-        let tpot = spearman(&column(&|row| row.configuration.measured.tpot), &column(&|row| predicted(row).tpot));
-        (rate, tpot)
+        let correlation = |of: fn(&Configuration, Seen) -> f64| {
+            let column = |seen: &dyn Fn(&Predicted) -> Seen| -> Vec<f64> {
+                self.rows.iter().map(|row| of(&row.configuration, seen(row))).collect()
+            };
+            spearman(&column(&|row| row.configuration.measured), &column(&|row| row.by(chooser)))
+        };
+        (correlation(Configuration::rate), correlation(|_, seen| seen.tpot))
     }
 }
 

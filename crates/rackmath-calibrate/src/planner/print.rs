@@ -1,9 +1,10 @@
 //! The score as a person reads it.
 
-use super::group::{Among, Choice, Chooser, Group};
+use super::group::{Among, Choice, Chooser, Group, Predicted, Question};
 use rackmath_theory::stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use strum::VariantArray as _;
 
 /// A group's mean regret up to which its choice counts as good.
 const GOOD: f64 = 0.1;
@@ -11,23 +12,18 @@ const GOOD: f64 = 0.1;
 /// Layouts from which a group counts as rich.
 const RICH: usize = 5;
 
-/// Groups shown as the worst.
 const WORST: usize = 12;
 
-/// Rows named as left out.
 const NAMED: usize = 12;
 
-/// Groups with their predictions.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// With which constants.
     pub title: &'static str,
     pub groups: Vec<Group>,
     /// Configurations left out, and why.
     pub left: Vec<String>,
 }
 
-/// The figures of one chooser over some groups.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Regret of each group with a choice to make.
@@ -59,29 +55,24 @@ impl Figures {
         }
         figures
     }
-
-    /// Share of groups whose regret is at most a tenth.
-    pub fn good(&self) -> Option<f64> {
-        let good: Vec<f64> = self.regrets.iter().map(|r| f64::from(u8::from(*r <= GOOD))).collect();
-        mean(&good)
-    }
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+fn share(values: &[f64], holds: impl Fn(f64) -> bool) -> Option<f64> {
+    mean(&values.iter().map(|v| f64::from(u8::from(holds(*v)))).collect::<Vec<f64>>())
+}
+
 impl Report {
     /// The same with releases of an engine told apart.
     fn releases_apart(&self) -> Self {
-        let mut groups = BTreeMap::new();
-        for group in &self.groups {
-            for row in &group.rows {
-                let engine = &row.configuration.setup.engine;
-                let release = engine.find('@').map_or("", |at| &engine[at..]).to_owned();
-                let question = super::Question { release, ..group.question.clone() };
-                groups.entry(question).or_insert_with(Vec::new).push(row.clone());
-            }
+        let mut groups: BTreeMap<Question, Vec<Predicted>> = BTreeMap::new();
+        for (group, row) in self.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row))) {
+            let engine = &row.configuration.setup.engine;
+            let release = engine.find('@').map_or("", |at| &engine[at..]).to_owned();
+            groups.entry(Question { release, ..group.question.clone() }).or_default().push(row.clone());
         }
         let groups = groups.into_iter().map(|(question, rows)| Group { question, rows }).collect();
         Self { title: self.title, groups, left: Vec::new() }
@@ -90,8 +81,8 @@ impl Report {
     fn block(&self, f: &mut fmt::Formatter<'_>, title: &str, among: Among) -> fmt::Result {
         writeln!(f, "\n{title}")?;
         heading(f)?;
-        for chooser in Chooser::ALL {
-            line(f, chooser.name(), &Figures::of(self.groups.iter(), chooser, among), chooser)?;
+        for chooser in Chooser::VARIANTS.iter().copied() {
+            line(f, &chooser.to_string(), &Figures::of(self.groups.iter(), chooser, among), chooser)?;
         }
         Ok(())
     }
@@ -125,24 +116,18 @@ impl Report {
             let Some(worst) = choices.iter().max_by(|a, b| a.regret().total_cmp(&b.regret())) else { continue };
             let (n, layouts) = (group.rows.len(), group.layouts());
             writeln!(f, "{:>5.1} %  {}; {n} configurations, {layouts} layouts", mean * 100.0, group.question)?;
+            let Choice { interactivity: at, chosen: (took, rate), best: (best, most) } = worst;
             writeln!(
                 f,
-                "         at {:.0} tok/s/user took {} ({:.0} tok/s/chip measured), best {} ({:.0})",
-                worst.interactivity, worst.chosen.0, worst.chosen.1, worst.best.0, worst.best.1
+                "         at {at:.0} tok/s/user took {took} ({rate:.0} tok/s/chip measured), best {best} ({most:.0})"
             )?;
-            for (word, layout) in [("took", worst.chosen.0), ("best", worst.best.0)] {
-                let mut errors: Vec<f64> = Vec::new();
-                for row in group.rows.iter().filter(|r| r.configuration.layout() == layout) {
-                    errors.push(row.ours.tpot / row.configuration.measured.tpot);
-                }
+            for (word, layout) in [("took", *took), ("best", *best)] {
+                let rows = group.rows.iter().filter(|r| r.configuration.layout() == layout);
+                let errors: Vec<f64> = rows.map(|r| r.ours.tpot / r.configuration.measured.tpot).collect();
                 let ends = errors.iter().copied().fold((f64::INFINITY, 0.0f64), |e, x| (e.0.min(x), e.1.max(x)));
-                writeln!(
-                    f,
-                    "         {word}: predicted over measured TPOT {:.2} to {:.2}, median {:.2}",
-                    ends.0,
-                    ends.1,
-                    median(&errors).unwrap_or(f64::NAN)
-                )?;
+                let middle = median(&errors).unwrap_or(f64::NAN);
+                write!(f, "         {word}: predicted over measured TPOT {:.2} to {:.2}", ends.0, ends.1)?;
+                writeln!(f, ", median {middle:.2}")?;
             }
         }
         Ok(())
@@ -160,9 +145,7 @@ impl fmt::Display for Report {
         self.worst(f, Among::Reaching)?;
         if !self.left.is_empty() {
             writeln!(f, "\nleft out: {}", self.left.len())?;
-            for what in self.left.iter().take(NAMED) {
-                writeln!(f, "  {what}")?;
-            }
+            self.left.iter().take(NAMED).try_for_each(|what| writeln!(f, "  {what}"))?;
             if self.left.len() > NAMED {
                 writeln!(f, "  and {} more", self.left.len() - NAMED)?;
             }
@@ -172,29 +155,34 @@ impl fmt::Display for Report {
 }
 
 fn heading(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    writeln!(
-        f,
-        "{:20} {:>6} {:>9} {:>9} {:>9} {:>14} {:>14} {:>7} {:>7}",
-        "chooser", "groups", "in 10 %", "choices", "regret", "5+ layouts", "Spearman", ">= 0.9", "TPOT"
-    )
+    let columns = ["chooser", "groups", "in 10 %", "choices", "regret", "5+ layouts", "Spearman", ">= 0.9", "TPOT"];
+    columns_line(f, columns)
+}
+
+fn columns_line(
+    f: &mut fmt::Formatter<'_>,
+    [name, n, good, choices, regret, rich, rate, high, tpot]: [&str; 9],
+) -> fmt::Result {
+    writeln!(f, "{name:20} {n:>6} {good:>9} {choices:>9} {regret:>9} {rich:>14} {rate:>14} {high:>7} {tpot:>7}")
 }
 
 fn line(f: &mut fmt::Formatter<'_>, name: &str, figures: &Figures, chooser: Chooser) -> fmt::Result {
-    let percent = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{:.1} %", x * 100.0));
-    let good = figures.choices.iter().filter(|r| **r <= GOOD).count() as f64 / figures.choices.len().max(1) as f64;
-    let rich = median(&figures.rich).map_or("-".to_owned(), |m| format!("{:.1} % ({})", m * 100.0, figures.rich.len()));
-    let high: Vec<f64> = figures.rates.iter().map(|r| f64::from(u8::from(*r >= 0.9))).collect();
+    let Figures { regrets, rich, choices, rates, tpots } = figures;
+    let none = || "-".to_owned();
+    let percent = |x: Option<f64>| x.map_or_else(none, |x| format!("{:.1} %", x * 100.0));
+    let rich = median(rich).map_or_else(none, |m| format!("{:.1} % ({})", m * 100.0, rich.len()));
     let predicts = matches!(chooser, Chooser::Ours | Chooser::Roofline);
-    let rank = |values: &[f64]| median(values).filter(|_| predicts).map(|m| format!("{m:.3}"));
-    let rate = rank(&figures.rates).map_or("-".to_owned(), |m| format!("{m} ({})", figures.rates.len()));
-    writeln!(
-        f,
-        "{name:20} {:>6} {:>9} {:>9} {:>9} {rich:>14} {rate:>14} {:>7} {:>7}",
-        figures.regrets.len(),
-        percent(figures.good()),
-        percent(Some(good).filter(|_| !figures.choices.is_empty())),
-        percent(median(&figures.regrets)),
-        percent(mean(&high).filter(|_| predicts)),
-        rank(&figures.tpots).unwrap_or("-".to_owned()),
-    )
+    let rank = |values: &[f64]| median(values).filter(|_| predicts);
+    let columns = [
+        name.to_owned(),
+        regrets.len().to_string(),
+        percent(share(regrets, |r| r <= GOOD)),
+        percent(share(choices, |r| r <= GOOD)),
+        percent(median(regrets)),
+        rich,
+        rank(rates).map_or_else(none, |m| format!("{m:.3} ({})", rates.len())),
+        percent(share(rates, |r| r >= 0.9).filter(|_| predicts)),
+        rank(tpots).map_or_else(none, |m| format!("{m:.3}")),
+    ];
+    columns_line(f, columns.each_ref().map(String::as_str))
 }

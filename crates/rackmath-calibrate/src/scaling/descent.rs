@@ -15,9 +15,7 @@ pub fn minimum(start: Vector, f: &dyn Fn(&Vector) -> (f64, Vector)) -> (Vector, 
     for _ in 0..2_000 {
         let mut direction = times(&h, &gradient).map(|d| -d);
         if dot(&direction, &gradient) >= 0.0 {
-            h = identity(1.0);
-            direction = gradient.map(|g| -g);
-            fresh = true;
+            (h, direction, fresh) = (identity(1.0), gradient.map(|g| -g), true);
         }
         let slope = dot(&direction, &gradient);
         let Some((next, next_value, next_gradient)) = step(&x, value, &direction, slope, f) else {
@@ -25,8 +23,7 @@ pub fn minimum(start: Vector, f: &dyn Fn(&Vector) -> (f64, Vector)) -> (Vector, 
             if fresh {
                 break;
             }
-            h = identity(1.0);
-            fresh = true;
+            (h, fresh) = (identity(1.0), true);
             continue;
         };
         let s: Vector = std::array::from_fn(|i| next[i] - x[i]);

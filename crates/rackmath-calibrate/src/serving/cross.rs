@@ -6,24 +6,33 @@
 //! the other families were fitted to in the same fold, those of the same engine first: that is what a person would assume
 //! of an engine nobody measured. Families without host and request costs (single processes) are not fitted by this tool and
 //! keep their constants. A fold is fitted on at most eight rows of each source, metric, model and chip. Ignores: the kernels and networks, which are fitted on files of their own and stay as they are.
+//!
+//! [`spread`] asks how wide an 80 % interval has to be: the 80 % quantile of |ln(predicted / measured)| over rows whose (model, chip) group
+//! was left out of the fit.
+//!
+//! Leaving groups out one by one would fit a family dozens of times; groups are dealt into a few folds instead, whole, so
+//! that no row is predicted by constants that saw its model on its chip. An interval is widened where a pass runs on borrowed
+//! constants, so distances are divided by that factor first.
 
-use super::fit;
-use super::stratum as name_of;
-use crate::CalibrateError;
-use crate::knob::turned;
+use super::{FOLD_STEPS, all, fit, stratum as name_of};
+use crate::Tell;
+use crate::search::{Knob, turned};
 use crate::table::Errors;
 use rackmath::case::{Bench, Predicted};
 use rackmath::validate::{CrossCard, CrossStratumCard};
-use rackmath_spec::engine::{Engine, Overhead};
-use rackmath_spec::measurement::Measurement;
+use rackmath_spec::engine::{Engine, Overhead, Spread};
+use rackmath_spec::measurement::{Measurement, Metric};
 use rackmath_spec::{Catalog, SpecError};
+use rackmath_theory::stats::quantile;
 use rackmath_units::{Seconds, float};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a group is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum By {
     Chip,
     Model,
@@ -31,18 +40,6 @@ pub enum By {
 }
 
 impl By {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Chip, Self::Model, Self::Engine];
-
-    /// The word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Chip => "chip",
-            Self::Model => "model",
-            Self::Engine => "engine",
-        }
-    }
-
     fn of(self, row: &Measurement) -> &str {
         match self {
             Self::Chip => row.setup.chip(),
@@ -58,49 +55,29 @@ const FEWEST: usize = 20;
 /// Rows of one source, metric, model and chip that a fold is fitted on.
 const MOST: usize = 8;
 
-/// Fits run side by side.
 const THREADS: usize = 2;
 
-/// Tells how far the work is: fits done, fits in all, the one that ended.
-pub type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
-
-/// Where a row's family stands in the fold that leaves the row out, and its prediction there.
-pub(crate) struct Held {
-    /// Its place among the rows given.
-    pub row: usize,
-    /// The family.
-    pub engine: String,
-    pub predicted: Predicted,
-}
-
 /// Leaves every group out once.
-pub fn leave_out(
-    catalog: &Catalog,
-    rows: &[Measurement],
-    by: By,
-    steps: usize,
-    tell: Tell<'_>,
-) -> Result<CrossCard, CalibrateError> {
+pub fn leave_out(catalog: &Catalog, rows: &[Measurement], by: By, tell: Tell<'_>) -> Result<CrossCard, SpecError> {
     let folds: Vec<String> = rows.iter().map(|row| by.of(row).to_owned()).collect();
-    let held = predictions(catalog, rows, &folds, steps, tell)?;
+    let held = predictions(catalog, rows, &folds, tell)?;
     let mut bench = Bench::new(catalog.clone())?;
-    let (mut all, mut lines): (Vec<Both>, Vec<(String, Vec<Both>)>) = Default::default();
-    for one in &held {
-        let row = &rows[one.row];
+    let mut lines: Vec<(String, Vec<[Side; 2]>)> = vec![("all".to_owned(), Vec::new())];
+    for (at, left) in &held {
+        let row = &rows[*at];
         let Ok(sample) = bench.compare(row) else { continue };
-        let distance = |p: &Predicted| float::ln(p.value / row.value).abs();
-        let both = Both {
-            sample: (distance(&sample), distance(&sample) <= sample.spread),
-            left: (distance(&one.predicted), distance(&one.predicted) <= one.predicted.spread),
-        };
+        let sides = [&sample, left].map(|p| {
+            let distance = float::ln(p.value / row.value).abs();
+            (distance, distance <= p.spread)
+        });
         let name = name_of(row);
-        all.push(both);
-        match lines.iter_mut().find(|line| line.0 == name) {
-            Some(line) => line.1.push(both),
-            None => lines.push((name, vec![both])),
+        if !lines.iter().any(|line| line.0 == name) {
+            lines.push((name.clone(), Vec::new()));
         }
+        lines.iter_mut().filter(|line| line.0 == name || line.0 == "all").for_each(|line| line.1.push(sides));
     }
-    let strata = lines.iter().filter_map(|(name, rows)| stratum(name, rows)).collect();
+    let total = stratum(&lines[0].0, &lines[0].1);
+    let strata = lines[1..].iter().filter_map(|(name, rows)| stratum(name, rows)).collect();
     let groups: BTreeSet<String> = folds.into_iter().collect();
     let notes = vec![
         "fitted anew without the group: the engine's overheads; kernels and networks stay as fitted on their own files"
@@ -111,51 +88,37 @@ pub fn leave_out(
         "single processes (PyTorch, llama.cpp) keep the catalogue's constants in both columns".into(),
         format!("a family with fewer than {FEWEST} other rows takes the middle of the other families of its fold"),
     ];
-    Ok(CrossCard {
-        by: by.name().into(),
-        groups: groups.into_iter().collect(),
-        strata,
-        total: stratum("all", &all),
-        notes,
-    })
+    Ok(CrossCard { by: by.to_string(), groups: groups.into_iter().collect(), strata, total, notes })
 }
 
-/// Distance and whether inside the interval, with the catalogue's constants and without the group.
-#[derive(Clone, Copy)]
-struct Both {
-    sample: (f64, bool),
-    left: (f64, bool),
-}
+/// Distance and whether inside the interval.
+type Side = (f64, bool);
 
-fn stratum(name: &str, rows: &[Both]) -> Option<CrossStratumCard> {
-    let side = |of: fn(&Both) -> (f64, bool)| {
-        let distances: Vec<f64> = rows.iter().map(|r| of(r).0).collect();
-        let inside = rows.iter().filter(|r| of(r).1).count() as f64 / rows.len().max(1) as f64;
-        Errors::of(&distances).map(|e| (e.median, e.p90, inside))
+/// The rows of a metric, with the catalogue's constants and without the group.
+fn stratum(name: &str, rows: &[[Side; 2]]) -> Option<CrossStratumCard> {
+    let side = |i: usize| {
+        let inside = rows.iter().filter(|sides| sides[i].1).count() as f64 / rows.len().max(1) as f64;
+        Errors::of(rows.iter().map(|sides| sides[i].0)).map(|e| (e.fit.median, e.fit.p90, inside))
     };
-    let (sample_median, sample_p90, sample_coverage) = side(|r| r.sample)?;
-    let (median, p90, coverage) = side(|r| r.left)?;
-    Some(CrossStratumCard {
-        metric: name.to_owned(),
-        n: rows.len(),
-        sample_median,
-        sample_p90,
-        sample_coverage,
-        median,
-        p90,
-        coverage,
-    })
+    let (sample_median, sample_p90, sample_coverage) = side(0)?;
+    let (median, p90, coverage) = side(1)?;
+    let (metric, n) = (name.to_owned(), rows.len());
+    Some(CrossStratumCard { metric, n, sample_median, sample_p90, sample_coverage, median, p90, coverage })
 }
 
-/// Every row predicted by constants that never saw its fold; rows that cannot be predicted are absent.
+/// Every row, by its place, predicted by constants that never saw its fold; rows that cannot be predicted are absent.
 pub(crate) fn predictions(
     catalog: &Catalog,
     rows: &[Measurement],
     folds: &[String],
-    steps: usize,
     tell: Tell<'_>,
-) -> Result<Vec<Held>, CalibrateError> {
-    let (engines, of_row) = families(catalog, rows)?;
+) -> Result<Vec<(usize, Predicted)>, SpecError> {
+    let (mut engines, mut of_row) = (BTreeMap::new(), Vec::new());
+    for row in rows {
+        let (engine, _) = catalog.engine(&row.setup.engine)?;
+        of_row.push(engine.id.clone());
+        engines.entry(engine.id.clone()).or_insert_with(|| Arc::unwrap_or_clone(engine));
+    }
     // Rows without a fold are in every fit and are not predicted.
     let names: BTreeSet<&str> = folds.iter().map(String::as_str).filter(|fold| !fold.is_empty()).collect();
     // A fold that takes no row from a family leaves it as fitted on all of its rows: "" stands for no fold.
@@ -179,7 +142,7 @@ pub(crate) fn predictions(
     let fits = fitted(&jobs, tell, |id, fold| {
         let engine = &engines[id];
         let first = Engine { overhead: first(&engine.overhead), ..engine.clone() };
-        Ok(fit::family(&first, &thinned(&left(id, fold), MOST), steps)?.engine.overhead)
+        Ok(fit::family(catalog, &first, &thinned(&left(id, fold), MOST), FOLD_STEPS)?.engine.overhead)
     })?;
     let mut held = Vec::new();
     for fold in names {
@@ -195,33 +158,12 @@ pub(crate) fn predictions(
             });
             bench.replace(Engine { overhead, ..engine.clone() });
         }
-        for i in (0..rows.len()).filter(|i| folds[*i] == fold) {
-            if let Ok(predicted) = bench.compare(&rows[i])
-                && predicted.value.is_finite()
-                && predicted.value > 0.0
-            {
-                held.push(Held { row: i, engine: of_row[i].clone(), predicted });
-            }
-        }
+        let known = |p: &Predicted| p.value.is_finite() && p.value > 0.0;
+        let of_fold = (0..rows.len()).filter(|i| folds[*i] == fold);
+        held.extend(of_fold.filter_map(|i| Some((i, bench.compare(&rows[i]).ok().filter(known)?))));
     }
-    held.sort_by_key(|one| one.row);
+    held.sort_by_key(|(row, _)| *row);
     Ok(held)
-}
-
-fn families(catalog: &Catalog, rows: &[Measurement]) -> Result<(BTreeMap<String, Engine>, Vec<String>), SpecError> {
-    let mut words: BTreeMap<&str, String> = BTreeMap::new();
-    let mut engines = BTreeMap::new();
-    let mut of_row = Vec::new();
-    for row in rows {
-        let word = row.setup.engine.as_str();
-        if !words.contains_key(word) {
-            let (engine, _) = catalog.engine(word)?;
-            words.insert(word, engine.id.clone());
-            engines.insert(engine.id.clone(), std::sync::Arc::unwrap_or_clone(engine));
-        }
-        of_row.push(words[word].clone());
-    }
-    Ok((engines, of_row))
 }
 
 /// Rows spread evenly over each group, so that a table of thousands takes no longer than one of hundreds. The loss counts
@@ -242,8 +184,8 @@ pub(crate) fn thinned<'a>(rows: &[&'a Measurement], most: usize) -> Vec<&'a Meas
 fn fitted<'a>(
     jobs: &[(&'a str, &'a str)],
     tell: Tell<'_>,
-    run: impl Fn(&str, &str) -> Result<Overhead, CalibrateError> + Sync,
-) -> Result<BTreeMap<(&'a str, &'a str), Overhead>, CalibrateError> {
+    run: impl Fn(&str, &str) -> Result<Overhead, SpecError> + Sync,
+) -> Result<BTreeMap<(&'a str, &'a str), Overhead>, SpecError> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
@@ -270,18 +212,10 @@ fn is_fitted(engine: &Engine) -> bool {
 
 /// Where every search begins, whatever the catalogue says: round numbers of the right size, none from a measurement.
 fn first(own: &Overhead) -> Overhead {
-    Overhead {
-        small: Seconds::us(2.0),
-        skew: Seconds::us(2.0),
-        stretch: 1.0,
-        stretch_long: 1.0,
-        expert_floor: 1.0,
-        host: Seconds::us(1000.0),
-        host_sequence: Seconds::us(10.0),
-        request: Seconds::ms(10.0),
-        request_concurrent: Seconds::us(300.0),
-        ..*own
-    }
+    let us = |us: f64| Seconds::us(us).get();
+    let request = Seconds::ms(10.0).get();
+    let values = [us(2.0), us(2.0), 1.0, 1.0, 1.0, us(1000.0), us(10.0), request, us(300.0)];
+    turned(own, &fit::SERVER[..9], &values)
 }
 
 /// The geometric mean of what other families were fitted to, of the same engine where there are any.
@@ -292,11 +226,100 @@ fn borrowed(own: &Overhead, known: &[(bool, Overhead)]) -> Overhead {
         return first(own);
     }
     let constants = &fit::SERVER[..9];
-    let mean = |get: fn(&Overhead) -> f64| {
-        float::exp(from.iter().map(|o| float::ln(get(o).max(1e-12))).sum::<f64>() / from.len() as f64)
-    };
-    turned(own, constants, &constants.iter().map(|k| mean(k.get)).collect::<Vec<f64>>())
+    let ln = |k: &Knob<Overhead>| from.iter().map(|o| float::ln((k.get)(o).max(1e-12))).sum::<f64>();
+    let means: Vec<f64> = constants.iter().map(|k| float::exp(ln(k) / from.len() as f64)).collect();
+    turned(own, constants, &means)
+}
+
+/// Folds that groups are dealt into.
+const FOLDS: usize = 5;
+/// The share of rows an interval should hold.
+const SHARE: f64 = 0.8;
+/// Fewer rows give no quantile worth printing.
+const FEWEST_DISTANCES: usize = 5;
+
+/// The fold of the group at a place.
+pub(crate) fn fold(place: usize) -> String {
+    format!("fold {}", place % FOLDS + 1)
+}
+
+/// The `[spread]` tables of every engine family with rows.
+pub fn spread(catalog: &Catalog, folder: &Path, tell: Tell<'_>) -> Result<String, SpecError> {
+    let mut rows = all(catalog, folder)?;
+    // Rows whose drafting is not known say nothing about an engine.
+    rows.retain(|r| !r.source.part.contains("drafting unknown"));
+    let mut by_engine: BTreeMap<String, (Spread, [Vec<f64>; 3])> = BTreeMap::new();
+    for (at, predicted) in predictions(catalog, &rows, &dealt(&rows), tell)? {
+        let row = &rows[at];
+        let (engine, _) = catalog.engine(&row.setup.engine)?;
+        let (column, own) = column(row.metric, &engine.spread);
+        let wider = (predicted.spread / own).max(1.0);
+        let (_, columns) = by_engine.entry(engine.id.clone()).or_insert_with(|| (engine.spread, Default::default()));
+        columns[column].push(float::ln(predicted.value / row.value).abs() / wider);
+    }
+    let mut text = String::new();
+    for (id, (spread, columns)) in &by_engine {
+        let own = [spread.tpot, spread.ttft, spread.throughput];
+        let _ = writeln!(text, "# {id}\n[spread]");
+        let mut counts = Vec::new();
+        for ((name, distances), own) in ["tpot", "ttft", "throughput"].iter().zip(columns).zip(own) {
+            let found = quantile(distances, SHARE).filter(|_| distances.len() >= FEWEST_DISTANCES);
+            let kept = if found.is_some() { "" } else { " # kept: too few rows" };
+            let _ = writeln!(text, "{name} = {:.2}{kept}", found.unwrap_or(own));
+            counts.push(format!("{} {name}", distances.len()));
+        }
+        let _ = writeln!(
+            text,
+            "# 80 % quantile of |ln(predicted / measured)|, (model, chip) groups left out in {FOLDS} folds; rows: {}\n",
+            counts.join(", ")
+        );
+    }
+    Ok(text)
+}
+
+/// Groups dealt into folds, in the order of their names.
+fn dealt(rows: &[Measurement]) -> Vec<String> {
+    let group = |r: &Measurement| (r.setup.model.clone(), r.setup.chip().to_owned());
+    let groups: BTreeSet<(String, String)> = rows.iter().map(group).collect();
+    let places: BTreeMap<_, usize> = groups.into_iter().zip(0..).collect();
+    rows.iter().map(|r| fold(places[&group(r)])).collect()
+}
+
+fn column(metric: Metric, spread: &Spread) -> (usize, f64) {
+    match metric {
+        Metric::TtftMs => (1, spread.ttft),
+        metric if metric.is_output_rate() || metric.is_input_rate() => (2, spread.throughput),
+        _ => (0, spread.tpot),
+    }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn overhead(us: f64) -> Overhead {
+        let (engine, _) = rackmath_catalog::embedded().engine("vllm").unwrap();
+        Overhead { host: Seconds::us(us), ..first(&engine.overhead) }
+    }
+
+    #[test]
+    fn an_engine_nobody_measured_gets_the_middle_of_the_others() {
+        let own = overhead(1.0);
+        let kin = |same, us| (same, overhead(us));
+        // The geometric mean of 100 and 400; relatives come first.
+        let middle = borrowed(&own, &[kin(false, 100.0), kin(false, 400.0)]);
+        assert!((middle.host.get() - 200e-6).abs() < 1e-12);
+        let relative = borrowed(&own, &[kin(false, 100.0), kin(true, 400.0)]);
+        assert!((relative.host.get() - 400e-6).abs() < 1e-12);
+        assert_eq!(borrowed(&own, &[]), first(&own));
+    }
+
+    #[test]
+    fn fits_side_by_side_come_back_in_order_whichever_ends_first() {
+        let jobs = [("a", ""), ("b", "x"), ("c", "y")];
+        let run = |id: &str, _: &str| Ok(overhead(if id == "a" { 1.0 } else { 2.0 }));
+        let found = fitted(&jobs, &|_, _, _| {}, run).unwrap();
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), jobs);
+        assert_eq!(found[&("a", "")].host, Seconds::us(1.0));
+    }
+}

@@ -6,17 +6,16 @@
 //! weak pull towards the first values so that a constant no row speaks of stays where it was.
 
 use super::thinned;
-use crate::CalibrateError;
-use crate::knob::{Knob, knob, turned};
-use crate::simplex;
-use crate::table::Errors;
+use crate::search;
+use crate::search::{Knob, knob, turned};
+use crate::table::{Errors, fit_line, toml as lines};
 use rackmath::case::Bench;
 use rackmath_spec::engine::{Engine, Overhead, Plain};
 use rackmath_spec::measurement::{Measurement, Metric};
+use rackmath_spec::{Catalog, Residual, SpecError};
 use rackmath_units::{Seconds, float};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 /// Beyond this distance a row says no more.
 const CUT: f64 = 0.5;
@@ -27,7 +26,6 @@ const FIRST: f64 = 0.3;
 /// Pull towards the first values, per squared logarithm.
 const PULL: f64 = 0.004;
 
-/// Steps of the search for each constant.
 pub const STEPS: usize = 12;
 
 /// Most rows of one (model, chip) group that are used: evenly spaced ones.
@@ -86,14 +84,14 @@ fn usable(row: &Measurement) -> bool {
 pub struct Fitted {
     pub engine: Engine,
     /// How near it comes, times to the first token apart.
-    pub errors: Option<Errors>,
+    pub fit: Option<Residual>,
 }
 
 /// Fits in so many steps for each constant.
-pub fn family(engine: &Engine, rows: &[&Measurement], steps: usize) -> Result<Fitted, CalibrateError> {
+pub fn family(catalog: &Catalog, engine: &Engine, rows: &[&Measurement], steps: usize) -> Result<Fitted, SpecError> {
     let rows: Vec<&Measurement> = rows.iter().copied().filter(|r| usable(r)).collect();
     let rows = thinned(&rows, MOST);
-    let bench = RefCell::new(Bench::new(rackmath_catalog::embedded())?);
+    let bench = RefCell::new(Bench::new(catalog.clone())?);
     let mut groups: BTreeMap<(bool, &str, &str), usize> = BTreeMap::new();
     let key = |r: &Measurement| r.metric == Metric::TtftMs;
     for r in &rows {
@@ -116,49 +114,49 @@ pub fn family(engine: &Engine, rows: &[&Measurement], steps: usize) -> Result<Fi
             x.iter().zip(&start).filter(|(_, b)| **b > 0.0).map(|(a, b)| float::ln(a / b)).map(|l| l * l).sum();
         sum / weights.max(1e-9) + PULL * pull
     };
-    let best = simplex::near(&start, steps, distance);
+    let best = search::near(&start, steps, distance);
     let engine = with(engine, &best);
     let mut bench = bench.into_inner();
     bench.replace(engine.clone());
-    let errors: Vec<f64> = rows
-        .iter()
-        .filter(|r| !key(r))
-        .filter_map(|r| bench.predict(r).ok().map(|p| float::ln(p / r.value).abs()))
-        .collect();
-    Ok(Fitted { engine, errors: Errors::of(&errors) })
+    let errors = rows.iter().filter(|r| !key(r)).filter_map(|r| Some(float::ln(bench.predict(r).ok()? / r.value)));
+    let fit = Errors::of(errors).map(|errors| errors.fit);
+    Ok(Fitted { engine, fit })
 }
 
-/// The fitted table of an engine file.
 pub fn toml(fitted: &Fitted) -> String {
     let o = &fitted.engine.overhead;
-    let us = |s: Seconds| digits(s.get() * 1e6);
-    let mut t = format!("# {}\n", fitted.engine.id);
-    if let Some(p) = &fitted.engine.plain {
-        let _ = writeln!(t, "[plain]\ncompute = {}\nmemory = {}", digits(p.compute), digits(p.memory));
-        let _ = writeln!(t, "many_dies = {}\nexpand_flop = {}", digits(p.many_dies), digits(p.expand));
-        let _ = writeln!(t, "expand_nested_flop = {}\nfloor_us = {}\n", digits(p.expand_nested), us(p.floor));
-    }
-    t.push_str("[overhead]\n");
-    let _ = writeln!(t, "small_us = {}", us(o.small));
-    let _ = writeln!(t, "mixer_kernels = {}", o.mixer_kernels);
-    let _ = writeln!(t, "ffn_kernels = {}", o.ffn_kernels);
-    let _ = writeln!(t, "hidden_passes = {}", o.hidden_passes);
-    let _ = writeln!(t, "inner_passes = {}", o.inner_passes);
-    let _ = writeln!(t, "small_traffic_divisor = {}", digits(o.small_traffic_divisor));
-    let _ = writeln!(t, "skew_us = {}", us(o.skew));
-    let _ = writeln!(t, "stretch = {}", digits(o.stretch));
-    let _ = writeln!(t, "stretch_long = {}", digits(o.stretch_long));
-    let _ = writeln!(t, "expert_floor = {}", digits(o.expert_floor));
-    let _ = writeln!(t, "host_us = {}", us(o.host));
-    let _ = writeln!(t, "host_sequence_us = {}", us(o.host_sequence));
-    let _ = writeln!(t, "host_overlaps = {}", o.host_overlaps);
-    let _ = writeln!(t, "launch_us = {}", us(o.launch));
-    let _ = writeln!(t, "request_ms = {}", digits(o.request.get() * 1e3));
-    let _ = writeln!(t, "request_concurrent_ms = {}", digits(o.request_concurrent.get() * 1e3));
-    if let Some(e) = fitted.errors {
-        let _ = writeln!(t, "{e}");
-    }
-    t
+    let (us, ms) = (|s: Seconds| digits(s.get() * 1e6), |s: Seconds| digits(s.get() * 1e3));
+    let plain = fitted.engine.plain.as_ref().map_or(String::new(), |p| {
+        let constants = [
+            ("compute", digits(p.compute)),
+            ("memory", digits(p.memory)),
+            ("many_dies", digits(p.many_dies)),
+            ("expand_flop", digits(p.expand)),
+            ("expand_nested_flop", digits(p.expand_nested)),
+            ("floor_us", us(p.floor)),
+        ];
+        lines("[plain]", &constants) + "\n"
+    });
+    let constants = [
+        ("small_us", us(o.small)),
+        ("mixer_kernels", o.mixer_kernels.to_string()),
+        ("ffn_kernels", o.ffn_kernels.to_string()),
+        ("hidden_passes", o.hidden_passes.to_string()),
+        ("inner_passes", o.inner_passes.to_string()),
+        ("small_traffic_divisor", digits(o.small_traffic_divisor)),
+        ("skew_us", us(o.skew)),
+        ("stretch", digits(o.stretch)),
+        ("stretch_long", digits(o.stretch_long)),
+        ("expert_floor", digits(o.expert_floor)),
+        ("host_us", us(o.host)),
+        ("host_sequence_us", us(o.host_sequence)),
+        ("host_overlaps", o.host_overlaps.to_string()),
+        ("launch_us", us(o.launch)),
+        ("request_ms", ms(o.request)),
+        ("request_concurrent_ms", ms(o.request_concurrent)),
+    ];
+    let fit = fitted.fit.map_or(String::new(), fit_line);
+    format!("# {}\n{plain}{}{fit}", fitted.engine.id, lines("[overhead]", &constants))
 }
 
 fn digits(x: f64) -> String {

@@ -1,12 +1,11 @@
 //! Rows of InferenceX.
 
 use super::rows::of;
-use crate::CalibrateError;
 use crate::names::Names;
-use crate::rows::{Record, csv};
+use crate::rows::Record;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::measurement::{Load, Measurement, Metric, Setup, Way};
-use std::path::Path;
+use rackmath_theory::steady;
 
 pub(crate) const TABLE: &str = "inferencemax_pareto.csv";
 pub(crate) const SOURCE: &str = "InferenceX";
@@ -15,34 +14,30 @@ pub(crate) const SOURCE: &str = "InferenceX";
 const DRAWN: f64 = 0.9;
 pub(super) const ROUNDS: f64 = 10.0;
 
-pub(super) fn rows(names: &Names<'_>, path: &Path) -> Result<Vec<Measurement>, CalibrateError> {
-    let mut all = Vec::new();
-    for row in csv::<Record>(path)? {
-        let tier = row.text("tier");
-        if row.text("mode") != "agg" || tier == "C" {
-            continue;
-        }
-        let Some((setup, load)) = ran(names, &row) else { continue };
-        let safe = !names.may_draft(&setup.model);
-        let kind = |safe: bool| match (tier, safe) {
-            ("A", true) => "A",
-            ("A", false) => "A, drafting unknown",
-            _ => "B",
-        };
-        let mut take = |part: &str, metric, value| all.push(of((SOURCE, part), setup.clone(), load, (metric, value)));
-        if let Some(value) = row.number("tpot_ms") {
-            take(&format!("{} TPOT", kind(safe || undrafted(&row, &setup))), Metric::TpotMs, value);
-        }
-        if let Some(value) = row.number("ttft_ms") {
-            let few = if row.number("concurrency").unwrap_or(1.0) <= 16.0 { "up to 16" } else { "above 16" };
-            // DeepSeek on TensorRT-LLM was streamed ten tokens at a time: its first token is not one.
-            take(&format!("{} TTFT, {few}", kind(safe)), Metric::TtftMs, value);
-        }
-    }
-    Ok(all)
+/// The times per token and to the first token of a row; none of disaggregated rows and of tier C.
+pub(super) fn both(names: &Names<'_>, row: &Record) -> Vec<Measurement> {
+    let tier = row.text("tier");
+    let Some((setup, load)) = ran(names, row).filter(|_| row.text("mode") == "agg" && tier != "C") else {
+        return Vec::new();
+    };
+    let safe = !names.may_draft(&setup.model);
+    let kind = |safe: bool| match (tier, safe) {
+        ("A", true) => "A",
+        ("A", false) => "A, drafting unknown",
+        _ => "B",
+    };
+    let few = if row.number("concurrency").unwrap_or(1.0) <= 16.0 { "up to 16" } else { "above 16" };
+    let figures = [
+        (format!("{} TPOT", kind(safe || undrafted(row, &setup))), Metric::TpotMs, "tpot_ms"),
+        // DeepSeek on TensorRT-LLM was streamed ten tokens at a time: its first token is not one.
+        (format!("{} TTFT, {few}", kind(safe)), Metric::TtftMs, "ttft_ms"),
+    ];
+    let figure = |(part, metric, column): (String, Metric, &str)| {
+        Some(of((SOURCE, &part), setup.clone(), load, (metric, row.number(column)?)))
+    };
+    figures.into_iter().filter_map(figure).collect()
 }
 
-/// What ran in a row of InferenceX.
 pub(crate) fn ran(names: &Names<'_>, row: &Record) -> Option<(Setup, Load)> {
     let (isl, osl) = (row.number("isl")?, row.number("osl")?);
     let concurrency = row.number("concurrency")?;
@@ -64,7 +59,7 @@ pub(crate) fn ran(names: &Names<'_>, row: &Record) -> Option<(Setup, Load)> {
     };
     let degrees = degrees(row, gpus);
     let way = Way::Closed { concurrency, rounds: ROUNDS, fixed: gap };
-    let load = drafted(Load::of(way, isl * share, osl * share), &model, &engine, degrees.dp > 1);
+    let load = drafted(names, Load::of(way, isl * share, osl * share), &model, &engine, degrees.dp > 1);
     let system = names.system(gpus, row.text("hardware"));
     Some((Setup { model, weights, kv, engine, system, degrees, ..Setup::default() }, load))
 }
@@ -79,17 +74,15 @@ fn undrafted(row: &Record, setup: &Setup) -> bool {
 /// attention is data parallel.
 ///
 /// Source: SemiAnalysisAI/InferenceX, `perf-changelog.yaml` (pull requests 594, 620, 632 and 642: 1.2.0rc6.post2 without
-/// drafts, post3 with them) and `benchmarks/dsr1_fp4_b200_trt_mtp.sh`, read 2026-11. Assumes: a draft is accepted 7 times in
-/// 10 when all before it were, as SGLang's large-scale post assumed (2025-05-05); the runs did not publish it.
-fn drafted(load: Load, model: &str, engine: &str, attention_dp: bool) -> Load {
+/// drafts, post3 with them) and `benchmarks/dsr1_fp4_b200_trt_mtp.sh`, read 2026-11. Assumes: the acceptance that the engine's
+/// file assumes; the runs did not publish it.
+fn drafted(names: &Names<'_>, load: Load, model: &str, engine: &str, attention_dp: bool) -> Load {
     if model != "deepseek-v3" || engine != "trtllm@1.2.0rc6.post3" {
         return load;
     }
-    if attention_dp {
-        Load { drafts: 1.0, accepted: 1.0 + 0.7, ..load }
-    } else {
-        Load { drafts: 3.0, accepted: 1.0 + 0.7 + 0.49 + 0.343, ..load }
-    }
+    let Ok((engine, _)) = names.catalog.engine(engine) else { return load };
+    let drafts = if attention_dp { 1.0 } else { 3.0 };
+    Load { drafts, accepted: steady::yielded(drafts, engine.assumed.acceptance), ..load }
 }
 
 /// Degrees; some rows give the product of two degrees as one.

@@ -1,40 +1,37 @@
 //! Published serving measurements.
 
 use super::inferencex;
-use crate::CalibrateError;
 use crate::names::Names;
-use crate::rows::{Record, csv, json, present};
-use rackmath_spec::Catalog;
+use crate::rows::{Record, present, problem, table};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::measurement::{Load, Measurement, Metric, Origin, Setup, Way};
-use std::path::Path;
+use rackmath_spec::{Catalog, SpecError};
+use std::path::{Path, PathBuf};
 
-type Reader = fn(&Names<'_>, &Path) -> Result<Vec<Measurement>, CalibrateError>;
+type Reader = fn(&Names<'_>, &Record) -> Vec<Measurement>;
 
 pub const TABLES: [(&str, Reader); 7] = [
-    (inferencex::TABLE, inferencex::rows),
-    ("trtllm_throughput.csv", |names, path| each(path, |row| trtllm(names, row))),
-    ("vllm_h100_serving_blis.csv", |names, path| each(path, |row| blis(names, row))),
-    ("splitwise_llama2_bloom.csv", |names, path| {
-        Ok(csv(path)?.iter().filter_map(|row| splitwise(names, row)).flatten().collect())
-    }),
-    ("inferencex_context_sweep.csv", |names, path| each(path, |row| context_sweep(names, row))),
-    ("llamacpp_single_stream.csv", |names, path| each(path, |row| llamacpp(names, row))),
-    ("h200_torch/model_llama3-8b.json", torch),
+    (inferencex::TABLE, inferencex::both),
+    ("trtllm_throughput.csv", |names, row| trtllm(names, row).into_iter().collect()),
+    ("vllm_h100_serving_blis.csv", |names, row| blis(names, row).into_iter().collect()),
+    ("splitwise_llama2_bloom.csv", |names, row| splitwise(names, row).into_iter().flatten().collect()),
+    ("inferencex_context_sweep.csv", |names, row| context_sweep(names, row).into_iter().collect()),
+    ("llamacpp_single_stream.csv", |names, row| llamacpp(names, row).into_iter().collect()),
+    (TORCH, |names, row| torch(names, row).into_iter().collect()),
 ];
 
-/// Every table that is there.
-pub fn all(catalog: &Catalog, folder: &Path) -> Result<Vec<Measurement>, CalibrateError> {
+/// A whole step of a model; every `model_*.json` beside it is read as well.
+const TORCH: &str = "h200_torch/model_llama3-8b.json";
+
+pub fn all(catalog: &Catalog, folder: &Path) -> Result<Vec<Measurement>, SpecError> {
     let names = Names::new(catalog);
     let mut all = Vec::new();
-    for (path, (_, reader)) in present(folder, &TABLES, |(file, _)| file)? {
-        all.extend(reader(&names, &path)?);
+    for (path, (file, reader)) in present(folder, &TABLES, |(file, _)| file)? {
+        for path in if *file == TORCH { beside(&path)? } else { vec![path] } {
+            all.extend(table(&path)?.iter().flat_map(|row| reader(&names, row)));
+        }
     }
     Ok(all)
-}
-
-fn each(path: &Path, of: impl Fn(&Record) -> Option<Measurement>) -> Result<Vec<Measurement>, CalibrateError> {
-    Ok(csv(path)?.iter().filter_map(of).collect())
 }
 
 pub(super) fn of((name, part): (&str, &str), setup: Setup, load: Load, (metric, value): (Metric, f64)) -> Measurement {
@@ -42,20 +39,23 @@ pub(super) fn of((name, part): (&str, &str), setup: Setup, load: Load, (metric, 
     Measurement { setup, load, metric, value, spread: None, source }
 }
 
-/// One copy over all chips: every layer cut, or attention in as many groups with experts spread over all.
-fn whole(chips: u64, attention_groups: bool) -> Degrees {
-    if attention_groups {
+/// A model on so many chips, one copy over all of them: every layer cut, or attention in as many groups with experts spread
+/// over all.
+fn setup(names: &Names<'_>, row: &Record, chips: u64) -> Setup {
+    let degrees = if row.text("parallelism").starts_with("DEP") {
         Degrees { dp: chips, ep: chips, ..Degrees::default() }
     } else {
         Degrees { tp: chips, etp: chips, ..Degrees::default() }
-    }
+    };
+    let (model, system) = (names.named(row.text("model")), names.system(chips, row.text("hardware")));
+    Setup { model, system, degrees, ..Setup::default() }
 }
 
 fn trtllm(names: &Names<'_>, row: &Record) -> Option<Measurement> {
     if !row.text("flag").is_empty() {
         return None;
     }
-    let (isl, osl, gpus) = (row.number("isl")?, row.number("osl")?, row.degree("n_gpus"));
+    let (isl, osl) = (row.number("isl")?, row.number("osl")?);
     let first = row.text("metric") == "first_token_latency";
     let value = row.number(if first { "value" } else { "output_tok_s_per_gpu" })?;
     let (way, metric, part) = match (row.number("batch"), first) {
@@ -66,12 +66,9 @@ fn trtllm(names: &Names<'_>, row: &Record) -> Option<Measurement> {
     let quant = row.text("quant");
     let setup = Setup {
         weights: names.format(quant),
-        model: names.named(row.text("model")),
         kv: ["FP8", "FP4"].contains(&quant).then(|| "fp8".into()),
         engine: format!("trtllm@{}", row.text("engine_version").split('-').next().unwrap_or("")),
-        system: names.system(gpus, row.text("hardware")),
-        degrees: whole(gpus, row.text("parallelism").starts_with("DEP")),
-        ..Setup::default()
+        ..setup(names, row, row.degree("n_gpus"))
     };
     Some(of(("TensorRT-LLM", part), setup, Load::of(way, isl, osl), (metric, value)))
 }
@@ -86,16 +83,13 @@ fn blis(names: &Names<'_>, row: &Record) -> Option<Measurement> {
     let (isl, osl, value) = (row.number("isl_nominal")?, row.number("osl_nominal")?, row.number("value_ms")?);
     // A whole run of two stages has no one rate.
     let way = Way::Open { rate: row.number("request_rate")? };
-    let gpus = row.degree("n_gpus");
     let setup = Setup {
-        model: names.named(row.text("model")),
         weights: (row.text("precision") == "FP8").then(|| "fp8".into()),
         kv: Some("bf16".into()),
         engine: format!("vllm@{}", row.text("engine_version")),
-        system: names.system(gpus, row.text("hardware")),
-        degrees: whole(gpus, false),
         chunk: row.number("max_num_batched_tokens"),
         sequences: row.number("max_num_seqs"),
+        ..setup(names, row, row.degree("n_gpus"))
     };
     Some(of(("vLLM open loop", part), setup, Load::of(way, isl, osl), (metric, value)))
 }
@@ -106,16 +100,8 @@ fn splitwise(names: &Names<'_>, row: &Record) -> Option<Vec<Measurement>> {
         return None;
     }
     let (prompt, batch, tokens) = (row.number("prompt_size")?, row.number("batch_size")?, row.number("token_size")?);
-    let tp = row.degree("tensor_parallel");
-    let setup = Setup {
-        model: names.named(row.text("model")),
-        weights: Some("bf16".into()),
-        kv: Some("bf16".into()),
-        engine: "vllm@0.2".into(),
-        system: names.system(tp, row.text("hardware")),
-        degrees: whole(tp, false),
-        ..Setup::default()
-    };
+    let (weights, kv) = (Some("bf16".into()), Some("bf16".into()));
+    let setup = Setup { weights, kv, engine: "vllm@0.2".into(), ..setup(names, row, row.degree("tensor_parallel")) };
     let one = |part, way, metric, column| {
         let load = Load::of(way, prompt, tokens);
         Some(of(("Splitwise", part), setup.clone(), load, (metric, row.number(column)?)))
@@ -129,14 +115,7 @@ fn splitwise(names: &Names<'_>, row: &Record) -> Option<Vec<Measurement>> {
 
 fn context_sweep(names: &Names<'_>, row: &Record) -> Option<Measurement> {
     let concurrency = row.number("concurrency")?;
-    let gpus = row.degree("n_gpus");
-    let setup = Setup {
-        model: names.named(row.text("model")),
-        engine: "vllm".into(),
-        system: names.system(gpus, row.text("hardware")),
-        degrees: whole(gpus, row.text("parallelism").starts_with("DEP")),
-        ..Setup::default()
-    };
+    let setup = Setup { engine: "vllm".into(), ..setup(names, row, row.degree("n_gpus")) };
     let way = Way::Closed { concurrency, rounds: inferencex::ROUNDS, fixed: true };
     let load = Load::of(way, row.number("isl")?, row.number("osl")?);
     let value = row.number("median_tpot_s")? * 1e3;
@@ -161,57 +140,36 @@ fn llamacpp(names: &Names<'_>, row: &Record) -> Option<Measurement> {
     let setup = Setup {
         // Where the table names no format the name of the file does.
         weights: names.format(if quant.is_empty() { name } else { quant }),
-        model: names.named(name),
         kv: Some("fp16".into()),
         engine: "llamacpp".into(),
         system: row.text("hardware").to_owned(),
-        ..Setup::default()
+        ..setup(names, row, 1)
     };
     let load = Load::of(way, isl.max(1.0), osl.max(1.0));
     Some(of(("llama.cpp", &part), setup, load, (metric, row.number("value")?)))
 }
 
-/// A whole step of `h200_torch/model_*.json`.
-#[derive(serde::Deserialize)]
-struct Step {
-    model: String,
-    kind: String,
-    #[serde(rename = "B")]
-    batch: f64,
-    #[serde(rename = "S")]
-    context: f64,
-    s: f64,
-}
-
 /// Every `model_*.json` beside the one that is named.
-fn torch(names: &Names<'_>, path: &Path) -> Result<Vec<Measurement>, CalibrateError> {
+fn beside(path: &Path) -> Result<Vec<PathBuf>, SpecError> {
     let folder = path.parent().unwrap_or(path);
-    let entries = std::fs::read_dir(folder).map_err(|e| CalibrateError::file(folder.display(), e))?;
+    let entries = std::fs::read_dir(folder).map_err(|e| problem(folder, e))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
         name.starts_with("model_") && path.extension().is_some_and(|e| e == "json")
     });
     paths.sort();
-    let mut all = Vec::new();
-    for path in paths {
-        for Step { model, kind, batch, context, s } in json(&path)? {
-            let (way, part) = if kind == "decode" {
-                (Way::DecodeStep { batch, context }, "decode step")
-            } else {
-                (Way::PrefillStep { batch, tokens: context }, "prefill step")
-            };
-            let setup = Setup {
-                model: names.named(&model),
-                weights: Some("bf16".into()),
-                kv: Some("bf16".into()),
-                engine: "torch".into(),
-                system: "h200".into(),
-                ..Setup::default()
-            };
-            let load = Load::of(way, context, 1.0);
-            all.push(of(("H200 PyTorch", part), setup, load, (Metric::StepMs, s * 1e3)));
-        }
-    }
-    Ok(all)
+    Ok(paths)
+}
+
+fn torch(names: &Names<'_>, row: &Record) -> Option<Measurement> {
+    let (batch, context, s) = (row.number("B")?, row.number("S")?, row.number("s")?);
+    let (way, part) = if row.text("kind") == "decode" {
+        (Way::DecodeStep { batch, context }, "decode step")
+    } else {
+        (Way::PrefillStep { batch, tokens: context }, "prefill step")
+    };
+    let (weights, kv) = (Some("bf16".into()), Some("bf16".into()));
+    let setup = Setup { weights, kv, engine: "torch".into(), system: "h200".into(), ..setup(names, row, 1) };
+    Some(of(("H200 PyTorch", part), setup, Load::of(way, context, 1.0), (Metric::StepMs, s * 1e3)))
 }

@@ -1,14 +1,13 @@
 //! Fits a program's constants to its rows.
 
 use super::{Bench, Row, read};
-use crate::knob::{Knob, knob};
-use crate::{CalibrateError, simplex};
-use rackmath_spec::TrainingStack;
+use crate::search;
+use crate::search::{Knob, knob};
+use rackmath_spec::{Catalog, SpecError, TrainingStack};
 use rackmath_units::{Seconds, float};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What can be fitted.
 const KNOBS: &[Knob<TrainingStack>] = &[
     knob("host.forward (ms)", POSITIVE, |s| s.host.forward.get() * 1e3, |s, x| s.host.forward = Seconds::ms(x)),
     knob("host.backward (ms)", POSITIVE, |s| s.host.backward.get() * 1e3, |s, x| s.host.backward = Seconds::ms(x)),
@@ -36,100 +35,65 @@ const KNOBS: &[Knob<TrainingStack>] = &[
 
 const POSITIVE: (f64, f64) = (0.0, f64::INFINITY);
 
-/// A program, its table, and what is fitted of it besides products and fused attention.
-const PLANS: &[(&str, &[&str], &[&str])] = &[
+/// A program, its table, and the knobs that are fitted of it besides products and fused attention.
+const PLANS: [(&str, &str, &str); 5] = [
     (
         "megatron-deepspeed",
-        &["training_vtrain_a100.csv"],
-        &[
-            "host.forward (ms)",
-            "host.backward (ms)",
-            "host.rank (ms)",
-            "host.head (ms)",
-            "host.hop (ms)",
-            "traffic.scores",
-            "network.scale_out",
-        ],
+        "training_vtrain_a100.csv",
+        "host.forward host.backward host.rank host.head host.hop traffic.scores network.scale_out",
     ),
     (
         "jean-zay",
-        &["training_bloom_a100.csv"],
-        &["host.forward (ms)", "traffic.unaligned_product", "network.scale_up", "network.scale_out"],
+        "training_bloom_a100.csv",
+        "host.forward traffic.unaligned_product network.scale_up network.scale_out",
     ),
     (
         "composer-fsdp",
-        &["training_llmfoundry.csv"],
-        &[
-            "host.step (ms)",
-            "traffic.elementwise",
-            "traffic.logit_bytes",
-            "traffic.optimizer_bytes",
-            "network.scale_out",
-        ],
+        "training_llmfoundry.csv",
+        "host.step traffic.elementwise traffic.logit_bytes traffic.optimizer_bytes network.scale_out",
     ),
-    (
-        "simumax-b200",
-        &["training_simumax_b200.csv"],
-        &["traffic.elementwise", "traffic.grouped_product", "network.tensor_exposed"],
-    ),
-    ("megatron-core", &["training_nemo.csv"], &["host.experts (ms)", "traffic.elementwise", "traffic.grouped_product"]),
+    ("simumax-b200", "training_simumax_b200.csv", "traffic.elementwise traffic.grouped_product network.tensor_exposed"),
+    ("megatron-core", "training_nemo.csv", "host.experts traffic.elementwise traffic.grouped_product"),
 ];
 
 /// Fits every program with a plan and prints what changed; each also on one half and scored on the other.
-pub fn fit(folder: &Path, only: Option<&str>) -> Result<String, CalibrateError> {
-    let catalog = rackmath_catalog::embedded();
-    let rows = read(folder, &catalog)?.rows;
-    let bench = Bench::new(&catalog, &rows)?;
+pub fn fit(catalog: &Catalog, folder: &Path, only: Option<&str>) -> Result<String, SpecError> {
+    let rows = read(folder, catalog)?.rows;
+    let bench = Bench::new(catalog, &rows)?;
     let mut out = String::new();
-    for (id, files, names) in PLANS {
-        if only.is_some_and(|wanted| wanted != *id) {
-            continue;
-        }
+    for (id, file, names) in PLANS.into_iter().filter(|(id, ..)| only.is_none_or(|wanted| wanted == *id)) {
+        let knobs: Vec<&Knob<TrainingStack>> =
+            KNOBS.iter().filter(|k| names.split(' ').any(|name| k.name.split(' ').next() == Some(name))).collect();
         let own: Vec<(&Row, f64)> = rows
             .iter()
-            .filter(|r| files.contains(&r.source.file) && !r.out_of_memory)
+            .filter(|r| r.source.file == file && !r.out_of_memory)
             .filter_map(|r| Some((r, bench.measured(r)?)))
             .collect();
-        let Some(start) = bench.stacks.get(*id).filter(|_| !own.is_empty()) else { continue };
-        let fitted = one(&bench, &own, start, names);
-        let _ = writeln!(
-            out,
-            "{id}: {} rows, mean error {:.2} % (was {:.2} %)",
-            own.len(),
-            100.0 * mape(&bench, &own, &fitted),
-            100.0 * mape(&bench, &own, start)
-        );
-        for name in *names {
-            if let Some(knob) = KNOBS.iter().find(|k| k.name == *name) {
-                let _ = writeln!(out, "  {name} = {:.4} (was {:.4})", (knob.get)(&fitted), (knob.get)(start));
-            }
+        let Some(start) = bench.stacks.get(id).filter(|_| !own.is_empty()) else { continue };
+        let fitted = one(&bench, &own, start, &knobs);
+        let [now, was] = [&fitted, &**start].map(|stack| 100.0 * mape(&bench, &own, stack));
+        let _ = writeln!(out, "{id}: {} rows, mean error {now:.2} % (was {was:.2} %)", own.len());
+        for knob in &knobs {
+            let _ = writeln!(out, "  {} = {:.4} (was {:.4})", knob.name, (knob.get)(&fitted), (knob.get)(start));
         }
         for (new, old) in fitted.products.iter().zip(&start.products) {
-            let _ = writeln!(
-                out,
-                "  product {} {} times = {:.4} (was {:.4})",
-                new.generation, new.format, new.times, old.times
-            );
+            let (generation, format) = (&new.generation, new.format);
+            let _ = writeln!(out, "  product {generation} {format} times = {:.4} (was {:.4})", new.times, old.times);
         }
         for (new, old) in fitted.flash.iter().zip(&start.flash) {
-            let _ = writeln!(
-                out,
-                "  flash {} = {:.4}, {:.4} (was {:.4}, {:.4})",
-                new.generation, new.forward, new.backward, old.forward, old.backward
-            );
+            let _ = write!(out, "  flash {} = {:.4}, {:.4}", new.generation, new.forward, new.backward);
+            let _ = writeln!(out, " (was {:.4}, {:.4})", old.forward, old.backward);
         }
-        let half =
-            |odd: usize| own.iter().enumerate().filter(|(i, _)| i % 2 == odd).map(|(_, r)| *r).collect::<Vec<_>>();
+        let half = |odd: usize| own.iter().skip(odd).step_by(2).copied().collect::<Vec<_>>();
         let (even, odd) = (half(0), half(1));
-        let crossed = mape(&bench, &odd, &one(&bench, &even, start, names))
-            + mape(&bench, &even, &one(&bench, &odd, start, names));
+        let crossed = mape(&bench, &odd, &one(&bench, &even, start, &knobs))
+            + mape(&bench, &even, &one(&bench, &odd, start, &knobs));
         let _ = writeln!(out, "  fitted on one half, scored on the other: {:.2} %", 50.0 * crossed);
     }
     Ok(out)
 }
 
-fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, names: &[&str]) -> TrainingStack {
-    let knobs: Vec<&Knob<TrainingStack>> = names.iter().filter_map(|n| KNOBS.iter().find(|k| k.name == *n)).collect();
+fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, knobs: &[&Knob<TrainingStack>]) -> TrainingStack {
     let used = |generation: &str, format| {
         rows.iter().any(|(r, _)| (generation == "any" || bench.generation(r) == generation) && r.format == format)
     };
@@ -141,7 +105,7 @@ fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, names: &[&str
     let build = |x: &[f64]| {
         let mut stack = start.clone();
         let mut values = x.iter().copied();
-        for knob in &knobs {
+        for knob in knobs {
             (knob.set)(&mut stack, values.next().unwrap_or(1.0));
         }
         for i in &products {
@@ -175,7 +139,7 @@ fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, names: &[&str
             })
             .sum::<f64>()
     };
-    build(&simplex::minimum(&x, loss))
+    build(&search::minimum(&x, loss))
 }
 
 fn mape(bench: &Bench, rows: &[(&Row, f64)], stack: &TrainingStack) -> f64 {

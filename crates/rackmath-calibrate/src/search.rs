@@ -1,8 +1,44 @@
-//! Downhill by Nelder and Mead's simplex: no derivatives, no chance.
+//! Constants that a search may turn, and the search: downhill by Nelder and Mead's simplex, no derivatives, no chance.
 //!
 //! A simplex of d+1 points in d dimensions: the worst point is reflected through the middle of the others, stretched if that
 //! is best, pulled in if it is bad; if nothing helps all points move towards the best.
 //! Source: Nelder and Mead 1965, with the dimension-dependent factors of Gao and Han 2012.
+
+use rackmath_units::float;
+
+/// A constant with its bounds: physical where there are such, else wide.
+pub struct Knob<T> {
+    /// As in the file that holds it, in the unit it says.
+    pub name: &'static str,
+    pub low: f64,
+    pub high: f64,
+    pub get: fn(&T) -> f64,
+    pub set: fn(&mut T, f64),
+}
+
+pub const fn knob<T>(name: &'static str, (low, high): (f64, f64), get: fn(&T) -> f64, set: fn(&mut T, f64)) -> Knob<T> {
+    Knob { name, low, high, get, set }
+}
+
+pub fn turned<T: Clone>(subject: &T, knobs: &[Knob<T>], values: &[f64]) -> T {
+    let mut subject = subject.clone();
+    for (knob, value) in knobs.iter().zip(values) {
+        (knob.set)(&mut subject, value.clamp(knob.low, knob.high));
+    }
+    subject
+}
+
+/// The constants near a start where a loss is small.
+pub fn search<T: Clone>(start: &T, knobs: &[Knob<T>], loss: impl Fn(&T) -> f64) -> T {
+    let first: Vec<f64> = knobs.iter().map(|k| (k.get)(start).clamp(k.low, k.high)).collect();
+    // Beyond its bounds a constant has no effect; a slope back keeps the search from wandering there.
+    let outside = |values: &[f64]| -> f64 {
+        let far = |(k, v): (&Knob<T>, &f64)| float::ln(v / v.clamp(k.low, k.high)).abs();
+        knobs.iter().zip(values).map(far).sum()
+    };
+    let found = minimum(&first, |values| loss(&turned(start, knobs, values)) + 0.01 * outside(values));
+    turned(start, knobs, &found)
+}
 
 /// The arguments near `start` where `loss` is small. All arguments are positive and searched by their logarithm.
 pub fn minimum(start: &[f64], loss: impl Fn(&[f64]) -> f64) -> Vec<f64> {
@@ -11,8 +47,8 @@ pub fn minimum(start: &[f64], loss: impl Fn(&[f64]) -> f64) -> Vec<f64> {
 
 /// The same with so many steps for each argument and restart, where a loss is dear.
 pub fn near(start: &[f64], steps: usize, loss: impl Fn(&[f64]) -> f64) -> Vec<f64> {
-    let exp = |logs: &[f64]| logs.iter().map(|x| rackmath_units::float::exp(*x)).collect::<Vec<f64>>();
-    let mut best: Vec<f64> = start.iter().map(|x| rackmath_units::float::ln(*x)).collect();
+    let exp = |logs: &[f64]| logs.iter().map(|x| float::exp(*x)).collect::<Vec<f64>>();
+    let mut best: Vec<f64> = start.iter().map(|x| float::ln(*x)).collect();
     // A simplex can collapse onto a ridge; starting again from its best point with a fresh one costs little.
     for size in [0.4, 0.2, 0.1, 0.05] {
         best = descent(&best, size, steps, &|logs| loss(&exp(logs)));
