@@ -5,7 +5,6 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::ops::{Add, Div, Mul, Sub};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -94,7 +93,6 @@ impl Expr {
     }
 
     fn render(&self, outer: u8, name: &impl Fn(&str) -> String) -> String {
-        let mut out = String::new();
         let (level, text) = match self {
             Self::Sym(symbol) => (9, name(symbol)),
             Self::Num(value) => (9, value.to_string()),
@@ -105,8 +103,7 @@ impl Expr {
             Self::Max(a, b) => (9, format!("max({}, {})", a.render(0, name), b.render(0, name))),
             Self::Min(a, b) => (9, format!("min({}, {})", a.render(0, name), b.render(0, name))),
         };
-        let _ = if level < outer { write!(out, "({text})") } else { write!(out, "{text}") };
-        out
+        if level < outer { format!("({text})") } else { text }
     }
 }
 
@@ -127,12 +124,9 @@ mod tests {
 
     #[test]
     fn evaluates_what_it_prints() {
-        let input = |symbol: &str, value: f64| Input {
-            symbol: symbol.into(),
-            meaning: String::new(),
-            value,
-            shown: value.to_string(),
-            source: String::new(),
+        let input = |symbol: &str, value: f64| {
+            let (meaning, source) = (String::new(), String::new());
+            Input { symbol: symbol.into(), meaning, value, shown: value.to_string(), source }
         };
         let inputs = [input("a", 3.0), input("b", 4.0)];
         let e = max(sym("a") * sym("b"), num(5.0)) / num(2.0);

@@ -152,7 +152,7 @@ impl Board {
             always,
             routed,
             ln_miss: ln_miss(&on.model, rules.counting),
-            kv: cache.read_curve().scaled(1.0 / bandwidth),
+            kv: cache.read.scaled(1.0 / bandwidth),
             overlap: rules.overlap,
             price: rules.price,
         })
@@ -166,11 +166,8 @@ impl Board {
     }
 
     fn terms(&self, b: f64, l: f64, q: f64) -> Terms {
-        Terms {
-            compute: Seconds::s(b * self.sequence_compute(l, q)),
-            weights: Seconds::s(self.weights_at(b * q)),
-            kv: Seconds::s(b * self.kv.at(l)),
-        }
+        let (compute, weights, kv) = (b * self.sequence_compute(l, q), self.weights_at(b * q), b * self.kv.at(l));
+        Terms { compute: Seconds::s(compute), weights: Seconds::s(weights), kv: Seconds::s(kv) }
     }
 
     /// Arithmetic of `q` tokens of one sequence: weights, and the cheaper way to attend to a latent cache.

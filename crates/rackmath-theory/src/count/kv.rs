@@ -29,8 +29,9 @@ use rackmath_units::{Bytes, BytesPerToken, FlopPerToken, Tokens};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
     stored: Curve,
-    read: Curve,
-    pieces: Vec<Piece>,
+    pub(crate) read: Curve,
+    /// What a step reads, kind by kind: the sum of the pieces is [`Cache::read`].
+    pub pieces: Vec<Piece>,
     decode_flop: Curve,
     prefill_flop: Curve,
     expand_flop: Curve,
@@ -49,11 +50,6 @@ pub struct Piece {
 }
 
 impl Cache {
-    /// What a step reads, kind by kind: the sum of the pieces is [`Cache::read`].
-    pub fn pieces(&self) -> &[Piece] {
-        &self.pieces
-    }
-
     /// Arithmetic that both ways of attending do, for each token of context up to a cap.
     fn add_flop(&mut self, slope: f64, cap: f64) {
         self.decode_flop.add_ramp(slope, cap);
@@ -106,10 +102,6 @@ impl Cache {
     /// The longest context whose cache fits in so many bytes; `None` when any fits.
     pub fn longest(&self, room: Bytes) -> Option<Tokens> {
         self.stored.crossing(&Curve::default(), room.get()).map(Tokens::new)
-    }
-
-    pub(crate) fn read_curve(&self) -> &Curve {
-        &self.read
     }
 
     /// Absorbed and materialised arithmetic per token, and the arithmetic of materialising a whole context once.

@@ -73,13 +73,10 @@ fn check_shape(shape: &Shape, d: &Degrees) -> Result<(), Illegal> {
             }
             Ffn::Dense(_) => {}
             Ffn::Moe(moe) => {
-                if !(moe.experts + d.redundant).is_multiple_of(d.ep) {
-                    let all = moe.experts + d.redundant;
-                    return no(
-                        "ep",
-                        d.ep,
-                        format!("a divisor of the {all} experts with their copies: {}", divisors(all)),
-                    );
+                let all = moe.experts + d.redundant;
+                if !all.is_multiple_of(d.ep) {
+                    let these = divisors(all);
+                    return no("ep", d.ep, format!("a divisor of the {all} experts with their copies: {these}"));
                 }
                 if moe.expert.width % d.etp != 0 {
                     return no("etp", d.etp, format!("a divisor of the expert width {}", moe.expert.width));

@@ -127,12 +127,8 @@ fn fit(stages: &[Stage], capacity: Bytes) -> Fit {
         return Fit::Fits { spare: capacity.less(total) };
     }
     let room = capacity.get() - fullest.held.reserve;
-    Fit::TooLarge {
-        missing: total.less(capacity),
-        stage: fullest.index,
-        weights_alone: fullest.held.all_weights().get() > room,
-        kv_alone: fullest.held.kv > room,
-    }
+    let (weights_alone, kv_alone) = (fullest.held.all_weights().get() > room, fullest.held.kv > room);
+    Fit::TooLarge { missing: total.less(capacity), stage: fullest.index, weights_alone, kv_alone }
 }
 
 pub fn shards(cut: Cut, d: &Degrees) -> u64 {
@@ -158,21 +154,17 @@ pub fn cache_shards(mixer: &Mixer, d: &Degrees) -> u64 {
         Mixer::Attention(a) => d.tp.min(a.kv_heads) * d.dcp,
         // One latent serves all heads, so each chip of a tensor-parallel group keeps it.
         Mixer::Latent(_) => d.dcp,
-        Mixer::Compressed(_) => 1,
         Mixer::Linear(_) => d.tp,
-        Mixer::None => 1,
+        Mixer::Compressed(_) | Mixer::None => 1,
     }
-}
-
-fn blocks(shape: &Shape) -> impl Iterator<Item = (usize, &Block)> {
-    shape.runs.iter().enumerate().flat_map(|(at, run)| std::iter::repeat_n((at, &run.block), run.n as usize))
 }
 
 fn place_layers(on: &Deployment, load: &Load, shape: &Shape) -> Vec<Stage> {
     let d = on.layout.degrees();
     let counts = stage_layers(shape.n_layers(), d.pp);
     let per_group = load.batch / d.dp as f64;
-    let mut layers = blocks(shape);
+    let runs = shape.runs.iter().enumerate();
+    let mut layers = runs.flat_map(|(at, run)| std::iter::repeat_n((at, &run.block), run.n as usize));
     // Layers of a run have the same tensors: they are listed once.
     let tensors: Vec<Vec<Tensor>> = shape.runs.iter().map(|run| block_tensors(shape, &run.block)).collect();
     let mut first = 0;
@@ -197,14 +189,8 @@ fn place_layers(on: &Deployment, load: &Load, shape: &Shape) -> Vec<Stage> {
             sent.pipeline = per_group * shape.hidden as f64 * 2.0 / d.tp as f64;
             sent.pipeline_leaves = on.layout.chips() > domain(&on.system);
         }
-        stages.push(Stage {
-            index: index as u64,
-            layers: (first, *n),
-            chips: on.layout.stage_chips(),
-            held,
-            flop: Flop::flop(flop),
-            sent,
-        });
+        let (index, layers, flop) = (index as u64, (first, *n), Flop::flop(flop));
+        stages.push(Stage { index, layers, chips: on.layout.stage_chips(), held, flop, sent });
         first += n;
     }
     stages
@@ -294,32 +280,24 @@ fn work_space(held: &mut Held, on: &Deployment, load: &Load, shape: &Shape) {
         None if d.tp > 1 => tokens * hidden * 2.0,
         None => 0.0,
     };
-    held.reserve = on.system.chip.memory.size().get() * load.utilisation.rest().get();
+    held.reserve = reserve(on, load);
 }
 
 /// The lecture's perfect sharding: weights over all chips, cache over the chips of a stage.
 fn place_lump(on: &Deployment, load: &Load) -> Vec<Stage> {
-    let d = on.layout.degrees();
-    let count = count::count(&on.model);
-    let cache = kv::cache(&on.model, on.kv);
-    let weights = count.stored_bytes(&on.formats).get() / on.layout.chips() as f64;
-    let stored = load.batch * cache.stored(load.context).get() / on.layout.chips() as f64;
-    let flop = 2.0 * count.multiplied().get() * load.batch / on.layout.chips() as f64;
-    (0..d.pp)
-        .map(|index| {
-            let mut held = Held { kv: stored, ..Held::default() };
-            held.weights[Part::Dense as usize] = weights;
-            held.reserve = on.system.chip.memory.size().get() * load.utilisation.rest().get();
-            Stage {
-                index,
-                layers: (0, 0),
-                chips: on.layout.stage_chips(),
-                held,
-                flop: Flop::flop(flop),
-                sent: Sent::default(),
-            }
-        })
-        .collect()
+    let (count, cache) = (count::count(&on.model), kv::cache(&on.model, on.kv));
+    let all = on.layout.chips() as f64;
+    let kv = load.batch * cache.stored(load.context).get() / all;
+    let mut held = Held { kv, reserve: reserve(on, load), ..Held::default() };
+    held.weights[Part::Dense as usize] = count.stored_bytes(&on.formats).get() / all;
+    let flop = Flop::flop(2.0 * count.multiplied().get() * load.batch / all);
+    let (layers, chips, sent) = ((0, 0), on.layout.stage_chips(), Sent::default());
+    (0..on.layout.degrees().pp).map(|index| Stage { index, layers, chips, held, flop, sent }).collect()
+}
+
+/// What the engine leaves alone.
+fn reserve(on: &Deployment, load: &Load) -> f64 {
+    on.system.chip.memory.size().get() * load.utilisation.rest().get()
 }
 
 /// Most sequences of this context that fit, keeping everything else.

@@ -55,15 +55,9 @@ impl Deployment {
 
     /// The same from what the names stand for.
     pub fn of(catalog: &Catalog, model: Arc<Model>, system: Arc<System>, engine: Arc<Engine>) -> Self {
-        Self {
-            formats: model.formats(),
-            kv: usual_cache(&model, model.formats(), &engine),
-            links: Links::of(catalog, &system),
-            layout: Layout::single(),
-            model,
-            system,
-            engine,
-        }
+        let (formats, links) = (model.formats(), Links::of(catalog, &system));
+        let kv = usual_cache(&model, formats, &engine);
+        Self { formats, kv, links, layout: Layout::single(), model, system, engine }
     }
 
     /// Attention groups, each with sequences of its own.
@@ -150,18 +144,12 @@ impl Ready {
 
     /// Half width of an interval of the engine, as a natural logarithm: wider where kernels were borrowed.
     pub fn spread(&self, of: f64) -> f64 {
-        of * self.pass.wider()
+        of * self.pass.wider
     }
 
     pub fn server(&self, room: f64) -> Server<'_> {
-        let engine = &self.deployment.engine;
-        Server {
-            timer: &self.pass,
-            stages: self.deployment.stages(),
-            schedule: &engine.schedule,
-            overhead: &engine.overhead,
-            room,
-        }
+        let Engine { schedule, overhead, .. } = &*self.deployment.engine;
+        Server { timer: &self.pass, stages: self.deployment.stages(), schedule, overhead, room }
     }
 
     /// One attention group with so much room under a load.

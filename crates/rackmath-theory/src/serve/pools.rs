@@ -257,14 +257,8 @@ impl Serving {
             Loading::Rate(_) | Loading::Full => (first, most.min(able), wait(most.min(able))),
         };
         let (mine, theirs) = (self.main.deployment.chips(), pool.instance.deployment.chips());
-        let flow = Flow {
-            instances,
-            chips: instances * theirs,
-            ratio: most / prompts.service * theirs / mine,
-            busy: (rate / able).min(1.0),
-            pass: alone,
-            wait,
-        };
+        let (ratio, busy) = (most / prompts.service * theirs / mine, (rate / able).min(1.0));
+        let flow = Flow { instances, chips: instances * theirs, ratio, busy, pass: alone, wait };
         Outcome {
             groups,
             ttft: wait + alone + send + s.ttft.get(),

@@ -178,7 +178,10 @@ impl<T: StepTimer> Server<'_, T> {
     }
 }
 
-pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load) -> Result<Steady, T::Uncovered> {
+/// A state, or the pass that is not covered.
+type Found<T> = Result<Steady, <T as StepTimer>::Uncovered>;
+
+pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load) -> Found<T> {
     let most = server.most().max(1.0);
     Ok(match load {
         Load::Closed { concurrency, clump, burst, convoy } => {
@@ -205,12 +208,7 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
 const ITERATIONS: usize = 40;
 
 /// `running` sequences hold a cache: how many of them decode.
-fn balanced<T: StepTimer>(
-    server: &Server<T>,
-    requests: &Requests,
-    running: f64,
-    arrivals: Arrivals,
-) -> Result<Steady, T::Uncovered> {
+fn balanced<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64, arrivals: Arrivals) -> Found<T> {
     let mut share: f64 = 1.0;
     let mut state = at(server, requests, running, 1.0, arrivals)?;
     for round in 0..ITERATIONS {
@@ -228,13 +226,7 @@ fn balanced<T: StepTimer>(
 }
 
 /// The state with a share of the running sequences decoding.
-fn at<T: StepTimer>(
-    server: &Server<T>,
-    requests: &Requests,
-    running: f64,
-    share: f64,
-    arrivals: Arrivals,
-) -> Result<Steady, T::Uncovered> {
+fn at<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64, share: f64, arrivals: Arrivals) -> Found<T> {
     let steps = requests.steps().max(1.0);
     let wanted = (running * share).max(if requests.steps() > 0.0 { share.min(1.0) } else { 0.0 });
     // Where prompts ride along, a pass holds only so many tokens: prompts then come no faster than they fit.
@@ -256,13 +248,7 @@ fn at<T: StepTimer>(
 }
 
 /// Passes when `per_step` prompts begin in each, in clumps.
-fn mix<T: StepTimer>(
-    server: &Server<T>,
-    requests: &Requests,
-    n: f64,
-    per_step: f64,
-    arrivals: Arrivals,
-) -> Result<Steady, T::Uncovered> {
+fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: f64, arrivals: Arrivals) -> Found<T> {
     let clump = arrivals.clump;
     let new = requests.new_tokens();
     let decoding = n / server.stages;
@@ -312,7 +298,7 @@ fn mix<T: StepTimer>(
 
 /// Answers of one length on an engine that computes prompts first: all requests begin together, decode together, and end
 /// together, so that nothing ever interrupts a decode.
-fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) -> Result<Steady, T::Uncovered> {
+fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) -> Found<T> {
     let even = Arrivals { crowd: running, ..Arrivals::EVEN };
     let mut state = mix(server, requests, running, 0.0, even)?;
     // Waves blur in time; what decodes meet then is the mean of all passes.
@@ -374,7 +360,7 @@ fn first_wave<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f6
     Ok(0.5 * tokens / full * pass)
 }
 
-fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: f64) -> Result<Steady, T::Uncovered> {
+fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: f64) -> Found<T> {
     // Sequences in service at n: what arrivals bring in the time they stay. Bisect on n.
     let stay = |n: f64| {
         let step = mix(server, requests, n, 0.0, Arrivals::EVEN)?.step().get();

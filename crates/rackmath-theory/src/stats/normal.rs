@@ -55,19 +55,15 @@ pub fn normal_quantile(p: f64) -> f64 {
     const D: [f64; 4] =
         [7.784_695_709_041_462e-3, 3.224_671_290_700_398e-1, 2.445_134_137_142_996, 3.754_408_661_907_416];
     const LOW: f64 = 0.02425;
-    let tail = |q: f64| {
-        (((((C[0] * q + C[1]) * q + C[2]) * q + C[3]) * q + C[4]) * q + C[5])
-            / ((((D[0] * q + D[1]) * q + D[2]) * q + D[3]) * q + 1.0)
-    };
+    let polynomial = |all: &[f64], x: f64| all.iter().fold(0.0, |sum, c| sum * x + c);
+    let tail = |q: f64| polynomial(&C, q) / (polynomial(&D, q) * q + 1.0);
     if p < LOW {
         tail((-2.0 * float::ln(p)).sqrt())
     } else if p > 1.0 - LOW {
         -tail((-2.0 * float::ln(1.0 - p)).sqrt())
     } else {
-        let q = p - 0.5;
-        let r = q * q;
-        (((((A[0] * r + A[1]) * r + A[2]) * r + A[3]) * r + A[4]) * r + A[5]) * q
-            / (((((B[0] * r + B[1]) * r + B[2]) * r + B[3]) * r + B[4]) * r + 1.0)
+        let (q, r) = (p - 0.5, (p - 0.5) * (p - 0.5));
+        polynomial(&A, r) * q / (polynomial(&B, r) * r + 1.0)
     }
 }
 

@@ -135,13 +135,10 @@ fn g38_g49_racks_and_adapters() {
     }
 }
 
-const ALL: [Collective; 5] = [
-    Collective::AllReduce,
-    Collective::AllGather,
-    Collective::ReduceScatter,
-    Collective::AllToAll,
-    Collective::SendRecv,
-];
+const ALL: [Collective; 5] = {
+    use Collective::*;
+    [AllReduce, AllGather, ReduceScatter, AllToAll, SendRecv]
+};
 
 proptest! {
     #[test]

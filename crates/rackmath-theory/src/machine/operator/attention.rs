@@ -38,9 +38,9 @@
 //! Ignores: whole waves (n / N is not rounded up), uneven lengths in a batch, page tables, switches between kernels.
 //! Source: FlashAttention (arXiv 2205.14135), FlashDecoding (split caches); constants fitted in `catalog/kernels`.
 
-use super::{Silicon, Timing};
+use super::{Silicon, Timing, rounded};
 use rackmath_spec::attention::{DecodeConstants, PrefillConstants};
-use rackmath_units::{Bytes, BytesPerParam, Flop, Seconds, float};
+use rackmath_units::{ByteRate, Bytes, BytesPerParam, Flop, Seconds};
 
 /// Query heads of one matrix tile; more of them need a second block for the same cache.
 const ROWS: f64 = 64.0;
@@ -176,7 +176,8 @@ pub fn decode(silicon: Silicon, constants: &DecodeConstants, work: &DecodeWork, 
     let stream = place.time(bytes) + c.ramp * (bytes / (bytes + kept));
     let splits = (cores / (n * (work.group / ROWS).ceil())).min(work.context / CHUNK).min(c.splits).max(1.0);
     let serial = work.token_bytes * work.context / (c.core_rate * splits);
-    timing(c.floor, compute, stream.max(serial), c.corner)
+    let memory = stream.max(serial);
+    Timing { floor: c.floor, compute, memory, time: c.floor + rounded(compute, memory, c.corner) }
 }
 
 pub fn prefill(silicon: Silicon, constants: &PrefillConstants, work: &PrefillWork, residency: Residency) -> Timing {
@@ -187,7 +188,8 @@ pub fn prefill(silicon: Silicon, constants: &PrefillConstants, work: &PrefillWor
     let blocks = c.block * (work.sequences * work.heads * (work.new / c.tile).ceil() / cores);
     let compute = (work.flop() / peak).max(longest) + blocks;
     let place = Place { silicon, residency, memory: c.memory.get(), share: c.cache_share, rate: c.cache_rate };
-    timing(c.floor, compute, place.time(work.bytes()), c.corner)
+    let memory = place.time(work.bytes());
+    Timing { floor: c.floor, compute, memory, time: c.floor + rounded(compute, memory, c.corner) }
 }
 
 /// Where bytes come from and how fast.
@@ -196,7 +198,7 @@ struct Place {
     residency: Residency,
     memory: f64,
     share: f64,
-    rate: rackmath_units::ByteRate,
+    rate: ByteRate,
 }
 
 impl Place {
@@ -210,16 +212,4 @@ impl Place {
         };
         slow * (1.0 - hit) + fast * hit
     }
-}
-
-fn timing(floor: Seconds, compute: Seconds, memory: Seconds, corner: f64) -> Timing {
-    let large = compute.max(memory);
-    let small = compute.min(memory);
-    let time = if small == Seconds::ZERO || corner.is_infinite() {
-        large
-    } else {
-        // Through the ratio, so that powers of small times do not underflow.
-        large * float::pow(1.0 + float::pow(small / large, corner), 1.0 / corner)
-    };
-    Timing { floor, compute, memory, time: floor + time }
 }

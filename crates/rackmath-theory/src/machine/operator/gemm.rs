@@ -32,9 +32,9 @@
 //! Ignores: odd sizes that a kernel's vectors do not divide, memory read twice when neither operand fits the cache.
 //! Source: the form is ours; constants and their fits are in `catalog/kernels/gemm.toml`.
 
-use super::{Silicon, Timing};
+use super::{Silicon, Timing, rounded};
 use rackmath_spec::{Chip, GemmKernel, Pass, PowerRule};
-use rackmath_units::{Bytes, Flop, Fraction, Seconds, Watts, float};
+use rackmath_units::{Bytes, Flop, Fraction, Seconds, Watts};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Product {
@@ -189,13 +189,4 @@ fn fourth(a: f64, b: f64) -> f64 {
     let ratio = low / high.max(f64::MIN_POSITIVE);
     let square = ratio * ratio;
     high * (1.0 + square * square).sqrt().sqrt()
-}
-
-/// A maximum with its corner rounded: infinitely sharp is a plain maximum.
-fn rounded(a: Seconds, b: Seconds, p: f64) -> Seconds {
-    let (high, low) = (a.max(b), a.min(b));
-    if p.is_infinite() || low == Seconds::ZERO {
-        return high;
-    }
-    high * float::pow(1.0 + float::pow(low / high, p), 1.0 / p)
 }

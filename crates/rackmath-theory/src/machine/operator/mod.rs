@@ -21,7 +21,7 @@ pub mod moe;
 mod tests;
 
 use rackmath_spec::{Chip, Math};
-use rackmath_units::{ByteRate, Bytes, Flop, FlopRate, Seconds};
+use rackmath_units::{ByteRate, Bytes, Flop, FlopRate, Seconds, float};
 
 /// What of a chip an operator's time depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,16 +45,11 @@ const FEWEST_CORES: f64 = 4.0;
 impl Silicon {
     /// A chip in one arithmetic; `None` when it has no peak for it.
     pub fn of(chip: &Chip, math: Math) -> Option<Self> {
+        let cores = chip.physical.cores.as_ref().map(|c| c.value as f64);
         Some(Self {
             peak: chip.peak.get(&math)?.value,
             bandwidth: chip.memory.bandwidth.value,
-            cores: chip
-                .physical
-                .cores
-                .as_ref()
-                .map(|c| c.value as f64)
-                .filter(|n| *n >= FEWEST_CORES)
-                .unwrap_or(USUAL_CORES),
+            cores: cores.filter(|n| *n >= FEWEST_CORES).unwrap_or(USUAL_CORES),
             l2: chip.physical.l2.as_ref().map_or(Bytes::mb(USUAL_L2_MB), |l| l.value),
         })
     }
@@ -74,4 +69,14 @@ pub struct Timing {
 pub fn ideal(silicon: Silicon, flop: Flop, bytes: Bytes) -> Timing {
     let (compute, memory) = (flop / silicon.peak, bytes / silicon.bandwidth);
     Timing { floor: Seconds::ZERO, compute, memory, time: compute.max(memory) }
+}
+
+/// A maximum with its corner rounded, the p-norm of two times: infinitely sharp is a plain maximum.
+fn rounded(a: Seconds, b: Seconds, p: f64) -> Seconds {
+    let (large, small) = (a.max(b), a.min(b));
+    if p.is_infinite() || small == Seconds::ZERO {
+        return large;
+    }
+    // Through the ratio, so that powers of small times do not underflow.
+    large * float::pow(1.0 + float::pow(small / large, p), 1.0 / p)
 }

@@ -23,7 +23,7 @@
 //! because the popularity it assumes changes there; see [`Draw::PowerLaw`].
 //! Source: constants fitted to aiconfigurator's expert tables, `catalog/kernels/moe.toml`.
 
-use super::{Silicon, Timing};
+use super::{Silicon, Timing, rounded};
 use rackmath_spec::{CacheUse, MoeFormat, MoeKernel, MoeRows};
 use rackmath_units::{Bytes, Flop, Seconds, Tokens, float};
 
@@ -211,22 +211,15 @@ pub fn time(silicon: Silicon, kernel: &MoeKernel, call: &Call) -> Timing {
     let rate = kernel.compute.get() * silicon.peak.get();
     let per_byte = pace(weights.get(), kernel.memory.get(), silicon, kernel.cache);
     let per_param = load.touched() * format.weight().width().get() * per_byte;
-    let (mut compute, mut memory, mut joined) = (0.0, 0.0, 0.0);
+    let (mut compute, mut memory, mut joined) = (Seconds::ZERO, Seconds::ZERO, Seconds::ZERO);
     for (n, k) in [(up * i, h), (h, i)] {
         let c = 2.0 * k * kernel.tile * (tiles * n + kernel.tail * silicon.cores * n.min(kernel.columns)) / rate;
-        let m = n * k * per_param;
+        let (c, m) = (Seconds::s(c), Seconds::s(n * k * per_param));
         compute += c;
         memory += m;
-        joined += corner(c, m, kernel.corner);
+        joined += rounded(c, m, kernel.corner);
     }
     let x = activations.get() * pace(activations.get(), kernel.activation.get(), silicon, kernel.cache);
-    let floor = kernel.launch + kernel.per_expert * (layer.experts as f64 / layer.ranks as f64);
-    let (compute, memory) = (Seconds::s(compute), Seconds::s(memory + x));
-    Timing { floor, compute, memory, time: floor + Seconds::s(joined + x) }
-}
-
-/// The p-norm of two times; an infinite p is their maximum.
-fn corner(a: f64, b: f64, p: f64) -> f64 {
-    let (small, large) = (a.min(b), a.max(b));
-    if large > 0.0 && p.is_finite() { large * float::pow(1.0 + float::pow(small / large, p), 1.0 / p) } else { large }
+    let (x, floor) = (Seconds::s(x), kernel.launch + kernel.per_expert * (layer.experts as f64 / layer.ranks as f64));
+    Timing { floor, compute, memory: memory + x, time: floor + (joined + x) }
 }

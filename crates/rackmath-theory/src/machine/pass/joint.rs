@@ -21,8 +21,7 @@
 
 use super::layers::{Prep, WIDE};
 use super::links::add_network;
-use super::table::Table;
-use super::{Cost, Work};
+use super::{Cost, Table, Work};
 use crate::network::{self, Collective, Group};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Mixer;

@@ -2,8 +2,7 @@
 
 use super::links::add_network;
 use super::products::{Matrix, Multiplier, PlainKernel, matrices, silicon};
-use super::table::Table;
-use super::{Cost, Limit, MixerOp, Part, Pass, Stroke, stretch};
+use super::{Cost, Limit, MixerOp, Part, Pass, Stroke, Table, stretch};
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
 use crate::deployment::{Deployment, Untimed};
 use crate::layout::domain;
@@ -58,11 +57,9 @@ impl Pass {
                 continue;
             }
             if !prep.mixer_measured(mixer) && !d.engine.ideal && d.engine.plain.is_none() {
-                let generation = &d.system.chip.generation;
-                prep.borrow(
-                    BORROWED,
-                    format!("attention kernels were not measured on {generation}; those of Hopper stand in"),
-                );
+                let chip = &d.system.chip.generation;
+                let note = format!("attention kernels were not measured on {chip}; those of Hopper stand in");
+                prep.borrow(BORROWED, note);
             }
             mixers.push((run.n as f64, prep.mixer(mixer).ok_or(Untimed::NoPeak)?));
             seen.push(mixer);
@@ -92,13 +89,12 @@ impl Pass {
             mixers,
             joints: prep.joints(),
             layers: shape.n_layers() as f64,
-            stages: d.layout.degrees().pp as f64,
             ideal: d.engine.ideal,
             head_every_token: d.engine.kernels.head_every_token,
             graph: d.engine.schedule.graph,
             overhead: d.engine.overhead,
             assumed: prep.assumed,
-            spread: prep.wider,
+            wider: prep.wider,
         })
     }
 }
@@ -221,7 +217,6 @@ impl<'a> Prep<'a> {
 
     fn layer(&self, block: &'a Block, count: f64) -> Layer<'a> {
         let d = self.d.layout.degrees();
-        let tensors = block_tensors(self.shape, block);
         let (moe, inner) = match &block.ffn {
             Ffn::Moe(moe) => (Some(moe), moe.shared.map_or(0.0, |s| s.width as f64 / d.tp as f64)),
             Ffn::Dense(mlp) => (None, mlp.width as f64 / d.tp as f64),
@@ -233,15 +228,9 @@ impl<'a> Prep<'a> {
             Mixer::Attention(a) if a.qk_norm == QkNorm::AllHeads => (2.0, 1.0),
             _ => (0.0, 0.0),
         };
-        Layer {
-            count,
-            norms,
-            products: matrices(&tensors, self.shape.hidden, self.d.formats, &d),
-            moe,
-            mixer: block.mixer != Mixer::None,
-            ffn: block.ffn != Ffn::None,
-            inner,
-        }
+        let products = matrices(&block_tensors(self.shape, block), self.shape.hidden, self.d.formats, &d);
+        let (mixer, ffn) = (block.mixer != Mixer::None, block.ffn != Ffn::None);
+        Layer { count, norms, products, moe, mixer, ffn, inner }
     }
 
     fn multiplier(&self, dtype: Dtype) -> &Multiplier<'a> {

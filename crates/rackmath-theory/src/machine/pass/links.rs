@@ -78,9 +78,8 @@ impl<'a> Prep<'a> {
             // Everyone gathers all tokens and keeps its share of the sum.
             let group = Group::within(level, up, ranks.min(together));
             let bytes = Bytes::b(rows * d.dp as f64 * hidden * WIDE);
-            let there = network::time(Collective::AllGather, bytes, &group);
-            let back = network::time(Collective::ReduceScatter, bytes, &group);
-            let both = there + back;
+            let both = network::time(Collective::AllGather, bytes, &group)
+                + network::time(Collective::ReduceScatter, bytes, &group);
             return (both.latency.get() + skew, both.transfer.get());
         };
         (latency + skew, transfer)
@@ -93,14 +92,12 @@ impl<'a> Prep<'a> {
         let together = domain(&self.d.system).min(self.d.layout.stage_chips());
         let nodes = (d.ep * d.etp).div_ceil(together.max(1));
         let reach = self.d.links.out.as_deref().and_then(|out| out.reach.get(&kernel.copies));
-        let second = self.d.system.levels.get(1);
-        let out = match second.zip(reach).filter(|_| nodes > 1) {
-            Some((second, kernel)) => {
-                Some(Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription })
-            }
-            None if nodes > 1 => return None,
-            None => None,
-        };
+        let out = self.d.system.levels.get(1).zip(reach);
+        let rate = |level: &Level| level.bandwidth.value / level.oversubscription;
+        let out = out.map(|(second, kernel)| Port { kernel, bandwidth: rate(second) });
+        if out.is_none() && nodes > 1 {
+            return None;
+        }
         let port = Port { kernel, bandwidth: level.bandwidth.value };
         let one = |phase: Phase, width: f64| {
             let exchange = Exchange {

@@ -116,13 +116,8 @@ impl Prep<'_> {
                 MixerOp { heads: Some(self.heads(shape, cap, group)?), side }
             }
             Mixer::Latent(a) => {
-                let latent = mla::Latent {
-                    heads: here(a.heads),
-                    rank: a.kv_rank as f64,
-                    rope: a.rope_dim as f64,
-                    nope: a.nope_dim as f64,
-                    value: a.v_dim as f64,
-                };
+                let [rank, rope, nope, value] = [a.kv_rank, a.rope_dim, a.nope_dim, a.v_dim].map(|n| n as f64);
+                let latent = mla::Latent { heads: here(a.heads), rank, rope, nope, value };
                 let cap = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64);
                 let heads = self.heads(HeadsShape::Latent { latent, kv }, cap, a.heads)?;
                 MixerOp { heads: Some(heads), side: a.indexer.map(|i| index(i, 1.0)) }
@@ -132,7 +127,7 @@ impl Prep<'_> {
                 let shape = HeadsShape::Compressed {
                     heads: here(a.heads),
                     dim: a.dim as f64,
-                    entry: kv::layer(mixer, self.d.kv).pieces().first().map_or(0.0, |p| p.per_token),
+                    entry: kv::layer(mixer, self.d.kv).pieces.first().map_or(0.0, |p| p.per_token),
                     window: a.window as f64,
                     ratio,
                     picked: a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64),
@@ -142,7 +137,7 @@ impl Prep<'_> {
             }
             Mixer::Linear(_) => {
                 let cache = kv::layer(mixer, self.d.kv);
-                let fixed_bytes = cache.pieces().first().map_or(0.0, |p| p.fixed) / tp;
+                let fixed_bytes = cache.pieces.first().map_or(0.0, |p| p.fixed) / tp;
                 let fixed_flop = cache.decode_flop(Tokens::ZERO).get() / tp;
                 MixerOp { heads: None, side: Some(SideOp { fixed_bytes, fixed_flop, kernels: 4.0, ..side }) }
             }
@@ -154,13 +149,9 @@ impl Prep<'_> {
         let (chip, assumed) = (&self.d.system.chip, &self.d.engine.assumed);
         let silicon = silicon(chip, Math::Bf16)?;
         let peak = chip.peak_for(self.d.kv).map_or(silicon.peak, |(_, p)| p.value);
-        Some(SideOp {
-            per_flop: 1.0 / peak.get(),
-            per_byte: 1.0 / silicon.bandwidth.get(),
-            compute: assumed.side_compute,
-            memory: assumed.side_memory,
-            ..SideOp::default()
-        })
+        let (compute, memory) = (assumed.side_compute, assumed.side_memory);
+        let (per_flop, per_byte) = (1.0 / peak.get(), 1.0 / silicon.bandwidth.get());
+        Some(SideOp { per_flop, per_byte, compute, memory, ..SideOp::default() })
     }
 
     fn heads(&self, shape: HeadsShape, cap: f64, group: u64) -> Option<HeadsOp> {

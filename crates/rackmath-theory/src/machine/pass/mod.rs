@@ -29,7 +29,6 @@ mod layers;
 mod links;
 mod mixer;
 mod products;
-mod table;
 
 pub use crate::machine::timer::{Chunk, Cost, Decodes, Limit, Many, Part, StepTimer, Work};
 pub use joint::joined_bytes;
@@ -39,7 +38,6 @@ use joint::Joints;
 use mixer::MixerOp;
 use rackmath_spec::engine::Overhead;
 use std::convert::Infallible;
-use table::Table;
 
 /// A model cut over a machine and run by an engine, ready to be timed.
 #[derive(Clone, Debug)]
@@ -50,13 +48,14 @@ pub struct Pass {
     mixers: Vec<(f64, MixerOp)>,
     joints: Joints,
     layers: f64,
-    stages: f64,
     ideal: bool,
     head_every_token: bool,
     graph: f64,
     overhead: Overhead,
-    assumed: Vec<String>,
-    spread: f64,
+    /// What had to be assumed: formats and kernels that were not measured.
+    pub assumed: Vec<String>,
+    /// How much wider than the engine's own the spread is, because kernels were borrowed: 1 when none were.
+    pub wider: f64,
 }
 
 impl Pass {
@@ -108,20 +107,6 @@ impl Pass {
         let after = if o.host_overlaps { 0.0 } else { host };
         cost.add(Part::Host, Limit::Host, (busy - chips).max(0.0) + after);
     }
-
-    pub fn stages(&self) -> f64 {
-        self.stages
-    }
-
-    /// What had to be assumed: formats and kernels that were not measured.
-    pub fn assumed(&self) -> &[String] {
-        &self.assumed
-    }
-
-    /// How much wider than the engine's own the spread is, because kernels were borrowed: 1 when none were.
-    pub fn wider(&self) -> f64 {
-        self.spread
-    }
 }
 
 impl StepTimer for Pass {
@@ -145,14 +130,9 @@ struct Stroke {
 
 impl Stroke {
     fn of(timing: &crate::operator::Timing, ideal_compute: f64, ideal_memory: f64) -> Self {
-        Self {
-            floor: timing.floor.get(),
-            compute: timing.compute.get(),
-            memory: timing.memory.get(),
-            time: timing.time.get(),
-            ideal_compute,
-            ideal_memory,
-        }
+        let (floor, time) = (timing.floor.get(), timing.time.get());
+        let (compute, memory) = (timing.compute.get(), timing.memory.get());
+        Self { floor, compute, memory, time, ideal_compute, ideal_memory }
     }
 
     /// The mean over groups, each taken for so large a share of them.
@@ -185,4 +165,49 @@ fn stretch(overhead: &Overhead, rows: f64) -> f64 {
     const LONG: f64 = 2048.0;
     let share = ((rows - SHORT) / (LONG - SHORT)).clamp(0.0, 1.0);
     overhead.stretch + (overhead.stretch_long - overhead.stretch) * share
+}
+
+/// Rows at which costs are worked out: dense where tiles and experts fill up, then a few to each doubling.
+const NODES: [f64; 44] = [
+    1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 80.0, 96.0, 112.0, 128.0, 160.0, 192.0, 224.0,
+    256.0, 320.0, 384.0, 448.0, 512.0, 640.0, 768.0, 896.0, 1024.0, 1280.0, 1536.0, 1792.0, 2048.0, 2560.0, 3072.0,
+    3584.0, 4096.0, 5120.0, 6144.0, 8192.0, 12288.0, 16384.0, 24576.0, 32768.0, 65536.0,
+];
+
+/// A cost as a function of the rows of a pass: nodes, straight lines between them, never falling.
+#[derive(Clone, Debug, Default)]
+struct Table {
+    costs: Vec<Cost>,
+}
+
+impl Table {
+    /// Works out every node. A node that would be cheaper than the one before it costs the same.
+    fn new(cost: impl Fn(f64) -> Cost) -> Self {
+        let mut costs: Vec<Cost> = Vec::with_capacity(NODES.len());
+        for rows in NODES {
+            let mut next = cost(rows);
+            if let Some(last) = costs.last() {
+                let (now, before) = (next.time().get(), last.time().get());
+                if now < before {
+                    next.add(Part::Products, Limit::Latency, before - now);
+                }
+            }
+            costs.push(next);
+        }
+        Self { costs }
+    }
+
+    /// Adds the cost of so many rows; beyond the last node the last line goes on, below the first rows cost their share of
+    /// the arithmetic and all of the rest.
+    fn add(&self, rows: f64, cost: &mut Cost) {
+        if rows <= 0.0 || self.costs.is_empty() {
+            return;
+        }
+        let rows = rows.max(1.0);
+        let above = NODES.partition_point(|n| *n < rows).clamp(1, NODES.len() - 1);
+        let (x0, x1) = (NODES[above - 1], NODES[above]);
+        let share = (rows - x0) / (x1 - x0);
+        cost.plus(&self.costs[above - 1], 1.0 - share);
+        cost.plus(&self.costs[above], share);
+    }
 }

@@ -18,6 +18,19 @@
 //! p = 8 with F wholly hidden the exact bubble is F, not 3F. Bubbles are per period (`Run::bubble`): behind a
 //! barrier ZB-H2 waits (p-1)F and ZBV (p-1)F/2 instead of nothing, so that at equal times ZB-H2 is no faster than ZB-H1.
 //! Source: sail-sg zero-bubble, deepseek-ai/DualPipe, Narayanan 2021; the last column is measured by the tests.
+//!
+//! Inference has no barrier, so its grid fills up and stays full:
+//!
+//! $$ \text{slot} = i + k \max(P, M) + s \qquad \text{idle} = \max\left(0, \frac{P-M}{P}\right) $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | P, s | stages, stage | 1 | stages, one slot each |
+//! | M, i | micro_batches, micro_batch | 1 | micro-batches in turn |
+//! | k | token | 1 | the token being written |
+//!
+//! A micro-batch enters the first stage again for its next token when it has left the last, or when its turn comes. Fewer
+//! than P leave holes; more wait. Source: lecture D27 and 1c.4.
 
 use super::{Passes, Plan, PlanError, Schedule, Shape};
 use rackmath_units::{Fraction, Seconds};
@@ -96,7 +109,7 @@ fn busiest_device(plan: &Plan) -> Seconds {
     // DualPipe sends half of the micro-batches each way; every stage is on two devices.
     let (firsts, share): (&[usize], f64) =
         if plan.schedule == Schedule::DualPipe { (&[0, m / 2], m as f64 / 2.0) } else { (&[0], m as f64) };
-    let mut loads = vec![Load::NONE; plan.shape.devices];
+    let mut loads = vec![Load::default(); plan.shape.devices];
     // Way of the first forward to a stage, and of a fused backward from it to the first.
     let (mut head, mut tail) = (Seconds::ZERO, Seconds::ZERO);
     for (s, stage) in plan.stages.iter().enumerate() {
@@ -116,7 +129,7 @@ fn busiest_device(plan: &Plan) -> Seconds {
 }
 
 /// What a device has to do, and what it has to wait for at least.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Load {
     passes: Passes,
     /// Of the stages it holds the least; nothing before the first is added.
@@ -124,11 +137,6 @@ struct Load {
 }
 
 impl Load {
-    const NONE: Self = Self {
-        passes: Passes { forward: Seconds::ZERO, input_grad: Seconds::ZERO, weight_grad: Seconds::ZERO },
-        wait: None,
-    };
-
     fn add(&mut self, passes: &Passes, times: f64, wait: Seconds) {
         self.passes.forward += passes.forward * times;
         self.passes.input_grad += passes.input_grad * times;
@@ -140,4 +148,36 @@ impl Load {
     fn time(&self, hidden: Fraction) -> Seconds {
         self.wait.unwrap_or(Seconds::ZERO) + self.passes.pair(&self.passes, hidden)
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GridCell {
+    pub slot: usize,
+    pub stage: usize,
+    /// The micro-batch, from 0.
+    pub micro_batch: usize,
+    pub token: usize,
+}
+
+/// Idle share of each stage once the pipeline has filled; a pipeline without stages or work counts as one of each.
+pub fn inference_idle(stages: usize, micro_batches: usize) -> Fraction {
+    let (p, m) = (stages.max(1), micro_batches.max(1));
+    Fraction::new(p.saturating_sub(m) as f64 / p as f64)
+}
+
+/// The busy cells of the first slots, by slot and then stage.
+pub fn inference_grid(stages: usize, micro_batches: usize, slots: usize) -> Vec<GridCell> {
+    let round = stages.max(micro_batches);
+    let mut cells = Vec::new();
+    for slot in 0..slots {
+        for stage in 0..stages.min(slot + 1) {
+            // When the micro-batch that is here now entered the first stage.
+            let entered = slot - stage;
+            let (micro_batch, token) = (entered % round, entered / round);
+            if micro_batch < micro_batches {
+                cells.push(GridCell { slot, stage, micro_batch, token });
+            }
+        }
+    }
+    cells
 }

@@ -21,13 +21,11 @@
 
 mod clock;
 mod closed;
-mod inference;
 mod order;
 #[cfg(test)]
 mod tests;
 
-pub use closed::{closed_bubble, idle_fraction, lower_bound, slots};
-pub use inference::{GridCell, inference_grid, inference_idle};
+pub use closed::*;
 
 use rackmath_units::{Bytes, Cancel, Cancelled, Fraction, Seconds};
 use std::fmt;
@@ -109,7 +107,7 @@ pub struct Shape {
     pub chunks: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Passes {
     pub forward: Seconds,
     pub input_grad: Seconds,

@@ -274,7 +274,7 @@ impl Explainer<'_> {
         let mut inputs = vec![self.context()];
         let mut equation: Option<Expr> = None;
         let source = &self.r.model.source;
-        for (i, piece) in self.r.cache.pieces().iter().enumerate() {
+        for (i, piece) in self.r.cache.pieces.iter().enumerate() {
             let [n, bytes, cap] = ["n", "b", "w"].map(|letter| format!("{letter}{}", i + 1));
             let each = if piece.fixed > 0.0 { piece.fixed } else { piece.per_token };
             let unit =

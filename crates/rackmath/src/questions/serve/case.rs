@@ -115,7 +115,7 @@ impl Bench {
             Metric::TtftMs => spread.ttft,
             metric if metric.is_output_rate() || metric.is_input_rate() => spread.throughput,
             _ => spread.tpot,
-        } * ours.pass.wider();
+        } * ours.pass.wider;
         let room = ours.room(&requests(&m.load));
         Ok(Predicted { value: predicted, roofline: value(roof, m, room), spread })
     }

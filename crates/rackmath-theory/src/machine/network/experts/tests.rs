@@ -9,15 +9,8 @@ fn deepseek(phase: Phase, tokens: f64, ranks: u64, ranks_per_node: u64) -> Excha
         Phase::Dispatch => 7168.0 * (1.0 + 4.0 / 128.0),
         Phase::Combine => 7168.0 * 2.0,
     };
-    Exchange {
-        phase,
-        tokens: Tokens::new(tokens),
-        payload: BytesPerToken::new(payload),
-        top_k: 8,
-        experts: 256,
-        ranks,
-        ranks_per_node,
-    }
+    let (tokens, payload) = (Tokens::new(tokens), BytesPerToken::new(payload));
+    Exchange { phase, tokens, payload, top_k: 8, experts: 256, ranks, ranks_per_node }
 }
 
 fn us(exchange: &Exchange, kernel: &str) -> f64 {

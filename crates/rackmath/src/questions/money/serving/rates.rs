@@ -283,7 +283,7 @@ fn prefill_of(d: &Ready, q: &RatesRequest) -> Result<RateCard, Error> {
     let prompt = tokens("prompt", q.prompt, 1.0)?.get();
     let rate = d.prompts(&Requests::of(prompt, 1.0)).service * prompt / d.deployment.layout.chips() as f64;
     Ok(RateCard {
-        tok_s: Range::of(rate, d.deployment.engine.spread.ttft * d.pass.wider()),
+        tok_s: Range::of(rate, d.deployment.engine.spread.ttft * d.pass.wider),
         source: "predicted".into(),
         words: format!("prefill: {}, passes full of prompts of {}", predicted_for(d), count(prompt)),
         late: false,
@@ -311,7 +311,7 @@ fn decode_of(d: &Ready, room: f64, q: &RatesRequest) -> Result<RateCard, Error> 
     };
     let step = step(b);
     Ok(RateCard {
-        tok_s: Range::of(b * groups / step.get() / chips, engine.spread.throughput * d.pass.wider()),
+        tok_s: Range::of(b * groups / step.get() / chips, engine.spread.throughput * d.pass.wider),
         source: "predicted".into(),
         words: format!(
             "decode: {}, {} sequences ({why}) of context {}, a token each in {step}",

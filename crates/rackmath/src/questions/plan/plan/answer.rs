@@ -44,7 +44,7 @@ impl Worked {
         let (choice, e) = (self.chosen(r.index), &r.estimate);
         let (row, on, per_group) = (choice.row, choice.row.on(), choice.per_group);
         let s = &on.engine.spread;
-        let range = |value: f64, spread: f64| Range::of(value, spread * row.pass().wider());
+        let range = |value: f64, spread: f64| Range::of(value, spread * row.pass().wider);
         let (tpot_ms, ttft_ms) = (range(e.tpot * 1e3, s.tpot), range(e.ttft * 1e3, s.ttft));
         let is_best = best.is_some_and(|b| b.index == r.index);
         let output = self.ask.requests.output;
@@ -179,7 +179,7 @@ impl Worked {
             }
         }
         for row in &self.made.rows {
-            for note in row.pass().assumed() {
+            for note in &row.pass().assumed {
                 if !all.contains(note) && all.len() < 16 {
                     all.push(note.clone());
                 }

@@ -245,7 +245,7 @@ impl Worked {
     /// kernels were borrowed wider still.
     pub(crate) fn spread(&self) -> f64 {
         let engine = self.ask.engines.iter().map(|e| e.spread.throughput).fold(0.0, f64::max);
-        engine * self.made.rows.iter().map(|row| row.pass().wider()).fold(1.0, f64::max)
+        engine * self.made.rows.iter().map(|row| row.pass().wider).fold(1.0, f64::max)
     }
 
     /// A configuration in full.

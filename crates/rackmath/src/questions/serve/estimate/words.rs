@@ -218,7 +218,7 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome) -> Option<Problem> {
 }
 
 fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
-    let (r, ask, assumed) = (&case.found, &case.ask, p.main.pass.assumed());
+    let (r, ask, assumed) = (&case.found, &case.ask, &p.main.pass.assumed);
     let (engine, s) = (&ask.on.engine, &ask.on.engine.schedule);
     let (name, as_of, given, chips) = (&engine.name, &engine.as_of, &case.request.engine, r.system.n_chips);
     let version = if given.contains('@') {
@@ -226,7 +226,7 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
     } else {
         format!("no engine version given: {name}, as known in {as_of}")
     };
-    let pool = p.split.iter().flat_map(|pool| pool.instance.pass.assumed()).filter(|a| !assumed.contains(a));
+    let pool = p.split.iter().flat_map(|pool| &pool.instance.pass.assumed).filter(|a| !assumed.contains(a));
     let sent = p.split.is_some().then(|| "the cache is sent when the prompt is done; sending is not hidden".into());
     let more = (p.split.is_some() && outcome.chips > chips as f64).then(|| {
         format!("both pools need more than the {chips} chips of {}: further ones of the same kind", r.system.name)
@@ -242,7 +242,7 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
     let used = ask.on.layout.chips();
     let [tpot, ttft, throughput] = [engine.spread.tpot, engine.spread.ttft, engine.spread.throughput]
         .map(|of| significant(float::exp(p.main.spread(of)), 3));
-    let wider = p.main.pass.wider() > 1.0;
+    let wider = p.main.pass.wider > 1.0;
     let why = if wider { "; wider than usual because constants were borrowed" } else { "" };
     let targets = [case.request.ttft_ms, case.request.tpot_ms, case.request.e2e_ms].iter().any(Option::is_some);
     let load = [
