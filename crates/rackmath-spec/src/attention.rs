@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttentionKernels {
-    /// The catalogue id: attention, mla.
     pub id: String,
     pub name: String,
     pub as_of: String,
@@ -81,7 +80,6 @@ pub struct DecodeConstants {
     /// Query heads one tile of products holds; a tile with fewer costs as much as a full one. One pads nothing.
     #[serde(default = "unpadded", deserialize_with = "least_one")]
     pub tile_rows: f64,
-    /// Share of peak of the products.
     #[serde(deserialize_with = "share")]
     pub compute: Fraction,
     /// Share of the bandwidth of a long read.
@@ -112,7 +110,6 @@ pub struct PrefillConstants {
     pub block: Seconds,
     #[serde(deserialize_with = "least_one")]
     pub tile: f64,
-    /// Share of peak of the products.
     #[serde(deserialize_with = "share")]
     pub compute: Fraction,
     #[serde(deserialize_with = "share")]
@@ -129,7 +126,6 @@ pub struct PrefillConstants {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// Engine: vllm, sglang, trtllm.
     pub backend: &'a str,
     pub math: Dtype,
     pub kv: Dtype,
@@ -152,7 +148,6 @@ impl AttentionKernels {
         nearest(&self.prefill, self.generation(chip), wanted)
     }
 
-    /// The generation whose constants a chip uses.
     pub fn generation<'a>(&'a self, chip: &'a Chip) -> &'a str {
         self.alike
             .iter()

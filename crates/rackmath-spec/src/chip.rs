@@ -36,7 +36,6 @@ pub struct Chip {
     pub purchase: Option<Cited<Dollars>>,
 }
 
-/// The memory that holds weights and KV.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
@@ -58,7 +57,6 @@ pub struct Link {
     pub scale_up: Option<Cited<ByteRate>>,
     /// Chips in the largest scale-up domain sold.
     pub domain: Cited<u64>,
-    /// To the data-centre network.
     pub scale_out: Option<Cited<ByteRate>>,
     pub host: Option<Cited<ByteRate>>,
 }
@@ -80,12 +78,10 @@ pub struct Physical {
     /// Streaming multiprocessors, compute units or cores.
     #[serde(rename = "sms")]
     pub cores: Option<Cited<u64>>,
-    /// Boost clock in hertz.
     #[serde(default, rename = "clock", deserialize_with = "clock")]
     pub clock_hz: Option<Cited<f64>>,
     /// Last private-to-chip cache before memory.
     pub l2: Option<Cited<Bytes>>,
-    /// A further cache level.
     pub l3: Option<Cited<Bytes>>,
 }
 
@@ -98,14 +94,23 @@ pub struct Power {
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(from = "RawPrice")]
+#[serde(deny_unknown_fields)]
 pub struct Price {
+    #[serde(deserialize_with = "text")]
     pub basis: Basis,
     pub value: DollarRate,
-    /// The lowest and highest seen.
-    pub range: Option<(DollarRate, DollarRate)>,
+    low: Option<DollarRate>,
+    high: Option<DollarRate>,
     pub source: String,
     pub as_of: String,
+}
+
+impl Price {
+    /// The lowest and highest seen, where one is stated.
+    pub fn range(&self) -> Option<(DollarRate, DollarRate)> {
+        let stated = self.low.or(self.high).is_some();
+        stated.then(|| (self.low.unwrap_or(self.value), self.high.unwrap_or(self.value)))
+    }
 }
 
 /// Whose price per hour, cheapest first as a rule.
@@ -126,26 +131,6 @@ impl FromStr for Basis {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         one_of("price basis", if text.trim().eq_ignore_ascii_case("owner") { "owner-neocloud" } else { text })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawPrice {
-    #[serde(deserialize_with = "text")]
-    basis: Basis,
-    value: DollarRate,
-    low: Option<DollarRate>,
-    high: Option<DollarRate>,
-    source: String,
-    as_of: String,
-}
-
-impl From<RawPrice> for Price {
-    fn from(raw: RawPrice) -> Self {
-        let range = (raw.low.is_some() || raw.high.is_some())
-            .then(|| (raw.low.unwrap_or(raw.value), raw.high.unwrap_or(raw.value)));
-        Self { basis: raw.basis, value: raw.value, range, source: raw.source, as_of: raw.as_of }
     }
 }
 

@@ -4,7 +4,6 @@ use rackmath_units::UnitError;
 use std::fmt;
 use std::str::FromStr;
 
-/// A day of the Gregorian calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Date {
     year: u16,

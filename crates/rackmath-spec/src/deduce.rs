@@ -90,7 +90,6 @@ pub struct CacheTier {
     pub usd_per_gb_hour: f64,
 }
 
-/// Who sells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seller {
     /// A host of open weights, who competes with others.
@@ -139,7 +138,6 @@ pub struct Architecture {
     pub dense_share: f64,
     /// Total over active parameters of expert models.
     pub sparsity: LogUniform,
-    /// Stored per token.
     pub kv_bytes: LogUniform,
     #[serde(deserialize_with = "share")]
     pub full_read_share: f64,
@@ -189,7 +187,6 @@ pub struct RatioCosts {
     pub speed_tb_per_s: LogNormal,
 }
 
-/// How far prices of hosts lie above ideal cost.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
@@ -206,7 +203,6 @@ pub struct Level {
     pub batch_exponent: f64,
     /// Share of the serving priors' spread that is left in a median over hosts.
     pub serving_share: f64,
-    /// Scale of the residual between models.
     pub scale: f64,
     /// Scale of the residual between hosts of one model.
     pub host_scale: f64,
@@ -293,7 +289,6 @@ pub struct HostedModel {
     pub hosts: Vec<HostPrice>,
 }
 
-/// Keys for readers of the files alone.
 const HEAD: [&str; 4] = ["id", "name", "form", "as_of"];
 
 #[derive(Deserialize)]
@@ -322,7 +317,6 @@ struct HostsFile {
     model: Vec<HostedModel>,
 }
 
-/// Reads the priors; `level` was fitted.
 pub(crate) fn read_priors(
     text: &str,
     level: Level,

@@ -97,7 +97,6 @@ pub struct Schedule {
     /// Cache format instead of the model's.
     #[serde(default, deserialize_with = "text_or_none")]
     pub kv: Option<Dtype>,
-    /// Share of a chip's memory it takes.
     #[serde(deserialize_with = "part")]
     pub memory: Fraction,
     #[serde(rename = "reserve_whole")]
@@ -110,7 +109,6 @@ pub struct Schedule {
     pub graph: f64,
 }
 
-/// When prompts are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "bool")]
 pub enum Prompts {
@@ -120,7 +118,6 @@ pub enum Prompts {
     First,
 }
 
-/// When a request gets memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "bool")]
 pub enum Admission {
@@ -146,7 +143,6 @@ impl From<bool> for Admission {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assumed {
-    /// Passes over the logits that sampling takes.
     pub sampling_passes: f64,
     /// Share of the memory bandwidth it reaches.
     pub sampling_memory: f64,
@@ -180,7 +176,6 @@ pub struct Plain {
     pub floor: Seconds,
 }
 
-/// What an engine costs beside its kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overhead {
@@ -229,7 +224,6 @@ pub struct Overhead {
 pub struct Spread {
     pub tpot: f64,
     pub ttft: f64,
-    /// Throughput at the largest batch.
     pub throughput: f64,
 }
 

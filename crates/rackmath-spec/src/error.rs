@@ -22,7 +22,6 @@ enum Problem {
     Cancelled,
 }
 
-/// An error in the words of a face.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Shown {
     pub problem: String,

@@ -175,7 +175,6 @@ pub struct GemmKernel {
     pub resident: f64,
     /// Tiles a kernel can be chosen with, rows by columns of the result.
     pub tiles: Vec<(f64, f64)>,
-    /// Parts the depth can be split into.
     pub splits: Vec<f64>,
     /// Passes when the activations' scale is found at run time.
     #[serde(skip)]

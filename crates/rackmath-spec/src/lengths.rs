@@ -9,21 +9,14 @@ use std::str::FromStr;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Lengths {
+    /// All alike.
     Fixed(f64),
     /// Every length between two equally often.
-    Uniform {
-        low: f64,
-        high: f64,
-    },
+    Uniform { low: f64, high: f64 },
     /// The chance to end is the same at every token.
-    Exponential {
-        mean: f64,
-    },
+    Exponential { mean: f64 },
     /// The logarithm is normal: most are short, some very long; `cv` is the standard deviation over the mean.
-    Lognormal {
-        mean: f64,
-        cv: f64,
-    },
+    Lognormal { mean: f64, cv: f64 },
 }
 
 const NAMES: [&str; 4] = ["fixed", "uniform", "exponential", "lognormal"];

@@ -56,5 +56,5 @@ pub use scaling::{ClarkLaw, Counts, Fitted, LawForm, PowerLaw, Repetition, Route
 pub use scenario::Scenario;
 pub use strum::{IntoEnumIterator, VariantArray};
 pub use system::{Level, System, Topology};
-pub use tier::{MemoryTier, TierCost};
+pub use tier::MemoryTier;
 pub use training::{TrainingFormat, TrainingStack};

@@ -27,7 +27,6 @@ pub struct Setup {
     pub kv: Option<String>,
     /// Engine, with its version where known: `vllm@0.11`.
     pub engine: String,
-    /// Machine: `8xh200`.
     pub system: String,
     pub degrees: Degrees,
     pub chunk: Option<f64>,
@@ -71,22 +70,34 @@ impl Load {
 pub enum Way {
     /// So many requests in flight, over all attention groups, started together; each slot runs `rounds` of them, and all
     /// answers have the same length where `fixed`.
-    Closed { concurrency: f64, rounds: f64, fixed: bool },
+    Closed {
+        concurrency: f64,
+        rounds: f64,
+        fixed: bool,
+    },
     /// Requests per second over all attention groups.
-    Open { rate: f64 },
-    /// Everything queued at once.
+    Open {
+        rate: f64,
+    },
     Full,
     /// A batch that starts together and ends together.
-    Static { batch: f64 },
+    Static {
+        batch: f64,
+    },
     /// One decode step of sequences with this much context each.
-    DecodeStep { batch: f64, context: f64 },
+    DecodeStep {
+        batch: f64,
+        context: f64,
+    },
     /// One pass over prompts of so many tokens each.
-    PrefillStep { batch: f64, tokens: f64 },
+    PrefillStep {
+        batch: f64,
+        tokens: f64,
+    },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The publication, by its short name.
     pub name: String,
     /// The part of it that is scored by itself: a metric, sometimes under a condition.
     pub part: String,

@@ -11,7 +11,6 @@ use serde::Deserialize;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The catalogue id, or the file it was read from.
     pub id: String,
     pub name: String,
     pub hf: Option<String>,
@@ -76,7 +75,6 @@ pub enum Counts {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     pub architecture: String,
-    /// Width of the residual stream.
     pub hidden: u64,
     pub vocab: u64,
     pub tied: bool,
@@ -94,7 +92,6 @@ pub struct Shape {
     pub formats: Formats,
 }
 
-/// `n` identical blocks in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub n: u64,
@@ -103,9 +100,7 @@ pub struct Run {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// How tokens see each other.
     pub mixer: Mixer,
-    /// What happens to each token alone.
     pub ffn: Ffn,
     pub norms: u64,
     /// Small modules counted but not otherwise modelled.
@@ -122,11 +117,10 @@ pub struct Side {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideUse {
+    /// By every token.
     Multiplied,
     /// Looked up: one row of so many.
-    LookedUp {
-        rows: u64,
-    },
+    LookedUp { rows: u64 },
     /// Present in the checkpoint and never read.
     Unused,
 }
@@ -142,7 +136,6 @@ pub enum Mixer {
     Compressed(Compressed),
     /// A recurrence with a state of fixed size.
     Linear(Linear),
-    /// A block with only a feed-forward part.
     None,
 }
 
@@ -151,10 +144,8 @@ pub enum Mixer {
 pub struct Attention {
     pub heads: u64,
     pub kv_heads: u64,
-    /// Width of a query and key head.
     pub qk_dim: u64,
     pub v_dim: u64,
-    /// Which earlier tokens a token sees.
     pub span: Span,
     pub kv: KvSource,
     pub bias: Bias,
@@ -231,7 +222,6 @@ pub struct Latent {
     pub v_dim: u64,
     /// Whether a full-rank gate multiplies the output.
     pub gate: Gate,
-    /// A sparse indexer (DeepSeek sparse attention).
     pub indexer: Option<Indexer>,
 }
 
@@ -269,7 +259,6 @@ pub enum Linear {
     GatedDelta { k_heads: u64, v_heads: u64, k_dim: u64, v_dim: u64, conv: u64 },
     /// Kimi delta attention; a full gate is one matrix instead of two of low rank.
     Kda { heads: u64, dim: u64, conv: u64, full_gate: bool },
-    /// Mamba, first version.
     Mamba1 {
         inner: u64,
         state: u64,
@@ -290,7 +279,6 @@ pub enum Linear {
 /// What happens to each token alone.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ffn {
-    /// A block with only a mixer.
     None,
     Dense(Mlp),
     Moe(Moe),
@@ -413,12 +401,10 @@ impl Shape {
         }
     }
 
-    /// Number of blocks, MTP layers apart.
     pub fn n_layers(&self) -> u64 {
         self.runs.iter().map(|run| run.n).sum()
     }
 
-    /// The first mixture of experts, if any.
     pub fn moe(&self) -> Option<&Moe> {
         self.runs.iter().find_map(|run| match &run.block.ffn {
             Ffn::Moe(moe) => Some(moe),

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// The catalogue id: nvlink4, pcie5, infiniband.
     pub id: String,
     pub name: String,
     pub as_of: String,
@@ -21,7 +20,6 @@ pub struct Network {
     /// All-reduce kernels that engines bring along, by engine.
     #[serde(default)]
     pub all_reduce: BTreeMap<String, AllReduceKernel>,
-    /// Expert dispatch and combine kernels, by family.
     #[serde(default)]
     pub exchange: BTreeMap<String, ExchangeKernel>,
     /// What expert kernels pay when they leave the node over this link, by how they copy.
@@ -86,7 +84,6 @@ pub struct ExchangeKernel {
     /// Share of that lost with each doubling of the ranks beyond eight.
     #[serde(deserialize_with = "part")]
     pub loss_per_doubling: Fraction,
-    /// Handling of one copy, whatever its size.
     pub per_copy: Seconds,
     pub dispatch: Floor,
     pub combine: Floor,

@@ -22,7 +22,6 @@ use toml::Value;
 /// The lowest and highest believable price of a million tokens, with room for the last digit of a conversion.
 const BELIEVABLE: std::ops::RangeInclusive<f64> = PRICE_RANGE.0 * 0.999_999..=PRICE_RANGE.1 * 1.000_001;
 
-/// One model at one provider.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {
@@ -51,19 +50,15 @@ pub struct List {
     pub input: DollarsPerToken,
     #[serde(deserialize_with = "money")]
     pub output: DollarsPerToken,
-    /// Ways to have a prefix again.
     #[serde(default, rename = "cache")]
     pub caches: Vec<CacheOffer>,
     /// Dearer prices for longer prompts, shortest first.
     #[serde(default, rename = "tier")]
     pub tiers: Vec<Tier>,
-    /// Ways to be served: batch, flex, priority, fast.
     #[serde(default, rename = "mode", deserialize_with = "modes")]
     pub modes: Vec<Mode>,
-    /// Hours with prices of their own.
     #[serde(default, rename = "window")]
     pub windows: Vec<Window>,
-    /// Other sources that give another value.
     #[serde(default, rename = "conflict")]
     pub conflicts: Vec<Conflict>,
     pub note: Option<String>,
@@ -281,7 +276,6 @@ impl List {
 }
 
 impl Window {
-    /// Whether a moment lies inside.
     pub fn holds(&self, at: Moment) -> bool {
         let (today, yesterday) = (at.date.weekday(), (at.date.weekday() + 6) % 7);
         self.spans.iter().any(|&(from, to)| {

@@ -3,7 +3,8 @@
 use crate::SpecError;
 use crate::file::noun::{noun, positive, wrong};
 use rackmath_units::{Params, Tokens};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer};
+use std::str::FromStr;
 
 type Interval = (f64, f64);
 
@@ -15,19 +16,17 @@ pub struct TrainingRun {
     pub name: String,
     pub as_of: String,
     pub source: String,
-    /// What to watch out for.
     #[serde(default)]
     pub notes: Vec<String>,
     pub chip: Option<String>,
     pub chips: Option<f64>,
     /// Chip-hours: half a unit of the last digit printed, either side.
-    #[serde(default, deserialize_with = "tokens")]
+    #[serde(default, deserialize_with = "amount::<_, Tokens>")]
     pub chip_hours: Option<Interval>,
-    #[serde(default, deserialize_with = "params")]
+    #[serde(default, deserialize_with = "amount::<_, Params>")]
     pub active_params: Option<Interval>,
-    #[serde(default, deserialize_with = "tokens")]
+    #[serde(default, deserialize_with = "amount::<_, Tokens>")]
     pub tokens: Option<Interval>,
-    /// Share of the dense peak in use.
     pub mfu: Option<Interval>,
     pub days: Option<Interval>,
     /// Unexpected stops, and the days they were counted over.
@@ -35,16 +34,9 @@ pub struct TrainingRun {
     pub stops: Option<(f64, f64)>,
 }
 
-fn amount<E: de::Error>(text: &str, read: impl Fn(&str) -> Option<f64>) -> Result<Option<Interval>, E> {
-    rounded(text, read).map(Some).ok_or_else(|| wrong("a number such as 14.8T or 10T..12T"))
-}
-
-fn tokens<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Interval>, D::Error> {
-    amount(&String::deserialize(d)?, |t| t.parse().ok().map(Tokens::get))
-}
-
-fn params<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Interval>, D::Error> {
-    amount(&String::deserialize(d)?, |t| t.parse().ok().map(Params::get))
+fn amount<'de, D: Deserializer<'de>, Q: FromStr + Into<f64>>(d: D) -> Result<Option<Interval>, D::Error> {
+    let found = rounded(&String::deserialize(d)?, |text| text.parse::<Q>().ok().map(Into::into));
+    found.map(Some).ok_or_else(|| wrong("a number such as 14.8T or 10T..12T"))
 }
 
 fn stops<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(f64, f64)>, D::Error> {

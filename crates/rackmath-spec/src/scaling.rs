@@ -18,9 +18,7 @@ pub struct ScalingLaw {
     pub name: String,
     pub as_of: String,
     pub source: String,
-    /// What to watch out for.
     pub notes: Vec<String>,
-    /// Which parameters N counts.
     pub counts: Counts,
     pub form: LawForm,
     pub errors: Option<StandardErrors>,
@@ -32,7 +30,6 @@ pub struct ScalingLaw {
 pub enum Counts {
     #[default]
     Total,
-    /// Those used for a token.
     Active,
 }
 
@@ -327,7 +324,6 @@ fn errors<'de, D: Deserializer<'de>>(d: D) -> Result<Option<StandardErrors>, D::
     Ok(Some(StandardErrors { of, correlation }))
 }
 
-/// Two quantities with their units.
 fn range<'de, D: Deserializer<'de>, Q: Deserialize<'de> + Into<f64>>(d: D) -> Result<Option<(f64, f64)>, D::Error> {
     <(Q, Q)>::deserialize(d).map(|(low, high)| Some((low.into(), high.into())))
 }

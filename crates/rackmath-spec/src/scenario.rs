@@ -4,7 +4,6 @@ use crate::SpecError;
 use crate::file::noun::{noun, within};
 use serde::Deserialize;
 
-/// Lengths and reuse of a kind of traffic.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {

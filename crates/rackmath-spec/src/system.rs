@@ -56,7 +56,6 @@ pub enum Topology {
     Mesh,
     /// A ring in each of several dimensions.
     Torus,
-    /// Through the host's PCIe tree.
     Pcie,
 }
 

@@ -14,7 +14,6 @@ pub struct Trace {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
-    /// JSON lines as Mooncake publishes them.
     Mooncake,
     Azure,
     BurstGpt,

@@ -21,11 +21,9 @@ pub struct TrainingStack {
     #[serde(deserialize_with = "sentences")]
     pub sources: Vec<String>,
     pub attention: AttentionPath,
-    /// Whether the host waits for each kernel.
     pub launch: HostLaunch,
     pub dropout: bool,
     pub host: HostTimes,
-    /// Traffic to memory beside the matrix products.
     pub traffic: TrafficShares,
     pub network: NetworkShares,
     pub memory: MemoryRecipe,
@@ -71,7 +69,6 @@ pub struct HostTimes {
     pub experts: Seconds,
     /// Embedding, head, loss and bookkeeping of one micro-batch.
     pub head: Seconds,
-    /// A pair of transfers between pipeline stages.
     pub hop: Seconds,
     /// Whether every transfer drains the chip, so that the next pass waits for its launches.
     pub sync_hops: bool,
@@ -99,7 +96,6 @@ pub struct TrafficShares {
     pub logit_bytes: f64,
     /// Bytes moved per parameter and micro-batch to add up gradients, where it is not part of the product.
     pub accumulate_bytes: f64,
-    /// Bytes moved per updated parameter.
     pub optimizer_bytes: f64,
 }
 

@@ -17,7 +17,6 @@
 //! What the rows of a file share stands once under `common` and a row may override it.
 //! `batch` counts sequences over the whole system, `concurrency` likewise. `context` is what is cached when a step begins.
 
-use crate::error::one_of;
 use crate::file::noun::{text, text_or_none};
 use crate::file::parse_toml;
 use crate::layout::Degrees;
@@ -26,19 +25,16 @@ use rackmath_units::Fraction;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
 use strum::{Display, IntoStaticStr, VariantArray};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     pub id: String,
     pub source: Source,
-    /// Figures of whole models.
     pub rows: Vec<Row>,
     pub kernels: Vec<KernelRow>,
 }
 
-/// Where a table was published.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
@@ -46,7 +42,6 @@ pub struct Source {
     pub title: String,
     /// An address, or a repository and the path in it.
     pub address: String,
-    /// When it was published or measured.
     pub date: String,
     /// Under which terms, or that only facts were taken.
     pub licence: String,
@@ -68,14 +63,12 @@ pub struct Row {
     /// Format of the KV cache, where stated or assumed.
     #[serde(default, deserialize_with = "text_or_none")]
     pub kv: Option<Dtype>,
-    #[serde(deserialize_with = "text")]
     pub engine: Engine,
     pub engine_version: Option<String>,
     /// The machine in catalogue words, such as `8xh200`.
     pub system: String,
     #[serde(flatten)]
     pub split: Split,
-    #[serde(deserialize_with = "text")]
     pub mode: Mode,
     /// Mean prompt tokens of a request.
     pub isl: Option<u64>,
@@ -94,7 +87,6 @@ pub struct Row {
     pub prefix_hit: Option<Fraction>,
     /// Where a draft was verified.
     pub speculation: Option<Speculation>,
-    #[serde(deserialize_with = "text")]
     pub metric: Metric,
     pub value: f64,
     /// Lowest and highest figure, where the source gives a range.
@@ -105,12 +97,10 @@ pub struct Row {
     pub note: Option<String>,
 }
 
-/// How much was asked of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
     /// Requests in flight in a closed loop, over the whole system.
     Concurrency(u64),
-    /// Requests per second in an open loop.
     RatePerS(f64),
     /// Sequences in a step, or the engine's limit under maximum load, over the whole system.
     Batch(u64),
@@ -134,7 +124,6 @@ pub struct Split {
     pub ep: Option<u64>,
     /// Groups of attention with sequences of their own inside one replica.
     pub attention_dp: Option<u64>,
-    /// Further copies of experts per layer.
     pub redundant_experts: Option<u64>,
 }
 
@@ -220,13 +209,13 @@ impl Table {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Display, IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Engine {
     Vllm,
     Sglang,
     TrtLlm,
-    /// Plain PyTorch kernels.
     Torch,
     LlamaCpp,
     /// DeepSeek's own serving system.
@@ -236,67 +225,41 @@ pub enum Engine {
     Unknown,
 }
 
-impl FromStr for Engine {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        one_of("engine", text)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Display, IntoStaticStr, VariantArray,
+)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Mode {
     Closed,
     Open,
-    /// Everything queued at once.
     MaxLoad,
-    /// One batch from prefill to the last token.
     Static,
     StepDecode,
     StepPrefill,
     SingleStream,
-    /// One phase on machines of its own.
     Disaggregated,
 }
 
-impl FromStr for Mode {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        one_of("mode", text)
-    }
-}
-
 /// What was measured; the unit ends the word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Display, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Metric {
     TpotMs,
     TtftMs,
     /// Gap between tokens as a client sees them.
     ItlMs,
-    /// From request to last token.
     E2eMs,
     /// Generated tokens per second of the whole system.
     OutputTokS,
-    /// Generated tokens per second and chip.
     OutputTokSPerGpu,
-    /// Prompt tokens per second and chip.
     InputTokSPerGpu,
     StepMs,
     /// Tokens per second while decoding, all sequences together.
     DecodeTokS,
     /// Tokens per second while prefilling, all sequences together.
     PrefillTokS,
-}
-
-impl FromStr for Metric {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        one_of("metric", text)
-    }
 }
 
 impl Metric {

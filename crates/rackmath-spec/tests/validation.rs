@@ -139,9 +139,9 @@ fn refusal(row: &str) -> String {
 #[test]
 fn a_refusal_names_the_file_the_row_and_the_field() {
     let cases = [
-        ("concurrency = 1, value = 1, metric = 'tpot'", "metric: no metric", "tpot_ms"),
+        ("concurrency = 1, value = 1, metric = 'tpot'", "metric: unknown variant `tpot`", "tpot_ms"),
         ("concurrency = 1, value = 1, kv = 'nvpf4'", "kv: no number format", "nvfp4"),
-        ("concurrency = 1, value = 1, mode = 'zzz'", "mode: no mode", "max-load"),
+        ("concurrency = 1, value = 1, mode = 'zzz'", "mode: unknown variant `zzz`", "max-load"),
         ("concurrency = 1, value = -1", "value = -1", "positive"),
         ("concurrency = 0, value = 1", "concurrency = 0", "positive"),
         ("value = 1", "concurrency = nothing", "mode closed needs one"),

@@ -11,7 +11,6 @@ use toml::Value;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceSheet {
-    /// Who sells.
     pub vendor: Option<String>,
     pub model: Option<String>,
     pub as_of: Option<String>,

@@ -216,7 +216,6 @@ pub(super) fn mamba(f: &Fields, notes: &mut Vec<String>) -> Read {
     alike(f, notes, true, block)
 }
 
-/// Mamba-2 with the fields of transformers.
 pub(super) fn mamba2(f: &Fields, notes: &mut Vec<String>) -> Read {
     f.pass_over(
         "chunk_size expand rms_norm residual_in_fp32 rescale_prenorm_residual norm_before_gate time_step_floor \

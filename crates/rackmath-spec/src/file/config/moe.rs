@@ -10,7 +10,6 @@ fn top_k(f: &Fields) -> Result<u64, SpecError> {
     f.count_any(&["num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk"], most::EXPERTS)
 }
 
-/// Experts as Mixtral spells them.
 pub(super) fn local_experts(f: &Fields) -> Result<Moe, SpecError> {
     let n = f.count("num_local_experts", most::EXPERTS)?;
     Ok(experts(n, top_k(f)?, f.count("intermediate_size", most::DIM)?))

@@ -82,7 +82,6 @@ fn json_lines(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
     Ok(all)
 }
 
-/// Where a value stands, for error messages.
 struct Cell<'a> {
     name: &'a str,
     line: usize,

@@ -162,7 +162,7 @@ fn price(p: &rackmath_spec::Price) -> PriceCard {
     PriceCard {
         basis: p.basis.to_string(),
         usd_per_hour: p.value.as_per_hour(),
-        range_usd_per_hour: p.range.map(|(low, high)| (low.as_per_hour(), high.as_per_hour())),
+        range_usd_per_hour: p.range().map(|(low, high)| (low.as_per_hour(), high.as_per_hour())),
         source: p.source.clone(),
         as_of: p.as_of.clone(),
     }

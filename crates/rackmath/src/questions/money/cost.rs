@@ -302,7 +302,7 @@ fn margins(catalog: &Catalog, q: &Request, cost: &TokenCost) -> Result<Vec<Margi
 fn bars(r: &Resolved, s: &Serving, rates: &RatesCard, all: impl Fn(&Serving) -> f64) -> Vec<BarCard> {
     let hour = s.chip_hour.as_per_hour();
     let known = r.system.chip.prices.iter().flat_map(|p| {
-        let (low, high) = p.range.unwrap_or((p.value, p.value));
+        let (low, high) = p.range().unwrap_or((p.value, p.value));
         [low.as_per_hour(), high.as_per_hour()]
     });
     let (low, high) = known.fold((hour, hour), |(l, h), p| (l.min(p), h.max(p)));
