@@ -50,27 +50,30 @@ impl GemmFormat {
         }
     }
 
+    /// How weights and activations are stored, and the arithmetic of the product.
+    fn operands(self) -> (Dtype, Dtype, Math) {
+        match self {
+            Self::Bf16 => (Dtype::Bf16, Dtype::Bf16, Math::Bf16),
+            Self::Fp8 => (Dtype::Fp8, Dtype::Fp8, Math::Fp8),
+            Self::Fp8Block => (Dtype::Fp8Block, Dtype::Fp8Block, Math::Fp8),
+            Self::NvFp4 => (Dtype::NvFp4, Dtype::NvFp4, Math::Fp4),
+            Self::Int8 => (Dtype::Int8, Dtype::Int8, Math::Int8),
+            Self::WeightInt8 => (Dtype::Int8, Dtype::Bf16, Math::Bf16),
+            Self::WeightInt4 => (Dtype::Int4, Dtype::Bf16, Math::Bf16),
+        }
+    }
+
     /// Stored bytes of a weight, scales included.
     pub fn weight(self) -> BytesPerParam {
-        match self {
-            Self::Bf16 => Dtype::Bf16.width(),
-            Self::Fp8 => Dtype::Fp8.width(),
-            Self::Fp8Block => Dtype::Fp8Block.width(),
-            Self::NvFp4 => Dtype::NvFp4.width(),
-            Self::Int8 | Self::WeightInt8 => Dtype::Int8.width(),
-            Self::WeightInt4 => Dtype::Int4.width(),
-        }
+        self.operands().0.width()
     }
 
     /// Bytes of an activation as the product reads it, scales included.
     pub fn activation(self) -> BytesPerParam {
         match self {
-            Self::Bf16 | Self::WeightInt8 | Self::WeightInt4 => Dtype::Bf16.width(),
-            Self::Fp8 => Dtype::Fp8.width(),
             // One FP32 scale per 128 values of a row.
             Self::Fp8Block => BytesPerParam::new(1.0 + 4.0 / 128.0),
-            Self::NvFp4 => Dtype::NvFp4.width(),
-            Self::Int8 => Dtype::Int8.width(),
+            _ => self.operands().1.width(),
         }
     }
 
@@ -80,12 +83,7 @@ impl GemmFormat {
     }
 
     pub fn math(self) -> Math {
-        match self {
-            Self::Bf16 | Self::WeightInt8 | Self::WeightInt4 => Math::Bf16,
-            Self::Fp8 | Self::Fp8Block => Math::Fp8,
-            Self::NvFp4 => Math::Fp4,
-            Self::Int8 => Math::Int8,
-        }
+        self.operands().2
     }
 }
 

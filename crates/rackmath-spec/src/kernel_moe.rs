@@ -29,33 +29,29 @@ pub enum MoeFormat {
 }
 
 impl MoeFormat {
-    pub fn weight(self) -> Dtype {
+    /// How weights and activations are stored, and the arithmetic of the products: that of the wider operand.
+    fn operands(self) -> (Dtype, Dtype, Math) {
         match self {
-            Self::Bf16 => Dtype::Bf16,
-            Self::Fp8 => Dtype::Fp8,
-            Self::Fp8Block => Dtype::Fp8Block,
-            Self::NvFp4 => Dtype::NvFp4,
-            Self::MxFp4A16 | Self::MxFp4A8 => Dtype::MxFp4,
-            Self::Int4A16 => Dtype::Int4,
+            Self::Bf16 => (Dtype::Bf16, Dtype::Bf16, Math::Bf16),
+            Self::Fp8 => (Dtype::Fp8, Dtype::Fp8, Math::Fp8),
+            Self::Fp8Block => (Dtype::Fp8Block, Dtype::Fp8, Math::Fp8),
+            Self::NvFp4 => (Dtype::NvFp4, Dtype::NvFp4, Math::Fp4),
+            Self::MxFp4A16 => (Dtype::MxFp4, Dtype::Bf16, Math::Bf16),
+            Self::MxFp4A8 => (Dtype::MxFp4, Dtype::MxFp8, Math::Fp8),
+            Self::Int4A16 => (Dtype::Int4, Dtype::Bf16, Math::Bf16),
         }
+    }
+
+    pub fn weight(self) -> Dtype {
+        self.operands().0
     }
 
     pub fn activation(self) -> Dtype {
-        match self {
-            Self::Bf16 | Self::MxFp4A16 | Self::Int4A16 => Dtype::Bf16,
-            Self::Fp8 | Self::Fp8Block => Dtype::Fp8,
-            Self::NvFp4 => Dtype::NvFp4,
-            Self::MxFp4A8 => Dtype::MxFp8,
-        }
+        self.operands().1
     }
 
-    /// The arithmetic of the products: that of the wider operand.
     pub fn math(self) -> Math {
-        match self {
-            Self::Bf16 | Self::MxFp4A16 | Self::Int4A16 => Math::Bf16,
-            Self::Fp8 | Self::Fp8Block | Self::MxFp4A8 => Math::Fp8,
-            Self::NvFp4 => Math::Fp4,
-        }
+        self.operands().2
     }
 }
 

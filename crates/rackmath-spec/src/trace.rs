@@ -1,6 +1,19 @@
 //! A trace of requests: when each came, how long it was, and which prefix it shares or what was billed.
+//! It is read from JSON lines as Mooncake publishes them, or from comma-separated values with a header.
+//!
+//! JSON lines: `{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47, 2353]}`, time in
+//! milliseconds, one hash per block of 512 tokens. Source: kvcache-ai/Mooncake, FAST'25 release of its traces.
+//!
+//! CSV: the columns decide what it is, see [`csv`].
 
+mod csv;
+#[cfg(test)]
+mod tests;
+
+use crate::SpecError;
+use crate::error::shorten;
 use rackmath_units::{Seconds, Tokens};
+use serde::Deserialize;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
@@ -68,5 +81,106 @@ impl Trace {
 
     pub fn has_blocks(&self) -> bool {
         self.requests.iter().any(|r| !r.blocks.is_empty())
+    }
+}
+
+/// The largest trace worth reading: a week of a busy service, or four million requests.
+pub const MAX_TRACE_BYTES: u64 = 512 << 20;
+
+/// Tokens per hash in Mooncake's traces.
+const BLOCK: f64 = 512.0;
+/// Requests beyond which a trace is refused.
+const MOST: usize = 4_000_000;
+const LONGEST: f64 = 1e9;
+/// No trace lasts longer, in seconds; dates since 1970 fit.
+const LATEST: f64 = 1e10;
+
+#[derive(Deserialize)]
+struct Line {
+    timestamp: f64,
+    input_length: f64,
+    output_length: f64,
+    #[serde(default)]
+    hash_ids: Vec<u64>,
+}
+
+/// Reads a trace whose requests say when they came, in any of the formats, told apart by its first line.
+pub fn read(name: &str, text: &str) -> Result<Trace, SpecError> {
+    let trace = workload(name, text)?;
+    if trace.timed {
+        return Ok(trace);
+    }
+    Err(SpecError::file(name, "no column time_s").hint(csv::EXPECTED))
+}
+
+/// Reads a trace whether or not its requests say when they came.
+pub fn workload(name: &str, text: &str) -> Result<Trace, SpecError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (mut requests, format, timed) = if text.trim_start().starts_with('{') {
+        (json_lines(name, text)?, TraceFormat::Mooncake, true)
+    } else {
+        csv::read(name, text)?
+    };
+    if requests.is_empty() {
+        return Err(SpecError::file(name, "no requests").hint("expected one per line"));
+    }
+    requests.sort_by(|a, b| a.time.get().total_cmp(&b.time.get()));
+    let start = requests[0].time;
+    for r in &mut requests {
+        r.time = r.time.less(start);
+    }
+    Ok(Trace { requests, block: Tokens::new(BLOCK), format, timed })
+}
+
+fn json_lines(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
+    let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
+    let mut all = Vec::new();
+    for (i, line) in lines {
+        let row: Line =
+            serde_json::from_str(line).map_err(|e| SpecError::file(name, format!("line {}: {e}", i + 1)))?;
+        let place = Cell { name, line: i + 1 };
+        place.count(all.len())?;
+        all.push(TraceRequest {
+            time: place.time("timestamp", row.timestamp / 1e3)?,
+            input: place.tokens("input_length", row.input_length)?,
+            output: place.tokens("output_length", row.output_length)?,
+            blocks: row.hash_ids,
+            logged: None,
+        });
+    }
+    Ok(all)
+}
+
+struct Cell<'a> {
+    name: &'a str,
+    line: usize,
+}
+
+impl Cell<'_> {
+    fn wrong(&self, field: &str, given: impl std::fmt::Display) -> SpecError {
+        self.refused(
+            field,
+            given,
+            "a number that is not negative, tokens up to 1e9, seconds up to 1e10 or a date and time in UTC",
+        )
+    }
+
+    fn refused(&self, field: &str, given: impl std::fmt::Display, expected: &str) -> SpecError {
+        SpecError::field(self.name, format!("line {} {}", self.line, shorten(field)), given, expected)
+    }
+
+    fn count(&self, before: usize) -> Result<(), SpecError> {
+        if before < MOST {
+            return Ok(());
+        }
+        Err(self.refused("trace", format!("more than {MOST} requests"), "a part of it: any hour or day will do"))
+    }
+
+    fn time(&self, field: &str, seconds: f64) -> Result<Seconds, SpecError> {
+        Seconds::checked(seconds).filter(|t| t.get() <= LATEST).ok_or_else(|| self.wrong(field, seconds))
+    }
+
+    fn tokens(&self, field: &str, value: f64) -> Result<Tokens, SpecError> {
+        Tokens::checked(value).filter(|t| t.get() <= LONGEST).ok_or_else(|| self.wrong(field, value))
     }
 }

@@ -160,21 +160,36 @@ impl Split {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct KernelRow {
+    #[serde(flatten)]
     pub shape: KernelShape,
     /// Format of its operands; for attention of keys and values.
+    #[serde(deserialize_with = "text")]
     pub format: Dtype,
     pub system: String,
     pub time_us: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum KernelShape {
     /// A product of an m x k and a k x n matrix.
     Gemm { m: u64, n: u64, k: u64 },
-    /// Attention over `context` tokens: one query each if `decode`, else causal over the whole prompt.
-    Attention { decode: bool, heads: u64, kv_heads: u64, head_dim: u64, batch: u64, context: u64 },
+    /// One query for each sequence.
+    AttentionDecode(AttentionShape),
+    /// Causal over the whole prompt.
+    AttentionPrefill(AttentionShape),
+}
+
+/// So many sequences of `context` tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct AttentionShape {
+    pub heads: u64,
+    pub kv_heads: u64,
+    pub head_dim: u64,
+    pub batch: u64,
+    pub context: u64,
 }
 
 impl Table {
@@ -294,27 +309,6 @@ struct File {
 const ASSUMABLE: &str =
     "weights, kv, tp, pp, dp, ep, attention_dp, redundant_experts, isl, osl, context, concurrency, batch, speculation";
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
-enum RawKernel {
-    Gemm { format: String, system: String, m: u64, n: u64, k: u64, time_us: f64 },
-    AttentionDecode(RawAttention),
-    AttentionPrefill(RawAttention),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawAttention {
-    format: String,
-    system: String,
-    heads: u64,
-    kv_heads: u64,
-    head_dim: u64,
-    batch: u64,
-    context: u64,
-    time_us: f64,
-}
-
 /// Reads one file of measurements. Whether its models and systems exist is for the catalogue to say.
 pub fn read(id: &str, text: &str) -> Result<Table, SpecError> {
     let file = format!("validation {id}");
@@ -330,7 +324,8 @@ pub fn read(id: &str, text: &str) -> Result<Table, SpecError> {
     let rows = rows.collect::<Result<_, SpecError>>()?;
     let kernels = raw.kernel.into_iter().enumerate().map(|(i, own)| {
         let place = Place(format!("{file} kernel {}", i + 1));
-        kernel(&place, place.table(own)?)
+        let row: KernelRow = place.table(own)?;
+        place.positive("time_us", row.time_us).map(|()| row)
     });
     Ok(Table { id: id.to_owned(), source: raw.source, rows, kernels: kernels.collect::<Result<_, _>>()? })
 }
@@ -436,22 +431,4 @@ fn hit<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Fraction>, D::Error> {
     let share = f64::deserialize(d)?;
     let wrong = || D::Error::custom(format!("{share}; expected a share from 0 to 1"));
     Fraction::checked(share).map(Some).ok_or_else(wrong)
-}
-
-fn kernel(place: &Place, raw: RawKernel) -> Result<KernelRow, SpecError> {
-    let (shape, format, system, time_us) = match raw {
-        RawKernel::Gemm { format, system, m, n, k, time_us } => {
-            (KernelShape::Gemm { m, n, k }, format, system, time_us)
-        }
-        RawKernel::AttentionDecode(a) => attention(a, true),
-        RawKernel::AttentionPrefill(a) => attention(a, false),
-    };
-    place.positive("time_us", time_us)?;
-    let format = format.parse().map_err(|error: SpecError| error.within(&place.0).at("format"))?;
-    Ok(KernelRow { shape, format, system, time_us })
-}
-
-fn attention(raw: RawAttention, decode: bool) -> (KernelShape, String, String, f64) {
-    let RawAttention { format, system, heads, kv_heads, head_dim, batch, context, time_us } = raw;
-    (KernelShape::Attention { decode, heads, kv_heads, head_dim, batch, context }, format, system, time_us)
 }

@@ -27,7 +27,7 @@ impl Quantity for f64 {
 macro_rules! quantity {
     (
         $(#[$doc:meta])* $name:ident, base $base:ident, show $style:expr, expects $what:literal, such_as $example:literal,
-        units { $( $(#[$udoc:meta])* $unit:ident = $factor:expr ),* $(,)? },
+        $(units { $( $(#[$udoc:meta])* $unit:ident = $factor:expr ),* $(,)? },)?
         parse [ $( $text:literal = $scale:expr ),* $(,)? ]
     ) => {
         $(#[$doc])*
@@ -52,12 +52,12 @@ macro_rules! quantity {
                 self.0
             }
 
-            $(
+            $($(
                 $(#[$udoc])*
                 pub fn $unit(value: f64) -> Self {
                     Self::$base(value * $factor)
                 }
-            )*
+            )*)?
 
             #[must_use]
             pub fn max(self, other: Self) -> Self {
@@ -181,14 +181,7 @@ use crate::show::Style;
 
 quantity! {
     Seconds, base s, show Style::Time, expects "a time", such_as "50ms",
-    units {
-        ms = 1e-3,
-        us = 1e-6,
-        ns = 1e-9,
-        hours = 3600.0,
-        /// From days of 86,400 s.
-        days = 86_400.0,
-    },
+    units { ms = 1e-3, us = 1e-6, ns = 1e-9, hours = 3600.0, days = 86_400.0 },
     parse ["s" = 1.0, "ms" = 1e-3, "us" = 1e-6, "µs" = 1e-6, "μs" = 1e-6, "ns" = 1e-9, "min" = 60.0, "h" = 3600.0, "d" = 86_400.0]
 }
 
@@ -201,13 +194,7 @@ impl Seconds {
 quantity! {
     /// An amount of memory or traffic. `gb` is 10^9 bytes, `gib` is 2^30.
     Bytes, base b, show Style::Si("B"), expects "an amount of memory", such_as "80 GB or 80 GiB",
-    units {
-        kb = 1e3,
-        mb = 1e6,
-        gb = 1e9,
-        tb = 1e12,
-        gib = 1_073_741_824.0,
-    },
+    units { kb = 1e3, mb = 1e6, gb = 1e9, tb = 1e12, gib = 1_073_741_824.0 },
     // Nobody counts memory in bits, so the lower-case spellings are safe here; on links they are not (see ByteRate).
     parse [
         "B" = 1.0, "kB" = 1e3, "KB" = 1e3, "MB" = 1e6, "GB" = 1e9, "TB" = 1e12, "PB" = 1e15,
@@ -226,10 +213,7 @@ impl Bytes {
 quantity! {
     /// Bytes per second, in one direction.
     ByteRate, base b_per_s, show Style::Si("B/s"), expects "a bandwidth", such_as "3.35 TB/s or 400 Gb/s",
-    units {
-        gb_per_s = 1e9,
-        tb_per_s = 1e12,
-    },
+    units { gb_per_s = 1e9, tb_per_s = 1e12 },
     // A small b is a bit: network people write Gb/s, Gbit/s and Gbps.
     parse [
         "B/s" = 1.0, "kB/s" = 1e3, "MB/s" = 1e6, "GB/s" = 1e9, "TB/s" = 1e12, "PB/s" = 1e15,
@@ -243,17 +227,13 @@ quantity! {
 quantity! {
     /// Floating-point operations; a multiply-add is two.
     Flop, base flop, show Style::Si("FLOP"), expects "an amount of arithmetic", such_as "6e24 or 2.5 PFLOP",
-    units {},
     parse ["" = 1.0, "FLOP" = 1.0, "MFLOP" = 1e6, "GFLOP" = 1e9, "TFLOP" = 1e12, "PFLOP" = 1e15, "EFLOP" = 1e18]
 }
 
 quantity! {
     /// Operations per second at the dense peak.
     FlopRate, base flop_per_s, show Style::Si("FLOP/s"), expects "a compute peak", such_as "989 TFLOP/s",
-    units {
-        tflop_per_s = 1e12,
-        pflop_per_s = 1e15,
-    },
+    units { tflop_per_s = 1e12, pflop_per_s = 1e15 },
     parse [
         "FLOP/s" = 1.0, "GFLOP/s" = 1e9, "TFLOP/s" = 1e12, "PFLOP/s" = 1e15, "EFLOP/s" = 1e18,
         "TFLOPS" = 1e12, "PFLOPS" = 1e15, "TFLOPs" = 1e12, "PFLOPs" = 1e15, "GOP/s" = 1e9, "TOP/s" = 1e12, "POP/s" = 1e15, "TOPS" = 1e12, "POPS" = 1e15,
@@ -263,7 +243,6 @@ quantity! {
 quantity! {
     /// Tokens, or sequences advancing by one token each; may be a mean.
     Tokens, base new, show Style::Count(""), expects "a number of tokens", such_as "4096, 128k, 128Ki or 1M",
-    units {},
     parse [
         "" = 1.0, "k" = 1e3, "K" = 1e3, "M" = 1e6, "m" = 1e6, "B" = 1e9, "G" = 1e9, "T" = 1e12,
         "Ki" = 1024.0, "ki" = 1024.0, "Mi" = 1_048_576.0, "tok" = 1.0, "ktok" = 1e3, "Mtok" = 1e6,
@@ -272,30 +251,24 @@ quantity! {
 
 quantity! {
     Params, base new, show Style::Scale, expects "a number of parameters", such_as "70B or 1.04T",
-    units {
-        billion = 1e9,
-    },
+    units { billion = 1e9 },
     parse ["" = 1.0, "M" = 1e6, "B" = 1e9, "T" = 1e12, "m" = 1e6, "b" = 1e9, "t" = 1e12]
 }
 
 quantity! {
     TokenRate, base per_s, show Style::Count(" tok/s"), expects "a token rate", such_as "128k tok/s",
-    units {},
     parse ["" = 1.0, "k" = 1e3, "M" = 1e6, "G" = 1e9, "tok/s" = 1.0, "ktok/s" = 1e3, "Mtok/s" = 1e6, "k tok/s" = 1e3, "Gtok/s" = 1e9, "M tok/s" = 1e6, "G tok/s" = 1e9]
 }
 
 quantity! {
     Dollars, base usd, show Style::Dollars(""), expects "an amount of money", such_as "$3.5M",
-    units {},
     parse ["$" = 1.0, "$k" = 1e3, "$M" = 1e6, "$B" = 1e9, "" = 1.0]
 }
 
 quantity! {
     /// Money per second, written per hour because that is how machines are rented.
     DollarRate, base usd_per_s, show Style::DollarsPerHour, expects "a price per hour", such_as "$2.10/h",
-    units {
-        per_hour = (1.0 / 3600.0),
-    },
+    units { per_hour = (1.0 / 3600.0) },
     parse ["$/h" = (1.0 / 3600.0), "$/hr" = (1.0 / 3600.0), "$/hour" = (1.0 / 3600.0), "$/s" = 1.0]
 }
 
@@ -307,9 +280,7 @@ impl DollarRate {
 
 quantity! {
     DollarsPerToken, base usd_per_token, show Style::DollarsPerMtok, expects "a price per million tokens", such_as "$0.55/Mtok",
-    units {
-        per_mtok = 1e-6,
-    },
+    units { per_mtok = 1e-6 },
     parse ["$/Mtok" = 1e-6, "$/M" = 1e-6, "$/MTok" = 1e-6, "$/tok" = 1.0]
 }
 
@@ -322,9 +293,7 @@ impl DollarsPerToken {
 quantity! {
     /// Money for keeping a token for a while, written per million tokens and hour.
     HoldPrice, base usd_per_token_s, show Style::DollarsPerMtokHour, expects "a price per million tokens and hour", such_as "$4.50/Mtok-h",
-    units {
-        per_mtok_hour = (1e-6 / 3600.0),
-    },
+    units { per_mtok_hour = (1e-6 / 3600.0) },
     parse ["$/Mtok-h" = (1e-6 / 3600.0), "$/Mtok-hour" = (1e-6 / 3600.0), "$/Mtok/h" = (1e-6 / 3600.0), "$/Mtok/hour" = (1e-6 / 3600.0), "$/MTok-h" = (1e-6 / 3600.0), "$/MTok/h" = (1e-6 / 3600.0), "$/M-h" = (1e-6 / 3600.0), "$/M/h" = (1e-6 / 3600.0)]
 }
 
@@ -336,45 +305,38 @@ impl HoldPrice {
 
 quantity! {
     Watts, base w, show Style::Si("W"), expects "a power", such_as "700 W",
-    units {},
     parse ["W" = 1.0, "kW" = 1e3, "MW" = 1e6, "GW" = 1e9]
 }
 
 quantity! {
     Joules, base j, show Style::Si("J"), expects "an energy", such_as "3.6 MJ or 1 kWh",
-    units {},
     parse ["J" = 1.0, "kJ" = 1e3, "MJ" = 1e6, "Wh" = 3600.0, "kWh" = 3.6e6, "MWh" = 3.6e9]
 }
 
 quantity! {
     BytesPerToken, base new, show Style::Si("B/token"), expects "bytes per token", such_as "2048 B/token",
-    units {},
     parse ["" = 1.0, "B" = 1.0, "kB" = 1e3, "KiB" = 1024.0, "MB" = 1e6, "B/token" = 1.0, "kB/token" = 1e3, "KiB/token" = 1024.0, "MB/token" = 1e6]
 }
 
 quantity! {
     /// Stored bytes for each parameter, block scales included.
     BytesPerParam, base new, show Style::Plain("B/param"), expects "bytes per parameter", such_as "0.5 B/param",
-    units {},
     parse ["" = 1.0, "B/param" = 1.0]
 }
 
 quantity! {
     FlopPerToken, base new, show Style::Si("FLOP/token"), expects "FLOP per token", such_as "74 GFLOP/token",
-    units {},
     parse ["FLOP/token" = 1.0, "GFLOP/token" = 1e9, "TFLOP/token" = 1e12]
 }
 
 quantity! {
     SecondsPerToken, base new, show Style::TimePer("token"), expects "time per token", such_as "0.6 us/token",
-    units {},
     parse ["s/token" = 1.0, "ms/token" = 1e-3, "us/token" = 1e-6, "ns/token" = 1e-9]
 }
 
 quantity! {
     /// Arithmetic for each byte moved: the slope of a roofline's corner.
     Intensity, base new, show Style::Plain("FLOP/B"), expects "FLOP per byte", such_as "295 FLOP/B",
-    units {},
     parse ["" = 1.0, "FLOP/B" = 1.0]
 }
 

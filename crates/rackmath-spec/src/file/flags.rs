@@ -56,58 +56,43 @@ use Meaning::{
 };
 use strum::{Display, IntoStaticStr, VariantArray};
 
-/// The flags of a tool that bear on its layout, without leading dashes and with `-` for `_`.
-fn flags(tool: Tool) -> &'static [(&'static str, Meaning)] {
+/// The flags of a tool that bear on its layout, without leading dashes and with `-` for `_`; names of the same together.
+fn flags(tool: Tool) -> &'static [(Meaning, &'static str)] {
     match tool {
         Tool::Vllm => &[
-            ("tensor-parallel-size", Tp),
-            ("tp", Tp),
-            ("pipeline-parallel-size", Pp),
-            ("pp", Pp),
-            ("data-parallel-size", Dp),
-            ("dp", Dp),
-            ("enable-expert-parallel", ExpertParallel),
-            ("ep", ExpertParallel),
-            ("num-redundant-experts", Redundant),
-            ("decode-context-parallel-size", Dcp),
-            ("dcp", Dcp),
+            (Tp, "tensor-parallel-size tp"),
+            (Pp, "pipeline-parallel-size pp"),
+            (Dp, "data-parallel-size dp"),
+            (Dcp, "decode-context-parallel-size dcp"),
+            (Redundant, "num-redundant-experts"),
+            (ExpertParallel, "enable-expert-parallel ep"),
         ],
         Tool::Sglang => &[
-            ("tensor-parallel-size", Tp),
-            ("tp-size", Tp),
-            ("tp", Tp),
-            ("pipeline-parallel-size", Pp),
-            ("pp-size", Pp),
-            ("data-parallel-size", Dp),
-            ("dp-size", Dp),
-            ("dp", Dp),
-            ("expert-parallel-size", Ep),
-            ("ep-size", Ep),
-            ("ep", Ep),
-            ("enable-dp-attention", AttentionDp),
-            ("ep-num-redundant-experts", Redundant),
+            (Tp, "tensor-parallel-size tp-size tp"),
+            (Pp, "pipeline-parallel-size pp-size"),
+            (Dp, "data-parallel-size dp-size dp"),
+            (Ep, "expert-parallel-size ep-size ep"),
+            (Redundant, "ep-num-redundant-experts"),
+            (AttentionDp, "enable-dp-attention"),
         ],
         Tool::TrtLlm => &[
-            ("tp-size", Tp),
-            ("tp", Tp),
-            ("pp-size", Pp),
-            ("pp", Pp),
-            ("ep-size", Ep),
-            ("ep", Ep),
-            ("cp-size", Cp),
-            ("enable-attention-dp", AttentionDp),
+            (Tp, "tp-size tp"),
+            (Pp, "pp-size pp"),
+            (Ep, "ep-size ep"),
+            (Cp, "cp-size"),
+            (AttentionDp, "enable-attention-dp"),
         ],
         Tool::Megatron => &[
-            ("tensor-model-parallel-size", Tp),
-            ("pipeline-model-parallel-size", Pp),
-            ("context-parallel-size", Cp),
-            ("expert-model-parallel-size", Ep),
-            ("expert-tensor-parallel-size", Etp),
-            ("num-virtual-stages-per-pipeline-rank", Virtual),
-            ("sequence-parallel", SequenceParallel),
-            ("world-size", World),
-            ("nnodes", Nodes),
-            ("nproc-per-node", PerNode),
+            (Tp, "tensor-model-parallel-size"),
+            (Pp, "pipeline-model-parallel-size"),
+            (Cp, "context-parallel-size"),
+            (Ep, "expert-model-parallel-size"),
+            (Etp, "expert-tensor-parallel-size"),
+            (Virtual, "num-virtual-stages-per-pipeline-rank"),
+            (World, "world-size"),
+            (Nodes, "nnodes"),
+            (PerNode, "nproc-per-node"),
+            (SequenceParallel, "sequence-parallel"),
         ],
     }
 }
@@ -276,15 +261,16 @@ fn scan(tool: Tool, line: &str) -> Result<Said, SpecError> {
         let Some(flag) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else { continue };
         let (flag, attached) = flag.split_once('=').map_or((flag, None), |(f, v)| (f, Some(v)));
         let flag = flag.replace('_', "-");
-        let Some(&(name, meaning)) = flags(tool).iter().find(|(name, _)| *name == flag) else {
+        let named = |(_, names): &&(Meaning, &str)| names.split(' ').any(|name| name == flag);
+        let Some(&(meaning, _)) = flags(tool).iter().find(named) else {
             misspelt(tool, &flag)?;
             continue;
         };
         let n = if meaning >= ExpertParallel {
             u64::from(attached.is_none_or(|v| !matches!(v, "false" | "False" | "0")))
         } else {
-            let missing = || refuse(tool, format!("--{name} has no value"), "give a positive whole number");
-            number(tool, name, attached.or_else(|| words.next()).ok_or_else(missing)?)?
+            let missing = || refuse(tool, format!("--{flag} has no value"), "give a positive whole number");
+            number(tool, &flag, attached.or_else(|| words.next()).ok_or_else(missing)?)?
         };
         said.insert(meaning, n);
     }
@@ -293,10 +279,10 @@ fn scan(tool: Tool, line: &str) -> Result<Said, SpecError> {
 
 /// A flag one slip away from one that matters is a slip, not a flag of something else.
 fn misspelt(tool: Tool, flag: &str) -> Result<(), SpecError> {
-    let close = |name: &&(&str, Meaning)| name.0.len() > 6 && strsim::damerau_levenshtein(flag, name.0) <= 2;
-    match flags(tool).iter().find(close) {
+    let close = |name: &&str| name.len() > 6 && strsim::damerau_levenshtein(flag, name) <= 2;
+    match flags(tool).iter().flat_map(|(_, names)| names.split(' ')).find(close) {
         None => Ok(()),
-        Some((name, _)) => Err(refuse(tool, format!("--{flag} is not a flag"), &format!("did you mean --{name}?"))),
+        Some(name) => Err(refuse(tool, format!("--{flag} is not a flag"), &format!("did you mean --{name}?"))),
     }
 }
 
@@ -352,6 +338,7 @@ mod tests {
             read(Tool::Vllm, "--tensor-paralel-size 8").unwrap_err().to_string().contains("--tensor-parallel-size")
         );
         assert!(read(Tool::Vllm, "-tp eight").is_err());
+        assert!(read(Tool::Sglang, "--tp 8 --dp 0 --enable-dp-attention").is_err());
         let cut = read(Tool::Vllm, "-tp 8 -dcp 4").unwrap();
         assert_eq!(cut, layout(Degrees { tp: 8, etp: 8, dcp: 4, ..Degrees::default() }));
         assert_eq!(print(Tool::Vllm, &cut).unwrap(), "--tensor-parallel-size 8 --decode-context-parallel-size 4");

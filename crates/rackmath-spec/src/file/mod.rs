@@ -8,7 +8,6 @@ mod model;
 mod node;
 pub(crate) mod noun;
 pub mod sheet;
-mod trace;
 
 pub use crate::attention::read as attention;
 pub(crate) use crate::chip::read as chip;
@@ -27,10 +26,10 @@ pub(crate) use crate::scaling::read as scaling_law;
 pub(crate) use crate::scenario::read as scenario;
 pub(crate) use crate::system::read as system;
 pub(crate) use crate::tier::read as memory_tier;
+pub use crate::trace::{MAX_TRACE_BYTES, read as trace, workload};
 pub use crate::training::read as training;
 pub use crate::validation::read as validation;
 pub use model::{config_json, model};
-pub use trace::{MAX_TRACE_BYTES, trace, workload};
 
 /// The largest file worth reading: a real `config.json` has a few kilobytes, some with quantisation lists a few hundred.
 pub const MAX_BYTES: u64 = 8 << 20;

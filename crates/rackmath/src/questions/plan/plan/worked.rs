@@ -9,7 +9,7 @@ use crate::Error;
 use crate::figure::count;
 use crate::layout;
 use crate::setting::PriceSource;
-use rackmath_spec::{Catalog, Layout, Price};
+use rackmath_spec::{Catalog, Layout};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::{Configuration, Question, Ranked, Space, search_all};
 use rackmath_units::{Cancelled, Effort, significant};
@@ -199,7 +199,8 @@ impl Worked {
     /// The lowest and highest price seen for a machine's chip, over the one used; none where the catalogue has no range.
     pub(crate) fn price_range(&self, machine: usize) -> Option<(f64, f64)> {
         let m = &self.ask.machines[machine];
-        let PriceSource::Listed(Price { range: Some((low, high)), .. }) = &m.price_source else { return None };
+        let PriceSource::Listed(price) = &m.price_source else { return None };
+        let (low, high) = price.range()?;
         Some((low.get() / m.usd_s, high.get() / m.usd_s))
     }
 

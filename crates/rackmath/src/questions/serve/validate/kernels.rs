@@ -1,7 +1,7 @@
 //! Single kernels: the operator by itself, as PyTorch runs it in a captured graph.
 
 use rackmath_spec::attention::Wanted;
-use rackmath_spec::validation::{KernelRow, KernelShape};
+use rackmath_spec::validation::{AttentionShape, KernelRow, KernelShape};
 use rackmath_spec::{Catalog, Dtype, GemmFormat, Math};
 use rackmath_theory::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
 use rackmath_theory::operator::gemm::{Gemm, Product, Scaling};
@@ -34,12 +34,13 @@ pub(super) fn predicted(
             let roof = ideal(silicon, product.flop(), rackmath_units::Bytes::b(moved));
             Ok(("gemm_us", us(gemm.time(product, Scaling::Given).time), us(roof.time)))
         }
-        KernelShape::Attention { decode: one, heads, kv_heads, head_dim, batch, context } => {
+        KernelShape::AttentionDecode(shape) | KernelShape::AttentionPrefill(shape) => {
+            let AttentionShape { heads, kv_heads, head_dim, batch, context } = shape;
             let silicon = Silicon::of(&chip, Math::Bf16).ok_or_else(|| none("attention"))?;
             let wanted = Wanted { backend: BACKEND, math: Dtype::Bf16, kv: row.format, group: heads / kv_heads.max(1) };
             let (pair, head) = ((heads as f64, kv_heads as f64), head_dim as f64);
             let (b, length, width) = (batch as f64, context as f64, row.format.width());
-            if one {
+            if matches!(row.shape, KernelShape::AttentionDecode(_)) {
                 let work = DecodeWork::grouped(b, length, pair, head, width);
                 let kernel = kernels.attention.decode(&chip, wanted);
                 let time = decode(silicon, &kernel.constants, &work, Residency::Memory).time;
@@ -66,7 +67,8 @@ pub(super) fn what(row: &KernelRow) -> String {
     let KernelRow { shape, format, system, .. } = row;
     match shape {
         KernelShape::Gemm { m, n, k } => format!("{m} x {n} x {k} {format} on {system}"),
-        KernelShape::Attention { heads, kv_heads, head_dim, batch, context, .. } => {
+        KernelShape::AttentionDecode(shape) | KernelShape::AttentionPrefill(shape) => {
+            let AttentionShape { heads, kv_heads, head_dim, batch, context } = shape;
             format!("{batch} x {context} tokens, {heads}/{kv_heads} heads of {head_dim} {format} on {system}")
         }
     }

@@ -14,29 +14,29 @@ const UNTIMED: &str = "prompt_tokens,completion_tokens,user\n100,10,ann\n300,20,
 
 #[test]
 fn both_formats_are_read_and_start_at_zero() {
-    let t = trace("t.jsonl", MOONCAKE).unwrap();
+    let t = read("t.jsonl", MOONCAKE).unwrap();
     assert_eq!((t.requests.len(), t.requests[0].blocks[1], t.span().get()), (2, 3, 1.5));
     assert_eq!((t.input().get(), t.output().get(), t.has_blocks()), (1624.0, 12.0, true));
-    let t = trace("t.csv", PLAIN).unwrap();
+    let t = read("t.csv", PLAIN).unwrap();
     assert_eq!(t.requests[0].logged.unwrap().read.get(), 80.0);
 }
 
 #[test]
 fn published_tables_are_told_apart_by_their_columns() {
-    let t = trace("a.csv", AZURE).unwrap();
+    let t = read("a.csv", AZURE).unwrap();
     assert_eq!((t.format, t.input().get(), t.output().get(), t.span().get()), (TraceFormat::Azure, 770.0, 153.0, 2.25));
-    let t = trace("b.csv", BURST).unwrap();
+    let t = read("b.csv", BURST).unwrap();
     assert_eq!(
         (t.format, t.input().get(), t.output().get(), t.span().get()),
         (TraceFormat::BurstGpt, 1559.0, 248.0, 40.5)
     );
-    let t = trace("c.csv", "timestamp_ms,isl,osl\n1500,10,20\n500,1,2\n").unwrap();
+    let t = read("c.csv", "timestamp_ms,isl,osl\n1500,10,20\n500,1,2\n").unwrap();
     assert_eq!((t.format, t.span().get(), t.requests[0].input.get()), (TraceFormat::Csv, 1.0, 1.0));
 }
 
 #[test]
 fn a_day_of_a_later_release_has_an_offset() {
-    let t = trace("a.csv", &AZURE.replace("5000000,", "500000+00:00,").replace("7500000,", "750000+00:00,")).unwrap();
+    let t = read("a.csv", &AZURE.replace("5000000,", "500000+00:00,").replace("7500000,", "750000+00:00,")).unwrap();
     assert_eq!(t.span().get(), 2.25);
     assert_eq!(csv::seconds("1970-01-02T00:00:00Z"), Some(86_400.0));
     assert_eq!(csv::seconds("1970-01-02 01:00:00+01:00"), Some(86_400.0));
@@ -50,12 +50,12 @@ fn a_day_of_a_later_release_has_an_offset() {
 fn without_times_it_is_a_workload_but_not_a_trace() {
     let t = workload("u.csv", UNTIMED).unwrap();
     assert_eq!((t.timed, t.input().get(), t.span().get()), (false, 400.0, 0.0));
-    assert!(trace("u.csv", UNTIMED).unwrap_err().to_string().contains("no column time_s"));
+    assert!(read("u.csv", UNTIMED).unwrap_err().to_string().contains("no column time_s"));
 }
 
 #[test]
 fn a_slip_is_named_with_its_line() {
-    let refused = |text: &str| trace("t.csv", text).unwrap_err().to_string();
+    let refused = |text: &str| read("t.csv", text).unwrap_err().to_string();
     assert!(refused("time_s,input_tokens\n").contains("output_tokens"));
     assert!(refused("time_s,input_tokens,output_tokens\n0,-1,2\n").contains("line 2 input_tokens = -1"));
     assert!(refused("time_s,input_tokens,output_token\n0,1,2\n").contains("did you mean \"output_tokens\""));

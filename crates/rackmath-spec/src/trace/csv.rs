@@ -11,9 +11,8 @@
 //!
 //! Source: Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and 2024.md; HPMLL/BurstGPT, BurstGPT_1.csv.
 
-use super::Cell;
+use super::{Cell, Logged, TraceFormat, TraceRequest};
 use crate::error::nearest;
-use crate::trace::{Logged, TraceFormat, TraceRequest};
 use crate::{Date, SpecError};
 use ::csv::StringRecord;
 
