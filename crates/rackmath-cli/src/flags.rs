@@ -1,15 +1,14 @@
 //! The fields of a request as flags, and what was typed as a request.
 
-use crate::failure::Failure;
 use crate::inputs::Inputs;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, error::Error};
+use clap::{Arg, ArgAction, ArgMatches, Command, error};
+use rackmath::Error;
 use rackmath::field::{Field, Unit, put};
 use serde_json::{Map, Value};
 use std::ffi::OsStr;
 
-/// The fields as flags.
 pub fn args(fields: &[Field]) -> impl Iterator<Item = Arg> {
     fields.iter().map(|field| arg(field, fields))
 }
@@ -52,7 +51,7 @@ struct Reader(Field);
 impl TypedValueParser for Reader {
     type Value = Value;
 
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Value, Error> {
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Value, error::Error> {
         let field = self.0.clone();
         TypedValueParser::parse_ref(&move |text: &str| field.parse(text), command, arg, value)
     }
@@ -78,7 +77,7 @@ pub fn remark(fields: &[Field], typed: &[String]) {
 }
 
 /// The request that was typed: only what was given, with the files it names read.
-pub fn request(fields: &[Field], given: &ArgMatches, inputs: &mut Inputs) -> Result<Map<String, Value>, Failure> {
+pub fn request(fields: &[Field], given: &ArgMatches, inputs: &mut Inputs) -> Result<Map<String, Value>, Error> {
     let mut request = Map::new();
     let typed = fields.iter().filter(|f| given.value_source(&f.path) == Some(ValueSource::CommandLine));
     let (files, plain): (Vec<&Field>, Vec<&Field>) = typed.partition(|f| f.file.is_some());

@@ -1,11 +1,11 @@
 //! `rackmath validate`, with a folder of measurements and charts of every source.
 
-use crate::failure::Failure;
+use crate::failure::at;
 use crate::output::{self, Output};
 use clap::ArgMatches;
-use rackmath::Catalog;
 use rackmath::ask::{Question, Reply, Terms};
 use rackmath::validate::{self, Answer, FolderCard};
+use rackmath::{Catalog, Error};
 use rackmath_calibrate::serving::{self, By};
 use rackmath_report::reply::Part;
 use rackmath_report::{scene, svg};
@@ -17,7 +17,7 @@ pub fn run(
     mut request: Map<String, Value>,
     given: &ArgMatches,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let (folder, charts) = (given.get_one::<PathBuf>("folder"), given.get_one::<PathBuf>("svg"));
     let rows = request.get("rows") == Some(&Value::Bool(true));
     // Charts need the rows whether or not they are shown.
@@ -38,20 +38,19 @@ pub fn run(
     output.reply(&reply, Part::All, given)
 }
 
-fn scored(catalog: &Catalog, folder: &Path, leave_out: Option<&String>) -> Result<FolderCard, Failure> {
-    let fail = |e: rackmath_spec::SpecError| Failure::new(e.to_string());
-    let (mut card, rows) = serving::score_folder(catalog, folder).map_err(fail)?;
+fn scored(catalog: &Catalog, folder: &Path, leave_out: Option<&String>) -> Result<FolderCard, Error> {
+    let (mut card, rows) = serving::score_folder(catalog, folder)?;
     let by = leave_out.and_then(|group| group.parse::<By>().ok());
     if let Some(by) = by {
         let tell = |done: usize, all: usize, what: &str| eprintln!("fit {done} of {all}: {what}");
-        card.cross = Some(serving::leave_out(catalog, &rows, by, &tell).map_err(fail)?);
+        card.cross = Some(serving::leave_out(catalog, &rows, by, &tell)?);
     }
     Ok(card)
 }
 
 /// One file per source that has rows.
-fn drawn(answer: &Answer, folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|e| Failure::at(folder, e))?;
+fn drawn(answer: &Answer, folder: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(folder).map_err(|e| at(folder, e))?;
     let given = answer.folder.iter().flat_map(|f| &f.sources);
     for source in answer.sources.iter().chain(given).filter(|s| !s.rows.is_empty()) {
         let path = folder.join(format!("{}.svg", source.id));

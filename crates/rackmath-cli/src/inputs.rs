@@ -1,11 +1,11 @@
 //! Files that users hand in: bounded reads, brought along with the request by name.
 
-use crate::failure::Failure;
+use crate::failure::at;
 use clap::ArgMatches;
 use rackmath::ask::{Question, Reply, Terms};
 use rackmath::field::{Field, put};
 use rackmath::planfile::PlanFile;
-use rackmath::{Catalog, deduce};
+use rackmath::{Catalog, Error, deduce};
 use rackmath_spec::file::{MAX_BYTES, MAX_TRACE_BYTES, sheet};
 use rackmath_spec::{Date, IntoEnumIterator as _, Kind};
 use serde_json::{Map, Value, json};
@@ -13,38 +13,33 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Reads a text file of bounded size.
-pub fn read(path: &Path) -> Result<String, Failure> {
+pub fn read(path: &Path) -> Result<String, Error> {
     bounded(path, MAX_BYTES, "a config.json or a catalogue file of a few kilobytes")
 }
 
 /// Reads a trace, which may be larger.
-pub fn trace(path: &Path) -> Result<String, Failure> {
+pub fn trace(path: &Path) -> Result<String, Error> {
     bounded(path, MAX_TRACE_BYTES, "a part of the trace: an hour or a day will do")
 }
 
-fn bounded(path: &Path, most: u64, expected: &str) -> Result<String, Failure> {
-    let fail = |problem: &str| Failure::at(path, problem);
-    let file = File::open(path).map_err(|e| fail(&e.to_string()))?;
+fn bounded(path: &Path, most: u64, expected: &str) -> Result<String, Error> {
+    let file = File::open(path).map_err(|e| at(path, e))?;
     let size = file.metadata().map_or(0, |m| m.len());
-    let too_large = || fail(&format!("larger than {} MiB", most >> 20)).hint(format!("expected {expected}"));
-    if size > most {
-        return Err(too_large());
-    }
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|e| fail(&e.to_string()))?;
-    if bytes.len() as u64 > most {
-        return Err(too_large());
+    if size <= most {
+        file.take(most + 1).read_to_end(&mut bytes).map_err(|e| at(path, e))?;
     }
-    String::from_utf8(bytes).map_err(|_| fail("not UTF-8 text").hint("expected a JSON, TOML or CSV file"))
+    if size.max(bytes.len() as u64) > most {
+        return Err(at(path, format!("larger than {} MiB", most >> 20)).hint(format!("expected {expected}")));
+    }
+    String::from_utf8(bytes).map_err(|_| at(path, "not UTF-8 text").hint("expected a JSON, TOML or CSV file"))
 }
 
-/// The catalogue, with the user's folder added.
-pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
+pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Error> {
     let mut catalog = rackmath_catalog::embedded();
     let Some(folder) = folder else { return Ok(catalog) };
     if !folder.is_dir() {
-        return Err(Failure::new(format!("{} is not a folder", folder.display()))
+        return Err(Error::said(format!("{} is not a folder", folder.display()))
             .hint("expected one with models/, chips/, systems/ or laws/ inside"));
     }
     for kind in Kind::iter() {
@@ -55,11 +50,11 @@ pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Failure> {
     Ok(catalog)
 }
 
-fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let entries = std::fs::read_dir(folder).map_err(|e| Failure::at(folder, e))?;
+    let entries = std::fs::read_dir(folder).map_err(|e| at(folder, e))?;
     let mut files: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
     files.retain(|p| p.extension().is_some_and(|x| x == "toml"));
     files.sort();
@@ -88,13 +83,11 @@ pub fn terms() -> Terms {
     Terms { effort: threads.into(), today: today() }
 }
 
-/// Refuses prices of a day that has not come yet.
-pub fn not_ahead(request: &Map<String, Value>) -> Result<(), Failure> {
+pub fn not_ahead(request: &Map<String, Value>) -> Result<(), Error> {
     let day = request.get("as_of").and_then(Value::as_str).filter(|day| day.parse::<Date>().is_ok());
     day.map_or(Ok(()), |day| Ok(sheet::dated("command line", day, today()).map(drop)?))
 }
 
-/// The files of one request.
 pub struct Inputs<'a> {
     catalog: &'a Catalog,
     /// How long prefixes of a trace are kept, as typed.
@@ -110,7 +103,6 @@ impl<'a> Inputs<'a> {
         Self { catalog, keep, files: Map::new(), machines: Vec::new() }
     }
 
-    /// A request with the files it brings.
     pub fn with_files(&self, mut request: Map<String, Value>) -> Map<String, Value> {
         if !self.files.is_empty() {
             request.insert("files".into(), Value::Object(self.files.clone()));
@@ -119,7 +111,7 @@ impl<'a> Inputs<'a> {
     }
 
     /// Puts what was typed for a field into the request, and the files it names beside it.
-    pub fn bring(&mut self, field: &Field, words: &[&str], request: &mut Map<String, Value>) -> Result<(), Failure> {
+    pub fn bring(&mut self, field: &Field, words: &[&str], request: &mut Map<String, Value>) -> Result<(), Error> {
         let kind = field.file.as_deref().unwrap_or_default();
         let word = words.first().copied().unwrap_or_default();
         let path = Path::new(word);
@@ -148,7 +140,7 @@ impl<'a> Inputs<'a> {
                 return filled(word, request);
             }
             _ => {
-                let one = |s: &mut Self, list: &str| -> Result<Vec<Value>, Failure> {
+                let one = |s: &mut Self, list: &str| -> Result<Vec<Value>, Error> {
                     list.split(',').map(|w| s.named(kind, w.trim()).map(Value::String)).collect()
                 };
                 if field.list {
@@ -166,7 +158,7 @@ impl<'a> Inputs<'a> {
     }
 
     /// The name to ask for what a word points at; a file is brought along.
-    pub fn named(&mut self, kind: &str, word: &str) -> Result<String, Failure> {
+    pub fn named(&mut self, kind: &str, word: &str) -> Result<String, Error> {
         let path = Path::new(word);
         let is_path =
             looks_like_a_path(word) || (kind == "model" && path.exists() && self.catalog.model(word).is_err());
@@ -183,7 +175,7 @@ impl<'a> Inputs<'a> {
     }
 
     /// A plan file, with the files it needs.
-    pub fn plan(&mut self, path: &Path) -> Result<PlanFile, Failure> {
+    pub fn plan(&mut self, path: &Path) -> Result<PlanFile, Error> {
         let file = PlanFile::read(&path.display().to_string(), &read(path)?)?;
         for machine in &file.files {
             self.named("machine", machine)?;
@@ -193,7 +185,7 @@ impl<'a> Inputs<'a> {
     }
 
     /// What a trace says of its traffic.
-    fn summary(&self, path: &Path) -> Result<Value, Failure> {
+    fn summary(&self, path: &Path) -> Result<Value, Error> {
         let mut request = Map::new();
         request.insert("name".into(), json!(file_name(path)));
         request.insert("text".into(), Value::String(trace(path)?));
@@ -201,7 +193,7 @@ impl<'a> Inputs<'a> {
             let fields = Question::Trace.fields();
             let field = fields.iter().find(|f| f.flag == "keep");
             let value = field.map_or(Ok(Value::Null), |f| f.parse(keep));
-            request.insert("keep_s".into(), value.map_err(|e| Failure::new(format!("--keep: {e}")))?);
+            request.insert("keep_s".into(), value.map_err(|e| Error::said(format!("--keep: {e}")))?);
         }
         match Question::Trace.answer(self.catalog, request, &terms())? {
             Reply::Trace(answer) => Ok(serde_json::to_value(answer.summary).unwrap_or_default()),
@@ -215,10 +207,10 @@ fn file_name(path: &Path) -> String {
 }
 
 /// One number per expert.
-fn counts(path: &Path) -> Result<Value, Failure> {
+fn counts(path: &Path) -> Result<Value, Error> {
     let text = read(path)?;
     let numbers = text.split(|c: char| c.is_whitespace() || c == ',' || c == '[' || c == ']').filter(|w| !w.is_empty());
-    let wrong = |w: &str| Failure::at(path, format!("\"{w}\" is not a number")).hint("expected one count per expert");
+    let wrong = |w: &str| at(path, format!("\"{w}\" is not a number")).hint("expected one count per expert");
     numbers
         .map(|w| w.parse::<f64>().map(|x| json!(x)).map_err(|_| wrong(w)))
         .collect::<Result<_, _>>()
@@ -226,10 +218,10 @@ fn counts(path: &Path) -> Result<Value, Failure> {
 }
 
 /// A price sheet of plain numbers fills what was not typed.
-fn filled(word: &str, request: &mut Map<String, Value>) -> Result<(), Failure> {
+fn filled(word: &str, request: &mut Map<String, Value>) -> Result<(), Error> {
     let sheet = sheet::price_sheet(word, &read(Path::new(word))?, today())?;
     let mut typed: deduce::Request =
-        serde_json::from_value(Value::Object(request.clone())).map_err(|e| Failure::new(e.to_string()))?;
+        serde_json::from_value(Value::Object(request.clone())).map_err(|e| Error::said(e.to_string()))?;
     typed.fill(sheet);
     if let Ok(Value::Object(filled)) = serde_json::to_value(typed) {
         *request = filled;

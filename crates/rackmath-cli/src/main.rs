@@ -10,10 +10,10 @@ mod plan;
 mod rows;
 mod tools;
 
-use failure::Failure;
 use inputs::Inputs;
 use menu::{Does, Entry};
 use output::Output;
+use rackmath::Error;
 use rackmath::ask::Question;
 use rackmath::field::Field;
 use rackmath_report::reply::Part;
@@ -27,15 +27,15 @@ fn main() -> ExitCode {
     let fields = chosen.and_then(Entry::question).map_or_else(Vec::new, Question::fields);
     match run(&typed, chosen, &fields) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprint!("{}", failure.text(&fields));
+        Err(error) => {
+            eprint!("{}", failure::text(&error, &fields));
             // 2 is misuse: what was asked cannot be answered as asked.
             ExitCode::from(2)
         }
     }
 }
 
-fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), Failure> {
+fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), Error> {
     let matches = menu::command(typed, chosen, fields).get_matches_from(typed);
     let output = Output::new(&matches);
     let catalog = inputs::catalog(matches.get_one::<std::path::PathBuf>("catalog").map(std::path::PathBuf::as_path))?;

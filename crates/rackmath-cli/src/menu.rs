@@ -1,16 +1,14 @@
 //! What can be typed after `rackmath`: every question, views of some, and a few tools. Only the chosen one gets its flags.
 
-use crate::failure::Failure;
 use crate::output::Output;
 use crate::{flags, tools};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use rackmath::Catalog;
 use rackmath::ask::Question;
 use rackmath::field::Field;
+use rackmath::{Catalog, Error};
 use rackmath_report::reply::{Part, pictures};
 use std::path::PathBuf;
 
-/// A line of the menu.
 #[derive(Clone, Copy)]
 pub struct Entry {
     pub name: &'static str,
@@ -19,12 +17,11 @@ pub struct Entry {
     pub does: Does,
 }
 
-/// What a line does.
 #[derive(Clone, Copy)]
 pub enum Does {
     /// Answers a question and shows a part of the answer.
     Answer(Question, Part),
-    Tool(fn(Catalog, &ArgMatches, &Output) -> Result<(), Failure>),
+    Tool(fn(Catalog, &ArgMatches, &Output) -> Result<(), Error>),
 }
 
 const VIEWS: &[Entry] = &[
@@ -91,7 +88,6 @@ pub fn all() -> impl Iterator<Item = Entry> {
     Question::ALL.iter().map(|q| of(*q)).chain(VIEWS.iter().copied()).chain(TOOLS.iter().copied())
 }
 
-/// The line of a name.
 pub fn find(name: &str) -> Option<Entry> {
     all().find(|entry| entry.name == name)
 }
@@ -112,7 +108,6 @@ impl Entry {
         }
     }
 
-    /// What to show of the answer.
     pub fn part(self, given: &ArgMatches) -> Part {
         let on = |id| given.try_contains_id(id).unwrap_or(false) && given.get_flag(id);
         match self.does {
@@ -170,26 +165,24 @@ pub fn switch(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
+pub fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
 pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).value_parser(value_parser!(PathBuf)).help(help)
+    option(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
 fn common() -> [Arg; 4] {
     [
         switch("json", "Print the answer as JSON (its schema: rackmath schema)").global(true),
-        Arg::new("color")
-            .long("color")
+        option("color", "WHEN", "Use colours: auto respects the terminal and NO_COLOR")
             .global(true)
-            .value_name("WHEN")
             .value_parser(["auto", "always", "never"])
-            .default_value("auto")
-            .help("Use colours: auto respects the terminal and NO_COLOR"),
-        Arg::new("width")
-            .long("width")
+            .default_value("auto"),
+        option("width", "N", "Columns to use, instead of the terminal's")
             .global(true)
-            .value_name("N")
-            .value_parser(value_parser!(u16).range(40..))
-            .help("Columns to use, instead of the terminal's"),
+            .value_parser(value_parser!(u16).range(40..)),
         path("catalog", "DIR", "Folder with your own models/, chips/, systems/ and laws/ files").global(true),
     ]
 }
@@ -204,19 +197,15 @@ fn pictured(names: &'static [&'static str]) -> Vec<Arg> {
         path("csv", "FILE", "Save the points as CSV (- writes to standard output)"),
     ];
     if let [first, _, ..] = names {
-        let figure = Arg::new("figure").long("figure").value_name("WHICH").default_value(*first);
-        args.push(figure.value_parser(names.to_vec()).help("Which picture"));
+        args.push(option("figure", "WHICH", "Which picture").default_value(*first).value_parser(names.to_vec()));
     }
     args
 }
 
 /// What a command can do beyond its question.
 fn own(question: Question) -> Vec<Arg> {
-    let keep = Arg::new("keep")
-        .long("keep")
-        .value_name("TIME")
-        .help("How long a prefix of the trace is kept after its last use [default: all of the trace]");
-    let kept = |at: &'static str| keep.clone().requires(at);
+    let keep = "How long a prefix of the trace is kept after its last use [default: all of the trace]";
+    let kept = |at: &'static str| option("keep", "TIME", keep).requires(at);
     let save = path("save", "FILE", "Save the question and the plan as a file that --from and whatif read");
     let from = path("from", "FILE", "Take the question from a saved plan, and check its numbers");
     match question {
@@ -227,12 +216,13 @@ fn own(question: Question) -> Vec<Arg> {
         Question::Reversible => vec![switch("time", "Time a step of each kind on this machine as well")],
         Question::Validate => vec![
             path("folder", "DIR", "Also score a folder of measurements"),
-            Arg::new("leave-out")
-                .long("leave-out")
-                .value_name("GROUP")
-                .value_parser(["chip", "model", "engine"])
-                .requires("folder")
-                .help("Fit engines without each group of the folder in turn and predict it (takes minutes)"),
+            option(
+                "leave-out",
+                "GROUP",
+                "Fit engines without each group of the folder in turn and predict it (takes minutes)",
+            )
+            .value_parser(["chip", "model", "engine"])
+            .requires("folder"),
             path("svg", "DIR", "Save a chart of predicted against measured for each source into a folder"),
         ],
         Question::Plan => vec![
@@ -245,12 +235,9 @@ fn own(question: Question) -> Vec<Arg> {
             path("k8s", "FILE", "Write the Kubernetes manifest (- prints it)").visible_alias("kubernetes"),
             save.conflicts_with("from"),
             from,
-            Arg::new("shard")
-                .long("shard")
-                .value_name("I/N")
+            option("shard", "I/N", "Only shard i of n, counted from 1: a file for rackmath merge")
                 .conflicts_with_all(["svg", "csv", "png", "save", "from", "handover", "k8s"])
-                .value_parser(crate::plan::shard_of)
-                .help("Only shard i of n, counted from 1: a file for rackmath merge"),
+                .value_parser(crate::plan::shard_of),
             path("out", "FILE", "Where the shard goes [default: standard output]").short('o').requires("shard"),
             path("rows", "FILE", "Write every configuration as a row of a table as well: FILE.csv or FILE.jsonl")
                 .conflicts_with_all(["/dcp", "from"]),

@@ -1,14 +1,14 @@
 //! Where answers go: standard output as text or JSON, and files.
 
-use crate::failure::Failure;
+use crate::failure::at;
 use clap::ArgMatches;
+use rackmath::Error;
 use rackmath::ask::Reply;
 use rackmath_report::reply::{Part, Show, page, picture, table};
 use rackmath_report::{Style, png, svg};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// How to print.
 pub struct Output {
     pub json: bool,
     pub style: Style,
@@ -34,7 +34,7 @@ impl Output {
 
     /// Prints an answer, after saving the pictures that were asked for. Searches say what they found beside a picture;
     /// for others a picture is all that was asked for.
-    pub fn reply(&self, reply: &Reply, part: Part, given: &ArgMatches) -> Result<(), Failure> {
+    pub fn reply(&self, reply: &Reply, part: Part, given: &ArgMatches) -> Result<(), Error> {
         let show = Show { figure: given.try_get_one::<String>("figure").ok().flatten().map(String::as_str), part };
         let saved = saved(reply, show, given)?;
         let search = matches!(reply, Reply::Plan(_) | Reply::Compare(_) | Reply::Frontier(_) | Reply::Hardware(_));
@@ -46,7 +46,7 @@ impl Output {
 }
 
 /// Saves pictures and tables; whether any was asked for.
-pub fn saved(reply: &Reply, show: Show<'_>, given: &ArgMatches) -> Result<bool, Failure> {
+pub fn saved(reply: &Reply, show: Show<'_>, given: &ArgMatches) -> Result<bool, Error> {
     let wanted = |id| given.try_get_one::<PathBuf>(id).ok().flatten().filter(|_| !matches!(reply, Reply::Validate(_)));
     if let Some(path) = wanted("svg") {
         save(path, svg::paint(&picture(reply, show)?.scene()).as_bytes())?;
@@ -61,23 +61,23 @@ pub fn saved(reply: &Reply, show: Show<'_>, given: &ArgMatches) -> Result<bool, 
 }
 
 /// Writes to standard output; a reader that has seen enough is not an error.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), Error> {
     written(io::stdout().write_all(text.as_bytes()))
 }
 
-fn written(done: io::Result<()>) -> Result<(), Failure> {
+fn written(done: io::Result<()>) -> Result<(), Error> {
     match done {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::new(format!("standard output: {e}"))),
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::said(format!("standard output: {e}"))),
         _ => Ok(()),
     }
 }
 
 /// Writes a file, or standard output for "-".
-pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     if path == Path::new("-") {
         return written(io::stdout().write_all(bytes));
     }
-    std::fs::write(path, bytes).map_err(|e| Failure::at(path, e))?;
+    std::fs::write(path, bytes).map_err(|e| at(path, e))?;
     eprintln!("wrote {}", path.display());
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! `rackmath plan` beyond its question: saved plans, hand-overs, tables, shards; and what reads saved plans.
 
-use crate::failure::Failure;
+use crate::failure::at;
 use crate::inputs::{self, Inputs};
 use crate::output::{self, Output, print};
 use crate::rows;
 use clap::ArgMatches;
-use rackmath::Catalog;
 use rackmath::ask::{self, Question, Reply};
 use rackmath::plan::{self, Answer, File, MOST_SHARDS, Partial, Plan, Request};
 use rackmath::planfile::PlanFile;
 use rackmath::whatif;
+use rackmath::{Catalog, Error};
 use rackmath_report::reply::Part;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -32,38 +32,37 @@ impl Asked<'_> {
         self.given.get_one::<PathBuf>(id)
     }
 
-    fn answer(&self, request: &Fields) -> Result<Reply, Failure> {
+    fn answer(&self, request: &Fields) -> Result<Reply, Error> {
         Ok(self.question.answer(self.catalog, self.inputs.with_files(request.clone()), &inputs::terms())?)
     }
 
     /// The catalogue with the files that were brought, and the request that is left.
-    fn brought(&self, request: &Fields) -> Result<(Cow<'_, Catalog>, Request), Failure> {
+    fn brought(&self, request: &Fields) -> Result<(Cow<'_, Catalog>, Request), Error> {
         let mut request = self.inputs.with_files(request.clone());
         let catalog = ask::brought(self.catalog, &mut request, &inputs::terms())?;
         Ok((catalog, typed(request)?))
     }
 
-    /// A plan as a file.
     fn file(&self, request: &Request, answer: &Answer) -> String {
         PlanFile { files: self.inputs.machines.clone(), ..PlanFile::of(request, answer) }.text()
     }
 
     /// The plan of `--from`, which has the whole question.
-    fn saved(&mut self, request: &Fields) -> Result<Option<PlanFile>, Failure> {
+    fn saved(&mut self, request: &Fields) -> Result<Option<PlanFile>, Error> {
         let Some(path) = self.path("from").cloned() else { return Ok(None) };
         if request.get("plan").map_or(request.keys().any(|k| k != "handover" && k != "vary"), Value::is_object) {
-            return Err(Failure::new("--from takes the whole question from the file")
+            return Err(Error::said("--from takes the whole question from the file")
                 .hint(format!("to change it: rackmath whatif {} --set NAME=VALUE", path.display())));
         }
         self.inputs.plan(&path).map(Some)
     }
 }
 
-fn typed<T: DeserializeOwned>(request: Fields) -> Result<T, Failure> {
-    serde_json::from_value(Value::Object(request)).map_err(|e| Failure::new(e.to_string()))
+fn typed<T: DeserializeOwned>(request: Fields) -> Result<T, Error> {
+    serde_json::from_value(Value::Object(request)).map_err(|e| Error::said(e.to_string()))
 }
 
-pub fn run(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
+pub fn run(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Error> {
     let saved = a.saved(&request)?;
     let a = &*a;
     let wanted = request.remove("handover");
@@ -89,7 +88,7 @@ pub fn run(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<()
     if let (Some(file), Some(path)) = (&saved, a.path("from")) {
         check(file, path, answer.plans.first())?;
     }
-    let text = || Ok::<_, Failure>(a.file(&typed(request.clone())?, answer));
+    let text = || Ok::<_, Error>(a.file(&typed(request.clone())?, answer));
     if let Some(path) = a.path("save") {
         output::save(path, text()?.as_bytes())?;
     }
@@ -99,14 +98,14 @@ pub fn run(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<()
     output.reply(&reply, Part::All, a.given)
 }
 
-pub fn outlook(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
+pub fn outlook(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Error> {
     if let Some(file) = a.saved(&request)? {
         request.insert("plan".into(), serde_json::to_value(file.request).unwrap_or_default());
     }
     output.reply(&a.answer(&request)?, Part::All, a.given)
 }
 
-pub fn whatif(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Failure> {
+pub fn whatif(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Error> {
     let path = a.given.get_one::<String>("/plan").map_or(Path::new("plan.json"), Path::new);
     let file = a.inputs.plan(path)?;
     // A change whose value is a file: brought along, and named as there.
@@ -136,7 +135,7 @@ pub fn whatif(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result
 }
 
 /// Says what moved since an older version wrote the file; refuses numbers that do not follow.
-fn check(file: &PlanFile, path: &Path, best: Option<&Plan>) -> Result<(), Failure> {
+fn check(file: &PlanFile, path: &Path, best: Option<&Plan>) -> Result<(), Error> {
     for moved in file.check(&path.display().to_string(), best)? {
         eprintln!("note: written by rackmath {}: {moved}", file.rackmath);
     }
@@ -144,7 +143,7 @@ fn check(file: &PlanFile, path: &Path, best: Option<&Plan>) -> Result<(), Failur
 }
 
 /// Only Mooncake's format is replayed by the load tests: lines of JSON.
-fn replay(given: &ArgMatches, handover: &mut Value) -> Result<(), Failure> {
+fn replay(given: &ArgMatches, handover: &mut Value) -> Result<(), Error> {
     let trace = given.get_one::<String>("/draws/trace");
     if let (Some(path), Value::Object(fields)) = (trace, handover)
         && inputs::trace(Path::new(path))?.trim_start().starts_with('{')
@@ -155,13 +154,13 @@ fn replay(given: &ArgMatches, handover: &mut Value) -> Result<(), Failure> {
 }
 
 /// Writes the files of a hand-over; whether they went to standard output instead of the page.
-fn handed_over(a: &Asked<'_>, answer: &Answer, plan: impl Fn() -> Result<String, Failure>) -> Result<bool, Failure> {
+fn handed_over(a: &Asked<'_>, answer: &Answer, plan: impl Fn() -> Result<String, Error>) -> Result<bool, Error> {
     let (folder, manifest) = (a.path("handover"), a.path("k8s"));
     if folder.or(manifest).is_none() {
         return Ok(false);
     }
     let Some(h) = answer.plans.first().and_then(|p| p.handover.as_ref()) else {
-        return Err(Failure::new(format!("nothing to hand over: {}", answer.verdict))
+        return Err(Error::said(format!("nothing to hand over: {}", answer.verdict))
             .hint("expected a plan for an engine with commands"));
     };
     let stdout = |path: &Path| path == Path::new("-");
@@ -176,7 +175,7 @@ fn handed_over(a: &Asked<'_>, answer: &Answer, plan: impl Fn() -> Result<String,
             }
         }
         Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(|e| Failure::at(folder, e))?;
+            std::fs::create_dir_all(folder).map_err(|e| at(folder, e))?;
             let own = [File { name: "plan.json".into(), text: plan()? }];
             for f in h.files.iter().chain(&own) {
                 output::save(&folder.join(&f.name), f.text.as_bytes())?;
@@ -187,15 +186,12 @@ fn handed_over(a: &Asked<'_>, answer: &Answer, plan: impl Fn() -> Result<String,
     Ok([folder, manifest].into_iter().flatten().any(|p| stdout(p)))
 }
 
-/// A shard as a file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShardFile {
-    /// The version of the format.
     rackmath_plan_shard: u32,
     /// Machines as typed, where they are files.
     machines: Vec<String>,
-    /// What was found.
     part: Partial,
 }
 
@@ -208,8 +204,7 @@ pub fn shard_of(text: &str) -> Result<(u64, u64), String> {
         .ok_or_else(|| format!("expected i/n with i from 1 to n, n at most {MOST_SHARDS}"))
 }
 
-/// One shard of a plan, into a file or to standard output.
-fn shard(a: &Asked<'_>, request: &Fields, one: (u64, u64)) -> Result<(), Failure> {
+fn shard(a: &Asked<'_>, request: &Fields, one: (u64, u64)) -> Result<(), Error> {
     let (catalog, request) = a.brought(request)?;
     let part = plan::shard(&catalog, &request, one, inputs::terms().effort.threads)?;
     let file = ShardFile { rackmath_plan_shard: VERSION, machines: a.inputs.machines.clone(), part };
@@ -217,16 +212,15 @@ fn shard(a: &Asked<'_>, request: &Fields, one: (u64, u64)) -> Result<(), Failure
     output::save(to, ask::json(&file)?.as_bytes())
 }
 
-/// The answer of the whole.
-pub fn merge(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), Failure> {
+pub fn merge(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), Error> {
     let mut inputs = Inputs::new(&catalog, given);
     let mut parts = Vec::new();
     for path in given.get_many::<PathBuf>("parts").into_iter().flatten() {
         let file: ShardFile = serde_json::from_str(&inputs::read(path)?)
-            .map_err(|e| Failure::at(path, e).hint("expected a file written by rackmath plan --shard i/n -o FILE"))?;
+            .map_err(|e| at(path, e).hint("expected a file written by rackmath plan --shard i/n -o FILE"))?;
         if file.rackmath_plan_shard != VERSION {
             let version = format!("version {} of the format", file.rackmath_plan_shard);
-            return Err(Failure::at(path, version).hint(format!("expected {VERSION}")));
+            return Err(at(path, version).hint(format!("expected {VERSION}")));
         }
         if parts.is_empty() {
             for machine in &file.machines {

@@ -1,9 +1,9 @@
 //! `rackmath plan --rows`: every configuration as a row of a table, written as it comes.
 
-use crate::failure::Failure;
-use rackmath::Catalog;
+use crate::failure::at;
 use rackmath::plan::Request;
 use rackmath::plan::sweep::Sweep;
+use rackmath::{Catalog, Error};
 #[cfg(feature = "parquet")]
 use rackmath_report::parquet::ParquetRows;
 use rackmath_report::rows::Format;
@@ -14,7 +14,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Whether someone pressed Ctrl-C.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// What a file is, by the end of its name.
@@ -25,34 +24,31 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(path: &Path) -> Result<Self, Failure> {
+    fn of(path: &Path) -> Result<Self, Error> {
         match path.extension().and_then(|x| x.to_str()) {
             Some("csv") => Ok(Self::Text(Format::Csv)),
             Some("jsonl") => Ok(Self::Text(Format::JsonLines)),
             #[cfg(feature = "parquet")]
             Some("parquet") => Ok(Self::Parquet),
             #[cfg(not(feature = "parquet"))]
-            Some("parquet") => Err(Failure::new(format!("{}: this build writes no Parquet", path.display())).hint(
+            Some("parquet") => Err(at(path, "this build writes no Parquet").hint(
                 "expected .csv or .jsonl, or build with: cargo install --path crates/rackmath-cli --features parquet",
             )),
-            _ => Err(Failure::new(format!("{}: a table of no known kind", path.display()))
-                .hint("expected .csv, .jsonl or .parquet")),
+            _ => Err(at(path, "a table of no known kind").hint("expected .csv, .jsonl or .parquet")),
         }
     }
 }
 
-/// Writes the rows of a shard, or of everything.
 pub fn write(
     catalog: &Catalog,
     request: &Request,
     (shard, threads): (Option<(u64, u64)>, usize),
     path: &Path,
     feasible: bool,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let kind = Kind::of(path)?;
     let sweep = Sweep::new(catalog, request, shard.unwrap_or((1, 1)), feasible, threads)?;
-    let fail = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
-    let out = File::create(path).map_err(|e| fail(&e))?;
+    let out = File::create(path).map_err(|e| at(path, e))?;
     // A handler that cannot be set leaves Ctrl-C as it is everywhere else.
     let _ = ctrlc::set_handler(|| STOPPED.store(true, Ordering::Relaxed));
     let mut progress = Progress::new(sweep.configurations());
@@ -60,36 +56,36 @@ pub fn write(
     let done = match kind {
         Kind::Text(format) => {
             let mut out = BufWriter::new(out);
-            out.write_all(format.header().as_bytes()).map_err(|e| fail(&e))?;
+            out.write_all(format.header().as_bytes()).map_err(|e| at(path, e))?;
             let lines = |block: rackmath::plan::sweep::Block| (format.lines(&block, sweep.words()), block.rows);
             let done = sweep.run(threads, lines, |(text, n), range| {
-                out.write_all(text.as_bytes()).map_err(|e| fail(&e))?;
+                out.write_all(text.as_bytes()).map_err(|e| at(path, e))?;
                 rows += n;
-                Ok::<_, Failure>(progress.go_on(range, rows))
+                Ok::<_, Error>(progress.go_on(range, rows))
             })?;
-            out.flush().map_err(|e| fail(&e))?;
+            out.flush().map_err(|e| at(path, e))?;
             done
         }
         #[cfg(feature = "parquet")]
         Kind::Parquet => {
-            let mut table = ParquetRows::new(out, sweep.words()).map_err(|e| fail(&e))?;
+            let mut table = ParquetRows::new(out, sweep.words()).map_err(|e| at(path, e))?;
             let done = sweep.run(
                 threads,
                 |block| block,
                 |block, range| {
                     rows += block.rows;
-                    table.add(block).map_err(|e| fail(&e))?;
-                    Ok::<_, Failure>(progress.go_on(range, rows))
+                    table.add(block).map_err(|e| at(path, e))?;
+                    Ok::<_, Error>(progress.go_on(range, rows))
                 },
             )?;
-            table.finish().map_err(|e| fail(&e))?;
+            table.finish().map_err(|e| at(path, e))?;
             done
         }
     };
     progress.end();
     let (all, path) = (sweep.configurations(), path.display());
     if done < all {
-        return Err(Failure::new(format!("stopped after {done} of {all} configurations"))
+        return Err(Error::said(format!("stopped after {done} of {all} configurations"))
             .hint(format!("{path} is whole and holds the {rows} rows found until then")));
     }
     eprintln!("wrote {path}: {rows} rows of {all} configurations");

@@ -1,13 +1,12 @@
 //! What is no question: the headline, schemas, any question as JSON, the server, completions.
 
-use crate::failure::Failure;
 use crate::inputs;
-use crate::menu::{self, path, switch};
+use crate::menu::{self, option, path, switch};
 use crate::output::{Output, print};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 use rackmath::ask::{self, Question, Reply};
-use rackmath::{Catalog, curve, reversible, step};
+use rackmath::{Catalog, Error, curve, reversible, step};
 use rackmath_report::text;
 use rackmath_server::{Options, serve};
 use serde::Serialize;
@@ -17,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Instant;
 
-/// The flags of a tool.
 pub fn arguments(line: Command, name: &str) -> Command {
     let question = || {
         let names = Question::ALL.iter().map(|q| q.name()).collect::<Vec<_>>();
@@ -44,18 +42,12 @@ pub fn arguments(line: Command, name: &str) -> Command {
             path("csv", "FILE", "Write the frontier as CSV"),
         ]),
         "web" => line.args([
-            Arg::new("host")
-                .long("host")
+            option("host", "ADDRESS", "Address to listen on; another than the loopback lets other machines in")
                 .default_value("127.0.0.1")
-                .value_name("ADDRESS")
-                .value_parser(value_parser!(IpAddr))
-                .help("Address to listen on; another than the loopback lets other machines in"),
-            Arg::new("port")
-                .long("port")
+                .value_parser(value_parser!(IpAddr)),
+            option("port", "PORT", "Port to listen on; 0 takes any that is free")
                 .default_value("7225")
-                .value_name("PORT")
-                .value_parser(value_parser!(u16))
-                .help("Port to listen on; 0 takes any that is free"),
+                .value_parser(value_parser!(u16)),
             switch("open", "Open the page in the browser"),
             switch("quiet", "Do not log requests"),
         ]),
@@ -63,7 +55,6 @@ pub fn arguments(line: Command, name: &str) -> Command {
     }
 }
 
-/// Both answers, for `--json`.
 #[derive(Serialize)]
 struct Headline {
     step: step::Answer,
@@ -71,7 +62,7 @@ struct Headline {
 }
 
 /// `rackmath` alone: the lecture's central picture for a real model on a real rack.
-pub fn headline(catalog: &Catalog, output: &Output) -> Result<(), Failure> {
+pub fn headline(catalog: &Catalog, output: &Output) -> Result<(), Error> {
     let step = step::answer(catalog, &step::Request::default())?;
     let curve = curve::answer(catalog, &curve::Request::default())?;
     let both = Headline { step, curve };
@@ -81,21 +72,21 @@ pub fn headline(catalog: &Catalog, output: &Output) -> Result<(), Failure> {
     print(&text::headline(&both.step, &both.curve, output.style))
 }
 
-fn question(given: &ArgMatches) -> Result<Question, Failure> {
+fn question(given: &ArgMatches) -> Result<Question, Error> {
     Ok(Question::find(given.get_one::<String>("question").map_or("", String::as_str))?)
 }
 
-pub fn schema(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failure> {
+pub fn schema(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
     print(&ask::json(&question(given)?.schema())?)
 }
 
-pub fn ask(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failure> {
+pub fn ask(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
     let request = given.get_one::<PathBuf>("request").map_or(Path::new("-"), PathBuf::as_path);
     let body = if request == Path::new("-") {
         let mut text = String::new();
         let most = rackmath_spec::file::MAX_BYTES;
         let read = std::io::stdin().take(most).read_to_string(&mut text);
-        read.map_err(|e| Failure::new(format!("standard input: {e}")))?;
+        read.map_err(|e| Error::said(format!("standard input: {e}")))?;
         text
     } else {
         inputs::read(request)?
@@ -103,7 +94,7 @@ pub fn ask(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failu
     print(&question(given)?.ask(&catalog, &body)?)
 }
 
-pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failure> {
+pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
     let usual = Options::default();
     let options = Options {
         host: given.get_one("host").copied().unwrap_or(usual.host),
@@ -120,9 +111,9 @@ pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failu
             eprintln!("no browser could be opened; open {url} yourself");
         }
     };
-    serve(catalog, options, ready).map_err(|e| match e.hint() {
-        Some(hint) => Failure::new(e.to_string()).hint(hint),
-        None => Failure::new(e.to_string()),
+    serve(catalog, options, ready).map_err(|e| {
+        let error = Error::said(e.to_string());
+        if let Some(hint) = e.hint() { error.hint(hint) } else { error }
     })
 }
 
@@ -133,7 +124,7 @@ fn opened(url: &str) -> bool {
 }
 
 /// A script that knows every flag of every command.
-pub fn completions(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Failure> {
+pub fn completions(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
     let mut whole = menu::command(&[], None, &[]);
     for entry in menu::all() {
         let fields = entry.question().map_or_else(Vec::new, Question::fields);
@@ -146,7 +137,7 @@ pub fn completions(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Fai
 }
 
 /// How long a step of each kind takes here: the only numbers that differ from one run to the next.
-pub fn times(reply: &Reply, output: &Output) -> Result<(), Failure> {
+pub fn times(reply: &Reply, output: &Output) -> Result<(), Error> {
     let Reply::Reversible(answer) = reply else { return Ok(()) };
     if output.json {
         return Ok(());
@@ -155,7 +146,6 @@ pub fn times(reply: &Reply, output: &Output) -> Result<(), Failure> {
     print(&text::reversible_times(answer, &times, output.style))
 }
 
-/// Median time of eleven steps.
 fn median_step(request: &reversible::Request, way: usize) -> f64 {
     let mut times: Vec<f64> = (0..11)
         .map(|_| {

@@ -41,14 +41,12 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The sweep as CSV.
 pub fn curve(answer: &Answer) -> String {
     let over: &str = answer.over.as_ref();
     let rest = "label,time_s,compute_s,weights_s,kv_s,cost_usd_per_mtok,mfu,tokens_per_s,binding,fits";
     table(&format!("{over}=x,{rest}"), &answer.rows)
 }
 
-/// The curve of a deployment as CSV.
 pub fn estimate_sweep(answer: &sweep::Answer) -> String {
     let speeds = "concurrency,output_tok_s_per_user,output_tok_s_per_chip,tpot_ms,ttft_ms,e2e_ms,requests_per_s";
     table(&format!("{speeds},of_limit,usd_per_mtok_output,binding,waiting"), &answer.rows)

@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// Rows of a row group, unless the table ends before.
 const GROUP: usize = 131_072;
 
-/// A Parquet file in the making.
 pub struct ParquetRows<W: Write + Send> {
     file: SerializedFileWriter<W>,
     words: Vec<ByteArray>,
@@ -57,7 +56,6 @@ impl<W: Write + Send> ParquetRows<W> {
         if self.rows >= GROUP { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the file.
     pub fn finish(mut self) -> Result<(), ParquetError> {
         self.flush()?;
         self.file.close().map(|_| ())

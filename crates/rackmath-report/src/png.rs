@@ -6,7 +6,6 @@ use tiny_skia::{FillRule, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, St
 
 const ZOOM: f64 = 2.0;
 
-/// The picture as the bytes of a PNG file.
 pub fn paint(scene: &Scene) -> Vec<u8> {
     let (w, h) = ((scene.width * ZOOM) as u32, (scene.height * ZOOM) as u32);
     let mut canvas = Pixmap::new(w, h).expect("a picture has a size");

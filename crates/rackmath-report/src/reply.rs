@@ -7,7 +7,6 @@ use rackmath::figure::Figure;
 
 pub use crate::text::page;
 
-/// What of an answer to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Show<'a> {
     /// Which of its pictures, by name; the first of [`pictures`] unless given.
@@ -15,7 +14,6 @@ pub struct Show<'a> {
     pub part: Part,
 }
 
-/// Which part of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
     #[default]
@@ -32,7 +30,6 @@ pub enum Part {
     Timed,
 }
 
-/// A picture of an answer.
 pub enum Picture<'a> {
     Figure(&'a Figure),
     Scene(scene::Scene),

@@ -5,7 +5,6 @@
 use rackmath::plan::sweep::{Block, COLUMNS, Column};
 use std::fmt::Write as _;
 
-/// A table as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Csv,

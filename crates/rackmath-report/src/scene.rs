@@ -1,6 +1,5 @@
 //! A picture as primitives with coordinates: what SVG and PNG both paint.
 
-/// A picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     pub width: f64,

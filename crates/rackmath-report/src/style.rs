@@ -5,9 +5,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 /// Colour and width of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether to use ANSI colours.
     pub color: bool,
-    /// Columns.
     pub width: usize,
 }
 
@@ -40,7 +38,6 @@ impl Style {
         self.code("31", text)
     }
 
-    /// One of 256 colours.
     pub fn tint(self, color: u8, text: &str) -> String {
         self.code(&format!("38;5;{color}"), text)
     }

@@ -3,7 +3,6 @@
 use crate::scene::{Anchor, Color, Item, Scene, Text};
 use std::fmt::Write as _;
 
-/// The picture as an SVG document.
 pub fn paint(scene: &Scene) -> String {
     let mut out = String::new();
     let _ = writeln!(

@@ -19,10 +19,8 @@ use tokio::sync::Semaphore;
 /// Most requests that wait for a thread.
 const QUEUE: usize = 256;
 
-/// Bytes of answers that are kept.
 const KEPT: usize = 32 << 20;
 
-/// The catalogue and what has been answered from it.
 pub struct Answers {
     catalog: Arc<Catalog>,
     threads: Arc<Semaphore>,
@@ -111,7 +109,6 @@ impl Answers {
         Ok(answer)
     }
 
-    /// The answer as a value.
     pub async fn reply(&self, question: Question, request: Map<String, Value>) -> Result<Reply, Refusal> {
         limits::check(question, &request)?;
         let catalog = Arc::clone(&self.catalog);
@@ -120,37 +117,22 @@ impl Answers {
 
     /// Runs something on one of the working threads.
     pub async fn work<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+        let busy = |problem: String, hint| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem, hint);
         let place = Place(&self.waiting);
         if place.0.fetch_add(1, Ordering::Relaxed) >= QUEUE {
-            return Err(Refusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("{QUEUE} requests are waiting"),
-                "try again soon",
-            ));
+            return Err(busy(format!("{QUEUE} requests are waiting"), "try again soon"));
         }
-        let busy = || {
-            Refusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the answer takes too long",
-                "ask for less, or the command line",
-            )
-        };
+        let late = || busy("the answer takes too long".into(), "ask for less, or the command line");
         let permit = Arc::clone(&self.threads).acquire_owned();
-        let permit = tokio::time::timeout(self.patience, permit).await.map_err(|_| busy())?.map_err(|_| busy())?;
+        let permit = tokio::time::timeout(self.patience, permit).await.map_err(|_| late())?.map_err(|_| late())?;
         let job = tokio::task::spawn_blocking(move || {
             // The thread is taken until the work ends, whether or not the caller is still there.
             let _permit = permit;
             job()
         });
-        match tokio::time::timeout(self.patience, job).await {
-            Err(_) => Err(busy()),
-            Ok(Err(_)) => Err(Refusal::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "this request met a fault of ours",
-                "please report it",
-            )),
-            Ok(Ok(value)) => Ok(value),
-        }
+        let fault = (StatusCode::INTERNAL_SERVER_ERROR, "this request met a fault of ours", "please report it");
+        let done = tokio::time::timeout(self.patience, job).await.map_err(|_| late())?;
+        done.map_err(|_| Refusal::new(fault.0, fault.1, fault.2))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The page, as it was when the binary was built.
 
-/// A file of the page.
 pub struct Asset {
     pub path: &'static str,
     pub mime: &'static str,

@@ -57,7 +57,6 @@ impl Listener for Door {
     }
 }
 
-/// A connection and its place.
 pub struct Guest {
     stream: TcpStream,
     idle: Duration,

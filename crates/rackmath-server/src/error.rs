@@ -4,7 +4,6 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rackmath::Error;
 
-/// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,

@@ -47,22 +47,15 @@ fn refused(served: &Served, method: &Method, headers: &HeaderMap) -> Option<Refu
     let text = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
     // A page elsewhere must not reach a server on the loopback through a name of its own.
     if served.local && !text(header::HOST).is_some_and(is_local) {
-        return Some(Refusal::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            "this server answers for the loopback only",
-            "open it as http://127.0.0.1, or start it with --host",
-        ));
+        let hint = "open it as http://127.0.0.1, or start it with --host";
+        let problem = "this server answers for the loopback only";
+        return Some(Refusal::new(StatusCode::MISDIRECTED_REQUEST, problem, hint));
     }
     let json =
         text(header::CONTENT_TYPE).is_some_and(|t| t.split(';').next().is_some_and(|t| t.trim() == "application/json"));
-    if method == Method::POST && !json {
-        return Some(Refusal::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the request has another type",
-            "expected the header content-type: application/json",
-        ));
-    }
-    None
+    let hint = "expected the header content-type: application/json";
+    let wrong = || Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the request has another type", hint);
+    (method == Method::POST && !json).then(wrong)
 }
 
 fn is_local(host: &str) -> bool {

@@ -21,13 +21,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// Where to listen and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub host: IpAddr,
     /// Port; 0 takes any that is free.
     pub port: u16,
-    /// Whether requests are logged on standard error.
     pub log: bool,
     /// Longest a caller waits for an answer.
     pub patience: Duration,

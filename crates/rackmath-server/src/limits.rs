@@ -8,7 +8,6 @@ use rackmath::ask::Question;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-/// Largest body, in bytes.
 pub const MOST_BYTES: usize = 1 << 20;
 
 /// Longest list anywhere in a request.

@@ -23,10 +23,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What requests are answered from.
 pub struct Served {
     pub answers: Answers,
-    /// Whether requests are logged.
     pub log: bool,
     /// Whether only this machine is served.
     pub local: bool,
@@ -36,7 +34,6 @@ type Shared = State<Arc<Served>>;
 type Body = Result<Bytes, BytesRejection>;
 type Answered = Result<Response, Refusal>;
 
-/// All routes.
 pub fn router(served: Served) -> Router {
     let served = Arc::new(served);
     Router::new()
@@ -170,7 +167,6 @@ fn drawable(body: &str) -> Result<Figure, Error> {
     Ok(figure)
 }
 
-/// What a picture is written as.
 struct Format {
     name: &'static str,
     mime: &'static str,

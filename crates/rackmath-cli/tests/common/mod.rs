@@ -42,12 +42,10 @@ pub fn said(slips: &[(&str, &str)]) {
     }
 }
 
-/// A path of this test run.
 pub fn path(name: &str) -> String {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name).to_str().expect("UTF-8").to_owned()
 }
 
-/// A file of this test run.
 pub fn temp(name: &str, bytes: impl AsRef<[u8]>) -> String {
     let path = path(name);
     std::fs::write(&path, bytes).expect("writable");

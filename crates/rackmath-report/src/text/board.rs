@@ -1,8 +1,8 @@
-//! The lecture's board as text: a step, its curves, its workings, what binds, the station, the claims.
+//! The board as text: a step, its curves, its workings, what binds.
 
 use super::page::{Page, mtok, only, or, or_dash, percent, seconds, three, tok_s, usd};
 use rackmath::figure::count;
-use rackmath::{curve, explain, lecture, station, step, when};
+use rackmath::{curve, explain, step, when};
 use rackmath_units::{Bytes, BytesPerToken};
 
 pub(super) fn step(out: &mut Page, a: &step::Answer) {
@@ -74,20 +74,17 @@ fn both(out: &mut Page, a: &curve::Answer) {
 
 fn rows(out: &mut Page, a: &curve::Answer) {
     out.title(&a.time.title);
-    out.columns(
-        &a.rows,
-        &[
-            (a.over.as_ref(), &|r| r.label.clone().unwrap_or_else(|| count(r.x))),
-            ("step", &|r| seconds(r.time_s)),
-            ("multiply", &|r| seconds(r.compute_s)),
-            ("weights", &|r| seconds(r.weights_s)),
-            ("KV", &|r| seconds(r.kv_s)),
-            ("$/Mtok", &|r| or_dash(r.cost_usd_per_mtok, usd)),
-            ("MFU", &|r| percent(r.mfu)),
-            ("bound by", &|r| r.binding.clone()),
-            ("fits", &|r| if r.fits { "yes".into() } else { "no".into() }),
-        ],
-    );
+    out.each(&a.rows).columns(&[
+        (a.over.as_ref(), &|r| r.label.clone().unwrap_or_else(|| count(r.x))),
+        ("step", &|r| seconds(r.time_s)),
+        ("multiply", &|r| seconds(r.compute_s)),
+        ("weights", &|r| seconds(r.weights_s)),
+        ("KV", &|r| seconds(r.kv_s)),
+        ("$/Mtok", &|r| or_dash(r.cost_usd_per_mtok, usd)),
+        ("MFU", &|r| percent(r.mfu)),
+        ("bound by", &|r| r.binding.clone()),
+        ("fits", &|r| if r.fits { "yes".into() } else { "no".into() }),
+    ]);
 }
 
 /// A step and its two curves.
@@ -152,16 +149,13 @@ pub(super) fn when(out: &mut Page, a: &when::Answer) {
     if !a.regimes.is_empty() {
         out.field("memory holds", format!("{point} {}", count(a.most)));
         out.gap();
-        out.columns(
-            &a.regimes,
-            &[
-                ("what binds", &|r| bound(r.binds).into()),
-                ("from", &|r| count(r.from)),
-                ("to", &|r| count(r.to)),
-                ("step there", &|r| seconds(r.from_ms / 1e3)),
-                ("and there", &|r| seconds(r.to_ms / 1e3)),
-            ],
-        );
+        out.each(&a.regimes).columns(&[
+            ("what binds", &|r| bound(r.binds).into()),
+            ("from", &|r| count(r.from)),
+            ("to", &|r| count(r.to)),
+            ("step there", &|r| seconds(r.from_ms / 1e3)),
+            ("and there", &|r| seconds(r.to_ms / 1e3)),
+        ]);
     }
 }
 
@@ -172,38 +166,5 @@ fn bound(what: when::Bound) -> &'static str {
         when::Bound::Latency => "kernel latency",
         when::Bound::Link => "the bandwidth of links",
         when::Bound::Host => "the host",
-    }
-}
-
-pub(super) fn station(out: &mut Page, a: &station::Answer) {
-    let r = &a.request;
-    let (interval, rate) = (seconds(r.interval_s), three(r.rate_per_s));
-    let (seats, tokens) = (count(r.seats as f64), count(r.tokens as f64));
-    out.head(format!("A step every {interval}, {seats} seats, {rate} requests/s of {tokens} tokens"));
-    let verdict = if a.stable { out.style.good("stable") } else { out.style.bad("the queue grows for ever") };
-    out.row("load", format!("{verdict}: up to {} requests/s can be carried", three(a.sustainable_rate_per_s)));
-    let [first, p99] = [a.mean_first_token_s, a.p99_first_token_s].map(seconds);
-    out.field("time to first token", format!("{first} mean, {p99} p99"));
-    let [mean, worst] = [a.mean_with_seats_s, a.worst_with_seats_s].map(seconds);
-    out.more(format!("with free seats: {mean} mean, {worst} at worst"));
-    out.field("wait for a seat", format!("{} mean, {} at worst", seconds(a.mean_wait_s), seconds(a.worst_wait_s)));
-    out.field("time per token", seconds(a.per_token_s));
-    out.field("seats taken", format!("{} over {} steps", percent(a.fill), count(a.steps as f64)));
-}
-
-pub(super) fn lecture(out: &mut Page, a: &lecture::Answer) {
-    out.dim(&a.source);
-    for c in &a.claims {
-        let title = out.style.bold(&format!("{} {}", c.id, c.title));
-        out.line(format!("\n{title}  {}\n  {}", out.style.dim(&c.conclusion), c.formula));
-        out.columns(
-            &c.numbers,
-            &[
-                ("for", &|n| n.inputs.clone()),
-                ("lecture", &|n| n.lecture.clone()),
-                ("ours", &|n| n.ours.clone()),
-                ("why", &|n| n.why.clone()),
-            ],
-        );
     }
 }

@@ -8,16 +8,13 @@ use rackmath_units::{BytesPerToken, significant};
 pub(super) fn cache(out: &mut Page, a: &Answer) {
     let each = BytesPerToken::new(a.kv_bytes_per_token);
     out.head(format!("{} on {}: {each} of cache", a.model, a.system));
-    out.columns(
-        &a.lines,
-        &[
-            ("kept in", &|l| l.id.clone()),
-            ("get back $/Mtok", &|l| or(l.retrieve_usd_per_mtok, "not known", usd)),
-            ("keep $/Mtok-h", &|l| or(l.hold_usd_per_mtok_hour, "not known", usd)),
-            ("drain time", &|l| or_dash(l.drain_s, seconds)),
-            ("recompute is cheaper after", &|l| or_dash(l.recompute_cheaper_after_s, seconds)),
-        ],
-    );
+    out.each(&a.lines).columns(&[
+        ("kept in", &|l| l.id.clone()),
+        ("get back $/Mtok", &|l| or(l.retrieve_usd_per_mtok, "not known", usd)),
+        ("keep $/Mtok-h", &|l| or(l.hold_usd_per_mtok_hour, "not known", usd)),
+        ("drain time", &|l| or_dash(l.drain_s, seconds)),
+        ("recompute is cheaper after", &|l| or_dash(l.recompute_cheaper_after_s, seconds)),
+    ]);
     out.part("cheapest by time between two uses");
     for s in &a.envelope {
         let to = or(s.to_s, "on", |t| format!("to {}", seconds(t)));
@@ -50,16 +47,13 @@ fn reuse(out: &mut Page, r: &ReuseCard) {
     out.field("wanted again", format!("{} of prompt tokens; {gaps}", percent(r.hit_rate_max)));
     let rates: Vec<String> = r.hit_rates.iter().map(|(t, h)| format!("{} {}", seconds(*t), percent(*h))).collect();
     out.wrapped("  hit rate by lifetime   ", "                         ", rates.join(", "));
-    out.columns(
-        &r.best,
-        &[
-            ("kept in", &|b| b.id.clone()),
-            ("best lifetime", &|b| if b.ttl_s > 0.0 { seconds(b.ttl_s) } else { "do not keep".into() }),
-            ("hit rate", &|b| percent(b.hit_rate)),
-            ("$/Mtok of prompt", &|b| usd(b.usd_per_mtok)),
-            ("saved", &|b| percent(1.0 - b.usd_per_mtok / r.no_cache_usd_per_mtok)),
-        ],
-    );
+    out.each(&r.best).columns(&[
+        ("kept in", &|b| b.id.clone()),
+        ("best lifetime", &|b| if b.ttl_s > 0.0 { seconds(b.ttl_s) } else { "do not keep".into() }),
+        ("hit rate", &|b| percent(b.hit_rate)),
+        ("$/Mtok of prompt", &|b| usd(b.usd_per_mtok)),
+        ("saved", &|b| percent(1.0 - b.usd_per_mtok / r.no_cache_usd_per_mtok)),
+    ]);
 }
 
 pub(super) fn fastmode(out: &mut Page, a: &fastmode::Answer) {
@@ -80,16 +74,13 @@ pub(super) fn fastmode(out: &mut Page, a: &fastmode::Answer) {
     out.pictures([&a.figure]);
     if !a.known.is_empty() {
         out.gap();
-        out.columns(
-            &a.known,
-            &[
-                ("sheet", &|k| k.sheet.clone()),
-                ("mode", &|k| k.mode.clone()),
-                ("price", &|k| times(k.price)),
-                ("claimed speed", &|k| times(k.speed)),
-                ("x", &|k| three(k.x)),
-            ],
-        );
+        out.each(&a.known).columns(&[
+            ("sheet", &|k| k.sheet.clone()),
+            ("mode", &|k| k.mode.clone()),
+            ("price", &|k| times(k.price)),
+            ("claimed speed", &|k| times(k.speed)),
+            ("x", &|k| three(k.x)),
+        ]);
         out.note("the same vendor's same speed at another price gives another x: at most one of them is cost");
     }
 }

@@ -9,18 +9,15 @@ pub(super) fn models(out: &mut Page, a: &models::Answer) {
     if let [one] = a.models.as_slice() {
         return model(out, one, a.context);
     }
-    out.columns(
-        &a.models,
-        &[
-            ("model", &|m| m.id.clone()),
-            ("total", &|m| params(m.total_params.parse().unwrap_or(0.0))),
-            ("active", &|m| params(m.active_params)),
-            ("weights", &|m| bytes(m.weights_bytes)),
-            ("KV/token", &|m| bytes(m.kv_bytes_per_token)),
-            ("attention", &|m| m.attention.clone()),
-            ("ffn", &|m| m.ffn.clone()),
-        ],
-    );
+    out.each(&a.models).columns(&[
+        ("model", &|m| m.id.clone()),
+        ("total", &|m| params(m.total_params.parse().unwrap_or(0.0))),
+        ("active", &|m| params(m.active_params)),
+        ("weights", &|m| bytes(m.weights_bytes)),
+        ("KV/token", &|m| bytes(m.kv_bytes_per_token)),
+        ("attention", &|m| m.attention.clone()),
+        ("ffn", &|m| m.ffn.clone()),
+    ]);
 }
 
 fn model(out: &mut Page, m: &models::Card, context: f64) {
@@ -52,15 +49,12 @@ fn model(out: &mut Page, m: &models::Card, context: f64) {
         out.row("longest context", count(longest as f64));
     }
     out.gap();
-    out.columns(
-        &m.parts,
-        &[
-            ("part", &|p| p.part.clone()),
-            ("total", &|p| params(p.total_params)),
-            ("per token", &|p| params(p.active_params)),
-            ("format", &|p| p.dtype.clone()),
-        ],
-    );
+    out.each(&m.parts).columns(&[
+        ("part", &|p| p.part.clone()),
+        ("total", &|p| params(p.total_params)),
+        ("per token", &|p| params(p.active_params)),
+        ("format", &|p| p.dtype.clone()),
+    ]);
     out.gap();
     also_called(out, &m.aliases);
     out.list("source", std::slice::from_ref(&m.source));
@@ -97,24 +91,21 @@ pub(super) fn chips(out: &mut Page, a: &chips::Answer) {
         let found = ["rental", "on-demand", "owner-neocloud"].iter().find_map(|b| price(c, b));
         or_dash(found, |p| three(p.usd_per_hour))
     };
-    out.some_columns(
-        &a.chips,
-        &[
-            (true, ("chip", &|c| c.id.clone())),
-            (true, ("memory", &|c| bytes(c.capacity_bytes))),
-            (true, ("bandwidth", &|c| byte_rate(c.bandwidth_bytes_per_s))),
-            (true, ("drain", &|c| seconds(c.drain_s))),
-            (true, ("bf16", &|c| speed(c, "bf16"))),
-            (true, ("R", &|c| ridge(c, "bf16"))),
-            (true, ("fp8", &|c| speed(c, "fp8"))),
-            (true, ("R", &|c| ridge(c, "fp8"))),
-            (true, ("fp4", &|c| speed(c, "fp4"))),
-            (true, ("R", &|c| ridge(c, "fp4"))),
-            (true, ("$/h", &contract)),
-            (wide, ("scale-up", &|c| or_dash(c.scale_up_bytes_per_s, byte_rate))),
-            (wide, ("domain", &|c| c.domain.to_string())),
-        ],
-    );
+    out.each(&a.chips).some(&[
+        (true, ("chip", &|c| c.id.clone())),
+        (true, ("memory", &|c| bytes(c.capacity_bytes))),
+        (true, ("bandwidth", &|c| byte_rate(c.bandwidth_bytes_per_s))),
+        (true, ("drain", &|c| seconds(c.drain_s))),
+        (true, ("bf16", &|c| speed(c, "bf16"))),
+        (true, ("R", &|c| ridge(c, "bf16"))),
+        (true, ("fp8", &|c| speed(c, "fp8"))),
+        (true, ("R", &|c| ridge(c, "fp8"))),
+        (true, ("fp4", &|c| speed(c, "fp4"))),
+        (true, ("R", &|c| ridge(c, "fp4"))),
+        (true, ("$/h", &contract)),
+        (wide, ("scale-up", &|c| or_dash(c.scale_up_bytes_per_s, byte_rate))),
+        (wide, ("domain", &|c| c.domain.to_string())),
+    ]);
     let note =
         "  dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources\n";
     out.text.push_str(&out.style.dim(note));
@@ -183,21 +174,18 @@ fn chip(out: &mut Page, c: &chips::Card) {
 
 pub(super) fn systems(out: &mut Page, a: &systems::Answer) {
     let link = |l: &systems::LevelCard| byte_rate(l.bandwidth_bytes_per_s);
-    out.columns(
-        &a.systems,
-        &[
-            ("system", &|s| s.id.clone()),
-            ("chips", &|s| format!("{} x {}", s.chips, s.chip)),
-            ("dies", &|s| s.dies.to_string()),
-            ("memory", &|s| bytes(s.capacity_bytes)),
-            ("bandwidth", &|s| byte_rate(s.bandwidth_bytes_per_s)),
-            ("drain", &|s| seconds(s.drain_s)),
-            ("peak", &|s| format!("{} {}", flop_rate(s.peak_flop_per_s), s.peak_math)),
-            ("scale-up", &|s| or_dash(s.levels.first(), |l| format!("{} {}", link(l), l.topology))),
-            ("scale-out", &|s| or_dash(s.levels.get(1), link)),
-            ("power", &|s| or_dash(s.power_w, watts)),
-        ],
-    );
+    out.each(&a.systems).columns(&[
+        ("system", &|s| s.id.clone()),
+        ("chips", &|s| format!("{} x {}", s.chips, s.chip)),
+        ("dies", &|s| s.dies.to_string()),
+        ("memory", &|s| bytes(s.capacity_bytes)),
+        ("bandwidth", &|s| byte_rate(s.bandwidth_bytes_per_s)),
+        ("drain", &|s| seconds(s.drain_s)),
+        ("peak", &|s| format!("{} {}", flop_rate(s.peak_flop_per_s), s.peak_math)),
+        ("scale-up", &|s| or_dash(s.levels.first(), |l| format!("{} {}", link(l), l.topology))),
+        ("scale-out", &|s| or_dash(s.levels.get(1), link)),
+        ("power", &|s| or_dash(s.power_w, watts)),
+    ]);
     if let [one] = a.systems.as_slice() {
         for l in &one.levels {
             out.wrapped(&format!("  {}: ", l.name), "    ", format!("{} chips, {}", l.chips, l.source));

@@ -31,7 +31,11 @@ pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
     }
     out.gap();
     table(out, a);
-    out.lines("who wins on what", a.wins.iter().map(win));
+    if !a.wins.is_empty() {
+        out.title("who wins on what");
+        a.wins.iter().for_each(|w| out.line(win(w)));
+        out.gap();
+    }
     out.section("price of a chip at which the cheapest changes", a.flips.iter().map(flip));
     if !figure.series.is_empty() {
         out.draw(figure);
@@ -70,7 +74,7 @@ fn win(w: &Win) -> String {
         let close = if w.too_close { ": too close to call" } else { "" };
         format!("{} ahead of {} by x{}{close}", w.name, w.next, three(w.by))
     };
-    format!("{:<24} {by}", w.measure.name())
+    format!("  {:<24} {by}", w.measure.name())
 }
 
 fn flip(f: &Flip) -> String {

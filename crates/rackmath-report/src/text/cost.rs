@@ -55,17 +55,14 @@ fn margins(out: &mut Page, a: &Answer) {
         return;
     }
     out.gap();
-    out.columns(
-        &a.margins,
-        &[
-            ("price of", &|m| m.what.clone()),
-            ("price", &|m| usd(m.price_usd_per_mtok)),
-            ("cost", &|m| usd(m.cost_usd_per_mtok)),
-            ("gross margin", &|m| signed_percent(m.gross_margin)),
-            ("mark-up", &|m| times(m.markup)),
-            ("profit on cost", &|m| signed_percent(m.cost_profit_margin)),
-        ],
-    );
+    out.each(&a.margins).columns(&[
+        ("price of", &|m| m.what.clone()),
+        ("price", &|m| usd(m.price_usd_per_mtok)),
+        ("cost", &|m| usd(m.cost_usd_per_mtok)),
+        ("gross margin", &|m| signed_percent(m.gross_margin)),
+        ("mark-up", &|m| times(m.markup)),
+        ("profit on cost", &|m| signed_percent(m.cost_profit_margin)),
+    ]);
     out.note("gross margin is a share of the price, profit on cost (\"cost profit margin\") a share of the cost");
 }
 
@@ -100,19 +97,16 @@ pub(super) fn fleet(out: &mut Page, a: &fleet::Answer) {
     out.more(format!("{}; {} times the mean at the peak", a.traffic, three(a.peak_over_mean)));
     one_chip(out, (a.rates.prefill.tok_s.value, a.rates.decode.tok_s.value), &a.rates);
     out.gap();
-    out.columns(
-        &[("prefill", &a.prefill), ("decode", &a.decode)],
-        &[
-            ("pool", &|(name, _)| (*name).to_owned()),
-            ("replicas", &|(_, p)| count(p.replicas as f64)),
-            ("chips", &|(_, p)| count(p.chips as f64)),
-            ("mean", &|(_, p)| tok_s(p.mean_tok_s)),
-            ("peak", &|(_, p)| tok_s(p.peak_tok_s)),
-            ("capacity", &|(_, p)| tok_s(p.capacity_tok_s)),
-            ("headroom at peak", &|(_, p)| signed_percent(p.headroom)),
-            ("in use", &|(_, p)| percent(p.utilisation)),
-        ],
-    );
+    out.each(&[("prefill", &a.prefill), ("decode", &a.decode)]).columns(&[
+        ("pool", &|(name, _)| (*name).to_owned()),
+        ("replicas", &|(_, p)| count(p.replicas as f64)),
+        ("chips", &|(_, p)| count(p.chips as f64)),
+        ("mean", &|(_, p)| tok_s(p.mean_tok_s)),
+        ("peak", &|(_, p)| tok_s(p.peak_tok_s)),
+        ("capacity", &|(_, p)| tok_s(p.capacity_tok_s)),
+        ("headroom at peak", &|(_, p)| signed_percent(p.headroom)),
+        ("in use", &|(_, p)| percent(p.utilisation)),
+    ]);
     out.gap();
     let (chips, machines) = (count(a.chips as f64), count(a.machines as f64));
     out.field("fleet", format!("{chips} chips, {machines} machines of {}", a.system_chips));

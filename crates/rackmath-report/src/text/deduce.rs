@@ -47,18 +47,15 @@ fn posterior(out: &mut Page, a: &Answer) {
         (Some(truth), _) => style.bad(&format!("{} outside", show(u, truth))),
         _ => "-".into(),
     };
-    out.some_columns(
-        &a.unknowns,
-        &[
-            (true, ("unknown", &|u| u.name.clone())),
-            (true, ("10 %", &|u| show(u, u.p10))),
-            (true, ("50 %", &|u| style.bold(&show(u, u.p50)))),
-            (true, ("90 %", &|u| show(u, u.p90))),
-            (true, ("prior 10 to 90 %", &|u| format!("{} to {}", show(u, u.prior_p10), show(u, u.prior_p90)))),
-            (true, ("bits", &|u| format!("{:.2}", u.bits))),
-            (a.blind.is_some(), ("truth", &truth)),
-        ],
-    );
+    out.each(&a.unknowns).some(&[
+        (true, ("unknown", &|u| u.name.clone())),
+        (true, ("10 %", &|u| show(u, u.p10))),
+        (true, ("50 %", &|u| style.bold(&show(u, u.p50)))),
+        (true, ("90 %", &|u| show(u, u.p90))),
+        (true, ("prior 10 to 90 %", &|u| format!("{} to {}", show(u, u.prior_p10), show(u, u.prior_p90)))),
+        (true, ("bits", &|u| format!("{:.2}", u.bits))),
+        (a.blind.is_some(), ("truth", &truth)),
+    ]);
 }
 
 fn show(u: &UnknownCard, value: f64) -> String {
@@ -90,16 +87,13 @@ fn data(out: &mut Page, a: &Answer) {
         return out.line("no prices were given, so the posterior is the prior\n");
     }
     out.title("what each number adds to the others");
-    out.columns(
-        &a.data,
-        &[
-            ("number", &|d| d.name.clone()),
-            ("bits on size", &|d| format!("{:.2}", d.bits_active)),
-            ("bits on KV", &|d| format!("{:.2}", d.bits_kv)),
-            ("policy", &|d| or_dash(d.policy, percent)),
-            ("cannot tell", &|d| d.cannot_tell.clone()),
-        ],
-    );
+    out.each(&a.data).columns(&[
+        ("number", &|d| d.name.clone()),
+        ("bits on size", &|d| format!("{:.2}", d.bits_active)),
+        ("bits on KV", &|d| format!("{:.2}", d.bits_kv)),
+        ("policy", &|d| or_dash(d.policy, percent)),
+        ("cannot tell", &|d| d.cannot_tell.clone()),
+    ]);
     out.gap();
 }
 

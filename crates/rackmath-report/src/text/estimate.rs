@@ -48,7 +48,6 @@ pub(super) fn ends(r: Range, show: impl Fn(f64) -> String) -> String {
     if r.low < r.high { format!("{} to {}", show(r.low), show(r.high)) } else { String::new() }
 }
 
-/// A value and, dimmed, its interval.
 fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String, more: &str) {
     let interval = ends(r, &show);
     let interval = if interval.is_empty() { interval } else { out.style.dim(&interval) };
@@ -162,17 +161,14 @@ fn rows(out: &mut Page, a: &sweep::Answer) {
         }
         shown
     });
-    out.columns(
-        &rows,
-        &[
-            ("concurrency", &|r| count(r.concurrency)),
-            ("tok/s/user", &|r| three(r.output_tok_s_per_user)),
-            ("tok/s/chip", &|r| three(r.output_tok_s_per_chip)),
-            ("TPOT", &|r| ms(r.tpot_ms)),
-            ("TTFT", &|r| ms(r.ttft_ms)),
-            ("of the limit", &|r| percent(r.of_limit)),
-            ("$/Mtok out", &|r| or_dash(r.usd_per_mtok_output, usd)),
-            ("bound by", &|r| r.binding.clone()),
-        ],
-    );
+    out.each(&rows).columns(&[
+        ("concurrency", &|r| count(r.concurrency)),
+        ("tok/s/user", &|r| three(r.output_tok_s_per_user)),
+        ("tok/s/chip", &|r| three(r.output_tok_s_per_chip)),
+        ("TPOT", &|r| ms(r.tpot_ms)),
+        ("TTFT", &|r| ms(r.ttft_ms)),
+        ("of the limit", &|r| percent(r.of_limit)),
+        ("$/Mtok out", &|r| or_dash(r.usd_per_mtok_output, usd)),
+        ("bound by", &|r| r.binding.clone()),
+    ]);
 }

@@ -37,25 +37,22 @@ pub(super) fn hardware(out: &mut Page, a: &Answer) {
 
 /// Units stand under the table.
 fn table(out: &mut Page, a: &Answer) {
-    out.columns(
-        &a.rows,
-        &[
-            ("", &|r| r.name.clone()),
-            ("price", &|r| {
-                let basis = if r.price_basis == "on-demand" { "od" } else { &r.price_basis };
-                format!("{} {basis}", usd(r.usd_per_chip_hour))
-            }),
-            ("cost", &|r| or_dash(Measure::UsdPerMtok.of(&r.plan), |cost| usd(cost.value))),
-            ("behind", &|r| match r.behind.value {
-                b if b <= 1.0 => "-".to_owned(),
-                b => format!("x{}{}", three(b), if r.too_close { "~" } else { "" }),
-            }),
-            ("flips at", &|r| or_dash(r.flips_at_usd_per_chip_hour, usd)),
-            ("chip", &|r| three(r.plan.tok_s_per_chip.value)),
-            ("user", &|r| three(r.plan.tok_s_per_user.value)),
-            ("deployment", &|r| format!("{} x {}", r.plan.replicas, compact(&r.plan.deployment))),
-        ],
-    );
+    out.each(&a.rows).columns(&[
+        ("", &|r| r.name.clone()),
+        ("price", &|r| {
+            let basis = if r.price_basis == "on-demand" { "od" } else { &r.price_basis };
+            format!("{} {basis}", usd(r.usd_per_chip_hour))
+        }),
+        ("cost", &|r| or_dash(Measure::UsdPerMtok.of(&r.plan), |cost| usd(cost.value))),
+        ("behind", &|r| match r.behind.value {
+            b if b <= 1.0 => "-".to_owned(),
+            b => format!("x{}{}", three(b), if r.too_close { "~" } else { "" }),
+        }),
+        ("flips at", &|r| or_dash(r.flips_at_usd_per_chip_hour, usd)),
+        ("chip", &|r| three(r.plan.tok_s_per_chip.value)),
+        ("user", &|r| three(r.plan.tok_s_per_user.value)),
+        ("deployment", &|r| format!("{} x {}", r.plan.replicas, compact(&r.plan.deployment))),
+    ]);
     let note = "price and flip in $ per chip and hour (od: on demand); cost in $/Mtok; chip and user in output tok/s; ~ too close to call; (prompts | answers) where they have chips of their own; \
                 flips at: the price at which it costs what the best does, for the best what the second does";
     out.paragraph("  ", out.style.dim(note));

@@ -121,16 +121,13 @@ fn traffic(out: &mut Page, a: &Answer) {
     if a.traffic.is_empty() {
         return out.line("  no traffic: one chip, or copies that do not talk");
     }
-    out.columns(
-        &a.traffic,
-        &[
-            ("traffic of the busiest chip per step", &|t| t.what.clone()),
-            ("network", &|t| t.network.clone()),
-            ("bytes", &|t| bytes(t.bytes)),
-            ("at full bandwidth", &|t| or(t.seconds, "unknown", seconds)),
-            ("predicted", &|t| or_dash(t.predicted_s, seconds)),
-        ],
-    );
+    out.each(&a.traffic).columns(&[
+        ("traffic of the busiest chip per step", &|t| t.what.clone()),
+        ("network", &|t| t.network.clone()),
+        ("bytes", &|t| bytes(t.bytes)),
+        ("at full bandwidth", &|t| or(t.seconds, "unknown", seconds)),
+        ("predicted", &|t| or_dash(t.predicted_s, seconds)),
+    ]);
 }
 
 fn commands(out: &mut Page, a: &Answer) {
@@ -144,26 +141,22 @@ fn commands(out: &mut Page, a: &Answer) {
     }
 }
 
-/// `rackmath racks`
 pub(super) fn racks(out: &mut Page, a: &racks::Answer) {
     out.head(format!("{}: {} of weights in one scale-up domain", a.model, bytes(a.weights_bytes)));
     let domains = |n: f64| if n <= 1.0 { "1 domain".into() } else { format!("{} domains", count(n)) };
-    out.columns(
-        &a.racks,
-        &[
-            ("domain", &|r| r.system.clone()),
-            ("packages", &|r| count(r.packages as f64)),
-            ("dies", &|r| count(r.dies as f64)),
-            ("memory", &|r| bytes(r.capacity_bytes)),
-            ("bandwidth", &|r| byte_rate(r.bandwidth_bytes_per_s)),
-            ("read weights", &|r| seconds(r.weights_s)),
-            ("fits in", &|r| domains(r.domains_for_weights)),
-            ("largest model", &|r| params(r.largest_params)),
-            ("up/out", &|r| or_dash(r.beta, times)),
-            ("2 domains", &|r| or_dash(r.two_domain_slowdown, |s| format!("{} slower", times(s)))),
-            ("power", &|r| or_dash(r.power_w, watts)),
-        ],
-    );
+    out.each(&a.racks).columns(&[
+        ("domain", &|r| r.system.clone()),
+        ("packages", &|r| count(r.packages as f64)),
+        ("dies", &|r| count(r.dies as f64)),
+        ("memory", &|r| bytes(r.capacity_bytes)),
+        ("bandwidth", &|r| byte_rate(r.bandwidth_bytes_per_s)),
+        ("read weights", &|r| seconds(r.weights_s)),
+        ("fits in", &|r| domains(r.domains_for_weights)),
+        ("largest model", &|r| params(r.largest_params)),
+        ("up/out", &|r| or_dash(r.beta, times)),
+        ("2 domains", &|r| or_dash(r.two_domain_slowdown, |s| format!("{} slower", times(s)))),
+        ("power", &|r| or_dash(r.power_w, watts)),
+    ]);
     for note in [
         "read weights: the latency floor of a large batch; pipelining does not lower it, a larger domain does (D36)",
         "largest model: weights in half of the domain's memory, the other half for KV",

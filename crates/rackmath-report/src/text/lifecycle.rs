@@ -1,17 +1,18 @@
-//! Scaling laws and lifecycles as text.
+//! Scaling laws, lifecycles, failures and published runs as text.
 
-use super::page::{Page, or_dash, percent, three, times};
+use super::page::{Page, or_dash, percent, seconds, span, three, times};
 use rackmath::figure::Figure;
+use rackmath::forensics::{self, Variable};
 use rackmath::laws::{Band, Spread};
-use rackmath::{lifecycle, scaling};
-use rackmath_units::{Dollars, Params};
+use rackmath::{goodput, lifecycle, scaling};
+use rackmath_units::{Dollars, FlopRate, Params, grouped};
 
 /// Tokens and parameters read better in billions and trillions.
-pub(super) fn big(x: f64) -> String {
+fn big(x: f64) -> String {
     or_dash(Params::checked(x), |p| p.to_string())
 }
 
-pub(super) fn usd(x: f64) -> String {
+fn usd(x: f64) -> String {
     or_dash(Dollars::checked(x), |d| d.to_string())
 }
 
@@ -49,20 +50,17 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
     let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
     let money = best.iter().any(|(_, o)| o.usd.is_some());
     if !best.is_empty() {
-        out.some_columns(
-            &best,
-            &[
-                (true, ("law", &|(l, _)| l.law.clone())),
-                (point, ("loss there", &|(l, _)| loss(l.given.and_then(|g| g.loss)))),
-                (true, ("parameters", &|(_, o)| big(o.params))),
-                (true, ("tokens", &|(_, o)| big(o.tokens))),
-                (true, ("tok/param", &|(_, o)| three(o.tokens_per_param))),
-                (true, ("FLOP", &|(_, o)| format!("{:.2e}", o.flop))),
-                (true, ("loss", &|(_, o)| loss(o.loss))),
-                (point, ("compute over least", &|(l, _)| or_dash(l.compute_over_least, times))),
-                (money, ("cost", &|(_, o)| or_dash(o.usd, usd))),
-            ],
-        );
+        out.each(&best).some(&[
+            (true, ("law", &|(l, _)| l.law.clone())),
+            (point, ("loss there", &|(l, _)| loss(l.given.and_then(|g| g.loss)))),
+            (true, ("parameters", &|(_, o)| big(o.params))),
+            (true, ("tokens", &|(_, o)| big(o.tokens))),
+            (true, ("tok/param", &|(_, o)| three(o.tokens_per_param))),
+            (true, ("FLOP", &|(_, o)| format!("{:.2e}", o.flop))),
+            (true, ("loss", &|(_, o)| loss(o.loss))),
+            (point, ("compute over least", &|(l, _)| or_dash(l.compute_over_least, times))),
+            (money, ("cost", &|(_, o)| or_dash(o.usd, usd))),
+        ]);
         out.gap();
     }
     let routers = a.laws.iter().flat_map(|l| &l.routers);
@@ -91,21 +89,18 @@ pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
     out.gap();
     out.dim("the exact optimum at the same loss, under each law");
     let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
-    out.some_columns(
-        &best,
-        &[
-            (true, ("law", &|(l, _)| l.law.clone())),
-            (true, ("own D/N", &|(l, _)| or_dash(l.own_tokens_per_param, three))),
-            (true, ("D at share", &|(l, _)| or_dash(l.tokens_at_share, big))),
-            (true, ("D/20N", &|(l, _)| or_dash(l.over_training_at_share, times))),
-            (true, ("best N", &|(_, o)| big(o.params))),
-            (true, ("best D", &|(_, o)| big(o.tokens))),
-            (true, ("share", &|(_, o)| percent(o.share))),
-            (true, ("D/20N", &|(_, o)| times(o.over_training))),
-            (true, ("rule costs", &|(l, _)| or_dash(l.rule_extra, signed_percent))),
-            (a.rule.usd.is_some(), ("cost", &|(_, o)| or_dash(o.usd, usd))),
-        ],
-    );
+    out.each(&best).some(&[
+        (true, ("law", &|(l, _)| l.law.clone())),
+        (true, ("own D/N", &|(l, _)| or_dash(l.own_tokens_per_param, three))),
+        (true, ("D at share", &|(l, _)| or_dash(l.tokens_at_share, big))),
+        (true, ("D/20N", &|(l, _)| or_dash(l.over_training_at_share, times))),
+        (true, ("best N", &|(_, o)| big(o.params))),
+        (true, ("best D", &|(_, o)| big(o.tokens))),
+        (true, ("share", &|(_, o)| percent(o.share))),
+        (true, ("D/20N", &|(_, o)| times(o.over_training))),
+        (true, ("rule costs", &|(l, _)| or_dash(l.rule_extra, signed_percent))),
+        (a.rule.usd.is_some(), ("cost", &|(_, o)| or_dash(o.usd, usd))),
+    ]);
     out.note("own D/N: compute-optimal at this size; D/20N: over-training");
     out.note("D at share: data for which the rule's split would be an optimum at this size");
     if let Some((low, high)) = a.over_training_over_laws.filter(|(low, high)| low < high) {
@@ -148,4 +143,85 @@ fn rule(out: &mut Page, a: &lifecycle::Answer) {
     if a.goodput < 1.0 {
         out.field("failures", format!("{} of training time is progress", percent(a.goodput)));
     }
+}
+
+pub(super) fn goodput(out: &mut Page, a: &goodput::Answer, figure: &Figure) {
+    out.head(format!("{} chips, a failure every {}", grouped(a.chips), seconds(a.job_mtbf_s)));
+    out.field("per failure", format!("{} chip-hours", grouped(a.chip_hours_per_failure)));
+    out.field("checkpoint every", format!("{} of work", seconds(a.interval_s)));
+    let [best, young] = [a.best_interval_s, a.young_interval_s].map(|t| or_dash(t, seconds));
+    out.more(format!("best {best}; Young's rule says {young}"));
+    out.field("progress", format!("{} of all time", percent(a.goodput)));
+    let first = if a.first_order < 0.0 { "nothing left".into() } else { percent(a.first_order) };
+    out.more(format!("to first order {first}"));
+    if let Some(s) = &a.simulated {
+        let [progress, stalls, lost, restarts] = [s.goodput, s.stalls, s.lost, s.restarts].map(percent);
+        out.field("simulated", format!("{progress}: {stalls} stalls, {lost} undone, {restarts} restarts"));
+        let [failures, checkpoints] = [s.failures, s.checkpoints].map(|n| grouped(n as f64));
+        out.more(format!("{failures} failures, {checkpoints} checkpoints, {} days", three(s.wall_days)));
+    } else {
+        out.field("simulated", "not played: it would take more than two million events");
+    }
+    if a.wall_days < 1e9 {
+        let ([wall, work], hours) = ([a.wall_days, a.work_days].map(three), big(a.chip_hours));
+        out.field("run", format!("{wall} days instead of {work}, {hours} chip-hours"));
+    } else {
+        out.field("run", "never ends at this interval");
+    }
+    out.maybe("effective MFU", a.effective_mfu.map(|(low, high)| span(low, high, percent)));
+    out.maybe("cost", a.usd.map(usd));
+    out.assumes(&a.assumptions);
+    out.pictures([figure]);
+}
+
+fn show(what: Variable, x: f64) -> String {
+    match what {
+        Variable::Mfu => format!("{} %", three(x * 100.0)),
+        Variable::Peak => or_dash(FlopRate::checked(x), |f| f.to_string()),
+        Variable::Dollars => usd(x),
+        Variable::Price => format!("${}/h", three(x)),
+        Variable::Flop => format!("{x:.2e}"),
+        Variable::Chips => grouped(x),
+        Variable::Days => three(x),
+        _ => big(x),
+    }
+}
+
+/// Between two ends, each of which may be missing.
+fn range(what: Variable, low: Option<f64>, high: Option<f64>) -> String {
+    let ends = [low.filter(|x| *x > 0.0), high.filter(|x| *x < f64::MAX)].map(|x| x.map(|x| show(what, x)));
+    match ends {
+        [Some(l), Some(h)] if l == h => l,
+        [Some(l), Some(h)] => format!("{l} to {h}"),
+        [Some(l), None] => format!("at least {l}"),
+        [None, Some(h)] => format!("at most {h}"),
+        [None, None] => "-".into(),
+    }
+}
+
+pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
+    let known = |what: Variable, k: forensics::Known| range(what, Some(k.low), Some(k.high));
+    let title = a.request.run.as_deref().map_or("A training run".to_owned(), |r| format!("The run {r}"));
+    out.head(format!("{title}: what is known and what follows"));
+    out.each(&a.findings).columns(&[
+        ("", &|f| f.what.to_string()),
+        ("estimate", &|f| or_dash(f.estimate, |x| show(f.what, x))),
+        ("90 %", &|f| or_dash(f.likely, |k| known(f.what, k))),
+        ("cannot be outside", &|f| range(f.what, f.at_least, f.at_most)),
+        ("", &|f| if f.given.is_some() { "given".into() } else { String::new() }),
+    ]);
+    out.gap();
+    let achieved =
+        |(x, low, high)| format!("{} ({})", show(Variable::Peak, x), range(Variable::Peak, Some(low), Some(high)));
+    out.maybe("achieved per chip", a.achieved_flop_per_s.map(achieved));
+    if let Some(c) = &a.contradiction {
+        let line = format!("these figures contradict each other by {}", times(c.gap));
+        out.row("contradiction", out.style.bad(&line));
+        out.more(c.relation);
+        let [demanded, is] = [c.demanded, c.known].map(|k| known(c.at, k));
+        out.more(format!("demands {demanded} of {}, but it is {is}", c.at));
+        out.more("estimates above make peace between them and are not to be trusted");
+    }
+    out.assumes(&a.assumptions);
+    out.list("sources", &a.sources);
 }

@@ -9,15 +9,13 @@ mod deduce;
 mod estimate;
 mod hardware;
 mod layout;
+mod learn;
 mod lifecycle;
 mod outlook;
 mod page;
 mod pipeline;
 mod plan;
-mod practice;
 mod price;
-mod reversible;
-mod runs;
 mod trace;
 mod train;
 mod validate;
@@ -26,9 +24,8 @@ use crate::reply::{Picture, Show, picture};
 use crate::style::Style;
 use page::Page;
 use rackmath::ask::Reply;
-use rackmath::{Error, curve, step};
+use rackmath::{Error, curve, reversible, step};
 
-/// An answer as a page of text.
 pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error> {
     let figure = || match picture(reply, show)? {
         Picture::Figure(figure) => Ok(figure),
@@ -43,8 +40,8 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Models(a) => catalogue::models(out, a),
         Reply::Chips(a) => catalogue::chips(out, a),
         Reply::Systems(a) => catalogue::systems(out, a),
-        Reply::Lecture(a) => board::lecture(out, a),
-        Reply::Station(a) => board::station(out, a),
+        Reply::Lecture(a) => learn::lecture(out, a),
+        Reply::Station(a) => learn::station(out, a),
         Reply::Layout(a) => layout::layout(out, a, show.part),
         Reply::Pipeline(a) => pipeline::pipeline(out, a),
         Reply::Racks(a) => layout::racks(out, a),
@@ -59,9 +56,9 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Fastmode(a) => cache::fastmode(out, a),
         Reply::Scaling(a) => lifecycle::scaling(out, a, figure().ok()),
         Reply::Lifecycle(a) => lifecycle::lifecycle(out, a),
-        Reply::Goodput(a) => runs::goodput(out, a, figure()?),
-        Reply::Forensics(a) => runs::forensics(out, a),
-        Reply::Reversible(a) => reversible::reversible(out, a, figure()?),
+        Reply::Goodput(a) => lifecycle::goodput(out, a, figure()?),
+        Reply::Forensics(a) => lifecycle::forensics(out, a),
+        Reply::Reversible(a) => learn::reversible(out, a, figure()?),
         Reply::Train(a) => train::train(out, a),
         Reply::Mfu(a) => train::mfu(out, a),
         Reply::Deduce(a) => deduce::deduce(out, a),
@@ -72,7 +69,7 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Hardware(a) => hardware::hardware(out, a),
         Reply::Outlook(a) => outlook::outlook(out, a),
         Reply::Trace(a) => trace::trace(out, a),
-        Reply::Practice(a) => practice::practice(out, a, show.part),
+        Reply::Practice(a) => learn::practice(out, a, show.part),
         Reply::Names(a) => catalogue::names(out, a),
     }
     Ok(page.text)
@@ -86,8 +83,8 @@ pub fn headline(step: &step::Answer, curve: &curve::Answer, style: Style) -> Str
 }
 
 /// Seconds of a step of each kind, measured by the face.
-pub fn reversible_times(answer: &rackmath::reversible::Answer, times: &[f64], style: Style) -> String {
+pub fn reversible_times(answer: &reversible::Answer, times: &[f64], style: Style) -> String {
     let mut out = Page::new(style);
-    reversible::times(&mut out, answer, times);
+    learn::times(&mut out, answer, times);
     out.text
 }

@@ -35,18 +35,15 @@ fn moves(out: &mut Page, a: &Answer) {
     }
     out.title(format!("uncertain inputs: change of the best {}, and today's deployment", a.objective));
     let best = |c: &Case| or(c.change, "nothing left", change);
-    out.columns(
-        &a.inputs,
-        &[
-            ("", &|i| i.name.clone()),
-            ("at", &|i| i.low.value.clone()),
-            ("best", &|i| best(&i.low)),
-            ("today's", &|i| today(&i.low)),
-            ("at", &|i| i.high.value.clone()),
-            ("best", &|i| best(&i.high)),
-            ("today's", &|i| today(&i.high)),
-        ],
-    );
+    out.each(&a.inputs).columns(&[
+        ("", &|i| i.name.clone()),
+        ("at", &|i| i.low.value.clone()),
+        ("best", &|i| best(&i.low)),
+        ("today's", &|i| today(&i.low)),
+        ("at", &|i| i.high.value.clone()),
+        ("best", &|i| best(&i.high)),
+        ("today's", &|i| today(&i.high)),
+    ]);
     out.gap();
 }
 

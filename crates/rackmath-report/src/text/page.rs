@@ -56,7 +56,6 @@ impl Page {
         self.line(format!("  {}", self.style.dim(&text.to_string())));
     }
 
-    /// A labelled value.
     pub fn row(&mut self, label: &str, value: impl Display) {
         self.line(format!("  {label:<22} {value}"));
     }
@@ -121,17 +120,6 @@ impl Page {
         }
     }
 
-    /// The same, as lines that are not broken.
-    pub fn lines(&mut self, title: impl Display, lines: impl IntoIterator<Item = String>) {
-        let mut lines = lines.into_iter().peekable();
-        if lines.peek().is_some() {
-            self.title(title);
-            lines.for_each(|line| self.line(format!("  {line}")));
-            self.gap();
-        }
-    }
-
-    /// Commands to type.
     pub fn commands(&mut self, all: &[String]) {
         for command in all {
             self.wrapped("  $ ", "      ", command);
@@ -144,16 +132,9 @@ impl Page {
         self.finish(&table);
     }
 
-    /// A table with a line for each thing, each column beside its title.
-    pub fn columns<T>(&mut self, all: &[T], columns: &[Column<'_, T>]) {
-        let header: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
-        self.table(&header, all.iter().map(|one| columns.iter().map(|(_, cell)| cell(one)).collect::<Vec<_>>()));
-    }
-
-    /// The same with only some of the columns.
-    pub fn some_columns<T>(&mut self, all: &[T], columns: &[(bool, Column<'_, T>)]) {
-        let shown: Vec<Column<'_, T>> = columns.iter().filter(|(shown, _)| *shown).map(|(_, column)| *column).collect();
-        self.columns(all, &shown);
+    /// A table with a line for each thing.
+    pub fn each<'a, T>(&'a mut self, all: &'a [T]) -> Each<'a, T> {
+        Each { page: self, all }
     }
 
     fn finish(&mut self, table: &Table) {
@@ -171,6 +152,26 @@ impl Page {
             self.gap();
             self.draw(figure);
         }
+    }
+}
+
+/// A table of which the columns are still to be told.
+pub(super) struct Each<'a, T> {
+    page: &'a mut Page,
+    all: &'a [T],
+}
+
+impl<T> Each<'_, T> {
+    pub fn columns(self, columns: &[Column<'_, T>]) {
+        let header: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+        let line = |one: &T| columns.iter().map(|(_, cell)| cell(one)).collect::<Vec<_>>();
+        self.page.table(&header, self.all.iter().map(line));
+    }
+
+    /// Only those columns that are to be shown.
+    pub fn some(self, columns: &[(bool, Column<'_, T>)]) {
+        let shown: Vec<Column<'_, T>> = columns.iter().filter(|(shown, _)| *shown).map(|(_, column)| *column).collect();
+        self.columns(&shown);
     }
 }
 
@@ -219,12 +220,10 @@ pub(super) fn watts(x: f64) -> String {
     Watts::w(x).to_string()
 }
 
-/// Three digits.
 pub(super) fn three(x: f64) -> String {
     significant(x, 3)
 }
 
-/// Three digits of dollars.
 pub(super) fn usd(x: f64) -> String {
     format!("${}", three(x))
 }

@@ -11,18 +11,15 @@ pub(super) fn pipeline(out: &mut Page, a: &Answer) {
         return single(out, one, a.request.stages);
     }
     out.head(size);
-    out.columns(
-        &a.runs,
-        &[
-            ("schedule", &|run| run.schedule.clone()),
-            ("step", &|run| seconds(run.makespan_s)),
-            ("idle", &|run| percent(run.idle)),
-            ("bubble", &|run| seconds(run.bubble_s)),
-            ("closed form", &|run| or_dash(run.closed_bubble_s, seconds)),
-            ("behind a barrier", &|run| seconds(run.barrier_bubble_s)),
-            ("micro-batches held", &|run| three(run.peak_micro_batches)),
-        ],
-    );
+    out.each(&a.runs).columns(&[
+        ("schedule", &|run| run.schedule.clone()),
+        ("step", &|run| seconds(run.makespan_s)),
+        ("idle", &|run| percent(run.idle)),
+        ("bubble", &|run| seconds(run.bubble_s)),
+        ("closed form", &|run| or_dash(run.closed_bubble_s, seconds)),
+        ("behind a barrier", &|run| seconds(run.barrier_bubble_s)),
+        ("micro-batches held", &|run| three(run.peak_micro_batches)),
+    ]);
     out.note("bubble: a stage starts its next step when it is done; behind a barrier all wait for the last");
     for why in &a.left_out {
         out.wrapped("  left out: ", "    ", why);

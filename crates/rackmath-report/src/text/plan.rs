@@ -20,7 +20,11 @@ pub(super) fn plan(out: &mut Page, a: &Answer) {
         None => infeasible(out, a),
     }
     out.section("runner-ups", a.plans.iter().skip(1).map(runner_up));
-    out.lines("a tenth tighter, a tenth looser", a.shadow_prices.iter().map(shadow));
+    if !a.shadow_prices.is_empty() {
+        out.title("a tenth tighter, a tenth looser");
+        a.shadow_prices.iter().for_each(|s| out.line(shadow(s)));
+        out.gap();
+    }
     if a.frontier.len() > 1 {
         out.draw(&a.figure);
         out.title("frontier, fastest user first");
@@ -150,7 +154,7 @@ fn shadow(s: &Shadow) -> String {
         c => format!("{} % {}", three(c.abs() * 100.0), if c > 0.0 { "worse" } else { "better" }),
     };
     let [tighter, looser] = [s.tighter, s.looser].map(|c| or(c, "nothing left", change));
-    format!("{:<44} {tighter:<16} {looser}", s.limit)
+    format!("  {:<44} {tighter:<16} {looser}", s.limit)
 }
 
 /// A number of a plan with its unit.

@@ -42,17 +42,14 @@ fn sheets(out: &mut Page, cards: &[Card]) {
         let dearer = Some(write).filter(|_| o.write_usd_per_mtok != c.input_usd_per_mtok);
         format!("{} {read}{}", o.name, or(dearer, "", |write| format!(" ({write})")))
     };
-    out.columns(
-        cards,
-        &[
-            ("sheet", &|c| c.id.clone()),
-            ("since", &|c| c.list_from.clone()),
-            ("input", &|c| page::usd(c.input_usd_per_mtok)),
-            ("output", &|c| page::usd(c.output_usd_per_mtok)),
-            ("cache: read (write)", &|c| joined(c.caches.iter().map(|o| cache(c, o)).collect())),
-            ("long context", &|c| joined(c.tiers.iter().map(|t| tier(c, t)).collect())),
-        ],
-    );
+    out.each(cards).columns(&[
+        ("sheet", &|c| c.id.clone()),
+        ("since", &|c| c.list_from.clone()),
+        ("input", &|c| page::usd(c.input_usd_per_mtok)),
+        ("output", &|c| page::usd(c.output_usd_per_mtok)),
+        ("cache: read (write)", &|c| joined(c.caches.iter().map(|o| cache(c, o)).collect())),
+        ("long context", &|c| joined(c.tiers.iter().map(|t| tier(c, t)).collect())),
+    ]);
     out.note("dollars per million tokens; cache prices as multiples of the input price");
 }
 
@@ -61,17 +58,14 @@ fn bills(out: &mut Page, a: &Answer, work: &str, cards: &[Card]) {
     let best: Vec<(&Card, &PolicyCard)> = cards.iter().filter_map(|c| Some((c, c.policies.first()?))).collect();
     let none = |c: &Card| c.policies.iter().find(|p| p.policy == "none").map(|p| p.total_usd);
     let saved = |total: f64, none: f64| percent(1.0 - total / none.max(f64::MIN_POSITIVE));
-    out.columns(
-        &best,
-        &[
-            ("sheet", &|(c, _)| c.id.clone()),
-            ("prices of", &|(c, _)| c.day.clone()),
-            ("cheapest", &|(_, best)| policy(best)),
-            ("total", &|(_, best)| usd(best.total_usd)),
-            ("without a cache", &|(c, _)| or_dash(none(c), usd)),
-            ("saved", &|(c, best)| or_dash(none(c), |none| saved(best.total_usd, none))),
-        ],
-    );
+    out.each(&best).columns(&[
+        ("sheet", &|(c, _)| c.id.clone()),
+        ("prices of", &|(c, _)| c.day.clone()),
+        ("cheapest", &|(_, best)| policy(best)),
+        ("total", &|(_, best)| usd(best.total_usd)),
+        ("without a cache", &|(c, _)| or_dash(none(c), usd)),
+        ("saved", &|(c, best)| or_dash(none(c), |none| saved(best.total_usd, none))),
+    ]);
     footnote(out, best.iter().map(|(_, best)| *best));
 }
 
@@ -139,18 +133,15 @@ fn offer(out: &mut Page, o: &CacheCard) {
 
 fn policies(out: &mut Page, work: &str, all: &[PolicyCard]) {
     out.part(work);
-    out.columns(
-        all,
-        &[
-            ("cache", &|p| policy(p)),
-            ("total", &|p| usd(p.total_usd)),
-            ("fresh input", &|p| usd(p.fresh_usd)),
-            ("writes", &|p| usd(p.written_usd)),
-            ("reads", &|p| usd(p.read_usd)),
-            ("storage", &|p| usd(p.storage_usd)),
-            ("output", &|p| usd(p.output_usd)),
-        ],
-    );
+    out.each(all).columns(&[
+        ("cache", &|p| policy(p)),
+        ("total", &|p| usd(p.total_usd)),
+        ("fresh input", &|p| usd(p.fresh_usd)),
+        ("writes", &|p| usd(p.written_usd)),
+        ("reads", &|p| usd(p.read_usd)),
+        ("storage", &|p| usd(p.storage_usd)),
+        ("output", &|p| usd(p.output_usd)),
+    ]);
     if let Some(p) = all.first().filter(|p| p.long_requests > 0) {
         out.line(format!("  requests billed at a long-context tier: {}", p.long_requests));
     }

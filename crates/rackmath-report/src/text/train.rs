@@ -30,14 +30,11 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
         whole(out, a, run);
     }
     out.gap();
-    out.columns(
-        &a.parts,
-        &[
-            ("part of the step", &|part| part.name.clone()),
-            ("time", &|part| seconds(part.time_s)),
-            ("share", &|part| percent(part.share)),
-        ],
-    );
+    out.each(&a.parts).columns(&[
+        ("part of the step", &|part| part.name.clone()),
+        ("time", &|part| seconds(part.time_s)),
+        ("share", &|part| percent(part.share)),
+    ]);
     out.gap();
     stages(out, &a.stages);
     if let Some(search) = &a.search {
@@ -99,33 +96,27 @@ fn stages(out: &mut Page, all: &[StageCard]) {
     let fullest = all.iter().max_by(|a, b| a.total_bytes.total_cmp(&b.total_bytes)).map(|s| s.stage);
     let last = all.len().saturating_sub(1) as u64;
     let worth = |s: &&StageCard| s.stage == 0 || s.stage == last || Some(s.stage) == fullest;
-    out.columns(
-        &all.iter().filter(worth).collect::<Vec<_>>(),
-        &[
-            ("stage", &|s| s.stage.to_string()),
-            ("layers", &|s| s.layers.to_string()),
-            ("weights", &|s| bytes(s.weight_bytes)),
-            ("gradients", &|s| bytes(s.gradient_bytes)),
-            ("optimizer", &|s| bytes(s.optimizer_bytes)),
-            ("activations", &|s| bytes(s.activation_bytes)),
-            ("logits", &|s| bytes(s.logit_bytes)),
-            ("other", &|s| bytes(s.other_bytes)),
-            ("all", &|s| bytes(s.total_bytes)),
-        ],
-    );
+    out.each(&all.iter().filter(worth).collect::<Vec<_>>()).columns(&[
+        ("stage", &|s| s.stage.to_string()),
+        ("layers", &|s| s.layers.to_string()),
+        ("weights", &|s| bytes(s.weight_bytes)),
+        ("gradients", &|s| bytes(s.gradient_bytes)),
+        ("optimizer", &|s| bytes(s.optimizer_bytes)),
+        ("activations", &|s| bytes(s.activation_bytes)),
+        ("logits", &|s| bytes(s.logit_bytes)),
+        ("other", &|s| bytes(s.other_bytes)),
+        ("all", &|s| bytes(s.total_bytes)),
+    ]);
 }
 
 fn layouts(out: &mut Page, cards: &[LayoutCard]) {
-    out.columns(
-        cards,
-        &[
-            ("layout", &|c| c.layout.clone()),
-            ("chips", &|c| c.chips.to_string()),
-            ("step", &|c| seconds(c.step_s)),
-            ("memory", &|c| bytes(c.memory_bytes)),
-            ("chip-hours per Mtok", &|c| three(c.chip_hours_per_mtok)),
-        ],
-    );
+    out.each(cards).columns(&[
+        ("layout", &|c| c.layout.clone()),
+        ("chips", &|c| c.chips.to_string()),
+        ("step", &|c| seconds(c.step_s)),
+        ("memory", &|c| bytes(c.memory_bytes)),
+        ("chip-hours per Mtok", &|c| three(c.chip_hours_per_mtok)),
+    ]);
 }
 
 pub(super) fn mfu(out: &mut Page, a: &mfu::Answer) {
@@ -133,14 +124,11 @@ pub(super) fn mfu(out: &mut Page, a: &mfu::Answer) {
     out.field("speed", format!("{} per chip", tok_s(a.tokens_per_s_per_chip)));
     out.field("peak", format!("{} dense, {}", flop_rate(a.peak_flop_per_s), a.request.format));
     out.gap();
-    out.columns(
-        &a.lines,
-        &[
-            ("convention", &|line| line.convention.clone()),
-            ("FLOP per token", &|line| FlopPerToken::new(line.flop_per_token).to_string()),
-            ("per chip", &|line| flop_rate(line.flop_per_s_per_chip)),
-            ("share of peak", &|line| percent(line.mfu)),
-            ("who counts so", &|line| line.used_by.into()),
-        ],
-    );
+    out.each(&a.lines).columns(&[
+        ("convention", &|line| line.convention.clone()),
+        ("FLOP per token", &|line| FlopPerToken::new(line.flop_per_token).to_string()),
+        ("per chip", &|line| flop_rate(line.flop_per_s_per_chip)),
+        ("share of peak", &|line| percent(line.mfu)),
+        ("who counts so", &|line| line.used_by.into()),
+    ]);
 }

@@ -32,7 +32,6 @@ fn program() -> PathBuf {
 }
 
 impl Browser {
-    /// Starts one with a window of this size.
     pub fn start(width: u32, height: u32) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("browser-{}-{:?}", std::process::id(), std::thread::current().id()).replace(['(', ')'], ""));
@@ -77,7 +76,6 @@ impl Browser {
         browser
     }
 
-    /// Sets the size of what is seen.
     pub fn size(&mut self, width: u32, height: u32) {
         let mobile = width < 600;
         self.call(

@@ -43,7 +43,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects.
     pub fn new(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("connects");
         stream.set_read_timeout(Some(Duration::from_mins(1))).expect("set");
@@ -51,12 +50,10 @@ impl Client {
         Self { address, stream: BufReader::new(stream) }
     }
 
-    /// Sends a JSON body.
     pub fn post(&mut self, path: &str, body: &[u8]) -> Reply {
         self.send("POST", path, &[("content-type", "application/json")], body)
     }
 
-    /// Fetches.
     pub fn get(&mut self, path: &str) -> Reply {
         self.send("GET", path, &[], b"")
     }
