@@ -140,17 +140,9 @@ impl<'a> Inputs<'a> {
                 return filled(word, request);
             }
             _ => {
-                let one = |s: &mut Self, list: &str| -> Result<Vec<Value>, Error> {
-                    list.split(',').map(|w| s.named(kind, w.trim()).map(Value::String)).collect()
-                };
-                if field.list {
-                    let all = words.iter().map(|w| one(self, w)).collect::<Result<Vec<_>, _>>()?;
-                    Value::Array(all.into_iter().flatten().collect())
-                } else {
-                    let names = one(self, word)?;
-                    let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
-                    Value::String(names.join(","))
-                }
+                let names =
+                    words.iter().map(|list| self.all_named(kind, list)).collect::<Result<Vec<_>, _>>()?.concat();
+                if field.list { json!(names) } else { json!(names.join(",")) }
             }
         };
         put(request, &field.path, value);
@@ -174,6 +166,11 @@ impl<'a> Inputs<'a> {
         Ok(name)
     }
 
+    /// The same for words with commas between them.
+    pub fn all_named(&mut self, kind: &str, words: &str) -> Result<Vec<String>, Error> {
+        words.split(',').map(|word| self.named(kind, word.trim())).collect()
+    }
+
     /// A plan file, with the files it needs.
     pub fn plan(&mut self, path: &Path) -> Result<PlanFile, Error> {
         let file = PlanFile::read(&path.display().to_string(), &read(path)?)?;
@@ -189,10 +186,8 @@ impl<'a> Inputs<'a> {
         let mut request = Map::new();
         request.insert("name".into(), json!(file_name(path)));
         request.insert("text".into(), Value::String(trace(path)?));
-        if let Some(keep) = &self.keep {
-            let fields = Question::Trace.fields();
-            let field = fields.iter().find(|f| f.flag == "keep");
-            let value = field.map_or(Ok(Value::Null), |f| f.parse(keep));
+        if let Some((keep, fields)) = self.keep.as_ref().map(|keep| (keep, Question::Trace.fields())) {
+            let value = fields.iter().find(|f| f.flag == "keep").map_or(Ok(Value::Null), |f| f.parse(keep));
             request.insert("keep_s".into(), value.map_err(|e| Error::said(format!("--keep: {e}")))?);
         }
         match Question::Trace.answer(self.catalog, request, &terms())? {

@@ -48,16 +48,17 @@ impl Output {
 /// Saves pictures and tables; whether any was asked for.
 pub fn saved(reply: &Reply, show: Show<'_>, given: &ArgMatches) -> Result<bool, Error> {
     let wanted = |id| given.try_get_one::<PathBuf>(id).ok().flatten().filter(|_| !matches!(reply, Reply::Validate(_)));
-    if let Some(path) = wanted("svg") {
-        save(path, svg::paint(&picture(reply, show)?.scene()).as_bytes())?;
+    let mut any = false;
+    for (path, kind) in ["svg", "png", "csv"].into_iter().filter_map(|kind| Some((wanted(kind)?, kind))) {
+        let bytes = match kind {
+            "svg" => svg::paint(&picture(reply, show)?.scene()).into_bytes(),
+            "png" => png::paint(&picture(reply, show)?.scene()),
+            _ => table(reply, show)?.into_bytes(),
+        };
+        save(path, &bytes)?;
+        any = true;
     }
-    if let Some(path) = wanted("png") {
-        save(path, &png::paint(&picture(reply, show)?.scene()))?;
-    }
-    if let Some(path) = wanted("csv") {
-        save(path, table(reply, show)?.as_bytes())?;
-    }
-    Ok(["svg", "png", "csv"].into_iter().any(|id| wanted(id).is_some()))
+    Ok(any)
 }
 
 /// Writes to standard output; a reader that has seen enough is not an error.

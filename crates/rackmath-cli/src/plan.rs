@@ -116,8 +116,7 @@ pub fn whatif(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result
             let named = |n: &String| n == key;
             let found = plan_fields.iter().find(|f| named(&f.flag) || f.aliases.iter().any(named));
             let Some(kind) = found.and_then(|f| f.file.as_deref()).filter(|k| *k != "summary") else { continue };
-            let names = value.split(',').map(|w| a.inputs.named(kind, w.trim())).collect::<Result<Vec<_>, _>>()?;
-            *change = Value::String(format!("{key}={}", names.join(",")));
+            *change = Value::String(format!("{key}={}", a.inputs.all_named(kind, value)?.join(",")));
         }
     }
     let reply = a.answer(&request)?;

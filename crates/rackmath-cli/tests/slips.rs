@@ -13,7 +13,7 @@ fn mistyped_names_get_the_nearest() {
     said(&[
         ("step --on gb200-nvl27", "\"gb200-nvl72\""),
         ("chips h2000", "\"h200\""),
-        ("explain blance", "\"balance\""),
+        ("explain blance", "did you mean balance?"),
         ("step -q nvpf4", "\"nvfp4\""),
         ("step llama-2-7b --on rtx-4090 --quantization q4_k_n", "q4_k_m"),
         ("stpe", "step"),
@@ -63,7 +63,7 @@ fn impossible_values_are_refused_with_a_hint() {
         ("step --price 2~EUR", "$2.10/h"),
         ("step --chips 0", "1 to"),
         ("step --overlap 1.5", "max, sum, kv+max"),
-        ("step --counting loose", "strict or lecture"),
+        ("step --counting loose", "strict, lecture"),
         ("step --math fp4 --on h100", "it has"),
         ("step --basis stolen", "rental"),
         ("step --on 8xh200+8xb200", "joined machines"),

@@ -65,19 +65,21 @@ pub struct Guest {
 }
 
 impl Guest {
-    fn heard(&mut self) {
-        self.until.as_mut().reset(Instant::now() + self.idle);
+    /// What was read or written puts off the end.
+    fn heard<T>(&mut self, done: Poll<T>) -> Poll<T> {
+        if done.is_ready() {
+            self.until.as_mut().reset(Instant::now() + self.idle);
+        }
+        done
     }
 }
 
 impl AsyncRead for Guest {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.stream).poll_read(cx, buf) {
-            Poll::Ready(read) => {
-                self.heard();
-                Poll::Ready(read)
-            }
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        match self.heard(read) {
             Poll::Pending => self.until.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into())),
+            read => read,
         }
     }
 }
@@ -85,10 +87,7 @@ impl AsyncRead for Guest {
 impl AsyncWrite for Guest {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        if written.is_ready() {
-            self.heard();
-        }
-        written
+        self.heard(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -105,10 +104,7 @@ impl AsyncWrite for Guest {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        if written.is_ready() {
-            self.heard();
-        }
-        written
+        self.heard(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -29,10 +29,7 @@ fn at(page: &str) -> String {
 fn quiet(browser: &Browser) {
     assert_eq!(browser.complaints, Vec::<String>::new());
     for address in &browser.asked {
-        let ours = address.starts_with(URL.as_str())
-            || address.starts_with("data:")
-            || address.starts_with("blob:")
-            || address.starts_with("about:");
+        let ours = [URL.as_str(), "data:", "blob:", "about:"].iter().any(|start| address.starts_with(start));
         assert!(ours, "an outside request: {address}");
     }
 }
@@ -45,11 +42,8 @@ fn charts_are_the_library(browser: &mut Browser, page: &str) -> usize {
     let charts = charts.as_array().expect("charts").clone();
     for chart in &charts {
         let data = chart["data"].as_array().expect("data");
-        assert!(
-            data.len() > 1 && !data[0].as_array().expect("abscissae").is_empty(),
-            "{page}: {} is empty",
-            chart["key"]
-        );
+        let drawn = data.len() > 1 && !data[0].as_array().expect("abscissae").is_empty();
+        assert!(drawn, "{page}: {} is empty", chart["key"]);
         let Some(source) = chart["source"].as_array() else { continue };
         let (question, pointer) = (source[0].as_str().expect("a question"), source[2].as_str().expect("a place"));
         let answer = Question::find(question).and_then(|q| q.ask(&CATALOG, &source[1].to_string())).expect("answered");
@@ -59,10 +53,8 @@ fn charts_are_the_library(browser: &mut Browser, page: &str) -> usize {
         let xs = data[0].as_array().expect("abscissae");
         for (line, drawn) in series.iter().zip(&data[1..]) {
             for point in line["points"].as_array().expect("points") {
-                let found = xs
-                    .iter()
-                    .zip(drawn.as_array().expect("ordinates"))
-                    .any(|(x, y)| x.as_f64() == point[0].as_f64() && y.as_f64() == point[1].as_f64());
+                let mut all = xs.iter().zip(drawn.as_array().expect("ordinates"));
+                let found = all.any(|(x, y)| [x.as_f64(), y.as_f64()] == [point[0].as_f64(), point[1].as_f64()]);
                 assert!(found, "{page} {}: {} has {point}, which is not drawn", chart["key"], line["name"]);
             }
         }
@@ -80,18 +72,14 @@ fn every_page_draws_the_library_and_is_quiet_and_accessible() {
             browser.open(&at(&page));
             assert_eq!(browser.eval("rackmath.error"), Value::Null, "{page}");
             assert_eq!(browser.eval("document.querySelectorAll('.katex-error').length"), 0, "{page}");
-            let words = browser.eval("document.querySelector('.reading')?.textContent ?? ''");
-            assert!(words.as_str().expect("text").len() > 20, "{page} has no reading: {words}");
-            let shown = browser.eval("document.body.innerText");
+            let words = browser.text("document.querySelector('.reading')?.textContent ?? ''");
+            assert!(words.len() > 20, "{page} has no reading: {words}");
+            let shown = browser.text("document.body.innerText");
             for bad in ["NaN", "undefined", "[object", "Infinity"] {
-                assert!(!shown.as_str().expect("text").contains(bad), "{page} shows {bad}");
+                assert!(!shown.contains(bad), "{page} shows {bad}");
             }
             browser.picture(&format!("{page}-{scheme}"));
-            browser.eval(include_str!("axe/axe.min.js"));
-            let found = browser.eval(
-                "axe.run().then((r) => r.violations.map((v) => `${v.id} (${v.impact}): ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`))",
-            );
-            assert_eq!(found, Value::Array(vec![]), "{page} in {scheme}");
+            assert_eq!(browser.violations(), Value::Array(vec![]), "{page} in {scheme}");
         }
         charts += charts_are_the_library(&mut browser, &page);
     }
@@ -104,11 +92,8 @@ fn every_page_fits_a_phone() {
     let mut browser = Browser::start(390, 844);
     for page in pages() {
         browser.open(&at(&page));
-        assert_eq!(
-            browser.eval("document.documentElement.scrollWidth <= innerWidth"),
-            true,
-            "{page} is wider than a phone"
-        );
+        let fits = browser.eval("document.documentElement.scrollWidth <= innerWidth");
+        assert_eq!(fits, true, "{page} is wider than a phone");
         browser.picture(&format!("{page}-phone"));
     }
     quiet(&browser);
@@ -120,22 +105,21 @@ fn sliders_move_the_numbers_and_links_bring_them_back() {
     for page in pages() {
         browser.open(&at(&page));
         // The first slider that is shown.
-        browser.eval(
-            "window.slider = [...document.querySelectorAll('.panel input[type=range]')].find((r) => r.offsetParent)",
-        );
-        if browser.eval("window.slider === undefined") == true {
+        let sliders = "[...document.querySelectorAll('.panel input[type=range]')].find((r) => r.offsetParent)";
+        if browser.eval(&format!("{sliders} === undefined")) == true {
             continue;
         }
         let seen = |b: &mut Browser| b.eval("document.querySelector('.content').innerText");
         let first = seen(&mut browser);
-        let slide = "(() => { const r = [...document.querySelectorAll('.panel input[type=range]')].find((s) => s.offsetParent); \
-                     r.value = Number(r.value) > 500 ? 230 : 770; r.dispatchEvent(new Event('input')); r.dispatchEvent(new Event('change')); })()";
+        let slide = &format!(
+            "(() => {{ const r = {sliders}; r.value = Number(r.value) > 500 ? 230 : 770; \
+             r.dispatchEvent(new Event('input')); r.dispatchEvent(new Event('change')); }})()"
+        );
         browser.and_redrawn(slide);
         let moved = seen(&mut browser);
         assert!(first != moved, "{page}: the slider changes nothing");
         assert_eq!(browser.eval("rackmath.error"), Value::Null, "{page}");
-        let link = browser.eval("location.href");
-        let link = link.as_str().expect("an address");
+        let link = &browser.text("location.href");
         assert!(link.contains('?'), "{page}: {link}");
         // Whichever came first.
         let answers = "JSON.stringify(Object.entries(rackmath.answers).sort())";
@@ -168,22 +152,22 @@ fn a_dropped_config_is_asked_about_and_a_bad_one_gets_the_librarys_words() {
     let config = include_str!("config.json");
     browser.open(&at("latency"));
     drop_config(&mut browser, config);
-    let shown = browser.eval("rackmath.answers.step.memory.weights_bytes").as_f64().expect("a number");
+    let weights = "rackmath.answers.step.memory.weights_bytes";
+    let shown = browser.number(weights);
     let body =
         format!(r#"{{"files": {{"config.json": {config}}}, "setting": {{"model": "config.json"}}, "batch": 2048}}"#);
     let answer: Value = serde_json::from_str(&Question::Step.ask(&CATALOG, &body).expect("answered")).expect("JSON");
     assert_eq!(answer["memory"]["weights_bytes"].as_f64(), Some(shown));
     // The link carries the file.
-    let link = browser.eval("location.href");
-    browser.open(link.as_str().expect("an address"));
-    assert_eq!(browser.eval("rackmath.answers.step.memory.weights_bytes").as_f64(), Some(shown));
+    let link = browser.text("location.href");
+    browser.open(&link);
+    assert_eq!(browser.number(weights), shown);
     quiet(&browser);
 
     for bad in [r#"{"architectures": ["NoSuchModel"]}"#, r#"{"hidden_size": "wide"}"#, "{", "[]"] {
         browser.open(&at("latency"));
         drop_config(&mut browser, bad);
-        let said = browser.eval("document.querySelector('.refused')?.innerText ?? ''");
-        let said = said.as_str().expect("text");
+        let said = browser.text("document.querySelector('.refused')?.innerText ?? ''");
         let catalog = &mut CATALOG.clone();
         let ours = catalog.add(rackmath::Kind::Models, "config.json", bad, None).expect_err("refused");
         let problem = ours.shown(str::to_owned, str::to_owned).problem;
@@ -198,9 +182,7 @@ fn the_document_of_the_interface_can_be_tried() {
     browser.until("document.querySelector('textarea') && [...document.querySelectorAll('button')].some((b) => b.textContent === 'Send')");
     browser.eval("[...document.querySelectorAll('button')].find((b) => b.textContent === 'Send').click()");
     browser.until("document.body.innerText.includes('latency_floor_s')");
-    browser.eval(include_str!("axe/axe.min.js"));
-    let found = browser.eval("axe.run().then((r) => r.violations.map((v) => v.id))");
-    assert_eq!(found, Value::Array(vec![]));
+    assert_eq!(browser.violations(), Value::Array(vec![]));
     browser.picture("docs-light");
     quiet(&browser);
 }
@@ -209,8 +191,8 @@ fn the_document_of_the_interface_can_be_tried() {
 fn an_unknown_name_is_refused_with_the_nearest() {
     let mut browser = Browser::start(1360, 900);
     browser.open(&format!("{}?model=deepseek-v33", at("latency")));
-    let said = browser.eval("document.querySelector('.refused').innerText");
-    assert!(said.as_str().expect("text").contains("deepseek-v3"), "{said}");
+    let said = browser.text("document.querySelector('.refused').innerText");
+    assert!(said.contains("deepseek-v3"), "{said}");
     browser.open(&at("no-such-page"));
     assert_eq!(browser.eval("rackmath.page"), "latency");
 }
@@ -220,7 +202,7 @@ fn the_keyboard_reaches_and_moves_the_controls() {
     let mut browser = Browser::start(1360, 900);
     browser.open(&at("latency"));
     browser.eval("document.getElementById('c-batch').focus()");
-    let before = browser.eval("rackmath.answers.step.batch").as_f64().expect("a number");
+    let before = browser.number("rackmath.answers.step.batch");
     let drawn = browser.eval("rackmath.drawn");
     for kind in ["keyDown", "keyUp"] {
         browser.call(
@@ -229,7 +211,7 @@ fn the_keyboard_reaches_and_moves_the_controls() {
         );
     }
     browser.until(&format!("rackmath.drawn > {drawn} && rackmath.settled"));
-    assert!(browser.eval("rackmath.answers.step.batch").as_f64().expect("a number") > before);
+    assert!(browser.number("rackmath.answers.step.batch") > before);
     // The first stop of the tab key leads past the head of the page.
     browser.eval("document.activeElement.blur()");
     quiet(&browser);

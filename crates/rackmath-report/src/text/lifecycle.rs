@@ -35,13 +35,10 @@ fn doubt(law: &str, what: &str, s: Option<&Spread>, show: impl Fn(f64) -> String
     Some(format!("{law}: {what} {spread}, 80 %"))
 }
 
-/// What some laws have to say.
-fn said<T>(laws: &[T], of: impl Fn(&T) -> Option<String>) -> Vec<String> {
-    laws.iter().filter_map(of).collect()
-}
-
-fn outside(law: &str, of: &[String]) -> Option<String> {
-    (!of.is_empty()).then(|| format!("{law}: {}", of.join(", ")))
+/// What some laws have to say, each with its name.
+fn listed<'a>(out: &mut Page, title: &str, laws: impl Iterator<Item = (&'a String, String)>) {
+    let said = laws.filter(|(_, said)| !said.is_empty()).map(|(law, said)| format!("{law}: {said}"));
+    out.list(title, &said.collect::<Vec<_>>());
 }
 
 pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figure>) {
@@ -72,8 +69,8 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
         [ratio, doubt(&l.law, "cost", l.usd_spread.as_ref(), usd)]
     });
     out.list("standard errors carried through", &doubts.flatten().collect::<Vec<_>>());
-    out.list("outside the range it was fitted on", &said(&a.laws, |l| outside(&l.law, &l.outside)));
-    out.list("left out", &said(&a.laws, |l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))));
+    listed(out, "outside the range it was fitted on", a.laws.iter().map(|l| (&l.law, l.outside.join(", "))));
+    listed(out, "left out", a.laws.iter().map(|l| (&l.law, l.left_out.clone().unwrap_or_default())));
     if let [one] = a.laws.as_slice() {
         out.list("about this law", &one.notes);
         out.list("source", std::slice::from_ref(&one.source));
@@ -115,8 +112,9 @@ pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
     });
     out.gap();
     out.list("standard errors carried through", &doubts.flatten().collect::<Vec<_>>());
-    out.list("optimum outside the range the law was fitted on", &said(&a.laws, |l| outside(&l.law, &l.outside)));
-    out.list("left out", &said(&a.laws, |l| Some(format!("{}: {}", l.law, l.left_out.as_ref()?))));
+    let outside = a.laws.iter().map(|l| (&l.law, l.outside.join(", ")));
+    listed(out, "optimum outside the range the law was fitted on", outside);
+    listed(out, "left out", a.laws.iter().map(|l| (&l.law, l.left_out.clone().unwrap_or_default())));
     if let [one] = a.laws.as_slice() {
         out.list("source", std::slice::from_ref(&one.source));
     }

@@ -137,6 +137,20 @@ impl Browser {
         reply["result"]["value"].clone()
     }
 
+    pub fn text(&mut self, expression: &str) -> String {
+        self.eval(expression).as_str().expect("a text").to_owned()
+    }
+
+    pub fn number(&mut self, expression: &str) -> f64 {
+        self.eval(expression).as_f64().expect("a number")
+    }
+
+    /// What axe finds wrong with the page.
+    pub fn violations(&mut self) -> Value {
+        self.eval(include_str!("../axe/axe.min.js"));
+        self.eval("axe.run().then((r) => r.violations.map((v) => `${v.id} (${v.impact}): ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`))")
+    }
+
     pub fn until(&mut self, expression: &str) {
         let begun = Instant::now();
         while self.eval(&format!("Boolean({expression})")) != true {

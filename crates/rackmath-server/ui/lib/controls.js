@@ -4,7 +4,8 @@
 //   { kind: "machine", key: "on", label: "Machine", value: "gb200-nvl72" }
 //   { kind: "range", key: "batch", label: "Batch", min: 1, max: 1e5, scale: "log", value: 2000, unit: "sequences", show, whole }
 //   { kind: "select", key: "kv", label: "KV cache", options: [["", "as published"], ["fp8", "FP8"]], value: "" };
-//     `more`, a promise of further options, may follow later
+//     `more`, a promise of further options, may follow later; `words: ["names", "engines"]` or `words: ["plan", "objective"]`
+//     adds what the catalogue, or that field of the question, lists and the page has no words of its own for
 //   { kind: "choice", key: "view", label: "Section", options, value } shows all options at once, as radio buttons
 //   { kind: "number" | "text", key, label, value, placeholder, half: true for two in a row }, { kind: "toggle", key, label, value: "no" }
 //   { kind: "heading", label, fold: true, grid: 3, help } puts what follows, up to the next heading, into a drawer
@@ -13,7 +14,7 @@
 
 import { count, typed } from "./format.js";
 import { el } from "./dom.js";
-import { ask } from "./api.js";
+import { ask, fetched } from "./api.js";
 import { pack } from "./state.js";
 
 const STEPS = 1000;
@@ -52,6 +53,11 @@ async function names(kind) {
   return [...found.systems, ...found.chips.flatMap(({ id, name }) => [{ id, name }, { id: `8x${id}`, name: `8 x ${name}` }])];
 }
 
+async function unsaid({ words: [of, name], options }) {
+  const all = of === "names" ? (await catalogue())[name] : (await fetched(`api/${of}/fields`)).find((f) => f.flag === name)?.words;
+  return (all ?? []).filter((word) => options.every(([said]) => said !== word)).map((word) => [word]);
+}
+
 /** Builds the controls; `change(key, value, final)` is called on every move, final when it is let go. */
 export function controls(list, values, change) {
   const sync = {};
@@ -81,7 +87,8 @@ export function controls(list, values, change) {
     if (c.kind === "select") {
       const select = el("select", { id, onchange: () => change(c.key, select.value, true) }, c.options.map(([value, text]) => el("option", { value }, text ?? value)));
       sync[c.key] = (value) => { select.value = value; };
-      c.more?.then((found) => { select.append(...found.map(([value, text]) => el("option", { value }, text ?? value))); select.value = values()[c.key]; });
+      const later = c.more ?? (c.words ? unsaid(c).catch(() => []) : null);
+      later?.then((found) => { select.append(...found.map(([value, text]) => el("option", { value }, text ?? value))); select.value = values()[c.key]; });
       return el("div", { class: "control" }, el("label", { for: id }, c.label), select, c.help ? el("p", { class: "help" }, c.help) : null);
     }
     if (c.kind === "choice") {

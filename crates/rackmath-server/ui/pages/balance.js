@@ -25,7 +25,7 @@ export const page = {
     { kind: "range", key: "context", label: "Context", unit: "tokens", min: 128, max: 1048576, scale: "log", value: 4096 },
     { kind: "select", key: "weights", label: "Weights", options: WEIGHTS, value: "" },
     { kind: "select", key: "kv", label: "KV cache", options: KV, value: "" },
-    { kind: "select", key: "counting", label: "Counting", options: [["strict", "strict"], ["lecture", "as on the board"]], value: "strict" },
+    { kind: "select", key: "counting", label: "Counting", options: [["strict", "strict"], ["lecture", "as on the board"]], words: ["step", "counting"], value: "strict" },
     { kind: "heading", label: "Sparsity against quality" },
     { kind: "range", key: "base", label: "Active parameters", min: 1e7, max: 1e11, scale: "log", value: 370e6, show: params },
     { kind: "range", key: "experts", label: "Experts", min: 1, max: 512, scale: "log", value: 64 },

@@ -48,7 +48,7 @@ export const page = {
     { kind: "range", key: "context", label: "Context", unit: "tokens", min: 128, max: 1048576, scale: "log", value: 4096 },
     { kind: "select", key: "weights", label: "Weights", options: WEIGHTS, value: "" },
     { kind: "select", key: "kv", label: "KV cache", options: KV, value: "" },
-    { kind: "select", key: "counting", label: "Counting", options: [["strict", "strict"], ["lecture", "as on the board"]], value: "strict" },
+    { kind: "select", key: "counting", label: "Counting", options: [["strict", "strict"], ["lecture", "as on the board"]], words: ["step", "counting"], value: "strict" },
     { kind: "heading", label: "Trains" },
     { kind: "range", key: "load", label: "Load", unit: "of what fits", min: 0.05, max: 1.2, value: 0.75, show: (v) => percent(v), parse: (t) => Number.parseFloat(t) / 100, whole: false },
     { kind: "range", key: "answer", label: "Answer", unit: "tokens", min: 1, max: 10000, scale: "log", value: 500 },

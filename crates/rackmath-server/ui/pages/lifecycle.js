@@ -76,7 +76,7 @@ export const page = {
     { kind: "range", key: "sample", label: "Sample", unit: "tokens", min: 100, max: 1e6, scale: "log", value: 8000 },
     { kind: "range", key: "pass", label: "Samples that are right", min: 0.01, max: 0.99, value: 0.5, ...share },
     { kind: "heading", label: "Budget" },
-    { kind: "select", key: "split", label: "Rule of thumb", options: [["thirds", "equal thirds"], ["quarters", "training equals serving"], ["40/20/40", "40 / 20 / 40"], ["20/20/60", "20 / 20 / 60"], ["60/10/30", "60 / 10 / 30"]], value: "thirds" },
+    { kind: "select", key: "split", label: "Rule of thumb", options: [["thirds", "equal thirds"], ["quarters", "training equals serving"], ["40/20/40", "40 / 20 / 40"], ["20/20/60", "20 / 20 / 60"], ["60/10/30", "60 / 10 / 30"]], words: ["lifecycle", "split"], value: "thirds" },
     { kind: "select", key: "on", label: "Chip, for dollars", options: [["", "none: FLOP only"], ...chips.map((c) => [c.id, c.name])], value: "h100-sxm" },
     { kind: "text", key: "price", label: "Price", unit: "$ per chip and hour", value: "", placeholder: "the catalogue's" },
     { kind: "range", key: "mfu", label: "Training MFU", min: 0.05, max: 0.8, value: 0.4, ...share },

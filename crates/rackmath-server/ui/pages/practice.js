@@ -16,7 +16,7 @@ export const page = {
   title: "Practice",
   lead: "Twenty-seven cards and as many problems as you like. Numbers are made at random; the answers come from the library, and so does the verdict on yours.",
   controls: [
-    { kind: "select", key: "topic", label: "Chapter", options: TOPICS, value: "" },
+    { kind: "select", key: "topic", label: "Chapter", options: TOPICS, words: ["practice", "topic"], value: "" },
     { kind: "range", key: "count", label: "Problems", min: 1, max: 20, value: 6 },
     { kind: "range", key: "seed", label: "Set", min: 1, max: 9999, value: 1, help: "The same number gives the same problems, to you and to whoever opens the link." },
   ],
