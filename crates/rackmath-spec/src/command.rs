@@ -1,12 +1,18 @@
-//! What a tool's command line takes, as its published parser says, and whether a line keeps to it.
+//! What a tool's command line takes, as its published parser says; whether a line keeps to it; and how one is written.
 
 use crate::SpecError;
 use crate::file::noun::noun;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Words, each part with the facts for which it is said: names with blanks between them, `!name` where one must not hold.
+pub type Template = Vec<(String, String)>;
+
+/// What holds, by name, with its value where it has one; the values of a list stand on lines of their own.
+pub type Facts = BTreeMap<&'static str, String>;
+
 /// The flags of one command of one version.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlagList {
     pub id: String,
@@ -26,9 +32,33 @@ pub struct FlagList {
     /// Names in its configuration files, where they were read.
     #[serde(default)]
     pub keys: BTreeSet<String>,
+    /// How a plan starts it.
+    #[serde(default)]
+    pub lines: Template,
+    /// What the hosts behind the first one say as well.
+    #[serde(default)]
+    pub behind: Template,
+    /// Its configuration file.
+    #[serde(default)]
+    pub config: Template,
+    /// Switches that stand in that file and not on the line.
+    #[serde(default)]
+    pub said_in_config: BTreeSet<String>,
+    /// What to know before a plan is started with it.
+    #[serde(default)]
+    pub notes: Template,
+    /// The list of what shares requests out among its servers.
+    pub router: Option<String>,
+    /// A variable in which a server that sends or receives caches wants its pod's address.
+    pub pod_address: Option<String>,
 }
 
 impl FlagList {
+    /// Whether its line depends on a fact.
+    pub fn says(&self, fact: &str) -> bool {
+        self.lines.iter().any(|(when, _)| when.split_whitespace().any(|name| name == fact))
+    }
+
     /// Refuses a line that does not begin with the command, or has a flag or field the tool does not know.
     pub fn check(&self, line: &str) -> Result<(), SpecError> {
         let said = words(line);
@@ -81,6 +111,52 @@ pub(crate) fn read(id: &str, text: &str) -> Result<FlagList, SpecError> {
     }
 }
 
+/// The parts of a template whose facts hold, with values for `{name}`; a part with `{each name}` once for each of a list.
+pub fn filled<S: AsRef<str>>(template: &[(S, S)], facts: &Facts) -> Vec<String> {
+    let holds = |fact: &str| fact.strip_prefix('!').map_or_else(|| facts.contains_key(fact), |not| !facts.contains_key(not));
+    let mut all = Vec::new();
+    for (when, words) in template.iter().map(|(when, words)| (when.as_ref(), words.as_ref())) {
+        if !when.split_whitespace().all(holds) {
+            continue;
+        }
+        match words.split_once("{each ").and_then(|(before, rest)| Some((before, rest.split_once('}')?))) {
+            Some((before, (name, after))) => {
+                let values = facts.get(name).into_iter().flat_map(|list| list.lines());
+                all.extend(values.map(|value| format!("{before}{value}{after}")));
+            }
+            None => all.push(valued(words, facts)),
+        }
+    }
+    all
+}
+
+fn valued(words: &str, facts: &Facts) -> String {
+    let (mut text, mut rest) = (String::new(), words);
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let value = after.split_once('}').and_then(|(name, after)| Some((facts.get(name)?, after)));
+        // Braces around anything else are the tool's own.
+        let (value, after) = value.map_or(("{", after), |(value, after)| (value.as_str(), after));
+        text.push_str(value);
+        rest = after;
+    }
+    text + rest
+}
+
+/// A template as one line: a blank between words, none before a comma.
+pub fn line(template: &Template, facts: &Facts) -> String {
+    let mut line = String::new();
+    for part in filled(template, facts) {
+        for word in part.split_whitespace() {
+            if !line.is_empty() && !word.starts_with(',') {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    line
+}
+
 /// The words of a command line as a shell splits them: quotes hold blanks together, a backslash ends nothing.
 pub fn words(line: &str) -> Vec<String> {
     let mut all = Vec::new();
@@ -115,6 +191,14 @@ mod tests {
     fn words_are_split_as_a_shell_does() {
         let line = "vllm serve a/b --x '{\"k\": \"v w\"}' \\\n  --y \"\" z";
         assert_eq!(words(line), ["vllm", "serve", "a/b", "--x", "{\"k\": \"v w\"}", "--y", "", "z"]);
+    }
+
+    #[test]
+    fn a_template_says_what_holds() {
+        let parts = [("", "t {n} {\"k\":{n}}"), ("big", "--big"), ("!big", "--small"), ("", "-u {each urls}"), ("n", ",x={n}")];
+        let parts = parts.map(|(when, words)| (when.to_owned(), words.to_owned())).to_vec();
+        let facts = Facts::from([("n", "3".into()), ("urls", "a\nb".into())]);
+        assert_eq!(line(&parts, &facts), "t 3 {\"k\":3} --small -u a -u b,x=3");
     }
 
     fn list() -> FlagList {

@@ -212,7 +212,8 @@ struct Ask {
     cuts: Vec<u64>,
     question: Question,
     handover: Option<HandoverRequest>,
-    images: handover::Images,
+    /// What the tools of a hand-over take.
+    lists: handover::Lists,
     /// The objective as asked for.
     objective: &'static str,
     /// Share of a prompt found in host memory and nowhere else.
@@ -290,10 +291,13 @@ impl Ask {
             }),
             near: false,
         };
+        let engines: Vec<Arc<Engine>> =
+            r.engines.iter().map(|e| Ok(catalog.engine(e)?.0)).collect::<Result<_, Error>>()?;
         Ok(Self {
             formats: r.weights.iter().map(|w| formats(&model, Some(w.as_str()))).collect::<Result<_, _>>()?,
             kvs: r.kvs.iter().map(|w| kv_word(w)).collect::<Result<_, _>>()?,
-            engines: r.engines.iter().map(|e| Ok(catalog.engine(e)?.0)).collect::<Result<_, Error>>()?,
+            lists: handover::lists(catalog, engines.iter().map(|e| e.family.as_str()), r.handover.is_some())?,
+            engines,
             chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
             drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
             split: r.disaggregated,
@@ -309,16 +313,8 @@ impl Ask {
             machines,
             question,
             handover: r.handover.clone(),
-            images: if r.handover.is_some() { images(catalog)? } else { handover::Images::new() },
         })
     }
-}
-
-/// Where the tools of a hand-over come from.
-fn images(catalog: &Catalog) -> Result<handover::Images, Error> {
-    let one =
-        |id: &str| catalog.flag_list(id).map(|list| (list.id.clone(), (list.image.clone(), list.package.clone())));
-    catalog.ids(rackmath_spec::Kind::Flags).map(one).collect()
 }
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> {

@@ -1,25 +1,28 @@
 //! A plan in the words of the tools that run it: commands, configuration files, a Kubernetes manifest, load tests.
 //!
-//! Every flag is in the list of its tool (`catalog/flags`); a test asks that of every command that can come out here.
+//! What a tool is told stands in templates of its list of flags (`catalog/flags`); every flag is in that list, and a test asks
+//! it of every command that can come out here.
 
-mod config;
 mod kubernetes;
-mod line;
 mod load;
-mod router;
 mod server;
 #[cfg(test)]
 mod tests;
 
 use super::prepare::Entry;
 use super::worked::{Choice, Worked};
+use crate::Error;
 use load::Aim;
+use rackmath_spec::command::{FlagList, filled, line};
 use rackmath_spec::file::flags::{self, Tool};
+use rackmath_spec::{Catalog, Kind};
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Bound, Estimate, Traffic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use server::{Pool, Role, Site};
+use server::{PORT, Pool, Role, Site, facts};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How a plan is handed over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,58 +65,89 @@ pub struct File {
     pub text: String,
 }
 
-/// The name of a tool's list of flags.
-pub(super) fn list(tool: Tool) -> &'static str {
-    match tool {
-        Tool::Vllm => "vllm",
-        Tool::Sglang => "sglang",
-        Tool::TrtLlm => "trtllm",
-        Tool::Megatron => "megatron",
+/// Lists of flags by name.
+pub(super) type Lists = BTreeMap<String, Arc<FlagList>>;
+
+/// The lists of the engines; with those of routers and load tests where all is asked for.
+pub(super) fn lists<'a>(
+    catalog: &Catalog,
+    families: impl Iterator<Item = &'a str>,
+    all: bool,
+) -> Result<Lists, Error> {
+    let one = |id: &str| Ok((id.to_owned(), catalog.flag_list(id)?));
+    if all {
+        return catalog.ids(Kind::Flags).map(one).collect();
     }
+    families.filter(|family| catalog.ids(Kind::Flags).any(|id| id == *family)).map(one).collect()
 }
 
-/// Container images and packages by list of flags.
-pub(super) type Images = std::collections::BTreeMap<String, (Option<String>, Option<String>)>;
+/// What stands before several servers and shares requests out.
+struct Router {
+    list: Arc<FlagList>,
+    line: String,
+    /// Its file of servers.
+    config: Option<String>,
+}
+
+/// The router's file of servers.
+const DISAGG_CONFIG: &str = "disagg_config.yaml";
+
+/// The router of a plan; none where one server answers alone, or the engine has none for alike replicas.
+fn router(site: &Site, pools: &[Pool], lists: &Lists) -> Option<Router> {
+    let list = lists.get(site.list.router.as_ref()?)?;
+    let urls = |pool: &Pool| site.addresses(pool).iter().map(|a| format!("{a}:{PORT}")).collect::<Vec<_>>().join("\n");
+    let one = |role: Role| pools.iter().find(|p| p.role == role);
+    let of = |role: Role| (role.name(), one(role).is_some(), one(role).map_or_else(String::new, urls));
+    let n = |role: Role| one(role).map_or(0, |p| p.instances).to_string();
+    if one(Role::Serve).is_some_and(|p| p.instances < 2) {
+        return None;
+    }
+    let facts = facts([
+        of(Role::Serve),
+        of(Role::Prefill),
+        of(Role::Decode),
+        ("n_prefill", true, n(Role::Prefill)),
+        ("n_decode", true, n(Role::Decode)),
+        ("split", pools.len() > 1, String::new()),
+        ("port", true, PORT.to_string()),
+        ("policy", true, if site.cached > 0.0 { "cache_aware" } else { "round_robin" }.into()),
+        ("config", true, DISAGG_CONFIG.into()),
+    ]);
+    let line = line(&list.lines, &facts);
+    let config = (!list.config.is_empty()).then(|| filled(&list.config, &facts).join("\n") + "\n");
+    (!line.is_empty()).then(|| Router { list: list.clone(), line, config })
+}
 
 /// Everything for one plan.
-fn handover(site: &Site, pools: &[Pool], aim: &Aim, images: &Images) -> Handover {
-    let routed = router::router(site, pools);
+fn handover(site: &Site, pools: &[Pool], aim: &Aim, lists: &Lists) -> Handover {
+    let routed = router(site, pools, lists);
     let mut commands: Vec<Command> = Vec::new();
     let mut files = Vec::new();
+    let mut file = |name: String, text: String| files.push(File { name, text });
     for pool in pools {
-        let line = site.line(pool, server::Place::Script);
-        files.push(File {
-            name: format!("serve-{}.sh", pool.role.name()),
-            text: script(&(site.setup(pool) + &line), &site.preamble(pool)),
-        });
-        commands.push(Command { role: pool.role.name().into(), flags: list(site.tool).into(), line });
+        let (line, role) = (site.line(pool, true), pool.role.name());
+        file(format!("serve-{role}.sh"), script(&(site.setup(pool) + &line), &site.preamble(pool)));
+        commands.push(Command { role: role.into(), flags: site.list.id.clone(), line });
         if let Some(text) = site.config(pool) {
-            files.push(File { name: config::config_name(pool.role).into(), text });
+            file(pool.role.config().into(), text);
         }
     }
     if let Some(r) = &routed {
-        files.push(File {
-            name: "router.sh".into(),
-            text: script(
-                &r.command.line,
-                &["names are those of kubernetes.yaml; put addresses in their place elsewhere".into()],
-            ),
-        });
-        files.extend(r.config.iter().map(|text| File { name: router::DISAGG_CONFIG.into(), text: text.clone() }));
-        commands.push(r.command.clone());
+        let names = "names are those of kubernetes.yaml; put addresses in their place elsewhere".to_owned();
+        file("router.sh".into(), script(&r.line, &[names]));
+        if let Some(text) = &r.config {
+            file(DISAGG_CONFIG.into(), text.clone());
+        }
+        commands.push(Command { role: "router".into(), flags: r.list.id.clone(), line: r.line.clone() });
     }
-    files.push(File {
-        name: "kubernetes.yaml".into(),
-        text: kubernetes::manifest(site, pools, routed.as_ref(), images),
-    });
-    let tests = load::commands(site, aim);
+    file("kubernetes.yaml".into(), kubernetes::manifest(site, pools, routed.as_ref()));
+    let tests = load::commands(site, aim, lists);
     let arm = |c: &Command| {
         let word = c.flags.trim_end_matches("-bench");
         format!("  {}{word})\n    {}\n    ;;\n", if c.role == "replay" { "replay-" } else { "" }, c.line)
     };
     let arms = tests.iter().map(arm).collect::<Vec<_>>().concat();
-    let which = format!("case \"${{1:-vllm}}\" in\n{arms}esac");
-    files.push(File { name: "load-test.sh".into(), text: script(&which, &load::words(aim)) });
+    file("load-test.sh".into(), script(&format!("case \"${{1:-vllm}}\" in\n{arms}esac"), &load::words(aim)));
     commands.extend(tests);
     Handover { commands, files, notes: notes(site, pools, routed.is_some()) }
 }
@@ -125,49 +159,36 @@ fn script(lines: &str, comments: &[String]) -> String {
 }
 
 fn notes(site: &Site, pools: &[Pool], routed: bool) -> Vec<String> {
-    let mut all = vec![
-        "image tags follow the engines' releases and were not pulled; weights are fetched by name when a server starts"
-            .to_owned(),
-    ];
-    if pools.len() > 1 {
-        all.push(
-            "caches travel by NIXL or UCX: hosts need RDMA between pools, and pods the device plugin of the network"
-                .into(),
-        );
-    }
-    if pools.iter().any(|p| p.host_cache.is_some()) {
-        all.push("host memory for caches is twice that of the chips, at most what the tier has: say less where hosts have less".into());
-    }
-    let fetches = |p: &Pool| p.role != Role::Serve && p.host_cache.is_some();
-    if site.tool == Tool::Vllm && pools.iter().any(fetches) {
-        all.push(
-            "vLLM's servers of prompts fetch from host memory with a MultiConnector of NixlConnector and \
-             OffloadingConnector in --kv-transfer-config, which is not written here"
-                .into(),
-        );
-    }
-    if site.drafts > 0.0 && !site.mtp() {
-        all.push(format!("{}: put the draft model whose acceptance was measured in its place", server::DRAFT));
-    }
-    if let Some(format) = site.other_weights() {
-        all.push(format!("weights in {format}: name a checkpoint in that format in place of {}", site.model_name()));
-    }
-    if site.tool == Tool::TrtLlm && pools.iter().any(|p| site.hosts(p) > 1) {
-        all.push("TensorRT-LLM over several hosts starts under srun or mpirun with a task for each chip".into());
-    }
-    if site.tool == Tool::TrtLlm && !routed && pools.iter().any(|p| p.instances > 1) {
-        all.push(
-            "TensorRT-LLM has no router for alike replicas: the Service of the manifest shares requests out".into(),
-        );
-    }
-    all
+    let any = |holds: &dyn Fn(&Pool) -> bool| pools.iter().any(holds);
+    let format = site.other_weights();
+    let holding = facts([
+        ("pools", pools.len() > 1, String::new()),
+        ("host_cache", any(&|p| p.host_cache.is_some()), String::new()),
+        ("prompts_fetch", any(&|p| p.role != Role::Serve && p.host_cache.is_some()), String::new()),
+        ("draft_model", site.drafts > 0.0 && !site.mtp(), server::DRAFT.into()),
+        ("format", format.is_some(), format.unwrap_or_default()),
+        ("model", true, site.model_name().into()),
+        ("several_hosts", any(&|p| site.hosts(p) > 1), String::new()),
+        ("replicas", any(&|p| p.instances > 1), String::new()),
+        ("routed", routed, String::new()),
+    ]);
+    filled(&NOTES, &holding).into_iter().chain(filled(&site.list.notes, &holding)).collect()
 }
+
+/// What to know of every tool.
+const NOTES: [(&str, &str); 5] = [
+    ("", "image tags follow the engines' releases and were not pulled; weights are fetched by name when a server starts"),
+    ("pools", "caches travel by NIXL or UCX: hosts need RDMA between pools, and pods the device plugin of the network"),
+    ("host_cache", "host memory for caches is twice that of the chips, at most what the tier has: say less where hosts have less"),
+    ("draft_model", "{draft_model}: put the draft model whose acceptance was measured in its place"),
+    ("format", "weights in {format}: name a checkpoint in that format in place of {model}"),
+];
 
 impl Worked {
     /// The servers of a configuration, in so many replicas; none for an engine whose commands are not known here.
     fn site(&self, choice: &Choice, replicas: f64) -> Option<(Site<'_>, Vec<Pool>)> {
         let (ask, on) = (&*self.ask, self.made.rows[choice.c.row].on());
-        let tool = on.engine.family.parse::<Tool>().ok().filter(|t| *t != Tool::Megatron)?;
+        let (tool, list) = (on.engine.family.parse::<Tool>().ok()?, ask.lists.get(&on.engine.family)?);
         let pool = |role: Role, row: &Entry, sequences: f64, instances: f64| {
             let on = row.on();
             flags::print(tool, &on.layout).ok()?;
@@ -196,6 +217,7 @@ impl Worked {
         let site = Site {
             model: &ask.model,
             tool,
+            list,
             formats: on.formats,
             cached: ask.fetching(choice.offload()).cached,
             drafts: choice.row.drafts.0,
@@ -209,13 +231,11 @@ impl Worked {
     /// Command lines that start a replica.
     pub(super) fn launch(&self, choice: &Choice) -> Vec<String> {
         let Some((site, pools)) = self.site(choice, 1.0) else { return Vec::new() };
-        match pools.as_slice() {
-            [one] => vec![site.shown(one)],
-            [prefill, decode] => {
-                vec![format!("prefill: {}", site.shown(prefill)), format!("decode: {}", site.shown(decode))]
-            }
-            _ => Vec::new(),
-        }
+        let shown = |pool: &Pool| match pool.role {
+            Role::Serve => site.line(pool, false),
+            role => format!("{}: {}", role.name(), site.line(pool, false)),
+        };
+        pools.iter().map(shown).collect()
     }
 
     /// Commands, files and load tests, where asked for.
@@ -238,6 +258,6 @@ impl Worked {
             targets: (target(Bound::Ttft), target(Bound::Tpot)),
             replay: asked.replay.clone(),
         };
-        Some(handover(&site, &pools, &aim, &ask.images))
+        Some(handover(&site, &pools, &aim, &ask.lists))
     }
 }

@@ -1,8 +1,7 @@
-//! The command that starts one server, and its configuration file.
+//! The servers of a plan: what holds of each, which its tool's templates turn into commands and files.
 
-use super::config::config_name;
-use super::line::Line;
 use crate::plan::offload::gib;
+use rackmath_spec::command::{Facts, FlagList, filled, line};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Dtype, Layout, Model};
@@ -11,12 +10,10 @@ use rackmath_spec::{Dtype, Layout, Model};
 pub(super) const DRAFT: &str = "DRAFT_MODEL";
 /// Where servers listen.
 pub(super) const PORT: u16 = 8000;
-/// Where SGLang's prompt servers wait for those that decode.
-pub(super) const BOOTSTRAP: u16 = 8998;
 
 /// What a server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::questions::plan::plan) enum Role {
+pub(super) enum Role {
     /// Prompts and answers.
     Serve,
     /// Prompts.
@@ -33,16 +30,23 @@ impl Role {
             Self::Decode => "decode",
         }
     }
+
+    /// Its configuration file, where the engine takes one.
+    pub(super) fn config(self) -> &'static str {
+        match self {
+            Self::Serve => "llm_config.yaml",
+            Self::Prefill => "ctx_config.yaml",
+            Self::Decode => "gen_config.yaml",
+        }
+    }
 }
 
 /// Servers of one kind.
 #[derive(Clone, Debug)]
-pub(in crate::questions::plan::plan) struct Pool {
-    /// What they do.
+pub(super) struct Pool {
     pub role: Role,
     /// The cut of one.
     pub layout: Layout,
-    /// Cache format.
     pub kv: Dtype,
     /// Sequences of one attention group.
     pub sequences: f64,
@@ -58,11 +62,11 @@ pub(in crate::questions::plan::plan) struct Pool {
 
 /// What all servers of a plan share.
 #[derive(Clone, Debug)]
-pub(in crate::questions::plan::plan) struct Site<'a> {
-    /// The model.
+pub(super) struct Site<'a> {
     pub model: &'a Model,
-    /// The engine.
     pub tool: Tool,
+    /// What the tool takes, and how it is started.
+    pub list: &'a FlagList,
     /// Weight formats as run.
     pub formats: Formats,
     /// Share of prompts cached.
@@ -77,13 +81,9 @@ pub(in crate::questions::plan::plan) struct Site<'a> {
     pub per_host: u64,
 }
 
-/// Where a command stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// On a page: no addresses.
-    Page,
-    /// In a script: with an address and, over several hosts, a rank from the environment.
-    Script,
+/// Those of a table that hold, with their values.
+pub(super) fn facts(table: impl IntoIterator<Item = (&'static str, bool, String)>) -> Facts {
+    table.into_iter().filter(|(_, holds, _)| *holds).map(|(name, _, value)| (name, value)).collect()
 }
 
 impl Site<'_> {
@@ -93,6 +93,15 @@ impl Site<'_> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
         // A name a shell would take apart is left for a person to fill in.
         if name.chars().all(plain) && !name.starts_with('-') { name } else { "MODEL" }
+    }
+
+    /// The name of the deployment: what Kubernetes allows of the model's.
+    pub(super) fn name(&self) -> String {
+        let last = self.model_name().rsplit('/').next().unwrap_or("model");
+        let clean = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let short: String = last.chars().map(clean).take(30).collect();
+        let short = short.trim_matches('-');
+        if short.starts_with(|c: char| c.is_ascii_alphabetic()) { short.into() } else { format!("llm-{short}") }
     }
 
     /// Whether the model drafts for itself.
@@ -116,171 +125,91 @@ impl Site<'_> {
         pool.layout.chips().div_ceil(self.hosts(pool))
     }
 
+    /// Where each instance of a pool answers: a pod's name within its service.
+    pub(super) fn addresses(&self, pool: &Pool) -> Vec<String> {
+        let base = format!("{}-{}", self.name(), pool.role.name());
+        let several = self.hosts(pool) > 1;
+        let one = |i: u64| if several { format!("{base}-{i}-0.{base}-{i}") } else { format!("{base}-{i}.{base}") };
+        (0..pool.instances).map(one).collect()
+    }
+
     /// Weights in a format that is neither the checkpoint's nor made while loading.
     pub(super) fn other_weights(&self) -> Option<String> {
-        let own = self.model.formats();
-        (self.formats.linear != own.linear && self.quantised().is_none()).then(|| self.formats.linear.to_string())
+        let made = self.narrowed() && self.list.says("narrowed_weights");
+        (self.formats.linear != self.model.formats().linear && !made).then(|| self.formats.linear.to_string())
     }
 
-    /// The word for weights narrowed while loading.
-    fn quantised(&self) -> Option<&'static str> {
-        let wide = self.model.formats().linear.bits() >= 16.0;
-        (wide && self.formats.linear == Dtype::Fp8 && self.tool != Tool::TrtLlm).then_some("fp8")
+    /// Whether weights may be narrowed while loading.
+    fn narrowed(&self) -> bool {
+        self.model.formats().linear.bits() >= 16.0 && self.formats.linear == Dtype::Fp8
     }
 
-    /// The page's line for a pool; none for an engine without a command known here.
-    pub(in crate::questions::plan::plan) fn shown(&self, pool: &Pool) -> String {
-        self.line(pool, Place::Page)
-    }
-
-    /// One line.
-    pub(super) fn line(&self, pool: &Pool, place: Place) -> String {
+    fn facts(&self, pool: &Pool, script: bool) -> Facts {
+        let (d, hosts, none) = (pool.layout.degrees(), self.hosts(pool), String::new);
         let cut = flags::print(self.tool, &pool.layout).unwrap_or_default();
-        match self.tool {
-            Tool::Vllm => self.vllm(pool, &cut, place),
-            Tool::Sglang => self.sglang(pool, &cut, place),
-            Tool::TrtLlm => self.trtllm(pool, &cut, place),
-            Tool::Megatron => String::new(),
-        }
+        let cut: Vec<&str> = cut.split(' ').filter(|word| !self.list.said_in_config.contains(*word)).collect();
+        let (all, bytes) = (d.dp as f64, pool.host_cache.unwrap_or(0.0));
+        facts([
+            ("model", true, self.model_name().into()),
+            ("cut", true, cut.join(" ")),
+            ("sequences", true, pool.sequences.ceil().to_string()),
+            ("all_sequences", true, (pool.sequences.ceil() * all).to_string()),
+            ("chunk", true, pool.chunk.to_string()),
+            ("all_chunks", true, (pool.chunk * all).to_string()),
+            ("memory", true, pool.memory.to_string()),
+            ("longest", true, self.longest.ceil().to_string()),
+            ("config", true, pool.role.config().into()),
+            ("port", true, PORT.to_string()),
+            ("draft_model", true, DRAFT.into()),
+            (pool.role.name(), true, none()),
+            ("script", script, none()),
+            ("narrow_cache", pool.kv.bits() < 12.0, none()),
+            ("narrowed_weights", self.narrowed(), none()),
+            ("cached", self.cached > 0.0, none()),
+            ("host_cache", pool.host_cache.is_some(), gib(bytes).to_string()),
+            ("host_cache_of_rank", true, (bytes / (d.tp * d.pp * d.cp) as f64).floor().to_string()),
+            ("drafts", self.drafts > 0.0, self.drafts.to_string()),
+            ("drafts_and_one", true, (self.drafts + 1.0).to_string()),
+            ("mtp", self.mtp(), none()),
+            ("attention_dp", d.dp > 1, none()),
+            ("hosts", hosts > 1, hosts.to_string()),
+            ("groups_on_host", d.tp * d.pp <= self.per_host, d.dp.div_ceil(hosts).to_string()),
+        ])
     }
 
-    fn vllm(&self, pool: &Pool, cut: &str, place: Place) -> String {
-        let (n, narrow) = (pool.sequences.ceil(), pool.kv.bits() < 12.0);
-        let mut line = Line::new(format!(
-            "vllm serve {} {cut} --max-num-seqs {n} --max-num-batched-tokens {} --gpu-memory-utilization {}",
-            self.model_name(),
-            pool.chunk,
-            pool.memory
-        ));
-        line.when(narrow, "--kv-cache-dtype fp8");
-        line.when(self.quantised().is_some(), "--quantization fp8");
-        line.when(self.cached > 0.0, "--enable-prefix-caching");
-        // The size is that of all ranks of one group. One connector for both ways is left to a person: see the notes.
-        if let Some(bytes) = pool.host_cache.filter(|_| pool.role == Role::Serve) {
-            line.add(format!(" --kv-offloading-backend native --kv-offloading-size {}", gib(bytes)));
-        }
-        if self.drafts > 0.0 {
-            let method = if self.mtp() {
-                "\"method\":\"mtp\"".into()
-            } else {
-                format!("\"method\":\"eagle3\",\"model\":\"{DRAFT}\"")
-            };
-            line.add(format!(" --speculative-config '{{{method},\"num_speculative_tokens\":{}}}'", self.drafts));
-        }
-        let kv_role = match pool.role {
-            Role::Serve => None,
-            Role::Prefill => Some("kv_producer"),
-            Role::Decode => Some("kv_consumer"),
-        };
-        if let Some(kv_role) = kv_role {
-            line.add(format!(
-                "--kv-transfer-config '{{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"{kv_role}\"}}'"
-            ));
-        }
-        if place == Place::Script {
-            line.add(format!(" --host 0.0.0.0 --port {PORT}"));
-            let (hosts, d) = (self.hosts(pool), pool.layout.degrees());
-            if hosts > 1 && d.tp * d.pp <= self.per_host {
-                let local = d.dp.div_ceil(hosts);
-                line.add(format!(
-                    " --data-parallel-size-local {local} --data-parallel-address \"$HEAD\" --data-parallel-rpc-port 13345 $WORKER"
-                ));
-            } else if hosts > 1 {
-                line.add(format!(" --nnodes {hosts} --node-rank \"$RANK\" --master-addr \"$HEAD\" $WORKER"));
-            }
-        }
-        line.text()
+    /// The command of a pool: on a page, without addresses; in a script, with one and, over several hosts, a rank from the
+    /// environment.
+    pub(super) fn line(&self, pool: &Pool, script: bool) -> String {
+        line(&self.list.lines, &self.facts(pool, script))
     }
 
-    fn sglang(&self, pool: &Pool, cut: &str, place: Place) -> String {
-        let d = pool.layout.degrees();
-        let all = pool.sequences.ceil() * d.dp as f64;
-        // The engine divides its chunk among attention groups.
-        let shared = if cut.contains("--enable-dp-attention") { d.dp as f64 } else { 1.0 };
-        let mut line = Line::new(format!(
-            "python -m sglang.launch_server --model-path {} {cut} --max-running-requests {all} --chunked-prefill-size {} \
-             --mem-fraction-static {}",
-            self.model_name(),
-            pool.chunk * shared,
-            pool.memory
-        ));
-        line.when(pool.kv.bits() < 12.0, "--kv-cache-dtype fp8_e4m3");
-        line.when(self.quantised().is_some(), "--quantization fp8");
-        line.when(pool.host_cache.is_some(), "--enable-hierarchical-cache");
-        if self.drafts > 0.0 {
-            let algorithm =
-                if self.mtp() { "EAGLE".into() } else { format!("EAGLE3 --speculative-draft-model-path {DRAFT}") };
-            line.add(format!(
-                " --speculative-algorithm {algorithm} --speculative-num-steps {} --speculative-eagle-topk 1 \
-                 --speculative-num-draft-tokens {}",
-                self.drafts,
-                self.drafts + 1.0
-            ));
-        }
-        match pool.role {
-            Role::Serve => {}
-            Role::Prefill => {
-                line.add(format!(
-                    " --disaggregation-mode prefill --disaggregation-transfer-backend nixl \
-                     --disaggregation-bootstrap-port {BOOTSTRAP}"
-                ));
-            }
-            Role::Decode => line.add("--disaggregation-mode decode --disaggregation-transfer-backend nixl"),
-        }
-        if place == Place::Script {
-            line.add(format!(" --host 0.0.0.0 --port {PORT}"));
-            let hosts = self.hosts(pool);
-            if hosts > 1 {
-                line.add(format!(" --nnodes {hosts} --node-rank \"$RANK\" --dist-init-addr \"$HEAD:5000\""));
-            }
-        }
-        line.text()
+    /// The configuration file of a pool, where its engine wants one.
+    pub(super) fn config(&self, pool: &Pool) -> Option<String> {
+        let lines = filled(&self.list.config, &self.facts(pool, true));
+        (!lines.is_empty()).then(|| lines.join("\n") + "\n")
     }
 
-    fn trtllm(&self, pool: &Pool, cut: &str, place: Place) -> String {
-        // Attention data parallel is said in the file, not on the line.
-        let cut = cut.replace("--enable_attention_dp", "");
-        let mut line = Line::new(format!(
-            "trtllm-serve {} {cut} --max_batch_size {} --max_num_tokens {} --kv_cache_free_gpu_memory_fraction {}",
-            self.model_name(),
-            pool.sequences.ceil(),
-            pool.chunk,
-            pool.memory
-        ));
-        line.when(pool.role != Role::Decode, "--enable_chunked_prefill");
-        if place == Place::Script || self.config(pool).is_some() {
-            line.add(format!(" --config {}", config_name(pool.role)));
-        }
-        if place == Place::Script {
-            line.add(format!(" --host 0.0.0.0 --port {PORT}"));
-        }
-        line.text()
+    /// Flags of the hosts behind the first one; empty where there are none or they need none.
+    pub(super) fn behind(&self, pool: &Pool) -> String {
+        line(&self.list.behind, &self.facts(pool, true))
     }
 
-    /// What a script sets or says before its command.
+    /// What a script says before its command.
     pub(super) fn preamble(&self, pool: &Pool) -> Vec<String> {
         let (hosts, chips) = (self.hosts(pool), pool.layout.chips());
         let mut all = vec![format!("{} of these, {chips} chips each, on {hosts} host(s) each", pool.instances)];
-        if hosts > 1 && self.tool != Tool::TrtLlm {
+        if hosts > 1 && self.list.says("hosts") {
             all.push("RANK is the number of this host, from 0; HEAD the address of host 0".into());
         }
         all
     }
 
-    /// Flags of the hosts behind the first one.
-    pub(super) fn behind(&self, pool: &Pool) -> Option<String> {
-        let (hosts, d) = (self.hosts(pool), pool.layout.degrees());
-        if hosts == 1 || self.tool != Tool::Vllm {
-            return None;
-        }
-        let local = d.dp.div_ceil(hosts);
-        let start = format!(" --data-parallel-start-rank $((RANK*{local}))");
-        Some(format!("--headless{}", if d.tp * d.pp <= self.per_host { start } else { String::new() }))
-    }
-
     /// Shell lines before the command.
     pub(super) fn setup(&self, pool: &Pool) -> String {
-        self.behind(pool)
-            .map_or_else(String::new, |flags| format!("WORKER=\nif [ \"$RANK\" != 0 ]; then WORKER=\"{flags}\"; fi\n"))
+        let behind = self.behind(pool);
+        if behind.is_empty() {
+            return behind;
+        }
+        format!("WORKER=\nif [ \"$RANK\" != 0 ]; then WORKER=\"{behind}\"; fi\n")
     }
 }

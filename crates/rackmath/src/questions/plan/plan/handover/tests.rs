@@ -1,21 +1,15 @@
 //! Every command that can come out keeps to the list of its tool, and a manifest is whole.
 
-use super::server::Place;
 use super::*;
 use proptest::prelude::*;
-use rackmath_spec::command::FlagList;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Catalog, Dtype, Layout};
-use std::collections::BTreeMap;
+use rackmath_spec::{Dtype, Layout};
 use std::sync::LazyLock;
 
 const MODELS: [&str; 4] = ["qwen3-32b", "deepseek-v3", "gpt-oss-120b", "llama-3.1-8b"];
 /// Read once: every case asks for the same.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
-static LISTS: LazyLock<BTreeMap<String, std::sync::Arc<FlagList>>> = LazyLock::new(|| {
-    CATALOG.ids(rackmath_spec::Kind::Flags).map(|id| (id.to_owned(), CATALOG.flag_list(id).unwrap())).collect()
-});
-static IMAGES: LazyLock<Images> = LazyLock::new(|| crate::plan::images(&CATALOG).unwrap());
+static LISTS: LazyLock<Lists> = LazyLock::new(|| lists(&CATALOG, std::iter::empty(), true).unwrap());
 static KNOWN: LazyLock<Vec<std::sync::Arc<rackmath_spec::Model>>> =
     LazyLock::new(|| MODELS.iter().map(|m| CATALOG.model(m).unwrap()).collect());
 
@@ -37,16 +31,16 @@ fn check(site: &Site, pools: &[Pool], h: &Handover) -> Result<(), String> {
         let list = LISTS.get(&c.flags).ok_or_else(|| format!("no list {}", c.flags))?;
         list.check(&c.line).map_err(|e| format!("{e}: {}", c.line))?;
     }
-    let own = &LISTS[list(site.tool)];
+    let own = site.list;
     for pool in pools {
-        own.check(&site.line(pool, Place::Page)).map_err(|e| e.to_string())?;
-        own.check(&format!("{} m {}", own.command, site.behind(pool).unwrap_or_default()))
+        own.check(&site.line(pool, false)).map_err(|e| e.to_string())?;
+        own.check(&format!("{} m {}", own.command, site.behind(pool)))
             .map_err(|e| e.to_string())?;
         if let Some(text) = site.config(pool) {
             own.check_keys(&text).map_err(|e| e.to_string())?;
         }
     }
-    if let Some(f) = h.files.iter().find(|f| f.name == router::DISAGG_CONFIG) {
+    if let Some(f) = h.files.iter().find(|f| f.name == DISAGG_CONFIG) {
         LISTS["trtllm-disaggregated"].check_keys(&f.text).map_err(|e| e.to_string())?;
     }
     Ok(())
@@ -74,7 +68,7 @@ fn whole(site: &Site, pools: &[Pool], text: &str) -> Result<(), String> {
         return Err(format!("{asked} chips asked for, {wanted} wanted"));
     }
     for pool in pools.iter().filter(|p| !spans(p)) {
-        for host in router::hosts(site, pool) {
+        for host in site.addresses(pool) {
             let service = host.split_once('.').map_or("", |(_, service)| service);
             if !text.contains(&format!("kind: Service\nmetadata:\n  name: {service}\n")) {
                 return Err(format!("no service for {host}"));
@@ -97,7 +91,7 @@ proptest! {
         let own = model.formats();
         let formats = if fp8 { rackmath_spec::model::Formats { linear: Dtype::Fp8, ..own } } else { own };
         let site = Site {
-            model, tool: TOOLS[tool], formats, cached: cached.unwrap_or(0.0), drafts: drafts.into(),
+            model, tool: TOOLS[tool], list: &LISTS[TOOLS[tool].name()], formats, cached: cached.unwrap_or(0.0), drafts: drafts.into(),
             longest: 5000.5, vendor: "NVIDIA", per_host: [4, 8][host],
         };
         let pools: Vec<Pool> = if split { [prefill, decode].into_iter().flatten().collect() } else { serve.into_iter().collect() };
@@ -107,7 +101,7 @@ proptest! {
             input: (4000.0, deviation.unwrap_or(0.0)), output: (500.0, deviation.unwrap_or(0.0) / 4.0), rate,
             concurrency: 37.5, ttft_ms: 300.0, tpot_ms: 20.0, targets: (target, target), replay: replay.then(|| "a b.jsonl".into()),
         };
-        let h = handover(&site, &pools, &aim, &IMAGES);
+        let h = handover(&site, &pools, &aim, &LISTS);
         prop_assert_eq!(check(&site, &pools, &h), Ok(()));
         let manifest = &h.files.iter().find(|f| f.name == "kubernetes.yaml").unwrap().text;
         prop_assert_eq!(whole(&site, &pools, manifest), Ok(()), "{}", manifest);
@@ -122,6 +116,7 @@ fn the_layout_a_command_starts_is_the_layout_planned() {
         let site = Site {
             model,
             tool,
+            list: &LISTS[tool.name()],
             formats: model.formats(),
             cached: 0.0,
             drafts: 2.0,
@@ -139,7 +134,7 @@ fn the_layout_a_command_starts_is_the_layout_planned() {
             instances: 1,
             host_cache: None,
         };
-        let line = site.line(&pool, Place::Script);
+        let line = site.line(&pool, true);
         assert_eq!(rackmath_spec::file::flags::read(tool, &line).unwrap(), layout, "{line}");
         // The engine divides its chunk by 8, and drafts for itself.
         let own = if tool == Tool::Sglang { "--chunked-prefill-size 16384" } else { "\"method\":\"mtp\"" };
