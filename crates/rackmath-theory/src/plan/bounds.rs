@@ -71,8 +71,8 @@ impl Pools {
         for (p, prefill) in space.prefills.iter().enumerate() {
             let row = &space.rows[prefill.row];
             let one = [1.0, row.scale, row.usd_s, row.watts].map(|x| x * row.chips);
-            let per = one.map(|x| x / (BUSIEST * prefill.service));
-            let prompts = Prompts { one, per, first: prefill.alone, same: false };
+            let per = one.map(|x| x / (BUSIEST * prefill.prompts.service));
+            let prompts = Prompts { one, per, first: prefill.prompts.alone, same: false };
             let group = groups.entry((row.key, row.machine, row.class)).or_insert_with(|| Group {
                 machine: row.machine,
                 class: row.class as usize,

@@ -60,7 +60,7 @@ impl Space {
         hash.count(self.prefills.len());
         for p in &self.prefills {
             hash.count(p.row);
-            hash.amounts([p.service, p.alone, p.groups]);
+            hash.amounts([p.prompts.service, p.prompts.alone, p.prompts.groups]);
         }
         hash.amounts([self.prompt_cv2]);
         hash.amounts(self.send.iter().flatten().copied());

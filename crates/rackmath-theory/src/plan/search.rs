@@ -293,12 +293,12 @@ fn pairs(
 fn ratios(space: &Space, q: &Question, (row, level, p): (usize, usize, usize), found: &mut Found) {
     let family = (space.rows.len() + row * space.prefills.len() + p) as u64;
     for (ratio, instances) in space.ratios.iter().enumerate() {
-        let Some((unit, busy)) = space.split_unit(row, level, p, *instances) else { continue };
-        let mut estimate = unit.replicated(q.output, q.traffic);
+        let Some(split) = space.split_unit(row, level, p, *instances) else { continue };
+        let mut estimate = split.unit.replicated(q.output, q.traffic);
         if found.useless(&estimate, q.point(&estimate), q) {
             continue;
         }
-        estimate.wait_until(space.split_ttft((row, p), instances.0, &unit.state, busy), q.output);
+        estimate.wait_until(space.waited(&split), q.output);
         let index = space.first(family) + (ratio * space.levels + level) as u64;
         found.look(Ranked { index, family, estimate }, q);
     }

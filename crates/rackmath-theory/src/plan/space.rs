@@ -43,18 +43,8 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prefill {
     pub row: usize,
-    /// Prompts a second of one instance when busy.
-    pub service: f64,
-    /// Seconds of a prompt alone.
-    pub alone: f64,
-    /// Attention groups of an instance.
-    pub groups: f64,
-}
-
-impl Prefill {
-    pub fn pool(&self) -> Prompts {
-        Prompts { service: self.service, alone: self.alone, groups: self.groups }
-    }
+    /// What one instance does.
+    pub prompts: Prompts,
 }
 
 /// One instance in steady state at one level.
@@ -81,24 +71,29 @@ impl State {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct States {
     all: Vec<State>,
-    ends: Vec<usize>,
+    /// Where each row begins and the one before it ends.
+    starts: Vec<usize>,
 }
 
 impl States {
     pub fn push(&mut self, row: &[State]) {
+        if self.starts.is_empty() {
+            self.starts.push(0);
+        }
         let n = row.iter().rposition(|s| s.rate > 0.0).map_or(0, |last| last + 1);
         self.all.extend(&row[..n]);
-        self.ends.push(self.all.len());
+        self.starts.push(self.all.len());
     }
 
     pub fn of(&self, row: usize) -> &[State] {
-        let first = if row == 0 { 0 } else { self.ends[row - 1] };
-        &self.all[first..self.ends[row]]
+        &self.all[self.starts[row]..self.starts[row + 1]]
     }
 
     /// The state of a row at a level that exists.
-    pub(super) fn at(&self, row: usize, level: usize) -> Option<State> {
-        self.of(row).get(level).copied().filter(|s| s.rate > 0.0)
+    #[inline]
+    fn at(&self, row: usize, level: usize) -> Option<&State> {
+        let at = self.starts[row] + level;
+        if at < self.starts[row + 1] { self.all.get(at).filter(|s| s.rate > 0.0) } else { None }
     }
 }
 
@@ -140,14 +135,26 @@ pub struct Configuration {
 
 /// One replica before replicas are counted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unit {
-    pub state: State,
+pub(super) struct Unit<'a> {
+    pub state: &'a State,
     pub ttft: f64,
     pub rate: f64,
     pub chips: f64,
     pub taken: f64,
     pub usd_s: f64,
     pub watts: f64,
+}
+
+/// A replica of two pools.
+pub(super) struct Split<'a> {
+    pub unit: Unit<'a>,
+    prompts: &'a Prompts,
+    /// Instances that compute prompts.
+    instances: f64,
+    /// Share of the time they work.
+    busy: f64,
+    /// Seconds to send a prompt's cache.
+    send: f64,
 }
 
 impl Space {
@@ -220,16 +227,18 @@ impl Space {
     pub fn estimate(&self, index: u64, output: f64, traffic: Traffic) -> Option<Estimate> {
         let c = self.configuration(index);
         let unit = match c.split {
-            None => self.whole_unit(c.row, c.level),
-            Some((p, q)) => self.split_unit(c.row, c.level, p, self.ratios[q]).map(|(unit, busy)| Unit {
-                ttft: self.split_ttft((c.row, p), self.ratios[q].0, &unit.state, busy),
-                ..unit
-            }),
+            None => self.whole_unit(c.row, c.level)?,
+            Some((p, q)) => {
+                let mut split = self.split_unit(c.row, c.level, p, self.ratios[q])?;
+                split.unit.ttft = self.waited(&split);
+                split.unit
+            }
         };
-        unit.map(|u| u.replicated(output, traffic))
+        Some(unit.replicated(output, traffic))
     }
 
-    pub(super) fn whole_unit(&self, row: usize, level: usize) -> Option<Unit> {
+    #[inline]
+    fn whole_unit(&self, row: usize, level: usize) -> Option<Unit<'_>> {
         let (r, state) = (&self.rows[row], self.whole.at(row, level)?);
         Some(Unit {
             state,
@@ -247,8 +256,9 @@ impl Space {
         self.send[self.rows[self.prefills[p].row].class as usize][self.rows[row].class as usize]
     }
 
-    /// A ratio of a pair as if no prompt ever waited, and the share of the time its prompts' chips work.
-    pub(super) fn split_unit(&self, row: usize, level: usize, p: usize, (np, nd): (f64, f64)) -> Option<(Unit, f64)> {
+    /// A ratio of a pair as if no prompt ever waited.
+    #[inline]
+    pub(super) fn split_unit(&self, row: usize, level: usize, p: usize, (np, nd): (f64, f64)) -> Option<Split<'_>> {
         let (r, prefill) = (&self.rows[row], &self.prefills[p]);
         let other = &self.rows[prefill.row];
         if other.key != r.key {
@@ -256,32 +266,34 @@ impl Space {
         }
         let state = self.found.at(row, level)?;
         let rate = nd * state.rate;
-        let busy = prefill.pool().busy(rate, np);
+        let busy = prefill.prompts.busy(rate, np);
         if busy > BUSIEST {
             return None;
         }
+        let send = self.send[other.class as usize][r.class as usize];
         let (dc, pc) = (nd * r.chips, np * other.chips);
         let unit = Unit {
             state,
-            ttft: prefill.alone + self.sending(p, row) + state.ttft,
+            ttft: prefill.prompts.alone + send + state.ttft,
             rate,
             chips: dc + pc,
             taken: if r.machine == other.machine { (dc + pc) * r.scale } else { (dc * r.scale).max(pc * other.scale) },
             usd_s: dc * r.usd_s + pc * other.usd_s,
             watts: dc * r.watts + pc * other.watts,
         };
-        Some((unit, busy))
+        Some(Split { unit, prompts: &prefill.prompts, instances: np, busy, send })
     }
 
     /// Seconds to the first token of a ratio of a pair, with waiting.
-    pub(super) fn split_ttft(&self, (row, p): (usize, usize), np: f64, state: &State, busy: f64) -> f64 {
-        let prefill = &self.prefills[p];
-        let wait = prefill.pool().wait(busy, np) * (1.0 + self.prompt_cv2);
-        wait + prefill.alone + self.sending(p, row) + state.ttft
+    #[inline]
+    pub(super) fn waited(&self, s: &Split) -> f64 {
+        let wait = s.prompts.wait(s.busy, s.instances) * (1.0 + self.prompt_cv2);
+        wait + s.prompts.alone + s.send + s.unit.state.ttft
     }
 }
 
-impl Unit {
+impl Unit<'_> {
+    #[inline]
     pub(super) fn replicated(&self, output: f64, traffic: Traffic) -> Estimate {
         let (replicas, served) = match traffic {
             // Exactly full is enough, whatever the last bit says.

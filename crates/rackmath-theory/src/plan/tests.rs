@@ -46,9 +46,11 @@ prop_compose! {
     ) -> Space {
         let prefill = |&(row, service, alone, groups): &(usize, u8, u8, u8)| Prefill {
             row,
-            service: f64::from(service),
-            alone: f64::from(alone) / 10.0,
-            groups: f64::from(groups),
+            prompts: pools::Prompts {
+                service: f64::from(service),
+                alone: f64::from(alone) / 10.0,
+                groups: f64::from(groups),
+            },
         };
         Space {
             rows, levels,

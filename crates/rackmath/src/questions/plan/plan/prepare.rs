@@ -137,9 +137,7 @@ impl Prepared {
 
     fn add(&mut self, ask: &Ask, row: ItemRow) {
         let Candidate { machine, ready, key, .. } = &*row.entry.of;
-        if let Some(Prompts { service, alone, groups }) = row.prefill {
-            self.space.prefills.push(Prefill { row: self.rows.len(), service, alone, groups });
-        }
+        self.space.prefills.extend(row.prefill.map(|prompts| Prefill { row: self.rows.len(), prompts }));
         self.space.rows.push(Row {
             key: *key,
             machine: machine.at as u32,
