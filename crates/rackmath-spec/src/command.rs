@@ -113,7 +113,8 @@ pub(crate) fn read(id: &str, text: &str) -> Result<FlagList, SpecError> {
 
 /// The parts of a template whose facts hold, with values for `{name}`; a part with `{each name}` once for each of a list.
 pub fn filled<S: AsRef<str>>(template: &[(S, S)], facts: &Facts) -> Vec<String> {
-    let holds = |fact: &str| fact.strip_prefix('!').map_or_else(|| facts.contains_key(fact), |not| !facts.contains_key(not));
+    let holds =
+        |fact: &str| fact.strip_prefix('!').map_or_else(|| facts.contains_key(fact), |not| !facts.contains_key(not));
     let mut all = Vec::new();
     for (when, words) in template.iter().map(|(when, words)| (when.as_ref(), words.as_ref())) {
         if !when.split_whitespace().all(holds) {
@@ -195,7 +196,8 @@ mod tests {
 
     #[test]
     fn a_template_says_what_holds() {
-        let parts = [("", "t {n} {\"k\":{n}}"), ("big", "--big"), ("!big", "--small"), ("", "-u {each urls}"), ("n", ",x={n}")];
+        let parts =
+            [("", "t {n} {\"k\":{n}}"), ("big", "--big"), ("!big", "--small"), ("", "-u {each urls}"), ("n", ",x={n}")];
         let parts = parts.map(|(when, words)| (when.to_owned(), words.to_owned())).to_vec();
         let facts = Facts::from([("n", "3".into()), ("urls", "a\nb".into())]);
         assert_eq!(line(&parts, &facts), "t 3 {\"k\":3} --small -u a -u b,x=3");

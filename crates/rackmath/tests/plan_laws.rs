@@ -3,14 +3,14 @@
 
 use proptest::prelude::*;
 use rackmath::Catalog;
-use rackmath::plan::{Answer, Partial, Request, answer_on, merge, shard, space};
+use rackmath::plan::{Answer, Best, Partial, Request, Steps, answer_on, merge, shard, space};
 use rackmath::setting::Setting;
 use rackmath_theory::plan::{Ranked, search_all};
 use std::sync::LazyLock;
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
 
-const OBJECTIVES: [&str; 5] = ["cost", "chips", "energy", "latency", "throughput"];
+const OBJECTIVES: [Best; 5] = [Best::Cost, Best::Chips, Best::Energy, Best::Latency, Best::Throughput];
 
 fn request() -> impl Strategy<Value = Request> {
     let model = prop::sample::select(vec!["llama-3.1-8b", "qwen3-8b", "mistral-7b-v0.3"]);
@@ -24,7 +24,7 @@ fn request() -> impl Strategy<Value = Request> {
         prop::option::of(2.0..40.0_f64),
         prop::option::of(0.0..0.9_f64),
     );
-    let degrees = prop::sample::select(vec!["powers", "any"]);
+    let degrees = prop::sample::select(vec![Steps::Powers, Steps::Any]);
     let words = (model, on, prefill_on, degrees, prop::sample::select(OBJECTIVES.to_vec()));
     let lengths = (64.0..6000.0_f64, 2.0..900.0_f64);
     (words, limits, lengths, any::<bool>(), 1..7_usize).prop_map(|(words, limits, (isl, osl), disaggregated, top)| {
@@ -33,8 +33,8 @@ fn request() -> impl Strategy<Value = Request> {
         Request {
             setting: Setting { model: model.into(), on: on.into(), ..Setting::default() },
             prefill_on: prefill_on.map(str::to_owned),
-            degrees: degrees.into(),
-            objective: objective.into(),
+            degrees,
+            objective,
             isl: Some(isl.floor()),
             osl: Some(osl.floor()),
             tpot_ms,
@@ -64,11 +64,11 @@ fn read_back(part: &Partial) -> Partial {
 
 /// The best score; less is better, and what cannot be is worst of all.
 fn score(r: &Request) -> f64 {
-    asked(r).plans.first().map_or(f64::INFINITY, |p| match r.objective.as_str() {
-        "cost" => p.usd_per_mtok.value,
-        "chips" => p.chips as f64,
-        "energy" => p.joules_per_token,
-        "latency" => p.e2e_ms.value,
+    asked(r).plans.first().map_or(f64::INFINITY, |p| match r.objective {
+        Best::Cost => p.usd_per_mtok.value,
+        Best::Chips => p.chips as f64,
+        Best::Energy => p.joules_per_token,
+        Best::Latency => p.e2e_ms.value,
         _ => -p.throughput_tok_s,
     })
 }
@@ -133,13 +133,13 @@ proptest! {
 
     #[test]
     fn more_chips_of_a_kind_and_more_degrees_are_never_worse(r in request(), n in 2..9_u64) {
-        let with = |chips: u64, degrees: &str| {
+        let with = |chips: u64, degrees: Steps| {
             let setting = Setting { on: format!("{chips}xh100"), ..r.setting.clone() };
-            score(&Request { setting, prefill_on: None, degrees: degrees.into(), ..r.clone() })
+            score(&Request { setting, prefill_on: None, degrees, ..r.clone() })
         };
-        let (few, many) = (with(n, "powers"), with(n + 3, "powers"));
+        let (few, many) = (with(n, Steps::Powers), with(n + 3, Steps::Powers));
         prop_assert!(at_most(many, few), "{few} -> {many}");
-        let any = with(n, "any");
+        let any = with(n, Steps::Any);
         prop_assert!(at_most(any, few), "{few} -> {any}");
     }
 
@@ -163,7 +163,7 @@ fn prompts_on_other_chips_keep_within_the_chips_of_each() {
         osl: Some(200.0),
         ttft_ms: Some(1500.0),
         tpot_ms: Some(15.0),
-        objective: "throughput".into(),
+        objective: Best::Throughput,
         top: 20,
         ..Request::default()
     };
@@ -185,7 +185,7 @@ fn prompts_on_other_chips_keep_within_the_chips_of_each() {
 #[test]
 fn machines_that_offer_different_numbers_are_each_kept_to() {
     let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh100,3xh200".into(), ..Setting::default() };
-    let r = Request { setting, objective: "throughput".into(), disaggregated: false, top: 50, ..Request::default() };
+    let r = Request { setting, objective: Best::Throughput, disaggregated: false, top: 50, ..Request::default() };
     for p in asked(&r).plans {
         let most = if p.system.contains("H200") { 3 } else { 8 };
         assert!(p.chips <= most, "{} takes {}", p.deployment, p.chips);

@@ -17,7 +17,6 @@
 //! level of concurrency is not counted as better. Assumes: means in steady state ([`crate::steady`]). Source: ours.
 
 mod bounds;
-pub mod fetch;
 pub mod fill;
 pub mod parts;
 pub mod search;
@@ -205,17 +204,6 @@ pub enum Objective {
 
 impl Objective {
     pub const ALL: [Self; 5] = [Self::Cost, Self::Chips, Self::Energy, Self::Latency, Self::Throughput];
-
-    /// The word used in files and flags.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cost => "cost",
-            Self::Chips => "chips",
-            Self::Energy => "energy",
-            Self::Latency => "latency",
-            Self::Throughput => "throughput",
-        }
-    }
 
     /// The score of an estimate; less is better.
     pub fn score(self, e: &Estimate) -> f64 {

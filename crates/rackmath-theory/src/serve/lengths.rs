@@ -142,6 +142,7 @@ mod tests {
     #[test]
     fn prompts_that_vary_wait_longer_for_each_other() {
         use crate::pass::Limit;
+        use crate::plan::pools::Prompts;
         use crate::plan::{Prefill, Row, Space, State, Traffic};
         let state = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
         let ttft = |prompt_cv2: f64| {
@@ -152,7 +153,7 @@ mod tests {
                 levels: 1,
                 whole: [State::NONE].chunks(1).collect(),
                 found: [state].chunks(1).collect(),
-                prefills: vec![Prefill { row: 0, service: 2.0, alone: 0.5, groups: 1.0 }],
+                prefills: vec![Prefill { row: 0, prompts: Prompts { service: 2.0, alone: 0.5, groups: 1.0 } }],
                 send: vec![vec![0.0]],
                 ratios: vec![(1.0, 1.0)],
                 prompt_cv2,

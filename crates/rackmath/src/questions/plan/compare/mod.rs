@@ -11,21 +11,110 @@
 //! The cost of a plan is proportional to the price of its chips, so the best of one machine does not depend on its price and
 //! the flip is exact. Ignores: a budget in dollars per hour, under which a dearer chip may have another plan.
 
-mod card;
 #[cfg(test)]
 mod tests;
 
 pub use crate::frontier::Request;
-pub use card::{Answer, Column, Flip, Number, Win};
 
 use crate::Error;
 use crate::estimate::Range;
-use crate::figure::Mark;
+use crate::figure::{Figure, Mark};
 use crate::frontier::{self, Curve};
-use crate::plan::Worked;
+use crate::plan::{self, Plan, Relaxation, Worked};
 use crate::sides::{Measure, questions, ratio, too_close};
 use rackmath_spec::Catalog;
 use rackmath_units::{Effort, significant};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Plans side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// What the columns differ in: `systems`, `models` or `engines`.
+    pub over: String,
+    /// What is made best.
+    pub objective: plan::Best,
+    /// Limits in words, for the first.
+    pub limits: Vec<String>,
+    /// As asked for.
+    pub columns: Vec<Column>,
+    /// Who wins on what.
+    pub wins: Vec<Win>,
+    /// Prices at which the cheapest machine changes; of machines only.
+    pub flips: Vec<Flip>,
+    /// In a sentence.
+    pub verdict: String,
+    /// Frontiers over each other: tokens per chip against tokens per user.
+    pub figure_chip: Figure,
+    /// Dollars per million tokens against tokens per user, where prices are known.
+    pub figure_dollar: Option<Figure>,
+    /// What the numbers assume.
+    pub assumptions: Vec<String>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Column {
+    /// Traffic and lengths in words.
+    pub workload: String,
+    /// Its best plan; none when nothing meets the limits.
+    pub plan: Option<Plan>,
+    /// In a sentence.
+    pub verdict: String,
+    /// What would do if a single limit were moved, when nothing meets them all.
+    pub relaxations: Vec<Relaxation>,
+    /// What kind of price its chips have.
+    pub price_basis: String,
+    /// What its power counts.
+    pub power_basis: String,
+    /// Its numbers, with ratios to the first column.
+    pub numbers: Vec<Number>,
+    /// What it is, and its frontier.
+    pub curve: Curve,
+}
+
+/// One number of a column.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Number {
+    /// Which.
+    pub measure: Measure,
+    /// The number, with its interval where it has one.
+    pub value: Range,
+    /// Over that of the first column that has a plan, with the interval of the ratio.
+    pub ratio: Option<Range>,
+}
+
+/// Who is best in one respect.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Win {
+    /// Which.
+    pub measure: Measure,
+    /// Who.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Who comes second.
+    pub next: String,
+    /// By which factor the second is worse.
+    pub by: f64,
+    /// Whether that is within the uncertainty.
+    pub too_close: bool,
+}
+
+/// A price at which the cheapest changes.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Flip {
+    /// Whose chip.
+    pub name: String,
+    /// Its price now.
+    pub now_usd_per_chip_hour: f64,
+    /// The price at which it costs what the cheapest other does, with its interval.
+    pub flips_at_usd_per_chip_hour: Range,
+    /// The other.
+    pub against: String,
+    /// Whether it is the cheapest now, and loses above the price; else it wins below it.
+    pub cheapest_now: bool,
+}
 
 /// Answers on one thread.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
@@ -78,7 +167,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let drawn = |dollars: bool| frontier::figure(&curves, &title, &subtitle, dollars, marks(&columns, dollars));
     Ok(Answer {
         over: over.into(),
-        objective: r.plan.objective.clone(),
+        objective: r.plan.objective,
         limits,
         verdict: verdict(&columns, &wins),
         figure_chip: drawn(false),

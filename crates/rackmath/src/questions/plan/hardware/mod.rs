@@ -4,12 +4,11 @@
 //! Every chip gets its own best plan, so that none is judged by the deployment of another. Two that differ by less than the
 //! uncertainty of their predictions are too close to call ([`crate::sides`]).
 
-mod axes;
 mod flip;
 #[cfg(test)]
 mod tests;
 
-pub use axes::Flip;
+pub use flip::Flip;
 
 use crate::Error;
 use crate::estimate::Range;
@@ -54,7 +53,7 @@ pub struct Answer {
     /// Limits in words.
     pub limits: Vec<String>,
     /// What is made best.
-    pub objective: String,
+    pub objective: plan::Best,
     /// Chips of each.
     pub chips: u64,
     /// Best first.
@@ -146,7 +145,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let cost = |c: &Candidate| c.best.estimate.usd_per_mtok;
     all.sort_by(|a, b| score(a).total_cmp(&score(b)).then(cost(a).total_cmp(&cost(b))).then(a.name.cmp(&b.name)));
     let rows = rows(&all, objective);
-    let flips = if r.flips && all.len() > 1 { axes::flips(catalog, &all, effort)? } else { Vec::new() };
+    let flips = if r.flips && all.len() > 1 { flip::flips(catalog, &all, effort)? } else { Vec::new() };
     let shown = &all[..all.len().min(SHOWN)];
     let curve = |c: &Candidate| Ok(frontier::curve(c.name.clone(), &c.worked, c.worked.frontier()?));
     let curves: Vec<Curve> = shown.iter().map(curve).collect::<Result<_, Error>>()?;
@@ -163,7 +162,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
             Vec::new(),
         ),
         assumptions: assumptions(&all, &rows),
-        objective: r.plan.objective.clone(),
+        objective: r.plan.objective,
         model,
         workload,
         limits,

@@ -48,7 +48,7 @@ fn a_price_is_of_the_kind_the_catalogue_says() {
 #[test]
 fn equal_numbers_of_chips_are_level() {
     let mut r = request(&["h100", "h200"]);
-    r.plan.objective = "chips".into();
+    r.plan.objective = plan::Best::Chips;
     let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
     assert!(a.verdict.contains("level with"), "{}", a.verdict);
     assert!(a.rows.iter().all(|row| row.flips_at_usd_per_chip_hour.is_none()));

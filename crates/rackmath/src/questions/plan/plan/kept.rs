@@ -4,7 +4,7 @@
 //! now, at the same concurrency and ratio of pools; where that breaks a limit, at the best concurrency and ratio its layouts
 //! allow. Replicas follow the traffic.
 
-use super::card::Plan;
+use super::answer::Plan;
 use super::prepare::Entry;
 use super::why::broken;
 use super::worked::Worked;

@@ -9,29 +9,24 @@ use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::{Layout, Model, System};
 use rackmath_theory::layout::{check, domain};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Deepest pipeline tried: serving gains nothing from more, and pays with latency.
 const DEEPEST: u64 = 8;
 
 /// Which degrees are tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Steps {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Steps {
     /// Powers of two.
+    #[default]
     Powers,
-    /// All.
+    /// All that the model and the machine allow.
     Any,
 }
 
 impl Steps {
-    /// By the word of the request.
-    pub(super) fn of(word: &str) -> Result<Self, Error> {
-        match word {
-            "powers" => Ok(Self::Powers),
-            "any" => Ok(Self::Any),
-            _ => Err(Error::value("degrees", format!("\"{word}\""), "powers or any")),
-        }
-    }
-
     fn up_to(self, most: u64) -> impl Iterator<Item = u64> {
         (1..=most).filter(move |n| self == Self::Any || n.is_power_of_two())
     }

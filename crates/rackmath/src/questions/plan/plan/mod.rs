@@ -4,7 +4,6 @@
 //! searches the numbers. The answer does not depend on the number of threads.
 
 mod answer;
-mod card;
 mod demand;
 mod handover;
 mod kept;
@@ -18,11 +17,12 @@ mod tests;
 mod why;
 mod worked;
 
-pub use card::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
+pub use answer::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
 pub use demand::{Draws, LengthPercentiles, MeanTraffic};
 pub use handover::{Command, File, Handover, HandoverRequest};
 pub(crate) use kept::Identity;
 pub use kept::{Holds, Kept};
+pub use layouts::Steps;
 pub use offload::OffloadCard;
 pub(crate) use prepare::in_order;
 pub use search::{MOST_SHARDS, Partial, merge, shard};
@@ -112,9 +112,9 @@ pub struct Request {
     pub budget_usd_per_hour: Option<f64>,
     /// Watts of the chips, at most.
     pub power_w: Option<f64>,
-    /// What is best: `cost`, `chips`, `energy`, `latency`, `throughput` or `goodput`, which is throughput within the limits.
+    /// What is best.
     #[schemars(extend("x-flag" = "objective minimize"))]
-    pub objective: String,
+    pub objective: Best,
     /// Deployments to show.
     #[schemars(extend("x-most" = [100, "plans kept"]))]
     pub top: usize,
@@ -125,8 +125,8 @@ pub struct Request {
     /// Machines that may compute prompts for those of the setting, with commas between them.
     #[schemars(extend("x-file" = "machine"))]
     pub prefill_on: Option<String>,
-    /// Degrees of parallelism to try: `powers` of two, or `any` the model and the machine allow.
-    pub degrees: String,
+    /// Degrees of parallelism to try.
+    pub degrees: Steps,
     /// Share of a prompt found in host memory, beyond what is found on the chips: a choice of the plan when given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unit" = "share"))]
@@ -136,6 +136,38 @@ pub struct Request {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-flag" = "dcp decode-context-parallel-size"))]
     pub dcp: Vec<u64>,
+}
+
+/// What a plan is chosen by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Best {
+    /// Fewest dollars per output token.
+    #[default]
+    Cost,
+    /// Fewest chips.
+    Chips,
+    /// Fewest joules per output token.
+    Energy,
+    /// Shortest whole requests.
+    Latency,
+    /// Most output tokens a second.
+    Throughput,
+    /// The same: a plan's requests meet the limits in the mean, so that all of its throughput is goodput.
+    Goodput,
+}
+
+impl Best {
+    fn objective(self) -> Objective {
+        match self {
+            Self::Cost => Objective::Cost,
+            Self::Chips => Objective::Chips,
+            Self::Energy => Objective::Energy,
+            Self::Latency => Objective::Latency,
+            Self::Throughput | Self::Goodput => Objective::Throughput,
+        }
+    }
 }
 
 impl Default for Request {
@@ -163,12 +195,12 @@ impl Default for Request {
             headroom: None,
             budget_usd_per_hour: None,
             power_w: None,
-            objective: "cost".into(),
+            objective: Best::Cost,
             top: 5,
             draws: Draws::default(),
             handover: None,
             prefill_on: None,
-            degrees: "powers".into(),
+            degrees: Steps::Powers,
             offload_hit: None,
             dcp: Vec::new(),
         }
@@ -208,20 +240,16 @@ struct Ask {
     /// Chips of the largest instance tried.
     largest: u64,
     scenario: Option<Scenario>,
-    degrees: layouts::Steps,
+    degrees: Steps,
     cuts: Vec<u64>,
     question: Question,
     handover: Option<HandoverRequest>,
     /// What the tools of a hand-over take.
     lists: handover::Lists,
-    /// The objective as asked for.
-    objective: &'static str,
+    objective: Best,
     /// Share of a prompt found in host memory and nowhere else.
     offload: Option<f64>,
 }
-
-/// What throughput is called where every request counted meets the limits.
-const GOODPUT: &str = "goodput";
 
 /// Answers on one thread.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
@@ -244,7 +272,7 @@ const LARGEST: u64 = 1024;
 
 impl Ask {
     fn new(catalog: &Catalog, r: &Request) -> Result<Self, Error> {
-        let (objective, word) = objective(&r.objective)?;
+        let objective = r.objective.objective();
         let machines = machines(catalog, r)?;
         let model = catalog.model(&r.setting.model)?;
         if model.shape().is_none() {
@@ -301,12 +329,12 @@ impl Ask {
             chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
             drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
             split: r.disaggregated,
-            objective: word,
+            objective: r.objective,
             offload: offload_hit(r, workload.requests.cached)?,
             requests: workload.requests,
             workload,
             largest: LARGEST,
-            degrees: layouts::Steps::of(&r.degrees)?,
+            degrees: r.degrees,
             cuts: layouts::cuts(&r.dcp)?,
             scenario: scenario.map(Arc::unwrap_or_clone),
             model,
@@ -358,15 +386,6 @@ fn drafts(drafts: f64, acceptance: Option<f64>) -> Result<(f64, f64), Error> {
         Some(alpha) => Ok((drafts, yielded(drafts, share("acceptance", alpha)?))),
         None => Err(Error::value("drafts", drafts, "an acceptance with them, as measured")),
     }
-}
-
-/// The objective of a word, and the word.
-fn objective(typed: &str) -> Result<(Objective, &'static str), Error> {
-    // A plan's requests meet the limits in the mean, so that all of its throughput is goodput.
-    let known = Objective::ALL.into_iter().map(|o| (o, o.name())).chain([(Objective::Throughput, GOODPUT)]);
-    known.into_iter().find(|(_, name)| *name == typed).ok_or_else(|| {
-        Error::value("objective", format!("\"{typed}\""), "cost, chips, energy, latency, throughput or goodput")
-    })
 }
 
 /// What host memory adds to a share already cached; none where it adds nothing.

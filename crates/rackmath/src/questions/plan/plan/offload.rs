@@ -127,7 +127,7 @@ pub(super) fn gib(bytes: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::{Plan, Request, answer, space};
+    use crate::plan::{Best, Plan, Request, answer, space};
     use crate::setting::Setting;
     use rackmath_theory::plan::Question;
 
@@ -159,14 +159,13 @@ mod tests {
     #[test]
     fn a_choice_more_is_never_worse() {
         let most = Request { disaggregated: true, ttft_ms: Some(4000.0), ..request("qwen3-32b", "4xh200") };
-        for (objective, hit) in [("cost", 0.05), ("latency", 0.5), ("energy", 0.9), ("goodput", 1.0)] {
-            let r =
-                Request { objective: objective.into(), prefix_hit: Some(0.2), offload_hit: Some(hit), ..most.clone() };
+        for (objective, hit) in [(Best::Cost, 0.05), (Best::Latency, 0.5), (Best::Energy, 0.9), (Best::Goodput, 1.0)] {
+            let r = Request { objective, prefix_hit: Some(0.2), offload_hit: Some(hit), ..most.clone() };
             let (with, without) = (plans(&r), plans(&Request { offload_hit: None, ..r.clone() }));
             let score = |p: &Plan| match objective {
-                "cost" => p.usd_per_mtok.value,
-                "latency" => p.e2e_ms.value,
-                "energy" => p.joules_per_token,
+                Best::Cost => p.usd_per_mtok.value,
+                Best::Latency => p.e2e_ms.value,
+                Best::Energy => p.joules_per_token,
                 _ => -p.throughput_tok_s,
             };
             assert!(score(&with[0]) <= score(&without[0]), "{objective} {hit}");
@@ -239,10 +238,8 @@ mod tests {
     #[test]
     fn goodput_is_throughput_by_its_name() {
         let r = Request { isl: Some(2000.0), offload_hit: None, tpot_ms: Some(30.0), ..request("qwen3-32b", "2xh200") };
-        let one = |objective: &str| {
-            answer(&rackmath_catalog::embedded(), &Request { objective: objective.into(), ..r.clone() }).unwrap()
-        };
-        let (goodput, throughput) = (one("goodput"), one("throughput"));
-        assert_eq!((goodput.objective.as_str(), goodput.plans[0].index), ("goodput", throughput.plans[0].index));
+        let one = |objective| answer(&rackmath_catalog::embedded(), &Request { objective, ..r.clone() }).unwrap();
+        let (goodput, throughput) = (one(Best::Goodput), one(Best::Throughput));
+        assert_eq!((goodput.objective, goodput.plans[0].index), (Best::Goodput, throughput.plans[0].index));
     }
 }

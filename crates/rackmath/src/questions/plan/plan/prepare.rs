@@ -14,7 +14,7 @@ use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::kv;
 use rackmath_theory::pass::{KernelSet, Pass};
 use rackmath_theory::plan::space::MOST_DECODE;
-use rackmath_theory::plan::{Prefill, Row, Space, State, fetch, fill};
+use rackmath_theory::plan::{Prefill, Row, Space, State, fill};
 use rackmath_theory::pools::{Prompts, sending};
 use rackmath_theory::steady::Requests;
 use rackmath_units::{Bytes, Effort, Tokens};
@@ -293,7 +293,7 @@ fn item(
                 fill::states(&server, &requests, groups, levels, &mut whole);
             }
             if let Some(f) = offload {
-                fetch::wait(&mut whole, f.seconds, groups, levels, row.most());
+                fill::wait(&mut whole, f.seconds, groups, levels, row.most());
             }
             // Those that only decode care neither about the chunk nor about fetching: one row of them is enough.
             if split && c == 0 && offload.is_none() && !machine.prompts_only {
@@ -301,7 +301,7 @@ fn item(
             }
             let prefill = (split && d == 0).then(|| {
                 let computed = ready.prompts(&own);
-                offload.map_or(computed, |f| fetch::prompts(computed, f.seconds))
+                offload.map_or(computed, |f| fill::prompts(computed, f.seconds))
             });
             rows.push(ItemRow { entry: Entry { drafts: *drafts, offload, ..row.clone() }, whole, found, prefill });
         }

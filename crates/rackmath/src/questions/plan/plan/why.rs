@@ -1,7 +1,7 @@
 //! Why a plan is what it is: which limits hold it, what each is worth, and what stands in the way where there is none.
 
 use super::Machine;
-use super::card::{Plan, Relaxation, Shadow};
+use super::answer::{Plan, Relaxation, Shadow};
 use super::search::{Move, Searched, moves};
 use super::worked::Worked;
 use crate::figure::count;

@@ -1,6 +1,6 @@
 //! A space prepared once and asked many times: under other limits, other traffic, other prices, or for one deployment.
 
-use super::card::{Answer, Plan, Point};
+use super::answer::{Answer, Plan, Point};
 use super::offload::Fetch;
 use super::prepare::{Entry, Prepared};
 use super::search::Searched;

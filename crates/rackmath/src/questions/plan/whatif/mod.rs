@@ -1,16 +1,14 @@
 //! One plan, some changes: before, the same deployment under the change, and the best after it.
 
-mod set;
-
-pub use set::Changed;
-
 use crate::Error;
+use crate::field::{self, Field, Unit, put};
 use crate::plan::{self, Holds, Kept, Plan, Relaxation, Worked};
 use crate::sides::Measure;
 use rackmath_spec::Catalog;
 use rackmath_units::{Effort, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A plan's question and what is changed in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +36,7 @@ pub struct Answer {
     /// Limits after, in words.
     pub limits: Vec<String>,
     /// What is made best, after.
-    pub objective: String,
+    pub objective: plan::Best,
     /// The best before; none when nothing met the limits.
     pub before: Option<Plan>,
     /// What becomes of it when it is kept.
@@ -55,6 +53,17 @@ pub struct Answer {
     pub relaxations: Vec<Relaxation>,
     /// What the numbers assume.
     pub assumptions: Vec<String>,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Changed {
+    /// What.
+    pub what: String,
+    /// Before, in words.
+    pub from: String,
+    /// After.
+    pub to: String,
 }
 
 /// One number before and after.
@@ -100,7 +109,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         workload_before: old.workload.clone(),
         workload_after: new.workload.clone(),
         limits: new.limits.clone(),
-        objective: new.objective.clone(),
+        objective: new.objective,
         differences: Measure::ALL
             .into_iter()
             .filter_map(|m| difference(m, before, kept.plan.as_ref(), after))
@@ -122,8 +131,44 @@ pub fn changed(request: &Request) -> Result<plan::Request, Error> {
 
 fn applied(request: &Request) -> Result<(plan::Request, Vec<Changed>), Error> {
     let mut plan = request.plan.clone();
-    let changes = request.set.iter().map(|word| set::apply(&mut plan, word)).collect::<Result<_, _>>()?;
+    let changes = request.set.iter().map(|word| apply(&mut plan, word)).collect::<Result<_, _>>()?;
     Ok((plan, changes))
+}
+
+/// Makes one change: any field of a plan's request, by its flag or its own name.
+fn apply(request: &mut plan::Request, word: &str) -> Result<Changed, Error> {
+    let wrong = |expected: String| Error::value("set", format!("\"{word}\""), expected);
+    let Some((key, text)) = word.split_once('=').map(|(k, v)| (k.trim().trim_start_matches("--"), v.trim())) else {
+        return Err(wrong("a name and a value, such as tpot=20ms".into()));
+    };
+    let fields = field::of::<plan::Request>();
+    let flagged = |f: &&Field| f.flag == key || f.aliases.iter().chain(&f.old).any(|name| name == key);
+    let own = |f: &&Field| f.path.rsplit('/').next() == Some(key);
+    let Some(found) = fields.iter().find(flagged).or_else(|| fields.iter().find(own)) else {
+        let names = fields.iter().flat_map(|f| [f.flag.as_str(), f.path.rsplit('/').next().unwrap_or_default()]);
+        return Err(Error::unknown("setting to change", key, names));
+    };
+    // The flag of a switch that is on by default takes it away.
+    let turned = found.unit == Unit::Switch && found.default == Value::Bool(true) && flagged(&found);
+    let turn = |value: Value| match value {
+        Value::Bool(yes) => Value::Bool(yes != turned),
+        other => other,
+    };
+    let raw = serde_json::from_str(text).ok().filter(|_| !flagged(&found));
+    let value =
+        raw.map_or_else(|| found.parse(text), Ok).map_err(|e| wrong(e.trim_start_matches("expected ").to_owned()))?;
+    let Value::Object(mut all) = serde_json::to_value(&*request).unwrap_or_default() else {
+        return Err(wrong(word.into()));
+    };
+    put(&mut all, &found.path, turn(value));
+    let changed: plan::Request = serde_json::from_value(Value::Object(all)).map_err(|e| wrong(e.to_string()))?;
+    let show = |r: &plan::Request| {
+        let all = serde_json::to_value(r).unwrap_or_default();
+        found.show(&turn(all.pointer(&found.path).cloned().unwrap_or_default()))
+    };
+    let (from, to) = (show(request), show(&changed));
+    *request = changed;
+    Ok(Changed { what: found.flag.clone(), from, to })
 }
 
 fn difference(

@@ -85,7 +85,7 @@ fn every_setting_can_be_set_and_reads_back() {
         ("user=50", "50.0 tok/s"),
     ] {
         let mut r = request(&[]).plan;
-        assert_eq!(set::apply(&mut r, word).unwrap().to, to, "{word}");
+        assert_eq!(apply(&mut r, word).unwrap().to, to, "{word}");
     }
 }
 

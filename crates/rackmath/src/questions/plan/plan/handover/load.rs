@@ -50,8 +50,7 @@ pub(super) fn words(aim: &Aim) -> Vec<String> {
 pub(super) fn commands(site: &Site, aim: &Aim, lists: &Lists) -> Vec<Command> {
     let lists = || TOOLS.iter().filter_map(|id| lists.get(*id));
     let facts = aimed(site, aim);
-    let command =
-        |role: &str, id: &str, line: String| Command { role: role.into(), flags: id.into(), line };
+    let command = |role: &str, id: &str, line: String| Command { role: role.into(), flags: id.into(), line };
     let mut all: Vec<Command> = lists().map(|l| command("load test", &l.id, line(&l.lines, &facts))).collect();
     if let Some(path) = aim.replay.as_deref().filter(|p| !p.contains(['\'', '\n'])) {
         let facts: Facts = facts.into_iter().chain([("replay", path.to_owned())]).collect();

@@ -69,11 +69,7 @@ pub struct File {
 pub(super) type Lists = BTreeMap<String, Arc<FlagList>>;
 
 /// The lists of the engines; with those of routers and load tests where all is asked for.
-pub(super) fn lists<'a>(
-    catalog: &Catalog,
-    families: impl Iterator<Item = &'a str>,
-    all: bool,
-) -> Result<Lists, Error> {
+pub(super) fn lists<'a>(catalog: &Catalog, families: impl Iterator<Item = &'a str>, all: bool) -> Result<Lists, Error> {
     let one = |id: &str| Ok((id.to_owned(), catalog.flag_list(id)?));
     if all {
         return catalog.ids(Kind::Flags).map(one).collect();
@@ -177,9 +173,15 @@ fn notes(site: &Site, pools: &[Pool], routed: bool) -> Vec<String> {
 
 /// What to know of every tool.
 const NOTES: [(&str, &str); 5] = [
-    ("", "image tags follow the engines' releases and were not pulled; weights are fetched by name when a server starts"),
+    (
+        "",
+        "image tags follow the engines' releases and were not pulled; weights are fetched by name when a server starts",
+    ),
     ("pools", "caches travel by NIXL or UCX: hosts need RDMA between pools, and pods the device plugin of the network"),
-    ("host_cache", "host memory for caches is twice that of the chips, at most what the tier has: say less where hosts have less"),
+    (
+        "host_cache",
+        "host memory for caches is twice that of the chips, at most what the tier has: say less where hosts have less",
+    ),
     ("draft_model", "{draft_model}: put the draft model whose acceptance was measured in its place"),
     ("format", "weights in {format}: name a checkpoint in that format in place of {model}"),
 ];

@@ -34,8 +34,7 @@ fn check(site: &Site, pools: &[Pool], h: &Handover) -> Result<(), String> {
     let own = site.list;
     for pool in pools {
         own.check(&site.line(pool, false)).map_err(|e| e.to_string())?;
-        own.check(&format!("{} m {}", own.command, site.behind(pool)))
-            .map_err(|e| e.to_string())?;
+        own.check(&format!("{} m {}", own.command, site.behind(pool))).map_err(|e| e.to_string())?;
         if let Some(text) = site.config(pool) {
             own.check_keys(&text).map_err(|e| e.to_string())?;
         }
