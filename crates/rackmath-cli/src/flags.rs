@@ -10,7 +10,14 @@ use serde_json::{Map, Value};
 use std::ffi::OsStr;
 
 pub fn args(fields: &[Field]) -> impl Iterator<Item = Arg> {
-    fields.iter().map(|field| arg(field, fields))
+    fields.iter().map(|field| arg(field, fields)).chain(fields.iter().filter_map(anyway))
+}
+
+/// `--x` beside `--no-x`: says what holds anyway.
+fn anyway(field: &Field) -> Option<Arg> {
+    let name = field.flag.strip_prefix("no-").filter(|_| field.unit == Unit::Switch)?.to_owned();
+    let arg = Arg::new(format!("+{name}")).long(name).hide(true);
+    Some(arg.action(ArgAction::SetTrue).conflicts_with(field.path.clone()))
 }
 
 /// A field as a flag, or as a word by its place.

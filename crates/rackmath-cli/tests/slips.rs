@@ -187,7 +187,7 @@ fn what_does_not_work_out_is_an_answer() {
     for (args, says) in [
         ("train llama-3.1-405b --on hgx-h100 --batch 8 --search", "does not fit"),
         ("train llama-3.1-8b --loss 1.7", "out of reach: endless data leaves 1.99"),
-        ("plan llama-3.1-8b --on 8xh200 --budget $5/h --aggregated", "3 x 1 = 3 chips"),
+        ("plan llama-3.1-8b --on 16xh200 --budget $13/h --aggregated", "8 x 1 = 8 chips"),
         ("outlook deepseek-v3 --on 2xh200", "no deployment meets the limits"),
         ("compare deepseek-v3 --on h100,2xh200", "none meets the limits"),
         ("estimate llama-3.1-8b --on h100 --engine vllm@99.1.2 --no-changes", "vllm@99.1.2 is taken as vLLM"),

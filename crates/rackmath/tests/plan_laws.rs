@@ -137,9 +137,11 @@ proptest! {
             let setting = Setting { on: format!("{chips}xh100"), ..r.setting.clone() };
             score(&Request { setting, prefill_on: None, degrees, ..r.clone() })
         };
-        let (few, many) = (with(n, Steps::Powers), with(n + 3, Steps::Powers));
+        // Whole hosts of eight.
+        let hosts = n.div_ceil(4);
+        let (few, many) = (with(8 * hosts, Steps::Powers), with(8 * (hosts + 1), Steps::Powers));
         prop_assert!(at_most(many, few), "{few} -> {many}");
-        let any = with(n, Steps::Any);
+        let (few, any) = (with(n, Steps::Powers), with(n, Steps::Any));
         prop_assert!(at_most(any, few), "{few} -> {any}");
     }
 
@@ -172,7 +174,7 @@ fn prompts_on_other_chips_keep_within_the_chips_of_each() {
     for p in a.plans.iter().filter(|p| p.prefill.as_ref().is_some_and(|pool| pool.system != p.system)) {
         let pool = p.prefill.as_ref().unwrap();
         let prompts = pool.chips * pool.instances * p.replicas;
-        assert!(prompts <= 6 && p.chips - prompts <= 4, "{}", p.deployment);
+        assert!(prompts <= 6 && p.replicas * p.chips_per_replica - prompts <= 4, "{}", p.deployment);
         assert!(p.deployment.contains("prefill on h100-sxm"), "{}", p.deployment);
         crossed += 1;
     }

@@ -298,22 +298,17 @@ proptest! {
     }
 }
 
+/// One deployment of so many chips, of a machine that offers so many, which ends a request a second.
+fn single(chips: f64, offered: f64) -> Space {
+    let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
+    let row = Row { key: 0, machine: 0, class: 0, scale: 1.0, chips, usd_s: 0.001, watts: 1000.0, host: 1.0, offered };
+    Space { rows: vec![row], levels: 1, whole: [one].chunks(1).collect(), ..Space::default() }
+}
+
 #[test]
 fn replicas_are_whole_and_paid_whole() {
     // 2.5 requests a second at 1 a replica: three replicas of two chips at $3.60/h each: $21.60/h for 25 tokens a second.
-    let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
-    let row = Row {
-        key: 0,
-        machine: 0,
-        class: 0,
-        scale: 1.0,
-        chips: 2.0,
-        usd_s: 0.001,
-        watts: 1000.0,
-        host: 1.0,
-        offered: 10.0,
-    };
-    let space = Space { rows: vec![row], levels: 1, whole: [one].chunks(1).collect(), ..Space::default() };
+    let space = single(2.0, 10.0);
     let e = space.estimate(0, OUTPUT, Traffic::Rate(2.5)).unwrap();
     assert_eq!((e.replicas, e.chips, e.watts), (3.0, 6.0, 6000.0));
     assert!((e.usd_per_hour - 21.6).abs() < 1e-9);
@@ -336,19 +331,7 @@ fn levels_rise_and_end_where_asked() {
 #[test]
 fn a_budget_is_filled_with_whole_replicas() {
     // $0.005 a second at $0.002 a replica of two chips: two replicas, although ten chips would hold five.
-    let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
-    let row = Row {
-        key: 0,
-        machine: 0,
-        class: 0,
-        scale: 1.0,
-        chips: 2.0,
-        usd_s: 0.001,
-        watts: 1000.0,
-        host: 1.0,
-        offered: 10.0,
-    };
-    let space = Space { rows: vec![row], levels: 1, whole: [one].chunks(1).collect(), ..Space::default() };
+    let space = single(2.0, 10.0);
     let within = |usd_s, watts| {
         let e = space.estimate(0, OUTPUT, Traffic::Within { chips: 10.0, usd_s, watts }).unwrap();
         (e.replicas, e.throughput)

@@ -4,7 +4,7 @@
 //! numbers are worked out anew and compared with those in the file: a number that no longer follows is named.
 
 use crate::Error;
-use crate::plan::{Answer, Plan, Request};
+use crate::plan::{Answer, Plan, Request, as_before};
 use rackmath_theory::stats::Fnv;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The first field of every plan file.
 pub const FORMAT: &str = "rackmath-plan-2";
 
-/// The format before, in which `headroom` was the share of cache memory kept free.
+/// The format before.
 const BEFORE: &str = "rackmath-plan-1";
 
 /// Who writes these files.
@@ -125,18 +125,13 @@ impl PlanFile {
     pub fn read(name: &str, text: &str) -> Result<Self, Error> {
         let mut raw: Value = serde_json::from_str(text).map_err(|error| unreadable(name, &error.to_string()))?;
         let found = checksum(&raw["request"]);
-        if raw["format"] == BEFORE
-            && let Some(request) = raw["request"].as_object_mut()
-            && let Some(share) = request.remove("headroom")
-        {
-            request.insert("cache_headroom".into(), share);
+        let first = raw["format"] == BEFORE;
+        if first {
+            raw["format"] = FORMAT.into();
         }
-        let old = raw["format"] == BEFORE;
-        let text = if old { raw.to_string() } else { text.to_owned() };
-        let mut file: Self = serde_json::from_str(&text).map_err(|error| unreadable(name, &error.to_string()))?;
-        if old {
-            file.format = FORMAT.into();
-        }
+        let moved = raw["request"].as_object_mut().is_some_and(|request| as_before(request, first));
+        let text = if first || moved { raw.to_string() } else { text.to_owned() };
+        let file: Self = serde_json::from_str(&text).map_err(|error| unreadable(name, &error.to_string()))?;
         if file.format != FORMAT {
             return Err(wrong(name, "format", &format!("\"{}\"", file.format), &format!("\"{FORMAT}\"")));
         }

@@ -274,7 +274,7 @@ impl Worked {
             why: self.why(r, best),
             step: is_best.then(|| self.step(&choice)),
             launch: self.launch(&choice),
-            mean_traffic: self.at_mean(&choice, e),
+            mean_traffic: self.at_mean(r),
             by_length: if is_best { self.by_length(&choice, e) } else { None },
             offload: self.offload(&choice),
             handover: if is_best { self.handover(&choice, e) } else { None },
@@ -390,7 +390,7 @@ impl Worked {
 }
 
 /// Scale-up domains that all replicas fill; those of two machines are not shared.
-fn domains(choice: &Choice, e: &Estimate) -> u64 {
+pub(super) fn domains(choice: &Choice, e: &Estimate) -> u64 {
     let filled = |row: &Entry, chips: f64| (chips / domain(&row.on().system) as f64).ceil();
     let used = e.replicas * e.unit_chips;
     match &choice.prompts {

@@ -1,6 +1,7 @@
 //! Lengths and traffic as asked: numbers, a distribution, a trace or a named workload, in this order of precedence; and what a
 //! plan is at mean traffic, and for requests far from the mean.
 
+use super::answer::domains;
 use super::worked::{Choice, Worked};
 use super::{Request, positive, share};
 use crate::Error;
@@ -8,9 +9,8 @@ use crate::setting::tokens;
 use crate::trace::{Summary, checked};
 use rackmath_spec::Scenario;
 use rackmath_spec::lengths::Lengths;
-use rackmath_theory::layout::domain;
 use rackmath_theory::lengths::{Drawn, spread};
-use rackmath_theory::plan::Estimate;
+use rackmath_theory::plan::{Estimate, Ranked, Traffic};
 use rackmath_theory::steady::percentile::{own, percentiles};
 use rackmath_theory::steady::{Load, Requests, Spread};
 use rackmath_units::significant;
@@ -200,20 +200,19 @@ fn side(
 
 impl Worked {
     /// Replicas for mean traffic; none where peak and mean are one.
-    pub(super) fn at_mean(&self, choice: &Choice, e: &Estimate) -> Option<MeanTraffic> {
+    pub(super) fn at_mean(&self, r: &Ranked) -> Option<MeanTraffic> {
         let w = &self.ask.workload;
         let rate = w.mean_rate.filter(|_| w.peak > 1.0)?;
-        let replicas = (rate / e.rate * (1.0 - 1e-12)).ceil().max(1.0);
-        let chips = replicas * e.unit_chips;
+        let mean = self.space.estimate(r.index, w.requests.output, Traffic::Rate(rate))?;
         Some(MeanTraffic {
             rate_per_s: rate,
             peak_rate_per_s: rate * w.peak,
-            replicas: replicas as u64,
-            chips: chips as u64,
-            domains: (chips / domain(&choice.row.on().system) as f64).ceil() as u64,
-            power_kw: e.watts * replicas / e.replicas / 1e3,
-            usd_per_hour: e.usd_per_hour * replicas / e.replicas,
-            usd_per_mtok_always_on: e.usd_per_hour / 3600.0 / (rate * w.requests.output) * 1e6,
+            replicas: mean.replicas as u64,
+            chips: mean.chips as u64,
+            domains: domains(&self.chosen(r.index), &mean),
+            power_kw: mean.watts / 1e3,
+            usd_per_hour: mean.usd_per_hour,
+            usd_per_mtok_always_on: r.estimate.usd_per_hour / 3600.0 / (rate * w.requests.output) * 1e6,
         })
     }
 

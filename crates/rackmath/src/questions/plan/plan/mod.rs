@@ -39,6 +39,7 @@ use rackmath_theory::steady::{Requests, yielded};
 use rackmath_units::{Effort, Fraction};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A model, machines, traffic and limits.
@@ -265,6 +266,15 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
 pub fn space(catalog: &Catalog, request: &Request, threads: usize) -> Result<(Space, Question), Error> {
     let worked = Worked::new(catalog, request, &threads.into())?;
     Ok((Arc::unwrap_or_clone(worked.space), worked.question))
+}
+
+/// Makes a saved request mean what it meant to who saved it, in the first format or a later one; whether that changed it.
+pub(crate) fn as_before(request: &mut Map<String, Value>, first: bool) -> bool {
+    // The share of cache memory kept free had another name.
+    let renamed = if first { request.remove("headroom") } else { None };
+    let changed = renamed.is_some();
+    request.extend(renamed.map(|share| ("cache_headroom".to_owned(), share)));
+    changed
 }
 
 /// Larger instances than this are not tried.

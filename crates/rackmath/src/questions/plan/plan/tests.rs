@@ -25,7 +25,7 @@ fn a_plan_meets_its_limits_and_serves_its_traffic() {
     for p in &a.plans {
         assert!(p.tpot_ms.value <= 30.0 && p.ttft_ms.value <= 1000.0 && p.chips <= 32);
         assert!((p.throughput_tok_s - 10_000.0).abs() < 1e-6 && p.busy <= 1.0 + 1e-9);
-        assert_eq!(p.chips, p.replicas * p.chips_per_replica);
+        assert!(p.chips >= p.replicas * p.chips_per_replica);
         assert!(!p.launch.is_empty());
     }
     assert!(a.plans.windows(2).all(|w| w[0].usd_per_mtok.value <= w[1].usd_per_mtok.value));
