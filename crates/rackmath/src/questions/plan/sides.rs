@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One number of a plan; its name in JSON ends with its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Dollars per million output tokens.
@@ -51,21 +51,7 @@ pub enum Measure {
 
 impl Measure {
     /// All, in the order pages show them.
-    pub const ALL: [Self; 13] = [
-        Self::UsdPerMtok,
-        Self::TokSPerChip,
-        Self::TokSPerUser,
-        Self::TpotMs,
-        Self::TtftMs,
-        Self::E2eMs,
-        Self::ThroughputTokS,
-        Self::Chips,
-        Self::Replicas,
-        Self::Concurrency,
-        Self::UsdPerHour,
-        Self::PowerKw,
-        Self::JoulesPerToken,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// In words.
     pub fn name(self) -> &'static str {
@@ -156,6 +142,12 @@ pub(crate) fn questions(
     let own: Vec<String> = plan.setting.on.split(',').map(|name| name.trim().to_owned()).collect();
     let systems = if systems.is_empty() { &own } else { systems };
     Ok(("systems", with(systems, |r, name| r.setting.on = name.into())))
+}
+
+/// That sides differ in what their prices or powers count, where they do.
+pub(crate) fn kinds_differ<'a>(what: &str, kinds: impl Iterator<Item = &'a str>, so: &str) -> Option<String> {
+    let kinds: Vec<&str> = std::collections::BTreeSet::from_iter(kinds).into_iter().collect();
+    (kinds.len() > 1).then(|| format!("{what} are of different kinds ({}): {so}", kinds.join(", ")))
 }
 
 /// As many as a page holds.

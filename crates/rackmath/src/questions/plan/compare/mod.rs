@@ -21,7 +21,7 @@ use crate::estimate::Range;
 use crate::figure::{Figure, Mark};
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Relaxation, Worked};
-use crate::sides::{Measure, questions, ratio, too_close};
+use crate::sides::{Measure, kinds_differ, questions, ratio, too_close};
 use rackmath_spec::Catalog;
 use rackmath_units::{Effort, significant};
 use schemars::JsonSchema;
@@ -151,14 +151,9 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         });
     }
     number(&mut columns);
-    for (what, of) in [("prices", (|c| &c.price_basis) as fn(&Column) -> &String), ("powers", |c| &c.power_basis)] {
-        let mut kinds: Vec<&str> = columns.iter().map(|c| of(c).as_str()).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        if kinds.len() > 1 {
-            assumptions.insert(0, format!("{what} are of different kinds ({}): compare with care", kinds.join(", ")));
-        }
-    }
+    let prices = kinds_differ("prices", columns.iter().map(|c| c.price_basis.as_str()), "compare with care");
+    let powers = kinds_differ("powers", columns.iter().map(|c| c.power_basis.as_str()), "compare with care");
+    assumptions.splice(0..0, powers.into_iter().chain(prices));
     let wins = wins(&columns);
     let flips = if over == "systems" { flips(&columns) } else { Vec::new() };
     let curves: Vec<Curve> = columns.iter().map(|c| c.curve.clone()).collect();
@@ -188,7 +183,7 @@ fn number(columns: &mut [Column]) {
             let base = first.as_ref().and_then(|f| measure.of(f)).filter(|b| b.value > 0.0);
             Some(Number { measure, value, ratio: base.map(|base| ratio(value, base)) })
         };
-        column.numbers = Measure::ALL.into_iter().filter_map(of).collect();
+        column.numbers = Measure::ALL.iter().copied().filter_map(of).collect();
     }
 }
 
@@ -220,7 +215,7 @@ fn wins(columns: &[Column]) -> Vec<Win> {
             too_close: too_close(*value, *other),
         })
     };
-    Measure::ALL.into_iter().filter_map(win).collect()
+    Measure::ALL.iter().copied().filter_map(win).collect()
 }
 
 fn flips(columns: &[Column]) -> Vec<Flip> {

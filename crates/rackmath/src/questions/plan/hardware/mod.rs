@@ -16,7 +16,7 @@ use crate::figure::Figure;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Worked, in_order};
 use crate::setting::Setting;
-use crate::sides::{Measure, ratio, too_close};
+use crate::sides::{Measure, kinds_differ, ratio, too_close};
 use rackmath_spec::{Basis, Catalog};
 use rackmath_units::{Effort, significant};
 use schemars::JsonSchema;
@@ -292,16 +292,9 @@ fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<String> {
         "every chip at its own best plan, the same number of each at most; chips with a known price".into(),
         "errors of two predictions are taken as independent; kernels of chips that were not measured are borrowed and widen their interval".into(),
     ];
-    let kinds: std::collections::BTreeSet<&str> = rows.iter().map(|r| r.price_basis.as_str()).collect();
-    if kinds.len() > 1 {
-        let kinds: Vec<&str> = kinds.into_iter().collect();
-        lines.push(format!("prices are of different kinds ({}): --basis takes one kind only", kinds.join(", ")));
-    }
-    let powers: std::collections::BTreeSet<&str> = all.iter().map(|c| c.worked.bases().1).collect();
-    if powers.len() > 1 {
-        let powers: Vec<&str> = powers.into_iter().collect();
-        lines.push(format!("powers are of different kinds ({}): energies do not compare", powers.join(", ")));
-    }
+    let prices = rows.iter().map(|r| r.price_basis.as_str());
+    lines.extend(kinds_differ("prices", prices, "--basis takes one kind only"));
+    lines.extend(kinds_differ("powers", all.iter().map(|c| c.worked.bases().1), "energies do not compare"));
     if let Some(first) = all.first() {
         // Prices and power stand in the table; the rest holds for all.
         lines.extend(first.worked.assumptions(false));

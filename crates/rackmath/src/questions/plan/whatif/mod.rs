@@ -110,10 +110,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         workload_after: new.workload.clone(),
         limits: new.limits.clone(),
         objective: new.objective,
-        differences: Measure::ALL
-            .into_iter()
-            .filter_map(|m| difference(m, before, kept.plan.as_ref(), after))
-            .collect(),
+        differences: Measure::ALL.iter().filter_map(|m| difference(*m, before, kept.plan.as_ref(), after)).collect(),
         verdict: verdict(before, &kept, after, same, &new),
         same_deployment: same,
         before: before.cloned(),

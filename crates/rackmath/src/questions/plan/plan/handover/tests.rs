@@ -90,7 +90,7 @@ proptest! {
         let own = model.formats();
         let formats = if fp8 { rackmath_spec::model::Formats { linear: Dtype::Fp8, ..own } } else { own };
         let site = Site {
-            model, tool: TOOLS[tool], list: &LISTS[TOOLS[tool].name()], formats, cached: cached.unwrap_or(0.0), drafts: drafts.into(),
+            model, tool: TOOLS[tool], list: &LISTS[&TOOLS[tool].to_string()], formats, cached: cached.unwrap_or(0.0), drafts: drafts.into(),
             longest: 5000.5, vendor: "NVIDIA", per_host: [4, 8][host],
         };
         let pools: Vec<Pool> = if split { [prefill, decode].into_iter().flatten().collect() } else { serve.into_iter().collect() };
@@ -115,7 +115,7 @@ fn the_layout_a_command_starts_is_the_layout_planned() {
         let site = Site {
             model,
             tool,
-            list: &LISTS[tool.name()],
+            list: &LISTS[&tool.to_string()],
             formats: model.formats(),
             cached: 0.0,
             drafts: 2.0,
