@@ -61,7 +61,9 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     let head = format!("deploy {} on {} with {}", p.deployment, p.system, p.engine);
     out.wrapped("", "  ", out.style.bold(&head));
     out.paragraph("  ", format!("{}.", a.verdict));
-    let replicas = format!("{} x {} = {} chips", p.replicas, p.chips_per_replica, p.chips);
+    let used = p.replicas * p.chips_per_replica;
+    let whole = if p.chips > used { format!(" of {} in whole hosts", p.chips) } else { String::new() };
+    let replicas = format!("{} x {} = {used} chips{whole}", p.replicas, p.chips_per_replica);
     line(out, "replicas", &replicas, &format!("{} scale-up domains", p.domains));
     let load = format!("{} in a group; replicas {} busy", count(p.concurrency_per_group), percent(p.busy.min(1.0)));
     line(out, "requests in flight", &count(p.concurrency.round()), &load);

@@ -39,6 +39,17 @@ pub struct Row {
     pub offered: f64,
 }
 
+impl Row {
+    /// Chips bought beyond those used: to the next whole host, as far as the chips on offer go.
+    #[inline]
+    fn spare(&self, used: f64) -> f64 {
+        if self.host <= 1.0 {
+            return 0.0;
+        }
+        ((used / self.host).ceil() * self.host).min(self.offered.max(used)) - used
+    }
+}
+
 /// A deployment that computes prompts for others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prefill {
@@ -136,6 +147,9 @@ pub struct Configuration {
 /// One replica before replicas are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit<'a> {
+    /// Chips on each machine; the second only where prompts have one of their own.
+    on: (f64, &'a Row),
+    other: Option<(f64, &'a Row)>,
     pub state: &'a State,
     pub ttft: f64,
     pub rate: f64,
@@ -241,6 +255,8 @@ impl Space {
     fn whole_unit(&self, row: usize, level: usize) -> Option<Unit<'_>> {
         let (r, state) = (&self.rows[row], self.whole.at(row, level)?);
         Some(Unit {
+            on: (r.chips, r),
+            other: None,
             state,
             ttft: state.ttft,
             rate: state.rate,
@@ -272,12 +288,15 @@ impl Space {
         }
         let send = self.send[other.class as usize][r.class as usize];
         let (dc, pc) = (nd * r.chips, np * other.chips);
+        let same = r.machine == other.machine;
         let unit = Unit {
+            on: (if same { dc + pc } else { dc }, r),
+            other: (!same).then_some((pc, other)),
             state,
             ttft: prefill.prompts.alone + send + state.ttft,
             rate,
             chips: dc + pc,
-            taken: if r.machine == other.machine { (dc + pc) * r.scale } else { (dc * r.scale).max(pc * other.scale) },
+            taken: if same { (dc + pc) * r.scale } else { (dc * r.scale).max(pc * other.scale) },
             usd_s: dc * r.usd_s + pc * other.usd_s,
             watts: dc * r.watts + pc * other.watts,
         };
@@ -293,6 +312,17 @@ impl Space {
 }
 
 impl Unit<'_> {
+    /// Chips bought beyond those that so many replicas use, their dollars a second and their watts.
+    #[inline]
+    fn spare(&self, replicas: f64) -> [f64; 3] {
+        let of = |(chips, row): (f64, &Row)| {
+            let n = row.spare(replicas * chips);
+            [n, n * row.usd_s, n * row.watts]
+        };
+        let own = of(self.on);
+        self.other.map(of).map_or(own, |other| std::array::from_fn(|i| own[i] + other[i]))
+    }
+
     #[inline]
     pub(super) fn replicated(&self, output: f64, traffic: Traffic) -> Estimate {
         let (replicas, served) = match traffic {
@@ -306,10 +336,21 @@ impl Unit<'_> {
             Traffic::Within { chips, usd_s, watts } => {
                 // What costs nothing is limited by the rest.
                 let few = (chips / self.taken).min(usd_s / self.usd_s).min(watts / self.watts);
-                let n = (few * (1.0 + 1e-12)).floor().max(1.0);
+                let mut n = (few * (1.0 + 1e-12)).floor().max(1.0);
+                let over = |n: f64| {
+                    let [spare, usd, w] = self.spare(n);
+                    let limits = [(n * self.usd_s + usd, usd_s), (n * self.watts + w, watts)];
+                    spare > 0.0 && limits.iter().any(|(takes, limit)| *takes > limit * (1.0 + 1e-12))
+                };
+                // Whole hosts may cost more than the replicas that fit: a few less do.
+                while n > 1.0 && over(n) {
+                    n -= 1.0;
+                }
                 (n, n * self.rate)
             }
         };
+        let [spare, spare_usd_s, spare_watts] = self.spare(replicas);
+        let (usd_s, watts) = (replicas * self.usd_s + spare_usd_s, replicas * self.watts + spare_watts);
         let s = &self.state;
         let tokens = served * output;
         Estimate {
@@ -320,13 +361,13 @@ impl Unit<'_> {
             unit_chips: self.chips,
             unit_usd_s: self.usd_s,
             replicas,
-            chips: replicas * self.chips,
+            chips: replicas * self.chips + spare,
             taken: replicas * self.taken,
             throughput: tokens,
-            usd_per_hour: replicas * self.usd_s * 3600.0,
-            usd_per_mtok: replicas * self.usd_s / tokens * 1e6,
-            watts: replicas * self.watts,
-            joules: replicas * self.watts / tokens,
+            usd_per_hour: usd_s * 3600.0,
+            usd_per_mtok: usd_s / tokens * 1e6,
+            watts,
+            joules: watts / tokens,
             headroom: s.headroom,
             binding: s.binding,
         }

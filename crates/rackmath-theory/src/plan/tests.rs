@@ -30,7 +30,7 @@ fn row() -> impl Strategy<Value = Row> {
         chips: f64::from(chips),
         usd_s: f64::from(usd) / 1000.0,
         watts: 500.0 * f64::from(usd),
-        host: 1.0,
+        host: [1.0, 4.0, 2.0][machine as usize],
         offered: 30.0,
     })
 }
@@ -339,4 +339,18 @@ fn a_budget_is_filled_with_whole_replicas() {
     assert_eq!(within(0.005, 1e9), (2.0, 20.0));
     assert_eq!(within(1.0, 6500.0), (3.0, 30.0));
     assert_eq!(within(1.0, 1e9), (5.0, 50.0));
+}
+
+#[test]
+fn hosts_are_bought_whole_as_far_as_the_chips_on_offer_go() {
+    // Five chips of hosts of eight: eight are paid; nine of ten on offer: ten.
+    let bought = |chips: f64, offered: f64, rate: f64| {
+        let mut space = single(chips, offered);
+        space.rows[0].host = 8.0;
+        let e = space.estimate(0, OUTPUT, Traffic::Rate(rate)).unwrap();
+        (e.chips, e.watts, (e.usd_per_hour / 3.6).round())
+    };
+    assert_eq!(bought(5.0, 32.0, 1.0), (8.0, 8000.0, 8.0));
+    assert_eq!(bought(8.0, 32.0, 2.0), (16.0, 16_000.0, 16.0));
+    assert_eq!(bought(9.0, 10.0, 1.0), (10.0, 10_000.0, 10.0));
 }

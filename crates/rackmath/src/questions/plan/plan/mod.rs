@@ -109,6 +109,9 @@ pub struct Request {
         "x-note" = "is now the share of load kept free; that of cache memory is --cache-headroom"
     ))]
     pub headroom: Option<f64>,
+    /// Whether chips are bought by the host: cost and power are those of whole hosts, as far as the chips on offer go.
+    #[schemars(extend("x-flag" = "no-whole-hosts"))]
+    pub whole_hosts: bool,
     /// Dollars per hour, at most.
     pub budget_usd_per_hour: Option<f64>,
     /// Watts of the chips, at most.
@@ -194,6 +197,7 @@ impl Default for Request {
             throughput_tok_s: None,
             cache_headroom: None,
             headroom: None,
+            whole_hosts: true,
             budget_usd_per_hour: None,
             power_w: None,
             objective: Best::Cost,
@@ -272,8 +276,11 @@ pub fn space(catalog: &Catalog, request: &Request, threads: usize) -> Result<(Sp
 pub(crate) fn as_before(request: &mut Map<String, Value>, first: bool) -> bool {
     // The share of cache memory kept free had another name.
     let renamed = if first { request.remove("headroom") } else { None };
-    let changed = renamed.is_some();
+    // Chips were bought one by one.
+    let bought = (!request.contains_key("whole_hosts")).then_some(Value::Bool(false));
+    let changed = renamed.is_some() || bought.is_some();
     request.extend(renamed.map(|share| ("cache_headroom".to_owned(), share)));
+    request.extend(bought.map(|word| ("whole_hosts".to_owned(), word)));
     changed
 }
 
@@ -369,7 +376,7 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> 
             at,
             links: resolved.links.clone(),
             chips: system.n_chips,
-            bought_by: 1,
+            bought_by: if r.whole_hosts { system.chip.chips_per_host() } else { 1 },
             usd_s: resolved.chip_price.get(),
             price_source: resolved.price_source.clone(),
             watts,
