@@ -15,7 +15,7 @@ pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
         (_, Some(c)) => format!("{} on {} systems", c.curve.model, a.columns.len()),
         _ => String::new(),
     });
-    aim(out, a.columns.first().map_or("", |c| &c.workload), &a.objective, &a.limits);
+    aim(out, a.columns.first().map_or("", |c| &c.workload), a.objective, &a.limits);
     out.gap();
     out.paragraph("", out.style.bold(&format!("{}.", a.verdict)));
     for c in &a.columns {

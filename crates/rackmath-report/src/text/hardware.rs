@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) fn hardware(out: &mut Page, a: &Answer) {
     out.title(format!("{}: the best hardware, at most {} chip{} of each", a.model, a.chips, plural(a.chips)));
     if !a.workload.is_empty() {
-        aim(out, &a.workload, &a.objective, &a.limits);
+        aim(out, &a.workload, a.objective, &a.limits);
     }
     out.gap();
     out.paragraph("", out.style.bold(&format!("{}.", a.verdict)));

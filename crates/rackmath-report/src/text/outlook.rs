@@ -10,7 +10,7 @@ use rackmath_units::significant;
 
 pub(super) fn outlook(out: &mut Page, a: &Answer) {
     out.title(format!("{}: how sure the plan is, and what comes next", a.model));
-    aim(out, &a.workload, &a.objective, &a.limits);
+    aim(out, &a.workload, a.objective, &a.limits);
     out.gap();
     out.paragraph("", out.style.bold(&format!("{}.", a.verdict)));
     if let Some(plan) = &a.plan {

@@ -4,14 +4,14 @@ use super::estimate::{breakdown, ends};
 use super::page::{Page, bytes, hourly, ms, mtok, or, or_dash, percent, plural, three, tok_s, watts};
 use rackmath::estimate::Range;
 use rackmath::figure::count;
-use rackmath::plan::{Answer, Holds, Plan, Point, Relaxation, Shadow};
+use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow};
 use rackmath::sides::Measure;
 use rackmath::whatif::{self, Difference};
 use rackmath_units::significant;
 
 pub(super) fn plan(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {}", a.model, a.systems.join(" or ")));
-    aim(out, &a.workload, &a.objective, &a.limits);
+    aim(out, &a.workload, a.objective, &a.limits);
     let (all, fit) = (count(a.configurations as f64), a.layouts_that_fit);
     out.dim(format!("{all} configurations of {fit} deployments that fit, of {} allowed", a.layouts));
     out.gap();
@@ -36,7 +36,7 @@ pub(super) fn plan(out: &mut Page, a: &Answer) {
 }
 
 /// What is asked for, and of what the best.
-pub(super) fn aim(out: &mut Page, workload: &str, objective: &str, limits: &[String]) {
+pub(super) fn aim(out: &mut Page, workload: &str, objective: Best, limits: &[String]) {
     out.paragraph("", format!("{workload}; best {objective}; {}", limits.join(", ")));
 }
 
@@ -196,7 +196,7 @@ pub(super) fn whatif(out: &mut Page, a: &whatif::Answer) {
     for c in &a.changes {
         out.line(format!("  {:<16} {} -> {}", c.what, c.from, out.style.bold(&c.to)));
     }
-    aim(out, &a.workload_after, &a.objective, &a.limits);
+    aim(out, &a.workload_after, a.objective, &a.limits);
     out.gap();
     let verdict = format!("{}.", a.verdict);
     let dressed = match a.kept.holds {
