@@ -91,7 +91,9 @@ fn a_plan_of_the_version_before_still_reads() {
     assert!(text.contains("rackmath-plan-1") && text.contains("\"headroom\": 0.1") && text.contains("user_tok_s"));
     // What the version that wrote it said.
     let now = shown(&format!("plan --from {old}"));
-    for said in ["free cache memory at least 10.0 %", "3 x 1 = 3 chips", "15.9 ms", "$0.0542/Mtok", "$3.90/h", "5.19 kW"] {
+    for said in
+        ["free cache memory at least 10.0 %", "3 x 1 = 3 chips", "15.9 ms", "$0.0542/Mtok", "$3.90/h", "5.19 kW"]
+    {
         assert!(now.contains(said), "{said}: {now}");
     }
     let changed = shown(&format!("whatif {old} --set cache-headroom=none --set headroom=20%"));
