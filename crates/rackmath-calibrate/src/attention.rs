@@ -147,7 +147,7 @@ fn row(chip: &Chip, kind: Kind, r: &Record) -> Result<Row, String> {
         let shape = format!("{heads}/{kv_heads}x{size} w{window}");
         // The one engine that brings two libraries for one chip.
         if engine == "sglang" && r.text("kernel_source") == "flashinfer" && chip.generation == "blackwell" {
-            key.backend = "sglang-flashinfer".to_owned();
+            "sglang-flashinfer".clone_into(&mut key.backend);
         }
         // One engine takes another decode kernel when heads are not shared.
         if decode && engine == "trtllm" {

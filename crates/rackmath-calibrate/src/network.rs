@@ -22,47 +22,20 @@ const FILES: [&str; 3] = ["kernel_collectives.csv", "kernel_moe_a2a.csv", "nvl72
 struct Row {
     file: &'static str,
     system: String,
+    /// In the words of tables: all-reduce, dispatch.
+    operation: &'static str,
+    /// The library, an engine's own kernel with who starts it, or a family of expert kernels.
+    kernel: String,
     what: What,
     measured: Seconds,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum What {
-    Collective {
-        collective: Collective,
-        /// An engine's all-reduce kernel, or the library.
-        engine: Option<(String, Launch)>,
-        n: u64,
-        /// The whole tensor.
-        bytes: Bytes,
-    },
+    /// Of the whole tensor over so many ranks, by an engine's all-reduce kernel or by the library.
+    Collective { collective: Collective, engine: Option<(&'static str, Launch)>, n: u64, bytes: Bytes },
     /// A dispatch or combine; its ranks, where the table says so, stand beside it.
-    Exchange { kernel: &'static str, ranks: Option<u64>, work: Exchange },
-}
-
-impl What {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Collective { collective, .. } => match collective {
-                Collective::AllReduce => "all-reduce",
-                Collective::AllGather => "all-gather",
-                Collective::ReduceScatter => "reduce-scatter",
-                Collective::AllToAll => "all-to-all",
-                Collective::SendRecv => "send",
-            },
-            Self::Exchange { work: Exchange { phase: Phase::Dispatch, .. }, .. } => "dispatch",
-            Self::Exchange { .. } => "combine",
-        }
-    }
-
-    fn kernel(&self) -> String {
-        match self {
-            Self::Collective { engine: None, .. } => "library".into(),
-            Self::Collective { engine: Some((engine, Launch::Graph)), .. } => format!("{engine} graph"),
-            Self::Collective { engine: Some((engine, Launch::Eager)), .. } => format!("{engine} eager"),
-            Self::Exchange { kernel, .. } => (*kernel).into(),
-        }
-    }
+    Exchange { ranks: Option<u64>, work: Exchange },
 }
 
 fn read(folder: &Path) -> Result<Rows<Row>, SpecError> {
@@ -82,31 +55,30 @@ fn row(file: &'static str, record: &Record) -> Result<Row, String> {
 }
 
 fn collective(file: &'static str, record: &Record) -> Result<Row, String> {
-    let collective = match record.needed("op_name")? {
-        "all_reduce" => Collective::AllReduce,
-        "all_gather" => Collective::AllGather,
-        "reduce_scatter" => Collective::ReduceScatter,
-        "alltoall" => Collective::AllToAll,
+    let (collective, operation) = match record.needed("op_name")? {
+        "all_reduce" => (Collective::AllReduce, "all-reduce"),
+        "all_gather" => (Collective::AllGather, "all-gather"),
+        "reduce_scatter" => (Collective::ReduceScatter, "reduce-scatter"),
+        "alltoall" => (Collective::AllToAll, "all-to-all"),
         other => return Err(format!("no collective \"{other}\"")),
     };
     let source = record.needed("kernel_source")?.to_ascii_lowercase();
-    let launch = if source.ends_with("eager") { Launch::Eager } else { Launch::Graph };
-    let engine = match source.as_str() {
-        "nccl" | "rccl" | "oneccl" => None,
-        s => match ["sglang", "trtllm", "vllm"].into_iter().find(|engine| s.starts_with(engine)) {
-            Some(engine) => Some((engine.to_owned(), launch)),
-            None => return Err(format!("no all-reduce kernel \"{s}\"")),
-        },
+    let own = ["sglang", "trtllm", "vllm"].into_iter().find(|engine| source.starts_with(engine));
+    let (engine, kernel) = match (source.as_str(), own) {
+        ("nccl" | "rccl" | "oneccl", _) => (None, "library".to_owned()),
+        (s, Some(engine)) if s.ends_with("eager") => (Some((engine, Launch::Eager)), format!("{engine} eager")),
+        (_, Some(engine)) => (Some((engine, Launch::Graph)), format!("{engine} graph")),
+        (s, None) => return Err(format!("no all-reduce kernel \"{s}\"")),
     };
     let bytes = Bytes::b(record.amount("message_bytes")?);
     let what = What::Collective { collective, engine, n: record.amount("num_gpus")? as u64, bytes };
-    Ok(Row { file, system: record.needed("system")?.into(), what, measured: record.latency()? })
+    Ok(Row { file, system: record.needed("system")?.into(), operation, kernel, what, measured: record.latency()? })
 }
 
 fn exchange(file: &'static str, record: &Record, system: &str, dtype: &str) -> Result<Row, String> {
-    let phase = match record.needed("phase")? {
-        "dispatch" => Phase::Dispatch,
-        "combine" => Phase::Combine,
+    let (phase, operation) = match record.needed("phase")? {
+        "dispatch" => (Phase::Dispatch, "dispatch"),
+        "combine" => (Phase::Combine, "combine"),
         other => return Err(format!("no phase \"{other}\"")),
     };
     let kernel = kernel(record)?;
@@ -121,8 +93,8 @@ fn exchange(file: &'static str, record: &Record, system: &str, dtype: &str) -> R
     };
     // A table without ranks counts servers of eight.
     let ranks = record.count("ep_gpus").or(record.count("nodes").map(|n| n * 8));
-    let what = What::Exchange { kernel, ranks, work };
-    Ok(Row { file, system: record.needed(system)?.into(), what, measured: record.latency()? })
+    let (kernel, what) = (kernel.to_owned(), What::Exchange { ranks, work });
+    Ok(Row { file, system: record.needed(system)?.into(), operation, kernel, what, measured: record.latency()? })
 }
 
 fn kernel(record: &Record) -> Result<&'static str, String> {
@@ -211,7 +183,7 @@ impl Machines {
         match &row.what {
             What::Collective { collective, engine, n, bytes } => {
                 let group = Group::within(level, network, *n);
-                let kernel = engine.as_ref().and_then(|(e, launch)| Some((network.all_reduce.get(e)?, *launch)));
+                let kernel = engine.and_then(|(e, launch)| Some((network.all_reduce.get(e)?, launch)));
                 let memory = system.chip.memory.bandwidth.value;
                 // Engines without a kernel for these links call the library.
                 let time = kernel.map_or_else(
@@ -220,10 +192,10 @@ impl Machines {
                 );
                 Ok(time.total())
             }
-            What::Exchange { kernel, work, .. } => {
+            What::Exchange { work, .. } => {
                 let (ranks, ranks_per_node) = self.span(row).ok_or("neither ranks nor nodes given")?;
                 let exchange = Exchange { ranks, ranks_per_node, ..*work };
-                let kernel = network.exchange_kernel(kernel).map_err(|e| e.to_string())?;
+                let kernel = network.exchange_kernel(&row.kernel).map_err(|e| e.to_string())?;
                 let out = self.level(&row.system, 1).and_then(|(out, kind)| {
                     let kernel = self.networks[kind].reach.get(&kernel.copies)?;
                     Some(Port { kernel, bandwidth: out.bandwidth.value })
@@ -251,11 +223,7 @@ fn score_rows(rows: &Rows<Row>, catalog: &Catalog) -> Result<Table, SpecError> {
     let machines = Machines::of(&rows.rows, catalog)?;
     let mut table = Table::new(&["file", "system", "operation", "kernel"], &rows.skipped);
     let scored = table.scored(&rows.rows, |row| machines.distance(row));
-    table.group(
-        scored
-            .iter()
-            .map(|(row, d)| ([row.file, &row.system, row.what.name(), &row.what.kernel()].map(str::to_owned), *d)),
-    );
+    table.group(scored.iter().map(|(row, d)| ([row.file, &row.system, row.operation, &row.kernel], *d)));
     table.group(scored.iter().map(|(row, d)| ([row.file, "all"], *d)));
     for (headline, keep) in [
         ("all-reduce and all-gather from 16 KiB", is_long_gather_or_reduce as fn(&What) -> bool),

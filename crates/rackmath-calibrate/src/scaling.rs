@@ -21,11 +21,12 @@ use std::path::Path;
 /// Beyond this distance of logarithms a run pulls no harder.
 const HUBER: f64 = 1e-3;
 
+/// A run, all in natural logarithms.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    ln_n: f64,
-    ln_d: f64,
-    ln_l: f64,
+    params: f64,
+    tokens: f64,
+    loss: f64,
 }
 
 /// A fitted law: (ln A, ln B, ln E, alpha, beta).
@@ -40,7 +41,7 @@ pub struct Fit {
 /// Reads runs from a CSV file and fits; the `drop` runs of highest loss are left out.
 pub fn fit_file(file: &Path, drop: usize) -> Result<Fit, SpecError> {
     let mut runs = read(file)?;
-    runs.sort_by(|a, b| b.ln_l.total_cmp(&a.ln_l));
+    runs.sort_by(|a, b| b.loss.total_cmp(&a.loss));
     let runs: Vec<Run> = runs.into_iter().skip(drop).collect();
     if runs.len() < 6 {
         let said = format!("{} runs are left; five coefficients need at least six", runs.len());
@@ -75,10 +76,10 @@ fn read(file: &Path) -> Result<Vec<Run>, SpecError> {
             let wrong = || format!("row {at}: {column} = {}; expected a positive number", row.text(column));
             row.number(column).filter(|x| *x > 0.0).map(float::ln).ok_or_else(|| problem(file, wrong()))
         };
-        let ln_n = ln(n)?;
+        let params = ln(n)?;
         // Where only the compute is given, D = C / 6N.
-        let ln_d = ln(data.0)? - if data.1 { ln_n + float::ln(6.0) } else { 0.0 };
-        runs.push(Run { ln_n, ln_d, ln_l: ln(l)? });
+        let tokens = ln(data.0)? - if data.1 { params + float::ln(6.0) } else { 0.0 };
+        runs.push(Run { params, tokens, loss: ln(l)? });
     }
     Ok(runs)
 }
@@ -100,12 +101,12 @@ fn starts() -> impl Iterator<Item = [f64; 5]> {
 
 fn residual(run: &Run, x: &[f64; 5]) -> (f64, [f64; 5]) {
     let [a, b, e, alpha, beta] = *x;
-    let z = [a - alpha * run.ln_n, b - beta * run.ln_d, e];
+    let z = [a - alpha * run.params, b - beta * run.tokens, e];
     let top = z.iter().fold(f64::NEG_INFINITY, |m, z| m.max(*z));
     let w = z.map(|z| float::exp(z - top));
     let sum: f64 = w.iter().sum();
     let p = w.map(|w| w / sum);
-    (top + float::ln(sum) - run.ln_l, [p[0], p[1], p[2], -p[0] * run.ln_n, -p[1] * run.ln_d])
+    (top + float::ln(sum) - run.loss, [p[0], p[1], p[2], -p[0] * run.params, -p[1] * run.tokens])
 }
 
 /// The sum of Huber losses and its gradient.
@@ -174,7 +175,7 @@ impl fmt::Display for Fit {
             }
             writeln!(f, "]")?;
         }
-        writeln!(f, "\n[fitted]\nparams = {}\ntokens = {}", range(|r| r.ln_n), range(|r| r.ln_d))?;
+        writeln!(f, "\n[fitted]\nparams = {}\ntokens = {}", range(|r| r.params), range(|r| r.tokens))?;
         writeln!(f, "source = \"own runs\"")
     }
 }
@@ -192,11 +193,11 @@ mod tests {
         (0..72)
             .map(|i| {
                 let (row, column) = (f64::from(i / 8), f64::from(i % 8));
-                let (ln_n, ln_d) = (17.9 + row * 0.6, 20.0 + column * 0.8);
-                let ln_l = residual(&Run { ln_n, ln_d, ln_l: 0.0 }, &TRUE).0;
+                let (params, tokens) = (17.9 + row * 0.6, 20.0 + column * 0.8);
+                let loss = residual(&Run { params, tokens, loss: 0.0 }, &TRUE).0;
                 // Steps of the golden ratio fall evenly between -1 and 1.
                 let off = (f64::from(i) * 0.618_033_988_75).fract() * 2.0 - 1.0;
-                Run { ln_n, ln_d, ln_l: ln_l + wobble * off }
+                Run { params, tokens, loss: loss + wobble * off }
             })
             .collect()
     }
@@ -229,10 +230,10 @@ mod tests {
         let runs = runs(0.005);
         let x = [6.0, 7.0, 0.5, 0.33, 0.35];
         let (_, g) = objective(&runs, &x);
-        for i in 0..5 {
+        for (i, g) in g.iter().enumerate() {
             let at = |step: f64| objective(&runs, &std::array::from_fn(|j| if j == i { x[j] + step } else { x[j] })).0;
             let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
-            assert!((slope - g[i]).abs() < 1e-4 * g[i].abs().max(1.0), "{i}: {slope} {}", g[i]);
+            assert!((slope - g).abs() < 1e-4 * g.abs().max(1.0), "{i}: {slope} {g}");
         }
     }
 

@@ -92,7 +92,8 @@ fn what(row: &Measurement) -> String {
     let Setup { model, engine, system, degrees: d, .. } = &row.setup;
     let weights = row.setup.weights.as_deref().map_or(String::new(), |w| format!(" {w}"));
     let degrees = [("tp", d.tp), ("pp", d.pp), ("dp", d.dp), ("ep", d.ep)];
-    let split: String = degrees.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!(" {name}{n}")).collect();
+    let cut = degrees.iter().filter(|(_, n)| *n > 1);
+    let split = cut.fold(String::new(), |text, (name, n)| text + " " + name + &n.to_string());
     let lengths = format!("in {:.0}, out {:.0}", row.load.input, row.load.output);
     let load = match row.load.way {
         Way::Closed { concurrency, .. } => format!("closed {concurrency}, {lengths}"),

@@ -22,6 +22,12 @@ use std::sync::Arc;
 
 const GIB: f64 = 1_073_741_824.0;
 
+/// FLOP of a step in the source's convention.
+fn flop(row: &Row) -> f64 {
+    let tokens = (row.global_batch * row.sequence) as f64;
+    flop_per_token(&row.shape, row.sequence, row.source.convention, row.cut.recompute) * tokens
+}
+
 /// What the rows share, looked up once.
 struct Bench {
     kernels: Arc<GemmKernels>,
@@ -100,12 +106,6 @@ impl Bench {
         &self.system(row).chip.generation
     }
 
-    /// FLOP of a step in the source's convention.
-    fn flop(&self, row: &Row) -> f64 {
-        let tokens = (row.global_batch * row.sequence) as f64;
-        flop_per_token(&row.shape, row.sequence, row.source.convention, row.cut.recompute) * tokens
-    }
-
     fn peak(&self, row: &Row) -> f64 {
         let chip = &self.system(row).chip;
         let formats = [row.format.gemm().math(), Math::Bf16, Math::Fp16];
@@ -118,8 +118,8 @@ impl Bench {
         Some(match row.measured? {
             Measured::Step(s) => s,
             Measured::Tokens(rate) => tokens / (rate * chips),
-            Measured::Flop(rate) => self.flop(row) / (rate * chips),
-            Measured::Share(share) => self.flop(row) / (share * self.peak(row) * chips),
+            Measured::Flop(rate) => flop(row) / (rate * chips),
+            Measured::Share(share) => flop(row) / (share * self.peak(row) * chips),
         })
     }
 }
@@ -172,11 +172,20 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
         let mut list = |line: String| report.listed += &(line + "\n");
         let (m, total) = (&predicted.memory, predicted.memory.total().get());
         let gib = total / GIB;
+        let parts_held = [
+            ("weights", m.weight_bytes),
+            ("gradients", m.gradient_bytes),
+            ("optimizer", m.optimizer_bytes),
+            ("activations", m.activation_bytes),
+            ("logits", m.logit_bytes),
+            ("buffers", m.other_bytes - stack.memory.reserve.get()),
+        ];
+        let held = parts_held.map(|(part, bytes)| format!("{part} {:.1}", bytes / GIB)).join(" ");
         let file = row.source.file.trim_start_matches("training_").trim_end_matches(".csv");
         if row.out_of_memory {
             report.caught.1 += 1;
             report.caught.0 += usize::from(!predicted.fits);
-            list(format!("ran out of memory: {file} {id} {cut}: {gib:.1} GiB {m:?}"));
+            list(format!("ran out of memory: {file} {id} {cut}: {gib:.1} GiB, {held}"));
         } else {
             report.ran += 1;
             if !predicted.fits {
@@ -187,17 +196,8 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
             let seen = if stack.memory.reserve_seen { total } else { m.allocated } / GIB;
             let off = seen / printed - 1.0;
             report.memory.entry(file.to_owned()).or_default().push(off);
-            list(format!(
-                "memory {file} {id} {cut} b{}: {seen:.2} of {printed} GiB ({:+.1} %), weights {:.1} gradients {:.1} optimizer {:.1} activations {:.1} logits {:.1} buffers {:.1}",
-                cut.micro_batch,
-                off * 100.0,
-                m.weight_bytes / GIB,
-                m.gradient_bytes / GIB,
-                m.optimizer_bytes / GIB,
-                m.activation_bytes / GIB,
-                m.logit_bytes / GIB,
-                (m.other_bytes - stack.memory.reserve.get()) / GIB
-            ));
+            let (b, off) = (cut.micro_batch, off * 100.0);
+            list(format!("memory {file} {id} {cut} b{b}: {seen:.2} of {printed} GiB ({off:+.1} %), {held}"));
         }
         let Some(measured) = bench.measured(row).filter(|_| !row.out_of_memory) else { continue };
         let ratio = predicted.step.total / measured;
@@ -238,7 +238,7 @@ fn line(bench: &Bench, group: String, rows: &[(&Row, f64, f64)]) -> Option<Line>
     let mut all = Vec::new();
     for (row, measured, _) in rows {
         // Seconds at the full peak, over measured seconds: the MFU of each row.
-        let share = bench.flop(row) / (bench.peak(row) * row.chips as f64) / measured;
+        let share = flop(row) / (bench.peak(row) * row.chips as f64) / measured;
         all.push(share);
         each.entry(format!("{} {}", row.chip, row.format)).or_default().push(share);
     }

@@ -349,7 +349,7 @@ fn fit_lines(fit: Residual, source: &str) -> String {
 }
 
 fn lines<T>(knobs: &[Knob<T>], of: &T) -> String {
-    knobs.iter().map(|knob| format!("{} = {}\n", knob.name, number((knob.get)(of)))).collect()
+    knobs.iter().fold(String::new(), |text, k| text + k.name + " = " + &number((k.get)(of)) + "\n")
 }
 
 fn text(passes: &[NamedPass], kernels: &[GemmKernel]) -> String {

@@ -91,10 +91,10 @@ fn ladder(
         exchanges(&seen, &mut fitted, &kind);
     }
     reaches(&seen, &mut fitted);
-    for kernel in unseen.iter().map(|r| r.what.kernel()).collect::<BTreeSet<String>>() {
-        let of = unseen.iter().filter(|r| r.what.kernel() == kernel);
+    for kernel in unseen.iter().map(|r| r.kernel.as_str()).collect::<BTreeSet<&str>>() {
+        let of = unseen.iter().filter(|r| r.kernel == kernel);
         let up_to = |n: u64| format!("up to {n} {unit}");
-        table.push([up_to(limit), up_to(most), kernel.clone()], distances(of, &fitted));
+        table.push([up_to(limit), up_to(most), kernel.to_owned()], distances(of, &fitted));
     }
 }
 
@@ -114,7 +114,7 @@ fn forget(machines: &mut Machines) {
 fn collectives(rows: &[Row], machines: &mut Machines, kind: &str) {
     let by = |m: &Machines, name: Option<&str>| -> Vec<Row> {
         let wanted = |r: &&Row| match &r.what {
-            What::Collective { engine, .. } => engine.as_ref().map(|(e, _)| e.as_str()) == name,
+            What::Collective { engine, .. } => engine.map(|(e, _)| e) == name,
             What::Exchange { .. } => false,
         };
         rows.iter().filter(|r| m.kind(&r.system) == Some(kind)).filter(wanted).cloned().collect()
@@ -158,7 +158,7 @@ fn exchanges(rows: &[Row], machines: &mut Machines, kind: &str) {
     let kernels: Vec<String> = machines.networks[kind].exchange.keys().cloned().collect();
     for name in kernels {
         let one_node = |m: &Machines, r: &Row| m.span(r).is_some_and(|(ranks, per_node)| ranks <= per_node);
-        let of = |m: &Machines, r: &Row| m.kind(&r.system) == Some(kind) && r.what.kernel() == name;
+        let of = |m: &Machines, r: &Row| m.kind(&r.system) == Some(kind) && r.kernel == name;
         let rows: Vec<Row> = rows.iter().filter(|r| of(machines, r) && one_node(machines, r)).cloned().collect();
         let wide = rows.iter().any(|r| machines.span(r).is_some_and(|(ranks, _)| ranks > 8));
         // A floor is either added or hidden by a longer transfer; begin with one and with the other.
@@ -187,7 +187,7 @@ fn reaches(rows: &[Row], machines: &mut Machines) {
         rows.iter().filter_map(|r| machines.kind_between(&r.system)).map(str::to_owned).collect();
     for (kind, copies) in outer.iter().flat_map(|kind| [Copies::PerExpert, Copies::PerRank].map(|c| (kind, c))) {
         let leaves = |m: &Machines, r: &Row| {
-            let kernel = m.kind(&r.system).and_then(|kind| m.networks[kind].exchange.get(&r.what.kernel()));
+            let kernel = m.kind(&r.system).and_then(|kind| m.networks[kind].exchange.get(&r.kernel));
             kernel.is_some_and(|k| k.copies == copies)
                 && m.kind_between(&r.system) == Some(kind)
                 && m.span(r).is_some_and(|(ranks, per_node)| ranks > per_node)
@@ -298,7 +298,7 @@ pub fn toml(networks: &BTreeMap<String, Network>) -> String {
     };
     let mut out = String::new();
     for (kind, Network { library: l, all_reduce, exchange, reach, .. }) in networks {
-        out += &format!("# {kind}\n");
+        out = out + "# " + kind + "\n";
         let mut section = |name: String, evidence: &Evidence, lines: &[(&str, String)]| {
             let Some(fit) = evidence.fit else { return };
             out += &(table::toml(&format!("[{name}]"), lines) + &fit_line(fit) + "\n");

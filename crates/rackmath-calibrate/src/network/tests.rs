@@ -37,7 +37,7 @@ fn rows_are_read_with_their_kernels_and_counted_once_in_their_group() {
         all.extend(crate::rows::parse(text).unwrap().iter().map(|record| row(file, record)));
     }
     let rows: Rows<Row> = all.into_iter().collect();
-    let engine = Some(("sglang".to_owned(), Launch::Eager));
+    let engine = Some(("sglang", Launch::Eager));
     let bytes = Bytes::b(65536.0);
     assert_eq!(rows.rows[0].what, What::Collective { collective: Collective::AllReduce, engine, n: 8, bytes });
     let What::Exchange { work, ranks, .. } = &rows.rows[7].what else { panic!("{:?}", rows.rows[7]) };

@@ -79,21 +79,17 @@ impl Report {
     }
 
     fn block(&self, f: &mut fmt::Formatter<'_>, title: &str, among: Among) -> fmt::Result {
-        writeln!(f, "\n{title}")?;
-        heading(f)?;
-        for chooser in Chooser::VARIANTS.iter().copied() {
-            line(f, &chooser.to_string(), &Figures::of(self.groups.iter(), chooser, among), chooser)?;
-        }
-        Ok(())
+        heading(f, title)?;
+        Chooser::VARIANTS.iter().try_for_each(|chooser| {
+            line(f, &chooser.to_string(), &Figures::of(self.groups.iter(), *chooser, among), *chooser)
+        })
     }
 
     fn parts(&self, f: &mut fmt::Formatter<'_>, among: Among) -> fmt::Result {
-        writeln!(f, "\nrackmath, by engine and hardware")?;
-        heading(f)?;
+        heading(f, "rackmath, by engine and hardware")?;
         let keys: [fn(&Group) -> &str; 2] = [|g| &g.question.engine, |g| &g.question.hardware];
         for key in keys {
-            let names: BTreeSet<&str> = self.groups.iter().map(key).collect();
-            for name in names {
+            for name in self.groups.iter().map(key).collect::<BTreeSet<&str>>() {
                 let some = self.groups.iter().filter(|g| key(g) == name);
                 line(f, name, &Figures::of(some, Chooser::Ours, among), Chooser::Ours)?;
             }
@@ -154,15 +150,13 @@ impl fmt::Display for Report {
     }
 }
 
-fn heading(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let columns = ["chooser", "groups", "in 10 %", "choices", "regret", "5+ layouts", "Spearman", ">= 0.9", "TPOT"];
-    columns_line(f, columns)
+fn heading(f: &mut fmt::Formatter<'_>, title: &str) -> fmt::Result {
+    writeln!(f, "\n{title}")?;
+    columns(f, ["chooser", "groups", "in 10 %", "choices", "regret", "5+ layouts", "Spearman", ">= 0.9", "TPOT"])
 }
 
-fn columns_line(
-    f: &mut fmt::Formatter<'_>,
-    [name, n, good, choices, regret, rich, rate, high, tpot]: [&str; 9],
-) -> fmt::Result {
+fn columns(f: &mut fmt::Formatter<'_>, cells: [&str; 9]) -> fmt::Result {
+    let [name, n, good, choices, regret, rich, rate, high, tpot] = cells;
     writeln!(f, "{name:20} {n:>6} {good:>9} {choices:>9} {regret:>9} {rich:>14} {rate:>14} {high:>7} {tpot:>7}")
 }
 
@@ -173,7 +167,7 @@ fn line(f: &mut fmt::Formatter<'_>, name: &str, figures: &Figures, chooser: Choo
     let rich = median(rich).map_or_else(none, |m| format!("{:.1} % ({})", m * 100.0, rich.len()));
     let predicts = matches!(chooser, Chooser::Ours | Chooser::Roofline);
     let rank = |values: &[f64]| median(values).filter(|_| predicts);
-    let columns = [
+    let cells = [
         name.to_owned(),
         regrets.len().to_string(),
         percent(share(regrets, |r| r <= GOOD)),
@@ -184,5 +178,5 @@ fn line(f: &mut fmt::Formatter<'_>, name: &str, figures: &Figures, chooser: Choo
         percent(share(rates, |r| r >= 0.9).filter(|_| predicts)),
         rank(tpots).map_or_else(none, |m| format!("{m:.3}")),
     ];
-    columns_line(f, columns.each_ref().map(String::as_str))
+    columns(f, cells.each_ref().map(String::as_str))
 }
