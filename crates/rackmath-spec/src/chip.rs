@@ -78,8 +78,6 @@ pub struct Physical {
     /// Streaming multiprocessors, compute units or cores.
     #[serde(rename = "sms")]
     pub cores: Option<Cited<u64>>,
-    #[serde(default, rename = "clock", deserialize_with = "clock")]
-    pub clock_hz: Option<Cited<f64>>,
     /// Last private-to-chip cache before memory.
     pub l2: Option<Cited<Bytes>>,
     pub l3: Option<Cited<Bytes>>,
@@ -147,30 +145,10 @@ fn purchase<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cited<Dollars>>, D
     Ok(Some(Cited { note: Some(note), ..price }))
 }
 
-/// "1980 MHz" or "1.98 GHz".
-struct Hertz(f64);
-
-impl FromStr for Hertz {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let text = text.trim();
-        let scaled = |unit: &str, scale: f64| Some(text.strip_suffix(unit)?.trim().parse::<f64>().ok()? * scale);
-        let value = scaled("MHz", 1e6).or_else(|| scaled("GHz", 1e9)).filter(|hz| hz.is_finite() && *hz > 0.0);
-        value.map(Self).ok_or("not a clock such as 1980 MHz")
-    }
-}
-
-fn clock<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cited<f64>>, D::Error> {
-    #[derive(Deserialize)]
-    struct Clock(#[serde(deserialize_with = "text")] Hertz);
-    Ok(Some(Cited::<Clock>::deserialize(d)?.map(|clock| clock.0.0)))
-}
-
 /// Reads a chip: it must be able to compute and to remember, since the formulas divide by these.
 pub(crate) fn read(id: &str, text: &str) -> Result<Chip, SpecError> {
     let file = format!("chip {id}");
-    let chip: Chip = cited(&file, id, text, &["released", "price.note"])?;
+    let chip: Chip = cited(&file, id, text, &["released", "price.note", "physical.clock"])?;
     let counts = [Some(("link.domain", &chip.link.domain)), chip.physical.cores.as_ref().map(|n| ("physical.sms", n))];
     let wrong = |field: &str, given: &str, expected: &str| Err(SpecError::field(&file, field, given, expected));
     if let Some((field, _)) = counts.into_iter().flatten().find(|(_, n)| n.value == 0) {

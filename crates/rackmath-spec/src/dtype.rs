@@ -162,7 +162,7 @@ impl FromStr for Dtype {
         let lower = text.trim().to_ascii_lowercase().replace('_', "-");
         let word = lower.strip_prefix("torch.").unwrap_or(&lower);
         let own = NAMES.iter().find(|(_, name, others)| *name == word || others.contains(&word)).map(|(own, ..)| *own);
-        let names = || NAMES.iter().map(|(_, name, _)| *name).chain(Gguf::VARIANTS.iter().map(|g| g.into()));
+        let names = || NAMES.iter().map(|(_, name, _)| *name).chain(Gguf::VARIANTS.iter().map(Into::into));
         own.or_else(|| Gguf::named(word).map(Self::Gguf))
             .ok_or_else(|| SpecError::unknown("number format", text, names()))
     }

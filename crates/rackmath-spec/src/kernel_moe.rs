@@ -282,7 +282,6 @@ pub(crate) fn read(id: &str, text: &str) -> Result<MoeKernels, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use VariantArray;
 
     #[test]
     fn every_format_reads_back() {

@@ -35,22 +35,11 @@ fn tokens(text: &str) -> Result<f64, SpecError> {
 
 /// The values of `names` in `a=1,b=2`, in any order, each once.
 fn fields<'a, const N: usize>(text: &'a str, names: [&str; N], example: &str) -> Result<[&'a str; N], SpecError> {
-    let mut found = [None; N];
-    for part in text.split(',') {
-        let slot = part.split_once('=').and_then(|(name, value)| {
-            let at = names.iter().position(|n| *n == name.trim())?;
-            Some((at, value.trim()))
-        });
-        match slot {
-            Some((at, value)) if found[at].is_none() => found[at] = Some(value),
-            _ => return Err(bad(text, example)),
-        }
-    }
-    let mut all = [""; N];
-    for (to, from) in all.iter_mut().zip(found) {
-        *to = from.ok_or_else(|| bad(text, example))?;
-    }
-    Ok(all)
+    let parts: Vec<_> = text.split(',').filter_map(|part| part.split_once('=')).collect();
+    let value = |name: &str| parts.iter().find(|(n, _)| n.trim() == name).map(|(_, value)| value.trim());
+    let found = names.map(value);
+    let each_once = text.split(',').count() == N && found.iter().all(Option::is_some);
+    if each_once { Ok(found.map(Option::unwrap_or_default)) } else { Err(bad(text, example)) }
 }
 
 impl FromStr for Lengths {

@@ -182,10 +182,16 @@ struct RoutedFile {
     router: BTreeMap<String, ClarkLaw>,
 }
 
+/// What tells the two kinds of files apart.
+#[derive(Deserialize)]
+struct Sign {
+    router: Option<serde::de::IgnoredAny>,
+}
+
 /// Reads a law; a file with routers is Clark et al.'s.
 pub(crate) fn read(id: &str, text: &str) -> Result<ScalingLaw, SpecError> {
     let file = format!("law {id}");
-    if crate::file::parse_toml::<BTreeMap<String, serde::de::IgnoredAny>>(&file, text)?.contains_key("router") {
+    if crate::file::parse_toml::<Sign>(&file, text)?.router.is_some() {
         return routed(&file, id, text);
     }
     let raw: File = noun(&file, id, text, &[])?;

@@ -294,7 +294,6 @@ fn number(tool: Tool, flag: &str, text: &str) -> Result<u64, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use VariantArray;
     use proptest::prelude::*;
 
     fn layout(d: Degrees) -> Layout {
