@@ -4,7 +4,7 @@
 //! a table. What the equations do with it stands in the theory crate's `operator::attention` chapter.
 
 use crate::file::noun::{cited, least_one, positive, share, text};
-use crate::{Chip, Dtype, Residual, SpecError};
+use crate::{Chip, Dtype, Residual, SpecError, StandIn};
 use rackmath_units::{ByteRate, Fraction, Seconds};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -18,21 +18,11 @@ pub struct AttentionKernels {
     pub as_of: String,
     /// Chips that run another generation's kernels.
     #[serde(default)]
-    pub alike: Vec<Alike>,
+    pub alike: Vec<StandIn>,
     /// Share of the last-level cache that a working set may fill and still stay, by generation.
     cache_share: BTreeMap<String, f64>,
     pub decode: Vec<AttentionKernel<DecodeConstants>>,
     pub prefill: Vec<AttentionKernel<PrefillConstants>>,
-}
-
-/// A rule for chips whose kernels are those of another generation.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Alike {
-    pub generation: String,
-    /// How the kind of its memory begins: GDDR.
-    pub memory: String,
-    pub uses: String,
 }
 
 /// One kernel: what it is for, its constants, why they are believed.
@@ -149,10 +139,7 @@ impl AttentionKernels {
     }
 
     pub fn generation<'a>(&'a self, chip: &'a Chip) -> &'a str {
-        self.alike
-            .iter()
-            .find(|a| a.generation == chip.generation && chip.memory.kind.starts_with(&a.memory))
-            .map_or(&chip.generation, |a| &a.uses)
+        StandIn::generation(&self.alike, chip)
     }
 }
 

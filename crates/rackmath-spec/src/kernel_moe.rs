@@ -163,7 +163,17 @@ pub struct StandIn {
     pub generation: String,
     /// How the name of their memory begins.
     pub memory: String,
+    /// The generation whose constants they take.
+    #[serde(alias = "uses")]
     pub like: String,
+}
+
+impl StandIn {
+    /// The generation whose constants a chip takes: its own unless a rule says otherwise.
+    pub(crate) fn generation<'a>(rules: &'a [Self], chip: &'a Chip) -> &'a str {
+        let holds = |s: &&Self| s.generation == chip.generation && chip.memory.kind.starts_with(&s.memory);
+        rules.iter().find(holds).map_or(&chip.generation, |s| &s.like)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -185,8 +195,7 @@ impl MoeKernels {
     }
 
     pub fn generation<'a>(&'a self, chip: &'a Chip) -> &'a str {
-        let is_like = |s: &&StandIn| s.generation == chip.generation && chip.memory.kind.starts_with(&s.memory);
-        self.stand_ins.iter().find(is_like).map_or(&chip.generation, |s| &s.like)
+        StandIn::generation(&self.stand_ins, chip)
     }
 
     /// The constants for a family, format and generation, or the nearest measured ones of the family: another generation

@@ -20,16 +20,14 @@ use serde_json::{Map, Value};
 
 type Reader = fn(&Fields, &mut Vec<String>) -> Result<Shape, SpecError>;
 
-/// `model_type` as transformers spells it, and who reads it.
+/// `model_type` as transformers spells it, those that are read alike together, and who reads it.
 const FAMILIES: &[(&str, Reader)] = &[
     ("llama", dense::llama),
-    ("mistral", dense::mistral),
-    ("ministral", dense::mistral),
+    ("mistral ministral", dense::mistral),
     ("qwen2", dense::qwen2),
     ("qwen3", dense::qwen3),
     ("phi3", dense::phi3),
-    ("internlm", dense::internlm),
-    ("internlm2", dense::internlm),
+    ("internlm internlm2", dense::internlm),
     ("olmo2", dense::olmo2),
     ("cohere", dense::cohere),
     ("gemma", dense::gemma),
@@ -57,21 +55,15 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("phimoe", moe::phimoe),
     ("hunyuan", moe::hunyuan),
     ("deepseek_v2", latent::deepseek_v2),
-    ("deepseek_v3", latent::deepseek_v3),
-    ("deepseek_v32", latent::deepseek_v3),
-    ("kimi_k2", latent::deepseek_v3),
-    ("kimi_k25", latent::deepseek_v3),
-    ("glm_moe_dsa", latent::deepseek_v3),
+    ("deepseek_v3 deepseek_v32 kimi_k2 kimi_k25 glm_moe_dsa", latent::deepseek_v3),
     ("glm4_moe_lite", latent::glm4_moe_lite),
     ("longcat_flash", latent::longcat),
     ("kimi_linear", hybrid::kimi_linear),
     ("qwen3_next", hybrid::qwen3_next),
-    ("qwen3_5_text", hybrid::qwen3_5),
-    ("qwen3_5_moe_text", hybrid::qwen3_5),
+    ("qwen3_5_text qwen3_5_moe_text", hybrid::qwen3_5),
     ("nemotron_h", hybrid::nemotron_h),
     ("jamba", hybrid::jamba),
-    ("mamba", hybrid::mamba),
-    ("falcon_mamba", hybrid::mamba),
+    ("mamba falcon_mamba", hybrid::mamba),
     ("mamba2", hybrid::mamba2),
     ("mamba_ssm", hybrid::mamba_ssm),
     ("granitemoehybrid", hybrid::granite_hybrid),
@@ -150,10 +142,11 @@ fn family(file: &str, inner: &Map<String, Value>, outer: &Map<String, Value>) ->
         class.unwrap_or("unnamed").to_owned()
     });
     let key = WRAPPERS.iter().find(|(wrapper, _)| *wrapper == given).map_or(given.as_str(), |(_, inside)| inside);
-    if let Some((name, reader)) = FAMILIES.iter().find(|(name, _)| *name == key) {
-        Ok(((*name).to_owned(), *reader))
+    if let Some((_, reader)) = FAMILIES.iter().find(|(names, _)| names.split(' ').any(|name| name == key)) {
+        Ok((key.to_owned(), *reader))
     } else {
-        let known = FAMILIES.iter().map(|(name, _)| *name).chain(WRAPPERS.iter().map(|(name, _)| *name));
+        let families = FAMILIES.iter().flat_map(|(names, _)| names.split(' '));
+        let known = families.chain(WRAPPERS.iter().map(|(name, _)| *name));
         let mut fields: Vec<String> = inner.keys().filter(|k| !harmless(k)).take(40).map(|k| shorten(k)).collect();
         fields.sort();
         let problem = format!(
