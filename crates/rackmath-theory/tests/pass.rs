@@ -85,34 +85,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn nothing_is_faster_than_its_roofline(pass in any_pass(), work in any_work()) {
+    fn a_pass_adds_up_beats_no_roofline_and_grows_with_its_work(
+        pass in any_pass(), work in any_work(), b in 0.0..64.0_f64, l in 0.0..5000.0_f64, p in 0.0..2048.0_f64,
+    ) {
         let cost = pass.cost(&work);
         prop_assert!(cost.time() >= cost.ideal() * (1.0 - 1e-12), "{} < {}", cost.time(), cost.ideal());
-    }
-
-    #[test]
-    fn the_breakdown_adds_up_both_ways(pass in any_pass(), work in any_work()) {
-        let cost = pass.cost(&work);
         let parts: f64 = Part::ALL.iter().map(|p| cost.part(*p).get()).sum();
         let limits: f64 = Limit::ALL.iter().map(|l| cost.limited(*l).get()).sum();
         prop_assert!((parts - cost.time().get()).abs() <= 1e-12 + 1e-9 * parts);
         prop_assert!((limits - parts).abs() <= 1e-12 + 1e-9 * parts);
-    }
-
-    #[test]
-    fn more_sequences_more_context_more_prompt_never_take_less(
-        pass in any_pass(), work in any_work(), b in 0.0..64.0_f64, l in 0.0..5000.0_f64, p in 0.0..2048.0_f64,
-    ) {
-        let time = |w: &Work| pass.cost(w).time().get();
-        let slack = 1.0 + 1e-9;
-        let base = time(&work);
+        let longer = |w: &Work| pass.cost(w).time().get() * (1.0 + 1e-9) >= cost.time().get();
         let (d, c) = (work.decodes[0], work.chunks[0]);
         let decode = |sequences: f64, context: f64| Work { decodes: Many::One(Decodes { sequences, context }), ..work };
-        prop_assert!(time(&decode(d.sequences + b, d.context)) * slack >= base, "batch");
-        prop_assert!(time(&decode(d.sequences, d.context + l)) * slack >= base, "context");
-        if c.prompts > 0.0 {
-            prop_assert!(time(&work.with(Chunk { tokens: c.tokens + p, ..c })) * slack >= base, "prompt");
-        }
+        prop_assert!(longer(&decode(d.sequences + b, d.context)), "batch");
+        prop_assert!(longer(&decode(d.sequences, d.context + l)), "context");
+        prop_assert!(c.prompts == 0.0 || longer(&work.with(Chunk { tokens: c.tokens + p, ..c })), "prompt");
     }
 
     #[test]
@@ -216,31 +203,21 @@ fn a_measured_step() {
 }
 
 #[test]
-fn speculation_trades_rows_for_steps() {
-    let pass = pass("llama-3.1-70b", "h200", 8, "vllm");
+fn drafts_trade_rows_for_steps_and_an_open_loop_is_a_quiet_closed_one_until_it_overflows() {
     let (engine, _) = CATALOG.engine("vllm").unwrap();
-    let server = server(&pass, &engine, 1e3);
+    let drafting = pass("llama-3.1-70b", "h200", 8, "vllm");
     let plain = Requests::of(1000.0, 1000.0);
-    let drafted = Requests { drafts: 3.0, accepted: 2.5, ..plain };
-    let at = |r: &Requests| state(&server, r, Load::even(4.0)).tpot;
-    assert!(at(&drafted) < at(&plain) * 0.7);
-    // Drafts that are never accepted only cost.
-    assert!(at(&Requests { drafts: 3.0, accepted: 1.0, ..plain }) > at(&plain));
-}
-
-#[test]
-fn an_open_loop_is_a_quiet_closed_one_until_it_overflows() {
-    let pass = pass("llama-3.1-8b", "h100-sxm", 1, "vllm");
-    let (engine, _) = CATALOG.engine("vllm").unwrap();
-    let server = server(&pass, &engine, 200.0);
-    let requests = Requests::of(500.0, 200.0);
-    let quiet = state(&server, &requests, Load::Open { rate: 0.01 });
-    let one = state(&server, &requests, Load::even(1.0));
+    let at = |drafts: f64, accepted: f64| {
+        state(&server(&drafting, &engine, 1e3), &Requests { drafts, accepted, ..plain }, Load::even(4.0)).tpot
+    };
+    assert!(at(3.0, 2.5) < at(0.0, 1.0) * 0.7);
+    assert!(at(3.0, 1.0) > at(0.0, 1.0), "drafts that are never accepted only cost");
+    let (pass, requests) = (pass("llama-3.1-8b", "h100-sxm", 1, "vllm"), Requests::of(500.0, 200.0));
+    let under = |load: Load| state(&server(&pass, &engine, 200.0), &requests, load);
+    let (quiet, one) = (under(Load::Open { rate: 0.01 }), under(Load::even(1.0)));
     assert!((quiet.tpot / one.tpot - 1.0).abs() < 0.02, "{} against {}", quiet.tpot, one.tpot);
-    assert!(!quiet.overloaded);
-    let flooded = state(&server, &requests, Load::Open { rate: 1e4 });
-    assert!(flooded.overloaded && flooded.rate < 1e4);
-    assert!(flooded.tpot > Seconds::ZERO);
+    let flooded = under(Load::Open { rate: 1e4 });
+    assert!(!quiet.overloaded && flooded.overloaded && flooded.rate < 1e4 && flooded.tpot > Seconds::ZERO);
 }
 
 /// Groups that differ: the time lies between that of passes where all are like the least and like the most.

@@ -295,7 +295,7 @@ impl StepTimer for Board {
 
 /// The closed forms of the lecture that need no board.
 pub mod closed {
-    use super::{Fraction, Seconds, TokenRate, Tokens};
+    use super::{Fraction, Tokens};
 
     /// D9: sequences at which compute hides the weights, `R * S`.
     pub fn balance_batch(ridge: f64, sparsity: f64) -> f64 {
@@ -315,16 +315,6 @@ pub mod closed {
     /// X4: tokens each expert gets.
     pub fn tokens_per_expert(batch: f64, top_k: f64, experts: f64) -> f64 {
         batch * top_k / experts
-    }
-
-    /// D14: tokens per second of a machine that steps every `step` with `batch` sequences.
-    pub fn throughput(batch: Tokens, step: Seconds) -> TokenRate {
-        batch / step
-    }
-
-    /// D14: machines needed for a rate, not rounded.
-    pub fn machines(wanted: TokenRate, each: TokenRate) -> f64 {
-        wanted / each
     }
 
     /// D18: experts on a domain, using the largest power of two of chips that divides the work evenly.

@@ -122,17 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn a_window_stops_growing() {
+    fn windows_stop_growing_and_crossings_are_exact() {
         let c = ramps(1.0, &[(2.0, 10.0), (0.5, f64::INFINITY), (1.0, 10.0)]);
         assert_eq!(c.at(4.0), 1.0 + 3.5 * 4.0);
         assert_eq!(c.at(20.0), 1.0 + 30.0 + 10.0);
         assert_eq!(c.final_slope(), 0.5);
         // From 5 to 15 with a corner at 10: a trapezoid up to it, a rectangle of height 10 after.
         assert_eq!(ramps(0.0, &[(1.0, 10.0)]).integral(5.0, 10.0), (50.0 - 12.5) + 10.0 * 5.0);
-    }
-
-    #[test]
-    fn crossings_are_exact() {
         let steep = ramps(0.0, &[(3.0, f64::INFINITY)]);
         let windowed = ramps(0.0, &[(4.0, 100.0), (1.0, f64::INFINITY)]);
         // 3 x = x + 400 at x = 200.
@@ -145,8 +141,7 @@ mod tests {
     fn distinct_experts_of_deepseek() {
         // G80: 256 experts, 8 per token.
         for (tokens, expected) in [(1.0, 8.0), (8.0, 57.42), (32.0, 163.31), (128.0, 251.60)] {
-            let got = distinct(256.0, 8.0, tokens);
-            assert!((got / expected - 1.0).abs() < 1e-4, "{tokens}: {got}");
+            crate::close(distinct(256.0, 8.0, tokens), expected, 1e-4);
         }
     }
 }

@@ -371,21 +371,17 @@ mod tests {
     }
 
     #[test]
-    fn deepseek_in_bf16_does_not_fit_eight_h100() {
+    fn deepseek_does_not_fit_eight_h100_in_bf16_and_holds_what_was_published() {
         let one = on("deepseek-v3", "hgx-h100", 8, Degrees { tp: 8, etp: 8, ..Degrees::default() });
         let one = Deployment { formats: Formats::uniform(Dtype::Bf16), ..one };
         let load = load(1.0, 1024.0, 2048.0);
         let placed = place(&one, &load);
         assert!(matches!(placed.fit, Fit::TooLarge { weights_alone: true, kv_alone: false, .. }), "{:?}", placed.fit);
         assert_eq!(largest_batch(&one, &load), 0.0);
-    }
-
-    #[test]
-    fn deepseek_decode_chip_holds_what_was_published() {
         // Section 5 row 9: about 5.1 GB of routed experts and 17 GB of copied weights on a decode GPU. EP 128 puts 2 of the
         // 256 experts of each of 58 layers on a chip; embedding and head in 16 bits make the copied part 18 GB here.
         let one = on("deepseek-v3", "hgx-h800", 128, Degrees { dp: 128, ep: 128, ..Degrees::default() });
-        let held = place(&Deployment { kv: Dtype::Fp8, ..one }, &load(128.0, 4096.0, 128.0)).stages[0].held;
+        let held = place(&Deployment { kv: Dtype::Fp8, ..one }, &self::load(128.0, 4096.0, 128.0)).stages[0].held;
         assert!((held.part(Part::Routed).as_gb() - 5.11).abs() < 0.02, "{}", held.part(Part::Routed));
         let copied = held.all_weights().as_gb() - held.part(Part::Routed).as_gb();
         assert!((copied - 18.0).abs() < 1.5, "{copied}");

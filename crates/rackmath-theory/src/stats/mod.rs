@@ -108,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ranks_and_quantiles_of_short_lists() {
+    fn ranks_quantiles_and_the_hash_of_short_lists() {
         // By hand: ranks 0 1 2 3 against 0 2 1 3, 1 - 6 * 2 / (4 * 15) = 0.8.
         assert!((spearman(&[1.0, 2.0, 3.0, 4.0], &[10.0, 30.0, 20.0, 40.0]).unwrap() - 0.8).abs() < 1e-12);
         assert_eq!(spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), Some(-1.0));
@@ -122,10 +122,6 @@ mod tests {
         assert_eq!((quantile(&[1.0, 0.0], 0.9), quantile(&[], 0.9)), (Some(0.9), None));
         let five = quantile(&[0.4, 0.1, 0.2, 0.3, 0.0], 0.9).unwrap();
         assert!((five - 0.36).abs() < 1e-12);
-    }
-
-    #[test]
-    fn the_hash_of_the_reference() {
         // FNV-1a 64 of "foobar", from the authors' list.
         let mut hash = Fnv::default();
         hash.bytes(b"foobar");

@@ -80,17 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn t4_has_its_density() {
+    fn t4_has_its_density_and_draws_its_quantile() {
         // t with 4 degrees at 1.533 scales: the 90 % quantile; density there 0.1286 (tables: (3/8)(1 + q²/4)^-2.5).
         assert!((T4_PEAK * t4_relative(0.0) - 0.375).abs() < 1e-15);
         let step = 1e-3;
         let mass: f64 = (0..100_000).map(|i| T4_PEAK * t4_relative((f64::from(i) + 0.5) * step) * step).sum();
         let below: f64 = (0..1533).map(|i| T4_PEAK * t4_relative((f64::from(i) + 0.5) * step) * step).sum();
         assert!((mass - 0.5).abs() < 1e-5 && (below - 0.4).abs() < 1e-4, "{mass} {below}");
-    }
-
-    #[test]
-    fn draws_of_t4_have_its_quantile() {
         let mut chance = rackmath_units::Chance::new(1);
         let n = 40_000;
         let above = (0..n)

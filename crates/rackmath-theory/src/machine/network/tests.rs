@@ -162,7 +162,8 @@ proptest! {
     #[test]
     fn no_collective_beats_its_links(bytes in 1.0..1e10_f64, n in 2_u64..64, which in 0_usize..5) {
         let network = network("nvlink4");
-        let group = group(network, n, 450.0);
+        let (alone, group) = (group(network, 1, 450.0), group(network, n, 450.0));
+        prop_assert_eq!(time(ALL[which], Bytes::b(bytes), &alone), CollectiveTime::ZERO);
         // At least (n-1)/n of the tensor leaves a rank, the whole of it when it is reduced everywhere or sent.
         let least = match ALL[which] {
             Collective::AllReduce | Collective::SendRecv => bytes,
@@ -172,16 +173,8 @@ proptest! {
         for kernel in network.all_reduce.values() {
             let t = all_reduce_time(Bytes::b(bytes), &group, kernel, Launch::Graph, ByteRate::tb_per_s(3.0));
             prop_assert!(t.transfer >= Bytes::b(bytes) / group.bandwidth);
+            let eager = all_reduce_time(Bytes::b(bytes), &alone, kernel, Launch::Eager, ByteRate::tb_per_s(3.0));
+            prop_assert_eq!(eager, CollectiveTime::ZERO);
         }
-    }
-
-    #[test]
-    fn alone_there_is_nothing_to_do(bytes in 0.0..1e10_f64, which in 0_usize..5) {
-        let network = network("nvlink4");
-        let group = group(network, 1, 450.0);
-        prop_assert_eq!(time(ALL[which], Bytes::b(bytes), &group), CollectiveTime::ZERO);
-        let kernel = &network.all_reduce["vllm"];
-        let eager = all_reduce_time(Bytes::b(bytes), &group, kernel, Launch::Eager, ByteRate::tb_per_s(3.0));
-        prop_assert_eq!(eager, CollectiveTime::ZERO);
     }
 }

@@ -84,6 +84,7 @@ proptest! {
     #[test]
     fn more_tokens_never_take_less_time(t in 0.0..1e5_f64, more in 0.0..1e5_f64, nodes in 1_u64..16) {
         for kernel in network("nvlink4").exchange.keys() {
+            prop_assert_eq!(us(&deepseek(Phase::Dispatch, t, 1, 8), kernel), 0.0, "alone there is nothing to send");
             for phase in [Phase::Dispatch, Phase::Combine] {
                 let us = |t| us(&deepseek(phase, t, 8 * nodes, 8), kernel);
                 prop_assert!(us(t) <= us(t + more));
@@ -99,13 +100,6 @@ proptest! {
             let bytes = t * 14336.0;
             let least = (bytes * c.up / 450e9).max(bytes * c.out / 50e9);
             prop_assert!(us(&exchange, name) >= least * 1e6);
-        }
-    }
-
-    #[test]
-    fn alone_there_is_nothing_to_send(t in 0.0..1e5_f64) {
-        for kernel in network("nvlink4").exchange.keys() {
-            prop_assert_eq!(us(&deepseek(Phase::Dispatch, t, 1, 8), kernel), 0.0);
         }
     }
 }

@@ -149,8 +149,8 @@ fn scheduling(catalog: &Catalog, frontier: &Resolved) -> Result<Vec<Claim>, Erro
         let chip = catalog.chip(chip)?;
         Ok(roofline::drain(chip.memory.capacity.value, chip.memory.bandwidth.value).to_string())
     };
-    let rack = closed::throughput(Tokens::new(2000.0), Seconds::s(1.0 / 64.0));
-    let racks = closed::machines(TokenRate::per_s(500e6), rack);
+    let rack = Tokens::new(2000.0) / Seconds::s(1.0 / 64.0);
+    let racks = TokenRate::per_s(500e6) / rack;
     let real = frontier.board.step(Tokens::new(2400.0), Tokens::ZERO, Tokens::new(1.0));
     Ok(vec![
         claim("D12", "Train departures", "worst = 2 T_step, mean = 1.5 T_step; sustainable rate = B / (T_step n_out)",
