@@ -79,15 +79,8 @@ fn a_certain_policy_tells_nothing_about_the_cache_and_size_trades_with_markup() 
 fn few_points_are_tempered_and_absurd_sheets_refused() {
     let space = space();
     // A speed, a cached read and a level that only a corner of the prior can have together.
-    let tight = Sheet {
-        input: Some(0.02),
-        output: Some(0.3),
-        cached: Some(0.3),
-        storage: Some(9.0),
-        tokens_per_s: Some(900.0),
-        hosts: 20,
-        ..Sheet::default()
-    };
+    let prices = Sheet { input: Some(0.02), output: Some(0.3), cached: Some(0.3), ..Sheet::default() };
+    let tight = Sheet { storage: Some(9.0), tokens_per_s: Some(900.0), hosts: 20, ..prices };
     let evidence = Evidence::new(&space, &tight, |_: Ratio| 0.0);
     let plain = Posterior::new(&space, &evidence, SAMPLING);
     let outcome = plain.as_ref().map(|p| (p.sampler.tempered, p.sampler.ess));

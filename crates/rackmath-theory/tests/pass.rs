@@ -308,15 +308,11 @@ fn without_copies_the_group_stores_every_byte_once_and_holds_more_sequences() {
         Arc::make_mut(&mut Arc::make_mut(&mut on.system).chip).memory =
             CATALOG.system("gb300-nvl72").unwrap().chip.memory.clone();
         let on = Deployment { kv: Dtype::Bf16, ..on };
-        let load = placement::Load {
-            batch: 8.0,
-            context: Tokens::new(32_000.0),
-            tokens: 2048.0,
-            utilisation: Fraction::new(0.95),
-        };
+        let (context, utilisation) = (Tokens::new(32_000.0), Fraction::new(0.95));
+        let load = placement::Load { batch: 8.0, context, tokens: 2048.0, utilisation };
         let placed = |dcp: u64| place(&cut(&on, tp, dcp), &load);
         let stored = |dcp: u64| -> f64 { placed(dcp).stages.iter().map(|s| s.held.kv * s.chips as f64).sum() };
-        let once = 8.0 * kv::cache(&on.model, Dtype::Bf16).stored(Tokens::new(32_000.0)).get();
+        let once = 8.0 * kv::cache(&on.model, Dtype::Bf16).stored(context).get();
         assert!((stored(most) / once - 1.0).abs() < 1e-12, "{}: {} of {once}", on.model.id, stored(most));
         assert!((stored(1) / once - most as f64).abs() < 1e-9, "{}", on.model.id);
         // Weights and arithmetic stay as they were.

@@ -50,7 +50,6 @@ pub struct Terms {
     pub kv: Seconds,
 }
 
-/// The resource that sets the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// Arithmetic.

@@ -46,7 +46,6 @@ pub struct Ride {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Journal {
-    /// One entry per request, in order of arrival.
     pub rides: Vec<Ride>,
     /// Trains from the first departure with a rider to the last.
     pub departures: u64,
@@ -73,7 +72,6 @@ impl Journal {
     }
 }
 
-/// Riders between two looks at whether the result is still wanted.
 const BETWEEN_CHECKS: usize = 4096;
 
 /// Runs the station while it is wanted. Riders must come in order of arrival; each wants at least one token.

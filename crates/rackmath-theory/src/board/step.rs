@@ -47,7 +47,6 @@ pub struct Rules {
     pub math: Option<Math>,
     pub counting: Counting,
     pub overlap: Overlap,
-    /// Price of the whole machine.
     pub price: DollarRate,
 }
 
@@ -84,7 +83,6 @@ pub struct Step {
 }
 
 impl Step {
-    /// The resource that sets the time.
     pub fn binding(&self) -> Binding {
         self.terms.binding()
     }
@@ -194,7 +192,6 @@ impl Board {
         SecondsPerToken::new(self.compute)
     }
 
-    /// Time of the attention arithmetic of one decoded token.
     pub fn attention_per_token(&self, context: Tokens) -> SecondsPerToken {
         SecondsPerToken::new(self.sequence_compute(context.get(), 1.0) - self.compute)
     }
@@ -208,7 +205,6 @@ impl Board {
         Seconds::s(self.weights_at(1.0))
     }
 
-    /// What a token costs when the batch is endless.
     pub fn cost_floor(&self, context: Tokens) -> DollarsPerToken {
         let (compute, kv) = (self.sequence_compute(context.get(), 1.0), self.kv_per_sequence(context));
         let terms = Terms { compute: Seconds::s(compute), weights: Seconds::ZERO, kv };
@@ -293,7 +289,6 @@ impl StepTimer for Board {
     }
 }
 
-/// The closed forms of the lecture that need no board.
 pub mod closed {
     use super::{Fraction, Tokens};
 

@@ -79,7 +79,6 @@ impl Cache {
         Bytes::b(self.stored.at(context.get()))
     }
 
-    /// Bytes read (and for states also written) by one step of one sequence.
     pub fn read(&self, context: Tokens) -> Bytes {
         Bytes::b(self.read.at(context.get()))
     }

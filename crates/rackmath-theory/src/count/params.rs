@@ -16,8 +16,8 @@
 //! published count.
 
 use rackmath_spec::model::{
-    Attention, Block, Body, Compressed, Ffn, Formats, Gate, Indexer, KvSource, Latent, Linear, Lump, Mixer, Mlp, Moe,
-    QkNorm, Shape, Side, SideUse, Span,
+    Attention, Block, Body, Compressed, Ffn, Formats, Gate, Indexer, KvSource, Latent, Linear, Mixer, Mlp, Moe, QkNorm,
+    Shape, Side, SideUse, Span,
 };
 use rackmath_spec::{Dtype, Model};
 use rackmath_units::{Bytes, FlopPerToken, Params};
@@ -67,10 +67,8 @@ impl Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     Matrix,
-    /// A vector: norm, bias, decay.
     Vector,
     Lookup,
-    /// Stored and never read.
     Unused,
 }
 
@@ -95,7 +93,6 @@ pub struct Tensor {
     pub d_in: u64,
     pub d_out: u64,
     pub copies: u64,
-    /// How many a token uses, on average.
     pub used: f64,
 }
 
@@ -115,9 +112,7 @@ impl Tensor {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PartCount {
-    /// All parameters, exact.
     pub total: u128,
-    /// Parameters one token uses, lookups included.
     pub active: f64,
     /// Of the total, those only looked up or never read.
     pub idle: u128,
@@ -177,23 +172,17 @@ impl Count {
 }
 
 pub fn count(model: &Model) -> Count {
-    match &model.body {
-        Body::Layers(shape) => count_shape(shape),
-        Body::Lump(lump) => count_lump(lump),
-    }
-}
-
-/// A lump has no parts: what is active is dense, the rest are experts.
-fn count_lump(lump: &Lump) -> Count {
     let mut parts = [PartCount::default(); Part::ALL.len()];
-    let (total, active) = (lump.total.get(), lump.active.get());
-    parts[Part::Dense as usize] = PartCount { total: active as u128, active, ..PartCount::default() };
-    parts[Part::Routed as usize] = PartCount { total: (total - active) as u128, ..PartCount::default() };
-    Count { parts, mtp: 0 }
-}
-
-fn count_shape(shape: &Shape) -> Count {
-    let mut parts = [PartCount::default(); Part::ALL.len()];
+    let shape = match &model.body {
+        Body::Layers(shape) => shape,
+        // A lump has no parts: what is active is dense, the rest are experts.
+        Body::Lump(lump) => {
+            let (total, active) = (lump.total.get(), lump.active.get());
+            parts[Part::Dense as usize] = PartCount { total: active as u128, active, ..PartCount::default() };
+            parts[Part::Routed as usize].total = (total - active) as u128;
+            return Count { parts, mtp: 0 };
+        }
+    };
     let mut add = |tensor: Tensor, times: u64| {
         let p = &mut parts[tensor.part as usize];
         let (params, used) = (tensor.params() * u128::from(times), tensor.used_params() * times as f64);

@@ -35,7 +35,6 @@ pub use experts::*;
 use rackmath_spec::{AllReduceKernel, Level, Library, Network, Topology};
 use rackmath_units::{ByteRate, Bytes, Fraction, Seconds, float};
 
-/// What a group of ranks does together with a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Collective {
     /// Everyone ends with the sum of all.
@@ -50,12 +49,10 @@ pub enum Collective {
     SendRecv,
 }
 
-/// Ranks joined by one level of network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Group<'a> {
     pub network: &'a Network,
     pub n: u64,
-    /// Data-sheet rate out of one chip, one way.
     pub bandwidth: ByteRate,
     pub shape: Shape,
 }
@@ -74,7 +71,6 @@ pub enum Shape {
 }
 
 impl<'a> Group<'a> {
-    /// `n` ranks within a level of a system.
     pub fn within(level: &Level, network: &'a Network, n: u64) -> Self {
         let shape = match level.topology {
             Topology::Switched => Shape::Switched,
@@ -132,16 +128,18 @@ pub fn time(collective: Collective, bytes: Bytes, group: &Group) -> CollectiveTi
             }
         }
         Collective::AllGather | Collective::ReduceScatter => moved(s * ((n - 1.0 + x) / n), library.efficiency),
-        Collective::AllToAll => moved(s * ((n - 1.0 + x) / n * detour(group)), library.efficiency),
+        Collective::AllToAll => {
+            // On a ring with both ways used a byte crosses n/4 links on average.
+            let detour = if group.shape == Shape::Torus { (n / 4.0).max(1.0) } else { 1.0 };
+            moved(s * ((n - 1.0 + x) / n * detour), library.efficiency)
+        }
         Collective::SendRecv => moved(s, library.efficiency),
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Launch {
-    /// A captured graph, replayed.
     Graph,
-    /// The host, call by call.
     Eager,
 }
 
@@ -179,7 +177,6 @@ fn peer_to_peer(s: Bytes, group: &Group, kernel: &AllReduceKernel) -> Collective
     })
 }
 
-/// V / (eta W), twice that for a short message.
 fn ramp(v: Bytes, w: ByteRate, library: &Library) -> Seconds {
     let h = library.half;
     if v == Bytes::ZERO { Seconds::ZERO } else { v / w * (1.0 + h / (h + v)) }
@@ -200,7 +197,6 @@ fn steps(collective: Collective, group: &Group) -> f64 {
     }
 }
 
-/// The rate out of one chip that a collective can use.
 fn rate(collective: Collective, group: &Group) -> ByteRate {
     let w = group.bandwidth;
     match (group.shape, collective) {
@@ -211,12 +207,6 @@ fn rate(collective: Collective, group: &Group) -> ByteRate {
         (Shape::Torus, Collective::SendRecv) => w / 2.0,
         _ => w,
     }
-}
-
-/// How much longer an all-to-all takes than on a switch with the same rate out of each chip: on a ring of n chips with both
-/// ways used a byte crosses n/4 links on average.
-fn detour(group: &Group) -> f64 {
-    if group.shape == Shape::Torus { (group.n as f64 / 4.0).max(1.0) } else { 1.0 }
 }
 
 #[cfg(test)]

@@ -37,7 +37,6 @@ pub struct Load {
     pub utilisation: Fraction,
 }
 
-/// Bytes of one chip by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Held {
     /// Weights by part, in the order of [`Part::ALL`].
@@ -84,11 +83,9 @@ pub struct Sent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     pub index: u64,
-    /// First layer and number of layers.
     pub layers: (u64, u64),
     pub chips: u64,
     pub held: Held,
-    /// Arithmetic of each in one decode step of all sequences.
     pub flop: Flop,
     /// What each sends in one decode step of all sequences.
     pub sent: Sent,

@@ -32,7 +32,6 @@ pub struct Decodes {
     pub context: f64,
 }
 
-/// Prompts, or parts of prompts, that are alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
     pub tokens: f64,
@@ -208,7 +207,6 @@ impl Cost {
         self.memory += other.memory * times;
     }
 
-    /// Two passes one after the other.
     #[must_use]
     pub fn joined(&self, other: &Self) -> Self {
         let mut both = *self;
@@ -239,7 +237,6 @@ impl Cost {
         Seconds::s(self.compute.max(self.memory))
     }
 
-    /// The two sides of the roofline: arithmetic and memory.
     pub fn roofline(&self) -> (Seconds, Seconds) {
         (Seconds::s(self.compute), Seconds::s(self.memory))
     }

@@ -28,9 +28,7 @@ pub struct Deployment {
 /// The measured constants of a machine's networks, where their kind is known.
 #[derive(Clone, Debug, Default)]
 pub struct Links {
-    /// Inside the scale-up domain.
     pub up: Option<Arc<Network>>,
-    /// Between domains.
     pub out: Option<Arc<Network>>,
 }
 
@@ -152,7 +150,6 @@ impl Ready {
         Server { timer: &self.pass, stages: self.deployment.stages(), schedule, overhead, room }
     }
 
-    /// One attention group with so much room under a load.
     pub fn steady(&self, room: f64, requests: &Requests, load: Loaded) -> Steady {
         let Ok(state) = steady(&self.server(room), requests, load);
         state

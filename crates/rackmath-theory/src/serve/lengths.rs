@@ -19,7 +19,6 @@ use rackmath_units::float;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Equal shares a distribution is kept in.
 const SHARES: usize = 128;
 
 /// A distribution as what planning needs of it.

@@ -25,7 +25,6 @@ pub struct Point {
     pub cost: Cost,
 }
 
-/// A table of them, with a fixed number of drafts.
 #[derive(Clone, Debug)]
 pub struct Measured {
     axes: [Vec<f64>; 4],

@@ -98,14 +98,10 @@ pub fn sending(bytes: Bytes, from: &Layout, to: &Deployment) -> Seconds {
     }
 }
 
-/// How load comes, over all groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loading {
-    /// So many requests in flight.
     Concurrency(f64),
-    /// So many a second.
     Rate(f64),
-    /// What memory and the engine hold.
     Full,
 }
 
@@ -144,7 +140,6 @@ pub struct PromptPool {
     pub send: Seconds,
 }
 
-/// The pool of prompts in steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
     pub instances: f64,
@@ -156,7 +151,6 @@ pub struct Flow {
     pub wait: f64,
 }
 
-/// All groups in steady state.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub steady: Steady,

@@ -38,9 +38,7 @@ use rackmath_units::{Seconds, float};
 pub struct Requests {
     pub input: f64,
     pub output: f64,
-    /// Share of a prompt found in a prefix cache.
     pub cached: f64,
-    /// Tokens drafted for each sequence and step; 0 without speculation.
     pub drafts: f64,
     /// Tokens a step yields to a sequence, its own included; 1 without speculation.
     pub accepted: f64,
@@ -130,7 +128,6 @@ impl Load {
     }
 }
 
-/// A server in steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
     pub tpot: Seconds,
@@ -143,11 +140,8 @@ pub struct Steady {
     pub waiting: f64,
     /// Share of passes that carry prompt tokens.
     pub prompt_share: f64,
-    /// Prompt tokens in such a pass.
     pub prompt_size: f64,
-    /// A pass that only decodes.
     pub decode: Cost,
-    /// A pass with prompt tokens.
     pub mixed: Cost,
     pub overloaded: bool,
 }
@@ -163,7 +157,6 @@ impl Steady {
 }
 
 impl<T: StepTimer> Server<'_, T> {
-    /// Tokens of prompts that fit in a pass beside so many decoding sequences.
     fn prompt_room(&self, decoding: f64, requests: &Requests) -> f64 {
         let taken = match self.schedule.prompts {
             Prompts::RideAlong => decoding * (1.0 + requests.drafts),
@@ -323,7 +316,6 @@ fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) ->
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Arrivals {
     clump: f64,
-    /// Whether they follow each other pass by pass.
     convoy: bool,
     crowd: f64,
 }
@@ -351,13 +343,10 @@ fn first_token<T>(server: &Server<T>, decode: f64, prompt: f64, share: f64, arri
 /// Mean wait of the first wave: all prompts at once, served in order.
 fn first_wave<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) -> Result<f64, T::Uncovered> {
     let new = requests.new_tokens();
-    let full = server.schedule.chunk.max(new);
-    let tokens = running * new;
-    if tokens <= full {
-        return Ok(server.timer.time(&Work::prefill(running, new, requests.past()))?.time().get());
-    }
-    let pass = server.timer.time(&Work::prefill(full / new, new, requests.past()))?.time().get();
-    Ok(0.5 * tokens / full * pass)
+    let (tokens, full) = (running * new, server.schedule.chunk.max(new));
+    let together = if tokens <= full { running } else { full / new };
+    let pass = server.timer.time(&Work::prefill(together, new, requests.past()))?.time().get();
+    Ok(if tokens <= full { pass } else { 0.5 * tokens / full * pass })
 }
 
 fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: f64) -> Found<T> {

@@ -20,7 +20,6 @@ use rackmath_spec::trace::{Trace, TraceRequest};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How long a peak lasts, in seconds.
 pub const PEAK_WINDOW: f64 = 60.0;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -13,7 +13,6 @@ pub mod normal;
 
 pub use normal::normal_quantile;
 
-/// The middle value, or the mean of the two in the middle.
 pub fn median(values: &[f64]) -> Option<f64> {
     let (values, n) = (sorted(values), values.len());
     (n > 0).then(|| f64::midpoint(values[n / 2], values[(n - 1) / 2]))

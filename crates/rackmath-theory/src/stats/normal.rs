@@ -10,7 +10,6 @@ use rackmath_units::float;
 /// Density of Student's t with four degrees of freedom at its centre, for scale 1.
 pub const T4_PEAK: f64 = 0.375;
 
-/// Density of t over its peak at `q` scales from the centre.
 pub fn t4_relative(q: f64) -> f64 {
     let x = 1.0 + 0.25 * q * q;
     1.0 / (x * x * x.sqrt())

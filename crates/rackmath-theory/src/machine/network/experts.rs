@@ -31,17 +31,14 @@
 //! Source: lecture equation 11, D25; counting of copies after the DeepEP documentation; constants in `catalog/networks`.
 
 use rackmath_spec::{Copies, ExchangeKernel, Reach};
-use rackmath_units::{ByteRate, Bytes, BytesPerToken, Fraction, Seconds, Tokens, float};
+use rackmath_units::{ByteRate, BytesPerToken, Fraction, Seconds, Tokens, float};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// To their experts.
     Dispatch,
-    /// And back, to be added up.
     Combine,
 }
 
-/// One dispatch or combine of one layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exchange {
     pub phase: Phase,
@@ -49,10 +46,8 @@ pub struct Exchange {
     /// Bytes of one copy of a token: hidden size times bytes per element, with its scales.
     pub payload: BytesPerToken,
     pub top_k: u64,
-    /// Experts of the layer, spread evenly over the ranks.
     pub experts: u64,
     pub ranks: u64,
-    /// Ranks that share the fast network.
     pub ranks_per_node: u64,
 }
 
@@ -60,21 +55,17 @@ pub struct Exchange {
 #[derive(Debug)]
 pub struct Port<'a, K> {
     pub kernel: &'a K,
-    /// Data-sheet rate out of one chip, one way.
     pub bandwidth: ByteRate,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExchangeTime {
-    /// Floors that add to the transfer.
     pub latency: Seconds,
     pub up: Seconds,
     pub out: Seconds,
-    /// The time, overlap and least time considered.
     pub total: Seconds,
 }
 
-/// Copies of one token that cross each network.
 struct Crossings {
     up: f64,
     out: f64,
@@ -118,11 +109,6 @@ fn scaled(kernel: &ExchangeKernel, ranks: u64) -> f64 {
 pub fn cross_rack_slowdown(beta: f64, racks: u64) -> f64 {
     let r = racks.max(1) as f64;
     (beta * (r - 1.0) / r).max(1.0)
-}
-
-/// Time to push bytes through so many adapters: X16 (G49).
-pub fn hop_serialisation(bytes: Bytes, rate: ByteRate, adapters: u64) -> Seconds {
-    bytes / (rate * adapters as f64)
 }
 
 /// Expected number of distinct ranks that k distinct experts fall on, E experts spread evenly over n ranks.

@@ -59,18 +59,13 @@ pub enum Residency {
     Cache,
 }
 
-/// One new token for each sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DecodeWork {
     pub sequences: f64,
-    /// Cached tokens each attends to: its length, at most the window.
     pub context: f64,
     pub kv_heads: f64,
-    /// Query heads to a KV head.
     pub group: f64,
-    /// Cache of one token and KV head.
     pub token_bytes: Bytes,
-    /// Products of one query head with one cached token.
     pub token_flop: Flop,
     /// Queries read and outputs written for one sequence.
     pub query_bytes: Bytes,
@@ -103,20 +98,16 @@ impl DecodeWork {
     }
 }
 
-/// Many new tokens for each sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrefillWork {
     pub sequences: f64,
     pub new: f64,
     pub past: f64,
-    /// Tokens a query sees at most.
     pub window: Option<f64>,
     pub heads: f64,
-    /// Products of one query head and token with one cached token.
     pub pair_flop: Flop,
     /// Queries, keys, values read, cache and outputs written for a new token.
     pub new_bytes: Bytes,
-    /// Cache read for a token that was there before.
     pub past_bytes: Bytes,
 }
 
@@ -143,7 +134,6 @@ impl PrefillWork {
         self.window.map_or(all, |w| all.min(w))
     }
 
-    /// Pairs of a new token and one it sees: the sum over i of min(past + i, window).
     pub fn pairs(&self) -> f64 {
         let w = self.window.unwrap_or(f64::INFINITY);
         // The first `ramp` queries see everything before them, the rest a full window.
@@ -192,7 +182,6 @@ pub fn prefill(silicon: Silicon, constants: &PrefillConstants, work: &PrefillWor
     Timing { floor: c.floor, compute, memory, time: c.floor + rounded(compute, memory, c.corner) }
 }
 
-/// Where bytes come from and how fast.
 struct Place {
     silicon: Silicon,
     residency: Residency,

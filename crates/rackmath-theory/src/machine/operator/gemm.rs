@@ -38,13 +38,9 @@ use rackmath_units::{Bytes, Flop, Fraction, Seconds, Watts};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Product {
-    /// Rows of the activations: tokens.
     pub rows: f64,
-    /// Columns of the weights: values per token that come out.
     pub columns: f64,
-    /// Values per token that go in.
     pub depth: f64,
-    /// Share of the weights that comes from memory and not from the cache.
     pub cold: Fraction,
 }
 
@@ -63,14 +59,11 @@ pub enum Scaling {
 pub struct Gemm<'a> {
     silicon: Silicon,
     kernel: &'a GemmKernel,
-    /// Share of the peak a full tile reaches on this chip.
     compute: f64,
-    /// Time the host needs to launch; none in a captured graph.
     host: Seconds,
 }
 
 impl Product {
-    /// A product whose weights come from memory.
     pub fn new(rows: f64, columns: f64, depth: f64) -> Self {
         Self { rows, columns, depth, cold: Fraction::ONE }
     }
@@ -130,7 +123,6 @@ impl<'a> Gemm<'a> {
         Timing { floor, compute, memory: memory + spent, time: time.max(self.host) }
     }
 
-    /// The best tile and split of the menu.
     fn compute(&self, product: Product) -> Seconds {
         let Product { rows: m, columns: n, depth: k, .. } = product;
         let (kernel, silicon) = (self.kernel, self.silicon);
@@ -156,7 +148,6 @@ impl<'a> Gemm<'a> {
         Seconds::s(best * (1.0 + droop))
     }
 
-    /// Reads and writes, short ones slower.
     fn memory(&self, product: Product) -> Seconds {
         let long = self.traffic(product) / (self.silicon.bandwidth * self.kernel.bandwidth);
         let t_r = self.kernel.ramp_time.get().max(f64::MIN_POSITIVE);

@@ -21,18 +21,14 @@ use rackmath_units::{Bytes, BytesPerParam, Flop};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latent {
-    /// Query heads on this chip.
     pub heads: f64,
     pub rank: f64,
-    /// The rotary key that all heads share.
     pub rope: f64,
-    /// A head's key without rotation.
     pub nope: f64,
     pub value: f64,
 }
 
 impl Latent {
-    /// One new token for each of `sequences` with `context` cached tokens.
     pub fn decode(&self, sequences: f64, context: f64, kv: BytesPerParam) -> DecodeWork {
         DecodeWork {
             sequences,
@@ -46,7 +42,6 @@ impl Latent {
         }
     }
 
-    /// `new` tokens for each of `sequences`, after `past` cached ones.
     pub fn prefill(&self, sequences: f64, new: f64, past: f64) -> PrefillWork {
         let key = self.nope + self.rope;
         PrefillWork {

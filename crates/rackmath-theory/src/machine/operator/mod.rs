@@ -26,12 +26,9 @@ use rackmath_units::{ByteRate, Bytes, Flop, FlopRate, Seconds, float};
 /// What of a chip an operator's time depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Silicon {
-    /// Dense peak in the arithmetic of the operator.
     pub peak: FlopRate,
     pub bandwidth: ByteRate,
-    /// Streaming multiprocessors or their like.
     pub cores: f64,
-    /// Last-level cache before memory.
     pub l2: Bytes,
 }
 
@@ -57,11 +54,8 @@ impl Silicon {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// Paid however small the work.
     pub floor: Seconds,
-    /// Arithmetic at the efficiency reached.
     pub compute: Seconds,
-    /// Traffic at the efficiency reached.
     pub memory: Seconds,
     pub time: Seconds,
 }

@@ -27,13 +27,10 @@ use super::{Silicon, Timing, rounded};
 use rackmath_spec::{CacheUse, MoeFormat, MoeKernel, MoeRows};
 use rackmath_units::{Bytes, Flop, Seconds, Tokens, float};
 
-/// The experts of a layer and how they are spread over ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layer {
     pub hidden: u64,
-    /// Width of one expert on this rank.
     pub inter: u64,
-    /// Whether an expert has a gate beside its up projection.
     pub gated: bool,
     pub experts: u64,
     pub top_k: u64,
@@ -51,12 +48,10 @@ pub enum Draw {
     PowerLaw(f64),
 }
 
-/// One call: a layer, its formats, and what comes in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Call {
     pub layer: Layer,
     pub format: MoeFormat,
-    /// Tokens of all ranks together.
     pub tokens: Tokens,
     pub draw: Draw,
 }
@@ -64,7 +59,6 @@ pub struct Call {
 /// Classes a power law is cut into.
 const CLASSES: usize = 16;
 
-/// What one rank has to do: classes of experts with the same number of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     rows: [f64; CLASSES],
@@ -129,29 +123,24 @@ impl Load {
         self.experts.iter().sum()
     }
 
-    /// Rows: pairs of a token and an expert.
     pub fn rows(&self) -> f64 {
         self.rows.iter().zip(&self.experts).map(|(r, n)| r * n).sum()
     }
 
-    /// Tiles of so many rows, experts apart.
     pub fn tiles(&self, tile: f64) -> f64 {
         self.rows.iter().zip(&self.experts).map(|(r, n)| (r / tile).ceil() * n).sum()
     }
 }
 
-/// The work itself, before any efficiency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     pub flop: Flop,
     pub weights: Bytes,
-    /// Activations moved between the steps.
     pub activations: Bytes,
     /// Of both, what comes from memory and not from the cache.
     pub cold: Bytes,
 }
 
-/// What a call must compute and move on the busiest rank.
 pub fn work(silicon: Silicon, kernel: &MoeKernel, call: &Call) -> Work {
     work_of(silicon, kernel, call, &Load::of(&call.layer, call.tokens, call.draw))
 }

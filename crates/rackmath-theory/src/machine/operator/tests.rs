@@ -110,15 +110,8 @@ fn waves_and_splits_of_tiles_by_hand() {
 
 #[test]
 fn a_pass_in_and_out_of_the_cache_by_hand() {
-    let pass = Pass {
-        width: BytesPerParam::new(2.0),
-        floor: Seconds::us(7.0),
-        core: ByteRate::gb_per_s(20.0),
-        cold_core: None,
-        bandwidth: 0.5,
-        cached: 0.5,
-        row: Seconds::ZERO,
-    };
+    let (width, floor, core) = (BytesPerParam::new(2.0), Seconds::us(7.0), ByteRate::gb_per_s(20.0));
+    let pass = Pass { width, floor, core, cold_core: None, bandwidth: 0.5, cached: 0.5, row: Seconds::ZERO };
     // 10 MB stay in 25 MB of cache: 10 MB / 2 TB/s = 5 us. Of 225 MB, 200 MB leave it: 200 MB / 0.5 TB/s = 400 us.
     for (rows, expected) in [(5000.0, 12.0), (112_500.0, 407.0)] {
         close(us(pass_time(silicon(1000.0, 1.0, 100.0), &pass, Product::new(rows, 1.0, 1000.0))), expected, 1e-9);

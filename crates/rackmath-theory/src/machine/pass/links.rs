@@ -62,7 +62,6 @@ impl<'a> Prep<'a> {
         let skew = 2.0 * self.d.engine.overhead.skew.get();
         let Some((level, up)) = self.level() else { return (skew, 0.0) };
         let d = self.d.layout.degrees();
-        let hidden = self.shape.hidden as f64;
         let together = domain(&self.d.system).min(self.d.layout.stage_chips());
         let ranks = d.ep * d.etp;
         // Engines switch between a kernel for short messages and one for long ones; the shorter time counts.
@@ -74,14 +73,14 @@ impl<'a> Prep<'a> {
             self.exchange_by(kernel, moe, rows, level)
         });
         let best = best.min_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));
-        let Some((latency, transfer)) = best else {
+        let (latency, transfer) = best.unwrap_or_else(|| {
             // Everyone gathers all tokens and keeps its share of the sum.
             let group = Group::within(level, up, ranks.min(together));
-            let bytes = Bytes::b(rows * d.dp as f64 * hidden * WIDE);
+            let bytes = Bytes::b(rows * d.dp as f64 * self.shape.hidden as f64 * WIDE);
             let both = network::time(Collective::AllGather, bytes, &group)
                 + network::time(Collective::ReduceScatter, bytes, &group);
-            return (both.latency.get() + skew, both.transfer.get());
-        };
+            (both.latency.get(), both.transfer.get())
+        });
         (latency + skew, transfer)
     }
 

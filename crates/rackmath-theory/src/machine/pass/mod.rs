@@ -75,7 +75,6 @@ impl Pass {
         cost
     }
 
-    /// The pass without drafting what it checks.
     fn checked(&self, work: &Work) -> Cost {
         let mut cost = Cost::default();
         let rows = work.rows();
@@ -135,7 +134,6 @@ impl Stroke {
         Self { floor, compute, memory, time, ideal_compute, ideal_memory }
     }
 
-    /// The mean over groups, each taken for so large a share of them.
     fn mean(groups: impl Iterator<Item = (f64, Self)>) -> Self {
         groups.fold(Self::default(), |sum, (share, one)| Self {
             floor: sum.floor + one.floor * share,

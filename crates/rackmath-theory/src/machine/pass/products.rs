@@ -11,17 +11,11 @@ use rackmath_spec::model::Formats;
 use rackmath_spec::{Chip, Dtype, GemmFormat, GemmKernels, Math};
 use rackmath_units::Seconds;
 
-/// One product of a layer: columns and depth on this chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Matrix {
     pub columns: f64,
     pub depth: f64,
     pub dtype: Dtype,
-}
-
-/// Whether tensor parallelism cuts what comes in rather than what goes out.
-fn row_parallel(tensor: &Tensor) -> bool {
-    matches!(tensor.name, "output" | "output up" | "down")
 }
 
 /// The products of a block, those with the same input joined.
@@ -32,7 +26,8 @@ pub(super) fn matrices(tensors: &[Tensor], hidden: u64, formats: Formats, d: &De
         let shards = crate::placement::shards(t.cut, d) as f64;
         let dtype = t.part.dtype(&formats);
         let copies = t.copies as f64;
-        if row_parallel(t) {
+        // Of these tensor parallelism cuts what comes in rather than what goes out.
+        if matches!(t.name, "output" | "output up" | "down") {
             all.push(Matrix { columns: t.d_out as f64, depth: t.d_in as f64 / shards * copies, dtype });
         } else if t.d_in == hidden && t.copies == 1 {
             // Projections of the same input are one product, part by part.
@@ -66,7 +61,6 @@ pub(super) struct Multiplier<'a> {
 #[derive(Clone, Debug)]
 enum Kernel<'a> {
     Measured(Gemm<'a>, Scaling),
-    /// By the engine's one rule.
     Plain(PlainKernel),
 }
 

@@ -10,7 +10,7 @@
 //! Assumes: a result can be sent while the next pass runs. Nothing is random: of two devices free at once the first decides.
 
 use super::order::{self, Act, Op, Order};
-use super::{Cell, Device, Kind, Plan, Run, Shape, Stage};
+use super::{Cell, Device, Kind, Plan, Run, Schedule, Shape, Stage};
 use rackmath_units::{Bytes, Cancel, Cancelled, Fraction, Seconds};
 
 pub(super) fn run(plan: &Plan, cancel: &Cancel) -> Result<Run, Cancelled> {
@@ -30,7 +30,6 @@ const NEVER: f64 = f64::INFINITY;
 struct State {
     order: Order,
     next: usize,
-    /// When to look at it again.
     wake: f64,
     free: f64,
     first: f64,
@@ -52,7 +51,6 @@ impl State {
 
 struct Clock<'a> {
     plan: &'a Plan,
-    /// Ends by stage, then micro-batch.
     forward_end: Vec<f64>,
     backward_end: Vec<f64>,
     states: Vec<State>,
@@ -88,7 +86,6 @@ impl<'a> Clock<'a> {
         (passes.forward.get(), passes.input_grad.get(), passes.weight_grad.get(), activation.get())
     }
 
-    /// The device to look at next: the first of those with the earliest time.
     fn earliest(&self) -> usize {
         let mut best = 0;
         for (d, state) in self.states.iter().enumerate() {
@@ -130,7 +127,6 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// When what an entry needs is on its device.
     fn ready(&self, d: usize, op: Op) -> f64 {
         let m = self.plan.shape.micro_batches;
         let (s, i) = (op.stage as usize, op.micro_batch as usize);
@@ -152,7 +148,6 @@ impl<'a> Clock<'a> {
         if self.plan.device(from, micro_batch) == self.plan.device(to, micro_batch) { 0.0 } else { self.plan.hop.get() }
     }
 
-    /// Does the next entry of the order.
     fn next(&mut self, d: usize, op: Op, start: f64) {
         let (t_f, t_b, t_w, bytes) = self.times(op);
         match op.act {
@@ -241,26 +236,14 @@ impl<'a> Clock<'a> {
         state.first = state.first.min(start);
         state.busy += if paired && kind == Kind::Backward { 0.0 } else { end - start };
         (state.free, state.wake) = (end, end);
-        let stage = op.stage as usize;
-        self.cells.push(Cell {
-            device: d,
-            chunk: if self.plan.stage(d, 0) == stage { 0 } else { self.chunk(d, stage) },
-            stage,
-            micro_batch: op.micro_batch as usize,
-            kind,
-            paired,
-            start: Seconds::s(start),
-            end: Seconds::s(end),
-        });
-    }
-
-    fn chunk(&self, d: usize, stage: usize) -> usize {
-        match self.plan.shape.chunks {
-            // The other copy of DualPipe.
-            1 => 1,
-            _ if self.plan.stage(d, 1) == stage => 1,
+        let (stage, micro_batch) = (op.stage as usize, op.micro_batch as usize);
+        let chunk = match self.plan.schedule {
+            // The other copy.
+            Schedule::DualPipe => usize::from(stage != d),
             _ => stage / self.plan.shape.devices,
-        }
+        };
+        let (start, end) = (Seconds::s(start), Seconds::s(end));
+        self.cells.push(Cell { device: d, chunk, stage, micro_batch, kind, paired, start, end });
     }
 
     fn journal(self) -> Run {

@@ -214,7 +214,6 @@ impl Plan {
         }
     }
 
-    /// Runs the step, pass by pass.
     pub fn run(&self) -> Result<Run, PlanError> {
         self.run_until(&Cancel::never()).expect("nobody cancels")
     }
@@ -315,7 +314,6 @@ impl Device {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Every pass, in the order the clock decided them.
     pub cells: Vec<Cell>,
     /// From the first pass to the end of the last, all devices together: a step behind a barrier.
     pub makespan: Seconds,

@@ -50,7 +50,10 @@ pub(super) fn order(plan: &Plan, device: usize) -> Order {
     let ops = Vec::with_capacity(3 * m * v);
     let mut list = List { plan, device, ops, next_forward: [0; 2], next_backward: [0; 2] };
     match plan.schedule {
-        Schedule::GPipe => list.all_forwards_then_backwards(),
+        Schedule::GPipe => {
+            (0..m).for_each(|i| list.push(Act::Forward, 0, i));
+            (0..m).rev().for_each(|i| list.push(Act::Backward, 0, i));
+        }
         Schedule::Interleaved if v > 1 => list.interleaved(),
         Schedule::OneFOneB | Schedule::Interleaved => list.one_forward_one_backward(after, Act::Backward),
         Schedule::ZbH1 => list.one_forward_one_backward(after, Act::InputGrad),
@@ -58,10 +61,10 @@ pub(super) fn order(plan: &Plan, device: usize) -> Order {
         Schedule::ZbH2 => list.one_forward_one_backward(2 * after, Act::InputGrad),
         Schedule::Zbv => list.down_and_up(),
         // The gaps at the two bends and between F and B keep the four passes of a device in different slots.
-        Schedule::VHalf if p.is_multiple_of(2) => list.repeated(Block { down: 1, up: 2, gaps: [1, 4, 2] }),
-        Schedule::VHalf => list.repeated(Block { down: 1, up: 2, gaps: [1, 1, 2] }),
-        Schedule::VMin if p.is_multiple_of(3) => list.repeated(Block { down: 1, up: 1, gaps: [3, 1, 3] }),
-        Schedule::VMin => list.repeated(Block { down: 1, up: 1, gaps: [1, 1, 1] }),
+        Schedule::VHalf if p.is_multiple_of(2) => list.repeated(1, 2, [1, 4, 2]),
+        Schedule::VHalf => list.repeated(1, 2, [1, 1, 2]),
+        Schedule::VMin if p.is_multiple_of(3) => list.repeated(1, 1, [3, 1, 3]),
+        Schedule::VMin => list.repeated(1, 1, [1, 1, 1]),
         Schedule::DualPipe => list.dual(p / 2, device.min(after), m / 2),
         Schedule::DualPipeV => list.dual(p, device, m),
     }
@@ -74,13 +77,6 @@ pub(super) fn order(plan: &Plan, device: usize) -> Order {
         _ => None,
     };
     Order { ops: list.ops, limit }
-}
-
-/// A building block: slots per device on the way down and up, and at the lower bend, between F and B, at the bend of B.
-struct Block {
-    down: usize,
-    up: usize,
-    gaps: [usize; 3],
 }
 
 /// An order being written: the next micro-batch of each chunk is remembered.
@@ -96,12 +92,6 @@ impl List<'_> {
     fn push(&mut self, act: Act, chunk: usize, micro_batch: usize) {
         let stage = self.plan.stage(self.device, chunk) as u32;
         self.ops.push(Op { act, stage, micro_batch: micro_batch as u32 });
-    }
-
-    fn all_forwards_then_backwards(&mut self) {
-        let m = self.plan.shape.micro_batches;
-        (0..m).for_each(|i| self.push(Act::Forward, 0, i));
-        (0..m).rev().for_each(|i| self.push(Act::Backward, 0, i));
     }
 
     /// Some forwards in advance, then one forward and one backward in turn, then the backwards that are left.
@@ -200,12 +190,12 @@ impl List<'_> {
         }
     }
 
-    /// A building block every six slots, in the order of its slots.
-    fn repeated(&mut self, block: Block) {
+    /// A building block every six slots, in the order of its slots: slots per device on the way down and up, and gaps at the
+    /// lower bend, between F and B, at the bend of B.
+    fn repeated(&mut self, down: usize, up: usize, [bend, turn, bend_back]: [usize; 3]) {
         const SLOTS: usize = 6;
         let Shape { devices: p, micro_batches: m, .. } = self.plan.shape;
         let (r, after, row) = (self.device, p - 1 - self.device, p - 1);
-        let Block { down, up, gaps: [bend, turn, bend_back] } = block;
         let (f1, b1) = (down * row + bend, (down + up) * row + bend + turn);
         let b0 = b1 + down * row + bend_back;
         let starts = [

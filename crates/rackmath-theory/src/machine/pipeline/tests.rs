@@ -211,7 +211,6 @@ fn inference_fills_up_from_as_many_micro_batches_as_stages() {
     assert!(inference_grid(0, 0, 5).is_empty());
 }
 
-/// A plan that passes its check, with unequal stages.
 fn any_plan() -> impl Strategy<Value = Plan> {
     let time = || prop_oneof![4 => 0.1f64..3.0, 1 => Just(0.0), 2 => Just(1.0)];
     (0..Schedule::ALL.len(), 1usize..9, 1usize..24, 1usize..4).prop_flat_map(move |(k, p, m, v)| {
