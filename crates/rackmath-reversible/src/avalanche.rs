@@ -9,7 +9,6 @@ use rackmath_units::Chance;
 /// A thing with rounds or layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mixer {
-    /// A Feistel network of two 32-bit halves.
     Feistel,
     /// sign(W x).
     Signs,
@@ -61,7 +60,6 @@ fn feistel_spread(rounds: usize, seed: u64) -> f64 {
     f64::from(changed) / (BLOCKS * 64 * 64) as f64
 }
 
-/// Numbers of a layer.
 const WIDTH: usize = 512;
 /// Inputs, each with one sign flipped.
 const TRIALS: usize = 8;

@@ -20,7 +20,6 @@ impl Meter {
         self.hold(vec![0.0; n])
     }
 
-    /// Takes numbers into the count.
     pub fn hold(&self, data: Vec<f32>) -> Buffer {
         let held = self.0.held.get() + size_of_val(data.as_slice());
         self.0.held.set(held);
@@ -28,12 +27,10 @@ impl Meter {
         Buffer { data, meter: self.clone() }
     }
 
-    /// Bytes held now.
     pub fn held(&self) -> usize {
         self.0.held.get()
     }
 
-    /// The most bytes held at once.
     pub fn peak(&self) -> usize {
         self.0.peak.get()
     }

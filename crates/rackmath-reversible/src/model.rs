@@ -2,10 +2,8 @@
 
 use rackmath_units::Chance;
 
-/// A small decoder-only transformer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Tokens it knows.
     pub vocabulary: usize,
     pub width: usize,
     /// Attention heads; they share the width.
@@ -97,7 +95,6 @@ impl Weights {
         }
     }
 
-    /// Zeros of the same shape.
     #[must_use]
     pub(crate) fn zeros(&self) -> Self {
         let mut zeros = self.clone();
@@ -107,7 +104,6 @@ impl Weights {
         zeros
     }
 
-    /// All tensors in one order.
     pub fn parts(&self) -> Vec<&[f32]> {
         let mut all: Vec<&[f32]> = vec![&self.embedding, &self.position];
         for b in &self.blocks {

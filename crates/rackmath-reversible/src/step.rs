@@ -51,7 +51,6 @@ impl Keep {
     }
 }
 
-/// How numbers of the streams are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// 24 bits and an exponent.
@@ -98,17 +97,14 @@ pub struct Step {
     pub gradient: Weights,
     /// The most bytes of activations held at once.
     pub peak_bytes: usize,
-    /// Operations of matrix products.
     pub flop: u64,
 }
 
-/// The two streams of a coupled network.
 struct Streams {
     one: Buffer,
     two: Buffer,
 }
 
-/// What both sublayers of a block keep.
 type Kept = (AttentionKept, FeedKept);
 
 /// One block forward; what its backward needs.

@@ -8,7 +8,6 @@ use crate::meter::{Buffer, Meter};
 use crate::model::{Attention, Config, Feed};
 use crate::ops::{self, Normed, accumulate_outer, accumulate_transposed, product};
 
-/// What attention keeps for its backward.
 pub(crate) struct AttentionKept {
     normed: Normed,
     q: Buffer,
@@ -18,7 +17,6 @@ pub(crate) struct AttentionKept {
     mixed: Buffer,
 }
 
-/// What the feed-forward part keeps.
 pub(crate) struct FeedKept {
     normed: Normed,
     up: Buffer,

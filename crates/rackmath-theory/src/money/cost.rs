@@ -33,15 +33,10 @@ pub struct Rates {
 /// What an owner pays for one chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Owner {
-    /// Price of a chip with its share of the machine.
     pub capex: Dollars,
-    /// Years it is written off over.
     pub years: f64,
-    /// Cost of capital per year.
     pub capital: f64,
-    /// Power of a chip with its share of the machine.
     pub power: Watts,
-    /// Power of the building over power of the machines.
     pub pue: f64,
     pub energy_per_kwh: f64,
     pub colo: DollarRate,
@@ -91,17 +86,12 @@ impl Owner {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Serving {
     pub chip_hour: DollarRate,
-    /// What a chip does in a second.
     pub rates: Rates,
-    /// Share of held time that serves.
     pub utilisation: Fraction,
-    /// Share of input tokens found in the cache.
     pub hit: Fraction,
     /// What finding one costs.
     pub read: DollarsPerToken,
-    /// Tokens accepted per step with speculation; 1 without.
     pub accepted: f64,
-    /// Extra work of drafting, as a share of a step.
     pub draft: f64,
     /// Power of a chip with its share of machine and building.
     pub power: Watts,
@@ -110,9 +100,7 @@ pub struct Serving {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenCost {
     pub input: DollarsPerToken,
-    /// Input found in the cache.
     pub cached: DollarsPerToken,
-    /// Input on average.
     pub blended: DollarsPerToken,
     pub output: DollarsPerToken,
     pub input_energy: Joules,
@@ -147,11 +135,8 @@ impl Serving {
 /// Three words for one gap, told apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
-    /// Share of the price that is not cost, 1 - c/p; below zero at a loss.
     pub gross: f64,
-    /// Price over cost, p/c.
     pub markup: f64,
-    /// Profit over cost, p/c - 1.
     pub cost_profit: f64,
 }
 

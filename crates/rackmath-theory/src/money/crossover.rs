@@ -93,7 +93,6 @@ pub struct Nsa {
     pub stride: f64,
     pub selected: f64,
     pub block: f64,
-    /// Tokens of the sliding window.
     pub window: f64,
 }
 

@@ -30,7 +30,6 @@ pub fn per_month(tokens: Tokens) -> TokenRate {
 pub struct Traffic {
     pub input: TokenRate,
     pub output: TokenRate,
-    /// Share of input found in the cache.
     pub hit: Fraction,
     /// The busiest part of the day over the mean.
     pub peak: f64,
@@ -45,12 +44,10 @@ pub fn peak_over_mean(curve: &[f64]) -> Option<f64> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machines {
-    /// Tokens per second of one chip.
     pub rates: Rates,
     pub prefill_chips: u64,
     pub decode_chips: u64,
     pub rack_chips: u64,
-    /// Share of capacity in use at the peak.
     pub target: Fraction,
     /// Power of a chip with its share of machine and building.
     pub power: Watts,

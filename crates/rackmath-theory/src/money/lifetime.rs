@@ -28,7 +28,6 @@ use serde::Serialize;
 /// One way to have a token's cache again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Getting it back once.
     pub retrieve: DollarsPerToken,
     pub hold: HoldPrice,
 }

@@ -26,7 +26,6 @@ use rackmath_units::{Dollars, DollarsPerToken, HoldPrice, Seconds, Tokens};
 /// The tokens of one request by how they are billed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usage<'a> {
-    /// Neither written nor read.
     pub fresh: Tokens,
     pub caches: Vec<CacheUse<'a>>,
     pub output: Tokens,
@@ -60,7 +59,6 @@ impl Bill {
         Dollars::usd(self.fresh + self.written + self.read + self.storage + self.output)
     }
 
-    /// Adds so many of another.
     pub fn add(&mut self, other: &Self, times: u64) {
         let n = times as f64;
         self.prompt += n * other.prompt;
@@ -107,7 +105,6 @@ pub fn bill(list: &List, usage: &Usage, factors: Factors) -> Bill {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     pub prefix: Tokens,
-    /// New tokens of each request.
     pub suffix: Tokens,
     pub output: Tokens,
     pub uses: u64,
@@ -121,11 +118,8 @@ pub fn pattern(list: &List, pattern: &Pattern, offer: Option<&CacheOffer>, facto
             let alive = at > 0 && still_there(offer, at, pattern.gap);
             let (written, read) = if alive { (Tokens::ZERO, pattern.prefix) } else { (pattern.prefix, Tokens::ZERO) };
             let kept = if at > 0 { pattern.gap } else { Seconds::ZERO };
-            Usage {
-                fresh: pattern.suffix,
-                caches: vec![CacheUse { offer, written, read, kept }],
-                output: pattern.output,
-            }
+            let caches = vec![CacheUse { offer, written, read, kept }];
+            Usage { fresh: pattern.suffix, caches, output: pattern.output }
         }
     };
     let mut all = Bill::default();
@@ -187,7 +181,6 @@ pub struct Conversation {
     /// Tokens of instructions and tools before the first turn.
     pub system: Tokens,
     pub turns: u64,
-    /// New tokens of each turn.
     pub user: Tokens,
     pub answer: Tokens,
     pub gap: Seconds,
@@ -219,7 +212,6 @@ pub fn conversation(list: &List, talk: &Conversation, offer: Option<&CacheOffer>
 /// A mode, and the moment a trace begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct When {
-    /// The mode's multiples.
     pub mode: Factors,
     /// The moment of the first request; without it no hours are applied.
     pub start: Option<Moment>,

@@ -180,10 +180,7 @@ mod tests {
         // Kept for 60 s at most: block 1 for 50 and 50 and 60, block 2 for 60 and 60 seconds.
         assert!((r.kept(Seconds::s(60.0)) - 512.0 * (50.0 + 50.0 + 60.0 + 60.0 + 60.0) / all).abs() < 1e-9);
         assert_eq!(r.quantile(Fraction::new(0.5)), Some(Seconds::s(50.0)));
-    }
-
-    #[test]
-    fn a_gap_in_the_prefix_hides_what_follows() {
+        // A gap in the prefix hides what follows.
         let t = trace(&[(0.0, 1024.0, &[1, 2]), (10.0, 1024.0, &[3, 2])]);
         assert_eq!(Reuse::of(&t).hit_rate(Seconds::s(1e6)).get(), 0.0);
     }

@@ -36,7 +36,6 @@ pub enum Variable {
     #[serde(rename = "FLOP")]
     #[strum(to_string = "FLOP")]
     Flop,
-    /// Share of the peak in use.
     #[serde(rename = "MFU")]
     #[strum(to_string = "MFU")]
     Mfu,

@@ -26,7 +26,6 @@ pub struct Hazard {
     /// Mean time between failures of the whole job; nothing when it never fails.
     pub mtbf: Option<Seconds>,
     pub stall: Seconds,
-    /// From a failure to work again.
     pub restart: Seconds,
 }
 

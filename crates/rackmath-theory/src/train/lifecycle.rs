@@ -37,7 +37,6 @@ pub struct Split {
 }
 
 impl Split {
-    /// Equal costs.
     pub const THIRDS: Self = Self { pretrain: 1.0 / 3.0, rl: 1.0 / 3.0, served: 1.0 / 3.0 };
     /// Training in all costs as much as serving.
     pub const QUARTERS: Self = Self { pretrain: 0.25, rl: 0.25, served: 0.5 };
@@ -46,14 +45,11 @@ impl Split {
 /// The lecture's conventions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// FLOP per parameter and RL token, 2 to 6.
     pub rl_factor: f64,
-    /// Decode MFU over training MFU.
     pub eta: f64,
     pub split: Split,
 }
 
-/// Tokens of the three phases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phases {
     pub pretrain: Tokens,
@@ -103,7 +99,6 @@ impl Costs {
     }
 }
 
-/// The cheapest point with a loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Optimum {
     pub at: Point,
@@ -134,10 +129,8 @@ pub fn optimum(surface: &Surface, costs: &Costs, loss: f64) -> Option<Optimum> {
 pub struct Rl {
     /// Prompts, counted once per time they are used.
     pub prompts: f64,
-    /// Samples of each prompt.
     pub group: f64,
     pub sample: Tokens,
-    /// Probability that a sample is right.
     pub pass_rate: Fraction,
     /// Times a sample is trained on.
     pub epochs: f64,

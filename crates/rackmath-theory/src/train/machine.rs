@@ -19,7 +19,6 @@ use crate::operator::{Silicon, ideal};
 use rackmath_spec::{Chip, GemmKernels, Math, Network, System, TrainingFormat, TrainingStack};
 use rackmath_units::{ByteRate, Bytes, Seconds};
 
-/// Everything times are computed from.
 #[derive(Clone, Debug)]
 pub struct Machine<'a> {
     pub chip: &'a Chip,
@@ -31,7 +30,6 @@ pub struct Machine<'a> {
     times: f64,
     wide_times: f64,
     network: &'a Network,
-    /// Chips of a scale-up domain.
     pub domain: u64,
     up: ByteRate,
     out: ByteRate,
@@ -139,20 +137,29 @@ impl<'a> Machine<'a> {
         triple(&self.wide, self.wide_times, p, Scaling::Given)
     }
 
+    /// Of `n` ranks that are `stride` apart: how many share a node, and over how many nodes they lie.
+    fn nodes(&self, n: u64, stride: u64) -> (u64, f64) {
+        let inside = (self.domain / stride.max(1)).clamp(1, n);
+        (inside, n.div_ceil(inside) as f64)
+    }
+
+    /// Time of a collective inside a node.
+    fn near(&self, collective: Collective, bytes: f64, n: u64) -> f64 {
+        let group = Group { network: self.network, n, bandwidth: self.up, shape: NetworkShape::Switched };
+        time(collective, Bytes::b(bytes), &group).total().get() * self.stack.network.scale_up
+    }
+
     /// Time of a collective over `n` ranks that are `stride` apart.
     pub fn collective(&self, collective: Collective, bytes: f64, n: u64, stride: u64) -> f64 {
         if n <= 1 || bytes <= 0.0 {
             return 0.0;
         }
-        let inside = (self.domain / stride.max(1)).clamp(1, n);
-        let across = n.div_ceil(inside);
         let shares = &self.stack.network;
-        let group = Group { network: self.network, n: inside, bandwidth: self.up, shape: NetworkShape::Switched };
-        let at = |c: Collective| time(c, Bytes::b(bytes), &group).total().get() * shares.scale_up;
-        if across <= 1 {
+        let (inside, r) = self.nodes(n, stride);
+        let at = |c: Collective| self.near(c, bytes, inside);
+        if r <= 1.0 {
             return at(collective);
         }
-        let r = across as f64;
         let (inner, passes) = match collective {
             Collective::AllReduce => (at(Collective::ReduceScatter) + at(Collective::AllGather), 2.0),
             other => (at(other), 1.0),
@@ -168,11 +175,9 @@ impl<'a> Machine<'a> {
         if n <= 1 || bytes <= 0.0 {
             return 0.0;
         }
-        let inside = (self.domain / stride.max(1)).clamp(1, n);
-        let nodes = n.div_ceil(inside) as f64;
         let shares = &self.stack.network;
-        let group = Group { network: self.network, n: inside, bandwidth: self.up, shape: NetworkShape::Switched };
-        let near = time(Collective::AllToAll, Bytes::b(bytes), &group).total().get() * shares.scale_up;
+        let (inside, nodes) = self.nodes(n, stride);
+        let near = self.near(Collective::AllToAll, bytes, inside);
         if nodes <= 1.0 {
             return near;
         }

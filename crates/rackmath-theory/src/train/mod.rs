@@ -101,7 +101,6 @@ pub enum Spread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cut {
     pub degrees: Degrees,
-    /// The order of passes.
     pub schedule: Schedule,
     pub spread: Spread,
     pub micro_batch: u64,
@@ -189,10 +188,8 @@ impl fmt::Display for Cut {
 /// What is trained, on how much at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// The model, layer by layer.
     pub shape: &'a rackmath_spec::model::Shape,
     pub sequence: u64,
-    /// Sequences of a step.
     pub global_batch: u64,
     pub format: TrainingFormat,
 }

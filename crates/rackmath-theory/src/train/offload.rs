@@ -50,7 +50,6 @@ impl Offload {
         }
     }
 
-    /// Whether optimizer states are on the host.
     pub fn optimizer(self) -> bool {
         matches!(self, Self::Optimizer | Self::Both)
     }

@@ -53,11 +53,8 @@ impl Default for Shape {
 /// Why a law has no loss surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoSurface {
-    /// It only knows the compute-optimal point.
     OnlyTheOptimum,
-    /// It was fitted at one number of tokens.
     NoData,
-    /// It was fitted on other shares of active parameters.
     OtherShape,
 }
 

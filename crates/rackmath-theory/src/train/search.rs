@@ -25,7 +25,6 @@ use rackmath_spec::model::{Ffn, Mixer, Shape};
 use rackmath_units::{Cancel, Cancelled};
 use strum::VariantArray as _;
 
-/// What may be chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Space {
     pub chips: u64,
@@ -41,7 +40,6 @@ pub struct Space {
     pub schedules: Vec<Schedule>,
     /// What waits in the host's memory.
     pub offload: Vec<Offload>,
-    /// Memory of a chip in bytes.
     pub capacity: f64,
 }
 
@@ -150,7 +148,6 @@ pub struct Searcher<'a> {
 }
 
 impl<'a> Searcher<'a> {
-    /// Times every kind of layer.
     pub fn new(machine: &'a Machine<'a>, job: &Job<'_>, space: &'a Space) -> Self {
         let mut tables = Vec::new();
         for &tp in &space.tp {
@@ -213,7 +210,6 @@ impl<'a> Searcher<'a> {
         chunked.chain(others.map(move |&schedule| Cut { schedule, ..cut }))
     }
 
-    /// The fastest configurations that fit, and the frontier.
     pub fn search(&self, keep: usize, cancel: &Cancel) -> Result<Found, Cancelled> {
         let mut found = Found::default();
         let mut fitting: Vec<Candidate> = Vec::new();

@@ -55,12 +55,10 @@ pub struct Prepared {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stage {
     pub index: u64,
-    /// Whether the head is here.
     pub is_last: bool,
     pub layers: u64,
     /// Times of its layers for one micro-batch.
     pub time: LayerTime,
-    /// Head, loss and bookkeeping.
     pub head: f64,
     /// Parameters on a chip outside the experts.
     pub params: f64,
@@ -70,7 +68,6 @@ pub struct Stage {
     /// Of these, the larger of the two.
     pub largest_table: f64,
     pub largest_layer: f64,
-    /// For one micro-batch.
     pub kept: Kept,
     /// The same of the layer that keeps most.
     pub largest: Kept,
@@ -238,7 +235,6 @@ pub struct Row {
     longest: f64,
     /// Of it, passes run again.
     again: f64,
-    /// All stages together.
     sum: f64,
     /// The stage with most parameters.
     params: f64,

@@ -16,7 +16,6 @@ use rackmath_spec::model::Shape;
 use rackmath_units::{ByteRate, Bytes, Cancel, Seconds};
 use strum::VariantArray as _;
 
-/// A cut of so many degrees.
 fn cut(tp: u64, pp: u64, dp: u64, micro_batch: u64) -> Cut {
     let degrees = Degrees { tp, pp, dp, ..Cut::default().degrees };
     Cut { degrees, micro_batch, ..Cut::default() }
@@ -39,7 +38,6 @@ fn with_machine<T>(stack: &str, system: &str, test: impl FnOnce(&Machine<'_>) ->
     test(&Machine::new(&system, &stack, &kernels, &network, TrainingFormat::Bf16).unwrap())
 }
 
-/// Memory of the fullest stage.
 fn fullest(machine: &Machine<'_>, shape: &Shape, cut: &Cut, batch: u64) -> f64 {
     let prepared = Prepared::new(machine, &job(shape, batch), cut);
     let (stages, m) = (prepared.stages(cut.pp, cut.spread), cut.micro_batches(batch).unwrap_or(1));

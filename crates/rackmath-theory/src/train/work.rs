@@ -30,7 +30,6 @@ use rackmath_spec::model::{Block, Ffn, Mixer, Norm, Shape, Span};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Multiply {
     pub rows: f64,
-    /// Values that come out per token.
     pub columns: f64,
     pub depth: f64,
     /// Weight matrices behind the rows: one, or the experts a chip holds.
@@ -41,7 +40,6 @@ pub struct Multiply {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     pub products: Vec<Multiply>,
-    /// Multiply-adds of attention over the whole span, in FLOP.
     pub score_flop: f64,
     pub scores: f64,
     /// Whether the head width suits the tensor units.
@@ -99,7 +97,6 @@ pub struct Slice<'a> {
 }
 
 impl Slice<'_> {
-    /// Tokens of a micro-batch on a chip.
     pub fn tokens(&self) -> f64 {
         self.cut.micro_batch as f64 * self.sequence / self.cut.cp as f64
     }
@@ -204,7 +201,6 @@ fn feed_forward(h: f64, ffn: &Ffn, slice: &Slice<'_>, t: f64, routed: f64) -> (f
     }
 }
 
-/// Products and parameters of a block's tensors.
 fn tensors(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64, work: &mut Work) {
     let t = slice.tokens();
     // Projections of the same input run as one product.
@@ -243,12 +239,8 @@ fn tensors(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64, work: &
             }
         }
     }
-    work.products.extend(joint.into_iter().map(|(d, _, columns)| Multiply {
-        rows: t,
-        columns,
-        depth: d as f64,
-        matrices: 1.0,
-    }));
+    let product = |(d, _, columns)| Multiply { rows: t, columns, depth: d as f64, matrices: 1.0 };
+    work.products.extend(joint.into_iter().map(product));
 }
 
 fn whole(cut: TensorCut) -> bool {
@@ -269,44 +261,36 @@ fn is_row_parallel(tensor: &Tensor, shape: &Shape) -> bool {
         && (tensor.cut == TensorCut::Experts || tensor.d_out == shape.hidden)
 }
 
-/// Heads of a mixer with scores.
 pub(super) struct Heads {
     pub(super) queries: f64,
     keys: f64,
-    /// Widths of a score and of its value.
     pub(super) qk: f64,
     pub(super) v: f64,
     pub(super) span: f64,
 }
 
 pub(super) fn attention_heads(mixer: &Mixer) -> Option<Heads> {
+    let heads = |[queries, keys, qk, v]: [u64; 4], span: f64| {
+        let [queries, keys, qk, v] = [queries, keys, qk, v].map(|n| n as f64);
+        Some(Heads { queries, keys, qk, v, span })
+    };
     match mixer {
-        Mixer::Attention(a) => Some(Heads {
-            queries: a.heads as f64,
-            keys: a.kv_heads as f64,
-            qk: a.qk_dim as f64,
-            v: a.v_dim as f64,
-            span: match a.span {
+        Mixer::Attention(a) => {
+            let span = match a.span {
                 Span::Full => f64::INFINITY,
                 Span::Window(n) | Span::Chunk(n) => n as f64,
                 Span::Blocks(index) => (index.block * index.top_k) as f64,
-            },
-        }),
+            };
+            heads([a.heads, a.kv_heads, a.qk_dim, a.v_dim], span)
+        }
         // In training the latent is unfolded: every head has its own keys and values.
-        Mixer::Latent(a) => Some(Heads {
-            queries: a.heads as f64,
-            keys: a.heads as f64,
-            qk: (a.nope_dim + a.rope_dim) as f64,
-            v: a.v_dim as f64,
-            span: a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64),
-        }),
-        Mixer::Compressed(a) => Some(Heads {
-            queries: a.heads as f64,
-            keys: 1.0,
-            qk: a.dim as f64,
-            v: a.dim as f64,
-            span: a.window as f64 + a.indexer.map_or(0.0, |i| i.top_k as f64),
-        }),
+        Mixer::Latent(a) => {
+            let span = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64);
+            heads([a.heads, a.heads, a.nope_dim + a.rope_dim, a.v_dim], span)
+        }
+        Mixer::Compressed(a) => {
+            heads([a.heads, 1, a.dim, a.dim], a.window as f64 + a.indexer.map_or(0.0, |i| i.top_k as f64))
+        }
         Mixer::Linear(_) | Mixer::None => None,
     }
 }

@@ -18,12 +18,20 @@ pub(crate) fn if_given(field: &'static str, x: Option<f64>, low: f64, high: f64)
     x.map(|x| within(field, x, low, high)).transpose()
 }
 
+/// Refuses a value that cannot be.
+pub(crate) fn refuse_if(
+    wrong: bool,
+    field: &str,
+    given: impl ToString,
+    expected: impl Into<String>,
+) -> Result<(), Error> {
+    if wrong { Err(Error::value(field, given, expected)) } else { Ok(()) }
+}
+
 /// A whole number from 1 on.
 pub(crate) fn up_to(field: &'static str, n: u64, most: u64) -> Result<u64, Error> {
-    if (1..=most).contains(&n) {
-        return Ok(n);
-    }
-    Err(Error::value(field, n, format!("1 to {}", rackmath_units::grouped(most as f64))))
+    let expected = format!("1 to {}", rackmath_units::grouped(most as f64));
+    refuse_if(!(1..=most).contains(&n), field, n, expected).map(|()| n)
 }
 
 /// The layers of a model that is not known by its totals alone.

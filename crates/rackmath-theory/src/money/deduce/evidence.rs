@@ -22,7 +22,6 @@ use strum::{Display, EnumCount};
 /// Prices above a threshold, over those below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LongContext {
-    /// Tokens from which they apply.
     pub threshold: f64,
     /// Input above over input below.
     pub input: Option<f64>,
@@ -59,7 +58,6 @@ pub enum Datum {
     Cached,
     #[strum(to_string = "storage")]
     Storage,
-    /// What a longer write costs more.
     #[strum(to_string = "write premium")]
     Write,
     #[strum(to_string = "long-context input")]

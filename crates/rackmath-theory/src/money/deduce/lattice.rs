@@ -73,10 +73,7 @@ mod tests {
                 / lattice.points() as f64;
             assert!((mean - 0.25).abs() < 2e-3, "{j} {k}: {mean}");
         }
-    }
-
-    #[test]
-    fn a_seed_gives_the_same_bits() {
+        // A seed gives the same bits.
         let (a, b, c) = (Lattice::new(10, 3), Lattice::new(10, 3), Lattice::new(10, 4));
         assert!((0..1024).all(|i| a.at(i, 9).to_bits() == b.at(i, 9).to_bits()));
         assert_ne!(a.at(5, 2), c.at(5, 2));

@@ -32,7 +32,6 @@ pub struct Known {
     /// Logarithm of its cache bytes per token, at a byte per element.
     pub ln_kv: f64,
     pub prices: Vec<HostPrice>,
-    /// Them in short.
     pub summary: Summary,
 }
 

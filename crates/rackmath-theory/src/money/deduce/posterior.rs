@@ -23,13 +23,11 @@ use serde::Serialize;
 
 /// The least effective number of points an answer may rest on.
 pub const ESS_LEAST: f64 = 400.0;
-/// Bins of a proposal's coordinate.
 const STEPS: usize = 32;
 
 /// How many points, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// Binary logarithm of the number of points.
     pub log2_points: u32,
     pub seed: u64,
 }
@@ -38,7 +36,6 @@ pub struct Sampling {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refusal {
     pub ess: f64,
-    /// Shape of the weights' tail.
     pub pareto_k: f64,
 }
 
@@ -64,7 +61,6 @@ pub struct Posterior {
     /// Chances of the cache tiers of the prior.
     pub tiers: Vec<f64>,
     pub dense: f64,
-    /// Without each number of the sheet in turn.
     without: Vec<Without>,
     covariance: [[f64; UNKNOWNS]; UNKNOWNS],
     pub sampler: Sampler,
@@ -160,7 +156,6 @@ struct Without {
     kv: [f64; COARSE_BINS],
 }
 
-/// One pass over the lattice.
 struct Pass<'a> {
     space: &'a Space,
     evidence: &'a Evidence,

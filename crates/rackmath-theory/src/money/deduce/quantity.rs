@@ -35,9 +35,7 @@ pub enum Unknown {
     /// Parameters used per token.
     Active,
     Total,
-    /// Total over active.
     Sparsity,
-    /// Cache bytes stored per token.
     KvStored,
     /// Cache bytes read per token of context and step.
     KvRead,
@@ -227,10 +225,7 @@ mod tests {
         assert_eq!(h.bits_over(&h.clone()), 0.0);
         // A uniform forecast of length 4 scores a twelfth of its length at its centre, a third at an end.
         assert!((h.crps(2.0) - 4.0 / 12.0).abs() < 1e-4 && (h.crps(0.0) - 4.0 / 3.0).abs() < 1e-2);
-    }
-
-    #[test]
-    fn half_the_range_is_one_bit() {
+        // Half the range is one bit.
         let (mut prior, mut half) = (Histogram::new((0.0, 1.0)), Histogram::new((0.0, 1.0)));
         for i in 0..512 {
             prior.add((f64::from(i) + 0.5) / 512.0, 1.0);

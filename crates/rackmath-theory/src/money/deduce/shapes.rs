@@ -24,14 +24,11 @@ const SPARSITIES: [u32; 5] = [1, 2, 4, 8, 16];
 /// One way to store a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KvShape {
-    /// Layers with a cache of their own.
     pub layers: u32,
     /// KV heads; `None` is a latent shared by all heads.
     pub heads: Option<u32>,
-    /// Width of a head, or of the latent.
     pub head_dim: u32,
     pub bytes: f64,
-    /// By how much it is compressed or shared.
     pub sparsity: u32,
 }
 

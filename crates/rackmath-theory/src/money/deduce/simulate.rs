@@ -20,7 +20,6 @@ pub struct Simulated {
     pub sheet: Sheet,
 }
 
-/// Long-context threshold of simulated sheets.
 const THRESHOLD: f64 = 200e3;
 
 /// Draws a truth and every number of a sheet.

@@ -68,12 +68,9 @@ pub struct Draw {
     pub width: usize,
     pub chip: usize,
     pub tier: usize,
-    /// Context while decoding.
     pub ln_context: f64,
     pub ln_batch_ratio: f64,
-    /// Share of the bandwidth.
     pub ln_mbu: f64,
-    /// Accepted tokens per step.
     pub ln_accepted: f64,
     /// Context at which attention FLOP equal weight FLOP.
     pub ln_attention: f64,
@@ -84,10 +81,8 @@ pub struct Draw {
 /// The factors of the input price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factors {
-    /// Mark-up on realised cost.
     pub ln_markup: f64,
     pub ln_mfu: f64,
-    /// Share of machine hours that are sold.
     pub ln_utilisation: f64,
 }
 
@@ -234,7 +229,6 @@ impl Space {
         d.ln_batch_ratio + self.machines[d.chip].ln_ridge[d.width] + grows * d.ln_sparsity
     }
 
-    /// Logarithm of the bytes of a weight.
     pub(super) fn ln_width(&self, d: &Draw) -> f64 {
         self.ln_widths[d.width]
     }

@@ -10,7 +10,6 @@ fn sheet(name: &str) -> std::sync::Arc<Sheet> {
     rackmath_catalog::embedded().price(name).unwrap()
 }
 
-/// The list of a sheet on a day.
 fn listed(name: &str, day: &str) -> List {
     sheet(name).at(day.parse::<Date>().unwrap()).unwrap().clone()
 }

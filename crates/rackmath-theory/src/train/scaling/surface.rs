@@ -6,7 +6,6 @@ use rackmath_units::{Flop, Params, Tokens, float};
 /// A model of so many parameters trained on so many tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Parameters used per token.
     pub params: Params,
     pub tokens: Tokens,
 }
@@ -102,7 +101,6 @@ impl Surface {
         self.data.map_or(1.0, |r| r.slope(tokens.get())) * self.b.1 * self.data_loss(tokens.get())
     }
 
-    /// The least loss at a training compute.
     pub fn compute_optimum(&self, flop: Flop) -> Point {
         let nd = flop.get() / TRAIN_FLOP;
         let at = |ln_n: f64| {
@@ -166,7 +164,6 @@ impl Surface {
             .collect()
     }
 
-    /// Points of equal training compute with their loss.
     pub fn iso_flop(&self, flop: Flop, params: (Params, Params), points: usize) -> Vec<(Point, f64)> {
         float::spaced(params.0.get(), params.1.get(), points)
             .map(|n| {

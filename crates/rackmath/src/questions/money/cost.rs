@@ -200,9 +200,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 
 fn carbon(request: &Request, joules: f64) -> Result<Option<f64>, Error> {
     let Some(g) = request.carbon_g_per_kwh else { return Ok(None) };
-    if !(g.is_finite() && (0.0..=5000.0).contains(&g)) {
-        return Err(Error::value("carbon_g_per_kwh", g, "0 to 5,000 grams per kWh"));
-    }
+    refuse_if(!(g.is_finite() && (0.0..=5000.0).contains(&g)), "carbon_g_per_kwh", g, "0 to 5,000 grams per kWh")?;
     Ok(Some(joules * 1e6 / 3.6e6 * g))
 }
 

@@ -214,9 +214,7 @@ fn work(
     mfu: Mfu,
 ) -> Result<(f64, String), Error> {
     let (Some(n), Some(d)) = (r.params, r.tokens) else {
-        if r.params.is_some() || r.tokens.is_some() {
-            return Err(Error::value("work", "one of params and tokens", "both, or neither"));
-        }
+        refuse_if(r.params.is_some() || r.tokens.is_some(), "work", "one of params and tokens", "both, or neither")?;
         let days = within("work_days", r.work_days, 1e-3, 1e5)?;
         return Ok((days, format!("{days} days of work as given")));
     };

@@ -302,9 +302,7 @@ fn served(r: &Request) -> Result<Tokens, Error> {
         let days = within("lifetime", r.lifetime_days, 0.0, 1e5)?;
         theory::served(TokenRate::per_s(rate * share), Seconds::s(days * 86_400.0), survives)
     };
-    if tokens.get() < 1.0 {
-        return Err(Error::value("served tokens", tokens.get(), "more than none: a rate, a lifetime and a chance"));
-    }
+    refuse_if(tokens.get() < 1.0, "served tokens", tokens.get(), "more than none: a rate, a lifetime and a chance")?;
     Ok(tokens)
 }
 

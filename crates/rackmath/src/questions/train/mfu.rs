@@ -103,9 +103,7 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
         (None, None, Some(share)) => share * peak / per_token(given),
         _ => return Err(Error::value("speed", "not one", "one speed: {tokens_per_s}, {tflops} or {mfu}")),
     };
-    if !(tokens.is_finite() && tokens > 0.0) {
-        return Err(Error::value("speed", tokens, "a positive number"));
-    }
+    refuse_if(!(tokens.is_finite() && tokens > 0.0), "speed", tokens, "a positive number")?;
     let lines = Convention::ALL.iter().map(|c| {
         let flop_per_token = per_token(*c);
         let flop_per_s_per_chip = flop_per_token * tokens;

@@ -320,9 +320,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
 }
 
 fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
-    if r.wide && !r.search {
-        return Err(Error::value("wide", true, "{search} as well: it is the search that is wide"));
-    }
+    refuse_if(r.wide && !r.search, "wide", true, "{search} as well: it is the search that is wide")?;
     let model = catalog.model(&r.model)?;
     let mut system = catalog.system(&r.on)?;
     if let Some(chips) = r.chips {
@@ -339,9 +337,7 @@ fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
         ("ep", r.ep, 4096),
         ("etp", r.etp, 4096),
     ] {
-        if !(1..=most).contains(&value) {
-            return Err(Error::value(field, value, format!("1 to {most}")));
-        }
+        refuse_if(!(1..=most).contains(&value), field, value, format!("1 to {most}"))?;
     }
     let usual = if system.chip.link.kind == "ici" { "maxtext" } else { "megatron-core" };
     let stack = catalog.training_stack(r.stack.as_deref().unwrap_or(usual))?;
@@ -357,17 +353,13 @@ fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
     let dp = chips / one;
     let layers = shape.n_layers();
     let chunks = r.pp * r.virtual_stages;
-    if chunks > layers {
-        return Err(Error::value("pp x virtual_stages", chunks, format!("at most the {layers} layers")));
-    }
+    refuse_if(chunks > layers, "pp x virtual_stages", chunks, format!("at most the {layers} layers"))?;
     if !(r.tp * r.cp * dp).is_multiple_of(r.ep * r.etp) {
         let expected = format!("a divisor of the {} chips of a stage", r.tp * r.cp * dp);
         return Err(Error::value("ep x etp", r.ep * r.etp, expected));
     }
     let experts = shape.moe().map_or(1, |m| m.experts);
-    if !experts.is_multiple_of(r.ep) {
-        return Err(Error::value("ep", r.ep, format!("a divisor of the {experts} experts")));
-    }
+    refuse_if(!experts.is_multiple_of(r.ep), "ep", r.ep, format!("a divisor of the {experts} experts"))?;
     let schedule = match r.schedule.as_deref() {
         Some(name) => word("pipeline schedule", name)?,
         None if r.virtual_stages > 1 => Schedule::Interleaved,

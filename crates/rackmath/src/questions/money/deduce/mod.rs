@@ -259,9 +259,9 @@ fn sane(r: &Request) -> Result<(), Error> {
         ("long_input", r.long_input_usd_per_mtok),
         ("long_output", r.long_output_usd_per_mtok),
     ] {
-        if price.is_some_and(|p| !(PRICE_RANGE.0 * 0.999_999..=PRICE_RANGE.1 * 1.000_001).contains(&p)) {
-            return Err(Error::value(field, price.unwrap_or_default(), "between $0.001 and $1,000 per million tokens"));
-        }
+        let wrong = |p: f64| !(PRICE_RANGE.0 * 0.999_999..=PRICE_RANGE.1 * 1.000_001).contains(&p);
+        let given = price.unwrap_or_default();
+        refuse_if(price.is_some_and(wrong), field, given, "between $0.001 and $1,000 per million tokens")?;
     }
     for (field, value, low, high) in [
         ("long_above", r.long_above_tokens, 1e3, 1e9),
@@ -269,30 +269,17 @@ fn sane(r: &Request) -> Result<(), Error> {
         ("fast_speed", r.fast_speed_multiple, 1.001, 1e3),
         ("tokens_per_s", r.tokens_per_s, 0.01, 1e6),
     ] {
-        value.map(|v| within(field, v, low, high)).transpose()?;
+        if_given(field, value, low, high)?;
     }
-    if r.fast_price_multiple.is_some() != r.fast_speed_multiple.is_some() {
-        return Err(Error::value("fast", "one multiple", "both the price and the speed multiple of the fast mode"));
-    }
-    let above = r.long_input_usd_per_mtok.or(r.long_output_usd_per_mtok);
-    if above.is_some() && r.long_above_tokens.is_none() {
-        return Err(Error::value("long_above", "nothing", "the tokens from which the long-context price applies"));
-    }
-    if !(12..=20).contains(&r.log2_points) {
-        return Err(Error::value("log2_points", r.log2_points, "12 to 20"));
-    }
-    if let Some(hosts) = r.hosts.filter(|n| !(1..=10_000).contains(n)) {
-        return Err(Error::value("hosts", hosts, "1 to 10,000"));
-    }
+    let one = r.fast_price_multiple.is_some() != r.fast_speed_multiple.is_some();
+    refuse_if(one, "fast", "one multiple", "both the price and the speed multiple of the fast mode")?;
+    let above = r.long_input_usd_per_mtok.or(r.long_output_usd_per_mtok).is_some() && r.long_above_tokens.is_none();
+    refuse_if(above, "long_above", "nothing", "the tokens from which the long-context price applies")?;
+    refuse_if(!(12..=20).contains(&r.log2_points), "log2_points", r.log2_points, "12 to 20")?;
+    r.hosts.map(|n| up_to("hosts", n, 10_000)).transpose()?;
     let priced = [r.input_usd_per_mtok, r.output_usd_per_mtok, r.cached_usd_per_mtok, r.storage_usd_per_mtok_hour];
-    if r.blind.is_some() && priced.iter().any(Option::is_some) {
-        return Err(Error::value(
-            "blind",
-            "a model and prices",
-            "either a model whose hosts' prices are known, or prices",
-        ));
-    }
-    Ok(())
+    let both = r.blind.is_some() && priced.iter().any(Option::is_some);
+    refuse_if(both, "blind", "a model and prices", "either a model whose hosts' prices are known, or prices")
 }
 
 #[cfg(test)]

@@ -115,9 +115,7 @@ fn tokens(catalog: &Catalog, r: &Request, model: &Model) -> Result<Option<Wanted
     let counted = count(model);
     let n = counted.active();
     let name = r.law.as_deref().unwrap_or(USUAL_LAW);
-    if name.trim().eq_ignore_ascii_case("all") {
-        return Err(Error::value("law", name, "one law; rackmath scaling compares all of them"));
-    }
+    refuse_if(name.trim().eq_ignore_ascii_case("all"), "law", name, "one law; rackmath scaling compares all of them")?;
     let ratio = (counted.total() as f64 / n.get()).max(1.0);
     let resolved = laws::resolve(catalog, &Law { law: name.into(), sparsity: ratio, ..Law::default() })?;
     let law = resolved.laws.first().ok_or_else(|| Error::value("law", name, "a law of the catalogue"))?;
