@@ -91,7 +91,7 @@ impl Bench {
         let held = stages.iter().map(|s| stage_memory(&prepared, &own.memory, s, cut, m));
         let memory = held.max_by(|a, b| a.total().get().total_cmp(&b.total().get())).ok_or("no stages")?;
         let capacity = system.chip.memory.size();
-        let least = Cut { recompute: Recompute::Full, sharding: Sharding::Full, ..*cut };
+        let least = Cut { recompute: Recompute::Full, sharding: Sharding::Zero3, ..*cut };
         let fits_at_least =
             || stages.iter().all(|s| stage_memory(&prepared, &own.memory, s, &least, m).total() <= capacity);
         let fits = memory.total() <= capacity || (row.open && fits_at_least());

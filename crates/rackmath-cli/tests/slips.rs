@@ -32,7 +32,7 @@ fn mistyped_names_get_the_nearest() {
         ("goodput lama-3-405b", "did you mean \"llama-3-405b\""),
         ("reversible lama-3.1-70b", "did you mean \"llama-3.1-70b\""),
         ("train llama-3.1-8b --stack megatron-cor", "megatron-core"),
-        ("train llama-3.1-8b --offload optimiser", "did you mean \"optimizer\""),
+        ("train llama-3.1-8b --offload optimiser", "did you mean optimizer"),
         ("estimate llama-3.1-8b --on h100 --engine vlm", "vllm"),
         ("estimate llama-3.1-8b --on h100 --engine vllm@nightly", "expected 0.19.0"),
         ("plan qwen3-32b --on 8xh200 --scenario chatt", "chat"),

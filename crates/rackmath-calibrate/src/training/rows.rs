@@ -119,12 +119,12 @@ fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Re
     let sharding = match raw.text("shard").to_ascii_lowercase().as_str() {
         "zero0" => Sharding::None,
         s if s.contains("fsdp") || s.contains("full_shard") || s.contains("zero3") || s.contains("shard_grad") => {
-            Sharding::Full
+            Sharding::Zero3
         }
-        "zero1" => Sharding::Optimizer,
+        "zero1" => Sharding::Zero1,
         "" if source.legacy => Sharding::None,
-        "" if source.stack == "torchtitan" || source.stack == "maxtext" => Sharding::Full,
-        _ => Sharding::Optimizer,
+        "" if source.stack == "torchtitan" || source.stack == "maxtext" => Sharding::Zero3,
+        _ => Sharding::Zero1,
     };
     let lighter = source.legacy && pp > 2 && layers % pp != 0 && (layers + 2).is_multiple_of(pp);
     let degrees = Degrees {

@@ -4,7 +4,7 @@ use super::page::{Page, hourly, mtok, or, percent, three, times, tok_s, usd, wat
 use rackmath::cost::{Answer, BarCard};
 use rackmath::figure::count;
 use rackmath::fleet;
-use rackmath::serving::{RateCard, RatesCard};
+use rackmath::serving::{Origin, RateCard, RatesCard};
 use rackmath_units::Dollars;
 
 /// A share that may be negative or above one.
@@ -15,10 +15,10 @@ fn signed_percent(x: f64) -> String {
 /// Both rates of a chip, and where they come from, with the intervals of predictions.
 fn one_chip(out: &mut Page, (prefill, decode): (f64, f64), r: &RatesCard) {
     out.field("one chip", format!("{} prefill, {} decode", tok_s(prefill), tok_s(decode)));
-    let one = |c: &RateCard| match c.source.as_str() {
-        "predicted" => format!("predicted (80 % in {} - {})", count(c.tok_s.low), count(c.tok_s.high)),
-        "board" => "from the board times an efficiency".into(),
-        _ => "as given".into(),
+    let one = |c: &RateCard| match c.source {
+        Origin::Predicted => format!("predicted (80 % in {} - {})", count(c.tok_s.low), count(c.tok_s.high)),
+        Origin::Board => "from the board times an efficiency".into(),
+        Origin::Given => "as given".into(),
     };
     let (prefill, decode) = (one(&r.prefill), one(&r.decode));
     let same = prefill == decode;

@@ -125,7 +125,7 @@ pub(super) fn mfu(out: &mut Page, a: &mfu::Answer) {
     out.field("peak", format!("{} dense, {}", flop_rate(a.peak_flop_per_s), a.request.format));
     out.gap();
     out.each(&a.lines).columns(&[
-        ("convention", &|line| line.convention.clone()),
+        ("convention", &|line| line.convention.to_string()),
         ("FLOP per token", &|line| FlopPerToken::new(line.flop_per_token).to_string()),
         ("per chip", &|line| flop_rate(line.flop_per_s_per_chip)),
         ("share of peak", &|line| percent(line.mfu)),

@@ -78,7 +78,7 @@ pub fn stage_memory(
     let divided = |from: Sharding, bytes: f64| {
         if cut.sharding >= from { bytes * (n / copies + e / experts) } else { bytes * (n + e) }
     };
-    let gathered = if cut.sharding == Sharding::Full { 2.0 * stage.largest_layer * recipe.weight_bytes } else { 0.0 };
+    let gathered = if cut.sharding == Sharding::Zero3 { 2.0 * stage.largest_layer * recipe.weight_bytes } else { 0.0 };
     let held = in_flight(cut, stage.index, micro_batches);
     let one = offload::kept(stage, cut.recompute);
     // While a layer runs again it is there in full; with everything kept nothing is added.
@@ -95,9 +95,9 @@ pub fn stage_memory(
     let ends = if cut.schedule == Schedule::DualPipe && cut.pp > 1 { 2.0 } else { 1.0 };
     let states = if cut.sharding == Sharding::None { ends } else { 1.0 };
     let activation_bytes = offload::activations_left(cut, activations, one, stage);
-    let weight_bytes = ends * divided(Sharding::Full, recipe.weight_bytes) + gathered;
-    let gradient_bytes = ends * divided(Sharding::Gradients, recipe.gradient_bytes);
-    let states = states * divided(Sharding::Optimizer, recipe.optimizer_bytes);
+    let weight_bytes = ends * divided(Sharding::Zero3, recipe.weight_bytes) + gathered;
+    let gradient_bytes = ends * divided(Sharding::Zero2, recipe.gradient_bytes);
+    let states = states * divided(Sharding::Zero1, recipe.optimizer_bytes);
     let optimizer_bytes = if cut.offload.optimizer() { 0.0 } else { states };
     let logit_bytes = if stage.is_last { prepared.logits * recipe.logit_bytes } else { 0.0 };
     let (buffers, reserve) = (stage.largest_table * recipe.vocabulary_bytes, recipe.reserve.get());

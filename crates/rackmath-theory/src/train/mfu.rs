@@ -20,10 +20,13 @@ use super::Recompute;
 use super::work::attention_heads;
 use crate::count::{self, Use};
 use rackmath_spec::model::{Attention, Block, Mixer, Run, Shape};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::{Display, VariantArray};
 
 /// A way of counting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, VariantArray, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Convention {
     /// All scores, true heads, model FLOP.
@@ -35,12 +38,15 @@ pub enum Convention {
     /// All scores, keys and values counted like queries: too many with grouped queries.
     OverCount,
     /// 6 N D with all parameters.
+    #[serde(rename = "6nd")]
     #[strum(to_string = "6nd")]
     SixNd,
     /// 6 N D without the input embedding.
+    #[serde(rename = "6nd-multiplied")]
     #[strum(to_string = "6nd-multiplied")]
     SixNdMultiplied,
     /// 6 N D with all parameters, and all scores.
+    #[serde(rename = "6nd-scores")]
     #[strum(to_string = "6nd-scores")]
     SixNdScores,
 }

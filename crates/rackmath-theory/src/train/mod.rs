@@ -43,37 +43,40 @@ pub use offload::Offload;
 use crate::pipeline::Schedule;
 use rackmath_spec::TrainingFormat;
 use rackmath_spec::layout::Degrees;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+use strum::{Display, VariantArray};
 
 /// What is divided over the copies of the model.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, VariantArray, Serialize, Deserialize, JsonSchema,
 )]
-#[strum(ascii_case_insensitive)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Sharding {
     /// Nothing: every copy has all states.
-    #[strum(to_string = "none", serialize = "zero0", serialize = "ddp")]
+    #[serde(alias = "zero0", alias = "ddp")]
     None,
     /// Optimizer states (ZeRO-1, Megatron's distributed optimizer).
-    #[strum(to_string = "zero1")]
-    Optimizer,
-    /// Optimizer states and gradients (ZeRO-2).
-    #[strum(to_string = "zero2")]
-    Gradients,
+    Zero1,
+    /// Optimizer states and gradients.
+    Zero2,
     /// These and the weights, gathered layer by layer (ZeRO-3, FSDP).
-    #[strum(to_string = "zero3", serialize = "fsdp")]
-    Full,
+    #[serde(alias = "fsdp")]
+    Zero3,
 }
 
 /// What is computed a second time instead of being kept.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, VariantArray, Serialize, Deserialize, JsonSchema,
 )]
-#[strum(ascii_case_insensitive, serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Recompute {
-    #[strum(to_string = "none", serialize = "off")]
+    /// Nothing.
+    #[serde(alias = "off")]
     None,
     /// Attention scores.
     Selective,
@@ -116,7 +119,7 @@ impl Default for Cut {
             schedule: Schedule::OneFOneB,
             spread: Spread::Even,
             micro_batch: 1,
-            sharding: Sharding::Optimizer,
+            sharding: Sharding::Zero1,
             recompute: Recompute::None,
             offload: Offload::None,
         }

@@ -22,21 +22,26 @@ use super::layer::rounded;
 use super::machine::Machine;
 use super::step::Stage;
 use super::{Cut, Recompute};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::{Display, VariantArray};
 
 /// What waits in the host's memory.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, VariantArray, Serialize, Deserialize, JsonSchema,
 )]
-#[strum(ascii_case_insensitive, serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Offload {
-    #[default]
-    #[strum(to_string = "none", serialize = "off")]
+    /// Nothing.
+    #[serde(alias = "off")]
     None,
+    /// Optimizer states.
     Optimizer,
     /// Activations between their forward and their backward pass.
     Activations,
-    #[strum(to_string = "both", serialize = "all")]
+    /// Both of them.
+    #[serde(alias = "all")]
     Both,
 }
 

@@ -89,7 +89,7 @@ impl Space {
             virtual_stages: divisors(layers).filter(|v| *v <= 16).collect(),
             ep: if experts > 1 { divisors(experts).filter(|e| *e <= 128).collect() } else { vec![1] },
             micro_batch: powers(16).filter(|b| global_batch.is_multiple_of(*b)).collect(),
-            sharding: vec![Sharding::Optimizer, Sharding::Full],
+            sharding: vec![Sharding::Zero1, Sharding::Zero3],
             recompute: Recompute::USUAL.to_vec(),
             schedules: Vec::new(),
             offload: vec![Offload::None],

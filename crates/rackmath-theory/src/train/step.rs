@@ -264,10 +264,10 @@ pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, mi
     // Other stages wait as long for their weights, in proportion to their work.
     let others = (row.sum - row.longest).max(0.0) * longest / row.longest.max(f64::MIN_POSITIVE);
     let bubble = bubble(cut, row, others, hop, v, micro_batches);
-    let reduce = if cut.sharding == Sharding::Full { 0.0 } else { reduction(machine, row, cut) };
+    let reduce = if cut.sharding == Sharding::Zero3 { 0.0 } else { reduction(machine, row, cut) };
     let exposed = (reduce - stack.network.data_overlap * longest).max((1.0 - stack.network.data_overlap) * reduce);
     let copies = (cut.dp * cut.cp) as f64;
-    let updated = if cut.sharding >= Sharding::Optimizer {
+    let updated = if cut.sharding >= Sharding::Zero1 {
         row.params / copies + row.expert_params / cut.expert_copies().max(1.0)
     } else {
         row.params + row.expert_params
@@ -325,7 +325,7 @@ fn bubble(cut: &Cut, row: &Row, others: f64, hop: f64, v: f64, micro_batches: u6
 
 /// What gathering weights and scattering gradients adds to a stage's micro-batch under ZeRO-3.
 fn gathering(machine: &Machine<'_>, row: &Row, cut: &Cut) -> f64 {
-    if cut.sharding != Sharding::Full {
+    if cut.sharding != Sharding::Zero3 {
         return 0.0;
     }
     let (w, g) = (machine.stack.memory.weight_bytes, machine.stack.network.gradient_bytes);

@@ -16,6 +16,7 @@
 //! | `x-most` | `[2000, "points of a curve"]` | the most a server takes, and what that bounds |
 //! | `x-prefix` | `"rl"` | what the flags of a struct's fields begin with |
 //! | `x-inner` | `{"chips": {"x-most": ...}}` | extensions of fields further inside, by name |
+//! | `x-also` | `["fsdp"]` | other words that are read for some of the words of a closed list |
 //! | `x-parts` | `["prompts", "group"]` | fields of a struct that can be typed at once, with commas |
 //! | `x-hyphen`, `x-whole` | true | its value may begin with a hyphen; may have commas |
 
@@ -63,6 +64,8 @@ pub struct Field {
     pub none: Option<String>,
     /// The words it is one of, where these are known.
     pub words: Vec<String>,
+    /// Other words for some of them.
+    pub also: Vec<String>,
     /// The most a server takes, and what that bounds.
     pub most: Option<(f64, String)>,
     /// Whether its value may begin with a hyphen.
@@ -273,8 +276,10 @@ impl Walk {
         let sparse = sparse || (list && self::kinds(item).contains(&"null"));
         let (stem, unit) = unit(name, item, text("x-unit"));
         let unit = group.unwrap_or(unit);
-        let parts = property.get("x-parts").and_then(Value::as_array);
-        let parts = parts.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        let texts = |key: &str| {
+            let all = property.get(key).and_then(Value::as_array).into_iter().flatten();
+            all.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+        };
         let own = text("x-flag").unwrap_or_default();
         let mut names: Vec<&str> = own.split_whitespace().filter(|w| !w.starts_with('-')).collect();
         let usual = stem.replace('_', "-");
@@ -302,10 +307,11 @@ impl Walk {
             default: default.clone(),
             none: text("x-none").map(str::to_owned),
             words: words(item),
+            also: texts("x-also"),
             most,
             hyphen: property.get("x-hyphen") == Some(&Value::Bool(true)),
             whole: property.get("x-whole") == Some(&Value::Bool(true)),
-            parts,
+            parts: texts("x-parts"),
         });
     }
 }
@@ -373,7 +379,10 @@ impl Field {
         if self.list && self.optional && matches!(text, "-" | "") {
             return Ok(Value::Null);
         }
-        if !self.words.is_empty() && !self.words.iter().any(|w| w == text) {
+        let lower = text.to_ascii_lowercase();
+        let known = |text: &str| self.words.is_empty() || self.words.iter().chain(&self.also).any(|w| w == text);
+        let text = if known(text) { text } else { &lower };
+        if !known(text) {
             let near = rackmath_spec::nearest(text, self.words.iter().map(String::as_str));
             let near = near.first().map_or(String::new(), |n| format!("; did you mean {n}?"));
             return Err(format!("expected {}{near}", self.words.join(", ")));

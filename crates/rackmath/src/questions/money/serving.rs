@@ -4,7 +4,7 @@ mod rates;
 
 use crate::desk::prelude::*;
 pub(crate) use rates::rates;
-pub use rates::{RateCard, RatesCard, RatesRequest};
+pub use rates::{Origin, RateCard, RatesCard, RatesFrom, RatesRequest};
 
 use crate::setting::Resolved;
 use rackmath_theory::cost::{Owner, OwnerHour};

@@ -1,7 +1,7 @@
 //! One run's FLOP per second in every convention.
 
 use crate::desk::prelude::*;
-use rackmath_spec::{TrainingFormat, word};
+use rackmath_spec::TrainingFormat;
 use rackmath_theory::train::Recompute;
 use rackmath_theory::train::mfu::{Convention, flop_per_token};
 
@@ -30,10 +30,11 @@ pub struct Request {
     /// Or a share of the peak, 0 to 1, in the convention below.
     #[schemars(extend("x-unit" = "share"))]
     pub mfu: Option<f64>,
-    /// How the last two were counted: `full`, `causal`, `hardware`, `over-count`, `6nd`, `6nd-multiplied`.
-    pub convention: String,
-    /// What the run computed again: `none`, `selective`, `full`.
-    pub recompute: String,
+    /// How the last two were counted.
+    pub convention: Convention,
+    /// What the run computed again.
+    #[schemars(extend("x-also" = ["off"]))]
+    pub recompute: Recompute,
 }
 
 impl Default for Request {
@@ -46,8 +47,8 @@ impl Default for Request {
             tokens_per_s_per_chip: None,
             tflop_per_s_per_chip: None,
             mfu: None,
-            convention: "causal".into(),
-            recompute: "none".into(),
+            convention: Convention::Causal,
+            recompute: Recompute::None,
         }
     }
 }
@@ -73,7 +74,7 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Line {
     /// Its word.
-    pub convention: String,
+    pub convention: Convention,
     /// Who counts so.
     pub used_by: &'static str,
     /// FLOP per token.
@@ -94,20 +95,18 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
     let peak = system.chip.peak.get(&math).ok_or_else(|| no_peak(&system.chip, &system.chip.name, format))?;
     let peak = peak.value.get();
     up_to("sequence", r.sequence, 100_000_000)?;
-    let again = word::<Recompute>("recompute", &r.recompute)?;
-    let given = word::<Convention>("convention", &r.convention)?;
-    let per_token = |c: Convention| flop_per_token(shape, r.sequence, c, again);
+    let per_token = |c: Convention| flop_per_token(shape, r.sequence, c, r.recompute);
     let tokens = match (r.tokens_per_s_per_chip, r.tflop_per_s_per_chip, r.mfu) {
         (Some(rate), None, None) => rate,
-        (None, Some(tflop), None) => tflop * 1e12 / per_token(given),
-        (None, None, Some(share)) => share * peak / per_token(given),
+        (None, Some(tflop), None) => tflop * 1e12 / per_token(r.convention),
+        (None, None, Some(share)) => share * peak / per_token(r.convention),
         _ => return Err(Error::value("speed", "not one", "one speed: {tokens_per_s}, {tflops} or {mfu}")),
     };
     refuse_if(!(tokens.is_finite() && tokens > 0.0), "speed", tokens, "a positive number")?;
     let lines = Convention::ALL.iter().map(|c| {
         let flop_per_token = per_token(*c);
         let flop_per_s_per_chip = flop_per_token * tokens;
-        let (convention, used_by) = (c.to_string(), c.used_by());
+        let (convention, used_by) = (*c, c.used_by());
         Line { convention, used_by, flop_per_token, flop_per_s_per_chip, mfu: flop_per_s_per_chip / peak }
     });
     Ok(Answer {
@@ -129,12 +128,10 @@ mod tests {
         let catalog = rackmath_catalog::embedded();
         let first = answer(&catalog, &Request { tokens_per_s_per_chip: Some(1000.0), ..Request::default() }).unwrap();
         for line in &first.lines {
-            let request = Request { mfu: Some(line.mfu), convention: line.convention.clone(), ..Request::default() };
+            let request = Request { mfu: Some(line.mfu), convention: line.convention, ..Request::default() };
             let back = answer(&catalog, &request).unwrap();
             assert!((back.tokens_per_s_per_chip / 1000.0 - 1.0).abs() < 1e-12, "{}", line.convention);
         }
-        let wrong = Request { mfu: Some(0.4), convention: "causl".into(), ..Request::default() };
-        assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains("causal"));
         let two = Request { mfu: Some(0.4), tokens_per_s_per_chip: Some(1.0), ..Request::default() };
         assert!(answer(&catalog, &two).is_err());
     }

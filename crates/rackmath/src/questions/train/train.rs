@@ -66,14 +66,15 @@ pub struct Request {
     pub micro_batch: u64,
     /// Order of passes: `1f1b`, `interleaved`, `gpipe`, `zb-h1` and so on; interleaved with chunks, else 1f1b.
     pub schedule: Option<String>,
-    /// What copies divide: `none`, `zero1`, `zero2`, `zero3`.
-    #[schemars(extend("x-flag" = "sharding zero"))]
-    pub sharding: String,
-    /// What is run again: `none`, `selective`, `full`; `reversible` for a model of reversible blocks.
-    #[schemars(extend("x-flag" = "recompute recompute-granularity"))]
-    pub recompute: String,
-    /// What waits in the host's memory: `none`, `optimizer`, `activations`, `both`.
-    pub offload: String,
+    /// What copies divide.
+    #[schemars(extend("x-flag" = "sharding zero", "x-also" = ["zero0", "ddp", "fsdp"]))]
+    pub sharding: Sharding,
+    /// What is run again; `reversible` for a model of reversible blocks.
+    #[schemars(extend("x-flag" = "recompute recompute-granularity", "x-also" = ["off"]))]
+    pub recompute: Recompute,
+    /// What waits in the host's memory.
+    #[schemars(extend("x-also" = ["off", "all"]))]
+    pub offload: Offload,
     /// Bandwidth from a chip to its host in one direction, instead of the catalogue's.
     #[schemars(extend("x-flag" = "host-bandwidth"))]
     pub host_gb_per_s: Option<f64>,
@@ -118,9 +119,9 @@ impl Default for Request {
             etp: 1,
             micro_batch: 1,
             schedule: None,
-            sharding: "zero1".into(),
-            recompute: "none".into(),
-            offload: "none".into(),
+            sharding: Sharding::Zero1,
+            recompute: Recompute::None,
+            offload: Offload::None,
             host_gb_per_s: None,
             tokens: None,
             loss: None,
@@ -253,9 +254,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     if let Some(rate) = r.host_gb_per_s {
         machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
     }
-    if machine.host.is_none() && word::<Offload>("offload", &r.offload)? != Offload::None {
+    if machine.host.is_none() && r.offload != Offload::None {
         let expected = format!("a bandwidth to the host, not known for {}; {{host_bandwidth}}", chip.name);
-        return Err(Error::value("offload", &r.offload, expected));
+        return Err(Error::value("offload", r.offload, expected));
     }
     let job = Job { shape, sequence: r.sequence, global_batch: r.global_batch, format: setup.format };
     let (cut, search) = if r.search {
@@ -379,9 +380,9 @@ fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
         },
         schedule,
         micro_batch: r.micro_batch,
-        sharding: word::<Sharding>("sharding", &r.sharding)?,
-        recompute: word("recompute", &r.recompute)?,
-        offload: word("offload", &r.offload)?,
+        sharding: r.sharding,
+        recompute: r.recompute,
+        offload: r.offload,
         ..Cut::default()
     };
     if cut.micro_batches(r.global_batch).is_none() {
@@ -402,13 +403,12 @@ fn searched(machine: &Machine<'_>, job: &Job<'_>, r: &Request, chips: u64, cance
     if r.wide {
         space = space.widened(machine, r.sequence);
     }
-    let (recompute, offload) = (word::<Recompute>("recompute", &r.recompute)?, word::<Offload>("offload", &r.offload)?);
     // Another model: only where it is asked for.
-    if recompute == Recompute::Reversible {
-        space.recompute.push(recompute);
+    if r.recompute == Recompute::Reversible {
+        space.recompute.push(r.recompute);
     }
-    if !space.offload.contains(&offload) {
-        space.offload.push(offload);
+    if !space.offload.contains(&r.offload) {
+        space.offload.push(r.offload);
     }
     let found = Searcher::new(machine, job, &space).search(r.keep.clamp(1, 1000), cancel)?;
     let tokens = (r.global_batch * r.sequence) as f64;

@@ -40,9 +40,9 @@ pub struct RatesRequest {
     /// Output tokens per second of one chip, as known.
     #[schemars(extend("x-flag" = "decode-tok-s"))]
     pub decode_tok_s: Option<f64>,
-    /// Where the others come from: `predicted` by an engine, `board`, or `auto`: predicted where the model is known layer
-    /// by layer, it fits, and nothing that belongs to the board was asked for.
-    pub rates: String,
+    /// Where the others come from; `auto` is predicted where the model is known layer by layer, it fits, and nothing that
+    /// belongs to the board was asked for.
+    pub rates: RatesFrom,
     /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `ideal`.
     #[schemars(extend("x-flag" = "engine backend"))]
     pub engine: String,
@@ -73,7 +73,7 @@ impl Default for RatesRequest {
         Self {
             prefill_tok_s: None,
             decode_tok_s: None,
-            rates: "auto".into(),
+            rates: RatesFrom::Auto,
             engine: "vllm".into(),
             degrees: DegreesRequest::default(),
             prefill_efficiency: None,
@@ -87,13 +87,37 @@ impl Default for RatesRequest {
     }
 }
 
+/// Where rates that are not given come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RatesFrom {
+    /// A prediction where there can be one, else the board.
+    Auto,
+    /// An engine, operator by operator.
+    Predicted,
+    /// The board's bound times an efficiency.
+    Board,
+}
+
+/// Where a rate comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// The request.
+    Given,
+    /// An engine, operator by operator.
+    Predicted,
+    /// The board's bound times an efficiency.
+    Board,
+}
+
 /// One rate of a chip.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RateCard {
     /// Tokens per second, with the 80 % interval of a prediction; the ends meet where none is known.
     pub tok_s: Range,
-    /// `given`, `predicted` or `board`.
-    pub source: String,
+    /// Where it comes from.
+    pub source: Origin,
     /// In words.
     pub words: String,
     /// Whether even one sequence takes longer per token than asked for.
@@ -101,9 +125,9 @@ pub struct RateCard {
 }
 
 impl RateCard {
-    fn point(rate: TokenRate, source: &str, words: String) -> Self {
+    fn point(rate: TokenRate, source: Origin, words: String) -> Self {
         let value = rate.get();
-        Self { tok_s: Range { value, low: value, high: value }, source: source.into(), words, late: false }
+        Self { tok_s: Range { value, low: value, high: value }, source, words, late: false }
     }
 
     fn rate(&self) -> TokenRate {
@@ -142,13 +166,12 @@ pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &Rate
         rate.ok_or_else(|| Error::value(field, value, "tokens per second of one chip, 1e-6 to 1e9"))
     };
     let as_given = |field: &'static str, what: &str, value: Option<f64>| {
-        let card = |v| given(field, v).map(|v| RateCard::point(v, "given", format!("{what} rate as given")));
+        let card = |v| given(field, v).map(|v| RateCard::point(v, Origin::Given, format!("{what} rate as given")));
         value.map(card).transpose()
     };
     let prefill = as_given("prefill_tok_s", "prefill", q.prefill_tok_s)?;
     let decode = as_given("decode_tok_s", "decode", q.decode_tok_s)?;
     if let (Some(prefill), Some(decode)) = (&prefill, &decode) {
-        word(q)?;
         return Ok(RatesCard { prefill: prefill.clone(), decode: decode.clone() });
     }
     let (more_prefill, more_decode) = match source(catalog, setting, r, q)? {
@@ -160,18 +183,11 @@ pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &Rate
     Ok(RatesCard { prefill: prefill.unwrap_or(more_prefill), decode: decode.unwrap_or(more_decode) })
 }
 
-fn word(q: &RatesRequest) -> Result<&str, Error> {
-    match q.rates.as_str() {
-        known @ ("auto" | "predicted" | "board") => Ok(known),
-        other => Err(Error::value("rates", format!("\"{other}\""), "auto, predicted or board")),
-    }
-}
-
 fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) -> Result<Source, Error> {
-    let must = match word(q)? {
-        "board" => return Ok(Source::Board(None)),
-        other => other == "predicted",
-    };
+    if q.rates == RatesFrom::Board {
+        return Ok(Source::Board(None));
+    }
+    let must = q.rates == RatesFrom::Predicted;
     let usual = Setting::default();
     let boards = q.prefill_efficiency.is_some()
         || q.decode_efficiency.is_some()
@@ -223,7 +239,7 @@ fn board(r: &Resolved, q: &RatesRequest, why: Option<&str>) -> Result<(RateCard,
     let step = r.board.step(Tokens::new(1.0), Tokens::ZERO, prompt);
     let words =
         format!("prefill: {share}, {how}, of the board's bound for a prompt of {}{because}", count(prompt.get()));
-    let prefill = RateCard::point(step.rate() / chips * share.get(), "board", words);
+    let prefill = RateCard::point(step.rate() / chips * share.get(), Origin::Board, words);
     let batch = tokens("batch", q.batch.unwrap_or(4096.0), 1.0)?;
     let context = tokens("context", q.context, 0.0)?;
     let (share, how) = efficiency("decode_efficiency", q.decode_efficiency, 0.5)?;
@@ -234,7 +250,7 @@ fn board(r: &Resolved, q: &RatesRequest, why: Option<&str>) -> Result<(RateCard,
         count(context.get()),
         r.system.n_chips
     );
-    Ok((prefill, RateCard::point(step.rate() / chips * share.get(), "board", words)))
+    Ok((prefill, RateCard::point(step.rate() / chips * share.get(), Origin::Board, words)))
 }
 
 /// The layout asked for, or all that are worth a try: so many chips, attention cut or copied, experts spread or cut.
@@ -284,7 +300,7 @@ fn prefill_of(d: &Ready, q: &RatesRequest) -> Result<RateCard, Error> {
     let rate = d.prompts(&Requests::of(prompt, 1.0)).service * prompt / d.deployment.layout.chips() as f64;
     Ok(RateCard {
         tok_s: Range::of(rate, d.deployment.engine.spread.ttft * d.pass.wider),
-        source: "predicted".into(),
+        source: Origin::Predicted,
         words: format!("prefill: {}, passes full of prompts of {}", predicted_for(d), count(prompt)),
         late: false,
     })
@@ -312,7 +328,7 @@ fn decode_of(d: &Ready, room: f64, q: &RatesRequest) -> Result<RateCard, Error> 
     let step = step(b);
     Ok(RateCard {
         tok_s: Range::of(b * groups / step.get() / chips, engine.spread.throughput * d.pass.wider),
-        source: "predicted".into(),
+        source: Origin::Predicted,
         words: format!(
             "decode: {}, {} sequences ({why}) of context {}, a token each in {step}",
             predicted_for(d),

@@ -205,7 +205,7 @@ mod tests {
         let r = Request {
             on: "tpu-v5p".into(),
             chips: Some(64),
-            offload: "optimizer".into(),
+            offload: rackmath_theory::train::Offload::Optimizer,
             model: "llama-3.1-8b".into(),
             ..Request::default()
         };

@@ -18,7 +18,7 @@ fn on(model: &str, machine: &str) -> Setting {
 fn a_model_known_layer_by_layer_is_predicted() {
     let a = ask(&on("llama-3.1-70b", "8xh100"), &RatesRequest::default()).unwrap();
     for card in [&a.prefill, &a.decode] {
-        assert_eq!(card.source, "predicted");
+        assert_eq!(card.source, Origin::Predicted);
         assert!(card.tok_s.low < card.tok_s.value && card.tok_s.value < card.tok_s.high);
         assert!(card.words.contains("vLLM") && card.words.contains("chips"), "{}", card.words);
     }
@@ -57,7 +57,7 @@ fn no_prediction_beats_the_board() {
         let bound = RatesRequest { prefill_efficiency: Some(1.0), decode_efficiency: Some(1.0), ..full.clone() };
         let a = rates(&catalog, &setting, &r, &full).unwrap();
         let b = rates(&catalog, &setting, &r, &bound).unwrap();
-        assert_eq!((a.prefill.source.as_str(), b.prefill.source.as_str()), ("predicted", "board"));
+        assert_eq!((a.prefill.source, b.prefill.source), (Origin::Predicted, Origin::Board));
         // The board's prefill is one prompt on the whole machine, which cannot fill a mixture on a rack; a dense model can.
         assert!(a.prefill.tok_s.value < b.prefill.tok_s.value || model != "llama-3.1-70b", "{model} {machine}");
         assert!(a.decode.tok_s.value < b.decode.tok_s.value, "{model} {machine}");
@@ -67,17 +67,15 @@ fn no_prediction_beats_the_board() {
 #[test]
 fn totals_alone_and_what_does_not_fit_take_the_board_and_say_why() {
     let a = ask(&on("deepseek-v3", "8xh100"), &RatesRequest::default()).unwrap();
-    assert!(a.decode.source == "board" && a.decode.words.contains("does not fit"), "{}", a.decode.words);
-    let must = RatesRequest { rates: "predicted".into(), ..Default::default() };
+    assert!(a.decode.source == Origin::Board && a.decode.words.contains("does not fit"), "{}", a.decode.words);
+    let must = RatesRequest { rates: RatesFrom::Predicted, ..Default::default() };
     assert!(ask(&on("deepseek-v3", "8xh100"), &must).unwrap_err().to_string().contains("does not fit"));
-    let wrong = RatesRequest { rates: "bord".into(), ..Default::default() };
-    assert!(ask(&on("llama-3.1-70b", "8xh100"), &wrong).unwrap_err().to_string().contains("board"));
 }
 
 #[test]
 fn a_rate_that_is_given_stays_and_the_other_is_predicted() {
     let q = RatesRequest { decode_tok_s: Some(1850.0), ..Default::default() };
     let a = ask(&on("llama-3.1-70b", "8xh100"), &q).unwrap();
-    assert_eq!((a.decode.tok_s.value, a.decode.source.as_str()), (1850.0, "given"));
-    assert_eq!(a.prefill.source, "predicted");
+    assert_eq!((a.decode.tok_s.value, a.decode.source), (1850.0, Origin::Given));
+    assert_eq!(a.prefill.source, Origin::Predicted);
 }
