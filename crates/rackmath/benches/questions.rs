@@ -46,14 +46,8 @@ fn passes(c: &mut Criterion) {
 
 fn whole(c: &mut Criterion) {
     let catalog = rackmath_catalog::embedded();
-    let request = |model: &str, on: &str| {
-        let mut request = estimate::Request::default();
-        request.setting.model = model.into();
-        request.setting.on = on.into();
-        request
-    };
     for (model, on) in [("llama-3.1-70b", "8xh200"), ("deepseek-v3", "gb200-nvl72")] {
-        let with = request(model, on);
+        let with = estimate::Request { setting: setting(model, on), ..estimate::Request::default() };
         c.bench_function(&format!("estimate {model}"), |b| b.iter(|| estimate::answer(&catalog, black_box(&with))));
         let without = estimate::Request { changes: false, ..with };
         c.bench_function(&format!("estimate without changes {model}"), |b| {
@@ -63,16 +57,14 @@ fn whole(c: &mut Criterion) {
     c.bench_function("read all kernels", |b| b.iter(|| KernelSet::of(&catalog)));
 }
 
+fn setting(model: &str, on: &str) -> Setting {
+    Setting { model: model.into(), on: on.into(), ..Setting::default() }
+}
+
 fn request(model: &str, on: &str, engine: &str) -> Request {
-    Request {
-        setting: Setting { model: model.into(), on: on.into(), ..Setting::default() },
-        engines: vec![engine.into()],
-        isl: Some(4000.0),
-        osl: Some(500.0),
-        ttft_ms: Some(1000.0),
-        tpot_ms: Some(30.0),
-        ..Request::default()
-    }
+    let (setting, engines) = (setting(model, on), vec![engine.into()]);
+    let [isl, osl, ttft_ms, tpot_ms] = [4000.0, 500.0, 1000.0, 30.0].map(Some);
+    Request { setting, engines, isl, osl, ttft_ms, tpot_ms, ..Request::default() }
 }
 
 fn questions(c: &mut Criterion) {

@@ -3,6 +3,7 @@
 use crate::Error;
 use rackmath_spec::model::Shape;
 use rackmath_spec::{Chip, Model};
+use rackmath_units::float;
 
 /// A number within bounds.
 pub(crate) fn within(field: &'static str, x: f64, low: f64, high: f64) -> Result<f64, Error> {
@@ -32,6 +33,17 @@ pub(crate) fn refuse_if(
 pub(crate) fn up_to(field: &'static str, n: u64, most: u64) -> Result<u64, Error> {
     let expected = format!("1 to {}", rackmath_units::grouped(most as f64));
     refuse_if(!(1..=most).contains(&n), field, n, expected).map(|()| n)
+}
+
+/// So many values from one to another, spaced by equal factors, ends included.
+pub(crate) fn spaced(from: f64, to: f64, points: usize, most: f64) -> Result<Vec<f64>, Error> {
+    if !(from >= 1.0 && to > from && to <= most) {
+        let expected = format!("a rising range from at least 1 to at most {most:e}");
+        return Err(Error::value("from, to", format!("{from} to {to}"), expected));
+    }
+    let (last, ratio) = (points - 1, float::ln(to / from));
+    let inner = (1..last).map(|i| from * float::exp(ratio * i as f64 / last as f64));
+    Ok([from].into_iter().chain(inner).chain([to]).collect())
 }
 
 /// The layers of a model that is not known by its totals alone.

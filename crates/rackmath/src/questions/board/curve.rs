@@ -5,7 +5,7 @@ use crate::figure::count;
 use crate::setting::{Resolved, Setting, resolve, tokens};
 use crate::step;
 use rackmath_spec::Dtype;
-use rackmath_units::{Tokens, float};
+use rackmath_units::Tokens;
 
 /// What to sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::AsRefStr)]
@@ -176,7 +176,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     })
 }
 
-/// Values spaced by equal factors, ends included.
+/// The values of the sweep.
 fn grid(request: &Request, r: &Resolved, at: Fixed) -> Result<Vec<f64>, Error> {
     let star = r.board.balanced_context().map_or(100_000.0, Tokens::get);
     let kink = r.board.kink_pass(at.batch, at.context).unwrap_or(100.0);
@@ -185,14 +185,7 @@ fn grid(request: &Request, r: &Resolved, at: Fixed) -> Result<Vec<f64>, Error> {
         Over::Context => (256.0, (star * 8.0).clamp(65_536.0, 4e6)),
         _ => (1.0, (kink * 8.0).clamp(256.0, 1e5)),
     };
-    let (from, to) = (request.from.unwrap_or(from), request.to.unwrap_or(to));
-    if !(from >= 1.0 && to.is_finite() && to > from && to <= 1e12) {
-        let expected = "a rising range from at least 1 to at most 1e12";
-        return Err(Error::value("from, to", format!("{from} to {to}"), expected));
-    }
-    let (last, ratio) = (request.points - 1, float::ln(to / from));
-    let inner = (1..last).map(|i| from * float::exp(ratio * i as f64 / last as f64));
-    Ok([from].into_iter().chain(inner).chain([to]).collect())
+    spaced(request.from.unwrap_or(from), request.to.unwrap_or(to), request.points, 1e12)
 }
 
 /// Powers of two between the ends, and the ends.

@@ -319,15 +319,11 @@ fn routing(request: &Request, model: &Model) -> Result<Routing, Error> {
 }
 
 /// The layout asked for, by degrees or by a line of a tool, or a sensible one; allowed by model and machine.
-pub(crate) fn pick(
-    degrees: &DegreesRequest,
-    line: Option<(Tool, &str)>,
-    on: &Deployment,
-) -> Result<(Layout, bool), Error> {
+pub(crate) fn pick(d: &DegreesRequest, line: Option<(Tool, &str)>, on: &Deployment) -> Result<(Layout, bool), Error> {
     let (layout, chosen) = match line {
         Some((tool, line)) => (flags::read(tool, line)?, false),
-        None if *degrees == DegreesRequest::default() => (usual(&on.model, &on.system), true),
-        None => (given(degrees)?, false),
+        None if *d == DegreesRequest::default() => (usual(&on.model, &on.system), true),
+        None => (given(d)?, false),
     };
     check(&on.model, &on.system, &layout)
         .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;

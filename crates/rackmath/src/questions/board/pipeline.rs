@@ -282,42 +282,35 @@ fn inference(r: &Request) -> RunCard {
 mod tests {
     use super::*;
 
+    fn ran(request: &Request) -> Vec<RunCard> {
+        answer(request).unwrap().runs
+    }
+
     #[test]
     fn g42_g43_the_lectures_grid() {
-        let a = answer(&Request::default()).unwrap();
-        let run = &a.runs[0];
+        let run = &ran(&Request::default())[0];
         assert_eq!(run.makespan_s, 14.0);
         assert!(run.devices.iter().all(|d| (d.busy_s - 8.0).abs() < 1e-12));
         for (m, idle) in [(1, 0.75), (4, 0.42857), (8, 0.27273), (16, 0.15789)] {
-            let a = answer(&Request { micro_batches: m, ..Request::default() }).unwrap();
-            assert!((a.runs[0].idle / idle - 1.0).abs() < 1e-4);
+            let runs = ran(&Request { micro_batches: m, ..Request::default() });
+            assert!((runs[0].idle / idle - 1.0).abs() < 1e-4);
         }
     }
 
     #[test]
     fn every_schedule_runs_and_respects_its_bound() {
-        let a = answer(&Request {
-            schedule: "all".into(),
-            stages: 8,
-            micro_batches: 32,
-            virtual_stages: 2,
-            input_grad_s: 1.0,
-            weight_grad_s: 1.0,
-            ..Request::default()
-        })
-        .unwrap();
-        assert_eq!(a.runs.len(), 10, "{:?}", a.left_out);
-        for run in &a.runs {
+        let (schedule, virtual_stages, grad) = ("all".into(), 2, 1.0);
+        let passes = Request { input_grad_s: grad, weight_grad_s: grad, virtual_stages, ..Request::default() };
+        let runs = ran(&Request { schedule, stages: 8, micro_batches: 32, ..passes });
+        assert_eq!(runs.len(), 10);
+        for run in &runs {
             assert!(run.makespan_s >= run.lower_bound_s.unwrap() * (1.0 - 1e-9), "{}", run.schedule);
         }
     }
 
     #[test]
     fn inference_is_idle_only_while_the_pipe_is_not_full() {
-        let idle = |m| {
-            answer(&Request { schedule: "inference".into(), micro_batches: m, ..Request::default() }).unwrap().runs[0]
-                .idle
-        };
-        assert_eq!((idle(1), idle(3), idle(4), idle(9)), (0.75, 0.25, 0.0, 0.0));
+        let asked = |m| Request { schedule: "inference".into(), micro_batches: m, ..Request::default() };
+        assert_eq!([1, 3, 4, 9].map(|m| ran(&asked(m))[0].idle), [0.75, 0.25, 0.0, 0.0]);
     }
 }

@@ -76,9 +76,7 @@ pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer,
         .filter(|t| (1e-6..=1e4).contains(&t.get()))
         .ok_or_else(|| Error::value("interval", r.interval_s, "1 us to 10,000 s"))?;
     for (field, n) in [("seats", r.seats), ("tokens", r.tokens), ("requests", r.requests)] {
-        if !(1..=10_000_000).contains(&n) {
-            return Err(Error::value(field, n, "1 to 10,000,000"));
-        }
+        up_to(field, n, 10_000_000)?;
     }
     if !(r.rate_per_s > 0.0 && r.rate_per_s <= 1e9) {
         return Err(Error::value("rate", r.rate_per_s, "more than 0, at most 1e9 requests per second"));
@@ -105,20 +103,14 @@ pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer,
 }
 
 fn riders(r: &Request) -> Vec<Rider> {
-    let mut chance = Chance::new(r.seed);
-    let mut now = 0.0;
-    (0..r.requests)
-        .map(|_| {
-            let gaps = if r.even { 1.0 } else { -float::ln(uniform(&mut chance)) };
-            now += gaps / r.rate_per_s;
-            Rider { arrival: Seconds::s(now), stops: r.tokens }
-        })
-        .collect()
-}
-
-/// A number in (0, 1].
-fn uniform(chance: &mut Chance) -> f64 {
-    ((chance.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    let (mut chance, mut now) = (Chance::new(r.seed), 0.0);
+    // A number in (0, 1].
+    let mut uniform = || ((chance.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    let rider = |_| {
+        now += if r.even { 1.0 } else { -float::ln(uniform()) } / r.rate_per_s;
+        Rider { arrival: Seconds::s(now), stops: r.tokens }
+    };
+    (0..r.requests).map(rider).collect()
 }
 
 #[cfg(test)]

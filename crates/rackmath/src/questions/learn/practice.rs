@@ -114,11 +114,8 @@ pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
         return Err(Error::value("count", request.count, "1 to 50 problems"));
     }
     if request.given.len() > request.count {
-        return Err(Error::value(
-            "given",
-            format!("{} answers", request.given.len()),
-            format!("at most {}", request.count),
-        ));
+        let (given, most) = (format!("{} answers", request.given.len()), format!("at most {}", request.count));
+        return Err(Error::value("given", given, most));
     }
     let wanted = |topic: Topic| request.topic.is_none_or(|t| t == topic);
     let mut list = problems::make(request.seed, request.count, wanted);

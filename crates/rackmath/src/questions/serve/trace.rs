@@ -196,25 +196,21 @@ fn nearest(catalog: &Catalog, s: &Summary) -> Result<Option<NearestCard>, Error>
 }
 
 fn assumptions(t: &Traffic, blocks: bool) -> Vec<String> {
-    let mut all = Vec::new();
-    if t.unanswered > 0 {
-        all.push(format!("{} requests without an answer are left out", t.unanswered));
-    }
-    match t.arrivals {
-        None => all.push("no times in the trace: rate and burstiness are not known".into()),
-        Some(a) if a.together > 0.2 => all.push(format!(
-            "{} % of requests share the time of the one before: times were rounded, and burstiness says so",
-            significant(a.together * 100.0, 3)
-        )),
-        Some(_) => {}
-    }
-    if t.arrivals.is_some_and(|a| a.peak_over_mean.is_none()) {
-        all.push("shorter than a minute: no peak is known".into());
-    }
-    if blocks {
-        all.push("prefixes are found in whole blocks, in a cache without limit of size".into());
-    }
-    all
+    let together = t.arrivals.filter(|a| a.together > 0.2).map(|a| significant(a.together * 100.0, 3));
+    let all = [
+        (t.unanswered > 0).then(|| format!("{} requests without an answer are left out", t.unanswered)),
+        t.arrivals.is_none().then(|| "no times in the trace: rate and burstiness are not known".into()),
+        together.map(|share| {
+            format!(
+                "{share} % of requests share the time of the one before: times were rounded, and burstiness says so"
+            )
+        }),
+        t.arrivals
+            .is_some_and(|a| a.peak_over_mean.is_none())
+            .then(|| "shorter than a minute: no peak is known".into()),
+        blocks.then(|| "prefixes are found in whole blocks, in a cache without limit of size".into()),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::layout;
 use rackmath_spec::engine::Engine;
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
-use rackmath_units::{Effort, float};
+use rackmath_units::Effort;
 
 /// A sweep over concurrency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -86,20 +86,17 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
-    let (from, to) = (request.from, request.to);
-    if !(from >= 1.0 && to > from && to <= 1e7) {
-        let expected = "a rising range from at least 1 to at most 1e7";
-        return Err(Error::value("from, to", format!("{from} to {to}"), expected));
-    }
     if !(2..=10_000).contains(&request.points) {
         return Err(Error::value("points", request.points, "2 to 10,000"));
     }
+    let mut grid = spaced(request.from, request.to, request.points, 1e7)?;
+    grid.iter_mut().for_each(|c| *c = c.round());
+    grid.dedup();
     let estimate = super::Request { concurrency: None, rate_per_s: None, max_load: false, ..request.estimate.clone() };
     let case = Case::new(catalog, &estimate)?;
     let serving = case.ready(&case.ask)?;
-    let first = serving.under(&case.ask.requests, Loading::Concurrency(from));
+    let first = serving.under(&case.ask.requests, Loading::Concurrency(request.from));
     let page = super::words::answer(&case, &serving, &first);
-    let grid = grid(from, to, request.points);
     let run = |ask: &Ask, p: &Serving| {
         let one = |c: &f64| cancel.check().map(|()| row(ask, *c, &p.under(&ask.requests, Loading::Concurrency(*c))));
         grid.iter().filter(|_| first.fits).map(one).collect::<Result<Vec<Row>, _>>()
@@ -120,15 +117,6 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         problem: page.problem,
         assumptions: page.assumptions,
     })
-}
-
-/// Whole numbers spaced by equal factors, ends included.
-fn grid(from: f64, to: f64, points: usize) -> Vec<f64> {
-    let ratio = float::ln(to / from);
-    let mut all: Vec<f64> =
-        (0..points).map(|i| (from * float::exp(ratio * i as f64 / (points - 1) as f64)).round()).collect();
-    all.dedup();
-    all
 }
 
 fn row(ask: &Ask, concurrency: f64, o: &Outcome) -> Row {

@@ -106,20 +106,15 @@ fn overrides(request: &Request, engine: &mut Arc<Engine>) -> Result<(), Error> {
 }
 
 /// The layout asked for or a usual one, which the engine can run.
-fn pick(
-    request: &Request,
-    degrees: &DegreesRequest,
-    line: Option<&str>,
-    on: &Deployment,
-) -> Result<(Layout, bool), Error> {
+fn pick(r: &Request, d: &DegreesRequest, line: Option<&str>, on: &Deployment) -> Result<(Layout, bool), Error> {
     let usual = || Ok(on.engine.family.parse().unwrap_or(Tool::Vllm));
-    let tool = request.tool.as_ref().map_or_else(usual, |word| word.parse::<Tool>());
+    let tool = r.tool.as_ref().map_or_else(usual, |word| word.parse::<Tool>());
     let line = line.map(|line| tool.map(|tool| (tool, line))).transpose()?;
-    let (layout, chosen) = layout::pick(degrees, line, on)?;
+    let (layout, chosen) = layout::pick(d, line, on)?;
     let cut = layout.degrees().dcp;
     let expected = match on.engine.family.as_str() {
         _ if cut <= 1 => return Ok((layout, chosen)),
-        "vllm" if request.disaggregated.is_none() => return Ok((layout, chosen)),
+        "vllm" if r.disaggregated.is_none() => return Ok((layout, chosen)),
         "vllm" => "1 where prompts have chips of their own".into(),
         family => format!("1: not modelled for {family}, only for vllm"),
     };

@@ -12,11 +12,9 @@ use rackmath_theory::pass::KernelSet;
 const BACKEND: &str = "torch";
 
 /// The metric, the predicted time and the roofline's, in microseconds.
-pub(super) fn predicted(
-    kernels: &KernelSet,
-    catalog: &Catalog,
-    row: &KernelRow,
-) -> Result<(&'static str, f64, f64), String> {
+type Timed = (&'static str, f64, f64);
+
+pub(super) fn predicted(kernels: &KernelSet, catalog: &Catalog, row: &KernelRow) -> Result<Timed, String> {
     let none = |what: &str| format!("no {what} kernel of PyTorch in {} is known for {}", row.format, row.system);
     let chip = catalog.system(&row.system).map_err(|e| e.to_string())?.chip.clone();
     let us = |s: rackmath_units::Seconds| s.get() * 1e6;
