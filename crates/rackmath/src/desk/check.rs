@@ -53,7 +53,7 @@ pub(crate) fn layered<'a>(model: &'a Model, asked: &str) -> Result<&'a Shape, Er
 
 /// That a chip has no arithmetic for something; `called` is the name used for it.
 pub(crate) fn no_peak(chip: &Chip, called: &str, wanted: impl ToString) -> Error {
-    let has: Vec<&str> = chip.peak.keys().map(|m| m.into()).collect();
+    let has: Vec<&str> = chip.peak.keys().map(Into::into).collect();
     let error = Error::said(format!("{called} has no dense peak for {} weights", wanted.to_string()));
     error.hint(format!("it has {}", has.join(", ")))
 }

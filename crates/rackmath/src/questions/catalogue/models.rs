@@ -177,15 +177,15 @@ fn card(model: &Model, known: &[&str], context: Tokens, dtype: Option<Dtype>) ->
         kv_read_bytes: cache.read(context).get(),
         flop_per_token: count.flop_per_token().get(),
         attention_flop_per_token: cache.decode_flop(context).get(),
-        parts: Part::ALL.into_iter().filter_map(|p| part(p, &count, &formats)).collect(),
+        parts: Part::ALL.into_iter().filter_map(|p| part(p, &count, formats)).collect(),
         published: published(model, &count),
         source: format!("{} ({})", model.source, model.as_of),
         notes: model.notes.clone(),
     }
 }
 
-fn part(p: Part, count: &Count, formats: &Formats) -> Option<PartCard> {
-    let (part, dtype, params) = (p.name().into(), p.dtype(formats).to_string(), count.part(p));
+fn part(p: Part, count: &Count, formats: Formats) -> Option<PartCard> {
+    let (part, dtype, params) = (p.name().into(), p.dtype(&formats).to_string(), count.part(p));
     let card = PartCard { part, total_params: params.total as f64, active_params: params.active, dtype };
     (params.total > 0).then_some(card)
 }

@@ -89,8 +89,8 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     if !(2..=10_000).contains(&request.points) {
         return Err(Error::value("points", request.points, "2 to 10,000"));
     }
-    let mut grid = spaced(request.from, request.to, request.points, 1e7)?;
-    grid.iter_mut().for_each(|c| *c = c.round());
+    let grid = spaced(request.from, request.to, request.points, 1e7)?;
+    let mut grid: Vec<f64> = grid.into_iter().map(f64::round).collect();
     grid.dedup();
     let estimate = super::Request { concurrency: None, rate_per_s: None, max_load: false, ..request.estimate.clone() };
     let case = Case::new(catalog, &estimate)?;

@@ -84,11 +84,11 @@ fn untouched(setting: &Setting) -> Result<(), Error> {
         ("overlap", Some(&setting.overlap), Some(&usual.overlap)),
         ("math", setting.math.as_ref(), None),
     ];
-    for (field, given, _) in fields.into_iter().filter(|(_, given, usual)| given != usual) {
-        let expected = "none here; the engine decides (use `step` for rooflines)";
-        return Err(Error::value(field, format!("{:?}", given.map_or("", String::as_str)), expected));
-    }
-    Ok(())
+    let expected = "none here; the engine decides (use `step` for rooflines)";
+    let touched = fields.into_iter().find(|(_, given, usual)| given != usual);
+    touched.map_or(Ok(()), |(field, given, _)| {
+        Err(Error::value(field, format!("{:?}", given.map_or("", String::as_str)), expected))
+    })
 }
 
 fn overrides(request: &Request, engine: &mut Arc<Engine>) -> Result<(), Error> {
