@@ -7,7 +7,9 @@ pub mod setting;
 
 /// What almost every question needs.
 pub(crate) mod prelude {
-    pub(crate) use super::check::{if_given, layered, named_or_all, no_peak, no_price, refuse_if, spaced, up_to, within};
+    pub(crate) use super::check::{
+        if_given, layered, named_or_all, no_peak, no_price, refuse_if, spaced, up_to, within,
+    };
     pub(crate) use super::figure::{Axis, Figure, Mark, Role, Series, Unit};
     pub(crate) use crate::Error;
     pub(crate) use rackmath_spec::Catalog;
