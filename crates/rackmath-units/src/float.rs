@@ -3,31 +3,7 @@
 //! The standard library hands `ln`, `exp` and `pow` to the platform's C library, whose last digits differ. These go
 //! through one portable implementation. `sqrt`, `floor` and the four operations are exact by IEEE 754 and need no help.
 
-pub fn ln(x: f64) -> f64 {
-    libm::log(x)
-}
-
-/// Natural logarithm of `1 + x`, accurate for small `x`.
-pub fn ln_1p(x: f64) -> f64 {
-    libm::log1p(x)
-}
-
-pub fn log10(x: f64) -> f64 {
-    libm::log10(x)
-}
-
-pub fn exp(x: f64) -> f64 {
-    libm::exp(x)
-}
-
-/// `e^x - 1`, accurate for small `x`.
-pub fn exp_m1(x: f64) -> f64 {
-    libm::expm1(x)
-}
-
-pub fn pow(x: f64, y: f64) -> f64 {
-    libm::pow(x, y)
-}
+pub use libm::{exp, expm1 as exp_m1, log as ln, log1p as ln_1p, log10, pow};
 
 /// The root of a non-decreasing function between `lo` and `hi`, by bisection to the last bit.
 ///

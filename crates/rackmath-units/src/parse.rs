@@ -50,24 +50,14 @@ pub(crate) fn quantity(
 
 /// Where the number stops: digits, separators, a point, and an exponent only when digits follow it.
 fn number_end(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let mut i = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
-    while i < bytes.len() && (bytes[i].is_ascii_digit() || matches!(bytes[i], b'.' | b',' | b'_')) {
-        i += 1;
+    let start = usize::from(text.starts_with(['+', '-']));
+    let after = |c: char| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '_'));
+    let end = text[start..].find(after).map_or(text.len(), |n| start + n);
+    let exponent = text[end..].strip_prefix(['e', 'E']).map(|rest| rest.strip_prefix(['+', '-']).unwrap_or(rest));
+    match exponent.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+        Some(digits) => text.len() - digits.trim_start_matches(|c: char| c.is_ascii_digit()).len(),
+        None => end,
     }
-    if i < bytes.len() && matches!(bytes[i], b'e' | b'E') {
-        let mut j = i + 1;
-        if matches!(bytes.get(j), Some(b'+' | b'-')) {
-            j += 1;
-        }
-        if matches!(bytes.get(j), Some(b) if b.is_ascii_digit()) {
-            while matches!(bytes.get(j), Some(b) if b.is_ascii_digit()) {
-                j += 1;
-            }
-            i = j;
-        }
-    }
-    i
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
 //! Models with multi-head latent attention: DeepSeek V2 and V3, Kimi K2, GLM-5, LongCat.
 
 use super::fields::{Fields, most};
-use super::moe::deepseek_experts;
+use super::moe::{deepseek_experts, dense_first};
 use super::parts::{Read, block, experts, gated, layers, mtp, runs, shape};
 use crate::SpecError;
-use crate::model::{Block, Ffn, Gate, Indexer, Latent, Mixer, Moe, Mtp, Run, Shape};
+use crate::model::{Ffn, Gate, Indexer, Latent, Mixer, Moe, Shape};
 
 /// Latent attention with DeepSeek's spellings, and its sparse indexer where the file has one.
 pub(super) fn latent(f: &Fields) -> Result<Latent, SpecError> {
     f.pass_over(
-        "attention_bias num_key_value_heads head_dim qk_head_dim mla_scale_q_lora mla_scale_kv_lora attention_method",
+        "attention_bias num_key_value_heads head_dim qk_head_dim mla_scale_q_lora mla_scale_kv_lora attention_method \
+         index_skip_topk_offset indexer_rope_interleave",
     );
     Ok(Latent {
         heads: f.count("num_attention_heads", most::HEADS)?,
@@ -32,37 +33,26 @@ pub(super) fn indexer(f: &Fields) -> Result<Option<Indexer>, SpecError> {
     }))
 }
 
-/// Latent attention throughout, dense networks first, experts after.
-fn deepseek(f: &Fields, notes: &mut Vec<String>, moe: Moe, vocab_copies: u64) -> Read {
-    f.pass_over("index_skip_topk_offset indexer_rope_interleave");
-    let attention = Mixer::Latent(latent(f)?);
-    let first = f.opt_count("first_k_dense_replace", most::LAYERS)?.unwrap_or(0);
-    let every = f.count_or("moe_layer_freq", most::LAYERS, 1)?;
-    let plain = block(attention.clone(), Ffn::Dense(gated(f.count("intermediate_size", most::DIM)?)));
-    let sparse = block(attention, Ffn::Moe(moe));
-    let runs = runs(layers(f)?, |i| Ok(if i >= first && i % every == 0 { sparse.clone() } else { plain.clone() }))?;
-    let shape = shape(f, notes, false, runs)?;
-    let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(0);
-    Ok(Shape { mtp: mtp(&shape, ahead, sparse, vocab_copies), ..shape })
+/// Latent attention throughout, dense networks first, experts with so many values beside the router after.
+fn deepseek(f: &Fields, notes: &mut Vec<String>, vectors: u64, vocab_copies: u64) -> Read {
+    let mixer = Mixer::Latent(latent(f)?);
+    dense_first(f, notes, mixer, deepseek_experts(f, vectors)?, vocab_copies)
 }
 
 /// DeepSeek-V2: no score corrections.
 pub(super) fn deepseek_v2(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let moe = deepseek_experts(f, 0)?;
-    deepseek(f, notes, moe, 0)
+    deepseek(f, notes, 0, 0)
 }
 
 /// DeepSeek-V3 and V3.2, Kimi K2, GLM-5: one correction value per expert.
 pub(super) fn deepseek_v3(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let moe = deepseek_experts(f, 1)?;
-    deepseek(f, notes, moe, 0)
+    deepseek(f, notes, 1, 0)
 }
 
 /// GLM-4.7-Flash: the extra layer repeats embedding and head.
 pub(super) fn glm4_moe_lite(f: &Fields, notes: &mut Vec<String>) -> Read {
     f.pass_over("head_dim");
-    let moe = deepseek_experts(f, 1)?;
-    deepseek(f, notes, moe, 2)
+    deepseek(f, notes, 1, 2)
 }
 
 /// LongCat-Flash: each block has two attentions, two dense networks and one mixture whose output joins at the end.
@@ -86,21 +76,11 @@ pub(super) fn longcat(f: &Fields, notes: &mut Vec<String>) -> Read {
     };
     let plain = block(attention.clone(), Ffn::Dense(dense));
     let sparse = block(attention, Ffn::Moe(moe));
-    let blocks = layers(f)?;
-    let mut all: Vec<Run> = Vec::new();
-    for _ in 0..blocks {
-        Shape::push(&mut all, plain.clone());
-        Shape::push(&mut all, sparse.clone());
-    }
-    let shape = shape(f, notes, false, all)?;
+    let runs = runs(2 * layers(f)?, |i| Ok(if i % 2 == 0 { plain.clone() } else { sparse.clone() }))?;
+    let shape = shape(f, notes, false, runs)?;
     notes.push(
         "zero-computation experts take part of the routing, so fewer than top-k real experts run on average".into(),
     );
     let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(1);
-    let extra = Mtp {
-        n: ahead,
-        block: Block { norms: 2, ..plain },
-        extra: 2 * shape.hidden * shape.hidden + 3 * shape.hidden + shape.vocab * shape.hidden,
-    };
-    Ok(Shape { mtp: Some(extra), ..shape })
+    Ok(Shape { mtp: mtp(&shape, ahead, plain, 1), ..shape })
 }

@@ -183,16 +183,20 @@ pub(super) fn glm4_moe(f: &Fields, notes: &mut Vec<String>) -> Read {
     let bias = f.flag("attention_bias", false)?;
     let qk_norm = if f.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::None };
     let attention = Attention { bias: Bias { qkv: bias, out: false }, qk_norm, ..gqa(f)? };
+    // The checkpoint repeats the embedding and the head inside the extra layer.
+    dense_first(f, notes, Mixer::Attention(attention), deepseek_experts(f, 1)?, 2)
+}
+
+/// Dense networks first, experts after, and layers that predict ahead with so many copies of the vocabulary.
+pub(super) fn dense_first(f: &Fields, notes: &mut Vec<String>, mixer: Mixer, moe: Moe, copies: u64) -> Read {
     let first = f.opt_count("first_k_dense_replace", most::LAYERS)?.unwrap_or(0);
-    let dense = f.count("intermediate_size", most::DIM)?;
-    let moe = deepseek_experts(f, 1)?;
-    let sparse = block(Mixer::Attention(attention.clone()), Ffn::Moe(moe));
-    let plain = block(Mixer::Attention(attention), Ffn::Dense(gated(dense)));
-    let runs = runs(layers(f)?, |i| Ok(if i < first { plain.clone() } else { sparse.clone() }))?;
+    let every = f.count_or("moe_layer_freq", most::LAYERS, 1)?;
+    let plain = block(mixer.clone(), Ffn::Dense(gated(f.count("intermediate_size", most::DIM)?)));
+    let sparse = block(mixer, Ffn::Moe(moe));
+    let runs = runs(layers(f)?, |i| Ok(if i >= first && i % every == 0 { sparse.clone() } else { plain.clone() }))?;
     let shape = shape(f, notes, false, runs)?;
     let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(0);
-    // The checkpoint repeats the embedding and the head inside the extra layer.
-    Ok(Shape { mtp: mtp(&shape, ahead, sparse, 2), ..shape })
+    Ok(Shape { mtp: mtp(&shape, ahead, sparse, copies), ..shape })
 }
 
 /// Experts as DeepSeek spells them; `vectors` values per expert beside the router.
