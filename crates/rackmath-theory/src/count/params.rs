@@ -183,7 +183,8 @@ pub fn count(model: &Model) -> Count {
             return Count { parts, mtp: 0 };
         }
     };
-    let mut add = |tensor: Tensor, times: u64| {
+    let blocks = shape.runs.iter().flat_map(|run| block_tensors(shape, &run.block).into_iter().map(|t| (t, run.n)));
+    for (tensor, times) in blocks.chain(outer_tensors(shape).into_iter().map(|t| (t, 1))) {
         let p = &mut parts[tensor.part as usize];
         let (params, used) = (tensor.params() * u128::from(times), tensor.used_params() * times as f64);
         p.total += params;
@@ -193,11 +194,7 @@ pub fn count(model: &Model) -> Count {
             // Nothing of an unused tensor is used.
             p.looked_up += used;
         }
-    };
-    for run in &shape.runs {
-        block_tensors(shape, &run.block).into_iter().for_each(|tensor| add(tensor, run.n));
     }
-    outer_tensors(shape).into_iter().for_each(|tensor| add(tensor, 1));
     let mtp = shape.mtp.as_ref().map_or(0, |mtp| {
         let block: u128 = block_tensors(shape, &mtp.block).iter().map(Tensor::params).sum();
         (block + u128::from(mtp.extra)) * u128::from(mtp.n)

@@ -230,7 +230,7 @@ impl<'a> Prep<'a> {
         };
         let products = matrices(&block_tensors(self.shape, block), self.shape.hidden, self.d.formats, &d);
         let (mixer, ffn) = (block.mixer != Mixer::None, block.ffn != Ffn::None);
-        Layer { count, norms, products, moe, mixer, ffn, inner }
+        Layer { count, products, moe, mixer, ffn, norms, inner }
     }
 
     fn multiplier(&self, dtype: Dtype) -> &Multiplier<'a> {
