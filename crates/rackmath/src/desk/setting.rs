@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::desk::check;
+use educe::Educe;
 use rackmath_spec::model::{Body, Formats};
 use rackmath_spec::{Basis, Catalog, Dtype, Math, Model, Price, System};
 use rackmath_theory::board::{Board, Counting, Rules, peak_for};
@@ -15,14 +16,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A model on a machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setting {
     /// Model: a catalogue name, a Hugging Face id, or the path of a config.json, of a folder holding one, or of a model .toml.
     #[schemars(extend("x-file" = "model", "x-position" = 2))]
+    #[educe(Default = "deepseek-v3")]
     pub model: String,
     /// Machine: a system, a chip, so many chips such as `8xh200`, or the path of a chip or system .toml.
     #[schemars(extend("x-flag" = "on system hardware", "x-file" = "machine"))]
+    #[educe(Default = "gb200-nvl72")]
     pub on: String,
     /// Use this many chips of the machine instead of all.
     #[schemars(extend("x-flag" = "chips gpus num-gpus", "x-none" = "the machine's"))]
@@ -38,8 +42,10 @@ pub struct Setting {
     pub math: Option<String>,
     /// What is counted; `lecture`: no attention arithmetic, every weight read in every step.
     #[schemars(extend("enum" = ["strict", "lecture"]))]
+    #[educe(Default = "strict")]
     pub counting: String,
     /// `max`, `sum`, `kv+max` (scaling book), or a share from 0 (none) to 1 (perfect).
+    #[educe(Default = "max")]
     pub overlap: String,
     /// Price of a chip and hour, such as $2.10/h.
     #[schemars(extend("x-none" = "the catalogue's"))]
@@ -47,23 +53,6 @@ pub struct Setting {
     /// Whose price: `owner-hyperscaler`, `owner-neocloud`, `rental`, `on-demand`.
     #[schemars(extend("x-none" = "the catalogue's"))]
     pub basis: Option<String>,
-}
-
-impl Default for Setting {
-    fn default() -> Self {
-        Self {
-            model: "deepseek-v3".into(),
-            on: "gb200-nvl72".into(),
-            chips: None,
-            weights: None,
-            kv: None,
-            math: None,
-            counting: "strict".into(),
-            overlap: "max".into(),
-            price_usd_per_chip_hour: None,
-            basis: None,
-        }
-    }
 }
 
 /// A setting with all names resolved.

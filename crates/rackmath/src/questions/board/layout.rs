@@ -2,6 +2,7 @@
 
 use crate::desk::prelude::*;
 use crate::setting::{Resolved, Setting, resolve, tokens};
+use educe::Educe;
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Ffn, Formats, Mixer};
@@ -15,7 +16,8 @@ use rackmath_theory::placement::{self, Fit, Load, Placement, Stage};
 use rackmath_units::{ByteRate, Bytes, BytesPerToken, Fraction, Tokens};
 
 /// A model, a machine, a layout and a load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine.
@@ -33,15 +35,19 @@ pub struct Request {
     pub batch: Option<f64>,
     /// Tokens of context of each sequence: 4096, 128k, 128Ki.
     #[schemars(extend("x-flag" = "context -c isl max-model-len context-length"))]
+    #[educe(Default = 4096.0)]
     pub context: f64,
     /// Most tokens in one pass.
     #[schemars(extend("x-flag" = "max-num-batched-tokens max-num-tokens"))]
+    #[educe(Default = 8192.0)]
     pub max_num_batched_tokens: f64,
     /// Share of a chip's memory the engine may use.
     #[schemars(extend("x-flag" = "gpu-memory-utilization mem-fraction-static kv-cache-free-gpu-memory-fraction", "x-unit" = "share"))]
+    #[educe(Default = 0.9)]
     pub memory_utilisation: f64,
     /// How tokens choose experts: `uniform`, `power:1.2`, or the path of a file with one count per expert.
     #[schemars(extend("x-file" = "numbers"))]
+    #[educe(Default = "uniform")]
     pub routing: String,
     /// Tokens each expert got, measured, instead of `routing`.
     pub histogram: Option<Vec<f64>>,
@@ -76,23 +82,6 @@ pub struct DegreesRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flag" = "dcp decode-context-parallel-size"))]
     pub dcp: Option<u64>,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            setting: Setting::default(),
-            degrees: DegreesRequest::default(),
-            flags: None,
-            tool: None,
-            batch: None,
-            context: 4096.0,
-            max_num_batched_tokens: 8192.0,
-            memory_utilisation: 0.9,
-            routing: "uniform".into(),
-            histogram: None,
-        }
-    }
 }
 
 /// The placement and what follows from it.

@@ -1,6 +1,7 @@
 //! A pipeline drawn slot by slot: training schedules with their bubbles and memory, or the inference grid.
 
 use crate::desk::prelude::*;
+use educe::Educe;
 use rackmath_spec::word;
 use rackmath_theory::pipeline::{
     Cell, Device, Kind, Passes, Plan, PlanError, Schedule, Shape, Stage, closed_bubble, inference_grid, inference_idle,
@@ -9,26 +10,34 @@ use rackmath_theory::pipeline::{
 use rackmath_units::{Bytes, Cancel, Cancelled, Effort, Fraction, Seconds};
 
 /// A schedule and its times.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// `inference`, or a training schedule: `gpipe`, `1f1b`, `interleaved`, `zb-h1`, `zb-h2`, `zbv`, `v-half`, `v-min`, `dualpipe`, `dualpipev`; `all` compares them.
     #[schemars(extend("x-flag" = "schedule -s"))]
+    #[educe(Default = "gpipe")]
     pub schedule: String,
     /// Pipeline stages (devices).
     #[schemars(extend("x-flag" = "stages pp pipeline-parallel-size", "x-most" = [64, "rows of the grid"]))]
+    #[educe(Default = 4)]
     pub stages: usize,
     /// Micro-batches.
     #[schemars(extend("x-flag" = "micro-batches -m", "x-most" = [256, "columns of the grid"]))]
+    #[educe(Default = 4)]
     pub micro_batches: usize,
     /// Chunks of the model per device, for `interleaved`.
     #[schemars(extend("x-flag" = "virtual-stages vpp", "x-most" = [8, "chunks of a stage"]))]
+    #[educe(Default = 1)]
     pub virtual_stages: usize,
     /// Forward time of one device and micro-batch.
+    #[educe(Default = 1.0)]
     pub forward_s: f64,
     /// Backward time to the input.
+    #[educe(Default = 0.5)]
     pub input_grad_s: f64,
     /// Backward time to the weights.
+    #[educe(Default = 0.5)]
     pub weight_grad_s: f64,
     /// Time of a hop between devices.
     pub hop_s: f64,
@@ -39,24 +48,6 @@ pub struct Request {
     /// How much of an overlapped forward and backward pair is hidden (DualPipe): 0 to 1.
     #[schemars(extend("x-unit" = "share"))]
     pub hidden: f64,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            schedule: "gpipe".into(),
-            stages: 4,
-            micro_batches: 4,
-            virtual_stages: 1,
-            forward_s: 1.0,
-            input_grad_s: 0.5,
-            weight_grad_s: 0.5,
-            hop_s: 0.0,
-            stage_factors: Vec::new(),
-            activation_bytes: 0.0,
-            hidden: 0.0,
-        }
-    }
 }
 
 /// The runs.

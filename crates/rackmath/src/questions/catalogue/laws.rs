@@ -1,6 +1,7 @@
 //! Which scaling laws, for a model of which shape, and what a FLOP costs: shared by `scaling` and `lifecycle`.
 
 use crate::desk::prelude::*;
+use educe::Educe;
 use rackmath_spec::{ClarkLaw, Dtype, LawForm, PowerLaw, Router, ScalingLaw, StandardErrors};
 pub use rackmath_theory::scaling::Band;
 use rackmath_theory::scaling::{NoSurface, Shape, Surface, Tie, band, draws, surface};
@@ -8,34 +9,27 @@ use rackmath_units::{FlopRate, Tokens};
 use std::sync::Arc;
 
 /// Laws and the shape of the model they are asked about.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Law {
     /// A law of the catalogue, or `all`.
+    #[educe(Default = "all")]
     pub law: String,
     /// Total over active parameters; 1 is dense.
+    #[educe(Default = 1.0)]
     pub sparsity: f64,
     /// How many pieces an expert of full width is cut into.
+    #[educe(Default = 1.0)]
     pub granularity: f64,
     /// Whose experts a dense law is extended with: `s-base`, `rl-r` or `hash` (Clark et al. 2022).
+    #[educe(Default = "s-base")]
     pub router: String,
     /// Fresh tokens available; data repeats beyond them, where the law knows what that is worth.
     pub unique_tokens: Option<f64>,
     /// What parameters trained in a low precision are worth, of what they are in 16 bits.
+    #[educe(Default = 1.0)]
     pub precision_worth: f64,
-}
-
-impl Default for Law {
-    fn default() -> Self {
-        Self {
-            law: "all".into(),
-            sparsity: 1.0,
-            granularity: 1.0,
-            router: "s-base".into(),
-            unique_tokens: None,
-            precision_worth: 1.0,
-        }
-    }
 }
 
 /// What the standard errors of a law make of a number.
@@ -116,7 +110,8 @@ impl Resolved {
 }
 
 /// The machine whose time is paid for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Machine {
     /// A chip of the catalogue; no dollars without one.
@@ -127,29 +122,18 @@ pub struct Machine {
     pub price_usd_per_chip_hour: Option<f64>,
     /// Share of the dense peak in use while training.
     #[schemars(extend("x-unit" = "share"))]
+    #[educe(Default = 0.4)]
     pub train_mfu: f64,
     /// Format trained in.
+    #[educe(Default = "bf16")]
     pub train_format: String,
     /// Format served in.
+    #[educe(Default = "bf16")]
     pub serve_format: String,
     /// Another chip for serving and RL.
     pub serve_on: Option<String>,
     /// Its price per chip and hour, instead of the catalogue's.
     pub serve_price_usd_per_chip_hour: Option<f64>,
-}
-
-impl Default for Machine {
-    fn default() -> Self {
-        Self {
-            on: None,
-            price_usd_per_chip_hour: None,
-            train_mfu: 0.4,
-            train_format: "bf16".into(),
-            serve_format: "bf16".into(),
-            serve_on: None,
-            serve_price_usd_per_chip_hour: None,
-        }
-    }
 }
 
 /// What arithmetic costs on it.

@@ -7,43 +7,37 @@ pub(crate) use rates::rates;
 pub use rates::{Origin, RateCard, RatesCard, RatesFrom, RatesRequest};
 
 use crate::setting::Resolved;
+use educe::Educe;
 use rackmath_theory::cost::{Owner, OwnerHour};
 use rackmath_units::{DollarRate, Dollars, Fraction, Watts, significant};
 
 /// An owner's figures; the catalogue's price per hour is used when there is no purchase price here.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct OwnerRequest {
     /// Price of a chip with its share of the machine; the catalogue's unless given.
     pub capex_usd: Option<f64>,
     /// Years it is written off over.
+    #[educe(Default = 4.0)]
     pub years: f64,
     /// Cost of capital per year.
     #[schemars(extend("x-unit" = "share"))]
+    #[educe(Default = 0.1)]
     pub capital: f64,
     /// Price of electricity.
+    #[educe(Default = 0.08)]
     pub energy_usd_per_kwh: f64,
     /// Space and cooling of one chip.
+    #[educe(Default = 0.1)]
     pub colo_usd_per_hour: f64,
     /// People who keep one chip running.
+    #[educe(Default = 0.05)]
     pub staff_usd_per_hour: f64,
     /// Share of hours a chip can be used.
     #[schemars(extend("x-unit" = "share"))]
+    #[educe(Default = 0.95)]
     pub availability: f64,
-}
-
-impl Default for OwnerRequest {
-    fn default() -> Self {
-        Self {
-            capex_usd: None,
-            years: 4.0,
-            capital: 0.1,
-            energy_usd_per_kwh: 0.08,
-            colo_usd_per_hour: 0.1,
-            staff_usd_per_hour: 0.05,
-            availability: 0.95,
-        }
-    }
 }
 
 /// All-in power of a chip: given, the catalogue's, or the machine's share.

@@ -17,13 +17,15 @@ use crate::estimate::work::Case;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::Setting;
 use crate::{estimate, setting};
+use educe::Educe;
 use rackmath_theory::steady::Requests;
 pub use rackmath_theory::timer::Limit as Bound;
 use rackmath_theory::timer::{StepTimer, Work};
 use rackmath_units::float;
 
 /// A model on a machine under an engine, and what is looked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine. Arithmetic, counting and overlap follow from the engine and must be left alone.
@@ -31,31 +33,22 @@ pub struct Request {
     /// Degrees; a sensible layout is chosen for what is not given.
     pub degrees: DegreesRequest,
     /// The engine, with a version where it matters; `ideal` is the roofline.
+    #[educe(Default = "vllm")]
     pub engine: String,
     /// What is to bind.
+    #[educe(Default = Bound::Compute)]
     pub what: Bound,
     /// What grows.
+    #[educe(Default = Over::Batch)]
     pub over: Over,
     /// Sequences decoded together, where the context grows.
     #[schemars(extend("x-flag" = "batch -b"))]
+    #[educe(Default = 64.0)]
     pub batch: f64,
     /// Tokens of context of each sequence, where the batch grows.
     #[schemars(extend("x-flag" = "context -c"))]
+    #[educe(Default = 4096.0)]
     pub context: f64,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            setting: Setting::default(),
-            degrees: DegreesRequest::default(),
-            engine: "vllm".into(),
-            what: Bound::Compute,
-            over: Over::Batch,
-            batch: 64.0,
-            context: 4096.0,
-        }
-    }
 }
 
 /// What grows along the answer.

@@ -1,17 +1,20 @@
 //! How much of a training run is progress when machines fail, how often to checkpoint, and what it costs in days and dollars.
 
 use crate::desk::prelude::*;
+use educe::Educe;
 use rackmath_spec::{Dtype, TrainingRun};
 use rackmath_theory::goodput::{Hazard, checked, job_mtbf};
 use rackmath_theory::scaling::TRAIN_FLOP;
 use rackmath_units::{Effort, Seconds, float};
 
 /// A run and its failures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// A published run whose failures are taken; its chips and MFU too unless given.
     #[schemars(extend("x-position" = 1))]
+    #[educe(Default = Some("llama-3-405b".into()))]
     pub run: Option<String>,
     /// Chips that train together.
     #[schemars(extend("x-flag" = "chips gpus"))]
@@ -21,12 +24,15 @@ pub struct Request {
     /// Mean time between failures of the whole job, instead of its chips'.
     pub job_mtbf_hours: Option<f64>,
     /// Pause for a checkpoint.
+    #[educe(Default = 10.0)]
     pub stall_s: f64,
     /// From a failure to work again.
+    #[educe(Default = 480.0)]
     pub restart_s: f64,
     /// Work between checkpoints; the best when absent.
     pub interval_s: Option<f64>,
     /// Days the run would take if nothing failed.
+    #[educe(Default = 54.0)]
     pub work_days: f64,
     /// Active parameters: with tokens, the work is computed from 6 N D, the chip's dense bf16 peak and the MFU.
     #[schemars(extend("x-flag" = "params -n"))]
@@ -43,28 +49,8 @@ pub struct Request {
     /// Price per chip and hour.
     pub price_usd_per_chip_hour: Option<f64>,
     /// Seed of the simulated failures.
+    #[educe(Default = 1)]
     pub seed: u64,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            run: Some("llama-3-405b".into()),
-            chips: None,
-            chip_mtbf_hours: None,
-            job_mtbf_hours: None,
-            stall_s: 10.0,
-            restart_s: 480.0,
-            interval_s: None,
-            work_days: 54.0,
-            params: None,
-            tokens: None,
-            on: None,
-            mfu: None,
-            price_usd_per_chip_hour: None,
-            seed: 1,
-        }
-    }
 }
 
 /// The closed forms and a simulated run.

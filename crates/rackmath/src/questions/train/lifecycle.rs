@@ -3,39 +3,49 @@
 use crate::desk::prelude::*;
 use crate::goodput;
 use crate::laws::{self, Law, Machine, Resolved, Spread};
+use educe::Educe;
 use rackmath_spec::ScalingLaw;
 use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rl, Rule, Split, over_training};
 use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, outside};
 use rackmath_units::{Effort, Fraction, Params, Seconds, TokenRate, Tokens};
 
 /// A model, its traffic, and how its costs relate. The defaults are the lecture's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Active parameters.
     #[schemars(extend("x-flag" = "params -n"))]
+    #[educe(Default = 100e9)]
     pub params: f64,
     /// Tokens per second of a whole family of models.
+    #[educe(Default = 500e6)]
     pub rate_tokens_per_s: f64,
     /// This model's share of them.
     #[schemars(extend("x-unit" = "share"))]
+    #[educe(Default = 0.1)]
     pub model_share: f64,
     /// Days it is served.
+    #[educe(Default = 60.0)]
     pub lifetime_days: f64,
     /// Tokens served, instead of rate and lifetime.
     #[schemars(extend("x-flag" = "served"))]
     pub served_tokens: Option<f64>,
     /// Probability that the model is ever served.
     #[schemars(extend("x-flag" = "survives ships", "x-unit" = "share"))]
+    #[educe(Default = 1.0)]
     pub survives: f64,
     /// FLOP per parameter and RL token, 2 to 6.
+    #[educe(Default = 3.0)]
     pub rl_factor: f64,
     /// RL in detail: prompts, samples per prompt, tokens per sample and pass rate, such as 100M,16,8k,0.5.
     #[schemars(extend("x-flag" = "rl", "x-prefix" = "rl", "x-parts" = ["prompts", "group", "sample_tokens", "pass_rate"]))]
     pub rl: Option<RlRequest>,
     /// Decode MFU over training MFU.
+    #[educe(Default = 1.0 / 3.0)]
     pub eta: f64,
     /// `thirds`, `quarters`, or shares of pre-training, RL and serving such as `40/20/40`.
+    #[educe(Default = "thirds")]
     pub split: String,
     /// Loss to reach, instead of that of the rule's point.
     pub loss: Option<f64>,
@@ -45,27 +55,6 @@ pub struct Request {
     pub law: Law,
     /// The machine, for dollars and precisions.
     pub machine: Machine,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            params: 100e9,
-            rate_tokens_per_s: 500e6,
-            model_share: 0.1,
-            lifetime_days: 60.0,
-            served_tokens: None,
-            survives: 1.0,
-            rl_factor: 3.0,
-            rl: None,
-            eta: 1.0 / 3.0,
-            split: "thirds".into(),
-            loss: None,
-            failures: Failures::default(),
-            law: Law::default(),
-            machine: Machine::default(),
-        }
-    }
 }
 
 /// Reinforcement learning with groups of samples per prompt.

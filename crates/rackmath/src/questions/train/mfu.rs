@@ -1,25 +1,31 @@
 //! One run's FLOP per second in every convention.
 
 use crate::desk::prelude::*;
+use educe::Educe;
 use rackmath_spec::TrainingFormat;
 use rackmath_theory::train::Recompute;
 use rackmath_theory::train::mfu::{Convention, flop_per_token};
 
 /// A run, by its speed in any one way of counting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model: a catalogue id, an alias, or a Hugging Face id.
     #[schemars(extend("x-file" = "model", "x-position" = 2))]
+    #[educe(Default = "llama-3.1-70b")]
     pub model: String,
     /// Chip or machine.
     #[schemars(extend("x-flag" = "on hw system", "x-file" = "machine"))]
+    #[educe(Default = "h100-sxm")]
     pub on: String,
     /// Format whose peak counts: `bf16`, `fp8`, `mxfp8`, `nvfp4`.
     #[schemars(extend("x-flag" = "format dtype"))]
+    #[educe(Default = "bf16")]
     pub format: String,
     /// Tokens of a sequence.
     #[schemars(extend("x-flag" = "sequence seq-length"))]
+    #[educe(Default = 8192)]
     pub sequence: u64,
     /// Tokens per second and chip.
     #[schemars(extend("x-flag" = "tokens-per-s"))]
@@ -31,26 +37,12 @@ pub struct Request {
     #[schemars(extend("x-unit" = "share"))]
     pub mfu: Option<f64>,
     /// How the last two were counted.
+    #[educe(Default = Convention::Causal)]
     pub convention: Convention,
     /// What the run computed again.
     #[schemars(extend("x-also" = ["off"]))]
+    #[educe(Default = Recompute::None)]
     pub recompute: Recompute,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            model: "llama-3.1-70b".into(),
-            on: "h100-sxm".into(),
-            format: "bf16".into(),
-            sequence: 8192,
-            tokens_per_s_per_chip: None,
-            tflop_per_s_per_chip: None,
-            mfu: None,
-            convention: Convention::Causal,
-            recompute: Recompute::None,
-        }
-    }
 }
 
 /// The run in every convention.

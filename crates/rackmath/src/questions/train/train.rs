@@ -5,6 +5,7 @@ mod run;
 use crate::desk::prelude::*;
 pub use run::{LossCard, RunCard};
 
+use educe::Educe;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Shape;
 use rackmath_spec::{GemmKernels, Model, Network, System, TrainingFormat, TrainingStack, word};
@@ -20,14 +21,17 @@ use rackmath_units::{ByteRate, Cancel, Effort};
 use std::sync::Arc;
 
 /// A model, a machine, a layout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model: a catalogue id, an alias, or a Hugging Face id.
     #[schemars(extend("x-file" = "model", "x-position" = 2))]
+    #[educe(Default = "llama-3.1-70b")]
     pub model: String,
     /// Machine: a system, a chip, or so many chips such as `512xh100`.
     #[schemars(extend("x-flag" = "on hw system", "x-file" = "machine"))]
+    #[educe(Default = "hgx-h100")]
     pub on: String,
     /// Chips, instead of the machine's.
     #[schemars(extend("x-flag" = "chips gpus num-gpus", "x-none" = "the machine's", "x-most" = [65536, "layouts of a search"]))]
@@ -36,44 +40,57 @@ pub struct Request {
     pub stack: Option<String>,
     /// Format of the matrix products: `bf16`, `fp8`, `mxfp8`, `nvfp4`.
     #[schemars(extend("x-flag" = "format dtype"))]
+    #[educe(Default = "bf16")]
     pub format: String,
     /// Tokens of a sequence.
     #[schemars(extend("x-flag" = "sequence seq-length"))]
+    #[educe(Default = 4096)]
     pub sequence: u64,
     /// Sequences of a step.
     #[schemars(extend("x-flag" = "batch global-batch-size"))]
+    #[educe(Default = 256)]
     pub global_batch: u64,
     /// Tensor parallel.
     #[schemars(extend("x-flag" = "tp tensor-model-parallel-size"))]
+    #[educe(Default = 1)]
     pub tp: u64,
     /// Context parallel.
     #[schemars(extend("x-flag" = "cp context-parallel-size"))]
+    #[educe(Default = 1)]
     pub cp: u64,
     /// Pipeline stages.
     #[schemars(extend("x-flag" = "pp pipeline-model-parallel-size"))]
+    #[educe(Default = 1)]
     pub pp: u64,
     /// Chunks of layers per stage.
     #[schemars(extend("x-flag" = "virtual-stages vpp"))]
+    #[educe(Default = 1)]
     pub virtual_stages: u64,
     /// Expert parallel.
     #[schemars(extend("x-flag" = "ep expert-model-parallel-size"))]
+    #[educe(Default = 1)]
     pub ep: u64,
     /// Shards of an expert.
     #[schemars(extend("x-flag" = "etp expert-tensor-parallel-size"))]
+    #[educe(Default = 1)]
     pub etp: u64,
     /// Sequences of a micro-batch.
     #[schemars(extend("x-flag" = "micro-batch micro-batch-size"))]
+    #[educe(Default = 1)]
     pub micro_batch: u64,
     /// Order of passes: `1f1b`, `interleaved`, `gpipe`, `zb-h1` and so on; interleaved with chunks, else 1f1b.
     pub schedule: Option<String>,
     /// What copies divide.
     #[schemars(extend("x-flag" = "sharding zero", "x-also" = ["zero0", "ddp", "fsdp"]))]
+    #[educe(Default = Sharding::Zero1)]
     pub sharding: Sharding,
     /// What is run again; `reversible` for a model of reversible blocks.
     #[schemars(extend("x-flag" = "recompute recompute-granularity", "x-also" = ["off"]))]
+    #[educe(Default = Recompute::None)]
     pub recompute: Recompute,
     /// What waits in the host's memory.
     #[schemars(extend("x-also" = ["off", "all"]))]
+    #[educe(Default = Offload::None)]
     pub offload: Offload,
     /// Bandwidth from a chip to its host in one direction, instead of the catalogue's.
     #[schemars(extend("x-flag" = "host-bandwidth"))]
@@ -87,8 +104,10 @@ pub struct Request {
     /// Mean time between failures of one chip, instead of that of the largest published run.
     pub chip_mtbf_hours: Option<f64>,
     /// Pause for a checkpoint.
+    #[educe(Default = crate::goodput::Request::default().stall_s)]
     pub stall_s: f64,
     /// From a failure to work again.
+    #[educe(Default = crate::goodput::Request::default().restart_s)]
     pub restart_s: f64,
     /// Price per chip and hour in dollars, instead of the catalogue's.
     pub price_usd_per_chip_hour: Option<f64>,
@@ -98,43 +117,8 @@ pub struct Request {
     pub wide: bool,
     /// Layouts to list.
     #[schemars(extend("x-most" = [100, "layouts kept"]))]
+    #[educe(Default = 8)]
     pub keep: usize,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            model: "llama-3.1-70b".into(),
-            on: "hgx-h100".into(),
-            chips: None,
-            stack: None,
-            format: "bf16".into(),
-            sequence: 4096,
-            global_batch: 256,
-            tp: 1,
-            cp: 1,
-            pp: 1,
-            virtual_stages: 1,
-            ep: 1,
-            etp: 1,
-            micro_batch: 1,
-            schedule: None,
-            sharding: Sharding::Zero1,
-            recompute: Recompute::None,
-            offload: Offload::None,
-            host_gb_per_s: None,
-            tokens: None,
-            loss: None,
-            law: None,
-            chip_mtbf_hours: None,
-            stall_s: crate::goodput::Request::default().stall_s,
-            restart_s: crate::goodput::Request::default().restart_s,
-            price_usd_per_chip_hour: None,
-            search: false,
-            wide: false,
-            keep: 8,
-        }
-    }
 }
 
 /// What a run amounts to.

@@ -4,6 +4,7 @@
 //! are those of an open model's hosts, its architecture is hidden, and the level of prices comes from the other
 //! architectures alone; the truth stands beside the posterior.
 use crate::desk::prelude::*;
+use educe::Educe;
 use std::sync::Arc;
 
 mod answer;
@@ -23,7 +24,8 @@ use rackmath_theory::price::implied_storage;
 use rackmath_units::{DollarsPerToken, Effort, Seconds};
 
 /// Any subset of a price sheet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// A price sheet of the catalogue, or the path of a .toml file with units; what is given beside it wins over it.
@@ -72,37 +74,11 @@ pub struct Request {
     pub blind: Option<String>,
     /// Binary logarithm of the number of points, 12 to 20.
     #[schemars(extend("x-flag" = "points", "x-most" = [17, "points of the prior, as a power of two"]))]
+    #[educe(Default = 16)]
     pub log2_points: u32,
     /// Seed.
+    #[educe(Default = 1)]
     pub seed: u64,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            sheet: None,
-            as_of: None,
-            model: None,
-            vendor: None,
-            first_party: None,
-            input_usd_per_mtok: None,
-            output_usd_per_mtok: None,
-            cached_usd_per_mtok: None,
-            write_5m_usd_per_mtok: None,
-            write_1h_usd_per_mtok: None,
-            storage_usd_per_mtok_hour: None,
-            long_above_tokens: None,
-            long_input_usd_per_mtok: None,
-            long_output_usd_per_mtok: None,
-            fast_price_multiple: None,
-            fast_speed_multiple: None,
-            tokens_per_s: None,
-            hosts: None,
-            blind: None,
-            log2_points: 16,
-            seed: 1,
-        }
-    }
 }
 
 impl Request {

@@ -3,6 +3,7 @@
 use crate::desk::prelude::*;
 use crate::figure::count;
 use crate::setting::tokens;
+use educe::Educe;
 use rackmath_spec::file;
 use rackmath_spec::price::{CacheOffer, List};
 use rackmath_spec::trace::Trace;
@@ -13,7 +14,8 @@ use rackmath_units::{Seconds, Tokens};
 
 /// What is sent: a conversation where turns are given, a trace where one is, a prefix again and again where uses are,
 /// else one request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
     /// Tokens of the prompt; with uses, of the prefix that comes back.
@@ -34,41 +36,24 @@ pub struct Workload {
     /// New tokens behind the prefix.
     pub suffix: f64,
     /// Time between two requests or turns.
+    #[educe(Default = 60.0)]
     pub gap_s: f64,
     /// Turns of a conversation that sends all that was said before.
     pub turns: Option<u64>,
     /// Tokens of instructions and tools before the first turn.
+    #[educe(Default = 10e3)]
     pub instructions: f64,
     /// New tokens of each turn.
+    #[educe(Default = 500.0)]
     pub user: f64,
     /// Tokens of each turn's answer.
+    #[educe(Default = 500.0)]
     pub answer: f64,
     /// A trace: JSON lines as Mooncake writes them, or CSV with time_s,input_tokens,output_tokens.
     #[schemars(extend("x-file" = "trace"))]
     pub trace: Option<String>,
     /// What to call the trace.
     pub trace_name: String,
-}
-
-impl Default for Workload {
-    fn default() -> Self {
-        Self {
-            input: None,
-            output: 0.0,
-            cached: 0.0,
-            written: 0.0,
-            offer: None,
-            uses: None,
-            suffix: 0.0,
-            gap_s: 60.0,
-            turns: None,
-            instructions: 10e3,
-            user: 500.0,
-            answer: 500.0,
-            trace: None,
-            trace_name: String::new(),
-        }
-    }
 }
 
 /// A workload that makes sense.

@@ -30,6 +30,7 @@ pub(crate) use worked::Worked;
 
 use crate::Error;
 use crate::setting::{PriceSource, Setting, formats, resolve, tokens};
+use educe::Educe;
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Model, Scenario, System};
@@ -43,7 +44,8 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A model, machines, traffic and limits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine; several machines with commas between them. Its chips are those of each machine.
@@ -51,24 +53,29 @@ pub struct Request {
     pub setting: Setting,
     /// Engines to choose from.
     #[schemars(extend("x-flag" = "engine backend", "x-most" = [4, "engines searched"]))]
+    #[educe(Default = vec!["vllm".into()])]
     pub engines: Vec<String>,
     /// Weight formats to choose from: `auto` is the checkpoint's.
     #[schemars(extend("x-flag" = "quantization -q dtype weights", "x-most" = [4, "formats searched"]))]
+    #[educe(Default = vec!["auto".into()])]
     pub weights: Vec<String>,
     /// Cache formats to choose from: `auto` is the model's, or the engine's with narrow weights.
     #[schemars(extend("x-flag" = "kv-cache-dtype kv", "x-most" = [4, "formats searched"]))]
+    #[educe(Default = vec!["auto".into()])]
     pub kvs: Vec<String>,
     /// Most tokens in a pass, to choose from; the engine's own when empty.
     #[schemars(extend("x-flag" = "chunks max-num-batched-tokens", "x-none" = "the engine's", "x-most" = [8, "chunk sizes searched"]))]
     pub chunks: Vec<f64>,
     /// Drafts for each step to choose from; other than 0 only with an acceptance.
     #[schemars(extend("x-most" = [8, "draft lengths searched"]))]
+    #[educe(Default = vec![0.0])]
     pub drafts: Vec<f64>,
     /// Chance that a draft is accepted when all before it were.
     #[schemars(extend("x-unit" = "share"))]
     pub acceptance: Option<f64>,
     /// Whether prompts may have chips of their own; not with --aggregated.
     #[schemars(extend("x-flag" = "aggregated"))]
+    #[educe(Default = true)]
     pub disaggregated: bool,
     /// A named workload: what it says holds unless given here.
     pub scenario: Option<String>,
@@ -111,6 +118,7 @@ pub struct Request {
     pub headroom: Option<f64>,
     /// Whether chips are bought by the host: cost and power are those of whole hosts, as far as the chips on offer go.
     #[schemars(extend("x-flag" = "no-whole-hosts"))]
+    #[educe(Default = true)]
     pub whole_hosts: bool,
     /// Dollars per hour, at most.
     pub budget_usd_per_hour: Option<f64>,
@@ -118,9 +126,11 @@ pub struct Request {
     pub power_w: Option<f64>,
     /// What is best.
     #[schemars(extend("x-flag" = "objective minimize"))]
+    #[educe(Default = Best::Cost)]
     pub objective: Best,
     /// Deployments to show.
     #[schemars(extend("x-most" = [100, "plans kept"]))]
+    #[educe(Default = 5)]
     pub top: usize,
     /// Lengths that vary and traffic that swells.
     pub draws: Draws,
@@ -130,6 +140,7 @@ pub struct Request {
     #[schemars(extend("x-file" = "machine"))]
     pub prefill_on: Option<String>,
     /// Degrees of parallelism to try.
+    #[educe(Default = Steps::Powers)]
     pub degrees: Steps,
     /// Share of a prompt found in host memory, beyond what is found on the chips: a choice of the plan when given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,44 +181,6 @@ impl Best {
             Self::Energy => Objective::Energy,
             Self::Latency => Objective::Latency,
             Self::Throughput | Self::Goodput => Objective::Throughput,
-        }
-    }
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            setting: Setting::default(),
-            engines: vec!["vllm".into()],
-            weights: vec!["auto".into()],
-            kvs: vec!["auto".into()],
-            chunks: Vec::new(),
-            drafts: vec![0.0],
-            acceptance: None,
-            disaggregated: true,
-            scenario: None,
-            isl: None,
-            osl: None,
-            prefix_hit: None,
-            rate_per_s: None,
-            ttft_ms: None,
-            tpot_ms: None,
-            e2e_ms: None,
-            speed_tok_s: None,
-            throughput_tok_s: None,
-            cache_headroom: None,
-            headroom: None,
-            whole_hosts: true,
-            budget_usd_per_hour: None,
-            power_w: None,
-            objective: Best::Cost,
-            top: 5,
-            draws: Draws::default(),
-            handover: None,
-            prefill_on: None,
-            degrees: Steps::Powers,
-            offload_hit: None,
-            dcp: Vec::new(),
         }
     }
 }

@@ -13,9 +13,11 @@ pub(crate) use words::breakdown;
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
 use crate::setting::Setting;
+use educe::Educe;
 
 /// A model on a machine under an engine, and the load on it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine. Arithmetic, counting and overlap follow from the engine and must be left alone.
@@ -29,6 +31,7 @@ pub struct Request {
     pub tool: Option<String>,
     /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `vllm@0.19.0`, `ideal`.
     #[schemars(extend("x-flag" = "engine backend"))]
+    #[educe(Default = "vllm")]
     pub engine: String,
     /// Requests in flight over all groups.
     #[schemars(extend("x-flag" = "concurrency max-concurrency", "x-none" = "64"))]
@@ -40,9 +43,11 @@ pub struct Request {
     pub max_load: bool,
     /// Tokens of a prompt, mean.
     #[schemars(extend("x-flag" = "isl input-len random-input-len"))]
+    #[educe(Default = 1000.0)]
     pub isl: f64,
     /// Tokens of an answer, mean.
     #[schemars(extend("x-flag" = "osl output-len random-output-len"))]
+    #[educe(Default = 1000.0)]
     pub osl: f64,
     /// Share of a prompt found in the prefix cache, 0 to 1.
     #[schemars(extend("x-unit" = "share"))]
@@ -72,6 +77,7 @@ pub struct Request {
     #[schemars(extend("x-flag" = "disaggregated disaggregate"))]
     pub disaggregated: Option<Disaggregated>,
     /// Whether to try changes.
+    #[educe(Default = true)]
     pub changes: bool,
 }
 
@@ -105,33 +111,6 @@ pub struct Disaggregated {
     /// The layout of one prefill instance; that of decoding unless given.
     #[schemars(extend("x-prefix" = "prefill"))]
     pub prefill: DegreesRequest,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            setting: Setting::default(),
-            degrees: DegreesRequest::default(),
-            flags: None,
-            tool: None,
-            engine: "vllm".into(),
-            concurrency: None,
-            rate_per_s: None,
-            max_load: false,
-            isl: 1000.0,
-            osl: 1000.0,
-            prefix_hit: 0.0,
-            speculation: None,
-            max_num_batched_tokens: None,
-            max_num_seqs: None,
-            memory_utilisation: None,
-            ttft_ms: None,
-            tpot_ms: None,
-            e2e_ms: None,
-            disaggregated: None,
-            changes: true,
-        }
-    }
 }
 
 /// Answers.
