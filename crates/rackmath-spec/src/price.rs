@@ -207,12 +207,8 @@ impl Tier {
 impl Sheet {
     pub fn at(&self, day: Date) -> Result<&List, SpecError> {
         self.lists.iter().rev().find(|list| list.from <= day).ok_or_else(|| {
-            SpecError::field(
-                format!("price {}", self.id),
-                "as_of",
-                day,
-                self.lists.first().map_or("a list".into(), |l| format!("{} or later: its first list", l.from)),
-            )
+            let first = self.lists.first().map_or("a list".into(), |l| format!("{} or later: its first list", l.from));
+            SpecError::field(format!("price {}", self.id), "as_of", day, first)
         })
     }
 }

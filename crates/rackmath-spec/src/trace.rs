@@ -158,11 +158,8 @@ struct Cell<'a> {
 
 impl Cell<'_> {
     fn wrong(&self, field: &str, given: impl std::fmt::Display) -> SpecError {
-        self.refused(
-            field,
-            given,
-            "a number that is not negative, tokens up to 1e9, seconds up to 1e10 or a date and time in UTC",
-        )
+        let expected = "a number that is not negative, tokens up to 1e9, seconds up to 1e10 or a date and time in UTC";
+        self.refused(field, given, expected)
     }
 
     fn refused(&self, field: &str, given: impl std::fmt::Display, expected: &str) -> SpecError {

@@ -355,7 +355,8 @@ fn check(place: &Place, row: &Row) -> Result<(), SpecError> {
     let loaded = match load {
         Some(Load::Concurrency(n)) => ("concurrency", Some(n)),
         Some(Load::Batch(n)) => ("batch", Some(n)),
-        _ => ("rate_per_s", None),
+        Some(Load::RatePerS(_)) => ("rate_per_s", None),
+        None => ("no load", None),
     };
     let counts = [
         ("tp", s.tp),
@@ -391,23 +392,29 @@ fn check(place: &Place, row: &Row) -> Result<(), SpecError> {
     if let Some(word) = row.assumed.iter().find(|word| !ASSUMABLE.split(", ").any(|field| field == *word)) {
         return Err(place.wrong("assumed", word, format!("names of fields: {ASSUMABLE}")));
     }
-    // Whether the row says what its mode needs.
-    let lengths = [("isl", row.isl.is_some()), ("osl", row.osl.is_some())];
-    let context = row.context.is_some();
-    let batch = ("batch", matches!(load, Some(Load::Batch(_))));
+    // What its mode needs; of fields with a bar between them, one.
     let needs = match row.mode {
-        Mode::Closed => vec![lengths[0], lengths[1], ("concurrency", matches!(load, Some(Load::Concurrency(_))))],
-        Mode::Open => vec![lengths[0], lengths[1], ("rate_per_s", matches!(load, Some(Load::RatePerS(_))))],
-        Mode::MaxLoad => lengths.to_vec(),
-        Mode::Static => vec![lengths[0], lengths[1], batch],
-        Mode::StepDecode => vec![("context", context), batch],
-        Mode::StepPrefill => vec![lengths[0], batch],
-        Mode::SingleStream => vec![("isl, osl or context", row.isl.or(row.osl).is_some() || context)],
-        Mode::Disaggregated => vec![("isl or context", row.isl.is_some() || context)],
+        Mode::Closed => "isl osl concurrency",
+        Mode::Open => "isl osl rate_per_s",
+        Mode::MaxLoad => "isl osl",
+        Mode::Static => "isl osl batch",
+        Mode::StepDecode => "context batch",
+        Mode::StepPrefill => "isl batch",
+        Mode::SingleStream => "isl|osl|context",
+        Mode::Disaggregated => "isl|context",
     };
-    match needs.into_iter().find(|(_, given)| !given) {
+    let given = |field: &str| match field {
+        "isl" => row.isl.is_some(),
+        "osl" => row.osl.is_some(),
+        "context" => row.context.is_some(),
+        load => load == loaded.0,
+    };
+    match needs.split(' ').find(|fields| !fields.split('|').any(given)) {
         None => Ok(()),
-        Some((field, _)) => Err(place.wrong(field, "nothing", format!("a value, as mode {} needs one", row.mode))),
+        Some(fields) => {
+            let expected = format!("a value, as mode {} needs one", row.mode);
+            Err(place.wrong(&fields.replace('|', " or "), "nothing", expected))
+        }
     }
 }
 

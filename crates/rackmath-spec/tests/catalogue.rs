@@ -222,3 +222,23 @@ fn a_bundle_reads_back_and_a_broken_one_is_refused() {
     assert!(refused("rackmath catalogue 1 1\nchip/x 0\n\n").contains("did you mean \"chips\""));
     assert!(refused("rackmath catalogue 1 2\nchips/x 0\n\nchips/x 0\n\n").contains("twice"));
 }
+
+#[test]
+fn every_list_of_flags_is_dated_cited_and_holds_what_its_command_needs() {
+    let c = rackmath_catalog::embedded();
+    assert!(c.ids(Kind::Flags).count() >= 9);
+    for id in c.ids(Kind::Flags) {
+        let l = c.flag_list(id).unwrap();
+        assert!(l.source.contains(' ') && l.as_of.len() == 7 && !l.version.is_empty(), "{id}");
+        assert!(l.flags.len() >= 10, "{id}: {}", l.flags.len());
+        assert!(l.check(&l.command).is_ok(), "{id}");
+    }
+}
+
+#[test]
+fn a_flag_of_another_tool_is_refused_with_the_nearest() {
+    let l = rackmath_catalog::embedded().flag_list("vllm").unwrap();
+    assert!(l.check("vllm serve m --tensor-parallel-size 8 -tp 8").is_ok());
+    let err = l.check("vllm serve m --tensor_paralel-size 8").unwrap_err().to_string();
+    assert!(err.contains("--tensor-parallel-size"), "{err}");
+}

@@ -118,12 +118,9 @@ impl<'a> Fields<'a> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Array(items)) if items.len() as u64 >= layers => Ok(Some(&items[..layers as usize])),
-            Some(Value::Array(items)) => Err(SpecError::field(
-                self.file,
-                format!("{}{key}", self.path),
-                format!("{} entries", items.len()),
-                format!("one for each of {layers} layers"),
-            )),
+            Some(Value::Array(items)) => {
+                Err(self.refuse(key, format!("{} entries", items.len()), format!("one for each of {layers} layers")))
+            }
             Some(other) => Err(self.bad(key, other, "a list")),
         }
     }
@@ -156,11 +153,11 @@ impl<'a> Fields<'a> {
             Value::String(text) => format!("\"{}\"", shorten(text)),
             other => shorten(&other.to_string()),
         };
-        SpecError::field(self.file, format!("{}{key}", self.path), given, expected)
+        self.refuse(key, given, expected)
     }
 
     pub fn missing(&self, key: &str) -> SpecError {
-        SpecError::field(self.file, format!("{}{key}", self.path), "missing", "a positive whole number")
+        self.refuse(key, "missing", "a positive whole number")
     }
 
     pub fn refuse(&self, key: &str, given: impl ToString, expected: impl Into<String>) -> SpecError {

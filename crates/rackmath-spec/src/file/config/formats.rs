@@ -43,13 +43,7 @@ pub(super) fn formats(fields: &Fields, notes: &mut Vec<String>) -> Result<Format
 
 fn quantised(fields: &Fields) -> Result<Option<Dtype>, SpecError> {
     let Some(q) = fields.object("quantization_config")? else { return Ok(None) };
-    let refuse = |given: &str| {
-        q.refuse(
-            "quant_method",
-            given,
-            "fp8, mxfp4, gptq, awq, modelopt, compressed-tensors or bitsandbytes in 4 or 8 bits",
-        )
-    };
+    let known = "fp8, mxfp4, gptq, awq, modelopt, compressed-tensors or bitsandbytes in 4 or 8 bits";
     let bits = q.opt_count("bits", 64)?.or(q.opt_count("num_bits", 64)?);
     let method = q.text_of("quant_method")?.unwrap_or("");
     let algorithm = q.text_of("quant_algo")?.unwrap_or("").to_ascii_uppercase();
@@ -64,7 +58,7 @@ fn quantised(fields: &Fields) -> Result<Option<Dtype>, SpecError> {
         "modelopt" | "modelopt_fp4" | "" if algorithm.contains("NVFP4") => Dtype::NvFp4,
         "modelopt" | "" if algorithm.contains("FP8") => Dtype::Fp8,
         "compressed-tensors" => return compressed(&q).map(Some),
-        other => return Err(refuse(other)),
+        other => return Err(q.refuse("quant_method", other, known)),
     }))
 }
 
