@@ -16,21 +16,17 @@ pub(crate) struct Part {
     pub tint: u8,
 }
 
-const fn part(name: &'static str, of: fn(&StageCard) -> f64, color: Color, letter: char, tint: u8) -> Part {
-    Part { name, of, color, letter, tint }
-}
-
 pub(crate) const PARTS: [Part; 10] = [
-    part("routed experts", |s| s.routed_bytes, Color(0, 114, 178), 'E', 39),
-    part("shared experts", |s| s.shared_bytes, Color(86, 180, 233), 'S', 45),
-    part("attention", |s| s.attention_bytes, Color(0, 158, 115), 'A', 35),
-    part("dense networks", |s| s.dense_bytes, Color(0, 110, 80), 'D', 29),
-    part("embedding, head", |s| s.embedding_bytes, Color(150, 110, 190), 'V', 141),
-    part("routers, norms", |s| s.other_bytes, Color(140, 140, 140), 'n', 245),
-    part("KV cache", |s| s.kv_bytes, Color(230, 159, 0), 'K', 214),
-    part("activations", |s| s.activation_bytes, Color(213, 94, 0), 'a', 203),
-    part("buffers", |s| s.buffer_bytes, Color(204, 121, 167), 'b', 131),
-    part("reserve", |s| s.reserve_bytes, Color(215, 215, 215), '.', 240),
+    Part { name: "routed experts", of: |s| s.routed_bytes, color: Color(0, 114, 178), letter: 'E', tint: 39 },
+    Part { name: "shared experts", of: |s| s.shared_bytes, color: Color(86, 180, 233), letter: 'S', tint: 45 },
+    Part { name: "attention", of: |s| s.attention_bytes, color: Color(0, 158, 115), letter: 'A', tint: 35 },
+    Part { name: "dense networks", of: |s| s.dense_bytes, color: Color(0, 110, 80), letter: 'D', tint: 29 },
+    Part { name: "embedding, head", of: |s| s.embedding_bytes, color: Color(150, 110, 190), letter: 'V', tint: 141 },
+    Part { name: "routers, norms", of: |s| s.other_bytes, color: Color(140, 140, 140), letter: 'n', tint: 245 },
+    Part { name: "KV cache", of: |s| s.kv_bytes, color: Color(230, 159, 0), letter: 'K', tint: 214 },
+    Part { name: "activations", of: |s| s.activation_bytes, color: Color(213, 94, 0), letter: 'a', tint: 203 },
+    Part { name: "buffers", of: |s| s.buffer_bytes, color: Color(204, 121, 167), letter: 'b', tint: 131 },
+    Part { name: "reserve", of: |s| s.reserve_bytes, color: Color(215, 215, 215), letter: '.', tint: 240 },
 ];
 
 const RED: Color = Color(200, 30, 30);

@@ -1,19 +1,16 @@
 //! Answers as text.
 
 mod board;
-mod cache;
 mod catalogue;
 mod compare;
 mod cost;
 mod deduce;
 mod estimate;
-mod hardware;
 mod layout;
 mod learn;
 mod lifecycle;
 mod outlook;
 mod page;
-mod pipeline;
 mod plan;
 mod price;
 mod trace;
@@ -43,7 +40,7 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Lecture(a) => learn::lecture(out, a),
         Reply::Station(a) => learn::station(out, a),
         Reply::Layout(a) => layout::layout(out, a, show.part),
-        Reply::Pipeline(a) => pipeline::pipeline(out, a),
+        Reply::Pipeline(a) => layout::pipeline(out, a),
         Reply::Racks(a) => layout::racks(out, a),
         Reply::When(a) => board::when(out, a),
         Reply::Estimate(a) => estimate::estimate(out, a),
@@ -52,8 +49,8 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Price(a) => price::price(out, a),
         Reply::Cost(a) => cost::cost(out, a),
         Reply::Fleet(a) => cost::fleet(out, a),
-        Reply::Cache(a) => cache::cache(out, a),
-        Reply::Fastmode(a) => cache::fastmode(out, a),
+        Reply::Cache(a) => cost::cache(out, a),
+        Reply::Fastmode(a) => cost::fastmode(out, a),
         Reply::Scaling(a) => lifecycle::scaling(out, a, figure().ok()),
         Reply::Lifecycle(a) => lifecycle::lifecycle(out, a),
         Reply::Goodput(a) => lifecycle::goodput(out, a, figure()?),
@@ -66,7 +63,7 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Whatif(a) => plan::whatif(out, a),
         Reply::Compare(a) => compare::compare(out, a, figure()?),
         Reply::Frontier(a) => compare::frontier(out, a, figure()?),
-        Reply::Hardware(a) => hardware::hardware(out, a),
+        Reply::Hardware(a) => compare::hardware(out, a),
         Reply::Outlook(a) => outlook::outlook(out, a),
         Reply::Trace(a) => trace::trace(out, a),
         Reply::Practice(a) => learn::practice(out, a, show.part),
