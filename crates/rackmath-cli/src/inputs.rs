@@ -85,7 +85,7 @@ pub fn terms() -> Terms {
 
 pub fn not_ahead(request: &Map<String, Value>) -> Result<(), Error> {
     let day = request.get("as_of").and_then(Value::as_str).filter(|day| day.parse::<Date>().is_ok());
-    day.map_or(Ok(()), |day| Ok(sheet::dated("command line", day, today()).map(drop)?))
+    day.map_or(Ok(()), |day| sheet::dated("command line", day, today()).map(drop))
 }
 
 pub struct Inputs<'a> {

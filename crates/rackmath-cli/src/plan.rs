@@ -33,7 +33,7 @@ impl Asked<'_> {
     }
 
     fn answer(&self, request: &Fields) -> Result<Reply, Error> {
-        Ok(self.question.answer(self.catalog, self.inputs.with_files(request.clone()), &inputs::terms())?)
+        self.question.answer(self.catalog, self.inputs.with_files(request.clone()), &inputs::terms())
     }
 
     /// The catalogue with the files that were brought, and the request that is left.

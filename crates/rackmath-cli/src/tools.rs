@@ -73,7 +73,7 @@ pub fn headline(catalog: &Catalog, output: &Output) -> Result<(), Error> {
 }
 
 fn question(given: &ArgMatches) -> Result<Question, Error> {
-    Ok(Question::find(given.get_one::<String>("question").map_or("", String::as_str))?)
+    Question::find(given.get_one::<String>("question").map_or("", String::as_str))
 }
 
 pub fn schema(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {

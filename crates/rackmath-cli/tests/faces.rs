@@ -204,11 +204,12 @@ fn flags_at_random_never_panic() {
         for _ in 0..=chance.below(2) {
             let field = &fields[chance.below(fields.len() as u64) as usize];
             let value = VALUES[chance.below(VALUES.len() as u64) as usize];
-            line += &match field.unit {
+            let word = match field.unit {
                 Unit::Switch | Unit::Group => format!(" --{}", field.flag),
                 _ if field.position.is_some() => format!(" {value}"),
                 _ => format!(" --{}={value}", field.flag),
             };
+            line.push_str(&word);
         }
         let (_, err, code) = rackmath(&line);
         assert!(matches!(code, 0 | 2), "{line}: {code} {err}");

@@ -68,7 +68,7 @@ fn legend(figure: &Figure, style: Style) -> String {
         let item = format!("{} {}", tinted(color, &sample, style), series.name);
         match lines.last_mut() {
             Some(line) if used + 3 + wide <= room => {
-                *line += &format!("   {item}");
+                *line = format!("{line}   {item}");
                 used += 3 + wide;
             }
             _ => {

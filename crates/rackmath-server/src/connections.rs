@@ -79,7 +79,7 @@ impl AsyncRead for Guest {
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         match self.heard(read) {
             Poll::Pending => self.until.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into())),
-            read => read,
+            read @ Poll::Ready(_) => read,
         }
     }
 }

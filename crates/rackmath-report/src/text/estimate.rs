@@ -16,12 +16,11 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     }
     if let Some(s) = &a.served {
         numbers(out, s);
-        match &a.pools {
-            Some(p) => pools(out, p),
-            None => {
-                let (share, tokens) = (percent(s.prompt_share), three(s.prompt_tokens));
-                out.field("prompts", format!("{share} of passes carry {tokens} tokens"));
-            }
+        if let Some(p) = &a.pools {
+            pools(out, p);
+        } else {
+            let (share, tokens) = (percent(s.prompt_share), three(s.prompt_tokens));
+            out.field("prompts", format!("{share} of passes carry {tokens} tokens"));
         }
         out.gap();
         breakdown(out, &s.step);

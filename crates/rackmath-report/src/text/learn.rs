@@ -40,7 +40,7 @@ pub(super) fn lecture(out: &mut Page, a: &lecture::Answer) {
 pub(super) fn practice(out: &mut Page, a: &practice::Answer, part: Part) {
     if part == Part::Cards {
         for (i, card) in a.cards.iter().enumerate() {
-            out.wrapped(&format!("{:2}. ", i + 1), "    ", &card.front);
+            out.wrapped(&format!("{:2}. ", i + 1), "    ", card.front);
             out.paragraph("    ", out.style.dim(&format!("{} ({}, {})", card.back, card.topic, card.claim)));
         }
         return;

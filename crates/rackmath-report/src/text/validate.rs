@@ -1,6 +1,6 @@
 //! Predicted against measured as text: a line per metric, and a line per row where asked for.
 
-use super::page::{Page, or_dash};
+use super::page::{Page, only, or_dash};
 use rackmath::validate::{Answer, CrossCard, FolderCard, RowCard, SourceCard, StratumCard};
 use rackmath_units::significant;
 
@@ -69,12 +69,10 @@ fn stratum(out: &mut Page, s: &StratumCard) {
         name = "";
     }
     let median = out.style.bold(&format!("{:>7.3}", s.median));
-    let mut line = format!("  {name:<26}{:>5}{median}{:>7.3}{:>+8.3}{rank:>6}{share:>7}", s.n, s.p90, s.bias);
-    if out.style.width >= WIDE {
-        line += &format!("{:>8.3}{:>7.3}", s.roofline_median, s.roofline_p90);
-        line += &format!("{:>8.3}{:>7.3}", s.constant_median, s.constant_p90);
-    }
-    out.line(line);
+    let line = format!("  {name:<26}{:>5}{median}{:>7.3}{:>+8.3}{rank:>6}{share:>7}", s.n, s.p90, s.bias);
+    let baselines = [(s.roofline_median, s.roofline_p90), (s.constant_median, s.constant_p90)];
+    let baselines = baselines.map(|(median, p90)| format!("{median:>8.3}{p90:>7.3}")).concat();
+    out.line(line + &only(out.style.width >= WIDE, baselines));
 }
 
 fn rows(out: &mut Page, rows: &[RowCard]) {
