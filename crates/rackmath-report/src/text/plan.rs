@@ -1,7 +1,7 @@
 //! A plan as text: what to deploy, what it costs, what came close, what each limit is worth, and what a change makes of it.
 
 use super::estimate::{breakdown, ends};
-use super::page::{Page, bytes, hourly, ms, mtok, or, or_dash, percent, plural, three, tok_s, watts};
+use super::page::{Page, bytes, hourly, ms, mtok, only, or, or_dash, percent, plural, three, tok_s, watts};
 use rackmath::estimate::Range;
 use rackmath::figure::count;
 use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow};
@@ -62,7 +62,7 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     out.wrapped("", "  ", out.style.bold(&head));
     out.paragraph("  ", format!("{}.", a.verdict));
     let used = p.replicas * p.chips_per_replica;
-    let whole = if p.chips > used { format!(" of {} in whole hosts", p.chips) } else { String::new() };
+    let whole = only(p.chips > used, format!(" of {} in whole hosts", p.chips));
     let replicas = format!("{} x {} = {used} chips{whole}", p.replicas, p.chips_per_replica);
     line(out, "replicas", &replicas, &format!("{} scale-up domains", p.domains));
     let load = format!("{} in a group; replicas {} busy", count(p.concurrency_per_group), percent(p.busy.min(1.0)));
