@@ -7,7 +7,7 @@
 
 mod fit;
 
-use crate::rows::{Record, Rows, nothing, table};
+use crate::rows::{Record, Rows, nothing, table_or_none};
 use crate::table::Table;
 use rackmath_spec::attention::{AttentionKernel, AttentionKernels, DecodeConstants, Heads, PrefillConstants};
 use rackmath_spec::{Catalog, Chip, Math, SpecError};
@@ -70,20 +70,15 @@ const CHIPS: [&str; 9] = ["a100", "l40s", "h100", "h200", "b200", "gb200", "b300
 fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
     let mut rows = Vec::new();
     for chip in CHIPS {
-        let path = folder.join(format!("kernel_attention_{chip}.csv"));
-        if path.exists() {
-            let chip = catalog.chip(chip)?;
-            let usable = table(&path)?.into_iter().filter(|r| r.text("quality") != "over_peak");
-            rows.extend(usable.map(|r| row(&chip, Kind::Grouped, &r)));
-        }
+        let records = table_or_none(&folder.join(format!("kernel_attention_{chip}.csv")))?;
+        let chip = catalog.chip(chip)?;
+        let usable = records.iter().filter(|r| r.text("quality") != "over_peak");
+        rows.extend(usable.map(|r| row(&chip, Kind::Grouped, r)));
     }
-    let path = folder.join("kernel_mla.csv");
-    if path.exists() {
-        for record in table(&path)? {
-            let chip = record.text("system").trim_end_matches("_sxm").replace('_', "");
-            if CHIPS.contains(&&*chip) {
-                rows.push(row(&*catalog.chip(&chip)?, Kind::Latent, &record));
-            }
+    for record in table_or_none(&folder.join("kernel_mla.csv"))? {
+        let chip = record.text("system").trim_end_matches("_sxm").replace('_', "");
+        if CHIPS.contains(&&*chip) {
+            rows.push(row(&*catalog.chip(&chip)?, Kind::Latent, &record));
         }
     }
     rows.extend(h200(catalog, folder, "torch")?);
@@ -96,13 +91,9 @@ fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
 
 /// Our own measurements on one H200, PyTorch's or as if an engine had run them; nothing when they are not there.
 fn h200(catalog: &Catalog, folder: &Path, backend: &str) -> Result<Vec<Result<Row, String>>, SpecError> {
-    let path = folder.join("h200_torch/attention.json");
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
     let chip = catalog.chip("h200")?;
-    let read = |own: Record| row(&chip, Kind::Grouped, &torch(&own, backend)?);
-    Ok(table(&path)?.into_iter().map(read).collect())
+    let read = |own: &Record| row(&chip, Kind::Grouped, &torch(own, backend)?);
+    Ok(table_or_none(&folder.join("h200_torch/attention.json"))?.iter().map(read).collect())
 }
 
 /// Our own row in the columns of the others.

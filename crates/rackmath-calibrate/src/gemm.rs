@@ -5,9 +5,9 @@
 
 mod fit;
 
-use crate::rows::{Record, Rows, present, table};
+use crate::rows::{Record, Rows, present, table_or_none};
 use crate::table::Table;
-use rackmath_spec::{Catalog, Chip, GemmFormat, GemmKernel, SpecError};
+use rackmath_spec::{Catalog, GemmFormat, GemmKernel, SpecError};
 use rackmath_theory::operator::gemm::{Gemm, Product, Scaling};
 use rackmath_units::{Fraction, Seconds, float};
 use std::collections::BTreeMap;
@@ -46,17 +46,14 @@ struct Row {
 
 /// All products of a folder; rows above the memory's peak that no cache explains are left out.
 fn products(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
-    let mut rows = Vec::new();
-    for (path, (file, name)) in present(folder, &FILES, |file| file.0)? {
-        let chip = catalog.chip(name)?;
-        for record in table(&path)?.iter().filter(|r| r.text("quality") != "over_peak") {
-            rows.push(if file.ends_with("json") { torch(name, record) } else { row(name, &chip, record) });
-        }
-    }
-    Ok(rows.into_iter().collect())
+    crate::rows::read(present(folder, &FILES, |file| file.0)?, |(file, name), record| {
+        let usable = Some(record).filter(|r| r.text("quality") != "over_peak");
+        usable.map(|r| if file.ends_with("json") { torch(name, r) } else { row(name, catalog, r) })
+    })
 }
 
-fn row(name: &str, chip: &Chip, record: &Record) -> Result<Row, String> {
+fn row(name: &str, catalog: &Catalog, record: &Record) -> Result<Row, String> {
+    let chip = catalog.chip(name).map_err(|e| e.to_string())?;
     let format = match record.needed("gemm_dtype")? {
         "bfloat16" | "float16" => GemmFormat::Bf16,
         "fp8" => GemmFormat::Fp8,
@@ -108,8 +105,6 @@ fn torch(chip: &str, record: &Record) -> Result<Row, String> {
 
 /// All passes of a folder; none when the table is not there.
 fn passes(folder: &Path) -> Result<Rows<Row>, SpecError> {
-    let path = folder.join("kernel_quantize.csv");
-    let records = if path.exists() { table(&path)? } else { Vec::new() };
     let row = |record: &Record| {
         Ok(Row {
             chip: record.needed("system")?.to_owned(),
@@ -121,7 +116,7 @@ fn passes(folder: &Path) -> Result<Rows<Row>, SpecError> {
             quality: String::new(),
         })
     };
-    Ok(records.iter().map(row).collect())
+    Ok(table_or_none(&folder.join("kernel_quantize.csv"))?.iter().map(row).collect())
 }
 
 pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {

@@ -5,7 +5,7 @@
 //! The loss is the mean of |ln(predicted / measured)|, each row counting at most [`CAP`]: some rows were timed with routing
 //! or tuning gone astray, by up to a factor of eight, and must not bend a constant.
 
-use crate::rows::{Record, Rows, present, table};
+use crate::rows::{Record, Rows, present};
 use crate::search;
 use crate::table::{Errors, Table, left_out, rounded};
 use rackmath_spec::{Catalog, Chip, MoeFit, MoeFormat, MoeKernel, MoeKernels, MoeRows, Residual, SpecError};
@@ -47,20 +47,14 @@ struct Row {
 }
 
 fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
-    let mut all = Vec::new();
-    for (path, file) in present(folder, &FILES, |file| file)? {
-        let chip = file.trim_start_matches("kernel_moe_").trim_end_matches(".csv");
-        all.extend(of_chip(&table(&path)?, chip, catalog)?);
-    }
-    Ok(all.into_iter().collect())
+    let kernels = catalog.moe_kernels()?;
+    crate::rows::read(present(folder, &FILES, |file| file)?, |file, record| {
+        let chip = catalog.chip(file.trim_start_matches("kernel_moe_").trim_end_matches(".csv"));
+        [chip.map_err(|e| e.to_string()).and_then(|chip| row(record, &chip, &kernels))]
+    })
 }
 
-fn of_chip(table: &[Record], chip: &str, catalog: &Catalog) -> Result<Vec<Result<Row, String>>, SpecError> {
-    let (chip, kernels) = (catalog.chip(chip)?, catalog.moe_kernels()?);
-    Ok(table.iter().map(|record| row(record, &chip, kernels.generation(&chip))).collect())
-}
-
-fn row(record: &Record, chip: &Chip, generation: &str) -> Result<Row, String> {
+fn row(record: &Record, chip: &Chip, kernels: &MoeKernels) -> Result<Row, String> {
     let text = |column: &str| record.needed(column);
     let count = |column: &str| {
         let value = text(column)?.parse::<u64>().ok().filter(|n| *n > 0);
@@ -89,7 +83,7 @@ fn row(record: &Record, chip: &Chip, generation: &str) -> Result<Row, String> {
     };
     Ok(Row {
         chip: chip.id.clone(),
-        generation: generation.to_owned(),
+        generation: kernels.generation(chip).to_owned(),
         silicon,
         family: family(text("kernel_source")?, format, &chip.generation),
         model: text("model_shape")?.into(),

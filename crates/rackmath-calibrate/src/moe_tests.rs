@@ -13,13 +13,13 @@ trtllm,1.3.0rc20,moe_torch_flow_cutlass,nvfp4,DeepSeek-V3/R1,7168,2048,8,256,1,8
 #[test]
 fn rows_are_read_with_their_kernels_and_counted_in_their_group() {
     let catalog = rackmath_catalog::embedded();
+    let (chip, kernels) = (catalog.chip("h100-sxm").unwrap(), catalog.moe_kernels().unwrap());
     let table = crate::rows::parse(H100).unwrap();
-    let rows: Rows<Row> = of_chip(&table, "h100-sxm", &catalog).unwrap().into_iter().collect();
+    let rows: Rows<Row> = table.iter().map(|record| row(record, &chip, &kernels)).collect();
     let families: Vec<&str> = rows.rows.iter().map(|r| r.family).collect();
     assert_eq!(families, ["trtllm-cutlass", "trtllm-cutlass", "trtllm-cutlass", "vllm-triton"]);
     assert_eq!(rows.rows[2].call.draw, moe::Draw::PowerLaw(1.01));
     assert_eq!(rows.skipped["h100-sxm has no fp4"], 1);
-    let kernels = catalog.moe_kernels().unwrap();
     for row in &rows.rows {
         let error = off(&kernels, row).unwrap();
         assert!(error.abs() < 0.25, "a row carried here is predicted within a quarter: {row:?}: {error}");
@@ -32,9 +32,8 @@ fn rows_are_read_with_their_kernels_and_counted_in_their_group() {
 #[test]
 fn a_fit_recovers_the_constants_that_made_the_rows() {
     let catalog = rackmath_catalog::embedded();
-    let kernels = catalog.moe_kernels().unwrap();
-    let table = crate::rows::parse(H100).unwrap();
-    let template = of_chip(&table, "h100-sxm", &catalog).unwrap().remove(0).unwrap();
+    let (chip, kernels) = (catalog.chip("h100-sxm").unwrap(), catalog.moe_kernels().unwrap());
+    let template = row(&crate::rows::parse(H100).unwrap()[0], &chip, &kernels).unwrap();
     let made = kernels.find("trtllm-cutlass", MoeFormat::Bf16, "hopper").unwrap().kernel;
     let mut synthetic = Vec::new();
     for (hidden, inter, experts, ranks) in [(4096, 1536, 128, 1), (2048, 768, 128, 8), (4096, 14336, 8, 1)] {

@@ -4,7 +4,7 @@ mod fit;
 #[cfg(test)]
 mod tests;
 
-use crate::rows::{Record, Rows, present, table};
+use crate::rows::{Record, Rows, present};
 use crate::table::Table;
 use rackmath_spec::{Catalog, Level, Network, SpecError, System};
 use rackmath_theory::network::{
@@ -39,11 +39,7 @@ enum What {
 }
 
 fn read(folder: &Path) -> Result<Rows<Row>, SpecError> {
-    let mut all = Vec::new();
-    for (path, file) in present(folder, &FILES, |file| file)? {
-        all.extend(table(&path)?.iter().map(|record| row(file, record)));
-    }
-    Ok(all.into_iter().collect())
+    crate::rows::read(present(folder, &FILES, |file| file)?, |file, record| [row(file, record)])
 }
 
 fn row(file: &'static str, record: &Record) -> Result<Row, String> {

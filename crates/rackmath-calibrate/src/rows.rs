@@ -31,6 +31,23 @@ pub fn parse(csv: &str) -> Result<Vec<Record>, csv::Error> {
     csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(csv.as_bytes()).into_deserialize().collect()
 }
 
+/// The same of a file that need not be there.
+pub fn table_or_none(path: &Path) -> Result<Vec<Record>, SpecError> {
+    if path.exists() { table(path) } else { Ok(Vec::new()) }
+}
+
+/// The rows of some files.
+pub fn read<F, T, I: IntoIterator<Item = Result<T, String>>>(
+    files: Vec<(PathBuf, &F)>,
+    rows: impl Fn(&F, &Record) -> I,
+) -> Result<Rows<T>, SpecError> {
+    let mut all = Vec::new();
+    for (path, file) in files {
+        all.extend(table(&path)?.iter().flat_map(|record| rows(file, record)));
+    }
+    Ok(all.into_iter().collect())
+}
+
 /// Those of some files that a folder holds; it must hold one.
 pub fn present<'a, T>(
     folder: &Path,

@@ -59,13 +59,13 @@ pub fn transfer(rows: &[Row], machines: &Machines) -> Table {
             table.push([*from, *to, "all collectives"], distances(unseen(), &fitted));
         }
     }
-    for (limit, beyond) in [(8, 16), (16, 64)] {
-        let span = |r: &Row| machines.span(r).filter(|(ranks, per_node)| ranks <= per_node && *per_node > 8);
-        ladder(&mut table, rows, machines, "ranks in one domain", &|r| span(r).map(|s| s.0), (limit, beyond));
+    let in_domain = |r: &Row| machines.span(r).filter(|(n, per_node)| n <= per_node && *per_node > 8).map(|s| s.0);
+    let nodes = |r: &Row| machines.span(r).filter(|(_, per_node)| *per_node == 8).map(|s| s.0.div_ceil(8));
+    for ends in [(8, 16), (16, 64)] {
+        ladder(&mut table, rows, machines, "ranks in one domain", &in_domain, ends);
     }
-    for (limit, beyond) in [(2, 8), (4, 8)] {
-        let span = |r: &Row| machines.span(r).filter(|(_, per_node)| *per_node == 8);
-        ladder(&mut table, rows, machines, "nodes", &|r| span(r).map(|s| s.0.div_ceil(8)), (limit, beyond));
+    for ends in [(2, 8), (4, 8)] {
+        ladder(&mut table, rows, machines, "nodes", &nodes, ends);
     }
     table
 }

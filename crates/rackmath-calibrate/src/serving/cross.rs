@@ -142,7 +142,7 @@ pub(crate) fn predictions(
     let fits = fitted(&jobs, tell, |id, fold| {
         let engine = &engines[id];
         let first = Engine { overhead: first(&engine.overhead), ..engine.clone() };
-        Ok(fit::family(catalog, &first, &thinned(&left(id, fold), MOST), FOLD_STEPS)?.engine.overhead)
+        Ok(fit::family(catalog, &first, &thinned(&left(id, fold), MOST), FOLD_STEPS)?.0.overhead)
     })?;
     let mut held = Vec::new();
     for fold in names {

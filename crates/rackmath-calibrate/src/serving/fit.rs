@@ -80,15 +80,13 @@ fn usable(row: &Measurement) -> bool {
     known && row.setup.engine != "vllm@0.12.0"
 }
 
-/// A fitted engine with its rows.
-pub struct Fitted {
-    pub engine: Engine,
-    /// How near it comes, times to the first token apart.
-    pub fit: Option<Residual>,
-}
-
-/// Fits in so many steps for each constant.
-pub fn family(catalog: &Catalog, engine: &Engine, rows: &[&Measurement], steps: usize) -> Result<Fitted, SpecError> {
+/// Fits in so many steps for each constant; how near it comes, times to the first token apart.
+pub fn family(
+    catalog: &Catalog,
+    engine: &Engine,
+    rows: &[&Measurement],
+    steps: usize,
+) -> Result<(Engine, Option<Residual>), SpecError> {
     let rows: Vec<&Measurement> = rows.iter().copied().filter(|r| usable(r)).collect();
     let rows = thinned(&rows, MOST);
     let bench = RefCell::new(Bench::new(catalog.clone())?);
@@ -120,13 +118,13 @@ pub fn family(catalog: &Catalog, engine: &Engine, rows: &[&Measurement], steps: 
     bench.replace(engine.clone());
     let errors = rows.iter().filter(|r| !key(r)).filter_map(|r| Some(float::ln(bench.predict(r).ok()? / r.value)));
     let fit = Errors::of(errors).map(|errors| errors.fit);
-    Ok(Fitted { engine, fit })
+    Ok((engine, fit))
 }
 
-pub fn toml(fitted: &Fitted) -> String {
-    let o = &fitted.engine.overhead;
+pub fn toml((engine, fit): &(Engine, Option<Residual>)) -> String {
+    let o = &engine.overhead;
     let (us, ms) = (|s: Seconds| digits(s.get() * 1e6), |s: Seconds| digits(s.get() * 1e3));
-    let plain = fitted.engine.plain.as_ref().map_or(String::new(), |p| {
+    let plain = engine.plain.as_ref().map_or(String::new(), |p| {
         let constants = [
             ("compute", digits(p.compute)),
             ("memory", digits(p.memory)),
@@ -155,8 +153,8 @@ pub fn toml(fitted: &Fitted) -> String {
         ("request_ms", ms(o.request)),
         ("request_concurrent_ms", ms(o.request_concurrent)),
     ];
-    let fit = fitted.fit.map_or(String::new(), fit_line);
-    format!("# {}\n{plain}{}{fit}", fitted.engine.id, lines("[overhead]", &constants))
+    let fit = fit.map_or(String::new(), fit_line);
+    format!("# {}\n{plain}{}{fit}", engine.id, lines("[overhead]", &constants))
 }
 
 fn digits(x: f64) -> String {

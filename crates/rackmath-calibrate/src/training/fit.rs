@@ -66,7 +66,7 @@ pub fn fit(catalog: &Catalog, folder: &Path, only: Option<&str>) -> Result<Strin
             KNOBS.iter().filter(|k| names.split(' ').any(|name| k.name.split(' ').next() == Some(name))).collect();
         let own: Vec<(&Row, f64)> = rows
             .iter()
-            .filter(|r| r.source.file == file && !r.out_of_memory)
+            .filter(|r| r.source.file == file && !r.out_of_memory())
             .filter_map(|r| Some((r, bench.measured(r)?)))
             .collect();
         let Some(start) = bench.stacks.get(id).filter(|_| !own.is_empty()) else { continue };
@@ -124,9 +124,9 @@ fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, knobs: &[&Kno
     x.extend(products.iter().map(|i| start.products[*i].times));
     x.extend(flash.iter().map(|i| start.flash[*i].forward));
     // A multi-node table of a few dozen rows weighs as much as its single-node sibling of hundreds.
-    let multi = rows.iter().filter(|(r, _)| r.notes.starts_with("multi")).count();
+    let multi = rows.iter().filter(|(r, _)| r.many_nodes()).count();
     let weight = |row: &Row| {
-        if multi > 0 && row.notes.starts_with("multi") { (rows.len() - multi) as f64 / multi as f64 * 2.0 } else { 1.0 }
+        if multi > 0 && row.many_nodes() { (rows.len() - multi) as f64 / multi as f64 * 2.0 } else { 1.0 }
     };
     let loss = |x: &[f64]| {
         let stack = build(x);

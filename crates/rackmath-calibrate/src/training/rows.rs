@@ -4,7 +4,7 @@
 //! per second in the convention of its source.
 
 use crate::names::Names;
-use crate::rows::{Record, Rows, present, table};
+use crate::rows::{Record, Rows, present};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Bias, Ffn, Mixer, Mlp, Moe, Norm, Run, Shape};
 use rackmath_spec::{Catalog, SpecError, TrainingFormat};
@@ -43,12 +43,11 @@ const SOURCES: [Source; 12] = [
     source("training_maxtext_tpu.csv", "maxtext", Convention::Full, false),
 ];
 
+/// A run: the words of its table, and what they mean.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub source: Source,
-    pub id: String,
-    /// The model's name as printed.
-    pub model: String,
+    pub raw: Record,
     pub shape: Shape,
     /// The chip, in catalogue names.
     pub chip: String,
@@ -58,42 +57,33 @@ pub struct Row {
     /// Sequences of a step.
     pub global_batch: u64,
     pub format: TrainingFormat,
-    /// Whether gradients are added up in 32 bits.
-    pub wide_gradients: bool,
-    /// Whether everything is kept in 16 bits, optimizer included.
-    pub pure: bool,
-    pub measured: Option<Measured>,
-    /// Peak memory as printed, in GiB.
-    pub memory_gib: Option<f64>,
-    pub out_of_memory: bool,
-    /// Whether the table leaves open what is recomputed or sharded, so that whatever fits may have run.
-    pub open: bool,
-    /// What the makers wrote.
-    pub notes: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Measured {
-    Step(f64),
-    /// Tokens per second and chip.
-    Tokens(f64),
-    /// FLOP per second and chip in the source's convention.
-    Flop(f64),
-    /// Share of the peak in the source's convention.
-    Share(f64),
+impl Row {
+    pub fn out_of_memory(&self) -> bool {
+        self.raw.text("outcome") == "oom"
+    }
+
+    /// Whether the makers say it ran on several nodes.
+    pub fn many_nodes(&self) -> bool {
+        self.raw.text("notes").starts_with("multi")
+    }
+
+    /// Whether the table leaves open what is recomputed or sharded, so that whatever fits may have run.
+    pub fn is_open(&self) -> bool {
+        !self.source.legacy && self.raw.text("recompute").is_empty()
+    }
 }
 
 pub fn read(folder: &Path, catalog: &Catalog) -> Result<Rows<Row>, SpecError> {
-    let (names, mut all) = (Names::new(catalog), Vec::new());
-    for (path, source) in present(folder, &SOURCES, |s| s.file)? {
-        let said = |why: String| format!("{}: {why}", source.file);
-        all.extend(table(&path)?.iter().map(|raw| row(*source, raw, &names, catalog).map_err(said)));
-    }
-    Ok(all.into_iter().collect())
+    let names = Names::new(catalog);
+    crate::rows::read(present(folder, &SOURCES, |s| s.file)?, |source, raw| {
+        [row(*source, raw, &names, catalog).map_err(|why| format!("{}: {why}", source.file))]
+    })
 }
 
 fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Result<Row, String> {
-    let notes = raw.text("notes").to_owned();
+    let notes = raw.text("notes");
     if ["LoRA", "RA Performance", "FT Performance", "SFT"].iter().any(|kind| notes.contains(kind)) {
         return Err("fine-tuning: packed sequences or frozen weights".into());
     }
@@ -147,43 +137,14 @@ fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Re
         recompute,
         ..Cut::default()
     };
-    let precision = raw.text("precision").to_ascii_lowercase();
-    let format = match precision.as_str() {
+    let format = match raw.text("precision").to_ascii_lowercase() {
         p if p.contains("nvfp4") => TrainingFormat::NvFp4,
         p if p.contains("mxfp8") => TrainingFormat::MxFp8,
         p if p.contains("fp8") => TrainingFormat::Fp8,
         _ => TrainingFormat::Bf16,
     };
-    Ok(Row {
-        measured: measured(source, raw, &notes),
-        source,
-        id: raw.text("id").to_owned(),
-        model: raw.text("model").to_owned(),
-        shape,
-        chip,
-        chips,
-        cut,
-        sequence: raw.count("seq").ok_or("no sequence length")?,
-        global_batch,
-        format,
-        wide_gradients: precision.contains("fp32 grad"),
-        pure: precision.contains("pure"),
-        memory_gib: raw.number("mem_gib"),
-        out_of_memory: raw.text("outcome") == "oom",
-        open: !source.legacy && raw.text("recompute").is_empty(),
-        notes,
-    })
-}
-
-fn measured(source: Source, raw: &Record, notes: &str) -> Option<Measured> {
-    // BLOOM's early rows under-report by three per cent, as the source says.
-    let early = notes.contains("under-report") && source.file.contains("bloom");
-    let scale = if early { 1.03e12 } else { 1e12 };
-    raw.number("step_s")
-        .map(Measured::Step)
-        .or_else(|| raw.number("tokens_per_s_per_gpu").map(Measured::Tokens))
-        .or_else(|| raw.number("tflops_per_gpu").map(|f| Measured::Flop(f * scale)))
-        .or_else(|| raw.number("mfu_pct").map(|f| Measured::Share(f / 100.0)))
+    let sequence = raw.count("seq").ok_or("no sequence length")?;
+    Ok(Row { source, raw: raw.clone(), shape, chip, chips, cut, sequence, global_batch, format })
 }
 
 /// Chunks of layers per stage. Where a modern table leaves them out, its recipes still interleave.
