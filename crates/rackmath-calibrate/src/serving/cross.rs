@@ -5,14 +5,13 @@
 //! the same for all and know nothing of any measurement. A family with hardly any other rows gets the geometric mean of what
 //! the other families were fitted to in the same fold, those of the same engine first: that is what a person would assume
 //! of an engine nobody measured. Families without host and request costs (single processes) are not fitted by this tool and
-//! keep their constants. A fold is fitted on at most eight rows of each source, metric, model and chip. Ignores: the kernels and networks, which are fitted on files of their own and stay as they are.
+//! keep their constants. A fold is fitted on at most eight rows of each source, metric, model and chip. Ignores: the kernels
+//! and networks, which are fitted on files of their own and stay as they are.
 //!
-//! [`spread`] asks how wide an 80 % interval has to be: the 80 % quantile of |ln(predicted / measured)| over rows whose (model, chip) group
-//! was left out of the fit.
-//!
-//! Leaving groups out one by one would fit a family dozens of times; groups are dealt into a few folds instead, whole, so
-//! that no row is predicted by constants that saw its model on its chip. An interval is widened where a pass runs on borrowed
-//! constants, so distances are divided by that factor first.
+//! [`spread`] asks how wide an 80 % interval has to be: the 80 % quantile of |ln(predicted / measured)| over rows whose
+//! (model, chip) group was left out of the fit. Leaving groups out one by one would fit a family dozens of times; they are
+//! dealt into a few folds instead, whole, so that no row is predicted by constants that saw its model on its chip. An interval
+//! is widened where a pass runs on borrowed constants, so distances are divided by that factor first.
 
 use super::{FOLD_STEPS, all, fit, stratum as name_of};
 use crate::Tell;
