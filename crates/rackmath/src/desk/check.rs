@@ -37,10 +37,8 @@ pub(crate) fn up_to(field: &'static str, n: u64, most: u64) -> Result<u64, Error
 
 /// So many values from one to another, spaced by equal factors, ends included.
 pub(crate) fn spaced(from: f64, to: f64, points: usize, most: f64) -> Result<Vec<f64>, Error> {
-    if !(from >= 1.0 && to > from && to <= most) {
-        let expected = format!("a rising range from at least 1 to at most {most:e}");
-        return Err(Error::value("from, to", format!("{from} to {to}"), expected));
-    }
+    let expected = format!("a rising range from at least 1 to at most {most:e}");
+    refuse_if(!(from >= 1.0 && to > from && to <= most), "from, to", format!("{from} to {to}"), expected)?;
     let (last, ratio) = (points - 1, float::ln(to / from));
     let inner = (1..last).map(|i| from * float::exp(ratio * i as f64 / last as f64));
     Ok([from].into_iter().chain(inner).chain([to]).collect())

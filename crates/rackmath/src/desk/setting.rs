@@ -131,9 +131,7 @@ pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error>
     }
     let mut system = catalog.system(&setting.on).map_err(|e| e.at("setting.on"))?;
     if let Some(chips) = setting.chips {
-        if chips == 0 || chips > 10_000_000 {
-            return Err(Error::value("setting.chips", chips, "1 to 10,000,000"));
-        }
+        check::refuse_if(chips == 0 || chips > 10_000_000, "setting.chips", chips, "1 to 10,000,000")?;
         if chips != system.n_chips {
             let own = std::sync::Arc::make_mut(&mut system);
             own.name = format!("{chips} x {}", own.chip.name);

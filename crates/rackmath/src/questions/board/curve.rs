@@ -126,9 +126,7 @@ struct Fixed {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    if !(2..=100_000).contains(&request.points) {
-        return Err(Error::value("points", request.points, "2 to 100,000"));
-    }
+    refuse_if(!(2..=100_000).contains(&request.points), "points", request.points, "2 to 100,000")?;
     let (base, over) = (resolve(catalog, &request.setting)?, request.over);
     let (context, pass) = (tokens("context", request.context, 0.0)?, tokens("pass", request.pass, 1.0)?);
     let batch = match request.batch {

@@ -154,9 +154,7 @@ fn sane(r: &Request) -> Result<(), Error> {
         ("hop", r.hop_s),
         ("activation", r.activation_bytes),
     ] {
-        if !(value.is_finite() && (0.0..=1e15).contains(&value)) {
-            return Err(Error::value(field, value, "a number from 0 to 1e15"));
-        }
+        refuse_if(!(value.is_finite() && (0.0..=1e15).contains(&value)), field, value, "a number from 0 to 1e15")?;
     }
     // A comparison runs ten schedules, so it may be a tenth as large.
     let most = if r.schedule == "all" { 100_000 } else { 1_000_000 };
@@ -172,9 +170,7 @@ fn sane(r: &Request) -> Result<(), Error> {
     if r.stage_factors.iter().any(|f| !(f.is_finite() && *f > 0.0 && *f <= 1e6)) {
         return Err(Error::value("stage_factors", "a factor out of range", "positive numbers"));
     }
-    if Fraction::checked(r.hidden).is_none() {
-        return Err(Error::value("hidden", r.hidden, "0 to 1"));
-    }
+    refuse_if(Fraction::checked(r.hidden).is_none(), "hidden", r.hidden, "0 to 1")?;
     Ok(())
 }
 

@@ -81,9 +81,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let formats = formats(&model, request.weights.as_deref())?;
     let count = count::count(&model);
     let weights = count.stored_bytes(&formats);
-    if request.systems.is_empty() {
-        return Err(Error::value("systems", "none", "at least one machine"));
-    }
+    refuse_if(request.systems.is_empty(), "systems", "none", "at least one machine")?;
     let racks = request
         .systems
         .iter()

@@ -110,13 +110,9 @@ pub struct Problem {
 
 /// Answers.
 pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
-    if !(1..=50).contains(&request.count) {
-        return Err(Error::value("count", request.count, "1 to 50 problems"));
-    }
-    if request.given.len() > request.count {
-        let (given, most) = (format!("{} answers", request.given.len()), format!("at most {}", request.count));
-        return Err(Error::value("given", given, most));
-    }
+    refuse_if(!(1..=50).contains(&request.count), "count", request.count, "1 to 50 problems")?;
+    let (given, most) = (format!("{} answers", request.given.len()), format!("at most {}", request.count));
+    refuse_if(request.given.len() > request.count, "given", given, most)?;
     let wanted = |topic: Topic| request.topic.is_none_or(|t| t == topic);
     let mut list = problems::make(request.seed, request.count, wanted);
     for (problem, given) in list.iter_mut().zip(&request.given) {

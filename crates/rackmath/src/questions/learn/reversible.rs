@@ -139,12 +139,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
     let r = request;
-    if !(2..=128).contains(&r.depth) {
-        return Err(Error::value("depth", r.depth, "2 to 128 blocks"));
-    }
-    if !(2..=2000).contains(&r.steps) {
-        return Err(Error::value("steps", r.steps, "2 to 2,000"));
-    }
+    refuse_if(!(2..=128).contains(&r.depth), "depth", r.depth, "2 to 128 blocks")?;
+    refuse_if(!(2..=2000).contains(&r.steps), "steps", r.steps, "2 to 2,000")?;
     let model = formulas(catalog, r)?;
     let depths: Vec<usize> = [2, 4, 8, 16, 32, 64].into_iter().filter(|d| *d < r.depth).chain([r.depth]).collect();
     let ways: Vec<Way> = Keep::ALL.into_iter().map(|keep| way(r, keep, &depths, &cancel)).collect::<Result<_, _>>()?;

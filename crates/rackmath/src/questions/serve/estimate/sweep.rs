@@ -86,9 +86,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
-    if !(2..=10_000).contains(&request.points) {
-        return Err(Error::value("points", request.points, "2 to 10,000"));
-    }
+    refuse_if(!(2..=10_000).contains(&request.points), "points", request.points, "2 to 10,000")?;
     let grid = spaced(request.from, request.to, request.points, 1e7)?;
     let mut grid: Vec<f64> = grid.into_iter().map(f64::round).collect();
     grid.dedup();

@@ -2,6 +2,7 @@
 
 use super::{Request, Speculation};
 use crate::Error;
+use crate::desk::check::refuse_if;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::{Found, Setting, find, tokens, untimed};
 use rackmath_spec::engine::Engine;
@@ -126,22 +127,16 @@ fn split(request: &Request, on: &Deployment) -> Result<Option<(Layout, Option<f6
     let own = d.prefill == DegreesRequest::default();
     let layout = if own { on.layout } else { pick(request, &d.prefill, None, on)?.0 };
     let chips = layout.chips();
-    let instances = match d.prefill_chips {
-        Some(n) if n == 0 || n % chips != 0 => {
-            return Err(Error::value("prefill_chips", n, format!("a multiple of the {chips} chips of {layout}")));
-        }
-        other => other.map(|n| (n / chips) as f64),
-    };
-    Ok(Some((layout, instances)))
+    let (n, expected) = (d.prefill_chips, format!("a multiple of the {chips} chips of {layout}"));
+    refuse_if(n.is_some_and(|n| n == 0 || n % chips != 0), "prefill_chips", n.unwrap_or(0), expected)?;
+    Ok(Some((layout, n.map(|n| (n / chips) as f64))))
 }
 
 fn requests(request: &Request) -> Result<Requests, Error> {
     let input = tokens("isl", request.isl, 1.0)?.get();
     let output = tokens("osl", request.osl, 1.0)?.get();
-    if output < 2.0 {
-        let expected = "2 tokens or more; prompts alone are a question for `step --pass`";
-        return Err(Error::value("osl", request.osl, expected));
-    }
+    let expected = "2 tokens or more; prompts alone are a question for `step --pass`";
+    refuse_if(output < 2.0, "osl", request.osl, expected)?;
     let cached = share("prefix_hit", request.prefix_hit)?;
     let (drafts, accepted) = request.speculation.as_ref().map_or(Ok((0.0, 1.0)), accepted)?;
     Ok(Requests { cached, drafts, accepted, ..Requests::of(input, output) })
@@ -153,9 +148,7 @@ fn share(field: &'static str, x: f64) -> Result<f64, Error> {
 
 fn accepted(s: &Speculation) -> Result<(f64, f64), Error> {
     let drafts = tokens("drafts", s.drafts, 0.0)?.get();
-    if drafts > 64.0 {
-        return Err(Error::value("drafts", s.drafts, "0 to 64 tokens"));
-    }
+    refuse_if(drafts > 64.0, "drafts", s.drafts, "0 to 64 tokens")?;
     let most = drafts + 1.0;
     match (s.accepted, s.acceptance) {
         (Some(a), None) if (1.0..=most).contains(&a) => Ok((drafts, a)),
