@@ -124,11 +124,8 @@ impl std::ops::Deref for Resolved {
 /// Finds what a setting names, or says which name is wrong.
 pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
     let model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
-    if setting.on.contains('+') {
-        let expected =
-            "one machine, or several with commas to choose from; a fleet of joined machines is not planned yet";
-        return Err(Error::value("setting.on", &setting.on, expected));
-    }
+    let expected = "one machine, or several with commas to choose from; a fleet of joined machines is not planned yet";
+    check::refuse_if(setting.on.contains('+'), "setting.on", &setting.on, expected)?;
     let mut system = catalog.system(&setting.on).map_err(|e| e.at("setting.on"))?;
     if let Some(chips) = setting.chips {
         check::refuse_if(chips == 0 || chips > 10_000_000, "setting.chips", chips, "1 to 10,000,000")?;

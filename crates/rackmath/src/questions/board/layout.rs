@@ -293,10 +293,8 @@ fn routing(request: &Request, model: &Model) -> Result<Routing, Error> {
     if let Some(histogram) = &request.histogram {
         let experts = model.shape().and_then(|s| s.moe()).map_or(0, |m| m.experts);
         let sane = histogram.len() as u64 == experts && histogram.iter().all(|x| x.is_finite() && *x >= 0.0);
-        if !sane || histogram.iter().sum::<f64>() <= 0.0 {
-            let expected = format!("{experts} counts, not all zero");
-            return Err(Error::value("histogram", format!("{} numbers", histogram.len()), expected));
-        }
+        let (given, expected) = (format!("{} numbers", histogram.len()), format!("{experts} counts, not all zero"));
+        refuse_if(!sane || histogram.iter().sum::<f64>() <= 0.0, "histogram", given, expected)?;
         return Ok(Routing::Histogram(histogram.clone()));
     }
     let alpha = request.routing.strip_prefix("power:").and_then(|alpha| alpha.parse::<f64>().ok());

@@ -159,17 +159,14 @@ fn sane(r: &Request) -> Result<(), Error> {
     // A comparison runs ten schedules, so it may be a tenth as large.
     let most = if r.schedule == "all" { 100_000 } else { 1_000_000 };
     let sizes = (1..=1024).contains(&r.stages) && (1..=1_000_000).contains(&r.micro_batches);
-    if !sizes || r.stages * r.micro_batches > most {
-        let expected = format!("1 to 1,024 stages, and at most {most} passes");
-        return Err(Error::value("stages x micro_batches", format!("{} x {}", r.stages, r.micro_batches), expected));
-    }
-    if !r.stage_factors.is_empty() && r.stage_factors.len() != r.stages {
-        let expected = format!("one for each of {} stages", r.stages);
-        return Err(Error::value("stage_factors", format!("{} factors", r.stage_factors.len()), expected));
-    }
-    if r.stage_factors.iter().any(|f| !(f.is_finite() && *f > 0.0 && *f <= 1e6)) {
-        return Err(Error::value("stage_factors", "a factor out of range", "positive numbers"));
-    }
+    let (given, expected) = (format!("{} x {}", r.stages, r.micro_batches), "1 to 1,024 stages, and at most");
+    let large = !sizes || r.stages * r.micro_batches > most;
+    refuse_if(large, "stages x micro_batches", given, format!("{expected} {most} passes"))?;
+    let (factors, n) = (&r.stage_factors, r.stage_factors.len());
+    let expected = format!("one for each of {} stages", r.stages);
+    refuse_if(n != 0 && n != r.stages, "stage_factors", format!("{n} factors"), expected)?;
+    let wild = factors.iter().any(|f| !(f.is_finite() && *f > 0.0 && *f <= 1e6));
+    refuse_if(wild, "stage_factors", "a factor out of range", "positive numbers")?;
     refuse_if(Fraction::checked(r.hidden).is_none(), "hidden", r.hidden, "0 to 1")?;
     Ok(())
 }

@@ -78,9 +78,8 @@ pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer,
     for (field, n) in [("seats", r.seats), ("tokens", r.tokens), ("requests", r.requests)] {
         up_to(field, n, 10_000_000)?;
     }
-    if !(r.rate_per_s > 0.0 && r.rate_per_s <= 1e9) {
-        return Err(Error::value("rate", r.rate_per_s, "more than 0, at most 1e9 requests per second"));
-    }
+    let expected = "more than 0, at most 1e9 requests per second";
+    refuse_if(!(r.rate_per_s > 0.0 && r.rate_per_s <= 1e9), "rate", r.rate_per_s, expected)?;
     let journal = station::simulate(interval, r.seats as usize, &riders(r), &cancel)?;
     let mut first: Vec<f64> = journal.rides.iter().map(|ride| ride.first_token.get()).collect();
     first.sort_by(f64::total_cmp);

@@ -122,10 +122,9 @@ pub(crate) fn checked(field: &'static str, d: &Drawn) -> Result<Drawn, Error> {
 
 /// Reads and describes.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let keep = match request.keep_s {
-        Some(s) if !(0.0..=1e10).contains(&s) => return Err(Error::value("keep_s", s, "0 to 1e10 seconds")),
-        keep => keep,
-    };
+    let keep = request.keep_s;
+    let wrong = keep.is_some_and(|s| !(0.0..=1e10).contains(&s));
+    refuse_if(wrong, "keep_s", keep.unwrap_or(0.0), "0 to 1e10 seconds")?;
     let trace = file::workload(&request.name, &request.text)?;
     let t = Traffic::of(&trace)
         .ok_or_else(|| Error::value("trace", "no request has an answer", "answers of at least one token"))?;
@@ -186,12 +185,10 @@ fn nearest(catalog: &Catalog, s: &Summary) -> Result<Option<NearestCard>, Error>
     };
     let all = catalog.ids(Kind::Scenarios).map(|id| catalog.scenario(id)).collect::<Result<Vec<_>, _>>()?;
     let best = all.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    Ok(best.map(|c| NearestCard {
-        input_factor: s.input.mean / c.input,
-        output_factor: s.output.mean / c.output,
-        cached: c.cached,
-        scenario: c.id.clone(),
-        about: c.about.clone(),
+    Ok(best.map(|c| {
+        let (input_factor, output_factor) = (s.input.mean / c.input, s.output.mean / c.output);
+        let (scenario, about) = (c.id.clone(), c.about.clone());
+        NearestCard { scenario, about, input_factor, output_factor, cached: c.cached }
     }))
 }
 

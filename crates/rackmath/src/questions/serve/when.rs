@@ -108,9 +108,9 @@ const PER_DOUBLING: f64 = 8.0;
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let context = setting::tokens("context", request.context, 1.0)?.get();
     let batch = setting::tokens("batch", request.batch, 1.0)?.get();
-    if request.setting.price_usd_per_chip_hour.is_some() || request.setting.basis.is_some() {
-        return Err(Error::value("setting.price_usd_per_chip_hour", "a price", "none: no dollars are worked out here"));
-    }
+    let (paid, none) = (&request.setting, "none: no dollars are worked out here");
+    let paid = paid.price_usd_per_chip_hour.is_some() || paid.basis.is_some();
+    refuse_if(paid, "setting.price_usd_per_chip_hour", "a price", none)?;
     let Request { setting, degrees, engine, .. } = request.clone();
     let asked = estimate::Request { setting, degrees, engine, ..estimate::Request::default() };
     let case = Case::new(catalog, &asked)?;

@@ -12,7 +12,7 @@
 //! are slower than their roofline; the last is what the others leave. Source: ours.
 
 use super::work::Case;
-use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
+use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Request, Served, Slo};
 use crate::figure::count;
 use crate::layout;
 use rackmath_spec::engine::Prompts;
@@ -142,30 +142,22 @@ fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
     // Without a target there is nothing to meet.
     r.ttft_ms.or(r.tpot_ms).or(r.e2e_ms)?;
     let (ttft, tpot) = ((outcome.ttft + outcome.queue) * 1e3, outcome.tpot() * 1e3);
-    let mut misses = Vec::new();
-    let mut judge = |what: &str, mean: f64, target: Option<f64>| {
-        if let Some(target) = target.filter(|t| mean > *t) {
-            misses.push(format!("{what} is {} times its target", significant(mean / target, 3)));
-        }
+    let whole = outcome.e2e(&case.ask.requests) * 1e3;
+    let means = [("time to first token", ttft), ("time per output token", tpot), ("whole request", whole)];
+    let missed = |((what, mean), target): ((&str, f64), Option<f64>)| {
+        let times = mean / target.filter(|t| mean > *t)?;
+        Some(format!("{what} is {} times its target", significant(times, 3)))
     };
-    judge("time to first token", ttft, r.ttft_ms);
-    judge("time per output token", tpot, r.tpot_ms);
-    judge("whole request", outcome.e2e(&case.ask.requests) * 1e3, r.e2e_ms);
+    let mut misses: Vec<_> = means.into_iter().zip([r.ttft_ms, r.tpot_ms, r.e2e_ms]).filter_map(missed).collect();
     let met = misses.is_empty() && outcome.serves();
     let share = if met { 1.0 } else { 0.0 };
     if outcome.overloaded {
         misses.push("more requests arrive than are served".into());
     }
     let verdict = if met { "the means meet the targets".into() } else { misses.join(", ") };
-    Some(Slo {
-        ttft_ms: r.ttft_ms,
-        tpot_ms: r.tpot_ms,
-        e2e_ms: r.e2e_ms,
-        met,
-        goodput_share: share,
-        goodput_requests_per_s: share * outcome.rate,
-        verdict,
-    })
+    let Request { ttft_ms, tpot_ms, e2e_ms, .. } = *r;
+    let goodput_requests_per_s = share * outcome.rate;
+    Some(Slo { ttft_ms, tpot_ms, e2e_ms, met, goodput_share: share, goodput_requests_per_s, verdict })
 }
 
 fn binding(case: &Case, p: &Serving, outcome: &Outcome, step: &Breakdown) -> String {
