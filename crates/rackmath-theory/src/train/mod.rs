@@ -159,16 +159,9 @@ impl Cut {
 impl fmt::Display for Cut {
     /// "tp8 pp12 dp4 b2 zero1 full recompute".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let degrees = [
-            ("tp", self.tp),
-            ("cp", self.cp),
-            ("pp", self.pp),
-            ("v", self.virtual_stages),
-            ("dp", self.dp),
-            ("ep", self.ep),
-        ];
-        let mut words: Vec<String> =
-            degrees.iter().filter(|(_, n)| *n != 1).map(|(name, n)| format!("{name}{n}")).collect();
+        let degrees = [self.tp, self.cp, self.pp, self.virtual_stages, self.dp, self.ep];
+        let named = ["tp", "cp", "pp", "v", "dp", "ep"].into_iter().zip(degrees);
+        let mut words: Vec<String> = named.filter(|(_, n)| *n != 1).map(|(name, n)| format!("{name}{n}")).collect();
         words.push(format!("b{}", self.micro_batch));
         if self.sharding != Sharding::None {
             words.push(self.sharding.to_string());

@@ -143,17 +143,13 @@ pub fn outside(fitted: &Fitted, counts: Counts, shape: &Shape, at: Point) -> Vec
         .into_iter()
         .filter_map(|(what, x, range)| {
             let (low, high) = range?;
-            let say = |factor: f64, side: &str, end: f64| {
-                let times = rackmath_units::significant(factor, 2);
-                format!("{what} {times}x {side} the fitted {}", shown(end))
+            let (times, side, end) = match x {
+                x if x > high * (1.0 + 1e-9) => (x / high, "above", high),
+                x if x < low * (1.0 - 1e-9) => (low / x, "below", low),
+                _ => return None,
             };
-            if x > high * (1.0 + 1e-9) {
-                Some(say(x / high, "above", high))
-            } else if x < low * (1.0 - 1e-9) {
-                Some(say(low / x, "below", low))
-            } else {
-                None
-            }
+            let times = rackmath_units::significant(times, 2);
+            Some(format!("{what} {times}x {side} the fitted {}", shown(end)))
         })
         .collect()
 }

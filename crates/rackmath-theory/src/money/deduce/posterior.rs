@@ -90,7 +90,7 @@ impl Posterior {
         let mut tempered = 0;
         let least = ESS_LEAST.min(0.25 * lattice.points() as f64);
         if pass.ess() < least {
-            let mut proposal = Proposal::flat();
+            let mut proposal = Proposal::of(1.0 / STEPS as f64);
             for power in [0.25, 0.5, 1.0] {
                 let mut stage = Pass::new(space, evidence);
                 stage.run(&lattice, &mut weights, Some(&proposal), power, cancel)?;
@@ -191,7 +191,7 @@ impl<'a> Pass<'a> {
             squares: 0.0,
             mean: [0.0; UNKNOWNS],
             products: [[0.0; UNKNOWNS]; UNKNOWNS],
-            next: Proposal::empty(),
+            next: Proposal::of(0.0),
         }
     }
 
@@ -296,12 +296,8 @@ struct Proposal {
 }
 
 impl Proposal {
-    fn flat() -> Self {
-        Self { mass: [[1.0 / STEPS as f64; STEPS]; DIMENSIONS] }
-    }
-
-    fn empty() -> Self {
-        Self { mass: [[0.0; STEPS]; DIMENSIONS] }
+    fn of(mass: f64) -> Self {
+        Self { mass: [[mass; STEPS]; DIMENSIONS] }
     }
 
     fn add(&mut self, at: &[f64; DIMENSIONS], weight: f64) {

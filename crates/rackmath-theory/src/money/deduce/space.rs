@@ -24,7 +24,8 @@ use crate::roofline::{Overlap, Terms, ridge};
 use crate::stats::normal_quantile;
 use rackmath_spec::Dtype;
 use rackmath_spec::deduce::{DeducePriors, LogNormal, LogUniform, Seller};
-use rackmath_units::{BytesPerParam, Seconds, float};
+use rackmath_units::{BytesPerParam, FlopRate, Seconds, float};
+use std::array::from_fn;
 
 /// Chips, widths and tiers are few.
 const FEW: usize = 4;
@@ -112,28 +113,22 @@ impl Space {
         let mut machines = Vec::new();
         for c in priors.chips.iter().take(FEW) {
             let bandwidth = c.chip.memory.bandwidth.value;
-            let mut machine = Machine {
+            let format = |bytes: f64| match bytes {
+                b if b < 0.75 => Dtype::Fp4,
+                b if b < 1.5 => Dtype::Fp8,
+                _ => Dtype::Bf16,
+            };
+            let peak = |w: &(f64, f64)| Some(peak_for(&c.chip, format(w.0), None)?.1);
+            let peaks: Vec<FlopRate> = priors.serving.widths.iter().map(peak).collect::<Option<_>>()?;
+            let width = |i: usize| BytesPerParam::new(priors.serving.widths[i].0);
+            machines.push(Machine {
                 share: c.share,
                 usd: c.usd_per_hour,
                 bandwidth: bandwidth.get(),
-                peak: [0.0; 3],
-                ln_peak: [0.0; 3],
-                ln_ridge: [0.0; 3],
-            };
-            for (i, (bytes, _)) in priors.serving.widths.iter().enumerate() {
-                let format = if *bytes < 0.75 {
-                    Dtype::Fp4
-                } else if *bytes < 1.5 {
-                    Dtype::Fp8
-                } else {
-                    Dtype::Bf16
-                };
-                let (_, peak) = peak_for(&c.chip, format, None)?;
-                machine.peak[i] = peak.get();
-                machine.ln_peak[i] = float::ln(peak.get());
-                machine.ln_ridge[i] = float::ln(ridge(peak, BytesPerParam::new(*bytes), bandwidth));
-            }
-            machines.push(machine);
+                peak: from_fn(|i| peaks[i].get()),
+                ln_peak: from_fn(|i| float::ln(peaks[i].get())),
+                ln_ridge: from_fn(|i| float::ln(ridge(peaks[i], width(i), bandwidth))),
+            });
         }
         let first = machines.first()?;
         // Two FLOP per parameter, a million tokens, seconds in an hour; width 1 is FP8.

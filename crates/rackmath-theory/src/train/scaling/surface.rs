@@ -85,8 +85,7 @@ impl Surface {
 
     /// What more data could still remove.
     fn data_loss(&self, d: f64) -> f64 {
-        let d = self.data.map_or(d, |r| r.worth(d));
-        self.b.0 * float::pow(d, -self.b.1)
+        self.data_loss_at_worth(self.data.map_or(d, |r| r.worth(d)))
     }
 
     /// -dL/d ln N.
@@ -120,8 +119,7 @@ impl Surface {
 
     /// The compute-optimal point with so many parameters: the data at which both pull alike.
     pub fn optimal_tokens(&self, params: Params) -> Option<Tokens> {
-        let pull = self.size_pull(params);
-        tokens_where(|d| pull - self.data_pull(d))
+        self.tokens_at_share(params, 1.0)
     }
 
     /// Tokens at which the training share of the cost is `share`, were this point an optimum: eps_D / eps_N = share.

@@ -43,7 +43,9 @@ fn g60_and_the_lifecycle_table_tokens_per_parameter() {
     ] {
         let n = Params::billion(100.0);
         close(of(name).optimal_tokens(n).unwrap() / Tokens::new(n.get()), at_size, 6e-3);
-        at_compute.map(|ratio| close(of(name).compute_optimum(Flop::flop(5.76e23)).ratio(), ratio, 1e-2));
+        if let Some(ratio) = at_compute {
+            close(of(name).compute_optimum(Flop::flop(5.76e23)).ratio(), ratio, 1e-2);
+        }
     }
     // The closed form: N* = G (C/6)^(beta/(alpha+beta)), G = (alpha A / (beta B))^(1/(alpha+beta)).
     let LawForm::Chinchilla(k, _) = law("besiroglu-2024").form else { panic!() };

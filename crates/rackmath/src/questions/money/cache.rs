@@ -196,6 +196,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     if state.get() > 0.0 {
         assumptions.push(format!("each sequence also keeps a state of {state} however long it is, not counted here"));
     }
+    let sources = tiers.iter().map(|t| format!("{}: {}", t.id, t.cost_source().unwrap_or(&t.capacity.source)));
     Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
@@ -211,7 +212,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         figure: figure(&r, &ways, &lines, &segments),
         hit_figure,
         assumptions,
-        sources: sources(&tiers),
+        sources: sources.collect(),
     })
 }
 
@@ -300,10 +301,6 @@ fn figure(r: &Resolved, ways: &[Way], lines: &[Line], segments: &[Segment]) -> F
         series,
         marks: marks.collect(),
     }
-}
-
-fn sources(tiers: &[Arc<MemoryTier>]) -> Vec<String> {
-    tiers.iter().map(|t| format!("{}: {}", t.id, t.cost_source().unwrap_or(&t.capacity.source))).collect()
 }
 
 /// Lifetimes worth a row.

@@ -222,7 +222,7 @@ fn serving(
             let (_, hour, more) = owner(r, wanted, (q.power_w, q.pue))?;
             words.extend(more);
             let names = ["capital", "energy", "colocation", "staff", "downtime"].map(str::to_owned);
-            let rates = [hour.capital, hour.energy, hour.colo, hour.staff, hour.downtime].map(|r| r.as_per_hour());
+            let rates = [hour.capital, hour.energy, hour.colo, hour.staff, hour.downtime].map(DollarRate::as_per_hour);
             let parts = names.into_iter().zip(rates).collect();
             (hour.total(), "owner, computed".to_owned(), parts)
         }
@@ -295,6 +295,9 @@ fn margins(catalog: &Catalog, q: &Request, cost: &TokenCost) -> Result<Vec<Margi
     Ok(cards.collect())
 }
 
+/// Puts an assumption at a value.
+type Set = fn(&mut Serving, f64);
+
 /// Each assumption between two ends; the chip's hour between the cheapest and dearest price known for it, a predicted rate
 /// between the ends of its interval.
 fn bars(r: &Resolved, s: &Serving, rates: &RatesCard, all: impl Fn(&Serving) -> f64) -> Vec<BarCard> {
@@ -311,7 +314,6 @@ fn bars(r: &Resolved, s: &Serving, rates: &RatesCard, all: impl Fn(&Serving) -> 
         v if v.low < v.high => (v.low, v.high),
         v => (v.value / 1.5, v.value * 1.5),
     };
-    type Set = fn(&mut Serving, f64);
     let inputs: [(&str, (f64, f64), Set); 7] = [
         ("$ per chip-hour", (low, high), |s, x| s.chip_hour = DollarRate::per_hour(x)),
         ("prefill tok/s per chip", ends(&rates.prefill), |s, x| s.rates.prefill = TokenRate::per_s(x)),

@@ -311,17 +311,16 @@ fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
     if let Some(chips) = r.chips {
         Arc::make_mut(&mut system).n_chips = up_to("chips", chips, 1_000_000)?;
     }
+    let names = ["tp", "cp", "pp", "virtual_stages", "ep", "etp"];
+    let degrees = [r.tp, r.cp, r.pp, r.virtual_stages, r.ep, r.etp];
     for (field, value, most) in [
         ("sequence", r.sequence, 100_000_000),
         ("global_batch", r.global_batch, 10_000_000),
         ("micro_batch", r.micro_batch, 100_000),
-        ("tp", r.tp, 4096),
-        ("cp", r.cp, 4096),
-        ("pp", r.pp, 4096),
-        ("virtual_stages", r.virtual_stages, 4096),
-        ("ep", r.ep, 4096),
-        ("etp", r.etp, 4096),
-    ] {
+    ]
+    .into_iter()
+    .chain(names.into_iter().zip(degrees).map(|(name, degree)| (name, degree, 4096)))
+    {
         refuse_if(!(1..=most).contains(&value), field, value, format!("1 to {most}"))?;
     }
     let usual = if system.chip.link.kind == "ici" { "maxtext" } else { "megatron-core" };
@@ -350,18 +349,9 @@ fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
         None if r.virtual_stages > 1 => Schedule::Interleaved,
         None => Schedule::OneFOneB,
     };
+    let Request { tp, cp, pp, ep, etp, virtual_stages, .. } = *r;
     let cut = Cut {
-        degrees: Degrees {
-            tp: r.tp,
-            cp: r.cp,
-            pp: r.pp,
-            dp,
-            ep: r.ep,
-            etp: r.etp,
-            virtual_stages: r.virtual_stages,
-            sequence_parallel: r.tp > 1,
-            ..Degrees::default()
-        },
+        degrees: Degrees { tp, cp, pp, dp, ep, etp, virtual_stages, sequence_parallel: tp > 1, ..Degrees::default() },
         schedule,
         micro_batch: r.micro_batch,
         sharding: r.sharding,

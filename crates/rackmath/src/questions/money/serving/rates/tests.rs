@@ -22,25 +22,20 @@ fn a_model_known_layer_by_layer_is_predicted() {
         assert!(card.tok_s.low < card.tok_s.value && card.tok_s.value < card.tok_s.high);
         assert!(card.words.contains("vLLM") && card.words.contains("chips"), "{}", card.words);
     }
+    // A rate that is given stays and the other is predicted.
+    let q = RatesRequest { decode_tok_s: Some(1850.0), ..Default::default() };
+    let a = ask(&on("llama-3.1-70b", "8xh100"), &q).unwrap();
+    assert_eq!((a.decode.tok_s.value, a.decode.source), (1850.0, Origin::Given));
+    assert_eq!(a.prefill.source, Origin::Predicted);
 }
 
 #[test]
 fn decode_is_what_an_estimate_of_two_pools_decodes() {
     let setting = on("llama-3.1-70b", "8xh100");
     let a = ask(&setting, &RatesRequest { batch: Some(64.0), context: 1500.0, ..Default::default() }).unwrap();
-    let card = estimate::answer(
-        &rackmath_catalog::embedded(),
-        &estimate::Request {
-            setting,
-            concurrency: Some(64.0),
-            isl: 1000.0,
-            osl: 1000.0,
-            prefix_hit: 1.0,
-            changes: false,
-            ..Default::default()
-        },
-    )
-    .unwrap();
+    let (concurrency, usual) = (Some(64.0), estimate::Request::default());
+    let q = estimate::Request { setting, concurrency, isl: 1e3, osl: 1e3, prefix_hit: 1.0, changes: false, ..usual };
+    let card = estimate::answer(&rackmath_catalog::embedded(), &q).unwrap();
     // Prompts found in the cache cost next to nothing: the estimate then decodes nearly all the time.
     let served = card.served.expect("fits").output_tok_s_per_chip.value;
     assert!((a.decode.tok_s.value / served - 1.0).abs() < 0.1, "{} {served}", a.decode.tok_s.value);
@@ -70,12 +65,4 @@ fn totals_alone_and_what_does_not_fit_take_the_board_and_say_why() {
     assert!(a.decode.source == Origin::Board && a.decode.words.contains("does not fit"), "{}", a.decode.words);
     let must = RatesRequest { rates: RatesFrom::Predicted, ..Default::default() };
     assert!(ask(&on("deepseek-v3", "8xh100"), &must).unwrap_err().to_string().contains("does not fit"));
-}
-
-#[test]
-fn a_rate_that_is_given_stays_and_the_other_is_predicted() {
-    let q = RatesRequest { decode_tok_s: Some(1850.0), ..Default::default() };
-    let a = ask(&on("llama-3.1-70b", "8xh100"), &q).unwrap();
-    assert_eq!((a.decode.tok_s.value, a.decode.source), (1850.0, Origin::Given));
-    assert_eq!(a.prefill.source, Origin::Predicted);
 }
