@@ -370,7 +370,7 @@ fn tokens_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Tokens>, D::
     quantity(d).map(Some)
 }
 
-pub(crate) fn money<'de, D: Deserializer<'de>>(d: D) -> Result<DollarsPerToken, D::Error> {
+fn money<'de, D: Deserializer<'de>>(d: D) -> Result<DollarsPerToken, D::Error> {
     let text = written(d)?;
     if text.trim().starts_with('-') || text.trim().starts_with("$-") {
         return Err(wrong("a price that is not negative"));
@@ -384,7 +384,7 @@ fn money_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<DollarsPerTok
     money(d).map(Some)
 }
 
-pub(crate) fn storage<'de, D: Deserializer<'de>>(d: D) -> Result<Option<HoldPrice>, D::Error> {
+fn storage<'de, D: Deserializer<'de>>(d: D) -> Result<Option<HoldPrice>, D::Error> {
     let price: HoldPrice = quantity(d)?;
     let believed = BELIEVABLE.contains(&price.as_per_mtok_hour());
     if believed { Ok(Some(price)) } else { Err(wrong("between $0.001 and $1,000 per million tokens and hour")) }
