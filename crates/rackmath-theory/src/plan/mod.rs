@@ -18,15 +18,13 @@
 
 mod bounds;
 pub mod fill;
-pub mod parts;
 pub mod search;
 pub mod space;
 #[cfg(test)]
 mod tests;
 
 pub use crate::serve::pools;
-pub use parts::{search_all, search_part};
-pub use search::{Found, Near, Question, Ranked, Yield};
+pub use search::{Found, Near, Question, Ranked, Yield, search_all, search_part};
 pub use space::{Configuration, Prefill, Row, Space, State, States};
 
 use crate::pass;
@@ -78,7 +76,6 @@ pub enum Traffic {
     Rate(f64),
     /// Whatever so many chips of the limit can serve.
     Fill(f64),
-    /// One replica.
     One,
     /// Whatever can be served within all of these.
     Within {
@@ -163,7 +160,6 @@ impl Bound {
 pub struct Limits([Option<f64>; Bound::ALL.len()]);
 
 impl Limits {
-    /// The same with a limit set.
     #[must_use]
     pub fn with(mut self, bound: Bound, limit: Option<f64>) -> Self {
         self.0[bound as usize] = limit;

@@ -54,7 +54,6 @@ impl Row {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prefill {
     pub row: usize,
-    /// What one instance does.
     pub prompts: Prompts,
 }
 
@@ -118,7 +117,6 @@ impl<'a> FromIterator<&'a [State]> for States {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Space {
-    /// Prepared deployments.
     pub rows: Vec<Row>,
     pub levels: usize,
     /// States that compute prompts and answers.

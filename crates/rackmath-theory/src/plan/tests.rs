@@ -279,23 +279,6 @@ proptest! {
             prop_assert!(best(&larger).is_some_and(|after| after <= before));
         }
     }
-
-    #[test]
-    fn the_nearest_relaxation_is_enough_and_nothing_less_is(space in space(), q in question()) {
-        let q = Question { near: true, ..q };
-        for near in search_all(&space, &q, &2.into()).unwrap().near {
-            let needed = near.bound.amount(&near.ranked.estimate);
-            let with = |limit: f64| {
-                let limits = q.limits.with(near.bound, Some(limit));
-                every(&space, &q).iter().any(|r| limits.broken(&r.estimate) == 0)
-            };
-            prop_assert!(with(needed));
-            if !with(q.limits.get(near.bound).unwrap()) {
-                let less = if near.bound.at_least() { needed * 1.001 + 1e-6 } else { needed * 0.999 };
-                prop_assert!(!with(less));
-            }
-        }
-    }
 }
 
 /// One deployment of so many chips, of a machine that offers so many, which ends a request a second.

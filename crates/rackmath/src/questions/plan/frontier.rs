@@ -63,7 +63,7 @@ pub struct Answer {
 }
 
 /// One frontier.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Curve {
     /// As asked for.
     pub name: String,
@@ -216,33 +216,11 @@ pub(crate) fn leads(curves: &[Curve], yielded: impl Fn(&Point) -> f64) -> Vec<Le
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setting::Setting;
     use proptest::prelude::*;
 
-    fn point(x: f64, y: f64) -> Point {
-        Point {
-            index: 0,
-            deployment: String::new(),
-            concurrency_per_group: 1.0,
-            tok_s_per_user: x,
-            tok_s_per_chip: y,
-            usd_per_mtok: 1.0 / y,
-            ttft_ms: 1.0,
-            tpot_ms: 1.0,
-            chips_per_replica: 1,
-        }
-    }
-
     fn made(name: &str, points: &[(f64, f64)]) -> Curve {
-        let points = points.iter().map(|(x, y)| point(*x, *y)).collect();
-        Curve {
-            name: name.into(),
-            model: String::new(),
-            system: String::new(),
-            usd_per_chip_hour: 1.0,
-            points,
-            spread: 0.0,
-        }
+        let point = |(x, y): &(f64, f64)| Point { tok_s_per_user: *x, tok_s_per_chip: *y, ..Point::default() };
+        Curve { name: name.into(), points: points.iter().map(point).collect(), ..Curve::default() }
     }
 
     #[test]
@@ -257,8 +235,7 @@ mod tests {
 
     #[test]
     fn one_curve_is_the_frontier_of_the_plan() {
-        let setting = Setting { model: "llama-3.1-8b".into(), on: "4xh100".into(), ..Setting::default() };
-        let plan = plan::Request { setting, disaggregated: false, ..plan::Request::default() };
+        let plan = plan::Request { disaggregated: false, ..plan::Request::of("llama-3.1-8b", "4xh100") };
         let catalog = rackmath_catalog::embedded();
         let whole = plan::answer(&catalog, &plan).unwrap();
         let a = answer(&catalog, &Request { plan, ..Request::default() }).unwrap();

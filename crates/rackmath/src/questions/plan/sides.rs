@@ -146,7 +146,7 @@ pub(crate) fn questions(
 
 /// That sides differ in what their prices or powers count, where they do.
 pub(crate) fn kinds_differ<'a>(what: &str, kinds: impl Iterator<Item = &'a str>, so: &str) -> Option<String> {
-    let kinds: Vec<&str> = std::collections::BTreeSet::from_iter(kinds).into_iter().collect();
+    let kinds: Vec<&str> = kinds.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
     (kinds.len() > 1).then(|| format!("{what} are of different kinds ({}): {so}", kinds.join(", ")))
 }
 

@@ -2,12 +2,11 @@
 
 use super::*;
 use crate::plan;
-use crate::setting::Setting;
 use proptest::prelude::*;
 
 fn plan(on: &str) -> plan::Request {
-    let setting = Setting { model: "llama-3.1-8b".into(), on: on.into(), ..Setting::default() };
-    plan::Request { setting, disaggregated: false, isl: Some(2000.0), osl: Some(300.0), ..plan::Request::default() }
+    let usual = plan::Request::of("llama-3.1-8b", on);
+    plan::Request { disaggregated: false, isl: Some(2000.0), osl: Some(300.0), ..usual }
 }
 
 #[test]

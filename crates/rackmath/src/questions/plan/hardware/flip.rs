@@ -51,10 +51,10 @@ const CONTENDERS: usize = 6;
 pub(super) fn flips(catalog: &Catalog, all: &[Candidate], effort: &Effort) -> Result<Vec<Flip>, Error> {
     let mut found = Vec::new();
     let Some(first) = all.first() else { return Ok(found) };
-    let q = *first.worked.question();
+    let q = first.worked.question;
     // Speed and traffic only change what is asked of the spaces, which are there.
     let asked = |change: &(dyn Fn(&Question) -> Question + Sync)| {
-        in_order(all, effort, |c| score(c, &change(c.worked.question())))
+        in_order(all, effort, |c| score(c, &change(&c.worked.question)))
     };
     let speed = |x: f64| move |q: &Question| Question { limits: q.limits.with(Bound::Tpot, Some(1.0 / x)), ..*q };
     let now = q.limits.get(Bound::Tpot).map(f64::recip);
@@ -71,7 +71,7 @@ pub(super) fn flips(catalog: &Catalog, all: &[Candidate], effort: &Effort) -> Re
         in_order(few, effort, |c| {
             let request = crate::plan::Request { isl: Some(x), ..c.request.clone() };
             let then = candidate(catalog, &request, &c.name, effort)?;
-            Ok(then.ok().map(|then| score(&then, then.worked.question())).transpose()?.flatten())
+            Ok(then.ok().map(|then| score(&then, &then.worked.question)).transpose()?.flatten())
         })
     };
     let grid: Vec<f64> = places(isl, -4, 5, 1.0).into_iter().filter(|x| *x >= 1.0).collect();
@@ -131,11 +131,9 @@ type Scores = Vec<Option<Range>>;
 /// A change of the winner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Crossing {
-    /// Where.
     at: f64,
     /// Who wins below; nobody when none can.
     from: Option<usize>,
-    /// Who wins above.
     to: Option<usize>,
     /// Around it, from where to where on the grid the two are within their uncertainty; none when they never are.
     close: Option<(f64, f64)>,

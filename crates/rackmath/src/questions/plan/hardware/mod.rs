@@ -140,7 +140,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         return Err(error);
     }
     let objective = objective(&all);
-    let score = |c: &Candidate| c.worked.question().objective.score(&c.best.estimate);
+    let score = |c: &Candidate| c.worked.question.objective.score(&c.best.estimate);
     // Equal scores: the cheaper, then the name.
     let cost = |c: &Candidate| c.best.estimate.usd_per_mtok;
     all.sort_by(|a, b| score(a).total_cmp(&score(b)).then(cost(a).total_cmp(&cost(b))).then(a.name.cmp(&b.name)));
@@ -215,7 +215,7 @@ fn candidate(
 ) -> Result<Result<Candidate, &'static str>, Error> {
     let request = plan::Request { setting: Setting { on: name.into(), ..base.setting.clone() }, ..base.clone() };
     let worked = Worked::new(catalog, &request, &effort.alone())?;
-    Ok(match worked.best(worked.question())? {
+    Ok(match worked.best(&worked.question)? {
         Some(best) => Ok(Candidate { name: name.into(), request, worked, best }),
         None => Err(worked.why_none()),
     })
@@ -224,7 +224,7 @@ fn candidate(
 /// What the candidates are ranked by.
 fn objective(all: &[Candidate]) -> Measure {
     use rackmath_theory::plan::Objective;
-    match all.first().map(|c| c.worked.question().objective) {
+    match all.first().map(|c| c.worked.question.objective) {
         None | Some(Objective::Cost) => Measure::UsdPerMtok,
         Some(Objective::Chips) => Measure::Chips,
         Some(Objective::Energy) => Measure::JoulesPerToken,

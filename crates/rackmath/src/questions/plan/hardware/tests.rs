@@ -4,15 +4,8 @@ use super::*;
 use proptest::prelude::*;
 
 fn request(among: &[&str]) -> Request {
-    let setting = Setting { model: "llama-3.1-8b".into(), chips: Some(2), ..Setting::default() };
-    let plan = plan::Request {
-        setting,
-        disaggregated: false,
-        isl: Some(2000.0),
-        osl: Some(300.0),
-        tpot_ms: Some(25.0),
-        ..plan::Request::default()
-    };
+    let mut plan = plan::Request { disaggregated: false, ..plan::Request::of("llama-3.1-8b", "gb200-nvl72") };
+    (plan.setting.chips, plan.isl, plan.osl, plan.tpot_ms) = (Some(2), Some(2000.0), Some(300.0), Some(25.0));
     Request { plan, among: among.iter().map(ToString::to_string).collect(), flips: false }
 }
 

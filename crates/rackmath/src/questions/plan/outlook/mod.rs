@@ -152,7 +152,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         return Err(Error::value("vary", r.vary, "a share above 0 and below 1"));
     }
     let worked = Worked::new(catalog, &r.plan, effort)?;
-    let best = worked.best(worked.question())?;
+    let best = worked.best(&worked.question)?;
     let plan = best.as_ref().map(|best| worked.plan(best));
     let mut answer = Answer {
         model: worked.model().into(),
@@ -169,7 +169,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         plan,
     };
     let (Some(best), Some(plan)) = (best, answer.plan.clone()) else { return Ok(answer) };
-    let base = worked.question().objective.score(&best.estimate);
+    let base = worked.question.objective.score(&best.estimate);
     answer.inputs = inputs(catalog, r, &worked, (&worked.identity(best.index), base), effort)?;
     answer.robust = robust(&worked, &best, &plan)?;
     (answer.stages, answer.ends_by) = stages(&worked, &best);
@@ -179,8 +179,8 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
 
 /// The score of the best then, and what becomes of today's plan.
 fn case(worked: &Worked, value: String, (plan, base): (&Identity, f64)) -> Result<Case, Error> {
-    let objective = worked.question().objective;
-    let best = worked.best(worked.question())?;
+    let objective = worked.question.objective;
+    let best = worked.best(&worked.question)?;
     let score = best.as_ref().map(|b| objective.score(&b.estimate));
     let kept = worked.kept(plan);
     let held = kept.plan.as_ref().filter(|_| matches!(kept.holds, Holds::AsIs | Holds::Retuned));
@@ -224,12 +224,12 @@ fn inputs(
         Ok::<_, Error>(Input { name: name.into(), low: at(down)?, high: at(up)? })
     };
     let tokens = |n: f64| Tokens::new(n).to_string();
-    let (prompt, answer, cached) = (worked.prompt(), worked.question().output, worked.cached());
+    let (prompt, answer, cached) = (worked.prompt(), worked.question.output, worked.cached());
     all.push(moved("tokens of a prompt", &|f| (prompt * f).max(1.0), |r, x| r.isl = Some(x), tokens)?);
     all.push(moved("tokens of an answer", &|f| (answer * f).max(2.0), |r, x| r.osl = Some(x), tokens)?);
-    if let Traffic::Rate(rate) = worked.question().traffic {
+    if let Traffic::Rate(rate) = worked.question.traffic {
         let at = |factor: f64| {
-            let question = Question { traffic: Traffic::Rate(rate * factor), ..*worked.question() };
+            let question = Question { traffic: Traffic::Rate(rate * factor), ..worked.question };
             case(&worked.asked(question), format!("{}/s", significant(rate * factor, 3)), base)
         };
         all.push(Input { name: "requests per second".into(), low: at(down)?, high: at(up)? });
@@ -249,7 +249,7 @@ fn inputs(
 
 /// The best when times are at the long end of their intervals and throughput at the low end.
 fn robust(worked: &Worked, best: &Ranked, plan: &Plan) -> Result<Option<Robust>, Error> {
-    let q = worked.question();
+    let q = &worked.question;
     let slower = |r| float::exp(spread(r));
     let (tpot, ttft, less) = (slower(plan.tpot_ms), slower(plan.ttft_ms), slower(plan.tok_s_per_chip));
     let tighter = |bound: Bound, factor: f64| q.limits.get(bound).map(|limit| limit / factor);
@@ -285,7 +285,7 @@ fn stages(worked: &Worked, best: &Ranked) -> (Vec<Stage>, String) {
             to: rung.concurrency,
             bound_by: e.binding.name().into(),
             broken: rung.broken.clone(),
-            tok_s_per_chip: e.rate * worked.question().output / e.unit_chips,
+            tok_s_per_chip: e.rate * worked.question.output / e.unit_chips,
             tpot_ms: e.tpot * 1e3,
         };
         match stages.last_mut() {
@@ -300,7 +300,7 @@ fn stages(worked: &Worked, best: &Ranked) -> (Vec<Stage>, String) {
 
 /// The most requests per second under the limits, and what each limit keeps back.
 fn most(worked: &Worked) -> Result<Option<Most>, Error> {
-    let q = worked.question();
+    let q = &worked.question;
     let fill = |chips: f64| Question { objective: Objective::Throughput, traffic: Traffic::Fill(chips), ..*q };
     let Some(chips) = q.limits.get(Bound::Chips) else { return Ok(None) };
     let Some(best) = worked.best(&fill(chips))? else { return Ok(None) };

@@ -1,20 +1,11 @@
 //! Moves that matter, moves that do not, and the bad ends.
 
 use super::*;
-use crate::setting::Setting;
 use proptest::prelude::*;
 
 fn request() -> Request {
-    let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh100".into(), ..Setting::default() };
-    let plan = plan::Request {
-        setting,
-        disaggregated: false,
-        isl: Some(2000.0),
-        osl: Some(300.0),
-        tpot_ms: Some(20.0),
-        rate_per_s: Some(30.0),
-        ..plan::Request::default()
-    };
+    let mut plan = plan::Request { disaggregated: false, ..plan::Request::of("llama-3.1-8b", "8xh100") };
+    (plan.isl, plan.osl, plan.tpot_ms, plan.rate_per_s) = (Some(2000.0), Some(300.0), Some(20.0), Some(30.0));
     Request { plan, ..Request::default() }
 }
 

@@ -176,7 +176,7 @@ pub struct Shadow {
 }
 
 /// A point of the frontier.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// Its number in the space.
     pub index: u64,

@@ -70,19 +70,13 @@ pub struct LengthPercentiles {
 /// What is served.
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
-    /// Prompts.
     pub input: Drawn,
-    /// Answers.
     pub output: Drawn,
-    /// Means, shares and second moments.
     pub requests: Requests,
-    /// Requests per second, mean.
     pub mean_rate: Option<f64>,
-    /// Peak over mean.
     pub peak: f64,
     /// Share of the load kept free.
     pub headroom: f64,
-    /// What to say of it.
     pub notes: Vec<String>,
 }
 

@@ -80,9 +80,7 @@ impl Identity {
 
 /// One step of concurrency.
 pub(crate) struct Rung {
-    /// Requests in flight in one attention group.
     pub concurrency: f64,
-    /// What it does then.
     pub estimate: Estimate,
     /// Limits on what users see that it breaks, in words.
     pub broken: Vec<String>,

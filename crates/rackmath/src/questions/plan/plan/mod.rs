@@ -185,9 +185,16 @@ impl Best {
     }
 }
 
+#[cfg(test)]
+impl Request {
+    /// A model on a machine, the rest as usual.
+    pub(crate) fn of(model: &str, on: &str) -> Self {
+        Self { setting: Setting { model: model.into(), on: on.into(), ..Setting::default() }, ..Self::default() }
+    }
+}
+
 /// One machine to choose.
 struct Machine {
-    /// Its number.
     at: usize,
     system: Arc<System>,
     links: Links,
@@ -197,7 +204,6 @@ struct Machine {
     usd_s: f64,
     price_source: PriceSource,
     watts: f64,
-    /// Whether it only computes prompts for others.
     prompts_only: bool,
     /// Memory of its hosts, where caches may be kept there.
     host: Option<offload::Host>,
@@ -215,14 +221,11 @@ struct Ask {
     split: bool,
     requests: Requests,
     workload: demand::Workload,
-    /// Chips of the largest instance tried.
-    largest: u64,
     scenario: Option<Scenario>,
     degrees: Steps,
     cuts: Vec<u64>,
     question: Question,
     handover: Option<HandoverRequest>,
-    /// What the tools of a hand-over take.
     lists: handover::Lists,
     objective: Best,
     /// Share of a prompt found in host memory and nowhere else.
@@ -323,7 +326,6 @@ impl Ask {
             offload: offload_hit(r, workload.requests.cached)?,
             requests: workload.requests,
             workload,
-            largest: LARGEST,
             degrees: r.degrees,
             cuts: layouts::cuts(&r.dcp)?,
             scenario: scenario.map(Arc::unwrap_or_clone),

@@ -31,7 +31,6 @@ pub struct OffloadCard {
 
 /// The memory of a host as one chip sees it.
 pub(super) struct Host {
-    /// The tier's name.
     tier: String,
     /// Bytes a second of a chip.
     rate: ByteRate,
@@ -42,7 +41,6 @@ pub(super) struct Host {
 /// What a row fetches for each prompt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fetch {
-    /// Bytes of a prompt.
     pub bytes: f64,
     /// Seconds over the links of a group.
     pub seconds: f64,
@@ -128,12 +126,10 @@ pub(super) fn gib(bytes: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::plan::{Best, Plan, Request, answer, space};
-    use crate::setting::Setting;
     use rackmath_theory::plan::Question;
 
     fn request(model: &str, on: &str) -> Request {
-        let setting = Setting { model: model.into(), on: on.into(), ..Setting::default() };
-        Request { setting, isl: Some(32_000.0), osl: Some(500.0), offload_hit: Some(0.5), ..Request::default() }
+        Request { isl: Some(32_000.0), osl: Some(500.0), offload_hit: Some(0.5), ..Request::of(model, on) }
     }
 
     fn plans(r: &Request) -> Vec<Plan> {

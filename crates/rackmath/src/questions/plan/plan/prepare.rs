@@ -2,7 +2,7 @@
 
 use super::layouts::layouts;
 use super::offload::{self, Fetch};
-use super::{Ask, Machine};
+use super::{Ask, LARGEST, Machine};
 use crate::Error;
 use crate::figure::count;
 use crate::setting::untimed;
@@ -43,13 +43,11 @@ pub(super) struct Candidate {
 #[derive(Clone)]
 pub(super) struct Entry {
     pub of: Arc<Candidate>,
-    /// Tokens in a pass.
     pub chunk: f64,
     /// Drafts and accepted tokens.
     pub drafts: (f64, f64),
     /// Sequences a group holds.
     pub room: f64,
-    /// What is fetched from host memory for each prompt.
     pub offload: Option<Fetch>,
 }
 
@@ -85,7 +83,6 @@ impl Entry {
 pub(super) struct Prepared {
     pub space: Space,
     pub rows: Vec<Entry>,
-    /// Concurrencies of a group.
     pub levels: Vec<f64>,
     /// Layouts that were looked at, whether or not the model fits.
     pub layouts: usize,
@@ -110,7 +107,7 @@ impl Prepared {
         for (at, kind) in kinds.iter().enumerate() {
             effort.check()?;
             let tool = kind.engine.family.parse::<Tool>().ok();
-            let chips = kind.machine.chips.min(ask.largest);
+            let chips = kind.machine.chips.min(LARGEST);
             let all = layouts(&ask.model, &kind.machine.system, tool, chips, ask.degrees, &ask.cuts);
             jobs.extend(all.into_iter().map(|layout| (at, layout)));
         }

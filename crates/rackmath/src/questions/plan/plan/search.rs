@@ -8,7 +8,6 @@ use super::worked::Worked;
 use super::{Answer, Request};
 use crate::Error;
 use rackmath_spec::Catalog;
-
 use rackmath_theory::plan::{Bound, Found, Limits, Near, Question, Ranked, Space, Traffic, search_part};
 use rackmath_units::{Cancelled, Effort};
 use schemars::JsonSchema;
@@ -20,7 +19,6 @@ use std::ops::Range;
 pub(super) struct Move {
     /// The limit; none for the traffic.
     pub bound: Option<Bound>,
-    /// As asked.
     pub asked: f64,
     /// Tighter, then looser.
     pub questions: [Question; 2],
@@ -29,7 +27,6 @@ pub(super) struct Move {
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Searched {
-    /// The best and the frontier.
     pub found: Found,
     /// What breaks one limit only; looked for where nothing meets them all.
     pub near: Vec<Near>,
@@ -207,7 +204,7 @@ pub fn shard(
     let effort = &effort.into();
     let worked = Worked::new(catalog, request, effort)?;
     let space = &*worked.space;
-    let s = Searched::within(&Part { space, families: space.part(shard - 1, of), effort }, worked.question(), true)?;
+    let s = Searched::within(&Part { space, families: space.part(shard - 1, of), effort }, &worked.question, true)?;
     let number = |r: &Ranked| r.index;
     let named = |n: &Near| (n.bound.name().to_owned(), n.ranked.index);
     Ok(Partial {
@@ -227,7 +224,7 @@ pub fn shard(
 /// The answer of the whole from all its shards, in any order.
 pub fn merge(catalog: &Catalog, parts: &[Partial], effort: impl Into<Effort>) -> Result<Answer, Error> {
     let worked = Worked::new(catalog, complete(parts)?, &effort.into())?;
-    let (space, q) = (&*worked.space, worked.question());
+    let (space, q) = (&*worked.space, &worked.question);
     let fingerprint = words(space);
     let mut all: Option<Searched> = None;
     for part in parts {
@@ -260,35 +257,31 @@ fn words(space: &Space) -> String {
 
 /// Every shard once, all of one request; the request.
 fn complete(parts: &[Partial]) -> Result<&Request, Error> {
-    let Some(first) = parts.first() else {
-        return Err(Error::value("shards", "none", "every shard of a plan, once"));
-    };
+    let wrong = |given: &str, expected: String| Err(Error::value("shards", given, expected));
+    let Some(first) = parts.first() else { return wrong("none", "every shard of a plan, once".into()) };
     for part in parts {
         checked(part.shard, part.of)?;
         let name = format!("shard {} of {}", part.shard, part.of);
         if part.of != first.of {
-            let other = format!("shards of {} like shard {}", first.of, first.shard);
-            return Err(Error::value("shards", name, other));
+            return wrong(&name, format!("shards of {} like shard {}", first.of, first.shard));
         }
         if part.request != first.request {
-            let given = format!("{name}, of another request");
-            return Err(Error::value("shards", given, format!("the request of shard {}", first.shard)));
+            return wrong(&format!("{name}, of another request"), format!("the request of shard {}", first.shard));
         }
     }
     let mut seen: Vec<u64> = parts.iter().map(|p| p.shard).collect();
     seen.sort_unstable();
     if let Some([twice, ..]) = seen.windows(2).find(|w| w[0] == w[1]) {
-        let given = format!("shard {} of {} more than once", twice, first.of);
-        return Err(Error::value("shards", given, "every shard once"));
+        return wrong(&format!("shard {twice} of {} more than once", first.of), "every shard once".into());
     }
-    if seen.len() as u64 != first.of {
-        let missing: Vec<u64> = (1..=first.of).filter(|k| seen.binary_search(k).is_err()).collect();
-        let shown: Vec<String> = missing.iter().take(8).map(u64::to_string).collect();
-        let more = if missing.len() > 8 { format!(" and {} more", missing.len() - 8) } else { String::new() };
-        let given = format!("{} of {}", seen.len(), first.of);
-        return Err(Error::value("shards", given, format!("also shard {}{more}", shown.join(", "))));
+    let missing: Vec<String> =
+        (1..=first.of).filter(|k| seen.binary_search(k).is_err()).map(|k| k.to_string()).collect();
+    if missing.is_empty() {
+        return Ok(&first.request);
     }
-    Ok(&first.request)
+    let more = if missing.len() > 8 { format!(" and {} more", missing.len() - 8) } else { String::new() };
+    let shown = missing[..missing.len().min(8)].join(", ");
+    wrong(&format!("{} of {}", seen.len(), first.of), format!("also shard {shown}{more}"))
 }
 
 /// The numbers of a shard with their figures worked out again.

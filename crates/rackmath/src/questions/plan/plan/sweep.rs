@@ -209,7 +209,7 @@ impl Sweep {
             Kind::Flag => Column::Flags(Vec::new()),
         };
         let mut block = Block { range: range.clone(), rows: 0, columns: COLUMNS.iter().map(empty).collect() };
-        let (space, q) = (&self.worked.space, self.worked.question());
+        let (space, q) = (&self.worked.space, &self.worked.question);
         for index in range {
             let Some(e) = space.estimate(index, q.output, q.traffic) else { continue };
             let meets = q.limits.broken(&e) == 0;
@@ -240,7 +240,7 @@ impl Sweep {
             e.replicas as i64,
             e.chips as i64,
         ]);
-        let tokens = e.rate * self.worked.question().output;
+        let tokens = e.rate * self.worked.question.output;
         let amounts = [
             e.ttft * 1e3,
             e.tpot * 1e3,

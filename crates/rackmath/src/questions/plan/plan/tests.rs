@@ -9,8 +9,7 @@ fn catalog() -> Catalog {
 }
 
 fn request(on: &str) -> Request {
-    let setting = Setting { model: "qwen3-32b".into(), on: on.into(), ..Setting::default() };
-    Request { setting, isl: Some(4000.0), osl: Some(500.0), ..Request::default() }
+    Request { isl: Some(4000.0), osl: Some(500.0), ..Request::of("qwen3-32b", on) }
 }
 
 fn best(r: &Request) -> Option<Plan> {

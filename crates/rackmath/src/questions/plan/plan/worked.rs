@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Worked {
     pub(super) ask: Arc<Ask>,
-    pub(super) question: Question,
+    pub(crate) question: Question,
     pub(super) space: Arc<Space>,
     pub(super) made: Arc<Prepared>,
     pub(super) effort: Effort,
@@ -136,11 +136,6 @@ impl Worked {
             all += ", KV offload";
         }
         all
-    }
-
-    /// What is asked of the space.
-    pub(crate) fn question(&self) -> &Question {
-        &self.question
     }
 
     /// The model's name.

@@ -2,12 +2,10 @@
 
 use super::*;
 use crate::plan::answer;
-use crate::setting::Setting;
 use proptest::prelude::*;
 
 fn request() -> Request {
-    let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh100".into(), ..Setting::default() };
-    Request { setting, disaggregated: false, tpot_ms: Some(30.0), ..Request::default() }
+    Request { disaggregated: false, tpot_ms: Some(30.0), ..Request::of("llama-3.1-8b", "8xh100") }
 }
 
 /// A file of a question that was not answered.

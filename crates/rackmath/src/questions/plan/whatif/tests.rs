@@ -1,19 +1,11 @@
 //! Changes that hold, changes that break, and none.
 
 use super::*;
-use crate::setting::Setting;
 use proptest::prelude::*;
 
 fn request(set: &[&str]) -> Request {
-    let setting = Setting { model: "qwen3-32b".into(), on: "16xh200".into(), ..Setting::default() };
-    let plan = plan::Request {
-        setting,
-        isl: Some(4000.0),
-        osl: Some(500.0),
-        tpot_ms: Some(30.0),
-        rate_per_s: Some(8.0),
-        ..plan::Request::default()
-    };
+    let mut plan = plan::Request::of("qwen3-32b", "16xh200");
+    (plan.isl, plan.osl, plan.tpot_ms, plan.rate_per_s) = (Some(4000.0), Some(500.0), Some(30.0), Some(8.0));
     Request { plan, set: set.iter().map(ToString::to_string).collect() }
 }
 

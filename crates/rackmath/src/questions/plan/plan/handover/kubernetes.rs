@@ -42,7 +42,7 @@ pub(super) fn manifest(site: &Site, pools: &[Pool], router: Option<&Router>) -> 
     for pool in pools {
         let (hosts, role) = (site.hosts(pool), pool.role.name());
         if hosts > 1 && !site.list.says("hosts") {
-            out += &format!("# {role} spans hosts: start it under MPI, for example with the MPI operator\n");
+            out += &["# ", role, " spans hosts: start it under MPI, for example with the MPI operator\n"].concat();
             continue;
         }
         let set = format!("{app}-{role}");

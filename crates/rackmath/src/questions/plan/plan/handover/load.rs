@@ -14,7 +14,6 @@ pub(super) struct Aim {
     pub output: (f64, f64),
     /// Requests per second; else as many at once as `concurrency`.
     pub rate: Option<f64>,
-    /// Requests in flight.
     pub concurrency: f64,
     /// Milliseconds to the first token, as predicted.
     pub ttft_ms: f64,
@@ -22,7 +21,6 @@ pub(super) struct Aim {
     pub tpot_ms: f64,
     /// Targets in milliseconds: first token, token.
     pub targets: (Option<f64>, Option<f64>),
-    /// A trace to replay.
     pub replay: Option<String>,
 }
 

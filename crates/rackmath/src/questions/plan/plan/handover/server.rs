@@ -14,11 +14,8 @@ pub(super) const PORT: u16 = 8000;
 /// What a server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Prompts and answers.
     Serve,
-    /// Prompts.
     Prefill,
-    /// Answers.
     Decode,
 }
 
@@ -45,7 +42,6 @@ impl Role {
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     pub role: Role,
-    /// The cut of one.
     pub layout: Layout,
     pub kv: Dtype,
     /// Sequences of one attention group.
@@ -67,7 +63,6 @@ pub(super) struct Site<'a> {
     pub tool: Tool,
     /// What the tool takes, and how it is started.
     pub list: &'a FlagList,
-    /// Weight formats as run.
     pub formats: Formats,
     /// Share of prompts cached.
     pub cached: f64,
@@ -75,9 +70,7 @@ pub(super) struct Site<'a> {
     pub drafts: f64,
     /// Tokens of the longest prompt foreseen.
     pub longest: f64,
-    /// Who makes the chip.
     pub vendor: &'a str,
-    /// Chips of a host.
     pub per_host: u64,
 }
 

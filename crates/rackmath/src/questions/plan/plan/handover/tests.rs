@@ -112,27 +112,10 @@ fn the_layout_a_command_starts_is_the_layout_planned() {
     let model = &KNOWN[1];
     let layout = Layout::new(Degrees { dp: 8, ep: 8, etp: 1, ..Degrees::default() }).unwrap();
     for tool in [Tool::Vllm, Tool::Sglang] {
-        let site = Site {
-            model,
-            tool,
-            list: &LISTS[&tool.to_string()],
-            formats: model.formats(),
-            cached: 0.0,
-            drafts: 2.0,
-            longest: 1e3,
-            vendor: "AMD",
-            per_host: 8,
-        };
-        let pool = Pool {
-            role: Role::Serve,
-            layout,
-            kv: Dtype::Bf16,
-            sequences: 64.0,
-            chunk: 2048.0,
-            memory: 0.9,
-            instances: 1,
-            host_cache: None,
-        };
+        let (list, formats, vendor) = (&LISTS[&tool.to_string()], model.formats(), "AMD");
+        let site = Site { model, tool, list, formats, cached: 0.0, drafts: 2.0, longest: 1e3, vendor, per_host: 8 };
+        let (role, kv, memory) = (Role::Serve, Dtype::Bf16, 0.9);
+        let pool = Pool { role, layout, kv, sequences: 64.0, chunk: 2048.0, memory, instances: 1, host_cache: None };
         let line = site.line(&pool, true);
         assert_eq!(rackmath_spec::file::flags::read(tool, &line).unwrap(), layout, "{line}");
         // The engine divides its chunk by 8, and drafts for itself.
