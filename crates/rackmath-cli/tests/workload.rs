@@ -82,7 +82,8 @@ fn every_format_of_the_same_requests_says_the_same() {
 #[test]
 fn a_plan_for_a_trace_at_its_peak_and_mean() {
     let path = temp("plan.csv", azure());
-    let out = shown(&format!("plan llama-3.1-8b --on 16xh100 --trace {path} --rate 20 --tpot 30ms --top 1"));
+    let out =
+        shown(&format!("plan llama-3.1-8b --on 16xh100 --trace {path} --rate 20 --tpot 30ms --top 1 --no-whole-hosts"));
     let first = out.split("mean step").next().expect("text");
     let assumes = &out[out.find("assumes").expect("assumptions")..];
     insta::assert_snapshot!(format!("{first}\n{assumes}"));
@@ -91,7 +92,7 @@ fn a_plan_for_a_trace_at_its_peak_and_mean() {
 #[test]
 fn a_plan_for_drawn_lengths() {
     let lengths = "--isl-dist lognormal:mean=4k,cv=0.8 --osl-dist uniform:100..900";
-    let out = shown(&format!("plan llama-3.1-8b --on 8xh100 {lengths} --rate 4 --aggregated --top 1"));
+    let out = shown(&format!("plan llama-3.1-8b --on 8xh100 {lengths} --rate 4 --aggregated --top 1 --no-whole-hosts"));
     insta::assert_snapshot!(out.split("mean step").next().expect("text"));
 }
 
