@@ -1,4 +1,5 @@
-//! The questions, one module each: a `Request`, an `Answer`, and `answer(&Catalog, &Request)`.
+//! The questions, one module each: a `Request`, an `Answer`, and `answer(&Catalog, &Request)`, or
+//! `answer_on(.., effort)` where it takes long: on so many threads, until it is not wanted any more.
 //!
 //! These are the only types promised to the outside. Requests and answers are plain data with units in their field names,
 //! so that the terminal, a page and a script can ask and be answered the same way. Everything here is pure: the same

@@ -55,7 +55,7 @@ fn more_concurrency_never_lowers_the_time_per_token() {
     for estimate in deployments() {
         let model = estimate.setting.model.clone();
         let request = sweep::Request { estimate, to: 4096.0, points: 60, ..sweep::Request::default() };
-        let rows = sweep::answer(&rackmath_catalog::embedded(), &request).unwrap().rows;
+        let rows = sweep::answer_on(&rackmath_catalog::embedded(), &request, 1).unwrap().rows;
         for pair in rows.windows(2) {
             let (now, next) = (&pair[0], &pair[1]);
             assert!(next.tpot_ms >= now.tpot_ms * (1.0 - 1e-9), "{model}: {now:?} {next:?}");
@@ -171,9 +171,10 @@ fn what_the_engine_decides_cannot_be_asked_for() {
 #[test]
 fn a_sweep_passes_through_the_single_points() {
     let base = deployments().remove(0);
-    let swept = sweep::answer(
+    let swept = sweep::answer_on(
         &rackmath_catalog::embedded(),
         &sweep::Request { estimate: base.clone(), ..sweep::Request::default() },
+        1,
     )
     .unwrap();
     for row in swept.rows.iter().step_by(7) {

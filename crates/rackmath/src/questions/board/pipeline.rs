@@ -118,11 +118,6 @@ pub struct CellCard {
     pub end_s: f64,
 }
 
-/// Answers.
-pub fn answer(request: &Request) -> Result<Answer, Error> {
-    answer_on(request, 1)
-}
-
 /// Answers while it is wanted.
 pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
@@ -267,7 +262,7 @@ mod tests {
     use super::*;
 
     fn ran(request: &Request) -> Vec<RunCard> {
-        answer(request).unwrap().runs
+        answer_on(request, 1).unwrap().runs
     }
 
     #[test]

@@ -63,11 +63,6 @@ pub struct Answer {
     pub steps: u64,
 }
 
-/// Answers.
-pub fn answer(request: &Request) -> Result<Answer, Error> {
-    answer_on(request, 1)
-}
-
 /// Answers while it is wanted.
 pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
@@ -118,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_half_empty_station_serves_within_two_steps() {
-        let a = answer(&Request { rate_per_s: 100.0, ..Request::default() }).unwrap();
+        let a = answer_on(&Request { rate_per_s: 100.0, ..Request::default() }, 1).unwrap();
         assert!(a.stable && (a.sustainable_rate_per_s - 200.0).abs() < 1e-9);
         assert!(a.p99_first_token_s <= 0.04 + 1e-12 && (a.mean_first_token_s / 0.03 - 1.0).abs() < 0.01);
         // Half the seats at half the load; the run-up and the last trains pull the mean down a little.
@@ -127,7 +122,7 @@ mod tests {
 
     #[test]
     fn beyond_the_sustainable_rate_the_queue_grows() {
-        let a = answer(&Request { rate_per_s: 250.0, ..Request::default() }).unwrap();
+        let a = answer_on(&Request { rate_per_s: 250.0, ..Request::default() }, 1).unwrap();
         assert!(!a.stable && a.worst_wait_s > 50.0);
     }
 }

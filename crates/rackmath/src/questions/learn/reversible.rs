@@ -130,11 +130,6 @@ const DRIFT_DEPTHS: [usize; 7] = [1, 4, 8, 16, 64, 128, 256];
 /// Rounds or layers to which the avalanche is followed.
 const ROUNDS: usize = 64;
 
-/// Answers.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();

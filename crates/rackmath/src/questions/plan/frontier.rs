@@ -96,11 +96,6 @@ pub struct Lead {
     pub too_close: bool,
 }
 
-/// Answers on one thread.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();
@@ -237,8 +232,8 @@ mod tests {
     fn one_curve_is_the_frontier_of_the_plan() {
         let plan = plan::Request { disaggregated: false, ..plan::Request::of("llama-3.1-8b", "4xh100") };
         let catalog = rackmath_catalog::embedded();
-        let whole = plan::answer(&catalog, &plan).unwrap();
-        let a = answer(&catalog, &Request { plan, ..Request::default() }).unwrap();
+        let whole = plan::answer_on(&catalog, &plan, 1).unwrap();
+        let a = answer_on(&catalog, &Request { plan, ..Request::default() }, 1).unwrap();
         assert_eq!(a.curves[0].points, whole.frontier);
         assert_eq!(a.figure_chip.series[0].points, whole.figure.series[0].points);
     }

@@ -30,11 +30,6 @@ use rackmath_theory::pass::KernelSet;
 use rackmath_units::{Cancel, Effort, float};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Answers.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();

@@ -116,11 +116,6 @@ pub struct Simulated {
 /// Events a simulation may have: beyond them the run makes too little progress to be worth playing.
 const MOST_EVENTS: u64 = 2_000_000;
 
-/// Answers.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
@@ -278,7 +273,7 @@ mod tests {
 
     #[test]
     fn work_follows_from_size_tokens_and_mfu() {
-        let ask = |r: &Request| answer(&rackmath_catalog::embedded(), r);
+        let ask = |r: &Request| answer_on(&rackmath_catalog::embedded(), r, 1);
         let a = ask(&Request { params: Some(405e9), tokens: Some(15.6e12), ..Request::default() }).unwrap();
         // 6 x 405 B x 15.6 T / (16,384 x 989.5 TFLOP/s x 40.5 %) = 66.8 days.
         assert!((a.work_days - 66.8).abs() < 0.2, "{}", a.work_days);

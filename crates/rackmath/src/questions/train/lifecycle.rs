@@ -220,11 +220,6 @@ struct Solve {
     usd: Option<f64>,
 }
 
-/// Answers.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
@@ -452,7 +447,7 @@ mod tests {
     use super::*;
 
     fn ask(request: &Request) -> Answer {
-        answer(&rackmath_catalog::embedded(), request).unwrap()
+        answer_on(&rackmath_catalog::embedded(), request, 1).unwrap()
     }
 
     fn of<'a>(a: &'a Answer, law: &str) -> &'a LawCard {

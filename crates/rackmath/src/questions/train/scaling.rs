@@ -116,11 +116,6 @@ enum Asked {
 /// Chinchilla's own training compute, the usual yardstick (Hoffmann et al. 2022; lecture G60).
 const CHINCHILLA_FLOP: f64 = 5.76e23;
 
-/// Answers.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
@@ -300,7 +295,7 @@ mod tests {
     use super::*;
 
     fn ask(request: &Request) -> Answer {
-        answer(&rackmath_catalog::embedded(), request).unwrap()
+        answer_on(&rackmath_catalog::embedded(), request, 1).unwrap()
     }
 
     #[test]

@@ -221,11 +221,6 @@ struct Setup {
     format: TrainingFormat,
 }
 
-/// Answers.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();

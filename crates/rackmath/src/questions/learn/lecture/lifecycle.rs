@@ -2,7 +2,7 @@
 
 use super::{Claim, claim, times};
 use crate::desk::prelude::*;
-use crate::lifecycle::{Request, answer};
+use crate::lifecycle::{Request, answer_on};
 use rackmath_theory::lifecycle::{Rule, Split, equaliser, over_training, served};
 use rackmath_theory::scaling::Point;
 use rackmath_units::{Fraction, Params, Seconds, TokenRate, Tokens, significant};
@@ -18,8 +18,8 @@ fn trillions(t: Tokens) -> String {
 pub(super) fn claims(catalog: &Catalog) -> Result<Vec<Claim>, Error> {
     // 200 T served, as the lecture rounds it.
     let asked = Request { served_tokens: Some(200e12), ..Request::default() };
-    let budget = answer(catalog, &asked)?;
-    let derated = answer(catalog, &Request { survives: 0.5, ..asked })?.rule;
+    let budget = answer_on(catalog, &asked, 1)?;
+    let derated = answer_on(catalog, &Request { survives: 0.5, ..asked }, 1)?.rule;
     let (x, a, b) = equaliser(1.0, 1.0, 1.0, 1.0);
     let (y, c, d) = equaliser(1.0, 2.0, 1.0, 1.0);
     let equal = |f: f64| {

@@ -2,7 +2,7 @@ use super::*;
 use rackmath_units::float;
 
 fn ask(request: Request) -> Answer {
-    answer(&rackmath_catalog::embedded(), &request).expect("answered")
+    answer_on(&rackmath_catalog::embedded(), &request, 1).expect("answered")
 }
 
 fn priced(input: f64, output: f64) -> Request {
@@ -143,6 +143,6 @@ fn absurd_values_are_refused_by_name() {
         (Request { vendor: Some("antropic".into()), ..none.clone() }, "anthropic"),
         (Request { log2_points: 30, ..none }, "12 to 20"),
     ] {
-        assert!(answer(&rackmath_catalog::embedded(), &wrong).unwrap_err().to_string().contains(word));
+        assert!(answer_on(&rackmath_catalog::embedded(), &wrong, 1).unwrap_err().to_string().contains(word));
     }
 }

@@ -116,11 +116,6 @@ pub struct Flip {
     pub cheapest_now: bool,
 }
 
-/// Answers on one thread.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();

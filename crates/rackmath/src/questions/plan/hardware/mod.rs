@@ -108,11 +108,6 @@ pub(crate) struct Candidate {
     best: rackmath_theory::plan::Ranked,
 }
 
-/// Answers on one thread.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();

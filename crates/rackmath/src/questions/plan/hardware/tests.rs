@@ -11,7 +11,7 @@ fn request(among: &[&str]) -> Request {
 
 #[test]
 fn all_chips_with_a_price_are_asked_and_none_that_was_never_sold() {
-    let a = answer(&rackmath_catalog::embedded(), &request(&[])).unwrap();
+    let a = answer_on(&rackmath_catalog::embedded(), &request(&[]), 1).unwrap();
     assert!(a.rows.len() + a.out.len() > 20);
     assert!(a.rows.iter().all(|r| !r.name.contains("lecture") && r.plan.chips <= 2 && r.plan.tpot_ms.value <= 25.0));
     assert!(a.rows.windows(2).all(|w| w[0].plan.usd_per_mtok.value <= w[1].plan.usd_per_mtok.value));
@@ -22,7 +22,7 @@ fn all_chips_with_a_price_are_asked_and_none_that_was_never_sold() {
 fn one_kind_of_price_leaves_the_others_out_with_the_reason() {
     let mut r = request(&[]);
     r.plan.setting.basis = Some("rental".into());
-    let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
+    let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
     assert!(a.rows.iter().all(|r| r.price_basis == "rental"));
     assert!(a.out.iter().any(|o| o.why.contains("no rental price")));
 }
@@ -30,7 +30,7 @@ fn one_kind_of_price_leaves_the_others_out_with_the_reason() {
 #[test]
 fn a_price_is_of_the_kind_the_catalogue_says() {
     let c = rackmath_catalog::embedded();
-    let a = answer(&c, &request(&["h100", "a100-80gb", "l40s"])).unwrap();
+    let a = answer_on(&c, &request(&["h100", "a100-80gb", "l40s"]), 1).unwrap();
     for row in &a.rows {
         let usual = c.system(&row.name).unwrap().chip.usual_price().unwrap().basis.to_string();
         assert_eq!(row.price_basis, usual, "{}", row.name);
@@ -42,7 +42,7 @@ fn a_price_is_of_the_kind_the_catalogue_says() {
 fn equal_numbers_of_chips_are_level() {
     let mut r = request(&["h100", "h200"]);
     r.plan.objective = plan::Best::Chips;
-    let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
+    let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
     assert!(a.verdict.contains("level with"), "{}", a.verdict);
     assert!(a.rows.iter().all(|row| row.flips_at_usd_per_chip_hour.is_none()));
 }
@@ -58,7 +58,7 @@ fn the_answer_does_not_depend_on_threads() {
 fn beyond_a_flip_another_is_cheaper() {
     let catalog = rackmath_catalog::embedded();
     let r = Request { flips: true, ..request(&["h100", "l40s", "a100-80gb", "h200"]) };
-    let a = answer(&catalog, &r).unwrap();
+    let a = answer_on(&catalog, &r, 1).unwrap();
     let speeds: Vec<&Flip> = a.flips.iter().filter(|f| f.axis == "tok_s_per_user").collect();
     assert!(!speeds.is_empty(), "some speed is too much for all");
     for flip in speeds {
@@ -66,7 +66,7 @@ fn beyond_a_flip_another_is_cheaper() {
             let mut there = r.clone();
             there.flips = false;
             there.plan.tpot_ms = Some(1e3 / at);
-            let best = answer(&catalog, &there).unwrap().rows.first().map(|r| r.name.clone());
+            let best = answer_on(&catalog, &there, 1).unwrap().rows.first().map(|r| r.name.clone());
             assert_eq!(&best, winner, "{flip:?} at {at}");
         }
     }
@@ -75,17 +75,17 @@ fn beyond_a_flip_another_is_cheaper() {
 #[test]
 fn unknown_hardware_and_impossible_questions() {
     let catalog = rackmath_catalog::embedded();
-    assert!(answer(&catalog, &request(&["h1000"])).unwrap_err().to_string().contains("h100"));
+    assert!(answer_on(&catalog, &request(&["h1000"]), 1).unwrap_err().to_string().contains("h100"));
     let mut large = request(&["l4", "rtx-4090"]);
     large.plan.setting.model = "deepseek-v3".into();
-    let a = answer(&catalog, &large).unwrap();
+    let a = answer_on(&catalog, &large, 1).unwrap();
     assert!(a.rows.is_empty() && a.out.len() == 2 && a.verdict.contains("no hardware"));
     let mut wrong = request(&[]);
     wrong.plan.setting.model = "deepsek-v3".into();
-    assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains("deepseek-v3"));
+    assert!(answer_on(&catalog, &wrong, 1).unwrap_err().to_string().contains("deepseek-v3"));
     let mut none = request(&[]);
     none.plan.setting.chips = Some(0);
-    assert!(answer(&catalog, &none).is_err());
+    assert!(answer_on(&catalog, &none, 1).is_err());
 }
 
 proptest! {
@@ -96,10 +96,10 @@ proptest! {
         let catalog = rackmath_catalog::embedded();
         let mut r = request(&["h100", "l40s", "mi300x"]);
         (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(isl), Some(osl), Some(tpot));
-        let a = answer(&catalog, &r).unwrap();
+        let a = answer_on(&catalog, &r, 1).unwrap();
         for name in ["2xh100", "2xl40s", "2xmi300x"] {
             let setting = Setting { on: name.into(), ..r.plan.setting.clone() };
-            let own = plan::answer(&catalog, &plan::Request { setting, ..r.plan.clone() }).unwrap();
+            let own = plan::answer_on(&catalog, &plan::Request { setting, ..r.plan.clone() }, 1).unwrap();
             let row = a.rows.iter().find(|row| row.name == name);
             prop_assert_eq!(row.map(|r| r.plan.usd_per_mtok.value), own.plans.first().map(|p| p.usd_per_mtok.value));
             if let Some(own) = own.plans.first() {

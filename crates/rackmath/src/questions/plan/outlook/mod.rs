@@ -140,11 +140,6 @@ pub struct Relief {
     pub gain: f64,
 }
 
-/// Answers on one thread.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();

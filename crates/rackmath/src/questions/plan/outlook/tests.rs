@@ -11,7 +11,7 @@ fn request() -> Request {
 
 #[test]
 fn a_price_moves_the_cost_alike_and_nothing_else() {
-    let a = answer(&rackmath_catalog::embedded(), &request()).unwrap();
+    let a = answer_on(&rackmath_catalog::embedded(), &request(), 1).unwrap();
     let price = a.inputs.iter().find(|i| i.name.starts_with("price")).unwrap();
     // The catalogue's rental price of an H100 has no range: a fifth down and up.
     assert!((price.low.change.unwrap() + 0.2).abs() < 1e-9 && (price.high.change.unwrap() - 0.2).abs() < 1e-9);
@@ -21,7 +21,7 @@ fn a_price_moves_the_cost_alike_and_nothing_else() {
 
 #[test]
 fn the_stages_cover_every_concurrency_and_the_plan_is_on_one_that_breaks_nothing() {
-    let a = answer(&rackmath_catalog::embedded(), &request()).unwrap();
+    let a = answer_on(&rackmath_catalog::embedded(), &request(), 1).unwrap();
     assert!(a.stages.windows(2).all(|w| w[0].to < w[1].from) && a.stages[0].from == 1.0);
     let at = a.plan.unwrap().concurrency_per_group;
     assert!(a.stages.iter().any(|s| s.from <= at && at <= s.to && s.broken.is_empty()));
@@ -30,7 +30,7 @@ fn the_stages_cover_every_concurrency_and_the_plan_is_on_one_that_breaks_nothing
 
 #[test]
 fn a_plan_for_the_bad_ends_costs_no_less_and_meets_tighter_limits() {
-    let a = answer(&rackmath_catalog::embedded(), &request()).unwrap();
+    let a = answer_on(&rackmath_catalog::embedded(), &request(), 1).unwrap();
     let (plan, robust) = (a.plan.unwrap(), a.robust.unwrap());
     assert!(robust.premium >= 0.0 && robust.plan.tpot_ms.value <= 20.0 * plan.tpot_ms.value / plan.tpot_ms.high + 1e-9);
 }
@@ -39,9 +39,9 @@ fn a_plan_for_the_bad_ends_costs_no_less_and_meets_tighter_limits() {
 fn nothing_to_look_out_for_where_nothing_fits() {
     let mut r = request();
     r.plan.setting.model = "deepseek-v3".into();
-    let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
+    let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
     assert!(a.plan.is_none() && a.inputs.is_empty() && a.most.is_none());
-    assert!(answer(&rackmath_catalog::embedded(), &Request { vary: 1.5, ..request() }).is_err());
+    assert!(answer_on(&rackmath_catalog::embedded(), &Request { vary: 1.5, ..request() }, 1).is_err());
 }
 
 proptest! {
@@ -51,7 +51,7 @@ proptest! {
     fn more_room_never_serves_less_and_regret_is_never_negative(tpot in 8.0..60.0_f64, rate in 1.0..60.0_f64) {
         let mut r = request();
         (r.plan.tpot_ms, r.plan.rate_per_s) = (Some(tpot), Some(rate));
-        let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
+        let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
         if let Some(most) = &a.most {
             prop_assert!(most.reliefs.iter().all(|r| r.gain >= 0.0));
             prop_assert!(a.plan.is_none() || most.times_now.unwrap() >= 1.0 - 1e-9);

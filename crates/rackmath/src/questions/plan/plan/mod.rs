@@ -232,11 +232,6 @@ struct Ask {
     offload: Option<f64>,
 }
 
-/// Answers on one thread.
-pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    answer_on(catalog, request, 1)
-}
-
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     Worked::new(catalog, request, &effort.into())?.answer()

@@ -125,7 +125,7 @@ pub(super) fn gib(bytes: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::{Best, Plan, Request, answer, space};
+    use crate::plan::{Best, Plan, Request, answer_on, space};
     use rackmath_theory::plan::Question;
 
     fn request(model: &str, on: &str) -> Request {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn plans(r: &Request) -> Vec<Plan> {
-        answer(&rackmath_catalog::embedded(), r).unwrap().plans
+        answer_on(&rackmath_catalog::embedded(), r, 1).unwrap().plans
     }
 
     #[test]
@@ -207,9 +207,10 @@ mod tests {
         let catalog = rackmath_catalog::embedded();
         for hit in [-0.1, 1.1, f64::NAN] {
             let wrong = Request { offload_hit: Some(hit), ..request("qwen3-32b", "h200") };
-            assert!(answer(&catalog, &wrong).unwrap_err().to_string().contains("offload_hit"));
+            assert!(answer_on(&catalog, &wrong, 1).unwrap_err().to_string().contains("offload_hit"));
         }
-        let unknown = answer(&catalog, &Request { isl: Some(1000.0), ..request("llama-3.1-8b", "l40s") }).unwrap();
+        let unknown =
+            answer_on(&catalog, &Request { isl: Some(1000.0), ..request("llama-3.1-8b", "l40s") }, 1).unwrap();
         assert!(unknown.plans.iter().all(|p| p.offload.is_none()));
         assert!(unknown.assumptions.iter().any(|a| a.starts_with("no KV offload on")), "{:?}", unknown.assumptions);
     }
@@ -234,7 +235,7 @@ mod tests {
     #[test]
     fn goodput_is_throughput_by_its_name() {
         let r = Request { isl: Some(2000.0), offload_hit: None, tpot_ms: Some(30.0), ..request("qwen3-32b", "2xh200") };
-        let one = |objective| answer(&rackmath_catalog::embedded(), &Request { objective, ..r.clone() }).unwrap();
+        let one = |objective| answer_on(&rackmath_catalog::embedded(), &Request { objective, ..r.clone() }, 1).unwrap();
         let (goodput, throughput) = (one(Best::Goodput), one(Best::Throughput));
         assert_eq!((goodput.objective, goodput.plans[0].index), (Best::Goodput, throughput.plans[0].index));
     }

@@ -13,13 +13,13 @@ fn request(on: &str) -> Request {
 }
 
 fn best(r: &Request) -> Option<Plan> {
-    answer(&catalog(), r).unwrap().plans.into_iter().next()
+    answer_on(&catalog(), r, 1).unwrap().plans.into_iter().next()
 }
 
 #[test]
 fn a_plan_meets_its_limits_and_serves_its_traffic() {
     let r = Request { tpot_ms: Some(30.0), ttft_ms: Some(1000.0), rate_per_s: Some(20.0), ..request("32xh200") };
-    let a = answer(&catalog(), &r).unwrap();
+    let a = answer_on(&catalog(), &r, 1).unwrap();
     assert!(a.plans.len() == 5 && a.relaxations.is_empty());
     for p in &a.plans {
         assert!(p.tpot_ms.value <= 30.0 && p.ttft_ms.value <= 1000.0 && p.chips <= 32);
@@ -58,7 +58,7 @@ fn a_tabulated_state_is_the_steady_state() {
 #[test]
 fn a_token_faster_than_the_latency_floor_is_answered_with_what_is_possible() {
     let r = Request { tpot_ms: Some(0.1), ..request("32xh200") };
-    let a = answer(&catalog(), &r).unwrap();
+    let a = answer_on(&catalog(), &r, 1).unwrap();
     assert!(a.plans.is_empty());
     let near = a.relaxations.iter().find(|r| r.limit == "time per output token").unwrap();
     assert!(near.factor > 10.0, "{near:?}");
@@ -68,7 +68,7 @@ fn a_token_faster_than_the_latency_floor_is_answered_with_what_is_possible() {
 fn a_model_larger_than_the_fleet_says_so() {
     let mut r = request("2xh200");
     r.setting.model = "deepseek-v3".into();
-    let a = answer(&catalog(), &r).unwrap();
+    let a = answer_on(&catalog(), &r, 1).unwrap();
     assert!(a.plans.is_empty() && a.verdict.starts_with("nothing fits"), "{}", a.verdict);
 }
 
@@ -76,9 +76,9 @@ fn a_model_larger_than_the_fleet_says_so() {
 fn no_chips_and_drafts_nobody_measured_are_refused() {
     let mut none = request("hgx-h200");
     none.setting.chips = Some(0);
-    assert!(answer(&catalog(), &none).unwrap_err().to_string().contains("chips"));
+    assert!(answer_on(&catalog(), &none, 1).unwrap_err().to_string().contains("chips"));
     let drafts = Request { drafts: vec![3.0], ..request("h200") };
-    assert!(answer(&catalog(), &drafts).is_err());
+    assert!(answer_on(&catalog(), &drafts, 1).is_err());
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn every_named_workload_can_be_planned() {
     let c = catalog();
     for name in c.ids(rackmath_spec::Kind::Scenarios) {
         let r = Request { scenario: Some(name.into()), isl: None, osl: None, ..request("8xh200") };
-        assert!(!answer(&c, &r).unwrap().plans.is_empty(), "{name}");
+        assert!(!answer_on(&c, &r, 1).unwrap().plans.is_empty(), "{name}");
     }
 }
 
@@ -100,15 +100,15 @@ fn a_distribution_without_width_is_a_length() {
         draws: Draws { isl: Some(isl.into()), osl: Some(osl.into()), ..Draws::default() },
         ..fixed.clone()
     };
-    let answered = answer(&c, &fixed).unwrap();
+    let answered = answer_on(&c, &fixed, 1).unwrap();
     for (isl, osl) in [("4k", "fixed:500"), ("uniform:4k..4k", "lognormal:mean=500,cv=0")] {
-        assert_eq!(answer(&c, &drawn(isl, osl)).unwrap(), answered);
+        assert_eq!(answer_on(&c, &drawn(isl, osl), 1).unwrap(), answered);
     }
     let mut seen = Request { isl: None, osl: None, ..fixed };
     let text = "isl,osl\n4000,500\n4000,500\n";
     let trace = crate::trace::Request { name: "t".into(), text: text.into(), keep_s: None };
     seen.draws.trace = Some(crate::trace::answer(&c, &trace).unwrap().summary);
-    assert_eq!(answer(&c, &seen).unwrap().plans, answered.plans);
+    assert_eq!(answer_on(&c, &seen, 1).unwrap().plans, answered.plans);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_peak_is_planned_as_so_much_traffic_and_the_mean_needs_no_more() {
     assert!(mean.replicas <= planned.replicas && mean.replicas >= 1);
     assert!((mean.usd_per_mtok_always_on / planned.usd_per_mtok.value - 3.0).abs() < 1e-9);
     r.draws.peak_over_mean = Some(0.5);
-    assert!(answer(&catalog(), &r).is_err());
+    assert!(answer_on(&catalog(), &r, 1).is_err());
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_plan_that_nobody_wants_any_more_ends_at_once() {
 #[test]
 fn a_request_that_would_not_fit_into_memory_is_refused() {
     let r = Request { chunks: (0..200_000).map(|k| f64::from(64 + k)).collect(), ..request("16xh200") };
-    assert!(answer(&catalog(), &r).unwrap_err().to_string().contains("rows, which take up to"));
+    assert!(answer_on(&catalog(), &r, 1).unwrap_err().to_string().contains("rows, which take up to"));
 }
 
 /// The pools of a plan under the load that keeps them where the plan has them, asked one by one.

@@ -1,7 +1,7 @@
 //! What was written is what is read; what was changed is named.
 
 use super::*;
-use crate::plan::answer;
+use crate::plan::answer_on;
 use proptest::prelude::*;
 
 fn request() -> Request {
@@ -21,7 +21,7 @@ fn bare(request: Request) -> PlanFile {
 }
 
 fn file() -> PlanFile {
-    PlanFile::of(&request(), &answer(&rackmath_catalog::embedded(), &request()).unwrap())
+    PlanFile::of(&request(), &answer_on(&rackmath_catalog::embedded(), &request(), 1).unwrap())
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_file_read_back_is_the_file_and_gives_the_same_answer() {
     let file = file();
     let back = PlanFile::read("plan.json", &file.text()).unwrap();
     assert_eq!(back, file);
-    let again = answer(&rackmath_catalog::embedded(), &back.request).unwrap();
+    let again = answer_on(&rackmath_catalog::embedded(), &back.request, 1).unwrap();
     assert_eq!(back.check("plan.json", again.plans.first()).unwrap(), Vec::<String>::new());
 }
 
@@ -55,7 +55,7 @@ fn what_was_changed_is_named() {
     assert!(refused("{", "[").contains("plan.json"));
     let mut cheaper = file();
     cheaper.chosen.as_mut().unwrap().usd_per_mtok *= 0.5;
-    let again = answer(&rackmath_catalog::embedded(), &cheaper.request).unwrap();
+    let again = answer_on(&rackmath_catalog::embedded(), &cheaper.request, 1).unwrap();
     assert!(cheaper.check("plan.json", again.plans.first()).unwrap_err().to_string().contains("chosen.usd_per_mtok"));
     cheaper.rackmath = "0.0.1".into();
     assert_eq!(cheaper.check("plan.json", again.plans.first()).unwrap().len(), 1);

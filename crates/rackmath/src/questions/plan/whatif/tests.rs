@@ -10,7 +10,7 @@ fn request(set: &[&str]) -> Request {
 }
 
 fn ask(set: &[&str]) -> Answer {
-    answer(&rackmath_catalog::embedded(), &request(set)).unwrap()
+    answer_on(&rackmath_catalog::embedded(), &request(set), 1).unwrap()
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn two_pools_cannot_be_kept_where_prompts_share_their_chips() {
 
 #[test]
 fn words_that_mean_nothing_are_refused_with_the_nearest() {
-    let refused = |set: &str| answer(&rackmath_catalog::embedded(), &request(&[set])).unwrap_err().to_string();
+    let refused = |set: &str| answer_on(&rackmath_catalog::embedded(), &request(&[set]), 1).unwrap_err().to_string();
     assert!(refused("tpott=20ms").contains("did you mean \"tpot\""));
     assert!(refused("tpot").contains("such as tpot=20ms"));
     assert!(refused("tpot=fast").contains("ms"));
@@ -91,7 +91,7 @@ proptest! {
         if same {
             r.set = vec![format!("isl={isl}"), "on=16xh200".into()];
         }
-        let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
+        let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
         prop_assert_eq!(&a.before, &a.after);
         for d in &a.differences {
             prop_assert!(d.after_change.is_none_or(|c| c == 0.0) && d.kept_change.is_none_or(|c| c == 0.0), "{d:?}");

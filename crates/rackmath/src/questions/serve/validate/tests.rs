@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn asked(table: &str) -> Answer {
-    answer(&rackmath_catalog::embedded(), &Request { tables: vec![table.into()], rows: true }).unwrap()
+    answer_on(&rackmath_catalog::embedded(), &Request { tables: vec![table.into()], rows: true }, 1).unwrap()
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_chart_has_one_dot_for_each_row() {
 #[test]
 fn a_table_with_a_typo_gets_the_nearest() {
     let request = Request { tables: vec!["spiltwise".into()], rows: false };
-    let error = answer(&rackmath_catalog::embedded(), &request).unwrap_err().to_string();
+    let error = answer_on(&rackmath_catalog::embedded(), &request, 1).unwrap_err().to_string();
     assert!(error.contains("spiltwise") && error.contains("did you mean \"splitwise\""), "{error}");
 }
 

@@ -151,7 +151,7 @@ fn hazard(catalog: &Catalog, r: &Request, chips: f64) -> Result<(Hazard, String)
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Request, answer};
+    use super::super::{Request, answer_on};
 
     fn asked() -> Request {
         Request {
@@ -170,7 +170,7 @@ mod tests {
     fn a_run_of_llama_3s_size_loses_what_its_authors_lost() {
         // 16,384 chips fail every 3.09 h; 10 s a checkpoint and 480 s a failure leave 91.8 % of the time.
         let r = Request { tokens: Some(15.6e12), ..asked() };
-        let a = answer(&rackmath_catalog::embedded(), &r).unwrap();
+        let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
         let run = a.run.unwrap();
         assert!((run.job_mtbf_hours - 3.093).abs() < 1e-3 && (run.goodput - 0.918).abs() < 5e-4, "{run:?}");
         assert!((run.wall_days.unwrap() * run.goodput / run.work_days.unwrap() - 1.0).abs() < 1e-12);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn tokens_for_a_loss_and_the_loss_of_tokens_are_inverse() {
-        let ask = |r: Request| answer(&rackmath_catalog::embedded(), &r);
+        let ask = |r: Request| answer_on(&rackmath_catalog::embedded(), &r, 1);
         let law = || Some("besiroglu-2024".into());
         let tokens = ask(Request { loss: Some(1.87), ..asked() }).unwrap().run.unwrap().tokens;
         let loss = ask(Request { tokens, law: law(), ..asked() }).unwrap().run.unwrap().loss.unwrap();
@@ -209,8 +209,8 @@ mod tests {
             model: "llama-3.1-8b".into(),
             ..Request::default()
         };
-        assert!(answer(&catalog, &r).unwrap_err().to_string().contains("host_bandwidth"));
-        let a = answer(&catalog, &Request { host_gb_per_s: Some(16.0), ..r }).unwrap();
+        assert!(answer_on(&catalog, &r, 1).unwrap_err().to_string().contains("host_bandwidth"));
+        let a = answer_on(&catalog, &Request { host_gb_per_s: Some(16.0), ..r }, 1).unwrap();
         assert!(a.stages.iter().all(|s| s.optimizer_bytes == 0.0) && a.parts.iter().any(|p| p.name.contains("host")));
     }
 }
