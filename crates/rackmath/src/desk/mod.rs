@@ -10,9 +10,18 @@ pub(crate) mod prelude {
     pub(crate) use super::check::{
         if_given, layered, named_or_all, no_peak, no_price, refuse_if, spaced, up_to, within,
     };
-    pub(crate) use super::figure::{Axis, Figure, Mark, Role, Series, Unit};
+    pub(crate) use super::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
+    pub(crate) use super::setting::{Resolved, Setting, resolve, tokens};
     pub(crate) use crate::Error;
-    pub(crate) use rackmath_spec::Catalog;
+    pub(crate) use crate::estimate::Range;
+    pub(crate) use educe::Educe;
+    pub(crate) use rackmath_spec::layout::Degrees;
+    pub(crate) use rackmath_spec::{Catalog, Dtype, Layout};
+    pub(crate) use rackmath_units::{
+        ByteRate, Bytes, Cancel, Cancelled, DollarRate, DollarsPerToken, Effort, Fraction, Params, Seconds, TokenRate,
+        Tokens, Watts, float, grouped, significant,
+    };
     pub(crate) use schemars::JsonSchema;
     pub(crate) use serde::{Deserialize, Serialize};
+    pub(crate) use std::sync::Arc;
 }

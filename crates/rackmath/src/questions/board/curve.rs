@@ -1,11 +1,7 @@
 //! How time and cost change along one axis: batch, context, pass length, chips or precision.
 
 use crate::desk::prelude::*;
-use crate::figure::count;
-use crate::setting::{Resolved, Setting, resolve, tokens};
 use crate::step;
-use rackmath_spec::Dtype;
-use rackmath_units::Tokens;
 
 /// What to sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::AsRefStr)]

@@ -1,17 +1,13 @@
 //! Every number opened into its equation: with symbols, with values, with sources.
 
 use crate::desk::prelude::*;
-use crate::setting::{Resolved, Setting, resolve};
 use crate::step;
 use rackmath_spec::Cited;
 use rackmath_theory::board::{Counting, Step};
 use rackmath_theory::count::Part;
 use rackmath_theory::roofline::Overlap;
 use rackmath_theory::term::{Expr, Input, max, min, num, sym};
-use rackmath_units::{
-    Bytes, BytesPerParam, DollarsPerToken, FlopPerToken, FlopRate, Quantity, Seconds, SecondsPerToken, TokenRate,
-    Tokens, grouped,
-};
+use rackmath_units::{BytesPerParam, FlopPerToken, FlopRate, Quantity, SecondsPerToken};
 
 /// What to explain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

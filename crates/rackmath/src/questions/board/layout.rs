@@ -1,19 +1,16 @@
 //! A model on machines: what every chip holds, computes and sends, whether it fits, and what chokes.
 
 use crate::desk::prelude::*;
-use crate::setting::{Resolved, Setting, resolve, tokens};
-use educe::Educe;
 use rackmath_spec::file::flags::{self, Tool};
-use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Ffn, Formats, Mixer};
-use rackmath_spec::{Dtype, Layout, Model, System, VariantArray as _};
+use rackmath_spec::{Model, System, VariantArray as _};
 use rackmath_theory::count::Part;
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::experts::{self, ElementBytes, Routing};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
 use rackmath_theory::placement::{self, Fit, Load, Placement, Stage};
-use rackmath_units::{ByteRate, Bytes, BytesPerToken, Fraction, Tokens};
+use rackmath_units::BytesPerToken;
 
 /// A model, a machine, a layout and a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]

@@ -1,13 +1,11 @@
 //! A pipeline drawn slot by slot: training schedules with their bubbles and memory, or the inference grid.
 
 use crate::desk::prelude::*;
-use educe::Educe;
 use rackmath_spec::word;
 use rackmath_theory::pipeline::{
     Cell, Device, Kind, Passes, Plan, PlanError, Schedule, Shape, Stage, closed_bubble, inference_grid, inference_idle,
     lower_bound,
 };
-use rackmath_units::{Bytes, Cancel, Cancelled, Effort, Fraction, Seconds};
 
 /// A schedule and its times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -254,42 +252,5 @@ fn inference(r: &Request) -> RunCard {
         peak_bytes: m as f64 * r.activation_bytes,
         devices: (0..p).map(|d| DeviceCard { busy_s: busy(d), idle, peak_micro_batches: m as f64 }).collect(),
         cells,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ran(request: &Request) -> Vec<RunCard> {
-        answer_on(request, 1).unwrap().runs
-    }
-
-    #[test]
-    fn g42_g43_the_lectures_grid() {
-        let run = &ran(&Request::default())[0];
-        assert_eq!(run.makespan_s, 14.0);
-        assert!(run.devices.iter().all(|d| (d.busy_s - 8.0).abs() < 1e-12));
-        for (m, idle) in [(1, 0.75), (4, 0.42857), (8, 0.27273), (16, 0.15789)] {
-            let runs = ran(&Request { micro_batches: m, ..Request::default() });
-            assert!((runs[0].idle / idle - 1.0).abs() < 1e-4);
-        }
-    }
-
-    #[test]
-    fn every_schedule_runs_and_respects_its_bound() {
-        let (schedule, virtual_stages, grad) = ("all".into(), 2, 1.0);
-        let passes = Request { input_grad_s: grad, weight_grad_s: grad, virtual_stages, ..Request::default() };
-        let runs = ran(&Request { schedule, stages: 8, micro_batches: 32, ..passes });
-        assert_eq!(runs.len(), 10);
-        for run in &runs {
-            assert!(run.makespan_s >= run.lower_bound_s.unwrap() * (1.0 - 1e-9), "{}", run.schedule);
-        }
-    }
-
-    #[test]
-    fn inference_is_idle_only_while_the_pipe_is_not_full() {
-        let asked = |m| Request { schedule: "inference".into(), micro_batches: m, ..Request::default() };
-        assert_eq!([1, 3, 4, 9].map(|m| ran(&asked(m))[0].idle), [0.75, 0.25, 0.0, 0.0]);
     }
 }

@@ -7,7 +7,6 @@ use rackmath_theory::count;
 use rackmath_theory::layout::domain;
 use rackmath_theory::network::cross_rack_slowdown;
 use rackmath_theory::roofline;
-use rackmath_units::Bytes;
 
 /// Which model over which machines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use crate::desk::prelude::*;
 use rackmath_theory::station::{self, Rider};
-use rackmath_units::{Chance, Effort, Seconds, float};
+use rackmath_units::Chance;
 
 /// A timetable and its riders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -105,24 +105,4 @@ fn riders(r: &Request) -> Vec<Rider> {
         Rider { arrival: Seconds::s(now), stops: r.tokens }
     };
     (0..r.requests).map(rider).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_half_empty_station_serves_within_two_steps() {
-        let a = answer_on(&Request { rate_per_s: 100.0, ..Request::default() }, 1).unwrap();
-        assert!(a.stable && (a.sustainable_rate_per_s - 200.0).abs() < 1e-9);
-        assert!(a.p99_first_token_s <= 0.04 + 1e-12 && (a.mean_first_token_s / 0.03 - 1.0).abs() < 0.01);
-        // Half the seats at half the load; the run-up and the last trains pull the mean down a little.
-        assert!((a.fill - 0.5).abs() < 0.02, "{}", a.fill);
-    }
-
-    #[test]
-    fn beyond_the_sustainable_rate_the_queue_grows() {
-        let a = answer_on(&Request { rate_per_s: 250.0, ..Request::default() }, 1).unwrap();
-        assert!(!a.stable && a.worst_wait_s > 50.0);
-    }
 }

@@ -1,11 +1,9 @@
 //! How long is one step, what binds it, and does it fit?
 
 use crate::desk::prelude::*;
-use crate::setting::{Resolved, Setting, resolve, tokens};
 use rackmath_theory::board::{Step, closed};
 use rackmath_theory::curve::distinct;
 use rackmath_theory::roofline::{self, Overlap};
-use rackmath_units::Tokens;
 
 /// One step of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,12 +1,10 @@
 //! Which scaling laws, for a model of which shape, and what a FLOP costs: shared by `scaling` and `lifecycle`.
 
 use crate::desk::prelude::*;
-use educe::Educe;
-use rackmath_spec::{ClarkLaw, Dtype, LawForm, PowerLaw, Router, ScalingLaw, StandardErrors};
+use rackmath_spec::{ClarkLaw, LawForm, PowerLaw, Router, ScalingLaw, StandardErrors};
 pub use rackmath_theory::scaling::Band;
 use rackmath_theory::scaling::{NoSurface, Shape, Surface, Tie, band, draws, surface};
-use rackmath_units::{FlopRate, Tokens};
-use std::sync::Arc;
+use rackmath_units::FlopRate;
 
 /// Laws and the shape of the model they are asked about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]

@@ -2,10 +2,9 @@
 
 use crate::desk::prelude::*;
 use rackmath_spec::model::{Counts, Ffn, Formats, KvSource, Linear, Mixer, Shape, Span};
-use rackmath_spec::{Dtype, Kind, Model};
+use rackmath_spec::{Kind, Model};
 use rackmath_theory::count::{self, Count, Part};
 use rackmath_theory::kv;
-use rackmath_units::Tokens;
 
 /// Which models to show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

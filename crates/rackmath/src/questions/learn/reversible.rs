@@ -6,7 +6,6 @@ use rackmath_reversible::drift::Stack;
 use rackmath_reversible::step::{Keep, Step, Stored, step, train};
 use rackmath_reversible::{Config, Weights, feistel};
 use rackmath_theory::reversible as theory;
-use rackmath_units::{Cancel, Cancelled, Effort};
 
 /// Which network to measure, and which model to apply the formulas to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

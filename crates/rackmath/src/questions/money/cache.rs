@@ -3,14 +3,12 @@
 
 use crate::desk::prelude::*;
 use crate::serving::{RateCard, RatesRequest, rates};
-use crate::setting::{Resolved, Setting, resolve};
 use rackmath_spec::{MemoryTier, file};
 pub use rackmath_theory::lifetime::Candidate as CandidateCard;
 use rackmath_theory::lifetime::{self, Line, Segment, best_ttl, break_even, candidates, envelope, in_memory, in_tier};
 use rackmath_theory::reuse::Reuse;
 use rackmath_theory::roofline;
-use rackmath_units::{DollarsPerToken, Fraction, HoldPrice, Seconds, float};
-use std::sync::Arc;
+use rackmath_units::HoldPrice;
 
 /// A model on a machine, the tiers beside it, and when its prefixes are wanted again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

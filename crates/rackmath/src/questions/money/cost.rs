@@ -3,10 +3,8 @@
 
 use crate::desk::prelude::*;
 use crate::serving::{OwnerRequest, RateCard, RatesCard, RatesRequest, owner, power, rates};
-use crate::setting::{Resolved, Setting, resolve};
 use rackmath_theory::cost::{Serving, TokenCost, margin};
 use rackmath_theory::lifetime::in_tier;
-use rackmath_units::{DollarRate, DollarsPerToken, Fraction, Seconds, TokenRate, Tokens, Watts};
 
 /// A model on a machine, how well it is used, and what is charged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

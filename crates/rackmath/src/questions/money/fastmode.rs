@@ -3,7 +3,6 @@
 use crate::desk::prelude::*;
 use rackmath_theory::board::closed;
 use rackmath_theory::fastmode::{Reading, reading};
-use rackmath_units::significant;
 
 /// A price and a speed multiple.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

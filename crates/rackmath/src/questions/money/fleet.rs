@@ -2,10 +2,8 @@
 
 use crate::desk::prelude::*;
 use crate::serving::{RatesCard, RatesRequest, power, rates};
-use crate::setting::{Setting, resolve, tokens};
 pub use rackmath_theory::fleet::Pool as PoolCard;
 use rackmath_theory::fleet::{Machines, Pool, Traffic, fleet, peak_over_mean, per_month, rack_share};
-use rackmath_units::{Fraction, TokenRate, Tokens};
 
 /// Traffic and the machines to serve it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

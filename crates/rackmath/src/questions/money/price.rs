@@ -8,7 +8,7 @@ use crate::desk::prelude::*;
 use rackmath_spec::price::{CacheOffer, List, Sheet, Ttl};
 use rackmath_spec::{Date, Moment};
 use rackmath_theory::price::{Bill, When, break_even_gap, break_even_uses, implied_storage};
-use rackmath_units::{DollarsPerToken, HoldPrice, Seconds};
+use rackmath_units::HoldPrice;
 use work::Prepared;
 
 /// Sheets and a workload.

@@ -11,15 +11,9 @@
 //! A point of a frontier can also serve whoever asks for less speed, so a curve is a staircase and leads change at its
 //! steps. Limits on time per token and whole requests do not count: the axis stands for them. Replicas are full.
 
-use crate::Error;
-use crate::estimate::Range;
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
+use crate::desk::prelude::*;
 use crate::plan::{self, Point, Worked};
 use crate::sides::{self, questions};
-use rackmath_spec::Catalog;
-use rackmath_units::Effort;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A plan's question, and what to put side by side or over each other; the machines of the plan when nothing is listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

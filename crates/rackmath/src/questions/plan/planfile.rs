@@ -3,11 +3,9 @@
 //! The request carries a checksum, so that a change by hand is seen; to change a plan is what [`crate::whatif`] is for. The
 //! numbers are worked out anew and compared with those in the file: a number that no longer follows is named.
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::plan::{Answer, Plan, Request, as_before};
 use rackmath_theory::stats::Fnv;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The first field of every plan file.

@@ -10,12 +10,8 @@
 //! Assumes: errors of two predictions are independent. Those of one engine on one chip are not, so that a difference may be
 //! real although it is called too close. Numbers without an interval (chips, dollars per hour) are compared as they stand.
 
-use crate::Error;
-use crate::estimate::Range;
+use crate::desk::prelude::*;
 use crate::plan::{Plan, Request};
-use rackmath_units::float;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// One number of a plan; its name in JSON ends with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::VariantArray)]

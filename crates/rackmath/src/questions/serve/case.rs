@@ -3,11 +3,10 @@
 //! What ran goes through the same passes and the same serving chapter as any question; nothing here knows the measured
 //! value.
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::setting::{formats, ready};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::measurement::{self, Measurement, Metric, Setup, Way};
-use rackmath_spec::{Catalog, Dtype, Layout};
 use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::pass::{KernelSet, Work};
 use rackmath_theory::steady::{Load, Requests};

@@ -7,7 +7,6 @@ use rackmath_theory::lengths::Drawn;
 use rackmath_theory::reuse::Reuse;
 use rackmath_theory::traffic::Traffic;
 pub use rackmath_theory::traffic::{Arrivals, Measured};
-use rackmath_units::{Seconds, float, significant};
 
 /// The text of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -27,7 +27,6 @@ use crate::desk::prelude::*;
 use rackmath_spec::measurement::Measurement;
 use rackmath_spec::validation::Table;
 use rackmath_theory::pass::KernelSet;
-use rackmath_units::{Cancel, Effort, float};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Answers while it is wanted.

@@ -15,13 +15,10 @@
 use crate::desk::prelude::*;
 use crate::estimate::work::Case;
 use crate::layout::{self, DegreesRequest};
-use crate::setting::Setting;
 use crate::{estimate, setting};
-use educe::Educe;
 use rackmath_theory::steady::Requests;
 pub use rackmath_theory::timer::Limit as Bound;
 use rackmath_theory::timer::{StepTimer, Work};
-use rackmath_units::float;
 
 /// A model on a machine under an engine, and what is looked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]

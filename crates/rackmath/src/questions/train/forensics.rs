@@ -1,7 +1,6 @@
 //! What a published training run must have been: any of its numbers from the others, with intervals.
 
 use crate::desk::prelude::*;
-use rackmath_spec::Dtype;
 use rackmath_theory::forensics::{COUNT, infer};
 pub use rackmath_theory::forensics::{Contradiction, Finding, Interval as Known, Variable};
 

@@ -1,11 +1,9 @@
 //! How much of a training run is progress when machines fail, how often to checkpoint, and what it costs in days and dollars.
 
 use crate::desk::prelude::*;
-use educe::Educe;
-use rackmath_spec::{Dtype, TrainingRun};
+use rackmath_spec::TrainingRun;
 use rackmath_theory::goodput::{Hazard, checked, job_mtbf};
 use rackmath_theory::scaling::TRAIN_FLOP;
-use rackmath_units::{Effort, Seconds, float};
 
 /// A run and its failures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]

@@ -3,11 +3,9 @@
 use crate::desk::prelude::*;
 use crate::goodput;
 use crate::laws::{self, Law, Machine, Resolved, Spread};
-use educe::Educe;
 use rackmath_spec::ScalingLaw;
 use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rl, Rule, Split, over_training};
 use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, outside};
-use rackmath_units::{Effort, Fraction, Params, Seconds, TokenRate, Tokens};
 
 /// A model, its traffic, and how its costs relate. The defaults are the lecture's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]

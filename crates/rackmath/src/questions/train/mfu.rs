@@ -1,7 +1,6 @@
 //! One run's FLOP per second in every convention.
 
 use crate::desk::prelude::*;
-use educe::Educe;
 use rackmath_spec::TrainingFormat;
 use rackmath_theory::train::Recompute;
 use rackmath_theory::train::mfu::{Convention, flop_per_token};

@@ -6,7 +6,7 @@ use rackmath_spec::{LawForm, ScalingLaw};
 use rackmath_theory::lifecycle::{Costs, optimum};
 use rackmath_theory::scaling::{NoSurface, Point, Surface, TRAIN_FLOP, compute_optimum, outside};
 use rackmath_theory::sparsity;
-use rackmath_units::{Effort, Flop, Params, Tokens, significant};
+use rackmath_units::Flop;
 
 /// A question about a compute, a loss, or a point; a compute of 5.76e23 FLOP (Chinchilla's) when nothing is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

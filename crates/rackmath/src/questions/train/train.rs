@@ -5,8 +5,6 @@ mod run;
 use crate::desk::prelude::*;
 pub use run::{LossCard, RunCard};
 
-use educe::Educe;
-use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Shape;
 use rackmath_spec::{GemmKernels, Model, Network, System, TrainingFormat, TrainingStack, word};
 use rackmath_theory::pipeline::Schedule;
@@ -17,8 +15,6 @@ use rackmath_theory::train::mfu::{Convention, flop_per_token};
 use rackmath_theory::train::search::{Candidate, Searcher, Space};
 use rackmath_theory::train::step::{Part, Prepared, Row, StepTime, step};
 use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding};
-use rackmath_units::{ByteRate, Cancel, Effort};
-use std::sync::Arc;
 
 /// A model, a machine, a layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]

@@ -1,12 +1,10 @@
 //! Chapter 1: batch size, latency, cost (D1 to D16).
 
 use super::{Claim, claim, percent, preset, times};
-use crate::Error;
-use crate::setting::{Resolved, Setting, resolve};
-use rackmath_spec::{Catalog, Math, Router, VariantArray as _};
+use crate::desk::prelude::*;
+use rackmath_spec::{Math, Router, VariantArray as _};
 use rackmath_theory::board::closed;
 use rackmath_theory::{count, roofline, sparsity, station};
-use rackmath_units::{Bytes, DollarRate, Params, Seconds, TokenRate, Tokens, grouped, significant};
 
 fn batch(balance: Option<f64>) -> String {
     balance.map_or("none at any batch".into(), grouped)

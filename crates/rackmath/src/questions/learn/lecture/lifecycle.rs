@@ -5,7 +5,6 @@ use crate::desk::prelude::*;
 use crate::lifecycle::{Request, answer_on};
 use rackmath_theory::lifecycle::{Rule, Split, equaliser, over_training, served};
 use rackmath_theory::scaling::Point;
-use rackmath_units::{Fraction, Params, Seconds, TokenRate, Tokens, significant};
 
 /// The lecture's factor of RL and its ratio of MFUs.
 const RULE: Rule = Rule { rl_factor: 3.0, eta: 1.0 / 3.0, split: Split::THIRDS };

@@ -7,9 +7,7 @@ mod prices;
 mod racks;
 
 use crate::desk::prelude::*;
-use crate::setting::{Resolved, Setting, resolve};
 use rackmath_spec::nearest;
-use rackmath_units::significant;
 
 /// Which claims.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,6 @@
 
 use super::{Claim, claim, times};
 use crate::desk::prelude::*;
-use crate::setting::{Setting, resolve};
 use rackmath_spec::price::Ttl;
 use rackmath_spec::{Chip, Math};
 use rackmath_theory::crossover::{
@@ -12,10 +11,7 @@ use rackmath_theory::crossover::{
 use rackmath_theory::lifetime::{drain, in_memory, in_tier, rematerialise};
 use rackmath_theory::price::{break_even_uses, implied_storage};
 use rackmath_theory::roofline;
-use rackmath_units::{
-    Bytes, BytesPerParam, BytesPerToken, DollarRate, FlopPerToken, FlopRate, Params, Seconds, Tokens, grouped,
-    significant,
-};
+use rackmath_units::{BytesPerParam, BytesPerToken, FlopPerToken, FlopRate};
 
 /// The lecture's model and price: 100 billion active parameters, two dollars per chip and hour.
 const ACTIVE_B: f64 = 100.0;

@@ -1,15 +1,14 @@
 //! Chapters 2 to 4: experts on racks, pipelining, and why pipelining is "not wise" (D17 to D36c).
 
 use super::{Claim, claim, percent, preset, times};
-use crate::Error;
-use rackmath_spec::{Catalog, Chip};
+use crate::desk::prelude::*;
+use rackmath_spec::Chip;
 use rackmath_theory::board::closed;
 use rackmath_theory::experts::{self, ElementBytes};
 use rackmath_theory::layout::stage_layers;
 use rackmath_theory::network::{cross_rack_slowdown, distinct_ranks};
 use rackmath_theory::placement::lecture_memory;
 use rackmath_theory::{pipeline, roofline};
-use rackmath_units::{ByteRate, Bytes, Params, Seconds, significant};
 
 /// Scale-up over scale-out bandwidth of a chip.
 fn beta(chip: &Chip) -> Option<f64> {

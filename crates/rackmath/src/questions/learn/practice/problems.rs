@@ -2,14 +2,12 @@
 
 use super::Topic::{Batch, Lifecycle, Pipeline, Prices, Racks, Reversible};
 use super::{Problem, Topic};
+use crate::desk::prelude::*;
 use rackmath_theory::board::closed;
 use rackmath_theory::reversible::Keep;
 use rackmath_theory::scaling::Point;
 use rackmath_theory::{crossover, experts, lifecycle, pipeline, roofline, station};
-use rackmath_units::{
-    ByteRate, Bytes, BytesPerParam, BytesPerToken, Chance, Flop, FlopRate, Fraction, Params, Seconds, TokenRate,
-    Tokens, grouped, significant,
-};
+use rackmath_units::{BytesPerParam, BytesPerToken, Chance, Flop, FlopRate};
 use std::fmt::Display;
 
 /// The same problems for the same seed on every machine.

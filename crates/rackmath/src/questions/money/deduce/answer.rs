@@ -6,7 +6,6 @@ use rackmath_spec::deduce::Seller;
 pub use rackmath_theory::deduce::Sampler;
 use rackmath_theory::deduce::shapes::{KvShape, shapes};
 use rackmath_theory::deduce::{Datum, Evidence, Posterior, Refusal, Unknown};
-use rackmath_units::{Params, float, significant};
 
 /// What the prices say.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

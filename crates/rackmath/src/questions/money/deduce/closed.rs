@@ -2,12 +2,11 @@
 
 use super::answer::ClosedCard;
 use crate::desk::prelude::*;
-use rackmath_spec::Dtype;
 use rackmath_theory::board::{closed::fast_x, peak_for};
 use rackmath_theory::crossover::{Consistency, consistency, implied_batch, kv_from_crossover, mfu_ratio};
 use rackmath_theory::deduce::{Posterior, Sheet, Unknown};
 use rackmath_theory::roofline::ridge;
-use rackmath_units::{BytesPerParam, Params, Tokens, float, significant};
+use rackmath_units::BytesPerParam;
 
 /// The chip closed forms are worked for.
 const CHIP: &str = "b200";

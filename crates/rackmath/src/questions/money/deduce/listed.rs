@@ -4,7 +4,6 @@ use crate::desk::prelude::*;
 use rackmath_spec::Date;
 use rackmath_spec::file::sheet::{PriceSheet, plain};
 use rackmath_spec::price::{List, Ttl};
-use rackmath_units::DollarsPerToken;
 
 /// The numbers of a sheet by name, on a day; the day it was checked unless given.
 pub fn listed(catalog: &Catalog, name: &str, day: Option<Date>) -> Result<PriceSheet, Error> {

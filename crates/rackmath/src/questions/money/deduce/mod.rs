@@ -4,8 +4,6 @@
 //! are those of an open model's hosts, its architecture is hidden, and the level of prices comes from the other
 //! architectures alone; the truth stands beside the posterior.
 use crate::desk::prelude::*;
-use educe::Educe;
-use std::sync::Arc;
 
 mod answer;
 mod closed;
@@ -21,7 +19,6 @@ use rackmath_spec::{Date, SpecError};
 use rackmath_theory::deduce::level::{Known, level};
 use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Refusal, Sampling, Sheet, Space};
 use rackmath_theory::price::implied_storage;
-use rackmath_units::{DollarsPerToken, Effort, Seconds};
 
 /// Any subset of a price sheet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]

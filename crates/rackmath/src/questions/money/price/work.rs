@@ -1,16 +1,12 @@
 //! What is sent to a provider, checked, and its bills.
 
 use crate::desk::prelude::*;
-use crate::figure::count;
-use crate::setting::tokens;
-use educe::Educe;
 use rackmath_spec::file;
 use rackmath_spec::price::{CacheOffer, List};
 use rackmath_spec::trace::Trace;
 use rackmath_theory::price::{
     Bill, CacheUse, Conversation, Pattern, Usage, When, bill, conversation, logged, pattern, trace,
 };
-use rackmath_units::{Seconds, Tokens};
 
 /// What is sent: a conversation where turns are given, a trace where one is, a prefix again and again where uses are,
 /// else one request.

@@ -17,18 +17,13 @@
 //! Assumes: prefill and decode have chips of their own, so that neither disturbs the other.
 
 use crate::desk::prelude::*;
-use crate::estimate::Range;
-use crate::figure::count;
 use crate::layout::{self, DegreesRequest};
-use crate::setting::{Resolved, Setting, ready, tokens};
-use rackmath_spec::Layout;
-use rackmath_spec::layout::Degrees;
+use crate::setting::ready;
 use rackmath_theory::cost::Rates;
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::pass::{KernelSet, Work};
 use rackmath_theory::steady::Requests;
-use rackmath_units::{Fraction, Seconds, TokenRate, Tokens};
 
 /// Rates given, predicted for an engine, or the board's lower bound with an efficiency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

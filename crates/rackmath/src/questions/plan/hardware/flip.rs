@@ -11,15 +11,10 @@
 //! Ignores: a winner that comes and goes between two points of the grid.
 
 use super::{Candidate, candidate};
-use crate::Error;
-use crate::estimate::Range;
+use crate::desk::prelude::*;
 use crate::plan::in_order;
 use crate::sides::too_close;
-use rackmath_spec::Catalog;
 use rackmath_theory::plan::{Bound, Objective, Question, Traffic};
-use rackmath_units::{Effort, float};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// A place where the best hardware changes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -8,14 +8,11 @@ use super::search::Searched;
 use super::why::shadows;
 use super::worked::{Choice, Worked};
 use super::{Best, Steps};
-use crate::estimate::{Breakdown, Range, breakdown};
-use crate::figure::{Axis, Figure, Mark, Role, Series, Unit};
+use crate::desk::prelude::*;
+use crate::estimate::{Breakdown, breakdown};
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Estimate, Objective, Ranked};
 use rackmath_theory::steady::{Load, Requests};
-use rackmath_units::{DollarRate, Watts, float, significant};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// What to deploy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -4,8 +4,7 @@
 use super::answer::domains;
 use super::worked::{Choice, Worked};
 use super::{Request, positive, share};
-use crate::Error;
-use crate::setting::tokens;
+use crate::desk::prelude::*;
 use crate::trace::{Summary, checked};
 use rackmath_spec::Scenario;
 use rackmath_spec::lengths::Lengths;
@@ -13,9 +12,6 @@ use rackmath_theory::lengths::{Drawn, spread};
 use rackmath_theory::plan::{Estimate, Ranked, Traffic};
 use rackmath_theory::steady::percentile::{own, percentiles};
 use rackmath_theory::steady::{Load, Requests, Spread};
-use rackmath_units::significant;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Requests that differ, and traffic that swells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

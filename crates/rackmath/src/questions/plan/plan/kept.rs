@@ -8,10 +8,8 @@ use super::answer::Plan;
 use super::prepare::Entry;
 use super::why::broken;
 use super::worked::Worked;
-use rackmath_spec::{Dtype, Layout};
+use crate::desk::prelude::*;
 use rackmath_theory::plan::{Bound, Configuration, Estimate, Ranked};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// Whether a deployment still does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]

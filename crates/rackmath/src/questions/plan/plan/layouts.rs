@@ -4,13 +4,10 @@
 //! it are replicas. Experts fill their stage: cut into ep groups of experts and each expert into what is left. The context is
 //! cut only over chips that keep copies of the same cache, by vLLM, and where asked for.
 
-use crate::Error;
+use crate::desk::prelude::*;
 use rackmath_spec::file::flags::{self, Tool};
-use rackmath_spec::layout::Degrees;
-use rackmath_spec::{Layout, Model, System};
+use rackmath_spec::{Model, System};
 use rackmath_theory::layout::{check, domain};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Deepest pipeline tried: serving gains nothing from more, and pays with latency.
 const DEEPEST: u64 = 8;

@@ -3,14 +3,11 @@
 use super::prepare::Entry;
 use super::worked::{Choice, Worked};
 use super::{Ask, Machine};
-use crate::Error;
+use crate::desk::prelude::*;
+use rackmath_spec::System;
 use rackmath_spec::model::Mixer;
-use rackmath_spec::{Catalog, Dtype, Layout, System};
 use rackmath_theory::steady::Requests;
 use rackmath_theory::{kv, placement};
-use rackmath_units::{ByteRate, Bytes, Tokens, significant};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// Host cache over the cache memory of the chips where a size must be said: what SGLang takes unless told (`hicache_ratio`
 /// in its server arguments is 2.0).

@@ -3,13 +3,11 @@
 use super::layouts::layouts;
 use super::offload::{self, Fetch};
 use super::{Ask, LARGEST, Machine};
-use crate::Error;
-use crate::figure::count;
+use crate::desk::prelude::*;
 use crate::setting::untimed;
 use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::Tool;
 use rackmath_spec::model::Formats;
-use rackmath_spec::{Dtype, Layout};
 use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::kv;
 use rackmath_theory::pass::{KernelSet, Pass};
@@ -17,9 +15,7 @@ use rackmath_theory::plan::space::MOST_DECODE;
 use rackmath_theory::plan::{Prefill, Row, Space, State, fill};
 use rackmath_theory::pools::{Prompts, sending};
 use rackmath_theory::steady::Requests;
-use rackmath_units::{Bytes, Effort, Tokens};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// What the deployments of one key share.
 struct Kind {

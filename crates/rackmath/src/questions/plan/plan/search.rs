@@ -6,12 +6,8 @@
 
 use super::worked::Worked;
 use super::{Answer, Request};
-use crate::Error;
-use rackmath_spec::Catalog;
+use crate::desk::prelude::*;
 use rackmath_theory::plan::{Bound, Found, Limits, Near, Question, Ranked, Space, Traffic, search_part};
-use rackmath_units::{Cancelled, Effort};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::ops::Range;
 

@@ -6,11 +6,9 @@
 use super::Request;
 use super::prepare::Entry;
 use super::worked::Worked;
-use crate::Error;
-use rackmath_spec::Catalog;
+use crate::desk::prelude::*;
 use rackmath_theory::pass::Limit;
 use rackmath_theory::plan::Estimate;
-use rackmath_units::Effort;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 

@@ -4,10 +4,9 @@ use super::Machine;
 use super::answer::{Plan, Relaxation, Shadow};
 use super::search::{Move, Searched, moves};
 use super::worked::Worked;
-use crate::figure::count;
+use crate::desk::prelude::*;
 use rackmath_theory::plan::{Bound, Estimate, Near, Question, Ranked, Traffic};
 use rackmath_theory::{count as parameters, kv};
-use rackmath_units::{Bytes, DollarRate, DollarsPerToken, Seconds, TokenRate, Tokens, Watts, significant};
 
 impl Worked {
     /// What the family of a plan could do without limits, and which limits forbid it.

@@ -5,15 +5,11 @@ use super::offload::Fetch;
 use super::prepare::{Entry, Prepared};
 use super::search::Searched;
 use super::{Ask, Request, why};
-use crate::Error;
-use crate::figure::count;
+use crate::desk::prelude::*;
 use crate::layout;
 use crate::setting::PriceSource;
-use rackmath_spec::{Catalog, Layout};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::{Configuration, Question, Ranked, Space, search_all};
-use rackmath_units::{Cancelled, Effort, significant};
-use std::sync::Arc;
 
 /// A request with its space; a copy shares everything but what is asked and what chips cost.
 #[derive(Clone)]

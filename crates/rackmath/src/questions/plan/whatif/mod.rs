@@ -1,13 +1,9 @@
 //! One plan, some changes: before, the same deployment under the change, and the best after it.
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::field::{self, Field, Unit, put};
 use crate::plan::{self, Holds, Kept, Plan, Relaxation, Worked};
 use crate::sides::Measure;
-use rackmath_spec::Catalog;
-use rackmath_units::{Effort, significant};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A plan's question and what is changed in it.

@@ -2,12 +2,10 @@
 
 use super::work::{Ask, Case};
 use crate::desk::prelude::*;
-use crate::figure::count;
 use crate::layout;
 use rackmath_spec::engine::Engine;
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
-use rackmath_units::Effort;
 
 /// A sweep over concurrency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -13,14 +13,13 @@
 
 use super::work::Case;
 use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Request, Served, Slo};
-use crate::figure::count;
+use crate::desk::prelude::*;
 use crate::layout;
 use rackmath_spec::engine::Prompts;
 use rackmath_theory::pass::{Limit, Part};
 use rackmath_theory::placement::{self, Fit};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
 use rackmath_theory::steady::Steady;
-use rackmath_units::{Fraction, Seconds, float, significant};
 
 impl Range {
     /// The interval of a prediction that is off by a factor of at most exp(spread) in 80 % of cases.

@@ -1,19 +1,15 @@
 //! From a request to something that can be evaluated: names resolved, numbers checked.
 
 use super::{Request, Speculation};
-use crate::Error;
-use crate::desk::check::refuse_if;
+use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
-use crate::setting::{Found, Setting, find, tokens, untimed};
+use crate::setting::{Found, find, untimed};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::Tool;
-use rackmath_spec::{Catalog, Layout};
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::pools::{Loading, Serving};
 use rackmath_theory::steady::{Requests, yielded};
-use rackmath_units::{Fraction, Tokens};
-use std::sync::Arc;
 
 /// What is evaluated, and what a change alters.
 #[derive(Clone, Debug)]

@@ -1,9 +1,8 @@
 //! Summaries of rows: how far, which way, in which order; and predicted against measured as a chart.
 
 use super::cards::{RowCard, SourceCard, StratumCard};
-use crate::figure::{Axis, Figure, Role, Series, Unit};
+use crate::desk::prelude::*;
 use rackmath_theory::stats::{median, quantile, spearman};
-use rackmath_units::{float, significant};
 
 /// One line per metric, in the order of their first rows.
 pub fn strata(rows: &[RowCard]) -> Vec<StratumCard> {

@@ -8,7 +8,6 @@ use rackmath_spec::Model;
 use rackmath_theory::count::count;
 use rackmath_theory::goodput::Hazard;
 use rackmath_theory::scaling::{Point, outside};
-use rackmath_units::{Params, Seconds, Tokens};
 
 /// The law taken unless one is named: the corrected Chinchilla fit.
 const USUAL_LAW: &str = "besiroglu-2024";
