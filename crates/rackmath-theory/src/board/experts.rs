@@ -38,10 +38,8 @@ pub fn popularity(routing: &Routing, experts: u64) -> Vec<f64> {
     if total > 0.0 { raw.iter().map(|x| x / total).collect() } else { vec![1.0 / raw.len().max(1) as f64; raw.len()] }
 }
 
-/// Load of the busiest rank over the mean, when hot experts get the redundant copies and slots are filled evenly.
-///
-/// Copies go one by one to the expert with the most load per copy; then slots are dealt, heaviest first, to the rank with
-/// the least load that still has a free slot. Random fluctuation of a finite batch comes on top: [`fluctuation`].
+/// Load of the busiest rank over the mean: each redundant copy goes to the expert with the most load per copy, then slots
+/// are dealt, heaviest first, to the least loaded rank. Chance comes on top: [`fluctuation`].
 pub fn imbalance(popularity: &[f64], ranks: u64, redundant: u64) -> f64 {
     let slots = popularity.len() as u64 + redundant;
     let per_rank = slots.div_ceil(ranks) as usize;

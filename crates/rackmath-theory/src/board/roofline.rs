@@ -7,18 +7,14 @@
 //! | F | peak | FLOP/s | dense peak, a multiply-add is two |
 //! | W, C | bandwidth, capacity | B/s, B | memory |
 //! | w | width | B/param | bytes of a stored weight |
-//! | I | intensity | FLOP/B | where compute and memory take equally long |
+//! | I | peak / bandwidth | FLOP/B | where compute and memory take equally long |
 //! | R | ridge | 1 | the lecture's "300": weights multiplied per weight read |
 //!
 //! R does not depend on the precision only while F doubles each time w halves. The 2 in R makes multiplications out of FLOP.
 //! Source: lecture D1, D10, D13 and section 0.
 
-use rackmath_units::{ByteRate, Bytes, BytesPerParam, FlopRate, Intensity, Seconds};
-
-/// FLOP per byte at which both resources take equally long.
-pub fn intensity(peak: FlopRate, bandwidth: ByteRate) -> Intensity {
-    peak / bandwidth
-}
+use rackmath_units::{ByteRate, Bytes, BytesPerParam, FlopRate, Seconds};
+use strum::IntoStaticStr;
 
 /// The dimensionless ridge: tokens that must share a weight for compute to take as long as reading it.
 pub fn ridge(peak: FlopRate, width: BytesPerParam, bandwidth: ByteRate) -> f64 {
@@ -50,23 +46,19 @@ pub struct Terms {
     pub kv: Seconds,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 pub enum Binding {
-    /// Arithmetic.
+    #[strum(to_string = "compute")]
     Compute,
-    /// Memory, mostly weights.
+    #[strum(to_string = "memory (weights)")]
     Weights,
-    /// Memory, mostly the cache.
+    #[strum(to_string = "memory (KV)")]
     Kv,
 }
 
 impl Binding {
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Compute => "compute",
-            Self::Weights => "memory (weights)",
-            Self::Kv => "memory (KV)",
-        }
+        self.into()
     }
 }
 

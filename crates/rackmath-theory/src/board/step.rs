@@ -100,10 +100,6 @@ impl Step {
     pub fn rate(&self) -> TokenRate {
         self.batch * self.pass.get() / self.time
     }
-
-    pub fn user_rate(&self) -> TokenRate {
-        self.pass / self.time
-    }
 }
 
 /// The dense peak a chip runs weights of a format at, unless an arithmetic is prescribed.
@@ -127,7 +123,7 @@ impl Board {
         let bandwidth = on.system.bandwidth().get();
         let mut compute = 0.0;
         for part in Part::ALL {
-            let multiplied = count.multiplied_in(part).get();
+            let multiplied = count.part(part).active - count.part(part).looked_up;
             if multiplied > 0.0 {
                 let (_, peak) = peak_for(chip, part.dtype(&on.formats), rules.math)?;
                 // A multiplication and an addition per parameter.
@@ -211,10 +207,8 @@ impl Board {
         self.price * SecondsPerToken::new(terms.time(self.overlap).get())
     }
 
-    /// The batch at which computing takes as long as reading; nothing where reading the cache alone takes longer.
-    ///
-    /// With every expert touched this is t_w / (c - k) exactly; below that the touched share bends the line and the
-    /// crossing is found to the last bit by bisection.
+    /// The batch at which computing takes as long as reading; nothing where reading the cache alone takes longer. With every
+    /// expert touched it is t_w / (c - k); below that the touched share bends the line and bisection finds the crossing.
     pub fn balance_batch(&self, context: Tokens) -> Option<f64> {
         let slope = self.sequence_compute(context.get(), 1.0) - self.kv.at(context.get());
         if slope <= 0.0 {

@@ -59,8 +59,7 @@ impl Curve {
         self.ramps.last().filter(|r| r.cap.is_infinite()).map_or(0.0, |r| r.slope)
     }
 
-    /// The sum over `q` further tokens, the i-th of which sees `context + i` tokens, as an integral: exact for lines, and
-    /// continuous in `q`.
+    /// The sum over `q` further tokens, the i-th of which sees `context + i` tokens, as an integral that is exact for lines.
     pub fn integral(&self, context: f64, q: f64) -> f64 {
         // The integral of min(x, cap) from 0 to x.
         let below = |x: f64, cap: f64| if x <= cap { x * x / 2.0 } else { cap * (x - cap / 2.0) };
@@ -74,9 +73,7 @@ impl Curve {
         Self { fixed: self.fixed * factor, ramps }
     }
 
-    /// The smallest context at which this curve reaches `other + level`, if it ever does.
-    ///
-    /// Walks the corners of both curves; between two corners the difference is a line and its root is exact.
+    /// The smallest context at which this curve reaches `other + level`, if it ever does; exact, from corner to corner.
     pub fn crossing(&self, other: &Self, level: f64) -> Option<f64> {
         let gap = |x: f64| self.at(x) - other.at(x) - level;
         let mut corners: Vec<f64> =
@@ -98,9 +95,7 @@ impl Curve {
     }
 }
 
-/// Expected number of different experts touched by so many tokens, each choosing `k` of `e` at random.
-///
-/// $$ E\,(1 - (1 - k/E)^B) $$
+/// Expected number of experts touched by B tokens, each choosing k of E at random: $$ E\,(1 - (1 - k/E)^B) $$
 pub fn distinct(e: f64, k: f64, tokens: f64) -> f64 {
     if k >= e {
         return if tokens > 0.0 { e } else { 0.0 };

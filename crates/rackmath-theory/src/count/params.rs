@@ -152,10 +152,6 @@ impl Count {
         Params::new(self.parts.iter().map(|p| p.active - p.looked_up).sum())
     }
 
-    pub fn multiplied_in(&self, part: Part) -> Params {
-        Params::new(self.part(part).active - self.part(part).looked_up)
-    }
-
     pub fn stored_bytes(&self, formats: &Formats) -> Bytes {
         Part::ALL.into_iter().map(|p| p.dtype(formats).width() * Params::new(self.part(p).total as f64)).sum()
     }

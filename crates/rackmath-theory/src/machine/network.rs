@@ -143,9 +143,7 @@ pub enum Launch {
     Eager,
 }
 
-/// Time of an all-reduce by an engine's own kernel, or by the library above the kernel's limit.
-///
-/// `memory` is the chip's memory bandwidth: an eager call copies the message.
+/// Time of an all-reduce by an engine's own kernel, or by the library above its limit; an eager call copies in `memory`.
 pub fn all_reduce_time(
     bytes: Bytes,
     group: &Group,

@@ -98,8 +98,7 @@ pub struct Placement {
     pub fit: Fit,
 }
 
-/// What is free or missing on the fullest chip, and whether weights or the cache alone are too large; where the cache is, no
-/// pipeline depth can help.
+/// What is free or missing on the fullest chip; where the cache alone is too large, no pipeline depth can help.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fit {
     Fits { spare: Bytes },

@@ -207,13 +207,6 @@ impl Cost {
         self.memory += other.memory * times;
     }
 
-    #[must_use]
-    pub fn joined(&self, other: &Self) -> Self {
-        let mut both = *self;
-        both.plus(other, 1.0);
-        both
-    }
-
     pub fn time(&self) -> Seconds {
         Seconds::s(self.parts.iter().sum())
     }
@@ -231,8 +224,7 @@ impl Cost {
         Limit::ALL.into_iter().fold(Limit::Compute, |best, limit| if of(limit) > of(best) { limit } else { best })
     }
 
-    /// The roofline of the same pass: every FLOP at the dense peak, every weight and cache byte at full bandwidth, both at
-    /// once, no links.
+    /// The roofline of the same pass: FLOP at the dense peak and bytes at full bandwidth, both at once, no links.
     pub fn ideal(&self) -> Seconds {
         Seconds::s(self.compute.max(self.memory))
     }

@@ -159,8 +159,7 @@ impl Space {
         (estimate, (output / per[0] * UP, output / per[2] * UP))
     }
 
-    /// A state at least as good, in every respect, as all states of a row that only decodes and that `keep` lets pass; none
-    /// where there is no such state.
+    /// A state at least as good, in every respect, as all of a row that only decodes and that `keep` lets pass, if any.
     pub(super) fn best_found(&self, row: usize, keep: impl Fn(&State) -> bool) -> Option<State> {
         self.found.of(row).iter().filter(|s| s.rate > 0.0 && keep(s)).copied().reduce(|best, s| State {
             tpot: best.tpot.min(s.tpot),

@@ -197,8 +197,7 @@ impl Found {
         !in_front && (broken != 0 || worse)
     }
 
-    /// Whether something that an optimistic estimate bounds may break a single limit by less than what is known: it breaks at
-    /// least the limits its bound breaks.
+    /// Whether something, which breaks at least what its bound `best` breaks, may break one limit by less than what is known.
     fn nearer(&self, best: &Estimate, broken: u8, q: &Question) -> bool {
         let closer = |bound: Bound| {
             let known = self.near.iter().find(|n| n.bound == bound);

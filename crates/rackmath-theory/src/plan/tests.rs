@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 
 const OUTPUT: f64 = 10.0;
 const CLASSES: usize = 3;
+const BUSY: State = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
 
 fn state() -> impl Strategy<Value = State> {
     // Small whole numbers, so that ties are common.
@@ -65,17 +66,9 @@ prop_compose! {
 }
 
 fn question() -> impl Strategy<Value = Question> {
-    let limit = |low: u8, high: u8, unit: f64| prop::option::of((low..high).prop_map(move |x| f64::from(x) * unit));
-    let limits = (
-        limit(1, 12, 0.1),
-        limit(1, 7, 0.01),
-        limit(1, 20, 0.1),
-        limit(1, 12, 10.0),
-        limit(1, 4, 0.25),
-        limit(1, 30, 10.0),
-        limit(1, 30, 1000.0),
-        limit(1, 30, 1.0),
-    );
+    let highest: [(u8, f64); 8] =
+        [(12, 0.1), (7, 0.01), (20, 0.1), (12, 10.0), (4, 0.25), (30, 10.0), (30, 1000.0), (30, 1.0)];
+    let limits = highest.map(|(high, unit)| prop::option::of((1..high).prop_map(move |x| f64::from(x) * unit)));
     let traffic = prop_oneof![
         (1..20_u8).prop_map(|r| Traffic::Rate(r.into())),
         (1..30_u8).prop_map(|c| Traffic::Fill(c.into())),
@@ -86,10 +79,10 @@ fn question() -> impl Strategy<Value = Question> {
         }),
         Just(Traffic::One)
     ];
-    (limits, traffic, 0..5_usize, 1..4_usize, 0..3_u8).prop_map(|(l, traffic, objective, keep, axis)| Question {
+    (limits, traffic, 0..5_usize, 1..4_usize, 0..3_u8).prop_map(|(limits, traffic, objective, keep, axis)| Question {
         output: OUTPUT,
         traffic,
-        limits: Limits([l.0, l.1, l.2, l.3, l.4, l.5, l.6, l.7]),
+        limits: Limits(limits),
         objective: Objective::ALL[objective],
         keep,
         frontier: [None, Some(Yield::PerChip), Some(Yield::PerDollar)][axis as usize],
@@ -157,14 +150,23 @@ proptest! {
     }
 
     #[test]
-    fn threads_and_shards_change_nothing(space in space(), q in question(), threads in 1..9_usize, cut in 0..40_u64) {
+    fn threads_shards_and_parts_change_nothing(
+        space in space(), q in question(), threads in 1..9_usize, cut in 0..40_u64, n in 1..8_u64
+    ) {
         let one = search_all(&space, &q, &1.into()).unwrap();
         prop_assert_eq!(&search_all(&space, &q, &threads.into()).unwrap(), &one);
-        prop_assert_eq!(&search_part(&space, &q, 0..space.families(), &threads.into(), Some(cut % space.len())).unwrap(), &one);
+        let search = |families, seed| search_part(&space, &q, families, &threads.into(), seed).unwrap();
+        prop_assert_eq!(&search(0..space.families(), Some(cut % space.len())), &one);
         let cut = cut.min(space.families());
-        let part = |families| search_part(&space, &q, families, &1.into(), None).unwrap();
-        let parts = part(cut..space.families()).merged(part(0..cut), &q);
-        prop_assert_eq!(&parts, &one);
+        prop_assert_eq!(&search(cut..space.families(), None).merged(search(0..cut, None), &q), &one);
+        // Parts follow each other and are everything.
+        let (mut end, mut all) = (0, Found::default());
+        for part in (0..n).map(|k| space.part(k, n)) {
+            prop_assert_eq!(part.start, end);
+            end = part.end;
+            all = all.merged(search(part, None), &q);
+        }
+        prop_assert_eq!((end, all), (space.families(), one));
     }
 
     #[test]
@@ -179,31 +181,13 @@ proptest! {
     }
 
     #[test]
-    fn parts_follow_each_other_and_are_everything(space in space(), q in question(), n in 1..8_u64, threads in 1..4_usize) {
-        let mut end = 0;
-        let mut all = Found::default();
-        for k in 0..n {
-            let part = space.part(k, n);
-            prop_assert_eq!(part.start, end);
-            end = part.end;
-            all = all.merged(search_part(&space, &q, part, &threads.into(), None).unwrap(), &q);
-        }
-        prop_assert_eq!(end, space.families());
-        prop_assert_eq!(all, search_all(&space, &q, &1.into()).unwrap());
-    }
-
-    #[test]
     fn spaces_that_differ_have_other_fingerprints(space in space(), which in 0..40_usize) {
         prop_assert_eq!(space.fingerprint(), space.clone().fingerprint());
         let mut other = space.clone();
         other.found = States::default();
-        let changed = which % space.rows.len();
         for row in 0..space.rows.len() {
-            let mut own = space.found.of(row).to_vec();
-            if row == changed {
-                own.push(State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory });
-            }
-            other.found.push(&own);
+            let more = if row == which % space.rows.len() { &[BUSY][..] } else { &[] };
+            other.found.push(&[space.found.of(row), more].concat());
         }
         prop_assert_ne!(space.fingerprint(), other.fingerprint());
         other = space.clone();
@@ -257,49 +241,58 @@ proptest! {
     }
 
     #[test]
-    fn a_looser_limit_is_never_worse(space in space(), q in question(), which in 0..8_usize, by in 1.0..3.0_f64) {
-        let bound = Bound::ALL[which];
-        let Some(limit) = q.limits.get(bound) else { return Ok(()) };
-        let looser = if bound.at_least() { limit / by } else { limit * by };
-        let loose = Question { limits: q.limits.with(bound, Some(looser)), ..q };
-        let best = |q: &Question| search_all(&space, q, &1.into()).unwrap().top.first().map(|r| q.objective.score(&r.estimate));
-        if let Some(before) = best(&q) {
-            prop_assert!(best(&loose).is_some_and(|after| after <= before));
-        }
-    }
-
-    #[test]
-    fn another_machine_never_makes_the_best_worse(space in space(), q in question(), more in row(), s in state()) {
+    fn another_machine_or_a_looser_limit_is_never_worse(
+        space in space(), q in question(), more in row(), s in state(), which in 0..8_usize, by in 1.0..3.0_f64
+    ) {
+        let best = |space: &Space, q: &Question| search_all(space, q, &1.into()).unwrap().top.first().map(|r| q.objective.score(&r.estimate));
+        let Some(before) = best(&space, &q) else { return Ok(()) };
         let mut larger = space.clone();
         larger.rows.push(more);
         larger.whole.push(&vec![s; space.levels]);
         larger.found.push(&vec![s; space.levels]);
-        let best = |space: &Space| search_all(space, &q, &1.into()).unwrap().top.first().map(|r| q.objective.score(&r.estimate));
-        if let Some(before) = best(&space) {
-            prop_assert!(best(&larger).is_some_and(|after| after <= before));
+        prop_assert!(best(&larger, &q).is_some_and(|after| after <= before), "another machine");
+        let bound = Bound::ALL[which];
+        if let Some(limit) = q.limits.get(bound) {
+            let looser = if bound.at_least() { limit / by } else { limit * by };
+            let loose = Question { limits: q.limits.with(bound, Some(looser)), ..q };
+            prop_assert!(best(&space, &loose).is_some_and(|after| after <= before), "a looser {bound:?}");
         }
     }
 }
 
 /// One deployment of so many chips, of a machine that offers so many, which ends a request a second.
 fn single(chips: f64, offered: f64) -> Space {
-    let one = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
     let row = Row { key: 0, machine: 0, class: 0, scale: 1.0, chips, usd_s: 0.001, watts: 1000.0, host: 1.0, offered };
-    Space { rows: vec![row], levels: 1, whole: [one].chunks(1).collect(), ..Space::default() }
+    Space { rows: vec![row], levels: 1, whole: [BUSY].chunks(1).collect(), ..Space::default() }
 }
 
 #[test]
-fn replicas_are_whole_and_paid_whole() {
-    // 2.5 requests a second at 1 a replica: three replicas of two chips at $3.60/h each: $21.60/h for 25 tokens a second.
+fn replicas_and_hosts_are_whole_and_paid_whole() {
     let space = single(2.0, 10.0);
-    let e = space.estimate(0, OUTPUT, Traffic::Rate(2.5)).unwrap();
+    let at = |traffic| space.estimate(0, OUTPUT, traffic).unwrap();
+    // 2.5 requests a second at 1 a replica: three replicas of two chips at $3.60/h each: $21.60/h for 25 tokens a second.
+    let e = at(Traffic::Rate(2.5));
     assert_eq!((e.replicas, e.chips, e.watts), (3.0, 6.0, 6000.0));
-    assert!((e.usd_per_hour - 21.6).abs() < 1e-9);
-    assert!((e.usd_per_mtok - 240.0).abs() < 1e-9);
-    assert!((e.joules - 240.0).abs() < 1e-9);
-    assert!((e.e2e - 0.19).abs() < 1e-12);
-    let full = space.estimate(0, OUTPUT, Traffic::Fill(7.0)).unwrap();
-    assert_eq!((full.replicas, full.throughput), (3.0, 30.0));
+    for (got, want) in [(e.usd_per_hour, 21.6), (e.usd_per_mtok, 240.0), (e.joules, 240.0), (e.e2e, 0.19)] {
+        crate::close(got, want, 4e-12);
+    }
+    // $0.005 a second at $0.002 a replica of two chips: two replicas, although ten chips would hold five.
+    for (traffic, replicas) in [
+        (Traffic::Fill(7.0), 3.0),
+        (Traffic::Within { chips: 10.0, usd_s: 0.005, watts: 1e9 }, 2.0),
+        (Traffic::Within { chips: 10.0, usd_s: 1.0, watts: 6500.0 }, 3.0),
+        (Traffic::Within { chips: 10.0, usd_s: 1.0, watts: 1e9 }, 5.0),
+    ] {
+        let e = at(traffic);
+        assert_eq!((e.replicas, e.throughput), (replicas, 10.0 * replicas));
+    }
+    // Five chips of hosts of eight: eight are paid; nine of ten on offer: ten.
+    for (chips, offered, rate, paid) in [(5.0, 32.0, 1.0, 8.0), (8.0, 32.0, 2.0, 16.0), (9.0, 10.0, 1.0, 10.0)] {
+        let mut space = single(chips, offered);
+        space.rows[0].host = 8.0;
+        let e = space.estimate(0, OUTPUT, Traffic::Rate(rate)).unwrap();
+        assert_eq!((e.chips, e.watts, (e.usd_per_hour / 3.6).round()), (paid, 1000.0 * paid, paid));
+    }
 }
 
 #[test]
@@ -312,28 +305,14 @@ fn levels_rise_and_end_where_asked() {
 }
 
 #[test]
-fn a_budget_is_filled_with_whole_replicas() {
-    // $0.005 a second at $0.002 a replica of two chips: two replicas, although ten chips would hold five.
-    let space = single(2.0, 10.0);
-    let within = |usd_s, watts| {
-        let e = space.estimate(0, OUTPUT, Traffic::Within { chips: 10.0, usd_s, watts }).unwrap();
-        (e.replicas, e.throughput)
+fn prompts_that_vary_wait_longer_for_each_other() {
+    let ttft = |prompt_cv2: f64| {
+        let prompts = pools::Prompts { service: 2.0, alone: 0.5, groups: 1.0 };
+        let (whole, found) = ([State::NONE].chunks(1).collect(), [BUSY].chunks(1).collect());
+        let (prefills, send, ratios) = (vec![Prefill { row: 0, prompts }], vec![vec![0.0]], vec![(1.0, 1.0)]);
+        let space = Space { whole, found, prefills, send, ratios, prompt_cv2, ..single(1.0, 1.0) };
+        space.estimate(1, OUTPUT, Traffic::One).unwrap().ttft
     };
-    assert_eq!(within(0.005, 1e9), (2.0, 20.0));
-    assert_eq!(within(1.0, 6500.0), (3.0, 30.0));
-    assert_eq!(within(1.0, 1e9), (5.0, 50.0));
-}
-
-#[test]
-fn hosts_are_bought_whole_as_far_as_the_chips_on_offer_go() {
-    // Five chips of hosts of eight: eight are paid; nine of ten on offer: ten.
-    let bought = |chips: f64, offered: f64, rate: f64| {
-        let mut space = single(chips, offered);
-        space.rows[0].host = 8.0;
-        let e = space.estimate(0, OUTPUT, Traffic::Rate(rate)).unwrap();
-        (e.chips, e.watts, (e.usd_per_hour / 3.6).round())
-    };
-    assert_eq!(bought(5.0, 32.0, 1.0), (8.0, 8000.0, 8.0));
-    assert_eq!(bought(8.0, 32.0, 2.0), (16.0, 16_000.0, 16.0));
-    assert_eq!(bought(9.0, 10.0, 1.0), (10.0, 10_000.0, 10.0));
+    // Half busy: a fixed prompt of 0.5 s waits 0.25 s (M/D/1), one of cv 1 twice that (M/M/1).
+    assert!((ttft(0.0) - 0.85).abs() < 1e-12 && (ttft(1.0) - 1.1).abs() < 1e-12, "{} {}", ttft(0.0), ttft(1.0));
 }

@@ -117,15 +117,10 @@ pub struct Ready {
 
 impl Ready {
     pub fn new(kernels: &KernelSet, deployment: Deployment) -> Result<Self, Untimed> {
-        Self::new_for(kernels, deployment, true)
+        Self::new_like(kernels, deployment, true, None)
     }
 
-    /// The same; without drafts none may be asked for.
-    pub fn new_for(kernels: &KernelSet, deployment: Deployment, drafts: bool) -> Result<Self, Untimed> {
-        Self::new_like(kernels, deployment, drafts, None)
-    }
-
-    /// The same; what another deployment of the same model has in common with it is not worked out again.
+    /// The same; without drafts none may be asked for, and what another deployment of the same model has in common with it is not worked out again.
     pub fn new_like(
         kernels: &KernelSet,
         deployment: Deployment,

@@ -138,31 +138,6 @@ mod tests {
         assert!((200.0 + 10.5 + s.context - 263.0).abs() < 1e-9 && (221.0 + s.whole - 276.0).abs() < 1e-9, "{s:?}");
     }
 
-    #[test]
-    fn prompts_that_vary_wait_longer_for_each_other() {
-        use crate::pass::Limit;
-        use crate::plan::pools::Prompts;
-        use crate::plan::{Prefill, Row, Space, State, Traffic};
-        let state = State { tpot: 0.01, ttft: 0.1, rate: 1.0, headroom: 0.5, binding: Limit::Memory };
-        let ttft = |prompt_cv2: f64| {
-            let (scale, chips, usd_s, watts, host, offered) = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0);
-            let row = Row { key: 0, machine: 0, class: 0, scale, chips, usd_s, watts, host, offered };
-            let space = Space {
-                rows: vec![row],
-                levels: 1,
-                whole: [State::NONE].chunks(1).collect(),
-                found: [state].chunks(1).collect(),
-                prefills: vec![Prefill { row: 0, prompts: Prompts { service: 2.0, alone: 0.5, groups: 1.0 } }],
-                send: vec![vec![0.0]],
-                ratios: vec![(1.0, 1.0)],
-                prompt_cv2,
-            };
-            space.estimate(1, 10.0, Traffic::One).unwrap().ttft
-        };
-        // Half busy: a fixed prompt of 0.5 s waits 0.25 s (M/D/1), one of cv 1 twice that (M/M/1).
-        assert!((ttft(0.0) - 0.85).abs() < 1e-12 && (ttft(1.0) - 1.1).abs() < 1e-12, "{} {}", ttft(0.0), ttft(1.0));
-    }
-
     proptest! {
         #[test]
         fn the_moments_say_what_counting_says(

@@ -167,8 +167,7 @@ pub struct Outcome {
 }
 
 impl Serving {
-    /// Prepares both pools; prompts on a layout of their own, in so many instances or what balances. What it has in common
-    /// with another of the same model is not worked out again.
+    /// Both pools; prompts on a layout of their own, in so many instances or what balances. `like` is of the same model.
     pub fn new(
         kernels: &KernelSet,
         on: &Deployment,

@@ -81,16 +81,14 @@ impl Requests {
         self.input + self.output + self.spread.whole
     }
 
-    /// Tokens in the cache before the first that is computed: of the mean prompt, and what makes up for long prompts, whose
-    /// tokens see more. A token sees the cached share of its prompt and half of the rest.
+    /// Tokens in the cache before the first computed, more where prompts vary: each sees what is cached and half of the rest.
     pub fn past(&self) -> f64 {
         let more = if self.cached < 1.0 { self.spread.prompt * (1.0 + self.cached) / 2.0 } else { 0.0 };
         self.input - self.new_tokens() + more
     }
 }
 
-/// Tokens a step yields when each of k drafts is accepted with chance α, provided all before it were: the sum of α^i for i
-/// from 0 to k, the first term for the token that is always right.
+/// Tokens a step yields when each of k drafts is accepted with chance α after those before it: the sum of α^i, 0 <= i <= k.
 pub fn yielded(drafts: f64, acceptance: f64) -> f64 {
     if acceptance >= 1.0 {
         return drafts + 1.0;
@@ -267,7 +265,9 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     } else {
         // Prompts have passes of their own; sequences that decode wait for them.
         let own = server.timer.time(&Work::default().with(prompt))?;
-        (decode.joined(&own), own.time())
+        let mut both = decode;
+        both.plus(&own, 1.0);
+        (both, own.time())
     };
     let step = decode.time() * (1.0 - share) + mixed.time() * share;
     let first = first_token(server, decode.time().get(), alone.get(), share, arrivals);
@@ -289,8 +289,7 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     })
 }
 
-/// Answers of one length on an engine that computes prompts first: all requests begin together, decode together, and end
-/// together, so that nothing ever interrupts a decode.
+/// Answers of one length where prompts come first: all requests begin, decode and end together, and nothing interrupts.
 fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) -> Found<T> {
     let even = Arrivals { crowd: running, ..Arrivals::EVEN };
     let mut state = mix(server, requests, running, 0.0, even)?;
@@ -324,8 +323,7 @@ impl Arrivals {
     const EVEN: Self = Self { clump: 1.0, convoy: false, crowd: 1.0 };
 }
 
-/// What a request waits beside its own passes: the rest of the pass under way, and, where the host runs ahead, the pass
-/// during which its token is read back.
+/// What a request waits beside its own passes: the rest of the one under way and, where the host runs ahead, the next.
 fn first_token<T>(server: &Server<T>, decode: f64, prompt: f64, share: f64, arrivals: Arrivals) -> f64 {
     let ahead = f64::from(server.overhead.host_overlaps);
     if arrivals.convoy {

@@ -41,8 +41,7 @@ struct HeadsOp {
     joined: f64,
 }
 
-/// Of compressed attention one entry serves as key and value: a window and every `ratio`-th token beside it, at most
-/// `picked` of them.
+/// A compressed entry is key and value: of a window, and of at most `picked` of every `ratio`-th token beside it.
 #[derive(Clone, Copy, Debug)]
 enum HeadsShape {
     Grouped { heads: f64, kv_heads: f64, head: f64, kv: BytesPerParam },

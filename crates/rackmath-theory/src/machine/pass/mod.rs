@@ -195,8 +195,7 @@ impl Table {
         Self { costs }
     }
 
-    /// Adds the cost of so many rows; beyond the last node the last line goes on, below the first rows cost their share of
-    /// the arithmetic and all of the rest.
+    /// Adds the cost of so many rows; beyond the last node the last line goes on, below the first the first counts.
     fn add(&self, rows: f64, cost: &mut Cost) {
         if rows <= 0.0 || self.costs.is_empty() {
             return;

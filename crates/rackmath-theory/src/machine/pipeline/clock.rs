@@ -132,9 +132,11 @@ impl<'a> Clock<'a> {
         let (s, i) = (op.stage as usize, op.micro_batch as usize);
         match op.act {
             Act::Forward if s == 0 => 0.0,
-            Act::Forward => self.forward_end[(s - 1) * m + i] + self.hop_between(s - 1, s, i),
+            Act::Forward => self.forward_end[(s - 1) * m + i] + self.plan.hop_between(s - 1, s, i).get(),
             Act::InputGrad | Act::Backward if s + 1 == self.plan.stages.len() => self.forward_end[s * m + i],
-            Act::InputGrad | Act::Backward => self.backward_end[(s + 1) * m + i] + self.hop_between(s + 1, s, i),
+            Act::InputGrad | Act::Backward => {
+                self.backward_end[(s + 1) * m + i] + self.plan.hop_between(s + 1, s, i).get()
+            }
             Act::WeightGrad => 0.0,
             Act::ForwardWithNext => {
                 let state = &self.states[d];
@@ -142,10 +144,6 @@ impl<'a> Clock<'a> {
                 self.ready(d, Op { act: Act::Forward, ..op }).max(self.ready(d, backward))
             }
         }
-    }
-
-    fn hop_between(&self, from: usize, to: usize, micro_batch: usize) -> f64 {
-        if self.plan.device(from, micro_batch) == self.plan.device(to, micro_batch) { 0.0 } else { self.plan.hop.get() }
     }
 
     fn next(&mut self, d: usize, op: Op, start: f64) {
@@ -225,7 +223,7 @@ impl<'a> Clock<'a> {
 
     /// Wakes the device of the stage that can go on, if it sleeps longer.
     fn call(&mut self, from: usize, to: usize, micro_batch: usize, end: f64) {
-        let arrival = end + self.hop_between(from, to, micro_batch);
+        let arrival = end + self.plan.hop_between(from, to, micro_batch).get();
         let state = &mut self.states[self.plan.device(to, micro_batch)];
         state.wake = state.wake.min(arrival.max(state.free));
     }

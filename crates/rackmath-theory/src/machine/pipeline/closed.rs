@@ -35,9 +35,8 @@
 use super::{Passes, Plan, PlanError, Schedule, Shape};
 use rackmath_units::{Fraction, Seconds};
 
-/// The quoted bubble of equal stages without hops, or nothing where nobody claims it (too few micro-batches, long W).
-///
-/// `whole` is the time of one device for one micro-batch; `hidden` matters only to DualPipe.
+/// The quoted bubble of equal stages without hops, or nothing where nobody claims it (too few micro-batches, long W);
+/// `whole` is the time of one device for one micro-batch.
 pub fn closed_bubble(schedule: Schedule, shape: Shape, whole: Passes, hidden: Fraction) -> Option<Seconds> {
     let Shape { devices, micro_batches: m, chunks } = shape;
     if devices == 0 || m == 0 || chunks == 0 {
@@ -74,31 +73,25 @@ pub fn slots(devices: usize, micro_batches: usize) -> usize {
     2 * (micro_batches + devices.max(1) - 1)
 }
 
-/// A time no order of these passes can beat: the busiest device, or the way of one micro-batch down and back.
-///
-/// A device cannot start before the first micro-batch has come to it. Where gradients are computed together, what it does
-/// last has still to travel back to the first stage.
+/// A time no order of these passes can beat: the way of one micro-batch down and back, or the busiest device with the way of
+/// the first micro-batch to it and, where gradients are computed together, of the last back from it.
 pub fn lower_bound(plan: &Plan) -> Result<Seconds, PlanError> {
     plan.check()?;
     Ok(longest_chain(plan).max(busiest_device(plan)))
-}
-
-fn hop(plan: &Plan, from: usize, to: usize, micro_batch: usize) -> Seconds {
-    if plan.device(from, micro_batch) == plan.device(to, micro_batch) { Seconds::ZERO } else { plan.hop }
 }
 
 /// Forward through all stages and back; a weight gradient follows the input gradient of its stage.
 fn longest_chain(plan: &Plan) -> Seconds {
     let (fused, n) = (plan.schedule.is_fused(), plan.stages.len());
     let down: Seconds = plan.stages.iter().map(|s| s.passes.forward).sum();
-    let mut now = down + (1..n).map(|s| hop(plan, s - 1, s, 0)).sum::<Seconds>();
+    let mut now = down + (1..n).map(|s| plan.hop_between(s - 1, s, 0)).sum::<Seconds>();
     let mut end = Seconds::ZERO;
     for s in (0..n).rev() {
         let passes = &plan.stages[s].passes;
         now += if fused { passes.backward() } else { passes.input_grad };
         end = end.max(if fused { now } else { now + passes.weight_grad });
         if s > 0 {
-            now += hop(plan, s, s - 1, 0);
+            now += plan.hop_between(s, s - 1, 0);
         }
     }
     end
@@ -114,7 +107,7 @@ fn busiest_device(plan: &Plan) -> Seconds {
     let (mut head, mut tail) = (Seconds::ZERO, Seconds::ZERO);
     for (s, stage) in plan.stages.iter().enumerate() {
         if s > 0 {
-            let (step, before) = (hop(plan, s - 1, s, 0), &plan.stages[s - 1].passes);
+            let (step, before) = (plan.hop_between(s - 1, s, 0), &plan.stages[s - 1].passes);
             head += before.forward + step;
             tail += before.backward() + step;
         }
@@ -154,7 +147,6 @@ impl Load {
 pub struct GridCell {
     pub slot: usize,
     pub stage: usize,
-    /// The micro-batch, from 0.
     pub micro_batch: usize,
     pub token: usize,
 }

@@ -237,6 +237,10 @@ impl Plan {
         }
     }
 
+    fn hop_between(&self, from: usize, to: usize, micro_batch: usize) -> Seconds {
+        if self.device(from, micro_batch) == self.device(to, micro_batch) { Seconds::ZERO } else { self.hop }
+    }
+
     /// The stage a device holds as its chunk, or for DualPipe as its copy.
     fn stage(&self, device: usize, chunk: usize) -> usize {
         let p = self.shape.devices;
@@ -300,8 +304,7 @@ pub struct Device {
     /// Time spent in passes, a pair counted once.
     pub busy: Seconds,
     pub idle: Fraction,
-    /// Most activations held at once, in micro-batches of the device's whole share (a chunk is 1/v); held until the
-    /// weight gradient ends.
+    /// Most activations held at once, until the weight gradient ends; a chunk is 1/v of a micro-batch.
     pub peak_micro_batches: f64,
     pub peak_bytes: Bytes,
 }
@@ -323,10 +326,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Time per step when each device may start the next step as soon as it has finished this one: the longest span.
-    ///
-    /// Zero-bubble papers count this way (the optimizer checks its global norms afterwards). It equals the makespan where
-    /// the first device also finishes last.
+    /// Time per step when each device may start the next step as soon as it has finished this one, as zero-bubble papers
+    /// count: the longest span, which is the makespan where the first device also finishes last.
     pub fn period(&self) -> Seconds {
         self.devices.iter().fold(Seconds::ZERO, |longest, d| longest.max(d.span()))
     }

@@ -139,10 +139,8 @@ impl List<'_> {
         self.times(after, "B0");
     }
 
-    /// DualPipe on a device `r` of half a row of `half`, with `n` micro-batches each way; folded, the half is the row.
-    ///
-    /// Eight phases, whose lengths are facts of the published schedule; chunk 0 is the one whose micro-batches start at
-    /// this end of the row.
+    /// DualPipe on a device `r` of half a row of `half` (folded, of the row), with `n` micro-batches each way, in the eight
+    /// phases of the published schedule; micro-batches of chunk 0 start at this end of the row.
     fn dual(&mut self, half: usize, r: usize, n: usize) {
         let (after, upto) = (half - 1 - r, r + 1);
         self.times(2 * after, "F0");

@@ -1,5 +1,6 @@
 //! Worked numbers and laws of the schedules.
 
+use super::Schedule::*;
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -44,7 +45,7 @@ fn idle_share_and_slots_of_the_lectures_grid() {
     // G42: P 4 and M 1, 4, 8, 16; forward and backward of one slot, and of one and two (1c.4: the share is the same).
     for (m, expected) in [(1, 0.75), (4, 0.42857), (8, 0.27273), (16, 0.15789)] {
         assert!((idle_fraction(4, m).get() - expected).abs() < 1e-4);
-        for schedule in [Schedule::GPipe, Schedule::OneFOneB] {
+        for schedule in [GPipe, OneFOneB] {
             for stage in [whole(1.0, 1.0, 0.0), whole(1.0, 1.0, 1.0)] {
                 let run = ran(schedule, 4, m, stage);
                 close(run.idle.get(), idle_fraction(4, m).get());
@@ -53,7 +54,7 @@ fn idle_share_and_slots_of_the_lectures_grid() {
         }
     }
     // G43: P 4, M 4 is 14 slots, 8 of them busy on every stage.
-    let run = ran(Schedule::GPipe, 4, 4, whole(1.0, 1.0, 0.0));
+    let run = ran(GPipe, 4, 4, whole(1.0, 1.0, 0.0));
     assert_eq!((slots(4, 4), run.makespan.get()), (14, 14.0));
     assert!(run.devices.iter().all(|d| d.busy.get() == 8.0));
 }
@@ -66,15 +67,13 @@ fn zero_bubble_schedules_at_equal_times() {
             // sail-sg: a third of 1F1B in the memory of 1F1B; nothing in twice the memory, but behind a barrier the late
             // start of the last device remains; nothing in the memory of 1F1B, and there a first pass is only half a device
             // long, so the barrier costs half.
-            for (schedule, bubble, barrier, peak) in [
-                (Schedule::ZbH1, row, row, all),
-                (Schedule::ZbH2, 0.0, row, 2.0 * row + 1.0),
-                (Schedule::Zbv, 0.0, row / 2.0, all),
-            ] {
+            for (schedule, bubble, barrier, peak) in
+                [(ZbH1, row, row, all), (ZbH2, 0.0, row, 2.0 * row + 1.0), (Zbv, 0.0, row / 2.0, all)]
+            {
                 let run = ran(schedule, p, m, whole(1.0, 1.0, 1.0));
                 close(run.bubble().get(), bubble);
                 close(run.peak_micro_batches(), peak);
-                assert!(schedule == Schedule::ZbH1 || (run.barrier_bubble().get() - barrier).abs() < 1e-9);
+                assert!(schedule == ZbH1 || (run.barrier_bubble().get() - barrier).abs() < 1e-9);
             }
         }
     }
@@ -87,8 +86,8 @@ fn less_memory_costs_a_bubble() {
     for (p, m) in ROWS.into_iter().flat_map(|p| [(p, p), (p, 4 * p)]) {
         let (of_1f1b, saved, odd) = (6.0 * (p as f64 - 1.0), f64::from(p > 1), f64::from(p % 2 == 1));
         for (schedule, bubble, most) in [
-            (Schedule::VHalf, of_1f1b / 2.0 - odd * saved, p as f64 / 2.0 + 1.0),
-            (Schedule::VMin, of_1f1b * 2.0 / 3.0 - saved, (p as f64 + 4.0) / 3.0),
+            (VHalf, of_1f1b / 2.0 - odd * saved, p as f64 / 2.0 + 1.0),
+            (VMin, of_1f1b * 2.0 / 3.0 - saved, (p as f64 + 4.0) / 3.0),
         ] {
             let run = ran(schedule, p, m, stage);
             close(run.bubble().get(), bubble);
@@ -96,12 +95,12 @@ fn less_memory_costs_a_bubble() {
         }
     }
     // 16 devices: 16 micro-batches in 1F1B become 9 and 6.
-    assert_eq!(ran(Schedule::VHalf, 16, 64, stage).peak_micro_batches(), 9.0);
-    assert_eq!(ran(Schedule::VMin, 16, 64, stage).peak_micro_batches(), 6.0);
+    assert_eq!(ran(VHalf, 16, 64, stage).peak_micro_batches(), 9.0);
+    assert_eq!(ran(VMin, 16, 64, stage).peak_micro_batches(), 6.0);
     // V-Min waits in every round when passes differ.
     let bubble = |schedule, m| ran(schedule, 8, m, whole(2.0, 2.2, 1.8)).bubble().get();
-    assert!(bubble(Schedule::VMin, 128) > 1.5 * bubble(Schedule::VMin, 32));
-    close(bubble(Schedule::VHalf, 128), bubble(Schedule::VHalf, 32));
+    assert!(bubble(VMin, 128) > 1.5 * bubble(VMin, 32));
+    close(bubble(VHalf, 128), bubble(VHalf, 32));
 }
 
 #[test]
@@ -109,17 +108,17 @@ fn dualpipe_holds_one_micro_batch_more_and_waits_as_published() {
     // deepseek-ai/DualPipe: p = 8, 20 micro-batches; (8/2 - 1)(FB + B - 2W) with FB = F + B + W.
     for (p, m) in [(2, 4), (4, 8), (8, 20), (16, 64)] {
         for stage in [whole(2.0, 2.0, 2.0), whole(2.0, 2.0, 1.0)] {
-            for schedule in [Schedule::DualPipe, Schedule::DualPipeV] {
+            for schedule in [DualPipe, DualPipeV] {
                 let run = ran(schedule, p, m, stage);
                 close(run.bubble().get(), quoted(schedule, p, m, stage));
-                let one_more = if schedule == Schedule::DualPipe { 1.0 } else { 0.5 };
+                let one_more = if schedule == DualPipe { 1.0 } else { 0.5 };
                 assert_eq!(run.peak_micro_batches(), p as f64 + one_more);
             }
         }
     }
-    close(quoted(Schedule::DualPipe, 8, 20, whole(2.0, 2.0, 2.0)), 12.0);
+    close(quoted(DualPipe, 8, 20, whole(2.0, 2.0, 2.0)), 12.0);
     // Hidden time shrinks the bubble more than its formula.
-    let mut plan = even(Schedule::DualPipe, 8, 32, whole(1.0, 1.0, 1.0));
+    let mut plan = even(DualPipe, 8, 32, whole(1.0, 1.0, 1.0));
     plan.hidden = Fraction::ONE;
     close(plan.run().unwrap().bubble().get(), 1.0);
     let formula = closed_bubble(plan.schedule, plan.shape, whole(1.0, 1.0, 1.0).passes, plan.hidden);
@@ -130,16 +129,16 @@ fn dualpipe_holds_one_micro_batch_more_and_waits_as_published() {
 fn slow_stages_and_hops_by_hand() {
     // The third of four stages takes twice as long: 8 x 6; two stages before it, there and back, 2 + 4; and its first B
     // comes 1 late, when it has done two forwards (2 to 6) and the last stage its F and B (4 to 7).
-    let mut plan = even(Schedule::OneFOneB, 4, 8, whole(1.0, 1.0, 1.0));
+    let mut plan = even(OneFOneB, 4, 8, whole(1.0, 1.0, 1.0));
     plan.stages[2] = whole(2.0, 2.0, 2.0);
     close(plan.run().unwrap().makespan.get(), 8.0 * 6.0 + 2.0 + 4.0 + 1.0);
     close(lower_bound(&plan).unwrap().get(), 8.0 * 6.0 + 2.0 + 4.0);
     // A hop lengthens the way there and back.
-    let mut plan = even(Schedule::GPipe, 4, 6, whole(1.0, 1.0, 1.0));
+    let mut plan = even(GPipe, 4, 6, whole(1.0, 1.0, 1.0));
     plan.hop = Seconds::s(0.25);
     close(plan.run().unwrap().makespan.get(), 9.0 * 3.0 + 6.0 * 0.25);
     // The bend of a V stays on its device: one micro-batch makes 2 (p - 1) hops each way.
-    let mut bent = even(Schedule::Zbv, 4, 1, whole(2.0, 2.0, 2.0));
+    let mut bent = even(Zbv, 4, 1, whole(2.0, 2.0, 2.0));
     let still = bent.run().unwrap().makespan;
     bent.hop = Seconds::s(0.25);
     close(bent.run().unwrap().makespan.less(still).get(), 12.0 * 0.25);
@@ -147,7 +146,7 @@ fn slow_stages_and_hops_by_hand() {
 
 #[test]
 fn what_devices_hold_by_hand() {
-    let mut plan = even(Schedule::ZbH1, 4, 12, whole(1.0, 1.0, 1.0));
+    let mut plan = even(ZbH1, 4, 12, whole(1.0, 1.0, 1.0));
     assert_eq!(plan.run().unwrap().peak_bytes(), Bytes::b(24.0));
     plan.released_at_input_grad = Fraction::new(0.5);
     let run = plan.run().unwrap();
@@ -157,7 +156,7 @@ fn what_devices_hold_by_hand() {
     assert!(run.devices.iter().all(|d| d.peak_micro_batches == 4.0));
     // Narayanan 2021: interleaving holds 1 + (p - 1)/(p v) of 1F1B.
     for (p, v) in [(4, 2), (4, 3), (8, 4)] {
-        let plan = Plan::even(Schedule::Interleaved, shape(p, 3 * p, v), whole(1.0, 1.0, 1.0));
+        let plan = Plan::even(Interleaved, shape(p, 3 * p, v), whole(1.0, 1.0, 1.0));
         let expected = p as f64 * (1.0 + (p as f64 - 1.0) / (p * v) as f64);
         close(plan.run().unwrap().peak_micro_batches(), expected);
     }
@@ -166,18 +165,14 @@ fn what_devices_hold_by_hand() {
 #[test]
 fn refusals_name_the_nearest_shape() {
     for (schedule, (p, m, v), said) in [
-        (Schedule::Interleaved, (4, 10, 2), "10 micro-batches; expected a multiple of the 4 devices, such as 8 or 12"),
-        (Schedule::DualPipe, (5, 10, 1), "5 devices; expected an even number, such as 6"),
+        (Interleaved, (4, 10, 2), "10 micro-batches; expected a multiple of the 4 devices, such as 8 or 12"),
+        (DualPipe, (5, 10, 1), "5 devices; expected an even number, such as 6"),
+        (DualPipe, (4, 7, 1), "7 micro-batches; expected an even number, at least twice the 4 devices, such as 8"),
+        (DualPipeV, (4, 7, 2), "7 micro-batches; expected at least twice the 4 devices, 8"),
+        (Zbv, (4, 8, 1), "1 chunks; expected 2"),
+        (OneFOneB, (0, 8, 1), "0 devices; expected at least 1"),
         (
-            Schedule::DualPipe,
-            (4, 7, 1),
-            "7 micro-batches; expected an even number, at least twice the 4 devices, such as 8",
-        ),
-        (Schedule::DualPipeV, (4, 7, 2), "7 micro-batches; expected at least twice the 4 devices, 8"),
-        (Schedule::Zbv, (4, 8, 1), "1 chunks; expected 2"),
-        (Schedule::OneFOneB, (0, 8, 1), "0 devices; expected at least 1"),
-        (
-            Schedule::GPipe,
+            GPipe,
             (1000, usize::MAX, 1),
             "18446744073709551615 devices x chunks x micro-batches; expected at most 10000000",
         ),
@@ -217,9 +212,9 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         let schedule = Schedule::ALL[k];
         let v = schedule.fixed_chunks().unwrap_or(v);
         let (p, m) = match schedule {
-            Schedule::Interleaved => (p, m.next_multiple_of(p)),
-            Schedule::DualPipe => (p.next_multiple_of(2), m.next_multiple_of(2).max(2 * p.next_multiple_of(2))),
-            Schedule::DualPipeV => (p, m.max(2 * p)),
+            Interleaved => (p, m.next_multiple_of(p)),
+            DualPipe => (p.next_multiple_of(2), m.next_multiple_of(2).max(2 * p.next_multiple_of(2))),
+            DualPipeV => (p, m.max(2 * p)),
             _ => (p, m),
         };
         let stages = proptest::collection::vec((time(), time(), time()), p * v);
@@ -269,8 +264,10 @@ proptest! {
     }
 
     #[test]
-    fn a_device_does_one_thing_at_a_time_and_no_step_beats_the_lower_bound(plan in any_plan()) {
+    fn a_device_does_one_thing_at_a_time_holds_what_its_schedule_says_and_no_step_beats_the_lower_bound(plan in any_plan()) {
         let run = plan.run().unwrap();
+        let Shape { devices: p, micro_batches: m, .. } = plan.shape;
+        let p_f = p as f64;
         for (d, device) in run.devices.iter().enumerate() {
             let mine: Vec<&Cell> = run.cells.iter().filter(|c| c.device == d).collect();
             let mut busy = 0.0;
@@ -283,47 +280,37 @@ proptest! {
                 }
             }
             prop_assert!((busy - device.busy.get()).abs() < 1e-9);
+            let most = match plan.schedule {
+                GPipe => m as f64,
+                OneFOneB => (p - d).min(m) as f64,
+                ZbH1 | Zbv => p_f,
+                ZbH2 => 2.0 * p_f - 1.0,
+                VHalf => p_f / 2.0 + 1.0,
+                VMin => (p_f + 4.0) / 3.0,
+                DualPipe => p_f + 1.0,
+                DualPipeV => p_f + 0.5,
+                Interleaved => 2.0 * p_f,
+            };
+            let held = device.peak_micro_batches;
+            let exact = matches!(plan.schedule, GPipe | OneFOneB);
+            prop_assert!(if exact { held == most } else { held <= most }, "{held} of {most}");
         }
         prop_assert!(run.makespan.get() >= lower_bound(&plan).unwrap().get() * (1.0 - 1e-9));
         prop_assert!(run.period() <= run.makespan);
     }
 
     #[test]
-    fn memory_is_what_the_schedule_says(plan in any_plan()) {
-        let run = plan.run().unwrap();
-        let Shape { devices: p, micro_batches: m, .. } = plan.shape;
-        let p_f = p as f64;
-        for (d, device) in run.devices.iter().enumerate() {
-            let held = device.peak_micro_batches;
-            let most = match plan.schedule {
-                Schedule::GPipe => m as f64,
-                Schedule::OneFOneB => (p - d).min(m) as f64,
-                Schedule::ZbH1 | Schedule::Zbv => p_f,
-                Schedule::ZbH2 => 2.0 * p_f - 1.0,
-                Schedule::VHalf => p_f / 2.0 + 1.0,
-                Schedule::VMin => (p_f + 4.0) / 3.0,
-                Schedule::DualPipe => p_f + 1.0,
-                Schedule::DualPipeV => p_f + 0.5,
-                Schedule::Interleaved => 2.0 * p_f,
-            };
-            let exact = matches!(plan.schedule, Schedule::GPipe | Schedule::OneFOneB);
-            prop_assert!(if exact { held == most } else { held <= most }, "{held} of {most}");
-        }
-    }
-
-    #[test]
     fn schedules_wait_as_quoted(p in 1usize..12, rounds in 1usize..5, m in 1usize..40, f in 0.5f64..3.0, b in 0.5f64..3.0, share in 0.0f64..=1.0) {
         let (any_w, short_w) = (whole(f, b, 3.0 * share), whole(f, b, f.min(b) * share));
-        for (schedule, m) in [(Schedule::GPipe, m), (Schedule::OneFOneB, m), (Schedule::Interleaved, rounds * p)] {
+        for (schedule, m) in [(GPipe, m), (OneFOneB, m), (Interleaved, rounds * p)] {
             let run = ran(schedule, p, m, any_w);
             close(run.bubble().get(), quoted(schedule, p, m, any_w));
             close(run.makespan.get(), lower_bound(&even(schedule, p, m, any_w)).unwrap().get());
         }
-        let idle = |m| ran(Schedule::OneFOneB, p, m, any_w).idle.get();
+        let idle = |m| ran(OneFOneB, p, m, any_w).idle.get();
         prop_assert!(idle(m + 1) <= idle(m) + 1e-12, "more micro-batches never raise the idle share");
-        for (schedule, m) in [(Schedule::ZbH1, p - 1 + m), (Schedule::ZbH2, 2 * p - 2 + m)] {
+        for (schedule, m) in [(ZbH1, p - 1 + m), (ZbH2, 2 * p - 2 + m)] {
             close(ran(schedule, p, m, short_w).bubble().get(), quoted(schedule, p, m, short_w));
         }
     }
-
 }

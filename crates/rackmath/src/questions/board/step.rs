@@ -159,7 +159,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         mfu: step.mfu().get(),
         mbu: step.mbu().get(),
         tokens_per_s: step.rate().get(),
-        tokens_per_s_user: step.user_rate().get(),
+        tokens_per_s_user: (step.pass / step.time).get(),
         cost_usd_per_mtok: cost(step.cost.as_per_mtok()),
         cost_floor_usd_per_mtok: cost(board.cost_floor(step.context).as_per_mtok()),
         latency_floor_s: board.latency_floor().get(),

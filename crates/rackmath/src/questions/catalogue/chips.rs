@@ -129,7 +129,7 @@ fn card(chip: &Chip, known: &[&str]) -> Card {
     let peak = |math: &Math, value: rackmath_units::FlopRate| Peak {
         math: math.to_string(),
         flop_per_s: value.get(),
-        intensity: roofline::intensity(value, bandwidth).get(),
+        intensity: (value / bandwidth).get(),
         ridge: roofline::ridge(value, math.operand(), bandwidth),
     };
     let (up, out) = (&chip.link.scale_up, &chip.link.scale_out);

@@ -259,7 +259,7 @@ fn item(
         return Ok(None);
     }
     let drafts = ask.drafts.iter().any(|d| d.0 > 0.0);
-    let ready = Ready::new_for(kernels, on.clone(), drafts).map_err(|e| untimed(e, &on))?;
+    let ready = Ready::new_like(kernels, on.clone(), drafts, None).map_err(|e| untimed(e, &on))?;
     let groups = on.groups();
     let of = Arc::new(Candidate { machine: machine.clone(), ready, kind: at, key: kind.key });
     let deployment = &of.ready.deployment;
