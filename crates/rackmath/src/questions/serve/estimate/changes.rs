@@ -2,14 +2,15 @@
 
 use super::Change;
 use super::work::{Ask, Case};
-use crate::desk::prelude::*;
 use rackmath_spec::engine::Assumed;
+use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
-use rackmath_spec::{Kind, Math, System};
+use rackmath_spec::{Catalog, Dtype, Kind, Layout, Math, System};
 use rackmath_theory::deployment::{Deployment, Links};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
 use rackmath_theory::steady::yielded;
+use std::sync::Arc;
 
 /// How many are kept.
 const KEPT: usize = 3;
