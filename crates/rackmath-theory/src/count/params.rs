@@ -24,7 +24,6 @@ use rackmath_units::{Bytes, FlopPerToken, Params};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// Attention or recurrence.
     Mixer,
     Dense,
     /// Networks every token passes beside the routed experts.

@@ -37,15 +37,10 @@ use rackmath_units::{ByteRate, Bytes, Fraction, Seconds, float};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Collective {
-    /// Everyone ends with the sum of all.
     AllReduce,
-    /// Everyone holds a part and ends with the whole.
     AllGather,
-    /// Everyone holds a whole and ends with a part of the sum.
     ReduceScatter,
-    /// Everyone sends a different part to everyone.
     AllToAll,
-    /// One sends the whole to one other.
     SendRecv,
 }
 
@@ -208,4 +203,4 @@ fn rate(collective: Collective, group: &Group) -> ByteRate {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -87,7 +87,6 @@ pub struct Stage {
     pub chips: u64,
     pub held: Held,
     pub flop: Flop,
-    /// What each sends in one decode step of all sequences.
     pub sent: Sent,
 }
 
@@ -142,8 +141,6 @@ fn bytes_here(tensor: &Tensor, formats: Formats, d: &Degrees) -> f64 {
     let copies = if tensor.cut == Cut::Experts { 1.0 + d.redundant as f64 / tensor.copies.max(1) as f64 } else { 1.0 };
     all * copies / shards(tensor.cut, d) as f64
 }
-
-/// How many chips the cache of a mixer is cut over.
 pub fn cache_shards(mixer: &Mixer, d: &Degrees) -> u64 {
     d.cp * match mixer {
         // Chips that would keep copies may each keep some of the tokens.
@@ -290,8 +287,6 @@ fn place_lump(on: &Deployment, load: &Load) -> Vec<Stage> {
     let (layers, chips, sent) = ((0, 0), on.layout.stage_chips(), Sent::default());
     (0..on.layout.degrees().pp).map(|index| Stage { index, layers, chips, held, flop, sent }).collect()
 }
-
-/// What the engine leaves alone.
 fn reserve(on: &Deployment, load: &Load) -> f64 {
     on.system.chip.memory.size().get() * load.utilisation.rest().get()
 }

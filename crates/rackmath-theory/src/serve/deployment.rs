@@ -50,8 +50,6 @@ impl Deployment {
     pub fn named(catalog: &Catalog, model: &str, system: &str, engine: &str) -> Result<Self, SpecError> {
         Ok(Self::of(catalog, catalog.model(model)?, catalog.system(system)?, catalog.engine(engine)?.0))
     }
-
-    /// The same from what the names stand for.
     pub fn of(catalog: &Catalog, model: Arc<Model>, system: Arc<System>, engine: Arc<Engine>) -> Self {
         let (formats, links) = (model.formats(), Links::of(catalog, &system));
         let kv = usual_cache(&model, formats, &engine);

@@ -65,32 +65,3 @@ pub fn normal_quantile(p: f64) -> f64 {
         polynomial(&A, r) * q / (polynomial(&B, r) * r + 1.0)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_of_the_tables() {
-        // Any table of the normal distribution; both tails and the middle.
-        for (p, z) in [(0.5, 0.0), (0.9, 1.281_551_565_5), (0.975, 1.959_963_984_5), (0.001, -3.090_232_306_2)] {
-            assert!((normal_quantile(p) - z).abs() < 1e-8, "{p}");
-        }
-    }
-
-    #[test]
-    fn t4_has_its_density_and_draws_its_quantile() {
-        // t with 4 degrees at 1.533 scales: the 90 % quantile; density there 0.1286 (tables: (3/8)(1 + q²/4)^-2.5).
-        assert!((T4_PEAK * t4_relative(0.0) - 0.375).abs() < 1e-15);
-        let step = 1e-3;
-        let mass: f64 = (0..100_000).map(|i| T4_PEAK * t4_relative((f64::from(i) + 0.5) * step) * step).sum();
-        let below: f64 = (0..1533).map(|i| T4_PEAK * t4_relative((f64::from(i) + 0.5) * step) * step).sum();
-        assert!((mass - 0.5).abs() < 1e-5 && (below - 0.4).abs() < 1e-4, "{mass} {below}");
-        let mut chance = rackmath_units::Chance::new(1);
-        let n = 40_000;
-        let above = (0..n)
-            .filter(|_| t4(normal_quantile(chance.uniform()), chance.uniform(), chance.uniform()) > 1.533_2)
-            .count();
-        assert!((above as f64 / f64::from(n) - 0.1).abs() < 0.006, "{above}");
-    }
-}

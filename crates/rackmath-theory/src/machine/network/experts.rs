@@ -66,9 +66,9 @@ pub struct ExchangeTime {
     pub total: Seconds,
 }
 
-struct Crossings {
-    up: f64,
-    out: f64,
+pub(super) struct Crossings {
+    pub up: f64,
+    pub out: f64,
 }
 
 /// Time of one dispatch or combine. Without `out` all ranks must share the fast network.
@@ -124,7 +124,7 @@ impl Exchange {
         self.ranks.div_ceil(self.ranks_per_node.max(1)).max(1)
     }
 
-    fn crossings(&self, copies: Copies) -> Crossings {
+    pub(super) fn crossings(&self, copies: Copies) -> Crossings {
         let (n, k) = (self.ranks as f64, self.top_k as f64);
         let g = self.ranks_per_node.min(self.ranks) as f64;
         let nodes = self.nodes();
@@ -142,6 +142,3 @@ impl Exchange {
 fn log2(x: f64) -> f64 {
     float::ln(x) / float::ln(2.0)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,9 @@
+use super::Collective::*;
 use super::*;
 use crate::close;
 use proptest::prelude::*;
+use rackmath_spec::{ExchangeKernel, Reach};
+use rackmath_units::{BytesPerToken, Tokens};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -9,7 +12,7 @@ static NETWORKS: LazyLock<BTreeMap<String, std::sync::Arc<Network>>> = LazyLock:
     catalog.ids(rackmath_spec::Kind::Networks).map(|id| (id.to_owned(), catalog.network(id).unwrap())).collect()
 });
 
-pub(crate) fn network(kind: &str) -> &'static Network {
+fn network(kind: &str) -> &'static Network {
     &NETWORKS[kind]
 }
 
@@ -31,13 +34,13 @@ fn a_ring_worked_by_hand() {
     let group = group(&network, 4, 500.0);
     let us = |collective| time(collective, Bytes::mb(40.0), &group).total().get() * 1e6;
     // V = 40 (3 + 0.25)/4 = 32.5 MB: 81.25 us, times 1 + 10/42.5; three hops.
-    close(us(Collective::AllGather), 8.0 + 81.25 * (1.0 + 10.0 / 42.5), 1e-12);
+    close(us(AllGather), 8.0 + 81.25 * (1.0 + 10.0 / 42.5), 1e-12);
     // V = 40 (6 + 0.25)/4 = 62.5 MB: 156.25 us, times 1 + 10/72.5; six hops.
-    close(us(Collective::AllReduce), 11.0 + 156.25 * (1.0 + 10.0 / 72.5), 1e-12);
+    close(us(AllReduce), 11.0 + 156.25 * (1.0 + 10.0 / 72.5), 1e-12);
     // The same volume as all-gather, 1 + log2 4 hops.
-    close(us(Collective::AllToAll), 8.0 + 81.25 * (1.0 + 10.0 / 42.5), 1e-12);
-    close(us(Collective::SendRecv), 6.0 + 100.0 * (1.0 + 10.0 / 50.0), 1e-12);
-    assert_eq!(us(Collective::AllGather), us(Collective::ReduceScatter));
+    close(us(AllToAll), 8.0 + 81.25 * (1.0 + 10.0 / 42.5), 1e-12);
+    close(us(SendRecv), 6.0 + 100.0 * (1.0 + 10.0 / 50.0), 1e-12);
+    assert_eq!(us(AllGather), us(ReduceScatter));
 }
 
 #[test]
@@ -46,14 +49,13 @@ fn the_switch_adds_up_for_eight_and_the_ring_for_two() {
     let with = network("nvlink4");
     let mut without = with.clone();
     without.library.in_network = None;
-    let t =
-        |network: &Network, n| time(Collective::AllReduce, Bytes::b(512.0 * MIB), &group(network, n, 450.0)).total();
+    let t = |network: &Network, n| time(AllReduce, Bytes::b(512.0 * MIB), &group(network, n, 450.0)).total();
     assert!(t(with, 8) < t(&without, 8));
     assert_eq!(t(with, 2), t(&without, 2));
     close(t(with, 4) / t(&without, 4), 1.0, 0.07);
     // A tree has no switch that adds up.
     let tree = Group { shape: Shape::Tree, ..group(with, 8, 450.0) };
-    assert_eq!(time(Collective::AllReduce, Bytes::b(512.0 * MIB), &tree).total(), t(&without, 8));
+    assert_eq!(time(AllReduce, Bytes::b(512.0 * MIB), &tree).total(), t(&without, 8));
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn an_engine_takes_one_shot_for_short_messages_and_two_for_long_ones() {
     // With two ranks both forms move the same, so the second barrier is never worth it.
     assert_eq!(t(4096.0, 2, Launch::Graph).latency, t(16.0, 2, Launch::Graph).latency);
     // Above the limit the library takes over.
-    let library = time(Collective::AllReduce, Bytes::b(16.0 * MIB), &group(network, 8, 450.0));
+    let library = time(AllReduce, Bytes::b(16.0 * MIB), &group(network, 8, 450.0));
     assert_eq!(t(16.0 * 1024.0, 8, Launch::Graph), library);
     // Launched by the host, a short message costs the launch and nothing else.
     assert_eq!(t(16.0, 8, Launch::Eager).total(), kernel.eager_launch);
@@ -80,9 +82,9 @@ fn measured_rows_of_h100_and_the_published_ones_of_blackwell() {
     // aiconfigurator 0.12.0, h100_sxm, NCCL 2.29.2 and SGLang 0.5.14, eight GPUs.
     let h = network("nvlink4");
     let us = |collective, mib| time(collective, Bytes::b(mib * MIB), &group(h, 8, 450.0)).total().get() * 1e6;
-    close(us(Collective::AllReduce, 512.0), 2111.06, 0.05);
-    close(us(Collective::AllGather, 512.0), 1401.5, 0.06);
-    close(us(Collective::AllGather, 8.0), 44.86, 0.1);
+    close(us(AllReduce, 512.0), 2111.06, 0.05);
+    close(us(AllGather, 512.0), 1401.5, 0.06);
+    close(us(AllGather, 8.0), 44.86, 0.1);
     let kernel = h.all_reduce_kernel("sglang").unwrap();
     let custom = |mib| {
         all_reduce_time(Bytes::b(mib * MIB), &group(h, 8, 450.0), kernel, Launch::Graph, ByteRate::tb_per_s(3.35))
@@ -95,7 +97,7 @@ fn measured_rows_of_h100_and_the_published_ones_of_blackwell() {
         let (bytes, g, memory) = (Bytes::b(kib * 1024.0), group(b, n, 900.0), ByteRate::tb_per_s(8.0));
         let own = |k: &AllReduceKernel| all_reduce_time(bytes, &g, k, Launch::Graph, memory).total();
         let own = b.all_reduce.values().map(own).fold(Seconds::s(1.0), Seconds::min);
-        own.min(time(Collective::AllReduce, bytes, &g).total()).get() * 1e6
+        own.min(time(AllReduce, bytes, &g).total()).get() * 1e6
     };
     let sizes = [16.0, 128.0, 512.0, 1024.0, 8192.0, 65536.0, 524_288.0];
     for (n, published) in
@@ -111,14 +113,12 @@ fn measured_rows_of_h100_and_the_published_ones_of_blackwell() {
 fn a_mesh_has_a_link_a_pair_and_a_ring_takes_a_quarter_of_its_length() {
     // MI300X: seven links of 64 GB/s.
     let mesh = |n| Group { shape: Shape::Mesh { domain: 8 }, ..group(network("infinity-fabric"), n, 448.0) };
-    for (collective, n, gb) in
-        [(Collective::SendRecv, 8, 64.0), (Collective::AllReduce, 8, 448.0), (Collective::AllReduce, 4, 192.0)]
-    {
+    for (collective, n, gb) in [(SendRecv, 8, 64.0), (AllReduce, 8, 448.0), (AllReduce, 4, 192.0)] {
         close(rate(collective, &mesh(n)).get(), gb * 1e9, 1e-12);
     }
     // A ring of 16: a byte of an all-to-all travels 4 links on average, at a share of 0.95.
     let ring = Group { shape: Shape::Torus, ..group(network("ici"), 16, 600.0) };
-    let t = time(Collective::AllToAll, Bytes::mb(16.0), &ring).transfer;
+    let t = time(AllToAll, Bytes::mb(16.0), &ring).transfer;
     close(t.get(), 15e6 * 4.0 / 600e9 / 0.95, 1e-9);
 }
 
@@ -135,10 +135,76 @@ fn g38_g49_racks_and_adapters() {
     }
 }
 
-const ALL: [Collective; 5] = {
-    use Collective::*;
-    [AllReduce, AllGather, ReduceScatter, AllToAll, SendRecv]
-};
+/// DeepSeek-V3's layer: 8 of 256 experts, hidden 7,168; FP8 with scales out, BF16 back.
+fn deepseek(phase: Phase, tokens: f64, ranks: u64, ranks_per_node: u64) -> Exchange {
+    let payload = match phase {
+        Phase::Dispatch => 7168.0 * (1.0 + 4.0 / 128.0),
+        Phase::Combine => 7168.0 * 2.0,
+    };
+    let (tokens, payload) = (Tokens::new(tokens), BytesPerToken::new(payload));
+    Exchange { phase, tokens, payload, top_k: 8, experts: 256, ranks, ranks_per_node }
+}
+
+fn exchange_us(exchange: &Exchange, kernel: &str) -> f64 {
+    let (fast, slow) = (network("nvlink4"), network("infiniband"));
+    let kernel = fast.exchange_kernel(kernel).unwrap();
+    exchanged(exchange, kernel, &slow.reach[&kernel.copies]).total.get() * 1e6
+}
+
+fn exchanged(exchange: &Exchange, kernel: &ExchangeKernel, reach: &Reach) -> ExchangeTime {
+    let up = Port { kernel, bandwidth: ByteRate::gb_per_s(450.0) };
+    exchange_time(exchange, &up, Some(&Port { kernel: reach, bandwidth: ByteRate::gb_per_s(50.0) }))
+}
+
+#[test]
+fn distinct_ranks_by_hand() {
+    // Two of four experts on two ranks of two: missed when both fall on the other, 1/6 each. 2 (1 - 1/6) = 5/3.
+    close(distinct_ranks(2, 4, 2), 5.0 / 3.0, 1e-12);
+    // One expert, one rank; as many ranks as experts, no two together; one rank is always hit.
+    close(distinct_ranks(8, 64, 1), 1.0, 1e-12);
+    close(distinct_ranks(64, 64, 6), 6.0, 1e-12);
+    assert_eq!(distinct_ranks(1, 64, 6), 1.0);
+    // 8 (1 - C(224,8)/C(256,8)).
+    close(distinct_ranks(8, 256, 8), 5.2947, 1e-4);
+}
+
+#[test]
+fn measured_exchanges() {
+    let check = |kernel: &str, tokens: f64, rows: &[(u64, f64, f64)], tolerance: f64| {
+        for &(ranks, dispatch, combine) in rows {
+            close(exchange_us(&deepseek(Phase::Dispatch, tokens, ranks, 8), kernel), dispatch, tolerance);
+            close(exchange_us(&deepseek(Phase::Combine, tokens, ranks, 8), kernel), combine, tolerance);
+        }
+    };
+    // aiconfigurator 0.12.0, SGLang 0.5.6 with DeepEP on H100, 256 tokens per GPU: low latency over 1, 4 and 8 nodes.
+    check("deepep-ll", 256.0, &[(8, 67.0, 136.0), (32, 264.0, 500.0), (64, 301.0, 580.0)], 0.12);
+    // Throughput kernels, 4,096 tokens.
+    check("deepep-normal", 4096.0, &[(8, 491.2, 972.5), (32, 1860.5, 3633.7), (64, 6510.2, 12509.0)], 0.15);
+    // Rows that set no constant: DeepEP docs/legacy.md (0297fc8), H800, 128 tokens (lecture equation 11): 64-way 173 and
+    // 314 us, 128-way 192 and 369 us.
+    check("deepep-ll", 128.0, &[(64, 173.0, 314.0), (128, 192.0, 369.0)], 0.15);
+    // NVL72, BF16, 2,048 tokens: 588 GB/s logical over 64 ranks (8 copies a token counted), fitted on 8 and 16.
+    let rack = network("nvlink5");
+    let kernel = rack.exchange_kernel("one-sided").unwrap();
+    let mut exchange = deepseek(Phase::Combine, 2048.0, 64, 72);
+    exchange.phase = Phase::Dispatch;
+    let time = exchange_time(&exchange, &Port { kernel, bandwidth: ByteRate::gb_per_s(900.0) }, None);
+    close(2048.0 * 8.0 * 14336.0 / time.total.get(), 588e9, 0.05);
+    assert_eq!(time.out, Seconds::ZERO);
+}
+
+#[test]
+fn the_two_networks_add_or_overlap() {
+    let (fast, slow) = (network("nvlink4"), network("infiniband"));
+    let kernel = fast.exchange_kernel("deepep-normal").unwrap();
+    let exchange = deepseek(Phase::Dispatch, 1024.0, 16, 8);
+    let at = |overlap| exchanged(&exchange, kernel, &Reach { overlap, ..slow.reach[&kernel.copies].clone() });
+    let (longer, sum) = (at(Fraction::ONE), at(Fraction::ZERO));
+    close(longer.total.get(), (longer.latency + longer.up.max(longer.out)).get(), 1e-12);
+    close(sum.total.get(), (sum.latency + sum.up + sum.out).get(), 1e-12);
+}
+
+const ALL: [Collective; 5] = [AllReduce, AllGather, ReduceScatter, AllToAll, SendRecv];
 
 proptest! {
     #[test]
@@ -166,7 +232,7 @@ proptest! {
         prop_assert_eq!(time(ALL[which], Bytes::b(bytes), &alone), CollectiveTime::ZERO);
         // At least (n-1)/n of the tensor leaves a rank, the whole of it when it is reduced everywhere or sent.
         let least = match ALL[which] {
-            Collective::AllReduce | Collective::SendRecv => bytes,
+            AllReduce | SendRecv => bytes,
             _ => bytes * (n - 1) as f64 / n as f64,
         };
         prop_assert!(time(ALL[which], Bytes::b(bytes), &group).transfer >= Bytes::b(least) / group.bandwidth);
@@ -175,6 +241,36 @@ proptest! {
             prop_assert!(t.transfer >= Bytes::b(bytes) / group.bandwidth);
             let eager = all_reduce_time(Bytes::b(bytes), &alone, kernel, Launch::Eager, ByteRate::tb_per_s(3.0));
             prop_assert_eq!(eager, CollectiveTime::ZERO);
+        }
+    }
+
+    #[test]
+    fn distinct_ranks_are_at_most_the_ranks_and_the_experts(n in 1_u64..64, per in 1_u64..16, k in 1_u64..16) {
+        let k = k.min(n * per);
+        let distinct = distinct_ranks(n, n * per, k);
+        prop_assert!(distinct <= n as f64 + 1e-9 && distinct <= k as f64 + 1e-9 && distinct >= 1.0 - 1e-9);
+        prop_assert!(distinct_ranks(2 * n, 2 * n * per, k) >= distinct - 1e-9);
+    }
+
+    #[test]
+    fn more_tokens_of_an_exchange_never_take_less_time(t in 0.0..1e5_f64, more in 0.0..1e5_f64, nodes in 1_u64..16) {
+        for kernel in network("nvlink4").exchange.keys() {
+            prop_assert_eq!(exchange_us(&deepseek(Phase::Dispatch, t, 1, 8), kernel), 0.0, "alone there is nothing to send");
+            for phase in [Phase::Dispatch, Phase::Combine] {
+                let us = |t| exchange_us(&deepseek(phase, t, 8 * nodes, 8), kernel);
+                prop_assert!(us(t) <= us(t + more));
+            }
+        }
+    }
+
+    #[test]
+    fn no_exchange_beats_its_links(t in 1.0..1e5_f64, nodes in 1_u64..16) {
+        let exchange = deepseek(Phase::Combine, t, 8 * nodes, 8);
+        for (name, kernel) in &network("nvlink4").exchange {
+            let c = exchange.crossings(kernel.copies);
+            let bytes = t * 14336.0;
+            let least = (bytes * c.up / 450e9).max(bytes * c.out / 50e9);
+            prop_assert!(exchange_us(&exchange, name) >= least * 1e6);
         }
     }
 }

@@ -57,21 +57,3 @@ impl Latent {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deepseek_v3_decodes_near_the_ridge_and_its_prompt_is_plain_attention() {
-        let latent = Latent { heads: 128.0, rank: 512.0, rope: 64.0, nope: 128.0, value: 128.0 };
-        let work = latent.decode(1.0, 1e6, BytesPerParam::new(2.0));
-        // 2 x 128 heads x (2 x 512 + 64) = 278,528 FLOP for 1,152 bytes of a cached token.
-        assert_eq!((work.flop().get(), work.token_bytes.get()), (278_528.0 * 1e6, 1152.0));
-        let intensity = work.flop().get() / work.bytes().get();
-        assert!((intensity - 241.8).abs() < 0.2, "{intensity}");
-        // Keys of 192: 2 x (192 + 128) FLOP for each of 16 heads, 2 sequences and 1000 x 1001 / 2 pairs.
-        let work = Latent { heads: 16.0, ..latent }.prefill(2.0, 1000.0, 0.0);
-        assert_eq!(work.flop().get(), 640.0 * 16.0 * 2.0 * 500_500.0);
-    }
-}

@@ -2,6 +2,7 @@
 
 use super::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
 use super::gemm::{Gemm, Product, Scaling, pass_time, sustained};
+use super::mla::Latent;
 use super::moe::{self, Call, Draw, Layer, Load};
 use super::*;
 use crate::close;
@@ -21,8 +22,6 @@ fn h100() -> Silicon {
 fn us(time: Seconds) -> f64 {
     time.get() * 1e6
 }
-
-/// A little slack for rounding.
 fn not_less(more: Timing, less: Timing) -> bool {
     more.time.get() >= less.time.get() * (1.0 - 1e-9)
 }
@@ -50,8 +49,6 @@ fn laws<W>(
     }
     Ok(())
 }
-
-/// The chip with more arithmetic, more bandwidth, more cache.
 fn better(chip: Silicon, more: f64) -> [Silicon; 3] {
     [
         Silicon { peak: chip.peak * more, ..chip },
@@ -243,6 +240,19 @@ fn a_tile_of_128_rows_costs_the_same_for_4_heads_as_for_128() {
     assert!(compute(1032.0) > compute(1024.0) * 1.9);
 }
 
+#[test]
+fn deepseek_v3_decodes_near_the_ridge_and_its_prompt_is_plain_attention() {
+    let latent = Latent { heads: 128.0, rank: 512.0, rope: 64.0, nope: 128.0, value: 128.0 };
+    let work = latent.decode(1.0, 1e6, BytesPerParam::new(2.0));
+    // 2 x 128 heads x (2 x 512 + 64) = 278,528 FLOP for 1,152 bytes of a cached token.
+    assert_eq!((work.flop().get(), work.token_bytes.get()), (278_528.0 * 1e6, 1152.0));
+    let intensity = work.flop().get() / work.bytes().get();
+    assert!((intensity - 241.8).abs() < 0.2, "{intensity}");
+    // Keys of 192: 2 x (192 + 128) FLOP for each of 16 heads, 2 sequences and 1000 x 1001 / 2 pairs.
+    let work = Latent { heads: 16.0, ..latent }.prefill(2.0, 1000.0, 0.0);
+    assert_eq!(work.flop().get(), 640.0 * 16.0 * 2.0 * 500_500.0);
+}
+
 fn qwen(ranks: u64) -> Layer {
     Layer { hidden: 4096, inter: 1536, gated: true, experts: 128, top_k: 8, ranks }
 }
@@ -331,8 +341,6 @@ fn any_moe() -> impl Strategy<Value = (MoeKernel, MoeFormat)> {
 fn any_gemm() -> impl Strategy<Value = GemmKernel> {
     proptest::sample::select(rackmath_catalog::embedded().gemm_kernels().unwrap().kernels.clone())
 }
-
-/// Sizes spread over powers of two.
 fn size(low: f64, high: f64) -> impl Strategy<Value = f64> {
     (low..high).prop_map(|x| x.exp2().floor())
 }

@@ -98,8 +98,6 @@ impl Pass {
         })
     }
 }
-
-/// A kind of layer: how often it occurs, its products, its experts.
 pub(super) struct Layer<'a> {
     count: f64,
     products: Vec<Matrix>,
@@ -374,8 +372,6 @@ fn same_rows(a: &Block, b: &Block) -> bool {
     };
     mixer && a.ffn == b.ffn && a.side == b.side
 }
-
-/// How an engine runs experts stored in a format.
 fn expert_format(weights: Dtype, has_fp4: bool, family: &str) -> MoeFormat {
     match weights {
         Dtype::Fp32 | Dtype::Bf16 | Dtype::Fp16 => MoeFormat::Bf16,

@@ -35,7 +35,6 @@ struct HeadsOp {
     per_byte: f64,
     shape: HeadsShape,
     cap: f64,
-    /// Chips the context is cut over.
     context_shards: f64,
     /// Chips of the tensor-parallel group that each read some of the tokens, for the heads of all of them.
     joined: f64,
@@ -65,7 +64,6 @@ struct SideOp {
 }
 
 impl Prep<'_> {
-    /// Whether constants of this generation were measured for the mixer.
     pub(super) fn mixer_measured(&self, mixer: &Mixer) -> bool {
         let kernels = match mixer {
             Mixer::Attention(_) => &self.kernels.attention,

@@ -286,7 +286,6 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
     pub device: usize,
-    /// Which of the chunks (or copies) of the device.
     pub chunk: usize,
     pub stage: usize,
     pub micro_batch: usize,
@@ -341,8 +340,6 @@ impl Run {
     pub fn barrier_bubble(&self) -> Seconds {
         self.makespan.less(self.most_busy())
     }
-
-    /// Largest activation memory of any device, in micro-batches.
     pub fn peak_micro_batches(&self) -> f64 {
         self.devices.iter().fold(0.0, |most, d| most.max(d.peak_micro_batches))
     }
