@@ -183,14 +183,11 @@ impl Explainer<'_> {
         input("W", "memory bandwidth of the machine", self.r.system.bandwidth(), source)
     }
 
-    fn multiplied(&self) -> Input {
-        let source = format!("counted from {}", self.r.model.source);
-        input("N_act", "parameters multiplied with each token", self.r.count.multiplied(), source)
-    }
-
-    fn read(&self) -> Input {
-        let source = format!("counted from {}", self.r.model.source);
-        input("N_tot", "parameters a step reads: all but lookup tables", self.r.count.read(), source)
+    /// Parameters a step reads, and those of them multiplied with each token.
+    fn counted(&self) -> [Input; 2] {
+        let (source, count) = (format!("counted from {}", self.r.model.source), &self.r.count);
+        let read = input("N_tot", "parameters a step reads: all but lookup tables", count.read(), &source);
+        [read, input("N_act", "parameters multiplied with each token", count.multiplied(), source)]
     }
 
     fn step(&self) -> Working {
@@ -222,7 +219,8 @@ impl Explainer<'_> {
         if routed == 0.0 || self.r.counting == Counting::Lecture || self.r.model.shape().is_none() {
             let per_param = BytesPerParam::new(all / self.r.count.read().get());
             let width = input("w", "bytes per parameter, scales included", per_param, source);
-            let (equation, inputs) = (sym("w") * sym("N_tot") / sym("W"), [width, self.read(), self.bandwidth()]);
+            let [read, _] = self.counted();
+            let (equation, inputs) = (sym("w") * sym("N_tot") / sym("W"), [width, read, self.bandwidth()]);
             return working("t_w", "time to read every weight once", &equation, &inputs, Seconds::s);
         }
         let touched = (self.step.terms.weights.get() * self.r.system.bandwidth().get() - (all - routed)) / routed;
@@ -244,7 +242,8 @@ impl Explainer<'_> {
             format!("{} x {p} in {m}: {}", self.r.system.n_chips, self.r.system.chip.peak[&m].source)
         });
         let peak = "dense peak of the machine over the formats in use";
-        let mut inputs = vec![self.multiplied(), input("F", peak, FlopRate::flop_per_s(rate), math)];
+        let [_, multiplied] = self.counted();
+        let mut inputs = vec![multiplied, input("F", peak, FlopRate::flop_per_s(rate), math)];
         // A multiplication and an addition per parameter.
         let mut equation = num(2.0) * sym("N_act") / sym("F");
         let attention = self.r.board.attention_per_token(self.step.context).get();
@@ -352,8 +351,8 @@ impl Explainer<'_> {
     }
 
     fn sparsity(&self) -> Working {
-        let (equation, inputs) = (sym("N_tot") / sym("N_act"), [self.read(), self.multiplied()]);
-        working("S", "parameters read over parameters multiplied", &equation, &inputs, f64::from)
+        let (what, equation) = ("parameters read over parameters multiplied", sym("N_tot") / sym("N_act"));
+        working("S", what, &equation, &self.counted(), f64::from)
     }
 
     fn drain(&self) -> Working {

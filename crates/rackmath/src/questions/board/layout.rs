@@ -246,6 +246,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         Fit::Fits { spare } => (true, false, Bytes::ZERO, spare),
         Fit::TooLarge { missing, kv_alone, .. } => (false, kv_alone, missing, Bytes::ZERO),
     };
+    let command = |tool: &Tool| {
+        let printed = flags::print(*tool, &layout).map_err(|error| error.without_file().to_string());
+        CommandCard { tool: tool.to_string(), flags: printed.clone().ok(), cannot: printed.err() }
+    };
     Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
@@ -267,7 +271,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         stages: placed.stages.iter().map(stage_card).collect(),
         experts: expert_card(&r, &load, &routing),
         traffic: traffic(&r, &load, &placed),
-        commands: Tool::VARIANTS.iter().map(|tool| command(*tool, &layout)).collect(),
+        commands: Tool::VARIANTS.iter().map(command).collect(),
         assumptions: vec![
             format!("weights in {}, KV cache {}", r.format_words(), r.kv_words()),
             format!("the engine may use {utilisation} of a chip's {}", r.system.chip.memory.size()),
@@ -527,12 +531,4 @@ fn send(on: &Deployment, leaves: bool, bytes: f64) -> Option<f64> {
     let network = if leaves { on.links.out.as_deref()? } else { up };
     let group = Group::within(on.system.levels.get(usize::from(leaves))?, network, 2);
     Some(network::time(Collective::SendRecv, Bytes::b(bytes), &group).total().get())
-}
-
-fn command(tool: Tool, layout: &Layout) -> CommandCard {
-    let (flags, cannot) = match flags::print(tool, layout) {
-        Ok(flags) => (Some(flags), None),
-        Err(error) => (None, Some(error.without_file().to_string())),
-    };
-    CommandCard { tool: tool.to_string(), flags, cannot }
 }

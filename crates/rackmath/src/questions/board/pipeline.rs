@@ -192,6 +192,8 @@ fn run(r: &Request, schedule: Schedule, cancel: &Cancel) -> Result<Result<RunCar
     let plan = plan(r, schedule);
     let even = r.stage_factors.is_empty() && r.hop_s == 0.0;
     let closed = if even { closed_bubble(schedule, plan.shape, passes(r), plan.hidden) } else { None };
+    let device =
+        |d: &Device| DeviceCard { busy_s: d.busy.get(), idle: d.idle.get(), peak_micro_batches: d.peak_micro_batches };
     Ok(plan.run_until(cancel)?.map(|done| RunCard {
         schedule: schedule.to_string(),
         makespan_s: done.makespan.get(),
@@ -205,10 +207,6 @@ fn run(r: &Request, schedule: Schedule, cancel: &Cancel) -> Result<Result<RunCar
         devices: done.devices.iter().map(device).collect(),
         cells: done.cells.iter().map(cell).collect(),
     }))
-}
-
-fn device(d: &Device) -> DeviceCard {
-    DeviceCard { busy_s: d.busy.get(), idle: d.idle.get(), peak_micro_batches: d.peak_micro_batches }
 }
 
 fn cell(c: &Cell) -> CellCard {

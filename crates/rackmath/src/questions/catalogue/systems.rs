@@ -75,6 +75,10 @@ fn card(s: &rackmath_spec::System) -> Card {
         .find_map(|m| s.chip.peak.get_key_value(m))
         .or_else(|| s.chip.peak.iter().next())
         .expect("a chip has a peak");
+    let level = |l: &Level| {
+        let (name, topology, source) = (l.name.clone(), l.topology.to_string(), l.bandwidth.source.clone());
+        LevelCard { name, chips: l.chips, bandwidth_bytes_per_s: l.bandwidth.value.get(), topology, source }
+    };
     Card {
         id: s.id.clone(),
         name: s.name.clone(),
@@ -90,9 +94,4 @@ fn card(s: &rackmath_spec::System) -> Card {
         power_w: s.power.as_ref().map(|p| p.value.get()),
         facts: s.facts.iter().map(|(k, v)| (k.replace('_', " "), v.value.clone(), v.source.clone())).collect(),
     }
-}
-
-fn level(l: &Level) -> LevelCard {
-    let (name, topology, source) = (l.name.clone(), l.topology.to_string(), l.bandwidth.source.clone());
-    LevelCard { name, chips: l.chips, bandwidth_bytes_per_s: l.bandwidth.value.get(), topology, source }
 }

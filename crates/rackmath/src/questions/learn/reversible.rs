@@ -144,6 +144,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let square = |_: usize, x: u32| x.wrapping_mul(x);
     let there = feistel::forward(7, 5, 16, square);
     let c = Config::small(r.depth);
+    let [memory_figure, drift_figure, avalanche_figure] = figures(&ways, &drift, &avalanche);
     Ok(Answer {
         request: r.clone(),
         network: format!(
@@ -153,9 +154,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         slope_ratio: ways[ways.len() - 1].slope_bytes_per_block / ways[0].slope_bytes_per_block,
         gradients: Stored::ALL.into_iter().map(|s| gradient(r, s)).collect(),
         feistel: ((7, 5), there, feistel::back(there.0, there.1, 16, square)),
-        memory_figure: memory_figure(&ways),
-        drift_figure: drift_figure(&drift),
-        avalanche_figure: avalanche_figure(&avalanche),
+        memory_figure,
+        drift_figure,
+        avalanche_figure,
         ways,
         drift,
         avalanche,
@@ -226,29 +227,24 @@ fn formulas(catalog: &Catalog, r: &Request) -> Result<Vec<FormulaCard>, Error> {
 /// The ways, in the order of [`Keep::ALL`].
 const ROLES: [Role; 4] = [Role::Envelope, Role::Weights, Role::Kv, Role::Compute];
 
-fn memory_figure(ways: &[Way]) -> Figure {
+/// Memory and drift against depth, avalanche against rounds.
+fn figures(ways: &[Way], drift: &[DriftCard], avalanche: &[AvalancheCard]) -> [Figure; 3] {
     let points = |w: &Way| w.peak_bytes.iter().map(|(d, b)| (*d as f64, *b as f64)).collect::<Vec<_>>();
     let series = ways.iter().zip(ROLES).map(|(w, role)| Series::new(w.way.clone(), role, points(w)));
     let axes = (Axis::linear("blocks", Unit::Count), Axis::linear("bytes", Unit::Bytes));
-    Figure::of("Peak activation memory against depth", "measured", axes, series)
-}
-
-fn drift_figure(drift: &[DriftCard]) -> Figure {
+    let memory = Figure::of("Peak activation memory against depth", "measured", axes, series);
     let line = |name: &str, role, of: fn(&DriftCard) -> f64| {
         Series::new(name, role, drift.iter().map(|d| (d.depth as f64, of(d))).filter(|p| p.1 > 0.0))
     };
     let axes = (Axis::log("couplings", Unit::Count), Axis::log("relative error", Unit::Number));
     let lines = [line("bf16", Role::Weights, |d| d.bf16), line("f32", Role::Envelope, |d| d.f32)];
     let subtitle = "relative, after so many couplings forward and back; fixed point has none";
-    Figure::of("Error of what is rebuilt", subtitle, axes, lines)
-}
-
-fn avalanche_figure(all: &[AvalancheCard]) -> Figure {
+    let rebuilt = Figure::of("Error of what is rebuilt", subtitle, axes, lines);
     let roles = [Role::Envelope, Role::Compute, Role::Weights, Role::Kv, Role::Floor];
-    let series = all.iter().zip(roles).map(|(a, role)| {
+    let series = avalanche.iter().zip(roles).map(|(a, role)| {
         Series::new(a.mixer.clone(), role, a.share.iter().enumerate().skip(1).map(|(i, s)| (i as f64, *s)))
     });
     let axes = (Axis::log("rounds or layers", Unit::Count), Axis::linear("share changed", Unit::Number));
     let subtitle = "share of the output that changes; one half is perfect mixing";
-    Figure::of("How far one flipped bit spreads", subtitle, axes, series)
+    [memory, rebuilt, Figure::of("How far one flipped bit spreads", subtitle, axes, series)]
 }

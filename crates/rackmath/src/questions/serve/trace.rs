@@ -217,15 +217,11 @@ mod tests {
         answer(&rackmath_catalog::embedded(), &Request { name: "t".into(), text: text.into(), keep_s: None })
     }
 
-    fn ask(text: &str) -> Answer {
-        asked(text).unwrap()
-    }
-
     #[test]
     fn a_conversation_that_comes_back_finds_its_prefix() {
         let text = "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 10, \"hash_ids\": [1, 2]}\n\
                     {\"timestamp\": 100000, \"input_length\": 1536, \"output_length\": 10, \"hash_ids\": [1, 2, 3]}\n";
-        let a = ask(text);
+        let a = asked(text).unwrap();
         let r = a.reuse.unwrap();
         // 1024 of 2560 tokens, after 100 s.
         assert_eq!((r.hits[0].keep_s, r.hits[0].share, r.taken), (Some(60.0), 0.0, 0.4));
@@ -237,7 +233,7 @@ mod tests {
         let c = rackmath_catalog::embedded();
         for id in c.ids(Kind::Scenarios).filter(|id| c.scenario(id).unwrap().cached == 0.0) {
             let s = c.scenario(id).unwrap();
-            let a = ask(&format!("input_tokens,output_tokens\n{},{}\n", s.input, s.output));
+            let a = asked(&format!("input_tokens,output_tokens\n{},{}\n", s.input, s.output)).unwrap();
             let n = a.nearest.unwrap();
             assert_eq!((n.scenario.as_str(), n.input_factor, n.output_factor), (id, 1.0, 1.0));
         }
@@ -245,16 +241,13 @@ mod tests {
 
     #[test]
     fn a_summary_survives_a_file_and_a_damaged_one_is_refused() {
-        let mut s = ask("isl,osl\n10,20\n30,5\n").summary;
+        let mut s = asked("isl,osl\n10,20\n30,5\n").unwrap().summary;
         let text = serde_json::to_string(&s).unwrap();
         assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), s);
         assert!(checked("draws", &s.input).is_ok());
         s.input.shares.reverse();
         assert!(checked("draws", &s.input).is_err());
-    }
-
-    #[test]
-    fn nothing_but_failures_is_refused() {
+        // So is a trace of nothing but failures.
         assert!(asked("isl,osl\n10,0\n").unwrap_err().to_string().contains("no request has an answer"));
     }
 }
