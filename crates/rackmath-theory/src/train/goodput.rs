@@ -19,6 +19,8 @@
 //! Sources: Young 1974; Daly 2006.
 
 use rackmath_units::{Cancel, Cancelled, Chance, Fraction, Seconds, float};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A job's failures and what they cost it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,45 +85,37 @@ impl Hazard {
     }
 }
 
-/// Where the time of a run went.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Journal {
-    /// Progress that was kept.
-    pub work: Seconds,
-    /// Checkpoints that were finished.
-    pub stalls: Seconds,
-    /// Work and checkpoints that failures undid.
-    pub lost: Seconds,
-    /// Restarts, finished or not.
-    pub restarts: Seconds,
+/// Where the time of a simulated run went.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Simulated {
+    /// Progress of all time.
+    pub goodput: f64,
+    /// Days from start to end.
+    pub wall_days: f64,
+    /// Share spent on checkpoints that were finished.
+    pub stalls: f64,
+    /// Share undone by failures.
+    pub lost: f64,
+    /// Share spent restarting.
+    pub restarts: f64,
+    /// Failures.
     pub failures: u64,
+    /// Checkpoints finished.
     pub checkpoints: u64,
-}
-
-impl Journal {
-    pub fn total(&self) -> Seconds {
-        self.work + self.stalls + self.lost + self.restarts
-    }
-}
-
-/// Plays a run of so much work. The caller keeps it finishable: a run of which almost nothing succeeds has no end.
-pub fn simulate(hazard: &Hazard, interval: Seconds, work: Seconds, seed: u64) -> Journal {
-    let journal = checked(hazard, interval, work, seed, u64::MAX, &Cancel::never()).expect("nobody cancels");
-    journal.expect("no limit on events")
 }
 
 /// Events between two looks at whether the result is still wanted.
 const BETWEEN_CHECKS: u64 = 4096;
 
-/// The same, or nothing when it takes more than `most` events.
-pub fn checked(
+/// Plays a run of so much work; nothing when it takes more than `most` events.
+pub fn simulate(
     hazard: &Hazard,
     interval: Seconds,
     work: Seconds,
     seed: u64,
     most: u64,
     cancel: &Cancel,
-) -> Result<Option<Journal>, Cancelled> {
+) -> Result<Option<Simulated>, Cancelled> {
     assert!(interval.get() > 0.0, "work between checkpoints");
     let mut chance = Chance::new(seed);
     let mut gap = || hazard.mtbf.map_or(f64::INFINITY, |m| m.get() * chance.exponential());
@@ -162,14 +156,9 @@ pub fn checked(
         restarts += hazard.restart.get();
         until_failure -= hazard.restart.get();
     }
-    Ok(Some(Journal {
-        work: Seconds::s(kept),
-        stalls: Seconds::s(stalls),
-        lost: Seconds::s(lost),
-        restarts: Seconds::s(restarts),
-        failures,
-        checkpoints,
-    }))
+    let total = kept + stalls + lost + restarts;
+    let [goodput, stalls, lost, restarts] = [kept, stalls, lost, restarts].map(|part| part / total);
+    Ok(Some(Simulated { goodput, wall_days: total / 86_400.0, stalls, lost, restarts, failures, checkpoints }))
 }
 
 #[cfg(test)]
@@ -207,15 +196,15 @@ mod tests {
         // Two years of work: over 6,000 failures, so the share is known to about one part in a thousand.
         let h = hazard(30.0, 600.0);
         let tau = h.best_interval().unwrap();
-        let j = simulate(&h, tau, Seconds::s(730.0 * 86_400.0), 1);
-        let got = j.work / j.total();
-        assert!((got - h.goodput(tau).get()).abs() < 3e-3, "{got} against {}", h.goodput(tau).get());
-        close(j.failures as f64 * llama().get(), j.total().get(), 0.04);
+        let played = |h: &Hazard, tau, work, seed| simulate(h, tau, work, seed, u64::MAX, &Cancel::never()).unwrap().unwrap();
+        let j = played(&h, tau, Seconds::days(730.0), 1);
+        assert!((j.goodput - h.goodput(tau).get()).abs() < 3e-3, "{j:?} against {}", h.goodput(tau).get());
+        close(j.failures as f64 * llama().get(), j.wall_days * 86_400.0, 0.04);
         // Where nothing fails nothing is lost: three segments, and no checkpoint after the last.
         let h = Hazard { mtbf: None, ..hazard(10.0, 600.0) };
         assert_eq!((h.goodput(Seconds::s(990.0)).get(), h.best_goodput()), (0.99, Fraction::ONE));
-        let j = simulate(&h, Seconds::s(1000.0), Seconds::s(3000.0), 7);
-        assert_eq!((j.total(), j.failures, j.checkpoints), (Seconds::s(3020.0), 0, 2));
+        let j = played(&h, Seconds::s(1000.0), Seconds::s(3000.0), 7);
+        assert_eq!((j.wall_days, j.failures, j.checkpoints), (3020.0 / 86_400.0, 0, 2));
     }
 
     proptest! {
@@ -235,9 +224,9 @@ mod tests {
         fn every_second_of_a_simulated_run_is_accounted_for(seed in 0u64..1000, m in 6.0f64..12.0, tau in 50.0f64..5000.0) {
             let h = Hazard { mtbf: Some(Seconds::s(float::exp(m))), ..hazard(5.0, 60.0) };
             let work = Seconds::s(1e5);
-            let Some(j) = checked(&h, Seconds::s(tau), work, seed, 100_000, &Cancel::never()).unwrap() else { return Ok(()) };
-            close(j.work / work, 1.0, 1e-9);
-            prop_assert!(j.total().get() >= work.get() * (1.0 - 1e-9));
+            let Some(j) = simulate(&h, Seconds::s(tau), work, seed, 100_000, &Cancel::never()).unwrap() else { return Ok(()) };
+            close(j.goodput * j.wall_days * 86_400.0 / work.get(), 1.0, 1e-9);
+            close(j.goodput + j.stalls + j.lost + j.restarts, 1.0, 1e-9);
         }
     }
 }

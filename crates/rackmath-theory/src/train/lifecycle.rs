@@ -21,6 +21,8 @@
 
 use crate::scaling::{Point, Surface};
 use rackmath_units::{Fraction, Params, Seconds, TokenRate, Tokens, float};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Where a x^m meets b x^-n: the x of least a x^m + b x^-n, and the two costs there, which stand as n : m.
 pub fn equaliser(a: f64, m: f64, b: f64, n: f64) -> (f64, f64, f64) {
@@ -125,27 +127,40 @@ pub fn optimum(surface: &Surface, costs: &Costs, loss: f64) -> Option<Optimum> {
 }
 
 /// Reinforcement learning with groups of samples per prompt.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "RlRequest")]
 pub struct Rl {
-    /// Prompts, counted once per time they are used.
+    /// Prompts, counted once per use.
     pub prompts: f64,
+    /// Samples per prompt.
     pub group: f64,
-    pub sample: Tokens,
-    pub pass_rate: Fraction,
+    /// Tokens per sample.
+    pub sample_tokens: f64,
+    /// Probability that a sample is right.
+    #[schemars(extend("x-unit" = "share"))]
+    pub pass_rate: f64,
     /// Times a sample is trained on.
     pub epochs: f64,
-    /// Further forward passes over every sample: reference model, reward model of equal size.
-    pub scoring: f64,
+    /// Further forward passes per sample: reference or reward models of equal size.
+    #[schemars(extend("x-flag" = "scoring"))]
+    pub scoring_passes: f64,
+}
+
+impl Default for Rl {
+    fn default() -> Self {
+        Self { prompts: 1e8, group: 16.0, sample_tokens: 8000.0, pass_rate: 0.5, epochs: 1.0, scoring_passes: 0.0 }
+    }
 }
 
 impl Rl {
     pub fn generated(&self) -> Tokens {
-        self.sample * (self.prompts * self.group)
+        Tokens::new(self.sample_tokens * (self.prompts * self.group))
     }
 
     /// Share of groups that teach anything: in a group that is all right or all wrong no sample is better than another.
     pub fn useful(&self) -> Fraction {
-        let (p, g) = (self.pass_rate.get(), self.group);
+        let (p, g) = (self.pass_rate, self.group);
         Fraction::new((1.0 - float::pow(p, g) - float::pow(1.0 - p, g)).clamp(0.0, 1.0))
     }
 
@@ -153,7 +168,7 @@ impl Rl {
     ///
     /// Generating is 2 at decode speed; training 6 and scoring 2 at training speed, which is eta in units of decoding.
     pub fn factor(&self, eta: f64) -> f64 {
-        2.0 + eta * (6.0 * self.useful().get() * self.epochs + 2.0 * self.scoring)
+        2.0 + eta * (6.0 * self.useful().get() * self.epochs + 2.0 * self.scoring_passes)
     }
 }
 

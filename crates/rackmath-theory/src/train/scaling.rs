@@ -160,4 +160,4 @@ fn shown(end: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,19 +1,11 @@
 use super::*;
 use crate::close;
 use crate::goodput::Hazard;
-use crate::scaling::{Shape, surface};
+use crate::scaling::tests::{at, of};
 use proptest::prelude::*;
 
 const T: f64 = 1e12;
 const LECTURE: Rule = Rule { rl_factor: 3.0, eta: 1.0 / 3.0, split: Split::THIRDS };
-
-fn of(name: &str) -> Surface {
-    surface(&rackmath_catalog::embedded().scaling_law(name).unwrap(), &Shape::default(), None).unwrap()
-}
-
-fn at(n: f64, d: f64) -> Point {
-    Point { params: Params::new(n), tokens: Tokens::new(d) }
-}
 
 #[test]
 fn g50_to_g56_the_lectures_numbers() {
@@ -110,15 +102,14 @@ fn serving_more_makes_smaller_models() {
 
 #[test]
 fn groups_that_agree_teach_nothing() {
-    let (pass_rate, sample) = (Fraction::new(0.5), Tokens::new(4000.0));
-    let rl = Rl { prompts: 1e6, group: 8.0, sample, pass_rate, epochs: 1.0, scoring: 0.0 };
+    let rl = Rl { prompts: 1e6, group: 8.0, sample_tokens: 4000.0, ..Rl::default() };
     assert_eq!(rl.generated(), Tokens::new(3.2e10));
     // 1 - 2 / 2^8.
     close(rl.useful().get(), 1.0 - 2.0 / 256.0, 1e-12);
-    assert_eq!(Rl { pass_rate: Fraction::ONE, ..rl }.useful(), Fraction::ZERO);
+    assert_eq!(Rl { pass_rate: 1.0, ..rl }.useful(), Fraction::ZERO);
     // Everything trained on at equal MFUs is 2 + 6; nothing is 2.
-    close(Rl { pass_rate: Fraction::ZERO, ..rl }.factor(1.0), 2.0, 1e-12);
-    close(Rl { scoring: 1.0, ..rl }.factor(1.0), 2.0 + 6.0 * 254.0 / 256.0 + 2.0, 1e-12);
+    close(Rl { pass_rate: 0.0, ..rl }.factor(1.0), 2.0, 1e-12);
+    close(Rl { scoring_passes: 1.0, ..rl }.factor(1.0), 2.0 + 6.0 * 254.0 / 256.0 + 2.0, 1e-12);
 }
 
 const LAWS: [&str; 6] =

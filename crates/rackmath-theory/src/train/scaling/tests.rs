@@ -7,7 +7,7 @@ fn law(name: &str) -> std::sync::Arc<ScalingLaw> {
     rackmath_catalog::embedded().scaling_law(name).unwrap()
 }
 
-fn of(name: &str) -> Surface {
+pub(crate) fn of(name: &str) -> Surface {
     surface(&law(name), &shape(name), None).unwrap()
 }
 
@@ -16,7 +16,7 @@ fn shape(name: &str) -> Shape {
     Shape { ratio: if name == "krajewski-2024" { 64.0 } else { 1.0 }, ..Shape::default() }
 }
 
-fn at(n: f64, d: f64) -> Point {
+pub(crate) fn at(n: f64, d: f64) -> Point {
     Point { params: Params::new(n), tokens: Tokens::new(d) }
 }
 

@@ -11,7 +11,8 @@ use rackmath_theory::roofline;
 use rackmath_units::HoldPrice;
 
 /// A model on a machine, the tiers beside it, and when its prefixes are wanted again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine: bytes of the cache, price and memory of a chip.
@@ -22,22 +23,11 @@ pub struct Request {
     pub tiers: Vec<String>,
     /// Published lifetimes to place.
     #[schemars(extend("x-most" = [200, "durations of the picture"]))]
+    // Five minutes, an hour and a day: the lifetimes providers sell.
+    #[educe(Default = vec![300.0, 3600.0, 86_400.0])]
     pub durations_s: Vec<f64>,
     /// When prefixes are wanted again, if known.
     pub reuse: Option<ReuseRequest>,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            setting: Setting::default(),
-            rates: RatesRequest::default(),
-            tiers: Vec::new(),
-            // Five minutes, an hour and a day: the lifetimes providers sell.
-            durations_s: vec![300.0, 3600.0, 86_400.0],
-            reuse: None,
-        }
-    }
 }
 
 /// The lines and what follows from them.

@@ -7,7 +7,8 @@ use rackmath_theory::cost::{Serving, TokenCost, margin};
 use rackmath_theory::lifetime::in_tier;
 
 /// A model on a machine, how well it is used, and what is charged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine, with a rental, on-demand or owner's price per hour from the catalogue.
@@ -19,26 +20,34 @@ pub struct Request {
     pub owner: Option<OwnerRequest>,
     /// Share of held chip time that serves.
     #[schemars(extend("x-flag" = "utilisation -u utilization", "x-unit" = "share"))]
+    #[educe(Default = 0.5)]
     pub utilisation: f64,
     /// Share of input tokens found in the cache.
     #[schemars(extend("x-unit" = "share"))]
+    #[educe(Default = 0.5)]
     pub hit: f64,
     /// What reading a cached token costs; from `cache_tier` unless given.
     #[schemars(extend("x-flag" = "cached-cost"))]
     pub cached_usd_per_mtok: Option<f64>,
     /// Memory tier the cache is read from.
+    #[educe(Default = "nvme-local")]
     pub cache_tier: String,
     /// How long a cached token is kept there between two uses.
+    #[educe(Default = 300.0)]
     pub cache_hold_s: f64,
     /// Tokens accepted per step with speculation.
+    #[educe(Default = 1.0)]
     pub accepted: f64,
     /// Extra work of drafting, as a share of a step.
     pub draft: f64,
     /// Input tokens for each output token.
+    // 608 billion in and 168 billion out on DeepSeek's published day.
+    #[educe(Default = 3.6)]
     pub input_per_output: f64,
     /// All-in power of a chip; the catalogue's unless given.
     pub power_w: Option<f64>,
     /// Power of the building over power of the machines.
+    #[educe(Default = 1.2)]
     pub pue: f64,
     /// Carbon of the electricity.
     pub carbon_g_per_kwh: Option<f64>,
@@ -49,31 +58,6 @@ pub struct Request {
     pub input_price_usd_per_mtok: Option<f64>,
     /// Output price to compare with, instead of a sheet's.
     pub output_price_usd_per_mtok: Option<f64>,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            setting: Setting::default(),
-            rates: RatesRequest::default(),
-            owner: None,
-            utilisation: 0.5,
-            hit: 0.5,
-            cached_usd_per_mtok: None,
-            cache_tier: "nvme-local".into(),
-            cache_hold_s: 300.0,
-            accepted: 1.0,
-            draft: 0.0,
-            // 608 billion in and 168 billion out on DeepSeek's published day.
-            input_per_output: 3.6,
-            power_w: None,
-            pue: 1.2,
-            carbon_g_per_kwh: None,
-            sheet: None,
-            input_price_usd_per_mtok: None,
-            output_price_usd_per_mtok: None,
-        }
-    }
 }
 
 /// What tokens cost.

@@ -6,7 +6,8 @@ pub use rackmath_theory::fleet::Pool as PoolCard;
 use rackmath_theory::fleet::{Machines, Pool, Traffic, fleet, peak_over_mean, per_month, rack_share};
 
 /// Traffic and the machines to serve it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine.
@@ -25,10 +26,13 @@ pub struct Request {
     pub rate_per_s: Option<f64>,
     /// Output tokens of a request.
     #[schemars(extend("x-flag" = "answer osl"))]
+    #[educe(Default = 500.0)]
     pub answer: f64,
     /// Tokens announced per month, input and output together.
     pub tokens_per_month: Option<f64>,
     /// Input tokens for each output token, where only their sum is known.
+    // 608 billion in and 168 billion out on DeepSeek's published day.
+    #[educe(Default = 3.6)]
     pub input_per_output: f64,
     /// Share of input found in the cache.
     #[schemars(extend("x-unit" = "share"))]
@@ -36,9 +40,12 @@ pub struct Request {
     /// The day in equal parts, as any numbers in proportion to traffic.
     pub curve: Vec<f64>,
     /// The busiest part of the day over the mean, where the day is not given.
+    // 278 nodes at the peak, 226.75 on average, on the same day.
+    #[educe(Default = 278.0 / 226.75)]
     pub peak: f64,
     /// Share of capacity in use at the peak.
     #[schemars(extend("x-unit" = "share"))]
+    #[educe(Default = 0.8)]
     pub target: f64,
     /// Chips of a prefill replica; the machine's unless given.
     pub prefill_chips: Option<u64>,
@@ -48,32 +55,8 @@ pub struct Request {
     #[schemars(extend("x-flag" = "world-tok-s"))]
     pub world_tok_s: Option<f64>,
     /// Power of the building over power of the machines.
+    #[educe(Default = 1.2)]
     pub pue: f64,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            setting: Setting::default(),
-            rates: RatesRequest::default(),
-            input_tok_s: None,
-            output_tok_s: None,
-            rate_per_s: None,
-            answer: 500.0,
-            tokens_per_month: None,
-            // 608 billion in and 168 billion out on DeepSeek's published day.
-            input_per_output: 3.6,
-            hit: 0.0,
-            curve: Vec::new(),
-            // 278 nodes at the peak, 226.75 on average, on the same day.
-            peak: 278.0 / 226.75,
-            target: 0.8,
-            prefill_chips: None,
-            decode_chips: None,
-            world_tok_s: None,
-            pue: 1.2,
-        }
-    }
 }
 
 /// The fleet.

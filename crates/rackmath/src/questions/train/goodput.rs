@@ -1,8 +1,9 @@
 //! How much of a training run is progress when machines fail, how often to checkpoint, and what it costs in days and dollars.
 
 use crate::desk::prelude::*;
+pub use rackmath_theory::goodput::Simulated;
 use rackmath_spec::TrainingRun;
-use rackmath_theory::goodput::{Hazard, checked, job_mtbf};
+use rackmath_theory::goodput::{Hazard, job_mtbf, simulate};
 use rackmath_theory::scaling::TRAIN_FLOP;
 
 /// A run and its failures.
@@ -92,25 +93,6 @@ pub struct Answer {
     pub assumptions: Vec<String>,
 }
 
-/// Where the time of a simulated run went.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Simulated {
-    /// Progress of all time.
-    pub goodput: f64,
-    /// Days from start to end.
-    pub wall_days: f64,
-    /// Share spent on checkpoints that were finished.
-    pub stalls: f64,
-    /// Share undone by failures.
-    pub lost: f64,
-    /// Share spent restarting.
-    pub restarts: f64,
-    /// Failures.
-    pub failures: u64,
-    /// Checkpoints finished.
-    pub checkpoints: u64,
-}
-
 /// Events a simulation may have: beyond them the run makes too little progress to be worth playing.
 const MOST_EVENTS: u64 = 2_000_000;
 
@@ -138,18 +120,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     };
     let (work_days, work_origin) = work(catalog, r, run.as_deref(), chips, mfu)?;
     let work = Seconds::s(work_days * 86_400.0);
-    let simulated = checked(&h, interval, work, r.seed, MOST_EVENTS, &cancel)?.map(|j| {
-        let total = j.total();
-        Simulated {
-            goodput: j.work / total,
-            wall_days: total.get() / 86_400.0,
-            stalls: j.stalls / total,
-            lost: j.lost / total,
-            restarts: j.restarts / total,
-            failures: j.failures,
-            checkpoints: j.checkpoints,
-        }
-    });
+    let simulated = simulate(&h, interval, work, r.seed, MOST_EVENTS, &cancel)?;
     let wall_days = if goodput > 0.0 { work_days / goodput } else { f64::MAX };
     let chip_hours = wall_days * 24.0 * chips;
     let price = if_given("price", r.price_usd_per_chip_hour, 0.0, 1e6)?;

@@ -4,7 +4,8 @@ use crate::desk::prelude::*;
 use crate::goodput;
 use crate::laws::{self, Law, Machine, Resolved, Spread};
 use rackmath_spec::ScalingLaw;
-use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rl, Rule, Split, over_training};
+pub use rackmath_theory::lifecycle::Rl;
+use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rule, Split, over_training};
 use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, outside};
 
 /// A model, its traffic, and how its costs relate. The defaults are the lecture's.
@@ -38,7 +39,7 @@ pub struct Request {
     pub rl_factor: f64,
     /// RL in detail: prompts, samples per prompt, tokens per sample and pass rate, such as 100M,16,8k,0.5.
     #[schemars(extend("x-flag" = "rl", "x-prefix" = "rl", "x-parts" = ["prompts", "group", "sample_tokens", "pass_rate"]))]
-    pub rl: Option<RlRequest>,
+    pub rl: Option<Rl>,
     /// Decode MFU over training MFU.
     #[educe(Default = 1.0 / 3.0)]
     pub eta: f64,
@@ -53,32 +54,6 @@ pub struct Request {
     pub law: Law,
     /// The machine, for dollars and precisions.
     pub machine: Machine,
-}
-
-/// Reinforcement learning with groups of samples per prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct RlRequest {
-    /// Prompts, counted once per use.
-    pub prompts: f64,
-    /// Samples per prompt.
-    pub group: f64,
-    /// Tokens per sample.
-    pub sample_tokens: f64,
-    /// Probability that a sample is right.
-    #[schemars(extend("x-unit" = "share"))]
-    pub pass_rate: f64,
-    /// Times a sample is trained on.
-    pub epochs: f64,
-    /// Further forward passes per sample: reference or reward models of equal size.
-    #[schemars(extend("x-flag" = "scoring"))]
-    pub scoring_passes: f64,
-}
-
-impl Default for RlRequest {
-    fn default() -> Self {
-        Self { prompts: 1e8, group: 16.0, sample_tokens: 8000.0, pass_rate: 0.5, epochs: 1.0, scoring_passes: 0.0 }
-    }
 }
 
 /// Failures while training; none unless a mean time between them is given.
@@ -230,7 +205,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let money = laws::money(catalog, &r.machine)?;
     let split = split(&r.split)?;
     let served = served(r)?;
-    let rl = r.rl.map(RlRequest::resolve).transpose()?;
+    let rl = r.rl.map(checked).transpose()?;
     // A lower serving precision or a cheaper chip raises what a dollar of decoding buys.
     let eta = r.eta * money.as_ref().map_or(1.0, |m| m.serve_value);
     let rule = Rule { rl_factor: rl.map_or(r.rl_factor, |rl| rl.factor(eta)), eta, split };
@@ -427,17 +402,18 @@ fn split(text: &str) -> Result<Split, Error> {
     }
 }
 
-impl RlRequest {
-    fn resolve(self) -> Result<Rl, Error> {
-        Ok(Rl {
-            prompts: within("prompts", self.prompts, 1.0, 1e15)?,
-            group: within("group", self.group, 1.0, 1e6)?,
-            sample: Tokens::new(within("sample_tokens", self.sample_tokens, 1.0, 1e9)?),
-            pass_rate: Fraction::new(within("pass_rate", self.pass_rate, 0.0, 1.0)?),
-            epochs: within("epochs", self.epochs, 0.0, 1e3)?,
-            scoring: within("scoring_passes", self.scoring_passes, 0.0, 1e3)?,
-        })
+fn checked(rl: Rl) -> Result<Rl, Error> {
+    for (field, value, low, high) in [
+        ("prompts", rl.prompts, 1.0, 1e15),
+        ("group", rl.group, 1.0, 1e6),
+        ("sample_tokens", rl.sample_tokens, 1.0, 1e9),
+        ("pass_rate", rl.pass_rate, 0.0, 1.0),
+        ("epochs", rl.epochs, 0.0, 1e3),
+        ("scoring_passes", rl.scoring_passes, 0.0, 1e3),
+    ] {
+        within(field, value, low, high)?;
     }
+    Ok(rl)
 }
 
 #[cfg(test)]

@@ -26,7 +26,8 @@ use rackmath_theory::pass::{KernelSet, Work};
 use rackmath_theory::steady::Requests;
 
 /// Rates given, predicted for an engine, or the board's lower bound with an efficiency.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct RatesRequest {
     /// Prompt tokens per second of one chip, as known.
@@ -37,9 +38,11 @@ pub struct RatesRequest {
     pub decode_tok_s: Option<f64>,
     /// Where the others come from; `auto` is predicted where the model is known layer by layer, it fits, and nothing that
     /// belongs to the board was asked for.
+    #[educe(Default = RatesFrom::Auto)]
     pub rates: RatesFrom,
     /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `ideal`.
     #[schemars(extend("x-flag" = "engine backend"))]
+    #[educe(Default = "vllm")]
     pub engine: String,
     /// How the model is cut; the fastest per chip of many layouts, for prompts and answers each, unless given.
     pub degrees: DegreesRequest,
@@ -54,32 +57,17 @@ pub struct RatesRequest {
     pub batch: Option<f64>,
     /// Longest time per output token that is sold, for predicted rates where the batch is not given.
     #[schemars(extend("x-flag" = "tpot tpot-slo"))]
+    // 20 to 22 tokens per second and user on DeepSeek's published day.
+    #[educe(Default = 50.0)]
     pub tpot_ms: f64,
     /// Their mean context.
     #[schemars(extend("x-flag" = "context -c"))]
+    #[educe(Default = 4096.0)]
     pub context: f64,
     /// Tokens of a prompt.
     #[schemars(extend("x-flag" = "prompt isl"))]
+    #[educe(Default = 4096.0)]
     pub prompt: f64,
-}
-
-impl Default for RatesRequest {
-    fn default() -> Self {
-        Self {
-            prefill_tok_s: None,
-            decode_tok_s: None,
-            rates: RatesFrom::Auto,
-            engine: "vllm".into(),
-            degrees: DegreesRequest::default(),
-            prefill_efficiency: None,
-            decode_efficiency: None,
-            batch: None,
-            // 20 to 22 tokens per second and user on DeepSeek's published day.
-            tpot_ms: 50.0,
-            context: 4096.0,
-            prompt: 4096.0,
-        }
-    }
 }
 
 /// Where rates that are not given come from.
