@@ -3,7 +3,7 @@
 use crate::rows::{Record, nothing, table};
 use rackmath_spec::SpecError;
 use rackmath_spec::deduce::{HostPrice, PRICE_RANGE};
-use rackmath_theory::deduce::hosts::Summary;
+use rackmath_theory::deduce::level::Summary;
 use rackmath_theory::deduce::level::Known;
 use rackmath_units::float::ln;
 use std::path::Path;

@@ -3,8 +3,7 @@
 //! In reading order: [`crate::crossover`] (the lecture's formulas, which take prices for costs), [`shapes`] (architectures that give a
 //! cache size), then the Bayesian answer: [`space`] (models and ways to serve them, and what they cost), [`evidence`] (a price
 //! sheet as a likelihood with policies), [`posterior`] (weighted lattice points), [`quantity`] (what is shown of them),
-//! [`hosts`] (many hosts as one observation), [`level`] (what
-//! hosts of known models charge above cost), [`simulate`] (sheets drawn from the model itself, to test it).
+//! [`level`] (what hosts of known models charge above cost), [`simulate`] (sheets drawn from the model itself, to test it).
 //!
 //! What no price can tell, however many there are: mark-up, chip price, utilisation, MFU and active parameters enter the
 //! input price only as a product; batch and total parameters enter decode as N_t w / B; cache bytes and context enter as a
@@ -12,7 +11,6 @@
 //! the output price. A calibrated level from open models, or a measured speed, breaks the first of these.
 
 pub mod evidence;
-pub mod hosts;
 pub mod lattice;
 pub mod level;
 pub mod pareto;

@@ -24,70 +24,58 @@ fn mtok(n: f64) -> Tokens {
     Tokens::new(n * 1e6)
 }
 
-/// One provider's rules as its documentation gives them, in multiples of the input price.
-struct Rule {
-    sheet: &'static str,
-    on: &'static str,
-    offer: &'static str,
-    write: f64,
-    read: f64,
-    storage: Option<f64>,
-    tier: Option<(f64, f64, f64)>,
-}
+/// One provider's rules as its documentation gives them: sheet, day and offer; write and read in multiples of the input
+/// price; storage by the hour; and what a long tier has as its threshold and as multiples of input and output.
+type Rule = (&'static str, &'static str, &'static str, f64, f64, Option<f64>, Option<(f64, f64, f64)>);
 
 #[test]
 fn fourteen_providers_charge_as_their_documentation_says() {
-    let rule = |sheet, on, offer, write, read| Rule { sheet, on, offer, write, read, storage: None, tier: None };
     let long = |threshold, input, output| Some((threshold, input, output));
-    let rules = [
+    let rules: [Rule; 25] = [
         // platform.claude.com prompt caching: 1.25x for 5 minutes, 2x for an hour, read 0.1x; Haiku 3 reads at 0.12x.
-        rule("opus-4.8", "2026-08-08", "5m", 1.25, 0.1),
-        rule("opus-4.8", "2026-08-08", "1h", 2.0, 0.1),
-        rule("claude-3-haiku", "2026-08-08", "5m", 1.2, 0.12),
-        Rule { tier: long(200e3, 2.0, 1.5), ..rule("sonnet-4.5", "2026-08-08", "1h", 2.0, 0.1) },
+        ("opus-4.8", "2026-08-08", "5m", 1.25, 0.1, None, None),
+        ("opus-4.8", "2026-08-08", "1h", 2.0, 0.1, None, None),
+        ("claude-3-haiku", "2026-08-08", "5m", 1.2, 0.12, None, None),
+        ("sonnet-4.5", "2026-08-08", "1h", 2.0, 0.1, None, long(200e3, 2.0, 1.5)),
         // developers.openai.com: no write fee before GPT-5.6, then 1.25x; reads 0.5x (4o), 0.25x (4.1), 0.1x (5 on).
-        rule("gpt-4o", "2026-08-08", "automatic", 1.0, 0.5),
-        rule("gpt-4.1", "2026-08-08", "automatic", 1.0, 0.25),
-        Rule { tier: long(272e3, 2.0, 1.5), ..rule("gpt-5.5", "2026-08-08", "automatic", 1.0, 0.1) },
-        Rule { tier: long(272e3, 2.0, 1.5), ..rule("gpt-5.6", "2026-08-08", "30m", 1.25, 0.1) },
+        ("gpt-4o", "2026-08-08", "automatic", 1.0, 0.5, None, None),
+        ("gpt-4.1", "2026-08-08", "automatic", 1.0, 0.25, None, None),
+        ("gpt-5.5", "2026-08-08", "automatic", 1.0, 0.1, None, long(272e3, 2.0, 1.5)),
+        ("gpt-5.6", "2026-08-08", "30m", 1.25, 0.1, None, long(272e3, 2.0, 1.5)),
         // ai.google.dev context caching: created at the input price, 90 % off, storage by the hour ($4.50 for Pro).
-        Rule {
-            storage: Some(4.5),
-            tier: long(200e3, 2.0, 1.5),
-            ..rule("gemini-3.1-pro", "2026-08-08", "explicit", 1.0, 0.1)
-        },
-        Rule { storage: Some(1.0), ..rule("gemini-2.5-flash", "2026-08-08", "explicit", 1.0, 0.1) },
+        ("gemini-3.1-pro", "2026-08-08", "explicit", 1.0, 0.1, Some(4.5), long(200e3, 2.0, 1.5)),
+        ("gemini-2.5-flash", "2026-08-08", "explicit", 1.0, 0.1, Some(1.0), None),
         // docs.x.ai/developers/pricing: 0.25x, and twice everything from 200k on.
-        Rule { tier: long(200e3, 2.0, 2.0), ..rule("grok-4.7", "2026-10-01", "automatic", 1.0, 0.25) },
+        ("grok-4.7", "2026-10-01", "automatic", 1.0, 0.25, None, long(200e3, 2.0, 2.0)),
         // api-docs.deepseek.com: free writes to disk; hits 0.1x for V3.2, a thirtieth for V4 Pro since August 2026.
-        rule("deepseek-deepseek-v3.2", "2026-08-08", "automatic", 1.0, 0.1),
-        rule("deepseek-deepseek-v4-pro", "2026-10-27", "automatic", 1.0, 1.0 / 30.0),
+        ("deepseek-deepseek-v3.2", "2026-08-08", "automatic", 1.0, 0.1, None, None),
+        ("deepseek-deepseek-v4-pro", "2026-10-27", "automatic", 1.0, 1.0 / 30.0, None, None),
         // platform.kimi.ai: cache hit $0.15 against $0.60 for K2, $0.10 for K2.5.
-        rule("moonshot-kimi-k2", "2026-08-08", "automatic", 1.0, 0.25),
-        rule("moonshot-kimi-k2.5", "2026-08-08", "automatic", 1.0, 1.0 / 6.0),
+        ("moonshot-kimi-k2", "2026-08-08", "automatic", 1.0, 0.25, None, None),
+        ("moonshot-kimi-k2.5", "2026-08-08", "automatic", 1.0, 1.0 / 6.0, None, None),
         // docs.z.ai: cached input a fifth for GLM-5.
-        rule("zai-glm-5", "2026-08-08", "automatic", 1.0, 0.2),
+        ("zai-glm-5", "2026-08-08", "automatic", 1.0, 0.2, None, None),
         // platform.minimax.io: write 1.25x, read 0.1x; M3 doubles above 512k.
-        rule("minimax-m2.5", "2026-08-08", "5m", 1.25, 0.1),
-        Rule { tier: long(512e3, 2.0, 2.0), ..rule("minimax-m3", "2026-08-08", "automatic", 1.0, 0.2) },
+        ("minimax-m2.5", "2026-08-08", "5m", 1.25, 0.1, None, None),
+        ("minimax-m3", "2026-08-08", "automatic", 1.0, 0.2, None, long(512e3, 2.0, 2.0)),
         // docs.mistral.ai: cached tokens at 10 %.
-        rule("mistral-medium", "2026-08-08", "automatic", 1.0, 0.1),
+        ("mistral-medium", "2026-08-08", "automatic", 1.0, 0.1, None, None),
         // AWS price page: Nova reads 75 % below input.
-        rule("nova-pro", "2026-08-08", "5m", 1.0, 0.25),
+        ("nova-pro", "2026-08-08", "5m", 1.0, 0.25, None, None),
         // alibabacloud.com: explicit 125 % and 10 %, implicit 100 % and 20 %.
-        rule("qwen3.7-max", "2026-10-11", "5m", 1.25, 0.1),
-        Rule { tier: long(256e3, 4.0, 2.0), ..rule("qwen3.6-plus", "2026-10-11", "implicit", 1.0, 0.2) },
+        ("qwen3.7-max", "2026-10-11", "5m", 1.25, 0.1, None, None),
+        ("qwen3.6-plus", "2026-10-11", "implicit", 1.0, 0.2, None, long(256e3, 4.0, 2.0)),
         // console.groq.com: half price, two hours without use.
-        rule("groq", "2026-08-08", "automatic", 1.0, 0.5),
+        ("groq", "2026-08-08", "automatic", 1.0, 0.5, None, None),
         // docs.fireworks.ai: half price unless the model page says otherwise.
-        rule("fireworks", "2026-08-08", "automatic", 1.0, 0.5),
-        rule("muse-spark-1.2", "2026-08-08", "automatic", 1.0, 0.12),
+        ("fireworks", "2026-08-08", "automatic", 1.0, 0.5, None, None),
+        ("muse-spark-1.2", "2026-08-08", "automatic", 1.0, 0.12, None, None),
     ];
     let mut providers = std::collections::BTreeSet::new();
-    for r in &rules {
-        let list = &listed(r.sheet, r.on);
-        let offer = list.cache(r.offer).unwrap();
-        providers.insert(sheet(r.sheet).provider.clone());
+    for (name, on, offer, write, read, storage, tier) in rules {
+        let list = &listed(name, on);
+        let offer = list.cache(offer).unwrap();
+        providers.insert(sheet(name).provider.clone());
         // Bills of one token are prices: write it, read it, and do the same in a prompt of a long tier.
         let one = |written: f64, read: f64, pad: f64| {
             let (written, read) = (Tokens::new(written), Tokens::new(read));
@@ -95,15 +83,15 @@ fn fourteen_providers_charge_as_their_documentation_says() {
             bill(list, &Usage { fresh: Tokens::new(pad), caches: vec![used], output: Tokens::new(1.0) }, Factors::ONE)
         };
         let p = list.input.get();
-        close(one(1.0, 0.0, 0.0).written / p, r.write, 1e-9);
-        close(one(0.0, 1.0, 0.0).read / p, r.read, 1e-9);
-        assert_eq!(list.tiers.len(), usize::from(r.tier.is_some()), "{}", r.sheet);
-        if let Some(per_hour) = r.storage {
+        close(one(1.0, 0.0, 0.0).written / p, write, 1e-9);
+        close(one(0.0, 1.0, 0.0).read / p, read, 1e-9);
+        assert_eq!(list.tiers.len(), usize::from(tier.is_some()), "{name}");
+        if let Some(per_hour) = storage {
             close(one(0.0, 1.0, 0.0).storage * 1e6, per_hour, 1e-9);
         }
-        if let Some((threshold, input, output)) = r.tier {
+        if let Some((threshold, input, output)) = tier {
             let (short, long) = (one(0.0, 1.0, threshold - 2.0), one(0.0, 1.0, threshold));
-            assert_eq!((short.long, long.long), (0, 1), "{}", r.sheet);
+            assert_eq!((short.long, long.long), (0, 1), "{name}");
             close(long.output / short.output, output, 1e-9);
             // The whole request is dearer, not only what lies above the threshold, and so is what the cache gives.
             close(long.fresh / (threshold * p), input, 1e-9);
