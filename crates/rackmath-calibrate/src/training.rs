@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use strum::VariantArray as _;
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -219,7 +220,7 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
 
 fn parts(s: &StepTime) -> String {
     let shown = |p: &Part| format!("{} {:.2}", format!("{p:?}").to_lowercase(), s.of(*p));
-    Part::ALL.iter().filter(|p| !matches!(p, Part::Offload | Part::Fixed)).map(shown).collect::<Vec<_>>().join(" ")
+    Part::VARIANTS.iter().filter(|p| !matches!(p, Part::Offload | Part::Fixed)).map(shown).collect::<Vec<_>>().join(" ")
 }
 
 /// Groups a row is scored in: its table, and parts of it that are stated apart.

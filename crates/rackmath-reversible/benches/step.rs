@@ -8,7 +8,7 @@ fn steps(c: &mut Criterion) {
     let config = Config::small(16);
     let weights = Weights::new(&config, 1);
     for keep in Keep::ALL {
-        c.bench_function(&format!("step/{}", keep.name()), |b| {
+        c.bench_function(&format!("step/{keep}"), |b| {
             b.iter(|| step(&config, &weights, keep, Stored::F32, 2).loss);
         });
     }

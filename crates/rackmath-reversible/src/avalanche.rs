@@ -5,33 +5,29 @@
 
 use crate::feistel;
 use rackmath_units::Chance;
+use strum::Display;
 
 /// A thing with rounds or layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum Mixer {
+    #[strum(to_string = "Feistel, 64 bits")]
     Feistel,
     /// sign(W x).
+    #[strum(to_string = "sign network")]
     Signs,
     /// tanh(3 W x): chaotic.
+    #[strum(to_string = "tanh, gain 3")]
     SteepTanh,
     /// tanh(W x): tame.
+    #[strum(to_string = "tanh, gain 1")]
     Tanh,
     /// x + W2 relu(W1 norm(x)).
+    #[strum(to_string = "residual, pre-norm")]
     Residual,
 }
 
 impl Mixer {
     pub const ALL: [Self; 5] = [Self::Feistel, Self::Signs, Self::SteepTanh, Self::Tanh, Self::Residual];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Feistel => "Feistel, 64 bits",
-            Self::Signs => "sign network",
-            Self::SteepTanh => "tanh, gain 3",
-            Self::Tanh => "tanh, gain 1",
-            Self::Residual => "residual, pre-norm",
-        }
-    }
 
     /// Share of output bits or signs that change with one of the input, after 0, 1, ... `depth` rounds.
     pub fn spread(self, depth: usize, seed: u64) -> Vec<f64> {

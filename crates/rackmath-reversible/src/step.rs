@@ -16,16 +16,21 @@ use crate::model::{Block, Config, Weights, task};
 use crate::ops;
 use crate::sublayer::{AttentionKept, FeedKept, attention, attention_back, feed, feed_back};
 use rackmath_units::{Cancel, Cancelled, float};
+use strum::Display;
 
 /// What the forward pass keeps for the backward pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum Keep {
+    #[strum(to_string = "ordinary")]
     Everything,
     /// The input of every block; the rest is computed again.
+    #[strum(to_string = "checkpointed")]
     Inputs,
     /// The input of every k-th block; k blocks at a time are computed again.
+    #[strum(to_string = "spaced checkpoints")]
     Spaced,
     /// The last output; every block is inverted.
+    #[strum(to_string = "reversible")]
     Nothing,
 }
 
@@ -40,37 +45,23 @@ impl Keep {
             Self::Everything | Self::Nothing => None,
         }
     }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Everything => "ordinary",
-            Self::Inputs => "checkpointed",
-            Self::Spaced => "spaced checkpoints",
-            Self::Nothing => "reversible",
-        }
-    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum Stored {
     /// 24 bits and an exponent.
+    #[strum(to_string = "f32")]
     F32,
     /// 8 bits and an exponent.
+    #[strum(to_string = "bf16")]
     Bf16,
     /// Multiples of 2^-16, added without rounding.
+    #[strum(to_string = "fixed point")]
     Fixed,
 }
 
 impl Stored {
     pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Fixed];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::Bf16 => "bf16",
-            Self::Fixed => "fixed point",
-        }
-    }
 
     fn onto_grid(self, x: f32) -> f32 {
         // Sums of multiples of 2^-16 are exact in f32 while they stay below 2^8; streams here stay below 2^6.

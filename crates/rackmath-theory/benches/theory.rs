@@ -6,7 +6,7 @@ use rackmath_spec::deduce::Seller;
 use rackmath_spec::model::Shape;
 use rackmath_spec::{Dtype, Math, TrainingFormat};
 use rackmath_theory::board::{Board, Rules};
-use rackmath_theory::deduce::{self, Evidence, LongContext, Posterior, Sampling, Sheet};
+use rackmath_theory::deduce::{self, Evidence, Posterior, Sampling, Sheet};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::operator::Silicon;
 use rackmath_theory::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
@@ -70,7 +70,7 @@ fn posterior(c: &mut Criterion) {
         cached: Some(0.05),
         storage: Some(1.0),
         write: Some(1.0),
-        long: Some(LongContext { threshold: 200e3, input: Some(2.0), output: Some(1.5) }),
+        long: Some((200e3, Some(2.0), Some(1.5))),
         fast: Some((2.0, 2.5)),
         tokens_per_s: Some(60.0),
         ..two

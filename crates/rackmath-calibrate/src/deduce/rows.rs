@@ -3,8 +3,8 @@
 use crate::rows::{Record, nothing, table};
 use rackmath_spec::SpecError;
 use rackmath_spec::deduce::{HostPrice, PRICE_RANGE};
-use rackmath_theory::deduce::level::Summary;
 use rackmath_theory::deduce::level::Known;
+use rackmath_theory::deduce::level::Summary;
 use rackmath_units::float::ln;
 use std::path::Path;
 

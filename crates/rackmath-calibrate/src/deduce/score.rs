@@ -230,8 +230,8 @@ pub fn ranks(judge: &Judge, seller: Seller, draws: u32, sampling: Sampling, show
             cells[((rank * CELLS as f64) as usize).min(CELLS - 1)] += 1;
         }
     }
-    let names = Unknown::ALL.map(Unknown::name).into_iter().chain(["width", "tier"]);
-    let all = names.zip(cells).map(|(name, cells)| Ranks { name: name.into(), p: evenness(&cells), cells }).collect();
+    let names = Unknown::ALL.iter().map(ToString::to_string).chain(["width", "tier"].map(String::from));
+    let all = names.zip(cells).map(|(name, cells)| Ranks { name, p: evenness(&cells), cells }).collect();
     (all, refused)
 }
 

@@ -196,7 +196,8 @@ mod tests {
         // Two years of work: over 6,000 failures, so the share is known to about one part in a thousand.
         let h = hazard(30.0, 600.0);
         let tau = h.best_interval().unwrap();
-        let played = |h: &Hazard, tau, work, seed| simulate(h, tau, work, seed, u64::MAX, &Cancel::never()).unwrap().unwrap();
+        let played =
+            |h: &Hazard, tau, work, seed| simulate(h, tau, work, seed, u64::MAX, &Cancel::never()).unwrap().unwrap();
         let j = played(&h, tau, Seconds::days(730.0), 1);
         assert!((j.goodput - h.goodput(tau).get()).abs() < 3e-3, "{j:?} against {}", h.goodput(tau).get());
         close(j.failures as f64 * llama().get(), j.wall_days * 86_400.0, 0.04);

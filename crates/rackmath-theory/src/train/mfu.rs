@@ -52,8 +52,6 @@ pub enum Convention {
 }
 
 impl Convention {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
     pub fn used_by(self) -> &'static str {
         match self {
             Self::Full => "Korthikanti 2022, DGX Cloud Llama and GPT-3, MaxText before July 2025",

@@ -174,8 +174,10 @@ impl fmt::Display for Cut {
             Recompute::Reversible => words.push("reversible blocks".into()),
             some => words.push(format!("{some} recompute")),
         }
-        if self.offload != Offload::None {
-            words.push(format!("{} offloaded", self.offload.words()));
+        match self.offload {
+            Offload::None => {}
+            Offload::Both => words.push("optimizer and activations offloaded".into()),
+            one => words.push(format!("{one} offloaded")),
         }
         f.pad(&words.join(" "))
     }

@@ -46,15 +46,6 @@ pub enum Offload {
 }
 
 impl Offload {
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::None => "nothing",
-            Self::Optimizer => "optimizer",
-            Self::Activations => "activations",
-            Self::Both => "optimizer and activations",
-        }
-    }
-
     pub fn optimizer(self) -> bool {
         matches!(self, Self::Optimizer | Self::Both)
     }

@@ -16,29 +16,25 @@
 //! 2017; lecture D57.
 
 use rackmath_units::Bytes;
+use strum::Display;
 
 /// What is kept between forward and backward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum Keep {
+    #[strum(to_string = "ordinary")]
     Everything,
+    #[strum(to_string = "full recompute")]
     Inputs,
     /// The inputs of every k-th layer, the k layers between recomputed together; the best k.
+    #[strum(to_string = "spaced recompute")]
     Spaced,
     /// Nothing but the output: layers are inverted.
+    #[strum(to_string = "reversible")]
     Reversible,
 }
 
 impl Keep {
     pub const ALL: [Self; 4] = [Self::Everything, Self::Inputs, Self::Spaced, Self::Reversible];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Everything => "ordinary",
-            Self::Inputs => "full recompute",
-            Self::Spaced => "spaced recompute",
-            Self::Reversible => "reversible",
-        }
-    }
 
     /// Cost of a step in forwards: backward is two, recomputing is one.
     pub fn forwards(self) -> f64 {

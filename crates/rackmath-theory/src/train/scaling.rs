@@ -27,6 +27,7 @@ pub use surface::{Point, Repeats, Surface};
 use crate::sparsity;
 use rackmath_spec::{ClarkLaw, Counts, Fitted, LawForm, PowerLaw, ScalingLaw};
 use rackmath_units::{Flop, Params, Tokens, float};
+use strum::Display;
 
 /// FLOP per parameter and token of training: 2 forward, 4 backward.
 pub const TRAIN_FLOP: f64 = 6.0;
@@ -51,21 +52,14 @@ impl Default for Shape {
 }
 
 /// Why a law has no loss surface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum NoSurface {
+    #[strum(to_string = "it knows the compute-optimal tokens, not the loss")]
     OnlyTheOptimum,
+    #[strum(to_string = "it was fitted at one number of tokens")]
     NoData,
+    #[strum(to_string = "it was fitted on other ratios of total to active parameters")]
     OtherShape,
-}
-
-impl NoSurface {
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::OnlyTheOptimum => "it knows the compute-optimal tokens, not the loss",
-            Self::NoData => "it was fitted at one number of tokens",
-            Self::OtherShape => "it was fitted on other ratios of total to active parameters",
-        }
-    }
 }
 
 /// A law's surface at a shape. A law of dense models takes what experts are worth from `experts`.

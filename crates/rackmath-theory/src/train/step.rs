@@ -118,10 +118,6 @@ pub struct StepTime {
     parts: [f64; Part::COUNT],
 }
 
-impl Part {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-}
-
 impl StepTime {
     pub fn of(&self, part: Part) -> f64 {
         self.parts[part as usize]

@@ -101,42 +101,35 @@ impl Slice<'_> {
         self.cut.micro_batch as f64 * self.sequence / self.cut.cp as f64
     }
 
-    fn tp(&self) -> f64 {
-        self.cut.tp as f64
-    }
-
-    fn etp(&self) -> f64 {
-        self.cut.etp as f64
-    }
-
-    fn ep(&self) -> f64 {
-        self.cut.ep as f64
+    /// Chips that divide a tensor, that hold different experts, and that divide an expert.
+    fn degrees(&self) -> [f64; 3] {
+        [self.cut.tp, self.cut.ep, self.cut.etp].map(|n| n as f64)
     }
 
     /// Chips that share norms and residuals.
     fn whole(&self) -> f64 {
-        if self.cut.sequence_parallel { self.tp() } else { 1.0 }
+        if self.cut.sequence_parallel { self.cut.tp as f64 } else { 1.0 }
     }
 }
 
 pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
-    let (h, t) = (shape.hidden as f64, slice.tokens());
+    let (h, t, [tp, _, etp]) = (shape.hidden as f64, slice.tokens(), slice.degrees());
     let mut work = Work { aligned: true, ..Work::default() };
     // Routed tokens: each chip of a tensor-parallel group sends its share, or all of it to cut experts.
-    let routed = t * slice.etp() / slice.tp();
+    let routed = t * etp / tp;
     tensors(shape, block, slice, routed, &mut work);
 
     let mut split = 0.0;
     if let Some(heads) = attention_heads(&block.mixer) {
         let span = heads.span.min(slice.sequence);
         work.attends = true;
-        work.score_flop = 2.0 * t * span * heads.queries / slice.tp() * (heads.qk + heads.v);
-        work.scores = t * span * heads.queries / slice.tp();
+        work.score_flop = 2.0 * t * span * heads.queries / tp * (heads.qk + heads.v);
+        work.scores = t * span * heads.queries / tp;
         work.aligned = heads.qk % 8.0 == 0.0 && heads.v % 8.0 == 0.0;
         let own = heads.queries * heads.qk + heads.keys * (heads.qk + heads.v);
-        work.key_value_bytes = 2.0 * t * heads.keys * (heads.qk + heads.v) / slice.tp();
+        work.key_value_bytes = 2.0 * t * heads.keys * (heads.qk + heads.v) / tp;
         // Queries, keys and values are laid out anew, read and written; the output once more.
-        work.inner_bytes += t * (4.0 * own) / slice.tp();
+        work.inner_bytes += t * (4.0 * own) / tp;
         split += 2.0 * own + 2.0 * heads.queries * heads.v;
         if !slice.flash {
             let each = if slice.dropout { 5.0 } else { 4.0 };
@@ -145,7 +138,7 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
     } else if !matches!(block.mixer, Mixer::None) {
         let wide: f64 = work.products.iter().filter(|p| p.depth == h).map(|p| p.columns).sum();
         work.inner_bytes += 8.0 * t * wide;
-        split += 4.0 * wide * slice.tp();
+        split += 4.0 * wide * tp;
     }
     let (inner, kept_inner, exchanged) = feed_forward(h, &block.ffn, slice, t, routed);
     work.inner_bytes += inner;
@@ -162,54 +155,55 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
     let each = if shape.norm == Norm::Layer && slice.dropout { 11.0 } else { 8.0 };
     work.residual_bytes = t * h * each * parts / slice.whole();
     work.reduced_bytes = 2.0 * t * h;
-    let cut_experts = matches!(&block.ffn, Ffn::Moe(_)) && slice.etp() < slice.tp();
-    work.reductions = if slice.tp() > 1.0 { parts - f64::from(u8::from(cut_experts)) } else { 0.0 };
+    let cut_experts = matches!(&block.ffn, Ffn::Moe(_)) && etp < tp;
+    work.reductions = if tp > 1.0 { parts - f64::from(u8::from(cut_experts)) } else { 0.0 };
     let masks = if slice.dropout { 1.0 } else { 0.0 };
     let whole = h * (4.0 + masks) * parts;
-    work.kept.all = t * (whole / slice.whole() + split / slice.tp()) + kept_inner + work.kept.scores;
+    work.kept.all = t * (whole / slice.whole() + split / tp) + kept_inner + work.kept.scores;
     work.kept.input = 2.0 * t * h / slice.whole();
     work
 }
 
 /// Inner bytes moved, bytes kept, bytes sent to other chips.
 fn feed_forward(h: f64, ffn: &Ffn, slice: &Slice<'_>, t: f64, routed: f64) -> (f64, f64, f64) {
+    let [tp, ep, etp] = slice.degrees();
     // As many bytes are kept as are moved: what goes into the function and what comes out of it.
     let moved = |width: f64, gated: bool| if gated { 6.0 * width } else { 4.0 * width };
     match ffn {
         Ffn::None => (0.0, 0.0, 0.0),
         Ffn::Dense(mlp) => {
-            let f = mlp.width as f64 / slice.tp();
+            let f = mlp.width as f64 / tp;
             (t * moved(f, mlp.gated), t * moved(f, mlp.gated), 0.0)
         }
         Ffn::Moe(moe) => {
             let k = count::experts_run(moe);
             let inner = moe.latent.map_or(h, |l| l.width as f64);
-            let (f, rows) = (moe.expert.width as f64 / slice.etp(), routed * k);
+            let (f, rows) = (moe.expert.width as f64 / etp, routed * k);
             // Tokens are permuted on the way in and out: a read and a write of 16 bits each.
             let mut bytes = rows * (moved(f, moe.expert.gated) + 8.0 * inner);
             // Kept: the permuted input and output of the experts, and their inner layer.
             let mut held = rows * (moved(f, moe.expert.gated) + 4.0 * inner);
             if let Some(shared) = moe.shared {
-                let f = shared.width as f64 / slice.tp();
+                let f = shared.width as f64 / tp;
                 bytes += t * moved(f, shared.gated);
                 held += t * moved(f, shared.gated);
             }
             // What a router chose for experts elsewhere leaves.
-            let away = (slice.ep() - 1.0) / slice.ep();
-            (bytes, held, 2.0 * t / slice.tp() * k * inner * away)
+            let away = (ep - 1.0) / ep;
+            (bytes, held, 2.0 * t / tp * k * inner * away)
         }
     }
 }
 
 fn tensors(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64, work: &mut Work) {
-    let t = slice.tokens();
+    let (t, [tp, ep, etp]) = (slice.tokens(), slice.degrees());
     // Projections of the same input run as one product.
     let mut joint: Vec<(u64, TensorCut, f64)> = Vec::new();
     for tensor in count::block_tensors(shape, block) {
         let params = tensor.params() as f64;
         match tensor.cut {
-            TensorCut::Experts => work.expert_params += params / (slice.ep() * slice.etp()),
-            _ => work.params += params / shards(tensor.cut, slice.tp()),
+            TensorCut::Experts => work.expert_params += params / (ep * etp),
+            _ => work.params += params / shards(tensor.cut, tp),
         }
         if tensor.usage != Use::Matrix {
             continue;
@@ -217,17 +211,16 @@ fn tensors(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64, work: &
         let (i, o) = (tensor.d_in as f64, tensor.d_out as f64);
         match tensor.cut {
             TensorCut::Experts => {
-                let (columns, depth) =
-                    if is_row_parallel(&tensor, shape) { (o, i / slice.etp()) } else { (o / slice.etp(), i) };
-                let held = (tensor.copies as f64 / slice.ep()).max(1.0);
+                let (columns, depth) = if is_row_parallel(&tensor, shape) { (o, i / etp) } else { (o / etp, i) };
+                let held = (tensor.copies as f64 / ep).max(1.0);
                 work.products.push(Multiply { rows: routed * tensor.used, columns, depth, matrices: held });
             }
             _ if is_row_parallel(&tensor, shape) => {
-                let depth = i / shards(tensor.cut, slice.tp());
+                let depth = i / shards(tensor.cut, tp);
                 work.products.push(Multiply { rows: t, columns: o * tensor.used, depth, matrices: 1.0 });
             }
             cut => {
-                let columns = o * tensor.used / shards(cut, slice.tp());
+                let columns = o * tensor.used / shards(cut, tp);
                 match joint
                     .iter_mut()
                     .find(|(d, c, _)| *d == tensor.d_in && tensor.part == Part::Mixer && whole(*c) == whole(cut))

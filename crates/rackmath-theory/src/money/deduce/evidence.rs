@@ -19,16 +19,6 @@ use rackmath_spec::deduce::{LogNormal, Ratio, Seller};
 use rackmath_units::float;
 use strum::{Display, EnumCount};
 
-/// Prices above a threshold, over those below.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LongContext {
-    pub threshold: f64,
-    /// Input above over input below.
-    pub input: Option<f64>,
-    /// Output above over output below.
-    pub output: Option<f64>,
-}
-
 /// What is known of a model's prices: US$ per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sheet {
@@ -39,7 +29,8 @@ pub struct Sheet {
     pub storage: Option<f64>,
     /// The same, from what a longer write costs more.
     pub write: Option<f64>,
-    pub long: Option<LongContext>,
+    /// Tokens from which long-context prices apply, and these over those below: input, output.
+    pub long: Option<(f64, Option<f64>, Option<f64>)>,
     /// Price and speed multiples of a fast mode.
     pub fast: Option<(f64, f64)>,
     /// Tokens per second one user sees.
@@ -156,14 +147,14 @@ impl Evidence {
         let hold = p.ratio.hold.centre + float::ln(1e-3);
         add(Datum::Storage, sheet.storage, hold, p.ratio.hold.scale, true);
         add(Datum::Write, sheet.write, hold, p.ratio.hold.scale, true);
-        add(Datum::LongInput, sheet.long.and_then(|l| l.input), p.ratio.long.centre, p.ratio.long.scale, false);
-        add(Datum::LongOutput, sheet.long.and_then(|l| l.output), p.ratio.long.centre, p.ratio.long.scale, false);
+        add(Datum::LongInput, sheet.long.and_then(|l| l.1), p.ratio.long.centre, p.ratio.long.scale, false);
+        add(Datum::LongOutput, sheet.long.and_then(|l| l.2), p.ratio.long.centre, p.ratio.long.scale, false);
         // What a fast mode tells is x = m (s - 1) / (m - 1), if the batch is the only lever.
         let x = sheet.fast.map(|(m, s)| m * (s - 1.0) / (m - 1.0));
         add(Datum::Fast, x, p.ratio.fast.centre, p.ratio.fast.scale, false);
         let speed = p.ratio.speed_tb_per_s;
         add(Datum::Speed, sheet.tokens_per_s, speed.centre + float::ln(1e12), speed.scale, false);
-        let long = sheet.long.map_or(1.0, |l| l.threshold);
+        let long = sheet.long.map_or(1.0, |l| l.0);
         Self { terms, ln_input, input_scale, ln_long: float::ln(long), long, hosts: sheet.hosts }
     }
 

@@ -20,7 +20,7 @@ pub mod shapes;
 pub mod simulate;
 pub mod space;
 
-pub use evidence::{Datum, Evidence, LongContext, Sheet};
+pub use evidence::{Datum, Evidence, Sheet};
 pub use posterior::{Posterior, Refusal, Sampler, Sampling};
 pub use quantity::Unknown;
 pub use space::Space;

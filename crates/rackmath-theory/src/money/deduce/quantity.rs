@@ -1,6 +1,7 @@
 //! The unknowns a posterior is shown for, and the histogram each is kept in.
 
 use super::space::{Draw, Factors, Space};
+use strum::Display;
 
 /// Bins of a histogram: fine enough that a quantile is good to a percent.
 pub const BINS: usize = 512;
@@ -30,18 +31,26 @@ fn bin(x: f64, low: f64, per_unit: f64, bins: usize) -> usize {
 }
 
 /// An unknown on a logarithmic scale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display)]
 pub enum Unknown {
     /// Parameters used per token.
+    #[strum(to_string = "active parameters")]
     Active,
+    #[strum(to_string = "total parameters")]
     Total,
+    #[strum(to_string = "sparsity (total / active)")]
     Sparsity,
+    #[strum(to_string = "KV stored per token")]
     KvStored,
     /// Cache bytes read per token of context and step.
+    #[strum(to_string = "KV read per token")]
     KvRead,
+    #[strum(to_string = "batch")]
     Batch,
     /// Price over realised cost.
+    #[strum(to_string = "mark-up on cost")]
     Markup,
+    #[strum(to_string = "prefill MFU")]
     Mfu,
 }
 
@@ -50,19 +59,6 @@ pub const UNKNOWNS: usize = Unknown::ALL.len();
 impl Unknown {
     pub const ALL: [Self; 8] =
         [Self::Active, Self::Total, Self::Sparsity, Self::KvStored, Self::KvRead, Self::Batch, Self::Markup, Self::Mfu];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active parameters",
-            Self::Total => "total parameters",
-            Self::Sparsity => "sparsity (total / active)",
-            Self::KvStored => "KV stored per token",
-            Self::KvRead => "KV read per token",
-            Self::Batch => "batch",
-            Self::Markup => "mark-up on cost",
-            Self::Mfu => "prefill MFU",
-        }
-    }
 
     /// The ends of its histogram, in natural logarithms.
     pub fn ends(self, space: &Space) -> (f64, f64) {

@@ -3,7 +3,7 @@
 //! The same draw, the same factors and the same mixture of cost and policy as in the likelihood, run forwards.
 //! Source: Talts et al. 2018, simulation-based calibration.
 
-use super::evidence::{Datum, Evidence, LongContext, Point, Sheet};
+use super::evidence::{Datum, Evidence, Point, Sheet};
 use super::quantity::{UNKNOWNS, values};
 use super::space::Space;
 use crate::stats::normal::{normal_quantile, t4};
@@ -30,11 +30,7 @@ pub fn simulate(space: &Space, hosts: usize, policy: impl Fn(Ratio) -> f64, chan
         cached: Some(number(Datum::Cached)),
         storage: Some(number(Datum::Storage)),
         write: Some(number(Datum::Write)),
-        long: Some(LongContext {
-            threshold: THRESHOLD,
-            input: Some(number(Datum::LongInput)),
-            output: Some(number(Datum::LongOutput)),
-        }),
+        long: Some((THRESHOLD, Some(number(Datum::LongInput)), Some(number(Datum::LongOutput)))),
         fast: Some(multiples(number(Datum::Fast))),
         tokens_per_s: Some(number(Datum::Speed)),
         hosts,

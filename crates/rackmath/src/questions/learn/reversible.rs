@@ -139,7 +139,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let depths: Vec<usize> = [2, 4, 8, 16, 32, 64].into_iter().filter(|d| *d < r.depth).chain([r.depth]).collect();
     let ways: Vec<Way> = Keep::ALL.into_iter().map(|keep| way(r, keep, &depths, &cancel)).collect::<Result<_, _>>()?;
     let drift: Vec<DriftCard> = DRIFT_DEPTHS.into_iter().map(|d| drift(d, r.seed)).collect();
-    let mixed = |m: Mixer| AvalancheCard { mixer: m.name().into(), share: m.spread(ROUNDS, r.seed) };
+    let mixed = |m: Mixer| AvalancheCard { mixer: m.to_string(), share: m.spread(ROUNDS, r.seed) };
     let avalanche: Vec<AvalancheCard> = Mixer::ALL.into_iter().map(mixed).collect();
     let square = |_: usize, x: u32| x.wrapping_mul(x);
     let there = feistel::forward(7, 5, 16, square);
@@ -190,7 +190,7 @@ fn way(r: &Request, keep: Keep, depths: &[usize], cancel: &Cancel) -> Result<Way
     let c = Config { batch: 8, ..Config::small(2) };
     let losses = train(&c, keep, Stored::F32, r.steps, r.seed, cancel)?;
     Ok(Way {
-        way: keep.name().into(),
+        way: keep.to_string(),
         peak_bytes: peaks,
         slope_bytes_per_block: slope,
         flop_over_ordinary: block(keep) / block(Keep::Everything),
@@ -203,7 +203,7 @@ fn gradient(r: &Request, stored: Stored) -> GradientCard {
     let ordinary = one(r, Keep::Everything, stored, r.depth).gradient;
     let reversible = one(r, Keep::Nothing, stored, r.depth).gradient;
     let (distance, exact) = (reversible.distance(&ordinary), reversible == ordinary);
-    GradientCard { stored: stored.name().into(), distance, exact }
+    GradientCard { stored: stored.to_string(), distance, exact }
 }
 
 fn drift(depth: usize, seed: u64) -> DriftCard {
@@ -219,7 +219,7 @@ fn formulas(catalog: &Catalog, r: &Request) -> Result<Vec<FormulaCard>, Error> {
     let (layers, hidden) = (shape.n_layers() as f64, shape.hidden as f64);
     let card = |keep: theory::Keep| {
         let activation_bytes = keep.activations(layers, tokens, hidden).get();
-        FormulaCard { way: keep.name().into(), activation_bytes, forwards: keep.forwards() }
+        FormulaCard { way: keep.to_string(), activation_bytes, forwards: keep.forwards() }
     };
     Ok(theory::Keep::ALL.map(card).into())
 }

@@ -144,7 +144,6 @@ pub struct BestCard {
     pub usd_per_mtok: f64,
 }
 
-/// A way with its names.
 struct Way {
     id: String,
     name: String,

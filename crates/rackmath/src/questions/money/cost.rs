@@ -277,7 +277,6 @@ fn margins(catalog: &Catalog, q: &Request, cost: &TokenCost) -> Result<Vec<Margi
     Ok(cards.collect())
 }
 
-/// Puts an assumption at a value.
 type Set = fn(&mut Serving, f64);
 
 /// Each assumption between two ends; the chip's hour between the cheapest and dearest price known for it, a predicted rate

@@ -199,7 +199,6 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     Ok(Answer { workload: work.map(|w| w.words()), mode, cards, left_out, figure })
 }
 
-/// What one sheet charges on a day, and the bills of each policy.
 fn card(sheet: &Sheet, list: &List, day: Date, when: When, bills: Vec<(String, Bill)>, gap: Seconds) -> Card {
     let factors = when.mode.times(list.hour(when.start));
     let cache = |o: &CacheOffer| CacheCard {

@@ -1,8 +1,8 @@
 //! How much of a training run is progress when machines fail, how often to checkpoint, and what it costs in days and dollars.
 
 use crate::desk::prelude::*;
-pub use rackmath_theory::goodput::Simulated;
 use rackmath_spec::TrainingRun;
+pub use rackmath_theory::goodput::Simulated;
 use rackmath_theory::goodput::{Hazard, job_mtbf, simulate};
 use rackmath_theory::scaling::TRAIN_FLOP;
 
@@ -152,16 +152,13 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     })
 }
 
-/// A range of shares of the peak, where one is known.
-type Mfu = Option<(f64, f64)>;
-
 /// Days of work without failures, and where they come from.
 fn work(
     catalog: &Catalog,
     r: &Request,
     run: Option<&TrainingRun>,
     chips: f64,
-    mfu: Mfu,
+    mfu: Option<(f64, f64)>,
 ) -> Result<(f64, String), Error> {
     let (Some(n), Some(d)) = (r.params, r.tokens) else {
         refuse_if(r.params.is_some() || r.tokens.is_some(), "work", "one of params and tokens", "both, or neither")?;

@@ -183,7 +183,6 @@ pub struct OptimumCard {
     pub usd: Option<f64>,
 }
 
-/// Everything the laws are asked with.
 struct Solve {
     params: Params,
     rule_point: Point,
@@ -296,7 +295,7 @@ fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
     let mut card = LawCard { law: law.id.clone(), source: law.source.clone(), ..LawCard::default() };
     let surface = match r.surface(law) {
         Ok(surface) => surface,
-        Err(why) => return LawCard { left_out: Some(why.reason().into()), ..card },
+        Err(why) => return LawCard { left_out: Some(why.to_string()), ..card },
     };
     card.own_tokens_per_param = surface.optimal_tokens(s.params).map(|d| d.get() / s.params.get());
     let at_share = surface.tokens_at_share(s.params, s.share);
@@ -383,7 +382,6 @@ fn assumptions(r: &Request, resolved: &Resolved, money: Vec<String>) -> Vec<Stri
     all
 }
 
-/// The shares of pre-training, RL and serving.
 fn split(text: &str) -> Result<Split, Error> {
     let shares: Vec<f64> = text.split('/').map_while(|t| t.trim().parse().ok()).collect();
     let sum: f64 = shares.iter().sum();

@@ -4,6 +4,7 @@ use crate::desk::prelude::*;
 use rackmath_spec::TrainingFormat;
 use rackmath_theory::train::Recompute;
 use rackmath_theory::train::mfu::{Convention, flop_per_token};
+use strum::VariantArray as _;
 
 /// A run, by its speed in any one way of counting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -94,7 +95,7 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
         _ => return Err(Error::value("speed", "not one", "one speed: {tokens_per_s}, {tflops} or {mfu}")),
     };
     refuse_if(!(tokens.is_finite() && tokens > 0.0), "speed", tokens, "a positive number")?;
-    let lines = Convention::ALL.iter().map(|c| {
+    let lines = Convention::VARIANTS.iter().map(|c| {
         let flop_per_token = per_token(*c);
         let flop_per_s_per_chip = flop_per_token * tokens;
         let (convention, used_by) = (*c, c.used_by());

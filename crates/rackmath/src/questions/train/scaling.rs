@@ -4,7 +4,7 @@ use crate::desk::prelude::*;
 use crate::laws::{self, Law, Machine, Resolved, Spread};
 use rackmath_spec::{LawForm, ScalingLaw};
 use rackmath_theory::lifecycle::{Costs, optimum};
-use rackmath_theory::scaling::{NoSurface, Point, Surface, TRAIN_FLOP, compute_optimum, outside};
+use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, compute_optimum, outside};
 use rackmath_theory::sparsity;
 use rackmath_units::Flop;
 
@@ -104,7 +104,6 @@ pub struct PointCard {
     pub usd: Option<f64>,
 }
 
-/// What is asked of each law.
 #[derive(Clone, Copy)]
 enum Asked {
     Compute(Flop),
@@ -180,9 +179,9 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
     };
     let given = if let Asked::At(p) = asked { surface.is_ok().then(|| show(p)) } else { None };
     let routers = routers(r, law, asked);
-    let why = |s: &Result<Surface, NoSurface>| s.as_ref().err().map(|why| why.reason());
+    let why = || surface.as_ref().err().map(ToString::to_string);
     let none = best.is_none() && routers.is_empty();
-    let left_out = none.then(|| why(&surface).unwrap_or("no model reaches this loss under it").to_owned());
+    let left_out = none.then(|| why().unwrap_or_else(|| "no model reaches this loss under it".into()));
     // The spread of a best point does not depend on where the law itself puts it.
     let spread = r.spread(law, |s| Some(best_on(s, asked)?.ratio()));
     let usd_spread = usd

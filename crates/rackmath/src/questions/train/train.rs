@@ -15,6 +15,7 @@ use rackmath_theory::train::mfu::{Convention, flop_per_token};
 use rackmath_theory::train::search::{Candidate, Searcher, Space};
 use rackmath_theory::train::step::{Part, Prepared, Row, StepTime, step};
 use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding};
+use strum::VariantArray as _;
 
 /// A model, a machine, a layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -207,7 +208,6 @@ pub struct LayoutCard {
     pub chip_hours_per_mtok: f64,
 }
 
-/// All names resolved.
 struct Setup {
     model: Arc<Model>,
     system: Arc<System>,
@@ -359,7 +359,6 @@ fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
     Ok(cut)
 }
 
-/// The best layout, and all that were found.
 type Searched = Result<(Cut, SearchCard), Error>;
 
 fn searched(machine: &Machine<'_>, job: &Job<'_>, r: &Request, chips: u64, cancel: &Cancel) -> Searched {
@@ -395,14 +394,13 @@ fn searched(machine: &Machine<'_>, job: &Job<'_>, r: &Request, chips: u64, cance
 
 fn parts(t: &StepTime) -> Vec<PartCard> {
     // What is less than a millionth is nothing to read about.
-    let shown = Part::ALL.iter().map(|part| (part, t.of(*part))).filter(|(_, s)| *s > 1e-6 * t.total);
+    let shown = Part::VARIANTS.iter().map(|part| (part, t.of(*part))).filter(|(_, s)| *s > 1e-6 * t.total);
     let card = |(part, s): (&Part, f64)| PartCard { name: part.to_string(), time_s: s, share: s / t.total };
     let mut cards: Vec<PartCard> = shown.map(card).collect();
     cards.sort_by(|a, b| b.time_s.total_cmp(&a.time_s));
     cards
 }
 
-/// The frontier of a search; nothing where nothing fits.
 fn frontier_figure(title: &str, search: &SearchCard) -> Option<Figure> {
     let mut points: Vec<(f64, f64)> = search.frontier.iter().map(|c| (c.memory_bytes, c.step_s)).collect();
     points.sort_by(|p, q| p.0.total_cmp(&q.0));

@@ -197,7 +197,7 @@ pub(super) fn build(
         data: data(case, evidence, post),
         policies: policies(case, evidence),
         ridge: RidgeCard {
-            axis: axis.iter().zip(post.ridge(axis)).map(|(u, x)| (u.name().to_owned(), x)).collect(),
+            axis: axis.iter().zip(post.ridge(axis)).map(|(u, x)| (u.to_string(), x)).collect(),
             active_with_markup: post.correlation(Unknown::Active, Unknown::Markup),
         },
         shapes_of,
@@ -219,7 +219,6 @@ pub(super) fn build(
     }
 }
 
-/// What no price can tell, however many there are.
 const CANNOT: [&str; 4] = [
     "mark-up, chip price, utilisation, MFU and active parameters enter the input price only as a product: without the level of open hosts or a measured speed, twice the model is half the margin",
     "batch and total parameters enter decode as N_t w / B; cache bytes and context enter as a product",
@@ -267,7 +266,7 @@ fn unknown(u: Unknown, case: &Case, prior: &Posterior, post: &Posterior) -> Unkn
         _ => None,
     });
     UnknownCard {
-        name: u.name().into(),
+        name: u.to_string(),
         unit: match u {
             Unknown::Active | Unknown::Total => "parameters",
             Unknown::KvStored | Unknown::KvRead => "B/token",
@@ -382,7 +381,6 @@ fn assumptions(case: &Case, seller: Seller) -> Vec<String> {
     all
 }
 
-/// Prior and posterior of the active parameters.
 fn active(subtitle: String, case: &Case, prior: &Posterior, post: &Posterior) -> Figure {
     let line = |name: &str, role: Role, p: &Posterior| {
         Series::new(name, role, p.of(Unknown::Active).curve().into_iter().map(|(x, y)| (float::exp(x), y)))

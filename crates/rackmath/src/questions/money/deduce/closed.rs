@@ -11,7 +11,6 @@ use rackmath_units::BytesPerParam;
 /// The chip closed forms are worked for.
 const CHIP: &str = "b200";
 
-/// Cards of every closed form the sheet has the numbers for.
 pub(super) fn cards(catalog: &Catalog, sheet: &Sheet, posterior: &Posterior) -> Result<Vec<ClosedCard>, Error> {
     let mut cards = Vec::new();
     let mut card = |what: &str, formula: &str, value: f64, unit: &str, note: String| {
@@ -22,8 +21,8 @@ pub(super) fn cards(catalog: &Catalog, sheet: &Sheet, posterior: &Posterior) -> 
     let r = peak_for(&chip, Dtype::Fp8, None).map(|(_, peak)| ridge(peak, width, chip.memory.bandwidth.value));
     let active = Params::new(float::exp(posterior.of(Unknown::Active).quantile(0.5)));
     let ratio = sheet.output.zip(sheet.input).map(|(o, i)| o / i);
-    if let (Some(long), Some(r)) = (sheet.long, r) {
-        let kv = kv_from_crossover(r, width, active, Tokens::new(long.threshold));
+    if let (Some((step, ..)), Some(r)) = (sheet.long, r) {
+        let kv = kv_from_crossover(r, width, active, Tokens::new(step));
         let note =
             format!("if the step is where memory overtakes compute, at the posterior's {active} active, {CHIP} in FP8");
         card("KV per token from the price step", "kv = w/R N_act/L*", kv.get(), "B/token", note);
@@ -35,8 +34,8 @@ pub(super) fn cards(catalog: &Catalog, sheet: &Sheet, posterior: &Posterior) -> 
         let note = format!("batch at no context; {} at L*, {} at r/2 L*", at(1.0), at(ratio / 2.0));
         card("implied (B, L)", "B = B*/(r - L/L*)", mfu_ratio(ratio), "B*", note);
     }
-    if let (Some(long), Some(ratio)) = (sheet.long, ratio) {
-        let step = Tokens::new(long.threshold);
+    if let (Some((step, ..)), Some(ratio)) = (sheet.long, ratio) {
+        let step = Tokens::new(step);
         if let Consistency::Contradict { context_at_large_batch, batch_at_no_context } = consistency(step, ratio, 0.1) {
             let note = format!(
                 "they contradict each other: a step at {step} says output costs what input does below it; {}x would need a context of {context_at_large_batch} at large batch, or a batch of {} B*",

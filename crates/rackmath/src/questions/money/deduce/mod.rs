@@ -7,17 +7,15 @@ use crate::desk::prelude::*;
 
 mod answer;
 mod closed;
-mod listed;
 
 pub use answer::{Answer, BlindCard, ChoiceCard, ClosedCard, DatumCard, RidgeCard, Sampler, ShapeCard, UnknownCard};
 
-pub use listed::listed;
-
 use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, PRICE_RANGE, Policies, Ratio, Seller};
-use rackmath_spec::file::sheet::PriceSheet;
+use rackmath_spec::file::sheet::{PriceSheet, plain};
+use rackmath_spec::price::{List, Ttl};
 use rackmath_spec::{Date, SpecError};
 use rackmath_theory::deduce::level::{Known, level};
-use rackmath_theory::deduce::{Evidence, LongContext, Posterior, Refusal, Sampling, Sheet, Space};
+use rackmath_theory::deduce::{Evidence, Posterior, Refusal, Sampling, Sheet, Space};
 use rackmath_theory::price::implied_storage;
 
 /// Any subset of a price sheet.
@@ -92,7 +90,6 @@ impl Request {
     }
 }
 
-/// Everything a posterior was made from.
 struct Case {
     sheet: Sheet,
     space: Space,
@@ -186,6 +183,48 @@ fn hidden(catalog: &Catalog, priors: &DeducePriors, name: &str) -> Result<(Known
     known.map(|k| (k, level)).ok_or_else(|| Error::value("blind", name, "a model with hosts"))
 }
 
+/// The numbers of a sheet by name, on a day; the day it was checked unless given.
+pub fn listed(catalog: &Catalog, name: &str, day: Option<Date>) -> Result<PriceSheet, Error> {
+    let sheet = catalog.price(name)?;
+    let day = day.unwrap_or(sheet.as_of);
+    let list = sheet.at(day)?;
+    // A seller whose habits nobody has counted is taken for a host of open weights.
+    let vendor = catalog.policies()?.vendor(&sheet.provider).is_ok().then(|| sheet.provider.clone());
+    let step = list.tiers.first();
+    // Modes without a speed are discounts and queues; they say nothing about batches.
+    let fast = list.modes.iter().find_map(|m| Some((m.factors.output, m.speed.filter(|s| *s > 1.0)?)));
+    let lowest = list.caches.iter().map(|c| per_mtok(c.read)).reduce(f64::min);
+    Ok(PriceSheet {
+        vendor,
+        model: Some(sheet.name.clone()),
+        as_of: Some(day.to_string()),
+        input: Some(per_mtok(list.input)),
+        output: Some(per_mtok(list.output)),
+        cached: lowest.filter(|p| *p > 0.0),
+        write_5m: write(list, 300.0),
+        write_1h: write(list, 3600.0),
+        storage: list.caches.iter().find_map(|c| c.storage).map(|h| plain(h.as_per_mtok_hour())),
+        long_above: step.map(|t| t.threshold().get()),
+        long_input: step.map(|t| per_mtok(t.input)),
+        long_output: step.map(|t| per_mtok(t.output)),
+        fast_price: fast.map(|f| f.0),
+        fast_speed: fast.map(|f| f.1),
+        tokens_per_s: None,
+        hosts: None,
+    })
+}
+
+fn per_mtok(price: DollarsPerToken) -> f64 {
+    plain(price.as_per_mtok())
+}
+
+/// What writing to a cache of so many seconds costs, where it costs anything.
+fn write(list: &List, seconds: f64) -> Option<f64> {
+    let lasts = |ttl: Ttl| matches!(ttl, Ttl::Fixed(t) if (t.get() - seconds).abs() < 1.0);
+    let offer = list.caches.iter().find(|c| lasts(c.ttl))?;
+    offer.write.map(per_mtok).filter(|p| *p > per_mtok(list.input))
+}
+
 fn sheet(r: &Request) -> Sheet {
     let ratio = |above: Option<f64>, below: Option<f64>| Some(above? / below?);
     let held = |short: (f64, f64), long: (f64, f64)| {
@@ -205,10 +244,9 @@ fn sheet(r: &Request) -> Sheet {
         cached: r.cached_usd_per_mtok,
         storage: r.storage_usd_per_mtok_hour,
         write,
-        long: r.long_above_tokens.map(|threshold| LongContext {
-            threshold,
-            input: ratio(r.long_input_usd_per_mtok, r.input_usd_per_mtok),
-            output: ratio(r.long_output_usd_per_mtok, r.output_usd_per_mtok),
+        long: r.long_above_tokens.map(|above| {
+            let input = ratio(r.long_input_usd_per_mtok, r.input_usd_per_mtok);
+            (above, input, ratio(r.long_output_usd_per_mtok, r.output_usd_per_mtok))
         }),
         fast: r.fast_price_multiple.zip(r.fast_speed_multiple),
         tokens_per_s: r.tokens_per_s,

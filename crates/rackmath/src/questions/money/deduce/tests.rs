@@ -146,3 +146,22 @@ fn absurd_values_are_refused_by_name() {
         assert!(answer_on(&rackmath_catalog::embedded(), &wrong, 1).unwrap_err().to_string().contains(word));
     }
 }
+
+#[test]
+fn a_list_becomes_evidence() {
+    let catalog = rackmath_catalog::embedded();
+    let s = listed(&catalog, "opus-4.6", None).unwrap();
+    assert_eq!(
+        (s.vendor.as_deref(), s.input, s.output, s.cached),
+        (Some("anthropic"), Some(5.0), Some(25.0), Some(0.5))
+    );
+    assert_eq!((s.write_5m, s.write_1h), (Some(6.25), Some(10.0)));
+    assert_eq!((s.fast_price, s.fast_speed), (Some(6.0), Some(2.5)));
+    let s = listed(&catalog, "gpt-5.5", None).unwrap();
+    assert_eq!(s.long_above, Some(272_000.0));
+    assert!(listed(&catalog, "opsu-4.6", None).unwrap_err().to_string().contains("opus-4.6"));
+    for id in catalog.ids(rackmath_spec::Kind::Prices) {
+        let s = listed(&catalog, id, None).unwrap();
+        assert!(s.input.is_some() && s.fast_price.is_some() == s.fast_speed.is_some(), "{id}");
+    }
+}

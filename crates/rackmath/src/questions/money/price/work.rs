@@ -52,7 +52,6 @@ pub struct Workload {
     pub trace_name: String,
 }
 
-/// A workload that makes sense.
 pub(super) enum Prepared {
     Request { input: Tokens, output: Tokens, cached: Tokens, written: Tokens, offer: Option<String> },
     Pattern(Pattern),
@@ -169,7 +168,6 @@ impl Prepared {
         }
     }
 
-    /// The time between two uses, where there is one.
     pub(super) fn gap(&self) -> Option<Seconds> {
         match self {
             Self::Pattern(p) => Some(p.gap),

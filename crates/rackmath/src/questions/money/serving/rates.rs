@@ -128,7 +128,6 @@ pub struct RatesCard {
 }
 
 impl RatesCard {
-    /// The rates alone.
     pub(crate) fn rates(&self) -> Rates {
         Rates { prefill: self.prefill.rate(), decode: self.decode.rate() }
     }
@@ -142,7 +141,6 @@ enum Source {
     Board(Option<String>),
 }
 
-/// Rates of one chip and where they come from.
 pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) -> Result<RatesCard, Error> {
     let given = |field: &'static str, value: f64| {
         let rate = TokenRate::checked(value).filter(|v| (1e-6..=1e9).contains(&v.get()));

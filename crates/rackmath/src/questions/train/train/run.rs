@@ -56,7 +56,6 @@ pub struct LossCard {
     pub outside: Vec<String>,
 }
 
-/// A step that was timed.
 pub(super) struct Timed {
     pub(super) seconds: f64,
     pub(super) tokens: f64,
@@ -65,7 +64,6 @@ pub(super) struct Timed {
     pub(super) price: Option<f64>,
 }
 
-/// The run; nothing where neither tokens nor a loss were given.
 pub(super) fn run(catalog: &Catalog, r: &Request, model: &Model, step: &Timed) -> Result<Option<RunCard>, Error> {
     let Some((tokens, loss, mut assumptions)) = tokens(catalog, r, model)? else { return Ok(None) };
     let (hazard, origin) = hazard(catalog, r, step.chips)?;
@@ -118,9 +116,8 @@ fn tokens(catalog: &Catalog, r: &Request, model: &Model) -> Result<Option<Wanted
     let ratio = (counted.total() as f64 / n.get()).max(1.0);
     let resolved = laws::resolve(catalog, &Law { law: name.into(), sparsity: ratio, ..Law::default() })?;
     let law = resolved.laws.first().ok_or_else(|| Error::value("law", name, "a law of the catalogue"))?;
-    let surface = resolved
-        .surface(law)
-        .map_err(|why| Error::value("law", name, format!("a law with a loss surface: {}", why.reason())))?;
+    let surface =
+        resolved.surface(law).map_err(|why| Error::value("law", name, format!("a law with a loss surface: {why}")))?;
     let found = given.map(Tokens::new).or_else(|| surface.tokens_for(n, target?));
     let at = found.map(|tokens| Point { params: n, tokens });
     let least = surface.loss(Point { params: n, tokens: Tokens::new(ENDLESS) });
