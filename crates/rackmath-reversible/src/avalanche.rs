@@ -7,7 +7,6 @@ use crate::feistel;
 use rackmath_units::Chance;
 use strum::Display;
 
-/// A thing with rounds or layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum Mixer {
     #[strum(to_string = "Feistel, 64 bits")]

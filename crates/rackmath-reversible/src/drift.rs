@@ -20,7 +20,6 @@ pub fn bf16(x: f32) -> f32 {
 
 const GRID: f32 = 1.0 / 1_048_576.0;
 
-/// A stack of couplings with weights from a seed.
 pub struct Stack {
     width: usize,
     blocks: Vec<(Vec<f32>, Vec<f32>)>,

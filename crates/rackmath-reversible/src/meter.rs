@@ -15,7 +15,6 @@ struct Counters {
 }
 
 impl Meter {
-    /// Zeros, counted until dropped.
     pub fn zeros(&self, n: usize) -> Buffer {
         self.hold(vec![0.0; n])
     }

@@ -92,7 +92,6 @@ impl Pool {
     }
 }
 
-/// What the traffic needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fleet {
     pub prefill: Pool,

@@ -66,7 +66,6 @@ pub fn in_tier(kv: BytesPerToken, tier: &MemoryTier) -> Option<Line> {
     Some(Line { retrieve: hold * drain(tier), hold })
 }
 
-/// The time to read a tier once.
 pub fn drain(tier: &MemoryTier) -> Seconds {
     roofline::drain(tier.capacity.value, tier.bandwidth.value)
 }

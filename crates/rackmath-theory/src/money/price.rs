@@ -41,7 +41,6 @@ pub struct CacheUse<'a> {
     pub kept: Seconds,
 }
 
-/// What was charged, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bill {
     pub prompt: f64,

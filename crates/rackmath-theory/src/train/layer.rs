@@ -98,7 +98,6 @@ pub fn layer(machine: &Machine<'_>, work: &Work, cut: &Cut) -> LayerTime {
     }
 }
 
-/// Attention over the context, forward and backward.
 fn attention(machine: &Machine<'_>, work: &Work) -> (f64, f64) {
     if !work.attends {
         return (0.0, 0.0);

@@ -132,7 +132,6 @@ impl<'a> Machine<'a> {
         triple(&self.gemm, self.times * grouped, p, scaling)
     }
 
-    /// The same in 16 bits.
     pub fn wide_product(&self, p: Multiply) -> Triple {
         triple(&self.wide, self.wide_times, p, Scaling::Given)
     }
@@ -143,7 +142,6 @@ impl<'a> Machine<'a> {
         (inside, n.div_ceil(inside) as f64)
     }
 
-    /// Time of a collective inside a node.
     fn near(&self, collective: Collective, bytes: f64, n: u64) -> f64 {
         let group = Group { network: self.network, n, bandwidth: self.up, shape: NetworkShape::Switched };
         time(collective, Bytes::b(bytes), &group).total().get() * self.stack.network.scale_up

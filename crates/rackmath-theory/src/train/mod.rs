@@ -100,7 +100,6 @@ pub enum Spread {
     EndsLighter,
 }
 
-/// How a run is cut and ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cut {
     pub degrees: Degrees,
@@ -183,7 +182,6 @@ impl fmt::Display for Cut {
     }
 }
 
-/// What is trained, on how much at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     pub shape: &'a rackmath_spec::model::Shape,

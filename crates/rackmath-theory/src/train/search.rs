@@ -38,7 +38,6 @@ pub struct Space {
     pub recompute: Vec<Recompute>,
     /// Orders of passes beside 1F1B and its interleaved form.
     pub schedules: Vec<Schedule>,
-    /// What waits in the host's memory.
     pub offload: Vec<Offload>,
     pub capacity: f64,
 }

@@ -40,7 +40,6 @@ struct Piece {
 pub struct Prepared {
     pieces: Vec<Piece>,
     layers: u64,
-    /// Head, loss and bookkeeping of one micro-batch.
     head: f64,
     /// Bytes between stages, one way.
     hop_bytes: f64,
@@ -60,7 +59,6 @@ pub struct Stage {
     /// Times of its layers for one micro-batch.
     pub time: LayerTime,
     pub head: f64,
-    /// Parameters on a chip outside the experts.
     pub params: f64,
     pub expert_params: f64,
     /// Parameters of embedding and head on a chip.
@@ -227,9 +225,7 @@ impl Stage {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     pub slowest: Stage,
-    /// Its time for one micro-batch.
     longest: f64,
-    /// Of it, passes run again.
     again: f64,
     sum: f64,
     /// The stage with most parameters.

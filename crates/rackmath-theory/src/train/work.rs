@@ -36,7 +36,6 @@ pub struct Multiply {
     pub matrices: f64,
 }
 
-/// The work of one block on one chip for one micro-batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     pub products: Vec<Multiply>,
@@ -63,7 +62,6 @@ pub struct Work {
     pub expert_params: f64,
     pub kept: Kept,
     pub routes: bool,
-    /// Whether any score is computed.
     pub attends: bool,
 }
 

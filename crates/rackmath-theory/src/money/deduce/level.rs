@@ -24,7 +24,6 @@ use rackmath_spec::deduce::{DeducePriors, HostPrice, HostedModel, Level, LogNorm
 use rackmath_spec::{Dtype, Model};
 use rackmath_units::float;
 
-/// The prices of a model over its hosts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     pub input: f64,

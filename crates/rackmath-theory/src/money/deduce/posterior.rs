@@ -25,7 +25,6 @@ use serde::Serialize;
 pub const ESS_LEAST: f64 = 400.0;
 const STEPS: usize = 32;
 
-/// How many points, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     pub log2_points: u32,
@@ -52,7 +51,6 @@ pub struct Sampler {
     pub tempered: usize,
 }
 
-/// What is known after the prices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Posterior {
     unknowns: Vec<Histogram>,

@@ -91,7 +91,6 @@ pub(super) fn values(space: &Space, d: &Draw, f: &Factors) -> [f64; UNKNOWNS] {
     ]
 }
 
-/// Weights along a logarithmic axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     low: f64,
@@ -134,7 +133,6 @@ impl Histogram {
         self.edge(BINS as f64)
     }
 
-    /// Share of the weight below a logarithm.
     pub fn below(&self, x: f64) -> f64 {
         let at = ((x - self.low) * self.per_unit).clamp(0.0, BINS as f64);
         let (whole, part) = (at as usize, at.fract());

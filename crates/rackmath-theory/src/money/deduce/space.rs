@@ -79,7 +79,6 @@ pub struct Draw {
     factors: [f64; 4],
 }
 
-/// The factors of the input price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factors {
     pub ln_markup: f64,

@@ -30,7 +30,6 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// What `x` is worth.
     fn worth(self, x: f64) -> f64 {
         let repeats = x / self.unique - 1.0;
         if repeats <= 0.0 { x } else { self.unique * (1.0 - self.star * float::exp_m1(-repeats / self.star)) }
@@ -77,13 +76,11 @@ impl Surface {
         self.e + self.size_loss(at.params.get()) + self.data_loss(at.tokens.get())
     }
 
-    /// What more parameters could still remove.
     fn size_loss(&self, n: f64) -> f64 {
         let n = self.size.map_or(n, |r| r.worth(n));
         self.terms.iter().map(|(a, alpha)| a * float::pow(n, -alpha)).sum()
     }
 
-    /// What more data could still remove.
     fn data_loss(&self, d: f64) -> f64 {
         self.data_loss_at_worth(self.data.map_or(d, |r| r.worth(d)))
     }
