@@ -19,7 +19,6 @@ pub struct Entry {
 
 #[derive(Clone, Copy)]
 pub enum Does {
-    /// Answers a question and shows a part of the answer.
     Answer(Question, Part),
     Tool(fn(Catalog, &ArgMatches, &Output) -> Result<(), Error>),
 }

@@ -20,12 +20,10 @@ impl Style {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    /// Important.
     pub fn bold(self, text: &str) -> String {
         self.code("1", text)
     }
 
-    /// Unimportant.
     pub fn dim(self, text: &str) -> String {
         self.code("2", text)
     }

@@ -47,7 +47,6 @@ impl<T> Shelf<T> {
         Self { only, ..self }
     }
 
-    /// The thing of this name.
     pub(crate) fn get(&self, name: &str, catalog: &Catalog) -> Result<Arc<T>, SpecError> {
         let found = self.item(name).ok_or_else(|| SpecError::unknown(self.what, name, self.all_names().into_iter()))?;
         found

@@ -242,7 +242,6 @@ pub(super) fn plural(n: u64) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
-/// A text where it holds.
 pub(super) fn only(holds: bool, text: impl Into<String>) -> String {
     if holds { text.into() } else { String::new() }
 }

@@ -22,18 +22,24 @@ use rackmath_spec::model::{
 use rackmath_spec::{Dtype, Model};
 use rackmath_units::{Bytes, FlopPerToken, Params};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Part {
+    #[strum(to_string = "attention")]
     Mixer,
+    #[strum(to_string = "dense ffn")]
     Dense,
-    /// Networks every token passes beside the routed experts.
+    #[strum(to_string = "shared experts")]
     Shared,
+    #[strum(to_string = "routed experts")]
     Routed,
+    #[strum(to_string = "routers")]
     Router,
     /// The input embedding (and the head, when tied).
     Embedding,
     Head,
-    /// Norms outside and inside the layers, positions, side modules.
+    /// Positions and side modules too.
+    #[strum(to_string = "norms and other")]
     Other,
 }
 
@@ -42,16 +48,7 @@ impl Part {
         [Self::Mixer, Self::Dense, Self::Shared, Self::Routed, Self::Router, Self::Embedding, Self::Head, Self::Other];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Mixer => "attention",
-            Self::Dense => "dense ffn",
-            Self::Shared => "shared experts",
-            Self::Routed => "routed experts",
-            Self::Router => "routers",
-            Self::Embedding => "embedding",
-            Self::Head => "head",
-            Self::Other => "norms and other",
-        }
+        self.into()
     }
 
     pub fn dtype(self, formats: &Formats) -> Dtype {

@@ -137,18 +137,23 @@ impl Part {
 }
 
 /// What can bind a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum Limit {
     /// Multiplications.
     #[serde(rename = "arithmetic")]
+    #[strum(to_string = "arithmetic")]
     Compute,
     /// Memory bandwidth: weights and caches.
+    #[strum(to_string = "memory bandwidth")]
     Memory,
     /// Kernel launches and floors.
+    #[strum(to_string = "kernel latency")]
     Latency,
     /// Links between chips.
     #[serde(rename = "links")]
+    #[strum(to_string = "links")]
     Link,
     /// The host that prepares the step.
     Host,
@@ -158,13 +163,7 @@ impl Limit {
     pub const ALL: [Self; 5] = [Self::Compute, Self::Memory, Self::Latency, Self::Link, Self::Host];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Compute => "arithmetic",
-            Self::Memory => "memory bandwidth",
-            Self::Latency => "kernel latency",
-            Self::Link => "links",
-            Self::Host => "host",
-        }
+        self.into()
     }
 }
 

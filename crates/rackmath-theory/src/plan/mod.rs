@@ -28,6 +28,7 @@ pub use search::{Found, Near, Question, Ranked, Yield, search_all, search_part};
 pub use space::{Configuration, Prefill, Row, Space, State, States};
 
 use crate::pass;
+use strum::{IntoStaticStr, VariantArray};
 
 /// What one configuration does, and what all its replicas take.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +70,6 @@ impl Estimate {
     }
 }
 
-/// How much traffic there is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Traffic {
     /// Requests a second: as many replicas as that takes.
@@ -87,49 +87,34 @@ pub enum Traffic {
 }
 
 /// What can be limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Bound {
-    /// Seconds to the first token, at most.
+    /// Seconds, at most, as are the next two.
+    #[strum(to_string = "time to first token")]
     Ttft,
-    /// Seconds per output token, at most.
+    #[strum(to_string = "time per output token")]
     Tpot,
-    /// Seconds of a whole request, at most.
+    #[strum(to_string = "whole request")]
     E2e,
     /// Output tokens a second, at least.
     Throughput,
-    /// Share of the cache room left free, at least.
+    /// Share of the cache room, at least.
+    #[strum(to_string = "free cache memory")]
     Headroom,
-    /// Dollars an hour, at most.
+    #[strum(to_string = "dollars per hour")]
     UsdPerHour,
+    #[strum(to_string = "power")]
     Watts,
     Chips,
 }
 
 impl Bound {
     /// All, in the order answers show them.
-    pub const ALL: [Self; 8] = [
-        Self::Ttft,
-        Self::Tpot,
-        Self::E2e,
-        Self::Throughput,
-        Self::Headroom,
-        Self::UsdPerHour,
-        Self::Watts,
-        Self::Chips,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The word used in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Ttft => "time to first token",
-            Self::Tpot => "time per output token",
-            Self::E2e => "whole request",
-            Self::Throughput => "throughput",
-            Self::Headroom => "free cache memory",
-            Self::UsdPerHour => "dollars per hour",
-            Self::Watts => "power",
-            Self::Chips => "chips",
-        }
+        self.into()
     }
 
     /// Whether more is better, so that the limit is a least amount.
@@ -173,7 +158,7 @@ impl Limits {
     /// Bounds an estimate breaks, one bit each in the order of [`Bound::ALL`].
     pub fn broken(&self, e: &Estimate) -> u8 {
         let mut bits = 0;
-        for bound in Bound::ALL {
+        for &bound in Bound::ALL {
             if let Some(limit) = self.0[bound as usize]
                 && bound.signed(bound.amount(e)) > bound.signed(limit)
             {

@@ -205,7 +205,7 @@ impl Found {
             q.limits.get(bound).is_some() && known.is_none_or(|n| amount(best) <= amount(&n.ranked.estimate))
         };
         match broken.count_ones() {
-            0 => Bound::ALL.into_iter().any(closer),
+            0 => Bound::ALL.iter().copied().any(closer),
             1 => closer(Bound::ALL[broken.trailing_zeros() as usize]),
             _ => false,
         }

@@ -99,7 +99,6 @@ impl States {
         &self.all[self.starts[row]..self.starts[row + 1]]
     }
 
-    /// The state of a row at a level that exists.
     #[inline]
     fn at(&self, row: usize, level: usize) -> Option<&State> {
         let at = self.starts[row] + level;
@@ -209,7 +208,6 @@ impl Space {
         self.first(self.families())
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

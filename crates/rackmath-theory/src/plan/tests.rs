@@ -90,7 +90,6 @@ fn question() -> impl Strategy<Value = Question> {
     })
 }
 
-/// Every configuration there is.
 fn every(space: &Space, q: &Question) -> Vec<Ranked> {
     let one = |index| {
         let estimate = space.estimate(index, q.output, q.traffic)?;
@@ -215,7 +214,7 @@ proptest! {
                 for objective in Objective::ALL {
                     prop_assert!(objective.score(&best) <= objective.score(&r.estimate), "{objective:?}");
                 }
-                for bound in Bound::ALL {
+                for &bound in Bound::ALL {
                     prop_assert!(bound.signed(bound.amount(&best)) <= bound.signed(bound.amount(&r.estimate)), "{bound:?}");
                 }
                 prop_assert!(best.tpot <= r.estimate.tpot);
@@ -229,7 +228,7 @@ proptest! {
     fn what_breaks_one_limit_least_is_found(space in space(), q in question()) {
         let q = Question { near: true, ..q };
         let mut want: Vec<(Bound, u64)> = Vec::new();
-        for bound in Bound::ALL {
+        for &bound in Bound::ALL {
             let broken = |r: &&Ranked| q.limits.broken(&r.estimate) == 1 << bound as u8;
             let far = |r: &Ranked| bound.signed(bound.amount(&r.estimate));
             let all = every(&space, &q);

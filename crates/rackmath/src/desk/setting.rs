@@ -63,7 +63,6 @@ pub(crate) struct Found {
     pub chip_price: DollarRate,
     pub price_source: PriceSource,
     pub count: Count,
-    /// Arithmetic prescribed, if any.
     pub math: Option<Math>,
 }
 

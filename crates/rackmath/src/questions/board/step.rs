@@ -6,7 +6,8 @@ use rackmath_theory::curve::distinct;
 use rackmath_theory::roofline::{self, Overlap};
 
 /// One step of a batch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model and machine.
@@ -16,16 +17,12 @@ pub struct Request {
     pub batch: Option<f64>,
     /// Tokens of context of each sequence: 4096, 128k, 128Ki.
     #[schemars(extend("x-flag" = "context -c isl max-model-len context-length"))]
+    #[educe(Default = 4096.0)]
     pub context: f64,
     /// Tokens of each sequence in this pass: 1 decodes, a prompt's length prefills.
     #[schemars(extend("x-flag" = "pass -p chunk"))]
+    #[educe(Default = 1.0)]
     pub pass: f64,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { setting: Setting::default(), batch: None, context: 4096.0, pass: 1.0 }
-    }
 }
 
 /// The step and everything around it.

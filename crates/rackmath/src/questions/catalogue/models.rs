@@ -7,7 +7,8 @@ use rackmath_theory::count::{self, Count, Part};
 use rackmath_theory::kv;
 
 /// Which models to show.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Names; all of the catalogue when empty.
@@ -15,16 +16,11 @@ pub struct Request {
     pub names: Vec<String>,
     /// Context the cache is shown at.
     #[schemars(extend("x-flag" = "context -c isl max-model-len"))]
+    #[educe(Default = 8192.0)]
     pub context: f64,
     /// Cache format; each model's 16-bit type unless given.
     #[schemars(extend("x-flag" = "kv-cache-dtype kv", "x-none" = "each model's 16-bit type"))]
     pub kv: Option<String>,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { names: Vec::new(), context: 8192.0, kv: None }
-    }
 }
 
 /// The models.

@@ -13,25 +13,22 @@ use strum::VariantArray;
 pub const TOLERANCE: f64 = 0.02;
 
 /// Which problems.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Which topic; all when empty.
     pub topic: Option<Topic>,
     /// Names the set.
+    #[educe(Default = 1)]
     pub seed: u64,
     /// Problems, 1 to 50.
     #[schemars(extend("x-flag" = "number -n"))]
+    #[educe(Default = 6)]
     pub count: usize,
     /// Answers to check, in order, in the unit each problem asks for; none for one not answered.
     #[schemars(extend("x-flag" = "answers", "x-hyphen" = true))]
     pub given: Vec<Option<f64>>,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { topic: None, seed: 1, count: 6, given: Vec::new() }
-    }
 }
 
 /// A topic of the lecture, in its order.

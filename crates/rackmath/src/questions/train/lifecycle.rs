@@ -57,23 +57,21 @@ pub struct Request {
 }
 
 /// Failures while training; none unless a mean time between them is given.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Failures {
     /// Mean time between failures of one chip.
     pub chip_mtbf_hours: Option<f64>,
     /// Chips that train together.
+    #[educe(Default = 16_384.0)]
     pub chips: f64,
     /// Pause for a checkpoint.
+    #[educe(Default = 10.0)]
     pub stall_s: f64,
     /// From a failure to work again.
+    #[educe(Default = 480.0)]
     pub restart_s: f64,
-}
-
-impl Default for Failures {
-    fn default() -> Self {
-        Self { chip_mtbf_hours: None, chips: 16_384.0, stall_s: 10.0, restart_s: 480.0 }
-    }
 }
 
 /// The rule and what each law says about it.

@@ -17,30 +17,28 @@ use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Worked, in_order};
 use crate::setting::Setting;
 use crate::sides::{Measure, kinds_differ, ratio, too_close};
+use educe::Educe;
 use rackmath_spec::{Basis, Catalog};
 use rackmath_units::{Effort, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A plan's question, asked of all chips.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model, workload, engines and limits; its machine does not count, its chips are how many of each are had, 8 unless
     /// given, 64 with a rate.
     #[schemars(extend("x-inner" = {"chips": {"x-most": [16, "chips of every kind searched"]}, "top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "on": {"x-flag": false}}))]
+    #[educe(Default = plan::Request::default())]
     pub plan: plan::Request,
     /// Chips or systems to choose from; all chips with a price when empty.
     #[schemars(extend("x-file" = "machine"))]
     pub among: Vec<String>,
     /// Whether to look for where the answer changes.
+    #[educe(Default = true)]
     pub flips: bool,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { plan: plan::Request::default(), among: Vec::new(), flips: true }
-    }
 }
 
 /// Hardware, best first.

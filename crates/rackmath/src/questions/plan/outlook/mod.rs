@@ -11,6 +11,7 @@ mod tests;
 use crate::Error;
 use crate::plan::{self, Holds, Identity, Plan, Worked};
 use crate::sides::spread;
+use educe::Educe;
 use rackmath_spec::Catalog;
 use rackmath_theory::plan::{Bound, Objective, Question, Ranked, Traffic};
 use rackmath_units::{DollarRate, Effort, Tokens, float, significant};
@@ -18,21 +19,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A plan's question, and by how much to move its inputs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// The plan's question.
     #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}}))]
+    #[educe(Default = plan::Request::default())]
     pub plan: plan::Request,
     /// Share by which inputs are moved down and up.
     #[schemars(extend("x-unit" = "share"))]
+    #[educe(Default = 0.2)]
     pub vary: f64,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { plan: plan::Request::default(), vary: 0.2 }
-    }
 }
 
 /// What may become of a plan.
@@ -301,7 +299,7 @@ fn most(worked: &Worked) -> Result<Option<Most>, Error> {
     let Some(best) = worked.best(&fill(chips))? else { return Ok(None) };
     let served = best.estimate.throughput / q.output;
     let mut reliefs = Vec::new();
-    for bound in Bound::ALL {
+    for &bound in Bound::ALL {
         let Some(limit) = q.limits.get(bound) else { continue };
         let limits = q.limits.with(bound, Some(if bound.at_least() { limit / 2.0 } else { limit * 2.0 }));
         let room = if bound == Bound::Chips { chips * 2.0 } else { chips };

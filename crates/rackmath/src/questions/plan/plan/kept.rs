@@ -125,7 +125,7 @@ impl Worked {
             self.ranked(&Configuration { row, level, split })
         };
         let breaks = |r: &Ranked| q.limits.broken(&r.estimate);
-        let words = |r: &Ranked| broken(q, &r.estimate, &Bound::ALL);
+        let words = |r: &Ranked| broken(q, &r.estimate, Bound::ALL);
         let plan = |r: &Ranked| Some(self.plan_beside(r, None));
         let as_is = self.level(row, old.per_group).and_then(|level| at(level, own));
         if let Some(r) = as_is.filter(|r| breaks(r) == 0) {

@@ -36,7 +36,7 @@ pub(super) struct Searched {
 pub(super) fn moves(q: &Question) -> Vec<Move> {
     let plain = Question { keep: 1, frontier: None, ..*q };
     let mut all = Vec::new();
-    for bound in Bound::ALL {
+    for &bound in Bound::ALL {
         let Some(limit) = q.limits.get(bound) else { continue };
         let to = |factor: f64| {
             let traffic = match (bound, q.traffic) {
@@ -141,7 +141,7 @@ impl Part<'_> {
     /// For each limit, what comes nearest to it, or meets it: the first tells how far physics is from it.
     fn floors(&self, q: &Question) -> Result<Vec<Near>, Cancelled> {
         let mut all = Vec::new();
-        for bound in Bound::ALL.into_iter().filter(|b| q.limits.get(*b).is_some()) {
+        for bound in Bound::ALL.iter().copied().filter(|b| q.limits.get(*b).is_some()) {
             let q = only(q, bound);
             // Whether it is met is soon found out; what comes nearest is asked only where it is not.
             let met = self.search(&Question { near: false, ..q }, None)?;
@@ -289,7 +289,7 @@ fn searched(space: &Space, q: &Question, part: &Partial) -> Result<Searched, Err
         Ok::<_, Error>(Ranked { index: *index, family: space.family(*index), estimate })
     };
     let near = |(word, index): &(String, u64)| {
-        let bound = Bound::ALL.into_iter().find(|b| b.name() == word);
+        let bound = Bound::ALL.iter().copied().find(|b| b.name() == word);
         let bound = bound.ok_or_else(|| wrong(format!("a limit on \"{word}\"")))?;
         Ok::<_, Error>(Near { bound, ranked: ranked(index)? })
     };

@@ -20,7 +20,7 @@ impl Worked {
         let held = free.filter(|e| score(e) < score(&r.estimate)).map(|e| {
             let broken = q.limits.broken(&e);
             let names: Vec<&str> =
-                Bound::ALL.into_iter().filter(|b| broken & (1 << *b as u8) != 0).map(Bound::name).collect();
+                Bound::ALL.iter().copied().filter(|b| broken & (1 << *b as u8) != 0).map(Bound::name).collect();
             (names.join(" and "), score(&e))
         });
         let change = |now: f64, then: f64| significant(((now - then) / then).abs() * 100.0, 3);

@@ -24,11 +24,8 @@ const FEW: f64 = 8.0;
 /// How long a token may take.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slowest {
-    /// As long as it likes.
     Any,
-    /// No longer than today.
     Today,
-    /// As long as the target says.
     Target,
 }
 
@@ -36,8 +33,9 @@ enum Slowest {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
     /// Output tokens per second and chip, at no worse a time per token unless any will do.
-    Throughput { slowest: Slowest },
-    /// Time per output token.
+    Throughput {
+        slowest: Slowest,
+    },
     Speed,
     /// From arrival to the last token.
     Whole,
@@ -138,9 +136,7 @@ fn outcome(case: &Case, ask: &Ask, serving: &Serving) -> Option<Outcome> {
 
 /// A change, not yet tried.
 struct Idea {
-    /// What to change.
     what: String,
-    /// The question then.
     ask: Ask,
     /// Whether it leaves the engine and the chip, so that errors do not cancel.
     foreign: bool,

@@ -13,7 +13,6 @@ pub(crate) use words::breakdown;
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
 use crate::setting::Setting;
-use educe::Educe;
 
 /// A model on a machine under an engine, and the load on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -82,23 +81,19 @@ pub struct Request {
 }
 
 /// Tokens guessed ahead and checked together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Speculation {
     /// Tokens drafted for each sequence and step.
     #[schemars(extend("x-flag" = "drafts num-speculative-tokens speculative-num-draft-tokens"))]
+    #[educe(Default = 3.0)]
     pub drafts: f64,
     /// Tokens a step yields, the checked one included.
     pub accepted: Option<f64>,
     /// Chance that a draft is accepted when all before it were, instead.
     #[schemars(extend("x-unit" = "share"))]
     pub acceptance: Option<f64>,
-}
-
-impl Default for Speculation {
-    fn default() -> Self {
-        Self { drafts: 3.0, accepted: None, acceptance: None }
-    }
 }
 
 /// Prompts are computed by one pool of chips and answers by another.

@@ -26,16 +26,13 @@ pub(crate) struct Ask {
 
 /// A request with everything found.
 pub(crate) struct Case<'a> {
-    /// As asked.
     pub request: &'a Request,
-    /// Model, machine, price.
     pub found: Found,
     /// Whether the layout was chosen here.
     pub chosen: bool,
     /// What was assumed about the engine's version.
     pub version_note: Option<String>,
     kernels: KernelSet,
-    /// What is evaluated.
     pub ask: Ask,
 }
 
