@@ -62,9 +62,9 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     out.wrapped("", "  ", out.style.bold(&head));
     out.paragraph("  ", format!("{}.", a.verdict));
     let used = p.replicas * p.chips_per_replica;
-    let whole = only(p.chips > used, format!(" of {} in whole hosts", p.chips));
-    let replicas = format!("{} x {} = {used} chips{whole}", p.replicas, p.chips_per_replica);
-    line(out, "replicas", &replicas, &format!("{} scale-up domains", p.domains));
+    let whole = only(p.chips > used, format!("of {} in whole hosts, ", p.chips));
+    let replicas = format!("{} x {} = {used} chips", p.replicas, p.chips_per_replica);
+    line(out, "replicas", &replicas, &format!("{whole}{} scale-up domains", p.domains));
     let load = format!("{} in a group; replicas {} busy", count(p.concurrency_per_group), percent(p.busy.min(1.0)));
     line(out, "requests in flight", &count(p.concurrency.round()), &load);
     range(out, "time per output token", p.tpot_ms, ms);

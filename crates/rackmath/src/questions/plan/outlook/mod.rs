@@ -331,6 +331,7 @@ fn verdict(a: &Answer) -> String {
     });
     parts.push(match &a.robust {
         Some(r) if r.same => "and at the bad ends of its intervals".into(),
+        Some(r) if r.premium < 1e-9 => "meeting the limits at the bad ends of the intervals costs nothing more".into(),
         Some(r) => format!(
             "meeting the limits at the bad ends of the intervals costs {} % more",
             significant(r.premium * 100.0, 3)
