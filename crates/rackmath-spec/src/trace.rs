@@ -4,7 +4,7 @@
 //! JSON lines: `{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47, 2353]}`, time in
 //! milliseconds, one hash per block of 512 tokens. Source: kvcache-ai/Mooncake, FAST'25 release of its traces.
 //!
-//! CSV: the columns decide what it is, see [`csv`].
+//! CSV: the columns decide what it is, see `csv`.
 
 mod csv;
 #[cfg(test)]
