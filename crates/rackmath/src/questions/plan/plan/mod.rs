@@ -116,7 +116,7 @@ pub struct Request {
         "x-note" = "is now the share of load kept free; that of cache memory is --cache-headroom"
     ))]
     pub headroom: Option<f64>,
-    /// Whether chips are bought by the host: cost and power are those of whole hosts, as far as the chips on offer go.
+    /// Whole hosts are paid for, as far as the chips on offer go; not with --no-whole-hosts, which counts single chips.
     #[schemars(extend("x-flag" = "no-whole-hosts"))]
     #[educe(Default = true)]
     pub whole_hosts: bool,
