@@ -20,6 +20,7 @@ pub mod svg;
 pub mod terminal;
 pub mod text;
 mod ticks;
+pub mod words;
 
 pub use plot::scene;
 pub use style::Style;

@@ -10,6 +10,14 @@ pub fn document() -> Value {
     for &question in Question::ALL {
         paths.insert(format!("/api/{}", question.name()), json!({ "post": operation(question, &mut schemas) }));
     }
+    let list = |of: &str| json!({ "application/json": { "schema": { "type": "array", "items": { "type": of } } } });
+    paths.insert("/api/words".into(), json!({ "post": {
+        "operationId": "words",
+        "summary": "Sentences of answers in words",
+        "description": "A sentence of an answer (an object with `says` and its values) is a value; this gives the words of each.",
+        "requestBody": { "content": list("object") },
+        "responses": { "200": { "description": "The words, in the same order", "content": list("string") } }
+    } }));
     json!({
         "openapi": "3.1.0",
         "info": {

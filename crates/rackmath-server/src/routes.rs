@@ -17,6 +17,7 @@ use rackmath::Error;
 use rackmath::ask::{self, Question};
 use rackmath::field::{self, Field, Unit};
 use rackmath::figure::{Figure, Scale};
+use rackmath::remark::Remark;
 use rackmath_report::reply::{self, Picture, Show};
 use rackmath_report::{Style, csv, png, scene, svg};
 use serde::Deserialize;
@@ -38,6 +39,7 @@ pub fn router(served: Served) -> Router {
     let served = Arc::new(served);
     Router::new()
         .route("/api", get(list))
+        .route("/api/words", post(words))
         .route("/api/{question}", post(ask_one))
         .route("/api/{question}/schema", get(schema))
         .route("/api/{question}/fields", get(fields))
@@ -70,6 +72,17 @@ fn text(body: Body) -> Result<String, Refusal> {
 
 async fn ask_one(State(s): Shared, Path(name): Path<String>, body: Body) -> Answered {
     Ok(sent(s.answers.ask(question(&name)?, text(body)?).await?))
+}
+
+/// The sentences of an answer, each a value there, in words.
+async fn words(State(s): Shared, body: Body) -> Answered {
+    let body = text(body)?;
+    let said = s.answers.work(move || {
+        let remarks: Vec<Remark> = serde_json::from_str(&body)
+            .map_err(|e| Error::said(format!("not a list of remarks: {e}")).hint("expected them as answers have them"))?;
+        ask::json(&remarks.iter().map(rackmath_report::words::words).collect::<Vec<_>>())
+    });
+    Ok(sent(said.await??))
 }
 
 async fn schema(Path(name): Path<String>) -> Answered {

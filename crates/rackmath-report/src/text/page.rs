@@ -2,6 +2,7 @@
 
 use crate::style::Style;
 use crate::terminal;
+use crate::words::Words;
 use comfy_table::{Row, Table};
 use rackmath::figure::Figure;
 use rackmath_units::{
@@ -78,24 +79,24 @@ impl Page {
     }
 
     /// The same, in as many lines as it takes.
-    pub fn below(&mut self, text: &str) {
+    pub fn below(&mut self, text: impl Words) {
         self.paragraph("                         ", text);
     }
 
-    pub fn wrapped(&mut self, first: &str, indent: &str, text: impl AsRef<str>) {
-        self.text.push_str(&self.style.wrapped(first, indent, text.as_ref()));
+    pub fn wrapped(&mut self, first: &str, indent: &str, text: impl Words) {
+        self.text.push_str(&self.style.wrapped(first, indent, &text.words()));
     }
 
-    pub fn paragraph(&mut self, indent: &str, text: impl AsRef<str>) {
+    pub fn paragraph(&mut self, indent: &str, text: impl Words) {
         self.wrapped(indent, indent, text);
     }
 
-    pub fn item(&mut self, text: impl AsRef<str>) {
+    pub fn item(&mut self, text: impl Words) {
         self.wrapped("  - ", "    ", text);
     }
 
     /// A list under its title, where there is anything in it.
-    pub fn list(&mut self, title: &str, items: &[String]) {
+    pub fn list(&mut self, title: &str, items: &[impl Words]) {
         if !items.is_empty() {
             self.dim(title);
         }
@@ -105,13 +106,13 @@ impl Page {
     }
 
     /// What the answer assumes, after a gap.
-    pub fn assumes(&mut self, items: &[String]) {
+    pub fn assumes(&mut self, items: &[impl Words]) {
         self.gap();
         self.list("assumes", items);
     }
 
     /// Items under a title and a gap after them, where there are any.
-    pub fn section(&mut self, title: impl Display, items: impl IntoIterator<Item = String>) {
+    pub fn section(&mut self, title: impl Display, items: impl IntoIterator<Item = impl Words>) {
         let mut items = items.into_iter().peekable();
         if items.peek().is_some() {
             self.title(title);
@@ -120,7 +121,7 @@ impl Page {
         }
     }
 
-    pub fn commands(&mut self, all: &[String]) {
+    pub fn commands(&mut self, all: &[impl Words]) {
         for command in all {
             self.wrapped("  $ ", "      ", command);
         }

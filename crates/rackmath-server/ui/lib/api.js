@@ -28,6 +28,24 @@ async function post(path, body, signal) {
   return response;
 }
 
+/** An answer with its sentences, which are values there, in the server's words. */
+async function worded(answer, signal) {
+  const found = [];
+  const walk = (at) => {
+    for (const [key, value] of Object.entries(at)) {
+      if (typeof value?.says === "string") found.push([at, key, JSON.stringify(value)]);
+      else if (value && typeof value === "object") walk(value);
+    }
+  };
+  walk(answer);
+  const remarks = [...new Set(found.map(([, , remark]) => remark))];
+  if (!remarks.length) return answer;
+  const said = await (await post("api/words", `[${remarks}]`, signal)).json();
+  const words = new Map(remarks.map((remark, i) => [remark, said[i]]));
+  for (const [at, key, remark] of found) at[key] = words.get(remark);
+  return answer;
+}
+
 /** The answer to a request, or its refusal, if it is still known. */
 export function known(question, request) {
   const key = `${question} ${JSON.stringify(request)}`;
@@ -57,7 +75,7 @@ export async function ask(question, request, signal) {
   };
   try {
     const text = await (await post(`api/${question}`, body, signal)).text();
-    return keep(JSON.parse(text), text.length + body.length);
+    return keep(await worded(JSON.parse(text), signal), text.length + body.length);
   } catch (problem) {
     if (problem.answered) keep(problem, 500);
     throw problem;

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub mod field;
 pub mod figure;
+pub mod remark;
 pub mod setting;
 
 /// What almost every question needs.
@@ -11,6 +12,7 @@ pub(crate) mod prelude {
         if_given, layered, named_or_all, no_peak, no_price, refuse_if, spaced, up_to, within,
     };
     pub(crate) use super::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
+    pub(crate) use super::remark::{Remark, says};
     pub(crate) use super::setting::{Resolved, Setting, resolve, tokens};
     pub(crate) use crate::Error;
     pub(crate) use crate::estimate::Range;

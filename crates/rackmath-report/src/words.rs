@@ -1,0 +1,143 @@
+//! Remarks in words: a template for each, with its values filled in.
+//!
+//! A template stands on a line of `words/*.txt`, after its name and ` = `. `{x}` is a value as it is, `{x:FORMAT}` one in a
+//! format of [`FORMATS`], to so many digits (`{x:3}`), or a list with something between its items (`{x| and }`, a comma
+//! unless given). What stands in brackets is said where all its values are known; `{x:-}` only asks whether one is.
+
+use rackmath::figure::count;
+use rackmath::remark::{Part, Remark};
+use rackmath_units::{
+    ByteRate, Bytes, BytesPerToken, DollarRate, Dollars, DollarsPerToken, Flop, FlopRate, Fraction, HoldPrice,
+    Intensity, Params, Seconds, TokenRate, Tokens, Watts, grouped, significant,
+};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+const CHAPTERS: [&str; 6] = [
+    include_str!("words/catalogue.txt"),
+    include_str!("words/board.txt"),
+    include_str!("words/serve.txt"),
+    include_str!("words/plan.txt"),
+    include_str!("words/train.txt"),
+    include_str!("words/money.txt"),
+];
+
+/// Every remark that has words, with its template.
+pub fn templates() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CHAPTERS.iter().flat_map(|chapter| chapter.lines()).filter_map(|line| line.split_once(" = "))
+}
+
+static TEMPLATES: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| templates().collect());
+
+/// Formats of numbers in base units.
+const FORMATS: &[(&str, fn(f64) -> String)] = &[
+    ("count", count),
+    ("whole", |x| format!("{x:.0}")),
+    ("two", |x| format!("{x:.2}")),
+    ("grouped", grouped),
+    ("times", |x| format!("{}x", significant(x, 3))),
+    ("percent", |x| Fraction::checked(x).map_or_else(|| "more than 100%".into(), |f| f.to_string())),
+    ("time", |x| Seconds::s(x).to_string()),
+    ("bytes", |x| Bytes::b(x).to_string()),
+    ("bytes_per_token", |x| BytesPerToken::new(x).to_string()),
+    ("byte_rate", |x| ByteRate::b_per_s(x).to_string()),
+    ("flop", |x| Flop::flop(x).to_string()),
+    ("flop_rate", |x| FlopRate::flop_per_s(x).to_string()),
+    ("intensity", |x| Intensity::new(x).to_string()),
+    ("params", |x| Params::new(x).to_string()),
+    ("tokens", |x| Tokens::new(x).to_string()),
+    ("token_rate", |x| TokenRate::per_s(x).to_string()),
+    ("watts", |x| Watts::w(x).to_string()),
+    ("usd", |x| Dollars::usd(x).to_string()),
+    ("hourly", |x| DollarRate::usd_per_s(x).to_string()),
+    ("mtok", |x| DollarsPerToken::usd_per_token(x).to_string()),
+    ("mtok_hour", |x| HoldPrice::usd_per_token_s(x).to_string()),
+    ("s", |x| if x == 1.0 { "" } else { "s" }.into()),
+    ("-", |_| String::new()),
+];
+
+/// Remarks within a remark are said this deep; ours are not deeper.
+const DEPTH: usize = 8;
+
+/// What can be said: a remark, or a text as it is.
+pub trait Words {
+    fn words(&self) -> Cow<'_, str>;
+}
+
+impl Words for Remark {
+    fn words(&self) -> Cow<'_, str> {
+        words(self).into()
+    }
+}
+
+impl Words for str {
+    fn words(&self) -> Cow<'_, str> {
+        self.into()
+    }
+}
+
+impl Words for String {
+    fn words(&self) -> Cow<'_, str> {
+        self.into()
+    }
+}
+
+impl<T: Words + ?Sized> Words for &T {
+    fn words(&self) -> Cow<'_, str> {
+        (**self).words()
+    }
+}
+
+pub fn words(remark: &Remark) -> String {
+    said(remark, DEPTH)
+}
+
+fn said(remark: &Remark, depth: usize) -> String {
+    match TEMPLATES.get(&*remark.says) {
+        Some(template) if depth > 0 => filled(template, remark, depth).0,
+        // A name without words is said as it is, with all its values.
+        _ => {
+            let value = |(name, part): (&Cow<'_, str>, &Part)| format!(" {name} {}", shown(part, "", ", ", 0));
+            remark.says.to_string() + &remark.with.iter().map(value).collect::<String>()
+        }
+    }
+}
+
+/// A template with its values, and whether all of them are known.
+fn filled(template: &str, remark: &Remark, depth: usize) -> (String, bool) {
+    let (mut out, mut all, mut rest) = (String::new(), true, template);
+    while let Some(at) = rest.find(['{', '[']) {
+        out.push_str(&rest[..at]);
+        let end = if rest[at..].starts_with('[') { ']' } else { '}' };
+        let (inner, after) = rest[at + 1..].split_once(end).unwrap_or((&rest[at + 1..], ""));
+        rest = after;
+        if end == ']' {
+            let (text, known) = filled(inner, remark, depth);
+            out.push_str(if known { &text } else { "" });
+            continue;
+        }
+        let (inner, between) = inner.split_once('|').unwrap_or((inner, ", "));
+        let (name, format) = inner.split_once(':').unwrap_or((inner, ""));
+        match remark.with.get(name) {
+            Some(part) => out.push_str(&shown(part, format, between, depth)),
+            None => all = false,
+        }
+    }
+    (out + rest, all)
+}
+
+fn shown(part: &Part, format: &str, between: &str, depth: usize) -> String {
+    match part {
+        Part::Number(x) if x.is_finite() && *x < 0.0 => format!("-{}", shown(&Part::Number(-x), format, between, depth)),
+        Part::Number(x) if x.is_finite() && !format.is_empty() => {
+            let known = FORMATS.iter().find(|(name, _)| *name == format);
+            known.map_or_else(|| significant(*x, format.parse().unwrap_or(3).clamp(1, 15)), |(_, show)| show(*x))
+        }
+        Part::Number(x) => x.to_string(),
+        _ if format == "-" => String::new(),
+        Part::Text(text) => text.clone(),
+        Part::Remark(inner) => said(inner, depth.saturating_sub(1)),
+        Part::List(all) => all.iter().map(|part| shown(part, format, ", ", depth)).collect::<Vec<_>>().join(between),
+    }
+}
