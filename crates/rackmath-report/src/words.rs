@@ -129,7 +129,9 @@ fn filled(template: &str, remark: &Remark, depth: usize) -> (String, bool) {
 
 fn shown(part: &Part, format: &str, between: &str, depth: usize) -> String {
     match part {
-        Part::Number(x) if x.is_finite() && *x < 0.0 => format!("-{}", shown(&Part::Number(-x), format, between, depth)),
+        Part::Number(x) if x.is_finite() && *x < 0.0 => {
+            format!("-{}", shown(&Part::Number(-x), format, between, depth))
+        }
         Part::Number(x) if x.is_finite() && !format.is_empty() => {
             let known = FORMATS.iter().find(|(name, _)| *name == format);
             known.map_or_else(|| significant(*x, format.parse().unwrap_or(3).clamp(1, 15)), |(_, show)| show(*x))

@@ -78,8 +78,9 @@ async fn ask_one(State(s): Shared, Path(name): Path<String>, body: Body) -> Answ
 async fn words(State(s): Shared, body: Body) -> Answered {
     let body = text(body)?;
     let said = s.answers.work(move || {
-        let remarks: Vec<Remark> = serde_json::from_str(&body)
-            .map_err(|e| Error::said(format!("not a list of remarks: {e}")).hint("expected them as answers have them"))?;
+        let remarks: Vec<Remark> = serde_json::from_str(&body).map_err(|e| {
+            Error::said(format!("not a list of remarks: {e}")).hint("expected them as answers have them")
+        })?;
         ask::json(&remarks.iter().map(rackmath_report::words::words).collect::<Vec<_>>())
     });
     Ok(sent(said.await??))

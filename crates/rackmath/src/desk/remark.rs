@@ -130,10 +130,7 @@ mod tests {
         let inner = says("as_given").with("none", None::<f64>).with("yes", true);
         let remark = says("both").with("used", 4_u64).with("half", 0.5).with("of", vec!["a", "b"]).with("why", inner);
         let text = serde_json::to_string(&remark).unwrap();
-        assert_eq!(
-            text,
-            r#"{"says":"both","half":0.5,"of":["a","b"],"used":4,"why":{"says":"as_given","yes":1}}"#
-        );
+        assert_eq!(text, r#"{"says":"both","half":0.5,"of":["a","b"],"used":4,"why":{"says":"as_given","yes":1}}"#);
         assert_eq!(serde_json::from_str::<Remark>(&text).unwrap(), remark);
         assert_eq!(serde_json::from_str::<Remark>("\"so it was\"").unwrap(), Remark::from("so it was".to_owned()));
     }
