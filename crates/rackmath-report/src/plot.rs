@@ -3,6 +3,7 @@
 use crate::font;
 use crate::scene::{Anchor, Color, INK, Item, Scene, Text};
 use crate::ticks::{Range, ranges};
+use crate::words::words;
 use rackmath::figure::{Figure, Mark, Role, Series};
 
 const WIDTH: f64 = 960.0;
@@ -50,7 +51,7 @@ pub fn scene(figure: &Figure) -> Scene {
         (LEFT + x.at(p.0) * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y.at(p.1) * (HEIGHT - TOP - BOTTOM))
     };
     let mut scene = Scene::new(WIDTH, HEIGHT);
-    let (title, subtitle) = (&figure.title, &figure.subtitle);
+    let (title, subtitle) = (&words(&figure.title), &words(&figure.subtitle));
     scene.write(Text::new((LEFT, 34.0), fitting(title, 20.0, true), title).bold());
     scene.write(Text::new((LEFT, 58.0), fitting(subtitle, 13.0, false), subtitle).grey());
     grid(&mut scene, figure, x, y, place);

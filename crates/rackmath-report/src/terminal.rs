@@ -2,6 +2,7 @@
 
 use crate::style::Style;
 use crate::ticks::{Range, ranges};
+use crate::words::words;
 use rackmath::figure::{Figure, Role, Series};
 
 const ROWS: usize = 16;
@@ -18,7 +19,7 @@ pub fn draw(figure: &Figure, style: Style) -> String {
     for mark in &figure.marks {
         canvas.put(mark.x, mark.y, '●', Some(MARK));
     }
-    let mut lines = vec![style.bold(&figure.title), style.dim(&figure.subtitle)];
+    let mut lines = vec![style.bold(&words(&figure.title)), style.dim(&words(&figure.subtitle))];
     for (row, label) in row_labels(figure, y).into_iter().enumerate() {
         let axis = if label.is_some() { '┤' } else { '│' };
         lines.push(format!("{:>w$} {axis}{}", label.unwrap_or_default(), canvas.row(row, style), w = MARGIN - 1));

@@ -31,7 +31,7 @@ fn every_remark_has_words_and_its_values() {
     for file in files.iter().map(|file| file.split("mod tests {").next().unwrap()) {
         // A name stands in the words it begins, or in a choice of names: `says(if .. { "one" } else { "other" })`.
         let named = known.keys().copied().filter(|name| file.contains(&format!("\"{name}\"")));
-        for said in file.split("says(\"").skip(1).map(|rest| rest.split('"').next().unwrap()).chain(named) {
+        for said in file.split(" says(\"").skip(1).map(|rest| rest.split('"').next().unwrap()).chain(named) {
             let template = known.get(said).unwrap_or_else(|| panic!("{said} has no words"));
             used.insert(said);
             for value in values(template) {

@@ -8,7 +8,7 @@ use rackmath::figure::Figure;
 use rackmath_units::{
     ByteRate, Bytes, DollarRate, DollarsPerToken, FlopRate, Fraction, Params, Seconds, TokenRate, Watts, significant,
 };
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 
 /// A column of a table: its title, and what stands in it.
 pub(super) type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
@@ -23,58 +23,58 @@ impl Page {
         Self { text: String::new(), style }
     }
 
-    pub fn line(&mut self, text: impl Display) {
-        let _ = writeln!(self.text, "{text}");
+    pub fn line(&mut self, text: impl Words) {
+        let _ = writeln!(self.text, "{}", text.words());
     }
 
     pub fn gap(&mut self) {
         self.text.push('\n');
     }
 
-    pub fn title(&mut self, text: impl Display) {
-        self.line(self.style.bold(&text.to_string()));
+    pub fn title(&mut self, text: impl Words) {
+        self.line(self.style.bold(&text.words()));
     }
 
     /// A title and an empty line.
-    pub fn head(&mut self, text: impl Display) {
+    pub fn head(&mut self, text: impl Words) {
         self.title(text);
         self.gap();
     }
 
     /// An empty line and a title.
-    pub fn part(&mut self, text: impl Display) {
+    pub fn part(&mut self, text: impl Words) {
         self.gap();
         self.title(text);
     }
 
     /// A line in the background.
-    pub fn dim(&mut self, text: impl Display) {
-        self.line(self.style.dim(&text.to_string()));
+    pub fn dim(&mut self, text: impl Words) {
+        self.line(self.style.dim(&text.words()));
     }
 
     /// The same, indented.
-    pub fn note(&mut self, text: impl Display) {
-        self.line(format!("  {}", self.style.dim(&text.to_string())));
+    pub fn note(&mut self, text: impl Words) {
+        self.line(format!("  {}", self.style.dim(&text.words())));
     }
 
-    pub fn row(&mut self, label: &str, value: impl Display) {
-        self.line(format!("  {label:<22} {value}"));
+    pub fn row(&mut self, label: &str, value: impl Words) {
+        self.line(format!("  {label:<22} {}", value.words()));
     }
 
     /// A labelled value that matters.
-    pub fn field(&mut self, label: &str, value: impl Display) {
-        self.row(label, self.style.bold(&value.to_string()));
+    pub fn field(&mut self, label: &str, value: impl Words) {
+        self.row(label, self.style.bold(&value.words()));
     }
 
     /// The same, where there is one.
-    pub fn maybe(&mut self, label: &str, value: Option<impl Display>) {
+    pub fn maybe(&mut self, label: &str, value: Option<impl Words>) {
         if let Some(value) = value {
             self.field(label, value);
         }
     }
 
     /// More about the row above.
-    pub fn more(&mut self, value: impl Display) {
+    pub fn more(&mut self, value: impl Words) {
         self.row("", value);
     }
 
@@ -112,7 +112,7 @@ impl Page {
     }
 
     /// Items under a title and a gap after them, where there are any.
-    pub fn section(&mut self, title: impl Display, items: impl IntoIterator<Item = impl Words>) {
+    pub fn section(&mut self, title: impl Words, items: impl IntoIterator<Item = impl Words>) {
         let mut items = items.into_iter().peekable();
         if items.peek().is_some() {
             self.title(title);

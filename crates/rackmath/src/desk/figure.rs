@@ -1,5 +1,6 @@
 //! A picture as data: drawn by the terminal, as SVG, as PNG, and by a page, so that they can never disagree.
 
+use super::remark::Remark;
 use rackmath_units::{Bytes, BytesPerToken, DollarsPerToken, Intensity, Seconds, TokenRate, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// What it shows.
-    pub title: String,
+    pub title: Remark,
     /// Under which conditions.
-    pub subtitle: String,
+    pub subtitle: Remark,
     /// Across.
     pub x: Axis,
     /// Up.
@@ -24,8 +25,8 @@ pub struct Figure {
 impl Figure {
     /// A chart without marks.
     pub(crate) fn of(
-        title: impl Into<String>,
-        subtitle: impl Into<String>,
+        title: impl Into<Remark>,
+        subtitle: impl Into<Remark>,
         (x, y): (Axis, Axis),
         series: impl IntoIterator<Item = Series>,
     ) -> Self {

@@ -8,13 +8,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Which sentence, and the values it speaks of, in base units (seconds, bytes, shares of one).
+///
+/// Text that is not ours, such as a note of the catalogue, says `said` and is plain text in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Read")]
+#[serde(from = "Json", into = "Json")]
 pub struct Remark {
     /// The sentence.
     pub says: Cow<'static, str>,
     /// Its values by name.
-    #[serde(flatten)]
     pub with: BTreeMap<Cow<'static, str>, Part>,
 }
 
@@ -32,25 +33,33 @@ pub enum Part {
     List(Vec<Part>),
 }
 
-/// A remark as it may be written: answers saved before remarks were values have text.
-#[derive(Deserialize, JsonSchema)]
+/// A remark as it is written.
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Read {
+enum Json {
     Text(String),
     Remark {
-        says: String,
+        says: Cow<'static, str>,
         #[serde(flatten)]
-        with: BTreeMap<String, Part>,
+        with: BTreeMap<Cow<'static, str>, Part>,
     },
 }
 
-impl From<Read> for Remark {
-    fn from(read: Read) -> Self {
-        match read {
-            Read::Text(text) => text.into(),
-            Read::Remark { says, with } => {
-                Self { says: says.into(), with: with.into_iter().map(|(name, part)| (name.into(), part)).collect() }
-            }
+impl From<Json> for Remark {
+    fn from(json: Json) -> Self {
+        match json {
+            Json::Text(text) => text.into(),
+            Json::Remark { says, with } => Self { says, with },
+        }
+    }
+}
+
+impl From<Remark> for Json {
+    fn from(Remark { says, mut with }: Remark) -> Self {
+        match with.remove("text") {
+            Some(Part::Text(text)) if says == "said" => Self::Text(text),
+            Some(part) => Self::Remark { says, with: with.into_iter().chain([("text".into(), part)]).collect() },
+            None => Self::Remark { says, with },
         }
     }
 }
@@ -72,10 +81,9 @@ impl Remark {
     }
 }
 
-/// A text of somebody else's, such as a note of the catalogue.
-impl From<String> for Remark {
-    fn from(text: String) -> Self {
-        says("said").with("text", text)
+impl<T: Into<String>> From<T> for Remark {
+    fn from(text: T) -> Self {
+        says("said").with("text", text.into())
     }
 }
 
@@ -126,12 +134,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remark_reads_back_and_so_does_a_text_of_before() {
+    fn a_remark_reads_back_and_so_does_a_text() {
         let inner = says("as_given").with("none", None::<f64>).with("yes", true);
         let remark = says("both").with("used", 4_u64).with("half", 0.5).with("of", vec!["a", "b"]).with("why", inner);
         let text = serde_json::to_string(&remark).unwrap();
         assert_eq!(text, r#"{"says":"both","half":0.5,"of":["a","b"],"used":4,"why":{"says":"as_given","yes":1}}"#);
         assert_eq!(serde_json::from_str::<Remark>(&text).unwrap(), remark);
-        assert_eq!(serde_json::from_str::<Remark>("\"so it was\"").unwrap(), Remark::from("so it was".to_owned()));
+        let said = Remark::from("so it was");
+        assert_eq!(serde_json::from_str::<Remark>(&serde_json::to_string(&said).unwrap()).unwrap(), said);
     }
 }

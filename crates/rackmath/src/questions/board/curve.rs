@@ -254,8 +254,8 @@ fn figures(r: &Resolved, over: Over, at: Fixed, rows: &[Row], kinks: &[Kink]) ->
                 line(&title.to_lowercase(), Role::Envelope, whole),
             ];
             Figure {
-                title: format!("{title}: {} on {}", r.model.name, r.system.name),
-                subtitle: format!("{fixed}; {subtitle}"),
+                title: format!("{title}: {} on {}", r.model.name, r.system.name).into(),
+                subtitle: format!("{fixed}; {subtitle}").into(),
                 x: x.clone(),
                 y,
                 series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),

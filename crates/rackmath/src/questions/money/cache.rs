@@ -281,8 +281,8 @@ fn figure(r: &Resolved, ways: &[Way], lines: &[Line], segments: &[Segment]) -> F
         label: t.to_string(),
     });
     Figure {
-        title: format!("{} on {}: what having a prefix again costs", r.model.name, r.system.name),
-        subtitle: format!("{} of cache", r.cache.stored_per_token()),
+        title: format!("{} on {}: what having a prefix again costs", r.model.name, r.system.name).into(),
+        subtitle: format!("{} of cache", r.cache.stored_per_token()).into(),
         x: Axis::log("time between two uses", Unit::Seconds),
         y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
         series,
@@ -331,7 +331,7 @@ fn kept_for(
     points.push((end, max));
     let figure = Figure {
         title: "share of prompt tokens found in the cache".into(),
-        subtitle: source,
+        subtitle: source.into(),
         x: Axis::log("lifetime after the last use", Unit::Seconds),
         y: Axis::linear("hit rate", Unit::Number),
         series: vec![

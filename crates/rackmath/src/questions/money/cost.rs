@@ -324,8 +324,8 @@ fn figure(r: &Resolved, s: &Serving) -> Figure {
         Series::new(name, role, points.filter(|p| p.1 > 0.0))
     };
     Figure {
-        title: format!("{} on {}: cost of a token against utilisation", r.model.name, r.system.name),
-        subtitle: format!("{} a chip and hour", s.chip_hour),
+        title: format!("{} on {}: cost of a token against utilisation", r.model.name, r.system.name).into(),
+        subtitle: format!("{} a chip and hour", s.chip_hour).into(),
         x: Axis::linear("share of held chip time that serves", Unit::Number),
         y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
         series: vec![

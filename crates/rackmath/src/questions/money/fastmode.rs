@@ -116,7 +116,7 @@ fn figure(price: f64, speed: f64, limit: f64, curve: &[(f64, f64)]) -> Figure {
     let most = curve.last().map_or(price, |p| p.1);
     Figure {
         title: "what speed costs, if the batch is the only lever".into(),
-        subtitle: format!("price {}x at speed {}x", significant(price, 3), significant(speed, 3)),
+        subtitle: format!("price {}x at speed {}x", significant(price, 3), significant(speed, 3)).into(),
         x: Axis::linear("speed over the standard mode", Unit::Number),
         y: Axis::log("price over the standard mode", Unit::Number),
         series: vec![

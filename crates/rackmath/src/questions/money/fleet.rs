@@ -221,8 +221,8 @@ fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
     };
     let level = |value: f64| vec![(0.0, value), (24.0, value)];
     Figure {
-        title: format!("{model} on {system}: output tokens over a day"),
-        subtitle: format!("{} replicas of {} chips", pool.replicas, pool.chips / pool.replicas.max(1)),
+        title: format!("{model} on {system}: output tokens over a day").into(),
+        subtitle: format!("{} replicas of {} chips", pool.replicas, pool.chips / pool.replicas.max(1)).into(),
         x: Axis::linear("hour", Unit::Number),
         y: Axis::linear("output tokens per second", Unit::Count),
         series: vec![

@@ -282,8 +282,8 @@ fn effective(name: &str, list: &List, work: &Prepared, when: When) -> Option<Fig
     let offers = list.caches.iter().zip(0..).map(|(o, i)| line(Some(o), format!("{} cache", o.name), Role::Choice(i)));
     let series = std::iter::once(line(None, "no cache".into(), Role::Envelope)).chain(offers).collect();
     Some(Figure {
-        title: format!("{name}: what a million prompt tokens cost by cache offer"),
-        subtitle: work.words(),
+        title: format!("{name}: what a million prompt tokens cost by cache offer").into(),
+        subtitle: work.words().into(),
         x: Axis::linear(label, Unit::Count),
         y: Axis::log("dollars of input per million prompt tokens", Unit::UsdPerMtok),
         series,

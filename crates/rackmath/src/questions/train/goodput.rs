@@ -208,7 +208,7 @@ fn over_interval(h: &Hazard, used: Seconds) -> Figure {
     };
     Figure {
         title: "Progress against the checkpoint interval".into(),
-        subtitle: format!("stall {}, restart {}", h.stall, h.restart),
+        subtitle: format!("stall {}, restart {}", h.stall, h.restart).into(),
         x: Axis::log("work between checkpoints", Unit::Seconds),
         y: Axis::linear("progress of all time", Unit::Number),
         series: vec![

@@ -349,7 +349,7 @@ fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Opt
     }
     Some(Figure {
         title: "Lifetime cost at equal loss".into(),
-        subtitle: format!("{}, loss {loss:.3}", law.name),
+        subtitle: format!("{}, loss {loss:.3}", law.name).into(),
         x: Axis::log("active parameters", Unit::Params),
         y: if s.usd.is_some() {
             Axis::log("dollars", Unit::Usd)

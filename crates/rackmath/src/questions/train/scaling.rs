@@ -261,7 +261,7 @@ fn iso_flop(best: &PointCard, s: &Surface, law: &ScalingLaw) -> Figure {
     };
     Figure {
         title: "Loss at equal training compute".into(),
-        subtitle: law.name.clone(),
+        subtitle: law.name.clone().into(),
         x: Axis::log("active parameters", Unit::Params),
         y: Axis::linear("loss, nats", Unit::Number),
         series: vec![curve(0.1, Role::Weights), curve(1.0, Role::Envelope), curve(10.0, Role::Compute)],
@@ -281,7 +281,7 @@ fn iso_loss(best: &PointCard, s: &Surface, law: &ScalingLaw) -> Figure {
     let series = vec![curve(0.05, Role::Weights), curve(0.0, Role::Envelope), curve(-0.02, Role::Compute)];
     Figure {
         title: "Tokens at equal loss".into(),
-        subtitle: law.name.clone(),
+        subtitle: law.name.clone().into(),
         x: Axis::log("active parameters", Unit::Params),
         y: Axis::log("training tokens", Unit::Params),
         series: series.into_iter().filter(|s| s.points.len() > 1).collect(),

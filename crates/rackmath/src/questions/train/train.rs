@@ -406,8 +406,8 @@ fn frontier_figure(title: &str, search: &SearchCard) -> Option<Figure> {
     points.sort_by(|p, q| p.0.total_cmp(&q.0));
     let fastest = search.best.first()?;
     Some(Figure {
-        title: format!("{title}: time against memory"),
-        subtitle: format!("{} layouts, {} fit; those no other beats", search.evaluated, search.feasible),
+        title: format!("{title}: time against memory").into(),
+        subtitle: format!("{} layouts, {} fit; those no other beats", search.evaluated, search.feasible).into(),
         x: Axis::linear("memory of the fullest chip", Unit::Bytes),
         y: Axis::linear("step", Unit::Seconds),
         series: vec![Series::new("best layouts", Role::Envelope, points)],
@@ -422,7 +422,7 @@ fn stages_figure(title: &str, layout: &str, capacity: f64, stages: &[StageCard])
     let states: fn(&StageCard) -> f64 = |s| s.weight_bytes + s.gradient_bytes + s.optimizer_bytes;
     let capacity = stages.iter().map(|s| (s.stage as f64, capacity));
     Figure {
-        title: format!("{title}: memory by stage"),
+        title: format!("{title}: memory by stage").into(),
         subtitle: layout.into(),
         x: Axis::linear("stage", Unit::Count),
         y: Axis::linear("memory of a chip", Unit::Bytes),

@@ -395,7 +395,7 @@ fn active(subtitle: String, case: &Case, prior: &Posterior, post: &Posterior) ->
     }
     Figure {
         title: "active parameters".into(),
-        subtitle,
+        subtitle: subtitle.into(),
         x: Axis::log("active parameters", Unit::Count),
         y: Axis::linear("density per factor e", Unit::Number),
         series: vec![line("prior", Role::Floor, prior), line("posterior", Role::Envelope, post)],
@@ -413,7 +413,7 @@ fn ridge(subtitle: String, prior: &Posterior, post: &Posterior) -> Figure {
     let trade = [-1.0, 1.0].map(|side| (float::exp(cx + side * reach), float::exp(cy - side * reach)));
     Figure {
         title: "active parameters against mark-up".into(),
-        subtitle: format!("{subtitle}; correlation {}", significant(correlation, 2)),
+        subtitle: format!("{subtitle}; correlation {}", significant(correlation, 2)).into(),
         x: Axis::log("active parameters", Unit::Count),
         y: Axis::log("price over cost", Unit::Number),
         series: vec![

@@ -309,8 +309,8 @@ impl Worked {
             |p: &Plan| Mark { x: p.tok_s_per_user.value, y: p.tok_s_per_chip.value, label: "recommended".into() };
         let names: Vec<&str> = self.ask.machines.iter().map(|m| m.system.name.as_str()).collect();
         Figure {
-            title: format!("What users and chips get: {} on {}", self.ask.model.name, names.join(", ")),
-            subtitle: self.workload(),
+            title: format!("What users and chips get: {} on {}", self.ask.model.name, names.join(", ")).into(),
+            subtitle: self.workload().into(),
             x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
             y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
             series: vec![Series::new("frontier", Role::Envelope, points)]

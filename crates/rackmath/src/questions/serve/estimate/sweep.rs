@@ -152,8 +152,8 @@ fn figure(page: &super::Answer, rows: &[Row], roof: &[Row]) -> Figure {
     let (isl, osl) = (count(page.isl), count(page.osl));
     let series = vec![line("roofline of the same passes", Role::Floor, roof), line("estimate", Role::Envelope, rows)];
     Figure {
-        title: format!("Tokens per second, a chip's against a user's: {model} on {system}, {engine}"),
-        subtitle: format!("{layout}; prompts {isl}, answers {osl} tokens; weights {weights}, KV {kv}"),
+        title: format!("Tokens per second, a chip's against a user's: {model} on {system}, {engine}").into(),
+        subtitle: format!("{layout}; prompts {isl}, answers {osl} tokens; weights {weights}, KV {kv}").into(),
         x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
         y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
         series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
