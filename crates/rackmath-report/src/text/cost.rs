@@ -111,7 +111,7 @@ pub(super) fn fleet(out: &mut Page, a: &fleet::Answer) {
     let (chips, machines) = (count(a.chips as f64), count(a.machines as f64));
     out.field("fleet", format!("{chips} chips, {machines} machines of {}", a.system_chips));
     out.field("power", watts(a.power_w));
-    out.maybe("to buy", a.capex_usd.map(Dollars::usd));
+    out.maybe("to buy", a.capex_usd.map(|usd| Dollars::usd(usd).to_string()));
     let each = or(a.usd_per_output_mtok, "", |c| format!(", {} of output", mtok(c)));
     out.maybe("a day", a.usd_per_day.map(|day| format!("{}{each}", Dollars::usd(day))));
     let share = |x| format!("{} of the market's output, one in {}", signed_percent(x), three(1.0 / x));
