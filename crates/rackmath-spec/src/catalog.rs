@@ -9,7 +9,10 @@ use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, LawForm, Level, MemoryTier, Model, MoeKernels,
     Network, ScalingLaw, Scenario, SpecError, System, Topology, TrainingRun, TrainingStack, file, price, validation,
 };
-use rackmath_units::ByteRate;
+use rackmath_units::{ByteRate, Bytes};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::borrow::Cow;
 use std::sync::Arc;
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
@@ -59,6 +62,46 @@ impl Kind {
         let has = |sign: &str| text.lines().any(|line| line.trim_start().starts_with(sign));
         SIGNS.into_iter().find(|(sign, _)| has(sign)).map_or(Self::Models, |(_, kind)| kind)
     }
+}
+
+/// What tells machines apart before they are read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Brief {
+    pub vendor: String,
+    /// Memory of a chip, as a program can have it.
+    pub size: Bytes,
+    pub bandwidth: ByteRate,
+    pub n_chips: u64,
+    /// Whether a price of its chip is known.
+    pub priced: bool,
+}
+
+#[derive(Deserialize)]
+struct SystemFile<'a> {
+    #[serde(borrow)]
+    chip: Cow<'a, str>,
+    n_chips: u64,
+}
+
+#[derive(Deserialize)]
+struct ChipFile<'a> {
+    #[serde(borrow)]
+    vendor: Cow<'a, str>,
+    memory: MemoryTable,
+    #[serde(default)]
+    price: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct MemoryTable {
+    capacity: Value<Bytes>,
+    usable: Option<Value<Bytes>>,
+    bandwidth: Value<ByteRate>,
+}
+
+#[derive(Deserialize)]
+struct Value<T> {
+    value: T,
 }
 
 /// Cheap to clone: clones share what was read.
@@ -258,6 +301,15 @@ impl Catalog {
         }
         let names = self.systems.all_names().into_iter().chain(self.chips.all_names());
         Err(SpecError::unknown_near("system or chip", name, chip, names))
+    }
+
+    /// A system's chips in brief: most of its file and of its chip's is passed over.
+    pub fn brief(&self, system: &str) -> Result<Brief, SpecError> {
+        let file: SystemFile = self.systems.part(system)?;
+        let chip: ChipFile = self.chips.part(&file.chip)?;
+        let (memory, n_chips, priced) = (chip.memory, file.n_chips, !chip.price.is_empty());
+        let size = memory.usable.unwrap_or(memory.capacity).value;
+        Ok(Brief { vendor: chip.vendor.into(), size, bandwidth: memory.bandwidth.value, n_chips, priced })
     }
 
     /// The constants of a kind of link, such as a chip's `link.kind`.

@@ -36,7 +36,7 @@ pub mod training;
 pub mod validation;
 
 pub use attention::AttentionKernels;
-pub use catalog::{Catalog, Kind};
+pub use catalog::{Brief, Catalog, Kind};
 pub use chip::{Basis, Chip, Host, Link, Memory, Physical, Power, Price};
 pub use cited::Cited;
 pub use date::{Date, Moment};

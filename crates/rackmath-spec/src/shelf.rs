@@ -3,7 +3,8 @@
 //! A name is an id (the file's stem), an alias, or a Hugging Face id. Names are compared without case and with `_` and
 //! spaces as `-`, so `h200_sxm` finds `h200` and `RTX 4090` the card. A miss answers with the nearest names.
 
-use crate::{Catalog, Kind, SpecError};
+use crate::{Catalog, Kind, SpecError, file};
+use serde::Deserialize;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
@@ -48,11 +49,21 @@ impl<T> Shelf<T> {
     }
 
     pub(crate) fn get(&self, name: &str, catalog: &Catalog) -> Result<Arc<T>, SpecError> {
-        let found = self.item(name).ok_or_else(|| SpecError::unknown(self.what, name, self.all_names().into_iter()))?;
+        let found = self.found(name)?;
         found
             .value
             .get_or_init(|| (self.read)(&found.id, found.packed.unwrap_or(&found.text), catalog).map(Arc::new))
             .clone()
+    }
+
+    /// A part of a file, read without the rest.
+    pub(crate) fn part<'a, P: Deserialize<'a>>(&'a self, name: &str) -> Result<P, SpecError> {
+        let found = self.found(name)?;
+        file::parse_toml(&found.id, found.packed.unwrap_or(&found.text))
+    }
+
+    fn found(&self, name: &str) -> Result<&Item<T>, SpecError> {
+        self.item(name).ok_or_else(|| SpecError::unknown(self.what, name, self.all_names().into_iter()))
     }
 
     /// Finds by id, then by the other names; what came later wins.
@@ -134,9 +145,13 @@ impl<T> Item<T> {
         Self { id, text, packed, names: OnceLock::new(), value: OnceLock::new() }
     }
 
-    /// The `aliases` and `hf` of a file, from its head: the lines before the first table. Nothing else is parsed.
+    /// The `aliases` and `hf` of a file, from the first line of what was packed, or from its head: the lines before the
+    /// first table. Nothing else is parsed.
     fn names(&self) -> &[String] {
         self.names.get_or_init(|| {
+            if let Some((names, _)) = self.packed.and_then(file::unpacked) {
+                return names.split('\t').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            }
             let head = self.text.split("\n[").next().unwrap_or("");
             let words = |key: &str, end: char| {
                 let line = head.match_indices(key).find(|(at, _)| *at == 0 || head.as_bytes()[at - 1] == b'\n');
@@ -153,8 +168,7 @@ impl<T> Item<T> {
 
 /// Whether two words are one name.
 fn same(a: &str, b: &str) -> bool {
-    fn key(name: &str) -> impl Iterator<Item = u8> {
-        name.trim().bytes().map(|b| if matches!(b, b'_' | b' ') { b'-' } else { b.to_ascii_lowercase() })
-    }
-    key(a).eq(key(b))
+    let key = |b: u8| if matches!(b, b'_' | b' ') { b'-' } else { b.to_ascii_lowercase() };
+    let (a, b) = (a.trim(), b.trim());
+    a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| key(a) == key(b))
 }

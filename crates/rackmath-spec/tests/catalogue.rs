@@ -6,7 +6,7 @@ use rackmath_spec::attention::{Heads, Wanted};
 use rackmath_spec::price::Ttl;
 use rackmath_spec::validation::{Load, Metric, Mode, Row, Split, Table};
 use rackmath_spec::{
-    Catalog, Date, Dtype, IntoEnumIterator as _, Kind, LawForm, Math, MoeFormat, MoeMatch, VariantArray as _, file,
+    Brief, Catalog, Chip, Date, Dtype, IntoEnumIterator as _, Kind, LawForm, Math, MoeFormat, MoeMatch, VariantArray as _, file,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -53,6 +53,27 @@ fn machines_on_desks_answer_to_the_names_benchmarks_give_them() {
     }
     assert_eq!(CATALOG.system("rx6600").unwrap().n_chips, 1, "not 6600 of a chip called r");
     assert_eq!(CATALOG.system("2xrtx4090").unwrap().n_chips, 2);
+}
+
+#[test]
+fn what_is_said_in_brief_is_what_the_whole_file_says() {
+    for id in CATALOG.ids(Kind::Systems) {
+        let (brief, system) = (CATALOG.brief(id).unwrap(), CATALOG.system(id).unwrap());
+        let Chip { vendor, memory, prices, .. } = &*system.chip;
+        let (vendor, n_chips, priced) = (vendor.clone(), system.n_chips, !prices.is_empty());
+        assert_eq!(brief, Brief { vendor, size: memory.size(), bandwidth: memory.bandwidth.value, n_chips, priced });
+    }
+}
+
+#[test]
+fn names_are_packed_as_they_are_read_from_the_head_of_a_file() {
+    for kind in Kind::iter() {
+        for (id, text) in CATALOG.files(kind) {
+            let mut read = CATALOG.clone();
+            read.add(kind, id, text, None).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(read.names(kind, id), CATALOG.names(kind, id), "{kind} {id}");
+        }
+    }
 }
 
 #[test]

@@ -152,28 +152,57 @@ pub fn cache_shards(mixer: &Mixer, d: &Degrees) -> u64 {
     }
 }
 
+/// What a layer keeps, computes and sends on one chip.
+struct Layer {
+    /// Bytes and arithmetic, tensor by tensor.
+    tensors: Vec<(Part, f64, f64)>,
+    kv: f64,
+    attention: f64,
+    sent: Sent,
+}
+
+impl Layer {
+    fn of(block: &Block, on: &Deployment, load: &Load, shape: &Shape) -> Self {
+        let d = on.layout.degrees();
+        let tensors = block_tensors(shape, block);
+        let here = |t: &Tensor| (t.part, bytes_here(t, on.formats, &d), flop_here(t, on, load, &d));
+        let (cache, per_group) = (kv::layer(&block.mixer, on.kv), load.batch / d.dp as f64);
+        Self {
+            tensors: tensors.iter().map(here).collect(),
+            kv: per_group * cache.stored(load.context).get() / cache_shards(&block.mixer, &d) as f64,
+            attention: per_group * cache.decode_flop(load.context).get() / (d.tp * d.cp) as f64,
+            sent: layer_traffic(on, load, shape, block),
+        }
+    }
+}
+
 fn place_layers(on: &Deployment, load: &Load, shape: &Shape) -> Vec<Stage> {
     let d = on.layout.degrees();
     let counts = stage_layers(shape.n_layers(), d.pp);
     let per_group = load.batch / d.dp as f64;
     let runs = shape.runs.iter().enumerate();
-    let mut layers = runs.flat_map(|(at, run)| std::iter::repeat_n((at, &run.block), run.n as usize));
-    // Layers of a run have the same tensors: they are listed once.
-    let tensors: Vec<Vec<Tensor>> = shape.runs.iter().map(|run| block_tensors(shape, &run.block)).collect();
+    let mut layers = runs.flat_map(|(at, run)| std::iter::repeat_n(at, run.n as usize));
+    // Layers of a run are alike: one of them is worked out.
+    let alike: Vec<Layer> = shape.runs.iter().map(|run| Layer::of(&run.block, on, load, shape)).collect();
     let mut first = 0;
     let mut stages = Vec::with_capacity(counts.len());
     for (index, n) in counts.iter().enumerate() {
         let mut held = Held::default();
         let (mut flop, mut sent) = (0.0, Sent::default());
-        for (run, block) in layers.by_ref().take(*n as usize) {
-            for tensor in &tensors[run] {
-                held.weights[tensor.part as usize] += bytes_here(tensor, on.formats, &d);
-                flop += flop_here(tensor, on, load, &d);
+        for run in layers.by_ref().take(*n as usize) {
+            let layer = &alike[run];
+            for (part, bytes, work) in &layer.tensors {
+                held.weights[*part as usize] += bytes;
+                flop += work;
             }
-            let cache = kv::layer(&block.mixer, on.kv);
-            held.kv += per_group * cache.stored(load.context).get() / cache_shards(&block.mixer, &d) as f64;
-            flop += per_group * cache.decode_flop(load.context).get() / (d.tp * d.cp) as f64;
-            layer_traffic(&mut sent, on, load, shape, block);
+            held.kv += layer.kv;
+            flop += layer.attention;
+            sent.tensor += layer.sent.tensor;
+            sent.reductions += layer.sent.reductions;
+            sent.context += layer.sent.context;
+            sent.expert_up += layer.sent.expert_up;
+            sent.expert_out += layer.sent.expert_out;
+            sent.exchanges += layer.sent.exchanges;
         }
         edges(&mut held, &mut flop, on, load, shape, index as u64);
         work_space(&mut held, on, load, shape);
@@ -223,7 +252,8 @@ fn flop_here(tensor: &Tensor, on: &Deployment, load: &Load, d: &Degrees) -> f64 
     }
 }
 
-fn layer_traffic(sent: &mut Sent, on: &Deployment, load: &Load, shape: &Shape, block: &Block) {
+fn layer_traffic(on: &Deployment, load: &Load, shape: &Shape, block: &Block) -> Sent {
+    let mut sent = Sent::default();
     let d = &on.layout.degrees();
     let hidden = shape.hidden as f64;
     let per_group = load.batch / d.dp as f64;
@@ -237,7 +267,7 @@ fn layer_traffic(sent: &mut Sent, on: &Deployment, load: &Load, shape: &Shape, b
     };
     sent.tensor += reduce(first) + reduce(second);
     sent.reductions += f64::from(first > 1) + f64::from(second > 1);
-    let (Ffn::Moe(moe), 2..) = (&block.ffn, d.ep) else { return };
+    let (Ffn::Moe(moe), 2..) = (&block.ffn, d.ep) else { return sent };
     sent.exchanges += 1.0;
     let ranks = d.ep;
     let to = distinct_ranks(ranks, moe.experts, moe.top_k) * (ranks - 1) as f64 / ranks as f64;
@@ -247,6 +277,7 @@ fn layer_traffic(sent: &mut Sent, on: &Deployment, load: &Load, shape: &Shape, b
     let leaves = (domains - 1.0) / domains;
     sent.expert_out += bytes * leaves;
     sent.expert_up += bytes * (1.0 - leaves);
+    sent
 }
 
 fn work_space(held: &mut Held, on: &Deployment, load: &Load, shape: &Shape) {

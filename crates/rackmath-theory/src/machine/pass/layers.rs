@@ -8,29 +8,50 @@ use crate::deployment::{Deployment, Untimed};
 use crate::layout::domain;
 use crate::network::{self, Collective, Group};
 use crate::operator::{Silicon, moe};
-use rackmath_spec::model::{Block, Ffn, Mixer, Moe, QkNorm, Shape};
+use rackmath_spec::model::{Block, Ffn, Mixer, Moe, QkNorm, Run, Shape};
 use rackmath_spec::{
-    AttentionKernels, Catalog, Dtype, GemmKernels, Math, MoeFormat, MoeFound, MoeKernels, MoeMatch, SpecError,
+    AttentionKernels, Catalog, Dtype, GemmKernels, Math, Model, MoeFormat, MoeFound, MoeKernels, MoeMatch, SpecError,
 };
 use rackmath_units::{Bytes, Tokens, float};
 use std::sync::Arc;
 
+/// Latent attention and experts have kernels of their own, which models without them need not read.
 #[derive(Clone, Debug)]
 pub struct KernelSet {
     pub gemm: Arc<GemmKernels>,
     pub attention: Arc<AttentionKernels>,
-    pub latent: Arc<AttentionKernels>,
-    pub moe: Arc<MoeKernels>,
+    latent: Option<Arc<AttentionKernels>>,
+    moe: Option<Arc<MoeKernels>>,
 }
 
 impl KernelSet {
+    /// For any model.
     pub fn of(catalog: &Catalog) -> Result<Self, SpecError> {
+        Self::read(catalog, true, true)
+    }
+
+    /// For passes of this model alone.
+    pub fn of_model(catalog: &Catalog, model: &Model) -> Result<Self, SpecError> {
+        let latent = |run: &Run| matches!(run.block.mixer, Mixer::Latent(_) | Mixer::Compressed(_));
+        let shape = model.shape();
+        Self::read(catalog, shape.is_some_and(|s| s.runs.iter().any(latent)), shape.is_some_and(|s| s.moe().is_some()))
+    }
+
+    fn read(catalog: &Catalog, latent: bool, moe: bool) -> Result<Self, SpecError> {
         Ok(Self {
             gemm: catalog.gemm_kernels()?,
             attention: catalog.attention_kernels()?,
-            latent: catalog.mla_kernels()?,
-            moe: catalog.moe_kernels()?,
+            latent: latent.then(|| catalog.mla_kernels()).transpose()?,
+            moe: moe.then(|| catalog.moe_kernels()).transpose()?,
         })
+    }
+
+    pub(super) fn latent(&self) -> &AttentionKernels {
+        self.latent.as_ref().expect("read for models with latent attention")
+    }
+
+    fn moe(&self) -> &MoeKernels {
+        self.moe.as_ref().expect("read for models with experts")
     }
 }
 
@@ -178,7 +199,7 @@ impl<'a> Prep<'a> {
 
     fn find_experts(&mut self) -> Option<()> {
         let (chip, engine) = (&self.d.system.chip, &self.d.engine);
-        let generation = self.kernels.moe.generation(chip).to_owned();
+        let generation = self.kernels.moe().generation(chip).to_owned();
         let wanted = expert_format(self.d.formats.routed, chip.peak.contains_key(&Math::Fp4), &engine.family);
         // Where the arithmetic is missing weights are expanded to 16 bits.
         let fallback = match wanted {
@@ -191,7 +212,7 @@ impl<'a> Prep<'a> {
             None => (fallback, silicon(chip, fallback.math())?),
         };
         let family = engine.experts(&generation, format, self.d.layout.degrees().dp > 1);
-        let found = self.kernels.moe.find(family, format, &generation).ok()?;
+        let found = self.kernels.moe().find(family, format, &generation).ok()?;
         if !engine.ideal && engine.plain.is_none() && found.matched != MoeMatch::Exact {
             let (wider, how) = match found.matched {
                 MoeMatch::Generation => (BORROWED, "constants of another chip generation"),

@@ -66,8 +66,8 @@ struct SideOp {
 impl Prep<'_> {
     pub(super) fn mixer_measured(&self, mixer: &Mixer) -> bool {
         let kernels = match mixer {
-            Mixer::Attention(_) => &self.kernels.attention,
-            Mixer::Latent(_) | Mixer::Compressed(_) => &self.kernels.latent,
+            Mixer::Attention(_) => &*self.kernels.attention,
+            Mixer::Latent(_) | Mixer::Compressed(_) => self.kernels.latent(),
             Mixer::Linear(_) | Mixer::None => return true,
         };
         let generation = kernels.generation(&self.d.system.chip);
@@ -154,8 +154,8 @@ impl Prep<'_> {
     fn heads(&self, shape: HeadsShape, cap: f64, group: u64) -> Option<HeadsOp> {
         let (chip, engine, degrees) = (&self.d.system.chip, &self.d.engine.kernels, self.d.layout.degrees());
         let (kernels, backend, latent) = match shape {
-            HeadsShape::Grouped { .. } => (&self.kernels.attention, &engine.attention, false),
-            HeadsShape::Latent { .. } | HeadsShape::Compressed { .. } => (&self.kernels.latent, &engine.latent, true),
+            HeadsShape::Grouped { .. } => (&*self.kernels.attention, &engine.attention, false),
+            HeadsShape::Latent { .. } | HeadsShape::Compressed { .. } => (self.kernels.latent(), &engine.latent, true),
         };
         // TensorRT-LLM multiplies prompts in the format of an eight-bit cache; latent kernels do in both phases.
         let narrow = self.d.kv.bits() < 12.0 && (latent || backend == "trtllm");

@@ -5,12 +5,11 @@ use super::work::{Ask, Case};
 use rackmath_spec::engine::Assumed;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
-use rackmath_spec::{Catalog, Dtype, Kind, Layout, Math, System};
+use rackmath_spec::{Brief, Catalog, Dtype, Kind, Layout, Math};
 use rackmath_theory::deployment::{Deployment, Links};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
 use rackmath_theory::steady::yielded;
-use std::sync::Arc;
 
 /// How many are kept.
 const KEPT: usize = 3;
@@ -278,23 +277,16 @@ fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
 /// The machine whose chips have the next higher bandwidth, by the same maker.
 fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
     let now = &ask.on.system;
-    let faster = |s: &System| {
-        let (a, b) = (now.chip.memory.bandwidth.value.get(), s.chip.memory.bandwidth.value.get());
-        let enough = s.chip.memory.size() >= now.chip.memory.size() && s.n_chips >= ask.on.layout.chips();
-        (s.chip.vendor == now.chip.vendor && enough && b > a * 1.05).then_some(b)
+    let memory = &now.chip.memory;
+    let faster = |s: &Brief| {
+        let enough = s.size >= memory.size() && s.n_chips >= ask.on.layout.chips();
+        // A chip that is announced but not priced cannot be compared.
+        s.vendor == now.chip.vendor && enough && s.priced && s.bandwidth.get() > memory.bandwidth.value.get() * 1.05
     };
     let ids = catalog.ids(Kind::Systems).filter(|id| !id.starts_with("lecture"));
-    let mut best: Option<((f64, u64), Arc<System>)> = None;
-    for id in ids {
-        let Ok(system) = catalog.system(id) else { continue };
-        // A chip that is announced but not priced cannot be compared.
-        if let Some(rate) = faster(&system).filter(|_| !system.chip.prices.is_empty())
-            && best.as_ref().is_none_or(|(least, _)| (rate, system.n_chips) < *least)
-        {
-            best = Some(((rate, system.n_chips), system));
-        }
-    }
-    let (_, system) = best?;
+    let mut all: Vec<_> = ids.filter_map(|id| Some((id, catalog.brief(id).ok().filter(faster)?))).collect();
+    all.sort_by(|(_, a), (_, b)| a.bandwidth.get().total_cmp(&b.bandwidth.get()).then(a.n_chips.cmp(&b.n_chips)));
+    let system = all.into_iter().find_map(|(id, _)| catalog.system(id).ok())?;
     let price = system.chip.usual_price().map(|p| p.value.get()).filter(|_| ask.price.is_some());
     let what = format!("{} instead of {}", system.chip.name, now.chip.name);
     let links = Links::of(catalog, &system);

@@ -56,7 +56,8 @@ impl<'a> Case<'a> {
             load: load(request)?,
             price: found.priced().then(|| found.chip_price.get()),
         };
-        Ok(Self { request, found, chosen, version_note, kernels: KernelSet::of(catalog)?, ask })
+        let kernels = KernelSet::of_model(catalog, &ask.on.model)?;
+        Ok(Self { request, found, chosen, version_note, kernels, ask })
     }
 
     /// Passes of what is asked, prepared.
