@@ -6,7 +6,8 @@ use rackmath_spec::attention::{Heads, Wanted};
 use rackmath_spec::price::Ttl;
 use rackmath_spec::validation::{Load, Metric, Mode, Row, Split, Table};
 use rackmath_spec::{
-    Brief, Catalog, Chip, Date, Dtype, IntoEnumIterator as _, Kind, LawForm, Math, MoeFormat, MoeMatch, VariantArray as _, file,
+    Brief, Catalog, Chip, Date, Dtype, IntoEnumIterator as _, Kind, LawForm, Math, MoeFormat, MoeMatch,
+    VariantArray as _, file,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
