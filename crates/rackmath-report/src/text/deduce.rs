@@ -1,7 +1,7 @@
 //! A deduction as text: the closed forms, the posterior beside the prior, what each number told, what none can tell.
 
 use super::page::{Page, only, or_dash, params, percent, three, usd};
-use rackmath::deduce::{Answer, ChoiceCard, UnknownCard};
+use rackmath::deduce::{Answer, ChoiceCard, Unknown, UnknownCard};
 use rackmath_units::{BytesPerToken, grouped, significant};
 
 pub(super) fn deduce(out: &mut Page, a: &Answer) {
@@ -63,7 +63,7 @@ fn show(u: &UnknownCard, value: f64) -> String {
         "parameters" => params(value),
         "B/token" => BytesPerToken::new(value).to_string(),
         // The histogram of a dense model ends just below 1.
-        _ => significant(if u.name.starts_with("sparsity") { value.max(1.0) } else { value }, 2),
+        _ => significant(if u.id == Unknown::Sparsity { value.max(1.0) } else { value }, 2),
     }
 }
 

@@ -6,7 +6,7 @@ import { intervals, share } from "./bars.js";
 import { deduceFlags, deduceRequest } from "./sheets.js";
 
 const SHOW = { parameters: params, "B/token": bytes, sequences: (v) => count(Number(v.toPrecision(3))) };
-const shown = (u, v) => (/MFU/.test(u.name) ? percent(v, 3) : (SHOW[u.unit] ?? digits)(v));
+const shown = (u, v) => (u.id === "mfu" ? percent(v, 3) : (SHOW[u.unit] ?? digits)(v));
 const whole = (text) => el("span", { class: "prices-whole" }, text);
 const closedValue = (c) => (c.unit === "B/token" ? `${bytes(c.value)}/token` : `${digits(c.value)} ${c.unit}`.trimEnd());
 
@@ -14,9 +14,9 @@ export const deduce = {
   requests: (s) => ({ deduce: ["deduce", deduceRequest(s)], lecture: ["lecture", {}] }),
 
   render(view, { deduce: answer, lecture }, s, { requests }) {
-    const active = answer.unknowns.find((u) => u.name === "active parameters");
-    const markup = answer.unknowns.find((u) => u.name.startsWith("mark-up"));
-    const mfu = answer.unknowns.find((u) => u.name.includes("MFU"));
+    const active = answer.unknowns.find((u) => u.id === "active");
+    const markup = answer.unknowns.find((u) => u.id === "markup");
+    const mfu = answer.unknowns.find((u) => u.id === "mfu");
     if (answer.refused || !active) {
       view.reading(answer.refused ?? "There is no posterior.");
       return;

@@ -1,6 +1,8 @@
 //! The unknowns a posterior is shown for, and the histogram each is kept in.
 
 use super::space::{Draw, Factors, Space};
+use schemars::JsonSchema;
+use serde::Serialize;
 use strum::Display;
 
 /// Bins of a histogram: fine enough that a quantile is good to a percent.
@@ -31,7 +33,8 @@ fn bin(x: f64, low: f64, per_unit: f64, bins: usize) -> usize {
 }
 
 /// An unknown on a logarithmic scale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Unknown {
     /// Parameters used per token.
     #[strum(to_string = "active parameters")]

@@ -3,9 +3,9 @@
 use super::{Case, Request};
 use crate::desk::prelude::*;
 use rackmath_spec::deduce::Seller;
-pub use rackmath_theory::deduce::Sampler;
+pub use rackmath_theory::deduce::{Sampler, Unknown};
 use rackmath_theory::deduce::shapes::{KvShape, shapes};
-use rackmath_theory::deduce::{Datum, Evidence, Posterior, Refusal, Unknown};
+use rackmath_theory::deduce::{Datum, Evidence, Posterior, Refusal};
 
 /// What the prices say.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -74,6 +74,8 @@ pub struct ClosedCard {
 /// An unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct UnknownCard {
+    /// Which.
+    pub id: Unknown,
     /// Its name.
     pub name: String,
     /// Its unit.
@@ -266,6 +268,7 @@ fn unknown(u: Unknown, case: &Case, prior: &Posterior, post: &Posterior) -> Unkn
         _ => None,
     });
     UnknownCard {
+        id: u,
         name: u.to_string(),
         unit: match u {
             Unknown::Active | Unknown::Total => "parameters",
