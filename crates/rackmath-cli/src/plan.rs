@@ -11,6 +11,7 @@ use rackmath::planfile::PlanFile;
 use rackmath::whatif;
 use rackmath::{Catalog, Error};
 use rackmath_report::reply::Part;
+use rackmath_report::words::words;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -135,8 +136,8 @@ pub fn whatif(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result
 
 /// Says what moved since an older version wrote the file; refuses numbers that do not follow.
 fn check(file: &PlanFile, path: &Path, best: Option<&Plan>) -> Result<(), Error> {
-    for moved in file.check(&path.display().to_string(), best)? {
-        eprintln!("note: written by rackmath {}: {moved}", file.rackmath);
+    for (field, then, now) in file.check(&path.display().to_string(), best)? {
+        eprintln!("note: written by rackmath {}: {field} was {then}, is {now}", file.rackmath);
     }
     Ok(())
 }
@@ -159,7 +160,7 @@ fn handed_over(a: &Asked<'_>, answer: &Answer, plan: impl Fn() -> Result<String,
         return Ok(false);
     }
     let Some(h) = answer.plans.first().and_then(|p| p.handover.as_ref()) else {
-        return Err(Error::said(format!("nothing to hand over: {}", answer.verdict))
+        return Err(Error::said(format!("nothing to hand over: {}", words(&answer.verdict)))
             .hint("expected a plan for an engine with commands"));
     };
     let stdout = |path: &Path| path == Path::new("-");

@@ -1,5 +1,6 @@
 //! Tables as comma-separated values, units in the header.
 
+use crate::words::words;
 use rackmath::curve::Answer;
 use rackmath::estimate::sweep;
 use rackmath::figure::Figure;
@@ -37,6 +38,7 @@ fn shown(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         Value::Number(n) if n.is_f64() => n.as_f64().unwrap_or_default().to_string(),
+        Value::Object(_) => serde_json::from_value(value.clone()).map_or_else(|_| String::new(), |r| words(&r)),
         other => other.to_string(),
     }
 }
@@ -57,7 +59,7 @@ pub fn figure(figure: &Figure) -> String {
     let quoted = |text: &str| if text.contains(',') { format!("\"{text}\"") } else { text.to_owned() };
     let mut out = format!("line,{},{}\n", quoted(&figure.x.label), quoted(&figure.y.label));
     for series in &figure.series {
-        let name = quoted(&series.name);
+        let name = quoted(&words(&series.name));
         out.extend(series.points.iter().map(|(x, y)| format!("{name},{x},{y}\n")));
     }
     out

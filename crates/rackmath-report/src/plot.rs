@@ -101,7 +101,8 @@ fn marks(scene: &mut Scene, marks: &[Mark], place: impl Fn((f64, f64)) -> (f64, 
     for mark in marks {
         let (x, y) = place((mark.x, mark.y));
         scene.items.push(Item::Dot { x, y, r: 5.5, fill: MARK });
-        let wide = font::width(&mark.label, 13.0, true);
+        let label = words(&mark.label);
+        let wide = font::width(&label, 13.0, true);
         let right = x + 10.0 + wide < WIDTH - RIGHT;
         let (anchor, from) = if right { (Anchor::Start, x + 10.0) } else { (Anchor::End, x - 10.0 - wide) };
         let mut line = y - 12.0;
@@ -110,14 +111,14 @@ fn marks(scene: &mut Scene, marks: &[Mark], place: impl Fn((f64, f64)) -> (f64, 
         }
         let line = line.max(TOP + 12.0);
         taken.push((from, from + wide, line));
-        let label = Text::new((if right { x + 10.0 } else { x - 10.0 }, line), 13.0, &mark.label);
+        let label = Text::new((if right { x + 10.0 } else { x - 10.0 }, line), 13.0, label);
         scene.write(label.bold().anchored(anchor).colored(MARK));
     }
 }
 
 /// One row where all fit, else a second one below it.
 fn legend(scene: &mut Scene, series: &[Series]) {
-    let wide = |s: &Series| 62.0 + font::width(&s.name, 13.0, false);
+    let wide = |s: &Series| 62.0 + font::width(&words(&s.name), 13.0, false);
     let fits = LEFT + series.iter().map(wide).sum::<f64>() <= WIDTH;
     let (mut x, mut y) = (LEFT, if fits { HEIGHT - 22.0 } else { HEIGHT - 30.0 });
     for (i, s) in series.iter().enumerate() {
@@ -130,7 +131,7 @@ fn legend(scene: &mut Scene, series: &[Series]) {
         } else {
             scene.line(vec![(x, y - 4.5), (x + 30.0, y - 4.5)], color, width, dashed);
         }
-        scene.write(Text::new((x + 38.0, y), 13.0, &s.name));
+        scene.write(Text::new((x + 38.0, y), 13.0, words(&s.name)));
         x += wide(s);
     }
 }

@@ -30,7 +30,7 @@ pub fn draw(figure: &Figure, style: Style) -> String {
     lines.push(format!("{margin} {ticks}"));
     lines.push(format!("{margin} {}", style.dim(&figure.x.label)));
     lines.push(legend(figure, style));
-    lines.extend(figure.marks.iter().map(|m| format!("{margin} {} {}", style.tint(MARK, "●"), m.label)));
+    lines.extend(figure.marks.iter().map(|m| format!("{margin} {} {}", style.tint(MARK, "●"), words(&m.label))));
     lines.join("\n") + "\n"
 }
 
@@ -65,8 +65,9 @@ fn legend(figure: &Figure, style: Style) -> String {
     for series in &figure.series {
         let (color, letter) = pen(series.role);
         let sample = if style.color { "━━".to_owned() } else { letter.to_string() };
-        let wide = sample.chars().count() + 1 + series.name.chars().count();
-        let item = format!("{} {}", tinted(color, &sample, style), series.name);
+        let name = words(&series.name);
+        let wide = sample.chars().count() + 1 + name.chars().count();
+        let item = format!("{} {name}", tinted(color, &sample, style));
         match lines.last_mut() {
             Some(line) if used + 3 + wide <= room => {
                 *line = format!("{line}   {item}");

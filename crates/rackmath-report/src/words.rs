@@ -1,7 +1,7 @@
 //! Remarks in words: a template for each, with its values filled in.
 //!
 //! A template stands on a line of `words/*.txt`, after its name and ` = `. `{x}` is a value as it is, `{x:FORMAT}` one in a
-//! format of [`FORMATS`], to so many digits (`{x:3}`), or a list with something between its items (`{x| and }`, a comma
+//! format of [`FORMATS`], to so many digits (`{x:3}`) or so many after the point (`{x:.2}`, `{x:.1%}`, `{x:.2e}`), or a list with something between its items (`{x| and }`, a comma
 //! unless given). What stands in brackets is said where all its values are known; `{x:-}` only asks whether one is.
 
 use rackmath::figure::count;
@@ -38,6 +38,8 @@ const FORMATS: &[(&str, fn(f64) -> String)] = &[
     ("grouped", grouped),
     ("times", |x| format!("{}x", significant(x, 3))),
     ("percent", |x| Fraction::checked(x).map_or_else(|| "more than 100%".into(), |f| f.to_string())),
+    ("share", |x| format!("{} %", significant(x * 100.0, 3))),
+    ("share2", |x| format!("{} %", significant(x * 100.0, 2))),
     ("time", |x| Seconds::s(x).to_string()),
     ("bytes", |x| Bytes::b(x).to_string()),
     ("bytes_per_token", |x| BytesPerToken::new(x).to_string()),
@@ -93,6 +95,11 @@ pub fn words(remark: &Remark) -> String {
     said(remark, DEPTH)
 }
 
+/// Several, with something between them.
+pub fn joined(all: &[impl Words], between: &str) -> String {
+    all.iter().map(Words::words).collect::<Vec<_>>().join(between)
+}
+
 fn said(remark: &Remark, depth: usize) -> String {
     match TEMPLATES.get(&*remark.says) {
         Some(template) if depth > 0 => filled(template, remark, depth).0,
@@ -127,6 +134,19 @@ fn filled(template: &str, remark: &Remark, depth: usize) -> (String, bool) {
     (out + rest, all)
 }
 
+/// So many significant digits, or so many after the point: of the number, of its hundredth, or before a power of ten.
+fn digits(x: f64, format: &str) -> String {
+    let Some(after) = format.strip_prefix('.') else {
+        return significant(x, format.parse().unwrap_or(3).clamp(1, 15));
+    };
+    let n = after.trim_end_matches(['e', '%']).parse().unwrap_or(2_usize).min(15);
+    match after.chars().last() {
+        Some('e') => format!("{x:.n$e}"),
+        Some('%') => format!("{:.n$} %", x * 100.0),
+        _ => format!("{x:.n$}"),
+    }
+}
+
 fn shown(part: &Part, format: &str, between: &str, depth: usize) -> String {
     match part {
         Part::Number(x) if x.is_finite() && *x < 0.0 => {
@@ -134,7 +154,7 @@ fn shown(part: &Part, format: &str, between: &str, depth: usize) -> String {
         }
         Part::Number(x) if x.is_finite() && !format.is_empty() => {
             let known = FORMATS.iter().find(|(name, _)| *name == format);
-            known.map_or_else(|| significant(*x, format.parse().unwrap_or(3).clamp(1, 15)), |(_, show)| show(*x))
+            known.map_or_else(|| digits(*x, format), |(_, show)| show(*x))
         }
         Part::Number(x) => x.to_string(),
         _ if format == "-" => String::new(),

@@ -178,7 +178,7 @@ fn a_sweep_passes_through_the_single_points() {
         assert_eq!(row.output_tok_s_per_chip, one.output_tok_s_per_chip.value);
     }
     for series in &swept.figure.series {
-        assert!(series.points.windows(2).all(|w| w[0].0 < w[1].0), "{} runs from left to right", series.name);
+        assert!(series.points.windows(2).all(|w| w[0].0 < w[1].0), "{:?} runs from left to right", series.name);
     }
 }
 

@@ -1,11 +1,13 @@
 //! Plans side by side, frontiers one over the other, and hardware ranked for a workload, as text.
 
 use super::page::{Page, hourly, led, only, or, or_dash, plural, span, three, tok_s, usd};
-use super::plan::{aim, deployed, points, show};
+use super::plan::{aim, deployed, points, relaxed, show};
+use crate::words::words;
 use rackmath::compare::{Answer, Column, Flip, Win};
 use rackmath::figure::{Figure, count};
 use rackmath::frontier::{self, Lead};
 use rackmath::hardware;
+use rackmath::remark::Remark;
 use rackmath::sides::Measure;
 use rackmath_units::significant;
 use std::collections::BTreeMap;
@@ -17,18 +19,18 @@ pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
         (_, Some(c)) => format!("{} on {} systems", c.curve.model, a.columns.len()),
         _ => String::new(),
     });
-    aim(out, a.columns.first().map_or("", |c| &c.workload), a.objective, &a.limits);
+    let nothing = Remark::default();
+    aim(out, a.columns.first().map_or(&nothing, |c| &c.workload), a.objective, &a.limits);
     out.gap();
-    out.paragraph("", out.style.bold(&format!("{}.", a.verdict)));
+    out.paragraph("", out.style.bold(&format!("{}.", words(&a.verdict))));
     for c in &a.columns {
         out.wrapped(
             &format!("  {:<14} ", c.curve.name),
             "                 ",
-            or(c.plan.as_ref(), &c.verdict, deployed),
+            or(c.plan.as_ref(), &words(&c.verdict), deployed),
         );
         for r in &c.relaxations {
-            let text = format!("{}: {} instead of {}", r.limit, r.needed, r.asked);
-            out.wrapped("                 - ", "                   ", text);
+            out.wrapped("                 - ", "                   ", relaxed(r));
         }
     }
     out.gap();
@@ -129,11 +131,11 @@ fn lead(l: &Lead) -> String {
 
 pub(super) fn hardware(out: &mut Page, a: &hardware::Answer) {
     out.title(format!("{}: the best hardware, at most {} chip{} of each", a.model, a.chips, plural(a.chips)));
-    if !a.workload.is_empty() {
-        aim(out, &a.workload, a.objective, &a.limits);
+    if let Some(workload) = &a.workload {
+        aim(out, workload, a.objective, &a.limits);
     }
     out.gap();
-    out.paragraph("", out.style.bold(&format!("{}.", a.verdict)));
+    out.paragraph("", out.style.bold(&format!("{}.", words(&a.verdict))));
     if let Some(best) = a.rows.first() {
         out.paragraph("  ", deployed(&best.plan));
         out.commands(&best.plan.launch);
@@ -146,9 +148,9 @@ pub(super) fn hardware(out: &mut Page, a: &hardware::Answer) {
         out.gap();
     }
     // What cannot do it, by reason.
-    let mut by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut by: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for o in &a.out {
-        by.entry(&o.why).or_default().push(&o.name);
+        by.entry(words(&o.why)).or_default().push(&o.name);
     }
     let left: Vec<String> = by.iter().map(|(why, names)| format!("{}: {why}", names.join(", "))).collect();
     out.list("left out", &left);
@@ -171,7 +173,7 @@ fn ranking(out: &mut Page, a: &hardware::Answer) {
         ("flips at", &|r| or_dash(r.flips_at_usd_per_chip_hour, usd)),
         ("chip", &|r| three(r.plan.tok_s_per_chip.value)),
         ("user", &|r| three(r.plan.tok_s_per_user.value)),
-        ("deployment", &|r| format!("{} x {}", r.plan.replicas, compact(&r.plan.deployment))),
+        ("deployment", &|r| format!("{} x {}", r.plan.replicas, words(&short(&r.plan.deployment)))),
     ]);
     let note = "price and flip in $ per chip and hour (od: on demand); cost in $/Mtok; chip and user in output tok/s; ~ too close to call; (prompts | answers) where they have chips of their own; \
                 flips at: the price at which it costs what the best does, for the best what the second does";
@@ -180,11 +182,8 @@ fn ranking(out: &mut Page, a: &hardware::Answer) {
 }
 
 /// Pools without their words.
-fn compact(deployment: &str) -> String {
-    match deployment.split_once(" prefill + ") {
-        Some((prompts, answers)) => format!("({prompts} | {})", answers.replacen(" decode", "", 1)),
-        None => deployment.to_owned(),
-    }
+fn short(deployment: &Remark) -> Remark {
+    Remark { says: "deployed_short".into(), ..deployment.clone() }
 }
 
 fn axis(flip: &hardware::Flip, x: f64) -> String {

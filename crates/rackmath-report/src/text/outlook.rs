@@ -2,6 +2,7 @@
 
 use super::page::{Page, ms, only, or, span, three, tok_s};
 use super::plan::{aim, change, deployed, show};
+use crate::words::{joined, words};
 use rackmath::figure::count;
 use rackmath::outlook::{Answer, Case, Most, Stage};
 use rackmath::plan::Holds;
@@ -12,15 +13,15 @@ pub(super) fn outlook(out: &mut Page, a: &Answer) {
     out.title(format!("{}: how sure the plan is, and what comes next", a.model));
     aim(out, &a.workload, a.objective, &a.limits);
     out.gap();
-    out.paragraph("", out.style.bold(&format!("{}.", a.verdict)));
+    out.paragraph("", out.style.bold(&format!("{}.", words(&a.verdict))));
     if let Some(plan) = &a.plan {
         out.wrapped("  plan    ", "          ", deployed(plan));
     }
     out.gap();
     moves(out, a);
     robust(out, a);
-    if !a.stages.is_empty() {
-        let stages = a.stages.iter().map(stage).chain([format!("then {}", a.ends_by)]);
+    if let Some(end) = a.ends_by.as_ref().filter(|_| !a.stages.is_empty()) {
+        let stages = a.stages.iter().map(stage).chain([format!("then {}", words(end))]);
         out.section("the deployment as more requests are in flight, in one group", stages);
     }
     if let Some(most) = &a.most {
@@ -36,11 +37,11 @@ fn moves(out: &mut Page, a: &Answer) {
     out.title(format!("uncertain inputs: change of the best {}, and today's deployment", a.objective));
     let best = |c: &Case| or(c.change, "nothing left", change);
     out.each(&a.inputs).columns(&[
-        ("", &|i| i.name.clone()),
-        ("at", &|i| i.low.value.clone()),
+        ("", &|i| words(&i.name)),
+        ("at", &|i| words(&i.low.value)),
         ("best", &|i| best(&i.low)),
         ("today's", &|i| today(&i.low)),
-        ("at", &|i| i.high.value.clone()),
+        ("at", &|i| words(&i.high.value)),
         ("best", &|i| best(&i.high)),
         ("today's", &|i| today(&i.high)),
     ]);
@@ -69,7 +70,7 @@ fn robust(out: &mut Page, a: &Answer) {
 }
 
 fn stage(s: &Stage) -> String {
-    let broken = only(!s.broken.is_empty(), format!("; breaks {}", s.broken.join(" and ")));
+    let broken = only(!s.broken.is_empty(), format!("; breaks {}", joined(&s.broken, " and ")));
     let (load, rate, token) = (span(s.from, s.to, count), tok_s(s.tok_s_per_chip), ms(s.tpot_ms));
     format!("{load}: bound by {}, up to {rate} a chip at {token} a token{broken}", s.bound_by)
 }
@@ -77,7 +78,7 @@ fn stage(s: &Stage) -> String {
 fn relief(out: &mut Page, most: &Most) {
     let times = or(most.times_now, "", |t| format!(", {} times what is asked", three(t)));
     out.title(format!("as traffic grows: full at {} requests per second{times}", three(most.requests_per_s)));
-    out.paragraph("  ", format!("then with {}; twice the room in a limit gives", most.deployment));
+    out.paragraph("  ", format!("then with {}; twice the room in a limit gives", words(&most.deployment)));
     for r in &most.reliefs {
         let gain = match r.gain {
             gain if gain < 5e-4 => "nothing".into(),

@@ -2,9 +2,11 @@
 
 use super::estimate::{breakdown, ends};
 use super::page::{Page, bytes, hourly, ms, mtok, only, or, or_dash, percent, plural, three, tok_s, watts};
+use crate::words::{joined, words};
 use rackmath::estimate::Range;
 use rackmath::figure::count;
 use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow};
+use rackmath::remark::Remark;
 use rackmath::sides::Measure;
 use rackmath::whatif::{self, Difference};
 use rackmath_units::significant;
@@ -36,15 +38,15 @@ pub(super) fn plan(out: &mut Page, a: &Answer) {
 }
 
 /// What is asked for, and of what the best.
-pub(super) fn aim(out: &mut Page, workload: &str, objective: Best, limits: &[String]) {
-    out.paragraph("", format!("{workload}; best {objective}; {}", limits.join(", ")));
+pub(super) fn aim(out: &mut Page, workload: &Remark, objective: Best, limits: &[Remark]) {
+    out.paragraph("", format!("{}; best {objective}; {}", words(workload), joined(limits, ", ")));
 }
 
 pub(super) fn points<'a>(out: &mut Page, all: impl Iterator<Item = &'a Point>) {
     for p in all {
         let ([user, chip], first) = ([p.tok_s_per_user, p.tok_s_per_chip].map(tok_s), ms(p.ttft_ms));
         let cost = mtok(p.usd_per_mtok);
-        out.item(format!("{user} a user, {chip} a chip, {cost}, first token {first}: {}", p.deployment));
+        out.item(format!("{user} a user, {chip} a chip, {cost}, first token {first}: {}", words(&p.deployment)));
     }
 }
 
@@ -58,9 +60,9 @@ fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String) {
 }
 
 fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
-    let head = format!("deploy {} on {} with {}", p.deployment, p.system, p.engine);
+    let head = format!("deploy {} on {} with {}", words(&p.deployment), p.system, p.engine);
     out.wrapped("", "  ", out.style.bold(&head));
-    out.paragraph("  ", format!("{}.", a.verdict));
+    out.paragraph("  ", format!("{}.", words(&a.verdict)));
     let used = p.replicas * p.chips_per_replica;
     let whole = only(p.chips > used, format!("of {} in whole hosts, ", p.chips));
     let replicas = format!("{} x {} = {used} chips", p.replicas, p.chips_per_replica);
@@ -87,7 +89,7 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
         let what = format!("{} of each prompt: {} from {}", percent(o.hit), bytes(o.bytes_per_prompt), o.tier);
         line(out, "KV offload", &ms(o.load_ms), &what);
     }
-    out.paragraph("  ", format!("Steps are bound by {}; {}.", p.bound_by, p.why));
+    out.paragraph("  ", format!("Steps are bound by {}; {}.", p.bound_by, words(&p.why)));
     out.commands(&p.launch);
     handover(out, p);
     out.gap();
@@ -129,7 +131,7 @@ fn mean_traffic(out: &mut Page, p: &Plan) {
 }
 
 fn infeasible(out: &mut Page, a: &Answer) {
-    out.paragraph("", out.style.bad(&a.verdict));
+    out.paragraph("", out.style.bad(&words(&a.verdict)));
     relaxations(out, &a.relaxations);
     out.gap();
     out.list("because", &a.because);
@@ -140,14 +142,18 @@ fn infeasible(out: &mut Page, a: &Answer) {
 
 fn relaxations(out: &mut Page, all: &[Relaxation]) {
     for r in all {
-        out.item(format!("{}: {} instead of {}, with {}", r.limit, r.needed, r.asked, r.by));
+        out.item(format!("{}, with {}", relaxed(r), words(&r.by)));
     }
+}
+
+pub(super) fn relaxed(r: &Relaxation) -> String {
+    format!("{}: {} instead of {}", r.limit, words(&r.needed), words(&r.asked))
 }
 
 fn runner_up(p: &Plan) -> String {
     let ([token, first], cost) = ([p.tpot_ms.value, p.ttft_ms.value].map(ms), mtok(p.usd_per_mtok.value));
-    let size = format!("{} ({} x {} chips)", p.deployment, p.replicas, p.chips_per_replica);
-    format!("{size}: {cost}, {token} a token, first after {first}; {}", p.why)
+    let size = format!("{} ({} x {} chips)", words(&p.deployment), p.replicas, p.chips_per_replica);
+    format!("{size}: {cost}, {token} a token, first after {first}; {}", words(&p.why))
 }
 
 fn shadow(s: &Shadow) -> String {
@@ -156,7 +162,7 @@ fn shadow(s: &Shadow) -> String {
         c => format!("{} % {}", three(c.abs() * 100.0), if c > 0.0 { "worse" } else { "better" }),
     };
     let [tighter, looser] = [s.tighter, s.looser].map(|c| or(c, "nothing left", change));
-    format!("  {:<44} {tighter:<16} {looser}", s.limit)
+    format!("  {:<44} {tighter:<16} {looser}", words(&s.limit))
 }
 
 /// A number of a plan with its unit.
@@ -184,7 +190,7 @@ pub(super) fn change(share: f64) -> String {
 
 pub(super) fn deployed(p: &Plan) -> String {
     let chips = format!("{} chip{} of {}", p.chips, plural(p.chips), p.system);
-    format!("{} x ({}), {chips}, {}", p.replicas, p.deployment, p.engine)
+    format!("{} x ({}), {chips}, {}", p.replicas, words(&p.deployment), p.engine)
 }
 
 /// `rackmath whatif`: before, kept, best, and whether the deployment still holds.
@@ -198,7 +204,7 @@ pub(super) fn whatif(out: &mut Page, a: &whatif::Answer) {
     }
     aim(out, &a.workload_after, a.objective, &a.limits);
     out.gap();
-    let verdict = format!("{}.", a.verdict);
+    let verdict = format!("{}.", words(&a.verdict));
     let dressed = match a.kept.holds {
         Holds::AsIs | Holds::Retuned => out.style.good(&verdict),
         Holds::Breaks | Holds::No => out.style.bad(&verdict),

@@ -236,7 +236,7 @@ export const page = {
       rows: o.stages.map((t) => [t.from === t.to ? count(t.from) : `${count(t.from)} to ${count(t.to)}`, t.bound_by, `up to ${tokens(t.tok_s_per_chip)}`, ms(t.tpot_ms), t.broken.join("; ") || "no limit"]),
     });
     const grows = o.most ? `As traffic grows these chips are full at ${digits(o.most.requests_per_s)} requests per second${o.most.times_now ? `, ${digits(o.most.times_now)} times what is asked` : ""}; ${o.most.reliefs.map((r) => `twice the room in ${r.limit} gives ${r.gain > 0.005 ? `${percent(r.gain)} more` : "nothing"}`).join(", ")}.` : "";
-    view.note("outlook-most", `${grows} The table ends where ${o.ends_by}.`.trim());
+    view.note("outlook-most", `${grows}${o.ends_by ? ` The table ends where ${o.ends_by}.` : ""}`.trim());
   },
   hardware(view, h, refused, change) {
     view.heading("hardware-title", "Every chip with a price, at its own best plan");

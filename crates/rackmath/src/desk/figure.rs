@@ -88,7 +88,7 @@ pub enum Scale {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// What the legend says.
-    pub name: String,
+    pub name: Remark,
     /// What it is, which decides how it is drawn.
     pub role: Role,
     /// Its points.
@@ -96,7 +96,7 @@ pub struct Series {
 }
 
 impl Series {
-    pub(crate) fn new(name: impl Into<String>, role: Role, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+    pub(crate) fn new(name: impl Into<Remark>, role: Role, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { name: name.into(), role, points: points.into_iter().collect() }
     }
 }
@@ -129,7 +129,7 @@ pub struct Mark {
     /// Up.
     pub y: f64,
     /// What is there.
-    pub label: String,
+    pub label: Remark,
 }
 
 impl Unit {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Which sentence, and the values it speaks of, in base units (seconds, bytes, shares of one).
 ///
 /// Text that is not ours, such as a note of the catalogue, says `said` and is plain text in JSON.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Json", into = "Json")]
 pub struct Remark {
     /// The sentence.

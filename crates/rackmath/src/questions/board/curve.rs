@@ -285,7 +285,7 @@ fn marks(kinks: &[Kink], rows: &[Row], unit: Unit, y: &dyn Fn(&Row) -> f64) -> V
         let (a, b) = (&rows[after.saturating_sub(1)], &rows[after]);
         let share = if b.x > a.x { (kink.x - a.x) / (b.x - a.x) } else { 0.0 };
         let height = y(a) + (y(b) - y(a)) * share;
-        Some(Mark { x: kink.x, y: height, label: format!("{} ({})", kink.meaning, unit.show(kink.x)) })
+        Some(Mark { x: kink.x, y: height, label: format!("{} ({})", kink.meaning, unit.show(kink.x)).into() })
     };
     kinks.iter().filter_map(mark).collect()
 }

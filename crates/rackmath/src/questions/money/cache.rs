@@ -278,7 +278,7 @@ fn figure(r: &Resolved, ways: &[Way], lines: &[Line], segments: &[Segment]) -> F
     let marks = segments.iter().filter_map(|s| s.to).filter(|t| t.get() >= 1e-3 && t.get() <= 3e7).map(|t| Mark {
         x: t.get(),
         y: least(t.get()),
-        label: t.to_string(),
+        label: says("a_time").with("x", t),
     });
     Figure {
         title: format!("{} on {}: what having a prefix again costs", r.model.name, r.system.name).into(),

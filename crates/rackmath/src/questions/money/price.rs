@@ -275,11 +275,15 @@ fn effective(name: &str, list: &List, work: &Prepared, when: When) -> Option<Fig
     let (label, most) = work.growth()?;
     let most = most.clamp(10, 1000);
     let input = |b: &Bill| (b.fresh + b.written + b.read + b.storage) / b.prompt * 1e6;
-    let line = |offer: Option<&CacheOffer>, name: String, role| {
+    let line = |offer: Option<&CacheOffer>, name: Remark, role| {
         let points = (1..=most).map(|n| (n as f64, input(&work.grown(list, offer, when, n))));
         Series::new(name, role, points.filter(|p| p.1.is_finite() && p.1 > 0.0))
     };
-    let offers = list.caches.iter().zip(0..).map(|(o, i)| line(Some(o), format!("{} cache", o.name), Role::Choice(i)));
+    let offers = list
+        .caches
+        .iter()
+        .zip(0..)
+        .map(|(o, i)| line(Some(o), says("cache_offer").with("name", &o.name), Role::Choice(i)));
     let series = std::iter::once(line(None, "no cache".into(), Role::Envelope)).chain(offers).collect();
     Some(Figure {
         title: format!("{name}: what a million prompt tokens cost by cache offer").into(),

@@ -38,10 +38,10 @@ pub struct Request {
 pub struct Answer {
     /// What the curves differ in: `systems`, `models` or `engines`.
     pub over: String,
-    /// Traffic and lengths in words, for the first.
-    pub workload: String,
-    /// Limits in words, for the first.
-    pub limits: Vec<String>,
+    /// Traffic and lengths of the first.
+    pub workload: Remark,
+    /// Limits of the first.
+    pub limits: Vec<Remark>,
     /// The curves, as asked for.
     pub curves: Vec<Curve>,
     /// Who gives most tokens per chip, from slow users to fast.
@@ -53,7 +53,7 @@ pub struct Answer {
     /// Dollars per million tokens against tokens per user.
     pub figure_dollar: Option<Figure>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// One frontier.
@@ -95,7 +95,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let effort = &effort.into();
     let (over, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
     let mut curves = Vec::new();
-    let mut first: Option<(String, Vec<String>, Vec<String>)> = None;
+    let mut first: Option<(Remark, Vec<Remark>, Vec<Remark>)> = None;
     for (name, question) in questions {
         let worked = Worked::new(catalog, &question, effort)?;
         curves.push(curve(name, &worked, worked.frontier()?));
@@ -107,8 +107,8 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         over: over.into(),
         leads_per_chip: leads(&curves, |p| p.tok_s_per_chip),
         leads_per_dollar: if priced(&curves) { leads(&curves, |p| 1.0 / p.usd_per_mtok) } else { Vec::new() },
-        figure_chip: figure(&curves, &title, &workload, false, Vec::new()),
-        figure_dollar: priced(&curves).then(|| figure(&curves, &title, &workload, true, Vec::new())),
+        figure_chip: figure(&curves, title.clone(), workload.clone(), false, Vec::new()),
+        figure_dollar: priced(&curves).then(|| figure(&curves, title, workload.clone(), true, Vec::new())),
         workload,
         limits,
         curves,
@@ -134,25 +134,25 @@ pub(crate) fn priced(curves: &[Curve]) -> bool {
 }
 
 /// A title that says what the curves share.
-pub(crate) fn title(over: &str, curves: &[Curve]) -> String {
-    let Some(first) = curves.first() else { return "What users and chips get".into() };
+pub(crate) fn title(over: &str, curves: &[Curve]) -> Remark {
+    let Some(first) = curves.first() else { return says("users_and_chips") };
+    let title = says("users_and_chips").with("model", &first.model);
     match over {
-        "models" => format!("What users and chips get: models on {}", first.system),
-        _ if curves.len() == 1 => format!("What users and chips get: {} on {}", first.model, first.system),
-        "engines" => format!("What users and chips get: {} on {}", first.model, first.system),
-        _ => format!("What users and chips get: {}", first.model),
+        "models" => says("models_and_chips").with("on", &first.system),
+        "systems" if curves.len() > 1 => title,
+        _ => title.with("on", &first.system),
     }
 }
 
 /// The curves as a chart: tokens per chip, or dollars, against tokens per user.
-pub(crate) fn figure(curves: &[Curve], title: &str, subtitle: &str, dollars: bool, marks: Vec<Mark>) -> Figure {
+pub(crate) fn figure(curves: &[Curve], title: Remark, subtitle: Remark, dollars: bool, marks: Vec<Mark>) -> Figure {
     let y = |p: &Point| if dollars { p.usd_per_mtok } else { p.tok_s_per_chip };
     let series = |(i, c): (usize, &Curve)| {
         Series::new(c.name.clone(), Role::Choice(i as u8), c.points.iter().rev().map(|p| (p.tok_s_per_user, y(p))))
     };
     Figure {
-        title: title.into(),
-        subtitle: subtitle.into(),
+        title,
+        subtitle,
         x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
         y: if dollars {
             Axis::log("dollars per million output tokens", Unit::UsdPerMtok)

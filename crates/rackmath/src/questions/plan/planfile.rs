@@ -42,8 +42,8 @@ pub struct PlanFile {
 pub struct Chosen {
     /// Its number in the space.
     pub index: u64,
-    /// In a few words.
-    pub deployment: String,
+    /// What tells it from the others; text in files of before.
+    pub deployment: Remark,
     /// The machine.
     pub system: String,
     /// The engine.
@@ -157,14 +157,18 @@ impl PlanFile {
         };
         let differs = |(field, then): (&String, &Value)| {
             let now = now.get(field).cloned().unwrap_or(Value::Null);
+            // A text of before says the same in words, and its numbers stand beside it.
+            if then.is_string() && now.is_object() {
+                return None;
+            }
             (*then != now).then(|| (format!("chosen.{field}"), then.to_string(), now.to_string()))
         };
         then.iter().filter_map(differs).collect()
     }
 
     /// Refuses an answer that is not the file's, naming the first field that differs. A file of another version may
-    /// differ: what moved is returned in words.
-    pub fn check(&self, name: &str, best: Option<&Plan>) -> Result<Vec<String>, Error> {
+    /// differ: what moved is returned.
+    pub fn check(&self, name: &str, best: Option<&Plan>) -> Result<Vec<(String, String, String)>, Error> {
         let moved = self.moved(best);
         if self.rackmath == VERSION
             && let Some((field, then, now)) = moved.first()
@@ -172,8 +176,7 @@ impl PlanFile {
             let expected = format!("{now}, which follows from its request: the file or the catalogue was changed");
             return Err(wrong(name, field, then, &expected));
         }
-        let words = |(field, then, now): (String, String, String)| format!("{field} was {then}, is {now}");
-        Ok(moved.into_iter().map(words).collect())
+        Ok(moved)
     }
 }
 

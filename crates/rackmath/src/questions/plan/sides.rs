@@ -140,10 +140,10 @@ pub(crate) fn questions(
     Ok(("systems", with(systems, |r, name| r.setting.on = name.into())))
 }
 
-/// That sides differ in what their prices or powers count, where they do.
-pub(crate) fn kinds_differ<'a>(what: &str, kinds: impl Iterator<Item = &'a str>, so: &str) -> Option<String> {
+/// What the prices or powers of sides count, where they differ in it.
+pub(crate) fn kinds_differ<'a>(kinds: impl Iterator<Item = &'a str>) -> Option<Vec<&'a str>> {
     let kinds: Vec<&str> = kinds.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-    (kinds.len() > 1).then(|| format!("{what} are of different kinds ({}): {so}", kinds.join(", ")))
+    Some(kinds).filter(|kinds| kinds.len() > 1)
 }
 
 /// As many as a page holds.

@@ -215,7 +215,7 @@ fn over_interval(h: &Hazard, used: Seconds) -> Figure {
             line("first order", Role::Floor, &|t| h.first_order(t)),
             line("exact", Role::Envelope, &|t| h.goodput(t).get()),
         ],
-        marks: vec![Mark { x: used.get(), y: h.goodput(used).get(), label: format!("used: {used}") }],
+        marks: vec![Mark { x: used.get(), y: h.goodput(used).get(), label: says("interval_used").with("time", used) }],
     }
 }
 
@@ -229,7 +229,7 @@ fn over_chips(chips: f64, hazard: impl Fn(f64) -> Hazard) -> Figure {
         x: Axis::log("chips", Unit::Count),
         y: Axis::linear("progress of all time", Unit::Number),
         series: vec![Series::new("exact", Role::Envelope, points)],
-        marks: vec![Mark { x, y, label: format!("{} chips", rackmath_units::grouped(chips)) }],
+        marks: vec![Mark { x, y, label: says("so_many_chips").with("chips", chips) }],
     }
 }
 

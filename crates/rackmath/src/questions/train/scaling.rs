@@ -251,12 +251,11 @@ fn iso_flop(best: &PointCard, s: &Surface, law: &ScalingLaw) -> Figure {
     let curve = |factor: f64, role: Role| {
         let c = Flop::flop(best.flop * factor);
         let points = s.iso_flop(c, n, 120).into_iter().map(|(p, loss)| (p.params.get(), loss));
-        Series::new(format!("{:.2e} FLOP", c.get()), role, points)
+        Series::new(says("iso_flop").with("flop", c), role, points)
     };
     let mark = |factor: f64| {
         let p = s.compute_optimum(Flop::flop(best.flop * factor));
-        let ratio = significant(p.ratio(), 3);
-        let label = format!("{} on {} tokens, {ratio} per parameter", p.params, Params::new(p.tokens.get()));
+        let label = says("point_of_law").with("params", p.params).with("tokens", p.tokens).with("ratio", p.ratio());
         Mark { x: p.params.get(), y: s.loss(p), label }
     };
     Figure {
@@ -276,7 +275,7 @@ fn iso_loss(best: &PointCard, s: &Surface, law: &ScalingLaw) -> Figure {
         // Towards the least size the data needed grows without end.
         let points = s.iso_loss(loss + above, n, 240).into_iter().filter(|p| p.tokens.get() < best.tokens * 300.0);
         let points = points.map(|p| (p.params.get(), p.tokens.get()));
-        Series::new(format!("loss {:.3}", loss + above), role, points)
+        Series::new(says("iso_loss").with("loss", loss + above), role, points)
     };
     let series = vec![curve(0.05, Role::Weights), curve(0.0, Role::Envelope), curve(-0.02, Role::Compute)];
     Figure {

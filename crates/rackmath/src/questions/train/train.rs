@@ -411,7 +411,7 @@ fn frontier_figure(title: &str, search: &SearchCard) -> Option<Figure> {
         x: Axis::linear("memory of the fullest chip", Unit::Bytes),
         y: Axis::linear("step", Unit::Seconds),
         series: vec![Series::new("best layouts", Role::Envelope, points)],
-        marks: vec![Mark { x: fastest.memory_bytes, y: fastest.step_s, label: fastest.layout.clone() }],
+        marks: vec![Mark { x: fastest.memory_bytes, y: fastest.step_s, label: fastest.layout.as_str().into() }],
     })
 }
 

@@ -3,9 +3,9 @@
 use super::{Case, Request};
 use crate::desk::prelude::*;
 use rackmath_spec::deduce::Seller;
-pub use rackmath_theory::deduce::{Sampler, Unknown};
 use rackmath_theory::deduce::shapes::{KvShape, shapes};
 use rackmath_theory::deduce::{Datum, Evidence, Posterior, Refusal};
+pub use rackmath_theory::deduce::{Sampler, Unknown};
 
 /// What the prices say.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -389,12 +389,12 @@ fn active(subtitle: String, case: &Case, prior: &Posterior, post: &Posterior) ->
         Series::new(name, role, p.of(Unknown::Active).curve().into_iter().map(|(x, y)| (float::exp(x), y)))
     };
     let h = post.of(Unknown::Active);
-    let mark = |x: f64, label: String| Mark { x: float::exp(x), y: h.density(x), label };
-    let b = |x: f64| Params::new(float::exp(x)).to_string();
+    let mark = |x: f64, label: Remark| Mark { x: float::exp(x), y: h.density(x), label };
     let (low, middle, high) = (h.quantile(0.1), h.quantile(0.5), h.quantile(0.9));
-    let mut marks = vec![mark(middle, format!("median {}, 80 % between {} and {}", b(middle), b(low), b(high)))];
+    let label = says("median_between").with("median", float::exp(middle));
+    let mut marks = vec![mark(middle, label.with("low", float::exp(low)).with("high", float::exp(high)))];
     if let Some(known) = &case.known {
-        marks.push(mark(known.ln_active, format!("truth {}", b(known.ln_active))));
+        marks.push(mark(known.ln_active, says("true_size").with("x", float::exp(known.ln_active))));
     }
     Figure {
         title: "active parameters".into(),
@@ -424,7 +424,7 @@ fn ridge(subtitle: String, prior: &Posterior, post: &Posterior) -> Figure {
             Series::new("posterior, 80 %", Role::Envelope, ellipse(post)),
             Series::new("same input price", Role::Compute, trade),
         ],
-        marks: vec![Mark { x, y, label: format!("median {}, {}x", Params::new(x), significant(y, 2)) }],
+        marks: vec![Mark { x, y, label: says("median_markup").with("active", x).with("markup", y) }],
     }
 }
 

@@ -8,7 +8,9 @@ use crate::desk::prelude::*;
 mod answer;
 mod closed;
 
-pub use answer::{Answer, BlindCard, ChoiceCard, ClosedCard, DatumCard, RidgeCard, Sampler, ShapeCard, Unknown, UnknownCard};
+pub use answer::{
+    Answer, BlindCard, ChoiceCard, ClosedCard, DatumCard, RidgeCard, Sampler, ShapeCard, Unknown, UnknownCard,
+};
 
 use rackmath_spec::deduce::{DeducePriors, HostedModel, Level, PRICE_RANGE, Policies, Ratio, Seller};
 use rackmath_spec::file::sheet::{PriceSheet, plain};

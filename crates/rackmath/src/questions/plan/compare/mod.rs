@@ -16,16 +16,10 @@ mod tests;
 
 pub use crate::frontier::Request;
 
-use crate::Error;
-use crate::estimate::Range;
-use crate::figure::{Figure, Mark};
+use crate::desk::prelude::*;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Relaxation, Worked};
 use crate::sides::{Measure, kinds_differ, questions, ratio, too_close};
-use rackmath_spec::Catalog;
-use rackmath_units::{Effort, significant};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// Plans side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -34,8 +28,8 @@ pub struct Answer {
     pub over: String,
     /// What is made best.
     pub objective: plan::Best,
-    /// Limits in words, for the first.
-    pub limits: Vec<String>,
+    /// Limits of the first.
+    pub limits: Vec<Remark>,
     /// As asked for.
     pub columns: Vec<Column>,
     /// Who wins on what.
@@ -43,24 +37,24 @@ pub struct Answer {
     /// Prices at which the cheapest machine changes; of machines only.
     pub flips: Vec<Flip>,
     /// In a sentence.
-    pub verdict: String,
+    pub verdict: Remark,
     /// Frontiers over each other: tokens per chip against tokens per user.
     pub figure_chip: Figure,
     /// Dollars per million tokens against tokens per user, where prices are known.
     pub figure_dollar: Option<Figure>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Column {
-    /// Traffic and lengths in words.
-    pub workload: String,
+    /// Traffic and lengths.
+    pub workload: Remark,
     /// Its best plan; none when nothing meets the limits.
     pub plan: Option<Plan>,
     /// In a sentence.
-    pub verdict: String,
+    pub verdict: Remark,
     /// What would do if a single limit were moved, when nothing meets them all.
     pub relaxations: Vec<Relaxation>,
     /// What kind of price its chips have.
@@ -146,15 +140,17 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         });
     }
     number(&mut columns);
-    let prices = kinds_differ("prices", columns.iter().map(|c| c.price_basis.as_str()), "compare with care");
-    let powers = kinds_differ("powers", columns.iter().map(|c| c.power_basis.as_str()), "compare with care");
-    assumptions.splice(0..0, powers.into_iter().chain(prices));
+    let prices = kinds_differ(columns.iter().map(|c| c.price_basis.as_str()));
+    let powers = kinds_differ(columns.iter().map(|c| c.power_basis.as_str()));
+    let powers = powers.map(|kinds| says("powers_differ").with("kinds", kinds));
+    assumptions.splice(0..0, powers.into_iter().chain(prices.map(|kinds| says("prices_differ").with("kinds", kinds))));
     let wins = wins(&columns);
     let flips = if over == "systems" { flips(&columns) } else { Vec::new() };
     let curves: Vec<Curve> = columns.iter().map(|c| c.curve.clone()).collect();
     let title = frontier::title(over, &curves);
-    let subtitle = columns.first().map_or_else(String::new, |c| c.workload.clone());
-    let drawn = |dollars: bool| frontier::figure(&curves, &title, &subtitle, dollars, marks(&columns, dollars));
+    let subtitle = columns.first().map_or_else(Remark::default, |c| c.workload.clone());
+    let drawn =
+        |dollars: bool| frontier::figure(&curves, title.clone(), subtitle.clone(), dollars, marks(&columns, dollars));
     Ok(Answer {
         over: over.into(),
         objective: r.plan.objective,
@@ -237,38 +233,25 @@ fn marks(columns: &[Column], dollars: bool) -> Vec<Mark> {
         // The staircase has the cost of full replicas; so does the mark.
         let full = p.tok_s_per_chip.value;
         let y = if dollars { p.usd_per_hour / p.chips as f64 / 3600.0 / full * 1e6 } else { full };
-        Some(Mark { x: p.tok_s_per_user.value, y, label: c.curve.name.clone() })
+        Some(Mark { x: p.tok_s_per_user.value, y, label: c.curve.name.as_str().into() })
     };
     columns.iter().filter_map(mark).collect()
 }
 
-fn verdict(columns: &[Column], wins: &[Win]) -> String {
-    let with = columns.iter().filter(|c| c.plan.is_some()).count();
+fn verdict(columns: &[Column], wins: &[Win]) -> Remark {
     let none: Vec<&str> = columns.iter().filter(|c| c.plan.is_none()).map(|c| c.curve.name.as_str()).collect();
-    let out = if none.is_empty() { String::new() } else { format!("; {} cannot meet the limits", none.join(", ")) };
     let main = wins.iter().find(|w| w.measure == Measure::UsdPerMtok).or_else(|| wins.first());
-    match (with, main) {
-        (0, _) => "none meets the limits".into(),
-        (1, _) => {
-            let name = columns.iter().find(|c| c.plan.is_some()).map_or("", |c| c.curve.name.as_str());
-            format!("{name}: {}{out}", columns.iter().find(|c| c.plan.is_some()).map_or("", |c| c.verdict.as_str()))
+    match (columns.iter().find(|c| c.plan.is_some()), main) {
+        (None, _) => says("none_meets"),
+        (Some(only), _) if none.len() + 1 == columns.len() => {
+            says("only_one").with("name", &only.curve.name).with("verdict", only.verdict.clone()).with("none", none)
         }
-        (_, Some(w)) if w.too_close => format!(
-            "too close to call on {}: {} is ahead of {} by a factor {}, within the uncertainty of the predictions{out}",
-            w.measure.name(),
-            w.name,
-            w.next,
-            significant(w.by, 3)
-        ),
-        (_, Some(w)) => {
-            format!(
-                "{} wins on {}, ahead of {} by a factor {}{out}",
-                w.name,
-                w.measure.name(),
-                w.next,
-                significant(w.by, 3)
-            )
-        }
-        (_, None) => "nothing to compare".into(),
+        (_, Some(w)) => says(if w.too_close { "too_close_to_call" } else { "wins_on" })
+            .with("measure", w.measure.name())
+            .with("name", &w.name)
+            .with("next", &w.next)
+            .with("by", w.by)
+            .with("none", none),
+        (_, None) => says("nothing_to_compare"),
     }
 }

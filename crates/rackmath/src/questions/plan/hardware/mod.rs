@@ -10,18 +10,11 @@ mod tests;
 
 pub use flip::Flip;
 
-use crate::Error;
-use crate::estimate::Range;
-use crate::figure::Figure;
+use crate::desk::prelude::*;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Worked, in_order};
-use crate::setting::Setting;
 use crate::sides::{Measure, kinds_differ, ratio, too_close};
-use educe::Educe;
-use rackmath_spec::{Basis, Catalog};
-use rackmath_units::{Effort, significant};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use rackmath_spec::Basis;
 
 /// A plan's question, asked of all chips.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -46,10 +39,10 @@ pub struct Request {
 pub struct Answer {
     /// The model's name.
     pub model: String,
-    /// Traffic and lengths in words.
-    pub workload: String,
-    /// Limits in words.
-    pub limits: Vec<String>,
+    /// Traffic and lengths; none where no candidate could be asked.
+    pub workload: Option<Remark>,
+    /// What it has to keep.
+    pub limits: Vec<Remark>,
     /// What is made best.
     pub objective: plan::Best,
     /// Chips of each.
@@ -61,13 +54,13 @@ pub struct Answer {
     /// Where the winner changes.
     pub flips: Vec<Flip>,
     /// In a sentence.
-    pub verdict: String,
+    pub verdict: Remark,
     /// Frontiers of the best: dollars per million tokens, or tokens per chip, against tokens per user.
     pub figure: Figure,
     /// The same as points.
     pub curves: Vec<Curve>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// One kind of hardware.
@@ -90,12 +83,12 @@ pub struct Row {
 }
 
 /// One that cannot do it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Out {
     /// As it can be asked for.
     pub name: String,
     /// Why.
-    pub why: String,
+    pub why: Remark,
 }
 
 /// A candidate worked out.
@@ -120,11 +113,11 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     for (name, tried) in names.iter().zip(tried) {
         match tried {
             Ok(Ok(candidate)) => all.push(candidate),
-            Ok(Err(why)) => out.push(Out { name: name.clone(), why: why.into() }),
+            Ok(Err(why)) => out.push(Out { name: name.clone(), why }),
             // One that was asked for by name is refused with the reason; so is a question that no chip can be asked.
             Err(error) if !r.among.is_empty() || error.is_cancelled() => return Err(error),
             Err(error) => {
-                out.push(Out { name: name.clone(), why: error.to_string() });
+                out.push(Out { name: name.clone(), why: error.to_string().into() });
                 refused.get_or_insert(error);
             }
         }
@@ -143,14 +136,14 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let curve = |c: &Candidate| Ok(frontier::curve(c.name.clone(), &c.worked, c.worked.frontier()?));
     let curves: Vec<Curve> = shown.iter().map(curve).collect::<Result<_, Error>>()?;
     let first = all.first().map(|c| &c.worked);
-    let (workload, limits) = first.map_or_else(Default::default, |w| (w.workload(), w.limits()));
+    let (workload, limits) = first.map(|w| (w.workload(), w.limits())).unzip();
     let model = first.map_or_else(|| base.setting.model.clone(), |w| w.model().to_owned());
     Ok(Answer {
         verdict: verdict(&rows, objective, chips),
         figure: frontier::figure(
             &curves,
-            &format!("What users get and tokens cost: {model}"),
-            &workload,
+            says("users_and_cost").with("model", &model),
+            workload.clone().unwrap_or_default(),
             frontier::priced(&curves),
             Vec::new(),
         ),
@@ -158,7 +151,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         objective: r.plan.objective,
         model,
         workload,
-        limits,
+        limits: limits.unwrap_or_default(),
         chips,
         rows,
         out,
@@ -191,7 +184,7 @@ fn names(catalog: &Catalog, r: &Request, chips: u64) -> Result<(Vec<String>, Vec
         }
         match basis {
             Some(basis) if chip.price(basis).is_none() => {
-                out.push(Out { name: many(id), why: format!("no {basis} price is known") });
+                out.push(Out { name: many(id), why: says("no_such_price").with("basis", basis.to_string()) });
             }
             _ => names.push(many(id)),
         }
@@ -205,7 +198,7 @@ fn candidate(
     base: &plan::Request,
     name: &str,
     effort: &Effort,
-) -> Result<Result<Candidate, &'static str>, Error> {
+) -> Result<Result<Candidate, Remark>, Error> {
     let request = plan::Request { setting: Setting { on: name.into(), ..base.setting.clone() }, ..base.clone() };
     let worked = Worked::new(catalog, &request, &effort.alone())?;
     Ok(match worked.best(&worked.question)? {
@@ -257,37 +250,28 @@ fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {
     all.iter().enumerate().map(row).collect()
 }
 
-fn verdict(rows: &[Row], measure: Measure, chips: u64) -> String {
-    let Some(best) = rows.first() else {
-        return format!("no hardware meets the limits with at most {chips} chips");
-    };
+fn verdict(rows: &[Row], measure: Measure, chips: u64) -> Remark {
+    let Some(best) = rows.first() else { return says("no_hardware").with("chips", chips) };
     let close: Vec<&str> = rows.iter().filter(|r| r.too_close).map(|r| r.name.as_str()).collect();
-    let head = format!("{} is best on {}", best.name, measure.name());
+    let head = says("best_hardware").with("name", &best.name).with("measure", measure.name());
     if close.is_empty() {
         return match rows.get(1) {
-            Some(next) => format!("{head}, ahead of {} by a factor {}", next.name, significant(next.behind.value, 3)),
-            None => format!("{head}; nothing else meets the limits"),
+            Some(next) => head.with("next", &next.name).with("by", next.behind.value),
+            None => head.with("alone", true),
         };
     }
-    let few = if close.len() > 5 {
-        format!("{} and {} more", close[..5].join(", "), close.len() - 5)
-    } else {
-        close.join(", ")
-    };
-    if rows.iter().all(|r| !r.too_close || r.behind.value == 1.0) {
-        return format!("{head}, level with {few}");
-    }
-    format!("{head}, but too close to call against {few}: within the uncertainty of the predictions")
+    let level = rows.iter().all(|r| !r.too_close || r.behind.value == 1.0);
+    let more = close.len().checked_sub(5).filter(|more| *more > 0);
+    let few: Vec<&str> = close.into_iter().take(5).collect();
+    head.with(if level { "level" } else { "close" }, few).with("more", more)
 }
 
-fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<String> {
-    let mut lines: Vec<String> = vec![
-        "every chip at its own best plan, the same number of each at most; chips with a known price".into(),
-        "errors of two predictions are taken as independent; kernels of chips that were not measured are borrowed and widen their interval".into(),
-    ];
-    let prices = rows.iter().map(|r| r.price_basis.as_str());
-    lines.extend(kinds_differ("prices", prices, "--basis takes one kind only"));
-    lines.extend(kinds_differ("powers", all.iter().map(|c| c.worked.bases().1), "energies do not compare"));
+fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<Remark> {
+    let mut lines = vec![says("every_chip"), says("independent_errors")];
+    let prices = kinds_differ(rows.iter().map(|r| r.price_basis.as_str()));
+    lines.extend(prices.map(|kinds| says("prices_ranked_differ").with("kinds", kinds)));
+    let powers = kinds_differ(all.iter().map(|c| c.worked.bases().1));
+    lines.extend(powers.map(|kinds| says("powers_ranked_differ").with("kinds", kinds)));
     if let Some(first) = all.first() {
         // Prices and power stand in the table; the rest holds for all.
         lines.extend(first.worked.assumptions(false));

@@ -8,15 +8,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::Error;
+use crate::desk::prelude::*;
 use crate::plan::{self, Holds, Identity, Plan, Worked};
 use crate::sides::spread;
-use educe::Educe;
-use rackmath_spec::Catalog;
 use rackmath_theory::plan::{Bound, Objective, Question, Ranked, Traffic};
-use rackmath_units::{DollarRate, Effort, Tokens, float, significant};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A plan's question, and by how much to move its inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -38,10 +33,10 @@ pub struct Request {
 pub struct Answer {
     /// The model's name.
     pub model: String,
-    /// Traffic and lengths in words.
-    pub workload: String,
-    /// Limits in words.
-    pub limits: Vec<String>,
+    /// Traffic and lengths.
+    pub workload: Remark,
+    /// What it has to keep.
+    pub limits: Vec<Remark>,
     /// What is made best.
     pub objective: plan::Best,
     /// The plan; none when nothing meets the limits.
@@ -53,20 +48,20 @@ pub struct Answer {
     /// The chosen deployment as more requests are in flight: what binds, from where to where.
     pub stages: Vec<Stage>,
     /// What ends that.
-    pub ends_by: String,
+    pub ends_by: Option<Remark>,
     /// The most the machines can serve under the limits.
     pub most: Option<Most>,
     /// In a sentence.
-    pub verdict: String,
+    pub verdict: Remark,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// One uncertain input.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Input {
     /// Which.
-    pub name: String,
+    pub name: Remark,
     /// Moved down.
     pub low: Case,
     /// Moved up.
@@ -76,10 +71,10 @@ pub struct Input {
 /// An input at one value.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Case {
-    /// The value in words.
-    pub value: String,
+    /// Its value.
+    pub value: Remark,
     /// The best deployment then; none when nothing meets the limits.
-    pub deployment: Option<String>,
+    pub deployment: Option<Remark>,
     /// Change of the best score; more is worse.
     pub change: Option<f64>,
     /// Whether today's deployment still does.
@@ -108,8 +103,8 @@ pub struct Stage {
     pub to: f64,
     /// What most of a step is limited by.
     pub bound_by: String,
-    /// Limits that are broken, in words.
-    pub broken: Vec<String>,
+    /// Limits that are broken.
+    pub broken: Vec<Remark>,
     /// Output tokens per second and chip at its end.
     pub tok_s_per_chip: f64,
     /// Time per output token at its end.
@@ -122,7 +117,7 @@ pub struct Most {
     /// Requests per second.
     pub requests_per_s: f64,
     /// The deployment that serves them.
-    pub deployment: String,
+    pub deployment: Remark,
     /// Over what is asked for; none when that is whatever the chips serve.
     pub times_now: Option<f64>,
     /// Each limit at twice its room, and by what share more could be served; largest first.
@@ -155,9 +150,9 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         inputs: Vec::new(),
         robust: None,
         stages: Vec::new(),
-        ends_by: String::new(),
+        ends_by: None,
         most: most(&worked)?,
-        verdict: "no deployment meets the limits: see rackmath plan for what would do".into(),
+        verdict: says("see_plan"),
         assumptions: worked.assumptions(true),
         plan,
     };
@@ -165,13 +160,14 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let base = worked.question.objective.score(&best.estimate);
     answer.inputs = inputs(catalog, r, &worked, (&worked.identity(best.index), base), effort)?;
     answer.robust = robust(&worked, &best, &plan)?;
-    (answer.stages, answer.ends_by) = stages(&worked, &best);
+    let (stages, end) = stages(&worked, &best);
+    (answer.stages, answer.ends_by) = (stages, Some(end));
     answer.verdict = verdict(&answer);
     Ok(answer)
 }
 
 /// The score of the best then, and what becomes of today's plan.
-fn case(worked: &Worked, value: String, (plan, base): (&Identity, f64)) -> Result<Case, Error> {
+fn case(worked: &Worked, value: Remark, (plan, base): (&Identity, f64)) -> Result<Case, Error> {
     let objective = worked.question.objective;
     let best = worked.best(&worked.question)?;
     let score = best.as_ref().map(|b| objective.score(&b.estimate));
@@ -203,37 +199,34 @@ fn inputs(
     let machines: Vec<(String, f64)> = worked.machines().map(|(id, _, price)| (id.to_owned(), price)).collect();
     for (at, (id, price)) in machines.iter().enumerate().filter(|(_, m)| m.1 > 0.0) {
         let (low, high) = worked.price_range(at).filter(|(l, h)| *l < *h).unwrap_or((down, up));
-        let words =
-            |factor: f64| DollarRate::checked(price * factor / 3600.0).map_or_else(String::new, |d| d.to_string());
-        let at = |factor: f64| case(&worked.priced(at, factor), words(factor), base);
-        all.push(Input { name: format!("price of a chip of {id}"), low: at(low)?, high: at(high)? });
+        let value = |factor: f64| says("a_dollar_rate").with("x", DollarRate::checked(price * factor / 3600.0));
+        let at = |factor: f64| case(&worked.priced(at, factor), value(factor), base);
+        all.push(Input { name: says("chip_price").with("of", id), low: at(low)?, high: at(high)? });
     }
-    let moved = |name: &str, value: &dyn Fn(f64) -> f64, set: Set, words: fn(f64) -> String| {
+    let moved = |name: &'static str, value: &dyn Fn(f64) -> f64, set: Set, kind: &'static str| {
         let at = |factor: f64| {
             let mut moved = r.plan.clone();
             set(&mut moved, value(factor));
-            case(&Worked::new(catalog, &moved, effort)?, words(value(factor)), base)
+            case(&Worked::new(catalog, &moved, effort)?, says(kind).with("x", value(factor)), base)
         };
-        Ok::<_, Error>(Input { name: name.into(), low: at(down)?, high: at(up)? })
+        Ok::<_, Error>(Input { name: says(name), low: at(down)?, high: at(up)? })
     };
-    let tokens = |n: f64| Tokens::new(n).to_string();
     let (prompt, answer, cached) = (worked.prompt(), worked.question.output, worked.cached());
-    all.push(moved("tokens of a prompt", &|f| (prompt * f).max(1.0), |r, x| r.isl = Some(x), tokens)?);
-    all.push(moved("tokens of an answer", &|f| (answer * f).max(2.0), |r, x| r.osl = Some(x), tokens)?);
+    all.push(moved("tokens_of_prompt", &|f| (prompt * f).max(1.0), |r, x| r.isl = Some(x), "some_tokens")?);
+    all.push(moved("tokens_of_answer", &|f| (answer * f).max(2.0), |r, x| r.osl = Some(x), "some_tokens")?);
     if let Traffic::Rate(rate) = worked.question.traffic {
         let at = |factor: f64| {
             let question = Question { traffic: Traffic::Rate(rate * factor), ..worked.question };
-            case(&worked.asked(question), format!("{}/s", significant(rate * factor, 3)), base)
+            case(&worked.asked(question), says("per_second").with("x", rate * factor), base)
         };
-        all.push(Input { name: "requests per second".into(), low: at(down)?, high: at(up)? });
+        all.push(Input { name: says("request_rate"), low: at(down)?, high: at(up)? });
     }
-    let percent = |share: f64| format!("{} %", significant(share * 100.0, 3));
     if cached > 0.0 {
         let value = |f: f64| (cached * f).min(1.0);
-        all.push(moved("prompts found in the cache", &value, |r, x| r.prefix_hit = Some(x), percent)?);
+        all.push(moved("prompts_cached", &value, |r, x| r.prefix_hit = Some(x), "a_share")?);
     }
     if let Some(alpha) = r.plan.acceptance {
-        all.push(moved("drafts accepted", &|f| (alpha * f).min(1.0), |r, x| r.acceptance = Some(x), percent)?);
+        all.push(moved("drafts_accepted", &|f| (alpha * f).min(1.0), |r, x| r.acceptance = Some(x), "a_share")?);
     }
     let swing = |i: &Input| i.low.change.map_or(f64::MAX, f64::abs).max(i.high.change.map_or(f64::MAX, f64::abs));
     all.sort_by(|a, b| swing(b).total_cmp(&swing(a)));
@@ -268,7 +261,7 @@ fn robust(worked: &Worked, best: &Ranked, plan: &Plan) -> Result<Option<Robust>,
     Ok(Some(Robust { plan, premium, same }))
 }
 
-fn stages(worked: &Worked, best: &Ranked) -> (Vec<Stage>, String) {
+fn stages(worked: &Worked, best: &Ranked) -> (Vec<Stage>, Remark) {
     let (rungs, end) = worked.ladder(best);
     let mut stages: Vec<Stage> = Vec::new();
     for rung in &rungs {
@@ -315,28 +308,21 @@ fn most(worked: &Worked) -> Result<Option<Most>, Error> {
     Ok(Some(Most { requests_per_s: served, deployment: worked.words(best.index), times_now, reliefs }))
 }
 
-fn verdict(a: &Answer) -> String {
+fn verdict(a: &Answer) -> Remark {
     let mut parts = Vec::new();
     if let Some(first) = a.inputs.first() {
         let worst = [&first.low, &first.high].into_iter().filter_map(|c| c.change).map(f64::abs).fold(0.0, f64::max);
-        parts.push(format!("{} matters most: up to {} %", first.name, significant(worst * 100.0, 3)));
+        parts.push(says("matters_most").with("input", first.name.clone()).with("by", worst));
     }
     let breaks = |c: &Case| matches!(c.kept, Holds::Breaks | Holds::No);
-    let broken: Vec<&str> =
-        a.inputs.iter().filter(|i| breaks(&i.low) || breaks(&i.high)).map(|i| i.name.as_str()).collect();
-    parts.push(if broken.is_empty() {
-        "the deployment holds under every single move".into()
-    } else {
-        format!("the deployment does not survive a move of {}", broken.join(" or "))
-    });
+    let broken = a.inputs.iter().filter(|i| breaks(&i.low) || breaks(&i.high));
+    let broken: Vec<Remark> = broken.map(|i| i.name.clone()).collect();
+    parts.push(if broken.is_empty() { says("holds_throughout") } else { says("breaks_when").with("inputs", broken) });
     parts.push(match &a.robust {
-        Some(r) if r.same => "and at the bad ends of its intervals".into(),
-        Some(r) if r.premium < 1e-9 => "meeting the limits at the bad ends of the intervals costs nothing more".into(),
-        Some(r) => format!(
-            "meeting the limits at the bad ends of the intervals costs {} % more",
-            significant(r.premium * 100.0, 3)
-        ),
-        None => "nothing meets the limits at the bad ends of the intervals".into(),
+        Some(r) if r.same => says("robust_too"),
+        Some(r) if r.premium < 1e-9 => says("robust_for_nothing"),
+        Some(r) => says("robust_for").with("premium", r.premium),
+        None => says("never_robust"),
     });
-    parts.join("; ")
+    says("outlook_parts").with("parts", parts)
 }

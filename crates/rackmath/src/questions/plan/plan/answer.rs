@@ -7,7 +7,7 @@ use super::prepare::Entry;
 use super::search::Searched;
 use super::why::shadows;
 use super::worked::{Choice, Worked};
-use super::{Best, Steps};
+use super::{Best, Machine, Steps};
 use crate::desk::prelude::*;
 use crate::estimate::{Breakdown, breakdown};
 use rackmath_theory::layout::domain;
@@ -21,12 +21,12 @@ pub struct Answer {
     pub model: String,
     /// The machines' names.
     pub systems: Vec<String>,
-    /// Traffic and lengths in words.
-    pub workload: String,
+    /// Traffic and lengths.
+    pub workload: Remark,
     /// What was made best.
     pub objective: Best,
-    /// Limits in words.
-    pub limits: Vec<String>,
+    /// What it has to keep.
+    pub limits: Vec<Remark>,
     /// Configurations in the space.
     pub configurations: u64,
     /// Layouts looked at, and those the model fits.
@@ -36,7 +36,7 @@ pub struct Answer {
     /// The best first, then the best of every other deployment; empty when nothing meets the limits.
     pub plans: Vec<Plan>,
     /// In a sentence.
-    pub verdict: String,
+    pub verdict: Remark,
     /// What would do if a single limit were moved, when nothing meets them all.
     pub relaxations: Vec<Relaxation>,
     /// What moving each limit by a tenth is worth.
@@ -46,9 +46,9 @@ pub struct Answer {
     /// The same as a chart.
     pub figure: Figure,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
     /// What stands in the way, in numbers, when there is no plan.
-    pub because: Vec<String>,
+    pub because: Vec<Remark>,
 }
 
 /// One deployment at one load.
@@ -56,8 +56,8 @@ pub struct Answer {
 pub struct Plan {
     /// Its number in the space.
     pub index: u64,
-    /// The deployment in a few words: what tells it from the others.
-    pub deployment: String,
+    /// The deployment: what tells it from the others.
+    pub deployment: Remark,
     /// The machine.
     pub system: String,
     /// The engine.
@@ -113,7 +113,7 @@ pub struct Plan {
     /// What most of the step is limited by.
     pub bound_by: String,
     /// The limit that keeps this deployment from doing better, and why it is not the best.
-    pub why: String,
+    pub why: Remark,
     /// Where the mean step goes; for the best only.
     pub step: Option<Breakdown>,
     /// Command lines that start it.
@@ -152,20 +152,20 @@ pub struct Relaxation {
     /// The limit.
     pub limit: String,
     /// As asked.
-    pub asked: String,
+    pub asked: Remark,
     /// What would do.
-    pub needed: String,
+    pub needed: Remark,
     /// Needed over asked.
     pub factor: f64,
     /// The deployment that reaches it.
-    pub by: String,
+    pub by: Remark,
 }
 
 /// What a limit costs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Shadow {
     /// The limit, as it stands.
-    pub limit: String,
+    pub limit: Remark,
     /// The objective with the limit a tenth tighter, as a change of the best; none when nothing is left.
     pub tighter: Option<f64>,
     /// The same a tenth looser.
@@ -178,7 +178,7 @@ pub struct Point {
     /// Its number in the space.
     pub index: u64,
     /// What it is.
-    pub deployment: String,
+    pub deployment: Remark,
     /// Concurrency of a group.
     pub concurrency_per_group: f64,
     /// Output tokens per second of a user.
@@ -309,8 +309,8 @@ impl Worked {
             |p: &Plan| Mark { x: p.tok_s_per_user.value, y: p.tok_s_per_chip.value, label: "recommended".into() };
         let names: Vec<&str> = self.ask.machines.iter().map(|m| m.system.name.as_str()).collect();
         Figure {
-            title: format!("What users and chips get: {} on {}", self.ask.model.name, names.join(", ")).into(),
-            subtitle: self.workload().into(),
+            title: says("users_and_chips").with("model", self.model()).with("on", names),
+            subtitle: self.workload(),
             x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
             y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
             series: vec![Series::new("frontier", Role::Envelope, points)]
@@ -322,66 +322,52 @@ impl Worked {
     }
 
     /// What the numbers assume; prices and power of the machines are left out where they stand elsewhere.
-    pub(crate) fn assumptions(&self, machines: bool) -> Vec<String> {
-        let mut all: Vec<String> = vec![
-            "means in steady state, every replica at its level of concurrency: not valid for percentiles or bursts"
-                .into(),
-            "all dollars are charged to output tokens, prompts included; replicas are whole and paid whole".into(),
-            format!(
-                "degrees are {}, pipelines at most 8 deep; prompts' chips are busy at most 95 % of the time",
-                if self.ask.degrees == Steps::Any { "whole numbers" } else { "powers of two" }
-            ),
+    pub(crate) fn assumptions(&self, machines: bool) -> Vec<Remark> {
+        let any = self.ask.degrees == Steps::Any;
+        let mut all = vec![
+            says("steady_means"),
+            says("dollars_on_output"),
+            says("degrees_tried").with("any", any).with("powers", !any),
         ];
         if !self.ask.cuts.is_empty() {
-            let sizes: Vec<String> = self.ask.cuts.iter().map(u64::to_string).collect();
-            all.push(format!(
-                "decode context parallel {} tried with vLLM where a group would keep copies of its cache; never with prompts on chips of their own",
-                sizes.join(", ")
-            ));
+            all.push(says("cuts_tried").with("cuts", self.ask.cuts.clone()));
         }
-        let offers: Vec<String> =
-            self.ask.machines.iter().map(|m| format!("{} of {}", m.chips, m.system.chip.id)).collect();
         if self.ask.machines.iter().any(|m| m.chips != self.ask.machines[0].chips || m.prompts_only) {
-            all.push(format!("chips on offer: {}; the limit counts the machine most used up", offers.join(", ")));
+            let offer = |m: &Arc<Machine>| says("chips_of").with("chips", m.chips).with("chip", &m.system.chip.id);
+            all.push(says("on_offer").with("offers", self.ask.machines.iter().map(offer).collect::<Vec<_>>()));
         }
         if self.ask.split {
-            all.push("a prompt's cache is sent when the prompt is done".into());
+            all.push(says("cache_sent"));
         }
         all.extend(self.fetching());
         all.extend(self.ask.workload.notes.iter().cloned());
         for m in self.ask.machines.iter().filter(|_| machines) {
-            let price = DollarRate::usd_per_s(m.usd_s);
-            all.push(format!("price on {}: {price} per chip, {}", m.system.name, m.price_source));
+            let (name, source) = (&m.system.name, m.price_source.to_string());
+            all.push(says("price_on").with("on", name).with("price", m.usd_s).with("source", source));
             if m.watts > 0.0 {
-                let with = if m.system.chip.power.all_in.is_some() {
-                    "with its share of host and cooling"
-                } else {
-                    "thermal design power"
-                };
-                all.push(format!("{} per chip, {with}", Watts::w(m.watts)));
+                let all_in = m.system.chip.power.all_in.is_some();
+                all.push(says(if all_in { "power_all_in" } else { "power_of_chip" }).with("power", m.watts));
             }
         }
-        for row in &self.made.rows {
-            for note in &row.pass().assumed {
-                if !all.contains(note) && all.len() < 16 {
-                    all.push(note.clone());
-                }
+        let mut noted: Vec<&String> = Vec::new();
+        for note in self.made.rows.iter().flat_map(|row| &row.pass().assumed) {
+            if all.len() < 16 && !noted.contains(&note) {
+                noted.push(note);
+                all.push(note.clone().into());
             }
         }
         if let Some(engine) =
             self.ask.engines.first().filter(|e| !e.ideal && self.question.objective != Objective::Chips)
         {
-            all.push(format!(
-                "intervals hold 80 % of measurements: times per token within a factor {}, first tokens {}, throughput {}",
-                significant(float::exp(engine.spread.tpot), 3),
-                significant(float::exp(engine.spread.ttft), 3),
-                significant(float::exp(engine.spread.throughput), 3)
-            ));
+            let s = &engine.spread;
+            let factor = says("intervals_hold").with("tpot", float::exp(s.tpot)).with("ttft", float::exp(s.ttft));
+            all.push(factor.with("throughput", float::exp(s.throughput)));
         }
         if let Some(s) = &self.ask.scenario {
-            all.push(format!("workload {}: {} ({}, {})", s.id, s.about, s.source, s.as_of));
+            let named = says("named_workload").with("id", &s.id).with("about", &s.about);
+            all.push(named.with("source", &s.source).with("as_of", s.as_of.to_string()));
         }
-        all.extend(self.ask.model.notes.iter().cloned());
+        all.extend(self.ask.model.notes.iter().cloned().map(Remark::from));
         all
     }
 }

@@ -73,7 +73,7 @@ pub(super) struct Workload {
     pub peak: f64,
     /// Share of the load kept free.
     pub headroom: f64,
-    pub notes: Vec<String>,
+    pub notes: Vec<Remark>,
 }
 
 impl Workload {
@@ -136,39 +136,24 @@ impl Workload {
         self.input.variance > 0.0 || self.output.variance > 0.0
     }
 
-    fn words(&self, trace: Option<&Summary>) -> Vec<String> {
+    fn words(&self, trace: Option<&Summary>) -> Vec<Remark> {
         let mut all = Vec::new();
         if let Some(t) = trace {
-            all.push(format!(
-                "traffic of {}, {} requests; lengths and rates given beside it win over it",
-                t.name, t.requests
-            ));
+            all.push(says("traffic_of").with("trace", &t.name).with("requests", t.requests));
             if t.prefix_hit.is_some_and(|hit| hit == self.requests.cached && hit > 0.0) {
-                all.push("the share of prompts cached is the trace's, in a cache large enough to keep it".into());
+                all.push(says("cached_as_traced"));
             }
         }
         if self.varies() {
-            let s = &self.requests.spread;
-            all.push(format!(
-                "lengths vary (coefficient of variation {} of prompts, {} of answers): a sequence in memory holds {} tokens more than the mean request, since long answers stay longer",
-                significant(self.input.cv(), 3),
-                significant(self.output.cv(), 3),
-                significant(s.context, 3)
-            ));
-            all.push(
-                "percentiles are those of lengths; what queues and bursts shorter than a minute add is not in them"
-                    .into(),
-            );
+            let varied = says("lengths_vary").with("input_cv", self.input.cv()).with("output_cv", self.output.cv());
+            all.push(varied.with("more", self.requests.spread.context));
+            all.push(says("percentiles_of_lengths"));
         }
         if self.headroom > 0.0 {
-            let share = significant(self.headroom * 100.0, 3);
-            all.push(format!("replicas for the load with {share} % of them kept free"));
+            all.push(says("kept_free").with("share", self.headroom));
         }
         if self.peak > 1.0 {
-            all.push(format!(
-                "planned for {} times the mean traffic; bursts within a minute are not in it",
-                significant(self.peak, 3)
-            ));
+            all.push(says("planned_for_peak").with("peak", self.peak));
         }
         all
     }

@@ -32,8 +32,8 @@ pub struct Kept {
     pub holds: Holds,
     /// What it does; where it breaks limits, as it runs now, or if it cannot, as near as its layouts come.
     pub plan: Option<Plan>,
-    /// The limits it breaks when left as it is, in words.
-    pub broken: Vec<String>,
+    /// The limits it breaks when left as it is.
+    pub broken: Vec<Remark>,
 }
 
 /// What a deployment is, whatever space it stands in.
@@ -80,8 +80,8 @@ impl Identity {
 pub(crate) struct Rung {
     pub concurrency: f64,
     pub estimate: Estimate,
-    /// Limits on what users see that it breaks, in words.
-    pub broken: Vec<String>,
+    /// Limits on what users see that it breaks.
+    pub broken: Vec<Remark>,
 }
 
 impl Worked {
@@ -169,7 +169,7 @@ impl Worked {
     }
 
     /// A configuration's deployment from one request in flight to as many as it takes, and what ends it where no limit does.
-    pub(crate) fn ladder(&self, best: &Ranked) -> (Vec<Rung>, String) {
+    pub(crate) fn ladder(&self, best: &Ranked) -> (Vec<Rung>, Remark) {
         let c = self.space.configuration(best.index);
         let rung = |level: usize| {
             let c = Configuration { level, ..c };
@@ -181,11 +181,11 @@ impl Worked {
         let row = &self.made.rows[c.row];
         let last = rungs.last().map_or(0.0, |r| r.concurrency);
         let end = if last < row.most() {
-            "the pool of prompts cannot keep up".into()
+            says("prompts_lag")
         } else if row.room < row.sequences() {
-            "the memory for caches is full".into()
+            says("caches_full")
         } else {
-            format!("{} takes no more than {} sequences", row.on().engine.name, row.sequences())
+            says("engine_full").with("engine", &row.on().engine.name).with("sequences", row.sequences())
         };
         (rungs, end)
     }

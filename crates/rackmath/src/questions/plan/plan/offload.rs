@@ -99,19 +99,14 @@ impl Worked {
     }
 
     /// What fetching assumes.
-    pub(super) fn fetching(&self) -> Vec<String> {
+    pub(super) fn fetching(&self) -> Vec<Remark> {
         let Some(hit) = self.ask.offload else { return Vec::new() };
-        let mut all = vec![format!(
-            "KV offload: {} % of a prompt lies in host memory, which is large enough for that and has no price of its own; a slot is held while it is fetched",
-            significant(hit * 100.0, 3)
-        )];
-        for m in &self.ask.machines {
-            all.push(match &m.host {
-                Some(h) => format!("{} fetches from {} at {} per chip", m.system.name, h.tier, h.rate),
-                None => format!("no KV offload on {}: the chip's link to its host is not known", m.system.name),
-            });
-        }
-        all
+        let machine = |m: &Machine| match &m.host {
+            Some(h) => says("fetches_from").with("on", &m.system.name).with("tier", &h.tier).with("rate", h.rate),
+            None => says("no_offload").with("on", &m.system.name),
+        };
+        let machines = self.ask.machines.iter().map(|m| machine(m));
+        std::iter::once(says("kv_offload").with("hit", hit)).chain(machines).collect()
     }
 }
 
@@ -142,7 +137,7 @@ mod tests {
         assert!((best.bytes_per_prompt / (262_144.0 * 16_000.0) - 1.0).abs() < 1e-12, "{best:?}");
         // At most 63 GB/s to each chip, over at most 8 of them.
         assert!(best.load_ms >= best.bytes_per_prompt / 8.0 / 63e9 * 1e3 * (1.0 - 1e-12), "{best:?}");
-        assert!(all[0].deployment.ends_with(", KV offload") && all[0].launch[0].contains("--kv-offloading-size"));
+        assert!(all[0].deployment.with.contains_key("offload") && all[0].launch[0].contains("--kv-offloading-size"));
         // The same without is tried as well.
         assert!(all.iter().any(|p| p.offload.is_none()), "{all:?}");
         let without = &plans(&Request { offload_hit: None, ..r })[0];
@@ -209,7 +204,7 @@ mod tests {
         let unknown =
             answer_on(&catalog, &Request { isl: Some(1000.0), ..request("llama-3.1-8b", "l40s") }, 1).unwrap();
         assert!(unknown.plans.iter().all(|p| p.offload.is_none()));
-        assert!(unknown.assumptions.iter().any(|a| a.starts_with("no KV offload on")), "{:?}", unknown.assumptions);
+        assert!(unknown.assumptions.iter().any(|a| a.says == "no_offload"), "{:?}", unknown.assumptions);
     }
 
     #[test]

@@ -92,46 +92,32 @@ impl Worked {
         layout::words(&self.ask.model, layout)
     }
 
-    /// A deployment in a few words.
-    pub(crate) fn words(&self, index: u64) -> String {
+    /// What tells a deployment from the others.
+    pub(crate) fn words(&self, index: u64) -> Remark {
         let (ask, choice) = (&self.ask, self.chosen(index));
         let (row, on) = (choice.row, choice.row.on());
-        let mut all = match &choice.prompts {
-            None => self.layout(&on.layout),
+        let layout = self.layout(&on.layout);
+        let pools = match &choice.prompts {
+            None => says("deployed").with("layout", layout),
             Some(p) => {
                 // Where the chips are others, they are named.
                 let other = &p.row.of.machine;
-                let on_other = if Arc::ptr_eq(&row.of.machine, other) {
-                    String::new()
-                } else {
-                    format!(" on {}", other.system.chip.id)
-                };
-                let (first, then) = (self.layout(&p.row.on().layout), self.layout(&on.layout));
-                format!("{} x {first} prefill{on_other} + {} x {then} decode", p.instances, choice.instances)
+                says("deployed")
+                    .with("prefills", p.instances)
+                    .with("prefill", self.layout(&p.row.on().layout))
+                    .with("prefill_on", (!Arc::ptr_eq(&row.of.machine, other)).then_some(&other.system.chip.id))
+                    .with("decodes", choice.instances)
+                    .with("decode", layout)
             }
         };
-        if ask.engines.len() > 1 {
-            all = format!("{}: {all}", on.engine.id);
-        }
-        if ask.machines.len() > 1 {
-            all = format!("{}: {all}", on.system.id);
-        }
-        if ask.formats.len() > 1 {
-            all = format!("{all}, {}", on.formats.linear);
-        }
-        if ask.kvs.len() > 1 {
-            all = format!("{all}, KV {}", on.kv);
-        }
-        if ask.chunks.len() > 1 && choice.prompts.is_none() {
-            all = format!("{all}, chunk {}", count(row.chunk));
-        }
-        if ask.drafts.len() > 1 {
-            all = format!("{all}, {} drafts", count(row.drafts.0));
-        }
-        if choice.offload().is_some() {
-            all += ", KV offload";
-        }
-        all
+        pools
+            .with("engine", (ask.engines.len() > 1).then_some(&on.engine.id))
+            .with("system", (ask.machines.len() > 1).then_some(&on.system.id))
+            .with("weights", (ask.formats.len() > 1).then_some(on.formats.linear))
+            .with("kv", (ask.kvs.len() > 1).then_some(on.kv))
+            .with("chunk", (ask.chunks.len() > 1 && choice.prompts.is_none()).then_some(row.chunk))
+            .with("drafts", (ask.drafts.len() > 1).then_some(row.drafts.0))
+            .with("offload", choice.offload().is_some())
     }
 
     /// The model's name.
@@ -139,14 +125,15 @@ impl Worked {
         &self.ask.model.name
     }
 
-    /// Traffic and lengths in words.
-    pub(crate) fn workload(&self) -> String {
+    /// Traffic and lengths.
+    pub(crate) fn workload(&self) -> Remark {
         let r = &self.ask.requests;
-        let share = |share: f64, what: &str| format!(", {} % {what}", significant(share * 100.0, 3));
-        let hit = if r.cached > 0.0 { share(r.cached, "of prompts cached") } else { String::new() };
-        let fetched = self.ask.offload.map_or_else(String::new, |hit| share(hit, "in host memory"));
-        let traffic = why::traffic(self.question.traffic);
-        format!("{traffic}; prompts {}, answers {} tokens{hit}{fetched}", count(r.input), count(r.output))
+        says("traffic_and_lengths")
+            .with("traffic", why::traffic(self.question.traffic))
+            .with("input", r.input)
+            .with("output", r.output)
+            .with("cached", Some(r.cached).filter(|hit| *hit > 0.0))
+            .with("fetched", self.ask.offload)
     }
 
     /// Tokens of a prompt.
@@ -165,8 +152,7 @@ impl Worked {
         self.space.estimate(index, q.output, q.traffic).map(|e| q.objective.score(&e))
     }
 
-    /// Limits in words.
-    pub(crate) fn limits(&self) -> Vec<String> {
+    pub(crate) fn limits(&self) -> Vec<Remark> {
         why::limits(&self.question)
     }
 
@@ -218,12 +204,8 @@ impl Worked {
     }
 
     /// Why there is no plan.
-    pub(crate) fn why_none(&self) -> &'static str {
-        if self.made.fit == 0 {
-            "no layout has room for the weights and one request"
-        } else {
-            "no deployment meets the limits"
-        }
+    pub(crate) fn why_none(&self) -> Remark {
+        says(if self.made.fit == 0 { "no_room" } else { "limits_not_met" })
     }
 
     /// The frontier alone, fastest user first.

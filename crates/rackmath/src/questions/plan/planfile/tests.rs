@@ -41,7 +41,17 @@ fn a_file_read_back_is_the_file_and_gives_the_same_answer() {
     let back = PlanFile::read("plan.json", &file.text()).unwrap();
     assert_eq!(back, file);
     let again = answer_on(&rackmath_catalog::embedded(), &back.request, 1).unwrap();
-    assert_eq!(back.check("plan.json", again.plans.first()).unwrap(), Vec::<String>::new());
+    assert_eq!(back.check("plan.json", again.plans.first()).unwrap(), Vec::new());
+}
+
+#[test]
+fn a_file_from_when_a_deployment_was_text_is_the_same_plan() {
+    let mut old = file();
+    old.chosen.as_mut().unwrap().deployment = "TP1".into();
+    let back = PlanFile::read("plan.json", &old.text()).unwrap();
+    assert!(old.text().contains("\"deployment\": \"TP1\"") && back == old);
+    let again = answer_on(&rackmath_catalog::embedded(), &back.request, 1).unwrap();
+    assert_eq!(back.check("plan.json", again.plans.first()).unwrap(), Vec::new());
 }
 
 #[test]

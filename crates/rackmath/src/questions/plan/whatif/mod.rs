@@ -25,12 +25,12 @@ pub struct Answer {
     pub model: String,
     /// What was changed.
     pub changes: Vec<Changed>,
-    /// Traffic and lengths before, in words.
-    pub workload_before: String,
+    /// Traffic and lengths before.
+    pub workload_before: Remark,
     /// The same after.
-    pub workload_after: String,
-    /// Limits after, in words.
-    pub limits: Vec<String>,
+    pub workload_after: Remark,
+    /// Limits after.
+    pub limits: Vec<Remark>,
     /// What is made best, after.
     pub objective: plan::Best,
     /// The best before; none when nothing met the limits.
@@ -44,11 +44,11 @@ pub struct Answer {
     /// Number by number.
     pub differences: Vec<Difference>,
     /// In a sentence.
-    pub verdict: String,
+    pub verdict: Remark,
     /// What would do if a single limit were moved, when nothing meets them all after the change.
     pub relaxations: Vec<Relaxation>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// A change that was made.
@@ -174,48 +174,37 @@ fn difference(
     Some(Difference { measure, before, kept, after, kept_change: change(kept), after_change: change(after) })
 }
 
-fn verdict(before: Option<&Plan>, kept: &Kept, after: Option<&Plan>, same: bool, new: &plan::Answer) -> String {
+fn verdict(before: Option<&Plan>, kept: &Kept, after: Option<&Plan>, same: bool, new: &plan::Answer) -> Remark {
     let Some(before) = before else {
-        return match after {
-            Some(_) => "nothing met the limits before; now something does".into(),
-            None => "nothing meets the limits, before or after".into(),
-        };
+        return says(if after.is_some() { "now_something_does" } else { "neither_does" });
     };
-    let (old_count, broken) = (before.replicas, kept.broken.join(" and "));
+    let (old_count, broken) = (before.replicas, kept.broken.clone());
     let held = match (kept.holds, &kept.plan) {
         (Holds::AsIs, Some(p)) if p.replicas != old_count => {
-            format!("the same deployment holds, with {} instead of {old_count} replicas", p.replicas)
+            says("holds_with").with("replicas", p.replicas).with("before", old_count)
         }
-        (Holds::AsIs, _) => "the same deployment holds as it is".into(),
-        (Holds::Retuned, Some(p)) => {
-            let why = if broken.is_empty() {
-                "it no longer fits as it is".into()
-            } else {
-                format!("as it is it breaks {broken}")
-            };
-            format!("the same layout holds at {} requests in flight per group: {why}", p.concurrency_per_group)
-        }
-        (Holds::Breaks, _) => format!("the same deployment does not hold: it breaks {broken}"),
-        _ => "the same deployment cannot run".into(),
+        (Holds::AsIs, _) => says("holds_as_is"),
+        (Holds::Retuned, Some(p)) => says("holds_retuned")
+            .with("in_flight", p.concurrency_per_group)
+            .with("no_room", broken.is_empty())
+            .with("broken", broken),
+        (Holds::Breaks, _) => says("does_not_hold").with("broken", broken),
+        _ => says("cannot_run"),
     };
-    let Some(after) = after else {
-        return format!("{held}; {}", new.verdict);
-    };
+    let and = |then: Remark| says("held_and").with("held", held).with("then", then);
+    let Some(after) = after else { return and(new.verdict.clone()) };
     if same && kept.plan.as_ref().is_some_and(|p| p.index == after.index) {
-        return format!("{held}; it is still the best");
+        return and(says("still_best"));
     }
     let cost = |p: &Plan| p.usd_per_mtok.value;
-    let gain = kept.plan.as_ref().filter(|_| kept.holds != Holds::Breaks).filter(|p| cost(p) > 0.0).map(|p| {
-        let share = 1.0 - cost(after) / cost(p);
-        let word = if share >= 0.0 { "less" } else { "more" };
-        format!(", for {} % {word} per token", significant(share.abs() * 100.0, 3))
-    });
-    let gain = gain.unwrap_or_default();
-    if same {
-        let flight = after.concurrency_per_group;
-        return format!("{held}; its layout is still the best, with {flight} requests in flight per group{gain}");
-    }
-    format!("{held}; the best is now {}{gain}", after.deployment)
+    let gain = kept.plan.as_ref().filter(|_| kept.holds != Holds::Breaks).filter(|p| cost(p) > 0.0);
+    let gain = gain.map(|p| 1.0 - cost(after) / cost(p));
+    let best = if same {
+        says("layout_still_best").with("in_flight", after.concurrency_per_group)
+    } else {
+        says("best_now").with("deployment", after.deployment.clone())
+    };
+    and(best.with("less", gain.filter(|g| *g >= 0.0)).with("more", gain.filter(|g| *g < 0.0).map(f64::abs)))
 }
 
 #[cfg(test)]
