@@ -2,6 +2,7 @@
 
 use crate::font;
 use crate::scene::{Color, GREY, Scene, Text, WHITE};
+use crate::words::words;
 use rackmath::layout::{Answer, StageCard};
 use rackmath::pipeline;
 use rackmath_units::{Bytes, significant};
@@ -34,7 +35,7 @@ const EMPTY: Color = Color(242, 242, 242);
 
 fn heading(scene: &mut Scene, a: &Answer) {
     scene.write(Text::new((30.0, 34.0), 20.0, format!("{} on {}: {}", a.model, a.system, a.layout)).bold());
-    scene.write(Text::new((30.0, 58.0), 13.0, a.verdict.clone()).grey());
+    scene.write(Text::new((30.0, 58.0), 13.0, words(&a.verdict)).grey());
 }
 
 /// One bar per stage, filled with what each of its chips holds, and a line where the chip is full.

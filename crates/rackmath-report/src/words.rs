@@ -33,6 +33,7 @@ static TEMPLATES: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| templates().
 /// Formats of numbers in base units.
 const FORMATS: &[(&str, fn(f64) -> String)] = &[
     ("count", count),
+    ("hundredths", |x| count(x * 100.0)),
     ("whole", |x| format!("{x:.0}")),
     ("two", |x| format!("{x:.2}")),
     ("grouped", grouped),

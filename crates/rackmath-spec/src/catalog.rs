@@ -351,9 +351,9 @@ impl Catalog {
         self.attention.get("mla", self)
     }
 
-    /// An engine by id or alias, or by name and version: `vllm`, `vllm@0.19.0`. With it comes what had to be assumed, where
-    /// no family covers the version.
-    pub fn engine(&self, name: &str) -> Result<(Arc<Engine>, Option<String>), SpecError> {
+    /// An engine by id or alias, or by name and version: `vllm`, `vllm@0.19.0`. With it comes the
+    /// version, where no family covers it.
+    pub fn engine(&self, name: &str) -> Result<(Arc<Engine>, Option<Version>), SpecError> {
         let (word, version) = match name.split_once('@') {
             Some((word, version)) => (word, Some(version.parse::<Version>()?)),
             None => (name, None),
@@ -369,8 +369,7 @@ impl Catalog {
                 return Ok((other, None));
             }
         }
-        let note = format!("no family of {} covers version {version}; taken as {}", engine.family, engine.name);
-        Ok((engine, Some(note)))
+        Ok((engine, Some(version)))
     }
 
     /// A table of published measurements; its models and systems are names of this catalogue.

@@ -54,7 +54,7 @@ operator!(Div, div, Div);
 
 /// An input of an equation: its symbol, what it means, its value in base units and as shown, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Input {
+pub struct Input<S = String> {
     /// Its symbol.
     pub symbol: String,
     /// What it is.
@@ -66,12 +66,12 @@ pub struct Input {
     #[serde(rename = "value")]
     pub shown: String,
     /// Where it comes from.
-    pub source: String,
+    pub source: S,
 }
 
 impl Expr {
     /// The value, given the inputs; panics on a symbol that is not among them.
-    pub fn value(&self, inputs: &[Input]) -> f64 {
+    pub fn value<S>(&self, inputs: &[Input<S>]) -> f64 {
         match self {
             Self::Sym(name) => find(inputs, name).value,
             Self::Num(value) => *value,
@@ -88,7 +88,7 @@ impl Expr {
         self.render(0, &|name| name.to_owned())
     }
 
-    pub fn substituted(&self, inputs: &[Input]) -> String {
+    pub fn substituted<S>(&self, inputs: &[Input<S>]) -> String {
         self.render(0, &|name| find(inputs, name).shown.clone())
     }
 
@@ -107,7 +107,7 @@ impl Expr {
     }
 }
 
-fn find<'a>(inputs: &'a [Input], symbol: &str) -> &'a Input {
+fn find<'a, S>(inputs: &'a [Input<S>], symbol: &str) -> &'a Input<S> {
     inputs.iter().find(|i| i.symbol == symbol).unwrap_or_else(|| panic!("the equation has no input {symbol}"))
 }
 

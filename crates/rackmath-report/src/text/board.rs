@@ -1,6 +1,7 @@
 //! The board as text: a step, its curves, its workings, what binds.
 
 use super::page::{Page, mtok, only, or, or_dash, percent, seconds, three, tok_s, usd};
+use crate::words::words;
 use rackmath::figure::count;
 use rackmath::{curve, explain, step, when};
 use rackmath_units::{Bytes, BytesPerToken};
@@ -114,19 +115,20 @@ pub(super) fn headline(out: &mut Page, s: &step::Answer, c: &curve::Answer) {
 pub(super) fn explain(out: &mut Page, a: &explain::Answer) {
     let style = out.style;
     out.head(format!("{} on {}", a.model, a.system));
-    let mut cited: Vec<&str> = vec!["derived below", "the question"];
+    let mut cited = Vec::new();
     for w in &a.workings {
         out.line(format!("{} {}", style.bold(&w.symbol), style.dim(&w.meaning)));
-        for side in [&w.equation, &w.substituted, &style.bold(&w.result)] {
+        for side in [&w.equation, &w.substituted, &style.bold(&words(&w.result))] {
             out.line(format!("  = {side}"));
         }
         for i in &w.inputs {
             out.line(format!("    {:<9} {:<18} {}", i.symbol, i.shown, i.meaning));
             // A source is printed where it first appears.
-            if !cited.contains(&i.source.as_str()) {
+            let own = ["derived_below", "the_question"].contains(&&*i.source.says);
+            if !own && !cited.contains(&&i.source) {
                 cited.push(&i.source);
                 let indent = " ".repeat(33);
-                out.dim(style.wrapped(&indent, &indent, &i.source).trim_end());
+                out.dim(style.wrapped(&indent, &indent, &words(&i.source)).trim_end());
             }
         }
         out.gap();

@@ -1,15 +1,16 @@
 //! Estimates as text: numbers with their intervals, where the step goes, what would help.
 
 use super::page::{Page, bytes, ms, mtok, only, or, or_dash, percent, plural, three, tok_s, usd};
+use crate::words::words;
 use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, sweep};
 use rackmath::figure::count;
 
 pub(super) fn estimate(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {}, {}", a.model, a.system, a.engine));
     let chosen = if a.layout_chosen { " (chosen)" } else { "" };
-    let on = format!("{}{chosen}, {} chip{}; {}", a.layout, a.chips, plural(a.chips), a.load);
+    let on = format!("{}{chosen}, {} chip{}; {}", a.layout, a.chips, plural(a.chips), words(&a.load));
     let lengths = format!("prompts {}, answers {} tokens", count(a.isl), count(a.osl));
-    out.paragraph("", format!("{on}; {lengths}; weights {}, KV {}", a.weights, a.kv));
+    out.paragraph("", format!("{on}; {lengths}; weights {}, KV {}", words(&a.weights), words(&a.kv)));
     out.gap();
     if let Some(p) = &a.problem {
         problem(out, p);
@@ -26,7 +27,7 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
         breakdown(out, &s.step);
         out.gap();
         out.paragraph("  ", &s.reading);
-        out.paragraph("  ", format!("Bound by {}.", s.binding));
+        out.paragraph("  ", format!("Bound by {}.", words(&s.binding)));
         out.gap();
     }
     changes(out, &a.changes);
@@ -35,9 +36,9 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
 }
 
 fn problem(out: &mut Page, p: &Problem) {
-    out.paragraph("  ", out.style.bad(&p.what));
+    out.paragraph("  ", out.style.bad(&words(&p.what)));
     if let Some(change) = &p.first_change {
-        out.paragraph("  ", format!("would do: {change}"));
+        out.paragraph("  ", format!("would do: {}", words(change)));
     }
     out.gap();
 }
@@ -67,7 +68,7 @@ fn numbers(out: &mut Page, s: &Served) {
     let cost = s.usd_per_mtok_output.zip(s.usd_per_mtok_input);
     out.maybe("cost", cost.map(|(output, input)| format!("{} output, {} input", mtok(output), mtok(input))));
     if let Some(slo) = &s.slo {
-        let good = format!("{} requests per second; {}", three(slo.goodput_requests_per_s), slo.verdict);
+        let good = format!("{} requests per second; {}", three(slo.goodput_requests_per_s), words(&slo.verdict));
         out.row("goodput", if slo.met { out.style.good(&good) } else { out.style.bad(&good) });
     }
     let waiting = only(s.waiting > 0.0, format!(", {} wait", three(s.waiting)));
@@ -81,7 +82,7 @@ fn pools(out: &mut Page, p: &Pools) {
     let (busy, ratio) = (percent(p.prefill_busy), three(p.balanced_ratio));
     out.more(format!("{busy} busy; exact balance at {ratio} prefill chips for each that decodes"));
     let [wait, compute, send] = [p.prefill_wait_ms, p.prefill_ms, p.transfer_ms].map(ms);
-    out.more(format!("wait {wait}, compute {compute}, send {} in {send} ({})", bytes(p.transfer_bytes), p.network));
+    out.more(format!("wait {wait}, compute {compute}, send {} in {send} ({})", bytes(p.transfer_bytes), words(&p.network)));
 }
 
 pub(super) fn breakdown(out: &mut Page, b: &Breakdown) {
@@ -103,14 +104,14 @@ fn bars(out: &mut Page, pieces: &[Piece]) {
     for p in pieces {
         let eighths = (p.share.clamp(0.0, 1.0) * room as f64 * 8.0).round() as usize;
         let bar = "█".repeat(eighths / 8) + EIGHTHS[eighths % 8];
-        let line = format!("  {:<22} {:>9} {:>6}  {}", p.what, ms(p.ms), percent(p.share), out.style.tint(39, &bar));
+        let line = format!("  {:<22} {:>9} {:>6}  {}", words(&p.what), ms(p.ms), percent(p.share), out.style.tint(39, &bar));
         out.line(line.trim_end());
     }
 }
 
 fn changes(out: &mut Page, all: &[Change]) {
     let Some(first) = all.first() else { return };
-    let by = out.style.dim(&format!("judged by {}", first.judged_by));
+    let by = out.style.dim(&format!("judged by {}", words(&first.judged_by)));
     out.wrapped("", "  ", format!("{} {by}", out.style.bold("what would help most")));
     for (i, c) in all.iter().enumerate() {
         let gain = or(c.gain, "served", signed);
@@ -124,10 +125,10 @@ fn change(c: &Change) -> String {
     let cost = or(c.usd_per_mtok_output, "", |u| format!(", {} output", mtok(u)));
     let rescues = if c.rescues { "; meets what is missed today" } else { "" };
     let within = if c.within_interval { "; less than the interval is wide" } else { "" };
-    let caution = or(c.caution.as_ref(), "", |c| format!("; needs {c}"));
+    let caution = or(c.caution.as_ref(), "", |c| format!("; needs {}", words(c)));
     let ([token, first], rate) = ([c.tpot_ms, c.ttft_ms].map(ms), tok_s(c.output_tok_s_per_chip));
     let speeds = format!("{token} per token, first after {first}, {rate} per chip");
-    format!("{}: {speeds}{cost}{rescues}{within}{caution}", c.what)
+    format!("{}: {speeds}{cost}{rescues}{within}{caution}", words(&c.what))
 }
 
 /// A gain with its sign: "+12%".

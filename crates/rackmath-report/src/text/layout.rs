@@ -4,6 +4,7 @@ use super::page::{Page, byte_rate, bytes, led, only, or, or_dash, params, percen
 use crate::picture::PARTS;
 use crate::reply::Part;
 use crate::style::Style;
+use crate::words::words;
 use rackmath::figure::count;
 use rackmath::layout::{Answer, StageCard};
 use rackmath::pipeline::{self, CellCard, RunCard};
@@ -42,7 +43,8 @@ pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {
 }
 
 fn fit(out: &mut Page, a: &Answer) {
-    out.row("memory", if a.fits { out.style.good(&a.verdict) } else { out.style.bad(&a.verdict) });
+    let verdict = words(&a.verdict);
+    out.row("memory", if a.fits { out.style.good(&verdict) } else { out.style.bad(&verdict) });
     out.maybe("first change that fits", a.first_change.as_ref());
     if let Some(warning) = &a.warning {
         out.wrapped("  warning: ", "    ", warning);

@@ -1,6 +1,7 @@
 //! Predicted against measured as text: a line per metric, and a line per row where asked for.
 
 use super::page::{Page, only, or_dash};
+use crate::words::words;
 use rackmath::validate::{Answer, CrossCard, FolderCard, RowCard, SourceCard, StratumCard};
 use rackmath_units::significant;
 
@@ -50,7 +51,9 @@ fn one(out: &mut Page, source: &SourceCard) {
     if !source.fitted.is_empty() {
         out.wrapped("    in the fit: ", "      ", &source.fitted);
     }
-    for note in &source.notes {
+    let mut notes: Vec<_> = source.notes.iter().map(words).collect();
+    notes.sort();
+    for note in notes {
         out.wrapped("    assumed: ", "      ", note);
     }
     for skip in &source.skipped {

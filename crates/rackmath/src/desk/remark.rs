@@ -110,6 +110,7 @@ parts!(Number(x => x as f64): u64, usize);
 parts!(Text(x => x.to_string()): &str, &String, Dtype, &Layout, Math);
 parts!(Text(x => x): String);
 parts!(Remark(x => Box::new(x)): Remark);
+parts!(Remark(x => Box::new(x.clone())): &Remark);
 
 impl From<bool> for Part {
     fn from(holds: bool) -> Self {

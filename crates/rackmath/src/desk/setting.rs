@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::desk::check;
+use crate::desk::remark::{Remark, says};
 use educe::Educe;
 use rackmath_spec::model::{Body, Formats};
 use rackmath_spec::{Basis, Catalog, Dtype, Math, Model, Price, System};
@@ -76,11 +77,18 @@ pub(crate) enum PriceSource {
 
 impl PriceSource {
     /// Whose price and of when, without the citation.
-    pub fn short(&self) -> String {
+    pub fn short(&self) -> Remark {
         match self {
-            Self::Listed(p) => format!("{} price, {}", p.basis, p.as_of),
-            _ => self.to_string(),
+            Self::Given => says("price_given"),
+            Self::Listed(p) => says("price_listed").with("basis", p.basis.to_string()).with("as_of", &p.as_of),
+            Self::Unknown => says("price_unknown"),
         }
+    }
+
+    /// The same, with the citation.
+    pub fn remark(&self) -> Remark {
+        let source = if let Self::Listed(p) = self { Some(&p.source) } else { None };
+        self.short().with("source", source)
     }
 }
 
@@ -88,7 +96,7 @@ impl std::fmt::Display for PriceSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Given => f.write_str("as given"),
-            Self::Listed(p) => write!(f, "{} ({})", self.short(), p.source),
+            Self::Listed(p) => write!(f, "{} price, {} ({})", p.basis, p.as_of, p.source),
             Self::Unknown => f.write_str("no price is known for this chip; give one with --price"),
         }
     }
@@ -252,16 +260,17 @@ impl Found {
         self.count.stored_bytes(&self.formats)
     }
 
-    /// The formats of the weights in words: "fp8-block" or "mxfp4 experts, bf16 elsewhere".
-    pub fn format_words(&self) -> String {
+    /// The formats of the weights.
+    pub fn format_words(&self) -> Remark {
         let f = &self.formats;
         let routed = self.count.part(Part::Routed).total > 0;
-        match (routed && f.routed != f.linear, f.linear == f.other) {
-            (false, true) => f.linear.to_string(),
-            (false, false) => format!("{} ({} embeddings and norms)", f.linear, f.other),
-            (true, true) => format!("{} experts, {} elsewhere", f.routed, f.linear),
-            (true, false) => format!("{} experts, {} matrices, {} embeddings and norms", f.routed, f.linear, f.other),
-        }
+        let id = match (routed && f.routed != f.linear, f.linear == f.other) {
+            (false, true) => return f.linear.to_string().into(),
+            (false, false) => "formats_but_embeddings",
+            (true, true) => "formats_of_experts",
+            (true, false) => "formats_of_all",
+        };
+        says(id).with("experts", f.routed).with("matrices", f.linear).with("other", f.other)
     }
 
     /// The arithmetic most multiplications run in, and its peak.
@@ -278,49 +287,62 @@ impl Found {
         }
     }
 
-    pub fn kv_words(&self) -> String {
+    pub fn kv_words(&self) -> Remark {
         match self.model.body {
-            Body::Layers(_) => self.kv.to_string(),
-            Body::Lump(_) => format!("as given ({})", kv::cache(&self.model, self.kv).stored_per_token()),
+            Body::Layers(_) => self.kv.to_string().into(),
+            Body::Lump(_) => {
+                says("kv_as_given").with("bytes", kv::cache(&self.model, self.kv).stored_per_token())
+            }
         }
     }
 
-    pub fn sources(&self) -> Vec<String> {
-        let chip = &self.system.chip;
-        let (size, speed) = (&chip.memory.capacity.value, &chip.memory.bandwidth);
-        let peak = self.main_math().map(|(math, _)| format!("{math} peak: {}", chip.peak[&math].source));
-        let model = format!("model: {} ({})", self.model.source, self.model.as_of);
-        let memory = format!("memory: {size} at {}: {}", speed.value, speed.source);
-        [model, memory].into_iter().chain(peak).chain([format!("checked {}", chip.as_of)]).collect()
+    /// The formats of weights and cache, said by a sentence.
+    pub fn in_formats(&self, id: &'static str) -> Remark {
+        says(id).with("weights", self.format_words()).with("kv", self.kv_words())
+    }
+
+    /// The price of a chip's hour, said by a sentence.
+    pub fn at_price(&self, id: &'static str) -> Remark {
+        says(id).with("price", self.chip_price).with("source", self.price_source.remark())
+    }
+
+    pub fn sources(&self) -> Vec<Remark> {
+        let (model, chip) = (&self.model, &self.system.chip);
+        let (size, speed) = (chip.memory.capacity.value, &chip.memory.bandwidth);
+        let peak = self
+            .main_math()
+            .map(|(math, _)| says("peak_source").with("math", math).with("source", &chip.peak[&math].source));
+        let memory = says("memory_source").with("size", size).with("speed", speed.value).with("source", &speed.source);
+        let model = says("model_source").with("source", &model.source).with("as_of", &model.as_of);
+        [model, memory].into_iter().chain(peak).chain([says("checked").with("as_of", &chip.as_of)]).collect()
     }
 }
 
 impl Resolved {
-    pub fn assumptions(&self) -> Vec<String> {
-        let spread = match self.system.n_chips {
-            1 => "on one chip".into(),
-            n => format!("spread evenly over {n} chips"),
+    pub fn assumptions(&self) -> Vec<Remark> {
+        let on = match self.system.n_chips {
+            1 => self.in_formats("weights_on_one_chip"),
+            n => self.in_formats("weights_over_chips").with("chips", n),
         };
         let multiplied = self.main_math().map(|(math, peak)| {
             let own = self.main_format().maths().first().copied().filter(|own| self.math.is_none() && *own != math);
-            let why = own.map_or(String::new(), |own| format!(" ({} has no {own} units)", self.system.chip.id));
-            format!("multiplications in {math} at the dense peak of {peak} per chip{why}")
+            let said = says("multiplied").with("math", math).with("peak", peak);
+            said.with("own", own).with("chip", own.map(|_| &self.system.chip.id))
         });
         let counted = match self.counting {
-            Counting::Strict => "attention arithmetic counted; only the experts a batch touches are read",
-            Counting::Lecture => "lecture counting: no attention arithmetic, every weight read in every step",
+            Counting::Strict => "counted_strictly",
+            Counting::Lecture => "counted_as_the_lecture",
         };
         let overlap = match self.overlap {
-            Overlap::Max => "compute and memory overlap perfectly: a lower bound".into(),
-            Overlap::Sum => "compute and memory do not overlap: an upper bound of the roofline".into(),
-            Overlap::KvThenMax => "weights overlap with compute, KV reads do not (scaling book)".into(),
-            Overlap::Partial(share) => format!("{share} of the possible overlap of compute and memory"),
+            Overlap::Max => says("overlap_perfect"),
+            Overlap::Sum => says("overlap_none"),
+            Overlap::KvThenMax => says("overlap_but_kv"),
+            Overlap::Partial(share) => says("overlap_share").with("share", share),
         };
-        let mut all = vec![format!("weights in {}, KV cache {}, {spread}", self.format_words(), self.kv_words())];
-        all.extend(multiplied.into_iter().chain([counted.into(), overlap]));
-        all.push("no network, no launch overhead, full bandwidth and dense peak: measured machines are slower".into());
-        all.push(format!("price: {} per chip, {}", self.chip_price, self.price_source));
-        all.extend(self.model.notes.iter().cloned());
+        let mut all = vec![on];
+        all.extend(multiplied.into_iter().chain([says(counted), overlap, says("measured_is_slower")]));
+        all.push(self.at_price("price_of_chip"));
+        all.extend(self.model.notes.iter().map(Into::into));
         all
     }
 }

@@ -2,7 +2,7 @@
 
 use super::links::add_network;
 use super::products::{Matrix, Multiplier, PlainKernel, matrices, silicon};
-use super::{Cost, Limit, MixerOp, Part, Pass, Stroke, Table, stretch};
+use super::{Assumption, Cost, Limit, MixerOp, Part, Pass, Stroke, Table, stretch};
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
 use crate::deployment::{Deployment, Untimed};
 use crate::layout::domain;
@@ -78,9 +78,7 @@ impl Pass {
                 continue;
             }
             if !prep.mixer_measured(mixer) && !d.engine.ideal && d.engine.plain.is_none() {
-                let chip = &d.system.chip.generation;
-                let note = format!("attention kernels were not measured on {chip}; those of Hopper stand in");
-                prep.borrow(BORROWED, note);
+                prep.borrow(BORROWED, Assumption::Attention { generation: d.system.chip.generation.clone() });
             }
             mixers.push((run.n as f64, prep.mixer(mixer).ok_or(Untimed::NoPeak)?));
             seen.push(mixer);
@@ -142,7 +140,7 @@ pub(super) struct Prep<'a> {
     /// The engine's one rule for experts, where it has one.
     plain: Option<PlainKernel>,
     pub(super) silicon: Silicon,
-    assumed: Vec<String>,
+    assumed: Vec<Assumption>,
     wider: f64,
 }
 
@@ -168,9 +166,8 @@ impl<'a> Prep<'a> {
                 let one = Multiplier::of(d, &kernels.gemm, dtype)?;
                 prep.assumed.extend(one.assumed.clone());
                 if !one.measured && !engine.ideal {
-                    let said = "matrix products were not measured on";
-                    let note = format!("{dtype} {said} {}; constants of another generation stand in", chip.generation);
-                    prep.borrow(BORROWED, note);
+                    let generation = chip.generation.clone();
+                    prep.borrow(BORROWED, Assumption::Products { format: dtype, generation });
                 }
                 prep.multipliers.push((dtype, one));
             }
@@ -191,8 +188,7 @@ impl<'a> Prep<'a> {
             prep.find_experts()?;
         }
         if d.layout.degrees().tp > 1 && d.links.up.is_none() && !engine.ideal {
-            prep.assumed
-                .push(format!("links of kind {} were never measured: collectives cost nothing here", chip.link.kind));
+            prep.assumed.push(Assumption::Links { kind: chip.link.kind.clone() });
         }
         Some(prep)
     }
@@ -214,20 +210,17 @@ impl<'a> Prep<'a> {
         let family = engine.experts(&generation, format, self.d.layout.degrees().dp > 1);
         let found = self.kernels.moe().find(family, format, &generation).ok()?;
         if !engine.ideal && engine.plain.is_none() && found.matched != MoeMatch::Exact {
-            let (wider, how) = match found.matched {
-                MoeMatch::Generation => (BORROWED, "constants of another chip generation"),
-                MoeMatch::Format => (BORROWED, "constants of another format"),
-                _ => (UNKNOWN, "the median of all measured kernels"),
-            };
-            let what = format!("expert kernel {family} was not measured for {format} on {generation}");
-            self.borrow(wider, format!("{what}; {how} stand in"));
+            let near = matches!(found.matched, MoeMatch::Generation | MoeMatch::Format);
+            let (family, from) = (family.to_string(), found.matched);
+            let wider = if near { BORROWED } else { UNKNOWN };
+            self.borrow(wider, Assumption::Experts { family, format, generation, from });
         }
         self.experts = Some((silicon, found, format));
         Some(())
     }
 
     /// Kernels of something else stand in: say so once, and widen the estimate.
-    fn borrow(&mut self, wider: f64, note: String) {
+    fn borrow(&mut self, wider: f64, note: Assumption) {
         self.wider = self.wider.max(wider);
         if !self.assumed.contains(&note) {
             self.assumed.push(note);

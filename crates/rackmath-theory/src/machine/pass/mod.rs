@@ -37,7 +37,23 @@ pub use layers::KernelSet;
 use joint::Joints;
 use mixer::MixerOp;
 use rackmath_spec::engine::Overhead;
+use rackmath_spec::{Dtype, Math, MoeFormat, MoeMatch};
 use std::convert::Infallible;
+
+/// Something that was not measured, and what stands in for it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Assumption {
+    /// Weights are expanded to 16 bits where a chip lacks the arithmetic.
+    Expanded { chip: String, math: Math, format: Dtype },
+    /// Matrix products take the constants of another generation of chips.
+    Products { format: Dtype, generation: String },
+    /// Attention takes those of Hopper.
+    Attention { generation: String },
+    /// An expert kernel takes those of something near.
+    Experts { family: String, format: MoeFormat, generation: String, from: MoeMatch },
+    /// Collectives over links of this kind cost nothing.
+    Links { kind: String },
+}
 
 /// A model cut over a machine and run by an engine, ready to be timed.
 #[derive(Clone, Debug)]
@@ -53,7 +69,7 @@ pub struct Pass {
     graph: f64,
     overhead: Overhead,
     /// What had to be assumed: formats and kernels that were not measured.
-    pub assumed: Vec<String>,
+    pub assumed: Vec<Assumption>,
     /// How much wider than the engine's own the spread is, because kernels were borrowed: 1 when none were.
     pub wider: f64,
 }

@@ -1,6 +1,6 @@
 //! Matrix products of a layer on one chip: which matrices an engine multiplies as one, and how each is cut.
 
-use super::{Cost, Part, Stroke};
+use super::{Assumption, Cost, Part, Stroke};
 use crate::count::{Cut, Part as Where, Tensor, Use};
 use crate::deployment::Deployment;
 use crate::operator::gemm::{Gemm, Product, Scaling};
@@ -53,7 +53,7 @@ pub(super) struct Multiplier<'a> {
     per_byte: f64,
     width: f64,
     /// What stands in for what, where a format does not run as it is.
-    pub assumed: Option<String>,
+    pub assumed: Option<Assumption>,
     /// Whether the constants were measured on this generation.
     pub measured: bool,
 }
@@ -131,9 +131,8 @@ impl<'a> Multiplier<'a> {
                 ActivationScale::Static => Scaling::Static,
                 ActivationScale::Fused => Scaling::Given,
             };
-            let assumed = (format != native).then(|| {
-                format!("{} has no {} arithmetic: {dtype} weights are expanded to 16 bits", chip.id, native.math())
-            });
+            let (math, lacking) = (native.math(), format != native);
+            let assumed = lacking.then(|| Assumption::Expanded { chip: chip.id.clone(), math, format: dtype });
             let gemm = Gemm::new(silicon, chip.power.tdp.as_ref().map(|p| p.value), kernel).captured();
             (Kernel::Measured(gemm, scaling), silicon, assumed, kernel.class.starts_with(&chip.generation))
         };

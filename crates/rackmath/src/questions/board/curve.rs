@@ -73,7 +73,7 @@ pub struct Answer {
     /// Cost per token, if a price is known.
     pub cost: Option<Figure>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// One point.
@@ -238,39 +238,38 @@ fn figures(r: &Resolved, over: Over, at: Fixed, rows: &[Row], kinks: &[Kink]) ->
         Over::Precision => Axis::linear("bits per weight", Unit::Number),
     };
     let (batch, context, pass) = (at.batch.get(), at.context.get(), at.pass.get());
-    let mut fixed =
-        vec![("batch", Over::Batch, batch), ("context", Over::Context, context), ("pass", Over::Pass, pass)];
-    fixed.retain(|(_, of, value)| *of != over && (*of != Over::Pass || *value > 1.0));
-    let fixed = fixed.iter().map(|(name, _, value)| format!("{name} {}", count(*value))).collect::<Vec<_>>().join(", ");
+    let fixed = [("batch_of", Over::Batch, batch), ("context_of", Over::Context, context), ("pass_of", Over::Pass, pass)];
+    let fixed = fixed.into_iter().filter(|(_, of, value)| *of != over && (*of != Over::Pass || *value > 1.0));
+    let fixed: Vec<Remark> = fixed.map(|(id, _, value)| says(id).with("value", value)).collect();
     let line = |name: &str, role: Role, y: &dyn Fn(&Row) -> f64| {
         Series::new(name, role, rows.iter().map(|r| (r.x, y(r))).filter(|(_, y)| *y > 0.0))
     };
     let figure =
-        |title: &str, subtitle: String, y: Axis, whole: &dyn Fn(&Row) -> f64, of: &dyn Fn(&Row, f64) -> f64| {
+        |title: Remark, name: &str, subtitle: Remark, y: Axis, whole: &dyn Fn(&Row) -> f64, of: &dyn Fn(&Row, f64) -> f64| {
             let series = [
                 line("read weights", Role::Weights, &|r| of(r, r.weights_s)),
                 line("read KV cache", Role::Kv, &|r| of(r, r.kv_s)),
                 line("multiply", Role::Compute, &|r| of(r, r.compute_s)),
-                line(&title.to_lowercase(), Role::Envelope, whole),
+                line(name, Role::Envelope, whole),
             ];
             Figure {
-                title: format!("{title}: {} on {}", r.model.name, r.system.name).into(),
-                subtitle: format!("{fixed}; {subtitle}").into(),
+                title: title.with("model", &r.model.name).with("system", &r.system.name),
+                subtitle: subtitle.with("fixed", fixed.clone()),
                 x: x.clone(),
                 y,
                 series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
                 marks: marks(kinks, rows, x.unit, whole),
             }
         };
-    let formats = format!("weights {}, KV {}", r.format_words(), r.kv_words());
+    let formats = r.in_formats("curve_in_formats");
     let y = Axis::log("time of one step", Unit::Seconds);
-    let time = figure("Step time", formats, y, &|r| r.time_s, &|_, seconds| seconds);
+    let time = figure(says("step_time_of"), "step time", formats, y, &|r| r.time_s, &|_, seconds| seconds);
     let cost = |r: &Row| r.cost_usd_per_mtok.unwrap_or(0.0);
     // What each resource alone would cost: its share of the step's time.
     let part = |r: &Row, seconds: f64| cost(r) * seconds / r.time_s;
-    let price = format!("{} per chip, {}", r.chip_price, r.price_source.short());
+    let price = says("curve_at_price").with("price", r.chip_price).with("source", r.price_source.short());
     let y = Axis::log("dollars per million tokens", Unit::UsdPerMtok);
-    let mut cost = figure("Cost per token", price, y, &cost, &part);
+    let mut cost = figure(says("token_cost_of"), "cost per token", price, y, &cost, &part);
     if over == Over::Batch {
         let floor = r.board.cost_floor(at.context).as_per_mtok();
         cost.series.insert(0, line("floor: endless batch", Role::Floor, &|_| floor));

@@ -6,8 +6,10 @@ use rackmath_spec::Cited;
 use rackmath_theory::board::{Counting, Step};
 use rackmath_theory::count::Part;
 use rackmath_theory::roofline::Overlap;
-use rackmath_theory::term::{Expr, Input, max, min, num, sym};
+use rackmath_theory::term::{self, Expr, max, min, num, sym};
 use rackmath_units::{BytesPerParam, FlopPerToken, FlopRate, Quantity, SecondsPerToken};
+
+type Input = term::Input<Remark>;
 
 /// What to explain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,7 +75,7 @@ pub struct Answer {
     /// One per number, the one asked for first, then those it is made of.
     pub workings: Vec<Working>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// One number and its equation.
@@ -88,7 +90,7 @@ pub struct Working {
     /// The equation in values.
     pub substituted: String,
     /// The result with its unit.
-    pub result: String,
+    pub result: Remark,
     /// The result in base units.
     pub value: f64,
     /// What goes in.
@@ -134,19 +136,19 @@ struct Explainer<'a> {
 /// Digits that let a reader check the arithmetic.
 const DIGITS: usize = 5;
 
-fn input(symbol: &str, meaning: &str, value: impl Quantity, source: impl Into<String>) -> Input {
+fn input(symbol: &str, meaning: &str, value: impl Quantity, source: impl Into<Remark>) -> Input {
     let (symbol, meaning, source) = (symbol.into(), meaning.into(), source.into());
     Input { symbol, meaning, value: value.number(), shown: value.text(DIGITS), source }
 }
 
 /// A count, in full when it is whole.
-fn whole(symbol: &str, meaning: &str, n: f64, source: &str) -> Input {
+fn whole(symbol: &str, meaning: &str, n: f64, source: impl Into<Remark>) -> Input {
     let input = input(symbol, meaning, n, source);
     if n.fract() == 0.0 { Input { shown: grouped(n), ..input } } else { input }
 }
 
 fn time(symbol: &str, meaning: &str, value: Seconds) -> Input {
-    input(symbol, meaning, value, "derived below")
+    input(symbol, meaning, value, says("derived_below"))
 }
 
 /// A value of the catalogue with its source.
@@ -162,7 +164,7 @@ fn working<Q: Quantity>(symbol: &str, meaning: &str, equation: &Expr, inputs: &[
         meaning: meaning.into(),
         equation: equation.symbolic(),
         substituted: equation.substituted(inputs),
-        result: if value.is_finite() && value >= 0.0 { unit(value).text(DIGITS) } else { "does not exist".into() },
+        result: if value.is_finite() && value >= 0.0 { unit(value).text(DIGITS).into() } else { says("does_not_exist") },
         value,
         inputs: inputs.to_vec(),
     }
@@ -170,23 +172,24 @@ fn working<Q: Quantity>(symbol: &str, meaning: &str, equation: &Expr, inputs: &[
 
 impl Explainer<'_> {
     fn batch(&self) -> Input {
-        whole("B", "sequences in the batch", self.step.batch.get(), "the question")
+        whole("B", "sequences in the batch", self.step.batch.get(), says("the_question"))
     }
 
     fn context(&self) -> Input {
-        whole("L", "tokens of context", self.step.context.get(), "the question")
+        whole("L", "tokens of context", self.step.context.get(), says("the_question"))
     }
 
     fn bandwidth(&self) -> Input {
         let each = &self.r.system.chip.memory.bandwidth;
-        let source = format!("{} x {}: {}", self.r.system.n_chips, each.value, each.source);
+        let source = says("bandwidth_of_all").with("chips", self.r.system.n_chips).with("each", each.value);
+        let source = source.with("source", &each.source);
         input("W", "memory bandwidth of the machine", self.r.system.bandwidth(), source)
     }
 
     /// Parameters a step reads, and those of them multiplied with each token.
     fn counted(&self) -> [Input; 2] {
-        let (source, count) = (format!("counted from {}", self.r.model.source), &self.r.count);
-        let read = input("N_tot", "parameters a step reads: all but lookup tables", count.read(), &source);
+        let (source, count) = (says("counted_from").with("source", &self.r.model.source), &self.r.count);
+        let read = input("N_tot", "parameters a step reads: all but lookup tables", count.read(), source.clone());
         [read, input("N_act", "parameters multiplied with each token", count.multiplied(), source)]
     }
 
@@ -215,7 +218,7 @@ impl Explainer<'_> {
     fn weights(&self) -> Working {
         let routed = self.r.count.read_bytes_in(Part::Routed, &self.r.formats).get();
         let all = self.r.board.weights().get() * self.r.system.bandwidth().get();
-        let source = format!("counted, in {}", self.r.format_words());
+        let source = says("counted_in").with("formats", self.r.format_words());
         if routed == 0.0 || self.r.counting == Counting::Lecture || self.r.model.shape().is_none() {
             let per_param = BytesPerParam::new(all / self.r.count.read().get());
             let width = input("w", "bytes per parameter, scales included", per_param, source);
@@ -224,9 +227,9 @@ impl Explainer<'_> {
             return working("t_w", "time to read every weight once", &equation, &inputs, Seconds::s);
         }
         let touched = (self.step.terms.weights.get() * self.r.system.bandwidth().get() - (all - routed)) / routed;
-        let chosen = "each token chooses k of E at random";
+        let chosen = says("chosen_at_random");
         let inputs = [
-            input("M_always", "bytes of weights every batch reads", Bytes::b(all - routed), &source),
+            input("M_always", "bytes of weights every batch reads", Bytes::b(all - routed), source.clone()),
             input("M_routed", "bytes of all routed experts", Bytes::b(routed), source),
             input("f", "share of the experts this batch touches, 1 - (1 - k/E)^B", touched, chosen),
             self.bandwidth(),
@@ -238,9 +241,9 @@ impl Explainer<'_> {
     fn compute(&self) -> Working {
         // Parts may run in different arithmetics: the rate shown is the one that gives the same time.
         let rate = 2.0 * self.r.count.multiplied().get() / self.r.board.compute_per_token().get();
-        let math = self.r.main_math().map_or(String::new(), |(m, p)| {
-            format!("{} x {p} in {m}: {}", self.r.system.n_chips, self.r.system.chip.peak[&m].source)
-        });
+        let (m, p) = self.r.main_math().expect("a resolved setting has a peak");
+        let math = says("peak_of_all").with("chips", self.r.system.n_chips).with("peak", p).with("math", m);
+        let math = math.with("source", &self.r.system.chip.peak[&m].source);
         let peak = "dense peak of the machine over the formats in use";
         let [_, multiplied] = self.counted();
         let mut inputs = vec![multiplied, input("F", peak, FlopRate::flop_per_s(rate), math)];
@@ -250,8 +253,8 @@ impl Explainer<'_> {
         if attention > 0.0 {
             let flop = self.r.cache.decode_flop(self.step.context).get();
             let (flop, peak) = (FlopPerToken::new(flop), FlopRate::flop_per_s(flop / attention));
-            inputs.push(input("A", "attention FLOP of one token at this context", flop, "counted from the layers"));
-            inputs.push(input("F_a", "dense peak for the cache's format", peak, "the chip's data sheet"));
+            inputs.push(input("A", "attention FLOP of one token at this context", flop, says("counted_from_layers")));
+            inputs.push(input("F_a", "dense peak for the cache's format", peak, says("data_sheet")));
             equation = equation + sym("A") / sym("F_a");
         }
         working("c", "time to multiply one token", &equation, &inputs, SecondsPerToken::new)
@@ -260,7 +263,7 @@ impl Explainer<'_> {
     fn kv(&self) -> Working {
         let bytes = self.r.cache.read(self.step.context);
         let what = "bytes of cache one sequence's step reads";
-        let inputs = [input("kv(L)", what, bytes, "explained by: explain kv"), self.bandwidth()];
+        let inputs = [input("kv(L)", what, bytes, says("explained_by_kv")), self.bandwidth()];
         working("k", "time to read one sequence's cache", &(sym("kv(L)") / sym("W")), &inputs, Seconds::s)
     }
 
@@ -275,7 +278,7 @@ impl Explainer<'_> {
             let unit =
                 if piece.fixed > 0.0 { "bytes per layer, read and written" } else { "bytes per layer and token" };
             inputs.push(whole(&n, &format!("layers: {}", piece.what), piece.layers as f64, source));
-            inputs.push(input(&bytes, unit, Bytes::b(each), format!("cache in {}", self.r.kv)));
+            inputs.push(input(&bytes, unit, Bytes::b(each), says("cache_in").with("format", self.r.kv)));
             let mut term = sym(&n) * sym(&bytes);
             if piece.fixed == 0.0 && piece.cap.is_finite() {
                 inputs.push(whole(&cap, "tokens at most", piece.cap, source));
@@ -290,7 +293,7 @@ impl Explainer<'_> {
     }
 
     fn cost(&self) -> Working {
-        let price = input("p", "price of the machine", self.r.price(), self.r.price_source.to_string());
+        let price = input("p", "price of the machine", self.r.price(), self.r.price_source.remark());
         let inputs = [price, time("t", "time of one step", self.step.time), self.batch()];
         let equation = sym("p") * sym("t") / sym("B");
         working("cost", "cost of one token", &equation, &inputs, DollarsPerToken::usd_per_token)
@@ -310,7 +313,7 @@ impl Explainer<'_> {
         let equation = sym("t_w") / (sym("c") - sym("k"));
         let mut w = working("B*", "batch at which compute takes as long as memory", &equation, &inputs, f64::from);
         if c.get() <= k.get() {
-            w.result = "none: the cache alone takes longer than computing, at any batch".into();
+            w.result = says("cache_takes_longer");
         }
         w
     }
@@ -321,7 +324,7 @@ impl Explainer<'_> {
             return Working {
                 equation: "c(L) = k(L)".into(),
                 substituted: "no solution".into(),
-                result: "none: attention arithmetic or a window keeps pace with the cache at any length".into(),
+                result: says("cache_keeps_pace"),
                 ..working("L*", what, &sym("L"), &[self.context()], f64::from)
             };
         };
@@ -330,7 +333,7 @@ impl Explainer<'_> {
         let slope = Seconds::s(if star.get() > 0.0 { gap / star.get() } else { 0.0 });
         let inputs = [
             time("c", "multiplying one token", Seconds::s(board.compute_per_token().get())),
-            input("k'", "cache time less attention time, per token of context", slope, "mean slope up to L*"),
+            input("k'", "cache time less attention time, per token of context", slope, says("mean_slope")),
         ];
         working("L*", what, &(sym("c") / sym("k'")), &inputs, f64::from)
     }
@@ -341,7 +344,7 @@ impl Explainer<'_> {
         let format = self.r.main_format();
         let inputs = [
             cited("F", &format!("dense {math} peak of a chip"), &chip.peak[&math]),
-            input("w", "bytes per weight", format.width(), format!("{format} weights")),
+            input("w", "bytes per weight", format.width(), says("weights_of").with("format", format)),
             cited("W", "memory bandwidth of a chip", &chip.memory.bandwidth),
         ];
         // Half of the FLOP are multiplications.

@@ -109,11 +109,11 @@ pub struct Answer {
     /// Free bytes on the fullest chip.
     pub spare_bytes: f64,
     /// In words.
-    pub verdict: String,
+    pub verdict: Remark,
     /// The first change that would make it fit, if any is needed.
-    pub first_change: Option<String>,
+    pub first_change: Option<Remark>,
     /// A warning when the cache alone is too large, so that no pipeline depth can help.
-    pub warning: Option<String>,
+    pub warning: Option<Remark>,
     /// Most sequences of this context that fit.
     pub batch_max: f64,
     /// Longest context that fits with this batch; none when any does or none at all.
@@ -127,7 +127,7 @@ pub struct Answer {
     /// The layout as other tools spell it, or why they cannot.
     pub commands: Vec<CommandCard>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// One stage.
@@ -265,7 +265,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         spare_bytes: spare.get(),
         verdict: verdict(&placed),
         first_change: if fits { None } else { first_change(&r, &load, most) },
-        warning: kv_alone.then(|| WARNING.into()),
+        warning: kv_alone.then(|| says("kv_alone_too_large")),
         batch_max: most,
         context_max: placement::longest_context(&r, &load).filter(|l| l.is_finite()),
         stages: placed.stages.iter().map(stage_card).collect(),
@@ -273,16 +273,13 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         traffic: traffic(&r, &load, &placed),
         commands: Tool::VARIANTS.iter().map(command).collect(),
         assumptions: vec![
-            format!("weights in {}, KV cache {}", r.format_words(), r.kv_words()),
-            format!("the engine may use {utilisation} of a chip's {}", r.system.chip.memory.size()),
-            format!("a pass holds at most {max_tokens} tokens; sequences are spread evenly over data-parallel groups"),
-            "dispatch in 1 byte, combine and hops in 2 bytes a value; predicted times use the constants of catalog/networks".into(),
+            r.in_formats("weights_and_cache"),
+            says("engine_memory").with("share", utilisation).with("memory", r.system.chip.memory.size()),
+            says("pass_holds").with("tokens", max_tokens),
+            says("bytes_a_value"),
         ],
     })
 }
-
-const WARNING: &str = "the KV cache alone exceeds a chip: no pipeline depth can help, because more stages need more \
-    sequences in flight (D33); use fewer sequences, a shorter context, a narrower cache or more chips per stage";
 
 /// The share of a chip's memory that an engine takes.
 pub(crate) fn utilisation(share: f64) -> Result<Fraction, Error> {
@@ -355,28 +352,27 @@ pub(crate) fn words(model: &Model, layout: &Layout) -> String {
     Layout::new(degrees).map_or_else(|_| layout.to_string(), |l| l.to_string())
 }
 
-pub(crate) fn verdict(placed: &Placement) -> String {
-    match &placed.fit {
-        Fit::Fits { spare } => format!("fits, {spare} free on the fullest chip"),
+pub(crate) fn verdict(placed: &Placement) -> Remark {
+    match placed.fit {
+        Fit::Fits { spare } => says("fits").with("spare", spare),
         Fit::TooLarge { missing, stage, weights_alone, .. } => {
-            let what =
-                if *weights_alone { "the weights alone are too large" } else { "weights fit, the rest does not" };
-            format!("does not fit: {missing} missing on each chip of stage {stage}; {what}")
+            let id = if weights_alone { "weights_too_large" } else { "rest_too_large" };
+            says(id).with("missing", missing).with("stage", stage)
         }
     }
 }
 
 /// Tries changes from the cheapest to the dearest.
-pub(crate) fn first_change(on: &Deployment, load: &Load, most: f64) -> Option<String> {
+pub(crate) fn first_change(on: &Deployment, load: &Load, most: f64) -> Option<Remark> {
     if most >= 1.0 {
-        return Some(format!("batch {} instead of {}", most, load.batch));
+        return Some(says("batch_instead").with("batch", most).with("now", load.batch));
     }
     let fits = |on: &Deployment| placement::largest_batch(on, load) >= 1.0;
     for dtype in [Dtype::Fp8, Dtype::NvFp4] {
         let formats = Formats { routed: dtype, linear: dtype, ..on.formats };
         let narrower = dtype.bits() < on.formats.linear.bits().max(on.formats.routed.bits());
         if narrower && fits(&Deployment { formats, ..on.clone() }) {
-            return Some(format!("weights in {dtype}"));
+            return Some(says("weights_in").with("format", dtype));
         }
     }
     let d = on.layout.degrees();
@@ -393,8 +389,7 @@ pub(crate) fn first_change(on: &Deployment, load: &Load, most: f64) -> Option<St
         system.n_chips = system.n_chips.max(layout.chips());
         check(&on.model, &system, &layout).ok()?;
         let fits = fits(&Deployment { layout, system: system.into(), ..on.clone() });
-        let chips = if more { format!(" on {} chips", layout.chips()) } else { String::new() };
-        fits.then(|| format!("{layout}{chips}"))
+        fits.then(|| says("layout_on").with("layout", &layout).with("chips", more.then(|| layout.chips())))
     })
 }
 

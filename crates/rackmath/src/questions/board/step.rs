@@ -89,9 +89,9 @@ pub struct Answer {
     /// Memory.
     pub memory: Memory,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
     /// Where they come from.
-    pub sources: Vec<String>,
+    pub sources: Vec<Remark>,
 }
 
 /// How a batch meets the experts of one layer.

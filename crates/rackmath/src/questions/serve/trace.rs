@@ -47,7 +47,7 @@ pub struct Answer {
     /// What planning takes from it.
     pub summary: Summary,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// What prompts share.
@@ -191,20 +191,15 @@ fn nearest(catalog: &Catalog, s: &Summary) -> Result<Option<NearestCard>, Error>
     }))
 }
 
-fn assumptions(t: &Traffic, blocks: bool) -> Vec<String> {
-    let together = t.arrivals.filter(|a| a.together > 0.2).map(|a| significant(a.together * 100.0, 3));
+fn assumptions(t: &Traffic, blocks: bool) -> Vec<Remark> {
+    let together = t.arrivals.filter(|a| a.together > 0.2).map(|a| a.together * 100.0);
+    let short = t.arrivals.is_some_and(|a| a.peak_over_mean.is_none());
     let all = [
-        (t.unanswered > 0).then(|| format!("{} requests without an answer are left out", t.unanswered)),
-        t.arrivals.is_none().then(|| "no times in the trace: rate and burstiness are not known".into()),
-        together.map(|share| {
-            format!(
-                "{share} % of requests share the time of the one before: times were rounded, and burstiness says so"
-            )
-        }),
-        t.arrivals
-            .is_some_and(|a| a.peak_over_mean.is_none())
-            .then(|| "shorter than a minute: no peak is known".into()),
-        blocks.then(|| "prefixes are found in whole blocks, in a cache without limit of size".into()),
+        (t.unanswered > 0).then(|| says("unanswered_left_out").with("requests", t.unanswered)),
+        t.arrivals.is_none().then(|| says("no_times")),
+        together.map(|percent| says("times_rounded").with("percent", percent)),
+        short.then(|| says("shorter_than_a_minute")),
+        blocks.then(|| says("prefixes_in_blocks")),
     ];
     all.into_iter().flatten().collect()
 }

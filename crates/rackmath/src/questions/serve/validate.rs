@@ -27,7 +27,7 @@ use crate::desk::prelude::*;
 use rackmath_spec::measurement::Measurement;
 use rackmath_spec::validation::Table;
 use rackmath_theory::pass::KernelSet;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
@@ -90,13 +90,18 @@ fn source(catalog: &Catalog, bench: &mut Bench, table: &Table, cancel: &Cancel) 
         });
         scored.add(format!("kernel {}", i + 1), card);
     }
-    let notes: BTreeSet<String> = scored.rows.iter().flat_map(|row| row.assumed.iter().cloned()).collect();
+    let mut notes: Vec<Remark> = Vec::new();
+    for note in scored.rows.iter().flat_map(|row| &row.assumed) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
     let of = &table.source;
     Ok(SourceCard {
         title: of.title.clone(),
         address: of.address.clone(),
         fitted: of.fitted.clone(),
-        notes: notes.into_iter().collect(),
+        notes,
         ..scored.card(table.id.clone(), of.name.clone())
     })
 }

@@ -2,6 +2,7 @@
 
 use super::Change;
 use super::work::{Ask, Case};
+use crate::desk::remark::{Remark, says};
 use rackmath_spec::engine::Assumed;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
@@ -52,14 +53,14 @@ impl Goal {
         }
     }
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Throughput { slowest: Slowest::Today } => "output tok/s per chip, at no longer a time per token",
-            Self::Throughput { slowest: Slowest::Target } => "output tok/s per chip, within the target",
-            Self::Throughput { slowest: Slowest::Any } => "output tok/s per chip",
-            Self::Speed => "output tok/s per user",
-            Self::Whole => "time from arrival to the last token",
-        }
+    fn remark(self) -> Remark {
+        says(match self {
+            Self::Throughput { slowest: Slowest::Today } => "judged_by_chip_no_slower",
+            Self::Throughput { slowest: Slowest::Target } => "judged_by_chip_in_target",
+            Self::Throughput { slowest: Slowest::Any } => "judged_by_chip",
+            Self::Speed => "judged_by_user",
+            Self::Whole => "judged_by_whole",
+        })
     }
 }
 
@@ -102,7 +103,7 @@ pub(super) fn best(catalog: &Catalog, case: &Case, serving: &Serving, now: &Outc
             gain,
             Change {
                 what: idea.what,
-                judged_by: goal.name().into(),
+                judged_by: goal.remark(),
                 gain: now.serves().then_some(gain),
                 within_interval: idea.foreign
                     && gain < rackmath_units::float::exp(serving.main.spread(idea.ask.on.engine.spread.tpot)) - 1.0,
@@ -135,12 +136,12 @@ fn outcome(case: &Case, ask: &Ask, serving: &Serving) -> Option<Outcome> {
 
 /// A change, not yet tried.
 struct Idea {
-    what: String,
+    what: Remark,
     ask: Ask,
     /// Whether it leaves the engine and the chip, so that errors do not cancel.
     foreign: bool,
     /// What it asks for beside itself.
-    caution: Option<String>,
+    caution: Option<Remark>,
 }
 
 /// The menu: one change at a time to the layout, the formats, the load, the engine or the chip.
@@ -158,7 +159,7 @@ fn on(ask: &Ask, on: Deployment) -> Ask {
     Ask { on, ..ask.clone() }
 }
 
-fn idea(what: String, ask: Ask) -> Idea {
+fn idea(what: Remark, ask: Ask) -> Idea {
     Idea { what, ask, foreign: false, caution: None }
 }
 
@@ -198,13 +199,12 @@ fn layouts(ask: &Ask) -> Vec<Idea> {
         .into_iter()
         .filter(|l| l.chips() <= ask.on.system.n_chips && *l != ask.on.layout)
         .map(|layout| {
-            let words = crate::layout::words(&ask.on.model, &layout);
-            let chips = match layout.chips() {
-                n if n == ask.on.layout.chips() => "the same chips".into(),
-                n => format!("{n} chips instead of {}", ask.on.layout.chips()),
-            };
-            let next = on(ask, Deployment { layout, ..ask.on.clone() });
-            idea(format!("layout {words}, {chips}"), next)
+            let now = Some(ask.on.layout.chips()).filter(|now| *now != layout.chips());
+            let what = says(if now.is_none() { "layout_same_chips" } else { "layout_other_chips" })
+                .with("layout", crate::layout::words(&ask.on.model, &layout))
+                .with("chips", now.map(|_| layout.chips()))
+                .with("now", now);
+            idea(what, on(ask, Deployment { layout, ..ask.on.clone() }))
         })
         .collect()
 }
@@ -217,21 +217,20 @@ fn formats(ask: &Ask) -> Vec<Idea> {
         if p.system.chip.peak.contains_key(&math) && dtype.bits() < now - 1.0 {
             let formats = Formats { routed: dtype, linear: dtype, ..p.formats };
             let next = on(ask, Deployment { formats, ..p.clone() });
-            let caution = Some("a checkpoint in this format whose quality is good enough".into());
-            all.push(Idea { caution, ..idea(format!("weights in {dtype}"), next) });
+            let caution = Some(says("needs_checkpoint"));
+            all.push(Idea { caution, ..idea(says("weights_in").with("format", dtype), next) });
         }
     }
     if p.kv.bits() > 12.0 && p.system.chip.peak.contains_key(&Math::Fp8) {
-        all.push(idea("KV cache in fp8".into(), on(ask, Deployment { kv: Dtype::Fp8, ..p.clone() })));
+        all.push(idea(says("kv_in").with("format", Dtype::Fp8), on(ask, Deployment { kv: Dtype::Fp8, ..p.clone() })));
     }
     if ask.requests.drafts == 0.0 {
         let mut next = ask.clone();
         let Assumed { drafts, acceptance, .. } = p.engine.assumed;
         next.requests.drafts = drafts;
         next.requests.accepted = yielded(drafts, acceptance);
-        let share = crate::figure::count(acceptance * 100.0);
-        let caution = Some(format!("a drafter whose guesses are accepted {share} % of the time"));
-        all.push(Idea { caution, ..idea(format!("speculation with {drafts} drafts"), next) });
+        let caution = Some(says("needs_drafter").with("share", acceptance));
+        all.push(Idea { caution, ..idea(says("speculation_with").with("drafts", drafts), next) });
     }
     all
 }
@@ -240,7 +239,7 @@ fn loads(ask: &Ask, serving: &Serving) -> Vec<Idea> {
     let Loading::Concurrency(c) = ask.load else { return Vec::new() };
     let most = serving.room * serving.groups();
     let to = |c: f64| {
-        idea(format!("concurrency {}", crate::figure::count(c)), Ask { load: Loading::Concurrency(c), ..ask.clone() })
+        idea(says("concurrency_of").with("requests", c), Ask { load: Loading::Concurrency(c), ..ask.clone() })
     };
     let mut all = Vec::new();
     if c > most && most >= 1.0 {
@@ -267,7 +266,7 @@ fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
         .filter(|name| *name != "trtllm" || ask.on.system.chip.vendor.eq_ignore_ascii_case("nvidia"))
         .filter_map(|name| {
             let (engine, _) = catalog.engine(name).ok()?;
-            let what = format!("engine {}", engine.name);
+            let what = says("engine_of").with("name", &engine.name);
             let next = on(ask, Deployment { engine, ..ask.on.clone() });
             Some(Idea { foreign: true, ..idea(what, next) })
         })
@@ -288,7 +287,7 @@ fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
     all.sort_by(|(_, a), (_, b)| a.bandwidth.get().total_cmp(&b.bandwidth.get()).then(a.n_chips.cmp(&b.n_chips)));
     let system = all.into_iter().find_map(|(id, _)| catalog.system(id).ok())?;
     let price = system.chip.usual_price().map(|p| p.value.get()).filter(|_| ask.price.is_some());
-    let what = format!("{} instead of {}", system.chip.name, now.chip.name);
+    let what = says("chip_instead").with("chip", &system.chip.name).with("now", &now.chip.name);
     let links = Links::of(catalog, &system);
     let next = Deployment { links, system, ..ask.on.clone() };
     Some(Idea { foreign: true, ..idea(what, Ask { price, ..on(ask, next) }) })

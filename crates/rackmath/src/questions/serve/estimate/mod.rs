@@ -8,7 +8,7 @@ pub mod sweep;
 mod words;
 pub(crate) mod work;
 
-pub(crate) use words::breakdown;
+pub(crate) use words::{assumption, breakdown, not_covered};
 
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
@@ -140,11 +140,11 @@ pub struct Answer {
     /// Chips of the machine.
     pub chips_available: u64,
     /// Weight formats in words.
-    pub weights: String,
+    pub weights: Remark,
     /// Cache format in words.
-    pub kv: String,
+    pub kv: Remark,
     /// The load in words.
-    pub load: String,
+    pub load: Remark,
     /// Tokens of a prompt.
     pub isl: f64,
     /// Tokens of an answer.
@@ -158,9 +158,9 @@ pub struct Answer {
     /// Single changes that would help most, best first.
     pub changes: Vec<Change>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
     /// Where they come from.
-    pub sources: Vec<String>,
+    pub sources: Vec<Remark>,
 }
 
 /// A prediction with its 80 % interval.
@@ -216,9 +216,9 @@ pub struct Served {
     /// Where the time of a step goes.
     pub step: Breakdown,
     /// What binds, in words.
-    pub binding: String,
+    pub binding: Remark,
     /// The distance from the limit, in a sentence.
-    pub reading: String,
+    pub reading: Remark,
 }
 
 /// Targets and whether the means meet them.
@@ -237,7 +237,7 @@ pub struct Slo {
     /// Requests per second that count.
     pub goodput_requests_per_s: f64,
     /// In words.
-    pub verdict: String,
+    pub verdict: Remark,
 }
 
 /// The mean step: passes with and without prompt tokens in their proportion.
@@ -265,7 +265,7 @@ pub struct Breakdown {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Piece {
     /// What.
-    pub what: String,
+    pub what: Remark,
     /// How long.
     pub ms: f64,
     /// As a share of the step.
@@ -276,13 +276,13 @@ pub struct Piece {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Problem {
     /// In words.
-    pub what: String,
+    pub what: Remark,
     /// Missing bytes on the fullest chip.
     pub missing_bytes: Option<f64>,
     /// The most requests per second that are sustained.
     pub most_requests_per_s: Option<f64>,
     /// The first change that would help.
-    pub first_change: Option<String>,
+    pub first_change: Option<Remark>,
 }
 
 /// Prompts and answers on chips of their own.
@@ -309,16 +309,16 @@ pub struct Pools {
     /// Sending it.
     pub transfer_ms: f64,
     /// Over which network.
-    pub network: String,
+    pub network: Remark,
 }
 
 /// One change and what it would do.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// What to change.
-    pub what: String,
+    pub what: Remark,
     /// By what it is judged.
-    pub judged_by: String,
+    pub judged_by: Remark,
     /// How much better, as a share of today's value; nothing where nothing is served today.
     pub gain: Option<f64>,
     /// Whether the gain is smaller than the width of the interval, between different engines or chips.
@@ -336,5 +336,5 @@ pub struct Change {
     /// Dollars per million output tokens then.
     pub usd_per_mtok_output: Option<f64>,
     /// What it asks for beside itself.
-    pub caution: Option<String>,
+    pub caution: Option<Remark>,
 }

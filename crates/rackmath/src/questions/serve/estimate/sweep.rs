@@ -46,7 +46,7 @@ pub struct Answer {
     /// What stands in the way, if anything does.
     pub problem: Option<super::Problem>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// One point.
@@ -149,11 +149,12 @@ fn figure(page: &super::Answer, rows: &[Row], roof: &[Row]) -> Figure {
         }
     }
     let super::Answer { model, system, engine, layout, weights, kv, .. } = page;
-    let (isl, osl) = (count(page.isl), count(page.osl));
     let series = vec![line("roofline of the same passes", Role::Floor, roof), line("estimate", Role::Envelope, rows)];
+    let title = says("sweep_title").with("model", model).with("system", system).with("engine", engine);
+    let lengths = says("sweep_conditions").with("layout", layout).with("isl", page.isl).with("osl", page.osl);
     Figure {
-        title: format!("Tokens per second, a chip's against a user's: {model} on {system}, {engine}").into(),
-        subtitle: format!("{layout}; prompts {isl}, answers {osl} tokens; weights {weights}, KV {kv}").into(),
+        title,
+        subtitle: lengths.with("weights", weights).with("kv", kv),
         x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
         y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
         series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),

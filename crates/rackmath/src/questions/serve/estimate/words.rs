@@ -15,8 +15,9 @@ use super::work::Case;
 use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Request, Served, Slo};
 use crate::desk::prelude::*;
 use crate::layout;
-use rackmath_spec::engine::Prompts;
-use rackmath_theory::pass::{Limit, Part};
+use rackmath_spec::engine::{Engine, Prompts, Version};
+use rackmath_spec::MoeMatch;
+use rackmath_theory::pass::{Assumption, Limit, Part};
 use rackmath_theory::placement::{self, Fit};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
 use rackmath_theory::steady::Steady;
@@ -41,14 +42,10 @@ impl Range {
     }
 }
 
-/// A share as a person says it.
-fn percent(share: f64) -> String {
-    Fraction::checked(share).map_or_else(|| "more than 100%".into(), |f| f.to_string())
-}
-
 pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome) -> Answer {
     let (r, on) = (&case.found, &case.ask.on);
     let fits = outcome.fits;
+    let engine = says("engine_source").with("source", &on.engine.source).with("as_of", &on.engine.as_of);
     Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
@@ -78,21 +75,21 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome) -> Answer {
                 prefill_wait_ms: flow.wait * 1e3,
                 transfer_bytes: pool.bytes.get(),
                 transfer_ms: pool.send.get() * 1e3,
-                network: network.map_or_else(|| "none known: sending counts nothing".into(), |l| l.name.clone()),
+                network: network.map_or_else(|| says("no_network"), |l| l.name.as_str().into()),
             })
         }),
         changes: Vec::new(),
         assumptions: assumptions(case, p, outcome),
-        sources: [r.sources(), vec![format!("engine: {} ({})", on.engine.source, on.engine.as_of)]].concat(),
+        sources: [r.sources(), vec![engine]].concat(),
     }
 }
 
-fn load_words(load: Loading) -> String {
+fn load_words(load: Loading) -> Remark {
     match load {
-        Loading::Concurrency(1.0) => "one request in flight".into(),
-        Loading::Concurrency(c) => format!("{} requests in flight", count(c)),
-        Loading::Rate(r) => format!("{} requests per second at random", significant(r, 3)),
-        Loading::Full => "as many requests as memory and the engine hold".into(),
+        Loading::Concurrency(1.0) => says("one_in_flight"),
+        Loading::Concurrency(n) => says("in_flight").with("requests", n),
+        Loading::Rate(rate) => says("at_random").with("rate", rate),
+        Loading::Full => says("as_many_as_held"),
     }
 }
 
@@ -142,41 +139,37 @@ fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
     r.ttft_ms.or(r.tpot_ms).or(r.e2e_ms)?;
     let (ttft, tpot) = ((outcome.ttft + outcome.queue) * 1e3, outcome.tpot() * 1e3);
     let whole = outcome.e2e(&case.ask.requests) * 1e3;
-    let means = [("time to first token", ttft), ("time per output token", tpot), ("whole request", whole)];
-    let missed = |((what, mean), target): ((&str, f64), Option<f64>)| {
-        let times = mean / target.filter(|t| mean > *t)?;
-        Some(format!("{what} is {} times its target", significant(times, 3)))
+    let means = [("ttft_missed", ttft), ("tpot_missed", tpot), ("e2e_missed", whole)];
+    let missed = |((id, mean), target): ((&'static str, f64), Option<f64>)| {
+        Some(says(id).with("times", mean / target.filter(|t| mean > *t)?))
     };
     let mut misses: Vec<_> = means.into_iter().zip([r.ttft_ms, r.tpot_ms, r.e2e_ms]).filter_map(missed).collect();
     let met = misses.is_empty() && outcome.serves();
     let share = if met { 1.0 } else { 0.0 };
     if outcome.overloaded {
-        misses.push("more requests arrive than are served".into());
+        misses.push(says("more_than_served"));
     }
-    let verdict = if met { "the means meet the targets".into() } else { misses.join(", ") };
+    let verdict = if met { says("targets_met") } else { says("targets_missed").with("misses", misses) };
     let Request { ttft_ms, tpot_ms, e2e_ms, .. } = *r;
     let goodput_requests_per_s = share * outcome.rate;
     Some(Slo { ttft_ms, tpot_ms, e2e_ms, met, goodput_share: share, goodput_requests_per_s, verdict })
 }
 
-fn binding(case: &Case, p: &Serving, outcome: &Outcome, step: &Breakdown) -> String {
-    let largest = |pieces: &[Piece]| {
-        let most = pieces.iter().max_by(|a, b| a.share.total_cmp(&b.share));
-        most.map(|piece| (piece.what.clone(), percent(piece.share)))
-    };
-    let words = match (largest(&step.limits), largest(&step.parts)) {
-        (Some((limit, share)), Some((part, of))) => {
-            format!("{limit} ({share} of the step); most time goes to {part} ({of})")
+fn binding(case: &Case, p: &Serving, outcome: &Outcome, step: &Breakdown) -> Remark {
+    let largest = |pieces: &[Piece]| pieces.iter().max_by(|a, b| a.share.total_cmp(&b.share)).cloned();
+    let said = match (largest(&step.limits), largest(&step.parts)) {
+        (Some(limit), Some(part)) => {
+            let most = says("bound_by").with("limit", limit.what).with("limit_share", limit.share);
+            most.with("part", part.what).with("part_share", part.share)
         }
-        _ => "nothing".into(),
+        _ => says("bound_by_nothing"),
     };
     if outcome.steady.waiting <= 0.0 && case.ask.load != Loading::Full {
-        return words;
+        return said;
     }
     let (memory, stages) = (p.room * p.groups(), p.main.deployment.stages());
     let engine = case.ask.on.engine.schedule.sequences * stages * p.groups();
-    let what = if memory <= engine { "memory" } else { "the engine's limit" };
-    format!("{words}; {what} holds {} sequences", count(memory.min(engine).floor()))
+    said.with(if memory <= engine { "memory_holds" } else { "engine_holds" }, memory.min(engine).floor())
 }
 
 fn problem(case: &Case, p: &Serving, outcome: &Outcome) -> Option<Problem> {
@@ -198,67 +191,87 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome) -> Option<Problem> {
         });
     }
     outcome.overloaded.then(|| Problem {
-        what: format!(
-            "more requests arrive than are served: the queue grows without end; at most {} a second are sustained",
-            significant(outcome.rate, 3)
-        ),
+        what: says("overloaded").with("rate", outcome.rate),
         missing_bytes: None,
         most_requests_per_s: Some(outcome.rate),
         first_change: None,
     })
 }
 
-fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<String> {
+fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<Remark> {
     let (r, ask, assumed) = (&case.found, &case.ask, &p.main.pass.assumed);
     let (engine, s) = (&ask.on.engine, &ask.on.engine.schedule);
-    let (name, as_of, given, chips) = (&engine.name, &engine.as_of, &case.request.engine, r.system.n_chips);
-    let version = if given.contains('@') {
-        format!("{given} is taken as {name}, as known in {as_of}")
-    } else {
-        format!("no engine version given: {name}, as known in {as_of}")
+    let (given, chips) = (&case.request.engine, r.system.n_chips);
+    let as_known = |id| says(id).with("name", &engine.name).with("as_of", &engine.as_of);
+    let version = match case.uncovered {
+        Some(version) => not_covered(engine, version),
+        None if given.contains('@') => as_known("version_taken_as").with("given", given),
+        None => as_known("no_version"),
     };
     let pool = p.split.iter().flat_map(|pool| &pool.instance.pass.assumed).filter(|a| !assumed.contains(a));
-    let sent = p.split.is_some().then(|| "the cache is sent when the prompt is done; sending is not hidden".into());
-    let more = (p.split.is_some() && outcome.chips > chips as f64).then(|| {
-        format!("both pools need more than the {chips} chips of {}: further ones of the same kind", r.system.name)
-    });
+    let more = (p.split.is_some() && outcome.chips > chips as f64)
+        .then(|| says("more_chips_for_pools").with("chips", chips).with("system", &r.system.name));
     let together = match s.prompts {
-        Prompts::RideAlong => "prompts ride along with decoding sequences",
-        Prompts::First => "prompts have passes of their own",
+        Prompts::RideAlong => "prompts_ride_along",
+        Prompts::First => "prompts_apart",
     };
-    let (chunk, sequences, memory) = (count(s.chunk), count(s.sequences), s.memory);
     let mtp = ask.on.model.shape().is_some_and(|shape| shape.mtp.is_some());
-    let by = if mtp { "the model's own extra layer" } else { "one extra layer like the model's last" };
-    let (drafts, accepted) = (count(ask.requests.drafts), significant(ask.requests.accepted, 3));
+    let drafts = says(if mtp { "drafts_by_own_layer" } else { "drafts_by_extra_layer" });
     let used = ask.on.layout.chips();
-    let [tpot, ttft, throughput] = [engine.spread.tpot, engine.spread.ttft, engine.spread.throughput]
-        .map(|of| significant(float::exp(p.main.spread(of)), 3));
-    let wider = p.main.pass.wider > 1.0;
-    let why = if wider { "; wider than usual because constants were borrowed" } else { "" };
+    let factor = |of: f64| float::exp(p.main.spread(of));
+    let spread = &engine.spread;
+    let intervals = says("intervals").with("tpot", factor(spread.tpot)).with("ttft", factor(spread.ttft));
     let targets = [case.request.ttft_ms, case.request.tpot_ms, case.request.e2e_ms].iter().any(Option::is_some);
+    let schedule = says(together).with("name", &engine.name).with("chunk", s.chunk).with("sequences", s.sequences);
     let load = [
-        Some(format!("{name}: at most {chunk} tokens in a pass, {sequences} sequences per group, {memory} of the memory; {together}")),
-        (ask.requests.drafts > 0.0).then(|| format!("{drafts} drafts a step by {by}, {accepted} tokens accepted")),
+        Some(schedule.with("memory", s.memory)),
+        (ask.requests.drafts > 0.0)
+            .then(|| drafts.with("drafts", ask.requests.drafts).with("accepted", ask.requests.accepted)),
         (ask.split.is_none() && used < chips)
-            .then(|| format!("one instance on {used} of {chips} chips; figures per chip are of those it uses")),
+            .then(|| says("instance_on_part").with("used", used).with("chips", chips)),
         (outcome.groups < p.groups())
-            .then(|| format!("{} of {} groups have a request", count(outcome.groups.floor()), count(p.groups()))),
-        matches!(ask.load, Loading::Concurrency(_)).then(|| {
-            "a long run in which a finished request is replaced at once, lengths spread so that prompts come evenly".into()
-        }),
+            .then(|| says("groups_in_use").with("used", outcome.groups.floor()).with("groups", p.groups())),
+        matches!(ask.load, Loading::Concurrency(_)).then(|| says("replaced_at_once")),
         (!engine.ideal).then(|| {
-            format!("intervals hold 80 % of measurements: times per token within a factor {tpot}, first tokens {ttft}, throughput {throughput}{why}")
+            intervals.with("throughput", factor(spread.throughput)).with("borrowed", p.main.pass.wider > 1.0)
         }),
-        Some("means in steady state: not valid for percentiles, for bursts, or near the saturation of an open loop".into()),
-        targets.then(|| "goodput counts all requests or none, as the means meet the targets".into()),
-        Some(format!("price: {} per chip, {}; split by the time prompts take", r.chip_price, r.price_source)),
+        Some(says("means_in_steady_state")),
+        targets.then(|| says("goodput_all_or_none")),
+        Some(r.at_price("price_split")),
     ];
-    let first = [format!("weights in {}, KV cache {}", r.format_words(), r.kv_words())];
-    let version = case.version_note.clone().unwrap_or(version);
-    let deployed =
-        first.into_iter().chain([version]).chain(assumed.iter().chain(pool).cloned()).chain(sent).chain(more);
-    let notes = engine.notes.iter().chain(&r.model.notes).cloned();
-    deployed.chain(load.into_iter().flatten()).chain(notes).collect()
+    let first = [r.in_formats("weights_and_cache"), version];
+    let deployed = first.into_iter().chain(assumed.iter().chain(pool).map(assumption));
+    let notes = engine.notes.iter().chain(&r.model.notes).map(Into::into);
+    let sent = p.split.is_some().then(|| says("cache_sent_at_end"));
+    deployed.chain(sent).chain(more).chain(load.into_iter().flatten()).chain(notes).collect()
+}
+
+/// A version that no family of an engine covers.
+pub(crate) fn not_covered(engine: &Engine, version: Version) -> Remark {
+    let said = says("version_not_covered").with("family", &engine.family).with("version", version.to_string());
+    said.with("name", &engine.name)
+}
+
+/// What a pass had to assume.
+pub(crate) fn assumption(of: &Assumption) -> Remark {
+    match of {
+        Assumption::Expanded { chip, math, format } => {
+            says("weights_expanded").with("chip", chip).with("math", *math).with("format", *format)
+        }
+        Assumption::Products { format, generation } => {
+            says("products_borrowed").with("format", *format).with("generation", generation)
+        }
+        Assumption::Attention { generation } => says("attention_borrowed").with("generation", generation),
+        Assumption::Experts { family, format, generation, from } => {
+            let id = match from {
+                MoeMatch::Generation => "experts_of_another_generation",
+                MoeMatch::Format => "experts_of_another_format",
+                _ => "experts_of_the_median",
+            };
+            says(id).with("family", family).with("format", format.to_string()).with("generation", generation)
+        }
+        Assumption::Links { kind } => says("links_unknown").with("kind", kind),
+    }
 }
 
 /// The mean of the passes with and without prompt tokens.
@@ -267,7 +280,7 @@ pub(crate) fn breakdown(s: &Steady) -> Breakdown {
         |decode: Seconds, mixed: Seconds| (decode.get() * (1.0 - s.prompt_share) + mixed.get() * s.prompt_share) * 1e3;
     let step = s.step().get() * 1e3;
     let piece =
-        |what: &str, ms: f64| Piece { what: what.to_owned(), ms, share: if step > 0.0 { ms / step } else { 0.0 } };
+        |what: Remark, ms: f64| Piece { what, ms, share: if step > 0.0 { ms / step } else { 0.0 } };
     let part = |p: Part| mean(s.decode.part(p), s.mixed.part(p));
     let limited = |l: Limit| mean(s.decode.limited(l), s.mixed.limited(l));
     let ideal = mean(s.decode.ideal(), s.mixed.ideal()).min(step);
@@ -276,13 +289,13 @@ pub(crate) fn breakdown(s: &Steady) -> Breakdown {
     let waiting = (network - link).max(0.0);
     let floors = (limited(Limit::Latency) - waiting).max(0.0);
     let busy = limited(Limit::Compute) + limited(Limit::Memory);
-    let collectives = if waiting > link { "collectives, mostly latency" } else { "collectives, mostly bytes on links" };
+    let collectives = if waiting > link { "collectives_wait" } else { "collectives_send" };
     let shown = |all: Vec<Piece>| all.into_iter().filter(|p| p.ms > 0.0).collect::<Vec<_>>();
     let mut losses = shown(vec![
-        piece(collectives, network),
-        piece("kernel launches and floors", floors),
-        piece("host", limited(Limit::Host)),
-        piece("kernels slower than their roofline", (busy - ideal).max(0.0)),
+        piece(says(collectives), network),
+        piece(says("launches_and_floors"), floors),
+        piece("host".into(), limited(Limit::Host)),
+        piece(says("slow_kernels"), (busy - ideal).max(0.0)),
     ]);
     losses.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     Breakdown {
@@ -291,22 +304,18 @@ pub(crate) fn breakdown(s: &Steady) -> Breakdown {
         mixed_ms: s.mixed.time().get() * 1e3,
         ideal_ms: ideal,
         of_limit: if step > 0.0 { ideal / step } else { 0.0 },
-        parts: shown(Part::ALL.iter().map(|p| piece(p.name(), part(*p))).collect()),
-        limits: shown(Limit::ALL.into_iter().map(|l| piece(l.name(), limited(l))).collect()),
+        parts: shown(Part::ALL.iter().map(|p| piece(p.name().into(), part(*p))).collect()),
+        limits: shown(Limit::ALL.into_iter().map(|l| piece(l.name().into(), limited(l))).collect()),
         losses,
     }
 }
 
 /// The distance from the limit and the two largest reasons for it.
-fn reading(step: &Breakdown, ideal: bool) -> String {
-    let [ideal_time, time] = [step.ideal_ms, step.step_ms].map(|ms| Seconds::s(ms / 1e3));
-    let limit = format!("You are at {} of the limit: {ideal_time} of {time} per step", percent(step.of_limit));
-    match step.losses.as_slice() {
-        _ if ideal => format!("{limit}; this engine is the limit itself."),
-        [] => format!("{limit}."),
-        [one] => format!("{limit}; {} of the step is {}.", percent(one.share), one.what),
-        [one, two, ..] => {
-            format!("{limit}; {} of the step is {}, {} {}.", percent(one.share), one.what, percent(two.share), two.what)
-        }
-    }
+fn reading(step: &Breakdown, ideal: bool) -> Remark {
+    let [ideal_time, time] = [step.ideal_ms, step.step_ms].map(|ms| ms / 1e3);
+    let id = if ideal { "at_the_limit" } else { "below_the_limit" };
+    let said = says(id).with("of_limit", step.of_limit).with("ideal", ideal_time).with("step", time);
+    let mut losses = step.losses.iter().filter(|_| !ideal);
+    let said = losses.next().into_iter().fold(said, |s, loss| s.with("first", &loss.what).with("first_share", loss.share));
+    losses.next().into_iter().fold(said, |s, loss| s.with("second", &loss.what).with("second_share", loss.share))
 }

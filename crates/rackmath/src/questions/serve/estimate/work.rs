@@ -4,7 +4,7 @@ use super::{Request, Speculation};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::{Found, find, untimed};
-use rackmath_spec::engine::Engine;
+use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::file::flags::Tool;
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::pass::KernelSet;
@@ -30,8 +30,8 @@ pub(crate) struct Case<'a> {
     pub found: Found,
     /// Whether the layout was chosen here.
     pub chosen: bool,
-    /// What was assumed about the engine's version.
-    pub version_note: Option<String>,
+    /// A version of the engine that no family covers.
+    pub uncovered: Option<Version>,
     kernels: KernelSet,
     pub ask: Ask,
 }
@@ -40,7 +40,7 @@ impl<'a> Case<'a> {
     pub(crate) fn new(catalog: &Catalog, request: &'a Request) -> Result<Self, Error> {
         untouched(&request.setting)?;
         let mut found = find(catalog, &request.setting)?;
-        let (mut engine, version_note) = catalog.engine(&request.engine)?;
+        let (mut engine, uncovered) = catalog.engine(&request.engine)?;
         overrides(request, &mut engine)?;
         let on = &mut found.deployment;
         if request.setting.kv.as_deref().is_none_or(|word| word == "auto") {
@@ -57,7 +57,7 @@ impl<'a> Case<'a> {
             price: found.priced().then(|| found.chip_price.get()),
         };
         let kernels = KernelSet::of_model(catalog, &ask.on.model)?;
-        Ok(Self { request, found, chosen, version_note, kernels, ask })
+        Ok(Self { request, found, chosen, uncovered, kernels, ask })
     }
 
     /// Passes of what is asked, prepared.

@@ -69,7 +69,7 @@ pub struct SourceCard {
     /// Whether the constants were fitted on these rows: yes, no or partly, and how; empty where not said.
     pub fitted: String,
     /// What was assumed to ask the question.
-    pub notes: Vec<String>,
+    pub notes: Vec<Remark>,
     /// What could not be predicted.
     pub skipped: Vec<SkipCard>,
     /// Every row, where asked for.
@@ -140,7 +140,7 @@ pub struct RowCard {
     /// The data-sheet roofline.
     pub roofline: f64,
     /// What was assumed to ask.
-    pub assumed: Vec<String>,
+    pub assumed: Vec<Remark>,
 }
 
 /// Whole groups left out of the fit, and predicted.

@@ -1,5 +1,7 @@
 //! From a published row to the question it answers.
 
+use crate::desk::remark::{Remark, says};
+use crate::estimate::not_covered;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::measurement::{self, Measurement, Origin, Setup, Way};
 use rackmath_spec::validation::{Engine, Load, Metric, Mode, Row, Table};
@@ -9,7 +11,7 @@ use rackmath_spec::{Catalog, Dtype, Model};
 const ROUNDS: f64 = 10.0;
 
 /// The measurement of a row with what was assumed to read it so, or why it cannot be asked about.
-pub(super) fn measurement(catalog: &Catalog, table: &Table, row: &Row) -> Result<(Measurement, Vec<String>), String> {
+pub(super) fn measurement(catalog: &Catalog, table: &Table, row: &Row) -> Result<(Measurement, Vec<Remark>), String> {
     let words = |e: rackmath_spec::SpecError| e.to_string();
     let model = catalog.model(&row.model).map_err(words)?;
     let chips = catalog.system(&row.system).map_err(words)?.n_chips;
@@ -21,8 +23,8 @@ pub(super) fn measurement(catalog: &Catalog, table: &Table, row: &Row) -> Result
     };
     let mut assumed = Vec::new();
     let engine = engine(catalog, table, row, &mut assumed);
-    let (known, nearest) = catalog.engine(&engine).map_err(words)?;
-    assumed.extend(nearest);
+    let (known, uncovered) = catalog.engine(&engine).map_err(words)?;
+    assumed.extend(uncovered.map(|version| not_covered(&known, version)));
     let (way, limit) = way(table, row, degrees, known.schedule.chunk, &mut assumed)?;
     let (drafts, accepted) = row.speculation.map_or((0.0, 1.0), |s| (s.drafted as f64, 1.0 + s.accepted));
     let load = measurement::Load {
@@ -53,15 +55,15 @@ fn weights(model: &Model, given: Dtype) -> Option<String> {
 }
 
 /// The engine family nearest to what ran.
-fn engine(catalog: &Catalog, table: &Table, row: &Row, assumed: &mut Vec<String>) -> String {
+fn engine(catalog: &Catalog, table: &Table, row: &Row, assumed: &mut Vec<Remark>) -> String {
     let (word, version): (&str, _) = (row.engine.into(), row.engine_version.as_deref());
     match row.engine {
         Engine::DeepSeek => {
-            assumed.push("DeepSeek's own engine is taken as SGLang, the nearest with its kernels".into());
+            assumed.push(says("taken_as_sglang"));
             return "sglang".into();
         }
         Engine::Unknown => {
-            assumed.push("the engine is not named; taken as an early vLLM, the usual one of its date".into());
+            assumed.push(says("taken_as_early_vllm"));
             return "vllm-0".into();
         }
         _ => {}
@@ -74,13 +76,13 @@ fn engine(catalog: &Catalog, table: &Table, row: &Row, assumed: &mut Vec<String>
         // Our tables date release 0.9 to 2024-04 and 0.20 to 2025-07; what lies between is the family in the middle.
         let date = table.source.date.as_str();
         if ("2024-04".."2025-07").contains(&date) && catalog.engine("trtllm-0.10").is_ok() {
-            assumed.push(format!("{version} is the compiler's version; the TensorRT-LLM of {date} is assumed"));
+            assumed.push(says("compiler_version").with("version", version).with("date", date));
             return "trtllm-0.10".into();
         }
     }
     if catalog.ids(rackmath_spec::Kind::Engines).filter(|id| id.starts_with(word)).count() > 1 {
-        let given = version.map_or("no version is given".into(), |v| format!("{v} is no release number"));
-        assumed.push(format!("{given}; {word} is taken at its latest family"));
+        let id = if version.is_none() { "no_version_given" } else { "no_release_number" };
+        assumed.push(says(id).with("version", version).with("engine", word));
     }
     word.to_owned()
 }
@@ -91,7 +93,7 @@ fn way(
     row: &Row,
     degrees: Degrees,
     chunk: f64,
-    assumed: &mut Vec<String>,
+    assumed: &mut Vec<Remark>,
 ) -> Result<(Way, Option<f64>), String> {
     let replicas = row.split.replicas() as f64;
     let (isl, osl) = (row.isl.unwrap_or(0) as f64, row.osl.unwrap_or(0) as f64);
@@ -117,7 +119,7 @@ fn way(
         (Mode::SingleStream, _) => Way::DecodeStep { batch: 1.0, context: context + osl / 2.0 },
         (Mode::Disaggregated, _) if prompt => {
             let batch = batch.unwrap_or_else(|| {
-                assumed.push(format!("no batch is given; prompts fill passes of {chunk} tokens in every group"));
+                assumed.push(says("prompts_fill_passes").with("chunk", chunk));
                 let new = isl * (1.0 - row.prefix_hit.map_or(0.0, rackmath_units::Fraction::get));
                 groups * (chunk / new.max(1.0)).max(1.0)
             });
