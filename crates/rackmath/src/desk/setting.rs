@@ -79,7 +79,7 @@ impl PriceSource {
     /// Whose price and of when, without the citation.
     pub fn short(&self) -> Remark {
         match self {
-            Self::Given => says("price_given"),
+            Self::Given => says("as_given"),
             Self::Listed(p) => says("price_listed").with("basis", p.basis.to_string()).with("as_of", &p.as_of),
             Self::Unknown => says("price_unknown"),
         }

@@ -100,7 +100,7 @@ pub struct PriceCard {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Fact {
     /// What it is.
-    pub what: String,
+    pub what: Remark,
     /// The value.
     pub value: String,
     /// Its source.
@@ -108,7 +108,7 @@ pub struct Fact {
     /// A second source that agrees.
     pub checked: Option<String>,
     /// The range of values seen.
-    pub range: Option<String>,
+    pub range: Option<(String, String)>,
     /// Why sources differ.
     pub note: Option<String>,
     /// A wrong figure in circulation.
@@ -172,7 +172,7 @@ fn facts(chip: &Chip) -> Vec<Fact> {
     let mut all = vec![fact("memory capacity", &chip.memory.capacity)];
     all.extend(chip.memory.usable.as_ref().map(|u| fact("memory the driver reports", u)));
     all.push(fact("memory bandwidth", &chip.memory.bandwidth));
-    all.extend(chip.peak.iter().map(|(math, p)| fact(&format!("dense {math} peak"), p)));
+    all.extend(chip.peak.iter().map(|(math, p)| fact(says("dense_peak").with("math", *math), p)));
     all.extend(chip.link.scale_up.as_ref().map(|v| fact("scale-up, one way", v)));
     all.push(fact("scale-up domain", &chip.link.domain));
     all.extend(chip.link.scale_out.as_ref().map(|v| fact("scale-out, one way", v)));
@@ -185,13 +185,13 @@ fn facts(chip: &Chip) -> Vec<Fact> {
     all
 }
 
-fn fact<T: Display>(what: &str, cited: &Cited<T>) -> Fact {
+fn fact<T: Display>(what: impl Into<Remark>, cited: &Cited<T>) -> Fact {
     Fact {
         what: what.into(),
         value: cited.value.to_string(),
         source: cited.source.clone(),
         checked: cited.checked.clone(),
-        range: cited.range.as_ref().map(|(low, high)| format!("{low} to {high}")),
+        range: cited.range.as_ref().map(|(low, high)| (low.to_string(), high.to_string())),
         note: cited.note.clone(),
         trap: cited.trap.clone(),
     }

@@ -52,9 +52,9 @@ pub struct Card {
     /// Longest context its makers state.
     pub context_max: Option<u64>,
     /// Its attention kinds, in words.
-    pub attention: String,
+    pub attention: Remark,
     /// Its feed-forward kinds, in words.
-    pub ffn: String,
+    pub ffn: Remark,
     /// All parameters, as a decimal integer.
     pub total_params: String,
     /// Parameters one token uses, embeddings included.
@@ -68,11 +68,11 @@ pub struct Card {
     /// Total over active.
     pub sparsity: f64,
     /// Formats of the checkpoint.
-    pub formats: String,
+    pub formats: Remark,
     /// Bytes of the weights.
     pub weights_bytes: f64,
     /// Format of the cache.
-    pub kv_dtype: String,
+    pub kv_dtype: Remark,
     /// Bytes each further token of context adds to the cache.
     pub kv_bytes_per_token: f64,
     /// Cache of one sequence at the context.
@@ -88,7 +88,7 @@ pub struct Card {
     /// The published count and how ours differs.
     pub published: Option<PublishedCard>,
     /// Where the shapes come from.
-    pub source: String,
+    pub source: Remark,
     /// Things worth knowing.
     pub notes: Vec<String>,
 }
@@ -152,8 +152,8 @@ fn card(model: &Model, known: &[&str], context: Tokens, dtype: Option<Dtype>) ->
         layers: shape.map(Shape::n_layers),
         hidden: shape.map(|s| s.hidden),
         context_max: shape.and_then(|s| s.context_max),
-        attention: shape.map_or("totals only".into(), attention_words),
-        ffn: shape.map_or("totals only".into(), ffn_words),
+        attention: shape.map_or_else(|| says("totals_only"), attention_words),
+        ffn: shape.map_or_else(|| says("totals_only"), ffn_words),
         total_params: count.total().to_string(),
         active_params: count.active().get(),
         read_params: count.read().get(),
@@ -161,12 +161,12 @@ fn card(model: &Model, known: &[&str], context: Tokens, dtype: Option<Dtype>) ->
         mtp_params: count.mtp.to_string(),
         sparsity: count.total() as f64 / count.active().get(),
         formats: if count.part(Part::Routed).total > 0 && formats.routed != formats.linear {
-            format!("{} experts, {} elsewhere", formats.routed, formats.linear)
+            says("formats_of_experts").with("experts", formats.routed).with("matrices", formats.linear)
         } else {
-            formats.linear.to_string()
+            formats.linear.to_string().into()
         },
         weights_bytes: count.stored_bytes(&formats).get(),
-        kv_dtype: if shape.is_some() { kv_dtype.to_string() } else { "as given".into() },
+        kv_dtype: if shape.is_some() { kv_dtype.to_string().into() } else { says("as_given") },
         kv_bytes_per_token: cache.stored_per_token().get(),
         kv_stored_bytes: cache.stored(context).get(),
         kv_read_bytes: cache.read(context).get(),
@@ -174,7 +174,7 @@ fn card(model: &Model, known: &[&str], context: Tokens, dtype: Option<Dtype>) ->
         attention_flop_per_token: cache.decode_flop(context).get(),
         parts: Part::ALL.into_iter().filter_map(|p| part(p, &count, formats)).collect(),
         published: published(model, &count),
-        source: format!("{} ({})", model.source, model.as_of),
+        source: says("cited").with("source", &model.source).with("as_of", &model.as_of),
         notes: model.notes.clone(),
     }
 }
@@ -198,8 +198,8 @@ fn published(model: &Model, count: &Count) -> Option<PublishedCard> {
     })
 }
 
-/// The mixers of a model in words: "12 full GQA 40/8, 36 chunk 8192 GQA 40/8".
-fn attention_words(shape: &Shape) -> String {
+/// The mixers of a model: "12 full GQA 40/8, 36 chunk 8192 GQA 40/8".
+fn attention_words(shape: &Shape) -> Remark {
     tally(shape, |block| match &block.mixer {
         Mixer::None => None,
         Mixer::Attention(a) => {
@@ -209,22 +209,21 @@ fn attention_words(shape: &Shape) -> String {
                 _ => "GQA",
             };
             let span = match a.span {
-                Span::Full => "full ".to_owned(),
-                Span::Window(w) => format!("window-{w} "),
-                Span::Chunk(w) => format!("chunk-{w} "),
-                Span::Blocks(i) => format!("top-{}x{} sparse ", i.top_k, i.block),
+                Span::Full => says("full_attention"),
+                Span::Window(tokens) => says("window_attention").with("tokens", tokens),
+                Span::Chunk(tokens) => says("chunk_attention").with("tokens", tokens),
+                Span::Blocks(i) => says("block_attention").with("top_k", i.top_k).with("block", i.block),
             };
-            let shared = if a.kv == KvSource::Shared { " (shared KV)" } else { "" };
-            Some(format!("{span}{kind} {}/{}{shared}", a.heads, a.kv_heads))
+            let heads = span.with("kind", kind).with("heads", a.heads).with("kv_heads", a.kv_heads);
+            Some(heads.with("shared", a.kv == KvSource::Shared))
         }
         Mixer::Latent(a) => {
-            let sparse = a.indexer.map_or(String::new(), |i| format!(" top-{}", i.top_k));
-            Some(format!("MLA {}+{}{sparse}", a.kv_rank, a.rope_dim))
+            let ranks = says("latent_attention").with("rank", a.kv_rank).with("rope", a.rope_dim);
+            Some(ranks.with("top_k", a.indexer.map(|i| i.top_k)))
         }
-        Mixer::Compressed(a) => Some(match (a.ratio, a.indexer) {
-            (None, _) => format!("window-{}", a.window),
-            (Some(m), Some(i)) => format!("compressed {m}:1 top-{}", i.top_k),
-            (Some(m), None) => format!("compressed {m}:1"),
+        Mixer::Compressed(a) => Some(match a.ratio {
+            None => says("only_window").with("tokens", a.window),
+            Some(ratio) => says("compressed").with("ratio", ratio).with("top_k", a.indexer.map(|i| i.top_k)),
         }),
         Mixer::Linear(Linear::GatedDelta { .. }) => Some("gated delta net".into()),
         Mixer::Linear(Linear::Kda { .. }) => Some("Kimi delta attention".into()),
@@ -234,28 +233,29 @@ fn attention_words(shape: &Shape) -> String {
     })
 }
 
-fn ffn_words(shape: &Shape) -> String {
+fn ffn_words(shape: &Shape) -> Remark {
     tally(shape, |block| match &block.ffn {
         Ffn::None => None,
-        Ffn::Dense(mlp) => Some(format!("dense {}", mlp.width)),
+        Ffn::Dense(mlp) => Some(says("dense_ffn").with("width", mlp.width)),
         Ffn::Moe(moe) => {
-            let shared = if moe.shared.is_some() { " + shared" } else { "" };
-            Some(format!("MoE {} of {}{shared}", moe.top_k, moe.experts))
+            let chosen = says("moe_ffn").with("top_k", moe.top_k).with("experts", moe.experts);
+            Some(chosen.with("shared", moe.shared.is_some()))
         }
     })
 }
 
 /// Counts layers by a description, in order of first appearance.
-fn tally(shape: &Shape, describe: impl Fn(&rackmath_spec::model::Block) -> Option<String>) -> String {
-    let mut counts: Vec<(String, u64)> = Vec::new();
+fn tally(shape: &Shape, describe: impl Fn(&rackmath_spec::model::Block) -> Option<Remark>) -> Remark {
+    let mut counts: Vec<(Remark, u64)> = Vec::new();
     for run in &shape.runs {
-        if let Some(words) = describe(&run.block) {
-            match counts.iter_mut().find(|(w, _)| *w == words) {
+        if let Some(kind) = describe(&run.block) {
+            match counts.iter_mut().find(|(k, _)| *k == kind) {
                 Some((_, n)) => *n += run.n,
-                None => counts.push((words, run.n)),
+                None => counts.push((kind, run.n)),
             }
         }
     }
-    let parts: Vec<String> = counts.iter().map(|(words, n)| format!("{n} {words}")).collect();
-    if parts.is_empty() { "none".into() } else { parts.join(", ") }
+    let of = |(kind, n): (Remark, u64)| says("layers_of").with("layers", n).with("kind", kind);
+    let kinds: Vec<Remark> = counts.into_iter().map(of).collect();
+    if kinds.is_empty() { says("no_layers") } else { says("layers_by_kind").with("kinds", kinds) }
 }
