@@ -1,6 +1,7 @@
 //! The catalogue as text: models, chips and machines, a table of many or one in full.
 
 use super::page::{Page, byte_rate, bytes, flop_rate, hourly, led, or, or_dash, params, seconds, three, times, watts};
+use crate::words::words;
 use rackmath::figure::count;
 use rackmath::{chips, models, names, systems};
 use rackmath_units::{BytesPerToken, FlopPerToken, grouped_digits};
@@ -15,8 +16,8 @@ pub(super) fn models(out: &mut Page, a: &models::Answer) {
         ("active", &|m| params(m.active_params)),
         ("weights", &|m| bytes(m.weights_bytes)),
         ("KV/token", &|m| bytes(m.kv_bytes_per_token)),
-        ("attention", &|m| m.attention.clone()),
-        ("ffn", &|m| m.ffn.clone()),
+        ("attention", &|m| words(&m.attention)),
+        ("ffn", &|m| words(&m.ffn)),
     ]);
 }
 
@@ -39,8 +40,8 @@ fn model(out: &mut Page, m: &models::Card, context: f64) {
     out.field("architecture", format!("{architecture}{layers}"));
     out.row("attention", &m.attention);
     out.row("feed-forward", &m.ffn);
-    out.field("weights", format!("{} in {}", bytes(m.weights_bytes), m.formats));
-    out.field("KV cache", format!("{} in {}", BytesPerToken::new(m.kv_bytes_per_token), m.kv_dtype));
+    out.field("weights", format!("{} in {}", bytes(m.weights_bytes), words(&m.formats)));
+    out.field("KV cache", format!("{} in {}", BytesPerToken::new(m.kv_bytes_per_token), words(&m.kv_dtype)));
     let (at, stored, read) = (count(context), bytes(m.kv_stored_bytes), bytes(m.kv_read_bytes));
     out.more(format!("at context {at}: {stored} stored, {read} read per decoded token"));
     let [weights, attention] = [m.flop_per_token, m.attention_flop_per_token].map(FlopPerToken::new);
@@ -159,8 +160,8 @@ fn chip(out: &mut Page, c: &chips::Card) {
     out.gap();
     out.dim(format!("every value and its source, checked {}", c.as_of));
     for f in &c.facts {
-        let range = or(f.range.as_ref(), "", |r| format!(" [{r}]"));
-        out.line(format!("  {:<26} {}{range}", f.what, style.bold(&f.value)));
+        let range = or(f.range.as_ref(), "", |(low, high)| format!(" [{low} to {high}]"));
+        out.line(format!("  {:<26} {}{range}", words(&f.what), style.bold(&f.value)));
         let checked = or(f.checked.as_ref(), "", |c| format!("; agrees with {c}"));
         out.paragraph("      ", format!("{}{checked}", f.source));
         for (word, text) in [("note", &f.note), ("trap", &f.trap)] {
