@@ -30,8 +30,10 @@ pub fn templates() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 static TEMPLATES: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| templates().collect());
 
+type Format = (&'static str, fn(f64) -> String);
+
 /// Formats of numbers in base units.
-const FORMATS: &[(&str, fn(f64) -> String)] = &[
+const FORMATS: &[Format] = &[
     ("count", count),
     ("hundredths", |x| count(x * 100.0)),
     ("whole", |x| format!("{x:.0}")),

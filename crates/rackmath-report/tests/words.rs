@@ -1,8 +1,10 @@
 //! Every remark has words, and every word is said.
 
+use rackmath::ask::{Question, Terms};
 use rackmath::remark::Remark;
 use rackmath_report::words::{templates, words};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The text of every source file of the questions.
@@ -17,34 +19,46 @@ fn sources(folder: &Path, into: &mut Vec<String>) {
     }
 }
 
-/// Names of the values in a template.
-fn values(template: &str) -> impl Iterator<Item = &str> {
-    template.split('{').skip(1).map(|rest| rest.split(['}', ':', '|']).next().unwrap())
-}
-
 #[test]
-fn every_remark_has_words_and_its_values() {
-    let (mut files, mut used) = (Vec::new(), BTreeSet::new());
+fn every_remark_has_words_and_every_template_is_said() {
+    let mut files = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../rackmath/src"), &mut files);
     let known: BTreeMap<_, _> = templates().collect();
     assert_eq!(known.len(), templates().count(), "a name stands twice");
-    for file in files.iter().map(|file| file.split("mod tests {").next().unwrap()) {
-        // A name stands in the words it begins, or in a choice of names: `says(if .. { "one" } else { "other" })`.
-        let named = known.keys().copied().filter(|name| file.contains(&format!("\"{name}\"")));
-        for said in file.split(" says(\"").skip(1).map(|rest| rest.split('"').next().unwrap()).chain(named) {
-            let template = known.get(said).unwrap_or_else(|| panic!("{said} has no words"));
-            used.insert(said);
-            for value in values(template) {
-                assert!(file.contains(&format!("\"{value}\"")), "{said}: nobody gives {value}");
-            }
-        }
+    let all: Vec<_> = files.iter().map(|file| file.split("mod tests {").next().unwrap()).collect();
+    for said in all.iter().flat_map(|file| file.split(" says(\"").skip(1)) {
+        let said = said.split('"').next().unwrap();
+        assert!(known.contains_key(said), "{said} has no words");
     }
     // A page may say the same in other words.
     let mut pages = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/text"), &mut pages);
-    used.extend(known.keys().filter(|name| pages.iter().any(|page| page.contains(&format!("says: \"{name}\"")))));
-    let idle: Vec<_> = known.keys().filter(|name| !used.contains(**name)).collect();
-    assert!(idle.is_empty(), "never said: {idle:?}");
+    let all: Vec<_> = all.into_iter().chain(pages.iter().map(String::as_str)).collect();
+    let idle = |name: &&&str| !all.iter().any(|file| file.contains(&format!("\"{name}\"")));
+    assert_eq!(known.keys().filter(idle).collect::<Vec<_>>(), Vec::<&&str>::new(), "never said");
+}
+
+/// Every remark in an answer is known, and has what its words speak of; what stands in brackets may be missing.
+fn complete(value: &Value, known: &BTreeMap<&str, &str>) {
+    if let Some(said) = value["says"].as_str() {
+        let template = known.get(said).unwrap_or_else(|| panic!("{value} has no words"));
+        let always = template.split('[').enumerate().map(|(i, part)| if i == 0 { part } else { part.split_once(']').unwrap().1 });
+        for name in always.flat_map(|part| part.split('{').skip(1)).map(|rest| rest.split(['}', ':', '|']).next().unwrap()) {
+            assert!(value.get(name).is_some(), "{value} without {name}");
+        }
+    }
+    let inner = value.as_object().map(|o| o.values()).into_iter().flatten();
+    inner.chain(value.as_array().into_iter().flatten()).for_each(|value| complete(value, known));
+}
+
+#[test]
+fn remarks_of_every_question_are_complete() {
+    let (catalog, known) = (rackmath_catalog::embedded(), templates().collect());
+    for question in Question::ALL {
+        if let Ok(reply) = question.answer(&catalog, Map::new(), &Terms::default()) {
+            complete(&serde_json::from_str(&reply.json().unwrap()).unwrap(), &known);
+        }
+    }
 }
 
 #[test]

@@ -88,9 +88,10 @@ impl<T: Into<String>> From<T> for Remark {
 }
 
 /// Whole numbers as such.
-fn shortest<S: Serializer>(x: &f64, s: S) -> Result<S::Ok, S::Error> {
-    let whole = *x as i64;
-    if whole as f64 == *x && whole.abs() < 1 << 53 { s.serialize_i64(whole) } else { s.serialize_f64(*x) }
+fn shortest<S: Serializer>(x: &(impl Into<f64> + Copy), s: S) -> Result<S::Ok, S::Error> {
+    let x = (*x).into();
+    let whole = x as i64;
+    if whole as f64 == x && whole.abs() < 1 << 53 { s.serialize_i64(whole) } else { s.serialize_f64(x) }
 }
 
 macro_rules! parts {
@@ -103,11 +104,13 @@ macro_rules! parts {
     )* };
 }
 
-parts!(Number(x => f64::from(x)): f64, u32, units::ByteRate, units::Bytes, units::BytesPerToken, units::DollarRate,
+parts!(Number(x => f64::from(x)): u32, units::ByteRate, units::Bytes, units::BytesPerToken, units::DollarRate,
     units::Dollars, units::DollarsPerToken, units::Flop, units::FlopRate, units::Fraction, units::HoldPrice,
     units::Intensity, units::Params, units::Seconds, units::TokenRate, units::Tokens, units::Watts);
 parts!(Number(x => x as f64): u64, usize);
-parts!(Text(x => x.to_string()): &str, &String, Dtype, &Layout, Math);
+parts!(Number(x => x): f64);
+parts!(Text(x => x.to_string()): &str, Dtype, &Layout, Math);
+parts!(Text(x => x.clone()): &String);
 parts!(Text(x => x): String);
 parts!(Remark(x => Box::new(x)): Remark);
 parts!(Remark(x => Box::new(x.clone())): &Remark);

@@ -354,7 +354,7 @@ pub(crate) fn words(model: &Model, layout: &Layout) -> String {
 
 pub(crate) fn verdict(placed: &Placement) -> Remark {
     match placed.fit {
-        Fit::Fits { spare } => says("fits").with("spare", spare),
+        Fit::Fits { spare } => says("fits_with_spare").with("spare", spare),
         Fit::TooLarge { missing, stage, weights_alone, .. } => {
             let id = if weights_alone { "weights_too_large" } else { "rest_too_large" };
             says(id).with("missing", missing).with("stage", stage)
