@@ -349,11 +349,9 @@ impl Worked {
                 all.push(says(if all_in { "power_all_in" } else { "power_of_chip" }).with("power", m.watts));
             }
         }
-        let mut noted: Vec<&String> = Vec::new();
-        for note in self.made.rows.iter().flat_map(|row| &row.pass().assumed) {
-            if all.len() < 16 && !noted.contains(&note) {
-                noted.push(note);
-                all.push(note.clone().into());
+        for note in self.made.rows.iter().flat_map(|row| &row.pass().assumed).map(crate::estimate::assumption) {
+            if all.len() < 16 && !all.contains(&note) {
+                all.push(note);
             }
         }
         if let Some(engine) =
