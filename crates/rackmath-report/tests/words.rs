@@ -42,8 +42,13 @@ fn every_remark_has_words_and_every_template_is_said() {
 fn complete(value: &Value, known: &BTreeMap<&str, &str>) {
     if let Some(said) = value["says"].as_str() {
         let template = known.get(said).unwrap_or_else(|| panic!("{value} has no words"));
-        let always = template.split('[').enumerate().map(|(i, part)| if i == 0 { part } else { part.split_once(']').unwrap().1 });
-        for name in always.flat_map(|part| part.split('{').skip(1)).map(|rest| rest.split(['}', ':', '|']).next().unwrap()) {
+        let always = template
+            .split('[')
+            .enumerate()
+            .map(|(i, part)| if i == 0 { part } else { part.split_once(']').unwrap().1 });
+        for name in
+            always.flat_map(|part| part.split('{').skip(1)).map(|rest| rest.split(['}', ':', '|']).next().unwrap())
+        {
             assert!(value.get(name).is_some(), "{value} without {name}");
         }
     }

@@ -82,7 +82,11 @@ fn pools(out: &mut Page, p: &Pools) {
     let (busy, ratio) = (percent(p.prefill_busy), three(p.balanced_ratio));
     out.more(format!("{busy} busy; exact balance at {ratio} prefill chips for each that decodes"));
     let [wait, compute, send] = [p.prefill_wait_ms, p.prefill_ms, p.transfer_ms].map(ms);
-    out.more(format!("wait {wait}, compute {compute}, send {} in {send} ({})", bytes(p.transfer_bytes), words(&p.network)));
+    out.more(format!(
+        "wait {wait}, compute {compute}, send {} in {send} ({})",
+        bytes(p.transfer_bytes),
+        words(&p.network)
+    ));
 }
 
 pub(super) fn breakdown(out: &mut Page, b: &Breakdown) {
@@ -104,7 +108,8 @@ fn bars(out: &mut Page, pieces: &[Piece]) {
     for p in pieces {
         let eighths = (p.share.clamp(0.0, 1.0) * room as f64 * 8.0).round() as usize;
         let bar = "█".repeat(eighths / 8) + EIGHTHS[eighths % 8];
-        let line = format!("  {:<22} {:>9} {:>6}  {}", words(&p.what), ms(p.ms), percent(p.share), out.style.tint(39, &bar));
+        let line =
+            format!("  {:<22} {:>9} {:>6}  {}", words(&p.what), ms(p.ms), percent(p.share), out.style.tint(39, &bar));
         out.line(line.trim_end());
     }
 }

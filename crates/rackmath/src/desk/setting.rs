@@ -290,9 +290,7 @@ impl Found {
     pub fn kv_words(&self) -> Remark {
         match self.model.body {
             Body::Layers(_) => self.kv.to_string().into(),
-            Body::Lump(_) => {
-                says("kv_as_given").with("bytes", kv::cache(&self.model, self.kv).stored_per_token())
-            }
+            Body::Lump(_) => says("kv_as_given").with("bytes", kv::cache(&self.model, self.kv).stored_per_token()),
         }
     }
 

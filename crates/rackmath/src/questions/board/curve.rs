@@ -238,29 +238,34 @@ fn figures(r: &Resolved, over: Over, at: Fixed, rows: &[Row], kinks: &[Kink]) ->
         Over::Precision => Axis::linear("bits per weight", Unit::Number),
     };
     let (batch, context, pass) = (at.batch.get(), at.context.get(), at.pass.get());
-    let fixed = [("batch_of", Over::Batch, batch), ("context_of", Over::Context, context), ("pass_of", Over::Pass, pass)];
+    let fixed =
+        [("batch_of", Over::Batch, batch), ("context_of", Over::Context, context), ("pass_of", Over::Pass, pass)];
     let fixed = fixed.into_iter().filter(|(_, of, value)| *of != over && (*of != Over::Pass || *value > 1.0));
     let fixed: Vec<Remark> = fixed.map(|(id, _, value)| says(id).with("value", value)).collect();
     let line = |name: &str, role: Role, y: &dyn Fn(&Row) -> f64| {
         Series::new(name, role, rows.iter().map(|r| (r.x, y(r))).filter(|(_, y)| *y > 0.0))
     };
-    let figure =
-        |title: Remark, name: &str, subtitle: Remark, y: Axis, whole: &dyn Fn(&Row) -> f64, of: &dyn Fn(&Row, f64) -> f64| {
-            let series = [
-                line("read weights", Role::Weights, &|r| of(r, r.weights_s)),
-                line("read KV cache", Role::Kv, &|r| of(r, r.kv_s)),
-                line("multiply", Role::Compute, &|r| of(r, r.compute_s)),
-                line(name, Role::Envelope, whole),
-            ];
-            Figure {
-                title: title.with("model", &r.model.name).with("system", &r.system.name),
-                subtitle: subtitle.with("fixed", fixed.clone()),
-                x: x.clone(),
-                y,
-                series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
-                marks: marks(kinks, rows, x.unit, whole),
-            }
-        };
+    let figure = |title: Remark,
+                  name: &str,
+                  subtitle: Remark,
+                  y: Axis,
+                  whole: &dyn Fn(&Row) -> f64,
+                  of: &dyn Fn(&Row, f64) -> f64| {
+        let series = [
+            line("read weights", Role::Weights, &|r| of(r, r.weights_s)),
+            line("read KV cache", Role::Kv, &|r| of(r, r.kv_s)),
+            line("multiply", Role::Compute, &|r| of(r, r.compute_s)),
+            line(name, Role::Envelope, whole),
+        ];
+        Figure {
+            title: title.with("model", &r.model.name).with("system", &r.system.name),
+            subtitle: subtitle.with("fixed", fixed.clone()),
+            x: x.clone(),
+            y,
+            series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
+            marks: marks(kinks, rows, x.unit, whole),
+        }
+    };
     let formats = r.in_formats("curve_in_formats");
     let y = Axis::log("time of one step", Unit::Seconds);
     let time = figure(says("step_time_of"), "step time", formats, y, &|r| r.time_s, &|_, seconds| seconds);

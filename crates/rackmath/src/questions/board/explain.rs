@@ -164,7 +164,11 @@ fn working<Q: Quantity>(symbol: &str, meaning: &str, equation: &Expr, inputs: &[
         meaning: meaning.into(),
         equation: equation.symbolic(),
         substituted: equation.substituted(inputs),
-        result: if value.is_finite() && value >= 0.0 { unit(value).text(DIGITS).into() } else { says("does_not_exist") },
+        result: if value.is_finite() && value >= 0.0 {
+            unit(value).text(DIGITS).into()
+        } else {
+            says("does_not_exist")
+        },
         value,
         inputs: inputs.to_vec(),
     }

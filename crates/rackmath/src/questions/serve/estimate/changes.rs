@@ -238,9 +238,8 @@ fn formats(ask: &Ask) -> Vec<Idea> {
 fn loads(ask: &Ask, serving: &Serving) -> Vec<Idea> {
     let Loading::Concurrency(c) = ask.load else { return Vec::new() };
     let most = serving.room * serving.groups();
-    let to = |c: f64| {
-        idea(says("concurrency_of").with("requests", c), Ask { load: Loading::Concurrency(c), ..ask.clone() })
-    };
+    let to =
+        |c: f64| idea(says("concurrency_of").with("requests", c), Ask { load: Loading::Concurrency(c), ..ask.clone() });
     let mut all = Vec::new();
     if c > most && most >= 1.0 {
         // Who waits for memory gains nothing from waiting inside.

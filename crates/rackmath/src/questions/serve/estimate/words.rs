@@ -15,8 +15,8 @@ use super::work::Case;
 use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Request, Served, Slo};
 use crate::desk::prelude::*;
 use crate::layout;
-use rackmath_spec::engine::{Engine, Prompts, Version};
 use rackmath_spec::MoeMatch;
+use rackmath_spec::engine::{Engine, Prompts, Version};
 use rackmath_theory::pass::{Assumption, Limit, Part};
 use rackmath_theory::placement::{self, Fit};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
@@ -227,14 +227,12 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<Remark> {
         Some(schedule.with("memory", s.memory)),
         (ask.requests.drafts > 0.0)
             .then(|| drafts.with("drafts", ask.requests.drafts).with("accepted", ask.requests.accepted)),
-        (ask.split.is_none() && used < chips)
-            .then(|| says("instance_on_part").with("used", used).with("chips", chips)),
+        (ask.split.is_none() && used < chips).then(|| says("instance_on_part").with("used", used).with("chips", chips)),
         (outcome.groups < p.groups())
             .then(|| says("groups_in_use").with("used", outcome.groups.floor()).with("groups", p.groups())),
         matches!(ask.load, Loading::Concurrency(_)).then(|| says("replaced_at_once")),
-        (!engine.ideal).then(|| {
-            intervals.with("throughput", factor(spread.throughput)).with("borrowed", p.main.pass.wider > 1.0)
-        }),
+        (!engine.ideal)
+            .then(|| intervals.with("throughput", factor(spread.throughput)).with("borrowed", p.main.pass.wider > 1.0)),
         Some(says("means_in_steady_state")),
         targets.then(|| says("goodput_all_or_none")),
         Some(r.at_price("price_split")),
@@ -279,8 +277,7 @@ pub(crate) fn breakdown(s: &Steady) -> Breakdown {
     let mean =
         |decode: Seconds, mixed: Seconds| (decode.get() * (1.0 - s.prompt_share) + mixed.get() * s.prompt_share) * 1e3;
     let step = s.step().get() * 1e3;
-    let piece =
-        |what: Remark, ms: f64| Piece { what, ms, share: if step > 0.0 { ms / step } else { 0.0 } };
+    let piece = |what: Remark, ms: f64| Piece { what, ms, share: if step > 0.0 { ms / step } else { 0.0 } };
     let part = |p: Part| mean(s.decode.part(p), s.mixed.part(p));
     let limited = |l: Limit| mean(s.decode.limited(l), s.mixed.limited(l));
     let ideal = mean(s.decode.ideal(), s.mixed.ideal()).min(step);
@@ -316,6 +313,7 @@ fn reading(step: &Breakdown, ideal: bool) -> Remark {
     let id = if ideal { "at_the_limit" } else { "below_the_limit" };
     let said = says(id).with("of_limit", step.of_limit).with("ideal", ideal_time).with("step", time);
     let mut losses = step.losses.iter().filter(|_| !ideal);
-    let said = losses.next().into_iter().fold(said, |s, loss| s.with("first", &loss.what).with("first_share", loss.share));
+    let said =
+        losses.next().into_iter().fold(said, |s, loss| s.with("first", &loss.what).with("first_share", loss.share));
     losses.next().into_iter().fold(said, |s, loss| s.with("second", &loss.what).with("second_share", loss.share))
 }
