@@ -98,6 +98,12 @@ fn every_question_says_what_can_be_set_and_answers_what_is_typed() {
     let shown: serde_json::Value = serde_json::from_str(typed.text()).expect("JSON");
     assert!(shown["text"].as_str().is_some_and(|t| t.contains("Qwen3 32B")), "{shown}");
     assert_eq!(shown["request"]["batch"], 1000.0, "what was typed, as JSON");
+    // Sentences are values; their words come on asking.
+    let step: serde_json::Value = serde_json::from_str(client.post("/api/step", b"{}").text()).expect("JSON");
+    let said = client.post("/api/words", step["assumptions"].to_string().as_bytes());
+    let said: Vec<String> = serde_json::from_str(said.text()).expect("a list of sentences");
+    assert!(said.iter().any(|s| s.contains("overlap perfectly")) && said.len() > 4, "{said:?}");
+    assert_eq!(client.post("/api/words", b"{}").status, 422);
     let curve = client.post("/api/curve/typed", b"{}");
     assert!(curve.text().contains("\"series\""), "a curve has a picture");
 }

@@ -109,7 +109,7 @@ pub struct Kink {
     /// At which value.
     pub x: f64,
     /// What happens there.
-    pub meaning: String,
+    pub meaning: Remark,
 }
 
 /// What is not swept.
@@ -216,16 +216,16 @@ fn row(r: &Resolved, at: Fixed, x: f64) -> Row {
 fn kinks(r: &Resolved, over: Over, at: Fixed, rows: &[Row]) -> Vec<Kink> {
     let decode = at.pass.get() == 1.0;
     let turns = match over {
-        Over::Batch if decode => (r.board.balance_batch(at.context), "compute-bound from here"),
-        Over::Context if decode => (r.board.kink_context(at.batch).map(Tokens::get), "memory-bound from here"),
-        Over::Pass => (r.board.kink_pass(at.batch, at.context), "compute-bound from here"),
+        Over::Batch if decode => (r.board.balance_batch(at.context), "compute_bound_from_here"),
+        Over::Context if decode => (r.board.kink_context(at.batch).map(Tokens::get), "memory_bound_from_here"),
+        Over::Pass => (r.board.kink_pass(at.batch, at.context), "compute_bound_from_here"),
         _ => (None, ""),
     };
     let last = rows.iter().rposition(|row| row.fits).filter(|i| i + 1 < rows.len());
     let full = last.filter(|_| matches!(over, Over::Batch | Over::Context)).map(|i| rows[i].x);
     let within = |x: &f64| rows.first().is_some_and(|f| *x >= f.x) && rows.last().is_some_and(|l| *x <= l.x);
-    let all = [turns, (full, "memory is full")].into_iter();
-    all.filter_map(|(x, meaning)| Some(Kink { x: x.filter(within)?, meaning: meaning.to_owned() })).collect()
+    let all = [turns, (full, "memory_is_full")].into_iter();
+    all.filter_map(|(x, meaning)| Some(Kink { x: x.filter(within)?, meaning: says(meaning) })).collect()
 }
 
 /// Step time and cost per token.
@@ -263,7 +263,7 @@ fn figures(r: &Resolved, over: Over, at: Fixed, rows: &[Row], kinks: &[Kink]) ->
             x: x.clone(),
             y,
             series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
-            marks: marks(kinks, rows, x.unit, whole),
+            marks: marks(kinks, rows, whole),
         }
     };
     let formats = r.in_formats("curve_in_formats");
@@ -283,13 +283,14 @@ fn figures(r: &Resolved, over: Over, at: Fixed, rows: &[Row], kinks: &[Kink]) ->
 }
 
 /// The envelope's height at a kink, between the two nearest rows.
-fn marks(kinks: &[Kink], rows: &[Row], unit: Unit, y: &dyn Fn(&Row) -> f64) -> Vec<Mark> {
+fn marks(kinks: &[Kink], rows: &[Row], y: &dyn Fn(&Row) -> f64) -> Vec<Mark> {
     let mark = |kink: &Kink| {
         let after = rows.iter().position(|r| r.x >= kink.x)?;
         let (a, b) = (&rows[after.saturating_sub(1)], &rows[after]);
         let share = if b.x > a.x { (kink.x - a.x) / (b.x - a.x) } else { 0.0 };
         let height = y(a) + (y(b) - y(a)) * share;
-        Some(Mark { x: kink.x, y: height, label: format!("{} ({})", kink.meaning, unit.show(kink.x)).into() })
+        let label = says("kink").with("meaning", &kink.meaning).with("at", kink.x);
+        Some(Mark { x: kink.x, y: height, label })
     };
     kinks.iter().filter_map(mark).collect()
 }

@@ -142,7 +142,7 @@ fn figure(page: &super::Answer, rows: &[Row], roof: &[Row]) -> Figure {
     let mut marks: Vec<Mark> = Vec::new();
     for wanted in [1.0, 16.0, 64.0, 256.0, 1024.0] {
         if let Some(r) = rows.iter().find(|r| r.concurrency >= wanted).filter(|r| r.waiting <= 0.0) {
-            let label = Remark::from(format!("concurrency {}", count(r.concurrency)));
+            let label = says("concurrency_of").with("requests", r.concurrency);
             if marks.iter().all(|m| m.label != label) {
                 marks.push(Mark { x: r.output_tok_s_per_user, y: r.output_tok_s_per_chip, label });
             }

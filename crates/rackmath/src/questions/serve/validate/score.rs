@@ -82,8 +82,9 @@ pub fn scatter(source: &SourceCard) -> Figure {
         let points = rows.map(|r| (r.measured, r.predicted));
         series.push(Series::new(stratum.metric.clone(), Role::Points, points));
     }
-    let median = |s: &StratumCard| format!("{}: median error {}", s.metric, significant(s.median, 2));
-    let medians: Vec<String> = source.strata.iter().map(median).collect();
+    let median = |s: &StratumCard| says("median_error").with("metric", &s.metric).with("median", s.median);
+    let medians: Vec<Remark> = source.strata.iter().map(median).collect();
     let axes = (Axis::log("measured", Unit::Number), Axis::log("predicted", Unit::Number));
-    Figure::of(format!("{}: predicted against measured", source.name), medians.join(", "), axes, series)
+    let title = says("predicted_against_measured").with("name", &source.name);
+    Figure::of(title, says("median_errors").with("medians", medians), axes, series)
 }
