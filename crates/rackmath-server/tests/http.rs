@@ -13,6 +13,7 @@ fn refusals_say_what_was_given_and_what_would_do() {
         ("/api/step", r#"{"setting": {"model": "lama-3.1-70b"}}"#, 422, "llama-3.1-70b"),
         ("/api/stepp", "{}", 404, "did you mean \\\"step\\\""),
         ("/api/step", "{", 400, "not JSON"),
+        ("/api/plan", r#"{"objective": "throughptu"}"#, 422, "did you mean \\\"throughput\\\"?"),
         ("/api/curve", r#"{"points": 100000}"#, 422, "at most 2000"),
         ("/api/step", &long, 413, "1048576 bytes"),
         ("/export/curve?figure=/tiem&format=svg", "{}", 422, "/tiem"),

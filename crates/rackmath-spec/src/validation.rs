@@ -182,6 +182,18 @@ pub enum KernelShape {
     AttentionPrefill(AttentionShape),
 }
 
+impl KernelShape {
+    /// The keys it is written with; a flattened shape does not refuse others by itself.
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Gemm { .. } => &["m", "n", "k"],
+            Self::AttentionDecode(_) | Self::AttentionPrefill(_) => {
+                &["heads", "kv_heads", "head_dim", "batch", "context"]
+            }
+        }
+    }
+}
+
 /// So many sequences of `context` tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct AttentionShape {
@@ -324,7 +336,17 @@ pub fn read(id: &str, text: &str) -> Result<Table, SpecError> {
     let rows = rows.collect::<Result<_, SpecError>>()?;
     let kernels = raw.kernel.into_iter().enumerate().map(|(i, own)| {
         let place = Place(format!("{file} kernel {}", i + 1));
+        let mut keys: Vec<String> = own.keys().cloned().collect();
         let row: KernelRow = place.table(own)?;
+        keys.retain(|key| {
+            !["kind", "format", "system", "time_us"].contains(&&**key) && !row.shape.keys().contains(&&**key)
+        });
+        if let Some(key) = keys.first() {
+            return Err(SpecError::file(
+                &place.0,
+                format!("{key}: unknown field, expected {}", row.shape.keys().join(", ")),
+            ));
+        }
         place.positive("time_us", row.time_us).map(|()| row)
     });
     Ok(Table { id: id.to_owned(), source: raw.source, rows, kernels: kernels.collect::<Result<_, _>>()? })

@@ -701,6 +701,13 @@ fn a_refusal_names_the_file_the_row_and_the_field() {
         assert!(error.starts_with("validation mine row 2"), "{row}: {error}");
         assert!(error.contains(field) && error.contains(expected), "{row}: {error}");
     }
+    let kernel = |more: &str| {
+        let row = format!("kind = 'gemm', m = 1, n = 8, k = 8, format = 'bf16', system = 'h100', time_us = 5{more}");
+        file::validation("mine", &format!("{HEAD}row = []\nkernel = [ {{ {row} }} ]"))
+    };
+    assert_eq!(kernel("").unwrap().kernels.len(), 1);
+    let error = kernel(", heads = 4").unwrap_err().to_string();
+    assert_eq!(error, "validation mine kernel 1: heads: unknown field, expected m, n, k");
 }
 
 #[test]

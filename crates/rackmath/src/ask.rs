@@ -13,6 +13,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use serde_path_to_error::{Path, Segment};
 use std::borrow::Cow;
 
 /// Most files one request may bring.
@@ -299,13 +300,35 @@ impl Question {
     }
 
     fn read<R: DeserializeOwned>(self, request: Value) -> Result<R, Error> {
-        serde_path_to_error::deserialize(request).map_err(|e| {
+        serde_path_to_error::deserialize(&request).map_err(|e| {
+            if let Some(error) = self.unknown_word(&request, e.path()) {
+                return error;
+            }
             let path = e.path().to_string();
             let place = if path == "." { String::new() } else { format!(" at {path}") };
             let error = Error::said(format!("{}{place}: {}", self.name(), e.inner()));
             let error = error.hint(format!("see the schema of {}", self.name()));
             if path == "." { error } else { error.at(&path) }
         })
+    }
+
+    /// A word that is none of its field's, with the nearest of them.
+    fn unknown_word(self, request: &Value, path: &Path) -> Option<Error> {
+        let (mut given, mut at) = (request, String::new());
+        for part in path {
+            match part {
+                Segment::Map { key } => {
+                    given = given.get(key)?;
+                    at = format!("{at}/{key}");
+                }
+                Segment::Seq { index } => given = given.get(index)?,
+                _ => {}
+            }
+        }
+        let (given, field) = (given.as_str()?, self.fields().into_iter().find(|field| field.path == at)?);
+        let known = || field.words.iter().map(String::as_str);
+        let name = at.rsplit('/').next().unwrap_or_default();
+        (known().count() > 0).then(|| Error::unknown(name, given, known()).at(&path.to_string()))
     }
 }
 
@@ -424,6 +447,9 @@ mod tests {
         assert!(said("{").contains("not JSON"));
         assert!(said(r#"{"setting": {"modle": "x"}}"#).contains("unknown field `modle`, expected one of `model`"));
         assert!(said(r#"{"batch": "many"}"#).contains("step at batch"));
+        let word = Question::Plan.ask(&catalog, r#"{"objective": "throughptu"}"#).expect_err("refused");
+        assert_eq!(word.to_string(), "no objective \"throughptu\"; did you mean \"throughput\"?");
+        assert_eq!(word.shown(str::to_owned, str::to_owned).field.as_deref(), Some("objective"));
         assert!(said(r#"{"files": {"c.json": 3}}"#).contains("files.c.json = a number"));
         assert!(said(r#"{"files": {"c.json": {"architectures": ["X"]}}}"#).contains("c.json"));
     }
