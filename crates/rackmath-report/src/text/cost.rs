@@ -1,6 +1,7 @@
 //! Cost of serving, fleets, cache lifetimes and fast modes as text.
 
 use super::page::{Page, hourly, mtok, or, or_dash, percent, seconds, three, times, tok_s, usd, watts};
+use crate::words::words;
 use rackmath::cost::{Answer, BarCard};
 use rackmath::figure::count;
 use rackmath::serving::{Origin, RateCard, RatesCard};
@@ -56,7 +57,7 @@ fn margins(out: &mut Page, a: &Answer) {
     }
     out.gap();
     out.each(&a.margins).columns(&[
-        ("price of", &|m| m.what.clone()),
+        ("price of", &|m| words(&m.what)),
         ("price", &|m| usd(m.price_usd_per_mtok)),
         ("cost", &|m| usd(m.cost_usd_per_mtok)),
         ("gross margin", &|m| signed_percent(m.gross_margin)),
@@ -94,7 +95,7 @@ fn tornado(out: &mut Page, a: &Answer) {
 pub(super) fn fleet(out: &mut Page, a: &fleet::Answer) {
     out.head(format!("{} on {}", a.model, a.system));
     out.field("traffic", format!("{} in, {} out on average", tok_s(a.input_tok_s), tok_s(a.output_tok_s)));
-    out.more(format!("{}; {} times the mean at the peak", a.traffic, three(a.peak_over_mean)));
+    out.more(format!("{}; {} times the mean at the peak", words(&a.traffic), three(a.peak_over_mean)));
     one_chip(out, (a.rates.prefill.tok_s.value, a.rates.decode.tok_s.value), &a.rates);
     out.gap();
     out.each(&[("prefill", &a.prefill), ("decode", &a.decode)]).columns(&[
@@ -155,7 +156,7 @@ pub(super) fn cache(out: &mut Page, a: &cache::Answer) {
 }
 
 fn reuse(out: &mut Page, r: &cache::ReuseCard) {
-    out.part(format!("reuse: {}", r.source));
+    out.part(format!("reuse: {}", words(&r.source)));
     let gaps = or(r.median_gap_s.zip(r.p90_gap_s), "nothing comes back", |(m, p)| {
         format!("half of it within {}, nine tenths within {}", seconds(m), seconds(p))
     });
@@ -172,7 +173,7 @@ fn reuse(out: &mut Page, r: &cache::ReuseCard) {
 }
 
 pub(super) fn fastmode(out: &mut Page, a: &fastmode::Answer) {
-    out.head(format!("{}: {} the price for {} the speed", a.of, times(a.price), times(a.speed)));
+    out.head(format!("{}: {} the price for {} the speed", words(&a.of), times(a.price), times(a.speed)));
     out.title("if the batch is the only lever, and price follows cost");
     let r = &a.reading;
     out.field("cache over weights", format!("x = {}", three(r.x)));

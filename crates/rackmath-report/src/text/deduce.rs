@@ -1,6 +1,7 @@
 //! A deduction as text: the closed forms, the posterior beside the prior, what each number told, what none can tell.
 
 use super::page::{Page, only, or_dash, params, percent, three, usd};
+use crate::words::words;
 use rackmath::deduce::{Answer, ChoiceCard, Unknown, UnknownCard};
 use rackmath_units::{BytesPerToken, grouped, significant};
 
@@ -92,7 +93,7 @@ fn data(out: &mut Page, a: &Answer) {
         ("bits on size", &|d| format!("{:.2}", d.bits_active)),
         ("bits on KV", &|d| format!("{:.2}", d.bits_kv)),
         ("policy", &|d| or_dash(d.policy, percent)),
-        ("cannot tell", &|d| d.cannot_tell.clone()),
+        ("cannot tell", &|d| words(&d.cannot_tell)),
     ]);
     out.gap();
 }
@@ -102,18 +103,18 @@ fn closed(out: &mut Page, a: &Answer) {
         out.title("the lecture's closed forms, which take prices for costs");
         for c in &a.closed {
             let value = format!("{} {}", significant(c.value, 4), c.unit);
-            let text = format!("{} = {}; {}", c.formula, value.trim_end(), c.note);
-            out.wrapped(&format!("  {}: ", c.what), "    ", text);
+            let text = format!("{} = {}; {}", c.formula, value.trim_end(), words(&c.note));
+            out.wrapped(&format!("  {}: ", words(&c.what)), "    ", text);
         }
         out.gap();
     }
     if a.shapes.is_empty() {
         out.wrapped("  cache shapes: ", "    ", &a.shapes_of);
     } else {
-        out.title(format!("shapes within 10 % of {}", a.shapes_of));
+        out.title(format!("shapes within 10 % of {}", words(&a.shapes_of)));
     }
     for s in &a.shapes {
-        out.item(format!("{} ({})", s.shape, BytesPerToken::new(s.kv_bytes_per_token)));
+        out.item(format!("{} ({})", words(&s.shape), BytesPerToken::new(s.kv_bytes_per_token)));
     }
     out.gap();
 }

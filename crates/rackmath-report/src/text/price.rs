@@ -1,6 +1,8 @@
 //! Price sheets as text: one in full with its bill, or many side by side.
 
 use super::page::{self, Page, only, or, or_dash, percent, times};
+use crate::words::words;
+use rackmath::remark::Remark;
 use rackmath::figure::count;
 use rackmath::price::{Answer, CacheCard, Card, PolicyCard, TierCard};
 use rackmath_units::{Dollars, DollarsPerToken, HoldPrice, Seconds, significant};
@@ -53,7 +55,7 @@ fn sheets(out: &mut Page, cards: &[Card]) {
     out.note("dollars per million tokens; cache prices as multiples of the input price");
 }
 
-fn bills(out: &mut Page, a: &Answer, work: &str, cards: &[Card]) {
+fn bills(out: &mut Page, a: &Answer, work: &Remark, cards: &[Card]) {
     out.head(format!("{work}, {} mode", a.mode));
     let best: Vec<(&Card, &PolicyCard)> = cards.iter().filter_map(|c| Some((c, c.policies.first()?))).collect();
     let none = |c: &Card| c.policies.iter().find(|p| p.policy == "none").map(|p| p.total_usd);
@@ -128,10 +130,10 @@ fn offer(out: &mut Page, o: &CacheCard) {
     let pays = |n: f64| format!("pays from {} uses on ({})", n.ceil().max(2.0), significant(n, 4));
     let uses = or(o.break_even_uses, "never pays at this gap", pays);
     let gap = or(o.break_even_gap_s, "", |s| format!(", up to {} apart", Seconds::s(s)));
-    out.more(format!("lifetime {}; {uses}{gap}", o.lifetime));
+    out.more(format!("lifetime {}; {uses}{gap}", words(&o.lifetime)));
 }
 
-fn policies(out: &mut Page, work: &str, all: &[PolicyCard]) {
+fn policies(out: &mut Page, work: &Remark, all: &[PolicyCard]) {
     out.part(work);
     out.each(all).columns(&[
         ("cache", &|p| policy(p)),

@@ -54,9 +54,9 @@ pub struct Answer {
     /// Hit rate against lifetime.
     pub hit_figure: Option<Figure>,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
     /// Where they come from.
-    pub sources: Vec<String>,
+    pub sources: Vec<Remark>,
 }
 
 /// One way to have a token again.
@@ -116,7 +116,7 @@ pub struct ReuseRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReuseCard {
     /// Where it comes from.
-    pub source: String,
+    pub source: Remark,
     /// Share of prompt tokens ever wanted again.
     pub hit_rate_max: f64,
     /// The gap half of the reuse stays below.
@@ -175,15 +175,15 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     });
     let (reuse, hit_figure) = reuse.transpose()?.unzip();
     assumptions.extend([
-        "a tier is paid by the bytes it keeps and the time it reads; writing, latency and the network are not counted"
-            .into(),
-        format!("a chip's hour: {}", r.price_source),
+        says("tier_is_paid"),
+        says("chip_hour_from").with("source", r.price_source.to_string()),
     ]);
     let state = r.cache.stored_fixed();
     if state.get() > 0.0 {
-        assumptions.push(format!("each sequence also keeps a state of {state} however long it is, not counted here"));
+        assumptions.push(says("state_kept").with("state", state));
     }
-    let sources = tiers.iter().map(|t| format!("{}: {}", t.id, t.cost_source().unwrap_or(&t.capacity.source)));
+    let source = |t: &Arc<MemoryTier>| t.cost_source().unwrap_or(&t.capacity.source).to_owned();
+    let sources = tiers.iter().map(|t| says("source_of").with("of", &t.id).with("source", source(t)));
     Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
@@ -281,8 +281,8 @@ fn figure(r: &Resolved, ways: &[Way], lines: &[Line], segments: &[Segment]) -> F
         label: says("a_time").with("x", t),
     });
     Figure {
-        title: format!("{} on {}: what having a prefix again costs", r.model.name, r.system.name).into(),
-        subtitle: format!("{} of cache", r.cache.stored_per_token()).into(),
+        title: says("prefix_again").with("model", &r.model.name).with("system", &r.system.name),
+        subtitle: says("of_cache").with("bytes", r.cache.stored_per_token()),
         x: Axis::log("time between two uses", Unit::Seconds),
         y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
         series,
@@ -331,7 +331,7 @@ fn kept_for(
     points.push((end, max));
     let figure = Figure {
         title: "share of prompt tokens found in the cache".into(),
-        subtitle: source.into(),
+        subtitle: source,
         x: Axis::log("lifetime after the last use", Unit::Seconds),
         y: Axis::linear("hit rate", Unit::Number),
         series: vec![
@@ -343,15 +343,15 @@ fn kept_for(
     Ok((card, figure))
 }
 
-fn read(wanted: &ReuseRequest) -> Result<(Reuse, String), Error> {
+fn read(wanted: &ReuseRequest) -> Result<(Reuse, Remark), Error> {
     if let Some(text) = &wanted.trace_text {
         let trace = file::trace(&wanted.trace_name, text)?;
         if !trace.has_blocks() {
             let expected = "JSON lines with hash_ids, which say what prompts share";
             return Err(Error::value("trace", format!("\"{}\"", wanted.trace_name), expected));
         }
-        let source = format!("{}: {} requests over {}", wanted.trace_name, trace.requests.len(), trace.span());
-        return Ok((Reuse::of(&trace), source));
+        let source = says("requests_over").with("trace", &wanted.trace_name).with("requests", trace.requests.len());
+        return Ok((Reuse::of(&trace), source.with("span", trace.span())));
     }
     let gaps: Option<Vec<(Seconds, Fraction)>> = wanted
         .gaps
@@ -361,7 +361,7 @@ fn read(wanted: &ReuseRequest) -> Result<(Reuse, String), Error> {
     let gaps = gaps.filter(|g| !g.is_empty() && g.iter().map(|(_, s)| s.get()).sum::<f64>() <= 1.0 + 1e-9);
     let expected = "seconds and shares of prompt tokens that add up to at most 1";
     let gaps = gaps.ok_or_else(|| Error::value("gaps", format!("{:?}", wanted.gaps), expected))?;
-    Ok((Reuse::of_gaps(&gaps), format!("{} gaps as given", gaps.len())))
+    Ok((Reuse::of_gaps(&gaps), says("gaps_as_given").with("gaps", gaps.len())))
 }
 
 #[cfg(test)]

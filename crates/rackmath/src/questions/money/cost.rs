@@ -70,7 +70,7 @@ pub struct Answer {
     /// An hour of one chip.
     pub chip_usd_per_hour: f64,
     /// Whose price that is, and from where.
-    pub basis: String,
+    pub basis: Remark,
     /// Its parts, for an owner: name and dollars per hour.
     pub hour_parts: Vec<(String, f64)>,
     /// How fast a chip is, without speculation, and where that comes from.
@@ -106,14 +106,14 @@ pub struct Answer {
     /// Cost against utilisation.
     pub figure: Figure,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// What a price leaves above a cost.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MarginCard {
     /// Of what.
-    pub what: String,
+    pub what: Remark,
     /// The price.
     pub price_usd_per_mtok: f64,
     /// The cost.
@@ -153,7 +153,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     };
     let cost = serving.cost();
     let (prefill, decode) = serving.chip_hours(Tokens::new(1e6 * ratio), Tokens::new(1e6));
-    assumptions.push("taxes, spare parts and the people who write the software are not counted".into());
+    assumptions.push(says("taxes_left_out"));
     Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
@@ -193,7 +193,7 @@ fn serving(
     r: &Resolved,
     q: &Request,
     rates: &RatesCard,
-) -> Result<(Serving, String, Parts, Vec<String>), Error> {
+) -> Result<(Serving, Remark, Parts, Vec<Remark>), Error> {
     let mut words = vec![rates.prefill.words.clone(), rates.decode.words.clone()];
     let share = |field: &'static str, value: f64, low: f64| {
         let share = Fraction::checked(value).filter(|f| f.get() >= low);
@@ -206,9 +206,9 @@ fn serving(
             let names = ["capital", "energy", "colocation", "staff", "downtime"].map(str::to_owned);
             let rates = [hour.capital, hour.energy, hour.colo, hour.staff, hour.downtime].map(DollarRate::as_per_hour);
             let parts = names.into_iter().zip(rates).collect();
-            (hour.total(), "owner, computed".to_owned(), parts)
+            (hour.total(), says("owner_computed"), parts)
         }
-        None if r.priced() => (r.chip_price, r.price_source.to_string(), Vec::new()),
+        None if r.priced() => (r.chip_price, r.price_source.to_string().into(), Vec::new()),
         None => return Err(no_price(&r.system.chip, "usual", "{owner} with {capex}")),
     };
     let read = if let Some(usd) = q.cached_usd_per_mtok {
@@ -218,17 +218,11 @@ fn serving(
         let line = in_tier(r.cache.stored_per_token(), &tier)
             .ok_or_else(|| Error::value("cache_tier", &q.cache_tier, "a tier with a price, or cached_usd_per_mtok"))?;
         let hold = Seconds::s(within("cache_hold_s", q.cache_hold_s, 0.0, 1e9)?);
-        words.push(format!(
-            "a cached token is kept for {hold} in {} and fetched once: device time alone, no network or host",
-            tier.name
-        ));
+        words.push(says("cached_token").with("hold", hold).with("tier", &tier.name));
         line.cost(hold)
     };
     let (watts, power_from) = power(r, q.power_w)?;
-    words.push(format!(
-        "power {watts} a chip ({power_from}), drawn whether busy or not, times {} for the building",
-        q.pue
-    ));
+    words.push(says("power_drawn").with("power", watts).with("from", power_from).with("pue", q.pue));
     let serving = Serving {
         chip_hour,
         rates: rates.rates(),
@@ -247,21 +241,21 @@ fn margins(catalog: &Catalog, q: &Request, cost: &TokenCost) -> Result<Vec<Margi
     if let Some(name) = &q.sheet {
         let sheet = catalog.price(name)?;
         let list = sheet.at(sheet.as_of)?;
-        prices.push((format!("input, {}", sheet.name), list.input, cost.input));
+        prices.push((says("input_of").with("sheet", &sheet.name), list.input, cost.input));
         if let Some(offer) = list.caches.first() {
-            prices.push((format!("cached input, {}", sheet.name), offer.read, cost.cached));
+            prices.push((says("cached_input_of").with("sheet", &sheet.name), offer.read, cost.cached));
         }
-        prices.push((format!("output, {}", sheet.name), list.output, cost.output));
+        prices.push((says("output_of").with("sheet", &sheet.name), list.output, cost.output));
     }
     let given = |usd: f64| {
         let price = DollarsPerToken::checked(usd * 1e-6).filter(|p| p.get() > 0.0);
         price.ok_or_else(|| Error::value("price", usd, "dollars per million tokens, above 0"))
     };
     if let Some(usd) = q.input_price_usd_per_mtok {
-        prices.push(("input".into(), given(usd)?, cost.input));
+        prices.push((says("input_price"), given(usd)?, cost.input));
     }
     if let Some(usd) = q.output_price_usd_per_mtok {
-        prices.push(("output".into(), given(usd)?, cost.output));
+        prices.push((says("output_price"), given(usd)?, cost.output));
     }
     let cards = prices.into_iter().filter(|(_, _, cost)| cost.get() > 0.0).map(|(what, price, cost)| {
         let m = margin(price.get(), cost.get());
@@ -324,8 +318,8 @@ fn figure(r: &Resolved, s: &Serving) -> Figure {
         Series::new(name, role, points.filter(|p| p.1 > 0.0))
     };
     Figure {
-        title: format!("{} on {}: cost of a token against utilisation", r.model.name, r.system.name).into(),
-        subtitle: format!("{} a chip and hour", s.chip_hour).into(),
+        title: says("cost_over_use").with("model", &r.model.name).with("system", &r.system.name),
+        subtitle: says("a_chip_and_hour").with("price", s.chip_hour),
         x: Axis::linear("share of held chip time that serves", Unit::Number),
         y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
         series: vec![

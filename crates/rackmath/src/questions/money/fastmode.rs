@@ -21,7 +21,7 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// Whose mode it is.
-    pub of: String,
+    pub of: Remark,
     /// Price over the standard price.
     pub price: f64,
     /// Speed over the standard speed.
@@ -56,7 +56,7 @@ pub struct KnownCard {
 pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let known = known(catalog)?;
     let from_sheet = q.sheet.as_ref().map(|name| sheet_mode(catalog, name)).transpose()?;
-    let usual = known.first().map(|k| (k.sheet.clone(), k.price, Some(k.speed)));
+    let usual = known.first().map(|k| (k.sheet.as_str().into(), k.price, Some(k.speed)));
     let neither = q.price.is_none() && q.speed.is_none();
     let base = from_sheet.or(if neither { usual } else { None });
     let price = q.price.or(base.as_ref().map(|b| b.1));
@@ -71,7 +71,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         .filter_map(|s| Some((s, closed::fast_price(s, r.x)?)))
         .collect();
     Ok(Answer {
-        of: base.map_or_else(|| "as given".into(), |b| b.0),
+        of: base.map_or_else(|| says("as_given"), |b| b.0),
         price,
         speed,
         reading: r,
@@ -100,7 +100,7 @@ fn known(catalog: &Catalog) -> Result<Vec<KnownCard>, Error> {
 }
 
 /// The dearest mode of a sheet, preferring one named fast.
-fn sheet_mode(catalog: &Catalog, name: &str) -> Result<(String, f64, Option<f64>), Error> {
+fn sheet_mode(catalog: &Catalog, name: &str) -> Result<(Remark, f64, Option<f64>), Error> {
     let sheet = catalog.price(name)?;
     let list = sheet.at(sheet.as_of)?;
     let dearer = list.modes.iter().filter(|m| m.factors.output > 1.0);
@@ -108,7 +108,7 @@ fn sheet_mode(catalog: &Catalog, name: &str) -> Result<(String, f64, Option<f64>
         let key = |m: &rackmath_spec::price::Mode| (m.name == "fast", m.factors.output);
         key(a).0.cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1))
     });
-    let found = best.map(|m| (format!("{} {}", sheet.name, m.name), m.factors.output, m.speed));
+    let found = best.map(|m| (says("mode_of").with("sheet", &sheet.name).with("mode", &m.name), m.factors.output, m.speed));
     found.ok_or_else(|| Error::value("sheet", format!("\"{}\"", sheet.id), "one with a mode that costs more"))
 }
 
@@ -116,7 +116,7 @@ fn figure(price: f64, speed: f64, limit: f64, curve: &[(f64, f64)]) -> Figure {
     let most = curve.last().map_or(price, |p| p.1);
     Figure {
         title: "what speed costs, if the batch is the only lever".into(),
-        subtitle: format!("price {}x at speed {}x", significant(price, 3), significant(speed, 3)).into(),
+        subtitle: says("price_at_speed").with("price", price).with("speed", speed),
         x: Axis::linear("speed over the standard mode", Unit::Number),
         y: Axis::log("price over the standard mode", Unit::Number),
         series: vec![

@@ -73,7 +73,7 @@ pub struct Answer {
     /// Output tokens per second on average.
     pub output_tok_s: f64,
     /// Where the traffic comes from, in words.
-    pub traffic: String,
+    pub traffic: Remark,
     /// The busiest part of the day over the mean.
     pub peak_over_mean: f64,
     /// How fast a chip is, and where that comes from.
@@ -99,7 +99,7 @@ pub struct Answer {
     /// The day: demand and capacity of the decode pool.
     pub figure: Figure,
     /// What the numbers assume.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// Answers.
@@ -113,9 +113,9 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let target = Fraction::checked(q.target).filter(|t| t.get() >= 0.01);
     within("pue", q.pue, 1.0, 5.0)?;
     let (watts, from) = power(&r, None)?;
-    assumptions.push(format!("power {watts} a chip ({from}), times {} for the building", q.pue));
-    assumptions.push(format!("price: {}", r.price_source));
-    assumptions.push("replicas are whole, every hour is paid, no spare machines beyond the target".into());
+    assumptions.push(says("power_of_building").with("power", watts).with("from", from).with("pue", q.pue));
+    assumptions.push(says("price_from").with("source", r.price_source.to_string()));
+    assumptions.push(says("whole_replicas"));
     let machines = Machines {
         rates,
         prefill_chips: replica("prefill_chips", q.prefill_chips)?,
@@ -162,26 +162,26 @@ fn rate(field: &'static str, value: f64) -> Result<TokenRate, Error> {
 }
 
 /// Traffic as tokens per second, whichever way it was given.
-fn traffic(q: &Request) -> Result<(Traffic, String), Error> {
+fn traffic(q: &Request) -> Result<(Traffic, Remark), Error> {
     let split = within("input_per_output", q.input_per_output, 0.0, 1e6)?;
     let (input, output, words) = match (q.input_tok_s, q.output_tok_s, q.rate_per_s, q.tokens_per_month) {
         (None, Some(out), None, None) => {
             let out = rate("output_tok_s", out)?;
-            (out * split, out, format!("{out} out and {split} times as many in"))
+            (out * split, out, says("out_and_in").with("out", out).with("split", split))
         }
         (Some(input), out, None, None) => {
-            (rate("input_tok_s", input)?, rate("output_tok_s", out.unwrap_or(0.0))?, "as given".to_owned())
+            (rate("input_tok_s", input)?, rate("output_tok_s", out.unwrap_or(0.0))?, says("as_given"))
         }
         (None, None, Some(requests), None) => {
             let requests = rate("rate_per_s", requests)?;
             let (prompt, answer) = (tokens("prompt", q.rates.prompt, 0.0)?, tokens("answer", q.answer, 0.0)?);
-            let words = format!("{} requests a second of {prompt} in and {answer} out", requests.get());
+            let words = says("requests_of").with("requests", requests).with("prompt", prompt).with("answer", answer);
             (requests * prompt.get(), requests * answer.get(), words)
         }
         (None, None, None, Some(month)) => {
             let month = Tokens::new(within("tokens_per_month", month, 0.0, 1e21)?);
             let all = per_month(month);
-            let words = format!("{month} tokens a month, {split} in for each out");
+            let words = says("tokens_a_month").with("month", month).with("split", split);
             (all * (split / (1.0 + split)), all / (1.0 + split), words)
         }
         (None, None, None, None) => {
@@ -221,8 +221,8 @@ fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
     };
     let level = |value: f64| vec![(0.0, value), (24.0, value)];
     Figure {
-        title: format!("{model} on {system}: output tokens over a day").into(),
-        subtitle: format!("{} replicas of {} chips", pool.replicas, pool.chips / pool.replicas.max(1)).into(),
+        title: says("over_a_day").with("model", model).with("system", system),
+        subtitle: says("replicas_of").with("replicas", pool.replicas).with("chips", pool.chips / pool.replicas.max(1)),
         x: Axis::linear("hour", Unit::Number),
         y: Axis::linear("output tokens per second", Unit::Count),
         series: vec![

@@ -35,13 +35,13 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// What is billed, in words.
-    pub workload: Option<String>,
+    pub workload: Option<Remark>,
     /// The mode.
     pub mode: String,
     /// Sheets, cheapest first when something is billed.
     pub cards: Vec<Card>,
     /// Sheets left out, and why.
-    pub left_out: Vec<String>,
+    pub left_out: Vec<Remark>,
     /// Effective price of a prompt token by policy, for one sheet and a workload that can grow.
     pub figure: Option<Figure>,
 }
@@ -82,7 +82,7 @@ pub struct Card {
     /// Price of keeping that two write prices imply.
     pub implied_storage_usd_per_mtok_hour: Option<f64>,
     /// Where sources disagree.
-    pub conflicts: Vec<String>,
+    pub conflicts: Vec<Remark>,
     /// Policies with their bills, cheapest first; empty without a workload.
     pub policies: Vec<PolicyCard>,
 }
@@ -93,7 +93,7 @@ pub struct CacheCard {
     /// Its name.
     pub name: String,
     /// For how long, in words.
-    pub lifetime: String,
+    pub lifetime: Remark,
     /// Writing a token.
     pub write_usd_per_mtok: f64,
     /// Reading a token.
@@ -167,7 +167,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             Ok(list) => list,
             Err(error) if one => return Err(error),
             Err(error) => {
-                left_out.push(error.to_string());
+                left_out.push(error.to_string().into());
                 continue;
             }
         };
@@ -175,7 +175,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             Ok(factors) => factors,
             Err(error) if one => return Err(error),
             Err(_) => {
-                left_out.push(format!("{}: no {mode} mode", sheet.id));
+                left_out.push(says("no_mode").with("sheet", &sheet.id).with("mode", &mode));
                 continue;
             }
         };
@@ -203,7 +203,7 @@ fn card(sheet: &Sheet, list: &List, day: Date, when: When, bills: Vec<(String, B
     let factors = when.mode.times(list.hour(when.start));
     let cache = |o: &CacheOffer| CacheCard {
         name: o.name.clone(),
-        lifetime: if o.restarts { format!("{}, restarted by a use", o.ttl) } else { o.ttl.to_string() },
+        lifetime: says("lifetime_of_cache").with("ttl", o.ttl.to_string()).with("restarts", o.restarts),
         write_usd_per_mtok: o.write.unwrap_or(list.input).as_per_mtok(),
         read_usd_per_mtok: o.read.as_per_mtok(),
         storage_usd_per_mtok_hour: o.storage.map(HoldPrice::as_per_mtok_hour),
@@ -218,8 +218,8 @@ fn card(sheet: &Sheet, list: &List, day: Date, when: When, bills: Vec<(String, B
         output_usd_per_mtok: t.output.as_per_mtok(),
     });
     let conflicts = list.conflicts.iter().map(|c| {
-        let note = c.note.as_ref().map_or(String::new(), |n| format!(" ({n})"));
-        format!("{}: {} used here, {} in {}{note}", c.field, c.used, c.other, c.source)
+        let both = says("conflict").with("field", &c.field).with("used", &c.used).with("other", &c.other);
+        both.with("source", &c.source).with("note", c.note.as_ref())
     });
     let policy = |(policy, b): (String, Bill)| {
         let unstated = list.caches.iter().any(|o| o.name == policy && o.ttl == Ttl::Unstated);
@@ -286,8 +286,8 @@ fn effective(name: &str, list: &List, work: &Prepared, when: When) -> Option<Fig
         .map(|(o, i)| line(Some(o), says("cache_offer").with("name", &o.name), Role::Choice(i)));
     let series = std::iter::once(line(None, "no cache".into(), Role::Envelope)).chain(offers).collect();
     Some(Figure {
-        title: format!("{name}: what a million prompt tokens cost by cache offer").into(),
-        subtitle: work.words().into(),
+        title: says("cost_by_offer").with("sheet", name),
+        subtitle: work.words(),
         x: Axis::linear(label, Unit::Count),
         y: Axis::log("dollars of input per million prompt tokens", Unit::UsdPerMtok),
         series,

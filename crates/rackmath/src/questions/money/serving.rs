@@ -9,7 +9,7 @@ pub use rates::{Origin, RateCard, RatesCard, RatesFrom, RatesRequest};
 use crate::setting::Resolved;
 use educe::Educe;
 use rackmath_theory::cost::{Owner, OwnerHour};
-use rackmath_units::{DollarRate, Dollars, Fraction, Watts, significant};
+use rackmath_units::{DollarRate, Dollars, Fraction, Watts};
 
 /// An owner's figures; the catalogue's price per hour is used when there is no purchase price here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -41,20 +41,19 @@ pub struct OwnerRequest {
 }
 
 /// All-in power of a chip: given, the catalogue's, or the machine's share.
-pub(crate) fn power(r: &Resolved, given: Option<f64>) -> Result<(Watts, String), Error> {
+pub(crate) fn power(r: &Resolved, given: Option<f64>) -> Result<(Watts, Remark), Error> {
     if let Some(w) = given {
         let watts = Watts::checked(w).filter(|w| w.get() > 0.0 && w.get() <= 1e6);
-        return watts.map(|w| (w, "as given".into())).ok_or_else(|| Error::value("power", w, "watts, above 0 to 1e6"));
+        return watts.map(|w| (w, says("as_given"))).ok_or_else(|| Error::value("power", w, "watts, above 0 to 1e6"));
     }
     let chip = &r.system.chip;
     if let Some(all_in) = &chip.power.all_in {
-        return Ok((all_in.value, all_in.source.clone()));
+        return Ok((all_in.value, all_in.source.as_str().into()));
     }
     if let Some(rack) = &r.system.power {
-        return Ok((rack.value / r.system.n_chips as f64, format!("share of the machine ({})", rack.source)));
+        return Ok((rack.value / r.system.n_chips as f64, says("share_of_machine").with("source", &rack.source)));
     }
-    let tdp =
-        chip.power.tdp.as_ref().map(|t| (t.value, format!("design power alone, no host or network ({})", t.source)));
+    let tdp = chip.power.tdp.as_ref().map(|t| (t.value, says("design_power").with("source", &t.source)));
     tdp.ok_or_else(|| Error::value("power", "unknown for this chip", "watts, with {power}"))
 }
 
@@ -63,10 +62,10 @@ pub(crate) fn owner(
     r: &Resolved,
     wanted: &OwnerRequest,
     (power_w, pue): (Option<f64>, f64),
-) -> Result<(Owner, OwnerHour, Vec<String>), Error> {
+) -> Result<(Owner, OwnerHour, Vec<Remark>), Error> {
     let (capex, from) = match (wanted.capex_usd, &r.system.chip.purchase) {
-        (Some(usd), _) => (Dollars::usd(within("capex", usd, 1.0, 1e9)?), "as given".to_owned()),
-        (None, Some(known)) => (known.value, known.source.clone()),
+        (Some(usd), _) => (Dollars::usd(within("capex", usd, 1.0, 1e9)?), says("as_given")),
+        (None, Some(known)) => (known.value, known.source.as_str().into()),
         (None, None) => {
             return Err(Error::value("capex", format!("unknown for {}", r.system.chip.id), "a price, with {capex}"));
         }
@@ -85,9 +84,9 @@ pub(crate) fn owner(
         availability: Fraction::new(share),
     };
     let words = vec![
-        format!("owner: {capex} a chip ({from}), {} years at {}%", owner.years, significant(owner.capital * 100.0, 3)),
-        format!("power {watts} a chip ({power_from})"),
-        "colocation, staff, building factor and energy price are assumptions, not catalogue values".into(),
+        says("owned").with("capex", capex).with("from", from).with("years", owner.years).with("capital", owner.capital),
+        says("power_a_chip").with("power", watts).with("from", power_from),
+        says("owner_assumes"),
     ];
     Ok((owner, owner.hour(), words))
 }

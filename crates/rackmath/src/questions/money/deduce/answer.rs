@@ -1,5 +1,6 @@
 //! The answer as plain data.
 
+use super::closed::KV_FROM_STEP;
 use super::{Case, Request};
 use crate::desk::prelude::*;
 use rackmath_spec::deduce::Seller;
@@ -13,13 +14,13 @@ pub struct Answer {
     /// What was asked.
     pub request: Request,
     /// What it is about.
-    pub title: String,
+    pub title: Remark,
     /// Whose prices: `host of open weights` or `maker of a closed model`.
     pub seller: String,
     /// Why there is no posterior, when there is none.
-    pub refused: Option<String>,
+    pub refused: Option<Remark>,
     /// Why the answer should be read with care.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
     /// The lecture's closed forms.
     pub closed: Vec<ClosedCard>,
     /// The posterior of every unknown beside its prior.
@@ -33,11 +34,11 @@ pub struct Answer {
     /// What each number told.
     pub data: Vec<DatumCard>,
     /// Ratios that say nothing about this model.
-    pub policies: Vec<String>,
+    pub policies: Vec<Remark>,
     /// What trades against what.
     pub ridge: RidgeCard,
     /// Which cache size is decoded into shapes, or why none is.
-    pub shapes_of: String,
+    pub shapes_of: Remark,
     /// Layers, heads and formats that store that much.
     pub shapes: Vec<ShapeCard>,
     /// The model that was hidden.
@@ -45,11 +46,11 @@ pub struct Answer {
     /// How the points did.
     pub sampler: Sampler,
     /// What no price can tell.
-    pub cannot_tell: Vec<String>,
+    pub cannot_tell: Vec<Remark>,
     /// What is assumed.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
     /// Where the numbers come from.
-    pub sources: Vec<String>,
+    pub sources: Vec<Remark>,
     /// Prior and posterior of the active parameters.
     pub figure: Figure,
     /// Active parameters against mark-up: what trades against what.
@@ -59,8 +60,10 @@ pub struct Answer {
 /// A closed form.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ClosedCard {
+    /// Which.
+    pub id: &'static str,
     /// What it gives.
-    pub what: String,
+    pub what: Remark,
     /// The formula.
     pub formula: String,
     /// Its value.
@@ -68,7 +71,7 @@ pub struct ClosedCard {
     /// The value's unit.
     pub unit: String,
     /// Under which condition.
-    pub note: String,
+    pub note: Remark,
 }
 
 /// An unknown.
@@ -123,7 +126,7 @@ pub struct DatumCard {
     /// Chance that it is policy.
     pub policy: Option<f64>,
     /// What it cannot tell.
-    pub cannot_tell: String,
+    pub cannot_tell: Remark,
 }
 
 /// The direction in which the posterior is longest.
@@ -138,8 +141,8 @@ pub struct RidgeCard {
 /// A cache shape.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ShapeCard {
-    /// In words.
-    pub shape: String,
+    /// Its layers and heads.
+    pub shape: Remark,
     /// Its bytes per token.
     pub kv_bytes_per_token: f64,
 }
@@ -167,12 +170,7 @@ pub(super) fn build(
     posterior: Result<Posterior, Refusal>,
     closed: Vec<ClosedCard>,
 ) -> Answer {
-    let refused = posterior.as_ref().err().map(|r| {
-        format!(
-            "the prices contradict each other or everything that is known: only {:.0} of the points carry weight (400 are needed), tail {:.2}; the prior is shown instead",
-            r.ess, r.pareto_k
-        )
-    });
+    let refused = posterior.as_ref().err().map(|r| says("contradicted").with("ess", r.ess).with("tail", r.pareto_k));
     let seller = case.seller;
     let post = posterior.as_ref().unwrap_or(prior);
     let choices = |after: &[f64], before: &[f64], name: &dyn Fn(usize) -> String| -> Vec<ChoiceCard> {
@@ -212,49 +210,38 @@ pub(super) fn build(
             output_usd_per_mtok: k.summary.output,
         }),
         sampler: post.sampler,
-        cannot_tell: CANNOT.map(str::to_owned).into(),
+        cannot_tell: CANNOT.map(says).into(),
         assumptions: assumptions(case, seller),
         sources: vec![
-            "priors, level and hosts: catalog/deduce (priors.toml, level.toml, hosts.toml)".into(),
-            format!("policies: {}", case.policies.source),
+            says("prior_files"),
+            says("policies_from").with("source", &case.policies.source),
         ],
     }
 }
 
-const CANNOT: [&str; 4] = [
-    "mark-up, chip price, utilisation, MFU and active parameters enter the input price only as a product: without the level of open hosts or a measured speed, twice the model is half the margin",
-    "batch and total parameters enter decode as N_t w / B; cache bytes and context enter as a product",
-    "precision moves peak and width together, so it hardly shows",
-    "if the batch grows with the balance batch, sparsity cancels from the output price",
-];
+const CANNOT: [&str; 4] = ["only_a_product", "decode_products", "precision_hidden", "sparsity_cancels"];
 
 /// Bits beyond which an unknown has left everything the prior holds possible.
 const STRANGE_BITS: f64 = 6.0;
 
-fn warnings(unknowns: &[UnknownCard], post: &Posterior) -> Vec<String> {
+fn warnings(unknowns: &[UnknownCard], post: &Posterior) -> Vec<Remark> {
     let strange: Vec<&str> = unknowns.iter().filter(|u| u.bits > STRANGE_BITS).map(|u| u.name.as_str()).collect();
     let mut warnings = Vec::new();
     if !strange.is_empty() {
-        warnings.push(format!(
-            "these prices are unlike any that the priors were made from: {} would have to lie where nothing is known; check the prices",
-            strange.join(", ")
-        ));
+        warnings.push(says("strange_prices").with("unknowns", strange));
     }
     if post.sampler.pareto_k > 0.7 {
-        let k = post.sampler.pareto_k;
-        warnings.push(format!("the weights have a heavy tail (k {k:.2}); more points may move the answer"));
+        warnings.push(says("heavy_tail").with("k", post.sampler.pareto_k));
     }
     warnings
 }
 
-fn title(request: &Request, case: &Case) -> String {
-    match (&case.known, &request.model, &case.vendor) {
-        (Some(known), ..) => format!("{} from its hosts' prices, architecture hidden", known.name),
-        (None, Some(model), Some(vendor)) => format!("{model} by {vendor}, from its prices"),
-        (None, Some(model), None) => format!("{model}, from its prices"),
-        (None, None, Some(vendor)) => format!("a model by {vendor}, from its prices"),
-        (None, None, None) => "a model, from its prices".into(),
+fn title(request: &Request, case: &Case) -> Remark {
+    if let Some(known) = &case.known {
+        return says("hidden_model").with("model", &known.name);
     }
+    let id = if request.model.is_some() { "model_from_prices" } else { "some_model_from_prices" };
+    says(id).with("model", request.model.as_ref()).with("vendor", case.vendor.as_ref())
 }
 
 fn unknown(u: Unknown, case: &Case, prior: &Posterior, post: &Posterior) -> UnknownCard {
@@ -301,7 +288,7 @@ fn data(case: &Case, evidence: &Evidence, post: &Posterior) -> Vec<DatumCard> {
                 bits_active: gained.map_or(0.0, |g| g.1),
                 bits_kv: gained.map_or(0.0, |g| g.2),
                 policy: datum.ratio().map(|r| case.chance(r)),
-                cannot_tell: cannot(datum).into(),
+                cannot_tell: says(cannot(datum)),
             }
         })
         .collect()
@@ -309,26 +296,24 @@ fn data(case: &Case, evidence: &Evidence, post: &Posterior) -> Vec<DatumCard> {
 
 fn cannot(datum: Datum) -> &'static str {
     match datum {
-        Datum::Input => "size apart from mark-up, chip price, MFU and utilisation",
-        Datum::Output => "batch apart from cache and context",
-        Datum::Cached => "cache bytes apart from the price of moving them",
-        Datum::Storage | Datum::Write => "cache bytes apart from the tier they lie in",
-        Datum::LongInput => "attention apart from marketing",
-        Datum::LongOutput => "cache bytes apart from context and marketing",
-        Datum::Fast => "cache traffic apart from more chips or other drafts",
-        Datum::Speed => "size apart from chips per replica and accepted drafts",
+        Datum::Input => "not_size_alone",
+        Datum::Output => "not_batch_alone",
+        Datum::Cached => "not_bytes_alone",
+        Datum::Storage | Datum::Write => "not_bytes_but_tier",
+        Datum::LongInput => "not_attention_alone",
+        Datum::LongOutput => "not_bytes_but_context",
+        Datum::Fast => "not_traffic_alone",
+        Datum::Speed => "not_size_but_chips",
     }
 }
 
-fn policies(case: &Case, evidence: &Evidence) -> Vec<String> {
+fn policies(case: &Case, evidence: &Evidence) -> Vec<Remark> {
     let Some(vendor) = &case.vendor else { return Vec::new() };
     let habits = case.policies.vendors.get(vendor);
     let flag = |datum: Datum| {
         let habit = habits?.get(&datum.ratio()?).filter(|h| h.fixed())?;
-        Some(format!(
-            "{}: policy, not physics: {} of {} models by {vendor} have the same ratio, {}, so it says nothing about this one",
-            datum, habit.same, habit.models, habit.value
-        ))
+        let said = says("policy_not_physics").with("of", datum.to_string()).with("same", habit.same);
+        Some(said.with("models", habit.models).with("vendor", vendor).with("ratio", habit.value))
     };
     evidence.data().filter_map(flag).collect()
 }
@@ -337,54 +322,46 @@ fn policies(case: &Case, evidence: &Evidence) -> Vec<String> {
 const KNOWN_BITS: f64 = 0.25;
 
 /// The lecture's cache size where the sheet has a price step, else the posterior's where the prices say anything about it.
-fn decoded(closed: &[ClosedCard], prior: &Posterior, post: &Posterior) -> (String, Vec<ShapeCard>) {
+fn decoded(closed: &[ClosedCard], prior: &Posterior, post: &Posterior) -> (Remark, Vec<ShapeCard>) {
     let of = |p: &Posterior| p.of(Unknown::KvStored).clone();
     let bits = of(post).bits_over(&of(prior));
-    let (why, kv) = match closed.iter().find(|c| c.unit == "B/token") {
-        Some(card) => ("the KV that the price step would mean", card.value),
-        None if bits >= KNOWN_BITS => ("the posterior's median KV", float::exp(of(post).quantile(0.5))),
-        None => {
-            return (
-                "none: these prices say nothing about KV bytes, so no size is decoded into shapes".into(),
-                Vec::new(),
-            );
-        }
+    let (why, kv) = match closed.iter().find(|c| c.id == KV_FROM_STEP) {
+        Some(card) => ("kv_of_step", card.value),
+        None if bits >= KNOWN_BITS => ("kv_of_posterior", float::exp(of(post).quantile(0.5))),
+        None => return (says("kv_unknown"), Vec::new()),
     };
     let words = |s: &KvShape| {
-        let latent = || format!("a latent of {}", s.head_dim);
-        let heads = s.heads.map_or_else(latent, |h| format!("{h} KV heads of {}", s.head_dim));
-        let shared = if s.sparsity > 1 { format!(", {}:1 shared or compressed", s.sparsity) } else { String::new() };
-        format!("{} layers, {heads}, {} B{shared}", s.layers, s.bytes)
+        let of = says(if s.heads.is_some() { "shape_of_heads" } else { "shape_of_latent" });
+        of.with("layers", s.layers)
+            .with("heads", s.heads)
+            .with("width", s.head_dim)
+            .with("bytes", s.bytes)
+            .with("shared", Some(s.sparsity).filter(|n| *n > 1))
     };
     let card = |s: KvShape| ShapeCard { shape: words(&s), kv_bytes_per_token: s.kv() };
-    (why.into(), shapes(kv, 0.1).into_iter().take(5).map(card).collect())
+    (says(why), shapes(kv, 0.1).into_iter().take(5).map(card).collect())
 }
 
-fn assumptions(case: &Case, seller: Seller) -> Vec<String> {
+fn assumptions(case: &Case, seller: Seller) -> Vec<Remark> {
     let level = match (&case.known, seller) {
-        (Some(_), _) => "level of prices above cost: fitted on hosts of the other open architectures only",
-        (None, Seller::Host) => "level of prices above cost: as hosts of open models charge it",
-        (None, Seller::FirstParty) => {
-            "level of prices above cost: open hosts' level, with a maker's mark-up of 2 to 20"
-        }
+        (Some(_), _) => "level_of_others",
+        (None, Seller::Host) => "level_of_hosts",
+        (None, Seller::FirstParty) => "level_of_makers",
     };
     let hosts = match case.sheet.hosts {
-        _ if seller == Seller::FirstParty => "one price list: a maker's own mark-up is in the error bars".into(),
-        0 | 1 => "one price list: hosts of one model differ by a factor of two, which is in the error bars".into(),
-        n => format!("prices are the median of {n} hosts; copies of the maker's list count once"),
+        _ if seller == Seller::FirstParty => says("one_list_of_maker"),
+        0 | 1 => says("one_list_of_host"),
+        n => says("median_of_hosts").with("hosts", n),
     };
-    let mut all = vec![level.into(), hosts, "every interval holds 80 % of the posterior".into()];
+    let mut all = vec![says(level), hosts, says("intervals_of_posterior")];
     if case.sheet.cached.is_some() {
         // DeepSeek V4-Pro within six months of 2026: 0.145, then 0.0036, then 0.022 dollars.
-        all.push(
-            "a cached price is the lowest ever listed: launch prices have been 40 times higher, and would not give KV bytes"
-                .into(),
-        );
+        all.push(says("lowest_cached_price"));
     }
     all
 }
 
-fn active(subtitle: String, case: &Case, prior: &Posterior, post: &Posterior) -> Figure {
+fn active(subtitle: Remark, case: &Case, prior: &Posterior, post: &Posterior) -> Figure {
     let line = |name: &str, role: Role, p: &Posterior| {
         Series::new(name, role, p.of(Unknown::Active).curve().into_iter().map(|(x, y)| (float::exp(x), y)))
     };
@@ -398,7 +375,7 @@ fn active(subtitle: String, case: &Case, prior: &Posterior, post: &Posterior) ->
     }
     Figure {
         title: "active parameters".into(),
-        subtitle: subtitle.into(),
+        subtitle,
         x: Axis::log("active parameters", Unit::Count),
         y: Axis::linear("density per factor e", Unit::Number),
         series: vec![line("prior", Role::Floor, prior), line("posterior", Role::Envelope, post)],
@@ -408,7 +385,7 @@ fn active(subtitle: String, case: &Case, prior: &Posterior, post: &Posterior) ->
 
 /// The ridge: ellipses that hold 80 % of prior and posterior if both were normal in logarithms, and the line along which
 /// twice the model is half the margin.
-fn ridge(subtitle: String, prior: &Posterior, post: &Posterior) -> Figure {
+fn ridge(subtitle: Remark, prior: &Posterior, post: &Posterior) -> Figure {
     let (cx, cy) = (post.of(Unknown::Active).quantile(0.5), post.of(Unknown::Markup).quantile(0.5));
     let reach = 1.5 * post.deviation(Unknown::Active);
     let correlation = post.correlation(Unknown::Active, Unknown::Markup);
@@ -416,7 +393,7 @@ fn ridge(subtitle: String, prior: &Posterior, post: &Posterior) -> Figure {
     let trade = [-1.0, 1.0].map(|side| (float::exp(cx + side * reach), float::exp(cy - side * reach)));
     Figure {
         title: "active parameters against mark-up".into(),
-        subtitle: format!("{subtitle}; correlation {}", significant(correlation, 2)).into(),
+        subtitle: says("with_correlation").with("of", subtitle).with("correlation", correlation),
         x: Axis::log("active parameters", Unit::Count),
         y: Axis::log("price over cost", Unit::Number),
         series: vec![

@@ -176,29 +176,34 @@ impl Prepared {
         }
     }
 
-    pub(super) fn words(&self) -> String {
+    pub(super) fn words(&self) -> Remark {
         match self {
             Self::Request { input, output, cached, written, .. } => {
-                let part = |n: &Tokens, what: &str| {
-                    if n.get() > 0.0 { format!(", {} {what}", count(n.get())) } else { String::new() }
-                };
-                let (read, wrote) = (part(cached, "read from the cache"), part(written, "written to it"));
-                format!("one request: {} tokens in{read}{wrote}, {} out", count(input.get()), count(output.get()))
+                let part = |n: &Tokens| Some(*n).filter(|n| n.get() > 0.0);
+                says("one_request")
+                    .with("input", *input)
+                    .with("cached", part(cached))
+                    .with("written", part(written))
+                    .with("output", *output)
             }
-            Self::Pattern(p) => {
-                let [same, new, out] = [p.prefix, p.suffix, p.output].map(|n| count(n.get()));
-                let uses = count(p.uses as f64);
-                format!("{uses} requests {} apart: the same {same} tokens, {new} new, {out} out", p.gap)
-            }
-            Self::Conversation(c) => {
-                let [before, new, out] = [c.system, c.user, c.answer].map(|n| count(n.get()));
-                let turns = count(c.turns as f64);
-                format!("{turns} turns {} apart: {before} tokens before the first, {new} in and {out} out each", c.gap)
-            }
-            Self::Trace(name, t) => {
-                let (n, span) = (count(t.requests.len() as f64), t.span());
-                format!("trace {name}: {n} requests over {span}, {} tokens in, {} out", t.input(), t.output())
-            }
+            Self::Pattern(p) => says("requests_apart")
+                .with("uses", p.uses)
+                .with("gap", p.gap)
+                .with("same", p.prefix)
+                .with("new", p.suffix)
+                .with("output", p.output),
+            Self::Conversation(c) => says("turns_apart")
+                .with("turns", c.turns)
+                .with("gap", c.gap)
+                .with("before", c.system)
+                .with("new", c.user)
+                .with("output", c.answer),
+            Self::Trace(name, t) => says("trace_of")
+                .with("trace", name)
+                .with("requests", t.requests.len())
+                .with("span", t.span())
+                .with("input", t.input())
+                .with("output", t.output()),
         }
     }
 }

@@ -101,14 +101,14 @@ pub struct RateCard {
     pub tok_s: Range,
     /// Where it comes from.
     pub source: Origin,
-    /// In words.
-    pub words: String,
+    /// How it was found.
+    pub words: Remark,
     /// Whether even one sequence takes longer per token than asked for.
     pub late: bool,
 }
 
 impl RateCard {
-    fn point(rate: TokenRate, source: Origin, words: String) -> Self {
+    fn point(rate: TokenRate, source: Origin, words: Remark) -> Self {
         let value = rate.get();
         Self { tok_s: Range { value, low: value, high: value }, source, words, late: false }
     }
@@ -138,7 +138,7 @@ enum Source {
     /// Layouts that hold the model, with the sequences a group of each has room for.
     Predicted(Vec<(Ready, f64)>),
     /// With the reason, where it was not asked for.
-    Board(Option<String>),
+    Board(Option<Remark>),
 }
 
 pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) -> Result<RatesCard, Error> {
@@ -146,12 +146,12 @@ pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &Rate
         let rate = TokenRate::checked(value).filter(|v| (1e-6..=1e9).contains(&v.get()));
         rate.ok_or_else(|| Error::value(field, value, "tokens per second of one chip, 1e-6 to 1e9"))
     };
-    let as_given = |field: &'static str, what: &str, value: Option<f64>| {
-        let card = |v| given(field, v).map(|v| RateCard::point(v, Origin::Given, format!("{what} rate as given")));
+    let as_given = |field: &'static str, id: &'static str, value: Option<f64>| {
+        let card = |v| given(field, v).map(|v| RateCard::point(v, Origin::Given, says(id)));
         value.map(card).transpose()
     };
-    let prefill = as_given("prefill_tok_s", "prefill", q.prefill_tok_s)?;
-    let decode = as_given("decode_tok_s", "decode", q.decode_tok_s)?;
+    let prefill = as_given("prefill_tok_s", "prefill_as_given", q.prefill_tok_s)?;
+    let decode = as_given("decode_tok_s", "decode_as_given", q.decode_tok_s)?;
     if let (Some(prefill), Some(decode)) = (&prefill, &decode) {
         return Ok(RatesCard { prefill: prefill.clone(), decode: decode.clone() });
     }
@@ -159,7 +159,7 @@ pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &Rate
         Source::Predicted(cuts) => {
             (best(&cuts, |d, _| prefill_of(d, q))?, best(&cuts, |d, room| decode_of(d, room, q))?)
         }
-        Source::Board(why) => board(r, q, why.as_deref())?,
+        Source::Board(why) => board(r, q, why)?,
     };
     Ok(RatesCard { prefill: prefill.unwrap_or(more_prefill), decode: decode.unwrap_or(more_decode) })
 }
@@ -183,7 +183,7 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
         return Ok(Source::Board(None));
     }
     if r.model.shape().is_none() && !must {
-        return Ok(Source::Board(Some(format!("{} is known by its totals only", r.model.name))));
+        return Ok(Source::Board(Some(says("known_by_totals").with("model", &r.model.name))));
     }
     let (engine, _) = catalog.engine(&q.engine)?;
     let held = Requests::of(tokens("context", q.context, 0.0)?.get().max(1.0), 0.0);
@@ -199,38 +199,33 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
     if !cuts.is_empty() {
         return Ok(Source::Predicted(cuts));
     }
-    let short = format!("{} does not fit on {}", r.model.name, r.system.name);
+    let (model, system) = (&r.model.name, &r.system.name);
     if must {
         let expected = "more or larger chips, or narrower weights; {rates} board does not look at memory";
-        return Err(Error::value("on", short, expected));
+        return Err(Error::value("on", format!("{model} does not fit on {system}"), expected));
     }
-    Ok(Source::Board(Some(format!("{short}, and the board does not look at memory"))))
+    Ok(Source::Board(Some(says("board_only").with("model", model).with("system", system))))
 }
 
-fn board(r: &Resolved, q: &RatesRequest, why: Option<&str>) -> Result<(RateCard, RateCard), Error> {
+fn board(r: &Resolved, q: &RatesRequest, why: Option<Remark>) -> Result<(RateCard, RateCard), Error> {
     let efficiency = |field: &'static str, value: Option<f64>, usual: f64| {
         let share = Fraction::checked(value.unwrap_or(usual)).filter(|f| f.get() >= 1e-6);
-        let words = if value.is_some() { "as given" } else { "assumed" };
-        share.map(|s| (s, words)).ok_or_else(|| Error::value(field, value.unwrap_or(usual), "a share from 1e-6 to 1"))
+        let how = says(if value.is_some() { "as_given" } else { "assumed" });
+        share.map(|s| (s, how)).ok_or_else(|| Error::value(field, value.unwrap_or(usual), "a share from 1e-6 to 1"))
     };
     let chips = r.system.n_chips as f64;
-    let because = why.map_or(String::new(), |why| format!(" ({why})"));
     let prompt = tokens("prompt", q.prompt, 1.0)?;
     let (share, how) = efficiency("prefill_efficiency", q.prefill_efficiency, 0.4)?;
     let step = r.board.step(Tokens::new(1.0), Tokens::ZERO, prompt);
-    let words =
-        format!("prefill: {share}, {how}, of the board's bound for a prompt of {}{because}", count(prompt.get()));
+    let words = says("prefill_of_board").with("share", share).with("how", how).with("prompt", prompt);
+    let words = words.with("because", why.clone());
     let prefill = RateCard::point(step.rate() / chips * share.get(), Origin::Board, words);
     let batch = tokens("batch", q.batch.unwrap_or(4096.0), 1.0)?;
     let context = tokens("context", q.context, 0.0)?;
     let (share, how) = efficiency("decode_efficiency", q.decode_efficiency, 0.5)?;
     let step = r.board.step(batch, context, Tokens::new(1.0));
-    let words = format!(
-        "decode: {share}, {how}, of the board's bound at batch {} and context {} on {} chips{because}",
-        count(batch.get()),
-        count(context.get()),
-        r.system.n_chips
-    );
+    let words = says("decode_of_board").with("share", share).with("how", how).with("batch", batch);
+    let words = words.with("context", context).with("chips", r.system.n_chips).with("because", why);
     Ok((prefill, RateCard::point(step.rate() / chips * share.get(), Origin::Board, words)))
 }
 
@@ -270,9 +265,9 @@ fn best(cuts: &[(Ready, f64)], of: impl Fn(&Ready, f64) -> Result<RateCard, Erro
     best.ok_or_else(|| Error::value("layout", "none", "one that holds the model"))
 }
 
-fn predicted_for(d: &Ready) -> String {
-    let layout = d.deployment.layout;
-    format!("predicted for {} with {layout} on {} chips", d.deployment.engine.name, layout.chips())
+fn predicted(id: &'static str, d: &Ready) -> Remark {
+    let layout = &d.deployment.layout;
+    says(id).with("engine", &d.deployment.engine.name).with("layout", layout).with("chips", layout.chips())
 }
 
 /// Prompts alone, passes full.
@@ -282,7 +277,7 @@ fn prefill_of(d: &Ready, q: &RatesRequest) -> Result<RateCard, Error> {
     Ok(RateCard {
         tok_s: Range::of(rate, d.deployment.engine.spread.ttft * d.pass.wider),
         source: Origin::Predicted,
-        words: format!("prefill: {}, passes full of prompts of {}", predicted_for(d), count(prompt)),
+        words: predicted("prefill_predicted", d).with("prompt", prompt),
         late: false,
     })
 }
@@ -300,22 +295,21 @@ fn decode_of(d: &Ready, room: f64, q: &RatesRequest) -> Result<RateCard, Error> 
         // The machine's sequences are spread over as many replicas as it has room for.
         Some(batch) => {
             let b = (tokens("batch", batch, 1.0)?.get() * chips / d.deployment.system.n_chips as f64 / groups).max(1.0);
-            if b <= most { (b, "as given") } else { (most, "all that memory and engine hold") }
+            if b <= most { (b, "as_given") } else { (most, "all_held") }
         }
-        None if step(most) > patience => (latest(&step, most, patience), "as many as the time per token allows"),
-        None if most < room => (most, "what the engine holds"),
-        None => (most, "what memory holds"),
+        None if step(most) > patience => (latest(&step, most, patience), "time_allows"),
+        None if most < room => (most, "engine_holds"),
+        None => (most, "memory_holds"),
     };
     let step = step(b);
     Ok(RateCard {
         tok_s: Range::of(b * groups / step.get() / chips, engine.spread.throughput * d.pass.wider),
         source: Origin::Predicted,
-        words: format!(
-            "decode: {}, {} sequences ({why}) of context {}, a token each in {step}",
-            predicted_for(d),
-            count((b * groups).floor()),
-            count(context),
-        ),
+        words: predicted("decode_predicted", d)
+            .with("sequences", (b * groups).floor())
+            .with("why", says(why))
+            .with("context", context)
+            .with("step", step),
         late: q.batch.is_none() && step > patience * 1.001,
     })
 }
