@@ -41,6 +41,7 @@ const FORMATS: &[Format] = &[
     ("grouped", grouped),
     ("times", |x| format!("{}x", significant(x, 3))),
     ("percent", |x| Fraction::checked(x).map_or_else(|| "more than 100%".into(), |f| f.to_string())),
+    ("size", |x| if x < 1e16 { Params::new(x).to_string() } else { format!("{x:e}") }),
     ("share", |x| format!("{} %", significant(x * 100.0, 3))),
     ("share2", |x| format!("{} %", significant(x * 100.0, 2))),
     ("time", |x| Seconds::s(x).to_string()),

@@ -1,6 +1,7 @@
 //! Scaling laws, lifecycles, failures and published runs as text.
 
-use super::page::{Page, or_dash, percent, seconds, span, three, times};
+use super::page::{Page, or, or_dash, percent, seconds, span, three, times};
+use crate::words::{joined, words};
 use rackmath::figure::Figure;
 use rackmath::forensics::{self, Variable};
 use rackmath::laws::{Band, Spread};
@@ -42,7 +43,7 @@ fn listed<'a>(out: &mut Page, title: &str, laws: impl Iterator<Item = (&'a Strin
 }
 
 pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figure>) {
-    out.head(format!("Scaling laws: {}", a.question));
+    out.head(format!("Scaling laws: {}", words(&a.question)));
     let point = a.laws.iter().any(|l| l.given.is_some());
     let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
     let money = best.iter().any(|(_, o)| o.usd.is_some());
@@ -69,8 +70,8 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
         [ratio, doubt(&l.law, "cost", l.usd_spread.as_ref(), usd)]
     });
     out.list("standard errors carried through", &doubts.flatten().collect::<Vec<_>>());
-    listed(out, "outside the range it was fitted on", a.laws.iter().map(|l| (&l.law, l.outside.join(", "))));
-    listed(out, "left out", a.laws.iter().map(|l| (&l.law, l.left_out.clone().unwrap_or_default())));
+    listed(out, "outside the range it was fitted on", a.laws.iter().map(|l| (&l.law, joined(&l.outside, ", "))));
+    listed(out, "left out", a.laws.iter().map(|l| (&l.law, or(l.left_out.as_ref(), "", words))));
     if let [one] = a.laws.as_slice() {
         out.list("about this law", &one.notes);
         out.list("source", std::slice::from_ref(&one.source));
@@ -112,9 +113,9 @@ pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
     });
     out.gap();
     out.list("standard errors carried through", &doubts.flatten().collect::<Vec<_>>());
-    let outside = a.laws.iter().map(|l| (&l.law, l.outside.join(", ")));
+    let outside = a.laws.iter().map(|l| (&l.law, joined(&l.outside, ", ")));
     listed(out, "optimum outside the range the law was fitted on", outside);
-    listed(out, "left out", a.laws.iter().map(|l| (&l.law, l.left_out.clone().unwrap_or_default())));
+    listed(out, "left out", a.laws.iter().map(|l| (&l.law, or(l.left_out.as_ref(), "", words))));
     if let [one] = a.laws.as_slice() {
         out.list("source", std::slice::from_ref(&one.source));
     }

@@ -2,9 +2,9 @@
 
 use super::page::{self, Page, only, or, or_dash, percent, times};
 use crate::words::words;
-use rackmath::remark::Remark;
 use rackmath::figure::count;
 use rackmath::price::{Answer, CacheCard, Card, PolicyCard, TierCard};
+use rackmath::remark::Remark;
 use rackmath_units::{Dollars, DollarsPerToken, HoldPrice, Seconds, significant};
 
 pub(super) fn price(out: &mut Page, a: &Answer) {
@@ -56,7 +56,7 @@ fn sheets(out: &mut Page, cards: &[Card]) {
 }
 
 fn bills(out: &mut Page, a: &Answer, work: &Remark, cards: &[Card]) {
-    out.head(format!("{work}, {} mode", a.mode));
+    out.head(format!("{}, {} mode", words(work), a.mode));
     let best: Vec<(&Card, &PolicyCard)> = cards.iter().filter_map(|c| Some((c, c.policies.first()?))).collect();
     let none = |c: &Card| c.policies.iter().find(|p| p.policy == "none").map(|p| p.total_usd);
     let saved = |total: f64, none: f64| percent(1.0 - total / none.max(f64::MIN_POSITIVE));

@@ -1,6 +1,7 @@
 //! Training steps and their speed by convention as text.
 
 use super::page::{Page, bytes, flop_rate, or, percent, seconds, three, tok_s};
+use crate::words::words;
 use rackmath::mfu;
 use rackmath::train::{Answer, LayoutCard, RunCard, StageCard};
 use rackmath_units::{Dollars, FlopPerToken, Seconds, Tokens, significant};
@@ -66,7 +67,7 @@ fn whole(out: &mut Page, a: &Answer, run: &RunCard) {
             },
         );
         for far in &l.outside {
-            out.field("", format!("caution: {far}"));
+            out.field("", format!("caution: {}", words(far)));
         }
         if let Some(b) = l.tokens_spread.as_ref().map(|s| s.narrow.unwrap_or(s.wide)) {
             let (low, high) = (Tokens::new(b.low), Tokens::new(b.high));

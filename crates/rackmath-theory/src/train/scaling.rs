@@ -123,8 +123,19 @@ pub fn compute_optimum(
     Ok(surface(law, shape, experts)?.compute_optimum(flop))
 }
 
-/// What lies outside the range a law was fitted on, in words.
-pub fn outside(fitted: &Fitted, counts: Counts, shape: &Shape, at: Point) -> Vec<String> {
+/// A number outside the range a law was fitted on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outside {
+    pub what: &'static str,
+    /// How many times beyond the end.
+    pub times: f64,
+    /// Above the high end, else below the low one.
+    pub above: bool,
+    pub end: f64,
+}
+
+/// What lies outside the range a law was fitted on.
+pub fn outside(fitted: &Fitted, counts: Counts, shape: &Shape, at: Point) -> Vec<Outside> {
     let n = at.params.get() * if counts == Counts::Total { shape.ratio } else { 1.0 };
     let d = at.tokens.get();
     let checks = [
@@ -137,20 +148,13 @@ pub fn outside(fitted: &Fitted, counts: Counts, shape: &Shape, at: Point) -> Vec
         .into_iter()
         .filter_map(|(what, x, range)| {
             let (low, high) = range?;
-            let (times, side, end) = match x {
-                x if x > high * (1.0 + 1e-9) => (x / high, "above", high),
-                x if x < low * (1.0 - 1e-9) => (low / x, "below", low),
-                _ => return None,
-            };
-            let times = rackmath_units::significant(times, 2);
-            Some(format!("{what} {times}x {side} the fitted {}", shown(end)))
+            match x {
+                x if x > high * (1.0 + 1e-9) => Some(Outside { what, times: x / high, above: true, end: high }),
+                x if x < low * (1.0 - 1e-9) => Some(Outside { what, times: low / x, above: false, end: low }),
+                _ => None,
+            }
         })
         .collect()
-}
-
-/// An end of a range: 16.2 B, or 1e22 where no prefix helps.
-fn shown(end: f64) -> String {
-    if end < 1e16 { Params::new(end).to_string() } else { format!("{end:e}") }
 }
 
 #[cfg(test)]

@@ -92,16 +92,6 @@ impl PriceSource {
     }
 }
 
-impl std::fmt::Display for PriceSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Given => f.write_str("as given"),
-            Self::Listed(p) => write!(f, "{} price, {} ({})", p.basis, p.as_of, p.source),
-            Self::Unknown => f.write_str("no price is known for this chip; give one with --price"),
-        }
-    }
-}
-
 /// The same, counted and drawn on the lecture's board.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {

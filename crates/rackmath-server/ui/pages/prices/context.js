@@ -22,7 +22,7 @@ export const context = {
     const sheet = card(s);
     const tier = sheet?.tiers[0];
     const kink = curve.kinks.find((k) => k.meaning.startsWith("memory-bound"));
-    const betrayed = closed?.closed.find((c) => c.what.startsWith("KV per token"));
+    const betrayed = closed?.closed.find((c) => c.id === "kv_from_step");
     const own = kink
       ? `${curve.model} turns memory-bound at ${kilo(kink.x)} tokens of context with this batch; from there every token of context costs more.`
       : curve.rows[0].binding === "compute"
@@ -65,7 +65,7 @@ export const context = {
         rows: closed.shapes.map((x) => [bytes(x.kv_bytes_per_token), x.shape]),
       });
     }
-    const contradiction = closed?.closed.find((c) => c.what.startsWith("step and output"));
+    const contradiction = closed?.closed.find((c) => c.id === "step_and_ratio");
     if (contradiction) view.note("contradiction", `Step and output price together: ${contradiction.note}.`);
     view.table("steps", sheets(s.sheet, change));
     view.claims("claims", lecture, ["D44", "D45", "D46", "D47"]);

@@ -31,8 +31,8 @@ export const output = {
     const ratio = priced ? decode.cost_usd_per_mtok / prefill.cost_usd_per_mtok : decode.time_s * Number(s.pass) / prefill.time_s;
     const bend = passes.kinks.find((k) => k.meaning.startsWith("compute-bound"));
     view.reading(`A decoded token takes ${digits(ratio)} times the machine time of a prompt token in a pass of ${count(Number(s.pass))}: decoding is ${decode.binding.startsWith("memory") ? "memory-bound" : "compute-bound"}, the pass over the prompt ${prefill.binding.startsWith("memory") ? "memory-bound" : "compute-bound"}.${sheet ? ` ${sheet.name} charges ${digits(sold)} times.` : ""}`);
-    const mfu = closed?.closed.find((c) => c.what.startsWith("decode MFU"));
-    const pair = closed?.closed.find((c) => c.what.startsWith("implied"));
+    const mfu = closed?.closed.find((c) => c.id === "mfu_from_ratio");
+    const pair = closed?.closed.find((c) => c.id === "batch_from_ratio");
     view.numbers("numbers", [
       ["Decoded token", priced ? perMtok(decode.cost_usd_per_mtok) : seconds(decode.time_s), `at best, batch ${count(decode.batch)}, context ${count(decode.context)}`],
       ["Prompt token", priced ? perMtok(prefill.cost_usd_per_mtok) : seconds(prefill.time_s), `at best, pass of ${count(Number(s.pass))}`],

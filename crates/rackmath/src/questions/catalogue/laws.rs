@@ -1,9 +1,10 @@
 //! Which scaling laws, for a model of which shape, and what a FLOP costs: shared by `scaling` and `lifecycle`.
 
 use crate::desk::prelude::*;
+use crate::setting::PriceSource;
 use rackmath_spec::{ClarkLaw, LawForm, PowerLaw, Router, ScalingLaw, StandardErrors};
 pub use rackmath_theory::scaling::Band;
-use rackmath_theory::scaling::{NoSurface, Shape, Surface, Tie, band, draws, surface};
+use rackmath_theory::scaling::{NoSurface, Outside, Point, Shape, Surface, Tie, band, draws, outside, surface};
 use rackmath_units::FlopRate;
 
 /// Laws and the shape of the model they are asked about.
@@ -89,21 +90,22 @@ impl Resolved {
         Some(Spread { wide, narrow })
     }
 
+    /// Where a point lies outside the range a law was fitted on.
+    pub(crate) fn outside(&self, law: &ScalingLaw, at: Point) -> Vec<Remark> {
+        let one = |o: Outside| {
+            let side = if o.above { "above_the_fit" } else { "below_the_fit" };
+            says(side).with("what", o.what).with("times", o.times).with("end", o.end)
+        };
+        outside(&law.fitted, law.counts, &self.shape, at).into_iter().map(one).collect()
+    }
+
     /// What of the shape the laws extend to rather than know.
-    pub(crate) fn assumptions(&self, router: &str) -> Vec<String> {
-        let mut all = Vec::new();
-        if self.shape.ratio > 1.0 {
-            all.push(format!(
-                "experts: laws of dense models count what {router} experts are worth in dense parameters (Clark et al. 2022), with as many experts as total over active parameters"
-            ));
-        }
-        if self.shape.unique.is_some() {
-            all.push("repeated data is worth less only under laws that were fitted on repetition".into());
-        }
-        if self.shape.worth < 1.0 {
-            all.push("what low precision takes from parameters is as given: no published constants were found".into());
-        }
-        all
+    pub(crate) fn assumptions(&self, router: &str) -> Vec<Remark> {
+        let shape = &self.shape;
+        let experts = (shape.ratio > 1.0).then(|| says("worth_of_experts").with("router", router));
+        let repeated = shape.unique.is_some().then(|| says("worth_of_repetition"));
+        let precision = (shape.worth < 1.0).then(|| says("worth_of_precision"));
+        experts.into_iter().chain(repeated).chain(precision).collect()
     }
 }
 
@@ -139,7 +141,7 @@ pub(crate) struct Money {
     pub(crate) usd_per_train_flop: f64,
     /// Peak FLOP a dollar buys for serving, over training's.
     pub(crate) serve_value: f64,
-    pub(crate) assumptions: Vec<String>,
+    pub(crate) assumptions: Vec<Remark>,
 }
 
 pub(crate) fn money(catalog: &Catalog, m: &Machine) -> Result<Option<Money>, Error> {
@@ -158,9 +160,9 @@ pub(crate) fn money(catalog: &Catalog, m: &Machine) -> Result<Option<Money>, Err
         None => (name, m.serve_price_usd_per_chip_hour.or(m.price_usd_per_chip_hour)),
     };
     let serve = rented(catalog, serve_chip, &m.serve_format, serve_price)?;
-    let mut assumptions = vec![format!("training: {}, {:.0} % of it in use", train.words, m.train_mfu * 100.0)];
+    let mut assumptions = vec![says("trained_on").with("rented", &train.words).with("mfu", m.train_mfu)];
     if serve.words != train.words {
-        assumptions.push(format!("serving and RL: {}", serve.words));
+        assumptions.push(says("served_on").with("rented", &serve.words));
     }
     Ok(Some(Money {
         usd_per_train_flop: train.usd_per_hour / 3600.0 / (train.peak.get() * m.train_mfu),
@@ -173,18 +175,19 @@ pub(crate) fn money(catalog: &Catalog, m: &Machine) -> Result<Option<Money>, Err
 struct Rented {
     peak: FlopRate,
     usd_per_hour: f64,
-    words: String,
+    words: Remark,
 }
 
 fn rented(catalog: &Catalog, name: &str, format: &str, price: Option<f64>) -> Result<Rented, Error> {
     let chip = catalog.chip(name)?;
     let (_, peak) = chip.peak_for(format.parse::<Dtype>()?).ok_or_else(|| no_peak(&chip, &chip.id, format))?;
     let (usd_per_hour, source) = if let Some(p) = price {
-        (within("price", p, 1e-6, 1e6)?, "as given".to_owned())
+        (within("price", p, 1e-6, 1e6)?, PriceSource::Given)
     } else {
         let p = chip.usual_price().ok_or_else(|| no_price(&chip, "usual", "another chip"))?;
-        (p.value.as_per_hour(), format!("{} price, {} ({})", p.basis, p.as_of, p.source))
+        (p.value.as_per_hour(), PriceSource::Listed(p.clone()))
     };
-    let words = format!("{} at ${usd_per_hour:.2}/h ({source}), {} {format}", chip.name, peak.value);
+    let words = says("rented").with("chip", &chip.name).with("usd_per_hour", usd_per_hour);
+    let words = words.with("source", source.remark()).with("peak", peak.value).with("format", format);
     Ok(Rented { peak: peak.value, usd_per_hour, words })
 }

@@ -174,10 +174,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         kept_for(wanted, &kept, compute)
     });
     let (reuse, hit_figure) = reuse.transpose()?.unzip();
-    assumptions.extend([
-        says("tier_is_paid"),
-        says("chip_hour_from").with("source", r.price_source.to_string()),
-    ]);
+    assumptions.extend([says("tier_is_paid"), says("chip_hour_from").with("source", r.price_source.remark())]);
     let state = r.cache.stored_fixed();
     if state.get() > 0.0 {
         assumptions.push(says("state_kept").with("state", state));

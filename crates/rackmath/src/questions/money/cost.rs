@@ -208,7 +208,7 @@ fn serving(
             let parts = names.into_iter().zip(rates).collect();
             (hour.total(), says("owner_computed"), parts)
         }
-        None if r.priced() => (r.chip_price, r.price_source.to_string().into(), Vec::new()),
+        None if r.priced() => (r.chip_price, r.price_source.remark(), Vec::new()),
         None => return Err(no_price(&r.system.chip, "usual", "{owner} with {capex}")),
     };
     let read = if let Some(usd) = q.cached_usd_per_mtok {

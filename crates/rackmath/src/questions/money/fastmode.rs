@@ -108,7 +108,8 @@ fn sheet_mode(catalog: &Catalog, name: &str) -> Result<(Remark, f64, Option<f64>
         let key = |m: &rackmath_spec::price::Mode| (m.name == "fast", m.factors.output);
         key(a).0.cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1))
     });
-    let found = best.map(|m| (says("mode_of").with("sheet", &sheet.name).with("mode", &m.name), m.factors.output, m.speed));
+    let found =
+        best.map(|m| (says("mode_of").with("sheet", &sheet.name).with("mode", &m.name), m.factors.output, m.speed));
     found.ok_or_else(|| Error::value("sheet", format!("\"{}\"", sheet.id), "one with a mode that costs more"))
 }
 

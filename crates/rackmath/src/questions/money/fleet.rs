@@ -114,7 +114,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     within("pue", q.pue, 1.0, 5.0)?;
     let (watts, from) = power(&r, None)?;
     assumptions.push(says("power_of_building").with("power", watts).with("from", from).with("pue", q.pue));
-    assumptions.push(says("price_from").with("source", r.price_source.to_string()));
+    assumptions.push(says("price_from").with("source", r.price_source.remark()));
     assumptions.push(says("whole_replicas"));
     let machines = Machines {
         rates,

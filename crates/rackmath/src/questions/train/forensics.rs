@@ -62,9 +62,9 @@ pub struct Answer {
     /// What cannot be, where the givens contradict each other.
     pub contradiction: Option<Contradiction>,
     /// Where given numbers come from.
-    pub sources: Vec<String>,
+    pub sources: Vec<Remark>,
     /// What was assumed.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// Answers.
@@ -80,19 +80,19 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         r.tokens = r.tokens.or(run.tokens.map(Known::from));
         r.mfu = r.mfu.or(run.mfu.map(Known::from));
         r.days = r.days.or(run.days.map(Known::from));
-        sources.push(format!("{}: {}", run.name, run.source));
-        assumptions.extend(run.notes.iter().cloned());
+        sources.push(says("source_of").with("of", &run.name).with("source", &run.source));
+        assumptions.extend(run.notes.iter().map(Remark::from));
     }
     if let Some(name) = &r.on {
         let chip = catalog.chip(name)?;
         let format = r.format.clone().unwrap_or_else(|| "bf16".into());
         let (math, peak) = chip.peak_for(format.parse::<Dtype>()?).ok_or_else(|| no_peak(&chip, &chip.id, format))?;
         r.peak_flop_per_s = r.peak_flop_per_s.or(Some(Known::exact(peak.value.get())));
-        sources.push(format!("{} {math} dense peak: {}", chip.name, peak.source));
+        sources.push(says("dense_peak_of").with("chip", &chip.name).with("math", math).with("source", &peak.source));
     }
     let k = r.flop_per_param.unwrap_or(6.0);
     within("flop_per_param", k, 0.1, 1e3)?;
-    assumptions.push(format!("{k} FLOP per active parameter and token"));
+    assumptions.push(says("flop_per_param").with("flop", k));
     let given = given(&r)?;
     if given.iter().all(Option::is_none) {
         return Err(Error::value(

@@ -90,7 +90,7 @@ pub struct Answer {
     /// Progress against the number of chips, each at its best interval.
     pub over_chips: Figure,
     /// What was assumed.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// Events a simulation may have: beyond them the run makes too little progress to be worth playing.
@@ -142,13 +142,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         usd: price.map(|p| p * chip_hours),
         over_interval: over_interval(&h, interval),
         over_chips: over_chips(chips, |n| Hazard { mtbf: Some(job_mtbf(chip_mtbf, n)), ..h }),
-        assumptions: vec![
-            origin,
-            work_origin,
-            "failures come at random, at a rate in proportion to the chips, and strike checkpoints and restarts too"
-                .into(),
-            "a stopped job waits for no spare machine beyond its restart time".into(),
-        ],
+        assumptions: vec![origin, work_origin, says("failures_at_random"), says("no_spares")],
     })
 }
 
@@ -159,11 +153,11 @@ fn work(
     run: Option<&TrainingRun>,
     chips: f64,
     mfu: Option<(f64, f64)>,
-) -> Result<(f64, String), Error> {
+) -> Result<(f64, Remark), Error> {
     let (Some(n), Some(d)) = (r.params, r.tokens) else {
         refuse_if(r.params.is_some() || r.tokens.is_some(), "work", "one of params and tokens", "both, or neither")?;
         let days = within("work_days", r.work_days, 1e-3, 1e5)?;
-        return Ok((days, format!("{days} days of work as given")));
+        return Ok((days, says("days_as_given").with("days", days)));
     };
     let (n, d) = (within("params", n, 1e3, 1e18)?, within("tokens", d, 1e3, 1e21)?);
     let name = r.on.as_deref().or(run.and_then(|run| run.chip.as_deref()));
@@ -172,7 +166,7 @@ fn work(
     let (low, high) = mfu.ok_or_else(|| Error::value("mfu", "nothing", "the MFU while it works; {mfu}"))?;
     let u = low.midpoint(high);
     let days = TRAIN_FLOP * n * d / (peak.value.get() * u * chips) / 86_400.0;
-    let origin = format!("work is 6 N D on {} at {:.1} % of {} {math}", chip.name, u * 100.0, peak.value);
+    let origin = says("work_is").with("chip", &chip.name).with("mfu", u).with("peak", peak.value).with("math", math);
     Ok((within("work_days", days, 1e-6, 1e7)?, origin))
 }
 
@@ -185,19 +179,20 @@ pub(crate) fn hazard(chip_mtbf: Seconds, chips: f64, stall_s: f64, restart_s: f6
     })
 }
 
-pub(crate) fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> Result<(Seconds, String), Error> {
+pub(crate) fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> Result<(Seconds, Remark), Error> {
     if let Some(hours) = r.job_mtbf_hours {
         let job = within("job_mtbf", hours, 1e-6, 1e12)?;
-        return Ok((Seconds::s(job * 3600.0 * chips), "mean time between failures of the job as given".into()));
+        return Ok((Seconds::s(job * 3600.0 * chips), says("job_mtbf_as_given")));
     }
     if let Some(hours) = r.chip_mtbf_hours {
         let chip = within("chip_mtbf", hours, 1e-3, 1e15)?;
-        return Ok((Seconds::s(chip * 3600.0), "mean time between failures of a chip as given".into()));
+        return Ok((Seconds::s(chip * 3600.0), says("chip_mtbf_as_given")));
     }
     let known = run.and_then(|run| Some((run, run.stops?, run.chips?)));
     let expected = "a mean time between failures (--chip-mtbf or --job-mtbf), or a run that says";
     let (run, (count, days), n) = known.ok_or_else(|| Error::value("failures", "nothing", expected))?;
-    let origin = format!("{count} unexpected stops in {days} days on {n} chips: {} ({})", run.name, run.source);
+    let stops = says("stops_in_days").with("stops", count).with("days", days).with("chips", n);
+    let origin = stops.with("run", &run.name).with("source", &run.source);
     Ok((Seconds::s(days * 86_400.0 * n / count), origin))
 }
 
@@ -208,7 +203,7 @@ fn over_interval(h: &Hazard, used: Seconds) -> Figure {
     };
     Figure {
         title: "Progress against the checkpoint interval".into(),
-        subtitle: format!("stall {}, restart {}", h.stall, h.restart).into(),
+        subtitle: says("stall_and_restart").with("stall", h.stall).with("restart", h.restart),
         x: Axis::log("work between checkpoints", Unit::Seconds),
         y: Axis::linear("progress of all time", Unit::Number),
         series: vec![

@@ -6,7 +6,7 @@ use crate::laws::{self, Law, Machine, Resolved, Spread};
 use rackmath_spec::ScalingLaw;
 pub use rackmath_theory::lifecycle::Rl;
 use rackmath_theory::lifecycle::{self as theory, Costs, Optimum, Phases, Rule, Split, over_training};
-use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, outside};
+use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP};
 
 /// A model, its traffic, and how its costs relate. The defaults are the lecture's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -96,7 +96,7 @@ pub struct Answer {
     /// Cost against size at equal loss, for one law.
     pub figure: Option<Figure>,
     /// What was assumed.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// The rule of thumb: costs in the given proportion.
@@ -161,9 +161,9 @@ pub struct LawCard {
     /// What they make of the optimum's cost in dollars, where a machine and a loss are given.
     pub usd_spread: Option<Spread>,
     /// Where the optimum lies outside the fitted range.
-    pub outside: Vec<String>,
+    pub outside: Vec<Remark>,
     /// Why the law has no answer.
-    pub left_out: Option<String>,
+    pub left_out: Option<Remark>,
 }
 
 /// The cheapest model.
@@ -293,14 +293,14 @@ fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
     let mut card = LawCard { law: law.id.clone(), source: law.source.clone(), ..LawCard::default() };
     let surface = match r.surface(law) {
         Ok(surface) => surface,
-        Err(why) => return LawCard { left_out: Some(why.to_string()), ..card },
+        Err(why) => return LawCard { left_out: Some(why.to_string().into()), ..card },
     };
     card.own_tokens_per_param = surface.optimal_tokens(s.params).map(|d| d.get() / s.params.get());
     let at_share = surface.tokens_at_share(s.params, s.share);
     card.tokens_at_share = at_share.map(Tokens::get);
     card.over_training_at_share = at_share.map(|tokens| over_training(Point { params: s.params, tokens }));
     let Some((loss, best)) = solved(&surface, s) else {
-        return LawCard { left_out: Some("no model reaches this loss under it".into()), ..card };
+        return LawCard { left_out: Some(says("loss_out_of_reach")), ..card };
     };
     card.loss = Some(loss);
     card.optimum = Some(OptimumCard {
@@ -320,7 +320,7 @@ fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
     // Without a loss to reach, each draw would aim at its own.
     let usd = s.usd.filter(|_| s.loss.is_some());
     card.usd_spread = usd.and_then(|u| r.spread(law, |surface| Some(u * solved(surface, s)?.1.cost)));
-    card.outside = outside(&law.fitted, law.counts, &r.shape, best.at);
+    card.outside = r.outside(law, best.at);
     card
 }
 
@@ -349,7 +349,7 @@ fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Opt
     }
     Some(Figure {
         title: "Lifetime cost at equal loss".into(),
-        subtitle: format!("{}, loss {loss:.3}", law.name).into(),
+        subtitle: says("law_at_loss").with("law", &law.name).with("loss", loss),
         x: Axis::log("active parameters", Unit::Params),
         y: if s.usd.is_some() {
             Axis::log("dollars", Unit::Usd)
@@ -365,15 +365,10 @@ fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Opt
     })
 }
 
-fn assumptions(r: &Request, resolved: &Resolved, money: Vec<String>) -> Vec<String> {
-    let mut all = vec![
-        "6 FLOP per active parameter and training token, 2 per generated token; attention is not counted".into(),
-        format!("decoding reaches {:.0} % of training's MFU", r.eta * 100.0),
-    ];
+fn assumptions(r: &Request, resolved: &Resolved, money: Vec<Remark>) -> Vec<Remark> {
+    let mut all = vec![says("lifetime_flop"), says("decoding_reaches").with("eta", r.eta)];
     if r.failures.chip_mtbf_hours.is_some() {
-        all.push(
-            "training is paid for all time, serving and RL for time in use; checkpoints at the best interval".into(),
-        );
+        all.push(says("paid_for_all_time"));
     }
     all.extend(money);
     all.extend(resolved.assumptions(&r.law.router));
@@ -437,7 +432,7 @@ mod tests {
         assert!(tokens(&rough) < tokens(&calm), "dearer training buys fewer tokens");
         // A loss out of reach is an answer.
         let a = ask(&Request { loss: Some(1.0), ..lecture() });
-        assert_eq!(of(&a, "besiroglu-2024").left_out.as_deref(), Some("no model reaches this loss under it"));
+        assert_eq!(of(&a, "besiroglu-2024").left_out, Some(says("loss_out_of_reach")));
     }
 
     #[test]

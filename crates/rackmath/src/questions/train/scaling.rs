@@ -4,7 +4,7 @@ use crate::desk::prelude::*;
 use crate::laws::{self, Law, Machine, Resolved, Spread};
 use rackmath_spec::{LawForm, ScalingLaw};
 use rackmath_theory::lifecycle::{Costs, optimum};
-use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, compute_optimum, outside};
+use rackmath_theory::scaling::{Point, Surface, TRAIN_FLOP, compute_optimum};
 use rackmath_theory::sparsity;
 use rackmath_units::Flop;
 
@@ -36,7 +36,7 @@ pub struct Answer {
     /// What was asked.
     pub request: Request,
     /// What was asked, in words.
-    pub question: String,
+    pub question: Remark,
     /// One card per law.
     pub laws: Vec<LawCard>,
     /// Loss against size at equal compute, for the first law with a surface.
@@ -44,7 +44,7 @@ pub struct Answer {
     /// Tokens against size at equal loss, for the same law.
     pub iso_loss: Option<Figure>,
     /// What was assumed.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// One law.
@@ -67,11 +67,11 @@ pub struct LawCard {
     /// What they make of the cost of the best point, where a loss was asked for and a machine given.
     pub usd_spread: Option<Spread>,
     /// Where the best point lies outside the range the law was fitted on.
-    pub outside: Vec<String>,
+    pub outside: Vec<Remark>,
     /// What experts are worth at the size given, by router, under a law of routed models.
     pub routers: Vec<RouterCard>,
     /// Why the law has no answer.
-    pub left_out: Option<String>,
+    pub left_out: Option<Remark>,
     /// What to watch out for.
     pub notes: Vec<String>,
 }
@@ -128,7 +128,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let drawn = cards.iter().zip(&resolved.laws).filter(|(c, _)| c.optimum.is_some_and(|o| o.loss.is_some()));
     let drawn = drawn.min_by_key(|(c, _)| c.law != "besiroglu-2024");
     let figures = drawn.and_then(|(c, law)| Some((c.optimum?, resolved.surface(law).ok()?, law)));
-    let mut assumptions = vec!["training takes 6 FLOP per active parameter and token; attention is not counted".into()];
+    let mut assumptions = vec![says("training_takes")];
     // Nothing is served here, so only the first line about the machine matters.
     assumptions.extend(money.and_then(|m| m.assumptions.into_iter().next()));
     assumptions.extend(resolved.assumptions(&request.law.router));
@@ -157,12 +157,12 @@ fn asked(r: &Request) -> Result<Asked, Error> {
     }
 }
 
-fn words(asked: Asked) -> String {
+fn words(asked: Asked) -> Remark {
     match asked {
-        Asked::Compute(c) => format!("the best model for {:.3e} FLOP", c.get()),
-        Asked::Loss(l) => format!("the least compute that reaches a loss of {l}"),
-        Asked::Size(n) => format!("the tokens that make {n} parameters compute-optimal"),
-        Asked::At(p) => format!("{} parameters on {} tokens", p.params, Params::new(p.tokens.get())),
+        Asked::Compute(c) => says("best_for_flop").with("flop", c),
+        Asked::Loss(l) => says("least_for_loss").with("loss", l),
+        Asked::Size(n) => says("tokens_for_size").with("params", n),
+        Asked::At(p) => says("params_on_tokens").with("params", p.params).with("tokens", p.tokens),
     }
 }
 
@@ -179,9 +179,9 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
     };
     let given = if let Asked::At(p) = asked { surface.is_ok().then(|| show(p)) } else { None };
     let routers = routers(r, law, asked);
-    let why = || surface.as_ref().err().map(ToString::to_string);
+    let why = || surface.as_ref().err().map(|why| why.to_string().into());
     let none = best.is_none() && routers.is_empty();
-    let left_out = none.then(|| why().unwrap_or_else(|| "no model reaches this loss under it".into()));
+    let left_out = none.then(|| why().unwrap_or_else(|| says("loss_out_of_reach")));
     // The spread of a best point does not depend on where the law itself puts it.
     let spread = r.spread(law, |s| Some(best_on(s, asked)?.ratio()));
     let usd_spread = usd
@@ -199,7 +199,7 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
         optimum: best.map(show),
         tokens_per_param_spread: spread,
         usd_spread,
-        outside: best.map_or(Vec::new(), |b| outside(&law.fitted, law.counts, &r.shape, b)),
+        outside: best.map_or(Vec::new(), |b| r.outside(law, b)),
         routers,
         left_out,
         notes: law.notes.clone(),

@@ -164,7 +164,7 @@ pub struct Answer {
     /// Time against memory of a search's best layouts, or memory by stage; absent with one stage.
     pub figure: Option<Figure>,
     /// How far constants of this program were off where they could be checked.
-    pub evidence: String,
+    pub evidence: Remark,
     /// Where constants come from.
     pub sources: Vec<String>,
 }
@@ -259,13 +259,13 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let machine_name = format!("{} x {}", system.n_chips, chip.name);
     let capacity = chip.memory.size().get();
     let evidence = match setup.stack.fit {
-        Some((n, e)) => format!("mean error {:.1} % over {n} published runs its constants were fitted on", e * 100.0),
-        None => "constants of this program were never checked against a run".into(),
+        Some((n, e)) => says("fitted_on_runs").with("error", e).with("runs", n),
+        None => says("never_checked"),
     };
-    let title = format!("{} on {machine_name}", setup.model.name);
+    let title = |id: &'static str| says(id).with("model", &setup.model.name).with("on", &machine_name);
     let figure = match &search {
-        Some(search) => frontier_figure(&title, search),
-        None if stages.len() > 1 => Some(stages_figure(&title, &cut.to_string(), capacity, &stages)),
+        Some(search) => frontier_figure(title("time_over_memory"), search),
+        None if stages.len() > 1 => Some(stages_figure(title("memory_by_stage"), &cut.to_string(), capacity, &stages)),
         None => None,
     };
     Ok(Answer {
@@ -401,13 +401,13 @@ fn parts(t: &StepTime) -> Vec<PartCard> {
     cards
 }
 
-fn frontier_figure(title: &str, search: &SearchCard) -> Option<Figure> {
+fn frontier_figure(title: Remark, search: &SearchCard) -> Option<Figure> {
     let mut points: Vec<(f64, f64)> = search.frontier.iter().map(|c| (c.memory_bytes, c.step_s)).collect();
     points.sort_by(|p, q| p.0.total_cmp(&q.0));
     let fastest = search.best.first()?;
     Some(Figure {
-        title: format!("{title}: time against memory").into(),
-        subtitle: format!("{} layouts, {} fit; those no other beats", search.evaluated, search.feasible).into(),
+        title,
+        subtitle: says("layouts_tried").with("layouts", search.evaluated).with("fit", search.feasible),
         x: Axis::linear("memory of the fullest chip", Unit::Bytes),
         y: Axis::linear("step", Unit::Seconds),
         series: vec![Series::new("best layouts", Role::Envelope, points)],
@@ -415,14 +415,14 @@ fn frontier_figure(title: &str, search: &SearchCard) -> Option<Figure> {
     })
 }
 
-fn stages_figure(title: &str, layout: &str, capacity: f64, stages: &[StageCard]) -> Figure {
+fn stages_figure(title: Remark, layout: &str, capacity: f64, stages: &[StageCard]) -> Figure {
     let line = |name: &str, role, of: fn(&StageCard) -> f64| {
         Series::new(name, role, stages.iter().map(|s| (s.stage as f64, of(s))))
     };
     let states: fn(&StageCard) -> f64 = |s| s.weight_bytes + s.gradient_bytes + s.optimizer_bytes;
     let capacity = stages.iter().map(|s| (s.stage as f64, capacity));
     Figure {
-        title: format!("{title}: memory by stage").into(),
+        title,
         subtitle: layout.into(),
         x: Axis::linear("stage", Unit::Count),
         y: Axis::linear("memory of a chip", Unit::Bytes),

@@ -212,10 +212,7 @@ pub(super) fn build(
         sampler: post.sampler,
         cannot_tell: CANNOT.map(says).into(),
         assumptions: assumptions(case, seller),
-        sources: vec![
-            says("prior_files"),
-            says("policies_from").with("source", &case.policies.source),
-        ],
+        sources: vec![says("prior_files"), says("policies_from").with("source", &case.policies.source)],
     }
 }
 

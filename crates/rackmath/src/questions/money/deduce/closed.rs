@@ -32,7 +32,9 @@ pub(super) fn cards(catalog: &Catalog, sheet: &Sheet, posterior: &Posterior) -> 
     if let Some(ratio) = ratio {
         let note = says("if_decode_waits");
         card("mfu_from_ratio", "1/r", mfu_ratio(ratio), "", note);
-        let at = |x: f64| implied_batch(ratio, x).map_or_else(|| says("no_batch"), |b| says("balance_batches").with("batch", b));
+        let at = |x: f64| {
+            implied_batch(ratio, x).map_or_else(|| says("no_batch"), |b| says("balance_batches").with("batch", b))
+        };
         let note = says("batch_at_contexts").with("at_step", at(1.0)).with("at_half", at(ratio / 2.0));
         card("batch_from_ratio", "B = B*/(r - L/L*)", mfu_ratio(ratio), "B*", note);
     }

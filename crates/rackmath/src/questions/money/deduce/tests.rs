@@ -57,7 +57,7 @@ fn a_ratio_that_never_moves_is_policy_and_says_nothing_about_kv() {
     let list = sold("anthropic", 5.0, 25.0, Some(0.5));
     let a = ask(Request { write_5m_usd_per_mtok, write_1h_usd_per_mtok, ..list });
     assert_eq!(a.policies.len(), 3, "{:?}", a.policies);
-    assert!(a.policies.iter().all(|p| p.contains("policy, not physics")));
+    assert!(a.policies.iter().all(|p| p.says == "policy_not_physics"));
     assert!(of(&a, "KV stored").bits < 0.01, "{:?}", of(&a, "KV stored"));
     // DeepSeek's cached ratio moves, so there the same price tells.
     let moving = ask(sold("deepseek", 0.28, 0.42, Some(0.028)));
@@ -107,7 +107,7 @@ fn e4_a_third_of_the_premium_moves_x_but_not_the_size() {
         ..sold("anthropic", 5.0, 25.0, None)
     };
     let (dear, cheap) = (ask(fast(6.0)), ask(fast(2.0)));
-    let x = |a: &Answer| a.closed.iter().find(|c| c.what.starts_with("x of")).expect("a closed form").value;
+    let x = |a: &Answer| a.closed.iter().find(|c| c.id == "x_of_fast_mode").expect("a closed form").value;
     assert!((x(&dear) - 1.8).abs() < 1e-9 && (x(&cheap) - 3.0).abs() < 1e-9);
     let (shift, width) = moved(&dear, &cheap);
     assert!(shift.abs() < 0.3 * width, "{shift} {width}");
@@ -128,8 +128,8 @@ fn contradictions_of_the_closed_forms_are_named() {
         long_output_usd_per_mtok: Some(18.0),
         ..priced(2.0, 12.0)
     });
-    assert!(a.closed.iter().any(|c| c.note.contains("contradict")), "{:?}", a.closed);
-    assert!(!a.shapes.is_empty() && a.shapes_of.contains("price step"));
+    assert!(a.closed.iter().any(|c| c.note.says == "step_contradicts"), "{:?}", a.closed);
+    assert!(!a.shapes.is_empty() && a.shapes_of.says == "kv_of_step");
 }
 
 #[test]

@@ -342,7 +342,7 @@ impl Worked {
         all.extend(self.fetching());
         all.extend(self.ask.workload.notes.iter().cloned());
         for m in self.ask.machines.iter().filter(|_| machines) {
-            let (name, source) = (&m.system.name, m.price_source.to_string());
+            let (name, source) = (&m.system.name, m.price_source.remark());
             all.push(says("price_on").with("on", name).with("price", m.usd_s).with("source", source));
             if m.watts > 0.0 {
                 let all_in = m.system.chip.power.all_in.is_some();

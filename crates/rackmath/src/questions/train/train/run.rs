@@ -7,7 +7,7 @@ use crate::laws::{self, Law, Spread};
 use rackmath_spec::Model;
 use rackmath_theory::count::count;
 use rackmath_theory::goodput::Hazard;
-use rackmath_theory::scaling::{Point, outside};
+use rackmath_theory::scaling::Point;
 
 /// The law taken unless one is named: the corrected Chinchilla fit.
 const USUAL_LAW: &str = "besiroglu-2024";
@@ -38,7 +38,7 @@ pub struct RunCard {
     /// Failures to expect.
     pub failures: Option<f64>,
     /// What was assumed.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Remark>,
 }
 
 /// What a scaling law says.
@@ -53,7 +53,7 @@ pub struct LossCard {
     /// What the law's standard errors make of the tokens, where a loss was asked for.
     pub tokens_spread: Option<Spread>,
     /// Where this lies outside the range the law was fitted on.
-    pub outside: Vec<String>,
+    pub outside: Vec<Remark>,
 }
 
 pub(super) struct Timed {
@@ -75,7 +75,7 @@ pub(super) fn run(catalog: &Catalog, r: &Request, model: &Model, step: &Timed) -
     let mtbf = hazard.mtbf.map_or(f64::MAX, Seconds::get);
     assumptions.push(origin);
     let (stall, restart) = (r.stall_s, r.restart_s);
-    assumptions.push(format!("a checkpoint stops the run for {stall} s, a failure for {restart} s"));
+    assumptions.push(says("run_stops").with("stall", stall).with("restart", restart));
     Ok(Some(RunCard {
         tokens,
         loss,
@@ -92,7 +92,7 @@ pub(super) fn run(catalog: &Catalog, r: &Request, model: &Model, step: &Timed) -
     }))
 }
 
-type Wanted = (Option<f64>, Option<LossCard>, Vec<String>);
+type Wanted = (Option<f64>, Option<LossCard>, Vec<Remark>);
 
 /// Tokens as given, or those a law asks for to reach the loss.
 fn tokens(catalog: &Catalog, r: &Request, model: &Model) -> Result<Option<Wanted>, Error> {
@@ -127,10 +127,10 @@ fn tokens(catalog: &Catalog, r: &Request, model: &Model) -> Result<Option<Wanted
         loss,
         least,
         tokens_spread: target.and_then(|l| resolved.spread(law, |s| Some(s.tokens_for(n, l)?.get()))),
-        outside: at.map(|p| outside(&law.fitted, law.counts, &resolved.shape, p)).unwrap_or_default(),
+        outside: at.map(|p| resolved.outside(law, p)).unwrap_or_default(),
     };
     let mut assumptions = resolved.assumptions(&Law::default().router);
-    assumptions.push(format!("{}: {} active parameters as the law counts them", law.name, Params::new(n.get())));
+    assumptions.push(says("counted_by_law").with("law", &law.name).with("params", n));
     Ok(Some((found.map(Tokens::get), Some(card), assumptions)))
 }
 
@@ -138,7 +138,7 @@ fn tokens(catalog: &Catalog, r: &Request, model: &Model) -> Result<Option<Wanted
 const ENDLESS: f64 = 1e30;
 
 /// Failures of so many chips, at the rate of a published run unless another is given.
-fn hazard(catalog: &Catalog, r: &Request, chips: f64) -> Result<(Hazard, String), Error> {
+fn hazard(catalog: &Catalog, r: &Request, chips: f64) -> Result<(Hazard, Remark), Error> {
     let usual = goodput::Request { chip_mtbf_hours: r.chip_mtbf_hours, ..goodput::Request::default() };
     let known = usual.run.as_deref().map(|name| catalog.training_run(name)).transpose()?;
     let (chip, origin) = goodput::chip_mtbf(&usual, known.as_deref(), chips)?;

@@ -1,6 +1,7 @@
 //! Predicted, given and board rates, against the estimate and against each other.
 
 use super::*;
+use crate::remark::Part;
 use crate::setting::resolve;
 use crate::{estimate, setting};
 
@@ -20,7 +21,7 @@ fn a_model_known_layer_by_layer_is_predicted() {
     for card in [&a.prefill, &a.decode] {
         assert_eq!(card.source, Origin::Predicted);
         assert!(card.tok_s.low < card.tok_s.value && card.tok_s.value < card.tok_s.high);
-        assert!(card.words.contains("vLLM") && card.words.contains("chips"), "{}", card.words);
+        assert!(["engine", "chips"].iter().all(|name| card.words.with.contains_key(*name)), "{:?}", card.words);
     }
     // A rate that is given stays and the other is predicted.
     let q = RatesRequest { decode_tok_s: Some(1850.0), ..Default::default() };
@@ -62,7 +63,12 @@ fn no_prediction_beats_the_board() {
 #[test]
 fn totals_alone_and_what_does_not_fit_take_the_board_and_say_why() {
     let a = ask(&on("deepseek-v3", "8xh100"), &RatesRequest::default()).unwrap();
-    assert!(a.decode.source == Origin::Board && a.decode.words.contains("does not fit"), "{}", a.decode.words);
+    assert!(
+        a.decode.source == Origin::Board
+            && matches!(&a.decode.words.with["because"], Part::Remark(r) if r.says == "board_only"),
+        "{:?}",
+        a.decode.words
+    );
     let must = RatesRequest { rates: RatesFrom::Predicted, ..Default::default() };
     assert!(ask(&on("deepseek-v3", "8xh100"), &must).unwrap_err().to_string().contains("does not fit"));
 }
