@@ -89,11 +89,12 @@ impl Question {
 
     /// Where an estimate lies: tokens per second of a user, and yield of one replica.
     pub fn point(&self, e: &Estimate) -> (f64, f64) {
-        let per = match self.frontier {
-            Some(Yield::PerDollar) => e.unit_usd_s,
-            _ => e.unit_chips,
-        };
-        (1.0 / e.tpot, e.rate * self.output / per)
+        self.point_of(e.tpot, e.rate, e.unit_chips, e.unit_usd_s)
+    }
+
+    fn point_of(&self, tpot: f64, rate: f64, chips: f64, usd_s: f64) -> (f64, f64) {
+        let per = if self.frontier == Some(Yield::PerDollar) { usd_s } else { chips };
+        (1.0 / tpot, rate * self.output / per)
     }
 }
 
@@ -191,10 +192,17 @@ impl Found {
         if q.near && self.nearer(best, broken, q) {
             return false;
         }
-        let in_front = q.frontier.is_some() && broken & !FREE == 0 && !self.beaten(point, q);
+        let in_front = || q.frontier.is_some() && broken & !FREE == 0 && !self.beaten(point, q);
         let full = self.top.len() >= q.keep;
         let worse = full && self.top.last().is_none_or(|r| q.objective.score(best) > q.objective.score(&r.estimate));
-        !in_front && (broken != 0 || worse)
+        (broken != 0 || worse) && !in_front()
+    }
+
+    /// The same, where so many tokens a second and the point tell already.
+    fn outdone(&self, throughput: f64, point: (f64, f64), q: &Question) -> bool {
+        let full = q.objective == Objective::Throughput && !q.near && self.top.len() >= q.keep;
+        full && self.top.last().is_none_or(|r| throughput < r.estimate.throughput)
+            && (q.frontier.is_none() || self.beaten(point, q))
     }
 
     /// Whether something, which breaks at least what its bound `best` breaks, may break one limit by less than what is known.
@@ -269,9 +277,11 @@ fn pairs(
     let all_levels = q.frontier.is_some() || q.near;
     let Some(state) = space.best_found(row, |s| all_levels || within(s)) else { return };
     let dull = |state: &State, prompts: &Prompts, found: &Found| {
-        let (best, (per_chip, per_dollar)) = space.bound(row, state, prompts, q.output, q.traffic);
-        let y = if q.frontier == Some(Yield::PerDollar) { per_dollar } else { per_chip };
-        found.useless(&best, (1.0 / best.tpot, y), q)
+        // Matched in place: to move an estimate as soon as it is written takes longer than to work it out.
+        let bound = space.bound(row, state, prompts, q.output, q.traffic);
+        let (best, (per_chip, per_dollar)) = &bound;
+        let y = if q.frontier == Some(Yield::PerDollar) { *per_dollar } else { *per_chip };
+        found.useless(best, (1.0 / best.tpot, y), q)
     };
     let seen = || pools.seen(space, row, range.clone());
     let Some(all) = seen().map(|(least, _)| least).reduce(Prompts::least) else { return };
@@ -299,12 +309,19 @@ fn pairs(
 fn ratios(space: &Space, q: &Question, (row, level, p): (usize, usize, usize), found: &mut Found) {
     let family = (space.rows.len() + row * space.prefills.len() + p) as u64;
     for (ratio, instances) in space.ratios.iter().enumerate() {
-        let Some(split) = space.split_unit(row, level, p, *instances) else { continue };
-        let mut estimate = split.unit.replicated(q.output, q.traffic);
-        if found.useless(&estimate, q.point(&estimate), q) {
+        let made = space.split_unit(row, level, p, *instances);
+        let Some(split) = &made else { continue };
+        let unit = &split.unit;
+        let point = q.point_of(unit.state.tpot, unit.rate, unit.chips, unit.usd_s);
+        let (replicas, served) = unit.replicas(q.traffic);
+        if found.outdone(served * q.output, point, q) {
             continue;
         }
-        estimate.wait_until(space.waited(&split), q.output);
+        let mut estimate = unit.replicated(q.output, (replicas, served));
+        if found.useless(&estimate, point, q) {
+            continue;
+        }
+        estimate.wait_until(space.waited(split), q.output);
         let index = space.first(family) + (ratio * space.levels + level) as u64;
         found.look(Ranked { index, family, estimate }, q);
     }

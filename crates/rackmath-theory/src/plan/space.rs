@@ -244,7 +244,7 @@ impl Space {
                 split.unit
             }
         };
-        Some(unit.replicated(output, traffic))
+        Some(unit.replicated(output, unit.replicas(traffic)))
     }
 
     #[inline]
@@ -319,9 +319,10 @@ impl Unit<'_> {
         self.other.map(of).map_or(own, |other| std::array::from_fn(|i| own[i] + other[i]))
     }
 
+    /// How many there are of it, and the requests a second they serve.
     #[inline]
-    pub(super) fn replicated(&self, output: f64, traffic: Traffic) -> Estimate {
-        let (replicas, served) = match traffic {
+    pub(super) fn replicas(&self, traffic: Traffic) -> (f64, f64) {
+        match traffic {
             // Exactly full is enough, whatever the last bit says.
             Traffic::Rate(rate) => ((rate / self.rate * (1.0 - 1e-12)).ceil().max(1.0), rate),
             Traffic::Fill(chips) => {
@@ -339,12 +340,16 @@ impl Unit<'_> {
                     spare > 0.0 && limits.iter().any(|(takes, limit)| *takes > limit * (1.0 + 1e-12))
                 };
                 // Whole hosts may cost more than the replicas that fit: a few less do.
-                while n > 1.0 && over(n) {
+                while n > 1.0 && usd_s.min(watts).is_finite() && over(n) {
                     n -= 1.0;
                 }
                 (n, n * self.rate)
             }
-        };
+        }
+    }
+
+    #[inline]
+    pub(super) fn replicated(&self, output: f64, (replicas, served): (f64, f64)) -> Estimate {
         let [spare, spare_usd_s, spare_watts] = self.spare(replicas);
         let (usd_s, watts) = (replicas * self.usd_s + spare_usd_s, replicas * self.watts + spare_watts);
         let s = &self.state;
