@@ -64,8 +64,8 @@ pub struct Answer {
 pub struct LineCard {
     /// `rematerialise`, `HBM`, or the tier's id.
     pub id: String,
-    /// In words.
-    pub name: String,
+    /// What it is.
+    pub name: Remark,
     /// Getting it back once; none when no price is known.
     pub retrieve_usd_per_mtok: Option<f64>,
     /// Keeping it.
@@ -146,7 +146,7 @@ pub struct BestCard {
 
 struct Way {
     id: String,
-    name: String,
+    name: Remark,
     short: String,
     line: Option<Line>,
     drain: Option<Seconds>,
@@ -212,17 +212,17 @@ fn ways(r: &Resolved, tiers: &[Arc<MemoryTier>], compute: DollarsPerToken) -> Ve
     let kv = r.cache.stored_per_token();
     let memory = &r.system.chip.memory;
     let remat = Line { retrieve: compute, hold: HoldPrice::ZERO };
-    let way = |id: &str, name: &str, short: &str, line, drain| {
-        let (id, name, short) = (id.to_owned(), name.to_owned(), short.to_owned());
+    let way = |id: &str, name: Remark, short: &str, line, drain| {
+        let (id, short) = (id.to_owned(), short.to_owned());
         Way { id, name, short, line, drain }
     };
-    let hbm = format!("memory of {}", r.system.chip.name);
+    let hbm = says("memory_of").with("chip", &r.system.chip.name);
     let (held, drain) = (memory.size(), roofline::drain(memory.size(), memory.bandwidth.value));
     let mut all = vec![
-        way("rematerialise", "compute it anew", "recompute", Some(remat), None),
-        way("HBM", &hbm, "HBM", Some(in_memory(kv, held, r.chip_price)), Some(drain)),
+        way("rematerialise", says("compute_anew"), "recompute", Some(remat), None),
+        way("HBM", hbm, "HBM", Some(in_memory(kv, held, r.chip_price)), Some(drain)),
     ];
-    all.extend(tiers.iter().map(|t| way(&t.id, &t.name, &t.id, in_tier(kv, t), Some(lifetime::drain(t)))));
+    all.extend(tiers.iter().map(|t| way(&t.id, t.name.as_str().into(), &t.id, in_tier(kv, t), Some(lifetime::drain(t)))));
     all
 }
 

@@ -363,7 +363,7 @@ impl Worked {
         }
         if let Some(s) = &self.ask.scenario {
             let named = says("named_workload").with("id", &s.id).with("about", &s.about);
-            all.push(named.with("source", &s.source).with("as_of", s.as_of.to_string()));
+            all.push(named.with("source", &s.source).with("as_of", &s.as_of));
         }
         all.extend(self.ask.model.notes.iter().cloned().map(Remark::from));
         all
