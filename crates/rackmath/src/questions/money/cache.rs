@@ -222,7 +222,9 @@ fn ways(r: &Resolved, tiers: &[Arc<MemoryTier>], compute: DollarsPerToken) -> Ve
         way("rematerialise", says("compute_anew"), "recompute", Some(remat), None),
         way("HBM", hbm, "HBM", Some(in_memory(kv, held, r.chip_price)), Some(drain)),
     ];
-    all.extend(tiers.iter().map(|t| way(&t.id, t.name.as_str().into(), &t.id, in_tier(kv, t), Some(lifetime::drain(t)))));
+    all.extend(
+        tiers.iter().map(|t| way(&t.id, t.name.as_str().into(), &t.id, in_tier(kv, t), Some(lifetime::drain(t)))),
+    );
     all
 }
 
