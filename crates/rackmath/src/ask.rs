@@ -455,6 +455,24 @@ mod tests {
     }
 
     #[test]
+    fn closed_lists_are_listed_and_what_a_question_refuses_is_no_flag_of_it() {
+        for (question, flag, words) in [
+            (Question::Plan, "basis", "owner-hyperscaler owner-neocloud rental on-demand"),
+            (Question::Layout, "tool", "vllm sglang trtllm megatron"),
+            (Question::Estimate, "tool", "vllm sglang trtllm megatron"),
+            (Question::Mfu, "format", "bf16 fp8 mxfp8 nvfp4"),
+            (Question::Scaling, "router", "s-base rl-r hash"),
+        ] {
+            let field = question.fields().into_iter().find(|field| field.flag == flag).expect("a field");
+            assert_eq!(field.words.join(" "), words);
+        }
+        let flags: Vec<String> = Question::When.fields().into_iter().map(|field| field.flag).collect();
+        assert!(["basis", "price", "overlap"].iter().all(|flag| !flags.iter().any(|f| f == flag)), "{flags:?}");
+        let given = Question::Step.ask(&rackmath_catalog::embedded(), r#"{"setting": {"basis": "Rental"}}"#);
+        assert!(given.is_ok(), "{given:?}");
+    }
+
+    #[test]
     fn a_brought_chip_system_and_model_are_used() {
         let catalog = rackmath_catalog::embedded();
         let config = r#"{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":4096,"intermediate_size":14336,

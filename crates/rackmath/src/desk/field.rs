@@ -26,7 +26,7 @@ use rackmath_units::{
     ByteRate, Bytes, DollarRate, Dollars, DollarsPerToken, Flop, FlopRate, Fraction, HoldPrice, Params, Seconds,
     TokenRate, Tokens, UnitError, Watts, significant,
 };
-use schemars::{JsonSchema, schema_for};
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 use std::str::FromStr;
@@ -167,6 +167,15 @@ fn per_hour(x: f64) -> String {
 
 fn plain(x: f64) -> String {
     if x >= 0.0 && (x.fract() == 0.0 || x >= 1e7) { count(x) } else { x.to_string() }
+}
+
+/// Lists the words of a closed list in the schema of a text, which may be read in other spellings as well.
+pub(crate) fn closed<T: strum::VariantArray + Copy + Into<&'static str>>(schema: &mut Schema) {
+    let mut words: Vec<Value> = T::VARIANTS.iter().map(|word| Value::from((*word).into())).collect();
+    if schema.get("type").is_some_and(Value::is_array) {
+        words.push(Value::Null);
+    }
+    schema.insert("enum".into(), Value::Array(words));
 }
 
 /// The fields of a request, in its order.

@@ -11,6 +11,7 @@ pub(crate) mod prelude {
     pub(crate) use super::check::{
         if_given, layered, named_or_all, no_peak, no_price, refuse_if, spaced, up_to, within,
     };
+    pub(crate) use super::field::closed;
     pub(crate) use super::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
     pub(crate) use super::remark::{Remark, says};
     pub(crate) use super::setting::{Resolved, Setting, resolve, tokens};

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::desk::check;
+use crate::desk::field::closed;
 use crate::desk::remark::{Remark, says};
 use educe::Educe;
 use rackmath_spec::model::{Body, Formats};
@@ -51,8 +52,8 @@ pub struct Setting {
     /// Price of a chip and hour, such as $2.10/h.
     #[schemars(extend("x-none" = "the catalogue's"))]
     pub price_usd_per_chip_hour: Option<f64>,
-    /// Whose price: `owner-hyperscaler`, `owner-neocloud`, `rental`, `on-demand`.
-    #[schemars(extend("x-none" = "the catalogue's"))]
+    /// Whose price.
+    #[schemars(transform = closed::<Basis>, extend("x-none" = "the catalogue's", "x-also" = ["owner"]))]
     pub basis: Option<String>,
 }
 

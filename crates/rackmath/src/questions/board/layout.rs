@@ -25,7 +25,8 @@ pub struct Request {
     /// A command line of vLLM, SGLang, TensorRT-LLM or Megatron to read the layout from instead.
     #[schemars(extend("x-hyphen" = true))]
     pub flags: Option<String>,
-    /// Whose command line it is: `vllm`, `sglang`, `trtllm` or `megatron`.
+    /// Whose command line it is.
+    #[schemars(transform = closed::<Tool>, extend("x-also" = ["tensorrt-llm", "tensorrt_llm", "tensorrtllm", "trt-llm", "trt_llm", "trt", "megatron-lm", "megatronlm", "nemo"]))]
     pub tool: Option<String>,
     /// Sequences in flight.
     #[schemars(extend("x-flag" = "batch -b max-num-seqs batch-size", "x-none" = "what fits, at most 1,024 per group"))]

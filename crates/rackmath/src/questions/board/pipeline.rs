@@ -6,14 +6,23 @@ use rackmath_theory::pipeline::{
     Cell, Device, Kind, Passes, Plan, PlanError, Schedule, Shape, Stage, closed_bubble, inference_grid, inference_idle,
     lower_bound,
 };
+use schemars::Schema;
+use serde_json::Value;
+
+fn drawn(schema: &mut Schema) {
+    closed::<Schedule>(schema);
+    if let Some(Value::Array(all)) = schema.get_mut("enum") {
+        all.extend(["inference", "all"].map(Value::from));
+    }
+}
 
 /// A schedule and its times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
 #[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
-    /// `inference`, or a training schedule: `gpipe`, `1f1b`, `interleaved`, `zb-h1`, `zb-h2`, `zbv`, `v-half`, `v-min`, `dualpipe`, `dualpipev`; `all` compares them.
-    #[schemars(extend("x-flag" = "schedule -s"))]
+    /// A training schedule, or `inference`; `all` compares them.
+    #[schemars(transform = drawn, extend("x-flag" = "schedule -s"))]
     #[educe(Default = "gpipe")]
     pub schedule: String,
     /// Pipeline stages (devices).

@@ -21,7 +21,8 @@ pub struct Law {
     /// How many pieces an expert of full width is cut into.
     #[educe(Default = 1.0)]
     pub granularity: f64,
-    /// Whose experts a dense law is extended with: `s-base`, `rl-r` or `hash` (Clark et al. 2022).
+    /// Whose experts a dense law is extended with (Clark et al. 2022).
+    #[schemars(transform = closed::<Router>)]
     #[educe(Default = "s-base")]
     pub router: String,
     /// Fresh tokens available; data repeats beyond them, where the law knows what that is worth.

@@ -25,7 +25,11 @@ use rackmath_theory::timer::{StepTimer, Work};
 #[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
-    /// Model and machine. Arithmetic, counting and overlap follow from the engine and must be left alone.
+    /// Model and machine. Arithmetic, counting and overlap follow from the engine, and nothing is paid for.
+    #[schemars(extend("x-inner" = {
+        "math": { "x-flag": false }, "counting": { "x-flag": false }, "overlap": { "x-flag": false },
+        "price_usd_per_chip_hour": { "x-flag": false }, "basis": { "x-flag": false }
+    }))]
     pub setting: Setting,
     /// Degrees; a sensible layout is chosen for what is not given.
     pub degrees: DegreesRequest,

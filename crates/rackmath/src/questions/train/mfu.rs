@@ -19,8 +19,8 @@ pub struct Request {
     #[schemars(extend("x-flag" = "on hw system", "x-file" = "machine"))]
     #[educe(Default = "h100-sxm")]
     pub on: String,
-    /// Format whose peak counts: `bf16`, `fp8`, `mxfp8`, `nvfp4`.
-    #[schemars(extend("x-flag" = "format dtype"))]
+    /// Format whose peak counts.
+    #[schemars(transform = closed::<TrainingFormat>, extend("x-flag" = "format dtype", "x-also" = ["fp16"]))]
     #[educe(Default = "bf16")]
     pub format: String,
     /// Tokens of a sequence.

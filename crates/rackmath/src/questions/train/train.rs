@@ -35,8 +35,8 @@ pub struct Request {
     pub chips: Option<u64>,
     /// Training program whose constants are used; one that suits the chip unless given.
     pub stack: Option<String>,
-    /// Format of the matrix products: `bf16`, `fp8`, `mxfp8`, `nvfp4`.
-    #[schemars(extend("x-flag" = "format dtype"))]
+    /// Format of the matrix products.
+    #[schemars(transform = closed::<TrainingFormat>, extend("x-flag" = "format dtype", "x-also" = ["fp16"]))]
     #[educe(Default = "bf16")]
     pub format: String,
     /// Tokens of a sequence.
@@ -75,7 +75,8 @@ pub struct Request {
     #[schemars(extend("x-flag" = "micro-batch micro-batch-size"))]
     #[educe(Default = 1)]
     pub micro_batch: u64,
-    /// Order of passes: `1f1b`, `interleaved`, `gpipe`, `zb-h1` and so on; interleaved with chunks, else 1f1b.
+    /// Order of passes; interleaved with chunks, else 1f1b.
+    #[schemars(transform = closed::<Schedule>)]
     pub schedule: Option<String>,
     /// What copies divide.
     #[schemars(extend("x-flag" = "sharding zero", "x-also" = ["zero0", "ddp", "fsdp"]))]

@@ -13,6 +13,7 @@ pub(crate) use words::{assumption, breakdown, not_covered};
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
 use crate::setting::Setting;
+use rackmath_spec::file::flags::Tool;
 
 /// A model on a machine under an engine, and the load on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -27,6 +28,7 @@ pub struct Request {
     #[schemars(extend("x-hyphen" = true))]
     pub flags: Option<String>,
     /// Whose command line it is; the engine's own unless given.
+    #[schemars(transform = closed::<Tool>, extend("x-also" = ["tensorrt-llm", "tensorrt_llm", "tensorrtllm", "trt-llm", "trt_llm", "trt", "megatron-lm", "megatronlm", "nemo"]))]
     pub tool: Option<String>,
     /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `vllm@0.19.0`, `ideal`.
     #[schemars(extend("x-flag" = "engine backend"))]
