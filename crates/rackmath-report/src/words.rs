@@ -1,8 +1,9 @@
 //! Remarks in words: a template for each, with its values filled in.
 //!
 //! A template stands on a line of `words/*.txt`, after its name and ` = `. `{x}` is a value as it is, `{x:FORMAT}` one in a
-//! format of [`FORMATS`], to so many digits (`{x:3}`) or so many after the point (`{x:.2}`, `{x:.1%}`, `{x:.2e}`), or a list with something between its items (`{x| and }`, a comma
-//! unless given). What stands in brackets is said where all its values are known; `{x:-}` only asks whether one is.
+//! format of `FORMATS`, to so many digits (`{x:3}`) or so many after the point (`{x:.2}`, `{x:.1%}`, `{x:.2e}`), or a list
+//! with something between its items (`{x| and }`, a comma unless given). What stands in brackets is said where all its
+//! values are known; `{x:-}` only asks whether one is.
 
 use rackmath::figure::count;
 use rackmath::remark::{Part, Remark};

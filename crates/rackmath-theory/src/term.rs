@@ -58,7 +58,7 @@ pub struct Input<S = String> {
     /// Its symbol.
     pub symbol: String,
     /// What it is.
-    pub meaning: String,
+    pub meaning: S,
     /// The value in base units, which the equation is evaluated with.
     #[serde(skip)]
     pub value: f64,

@@ -117,12 +117,12 @@ pub(super) fn explain(out: &mut Page, a: &explain::Answer) {
     out.head(format!("{} on {}", a.model, a.system));
     let mut cited = Vec::new();
     for w in &a.workings {
-        out.line(format!("{} {}", style.bold(&w.symbol), style.dim(&w.meaning)));
+        out.line(format!("{} {}", style.bold(&w.symbol), style.dim(&words(&w.meaning))));
         for side in [&w.equation, &w.substituted, &style.bold(&words(&w.result))] {
             out.line(format!("  = {side}"));
         }
         for i in &w.inputs {
-            out.line(format!("    {:<9} {:<18} {}", i.symbol, i.shown, i.meaning));
+            out.line(format!("    {:<9} {:<18} {}", i.symbol, i.shown, words(&i.meaning)));
             // A source is printed where it first appears.
             let own = ["derived_below", "the_question"].contains(&&*i.source.says);
             if !own && !cited.contains(&&i.source) {

@@ -84,7 +84,7 @@ pub struct Working {
     /// Its symbol.
     pub symbol: String,
     /// What it is.
-    pub meaning: String,
+    pub meaning: Remark,
     /// The equation in symbols.
     pub equation: String,
     /// The equation in values.
@@ -136,32 +136,38 @@ struct Explainer<'a> {
 /// Digits that let a reader check the arithmetic.
 const DIGITS: usize = 5;
 
-fn input(symbol: &str, meaning: &str, value: impl Quantity, source: impl Into<Remark>) -> Input {
+fn input(symbol: &str, meaning: impl Into<Remark>, value: impl Quantity, source: impl Into<Remark>) -> Input {
     let (symbol, meaning, source) = (symbol.into(), meaning.into(), source.into());
     Input { symbol, meaning, value: value.number(), shown: value.text(DIGITS), source }
 }
 
 /// A count, in full when it is whole.
-fn whole(symbol: &str, meaning: &str, n: f64, source: impl Into<Remark>) -> Input {
+fn whole(symbol: &str, meaning: impl Into<Remark>, n: f64, source: impl Into<Remark>) -> Input {
     let input = input(symbol, meaning, n, source);
     if n.fract() == 0.0 { Input { shown: grouped(n), ..input } } else { input }
 }
 
-fn time(symbol: &str, meaning: &str, value: Seconds) -> Input {
+fn time(symbol: &str, meaning: impl Into<Remark>, value: Seconds) -> Input {
     input(symbol, meaning, value, says("derived_below"))
 }
 
 /// A value of the catalogue with its source.
-fn cited<Q: Quantity>(symbol: &str, meaning: &str, value: &Cited<Q>) -> Input {
+fn cited<Q: Quantity>(symbol: &str, meaning: impl Into<Remark>, value: &Cited<Q>) -> Input {
     input(symbol, meaning, value.value, &value.source)
 }
 
 /// An equation worked out, its result in the unit that `unit` makes of it.
-fn working<Q: Quantity>(symbol: &str, meaning: &str, equation: &Expr, inputs: &[Input], unit: fn(f64) -> Q) -> Working {
+fn working<Q: Quantity>(
+    symbol: &str,
+    meaning: Remark,
+    equation: &Expr,
+    inputs: &[Input],
+    unit: fn(f64) -> Q,
+) -> Working {
     let value = equation.value(inputs);
     Working {
         symbol: symbol.into(),
-        meaning: meaning.into(),
+        meaning,
         equation: equation.symbolic(),
         substituted: equation.substituted(inputs),
         result: if value.is_finite() && value >= 0.0 {
@@ -176,34 +182,34 @@ fn working<Q: Quantity>(symbol: &str, meaning: &str, equation: &Expr, inputs: &[
 
 impl Explainer<'_> {
     fn batch(&self) -> Input {
-        whole("B", "sequences in the batch", self.step.batch.get(), says("the_question"))
+        whole("B", says("sequences_in_batch"), self.step.batch.get(), says("the_question"))
     }
 
     fn context(&self) -> Input {
-        whole("L", "tokens of context", self.step.context.get(), says("the_question"))
+        whole("L", says("tokens_of_context"), self.step.context.get(), says("the_question"))
     }
 
     fn bandwidth(&self) -> Input {
         let each = &self.r.system.chip.memory.bandwidth;
         let source = says("bandwidth_of_all").with("chips", self.r.system.n_chips).with("each", each.value);
         let source = source.with("source", &each.source);
-        input("W", "memory bandwidth of the machine", self.r.system.bandwidth(), source)
+        input("W", says("bandwidth_of_machine"), self.r.system.bandwidth(), source)
     }
 
     /// Parameters a step reads, and those of them multiplied with each token.
     fn counted(&self) -> [Input; 2] {
         let (source, count) = (says("counted_from").with("source", &self.r.model.source), &self.r.count);
-        let read = input("N_tot", "parameters a step reads: all but lookup tables", count.read(), source.clone());
-        [read, input("N_act", "parameters multiplied with each token", count.multiplied(), source)]
+        let read = input("N_tot", says("parameters_read"), count.read(), source.clone());
+        [read, input("N_act", says("parameters_multiplied"), count.multiplied(), source)]
     }
 
     fn step(&self) -> Working {
         let (t, b) = (self.step.terms, self.step.batch.get());
         let inputs = [
             self.batch(),
-            time("c", "multiplying one token", t.compute / b),
-            time("t_w", "reading the weights", t.weights),
-            time("k", "reading one sequence's cache", t.kv / b),
+            time("c", says("multiplying_one_token"), t.compute / b),
+            time("t_w", says("reading_weights"), t.weights),
+            time("k", says("reading_cache"), t.kv / b),
         ];
         let (compute, kv) = (sym("B") * sym("c"), sym("B") * sym("k"));
         let equation = match self.r.overlap {
@@ -215,7 +221,7 @@ impl Explainer<'_> {
                 num(share.get()) * m + num(share.rest().get()) * s
             }
         };
-        working("t", "time of one decode step", &equation, &inputs, Seconds::s)
+        working("t", says("time_of_decode_step"), &equation, &inputs, Seconds::s)
     }
 
     /// Weight bytes: those always read and those of the experts a batch touches.
@@ -225,21 +231,21 @@ impl Explainer<'_> {
         let source = says("counted_in").with("formats", self.r.format_words());
         if routed == 0.0 || self.r.counting == Counting::Lecture || self.r.model.shape().is_none() {
             let per_param = BytesPerParam::new(all / self.r.count.read().get());
-            let width = input("w", "bytes per parameter, scales included", per_param, source);
+            let width = input("w", says("bytes_per_parameter"), per_param, source);
             let [read, _] = self.counted();
             let (equation, inputs) = (sym("w") * sym("N_tot") / sym("W"), [width, read, self.bandwidth()]);
-            return working("t_w", "time to read every weight once", &equation, &inputs, Seconds::s);
+            return working("t_w", says("time_to_read_every_weight"), &equation, &inputs, Seconds::s);
         }
         let touched = (self.step.terms.weights.get() * self.r.system.bandwidth().get() - (all - routed)) / routed;
         let chosen = says("chosen_at_random");
         let inputs = [
-            input("M_always", "bytes of weights every batch reads", Bytes::b(all - routed), source.clone()),
-            input("M_routed", "bytes of all routed experts", Bytes::b(routed), source),
-            input("f", "share of the experts this batch touches, 1 - (1 - k/E)^B", touched, chosen),
+            input("M_always", says("bytes_always_read"), Bytes::b(all - routed), source.clone()),
+            input("M_routed", says("bytes_of_routed_experts"), Bytes::b(routed), source),
+            input("f", says("share_of_experts_touched"), touched, chosen),
             self.bandwidth(),
         ];
         let equation = (sym("M_always") + sym("M_routed") * sym("f")) / sym("W");
-        working("t_w", "time to read the weights this batch touches", &equation, &inputs, Seconds::s)
+        working("t_w", says("time_to_read_touched_weights"), &equation, &inputs, Seconds::s)
     }
 
     fn compute(&self) -> Working {
@@ -248,7 +254,7 @@ impl Explainer<'_> {
         let (m, p) = self.r.main_math().expect("a resolved setting has a peak");
         let math = says("peak_of_all").with("chips", self.r.system.n_chips).with("peak", p).with("math", m);
         let math = math.with("source", &self.r.system.chip.peak[&m].source);
-        let peak = "dense peak of the machine over the formats in use";
+        let peak = says("dense_peak_of_machine");
         let [_, multiplied] = self.counted();
         let mut inputs = vec![multiplied, input("F", peak, FlopRate::flop_per_s(rate), math)];
         // A multiplication and an addition per parameter.
@@ -257,18 +263,18 @@ impl Explainer<'_> {
         if attention > 0.0 {
             let flop = self.r.cache.decode_flop(self.step.context).get();
             let (flop, peak) = (FlopPerToken::new(flop), FlopRate::flop_per_s(flop / attention));
-            inputs.push(input("A", "attention FLOP of one token at this context", flop, says("counted_from_layers")));
-            inputs.push(input("F_a", "dense peak for the cache's format", peak, says("data_sheet")));
+            inputs.push(input("A", says("attention_flop_of_token"), flop, says("counted_from_layers")));
+            inputs.push(input("F_a", says("dense_peak_for_cache"), peak, says("data_sheet")));
             equation = equation + sym("A") / sym("F_a");
         }
-        working("c", "time to multiply one token", &equation, &inputs, SecondsPerToken::new)
+        working("c", says("time_to_multiply_token"), &equation, &inputs, SecondsPerToken::new)
     }
 
     fn kv(&self) -> Working {
         let bytes = self.r.cache.read(self.step.context);
-        let what = "bytes of cache one sequence's step reads";
+        let what = says("bytes_of_cache_read");
         let inputs = [input("kv(L)", what, bytes, says("explained_by_kv")), self.bandwidth()];
-        working("k", "time to read one sequence's cache", &(sym("kv(L)") / sym("W")), &inputs, Seconds::s)
+        working("k", says("time_to_read_cache"), &(sym("kv(L)") / sym("W")), &inputs, Seconds::s)
     }
 
     /// The cache read kind by kind.
@@ -279,13 +285,12 @@ impl Explainer<'_> {
         for (i, piece) in self.r.cache.pieces.iter().enumerate() {
             let [n, bytes, cap] = ["n", "b", "w"].map(|letter| format!("{letter}{}", i + 1));
             let each = if piece.fixed > 0.0 { piece.fixed } else { piece.per_token };
-            let unit =
-                if piece.fixed > 0.0 { "bytes per layer, read and written" } else { "bytes per layer and token" };
-            inputs.push(whole(&n, &format!("layers: {}", piece.what), piece.layers as f64, source));
+            let unit = if piece.fixed > 0.0 { says("bytes_per_layer") } else { says("bytes_per_layer_and_token") };
+            inputs.push(whole(&n, says("layers_of_piece").with("kind", &*piece.what), piece.layers as f64, source));
             inputs.push(input(&bytes, unit, Bytes::b(each), says("cache_in").with("format", self.r.kv)));
             let mut term = sym(&n) * sym(&bytes);
             if piece.fixed == 0.0 && piece.cap.is_finite() {
-                inputs.push(whole(&cap, "tokens at most", piece.cap, source));
+                inputs.push(whole(&cap, says("tokens_at_most"), piece.cap, source));
                 term = term * min(sym("L"), sym(&cap));
             } else if piece.fixed == 0.0 {
                 term = term * sym("L");
@@ -293,14 +298,14 @@ impl Explainer<'_> {
             equation = Some(equation.map_or(term.clone(), |sum| sum + term));
         }
         let equation = equation.unwrap_or(num(0.0));
-        working("kv(L)", "bytes of cache one sequence's step reads", &equation, &inputs, Bytes::b)
+        working("kv(L)", says("bytes_of_cache_read"), &equation, &inputs, Bytes::b)
     }
 
     fn cost(&self) -> Working {
-        let price = input("p", "price of the machine", self.r.price(), self.r.price_source.remark());
-        let inputs = [price, time("t", "time of one step", self.step.time), self.batch()];
+        let price = input("p", says("price_of_machine"), self.r.price(), self.r.price_source.remark());
+        let inputs = [price, time("t", says("time_of_step"), self.step.time), self.batch()];
         let equation = sym("p") * sym("t") / sym("B");
-        working("cost", "cost of one token", &equation, &inputs, DollarsPerToken::usd_per_token)
+        working("cost", says("cost_of_token"), &equation, &inputs, DollarsPerToken::usd_per_token)
     }
 
     fn balance(&self) -> Working {
@@ -310,12 +315,12 @@ impl Explainer<'_> {
         let at = |b: f64| board.step(Tokens::new(b.max(1e-9)), context, Tokens::new(1.0)).terms.weights;
         let weights = board.balance_batch(context).map_or_else(|| board.weights(), at);
         let inputs = [
-            time("t_w", "reading the weights that batch touches", weights),
-            time("c", "multiplying one token, attention included", Seconds::s(c.get())),
-            time("k", "reading one sequence's cache", Seconds::s(k.get())),
+            time("t_w", says("reading_touched_weights"), weights),
+            time("c", says("multiplying_with_attention"), Seconds::s(c.get())),
+            time("k", says("reading_cache"), Seconds::s(k.get())),
         ];
         let equation = sym("t_w") / (sym("c") - sym("k"));
-        let mut w = working("B*", "batch at which compute takes as long as memory", &equation, &inputs, f64::from);
+        let mut w = working("B*", says("batch_of_balance"), &equation, &inputs, f64::from);
         if c.get() <= k.get() {
             w.result = says("cache_takes_longer");
         }
@@ -323,7 +328,7 @@ impl Explainer<'_> {
     }
 
     fn balanced_context(&self) -> Working {
-        let (board, what) = (&self.r.board, "context at which an endless batch is balanced");
+        let (board, what) = (&self.r.board, says("context_of_balance"));
         let Some(star) = board.balanced_context() else {
             return Working {
                 equation: "c(L) = k(L)".into(),
@@ -336,8 +341,8 @@ impl Explainer<'_> {
         let gap = board.kv_per_sequence(star).get() - board.attention_per_token(star).get();
         let slope = Seconds::s(if star.get() > 0.0 { gap / star.get() } else { 0.0 });
         let inputs = [
-            time("c", "multiplying one token", Seconds::s(board.compute_per_token().get())),
-            input("k'", "cache time less attention time, per token of context", slope, says("mean_slope")),
+            time("c", says("multiplying_one_token"), Seconds::s(board.compute_per_token().get())),
+            input("k'", says("cache_time_less_attention"), slope, says("mean_slope")),
         ];
         working("L*", what, &(sym("c") / sym("k'")), &inputs, f64::from)
     }
@@ -347,31 +352,31 @@ impl Explainer<'_> {
         let (math, _) = self.r.main_math().expect("a resolved setting has a peak");
         let format = self.r.main_format();
         let inputs = [
-            cited("F", &format!("dense {math} peak of a chip"), &chip.peak[&math]),
-            input("w", "bytes per weight", format.width(), says("weights_of").with("format", format)),
-            cited("W", "memory bandwidth of a chip", &chip.memory.bandwidth),
+            cited("F", says("dense_peak_of_chip").with("math", math), &chip.peak[&math]),
+            input("w", says("bytes_per_weight"), format.width(), says("weights_of").with("format", format)),
+            cited("W", says("bandwidth_of_chip"), &chip.memory.bandwidth),
         ];
         // Half of the FLOP are multiplications.
         let equation = sym("F") / num(2.0) * sym("w") / sym("W");
-        let what = "tokens that must share a weight for compute to take as long as reading it";
+        let what = says("tokens_to_share_a_weight");
         working("R", what, &equation, &inputs, f64::from)
     }
 
     fn sparsity(&self) -> Working {
-        let (what, equation) = ("parameters read over parameters multiplied", sym("N_tot") / sym("N_act"));
+        let (what, equation) = (says("read_over_multiplied"), sym("N_tot") / sym("N_act"));
         working("S", what, &equation, &self.counted(), f64::from)
     }
 
     fn drain(&self) -> Working {
         let memory = &self.r.system.chip.memory;
-        let capacity = cited("C", "memory of a chip", memory.usable.as_ref().unwrap_or(&memory.capacity));
-        let inputs = [capacity, cited("W", "memory bandwidth of a chip", &memory.bandwidth)];
-        working("T_drain", "time to read all of the memory once", &(sym("C") / sym("W")), &inputs, Seconds::s)
+        let capacity = cited("C", says("memory_of_chip"), memory.usable.as_ref().unwrap_or(&memory.capacity));
+        let inputs = [capacity, cited("W", says("bandwidth_of_chip"), &memory.bandwidth)];
+        working("T_drain", says("time_to_drain"), &(sym("C") / sym("W")), &inputs, Seconds::s)
     }
 
     fn rate(&self) -> Working {
-        let inputs = [self.batch(), time("t", "time of one step", self.step.time)];
-        working("rate", "tokens per second of the machine", &(sym("B") / sym("t")), &inputs, TokenRate::per_s)
+        let inputs = [self.batch(), time("t", says("time_of_step"), self.step.time)];
+        working("rate", says("rate_of_machine"), &(sym("B") / sym("t")), &inputs, TokenRate::per_s)
     }
 }
 

@@ -3,7 +3,6 @@
 //! A seed names a set of problems, so a set can be given again, to a class or in a test. An answer is right within two
 //! percent: the point is the equation, not the third digit.
 
-mod cards;
 mod problems;
 
 use crate::desk::prelude::*;
@@ -33,7 +32,17 @@ pub struct Request {
 
 /// A topic of the lecture, in its order.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::VariantArray,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantArray,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -119,10 +128,20 @@ pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
     Ok(Answer {
         seed: request.seed,
         topics: Topic::VARIANTS.to_vec(),
-        cards: cards::CARDS.iter().copied().filter(|c| wanted(c.topic)).collect(),
+        cards: cards().filter(|c| wanted(c.topic)).collect(),
         answered: list.iter().filter(|p| p.given.is_some()).count(),
         right: list.iter().filter(|p| p.right == Some(true)).count(),
         problems: list,
+    })
+}
+
+/// All cards in the order of the lecture: topic, claim and front in a line, the back in the next.
+fn cards() -> impl Iterator<Item = Card> {
+    let mut lines = include_str!("practice/cards.txt").lines();
+    std::iter::from_fn(move || {
+        let (topic, rest) = lines.next()?.split_once(' ')?;
+        let (claim, front) = rest.split_once(' ')?;
+        Some(Card { topic: topic.parse().ok()?, claim, front, back: lines.next()? })
     })
 }
 
