@@ -1,8 +1,8 @@
 //! Remarks in words: a template for each, with its values filled in.
 //!
 //! A template stands on a line of `words/*.txt`, after its name and ` = `. `{x}` is a value as it is, `{x:FORMAT}` one in a
-//! format of `FORMATS`, to so many digits (`{x:3}`) or so many after the point (`{x:.2}`, `{x:.1%}`, `{x:.2e}`), or a list
-//! with something between its items (`{x| and }`, a comma unless given). What stands in brackets is said where all its
+//! format of the list below, to so many digits (`{x:3}`) or so many after the point (`{x:.2}`, `{x:.1%}`, `{x:.2e}`), or a
+//! list with something between its items (`{x| and }`, a comma unless given). What stands in brackets is said where all its
 //! values are known; `{x:-}` only asks whether one is.
 
 use rackmath::figure::count;
@@ -37,8 +37,6 @@ type Format = (&'static str, fn(f64) -> String);
 const FORMATS: &[Format] = &[
     ("count", count),
     ("hundredths", |x| count(x * 100.0)),
-    ("whole", |x| format!("{x:.0}")),
-    ("two", |x| format!("{x:.2}")),
     ("grouped", grouped),
     ("times", |x| format!("{}x", significant(x, 3))),
     ("percent", |x| Fraction::checked(x).map_or_else(|| "more than 100%".into(), |f| f.to_string())),
