@@ -286,7 +286,7 @@ impl Explainer<'_> {
             let [n, bytes, cap] = ["n", "b", "w"].map(|letter| format!("{letter}{}", i + 1));
             let each = if piece.fixed > 0.0 { piece.fixed } else { piece.per_token };
             let unit = if piece.fixed > 0.0 { says("bytes_per_layer") } else { says("bytes_per_layer_and_token") };
-            inputs.push(whole(&n, says("layers_of_piece").with("kind", &*piece.what), piece.layers as f64, source));
+            inputs.push(whole(&n, says("layers_of_piece").with("kind", piece.what), piece.layers as f64, source));
             inputs.push(input(&bytes, unit, Bytes::b(each), says("cache_in").with("format", self.r.kv)));
             let mut term = sym(&n) * sym(&bytes);
             if piece.fixed == 0.0 && piece.cap.is_finite() {
