@@ -1,10 +1,7 @@
 //! The board as text: a step, its curves, its workings, what binds.
 
-use super::page::{Page, mtok, only, or, or_dash, percent, seconds, three, tok_s, usd};
-use crate::words::words;
-use rackmath::figure::count;
+use super::prelude::*;
 use rackmath::{curve, explain, step, when};
-use rackmath_units::{Bytes, BytesPerToken};
 
 pub(super) fn step(out: &mut Page, a: &step::Answer) {
     out.title(format!("{} on {}", a.model, a.system));

@@ -1,10 +1,8 @@
 //! The catalogue as text: models, chips and machines, a table of many or one in full.
 
-use super::page::{Page, byte_rate, bytes, flop_rate, hourly, led, or, or_dash, params, seconds, three, times, watts};
-use crate::words::words;
-use rackmath::figure::count;
+use super::prelude::*;
 use rackmath::{chips, models, names, systems};
-use rackmath_units::{BytesPerToken, FlopPerToken, grouped_digits};
+use rackmath_units::grouped_digits;
 
 pub(super) fn models(out: &mut Page, a: &models::Answer) {
     if let [one] = a.models.as_slice() {

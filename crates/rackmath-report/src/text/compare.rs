@@ -1,15 +1,10 @@
 //! Plans side by side, frontiers one over the other, and hardware ranked for a workload, as text.
 
-use super::page::{Page, hourly, led, only, or, or_dash, plural, span, three, tok_s, usd};
 use super::plan::{aim, deployed, points, relaxed, show};
-use crate::words::words;
+use super::prelude::*;
 use rackmath::compare::{Answer, Column, Flip, Win};
-use rackmath::figure::{Figure, count};
 use rackmath::frontier::{self, Lead};
 use rackmath::hardware;
-use rackmath::remark::Remark;
-use rackmath::sides::Measure;
-use rackmath_units::significant;
 use std::collections::BTreeMap;
 
 pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {

@@ -1,12 +1,9 @@
 //! Cost of serving, fleets, cache lifetimes and fast modes as text.
 
-use super::page::{Page, hourly, mtok, or, or_dash, percent, seconds, three, times, tok_s, usd, watts};
-use crate::words::words;
+use super::prelude::*;
 use rackmath::cost::{Answer, BarCard};
-use rackmath::figure::count;
 use rackmath::serving::{Origin, RateCard, RatesCard};
 use rackmath::{cache, fastmode, fleet};
-use rackmath_units::{BytesPerToken, Dollars, significant};
 
 /// A share that may be negative or above one.
 fn signed_percent(x: f64) -> String {

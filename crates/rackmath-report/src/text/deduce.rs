@@ -1,9 +1,7 @@
 //! A deduction as text: the closed forms, the posterior beside the prior, what each number told, what none can tell.
 
-use super::page::{Page, only, or_dash, params, percent, three, usd};
-use crate::words::words;
+use super::prelude::*;
 use rackmath::deduce::{Answer, ChoiceCard, Unknown, UnknownCard};
-use rackmath_units::{BytesPerToken, grouped, significant};
 
 pub(super) fn deduce(out: &mut Page, a: &Answer) {
     out.title(&a.title);

@@ -1,9 +1,7 @@
 //! Estimates as text: numbers with their intervals, where the step goes, what would help.
 
-use super::page::{Page, bytes, ms, mtok, only, or, or_dash, percent, plural, three, tok_s, usd};
-use crate::words::words;
+use super::prelude::*;
 use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, sweep};
-use rackmath::figure::count;
 
 pub(super) fn estimate(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {}, {}", a.model, a.system, a.engine));

@@ -1,15 +1,11 @@
 //! Placements and pipelines as text: who holds what, what is sent where, how domains compare, who works when.
 
-use super::page::{Page, byte_rate, bytes, led, only, or, or_dash, params, percent, seconds, three, times, watts};
+use super::prelude::*;
 use crate::picture::PARTS;
-use crate::reply::Part;
 use crate::style::Style;
-use crate::words::words;
-use rackmath::figure::count;
 use rackmath::layout::{Answer, StageCard};
 use rackmath::pipeline::{self, CellCard, RunCard};
 use rackmath::racks;
-use rackmath_units::Flop;
 
 /// `rackmath layout`, `memory` and `traffic`.
 pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {

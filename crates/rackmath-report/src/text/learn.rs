@@ -1,10 +1,7 @@
 //! The lecture's claims, practice, the station and reversible networks as text.
 
-use super::page::{self, Page, bytes, led, or_dash, percent, plural, seconds, three};
-use crate::reply::Part;
-use rackmath::figure::{Figure, count};
+use super::prelude::*;
 use rackmath::{lecture, practice, reversible, station};
-use rackmath_units::{Bytes, grouped, significant};
 
 pub(super) fn station(out: &mut Page, a: &station::Answer) {
     let r = &a.request;
@@ -121,7 +118,7 @@ pub(super) fn times(out: &mut Page, a: &reversible::Answer, times: &[f64]) {
     out.gap();
     out.dim("median time of a step on this machine, single core");
     for (w, t) in a.ways.iter().zip(times) {
-        let [ratio, formula] = [t / times[0], w.formula].map(page::times);
+        let [ratio, formula] = [t / times[0], w.formula].map(super::page::times);
         out.field(&w.way, format!("{}, {ratio} ordinary (formula {formula})", seconds(*t)));
     }
 }

@@ -1,12 +1,9 @@
 //! Scaling laws, lifecycles, failures and published runs as text.
 
-use super::page::{Page, or, or_dash, percent, seconds, span, three, times};
-use crate::words::{joined, words};
-use rackmath::figure::Figure;
+use super::prelude::*;
 use rackmath::forensics::{self, Variable};
 use rackmath::laws::{Band, Spread};
 use rackmath::{goodput, lifecycle, scaling};
-use rackmath_units::{Dollars, FlopRate, Params, grouped};
 
 /// Tokens and parameters read better in billions and trillions.
 fn big(x: f64) -> String {

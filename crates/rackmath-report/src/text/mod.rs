@@ -17,6 +17,19 @@ mod trace;
 mod train;
 mod validate;
 
+/// What almost every page needs.
+mod prelude {
+    pub(super) use super::page::*;
+    pub(super) use crate::reply::Part;
+    pub(super) use crate::words::{joined, words};
+    pub(super) use rackmath::figure::{Figure, count};
+    pub(super) use rackmath::remark::Remark;
+    pub(super) use rackmath::sides::Measure;
+    pub(super) use rackmath_units::{
+        Bytes, BytesPerToken, Dollars, Flop, FlopPerToken, FlopRate, Params, Seconds, Tokens, grouped, significant,
+    };
+}
+
 use crate::reply::{Picture, Show, picture};
 use crate::style::Style;
 use page::Page;

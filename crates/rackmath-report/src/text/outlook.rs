@@ -1,13 +1,9 @@
 //! What may become of a plan, as text: a table of moves, the robust plan, the stages of load, what gives more.
 
-use super::page::{Page, ms, only, or, span, three, tok_s};
 use super::plan::{aim, change, deployed, show};
-use crate::words::{joined, words};
-use rackmath::figure::count;
+use super::prelude::*;
 use rackmath::outlook::{Answer, Case, Most, Stage};
 use rackmath::plan::Holds;
-use rackmath::sides::Measure;
-use rackmath_units::significant;
 
 pub(super) fn outlook(out: &mut Page, a: &Answer) {
     out.title(format!("{}: how sure the plan is, and what comes next", a.model));

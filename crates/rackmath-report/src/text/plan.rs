@@ -1,15 +1,10 @@
 //! A plan as text: what to deploy, what it costs, what came close, what each limit is worth, and what a change makes of it.
 
 use super::estimate::{breakdown, ends};
-use super::page::{Page, bytes, hourly, ms, mtok, only, or, or_dash, percent, plural, three, tok_s, watts};
-use crate::words::{joined, words};
+use super::prelude::*;
 use rackmath::estimate::Range;
-use rackmath::figure::count;
 use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow};
-use rackmath::remark::Remark;
-use rackmath::sides::Measure;
 use rackmath::whatif::{self, Difference};
-use rackmath_units::significant;
 
 pub(super) fn plan(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {}", a.model, a.systems.join(" or ")));

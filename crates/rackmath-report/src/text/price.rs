@@ -1,11 +1,8 @@
 //! Price sheets as text: one in full with its bill, or many side by side.
 
-use super::page::{self, Page, only, or, or_dash, percent, times};
-use crate::words::words;
-use rackmath::figure::count;
+use super::prelude::*;
 use rackmath::price::{Answer, CacheCard, Card, PolicyCard, TierCard};
-use rackmath::remark::Remark;
-use rackmath_units::{Dollars, DollarsPerToken, HoldPrice, Seconds, significant};
+use rackmath_units::{DollarsPerToken, HoldPrice};
 
 pub(super) fn price(out: &mut Page, a: &Answer) {
     match (a.cards.as_slice(), &a.workload) {
@@ -47,8 +44,8 @@ fn sheets(out: &mut Page, cards: &[Card]) {
     out.each(cards).columns(&[
         ("sheet", &|c| c.id.clone()),
         ("since", &|c| c.list_from.clone()),
-        ("input", &|c| page::usd(c.input_usd_per_mtok)),
-        ("output", &|c| page::usd(c.output_usd_per_mtok)),
+        ("input", &|c| super::page::usd(c.input_usd_per_mtok)),
+        ("output", &|c| super::page::usd(c.output_usd_per_mtok)),
         ("cache: read (write)", &|c| joined(c.caches.iter().map(|o| cache(c, o)).collect())),
         ("long context", &|c| joined(c.tiers.iter().map(|t| tier(c, t)).collect())),
     ]);

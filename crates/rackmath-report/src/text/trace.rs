@@ -1,7 +1,6 @@
 //! A trace as text: lengths, arrivals, what prompts share, the workload it resembles.
 
-use super::page::{Page, or, percent, seconds, three};
-use rackmath::figure::count;
+use super::prelude::*;
 use rackmath::trace::{Answer, Arrivals, ReuseCard};
 
 pub(super) fn trace(out: &mut Page, a: &Answer) {

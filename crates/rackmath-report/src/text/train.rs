@@ -1,10 +1,8 @@
 //! Training steps and their speed by convention as text.
 
-use super::page::{Page, bytes, flop_rate, or, percent, seconds, three, tok_s};
-use crate::words::words;
+use super::prelude::*;
 use rackmath::mfu;
 use rackmath::train::{Answer, LayoutCard, RunCard, StageCard};
-use rackmath_units::{Dollars, FlopPerToken, Seconds, Tokens, significant};
 
 /// Layouts of a frontier worth reading.
 const FRONTIER: usize = 12;

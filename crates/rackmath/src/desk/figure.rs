@@ -33,6 +33,11 @@ impl Figure {
         let series = series.into_iter().collect();
         Self { title: title.into(), subtitle: subtitle.into(), x, y, series, marks: Vec::new() }
     }
+
+    /// The same, with points that are labelled.
+    pub(crate) fn marked(self, marks: impl IntoIterator<Item = Mark>) -> Self {
+        Self { marks: marks.into_iter().collect(), ..self }
+    }
 }
 
 /// An axis.
@@ -130,6 +135,12 @@ pub struct Mark {
     pub y: f64,
     /// What is there.
     pub label: Remark,
+}
+
+impl Mark {
+    pub(crate) fn at(x: f64, y: f64, label: impl Into<Remark>) -> Self {
+        Self { x, y, label: label.into() }
+    }
 }
 
 impl Unit {

@@ -285,6 +285,11 @@ impl Found {
         }
     }
 
+    /// The model and its machine, said by a title.
+    pub fn titled(&self, id: &'static str) -> Remark {
+        says(id).with("model", &self.model.name).with("system", &self.system.name)
+    }
+
     /// The formats of weights and cache, said by a sentence.
     pub fn in_formats(&self, id: &'static str) -> Remark {
         says(id).with("weights", self.format_words()).with("kv", self.kv_words())

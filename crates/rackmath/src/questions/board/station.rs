@@ -67,9 +67,8 @@ pub struct Answer {
 pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
     let r = request;
-    let interval = Seconds::checked(r.interval_s)
-        .filter(|t| (1e-6..=1e4).contains(&t.get()))
-        .ok_or_else(|| Error::value("interval", r.interval_s, "1 us to 10,000 s"))?;
+    let interval = Seconds::checked(r.interval_s).filter(|t| (1e-6..=1e4).contains(&t.get()));
+    let interval = interval.ok_or_else(|| Error::value("interval", r.interval_s, "1 us to 10,000 s"))?;
     for (field, n) in [("seats", r.seats), ("tokens", r.tokens), ("requests", r.requests)] {
         up_to(field, n, 10_000_000)?;
     }

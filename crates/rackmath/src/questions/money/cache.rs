@@ -179,6 +179,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     if state.get() > 0.0 {
         assumptions.push(says("state_kept").with("state", state));
     }
+    let segment = |s: &Segment| SegmentCard { id: id(s.line), from_s: s.from.get(), to_s: s.to.map(Seconds::get) };
     let source = |t: &Arc<MemoryTier>| t.cost_source().unwrap_or(&t.capacity.source).to_owned();
     let sources = tiers.iter().map(|t| says("source_of").with("of", &t.id).with("source", source(t)));
     Ok(Answer {
@@ -187,10 +188,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         kv_bytes_per_token: r.cache.stored_per_token().get(),
         prefill,
         lines: ways.iter().map(|w| line_card(w, &lines[0])).collect(),
-        envelope: segments
-            .iter()
-            .map(|s| SegmentCard { id: id(s.line), from_s: s.from.get(), to_s: s.to.map(Seconds::get) })
-            .collect(),
+        envelope: segments.iter().map(segment).collect(),
         durations: durations(&q.durations_s, &ways, &segments, id)?,
         reuse,
         figure: figure(&r, &ways, &lines, &segments),
@@ -246,19 +244,14 @@ fn durations(
     id: impl Fn(usize) -> String,
 ) -> Result<Vec<DurationCard>, Error> {
     let drains: Vec<(String, Seconds)> = ways.iter().filter_map(|w| Some((w.id.clone(), w.drain?))).collect();
-    wanted
-        .iter()
-        .map(|&s| {
-            let duration = Seconds::checked(s).filter(|d| d.get() > 0.0 && d.get() <= 1e10);
-            let duration = duration.ok_or_else(|| Error::value("duration", s, "seconds above 0, at most 1e10"))?;
-            let at = segments.iter().find(|g| g.to.is_none_or(|to| duration <= to));
-            Ok(DurationCard {
-                duration_s: s,
-                cheapest: at.map_or_else(String::new, |g| id(g.line)),
-                candidates: candidates(duration, &drains),
-            })
-        })
-        .collect()
+    let card = |&duration_s: &f64| {
+        let duration = Seconds::checked(duration_s).filter(|d| d.get() > 0.0 && d.get() <= 1e10);
+        let duration = duration.ok_or_else(|| Error::value("duration", duration_s, "seconds above 0, at most 1e10"))?;
+        let at = segments.iter().find(|g| g.to.is_none_or(|to| duration <= to));
+        let cheapest = at.map_or_else(String::new, |g| id(g.line));
+        Ok(DurationCard { duration_s, cheapest, candidates: candidates(duration, &drains) })
+    };
+    wanted.iter().map(card).collect()
 }
 
 /// From a millisecond to a year.
@@ -274,19 +267,12 @@ fn figure(r: &Resolved, ways: &[Way], lines: &[Line], segments: &[Segment]) -> F
     let least = |t: f64| lines.iter().map(|l| l.cost(Seconds::s(t)).as_per_mtok()).fold(f64::INFINITY, f64::min);
     let envelope = times.iter().map(|&t| (t, least(t))).filter(|p| p.1 > 1e-9);
     series.push(Series::new("cheapest", Role::Envelope, envelope));
-    let marks = segments.iter().filter_map(|s| s.to).filter(|t| t.get() >= 1e-3 && t.get() <= 3e7).map(|t| Mark {
-        x: t.get(),
-        y: least(t.get()),
-        label: says("a_time").with("x", t),
-    });
-    Figure {
-        title: says("prefix_again").with("model", &r.model.name).with("system", &r.system.name),
-        subtitle: says("of_cache").with("bytes", r.cache.stored_per_token()),
-        x: Axis::log("time between two uses", Unit::Seconds),
-        y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
-        series,
-        marks: marks.collect(),
-    }
+    let ends = segments.iter().filter_map(|s| s.to).filter(|t| t.get() >= 1e-3 && t.get() <= 3e7);
+    let marks = ends.map(|t| Mark::at(t.get(), least(t.get()), says("a_time").with("x", t)));
+    let subtitle = says("of_cache").with("bytes", r.cache.stored_per_token());
+    let y = Axis::log("dollars per million tokens", Unit::UsdPerMtok);
+    let axes = (Axis::log("time between two uses", Unit::Seconds), y);
+    Figure::of(r.titled("prefix_again"), subtitle, axes, series).marked(marks)
 }
 
 /// Lifetimes worth a row.
@@ -300,14 +286,12 @@ fn kept_for(
 ) -> Result<(ReuseCard, Figure), Error> {
     let (reuse, source) = read(wanted)?;
     let max = reuse.hit_rate(Seconds::s(1e12)).get();
-    let mut best: Vec<BestCard> = tiers
-        .iter()
-        .map(|(id, line)| {
-            let (ttl, cost) = best_ttl(&reuse, line, compute);
-            let hit_rate = if ttl.get() > 0.0 { reuse.hit_rate(ttl).get() } else { 0.0 };
-            BestCard { id: id.clone(), ttl_s: ttl.get(), hit_rate, usd_per_mtok: cost.as_per_mtok() }
-        })
-        .collect();
+    let card = |(id, line): &(String, Line)| {
+        let (ttl, cost) = best_ttl(&reuse, line, compute);
+        let hit_rate = if ttl.get() > 0.0 { reuse.hit_rate(ttl).get() } else { 0.0 };
+        BestCard { id: id.clone(), ttl_s: ttl.get(), hit_rate, usd_per_mtok: cost.as_per_mtok() }
+    };
+    let mut best: Vec<BestCard> = tiers.iter().map(card).collect();
     best.sort_by(|a, b| a.usd_per_mtok.total_cmp(&b.usd_per_mtok));
     let quantile = |q: f64| reuse.quantile(Fraction::new(q)).map(Seconds::get);
     let card = ReuseCard {
@@ -328,18 +312,10 @@ fn kept_for(
     }
     let end = points.last().map_or(86_400.0, |p| p.0.max(86_400.0));
     points.push((end, max));
-    let figure = Figure {
-        title: "share of prompt tokens found in the cache".into(),
-        subtitle: source,
-        x: Axis::log("lifetime after the last use", Unit::Seconds),
-        y: Axis::linear("hit rate", Unit::Number),
-        series: vec![
-            Series::new("hit rate", Role::Envelope, points),
-            Series::new("without expiry", Role::Floor, vec![(0.1, max), (end, max)]),
-        ],
-        marks: Vec::new(),
-    };
-    Ok((card, figure))
+    let axes = (Axis::log("lifetime after the last use", Unit::Seconds), Axis::linear("hit rate", Unit::Number));
+    let without = Series::new("without expiry", Role::Floor, [(0.1, max), (end, max)]);
+    let series = [Series::new("hit rate", Role::Envelope, points), without];
+    Ok((card, Figure::of("share of prompt tokens found in the cache", source, axes, series)))
 }
 
 fn read(wanted: &ReuseRequest) -> Result<(Reuse, Remark), Error> {
@@ -352,11 +328,8 @@ fn read(wanted: &ReuseRequest) -> Result<(Reuse, Remark), Error> {
         let source = says("requests_over").with("trace", &wanted.trace_name).with("requests", trace.requests.len());
         return Ok((Reuse::of(&trace), source.with("span", trace.span())));
     }
-    let gaps: Option<Vec<(Seconds, Fraction)>> = wanted
-        .gaps
-        .iter()
-        .map(|&(gap, share)| Some((Seconds::checked(gap).filter(|g| g.get() <= 1e10)?, Fraction::checked(share)?)))
-        .collect();
+    let one = |&(gap, share)| Some((Seconds::checked(gap).filter(|g| g.get() <= 1e10)?, Fraction::checked(share)?));
+    let gaps: Option<Vec<(Seconds, Fraction)>> = wanted.gaps.iter().map(one).collect();
     let gaps = gaps.filter(|g| !g.is_empty() && g.iter().map(|(_, s)| s.get()).sum::<f64>() <= 1.0 + 1e-9);
     let expected = "seconds and shares of prompt tokens that add up to at most 1";
     let gaps = gaps.ok_or_else(|| Error::value("gaps", format!("{:?}", wanted.gaps), expected))?;

@@ -317,18 +317,14 @@ fn figure(r: &Resolved, s: &Serving) -> Figure {
         let points = (5..=100).map(|i| f64::from(i) / 100.0).map(|u| (u, at(u)));
         Series::new(name, role, points.filter(|p| p.1 > 0.0))
     };
-    Figure {
-        title: says("cost_over_use").with("model", &r.model.name).with("system", &r.system.name),
-        subtitle: says("a_chip_and_hour").with("price", s.chip_hour),
-        x: Axis::linear("share of held chip time that serves", Unit::Number),
-        y: Axis::log("dollars per million tokens", Unit::UsdPerMtok),
-        series: vec![
-            line("output", Role::Envelope, |c| c.output),
-            line("input, computed", Role::Compute, |c| c.input),
-            line("input, with hits", Role::Kv, |c| c.blended),
-        ],
-        marks: Vec::new(),
-    }
+    let x = Axis::linear("share of held chip time that serves", Unit::Number);
+    let axes = (x, Axis::log("dollars per million tokens", Unit::UsdPerMtok));
+    let series = [
+        line("output", Role::Envelope, |c| c.output),
+        line("input, computed", Role::Compute, |c| c.input),
+        line("input, with hits", Role::Kv, |c| c.blended),
+    ];
+    Figure::of(r.titled("cost_over_use"), says("a_chip_and_hour").with("price", s.chip_hour), axes, series)
 }
 
 #[cfg(test)]

@@ -66,10 +66,8 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let speed = speed.ok_or_else(|| Error::value("speed", "none", "a multiple such as 2.5; the sheet claims none"))?;
     let r = reading(price, speed).filter(|_| price <= 1e6 && speed <= 1e6);
     let r = r.ok_or_else(|| Error::value("price and speed", format!("{price} and {speed}"), "multiples above 1"))?;
-    let curve: Vec<(f64, f64)> = (1..=40)
-        .map(|k| 1.0 + r.x * f64::from(k) / 41.0)
-        .filter_map(|s| Some((s, closed::fast_price(s, r.x)?)))
-        .collect();
+    let speeds = (1..=40).map(|k| 1.0 + r.x * f64::from(k) / 41.0);
+    let curve: Vec<(f64, f64)> = speeds.filter_map(|s| Some((s, closed::fast_price(s, r.x)?))).collect();
     Ok(Answer {
         of: base.map_or_else(|| says("as_given"), |b| b.0),
         price,
@@ -115,17 +113,13 @@ fn sheet_mode(catalog: &Catalog, name: &str) -> Result<(Remark, f64, Option<f64>
 
 fn figure(price: f64, speed: f64, limit: f64, curve: &[(f64, f64)]) -> Figure {
     let most = curve.last().map_or(price, |p| p.1);
-    Figure {
-        title: "what speed costs, if the batch is the only lever".into(),
-        subtitle: says("price_at_speed").with("price", price).with("speed", speed),
-        x: Axis::linear("speed over the standard mode", Unit::Number),
-        y: Axis::log("price over the standard mode", Unit::Number),
-        series: vec![
-            Series::new("m = x / (1 + x - s)", Role::Envelope, curve.to_vec()),
-            Series::new("limit 1 + x", Role::Floor, vec![(limit, 1.0), (limit, most)]),
-        ],
-        marks: vec![Mark { x: speed, y: price, label: "as sold".into() }],
-    }
+    let y = Axis::log("price over the standard mode", Unit::Number);
+    let axes = (Axis::linear("speed over the standard mode", Unit::Number), y);
+    let at_most = Series::new("limit 1 + x", Role::Floor, [(limit, 1.0), (limit, most)]);
+    let series = [Series::new("m = x / (1 + x - s)", Role::Envelope, curve.to_vec()), at_most];
+    let subtitle = says("price_at_speed").with("price", price).with("speed", speed);
+    let figure = Figure::of("what speed costs, if the batch is the only lever", subtitle, axes, series);
+    figure.marked([Mark::at(speed, price, "as sold")])
 }
 
 #[cfg(test)]

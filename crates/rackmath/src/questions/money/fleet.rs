@@ -151,7 +151,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         usd_per_output_mtok: (r.priced() && traffic.output.get() > 0.0)
             .then(|| f.day.get() / (traffic.output.get() * 86_400.0) * 1e6),
         machine_share: world.filter(|w| w.get() > 0.0).map(|w| rack_share(rates.decode, r.system.n_chips, w)),
-        figure: figure(q, &f.decode, &r.model.name, &r.system.name),
+        figure: figure(q, &f.decode, r.titled("over_a_day")),
         assumptions,
     })
 }
@@ -201,7 +201,7 @@ fn traffic(q: &Request) -> Result<(Traffic, Remark), Error> {
 }
 
 /// The decode pool over the day; without a curve, a day that swings like a cosine up to the peak.
-fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
+fn figure(q: &Request, pool: &Pool, title: Remark) -> Figure {
     let mean = pool.mean_tok_s;
     let demand: Vec<(f64, f64)> = if q.curve.is_empty() {
         let rise = pool.peak_tok_s - mean;
@@ -219,19 +219,12 @@ fn figure(q: &Request, pool: &Pool, model: &str, system: &str) -> Figure {
         let (n, sum) = (q.curve.len() as f64, q.curve.iter().sum::<f64>());
         q.curve.iter().enumerate().map(|(i, d)| ((i as f64 + 0.5) * 24.0 / n, d * n / sum * mean)).collect()
     };
-    let level = |value: f64| vec![(0.0, value), (24.0, value)];
-    Figure {
-        title: says("over_a_day").with("model", model).with("system", system),
-        subtitle: says("replicas_of").with("replicas", pool.replicas).with("chips", pool.chips / pool.replicas.max(1)),
-        x: Axis::linear("hour", Unit::Number),
-        y: Axis::linear("output tokens per second", Unit::Count),
-        series: vec![
-            Series::new("demand", Role::Envelope, demand),
-            Series::new("capacity", Role::Floor, level(pool.capacity_tok_s)),
-            Series::new("mean", Role::Compute, level(mean)),
-        ],
-        marks: Vec::new(),
-    }
+    let level = |name: &str, role, value: f64| Series::new(name, role, [(0.0, value), (24.0, value)]);
+    let each = pool.chips / pool.replicas.max(1);
+    let subtitle = says("replicas_of").with("replicas", pool.replicas).with("chips", each);
+    let axes = (Axis::linear("hour", Unit::Number), Axis::linear("output tokens per second", Unit::Count));
+    let (capacity, mean) = (level("capacity", Role::Floor, pool.capacity_tok_s), level("mean", Role::Compute, mean));
+    Figure::of(title, subtitle, axes, [Series::new("demand", Role::Envelope, demand), capacity, mean])
 }
 
 #[cfg(test)]

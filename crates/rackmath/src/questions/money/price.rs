@@ -279,20 +279,12 @@ fn effective(name: &str, list: &List, work: &Prepared, when: When) -> Option<Fig
         let points = (1..=most).map(|n| (n as f64, input(&work.grown(list, offer, when, n))));
         Series::new(name, role, points.filter(|p| p.1.is_finite() && p.1 > 0.0))
     };
-    let offers = list
-        .caches
-        .iter()
-        .zip(0..)
-        .map(|(o, i)| line(Some(o), says("cache_offer").with("name", &o.name), Role::Choice(i)));
-    let series = std::iter::once(line(None, "no cache".into(), Role::Envelope)).chain(offers).collect();
-    Some(Figure {
-        title: says("cost_by_offer").with("sheet", name),
-        subtitle: work.words(),
-        x: Axis::linear(label, Unit::Count),
-        y: Axis::log("dollars of input per million prompt tokens", Unit::UsdPerMtok),
-        series,
-        marks: Vec::new(),
-    })
+    let named = |o: &CacheOffer| says("cache_offer").with("name", &o.name);
+    let offers = list.caches.iter().zip(0..).map(|(o, i)| line(Some(o), named(o), Role::Choice(i)));
+    let series = std::iter::once(line(None, "no cache".into(), Role::Envelope)).chain(offers);
+    let y = Axis::log("dollars of input per million prompt tokens", Unit::UsdPerMtok);
+    let title = says("cost_by_offer").with("sheet", name);
+    Some(Figure::of(title, work.words(), (Axis::linear(label, Unit::Count), y), series))
 }
 
 #[cfg(test)]

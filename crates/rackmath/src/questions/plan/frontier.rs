@@ -150,18 +150,15 @@ pub(crate) fn figure(curves: &[Curve], title: Remark, subtitle: Remark, dollars:
     let series = |(i, c): (usize, &Curve)| {
         Series::new(c.name.clone(), Role::Choice(i as u8), c.points.iter().rev().map(|p| (p.tok_s_per_user, y(p))))
     };
-    Figure {
-        title,
-        subtitle,
-        x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
-        y: if dollars {
-            Axis::log("dollars per million output tokens", Unit::UsdPerMtok)
-        } else {
-            Axis::log("output tokens per second and chip", Unit::TokensPerS)
-        },
-        series: curves.iter().enumerate().map(series).filter(|s| s.points.len() > 1).collect(),
-        marks,
-    }
+    let series = curves.iter().enumerate().map(series).filter(|s| s.points.len() > 1);
+    Figure::of(title, subtitle, users_and(dollars), series).marked(marks)
+}
+
+/// Tokens of one user, and what is had for them: tokens of a chip, or dollars.
+pub(crate) fn users_and(dollars: bool) -> (Axis, Axis) {
+    let cost = ("dollars per million output tokens", Unit::UsdPerMtok);
+    let (label, unit) = if dollars { cost } else { ("output tokens per second and chip", Unit::TokensPerS) };
+    (Axis::log("output tokens per second of one user", Unit::TokensPerS), Axis::log(label, unit))
 }
 
 /// Who is ahead where, by a yield of which more is better.

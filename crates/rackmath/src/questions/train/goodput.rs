@@ -196,36 +196,29 @@ pub(crate) fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> R
     Ok((Seconds::s(days * 86_400.0 * n / count), origin))
 }
 
+const PROGRESS: &str = "progress of all time";
+
 fn over_interval(h: &Hazard, used: Seconds) -> Figure {
     let grid: Vec<f64> = float::spaced(used.get() / 30.0, used.get() * 30.0, 120).collect();
     let line = |name: &str, role, f: &dyn Fn(Seconds) -> f64| {
         Series::new(name, role, grid.iter().map(|t| (*t, f(Seconds::s(*t)))).filter(|p| p.1 >= 0.0))
     };
-    Figure {
-        title: "Progress against the checkpoint interval".into(),
-        subtitle: says("stall_and_restart").with("stall", h.stall).with("restart", h.restart),
-        x: Axis::log("work between checkpoints", Unit::Seconds),
-        y: Axis::linear("progress of all time", Unit::Number),
-        series: vec![
-            line("first order", Role::Floor, &|t| h.first_order(t)),
-            line("exact", Role::Envelope, &|t| h.goodput(t).get()),
-        ],
-        marks: vec![Mark { x: used.get(), y: h.goodput(used).get(), label: says("interval_used").with("time", used) }],
-    }
+    let first = line("first order", Role::Floor, &|t| h.first_order(t));
+    let series = [first, line("exact", Role::Envelope, &|t| h.goodput(t).get())];
+    let subtitle = says("stall_and_restart").with("stall", h.stall).with("restart", h.restart);
+    let axes = (Axis::log("work between checkpoints", Unit::Seconds), Axis::linear(PROGRESS, Unit::Number));
+    let figure = Figure::of("Progress against the checkpoint interval", subtitle, axes, series);
+    figure.marked([Mark::at(used.get(), h.goodput(used).get(), says("interval_used").with("time", used))])
 }
 
 fn over_chips(chips: f64, hazard: impl Fn(f64) -> Hazard) -> Figure {
     let at = |n: f64| (n, hazard(n).best_goodput().get());
     let points = float::spaced((chips / 64.0).max(1.0), chips * 64.0, 120).map(at);
     let (x, y) = at(chips);
-    Figure {
-        title: "Progress against the number of chips".into(),
-        subtitle: "each at its best interval".into(),
-        x: Axis::log("chips", Unit::Count),
-        y: Axis::linear("progress of all time", Unit::Number),
-        series: vec![Series::new("exact", Role::Envelope, points)],
-        marks: vec![Mark { x, y, label: says("so_many_chips").with("chips", chips) }],
-    }
+    let axes = (Axis::log("chips", Unit::Count), Axis::linear(PROGRESS, Unit::Number));
+    let series = [Series::new("exact", Role::Envelope, points)];
+    let figure = Figure::of("Progress against the number of chips", "each at its best interval", axes, series);
+    figure.marked([Mark::at(x, y, says("so_many_chips").with("chips", chips))])
 }
 
 #[cfg(test)]

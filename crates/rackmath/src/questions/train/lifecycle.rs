@@ -342,27 +342,19 @@ fn figure(surface: &Surface, law: &ScalingLaw, card: &LawCard, s: &Solve) -> Opt
         Series::new(name, role, points.iter().map(|p| (p.params.get(), unit * cost(*p))))
     };
     let total = |p: Point| s.costs.of(p);
-    let mut marks = vec![Mark { x: best.params, y: unit * total(at), label: "cheapest".into() }];
+    let mut marks = vec![Mark::at(best.params, unit * total(at), "cheapest")];
     if s.loss.is_none() {
-        let y = unit * total(s.rule_point);
-        marks.push(Mark { x: s.params.get(), y, label: "the rule of thumb".into() });
+        marks.push(Mark::at(s.params.get(), unit * total(s.rule_point), "the rule of thumb"));
     }
-    Some(Figure {
-        title: "Lifetime cost at equal loss".into(),
-        subtitle: says("law_at_loss").with("law", &law.name).with("loss", loss),
-        x: Axis::log("active parameters", Unit::Params),
-        y: if s.usd.is_some() {
-            Axis::log("dollars", Unit::Usd)
-        } else {
-            Axis::log("FLOP at training speed", Unit::Flop)
-        },
-        series: vec![
-            line("pre-training", Role::Compute, &|p| p.params.get() * s.costs.per_token * p.tokens.get()),
-            line("RL and serving", Role::Weights, &|p| p.params.get() * s.costs.fixed),
-            line("total", Role::Envelope, &total),
-        ],
-        marks,
-    })
+    let (label, y) = s.usd.map_or(("FLOP at training speed", Unit::Flop), |_| ("dollars", Unit::Usd));
+    let axes = (Axis::log("active parameters", Unit::Params), Axis::log(label, y));
+    let series = [
+        line("pre-training", Role::Compute, &|p| p.params.get() * s.costs.per_token * p.tokens.get()),
+        line("RL and serving", Role::Weights, &|p| p.params.get() * s.costs.fixed),
+        line("total", Role::Envelope, &total),
+    ];
+    let subtitle = says("law_at_loss").with("law", &law.name).with("loss", loss);
+    Some(Figure::of("Lifetime cost at equal loss", subtitle, axes, series).marked(marks))
 }
 
 fn assumptions(r: &Request, resolved: &Resolved, money: Vec<Remark>) -> Vec<Remark> {

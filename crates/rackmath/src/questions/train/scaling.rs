@@ -184,9 +184,8 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
     let left_out = none.then(|| why().unwrap_or_else(|| says("loss_out_of_reach")));
     // The spread of a best point does not depend on where the law itself puts it.
     let spread = r.spread(law, |s| Some(best_on(s, asked)?.ratio()));
-    let usd_spread = usd
-        .filter(|_| matches!(asked, Asked::Loss(_)))
-        .and_then(|u| r.spread(law, |s| Some(best_on(s, asked)?.flop().get() * u)));
+    let usd_of_loss = usd.filter(|_| matches!(asked, Asked::Loss(_)));
+    let usd_spread = usd_of_loss.and_then(|u| r.spread(law, |s| Some(best_on(s, asked)?.flop().get() * u)));
     LawCard {
         law: law.id.clone(),
         name: law.name.clone(),
@@ -256,16 +255,12 @@ fn iso_flop(best: &PointCard, s: &Surface, law: &ScalingLaw) -> Figure {
     let mark = |factor: f64| {
         let p = s.compute_optimum(Flop::flop(best.flop * factor));
         let label = says("point_of_law").with("params", p.params).with("tokens", p.tokens).with("ratio", p.ratio());
-        Mark { x: p.params.get(), y: s.loss(p), label }
+        Mark::at(p.params.get(), s.loss(p), label)
     };
-    Figure {
-        title: "Loss at equal training compute".into(),
-        subtitle: law.name.clone().into(),
-        x: Axis::log("active parameters", Unit::Params),
-        y: Axis::linear("loss, nats", Unit::Number),
-        series: vec![curve(0.1, Role::Weights), curve(1.0, Role::Envelope), curve(10.0, Role::Compute)],
-        marks: [0.1, 1.0, 10.0].map(mark).into(),
-    }
+    let axes = (Axis::log("active parameters", Unit::Params), Axis::linear("loss, nats", Unit::Number));
+    let series = [curve(0.1, Role::Weights), curve(1.0, Role::Envelope), curve(10.0, Role::Compute)];
+    let figure = Figure::of("Loss at equal training compute", &law.name, axes, series);
+    figure.marked([0.1, 1.0, 10.0].map(mark))
 }
 
 fn iso_loss(best: &PointCard, s: &Surface, law: &ScalingLaw) -> Figure {
@@ -277,15 +272,11 @@ fn iso_loss(best: &PointCard, s: &Surface, law: &ScalingLaw) -> Figure {
         let points = points.map(|p| (p.params.get(), p.tokens.get()));
         Series::new(says("iso_loss").with("loss", loss + above), role, points)
     };
-    let series = vec![curve(0.05, Role::Weights), curve(0.0, Role::Envelope), curve(-0.02, Role::Compute)];
-    Figure {
-        title: "Tokens at equal loss".into(),
-        subtitle: law.name.clone().into(),
-        x: Axis::log("active parameters", Unit::Params),
-        y: Axis::log("training tokens", Unit::Params),
-        series: series.into_iter().filter(|s| s.points.len() > 1).collect(),
-        marks: vec![Mark { x: best.params, y: best.tokens, label: "least compute".into() }],
-    }
+    let series = [curve(0.05, Role::Weights), curve(0.0, Role::Envelope), curve(-0.02, Role::Compute)];
+    let axes = (Axis::log("active parameters", Unit::Params), Axis::log("training tokens", Unit::Params));
+    let series = series.into_iter().filter(|s| s.points.len() > 1);
+    let figure = Figure::of("Tokens at equal loss", &law.name, axes, series);
+    figure.marked([Mark::at(best.params, best.tokens, "least compute")])
 }
 
 #[cfg(test)]

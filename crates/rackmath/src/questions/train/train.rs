@@ -406,14 +406,10 @@ fn frontier_figure(title: Remark, search: &SearchCard) -> Option<Figure> {
     let mut points: Vec<(f64, f64)> = search.frontier.iter().map(|c| (c.memory_bytes, c.step_s)).collect();
     points.sort_by(|p, q| p.0.total_cmp(&q.0));
     let fastest = search.best.first()?;
-    Some(Figure {
-        title,
-        subtitle: says("layouts_tried").with("layouts", search.evaluated).with("fit", search.feasible),
-        x: Axis::linear("memory of the fullest chip", Unit::Bytes),
-        y: Axis::linear("step", Unit::Seconds),
-        series: vec![Series::new("best layouts", Role::Envelope, points)],
-        marks: vec![Mark { x: fastest.memory_bytes, y: fastest.step_s, label: fastest.layout.as_str().into() }],
-    })
+    let subtitle = says("layouts_tried").with("layouts", search.evaluated).with("fit", search.feasible);
+    let axes = (Axis::linear("memory of the fullest chip", Unit::Bytes), Axis::linear("step", Unit::Seconds));
+    let figure = Figure::of(title, subtitle, axes, [Series::new("best layouts", Role::Envelope, points)]);
+    Some(figure.marked([Mark::at(fastest.memory_bytes, fastest.step_s, &fastest.layout)]))
 }
 
 fn stages_figure(title: Remark, layout: &str, capacity: f64, stages: &[StageCard]) -> Figure {
@@ -422,17 +418,12 @@ fn stages_figure(title: Remark, layout: &str, capacity: f64, stages: &[StageCard
     };
     let states: fn(&StageCard) -> f64 = |s| s.weight_bytes + s.gradient_bytes + s.optimizer_bytes;
     let capacity = stages.iter().map(|s| (s.stage as f64, capacity));
-    Figure {
-        title,
-        subtitle: layout.into(),
-        x: Axis::linear("stage", Unit::Count),
-        y: Axis::linear("memory of a chip", Unit::Bytes),
-        series: vec![
-            line("weights, gradients, optimizer", Role::Weights, states),
-            line("activations", Role::Compute, |s| s.activation_bytes),
-            line("all", Role::Envelope, |s| s.total_bytes),
-            Series::new("there is", Role::Floor, capacity),
-        ],
-        marks: Vec::new(),
-    }
+    let series = [
+        line("weights, gradients, optimizer", Role::Weights, states),
+        line("activations", Role::Compute, |s| s.activation_bytes),
+        line("all", Role::Envelope, |s| s.total_bytes),
+        Series::new("there is", Role::Floor, capacity),
+    ];
+    let axes = (Axis::linear("stage", Unit::Count), Axis::linear("memory of a chip", Unit::Bytes));
+    Figure::of(title, layout, axes, series)
 }

@@ -329,11 +329,8 @@ fn decoded(closed: &[ClosedCard], prior: &Posterior, post: &Posterior) -> (Remar
     };
     let words = |s: &KvShape| {
         let of = says(if s.heads.is_some() { "shape_of_heads" } else { "shape_of_latent" });
-        of.with("layers", s.layers)
-            .with("heads", s.heads)
-            .with("width", s.head_dim)
-            .with("bytes", s.bytes)
-            .with("shared", Some(s.sparsity).filter(|n| *n > 1))
+        let of = of.with("layers", s.layers).with("heads", s.heads).with("width", s.head_dim);
+        of.with("bytes", s.bytes).with("shared", Some(s.sparsity).filter(|n| *n > 1))
     };
     let card = |s: KvShape| ShapeCard { shape: words(&s), kv_bytes_per_token: s.kv() };
     (says(why), shapes(kv, 0.1).into_iter().take(5).map(card).collect())
@@ -363,21 +360,16 @@ fn active(subtitle: Remark, case: &Case, prior: &Posterior, post: &Posterior) ->
         Series::new(name, role, p.of(Unknown::Active).curve().into_iter().map(|(x, y)| (float::exp(x), y)))
     };
     let h = post.of(Unknown::Active);
-    let mark = |x: f64, label: Remark| Mark { x: float::exp(x), y: h.density(x), label };
+    let mark = |x: f64, label: Remark| Mark::at(float::exp(x), h.density(x), label);
     let (low, middle, high) = (h.quantile(0.1), h.quantile(0.5), h.quantile(0.9));
     let label = says("median_between").with("median", float::exp(middle));
     let mut marks = vec![mark(middle, label.with("low", float::exp(low)).with("high", float::exp(high)))];
     if let Some(known) = &case.known {
         marks.push(mark(known.ln_active, says("true_size").with("x", float::exp(known.ln_active))));
     }
-    Figure {
-        title: "active parameters".into(),
-        subtitle,
-        x: Axis::log("active parameters", Unit::Count),
-        y: Axis::linear("density per factor e", Unit::Number),
-        series: vec![line("prior", Role::Floor, prior), line("posterior", Role::Envelope, post)],
-        marks,
-    }
+    let axes = (Axis::log("active parameters", Unit::Count), Axis::linear("density per factor e", Unit::Number));
+    let series = [line("prior", Role::Floor, prior), line("posterior", Role::Envelope, post)];
+    Figure::of("active parameters", subtitle, axes, series).marked(marks)
 }
 
 /// The ridge: ellipses that hold 80 % of prior and posterior if both were normal in logarithms, and the line along which
@@ -388,18 +380,15 @@ fn ridge(subtitle: Remark, prior: &Posterior, post: &Posterior) -> Figure {
     let correlation = post.correlation(Unknown::Active, Unknown::Markup);
     let (x, y) = (float::exp(cx), float::exp(cy));
     let trade = [-1.0, 1.0].map(|side| (float::exp(cx + side * reach), float::exp(cy - side * reach)));
-    Figure {
-        title: "active parameters against mark-up".into(),
-        subtitle: says("with_correlation").with("of", subtitle).with("correlation", correlation),
-        x: Axis::log("active parameters", Unit::Count),
-        y: Axis::log("price over cost", Unit::Number),
-        series: vec![
-            Series::new("prior, 80 %", Role::Floor, ellipse(prior)),
-            Series::new("posterior, 80 %", Role::Envelope, ellipse(post)),
-            Series::new("same input price", Role::Compute, trade),
-        ],
-        marks: vec![Mark { x, y, label: says("median_markup").with("active", x).with("markup", y) }],
-    }
+    let subtitle = says("with_correlation").with("of", subtitle).with("correlation", correlation);
+    let axes = (Axis::log("active parameters", Unit::Count), Axis::log("price over cost", Unit::Number));
+    let series = [
+        Series::new("prior, 80 %", Role::Floor, ellipse(prior)),
+        Series::new("posterior, 80 %", Role::Envelope, ellipse(post)),
+        Series::new("same input price", Role::Compute, trade),
+    ];
+    let median = Mark::at(x, y, says("median_markup").with("active", x).with("markup", y));
+    Figure::of("active parameters against mark-up", subtitle, axes, series).marked([median])
 }
 
 /// Radius within which two independent standard normals lie with a chance of 80 %: the root of -2 ln 0.2.

@@ -41,11 +41,8 @@ pub(super) fn cards(catalog: &Catalog, sheet: &Sheet, posterior: &Posterior) -> 
     if let (Some((step, ..)), Some(ratio)) = (sheet.long, ratio) {
         let step = Tokens::new(step);
         if let Consistency::Contradict { context_at_large_batch, batch_at_no_context } = consistency(step, ratio, 0.1) {
-            let note = says("step_contradicts")
-                .with("step", step)
-                .with("ratio", ratio)
-                .with("context", context_at_large_batch)
-                .with("batch", batch_at_no_context);
+            let note = says("step_contradicts").with("step", step).with("ratio", ratio);
+            let note = note.with("context", context_at_large_batch).with("batch", batch_at_no_context);
             card("step_and_ratio", "r = L/L* + B*/B", ratio, "", note);
         }
     }

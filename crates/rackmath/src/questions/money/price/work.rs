@@ -180,30 +180,21 @@ impl Prepared {
         match self {
             Self::Request { input, output, cached, written, .. } => {
                 let part = |n: &Tokens| Some(*n).filter(|n| n.get() > 0.0);
-                says("one_request")
-                    .with("input", *input)
-                    .with("cached", part(cached))
-                    .with("written", part(written))
-                    .with("output", *output)
+                let input = says("one_request").with("input", *input);
+                input.with("cached", part(cached)).with("written", part(written)).with("output", *output)
             }
-            Self::Pattern(p) => says("requests_apart")
-                .with("uses", p.uses)
-                .with("gap", p.gap)
-                .with("same", p.prefix)
-                .with("new", p.suffix)
-                .with("output", p.output),
-            Self::Conversation(c) => says("turns_apart")
-                .with("turns", c.turns)
-                .with("gap", c.gap)
-                .with("before", c.system)
-                .with("new", c.user)
-                .with("output", c.answer),
-            Self::Trace(name, t) => says("trace_of")
-                .with("trace", name)
-                .with("requests", t.requests.len())
-                .with("span", t.span())
-                .with("input", t.input())
-                .with("output", t.output()),
+            Self::Pattern(p) => {
+                let uses = says("requests_apart").with("uses", p.uses).with("gap", p.gap);
+                uses.with("same", p.prefix).with("new", p.suffix).with("output", p.output)
+            }
+            Self::Conversation(c) => {
+                let turns = says("turns_apart").with("turns", c.turns).with("gap", c.gap);
+                turns.with("before", c.system).with("new", c.user).with("output", c.answer)
+            }
+            Self::Trace(name, t) => {
+                let requests = says("trace_of").with("trace", name).with("requests", t.requests.len());
+                requests.with("span", t.span()).with("input", t.input()).with("output", t.output())
+            }
         }
     }
 }

@@ -302,14 +302,11 @@ fn decode_of(d: &Ready, room: f64, q: &RatesRequest) -> Result<RateCard, Error> 
         None => (most, "memory_holds"),
     };
     let step = step(b);
+    let words = predicted("decode_predicted", d).with("sequences", (b * groups).floor()).with("why", says(why));
     Ok(RateCard {
         tok_s: Range::of(b * groups / step.get() / chips, engine.spread.throughput * d.pass.wider),
         source: Origin::Predicted,
-        words: predicted("decode_predicted", d)
-            .with("sequences", (b * groups).floor())
-            .with("why", says(why))
-            .with("context", context)
-            .with("step", step),
+        words: words.with("context", context).with("step", step),
         late: q.batch.is_none() && step > patience * 1.001,
     })
 }

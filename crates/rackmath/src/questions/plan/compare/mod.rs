@@ -233,7 +233,7 @@ fn marks(columns: &[Column], dollars: bool) -> Vec<Mark> {
         // The staircase has the cost of full replicas; so does the mark.
         let full = p.tok_s_per_chip.value;
         let y = if dollars { p.usd_per_hour / p.chips as f64 / 3600.0 / full * 1e6 } else { full };
-        Some(Mark { x: p.tok_s_per_user.value, y, label: c.curve.name.as_str().into() })
+        Some(Mark::at(p.tok_s_per_user.value, y, &c.curve.name))
     };
     columns.iter().filter_map(mark).collect()
 }
@@ -246,12 +246,10 @@ fn verdict(columns: &[Column], wins: &[Win]) -> Remark {
         (Some(only), _) if none.len() + 1 == columns.len() => {
             says("only_one").with("name", &only.curve.name).with("verdict", only.verdict.clone()).with("none", none)
         }
-        (_, Some(w)) => says(if w.too_close { "too_close_to_call" } else { "wins_on" })
-            .with("measure", w.measure.name())
-            .with("name", &w.name)
-            .with("next", &w.next)
-            .with("by", w.by)
-            .with("none", none),
+        (_, Some(w)) => {
+            let on = says(if w.too_close { "too_close_to_call" } else { "wins_on" }).with("measure", w.measure.name());
+            on.with("name", &w.name).with("next", &w.next).with("by", w.by).with("none", none)
+        }
         (_, None) => says("nothing_to_compare"),
     }
 }

@@ -239,12 +239,8 @@ fn robust(worked: &Worked, best: &Ranked, plan: &Plan) -> Result<Option<Robust>,
     let slower = |r| float::exp(spread(r));
     let (tpot, ttft, less) = (slower(plan.tpot_ms), slower(plan.ttft_ms), slower(plan.tok_s_per_chip));
     let tighter = |bound: Bound, factor: f64| q.limits.get(bound).map(|limit| limit / factor);
-    let limits = q
-        .limits
-        .with(Bound::Tpot, tighter(Bound::Tpot, tpot))
-        .with(Bound::Ttft, tighter(Bound::Ttft, ttft))
-        .with(Bound::E2e, tighter(Bound::E2e, tpot.max(ttft)))
-        .with(Bound::Throughput, tighter(Bound::Throughput, 1.0 / less));
+    let all = [(Bound::Tpot, tpot), (Bound::Ttft, ttft), (Bound::E2e, tpot.max(ttft)), (Bound::Throughput, 1.0 / less)];
+    let limits = all.into_iter().fold(q.limits, |limits, (bound, by)| limits.with(bound, tighter(bound, by)));
     let traffic = match q.traffic {
         Traffic::Rate(rate) => Traffic::Rate(rate * less),
         other => other,

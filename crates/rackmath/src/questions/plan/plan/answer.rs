@@ -10,6 +10,7 @@ use super::worked::{Choice, Worked};
 use super::{Best, Machine, Steps};
 use crate::desk::prelude::*;
 use crate::estimate::{Breakdown, breakdown};
+use crate::frontier::users_and;
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Estimate, Objective, Ranked};
 use rackmath_theory::steady::{Load, Requests};
@@ -305,20 +306,11 @@ impl Worked {
 
     fn figure(&self, frontier: &[Point], plans: &[Plan]) -> Figure {
         let points = frontier.iter().rev().map(|p| (p.tok_s_per_user, p.tok_s_per_chip));
-        let mark =
-            |p: &Plan| Mark { x: p.tok_s_per_user.value, y: p.tok_s_per_chip.value, label: "recommended".into() };
+        let mark = |p: &Plan| Mark::at(p.tok_s_per_user.value, p.tok_s_per_chip.value, "recommended");
         let names: Vec<&str> = self.ask.machines.iter().map(|m| m.system.name.as_str()).collect();
-        Figure {
-            title: says("users_and_chips").with("model", self.model()).with("on", names),
-            subtitle: self.workload(),
-            x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
-            y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
-            series: vec![Series::new("frontier", Role::Envelope, points)]
-                .into_iter()
-                .filter(|s| s.points.len() > 1)
-                .collect(),
-            marks: plans.first().map(mark).into_iter().collect(),
-        }
+        let title = says("users_and_chips").with("model", self.model()).with("on", names);
+        let series = (frontier.len() > 1).then(|| Series::new("frontier", Role::Envelope, points));
+        Figure::of(title, self.workload(), users_and(false), series).marked(plans.first().map(mark))
     }
 
     /// What the numbers assume; prices and power of the machines are left out where they stand elsewhere.

@@ -15,24 +15,17 @@ impl Worked {
         let q = &self.question;
         let score = |e: &Estimate| q.objective.score(e);
         let (first, last) = (self.space.first(r.family), self.space.first(r.family + 1));
-        let free = (first..last)
-            .filter_map(|i| self.space.estimate(i, q.output, q.traffic))
-            .min_by(|a, b| score(a).total_cmp(&score(b)));
+        let all = (first..last).filter_map(|i| self.space.estimate(i, q.output, q.traffic));
+        let free = all.min_by(|a, b| score(a).total_cmp(&score(b)));
         let held = free.filter(|e| score(e) < score(&r.estimate)).map(|e| {
-            let broken = q.limits.broken(&e);
-            let names: Vec<&str> =
-                Bound::ALL.iter().copied().filter(|b| broken & (1 << *b as u8) != 0).map(Bound::name).collect();
+            let names: Vec<&str> = over(q, &e, Bound::ALL).map(Bound::name).collect();
             (names, score(&e))
         });
         let change = |now: f64, then: f64| ((now - then) / then).abs();
         let Some(best) = best.filter(|b| b.index != r.index) else {
-            return match held {
-                Some((names, free)) => says("held_back")
-                    .with("limits", names)
-                    .with("objective", self.ask.objective.to_string())
-                    .with("better", change(free, score(&r.estimate))),
-                None => says("not_held_back"),
-            };
+            let Some((names, free)) = held else { return says("not_held_back") };
+            let back = says("held_back").with("limits", names).with("objective", self.ask.objective.to_string());
+            return back.with("better", change(free, score(&r.estimate)));
         };
         let (mine, theirs) = (score(&r.estimate), score(&best.estimate));
         let behind =
@@ -62,12 +55,10 @@ impl Worked {
 
     pub(super) fn verdict(&self, plans: &[Plan], relaxations: &[Relaxation]) -> Remark {
         if let Some(best) = plans.first() {
-            return says("plan_verdict")
-                .with("replicas", best.replicas)
-                .with("chips", best.chips_per_replica)
-                .with("cost", DollarsPerToken::per_mtok(best.usd_per_mtok.value))
-                .with("ttft", Seconds::ms(best.ttft_ms.value))
-                .with("tpot", Seconds::ms(best.tpot_ms.value));
+            let [ttft, tpot] = [best.ttft_ms, best.tpot_ms].map(|time| Seconds::ms(time.value));
+            let cost = DollarsPerToken::per_mtok(best.usd_per_mtok.value);
+            let size = says("plan_verdict").with("replicas", best.replicas).with("chips", best.chips_per_replica);
+            return size.with("cost", cost).with("ttft", ttft).with("tpot", tpot);
         }
         if self.made.fit == 0 {
             let chips = self.ask.machines.iter().map(|m| m.chips).max().unwrap_or(0);
@@ -98,27 +89,18 @@ impl Worked {
         let one = m.system.chip.memory.size().get() * used;
         let chips = ((least + cache) / one).ceil();
         let short = chips > m.chips as f64;
-        Some(
-            says("memory_is_short")
-                .with("weights", least)
-                .with("tokens", held)
-                .with("cache", cache)
-                .with("chips", m.chips)
-                .with("chip", &m.system.chip.name)
-                .with("room", one * m.chips as f64)
-                .with("needed", short.then_some(chips))
-                .with("cut", !short),
-        )
+        let wanted = says("memory_is_short").with("weights", least).with("tokens", held).with("cache", cache);
+        let had = wanted.with("chips", m.chips).with("chip", &m.system.chip.name).with("room", one * m.chips as f64);
+        Some(had.with("needed", short.then_some(chips)).with("cut", !short))
     }
 
     /// The least any deployment can do, and what takes the time.
     fn floor(&self, near: &Near) -> Remark {
         let choice = self.chosen(near.ranked.index);
         let e = &near.ranked.estimate;
-        let least = says(if near.bound.at_least() { "ceiling" } else { "floor" })
-            .with("bound", near.bound.name())
-            .with("amount", amount(near.bound, near.bound.amount(e)))
-            .with("by", self.words(near.ranked.index));
+        let least = says(if near.bound.at_least() { "ceiling" } else { "floor" }).with("bound", near.bound.name());
+        let least = least.with("amount", amount(near.bound, near.bound.amount(e)));
+        let least = least.with("by", self.words(near.ranked.index));
         if !matches!(near.bound, Bound::Tpot | Bound::E2e) {
             return least.with("binding", e.binding.name());
         }
@@ -127,13 +109,10 @@ impl Worked {
         let mut limits = step.limits.clone();
         limits.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         let share = |l: &Piece| says("share_of").with("share", l.share).with("what", l.what.clone());
-        let step = says("step_is")
-            .with("one", n == 1.0)
-            .with("requests", (n != 1.0).then_some(n))
-            .with("step", Seconds::ms(step.step_ms))
-            .with("shares", limits.iter().take(3).map(share).collect::<Vec<_>>())
-            .with("ideal", Seconds::ms(step.ideal_ms));
-        least.with("step", step)
+        let shares: Vec<Remark> = limits.iter().take(3).map(share).collect();
+        let load = says("step_is").with("one", n == 1.0).with("requests", (n != 1.0).then_some(n));
+        let [time, ideal] = [step.step_ms, step.ideal_ms].map(Seconds::ms);
+        least.with("step", load.with("step", time).with("shares", shares).with("ideal", ideal))
     }
 }
 
@@ -162,10 +141,13 @@ pub(super) fn traffic(traffic: Traffic) -> Remark {
 }
 
 /// Limits that an estimate breaks.
-pub(super) fn broken(q: &Question, e: &Estimate, among: &[Bound]) -> Vec<Remark> {
+fn over<'a>(q: &Question, e: &Estimate, among: &'a [Bound]) -> impl Iterator<Item = Bound> + use<'a> {
     let bits = q.limits.broken(e);
-    let broken = among.iter().filter(|b| bits & (1 << **b as u8) != 0);
-    broken.filter_map(|b| Some(limit(*b, q.limits.get(*b)?))).collect()
+    among.iter().copied().filter(move |b| bits & (1 << *b as u8) != 0)
+}
+
+pub(super) fn broken(q: &Question, e: &Estimate, among: &[Bound]) -> Vec<Remark> {
+    over(q, e, among).filter_map(|b| Some(limit(b, q.limits.get(b)?))).collect()
 }
 
 pub(super) fn limits(q: &Question) -> Vec<Remark> {

@@ -102,12 +102,10 @@ impl Worked {
             Some(p) => {
                 // Where the chips are others, they are named.
                 let other = &p.row.of.machine;
-                says("deployed")
-                    .with("prefills", p.instances)
-                    .with("prefill", self.layout(&p.row.on().layout))
-                    .with("prefill_on", (!Arc::ptr_eq(&row.of.machine, other)).then_some(&other.system.chip.id))
-                    .with("decodes", choice.instances)
-                    .with("decode", layout)
+                let named = (!Arc::ptr_eq(&row.of.machine, other)).then_some(&other.system.chip.id);
+                let prefill = says("deployed").with("prefills", p.instances).with("prefill_on", named);
+                let prefill = prefill.with("prefill", self.layout(&p.row.on().layout));
+                prefill.with("decodes", choice.instances).with("decode", layout)
             }
         };
         pools
@@ -128,12 +126,9 @@ impl Worked {
     /// Traffic and lengths.
     pub(crate) fn workload(&self) -> Remark {
         let r = &self.ask.requests;
-        says("traffic_and_lengths")
-            .with("traffic", why::traffic(self.question.traffic))
-            .with("input", r.input)
-            .with("output", r.output)
-            .with("cached", Some(r.cached).filter(|hit| *hit > 0.0))
-            .with("fetched", self.ask.offload)
+        let traffic = says("traffic_and_lengths").with("traffic", why::traffic(self.question.traffic));
+        let lengths = traffic.with("input", r.input).with("output", r.output);
+        lengths.with("cached", Some(r.cached).filter(|hit| *hit > 0.0)).with("fetched", self.ask.offload)
     }
 
     /// Tokens of a prompt.

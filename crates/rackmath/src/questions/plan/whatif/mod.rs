@@ -184,10 +184,10 @@ fn verdict(before: Option<&Plan>, kept: &Kept, after: Option<&Plan>, same: bool,
             says("holds_with").with("replicas", p.replicas).with("before", old_count)
         }
         (Holds::AsIs, _) => says("holds_as_is"),
-        (Holds::Retuned, Some(p)) => says("holds_retuned")
-            .with("in_flight", p.concurrency_per_group)
-            .with("no_room", broken.is_empty())
-            .with("broken", broken),
+        (Holds::Retuned, Some(p)) => {
+            let held = says("holds_retuned").with("in_flight", p.concurrency_per_group);
+            held.with("no_room", broken.is_empty()).with("broken", broken)
+        }
         (Holds::Breaks, _) => says("does_not_hold").with("broken", broken),
         _ => says("cannot_run"),
     };

@@ -2,11 +2,10 @@
 
 use super::Change;
 use super::work::{Ask, Case};
-use crate::desk::remark::{Remark, says};
+use crate::desk::prelude::*;
 use rackmath_spec::engine::Assumed;
-use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
-use rackmath_spec::{Brief, Catalog, Dtype, Kind, Layout, Math};
+use rackmath_spec::{Brief, Kind, Math};
 use rackmath_theory::deployment::{Deployment, Links};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
@@ -33,9 +32,7 @@ enum Slowest {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
     /// Output tokens per second and chip, at no worse a time per token unless any will do.
-    Throughput {
-        slowest: Slowest,
-    },
+    Throughput(Slowest),
     Speed,
     /// From arrival to the last token.
     Whole,
@@ -44,20 +41,20 @@ enum Goal {
 impl Goal {
     fn of(load: Loading, target: bool) -> Self {
         match load {
-            _ if target && load == Loading::Full => Self::Throughput { slowest: Slowest::Target },
-            Loading::Full => Self::Throughput { slowest: Slowest::Any },
+            _ if target && load == Loading::Full => Self::Throughput(Slowest::Target),
+            Loading::Full => Self::Throughput(Slowest::Any),
             Loading::Rate(_) => Self::Whole,
             Loading::Concurrency(c) if c <= FEW => Self::Speed,
-            Loading::Concurrency(_) if target => Self::Throughput { slowest: Slowest::Target },
-            Loading::Concurrency(_) => Self::Throughput { slowest: Slowest::Today },
+            Loading::Concurrency(_) if target => Self::Throughput(Slowest::Target),
+            Loading::Concurrency(_) => Self::Throughput(Slowest::Today),
         }
     }
 
     fn remark(self) -> Remark {
         says(match self {
-            Self::Throughput { slowest: Slowest::Today } => "judged_by_chip_no_slower",
-            Self::Throughput { slowest: Slowest::Target } => "judged_by_chip_in_target",
-            Self::Throughput { slowest: Slowest::Any } => "judged_by_chip",
+            Self::Throughput(Slowest::Today) => "judged_by_chip_no_slower",
+            Self::Throughput(Slowest::Target) => "judged_by_chip_in_target",
+            Self::Throughput(Slowest::Any) => "judged_by_chip",
             Self::Speed => "judged_by_user",
             Self::Whole => "judged_by_whole",
         })
@@ -81,7 +78,7 @@ pub(super) fn best(catalog: &Catalog, case: &Case, serving: &Serving, now: &Outc
         let Some(then) = outcome(case, &idea.ask, serving) else { continue };
         let (a, b) = (&case.ask.requests, &idea.ask.requests);
         let gain = match goal {
-            Goal::Throughput { slowest } => {
+            Goal::Throughput(slowest) => {
                 let slower = then.tpot() > now.tpot() * (1.0 + 1e-9);
                 if slowest == Slowest::Today && now.serves() && slower {
                     continue;
@@ -98,24 +95,21 @@ pub(super) fn best(catalog: &Catalog, case: &Case, serving: &Serving, now: &Outc
         if !rescues && (gain < LEAST || !now.serves()) {
             continue;
         }
-        tried.push((
+        let interval = float::exp(serving.main.spread(idea.ask.on.engine.spread.tpot)) - 1.0;
+        let change = Change {
+            what: idea.what,
+            judged_by: goal.remark(),
+            gain: now.serves().then_some(gain),
+            within_interval: idea.foreign && gain < interval,
             rescues,
-            gain,
-            Change {
-                what: idea.what,
-                judged_by: goal.remark(),
-                gain: now.serves().then_some(gain),
-                within_interval: idea.foreign
-                    && gain < rackmath_units::float::exp(serving.main.spread(idea.ask.on.engine.spread.tpot)) - 1.0,
-                rescues,
-                chips: then.chips as u64,
-                tpot_ms: then.tpot() * 1e3,
-                ttft_ms: (then.ttft + then.queue) * 1e3,
-                output_tok_s_per_chip: then.output_per_chip(b),
-                usd_per_mtok_output: then.usd_per_mtok(b, idea.ask.price).map(|u| u.0),
-                caution: idea.caution,
-            },
-        ));
+            chips: then.chips as u64,
+            tpot_ms: then.tpot() * 1e3,
+            ttft_ms: (then.ttft + then.queue) * 1e3,
+            output_tok_s_per_chip: then.output_per_chip(b),
+            usd_per_mtok_output: then.usd_per_mtok(b, idea.ask.price).map(|u| u.0),
+            caution: idea.caution,
+        };
+        tried.push((rescues, gain, change));
     }
     tried.sort_by(|x, y| y.0.cmp(&x.0).then(y.1.total_cmp(&x.1)));
     tried.into_iter().take(KEPT).map(|(_, _, change)| change).collect()
@@ -195,18 +189,15 @@ fn layouts(ask: &Ask) -> Vec<Idea> {
     }
     let mut layouts: Vec<Layout> = all.into_iter().filter_map(|d| Layout::new(d).ok()).collect();
     layouts.dedup();
-    layouts
-        .into_iter()
-        .filter(|l| l.chips() <= ask.on.system.n_chips && *l != ask.on.layout)
-        .map(|layout| {
-            let now = Some(ask.on.layout.chips()).filter(|now| *now != layout.chips());
-            let what = says(if now.is_none() { "layout_same_chips" } else { "layout_other_chips" })
-                .with("layout", crate::layout::words(&ask.on.model, &layout))
-                .with("chips", now.map(|_| layout.chips()))
-                .with("now", now);
-            idea(what, on(ask, Deployment { layout, ..ask.on.clone() }))
-        })
-        .collect()
+    layouts.retain(|l| l.chips() <= ask.on.system.n_chips && *l != ask.on.layout);
+    let other = |layout: Layout| {
+        let now = Some(ask.on.layout.chips()).filter(|now| *now != layout.chips());
+        let what = says(if now.is_none() { "layout_same_chips" } else { "layout_other_chips" });
+        let what = what.with("layout", crate::layout::words(&ask.on.model, &layout));
+        let what = what.with("chips", now.map(|_| layout.chips())).with("now", now);
+        idea(what, on(ask, Deployment { layout, ..ask.on.clone() }))
+    };
+    layouts.into_iter().map(other).collect()
 }
 
 fn formats(ask: &Ask) -> Vec<Idea> {
@@ -238,8 +229,8 @@ fn formats(ask: &Ask) -> Vec<Idea> {
 fn loads(ask: &Ask, serving: &Serving) -> Vec<Idea> {
     let Loading::Concurrency(c) = ask.load else { return Vec::new() };
     let most = serving.room * serving.groups();
-    let to =
-        |c: f64| idea(says("concurrency_of").with("requests", c), Ask { load: Loading::Concurrency(c), ..ask.clone() });
+    let loaded = |c: f64| Ask { load: Loading::Concurrency(c), ..ask.clone() };
+    let to = |c: f64| idea(says("concurrency_of").with("requests", c), loaded(c));
     let mut all = Vec::new();
     if c > most && most >= 1.0 {
         // Who waits for memory gains nothing from waiting inside.
@@ -260,16 +251,15 @@ fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
     if !SERVERS.contains(&own.family.as_str()) {
         return Vec::new();
     }
-    let others = SERVERS.into_iter().filter(|name| *name != own.id);
-    others
-        .filter(|name| *name != "trtllm" || ask.on.system.chip.vendor.eq_ignore_ascii_case("nvidia"))
-        .filter_map(|name| {
-            let (engine, _) = catalog.engine(name).ok()?;
-            let what = says("engine_of").with("name", &engine.name);
-            let next = on(ask, Deployment { engine, ..ask.on.clone() });
-            Some(Idea { foreign: true, ..idea(what, next) })
-        })
-        .collect()
+    let nvidia = ask.on.system.chip.vendor.eq_ignore_ascii_case("nvidia");
+    let others = SERVERS.into_iter().filter(|name| *name != own.id && (*name != "trtllm" || nvidia));
+    let other = |name: &str| {
+        let (engine, _) = catalog.engine(name).ok()?;
+        let what = says("engine_of").with("name", &engine.name);
+        let next = on(ask, Deployment { engine, ..ask.on.clone() });
+        Some(Idea { foreign: true, ..idea(what, next) })
+    };
+    others.filter_map(other).collect()
 }
 
 /// The machine whose chips have the next higher bandwidth, by the same maker.

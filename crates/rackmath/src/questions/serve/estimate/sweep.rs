@@ -144,20 +144,14 @@ fn figure(page: &super::Answer, rows: &[Row], roof: &[Row]) -> Figure {
         if let Some(r) = rows.iter().find(|r| r.concurrency >= wanted).filter(|r| r.waiting <= 0.0) {
             let label = says("concurrency_of").with("requests", r.concurrency);
             if marks.iter().all(|m| m.label != label) {
-                marks.push(Mark { x: r.output_tok_s_per_user, y: r.output_tok_s_per_chip, label });
+                marks.push(Mark::at(r.output_tok_s_per_user, r.output_tok_s_per_chip, label));
             }
         }
     }
     let super::Answer { model, system, engine, layout, weights, kv, .. } = page;
-    let series = vec![line("roofline of the same passes", Role::Floor, roof), line("estimate", Role::Envelope, rows)];
+    let series = [line("roofline of the same passes", Role::Floor, roof), line("estimate", Role::Envelope, rows)];
     let title = says("sweep_title").with("model", model).with("system", system).with("engine", engine);
     let lengths = says("sweep_conditions").with("layout", layout).with("isl", page.isl).with("osl", page.osl);
-    Figure {
-        title,
-        subtitle: lengths.with("weights", weights).with("kv", kv),
-        x: Axis::log("output tokens per second of one user", Unit::TokensPerS),
-        y: Axis::log("output tokens per second and chip", Unit::TokensPerS),
-        series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
-        marks,
-    }
+    let (subtitle, axes) = (lengths.with("weights", weights).with("kv", kv), crate::frontier::users_and(false));
+    Figure::of(title, subtitle, axes, series.into_iter().filter(|s| !s.points.is_empty())).marked(marks)
 }
