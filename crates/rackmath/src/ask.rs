@@ -5,6 +5,7 @@
 //! text, or a catalogue file of a model, chip, system or price sheet as TOML text. The request then uses that name.
 
 use crate::Error;
+use crate::desk::check::refuse_if;
 use crate::field::{self, Field};
 use rackmath_spec::file::MAX_BYTES;
 use rackmath_spec::{Catalog, Date, Kind};
@@ -377,22 +378,18 @@ fn with_files(catalog: &Catalog, files: Value, today: Option<Date>) -> Result<Ca
     let Value::Object(files) = files else {
         return Err(Error::value("files", kind(&files), "names with their texts"));
     };
-    if files.len() > MOST_FILES {
-        return Err(Error::value("files", files.len(), format!("at most {MOST_FILES}")));
-    }
-    let refused =
-        |name: &str, given: String, expected: String| Err(Error::value(format!("files.{name}"), given, expected));
+    refuse_if(files.len() > MOST_FILES, "files", files.len(), format!("at most {MOST_FILES}"))?;
+    let refused = |name: &str, given: &str, expected: &str| Err(Error::value(format!("files.{name}"), given, expected));
     let mut catalog = catalog.clone();
     let mut texts: Vec<(Kind, String, String)> = Vec::new();
     for (name, value) in files {
         let text = match value {
             Value::String(text) => text,
             Value::Object(_) => value.to_string(),
-            other => return refused(&name, kind(&other).into(), "a text, or a config.json as it is".into()),
+            other => return refused(&name, kind(&other), "a text, or a config.json as it is"),
         };
-        if text.len() as u64 > MAX_BYTES {
-            return refused(&name, text.len().to_string(), format!("at most {} MiB", MAX_BYTES >> 20));
-        }
+        let most = format!("at most {} MiB", MAX_BYTES >> 20);
+        refuse_if(text.len() as u64 > MAX_BYTES, &format!("files.{name}"), text.len(), most)?;
         texts.push((Kind::of(&text), name, text));
     }
     texts.sort();

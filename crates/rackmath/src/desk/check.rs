@@ -64,6 +64,11 @@ pub(crate) fn no_price(chip: &Chip, basis: &str, has: &str) -> Error {
 
 const PRICE: &str = "setting.price_usd_per_chip_hour";
 
+/// The nearest of some words, as the end of a hint.
+pub(crate) fn near<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> String {
+    rackmath_spec::nearest(text, words).first().map_or(String::new(), |n| format!("; did you mean {n}?"))
+}
+
 /// The names asked for, or all there are.
 pub(crate) fn named_or_all<'a>(wanted: &[String], all: impl Iterator<Item = &'a str>) -> Vec<String> {
     if wanted.is_empty() { all.map(str::to_owned).collect() } else { wanted.to_vec() }

@@ -392,8 +392,7 @@ impl Field {
         let known = |text: &str| self.words.is_empty() || self.words.iter().chain(&self.also).any(|w| w == text);
         let text = if known(text) { text } else { &lower };
         if !known(text) {
-            let near = rackmath_spec::nearest(text, self.words.iter().map(String::as_str));
-            let near = near.first().map_or(String::new(), |n| format!("; did you mean {n}?"));
+            let near = crate::desk::check::near(text, self.words.iter().map(String::as_str));
             return Err(format!("expected {}{near}", self.words.join(", ")));
         }
         match self.unit {

@@ -1,21 +1,14 @@
 //! Which model on which machine, in which formats, at which price: the part every question shares.
 
-use crate::Error;
-use crate::desk::check;
-use crate::desk::field::closed;
-use crate::desk::remark::{Remark, says};
-use educe::Educe;
+use super::prelude::*;
 use rackmath_spec::model::{Body, Formats};
-use rackmath_spec::{Basis, Catalog, Dtype, Math, Model, Price, System};
+use rackmath_spec::{Basis, Math, Model, Price, System};
 use rackmath_theory::board::{Board, Counting, Rules, peak_for};
 use rackmath_theory::count::{self, Count, Part};
 use rackmath_theory::deployment::{Deployment, Ready, Untimed};
 use rackmath_theory::kv::{self, Cache};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::roofline::Overlap;
-use rackmath_units::{Bytes, DollarRate, Fraction, Tokens};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// A model on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -123,12 +116,12 @@ impl std::ops::Deref for Resolved {
 pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
     let model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
     let expected = "one machine, or several with commas to choose from; a fleet of joined machines is not planned yet";
-    check::refuse_if(setting.on.contains('+'), "setting.on", &setting.on, expected)?;
+    refuse_if(setting.on.contains('+'), "setting.on", &setting.on, expected)?;
     let mut system = catalog.system(&setting.on).map_err(|e| e.at("setting.on"))?;
     if let Some(chips) = setting.chips {
-        check::refuse_if(chips == 0 || chips > 10_000_000, "setting.chips", chips, "1 to 10,000,000")?;
+        refuse_if(chips == 0 || chips > 10_000_000, "setting.chips", chips, "1 to 10,000,000")?;
         if chips != system.n_chips {
-            let own = std::sync::Arc::make_mut(&mut system);
+            let own = Arc::make_mut(&mut system);
             own.name = format!("{chips} x {}", own.chip.name);
             own.n_chips = chips;
         }
@@ -158,7 +151,7 @@ pub(crate) fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, 
         let formats = [found.formats.routed, found.formats.linear, found.formats.other];
         let lacking = formats.into_iter().find(|d| peak_for(&found.system.chip, *d, math).is_none());
         let wanted = math.map_or_else(|| lacking.unwrap_or(found.kv).to_string(), |m| m.to_string());
-        check::no_peak(&found.system.chip, &found.system.chip.id, wanted)
+        no_peak(&found.system.chip, &found.system.chip.id, wanted)
     })?;
     Ok(Resolved { found, counting, overlap, cache, board })
 }
@@ -176,7 +169,7 @@ pub(crate) fn untimed(why: Untimed, on: &Deployment) -> Error {
             format!("\"{}\"", on.model.id),
             "a model known layer by layer; this one is known by its totals only",
         ),
-        Untimed::NoPeak => check::no_peak(&on.system.chip, &on.system.chip.id, on.formats.linear),
+        Untimed::NoPeak => no_peak(&on.system.chip, &on.system.chip.id, on.formats.linear),
     }
 }
 
@@ -232,7 +225,7 @@ fn price(system: &System, setting: &Setting) -> Result<(DollarRate, PriceSource)
         let mut has: Vec<&str> = chip.prices.iter().map(|p| p.basis.into()).collect();
         has.dedup();
         let has = if has.is_empty() { "another chip".into() } else { has.join(" or ") };
-        check::no_price(chip, basis.into(), &has)
+        no_price(chip, basis.into(), &has)
     })?;
     Ok((price.value, PriceSource::Listed(price.clone())))
 }

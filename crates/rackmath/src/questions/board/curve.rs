@@ -131,30 +131,25 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     };
     let at = Fixed { batch, context, pass };
     let usual = &request.setting;
+    let in_format = |dtype: Dtype| {
+        let r = resolve(catalog, &Setting { weights: Some(dtype.name().into()), ..usual.clone() })?;
+        Ok(Row { label: Some(dtype.name().into()), ..row(&r, at, dtype.bits()) })
+    };
+    let on_chips = |n: u64| Ok(row(&resolve(catalog, &Setting { chips: Some(n), ..usual.clone() })?, at, n as f64));
+    let along = |x: f64| {
+        let value = Tokens::new(x);
+        let at = match over {
+            Over::Batch => Fixed { batch: value, ..at },
+            Over::Context => Fixed { context: value, ..at },
+            _ => Fixed { pass: value, ..at },
+        };
+        row(&base, at, x)
+    };
+    let formats = [Dtype::NvFp4, Dtype::Fp8, Dtype::Bf16];
     let rows: Vec<Row> = match over {
-        Over::Precision => [Dtype::NvFp4, Dtype::Fp8, Dtype::Bf16]
-            .into_iter()
-            .map(|dtype| {
-                let r = resolve(catalog, &Setting { weights: Some(dtype.name().into()), ..usual.clone() })?;
-                Ok(Row { label: Some(dtype.name().into()), ..row(&r, at, dtype.bits()) })
-            })
-            .collect::<Result<_, Error>>()?,
-        Over::Chips => chips(request, base.system.n_chips)?
-            .into_iter()
-            .map(|n| Ok(row(&resolve(catalog, &Setting { chips: Some(n), ..usual.clone() })?, at, n as f64)))
-            .collect::<Result<_, Error>>()?,
-        over => grid(request, &base, at)?
-            .into_iter()
-            .map(|x| {
-                let value = Tokens::new(x);
-                let at = match over {
-                    Over::Batch => Fixed { batch: value, ..at },
-                    Over::Context => Fixed { context: value, ..at },
-                    _ => Fixed { pass: value, ..at },
-                };
-                row(&base, at, x)
-            })
-            .collect(),
+        Over::Precision => formats.into_iter().map(in_format).collect::<Result<_, Error>>()?,
+        Over::Chips => chips(request, base.system.n_chips)?.into_iter().map(on_chips).collect::<Result<_, Error>>()?,
+        _ => grid(request, &base, at)?.into_iter().map(along).collect(),
     };
     let kinks = kinks(&base, over, at, &rows);
     let (time, cost) = figures(&base, over, at, &rows, &kinks);
@@ -185,9 +180,8 @@ fn grid(request: &Request, r: &Resolved, at: Fixed) -> Result<Vec<f64>, Error> {
 /// Powers of two between the ends, and the ends.
 fn chips(request: &Request, all: u64) -> Result<Vec<u64>, Error> {
     let (from, to) = (request.from.unwrap_or(1.0), request.to.unwrap_or((all as f64).max(64.0)));
-    if !(from >= 1.0 && to >= from && to <= 1e6) {
-        return Err(Error::value("from, to", format!("{from} to {to}"), "chips from 1 to 1,000,000"));
-    }
+    let wrong = !(from >= 1.0 && to >= from && to <= 1e6);
+    refuse_if(wrong, "from, to", format!("{from} to {to}"), "chips from 1 to 1,000,000")?;
     let mut counts = vec![from as u64, to as u64];
     counts.extend((0..20).map(|i| 1u64 << i).filter(|n| *n as f64 > from && (*n as f64) < to));
     counts.sort_unstable();

@@ -117,11 +117,9 @@ pub struct Fact {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let chips = named_or_all(&request.names, catalog.ids(Kind::Chips))
-        .iter()
-        .map(|name| catalog.chip(name).map(|chip| card(&chip, &catalog.names(Kind::Chips, &chip.id))))
-        .collect::<Result<_, Error>>()?;
-    Ok(Answer { chips })
+    let one = |name: &String| catalog.chip(name).map(|chip| card(&chip, &catalog.names(Kind::Chips, &chip.id)));
+    let names = named_or_all(&request.names, catalog.ids(Kind::Chips));
+    Ok(Answer { chips: names.iter().map(one).collect::<Result<_, Error>>()? })
 }
 
 fn card(chip: &Chip, known: &[&str]) -> Card {

@@ -128,12 +128,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         None | Some("auto") => None,
         Some(name) => Some(name.parse::<Dtype>()?),
     };
-    let models = named_or_all(&request.names, catalog.ids(Kind::Models))
-        .iter()
-        .map(|name| {
-            catalog.model(name).map(|model| card(&model, &catalog.names(Kind::Models, &model.id), context, dtype))
-        })
-        .collect::<Result<_, Error>>()?;
+    let of = |model: Arc<Model>| card(&model, &catalog.names(Kind::Models, &model.id), context, dtype);
+    let names = named_or_all(&request.names, catalog.ids(Kind::Models));
+    let models = names.iter().map(|name| catalog.model(name).map(of)).collect::<Result<_, Error>>()?;
     Ok(Answer { context: request.context, models })
 }
 

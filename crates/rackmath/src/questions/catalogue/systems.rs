@@ -60,21 +60,16 @@ pub struct LevelCard {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let systems = named_or_all(&request.names, catalog.ids(rackmath_spec::Kind::Systems))
-        .iter()
-        .map(|name| catalog.system(name).map(|s| card(&s)))
-        .collect::<Result<_, _>>()?;
-    Ok(Answer { systems })
+    let names = named_or_all(&request.names, catalog.ids(rackmath_spec::Kind::Systems));
+    let systems = names.iter().map(|name| catalog.system(name).map(|s| card(&s)));
+    Ok(Answer { systems: systems.collect::<Result<_, _>>()? })
 }
 
 fn card(s: &rackmath_spec::System) -> Card {
     // The narrowest float the chip has, which is what its makers quote; integers only where there is no float.
     let narrow = [Math::Fp4, Math::Fp8, Math::Bf16, Math::Fp16, Math::Fp32];
-    let (math, peak) = narrow
-        .iter()
-        .find_map(|m| s.chip.peak.get_key_value(m))
-        .or_else(|| s.chip.peak.iter().next())
-        .expect("a chip has a peak");
+    let found = narrow.iter().find_map(|m| s.chip.peak.get_key_value(m));
+    let (math, peak) = found.or_else(|| s.chip.peak.iter().next()).expect("a chip has a peak");
     let level = |l: &Level| {
         let (name, topology, source) = (l.name.clone(), l.topology.to_string(), l.bandwidth.source.clone());
         LevelCard { name, chips: l.chips, bandwidth_bytes_per_s: l.bandwidth.value.get(), topology, source }

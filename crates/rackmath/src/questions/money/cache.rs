@@ -321,10 +321,8 @@ fn kept_for(
 fn read(wanted: &ReuseRequest) -> Result<(Reuse, Remark), Error> {
     if let Some(text) = &wanted.trace_text {
         let trace = file::trace(&wanted.trace_name, text)?;
-        if !trace.has_blocks() {
-            let expected = "JSON lines with hash_ids, which say what prompts share";
-            return Err(Error::value("trace", format!("\"{}\"", wanted.trace_name), expected));
-        }
+        let expected = "JSON lines with hash_ids, which say what prompts share";
+        refuse_if(!trace.has_blocks(), "trace", format!("\"{}\"", wanted.trace_name), expected)?;
         let source = says("requests_over").with("trace", &wanted.trace_name).with("requests", trace.requests.len());
         return Ok((Reuse::of(&trace), source.with("span", trace.span())));
     }

@@ -127,10 +127,9 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         chip_hour: r.chip_price,
     };
     let f = fleet(&traffic, &machines);
-    if f.prefill.replicas.max(f.decode.replicas) >= Pool::MOST {
-        let expected = "less, or faster chips: a trillion replicas";
-        return Err(Error::value("traffic", format!("{} out", traffic.output), expected));
-    }
+    let endless = f.prefill.replicas.max(f.decode.replicas) >= Pool::MOST;
+    let given = format!("{} out", traffic.output);
+    refuse_if(endless, "traffic", given, "less, or faster chips: a trillion replicas")?;
     let world = q.world_tok_s.map(|w| rate("world_tok_s", w)).transpose()?;
     Ok(Answer {
         model: r.model.name.clone(),

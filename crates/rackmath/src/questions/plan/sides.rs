@@ -115,9 +115,8 @@ pub(crate) fn questions(
     engines: &[String],
 ) -> Result<(&'static str, Vec<Side>), Error> {
     let lists = [systems, models, engines];
-    if lists.iter().filter(|l| !l.is_empty()).count() > 1 {
-        return Err(Error::value("compare", "more than one list", "systems, models or engines: one at a time"));
-    }
+    let several = lists.iter().filter(|l| !l.is_empty()).count() > 1;
+    refuse_if(several, "compare", "more than one list", "systems, models or engines: one at a time")?;
     if let Some(list) = lists.into_iter().find(|l| l.len() > MOST) {
         return Err(Error::value("compare", format!("{} names", list.len()), format!("at most {MOST}")));
     }

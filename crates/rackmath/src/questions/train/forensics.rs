@@ -94,13 +94,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     within("flop_per_param", k, 0.1, 1e3)?;
     assumptions.push(says("flop_per_param").with("flop", k));
     let given = given(&r)?;
-    if given.iter().all(Option::is_none) {
-        return Err(Error::value(
-            "what is known",
-            "nothing",
-            "a run of the catalogue such as deepseek-v3, or some of its numbers such as --tokens and --chip-hours",
-        ));
-    }
+    let expected =
+        "a run of the catalogue such as deepseek-v3, or some of its numbers such as --tokens and --chip-hours";
+    refuse_if(given.iter().all(Option::is_none), "what is known", "nothing", expected)?;
     let (findings, contradiction) = infer(&given, k);
     let (mfu, peak) = (findings[Variable::Mfu as usize], findings[Variable::Peak as usize].estimate);
     let achieved = mfu.estimate.zip(mfu.likely).zip(peak);
@@ -129,10 +125,9 @@ fn given(r: &Request) -> Result<[Option<Known>; COUNT], Error> {
         ("usd", r.usd),
     ];
     for (field, known) in fields {
-        if let Some(k) = known.filter(|k| !(k.low > 1e-12 && k.low <= k.high && k.high < 1e40)) {
-            let ends = format!("{} to {}", k.low, k.high);
-            return Err(Error::value(field, ends, "a low end above 0, then a high end"));
-        }
+        let Some(Known { low, high }) = known else { continue };
+        let sound = low > 1e-12 && low <= high && high < 1e40;
+        refuse_if(!sound, field, format!("{low} to {high}"), "a low end above 0, then a high end")?;
     }
     Ok(fields.map(|(_, known)| known))
 }

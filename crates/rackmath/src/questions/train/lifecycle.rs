@@ -228,15 +228,15 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let drawn = laws.iter().zip(&resolved.laws).filter(|(c, _)| c.optimum.is_some());
     let drawn = drawn.min_by_key(|(c, _)| c.law != "besiroglu-2024");
     let figure = drawn.and_then(|(c, law)| figure(&resolved.surface(law).ok()?, law, c, &solve));
+    let rl_card = |rl: Rl| {
+        let (generated_tokens, useful) = (rl.generated().get(), rl.useful().get());
+        RlCard { generated_tokens, useful, factor: rl.factor(eta) }
+    };
     Ok(Answer {
         request: r.clone(),
         served_tokens: served.get(),
         rule: rule_card(&rule, &phases, &solve),
-        rl: rl.map(|rl| RlCard {
-            generated_tokens: rl.generated().get(),
-            useful: rl.useful().get(),
-            factor: rl.factor(eta),
-        }),
+        rl: rl.map(rl_card),
         goodput,
         train_cost: costs.per_token / TRAIN_FLOP,
         over_training_over_laws: (low <= high).then_some((low, high)),
@@ -265,11 +265,7 @@ fn progress(f: &Failures) -> Result<f64, Error> {
     let Some(hours) = f.chip_mtbf_hours else { return Ok(1.0) };
     let chip = Seconds::s(within("chip_mtbf", hours, 1e-3, 1e12)? * 3600.0);
     let share = goodput::hazard(chip, chips, f.stall_s, f.restart_s)?.best_goodput().get();
-    if share > 1e-6 {
-        Ok(share)
-    } else {
-        Err(Error::value("chip_mtbf", hours, "failures rare enough for any progress"))
-    }
+    refuse_if(share <= 1e-6, "chip_mtbf", hours, "failures rare enough for any progress").map(|()| share)
 }
 
 fn rule_card(rule: &Rule, phases: &Phases, s: &Solve) -> RuleCard {
@@ -377,8 +373,7 @@ fn split(text: &str) -> Result<Split, Error> {
             Ok(Split { pretrain: p / sum, rl: r / sum, served: s / sum })
         }
         _ => {
-            let near = rackmath_spec::nearest(text, ["thirds", "quarters"].into_iter());
-            let near = near.first().map_or(String::new(), |n| format!("; did you mean {n}?"));
+            let near = near(text, ["thirds", "quarters"].into_iter());
             let expected = format!("thirds, quarters, or shares such as 40/20/40{near}");
             Err(Error::value("split", format!("\"{text}\""), expected))
         }

@@ -230,10 +230,8 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     if let Some(rate) = r.host_gb_per_s {
         machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
     }
-    if machine.host.is_none() && r.offload != Offload::None {
-        let expected = format!("a bandwidth to the host, not known for {}; {{host_bandwidth}}", chip.name);
-        return Err(Error::value("offload", r.offload, expected));
-    }
+    let expected = format!("a bandwidth to the host, not known for {}; {{host_bandwidth}}", chip.name);
+    refuse_if(machine.host.is_none() && r.offload != Offload::None, "offload", r.offload, expected)?;
     let job = Job { shape, sequence: r.sequence, global_batch: r.global_batch, format: setup.format };
     let (cut, search) = if r.search {
         let (cut, card) = searched(&machine, &job, r, system.n_chips, &cancel)?;
@@ -303,16 +301,17 @@ fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
     if let Some(chips) = r.chips {
         Arc::make_mut(&mut system).n_chips = up_to("chips", chips, 1_000_000)?;
     }
-    let names = ["tp", "cp", "pp", "virtual_stages", "ep", "etp"];
-    let degrees = [r.tp, r.cp, r.pp, r.virtual_stages, r.ep, r.etp];
     for (field, value, most) in [
         ("sequence", r.sequence, 100_000_000),
         ("global_batch", r.global_batch, 10_000_000),
         ("micro_batch", r.micro_batch, 100_000),
-    ]
-    .into_iter()
-    .chain(names.into_iter().zip(degrees).map(|(name, degree)| (name, degree, 4096)))
-    {
+        ("tp", r.tp, 4096),
+        ("cp", r.cp, 4096),
+        ("pp", r.pp, 4096),
+        ("virtual_stages", r.virtual_stages, 4096),
+        ("ep", r.ep, 4096),
+        ("etp", r.etp, 4096),
+    ] {
         refuse_if(!(1..=most).contains(&value), field, value, format!("1 to {most}"))?;
     }
     let usual = if system.chip.link.kind == "ici" { "maxtext" } else { "megatron-core" };
@@ -323,17 +322,14 @@ fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
 
 fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
     let one = r.tp * r.cp * r.pp;
-    if one > chips || !chips.is_multiple_of(one) {
-        return Err(Error::value("tp x cp x pp", one, format!("a divisor of the {chips} chips")));
-    }
+    let odd = one > chips || !chips.is_multiple_of(one);
+    refuse_if(odd, "tp x cp x pp", one, format!("a divisor of the {chips} chips"))?;
     let dp = chips / one;
     let layers = shape.n_layers();
     let chunks = r.pp * r.virtual_stages;
     refuse_if(chunks > layers, "pp x virtual_stages", chunks, format!("at most the {layers} layers"))?;
-    if !(r.tp * r.cp * dp).is_multiple_of(r.ep * r.etp) {
-        let expected = format!("a divisor of the {} chips of a stage", r.tp * r.cp * dp);
-        return Err(Error::value("ep x etp", r.ep * r.etp, expected));
-    }
+    let (stage, each) = (r.tp * r.cp * dp, r.ep * r.etp);
+    refuse_if(!stage.is_multiple_of(each), "ep x etp", each, format!("a divisor of the {stage} chips of a stage"))?;
     let experts = shape.moe().map_or(1, |m| m.experts);
     refuse_if(!experts.is_multiple_of(r.ep), "ep", r.ep, format!("a divisor of the {experts} experts"))?;
     let schedule = match r.schedule.as_deref() {

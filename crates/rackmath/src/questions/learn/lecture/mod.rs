@@ -7,7 +7,6 @@ mod prices;
 mod racks;
 
 use crate::desk::prelude::*;
-use rackmath_spec::nearest;
 
 /// Which claims.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,11 +61,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let mut claims = [batch, racks, lifecycle, prices, ciphers::claims()].concat();
     if let Some(wanted) = &request.claim {
         let id = wanted.trim().to_uppercase();
-        if !claims.iter().any(|c| c.id == id) {
-            let near = nearest(&id, claims.iter().map(|c| c.id.as_str()));
-            let near = near.first().map_or(String::new(), |n| format!("; did you mean {n}?"));
-            return Err(Error::value("claim", format!("\"{wanted}\""), format!("D1 to D57{near}")));
-        }
+        let expected = format!("D1 to D57{}", near(&id, claims.iter().map(|c| c.id.as_str())));
+        refuse_if(!claims.iter().any(|c| c.id == id), "claim", format!("\"{wanted}\""), expected)?;
         claims.retain(|c| c.id == id);
     }
     Ok(Answer {

@@ -91,10 +91,8 @@ impl Prepared {
             (None, None, None, Some(input)) => {
                 let (input, cached, written) =
                     (some("input", input)?, some("cached", w.cached)?, some("written", w.written)?);
-                if cached + written > input {
-                    let given = format!("{cached} + {written}");
-                    return Err(Error::value("cached + written", given, format!("parts of the prompt's {input}")));
-                }
+                let (given, expected) = (format!("{cached} + {written}"), format!("parts of the prompt's {input}"));
+                refuse_if(cached + written > input, "cached + written", given, expected)?;
                 Self::Request { input, output: some("output", w.output)?, cached, written, offer: w.offer.clone() }
             }
             (None, None, _, None) => {

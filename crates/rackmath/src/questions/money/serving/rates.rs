@@ -175,10 +175,8 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
         || setting.math.is_some()
         || setting.counting != usual.counting
         || setting.overlap != usual.overlap;
-    if boards && must {
-        let expected = "no efficiency, math, counting or overlap; they belong to the board";
-        return Err(Error::value("rates", "\"predicted\" and the board's settings", expected));
-    }
+    let expected = "no efficiency, math, counting or overlap; they belong to the board";
+    refuse_if(boards && must, "rates", "\"predicted\" and the board's settings", expected)?;
     if boards {
         return Ok(Source::Board(None));
     }
@@ -199,12 +197,9 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
     if !cuts.is_empty() {
         return Ok(Source::Predicted(cuts));
     }
-    let (model, system) = (&r.model.name, &r.system.name);
-    if must {
-        let expected = "more or larger chips, or narrower weights; {rates} board does not look at memory";
-        return Err(Error::value("on", format!("{model} does not fit on {system}"), expected));
-    }
-    Ok(Source::Board(Some(says("board_only").with("model", model).with("system", system))))
+    let expected = "more or larger chips, or narrower weights; {rates} board does not look at memory";
+    refuse_if(must, "on", format!("{} does not fit on {}", r.model.name, r.system.name), expected)?;
+    Ok(Source::Board(Some(r.titled("board_only"))))
 }
 
 fn board(r: &Resolved, q: &RatesRequest, why: Option<Remark>) -> Result<(RateCard, RateCard), Error> {

@@ -201,26 +201,18 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_price_and_a_slope_cross_where_they_are_equal() {
+    fn the_winner_changes_where_scores_are_equal_also_in_between_and_to_nobody() {
         // 100 against 2 x: at 50.
         let scores = |x: f64| Ok(vec![Some(Range::of(2.0 * x, 0.1)), Some(Range::of(100.0, 0.1)), None]);
         let all = crossings(&grid(), scores).unwrap();
         assert!(all.len() == 1 && (all[0].at / 50.0 - 1.0).abs() < 2e-3, "{all:?}");
         assert_eq!((all[0].from, all[0].to, all[0].close), (Some(0), Some(1), None));
-    }
-
-    #[test]
-    fn a_winner_between_two_points_is_found_when_ends_differ() {
         // Slopes 3, 2 and 1 with starts 0, 40 and 90: the middle one wins from 40 to 50, inside 32 to 64.
-        let scores =
-            |x: f64| Ok([(3.0, 0.0), (2.0, 40.0), (1.0, 90.0)].map(|(m, b)| Some(Range::of(m * x + b, 0.0))).to_vec());
+        let lines = [(3.0, 0.0), (2.0, 40.0), (1.0, 90.0)];
+        let scores = |x: f64| Ok(lines.map(|(m, b)| Some(Range::of(m * x + b, 0.0))).to_vec());
         let all = crossings(&grid(), scores).unwrap();
         let words: Vec<_> = all.iter().map(|c| (c.from, c.to, c.at.round())).collect();
         assert_eq!(words, [(Some(0), Some(1), 40.0), (Some(1), Some(2), 50.0)]);
-    }
-
-    #[test]
-    fn where_nobody_can_is_a_change_too() {
         let scores = |x: f64| Ok(vec![(x < 100.0).then(|| Range::of(1.0, 0.0))]);
         let all = crossings(&grid(), scores).unwrap();
         assert!(all.len() == 1 && all[0].to.is_none() && (all[0].at / 100.0 - 1.0).abs() < 2e-3);

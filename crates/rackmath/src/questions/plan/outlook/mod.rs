@@ -136,9 +136,7 @@ pub struct Relief {
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();
-    if !(r.vary > 0.0 && r.vary < 1.0) {
-        return Err(Error::value("vary", r.vary, "a share above 0 and below 1"));
-    }
+    refuse_if(!(r.vary > 0.0 && r.vary < 1.0), "vary", r.vary, "a share above 0 and below 1")?;
     let worked = Worked::new(catalog, &r.plan, effort)?;
     let best = worked.best(&worked.question)?;
     let plan = best.as_ref().map(|best| worked.plan(best));

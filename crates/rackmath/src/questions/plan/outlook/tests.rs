@@ -10,28 +10,19 @@ fn request() -> Request {
 }
 
 #[test]
-fn a_price_moves_the_cost_alike_and_nothing_else() {
+fn a_price_moves_the_cost_alike_every_concurrency_has_its_stage_and_the_bad_ends_cost_no_less() {
     let a = answer_on(&rackmath_catalog::embedded(), &request(), 1).unwrap();
     let price = a.inputs.iter().find(|i| i.name.says == "chip_price").unwrap();
     // The catalogue's rental price of an H100 has no range: a fifth down and up.
     assert!((price.low.change.unwrap() + 0.2).abs() < 1e-9 && (price.high.change.unwrap() - 0.2).abs() < 1e-9);
     assert!(price.low.kept == Holds::AsIs && price.high.regret == Some(0.0));
-    assert_eq!(price.low.deployment, a.plan.as_ref().map(|p| p.deployment.clone()));
-}
-
-#[test]
-fn the_stages_cover_every_concurrency_and_the_plan_is_on_one_that_breaks_nothing() {
-    let a = answer_on(&rackmath_catalog::embedded(), &request(), 1).unwrap();
+    let (plan, robust) = (a.plan.unwrap(), a.robust.unwrap());
+    assert_eq!(price.low.deployment, Some(plan.deployment));
     assert!(a.stages.windows(2).all(|w| w[0].to < w[1].from) && a.stages[0].from == 1.0);
-    let at = a.plan.unwrap().concurrency_per_group;
+    // The plan stands on a stage that breaks nothing.
+    let at = plan.concurrency_per_group;
     assert!(a.stages.iter().any(|s| s.from <= at && at <= s.to && s.broken.is_empty()));
     assert!(a.stages.iter().any(|s| !s.broken.is_empty()), "a limit on time per token ends somewhere");
-}
-
-#[test]
-fn a_plan_for_the_bad_ends_costs_no_less_and_meets_tighter_limits() {
-    let a = answer_on(&rackmath_catalog::embedded(), &request(), 1).unwrap();
-    let (plan, robust) = (a.plan.unwrap(), a.robust.unwrap());
     assert!(robust.premium >= 0.0 && robust.plan.tpot_ms.value <= 20.0 * plan.tpot_ms.value / plan.tpot_ms.high + 1e-9);
 }
 

@@ -94,31 +94,23 @@ impl Workload {
             (None, None, Some((_, output))) => output.clone(),
             (fixed, text, _) => side("osl", fixed, text.as_deref(), scenario.map(|s| s.output), 2.0)?,
         };
-        if output.mean < 2.0 {
-            return Err(Error::value("osl", output.mean, "2 tokens or more on average"));
-        }
+        refuse_if(output.mean < 2.0, "osl", output.mean, "2 tokens or more on average")?;
         // Lengths from two places know nothing of each other.
         let whole = r.isl.is_none() && d.isl.is_none() && r.osl.is_none() && d.osl.is_none();
         let covariance = trace.filter(|_| whole).map_or(0.0, |t| t.covariance);
         let bound = (input.variance * output.variance).sqrt();
-        if covariance.is_nan() || covariance.abs() > bound * (1.0 + 1e-9) + 1e-9 {
-            return Err(Error::value("draws", covariance, "a covariance the variances allow"));
-        }
+        let wrong = covariance.is_nan() || covariance.abs() > bound * (1.0 + 1e-9) + 1e-9;
+        refuse_if(wrong, "draws", covariance, "a covariance the variances allow")?;
         let hit = r.prefix_hit.or(trace.and_then(|t| t.prefix_hit)).or(scenario.map(|s| s.cached));
         let cached = share("prefix_hit", hit.unwrap_or(0.0))?;
         let rate = r.rate_per_s.or(trace.and_then(|t| t.rate_per_s));
         let mean_rate = rate.map(|rate| positive("rate_per_s", rate)).transpose()?;
         let peak = d.peak_over_mean.or(trace.and_then(|t| t.peak_over_mean)).unwrap_or(1.0);
-        if !(1.0..=1e6).contains(&peak) {
-            return Err(Error::value("peak_over_mean", peak, "1 to 1e6"));
-        }
+        refuse_if(!(1.0..=1e6).contains(&peak), "peak_over_mean", peak, "1 to 1e6")?;
         let headroom = r.headroom.unwrap_or(0.0);
-        if !(0.0..0.99).contains(&headroom) {
-            return Err(Error::value("headroom", headroom, "a share from 0 to 0.99"));
-        }
-        if headroom > 0.0 && mean_rate.is_none() {
-            return Err(Error::value("headroom", headroom, "a rate as well, whose share it is"));
-        }
+        refuse_if(!(0.0..0.99).contains(&headroom), "headroom", headroom, "a share from 0 to 0.99")?;
+        let stray = headroom > 0.0 && mean_rate.is_none();
+        refuse_if(stray, "headroom", headroom, "a rate as well, whose share it is")?;
         let requests =
             Requests { cached, spread: spread(&input, &output, covariance), ..Requests::of(input.mean, output.mean) };
         let mut workload = Self { input, output, requests, mean_rate, peak, headroom, notes: Vec::new() };

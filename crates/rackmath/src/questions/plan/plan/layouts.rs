@@ -91,14 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_dense_model_is_cut_by_tensor_and_pipeline_only() {
+    fn a_dense_model_is_cut_by_tensor_and_pipeline_only_and_engines_differ_in_what_they_can_say() {
         // tp 1 2 4 8 times pp 1 2 4 8, all of which 32 or more chips hold but tp 8 pp 8.
         assert_eq!(count("qwen3-32b", "32xh200", Tool::Vllm, 32), 15);
         assert_eq!(count("qwen3-32b", "h200", Tool::Vllm, 1), 1);
-    }
-
-    #[test]
-    fn engines_differ_in_what_they_can_say() {
         let vllm = count("deepseek-v3", "64xh200", Tool::Vllm, 64);
         let sglang = count("deepseek-v3", "64xh200", Tool::Sglang, 64);
         assert!(vllm > 30 && sglang > vllm);
@@ -117,8 +113,8 @@ mod tests {
         let all = of("deepseek-v3", Some(Tool::Vllm), &sizes);
         // One latent for all heads: every divisor of tp is possible.
         for tp in [1, 2, 4, 8] {
-            let mut found: Vec<u64> =
-                all.iter().filter(|d| d.tp == tp && d.pp == 1 && d.ep == 1).map(|d| d.dcp).collect();
+            let alike = all.iter().filter(|d| d.tp == tp && d.pp == 1 && d.ep == 1);
+            let mut found: Vec<u64> = alike.map(|d| d.dcp).collect();
             found.dedup();
             assert!(found.iter().all(|dcp| tp % dcp == 0) && found.contains(&tp), "tp {tp}: {found:?}");
         }

@@ -28,20 +28,15 @@ pub(crate) use prepare::in_order;
 pub use search::{MOST_SHARDS, Partial, merge, shard};
 pub(crate) use worked::Worked;
 
-use crate::Error;
-use crate::setting::{PriceSource, Setting, formats, resolve, tokens};
-use educe::Educe;
+use crate::desk::prelude::*;
+use crate::setting::{PriceSource, formats};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
-use rackmath_spec::{Catalog, Dtype, Model, Scenario, System};
+use rackmath_spec::{Model, Scenario, System};
 use rackmath_theory::deployment::Links;
 use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield};
 use rackmath_theory::steady::{Requests, yielded};
-use rackmath_units::{Effort, Fraction};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::sync::Arc;
 
 /// A model, machines, traffic and limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -263,10 +258,8 @@ impl Ask {
         let objective = r.objective.objective();
         let machines = machines(catalog, r)?;
         let model = catalog.model(&r.setting.model)?;
-        if model.shape().is_none() {
-            let expected = "a model known layer by layer; this one is known by its totals only";
-            return Err(Error::value("model", format!("\"{}\"", model.id), expected));
-        }
+        let expected = "a model known layer by layer; this one is known by its totals only";
+        refuse_if(model.shape().is_none(), "model", format!("\"{}\"", model.id), expected)?;
         if let Some(n) = r.handover.as_ref().and_then(|h| h.chips_per_host).filter(|n| !(1..=1024).contains(n)) {
             return Err(Error::value("chips_per_host", n, "1 to 1024"));
         }
@@ -334,9 +327,8 @@ impl Ask {
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> {
     let one = |(at, (on, prompts_only)): (usize, (&str, bool))| {
-        if on.trim().split_once(['x', 'X']).is_some_and(|(n, _)| n.parse() == Ok(0)) {
-            return Err(Error::value("chips", format!("0 in \"{}\"", on.trim()), "at least one chip"));
-        }
+        let none = on.trim().split_once(['x', 'X']).is_some_and(|(n, _)| n.parse() == Ok(0));
+        refuse_if(none, "chips", format!("0 in \"{}\"", on.trim()), "at least one chip")?;
         let setting = Setting { on: on.trim().into(), weights: None, kv: None, ..r.setting.clone() };
         let resolved = resolve(catalog, &setting)?;
         let system = resolved.system.clone();
@@ -365,9 +357,7 @@ fn kv_word(word: &str) -> Result<Option<Dtype>, Error> {
 }
 
 fn drafts(drafts: f64, acceptance: Option<f64>) -> Result<(f64, f64), Error> {
-    if !(0.0..=64.0).contains(&drafts) {
-        return Err(Error::value("drafts", drafts, "0 to 64 tokens"));
-    }
+    refuse_if(!(0.0..=64.0).contains(&drafts), "drafts", drafts, "0 to 64 tokens")?;
     match acceptance {
         _ if drafts == 0.0 => Ok((0.0, 1.0)),
         Some(alpha) => Ok((drafts, yielded(drafts, share("acceptance", alpha)?))),

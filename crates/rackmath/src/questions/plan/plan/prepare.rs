@@ -186,11 +186,8 @@ fn bounded(ask: &Ask, layouts: usize, levels: usize) -> Result<(), Error> {
     let states = 2 * (1 + usize::from(ask.split)) * levels * size_of::<State>();
     let each = states + size_of::<Entry>() + size_of::<Row>() + 2 * size_of::<Prefill>();
     let bytes = rows as f64 * each as f64;
-    if bytes <= MOST {
-        return Ok(());
-    }
     let given = format!("{} rows, which take up to {}", count(rows as f64), Bytes::b(bytes));
-    Err(Error::value("chunks", given, "fewer chunks, drafts, formats, engines or machines at a time"))
+    refuse_if(bytes > MOST, "chunks", given, "fewer chunks, drafts, formats, engines or machines at a time")
 }
 
 /// Chips of the limit that a chip of a machine stands for. The limit is written in chips of the machine that offers most.
@@ -221,16 +218,9 @@ fn kinds(ask: &Ask) -> Vec<Kind> {
 
 /// Prefill to decode instances: what small whole numbers can say, from 8:1 to 1:8.
 fn ratios() -> Vec<(f64, f64)> {
-    let mut all = Vec::new();
-    for p in 1..=8_u32 {
-        for d in 1..=MOST_DECODE as u32 {
-            let prime = (2..=p.min(d)).all(|k| p % k != 0 || d % k != 0);
-            if prime && p + d <= 9 {
-                all.push((f64::from(p), f64::from(d)));
-            }
-        }
-    }
-    all
+    let all = (1..=8_u32).flat_map(|p| (1..=MOST_DECODE as u32).map(move |d| (p, d)));
+    let prime = |p: u32, d: u32| (2..=p.min(d)).all(|k| p % k != 0 || d % k != 0);
+    all.filter(|(p, d)| p + d <= 9 && prime(*p, *d)).map(|(p, d)| (f64::from(p), f64::from(d))).collect()
 }
 
 fn item(

@@ -224,14 +224,9 @@ pub fn merge(catalog: &Catalog, parts: &[Partial], effort: impl Into<Effort>) ->
     let fingerprint = words(space);
     let mut all: Option<Searched> = None;
     for part in parts {
-        if part.fingerprint != fingerprint || part.configurations != space.len() {
-            let given = format!("shard {} of another space ({})", part.shard, part.fingerprint);
-            return Err(Error::value(
-                "shards",
-                given,
-                format!("the same catalogue and version as here ({fingerprint})"),
-            ));
-        }
+        let other = part.fingerprint != fingerprint || part.configurations != space.len();
+        let given = format!("shard {} of another space ({})", part.shard, part.fingerprint);
+        refuse_if(other, "shards", given, format!("the same catalogue and version as here ({fingerprint})"))?;
         let one = searched(space, q, part)?;
         all = Some(match all {
             None => one,

@@ -28,19 +28,15 @@ fn a_plan_meets_its_limits_and_serves_its_traffic() {
         assert!(!p.launch.is_empty());
     }
     assert!(a.plans.windows(2).all(|w| w[0].usd_per_mtok.value <= w[1].usd_per_mtok.value));
-    assert!(
-        a.frontier
-            .windows(2)
-            .all(|w| w[0].tok_s_per_user > w[1].tok_s_per_user && w[0].tok_s_per_chip < w[1].tok_s_per_chip)
-    );
+    let below = |a: &Point, b: &Point| a.tok_s_per_user > b.tok_s_per_user && a.tok_s_per_chip < b.tok_s_per_chip;
+    assert!(a.frontier.windows(2).all(|w| below(&w[0], &w[1])));
 }
 
 #[test]
 fn the_answer_does_not_depend_on_threads() {
     let r = Request { tpot_ms: Some(30.0), chunks: vec![2048.0, 8192.0], ..request("16xh200") };
-    let one = answer_on(&catalog(), &r, 1).unwrap();
-    assert_eq!(one, answer_on(&catalog(), &r, 3).unwrap());
-    assert_eq!(one, answer_on(&catalog(), &r, 8).unwrap());
+    let [one, three, eight] = [1, 3, 8].map(|threads| answer_on(&catalog(), &r, threads).unwrap());
+    assert!(one == three && one == eight);
 }
 
 #[test]
@@ -56,16 +52,12 @@ fn a_tabulated_state_is_the_steady_state() {
 }
 
 #[test]
-fn a_token_faster_than_the_latency_floor_is_answered_with_what_is_possible() {
+fn a_token_faster_than_the_latency_floor_or_a_model_larger_than_the_fleet_is_an_answer() {
     let r = Request { tpot_ms: Some(0.1), ..request("32xh200") };
     let a = answer_on(&catalog(), &r, 1).unwrap();
     assert!(a.plans.is_empty());
     let near = a.relaxations.iter().find(|r| r.limit == "time per output token").unwrap();
     assert!(near.factor > 10.0, "{near:?}");
-}
-
-#[test]
-fn a_model_larger_than_the_fleet_says_so() {
     let mut r = request("2xh200");
     r.setting.model = "deepseek-v3".into();
     let a = answer_on(&catalog(), &r, 1).unwrap();
@@ -73,12 +65,15 @@ fn a_model_larger_than_the_fleet_says_so() {
 }
 
 #[test]
-fn no_chips_and_drafts_nobody_measured_are_refused() {
+fn no_chips_drafts_nobody_measured_and_more_than_memory_holds_are_refused() {
     let mut none = request("hgx-h200");
     none.setting.chips = Some(0);
-    assert!(answer_on(&catalog(), &none, 1).unwrap_err().to_string().contains("chips"));
     let drafts = Request { drafts: vec![3.0], ..request("h200") };
-    assert!(answer_on(&catalog(), &drafts, 1).is_err());
+    let large = Request { chunks: (0..200_000).map(|k| f64::from(64 + k)).collect(), ..request("16xh200") };
+    for (wrong, word) in [(none, "chips"), (drafts, "drafts"), (large, "rows, which take up to")] {
+        let error = answer_on(&catalog(), &wrong, 1).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
 }
 
 #[test]
@@ -152,12 +147,6 @@ fn a_plan_that_nobody_wants_any_more_ends_at_once() {
         let refused = answer_on(&catalog(), &r, effort(Cancel::after(checks))).unwrap_err();
         assert!(refused.is_cancelled(), "{checks}: {refused}");
     }
-}
-
-#[test]
-fn a_request_that_would_not_fit_into_memory_is_refused() {
-    let r = Request { chunks: (0..200_000).map(|k| f64::from(64 + k)).collect(), ..request("16xh200") };
-    assert!(answer_on(&catalog(), &r, 1).unwrap_err().to_string().contains("rows, which take up to"));
 }
 
 /// The pools of a plan under the load that keeps them where the plan has them, asked one by one.

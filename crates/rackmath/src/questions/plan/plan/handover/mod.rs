@@ -11,18 +11,15 @@ mod tests;
 
 use super::prepare::Entry;
 use super::worked::{Choice, Worked};
-use crate::Error;
+use crate::desk::prelude::*;
 use load::Aim;
+use rackmath_spec::Kind;
 use rackmath_spec::command::{FlagList, filled, line};
 use rackmath_spec::file::flags::{self, Tool};
-use rackmath_spec::{Catalog, Kind};
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Bound, Estimate, Traffic};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use server::{PORT, Pool, Role, Site, facts};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// How a plan is handed over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
