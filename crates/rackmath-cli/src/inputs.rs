@@ -206,10 +206,8 @@ fn counts(path: &Path) -> Result<Value, Error> {
     let text = read(path)?;
     let numbers = text.split(|c: char| c.is_whitespace() || c == ',' || c == '[' || c == ']').filter(|w| !w.is_empty());
     let wrong = |w: &str| at(path, format!("\"{w}\" is not a number")).hint("expected one count per expert");
-    numbers
-        .map(|w| w.parse::<f64>().map(|x| json!(x)).map_err(|_| wrong(w)))
-        .collect::<Result<_, _>>()
-        .map(Value::Array)
+    let read = numbers.map(|w| w.parse::<f64>().map(|x| json!(x)).map_err(|_| wrong(w)));
+    read.collect::<Result<_, _>>().map(Value::Array)
 }
 
 /// A price sheet of plain numbers fills what was not typed.

@@ -21,22 +21,19 @@ pub fn arguments(line: Command, name: &str) -> Command {
         let names = Question::ALL.iter().map(|q| q.name()).collect::<Vec<_>>();
         Arg::new("question").required(true).value_parser(names).help("Which question")
     };
+    let file = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).value_name(value).value_parser(value_parser!(PathBuf)).help(help)
+    };
     match name {
         "schema" => line.arg(question()),
-        "ask" => line.arg(question()).arg(
-            Arg::new("request")
-                .default_value("-")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .help("File with the request, or - for standard input"),
-        ),
+        "ask" => {
+            let request = file("request", "FILE", "File with the request, or - for standard input");
+            line.args([question(), request.default_value("-")])
+        }
         "merge" => line.args([
-            Arg::new("parts")
+            file("parts", "FILES", "Files that rackmath plan --shard wrote, every shard once, in any order")
                 .required(true)
-                .num_args(1..)
-                .value_name("FILES")
-                .value_parser(value_parser!(PathBuf))
-                .help("Files that rackmath plan --shard wrote, every shard once, in any order"),
+                .num_args(1..),
             path("svg", "FILE", "Write the frontier as SVG"),
             path("png", "FILE", "Write the frontier as PNG"),
             path("csv", "FILE", "Write the frontier as CSV"),
@@ -147,13 +144,11 @@ pub fn times(reply: &Reply, output: &Output) -> Result<(), Error> {
 }
 
 fn median_step(request: &reversible::Request, way: usize) -> f64 {
-    let mut times: Vec<f64> = (0..11)
-        .map(|_| {
-            let start = Instant::now();
-            std::hint::black_box(reversible::measured_step(request, way));
-            start.elapsed().as_secs_f64()
-        })
-        .collect();
+    let mut times = [0; 11].map(|_| {
+        let start = Instant::now();
+        std::hint::black_box(reversible::measured_step(request, way));
+        start.elapsed().as_secs_f64()
+    });
     times.sort_by(f64::total_cmp);
     times[5]
 }

@@ -41,10 +41,9 @@ fn operation(question: Question, schemas: &mut Map<String, Value>) -> Value {
         lift(&mut schema, name, schemas);
         schemas.insert(name.clone(), schema);
     }
-    let limits: Vec<String> = limits::of(question)
-        .iter()
-        .map(|(field, most, why)| format!("{} at most {most} ({why})", field.trim_start_matches('/').replace('/', ".")))
-        .collect();
+    let name = |field: &str| field.trim_start_matches('/').replace('/', ".");
+    let limit = |(field, most, why): &limits::Limit| format!("{} at most {most} ({why})", name(field));
+    let limits: Vec<String> = limits::of(question).iter().map(limit).collect();
     let limits = if limits.is_empty() { String::new() } else { format!(" Limits: {}.", limits.join("; ")) };
     let refusal = |about: &str| {
         json!({ "description": about, "content": { "application/json": { "schema": {

@@ -161,14 +161,13 @@ pub(crate) fn ready(kernels: &KernelSet, deployment: &Deployment) -> Result<Read
     Ready::new(kernels, deployment.clone()).map_err(|why| untimed(why, deployment))
 }
 
+/// What is expected of a model whose passes are timed.
+pub(crate) const LAYERED: &str = "a model known layer by layer; this one is known by its totals only";
+
 /// Why passes cannot be timed, as an error.
 pub(crate) fn untimed(why: Untimed, on: &Deployment) -> Error {
     match why {
-        Untimed::NoLayers => Error::value(
-            "model",
-            format!("\"{}\"", on.model.id),
-            "a model known layer by layer; this one is known by its totals only",
-        ),
+        Untimed::NoLayers => Error::value("model", format!("\"{}\"", on.model.id), LAYERED),
         Untimed::NoPeak => no_peak(&on.system.chip, &on.system.chip.id, on.formats.linear),
     }
 }
@@ -296,9 +295,8 @@ impl Found {
     pub fn sources(&self) -> Vec<Remark> {
         let (model, chip) = (&self.model, &self.system.chip);
         let (size, speed) = (chip.memory.capacity.value, &chip.memory.bandwidth);
-        let peak = self
-            .main_math()
-            .map(|(math, _)| says("peak_source").with("math", math).with("source", &chip.peak[&math].source));
+        let peaked = |(math, _)| says("peak_source").with("math", math).with("source", &chip.peak[&math].source);
+        let peak = self.main_math().map(peaked);
         let memory = says("memory_source").with("size", size).with("speed", speed.value).with("source", &speed.source);
         let model = says("model_source").with("source", &model.source).with("as_of", &model.as_of);
         [model, memory].into_iter().chain(peak).chain([says("checked").with("as_of", &chip.as_of)]).collect()
@@ -336,7 +334,6 @@ impl Resolved {
 
 /// A batch, a context and a pass length that make sense.
 pub(crate) fn tokens(field: &'static str, value: f64, low: f64) -> Result<Tokens, Error> {
-    Tokens::checked(value)
-        .filter(|t| t.get() >= low && t.get() <= 1e12)
-        .ok_or_else(|| Error::value(field, value, format!("a number from {low} to 1e12")))
+    let sound = Tokens::checked(value).filter(|t| t.get() >= low && t.get() <= 1e12);
+    sound.ok_or_else(|| Error::value(field, value, format!("a number from {low} to 1e12")))
 }

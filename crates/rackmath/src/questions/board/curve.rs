@@ -239,31 +239,27 @@ fn figures(r: &Resolved, over: Over, at: Fixed, rows: &[Row], kinks: &[Kink]) ->
     let line = |name: &str, role: Role, y: &dyn Fn(&Row) -> f64| {
         Series::new(name, role, rows.iter().map(|r| (r.x, y(r))).filter(|(_, y)| *y > 0.0))
     };
-    let figure = |title: &'static str,
-                  name: &str,
-                  subtitle: Remark,
-                  y: Axis,
-                  whole: &dyn Fn(&Row) -> f64,
-                  of: &dyn Fn(&Row, f64) -> f64| {
-        let series = [
-            line("read weights", Role::Weights, &|r| of(r, r.weights_s)),
-            line("read KV cache", Role::Kv, &|r| of(r, r.kv_s)),
-            line("multiply", Role::Compute, &|r| of(r, r.compute_s)),
-            line(name, Role::Envelope, whole),
-        ];
-        let series = series.into_iter().filter(|s| !s.points.is_empty());
-        let subtitle = subtitle.with("fixed", fixed.clone());
-        Figure::of(r.titled(title), subtitle, (x.clone(), y), series).marked(marks(kinks, rows, whole))
-    };
+    let figure =
+        |(title, name), subtitle: Remark, y: Axis, whole: &dyn Fn(&Row) -> f64, of: &dyn Fn(&Row, f64) -> f64| {
+            let series = [
+                line("read weights", Role::Weights, &|r| of(r, r.weights_s)),
+                line("read KV cache", Role::Kv, &|r| of(r, r.kv_s)),
+                line("multiply", Role::Compute, &|r| of(r, r.compute_s)),
+                line(name, Role::Envelope, whole),
+            ];
+            let series = series.into_iter().filter(|s| !s.points.is_empty());
+            let subtitle = subtitle.with("fixed", fixed.clone());
+            Figure::of(r.titled(title), subtitle, (x.clone(), y), series).marked(marks(kinks, rows, whole))
+        };
     let formats = r.in_formats("curve_in_formats");
     let y = Axis::log("time of one step", Unit::Seconds);
-    let time = figure("step_time_of", "step time", formats, y, &|r| r.time_s, &|_, seconds| seconds);
+    let time = figure(("step_time_of", "step time"), formats, y, &|r| r.time_s, &|_, seconds| seconds);
     let cost = |r: &Row| r.cost_usd_per_mtok.unwrap_or(0.0);
     // What each resource alone would cost: its share of the step's time.
     let part = |r: &Row, seconds: f64| cost(r) * seconds / r.time_s;
     let price = says("curve_at_price").with("price", r.chip_price).with("source", r.price_source.short());
     let y = Axis::log("dollars per million tokens", Unit::UsdPerMtok);
-    let mut cost = figure("token_cost_of", "cost per token", price, y, &cost, &part);
+    let mut cost = figure(("token_cost_of", "cost per token"), price, y, &cost, &part);
     if over == Over::Batch {
         let floor = r.board.cost_floor(at.context).as_per_mtok();
         cost.series.insert(0, line("floor: endless batch", Role::Floor, &|_| floor));

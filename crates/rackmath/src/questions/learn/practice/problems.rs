@@ -17,6 +17,10 @@ impl Dice {
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.0.below(of.len() as u64) as usize]
     }
+
+    fn each<const N: usize>(&mut self, of: [&[f64]; N]) -> [f64; N] {
+        of.map(|of| self.one(of))
+    }
 }
 
 /// What a problem is made with: the values of its question, its answer, and the working.
@@ -92,8 +96,8 @@ fn s(value: f64) -> String {
 }
 
 /// A chip: dense PFLOP/s, TB/s of memory, GB of memory. Round numbers, no product.
-fn chip(dice: &mut Dice) -> (f64, f64, f64) {
-    (dice.one(&[1.0, 2.0, 2.5, 4.0, 5.0]), dice.one(&[2.0, 3.2, 4.0, 5.0, 8.0]), dice.one(&[80.0, 128.0, 192.0, 288.0]))
+fn chip(dice: &mut Dice) -> [f64; 3] {
+    dice.each([&[1.0, 2.0, 2.5, 4.0, 5.0], &[2.0, 3.2, 4.0, 5.0, 8.0], &[80.0, 128.0, 192.0, 288.0]])
 }
 
 fn rates(pflops: f64, tbs: f64) -> (FlopRate, ByteRate) {
@@ -101,7 +105,7 @@ fn rates(pflops: f64, tbs: f64) -> (FlopRate, ByteRate) {
 }
 
 fn ridge(dice: &mut Dice) -> Made {
-    let (pflops, tbs, _) = chip(dice);
+    let [pflops, tbs, _] = chip(dice);
     let width = dice.one(&[0.5, 1.0, 2.0]);
     let (peak, bandwidth) = rates(pflops, tbs);
     let r = roofline::ridge(peak, BytesPerParam::new(width), bandwidth);
@@ -120,12 +124,11 @@ fn balance(dice: &mut Dice) -> Made {
 }
 
 fn step(dice: &mut Dice) -> Made {
-    let (pflops, tbs, _) = chip(dice);
+    let [pflops, tbs, _] = chip(dice);
     let chips = dice.one(&[8.0, 32.0, 64.0, 72.0]);
     let (total, active) = dice.one(&[(600.0, 40.0), (1000.0, 100.0), (200.0, 20.0), (70.0, 70.0)]);
-    let batch = dice.one(&[64.0, 256.0, 1000.0, 4000.0]);
-    let context = dice.one(&[4_000.0, 10_000.0, 32_000.0]);
-    let kv = dice.one(&[2_048.0, 40_000.0, 80_000.0]);
+    let sizes: [&[f64]; 3] = [&[64.0, 256.0, 1000.0, 4000.0], &[4e3, 1e4, 3.2e4], &[2_048.0, 4e4, 8e4]];
+    let [batch, context, kv] = dice.each(sizes);
     let (peak, bandwidth) = rates(pflops * chips, tbs * chips);
     let flop = Flop::flop(2.0 * batch * active * 1e9);
     let (compute, weights) = (flop / peak, Bytes::gb(total) / bandwidth);
@@ -142,7 +145,7 @@ fn step(dice: &mut Dice) -> Made {
 }
 
 fn drain(dice: &mut Dice) -> Made {
-    let (_, tbs, gb) = chip(dice);
+    let [_, tbs, gb] = chip(dice);
     let t = roofline::drain(Bytes::gb(gb), ByteRate::b_per_s(tbs * 1e12)).as_ms();
     made(&[&gb, &tbs], t, [format!("t = {gb}e9 / {tbs}e12 = {} ms", s(t))])
 }
@@ -158,8 +161,7 @@ fn fast(dice: &mut Dice) -> Made {
 }
 
 fn train(dice: &mut Dice) -> Made {
-    let (ms, seats, tokens) =
-        (dice.one(&[10.0, 20.0, 25.0, 50.0]), dice.one(&[500.0, 1000.0, 2000.0]), dice.one(&[100.0, 250.0, 500.0]));
+    let [ms, seats, tokens] = dice.each([&[10.0, 20.0, 25.0, 50.0], &[500.0, 1000.0, 2000.0], &[100.0, 250.0, 500.0]]);
     let rate = station::sustainable_rate(seats, Seconds::ms(ms), tokens);
     let working = [format!("rate = {seats} / ({} s x {tokens}) = {} requests/s", ms / 1e3, s(rate))];
     made(&[&ms, &grouped(seats), &tokens], rate, working)
@@ -196,22 +198,21 @@ fn micro_batches(dice: &mut Dice) -> Made {
 
 fn served(dice: &mut Dice) -> Made {
     let (rate, days) = (dice.one(&[5.0, 20.0, 50.0, 100.0]), dice.one(&[30.0, 60.0, 90.0]));
-    let tokens =
-        lifecycle::served(TokenRate::per_s(rate * 1e6), Seconds::s(days * 86_400.0), Fraction::ONE).get() / 1e12;
+    let served = lifecycle::served(TokenRate::per_s(rate * 1e6), Seconds::s(days * 86_400.0), Fraction::ONE);
+    let tokens = served.get() / 1e12;
     made(&[&rate, &days], tokens, [format!("{rate}e6 x {days} x 86,400 = {} trillion", s(tokens))])
 }
 
 fn over(dice: &mut Dice) -> Made {
     let (params, tokens) = (dice.one(&[8.0, 40.0, 70.0, 100.0]), dice.one(&[2.0, 15.0, 36.0, 200.0]));
-    let factor =
-        lifecycle::over_training(Point { params: Params::billion(params), tokens: Tokens::new(tokens * 1e12) });
+    let at = Point { params: Params::billion(params), tokens: Tokens::new(tokens * 1e12) };
+    let factor = lifecycle::over_training(at);
     made(&[&params, &tokens], factor, [format!("{tokens}e12 / (20 x {params}e9) = {}", s(factor))])
 }
 
 fn budget(dice: &mut Dice) -> Made {
     let (params, tokens) = (dice.one(&[8.0, 37.0, 70.0, 405.0]), dice.one(&[2.0, 10.0, 15.0]));
-    let (pflops, mfu, chips) =
-        (dice.one(&[1.0, 2.0]), dice.one(&[0.3, 0.4, 0.5]), dice.one(&[1_000.0, 2_000.0, 16_000.0]));
+    let [pflops, mfu, chips] = dice.each([&[1.0, 2.0], &[0.3, 0.4, 0.5], &[1_000.0, 2_000.0, 16_000.0]]);
     let flop = Flop::flop(6.0 * params * 1e9 * tokens * 1e12);
     let days = (flop / FlopRate::flop_per_s(pflops * 1e15 * chips * mfu)).get() / 86_400.0;
     let working = [
@@ -222,8 +223,7 @@ fn budget(dice: &mut Dice) -> Made {
 }
 
 fn cache_bytes(dice: &mut Dice) -> Made {
-    let (r, active, context) =
-        (dice.one(&[250.0, 300.0]), dice.one(&[20.0, 50.0, 100.0]), dice.one(&[100.0, 128.0, 200.0]));
+    let [r, active, context] = dice.each([&[250.0, 300.0], &[20.0, 50.0, 100.0], &[100.0, 128.0, 200.0]]);
     let (byte, params, crossing) = (BytesPerParam::new(1.0), Params::billion(active), Tokens::new(context * 1e3));
     let kv = crossover::kv_from_crossover(r, byte, params, crossing).get() / 1e3;
     made(&[&context, &active, &r], kv, [format!("{active}e9 / ({r} x {context}e3) = {} kB", s(kv))])
@@ -237,15 +237,13 @@ fn crossing(dice: &mut Dice) -> Made {
 }
 
 fn shape(dice: &mut Dice) -> Made {
-    let (layers, heads, dim, bytes) =
-        (dice.one(&[32.0, 64.0, 80.0]), dice.one(&[4.0, 8.0]), dice.one(&[64.0, 128.0]), dice.one(&[1.0, 2.0]));
+    let [layers, heads, dim, bytes] = dice.each([&[32.0, 64.0, 80.0], &[4.0, 8.0], &[64.0, 128.0], &[1.0, 2.0]]);
     let kv = crossover::kv_of_shape(layers, heads, dim, bytes).get() / 1e3;
     made(&[&layers, &heads, &dim, &bytes], kv, [format!("2 x {layers} x {heads} x {dim} x {bytes} = {} kB", s(kv))])
 }
 
 fn activations(dice: &mut Dice) -> Made {
-    let (layers, tokens, hidden) =
-        (dice.one(&[32.0, 64.0, 96.0]), dice.one(&[4_096.0, 8_192.0]), dice.one(&[4_096.0, 8_192.0]));
+    let [layers, tokens, hidden] = dice.each([&[32.0, 64.0, 96.0], &[4_096.0, 8_192.0], &[4_096.0, 8_192.0]]);
     let gb = |keep: Keep| keep.activations(layers, tokens, hidden).as_gb();
     let saved = gb(Keep::Inputs) - gb(Keep::Reversible);
     let working = [format!("2 x ({layers} - 2) x {tokens} x {hidden} = {} GB", s(saved))];

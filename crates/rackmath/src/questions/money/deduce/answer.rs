@@ -276,19 +276,12 @@ fn unknown(u: Unknown, case: &Case, prior: &Posterior, post: &Posterior) -> Unkn
 fn data(case: &Case, evidence: &Evidence, post: &Posterior) -> Vec<DatumCard> {
     // After a refusal the prior stands in, which knows of no data.
     let bits = post.bits_of_data();
-    evidence
-        .data()
-        .map(|datum| {
-            let gained = bits.iter().find(|(d, ..)| *d == datum);
-            DatumCard {
-                name: datum.to_string(),
-                bits_active: gained.map_or(0.0, |g| g.1),
-                bits_kv: gained.map_or(0.0, |g| g.2),
-                policy: datum.ratio().map(|r| case.chance(r)),
-                cannot_tell: says(cannot(datum)),
-            }
-        })
-        .collect()
+    let card = |datum: Datum| {
+        let (bits_active, bits_kv) = bits.iter().find(|(d, ..)| *d == datum).map_or((0.0, 0.0), |g| (g.1, g.2));
+        let (name, policy) = (datum.to_string(), datum.ratio().map(|r| case.chance(r)));
+        DatumCard { name, bits_active, bits_kv, policy, cannot_tell: says(cannot(datum)) }
+    };
+    evidence.data().map(card).collect()
 }
 
 fn cannot(datum: Datum) -> &'static str {

@@ -6,12 +6,8 @@ fn ask(request: Request) -> Answer {
 }
 
 fn priced(input: f64, output: f64) -> Request {
-    Request {
-        input_usd_per_mtok: Some(input),
-        output_usd_per_mtok: Some(output),
-        log2_points: 14,
-        ..Request::default()
-    }
+    let (input_usd_per_mtok, output_usd_per_mtok) = (Some(input), Some(output));
+    Request { input_usd_per_mtok, output_usd_per_mtok, log2_points: 14, ..Request::default() }
 }
 
 fn of<'a>(a: &'a Answer, name: &str) -> &'a UnknownCard {
@@ -151,11 +147,8 @@ fn absurd_values_are_refused_by_name() {
 fn a_list_becomes_evidence() {
     let catalog = rackmath_catalog::embedded();
     let s = listed(&catalog, "opus-4.6", None).unwrap();
-    assert_eq!(
-        (s.vendor.as_deref(), s.input, s.output, s.cached),
-        (Some("anthropic"), Some(5.0), Some(25.0), Some(0.5))
-    );
-    assert_eq!((s.write_5m, s.write_1h), (Some(6.25), Some(10.0)));
+    assert_eq!((s.vendor.as_deref(), s.input, s.output), (Some("anthropic"), Some(5.0), Some(25.0)));
+    assert_eq!((s.cached, s.write_5m, s.write_1h), (Some(0.5), Some(6.25), Some(10.0)));
     assert_eq!((s.fast_price, s.fast_speed), (Some(6.0), Some(2.5)));
     let s = listed(&catalog, "gpt-5.5", None).unwrap();
     assert_eq!(s.long_above, Some(272_000.0));

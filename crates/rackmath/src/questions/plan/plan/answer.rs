@@ -1,13 +1,8 @@
 //! The answer: its cards, and how what the search found becomes them.
 
-use super::demand::{LengthPercentiles, MeanTraffic};
-use super::handover::Handover;
-use super::offload::OffloadCard;
-use super::prepare::Entry;
-use super::search::Searched;
 use super::why::shadows;
-use super::worked::{Choice, Worked};
-use super::{Best, Machine, Steps};
+use super::{Best, Choice, Entry, Handover, LengthPercentiles, Machine, MeanTraffic, OffloadCard};
+use super::{Searched, Steps, Worked};
 use crate::desk::prelude::*;
 use crate::estimate::{Breakdown, breakdown};
 use crate::frontier::users_and;

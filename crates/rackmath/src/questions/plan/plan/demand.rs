@@ -2,8 +2,7 @@
 //! plan is at mean traffic, and for requests far from the mean.
 
 use super::answer::domains;
-use super::worked::{Choice, Worked};
-use super::{Request, positive, share};
+use super::{Choice, Request, Worked, positive, share};
 use crate::desk::prelude::*;
 use crate::trace::{Summary, checked};
 use rackmath_spec::Scenario;

@@ -4,10 +4,8 @@
 //! now, at the same concurrency and ratio of pools; where that breaks a limit, at the best concurrency and ratio its layouts
 //! allow. Replicas follow the traffic.
 
-use super::answer::Plan;
-use super::prepare::Entry;
 use super::why::broken;
-use super::worked::Worked;
+use super::{Entry, Plan, Worked};
 use crate::desk::prelude::*;
 use rackmath_theory::plan::{Bound, Configuration, Estimate, Ranked};
 

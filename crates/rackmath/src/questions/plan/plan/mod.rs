@@ -29,14 +29,18 @@ pub use search::{MOST_SHARDS, Partial, merge, shard};
 pub(crate) use worked::Worked;
 
 use crate::desk::prelude::*;
-use crate::setting::{PriceSource, formats};
+use crate::setting::{LAYERED, PriceSource, formats};
+use offload::Fetch;
+use prepare::Entry;
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Model, Scenario, System};
 use rackmath_theory::deployment::Links;
 use rackmath_theory::plan::{Bound, Limits, Objective, Question, Space, Traffic, Yield};
 use rackmath_theory::steady::{Requests, yielded};
+use search::Searched;
 use serde_json::{Map, Value};
+use worked::Choice;
 
 /// A model, machines, traffic and limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -258,8 +262,7 @@ impl Ask {
         let objective = r.objective.objective();
         let machines = machines(catalog, r)?;
         let model = catalog.model(&r.setting.model)?;
-        let expected = "a model known layer by layer; this one is known by its totals only";
-        refuse_if(model.shape().is_none(), "model", format!("\"{}\"", model.id), expected)?;
+        refuse_if(model.shape().is_none(), "model", format!("\"{}\"", model.id), LAYERED)?;
         if let Some(n) = r.handover.as_ref().and_then(|h| h.chips_per_host).filter(|n| !(1..=1024).contains(n)) {
             return Err(Error::value("chips_per_host", n, "1 to 1024"));
         }

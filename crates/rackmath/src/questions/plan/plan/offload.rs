@@ -1,8 +1,6 @@
 //! Caches kept in host memory: what a prompt fetches from there instead of computing it, and how long that takes.
 
-use super::prepare::Entry;
-use super::worked::{Choice, Worked};
-use super::{Ask, Machine};
+use super::{Ask, Choice, Entry, Machine, Worked};
 use crate::desk::prelude::*;
 use rackmath_spec::System;
 use rackmath_spec::model::Mixer;
@@ -173,14 +171,8 @@ mod tests {
 
     #[test]
     fn a_prompt_sooner_computed_than_fetched_is_computed() {
-        let r = Request {
-            isl: Some(4000.0),
-            osl: Some(2.0),
-            disaggregated: false,
-            engines: vec!["ideal".into()],
-            ..request("qwen3-0.6b", "b200")
-        };
-        let all = plans(&r);
+        let (isl, osl, engines) = (Some(4000.0), Some(2.0), vec!["ideal".into()]);
+        let all = plans(&Request { isl, osl, engines, disaggregated: false, ..request("qwen3-0.6b", "b200") });
         assert!(all[0].offload.is_none() && all.iter().any(|p| p.offload.is_some()), "{all:?}");
     }
 

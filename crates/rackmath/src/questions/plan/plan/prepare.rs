@@ -1,8 +1,7 @@
 //! From a request to a space: every deployment prepared once, its states tabulated.
 
 use super::layouts::layouts;
-use super::offload::{self, Fetch};
-use super::{Ask, LARGEST, Machine};
+use super::{Ask, Fetch, LARGEST, Machine, offload};
 use crate::desk::prelude::*;
 use crate::setting::untimed;
 use rackmath_spec::engine::Engine;
@@ -219,7 +218,7 @@ fn kinds(ask: &Ask) -> Vec<Kind> {
 /// Prefill to decode instances: what small whole numbers can say, from 8:1 to 1:8.
 fn ratios() -> Vec<(f64, f64)> {
     let all = (1..=8_u32).flat_map(|p| (1..=MOST_DECODE as u32).map(move |d| (p, d)));
-    let prime = |p: u32, d: u32| (2..=p.min(d)).all(|k| p % k != 0 || d % k != 0);
+    let prime = |p: u32, d: u32| (2..=p.min(d)).all(|k| !p.is_multiple_of(k) || !d.is_multiple_of(k));
     all.filter(|(p, d)| p + d <= 9 && prime(*p, *d)).map(|(p, d)| (f64::from(p), f64::from(d))).collect()
 }
 

@@ -4,8 +4,7 @@
 //! found by number alone: who joins the shards tabulates the space once more, checks that it is the same one, and works out
 //! every figure again, so that the answer is that of an undivided search bit for bit.
 
-use super::worked::Worked;
-use super::{Answer, Request};
+use super::{Answer, Request, Worked};
 use crate::desk::prelude::*;
 use rackmath_theory::plan::{Bound, Found, Limits, Near, Question, Ranked, Space, Traffic, search_part};
 use std::cmp::Ordering;

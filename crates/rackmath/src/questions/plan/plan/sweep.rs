@@ -3,9 +3,8 @@
 //! Blocks are worked out on many threads and handed over one after the other, so that the rows do not depend on how many
 //! there are; a shard's rows are those of its part, and the rows of all shards one after the other are those of the whole.
 
-use super::Request;
-use super::prepare::Entry;
-use super::worked::Worked;
+use self::Kind::{Amount, Count, Flag, Word};
+use super::{Entry, Request, Worked};
 use crate::desk::prelude::*;
 use rackmath_theory::pass::Limit;
 use rackmath_theory::plan::Estimate;
@@ -29,43 +28,17 @@ pub enum Kind {
 }
 
 /// Names and kinds of the columns. Counts of the pool of prompts are 0 where prompts and answers share their chips.
+#[rustfmt::skip] // a table
 pub const COLUMNS: [(&str, Kind); 36] = [
-    ("index", Kind::Count),
-    ("system", Kind::Word),
-    ("engine", Kind::Word),
-    ("weights", Kind::Word),
-    ("kv", Kind::Word),
-    ("tp", Kind::Count),
-    ("pp", Kind::Count),
-    ("dp", Kind::Count),
-    ("ep", Kind::Count),
-    ("expert_tp", Kind::Count),
-    ("instances", Kind::Count),
-    ("prefill_system", Kind::Word),
-    ("prefill_tp", Kind::Count),
-    ("prefill_pp", Kind::Count),
-    ("prefill_dp", Kind::Count),
-    ("prefill_ep", Kind::Count),
-    ("prefill_expert_tp", Kind::Count),
-    ("prefill_instances", Kind::Count),
-    ("chunk", Kind::Count),
-    ("drafts", Kind::Count),
-    ("concurrency_per_group", Kind::Count),
-    ("replicas", Kind::Count),
-    ("chips", Kind::Count),
-    ("ttft_ms", Kind::Amount),
-    ("tpot_ms", Kind::Amount),
-    ("e2e_ms", Kind::Amount),
-    ("tok_s_per_user", Kind::Amount),
-    ("tok_s_per_chip", Kind::Amount),
-    ("usd_per_mtok", Kind::Amount),
-    ("usd_per_hour", Kind::Amount),
-    ("power_kw", Kind::Amount),
-    ("sequences_that_fit", Kind::Amount),
-    ("headroom", Kind::Amount),
-    ("binding", Kind::Word),
-    ("meets_limits", Kind::Flag),
-    ("offload", Kind::Flag),
+    ("index", Count), ("system", Word), ("engine", Word), ("weights", Word), ("kv", Word),
+    ("tp", Count), ("pp", Count), ("dp", Count), ("ep", Count), ("expert_tp", Count), ("instances", Count),
+    ("prefill_system", Word), ("prefill_tp", Count), ("prefill_pp", Count), ("prefill_dp", Count),
+    ("prefill_ep", Count), ("prefill_expert_tp", Count), ("prefill_instances", Count),
+    ("chunk", Count), ("drafts", Count), ("concurrency_per_group", Count), ("replicas", Count), ("chips", Count),
+    ("ttft_ms", Amount), ("tpot_ms", Amount), ("e2e_ms", Amount), ("tok_s_per_user", Amount),
+    ("tok_s_per_chip", Amount), ("usd_per_mtok", Amount), ("usd_per_hour", Amount), ("power_kw", Amount),
+    ("sequences_that_fit", Amount), ("headroom", Amount),
+    ("binding", Word), ("meets_limits", Flag), ("offload", Flag),
 ];
 
 /// One column of a block.
@@ -201,10 +174,10 @@ impl Sweep {
     /// The rows of a range of configurations.
     fn block(&self, range: Range<u64>) -> Block {
         let empty = |(_, kind): &(&str, Kind)| match kind {
-            Kind::Count => Column::Counts(Vec::new()),
-            Kind::Amount => Column::Amounts(Vec::new()),
-            Kind::Word => Column::Words(Vec::new()),
-            Kind::Flag => Column::Flags(Vec::new()),
+            Count => Column::Counts(Vec::new()),
+            Amount => Column::Amounts(Vec::new()),
+            Word => Column::Words(Vec::new()),
+            Flag => Column::Flags(Vec::new()),
         };
         let mut block = Block { range: range.clone(), rows: 0, columns: COLUMNS.iter().map(empty).collect() };
         let (space, q) = (&self.worked.space, &self.worked.question);

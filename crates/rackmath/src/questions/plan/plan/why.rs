@@ -1,9 +1,7 @@
 //! Why a plan is what it is: which limits hold it, what each is worth, and what stands in the way where there is none.
 
-use super::Machine;
-use super::answer::{Plan, Relaxation, Shadow};
-use super::search::{Move, Searched, moves};
-use super::worked::Worked;
+use super::search::{Move, moves};
+use super::{Machine, Plan, Relaxation, Searched, Shadow, Worked};
 use crate::desk::prelude::*;
 use crate::estimate::Piece;
 use rackmath_theory::plan::{Bound, Estimate, Near, Question, Ranked, Traffic};

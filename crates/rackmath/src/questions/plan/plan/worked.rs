@@ -1,10 +1,7 @@
 //! A space prepared once and asked many times: under other limits, other traffic, other prices, or for one deployment.
 
-use super::answer::{Answer, Plan, Point};
-use super::offload::Fetch;
-use super::prepare::{Entry, Prepared};
-use super::search::Searched;
-use super::{Ask, Request, why};
+use super::prepare::Prepared;
+use super::{Answer, Ask, Entry, Fetch, Plan, Point, Request, Searched, why};
 use crate::desk::prelude::*;
 use crate::layout;
 use crate::setting::PriceSource;

@@ -147,19 +147,12 @@ fn hazard(catalog: &Catalog, r: &Request, chips: f64) -> Result<(Hazard, Remark)
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Request, answer_on};
+    use super::super::{Offload, Request, answer_on};
 
     fn asked() -> Request {
-        Request {
-            chips: Some(16_384),
-            tp: 8,
-            pp: 16,
-            virtual_stages: 7,
-            global_batch: 2048,
-            sequence: 8192,
-            model: "llama-3.1-405b".into(),
-            ..Request::default()
-        }
+        let (chips, model, global_batch, sequence) = (Some(16_384), "llama-3.1-405b".into(), 2048, 8192);
+        let (tp, pp, virtual_stages) = (8, 16, 7);
+        Request { model, chips, sequence, global_batch, tp, pp, virtual_stages, ..Request::default() }
     }
 
     #[test]
@@ -198,13 +191,8 @@ mod tests {
     #[test]
     fn offloading_needs_a_link_to_the_host() {
         let catalog = rackmath_catalog::embedded();
-        let r = Request {
-            on: "tpu-v5p".into(),
-            chips: Some(64),
-            offload: rackmath_theory::train::Offload::Optimizer,
-            model: "llama-3.1-8b".into(),
-            ..Request::default()
-        };
+        let (model, on, offload) = ("llama-3.1-8b".into(), "tpu-v5p".into(), Offload::Optimizer);
+        let r = Request { model, on, offload, chips: Some(64), ..Request::default() };
         assert!(answer_on(&catalog, &r, 1).unwrap_err().to_string().contains("host_bandwidth"));
         let a = answer_on(&catalog, &Request { host_gb_per_s: Some(16.0), ..r }, 1).unwrap();
         assert!(a.stages.iter().all(|s| s.optimizer_bytes == 0.0) && a.parts.iter().any(|p| p.name.contains("host")));

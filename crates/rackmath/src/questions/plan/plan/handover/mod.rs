@@ -9,8 +9,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-use super::prepare::Entry;
-use super::worked::{Choice, Worked};
+use super::{Choice, Entry, Worked};
 use crate::desk::prelude::*;
 use load::Aim;
 use rackmath_spec::Kind;
