@@ -3,7 +3,7 @@
 use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::engine::Version;
-use crate::shelf::{Files, Shelf};
+use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::SCALE_OUT;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, LawForm, Level, MemoryTier, Model, MoeKernels,
@@ -12,6 +12,7 @@ use crate::{
 use rackmath_units::{ByteRate, Bytes};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 use strum::{EnumIter, EnumString, IntoStaticStr};
@@ -107,64 +108,42 @@ struct Value<T> {
 /// Cheap to clone: clones share what was read.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    models: Shelf<Model>,
-    chips: Shelf<Chip>,
-    systems: Shelf<System>,
-    networks: Shelf<Network>,
-    laws: Shelf<ScalingLaw>,
-    gemm: Shelf<GemmKernels>,
-    attention: Shelf<AttentionKernels>,
-    moe: Shelf<MoeKernels>,
-    engines: Shelf<Engine>,
-    validations: Shelf<validation::Table>,
-    prices: Shelf<price::Sheet>,
-    tiers: Shelf<MemoryTier>,
-    scenarios: Shelf<Scenario>,
-    flags: Shelf<FlagList>,
-    runs: Shelf<TrainingRun>,
-    training: Shelf<TrainingStack>,
-    priors: Shelf<DeducePriors>,
-    level: Shelf<DeduceLevel>,
-    policies: Shelf<Policies>,
-    hosts: Shelf<Vec<HostedModel>>,
+    /// One for each type of thing; those of one kind in the order of their files.
+    shelves: Vec<Box<dyn Files>>,
 }
 
 impl Default for Catalog {
     /// Empty shelves.
     fn default() -> Self {
-        Self {
-            models: Shelf::new(Kind::Models, "model", |id, text, _| file::model(id, text)),
-            chips: Shelf::new(Kind::Chips, "chip", |id, text, _| file::chip(id, text)),
-            systems: Shelf::new(Kind::Systems, "system or chip", |id, text, c| {
-                file::system(id, text, |chip| c.chip(chip))
-            }),
-            networks: Shelf::new(Kind::Networks, "network", |id, text, _| file::network(id, text)),
-            laws: Shelf::new(Kind::Laws, "scaling law", |id, text, _| file::scaling_law(id, text)),
-            gemm: Shelf::new(Kind::Kernels, "kernel", |id, text, _| file::gemm_kernels(id, text)).only(&["gemm"]),
-            attention: Shelf::new(Kind::Kernels, "kernel", |id, text, _| file::attention(id, text))
-                .only(&["attention", "mla"]),
-            moe: Shelf::new(Kind::Kernels, "kernel", |id, text, _| file::moe_kernels(id, text)).only(&["moe"]),
-            engines: Shelf::new(Kind::Engines, "engine", |id, text, _| file::engine(id, text)),
-            validations: Shelf::new(Kind::Validation, "table of measurements", |id, text, c| {
+        let shelves = vec![
+            shelf(Kind::Models, "model", &[], |id, text, _| file::model(id, text)),
+            shelf(Kind::Chips, "chip", &[], |id, text, _| file::chip(id, text)),
+            shelf(Kind::Systems, "system or chip", &[], |id, text, c| file::system(id, text, |chip| c.chip(chip))),
+            shelf(Kind::Networks, "network", &[], |id, text, _| file::network(id, text)),
+            shelf(Kind::Laws, "scaling law", &[], |id, text, _| file::scaling_law(id, text)),
+            shelf(Kind::Kernels, "kernel", &["attention", "mla"], |id, text, _| file::attention(id, text)),
+            shelf(Kind::Kernels, "kernel", &["gemm"], |id, text, _| file::gemm_kernels(id, text)),
+            shelf(Kind::Kernels, "kernel", &["moe"], |id, text, _| file::moe_kernels(id, text)),
+            shelf(Kind::Engines, "engine", &[], |id, text, _| file::engine(id, text)),
+            shelf(Kind::Validation, "table of measurements", &[], |id, text, c| {
                 let table = file::validation(id, text)?;
                 table.check(|model| c.model(model).map(drop), |system| c.system(system).map(|s| s.n_chips))?;
                 Ok(table)
             }),
-            prices: Shelf::new(Kind::Prices, "price sheet", |id, text, _| file::price(id, text, None)),
-            tiers: Shelf::new(Kind::Tiers, "memory tier", |id, text, _| file::memory_tier(id, text)),
-            scenarios: Shelf::new(Kind::Scenarios, "scenario", |id, text, _| file::scenario(id, text)),
-            flags: Shelf::new(Kind::Flags, "list of flags", |id, text, _| file::flag_list(id, text)),
-            runs: Shelf::new(Kind::Runs, "training run", |id, text, _| file::training_run(id, text)),
-            training: Shelf::new(Kind::Training, "training stack", |id, text, _| file::training(id, text)),
-            priors: Shelf::new(Kind::Deduce, "deduction file", |_, text, c| {
-                file::deduce_priors(text, *c.level.get("level", c)?, |id| c.chip(id))
-            })
-            .only(&["priors"]),
-            level: Shelf::new(Kind::Deduce, "deduction file", |_, text, _| file::deduce_level(text)).only(&["level"]),
-            policies: Shelf::new(Kind::Deduce, "deduction file", |_, text, _| file::deduce_policies(text))
-                .only(&["policies"]),
-            hosts: Shelf::new(Kind::Deduce, "deduction file", |_, text, _| file::hosted_models(text)).only(&["hosts"]),
-        }
+            shelf(Kind::Prices, "price sheet", &[], |id, text, _| file::price(id, text, None)),
+            shelf(Kind::Tiers, "memory tier", &[], |id, text, _| file::memory_tier(id, text)),
+            shelf(Kind::Scenarios, "scenario", &[], |id, text, _| file::scenario(id, text)),
+            shelf(Kind::Flags, "list of flags", &[], |id, text, _| file::flag_list(id, text)),
+            shelf(Kind::Runs, "training run", &[], |id, text, _| file::training_run(id, text)),
+            shelf(Kind::Training, "training stack", &[], |id, text, _| file::training(id, text)),
+            shelf(Kind::Deduce, "deduction file", &["hosts"], |_, text, _| file::hosted_models(text)),
+            shelf(Kind::Deduce, "deduction file", &["level"], |_, text, _| file::deduce_level(text)),
+            shelf(Kind::Deduce, "deduction file", &["policies"], |_, text, _| file::deduce_policies(text)),
+            shelf(Kind::Deduce, "deduction file", &["priors"], |_, text, c| {
+                file::deduce_priors(text, *c.get::<DeduceLevel>("level")?, |id| c.chip(id))
+            }),
+        ];
+        Self { shelves }
     }
 }
 
@@ -194,9 +173,8 @@ impl Catalog {
         with.shelf_mut(kind, id)?.remove(id);
         with.put_text(kind, id, text)?;
         // These refer to what may have changed.
-        with.systems.forget();
-        with.validations.forget();
-        with.priors.forget();
+        let refers = |kind| matches!(kind, Kind::Systems | Kind::Validation | Kind::Deduce);
+        with.shelves.iter_mut().filter(|shelf| refers(shelf.kind())).for_each(|shelf| shelf.forget());
         for shelf in with.shelves(kind).filter(|shelf| shelf.holds(id)) {
             shelf.check(id, &with)?;
         }
@@ -220,93 +198,57 @@ impl Catalog {
     }
 
     fn shelves(&self, kind: Kind) -> impl Iterator<Item = &dyn Files> {
-        let all: [&dyn Files; 20] = [
-            &self.models,
-            &self.chips,
-            &self.systems,
-            &self.networks,
-            &self.laws,
-            &self.attention,
-            &self.gemm,
-            &self.moe,
-            &self.engines,
-            &self.validations,
-            &self.prices,
-            &self.tiers,
-            &self.scenarios,
-            &self.flags,
-            &self.runs,
-            &self.training,
-            &self.hosts,
-            &self.level,
-            &self.policies,
-            &self.priors,
-        ];
-        all.into_iter().filter(move |shelf| shelf.kind() == kind)
+        self.shelves.iter().filter(move |shelf| shelf.kind() == kind).map(|shelf| &**shelf)
     }
 
     fn shelf_mut(&mut self, kind: Kind, id: &str) -> Result<&mut dyn Files, SpecError> {
-        let all: [&mut dyn Files; 20] = [
-            &mut self.models,
-            &mut self.chips,
-            &mut self.systems,
-            &mut self.networks,
-            &mut self.laws,
-            &mut self.attention,
-            &mut self.gemm,
-            &mut self.moe,
-            &mut self.engines,
-            &mut self.validations,
-            &mut self.prices,
-            &mut self.tiers,
-            &mut self.scenarios,
-            &mut self.flags,
-            &mut self.runs,
-            &mut self.training,
-            &mut self.hosts,
-            &mut self.level,
-            &mut self.policies,
-            &mut self.priors,
-        ];
-        let mut valid = Vec::new();
-        for shelf in all {
-            if shelf.kind() != kind {
-                continue;
+        let takes = |only: &[&str]| only.is_empty() || only.contains(&id);
+        match self.shelves.iter().position(|shelf| shelf.kind() == kind && takes(shelf.only())) {
+            Some(at) => Ok(&mut *self.shelves[at]),
+            None => {
+                let valid = self.shelves(kind).flat_map(|shelf| shelf.only()).copied();
+                Err(SpecError::unknown("file of this kind", id, valid))
             }
-            if shelf.only().is_empty() || shelf.only().contains(&id) {
-                return Ok(shelf);
-            }
-            valid.extend(shelf.only());
         }
-        Err(SpecError::unknown("file of this kind", id, valid.into_iter()))
+    }
+
+    /// The shelf of one type of thing.
+    fn shelf<T: 'static>(&self) -> &Shelf<T> {
+        let mut shelves = self.shelves.iter().map(|shelf| &**shelf as &dyn Any);
+        shelves.find_map(|shelf| shelf.downcast_ref()).expect("every type of thing has its shelf")
+    }
+
+    fn get<T: Thing>(&self, name: &str) -> Result<Arc<T>, SpecError> {
+        self.shelf().get(name, self)
     }
 
     pub fn model(&self, name: &str) -> Result<Arc<Model>, SpecError> {
-        self.models.get(name, self)
+        self.get(name)
     }
 
     pub fn chip(&self, name: &str) -> Result<Arc<Chip>, SpecError> {
-        self.chips.get(name, self)
+        self.get(name)
     }
 
     /// A system by id or alias; a chip by itself; or so many chips, written `8xh200` or `h200x8`.
     pub fn system(&self, name: &str) -> Result<Arc<System>, SpecError> {
-        if self.systems.holds(name) {
-            return self.systems.get(name, self);
+        let (systems, chips) = (self.shelf::<System>(), self.shelf::<Chip>());
+        if systems.holds(name) {
+            return systems.get(name, self);
         }
         // A card may carry the sign of a multiple in its name: rtx4090 is one.
-        let (n, chip) = if self.chips.holds(name) { (1, name) } else { multiple(name) };
-        if self.chips.holds(chip) {
+        let (n, chip) = if chips.holds(name) { (1, name) } else { multiple(name) };
+        if chips.holds(chip) {
             return self.chip(chip).map(|chip| Arc::new(of_chips(chip, n)));
         }
-        let names = self.systems.all_names().into_iter().chain(self.chips.all_names());
+        let names = systems.all_names().into_iter().chain(chips.all_names());
         Err(SpecError::unknown_near("system or chip", name, chip, names))
     }
 
     /// A system's chips in brief: most of its file and of its chip's is passed over.
     pub fn brief(&self, system: &str) -> Result<Brief, SpecError> {
-        let file: SystemFile = self.systems.part(system)?;
-        let chip: ChipFile = self.chips.part(&file.chip)?;
+        let file: SystemFile = self.shelf::<System>().part(system)?;
+        let chip: ChipFile = self.shelf::<Chip>().part(&file.chip)?;
         let (memory, n_chips, priced) = (chip.memory, file.n_chips, !chip.price.is_empty());
         let size = memory.usable.unwrap_or(memory.capacity).value;
         Ok(Brief { vendor: chip.vendor.into(), size, bandwidth: memory.bandwidth.value, n_chips, priced })
@@ -314,11 +256,11 @@ impl Catalog {
 
     /// The constants of a kind of link, such as a chip's `link.kind`.
     pub fn network(&self, kind: &str) -> Result<Arc<Network>, SpecError> {
-        self.networks.get(kind, self)
+        self.get(kind)
     }
 
     pub fn scaling_law(&self, name: &str) -> Result<Arc<ScalingLaw>, SpecError> {
-        self.laws.get(name, self)
+        self.get(name)
     }
 
     /// The routed-model laws, one per router.
@@ -330,25 +272,25 @@ impl Catalog {
     }
 
     pub fn training_run(&self, name: &str) -> Result<Arc<TrainingRun>, SpecError> {
-        self.runs.get(name, self)
+        self.get(name)
     }
 
     pub fn moe_kernels(&self) -> Result<Arc<MoeKernels>, SpecError> {
-        self.moe.get("moe", self)
+        self.get("moe")
     }
 
     pub fn gemm_kernels(&self) -> Result<Arc<GemmKernels>, SpecError> {
-        self.gemm.get("gemm", self)
+        self.get("gemm")
     }
 
     /// The kernels of grouped-query and multi-head attention.
     pub fn attention_kernels(&self) -> Result<Arc<AttentionKernels>, SpecError> {
-        self.attention.get("attention", self)
+        self.get("attention")
     }
 
     /// The kernels of multi-head latent attention.
     pub fn mla_kernels(&self) -> Result<Arc<AttentionKernels>, SpecError> {
-        self.attention.get("mla", self)
+        self.get("mla")
     }
 
     /// An engine by id or alias, or by name and version: `vllm`, `vllm@0.19.0`. With it comes the
@@ -358,13 +300,13 @@ impl Catalog {
             Some((word, version)) => (word, Some(version.parse::<Version>()?)),
             None => (name, None),
         };
-        let engine = self.engines.get(word, self)?;
+        let engine = self.get::<Engine>(word)?;
         let Some(version) = version else { return Ok((engine, None)) };
         if engine.covers(version) {
             return Ok((engine, None));
         }
         for id in self.ids(Kind::Engines) {
-            let other = self.engines.get(id, self)?;
+            let other = self.get::<Engine>(id)?;
             if other.family == engine.family && other.covers(version) {
                 return Ok((other, None));
             }
@@ -374,43 +316,43 @@ impl Catalog {
 
     /// A table of published measurements; its models and systems are names of this catalogue.
     pub fn validation(&self, name: &str) -> Result<Arc<validation::Table>, SpecError> {
-        self.validations.get(name, self)
+        self.get(name)
     }
 
     /// What a provider charges for a model.
     pub fn price(&self, name: &str) -> Result<Arc<price::Sheet>, SpecError> {
-        self.prices.get(name, self)
+        self.get(name)
     }
 
     pub fn scenario(&self, name: &str) -> Result<Arc<Scenario>, SpecError> {
-        self.scenarios.get(name, self)
+        self.get(name)
     }
 
     pub fn flag_list(&self, name: &str) -> Result<Arc<FlagList>, SpecError> {
-        self.flags.get(name, self)
+        self.get(name)
     }
 
     pub fn tier(&self, name: &str) -> Result<Arc<MemoryTier>, SpecError> {
-        self.tiers.get(name, self)
+        self.get(name)
     }
 
     pub fn training_stack(&self, name: &str) -> Result<Arc<TrainingStack>, SpecError> {
-        self.training.get(name, self)
+        self.get(name)
     }
 
     /// What is known of a model before its price is looked at.
     pub fn deduce_priors(&self) -> Result<Arc<DeducePriors>, SpecError> {
-        self.priors.get("priors", self)
+        self.get("priors")
     }
 
     /// Which price ratios are policy, by vendor.
     pub fn policies(&self) -> Result<Arc<Policies>, SpecError> {
-        self.policies.get("policies", self)
+        self.get("policies")
     }
 
     /// What hosts charge for open-weight models.
     pub fn hosted_models(&self) -> Result<Arc<Vec<HostedModel>>, SpecError> {
-        self.hosts.get("hosts", self)
+        self.get("hosts")
     }
 }
 

@@ -20,13 +20,8 @@ pub struct Cited<T> {
 
 impl<T> Cited<T> {
     pub(crate) fn map<U>(self, f: impl Fn(T) -> U) -> Cited<U> {
-        Cited {
-            value: f(self.value),
-            range: self.range.map(|(low, high)| (f(low), f(high))),
-            source: self.source,
-            checked: self.checked,
-            note: self.note,
-            trap: self.trap,
-        }
+        let Self { value, source, checked, range, note, trap } = self;
+        let range = range.map(|(low, high)| (f(low), f(high)));
+        Cited { value: f(value), source, checked, range, note, trap }
     }
 }

@@ -21,9 +21,10 @@ use std::fmt;
 use std::str::FromStr;
 use strum::{Display, IntoStaticStr, VariantArray};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dtype {
     Fp32,
+    #[default]
     Bf16,
     Fp16,
     /// 8-bit float with one scale per tensor or channel.

@@ -72,7 +72,7 @@ pub enum Counts {
     WithMtp,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shape {
     pub architecture: String,
     pub hidden: u64,
@@ -140,7 +140,7 @@ pub enum Mixer {
 }
 
 /// Attention with a key and a value per KV head and token.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attention {
     pub heads: u64,
     pub kv_heads: u64,
@@ -157,8 +157,9 @@ pub struct Attention {
 }
 
 /// Which earlier tokens a token sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Span {
+    #[default]
     Full,
     Window(u64),
     /// Those in its own chunk of so many.
@@ -177,8 +178,9 @@ pub struct BlockIndex {
     pub dim: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KvSource {
+    #[default]
     Own,
     /// An earlier layer's: nothing is stored here, but the same bytes are read again.
     Shared,
@@ -190,8 +192,9 @@ pub struct Bias {
     pub out: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QkNorm {
+    #[default]
     None,
     /// One weight vector of head width for queries and one for keys, shared by the heads.
     PerHead,
@@ -200,8 +203,9 @@ pub enum QkNorm {
 }
 
 /// A learned gate on the attention output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gate {
+    #[default]
     None,
     /// One value per output element: doubles the query projection.
     PerElement,
@@ -284,7 +288,7 @@ pub enum Ffn {
     Moe(Moe),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mlp {
     pub width: u64,
     /// Whether a third matrix gates the inner layer (SwiGLU, GeGLU).
@@ -292,7 +296,7 @@ pub struct Mlp {
     pub bias: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moe {
     pub experts: u64,
     pub top_k: u64,
@@ -325,15 +329,16 @@ pub struct Mtp {
     pub extra: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norm {
     /// A weight per channel.
+    #[default]
     Rms,
     /// A weight and a bias per channel.
     Layer,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Formats {
     pub routed: Dtype,
     /// Attention, dense networks, shared experts.
@@ -360,44 +365,27 @@ impl Formats {
 impl Attention {
     /// Over the whole context, without biases, norms or gates.
     pub fn full(heads: u64, kv_heads: u64, dim: u64) -> Self {
-        Self {
-            heads,
-            kv_heads,
-            qk_dim: dim,
-            v_dim: dim,
-            span: Span::Full,
-            kv: KvSource::Own,
-            bias: Bias::default(),
-            qk_norm: QkNorm::None,
-            k_is_v: false,
-            gate: Gate::None,
-            sinks: false,
-        }
+        Self { heads, kv_heads, qk_dim: dim, v_dim: dim, ..Self::default() }
     }
 }
 
 impl Shape {
     /// A GPT of the Megatron papers: four times as wide inside, as many keys as queries.
     pub fn gpt(layers: u64, hidden: u64, heads: u64) -> Self {
-        let mixer = Mixer::Attention(Attention {
-            bias: Bias { qkv: true, out: true },
-            ..Attention::full(heads, heads, hidden / heads)
-        });
+        let bias = Bias { qkv: true, out: true };
+        let mixer = Mixer::Attention(Attention { bias, ..Attention::full(heads, heads, hidden / heads) });
         let ffn = Ffn::Dense(Mlp { width: 4 * hidden, gated: false, bias: true });
         Self {
             architecture: "gpt".into(),
             hidden,
             vocab: 51_200,
             tied: true,
-            head_bias: false,
             positions: 2048,
             norm: Norm::Layer,
             outer_norms: 1,
             runs: vec![Run { n: layers, block: Block { mixer, ffn, norms: 2, side: Vec::new() } }],
-            mtp: None,
-            side: Vec::new(),
             context_max: Some(2048),
-            formats: Formats::uniform(Dtype::Bf16),
+            ..Self::default()
         }
     }
 

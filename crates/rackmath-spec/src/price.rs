@@ -246,13 +246,8 @@ impl List {
             if let (Some(a), Some(b)) = (a, b)
                 && (a / b - 1.0).abs() > 1e-6
             {
-                all.push(Conflict {
-                    field: field.into(),
-                    used: a.to_string(),
-                    other: b.to_string(),
-                    source: other.source.clone(),
-                    note: None,
-                });
+                let (field, used, other_price) = (field.into(), a.to_string(), b.to_string());
+                all.push(Conflict { field, used, other: other_price, source: other.source.clone(), note: None });
             }
         };
         check("input", Some(self.input), Some(other.input));

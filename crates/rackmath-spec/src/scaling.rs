@@ -223,17 +223,10 @@ fn routed(file: &str, id: &str, text: &str) -> Result<ScalingLaw, SpecError> {
     let laws = each.map(|(router, law)| Ok(ClarkLaw { router: router.parse()?, fitted: fitted.clone(), ..law }));
     let note =
         "Fitted at 130 billion tokens with one expert per token: it says what experts are worth, not what data is.";
-    Ok(ScalingLaw {
-        id,
-        name,
-        as_of,
-        source: fitted.source.clone(),
-        notes: vec![note.into()],
-        counts: Counts::Active,
-        form: LawForm::Routed(laws.collect::<Result<_, SpecError>>()?),
-        errors: None,
-        fitted: Fitted { params: Some(fitted.value), source: fitted.source, ..Fitted::default() },
-    })
+    let form = LawForm::Routed(laws.collect::<Result<_, SpecError>>()?);
+    let (source, notes, counts) = (fitted.source.clone(), vec![note.into()], Counts::Active);
+    let fitted = Fitted { params: Some(fitted.value), source: fitted.source, ..Fitted::default() };
+    Ok(ScalingLaw { id, name, as_of, source, notes, counts, form, errors: None, fitted })
 }
 
 /// The coefficients not yet read, and the file for messages.

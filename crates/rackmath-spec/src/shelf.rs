@@ -5,7 +5,9 @@
 
 use crate::{Catalog, Kind, SpecError, file};
 use serde::Deserialize;
+use std::any::Any;
 use std::borrow::Cow;
+use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
 /// How a file becomes the thing it describes; the catalogue finds what it refers to.
@@ -33,21 +35,22 @@ struct Item<T> {
     value: OnceLock<Result<Arc<T>, SpecError>>,
 }
 
-impl<T> Clone for Shelf<T> {
-    fn clone(&self) -> Self {
-        Self { kind: self.kind, what: self.what, only: self.only, read: self.read, items: self.items.clone() }
-    }
+/// What can stand on a shelf.
+pub(crate) trait Thing: Debug + Send + Sync + 'static {}
+
+impl<T: Debug + Send + Sync + 'static> Thing for T {}
+
+/// An empty shelf.
+pub(crate) fn shelf<T: Thing>(
+    kind: Kind,
+    what: &'static str,
+    only: &'static [&'static str],
+    read: Read<T>,
+) -> Box<dyn Files> {
+    Box::new(Shelf { kind, what, only, read, items: Vec::new() })
 }
 
-impl<T> Shelf<T> {
-    pub(crate) fn new(kind: Kind, what: &'static str, read: Read<T>) -> Self {
-        Self { kind, what, only: &[], read, items: Vec::new() }
-    }
-
-    pub(crate) fn only(self, only: &'static [&'static str]) -> Self {
-        Self { only, ..self }
-    }
-
+impl<T: Thing> Shelf<T> {
     pub(crate) fn get(&self, name: &str, catalog: &Catalog) -> Result<Arc<T>, SpecError> {
         let found = self.found(name)?;
         found
@@ -75,7 +78,8 @@ impl<T> Shelf<T> {
 }
 
 /// What a shelf does whatever it holds.
-pub(crate) trait Files {
+pub(crate) trait Files: Any + Debug + Send + Sync {
+    fn cloned(&self) -> Box<dyn Files>;
     fn kind(&self) -> Kind;
     fn only(&self) -> &'static [&'static str];
     fn ids(&self) -> Vec<&str>;
@@ -92,7 +96,18 @@ pub(crate) trait Files {
     fn files(&self) -> Vec<(&str, &str)>;
 }
 
-impl<T> Files for Shelf<T> {
+impl Clone for Box<dyn Files> {
+    fn clone(&self) -> Self {
+        (**self).cloned()
+    }
+}
+
+impl<T: Thing> Files for Shelf<T> {
+    fn cloned(&self) -> Box<dyn Files> {
+        let &Self { kind, what, only, read, ref items } = self;
+        Box::new(Self { kind, what, only, read, items: items.clone() })
+    }
+
     fn kind(&self) -> Kind {
         self.kind
     }

@@ -27,10 +27,7 @@ fn the_chips_and_systems_people_ask_for_are_there() {
     }
     let rubin = CATALOG.system("vr-nvl144").unwrap();
     assert_eq!((rubin.n_chips, rubin.dies()), (72, 144), "the name counts dies");
-}
-
-#[test]
-fn machines_on_desks_answer_to_the_names_benchmarks_give_them() {
+    // Machines on desks answer to the names benchmarks give them.
     for (name, id) in [
         ("Apple M1 7-core GPU", "apple-m1-7c"),
         ("Apple M1 7-Core GPU 8GB", "apple-m1-7c"),
@@ -63,17 +60,6 @@ fn what_is_said_in_brief_is_what_the_whole_file_says() {
         let Chip { vendor, memory, prices, .. } = &*system.chip;
         let (vendor, n_chips, priced) = (vendor.clone(), system.n_chips, !prices.is_empty());
         assert_eq!(brief, Brief { vendor, size: memory.size(), bandwidth: memory.bandwidth.value, n_chips, priced });
-    }
-}
-
-#[test]
-fn names_are_packed_as_they_are_read_from_the_head_of_a_file() {
-    for kind in Kind::iter() {
-        for (id, text) in CATALOG.files(kind) {
-            let mut read = CATALOG.clone();
-            read.add(kind, id, text, None).unwrap_or_else(|e| panic!("{e}"));
-            assert_eq!(read.names(kind, id), CATALOG.names(kind, id), "{kind} {id}");
-        }
     }
 }
 
@@ -174,17 +160,6 @@ fn a_network_file_with_an_impossible_share_is_refused() {
 }
 
 #[test]
-fn every_program_of_the_catalogue_loads_and_says_where_it_comes_from() {
-    let ids: Vec<&str> = CATALOG.ids(Kind::Training).collect();
-    assert!(ids.len() >= 9, "{ids:?}");
-    for id in ids {
-        let stack = CATALOG.training_stack(id).unwrap();
-        assert!(!stack.sources.is_empty() && stack.sources.iter().all(|s| s.len() > 20), "{id}");
-    }
-    assert_eq!(CATALOG.training_stack("nemo").unwrap().id, "megatron-core");
-}
-
-#[test]
 fn a_file_tells_what_it_is() {
     // Kernels and deductions have fixed names.
     for kind in Kind::iter().filter(|kind| !matches!(kind, Kind::Kernels | Kind::Deduce)) {
@@ -195,12 +170,14 @@ fn a_file_tells_what_it_is() {
 }
 
 #[test]
-fn every_kind_can_come_from_a_user_and_wins_over_ours() {
+fn every_kind_can_come_from_a_user_wins_over_ours_and_answers_to_the_same_names() {
     let ours = rackmath_catalog::embedded();
     for kind in Kind::iter() {
         let mut with = ours.clone();
         for (id, text) in ours.files(kind) {
             with.add(kind, id, text, None).unwrap_or_else(|e| panic!("{kind}: {e}"));
+            // Names are packed as they are read from the head of a file.
+            assert_eq!(with.names(kind, id), ours.names(kind, id), "{kind} {id}");
         }
         assert_eq!(with.ids(kind).count(), ours.ids(kind).count());
         let id = ours.ids(kind).next().expect("no kind is empty");
@@ -256,11 +233,8 @@ fn every_list_of_flags_is_dated_cited_and_holds_what_its_command_needs() {
         assert!(l.flags.len() >= 10, "{id}: {}", l.flags.len());
         assert!(l.check(&l.command).is_ok(), "{id}");
     }
-}
-
-#[test]
-fn a_flag_of_another_tool_is_refused_with_the_nearest() {
-    let l = rackmath_catalog::embedded().flag_list("vllm").unwrap();
+    // A flag of another tool is refused with the nearest.
+    let l = c.flag_list("vllm").unwrap();
     assert!(l.check("vllm serve m --tensor-parallel-size 8 -tp 8").is_ok());
     let err = l.check("vllm serve m --tensor_paralel-size 8").unwrap_err().to_string();
     assert!(err.contains("--tensor-parallel-size"), "{err}");
@@ -310,11 +284,7 @@ fn the_nearest_constants_stand_in_with_a_wider_spread() {
     assert_eq!(find("default", MoeFormat::Bf16, "hopper").matched, MoeMatch::Default);
     let error = kernels.find("vllm-trition", MoeFormat::Bf16, "hopper").unwrap_err().to_string();
     assert!(error.contains("vllm-triton"), "{error}");
-}
-
-#[test]
-fn workstation_chips_go_with_their_own_kind() {
-    let kernels = CATALOG.moe_kernels().unwrap();
+    // Workstation chips go with their own kind.
     assert_eq!(kernels.generation(&CATALOG.chip("rtx-pro-6000").unwrap()), "ada");
     assert_eq!(kernels.generation(&CATALOG.chip("gb200").unwrap()), "blackwell");
     let found = kernels.on("trtllm-cutlass", MoeFormat::Bf16, &CATALOG.chip("h200").unwrap()).unwrap();
@@ -322,7 +292,7 @@ fn workstation_chips_go_with_their_own_kind() {
 }
 
 #[test]
-fn every_law_loads_with_a_source_and_a_range() {
+fn every_law_loads_with_a_source_and_a_range_and_a_users_wins() {
     let ids: Vec<String> = CATALOG.ids(Kind::Laws).map(str::to_owned).collect();
     assert!(ids.len() >= 12, "{ids:?}");
     for id in &ids {
@@ -332,19 +302,23 @@ fn every_law_loads_with_a_source_and_a_range() {
     assert!(matches!(&CATALOG.scaling_law("clark-2022").unwrap().form, LawForm::Routed(laws) if laws.len() == 3));
     assert_eq!(CATALOG.scaling_law("epoch").unwrap().id, "besiroglu-2024");
     assert!(CATALOG.scaling_law("besiroglu").unwrap().errors.is_some());
-}
-
-#[test]
-fn unrounded_coefficients_come_from_their_logarithms() {
-    let LawForm::Chinchilla(law, _) = rackmath_catalog::embedded().scaling_law("hoffmann-2022").unwrap().form else {
-        panic!()
-    };
-    // e^6.0073404, e^6.0179186, e^0.5267228 by hand.
+    // Unrounded coefficients come from their logarithms: e^6.0073404, e^6.0179186, e^0.5267228 by hand.
+    let LawForm::Chinchilla(law, _) = CATALOG.scaling_law("hoffmann-2022").unwrap().form else { panic!() };
     assert!((law.a - 406.4).abs() < 0.1 && (law.b - 410.7).abs() < 0.1 && (law.e - 1.6934).abs() < 1e-3, "{law:?}");
+    let mut catalog = rackmath_catalog::embedded();
+    catalog.add(Kind::Laws, "besiroglu-2024", OWN, None).unwrap();
+    assert_eq!(catalog.scaling_law("besiroglu-2024").unwrap().name, "Ours");
 }
 
 #[test]
-fn every_published_run_loads_and_names_a_chip() {
+fn every_published_run_and_training_program_loads_and_says_where_it_comes_from() {
+    let ids: Vec<&str> = CATALOG.ids(Kind::Training).collect();
+    assert!(ids.len() >= 9, "{ids:?}");
+    for id in ids {
+        let stack = CATALOG.training_stack(id).unwrap();
+        assert!(!stack.sources.is_empty() && stack.sources.iter().all(|s| s.len() > 20), "{id}");
+    }
+    assert_eq!(CATALOG.training_stack("nemo").unwrap().id, "megatron-core");
     for id in CATALOG.ids(Kind::Runs) {
         let run = CATALOG.training_run(id).unwrap_or_else(|e| panic!("{e}"));
         CATALOG.chip(run.chip.as_deref().unwrap()).unwrap_or_else(|e| panic!("{id}: {e}"));
@@ -370,17 +344,8 @@ source = "our own runs, 2026"
 "#;
 
 #[test]
-fn a_users_law_is_added_and_wins() {
-    let mut catalog = rackmath_catalog::embedded();
-    catalog.add(Kind::Laws, "besiroglu-2024", OWN, None).unwrap();
-    assert_eq!(catalog.scaling_law("besiroglu-2024").unwrap().name, "Ours");
-}
-
-#[test]
 fn a_wrong_law_is_refused_with_what_was_expected() {
     let mut catalog = rackmath_catalog::embedded();
-    let mut refused =
-        |from: &str, to: &str| catalog.add(Kind::Laws, "ours", &OWN.replace(from, to), None).unwrap_err().to_string();
     for (from, to, says) in [
         ("chinchilla", "chinchila", "did you mean \"chinchilla\"?"),
         ("a = 400.0", "a = -400.0", "expected more than 0"),
@@ -390,7 +355,7 @@ fn a_wrong_law_is_refused_with_what_was_expected() {
         ("\"7B\"", "\"7M\"", "a low end, then a high end"),
         ("alpha = 0.35", "alpha = nan", "a finite number"),
     ] {
-        let error = refused(from, to);
+        let error = catalog.add(Kind::Laws, "ours", &OWN.replace(from, to), None).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
 }
@@ -423,14 +388,10 @@ fn every_sheet_and_tier_loads() {
 }
 
 #[test]
-fn names_find_their_sheet() {
+fn names_find_their_sheet_and_a_list_is_valid_from_its_day() {
     assert_eq!(CATALOG.price("opus").unwrap().model, "claude-opus-4-8");
     let error = CATALOG.price("gpt-5.5x").unwrap_err().to_string();
     assert!(error.contains("did you mean") && error.contains("gpt-5.5"), "{error}");
-}
-
-#[test]
-fn a_list_is_valid_from_its_day() {
     let o3 = CATALOG.price("o3").unwrap();
     assert_eq!(o3.at(day("2025-06-13")).unwrap().input.to_string(), "$10.0/Mtok");
     assert_eq!(o3.at(day("2025-06-14")).unwrap().input.to_string(), "$2.00/Mtok");
@@ -567,18 +528,14 @@ fn near(measured: f64, published: f64) -> bool {
 }
 
 #[test]
-fn every_table_loads_and_its_words_are_in_the_catalogue() {
+fn every_table_loads_and_says_where_it_comes_from_and_when() {
     let tables = tables();
     assert!(tables.len() >= 10, "{}", tables.len());
     let rows: usize = tables.iter().map(|t| t.rows.len()).sum();
     assert!(rows >= 300, "{rows}");
     let modes: BTreeSet<Mode> = tables.iter().flat_map(|t| t.rows.iter().map(|r| r.mode)).collect();
     assert_eq!(modes.len(), Mode::VARIANTS.len(), "a mode without a row: {modes:?}");
-}
-
-#[test]
-fn every_table_says_where_it_comes_from_and_when() {
-    for table in tables() {
+    for table in tables {
         let s = &table.source;
         assert!(s.address.contains('/') || s.address.starts_with("own measurement"), "{}: {}", table.id, s.address);
         assert!(s.date.starts_with("20") && s.date.len() >= 7, "{}: {}", table.id, s.date);
@@ -606,44 +563,26 @@ fn plausible(metric: Metric) -> (f64, f64) {
 }
 
 #[test]
-fn figures_are_positive_and_of_the_size_of_their_unit() {
+fn figures_are_of_the_size_of_their_unit_obey_littles_law_and_are_given_once() {
     for table in tables() {
+        let mut seen = BTreeSet::new();
         for (i, row) in table.rows.iter().enumerate() {
             let chips = if row.metric == Metric::OutputTokS { CATALOG.system(&row.system).unwrap().n_chips } else { 1 };
-            #[allow(clippy::cast_precision_loss)]
             let value = row.value / chips as f64;
             let (low, high) = plausible(row.metric);
             assert!((low..=high).contains(&value), "{} row {}: {} = {value}", table.id, i + 1, row.metric);
             let longest = row.isl.unwrap_or(0) + row.osl.unwrap_or(0) + row.context.unwrap_or(0);
             assert!((1..=200_000).contains(&longest), "{} row {}: {longest} tokens", table.id, i + 1);
-        }
-        for (i, kernel) in table.kernels.iter().enumerate() {
-            assert!((1.0..=1e6).contains(&kernel.time_us), "{} kernel {}: {}", table.id, i + 1, kernel.time_us);
-        }
-    }
-}
-
-#[test]
-fn a_latency_row_and_its_load_obey_littles_law() {
-    // Requests in flight are served at n / (ttft + tpot (osl - 1)); no chip here gives out more than 20,000 tokens/s.
-    for table in tables() {
-        for (i, row) in table.rows.iter().enumerate() {
+            // Requests in flight are served at n / (ttft + tpot (osl - 1)); no chip here gives out more than 20,000 tokens/s.
             if let (Metric::TpotMs, Some(Load::Concurrency(n)), Some(tp)) = (row.metric, row.load, row.split.tp) {
-                #[allow(clippy::cast_precision_loss)]
                 let per_chip = n as f64 * 1000.0 / row.value / tp as f64;
                 assert!((10.0..20_000.0).contains(&per_chip), "{} row {}: {per_chip} tok/s", table.id, i + 1);
             }
-        }
-    }
-}
-
-#[test]
-fn no_figure_is_given_twice() {
-    for table in tables() {
-        let mut seen = BTreeSet::new();
-        for (i, row) in table.rows.iter().enumerate() {
             let question = Row { value: 1.0, range: None, ..row.clone() };
             assert!(seen.insert(format!("{question:?}")), "{} row {} repeats an earlier one", table.id, i + 1);
+        }
+        for (i, kernel) in table.kernels.iter().enumerate() {
+            assert!((1.0..=1e6).contains(&kernel.time_us), "{} kernel {}: {}", table.id, i + 1, kernel.time_us);
         }
     }
 }

@@ -311,7 +311,6 @@ proptest! {
 
 /// Measured over peak: the share of the bandwidth or of the arithmetic that the figure implies, at least. A decode step reads
 /// the weights one token uses, a pass multiplies each token with those it uses: with experts and a large batch far too few.
-#[allow(clippy::cast_precision_loss)]
 fn share(catalog: &Catalog, row: &Row) -> Option<(&'static str, f64)> {
     let count = count::count(&*catalog.model(&row.model).ok()?);
     let system = catalog.system(&row.system).ok()?;

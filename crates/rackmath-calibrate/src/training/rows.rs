@@ -204,16 +204,9 @@ fn columns(raw: &Record, pp: u64) -> Result<Shape, String> {
         attention.bias = Bias { qkv: !modern, out: !modern };
     }
     block.ffn = match (raw.count("experts"), raw.count("top_k")) {
-        (Some(experts), Some(top_k)) if experts > 1 => Ffn::Moe(Moe {
-            experts,
-            top_k,
-            expert: Mlp { width, gated: true, bias: false },
-            shared: None,
-            shared_gate: false,
-            zero_experts: 0,
-            router_vectors: 0,
-            latent: None,
-        }),
+        (Some(experts), Some(top_k)) if experts > 1 => {
+            Ffn::Moe(Moe { experts, top_k, expert: Mlp { width, gated: true, bias: false }, ..Moe::default() })
+        }
         _ => Ffn::Dense(Mlp { width, gated: modern, bias: !modern }),
     };
     Ok(shape)

@@ -56,30 +56,31 @@ use Meaning::{
 };
 use strum::{Display, IntoStaticStr, VariantArray};
 
-/// The flags of a tool that bear on its layout, without leading dashes and with `-` for `_`; names of the same together.
+/// The flags of a tool that bear on its layout, without leading dashes and with `-` for `_`, in the order they are printed;
+/// names of the same together, the printed one first.
 fn flags(tool: Tool) -> &'static [(Meaning, &'static str)] {
     match tool {
         Tool::Vllm => &[
             (Tp, "tensor-parallel-size tp"),
             (Pp, "pipeline-parallel-size pp"),
             (Dp, "data-parallel-size dp"),
-            (Dcp, "decode-context-parallel-size dcp"),
             (Redundant, "num-redundant-experts"),
+            (Dcp, "decode-context-parallel-size dcp"),
             (ExpertParallel, "enable-expert-parallel ep"),
         ],
         Tool::Sglang => &[
-            (Tp, "tensor-parallel-size tp-size tp"),
-            (Pp, "pipeline-parallel-size pp-size"),
-            (Dp, "data-parallel-size dp-size dp"),
-            (Ep, "expert-parallel-size ep-size ep"),
+            (Tp, "tp-size tensor-parallel-size tp"),
+            (Pp, "pp-size pipeline-parallel-size"),
+            (Dp, "dp-size data-parallel-size dp"),
+            (Ep, "ep-size expert-parallel-size ep"),
             (Redundant, "ep-num-redundant-experts"),
             (AttentionDp, "enable-dp-attention"),
         ],
         Tool::TrtLlm => &[
             (Tp, "tp-size tp"),
             (Pp, "pp-size pp"),
-            (Ep, "ep-size ep"),
             (Cp, "cp-size"),
+            (Ep, "ep-size ep"),
             (AttentionDp, "enable-attention-dp"),
         ],
         Tool::Megatron => &[
@@ -169,22 +170,13 @@ pub fn print(tool: Tool, layout: &Layout) -> Result<String, SpecError> {
     if matches!(tool, Tool::TrtLlm | Tool::Megatron) && d.redundant > 0 {
         return cannot("redundant experts", "this tool sets them in a load-balancer file, not by a flag");
     }
-    // Each flag with its number and the number it has when it is not given; a switch is on where it is not 0.
-    let mut words = Vec::new();
-    let (numbers, switch) = match tool {
+    let (tp, dp, switch) = match tool {
         Tool::Vllm => {
             let whole = d.etp == 1 && d.ep == all && d.ep != 1;
             if !(whole || d.ep == 1 && d.etp == all) {
                 return cannot(&cut, "vLLM spreads experts over all tp x dp chips, whole or all cut");
             }
-            let numbers = vec![
-                ("--tensor-parallel-size", d.tp, 1),
-                ("--pipeline-parallel-size", d.pp, 1),
-                ("--data-parallel-size", d.dp, 1),
-                ("--num-redundant-experts", d.redundant, 0),
-                ("--decode-context-parallel-size", d.dcp, 1),
-            ];
-            (numbers, ("--enable-expert-parallel", whole))
+            (d.tp, d.dp, whole)
         }
         Tool::Sglang => {
             // With attention data parallel the tensor-parallel size counts all chips of a stage; else each copy by itself.
@@ -195,42 +187,40 @@ pub fn print(tool: Tool, layout: &Layout) -> Result<String, SpecError> {
                     "SGLang cuts experts into tp / ep shards, over tp or, with attention data parallel, over all chips";
                 return cannot(&cut, why);
             }
-            let numbers = vec![
-                ("--tp-size", size, 1),
-                ("--pp-size", d.pp, 1),
-                ("--dp-size", d.dp, 1),
-                ("--ep-size", d.ep, 1),
-                ("--ep-num-redundant-experts", d.redundant, 0),
-            ];
-            (numbers, ("--enable-dp-attention", attention_dp))
+            (size, d.dp, attention_dp)
         }
-        Tool::TrtLlm => {
-            if d.dp > 1 && d.tp > 1 {
-                return cannot("both tp and dp", "TensorRT-LLM's attention is either tensor or data parallel");
-            }
-            if experts != layout.stage_chips() {
-                return cannot(&cut, "TensorRT-LLM cuts experts into tp / ep shards");
-            }
-            let numbers =
-                vec![("--tp_size", all, 1), ("--pp_size", d.pp, 1), ("--cp_size", d.cp, 1), ("--ep_size", d.ep, 1)];
-            (numbers, ("--enable_attention_dp", d.dp > 1))
+        Tool::TrtLlm if d.dp > 1 && d.tp > 1 => {
+            return cannot("both tp and dp", "TensorRT-LLM's attention is either tensor or data parallel");
         }
-        Tool::Megatron => {
-            words.push(format!("WORLD_SIZE={}", layout.chips()));
-            // Megatron's own defaults depend on each other, so every degree is written out: none is 0.
-            let numbers = vec![
-                ("--tensor-model-parallel-size", d.tp, 0),
-                ("--pipeline-model-parallel-size", d.pp, 0),
-                ("--context-parallel-size", d.cp, 0),
-                ("--expert-model-parallel-size", d.ep, 0),
-                ("--expert-tensor-parallel-size", d.etp, 0),
-                ("--num-virtual-stages-per-pipeline-rank", d.virtual_stages, 1),
-            ];
-            (numbers, ("--sequence-parallel", d.sequence_parallel))
+        Tool::TrtLlm if experts != layout.stage_chips() => {
+            return cannot(&cut, "TensorRT-LLM cuts experts into tp / ep shards");
         }
+        Tool::TrtLlm => (all, 1, d.dp > 1),
+        Tool::Megatron => (d.tp, d.dp, d.sequence_parallel),
     };
-    words.extend(numbers.into_iter().filter(|(_, n, usual)| n != usual).map(|(flag, n, _)| format!("{flag} {n}")));
-    words.extend(switch.1.then(|| switch.0.to_owned()));
+    let mut words: Vec<String> = (!serving).then(|| format!("WORLD_SIZE={}", layout.chips())).into_iter().collect();
+    for (meaning, names) in flags(tool) {
+        // Its number, and the number it has when it is not given; a switch is on where it is not 0.
+        let (n, usual) = match meaning {
+            Tp => (tp, 1),
+            Pp => (d.pp, 1),
+            Dp => (dp, 1),
+            Cp => (d.cp, 1),
+            Ep => (d.ep, 1),
+            Etp => (d.etp, 1),
+            Dcp => (d.dcp, 1),
+            Redundant => (d.redundant, 0),
+            Virtual => (d.virtual_stages, 1),
+            World | Nodes | PerNode => continue,
+            ExpertParallel | AttentionDp | SequenceParallel => (u64::from(switch), 0),
+        };
+        // Megatron's own defaults depend on each other, so every degree is written out.
+        if n != usual || !serving && *meaning <= Etp {
+            let name = names.split(' ').next().unwrap_or_default();
+            let name = if tool == Tool::TrtLlm { name.replace('-', "_") } else { name.to_owned() };
+            words.push(if *meaning >= ExpertParallel { format!("--{name}") } else { format!("--{name} {n}") });
+        }
+    }
     Ok(words.join(" "))
 }
 

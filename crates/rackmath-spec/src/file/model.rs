@@ -28,29 +28,18 @@ pub fn model(id: &str, text: &str) -> Result<Model, SpecError> {
         return config_json(id, text);
     }
     let file = format!("model {id}");
-    let raw: RawModel = noun(&file, id, text, &["released"])?;
-    let mut notes: Vec<String> = raw.note.into_iter().collect();
-    let body = match (raw.config, raw.lump) {
+    let RawModel { id, name, hf, source, as_of, note, published, config, lump } = noun(&file, id, text, &["released"])?;
+    let mut notes: Vec<String> = note.into_iter().collect();
+    let body = match (config, lump) {
         (Some(config), None) => Body::Layers(Box::new(config::shape(&file, &config, &mut notes)?)),
         (None, Some(lump)) if lump.active.get() <= 0.0 || lump.active > lump.total => {
             let expected = "more than none and at most the total";
             return Err(SpecError::field(&file, "lump.active_params", lump.active, expected));
         }
         (None, Some(lump)) => Body::Lump(lump),
-        _ => {
-            return Err(SpecError::file(file, "a model has either [config] or [lump]"));
-        }
+        _ => return Err(SpecError::file(file, "a model has either [config] or [lump]")),
     };
-    Ok(Model {
-        id: raw.id,
-        name: raw.name,
-        hf: raw.hf,
-        body,
-        published: raw.published,
-        source: raw.source,
-        as_of: raw.as_of,
-        notes,
-    })
+    Ok(Model { id, name, hf, body, published, source, as_of, notes })
 }
 
 /// Reads a model from the text of a `config.json`. `name` is the file's name, used in errors and as the model's id.

@@ -3,7 +3,7 @@
 use super::fields::{Fields, most};
 use super::latent::indexer;
 use super::moe::deepseek_experts;
-use super::parts::{Read, block, experts, gated, layers, runs, shape, spans};
+use super::parts::{Read, block, experts_of, gated, layers, runs, shape, spans};
 use crate::SpecError;
 use crate::model::{Attention, Block, Compressed, Ffn, KvSource, Mixer, Moe, Mtp, QkNorm, Side, SideUse, Span};
 
@@ -93,16 +93,8 @@ pub(super) fn gemma4(f: &Fields, notes: &mut Vec<String>) -> Read {
         let dense = gated(if wide && !owner { 2 * width } else { width });
         let (ffn, norms) = if sparse {
             side.push(Side { name: "router scale", params: hidden, usage: SideUse::Multiplied });
-            let moe = Moe {
-                shared: Some(dense),
-                router_vectors: 1,
-                ..experts(
-                    f.count("num_experts", most::EXPERTS)?,
-                    f.count("top_k_experts", most::EXPERTS)?,
-                    f.count("moe_intermediate_size", most::DIM)?,
-                )
-            };
-            (Ffn::Moe(moe), 7)
+            let experts = experts_of(f, ["num_experts", "top_k_experts", "moe_intermediate_size"])?;
+            (Ffn::Moe(Moe { shared: Some(dense), router_vectors: 1, ..experts }), 7)
         } else {
             (Ffn::Dense(dense), 4)
         };

@@ -3,7 +3,9 @@
 use super::fields::{Fields, most};
 use super::latent::latent;
 use super::moe::{deepseek_experts, local_experts, qwen_experts};
-use super::parts::{Read, alike, biased_gqa, block, experts, gated, gqa, layers, mtp, plain, runs, shape};
+use super::parts::{
+    Read, alike, biased_gqa, block, experts, experts_of, gated, gqa, layers, mamba2, mtp, plain, runs, shape,
+};
 use crate::SpecError;
 use crate::model::{
     Attention, Block, Ffn, Gate, Latent, LatentExperts, Linear, Mixer, Moe, QkNorm, Shape, Side, SideUse,
@@ -119,15 +121,9 @@ pub(super) fn nemotron_h(f: &Fields, notes: &mut Vec<String>) -> Read {
     if pattern.chars().count() as u64 != n {
         return Err(f.refuse("hybrid_override_pattern", pattern, format!("one letter for each of {n} layers")));
     }
-    let mamba = Linear::Mamba2 {
-        heads: f.count("mamba_num_heads", most::HEADS)?,
-        dim: f.count("mamba_head_dim", most::HEADS)?,
-        groups: f.count("n_groups", most::HEADS)?,
-        state: f.count("ssm_state_size", most::HEADS)?,
-        conv: f.count("conv_kernel", 1000)?,
-        conv_bias: f.flag("use_conv_bias", true)?,
-        proj_bias: f.flag("mamba_proj_bias", false)? || f.flag("use_bias", false)?,
-    };
+    let proj_bias = f.flag("mamba_proj_bias", false)? || f.flag("use_bias", false)?;
+    let names = ["mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel"];
+    let mamba = mamba2(f, names, f.flag("use_conv_bias", true)?, proj_bias)?;
     let mut attention = gqa(f)?;
     if let Some(dim) = f.opt_count("attention_head_dim", most::HEADS)? {
         (attention.qk_dim, attention.v_dim) = (dim, dim);
@@ -216,20 +212,13 @@ pub(super) fn mamba(f: &Fields, notes: &mut Vec<String>) -> Read {
     alike(f, notes, true, block)
 }
 
-pub(super) fn mamba2(f: &Fields, notes: &mut Vec<String>) -> Read {
+pub(super) fn mamba_2(f: &Fields, notes: &mut Vec<String>) -> Read {
     f.pass_over(
         "chunk_size expand rms_norm residual_in_fp32 rescale_prenorm_residual norm_before_gate time_step_floor \
          time_step_limit time_step_max time_step_min time_step_rank",
     );
-    let linear = Linear::Mamba2 {
-        heads: f.count("num_heads", most::HEADS)?,
-        dim: f.count("head_dim", most::HEADS)?,
-        groups: f.count("n_groups", most::HEADS)?,
-        state: f.count("state_size", most::HEADS)?,
-        conv: f.count("conv_kernel", 1000)?,
-        conv_bias: f.flag("use_conv_bias", true)?,
-        proj_bias: f.flag("use_bias", false)?,
-    };
+    let names = ["num_heads", "head_dim", "n_groups", "state_size", "conv_kernel"];
+    let linear = mamba2(f, names, f.flag("use_conv_bias", true)?, f.flag("use_bias", false)?)?;
     let block = Block { norms: 1, ..block(Mixer::Linear(linear), Ffn::None) };
     alike(f, notes, false, block)
 }
@@ -266,26 +255,15 @@ pub(super) fn granite_hybrid(f: &Fields, notes: &mut Vec<String>) -> Read {
     );
     let n = layers(f)?;
     let types = f.per_layer("layer_types", n)?.ok_or_else(|| f.missing("layer_types"))?;
-    let mamba = Linear::Mamba2 {
-        heads: f.count("mamba_n_heads", most::HEADS)?,
-        dim: f.count("mamba_d_head", most::HEADS)?,
-        groups: f.count("mamba_n_groups", most::HEADS)?,
-        state: f.count("mamba_d_state", most::HEADS)?,
-        conv: f.count("mamba_d_conv", 1000)?,
-        conv_bias: f.flag("mamba_conv_bias", true)?,
-        proj_bias: f.flag("mamba_proj_bias", false)?,
-    };
+    let names = ["mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv"];
+    let mamba = mamba2(f, names, f.flag("mamba_conv_bias", true)?, f.flag("mamba_proj_bias", false)?)?;
     let attention = gqa(f)?;
     let shared = f.count("shared_intermediate_size", most::DIM)?;
-    let ffn = match f.opt_count("num_local_experts", most::EXPERTS)? {
-        Some(n) => {
-            let width = f.count("intermediate_size", most::DIM)?;
-            Ffn::Moe(Moe {
-                shared: Some(gated(shared)),
-                ..experts(n, f.count("num_experts_per_tok", most::EXPERTS)?, width)
-            })
-        }
-        None => Ffn::Dense(gated(shared)),
+    let ffn = if f.opt_count("num_local_experts", most::EXPERTS)?.is_some() {
+        let names = ["num_local_experts", "num_experts_per_tok", "intermediate_size"];
+        Ffn::Moe(Moe { shared: Some(gated(shared)), ..experts_of(f, names)? })
+    } else {
+        Ffn::Dense(gated(shared))
     };
     let runs = runs(n, |i| {
         let mixer = match types[i as usize].as_str() {

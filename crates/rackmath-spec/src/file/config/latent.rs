@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, most};
 use super::moe::{deepseek_experts, dense_first};
-use super::parts::{Read, block, experts, gated, layers, mtp, runs, shape};
+use super::parts::{Read, block, experts_of, gated, layers, mtp, runs, shape};
 use crate::SpecError;
 use crate::model::{Ffn, Gate, Indexer, Latent, Mixer, Moe, Shape};
 
@@ -34,25 +34,9 @@ pub(super) fn indexer(f: &Fields) -> Result<Option<Indexer>, SpecError> {
 }
 
 /// Latent attention throughout, dense networks first, experts with so many values beside the router after.
-fn deepseek(f: &Fields, notes: &mut Vec<String>, vectors: u64, vocab_copies: u64) -> Read {
+pub(super) fn deepseek(f: &Fields, notes: &mut Vec<String>, vectors: u64, vocab_copies: u64) -> Read {
     let mixer = Mixer::Latent(latent(f)?);
     dense_first(f, notes, mixer, deepseek_experts(f, vectors)?, vocab_copies)
-}
-
-/// DeepSeek-V2: no score corrections.
-pub(super) fn deepseek_v2(f: &Fields, notes: &mut Vec<String>) -> Read {
-    deepseek(f, notes, 0, 0)
-}
-
-/// DeepSeek-V3 and V3.2, Kimi K2, GLM-5: one correction value per expert.
-pub(super) fn deepseek_v3(f: &Fields, notes: &mut Vec<String>) -> Read {
-    deepseek(f, notes, 1, 0)
-}
-
-/// GLM-4.7-Flash: the extra layer repeats embedding and head.
-pub(super) fn glm4_moe_lite(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over("head_dim");
-    deepseek(f, notes, 1, 2)
 }
 
 /// LongCat-Flash: each block has two attentions, two dense networks and one mixture whose output joins at the end.
@@ -64,16 +48,8 @@ pub(super) fn longcat(f: &Fields, notes: &mut Vec<String>) -> Read {
     let attention = Mixer::Latent(latent(f)?);
     let dense = gated(f.count("ffn_hidden_size", most::DIM)?);
     let zero_experts = f.opt_count("zero_expert_num", most::EXPERTS)?.unwrap_or(0);
-    let moe = Moe {
-        shared: Some(dense),
-        zero_experts,
-        router_vectors: 1,
-        ..experts(
-            f.count("n_routed_experts", most::EXPERTS)?,
-            f.count("moe_topk", most::EXPERTS)?,
-            f.count("expert_ffn_hidden_size", most::DIM)?,
-        )
-    };
+    let experts = experts_of(f, ["n_routed_experts", "moe_topk", "expert_ffn_hidden_size"])?;
+    let moe = Moe { shared: Some(dense), zero_experts, router_vectors: 1, ..experts };
     let plain = block(attention.clone(), Ffn::Dense(dense));
     let sparse = block(attention, Ffn::Moe(moe));
     let runs = runs(2 * layers(f)?, |i| Ok(if i % 2 == 0 { plain.clone() } else { sparse.clone() }))?;

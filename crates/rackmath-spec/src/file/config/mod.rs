@@ -54,9 +54,11 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("dbrx", moe::dbrx),
     ("phimoe", moe::phimoe),
     ("hunyuan", moe::hunyuan),
-    ("deepseek_v2", latent::deepseek_v2),
-    ("deepseek_v3 deepseek_v32 kimi_k2 kimi_k25 glm_moe_dsa", latent::deepseek_v3),
-    ("glm4_moe_lite", latent::glm4_moe_lite),
+    ("deepseek_v2", |f, notes| latent::deepseek(f, notes, 0, 0)),
+    // One correction value per expert.
+    ("deepseek_v3 deepseek_v32 kimi_k2 kimi_k25 glm_moe_dsa", |f, notes| latent::deepseek(f, notes, 1, 0)),
+    // GLM-4.7-Flash: the extra layer repeats embedding and head.
+    ("glm4_moe_lite", |f, notes| latent::deepseek(f, notes, 1, 2)),
     ("longcat_flash", latent::longcat),
     ("kimi_linear", hybrid::kimi_linear),
     ("qwen3_next", hybrid::qwen3_next),
@@ -64,7 +66,7 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("nemotron_h", hybrid::nemotron_h),
     ("jamba", hybrid::jamba),
     ("mamba falcon_mamba", hybrid::mamba),
-    ("mamba2", hybrid::mamba2),
+    ("mamba2", hybrid::mamba_2),
     ("mamba_ssm", hybrid::mamba_ssm),
     ("granitemoehybrid", hybrid::granite_hybrid),
     ("minimax_text_01", hybrid::minimax_text_01),

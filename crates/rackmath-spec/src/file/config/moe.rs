@@ -2,7 +2,7 @@
 
 use super::dense::qwen_spans;
 use super::fields::{Fields, most};
-use super::parts::{Read, alike, biased_gqa, block, experts, gated, gqa, layers, mtp, runs, shape, spans};
+use super::parts::{Read, alike, biased_gqa, block, experts, experts_of, gated, gqa, layers, mtp, runs, shape, spans};
 use crate::SpecError;
 use crate::model::{Attention, Bias, BlockIndex, Ffn, KvSource, Mixer, Mlp, Moe, Norm, QkNorm, Shape, Span};
 
@@ -24,15 +24,11 @@ pub(super) fn mixtral(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Qwen1.5-MoE: a shared network with its own gate.
 pub(super) fn qwen2_moe(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let attention = Attention { bias: Bias { qkv: true, out: false }, ..gqa(f)? };
-    let moe = qwen_experts(f)?;
-    qwen_moe(f, notes, &attention, &moe)
+    qwen_moe(f, notes, &Attention { bias: Bias { qkv: true, out: false }, ..gqa(f)? })
 }
 
 pub(super) fn qwen3_moe(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let attention = Attention { qk_norm: QkNorm::PerHead, ..biased_gqa(f)? };
-    let moe = qwen_experts(f)?;
-    qwen_moe(f, notes, &attention, &moe)
+    qwen_moe(f, notes, &Attention { qk_norm: QkNorm::PerHead, ..biased_gqa(f)? })
 }
 
 /// Qwen's experts, with the gated shared network where the file gives one.
@@ -46,8 +42,8 @@ pub(super) fn qwen_experts(f: &Fields) -> Result<Moe, SpecError> {
     })
 }
 
-fn qwen_moe(f: &Fields, notes: &mut Vec<String>, attention: &Attention, moe: &Moe) -> Read {
-    let spans = qwen_spans(f)?;
+fn qwen_moe(f: &Fields, notes: &mut Vec<String>, attention: &Attention) -> Read {
+    let (moe, spans) = (qwen_experts(f)?, qwen_spans(f)?);
     let dense = f.layer_set("mlp_only_layers")?;
     let step = f.count_or("decoder_sparse_step", most::LAYERS, 1)?;
     let width = f.count("intermediate_size", most::DIM)?;
@@ -215,11 +211,7 @@ pub(super) fn dbrx(f: &Fields, notes: &mut Vec<String>) -> Read {
     let a = f.object("attn_config")?.ok_or_else(|| f.missing("attn_config"))?;
     let e = f.object("ffn_config")?.ok_or_else(|| f.missing("ffn_config"))?;
     let kv_heads = a.count_or("kv_n_heads", most::HEADS, heads)?;
-    let moe = experts(
-        e.count("moe_num_experts", most::EXPERTS)?,
-        e.count("moe_top_k", most::EXPERTS)?,
-        e.count("ffn_hidden_size", most::DIM)?,
-    );
+    let moe = experts_of(&e, ["moe_num_experts", "moe_top_k", "ffn_hidden_size"])?;
     let block = block(Mixer::Attention(Attention::full(heads, kv_heads, hidden / heads)), Ffn::Moe(moe));
     alike(f, notes, false, block)
 }

@@ -3,7 +3,7 @@
 use super::fields::{Fields, most};
 use super::formats::formats;
 use crate::SpecError;
-use crate::model::{Attention, Bias, Block, Ffn, Mixer, Mlp, Moe, Mtp, Norm, Run, Shape, Span};
+use crate::model::{Attention, Bias, Block, Ffn, Linear, Mixer, Mlp, Moe, Mtp, Run, Shape, Span};
 use serde_json::Value;
 
 pub(super) type Read = Result<Shape, SpecError>;
@@ -24,16 +24,20 @@ pub(super) fn block(mixer: Mixer, ffn: Ffn) -> Block {
 
 /// A mixture without shared experts or score corrections.
 pub(super) fn experts(experts: u64, top_k: u64, width: u64) -> Moe {
-    Moe {
-        experts,
-        top_k,
-        expert: gated(width),
-        shared: None,
-        shared_gate: false,
-        zero_experts: 0,
-        router_vectors: 0,
-        latent: None,
-    }
+    Moe { experts, top_k, expert: gated(width), ..Moe::default() }
+}
+
+/// The same by the names of how many there are, how many a token takes, and how wide they are.
+pub(super) fn experts_of(f: &Fields, [n, top_k, width]: [&str; 3]) -> Result<Moe, SpecError> {
+    Ok(experts(f.count(n, most::EXPERTS)?, f.count(top_k, most::EXPERTS)?, f.count(width, most::DIM)?))
+}
+
+/// Mamba-2 by the names of its heads, their width, groups, state and convolution.
+pub(super) fn mamba2(f: &Fields, names: [&str; 5], conv_bias: bool, proj_bias: bool) -> Result<Linear, SpecError> {
+    let [heads, dim, groups, state, conv] = names;
+    let [heads, dim, groups, state] = [heads, dim, groups, state].map(|name| f.count(name, most::HEADS));
+    let (heads, dim, groups, state, conv) = (heads?, dim?, groups?, state?, f.count(conv, 1000)?);
+    Ok(Linear::Mamba2 { heads, dim, groups, state, conv, conv_bias, proj_bias })
 }
 
 /// Grouped-query attention with the spellings of Llama and its many descendants.
@@ -99,19 +103,14 @@ pub(super) fn alike(f: &Fields, notes: &mut Vec<String>, tied: bool, block: Bloc
 /// A model around its runs: embedding, one final norm, a head.
 pub(super) fn shape(f: &Fields, notes: &mut Vec<String>, tied: bool, runs: Vec<Run>) -> Read {
     Ok(Shape {
-        architecture: String::new(),
         hidden: f.count_any(&["hidden_size", "n_embd", "d_model"], most::DIM)?,
         vocab: f.count("vocab_size", most::VOCAB)?,
         tied: f.flag("tie_word_embeddings", tied)?,
-        head_bias: false,
-        positions: 0,
-        norm: Norm::Rms,
         outer_norms: 1,
         runs,
-        mtp: None,
-        side: Vec::new(),
         context_max: context_max(f)?,
         formats: formats(f, notes)?,
+        ..Shape::default()
     })
 }
 
