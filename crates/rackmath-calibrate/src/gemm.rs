@@ -71,15 +71,9 @@ fn row(name: &str, catalog: &Catalog, record: &Record) -> Result<Row, String> {
     let share = if whole { 1.0 } else { 0.5 };
     let l2 = chip.physical.l2.as_ref().map_or(0.0, |l| l.value.get() * share * 1.048576);
     let cold = cold(l2, n * k * format.weight().get(), whole && backend == "trtllm" && m > 1.0);
-    Ok(Row {
-        chip: name.to_owned(),
-        backend,
-        format,
-        product: Product { cold: Fraction::new(cold), ..Product::new(m, n, k) },
-        scaling: Scaling::Dynamic,
-        measured: record.latency()?,
-        quality: record.text("quality").to_owned(),
-    })
+    let (chip, quality, measured) = (name.to_owned(), record.text("quality").to_owned(), record.latency()?);
+    let product = Product { cold: Fraction::new(cold), ..Product::new(m, n, k) };
+    Ok(Row { chip, backend, format, product, scaling: Scaling::Dynamic, measured, quality })
 }
 
 /// The share of the weights that comes from memory. A product with enough rows is timed with as many copies of its weights as
@@ -92,29 +86,19 @@ fn cold(l2: f64, weights: f64, covering: bool) -> f64 {
 }
 
 fn torch(chip: &str, record: &Record) -> Result<Row, String> {
-    Ok(Row {
-        chip: chip.to_owned(),
-        backend: "torch".to_owned(),
-        format: if record.needed("prec")? == "fp8" { GemmFormat::Fp8 } else { GemmFormat::Bf16 },
-        product: Product::new(record.amount("M")?, record.amount("N")?, record.amount("K")?),
-        scaling: Scaling::Given,
-        measured: Seconds::s(record.amount("s")?),
-        quality: String::new(),
-    })
+    let format = if record.needed("prec")? == "fp8" { GemmFormat::Fp8 } else { GemmFormat::Bf16 };
+    let product = Product::new(record.amount("M")?, record.amount("N")?, record.amount("K")?);
+    let (chip, backend, measured) = (chip.to_owned(), "torch".to_owned(), Seconds::s(record.amount("s")?));
+    Ok(Row { chip, backend, format, product, scaling: Scaling::Given, measured, quality: String::new() })
 }
 
 /// All passes of a folder; none when the table is not there.
 fn passes(folder: &Path) -> Result<Rows<Row>, SpecError> {
     let row = |record: &Record| {
-        Ok(Row {
-            chip: record.needed("system")?.to_owned(),
-            backend: record.needed("op")?.to_owned(),
-            format: GemmFormat::Bf16,
-            product: Product::new(record.amount("m")?, 1.0, record.amount("k")?),
-            scaling: Scaling::Given,
-            measured: record.latency()?,
-            quality: String::new(),
-        })
+        let (chip, backend) = (record.needed("system")?.to_owned(), record.needed("op")?.to_owned());
+        let product = Product::new(record.amount("m")?, 1.0, record.amount("k")?);
+        let (format, scaling, measured) = (GemmFormat::Bf16, Scaling::Given, record.latency()?);
+        Ok(Row { chip, backend, format, product, scaling, measured, quality: String::new() })
     };
     Ok(table_or_none(&folder.join("kernel_quantize.csv"))?.iter().map(row).collect())
 }

@@ -3,6 +3,7 @@
 //! A cipher that mixes well changes half its output bits after a few rounds. A random network of signs does the same,
 //! more slowly; residual connections and norms are what keeps a trained network from it (lecture D54).
 
+use crate::drift::{bent, times};
 use crate::feistel;
 use rackmath_units::Chance;
 use strum::Display;
@@ -74,29 +75,23 @@ fn network_spread(mixer: Mixer, depth: usize, seed: u64) -> Vec<f64> {
         let size = 1.0 / (WIDTH as f32).sqrt();
         let up = chance.spread(WIDTH * WIDTH, size);
         let down = if mixer == Mixer::Residual { chance.spread(WIDTH * WIDTH, size * 2f32.sqrt()) } else { Vec::new() };
+        let matrices = (up, down);
         for (a, b) in &mut pairs {
-            *a = layer(mixer, &up, &down, a);
-            *b = layer(mixer, &up, &down, b);
+            *a = layer(mixer, &matrices, a);
+            *b = layer(mixer, &matrices, b);
         }
         out.push(share(&pairs));
     }
     out
 }
 
-fn layer(mixer: Mixer, up: &[f32], down: &[f32], x: &[f32]) -> Vec<f32> {
-    let times = |w: &[f32], x: &[f32]| -> Vec<f32> {
-        w.chunks_exact(WIDTH).map(|w| w.iter().zip(x).map(|(a, b)| a * b).sum()).collect()
-    };
-    let bend = |gain: f32| times(up, x).into_iter().map(|z| tanh(gain * z)).collect();
+fn layer(mixer: Mixer, matrices: &(Vec<f32>, Vec<f32>), x: &[f32]) -> Vec<f32> {
+    let bend = |gain: f32| times(&matrices.0, x).map(|z| tanh(gain * z)).collect();
     match mixer {
-        Mixer::Signs => times(up, x).into_iter().map(f32::signum).collect(),
+        Mixer::Signs => times(&matrices.0, x).map(f32::signum).collect(),
         Mixer::SteepTanh => bend(3.0),
         Mixer::Tanh => bend(1.0),
-        Mixer::Residual => {
-            let scale = 1.0 / (x.iter().map(|x| x * x).sum::<f32>() / WIDTH as f32 + 1e-6).sqrt();
-            let bent: Vec<f32> = times(up, x).into_iter().map(|z| (z * scale).max(0.0)).collect();
-            x.iter().zip(times(down, &bent)).map(|(x, d)| x + d).collect()
-        }
+        Mixer::Residual => x.iter().zip(bent(matrices, x)).map(|(x, d)| x + d).collect(),
         Mixer::Feistel => unreachable!("a Feistel network has no layers of numbers"),
     }
 }

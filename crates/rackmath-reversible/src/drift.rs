@@ -33,14 +33,6 @@ impl Stack {
         Self { width, blocks: (0..depth).map(|_| pair()).collect() }
     }
 
-    fn function(&self, block: usize, x: &[f32]) -> Vec<f32> {
-        let square = x.iter().map(|x| x * x).sum::<f32>() / self.width as f32;
-        let scale = 1.0 / (square + 1e-6).sqrt();
-        let (up, down) = &self.blocks[block];
-        let bent: Vec<f32> = up.chunks_exact(self.width).map(|w| (dot(w, x) * scale).max(0.0)).collect();
-        down.chunks_exact(self.width).map(|w| dot(w, &bent)).collect()
-    }
-
     /// Forward through all couplings and back; `real` reads a stored number, `add` and `take` change one by a real.
     fn there_and_back<T: Copy>(
         &self,
@@ -49,7 +41,7 @@ impl Stack {
         add: impl Fn(T, f32) -> T,
         take: impl Fn(T, f32) -> T,
     ) -> (Vec<T>, Vec<T>) {
-        let f = |block: usize, x: &[T]| self.function(block, &x.iter().map(|x| real(*x)).collect::<Vec<_>>());
+        let f = |block: usize, x: &[T]| bent(&self.blocks[block], &x.iter().map(|x| real(*x)).collect::<Vec<_>>());
         for i in 0..self.blocks.len() {
             let z = y.iter().zip(f(i, &x)).map(|(y, f)| add(*y, f)).collect();
             (x, y) = (z, x);
@@ -88,8 +80,17 @@ fn on_grid(x: f32) -> i32 {
     (x / GRID).round() as i32
 }
 
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+/// f of a block, with square matrices.
+pub(crate) fn bent((up, down): &(Vec<f32>, Vec<f32>), x: &[f32]) -> Vec<f32> {
+    let square = x.iter().map(|x| x * x).sum::<f32>() / x.len() as f32;
+    let scale = 1.0 / (square + 1e-6).sqrt();
+    let inner: Vec<f32> = times(up, x).map(|z| (z * scale).max(0.0)).collect();
+    times(down, &inner).collect()
+}
+
+/// A square matrix times a vector.
+pub(crate) fn times(w: &[f32], x: &[f32]) -> impl Iterator<Item = f32> {
+    w.chunks_exact(x.len()).map(move |w| w.iter().zip(x).map(|(a, b)| a * b).sum())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A constant belongs to a chip generation, an engine's kernels and the format of the cache, never to a chip or to a row of
 //! a table. What the equations do with it stands in the theory crate's `operator::attention` chapter.
 
-use crate::file::noun::{cited, least_one, positive, share, text};
+use crate::file::noun::{cited, least_one, one, positive, share, text};
 use crate::{Chip, Dtype, Residual, SpecError, StandIn};
 use rackmath_units::{ByteRate, Fraction, Seconds};
 use serde::{Deserialize, Deserializer};
@@ -68,7 +68,7 @@ pub struct DecodeConstants {
     #[serde(deserialize_with = "positive")]
     pub block_rows: f64,
     /// Query heads one tile of products holds; a tile with fewer costs as much as a full one. One pads nothing.
-    #[serde(default = "unpadded", deserialize_with = "least_one")]
+    #[serde(default = "one", deserialize_with = "least_one")]
     pub tile_rows: f64,
     #[serde(deserialize_with = "share")]
     pub compute: Fraction,
@@ -125,10 +125,6 @@ pub struct Wanted<'a> {
 /// The generation of chips nobody measured.
 pub const DEFAULT: &str = "default";
 
-fn unpadded() -> f64 {
-    1.0
-}
-
 impl AttentionKernels {
     pub fn decode(&self, chip: &Chip, wanted: Wanted<'_>) -> &AttentionKernel<DecodeConstants> {
         nearest(&self.decode, self.generation(chip), wanted)
@@ -180,11 +176,9 @@ pub fn read(id: &str, text: &str) -> Result<AttentionKernels, SpecError> {
     for kernel in &mut kernels.prefill {
         kernel.constants.cache_share = share(&kernel.generation)?;
     }
-    let default = kernels.decode.iter().any(|k| k.generation == DEFAULT)
-        && kernels.prefill.iter().any(|k| k.generation == DEFAULT);
-    if default {
-        Ok(kernels)
-    } else {
-        Err(SpecError::field(&file, "generation", "none", "one \"default\" for each phase"))
+    let (decode, prefill) = (&kernels.decode, &kernels.prefill);
+    if decode.iter().any(|k| k.generation == DEFAULT) && prefill.iter().any(|k| k.generation == DEFAULT) {
+        return Ok(kernels);
     }
+    Err(SpecError::field(&file, "generation", "none", "one \"default\" for each phase"))
 }

@@ -203,13 +203,11 @@ impl Catalog {
 
     fn shelf_mut(&mut self, kind: Kind, id: &str) -> Result<&mut dyn Files, SpecError> {
         let takes = |only: &[&str]| only.is_empty() || only.contains(&id);
-        match self.shelves.iter().position(|shelf| shelf.kind() == kind && takes(shelf.only())) {
-            Some(at) => Ok(&mut *self.shelves[at]),
-            None => {
-                let valid = self.shelves(kind).flat_map(|shelf| shelf.only()).copied();
-                Err(SpecError::unknown("file of this kind", id, valid))
-            }
+        if let Some(at) = self.shelves.iter().position(|shelf| shelf.kind() == kind && takes(shelf.only())) {
+            return Ok(&mut *self.shelves[at]);
         }
+        let valid = self.shelves(kind).flat_map(Files::only).copied();
+        Err(SpecError::unknown("file of this kind", id, valid))
     }
 
     /// The shelf of one type of thing.

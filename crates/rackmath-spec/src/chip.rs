@@ -149,25 +149,20 @@ fn purchase<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cited<Dollars>>, D
 pub(crate) fn read(id: &str, text: &str) -> Result<Chip, SpecError> {
     let file = format!("chip {id}");
     let chip: Chip = cited(&file, id, text, &["released", "price.note", "physical.clock"])?;
-    let counts = [Some(("link.domain", &chip.link.domain)), chip.physical.cores.as_ref().map(|n| ("physical.sms", n))];
-    let wrong = |field: &str, given: &str, expected: &str| Err(SpecError::field(&file, field, given, expected));
-    if let Some((field, _)) = counts.into_iter().flatten().find(|(_, n)| n.value == 0) {
-        return wrong(field, "0", "a positive count");
+    let no_cores = chip.physical.cores.as_ref().is_some_and(|n| n.value == 0);
+    let no_peak = chip.peak.is_empty() || chip.peak.values().any(|p| p.value.get() <= 0.0);
+    let wrong = [
+        (chip.link.domain.value == 0, "link.domain", "0", "a positive count"),
+        (no_cores, "physical.sms", "0", "a positive count"),
+        (chip.memory.bandwidth.value.get() <= 0.0, "memory.bandwidth", "0", "more than nothing"),
+        (chip.memory.capacity.value.get() <= 0.0, "memory.capacity", "0", "more than nothing"),
+        (no_peak, "peak", "none or zero", "at least one positive dense peak"),
+        (chip.dies == 0, "dies", "0", "at least one"),
+    ];
+    match wrong.into_iter().find(|(wrong, ..)| *wrong) {
+        Some((_, field, given, expected)) => Err(SpecError::field(&file, field, given, expected)),
+        None => Ok(chip),
     }
-    for (field, size) in
-        [("memory.bandwidth", chip.memory.bandwidth.value.get()), ("memory.capacity", chip.memory.capacity.value.get())]
-    {
-        if size <= 0.0 {
-            return wrong(field, "0", "more than nothing");
-        }
-    }
-    if chip.peak.is_empty() || chip.peak.values().any(|p| p.value.get() <= 0.0) {
-        return wrong("peak", "none or zero", "at least one positive dense peak");
-    }
-    if chip.dies == 0 {
-        return wrong("dies", "0", "at least one");
-    }
-    Ok(chip)
 }
 
 impl Memory {

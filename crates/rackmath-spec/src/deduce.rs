@@ -72,10 +72,12 @@ impl<'de> Deserialize<'de> for LogNormal {
     }
 }
 
-/// How likely a chip is, and what an hour of it costs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServingChip {
-    pub chip: Arc<Chip>,
+/// How likely a chip is, and what an hour of it costs; files write its name.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServingChip<C = Arc<Chip>> {
+    #[serde(rename = "id")]
+    pub chip: C,
     pub share: f64,
     pub usd_per_hour: LogNormal,
 }
@@ -296,19 +298,11 @@ const HEAD: [&str; 4] = ["id", "name", "form", "as_of"];
 struct PriorsFile {
     architecture: Architecture,
     serving: Serving,
-    chip: Vec<NamedChip>,
+    chip: Vec<ServingChip<String>>,
     markup: Markup,
     tier: Vec<CacheTier>,
     ratio: RatioCosts,
     policy: BTreeMap<String, LogNormal>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NamedChip {
-    id: String,
-    share: f64,
-    usd_per_hour: LogNormal,
 }
 
 #[derive(Deserialize)]
@@ -332,10 +326,10 @@ pub(crate) fn read_priors(
     whole(serving.widths.iter().map(|w| w.1), "serving.widths.shares")?;
     whole(named.iter().map(|c| c.share), "chip.share")?;
     whole(tiers.iter().map(|t| t.share), "tier.share")?;
-    let chips = named
-        .into_iter()
-        .map(|NamedChip { id, share, usd_per_hour }| chip(&id).map(|chip| ServingChip { chip, share, usd_per_hour }));
-    let chips = chips.collect::<Result<_, _>>()?;
+    let found = |ServingChip { chip: id, share, usd_per_hour }: ServingChip<String>| {
+        chip(&id).map(|chip| ServingChip { chip, share, usd_per_hour })
+    };
+    let chips = named.into_iter().map(found).collect::<Result<_, _>>()?;
     let mut policy = BTreeMap::new();
     for (word, spread) in spreads {
         // A write premium and a storage price both say what an hour costs.

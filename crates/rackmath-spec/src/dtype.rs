@@ -119,7 +119,7 @@ impl Dtype {
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::Gguf(format) => format.into(),
+            Self::Gguf(format) => format.name(),
             own => NAMES.iter().find(|(dtype, ..)| *dtype == own).map_or("", |(_, name, _)| name),
         }
     }
@@ -163,7 +163,7 @@ impl FromStr for Dtype {
         let lower = text.trim().to_ascii_lowercase().replace('_', "-");
         let word = lower.strip_prefix("torch.").unwrap_or(&lower);
         let own = NAMES.iter().find(|(_, name, others)| *name == word || others.contains(&word)).map(|(own, ..)| *own);
-        let names = || NAMES.iter().map(|(_, name, _)| *name).chain(Gguf::VARIANTS.iter().map(Into::into));
+        let names = || NAMES.iter().map(|(_, name, _)| *name).chain(Gguf::all().map(Gguf::name));
         own.or_else(|| Gguf::named(word).map(Self::Gguf))
             .ok_or_else(|| SpecError::unknown("number format", text, names()))
     }
@@ -182,17 +182,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn block_scales_are_counted() {
+    fn block_scales_are_counted_every_name_reads_back_and_a_typo_gets_the_nearest() {
         // OCP MX: 32 values share 8 bits; NVFP4: 16 values share 8 bits.
-        assert_eq!(Dtype::MxFp4.bits(), 4.0 + 8.0 / 32.0);
-        assert_eq!(Dtype::NvFp4.bits(), 4.0 + 8.0 / 16.0);
-        assert_eq!(Dtype::MxFp8.bits(), 8.0 + 8.0 / 32.0);
-    }
-
-    #[test]
-    fn every_name_reads_back_and_a_typo_gets_the_nearest() {
-        let gguf = Gguf::VARIANTS.iter().copied().map(Dtype::Gguf);
-        for dtype in NAMES.iter().map(|(own, ..)| *own).chain(gguf) {
+        for (dtype, bits, shared) in [(Dtype::MxFp4, 4.0, 32.0), (Dtype::NvFp4, 4.0, 16.0), (Dtype::MxFp8, 8.0, 32.0)] {
+            assert_eq!(dtype.bits(), bits + 8.0 / shared);
+        }
+        for dtype in NAMES.iter().map(|(own, ..)| *own).chain(Gguf::all().map(Dtype::Gguf)) {
             assert_eq!(dtype.name().parse::<Dtype>().unwrap(), dtype);
         }
         assert_eq!("torch.bfloat16".parse::<Dtype>().unwrap(), Dtype::Bf16);

@@ -21,102 +21,89 @@
 //! quantisation, one 16-bit scale and one 16-bit bias to a group. As of 2026-11.
 //! Ignores: norms, which stay in 32 bits, and the wider head of files whose name says Q4_0 or Q5_0.
 
-use strum::{IntoStaticStr, VariantArray};
-
-/// A block format, a mix of them, or a group format of MLX, widest first within a family; as llama.cpp prints its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+/// A block format, a mix of them, or a group format of MLX, widest first within a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Gguf {
-    #[strum(serialize = "q8_0")]
     Q8_0,
-    #[strum(serialize = "q6_k")]
     Q6K,
-    #[strum(serialize = "q5_1")]
     Q5_1,
-    #[strum(serialize = "q5_0")]
     Q5_0,
-    #[strum(serialize = "q5_k")]
     Q5K,
-    #[strum(serialize = "q5_k_m")]
     Q5KM,
-    #[strum(serialize = "q5_k_s")]
     Q5KS,
-    #[strum(serialize = "q4_1")]
     Q4_1,
-    #[strum(serialize = "q4_0")]
     Q4_0,
-    #[strum(serialize = "q4_k")]
     Q4K,
-    #[strum(serialize = "q4_k_m")]
     Q4KM,
-    #[strum(serialize = "q4_k_s")]
     Q4KS,
-    #[strum(serialize = "q3_k_m")]
     Q3KM,
-    #[strum(serialize = "mlx-8bit")]
     Mlx8,
-    #[strum(serialize = "mlx-4bit")]
     Mlx4,
 }
 
-fn block(bytes: f64, values: f64) -> f64 {
+/// Every format in their order: its name as llama.cpp prints it, its bits per value, and whether scales of small blocks are
+/// themselves scaled, block by block. The widths of mixes are those of whole files of Llama 2 7B.
+const FORMATS: [(Gguf, &str, f64, bool); 15] = [
+    (Gguf::Q8_0, "q8_0", block(2.0 + 32.0, 32.0), false),
+    (Gguf::Q6K, "q6_k", block(128.0 + 64.0 + 16.0 + 2.0, 256.0), true),
+    (Gguf::Q5_1, "q5_1", block(4.0 + 4.0 + 16.0, 32.0), false),
+    (Gguf::Q5_0, "q5_0", block(2.0 + 4.0 + 16.0, 32.0), false),
+    (Gguf::Q5K, "q5_k", block(4.0 + 12.0 + 32.0 + 128.0, 256.0), true),
+    (Gguf::Q5KM, "q5_k_m", 5.68, true),
+    (Gguf::Q5KS, "q5_k_s", 5.52, true),
+    (Gguf::Q4_1, "q4_1", block(4.0 + 16.0, 32.0), false),
+    (Gguf::Q4_0, "q4_0", block(2.0 + 16.0, 32.0), false),
+    (Gguf::Q4K, "q4_k", block(4.0 + 12.0 + 128.0, 256.0), true),
+    (Gguf::Q4KM, "q4_k_m", 4.84, true),
+    (Gguf::Q4KS, "q4_k_s", 4.58, true),
+    (Gguf::Q3KM, "q3_k_m", 3.91, true),
+    (Gguf::Mlx8, "mlx-8bit", block(4.0 + 64.0, 64.0), false),
+    (Gguf::Mlx4, "mlx-4bit", block(4.0 + 32.0, 64.0), false),
+];
+
+const fn block(bytes: f64, values: f64) -> f64 {
     8.0 * bytes / values
 }
 
 impl Gguf {
-    /// Whether scales of small blocks are themselves scaled, block by block.
-    pub fn nested(self) -> bool {
-        matches!(
-            self,
-            Self::Q6K | Self::Q5K | Self::Q5KM | Self::Q5KS | Self::Q4K | Self::Q4KM | Self::Q4KS | Self::Q3KM
-        )
+    pub fn all() -> impl Iterator<Item = Self> {
+        FORMATS.iter().map(|(format, ..)| *format)
+    }
+
+    pub fn name(self) -> &'static str {
+        FORMATS[self as usize].1
     }
 
     pub fn bits(self) -> f64 {
-        match self {
-            Self::Q8_0 => block(2.0 + 32.0, 32.0),
-            Self::Q6K => block(128.0 + 64.0 + 16.0 + 2.0, 256.0),
-            Self::Q5_1 => block(4.0 + 4.0 + 16.0, 32.0),
-            Self::Q5_0 => block(2.0 + 4.0 + 16.0, 32.0),
-            Self::Q5K => block(4.0 + 12.0 + 32.0 + 128.0, 256.0),
-            Self::Q4_1 => block(4.0 + 16.0, 32.0),
-            Self::Q4_0 => block(2.0 + 16.0, 32.0),
-            Self::Q4K => block(4.0 + 12.0 + 128.0, 256.0),
-            Self::Mlx8 => block(4.0 + 64.0, 64.0),
-            Self::Mlx4 => block(4.0 + 32.0, 64.0),
-            // Whole files of Llama 2 7B.
-            Self::Q5KM => 5.68,
-            Self::Q5KS => 5.52,
-            Self::Q4KM => 4.84,
-            Self::Q4KS => 4.58,
-            Self::Q3KM => 3.91,
-        }
+        FORMATS[self as usize].2
+    }
+
+    /// Whether scales of small blocks are themselves scaled, block by block.
+    pub fn nested(self) -> bool {
+        FORMATS[self as usize].3
     }
 
     /// Reads a name, `_` and `-` alike.
     pub fn named(text: &str) -> Option<Self> {
         let text = text.replace('_', "-");
-        Self::VARIANTS.iter().copied().find(|g| <&str>::from(*g).replace('_', "-") == text)
+        Self::all().find(|g| g.name().replace('_', "-") == text)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::Gguf::{self, Mlx4, Q4_0, Q4K, Q4KM, Q5K, Q5KS, Q6K, Q8_0};
 
     #[test]
-    fn blocks_are_as_wide_as_their_bytes_say() {
+    fn blocks_are_as_wide_as_their_bytes_say_and_mixes_lie_between_them() {
+        assert!(Gguf::all().enumerate().all(|(i, format)| format as usize == i), "in their order");
         // 144 bytes of block_q4_K and 210 of block_q6_K hold 256 values, 18 of block_q4_0 and 34 of block_q8_0 hold 32.
-        assert_eq!(Gguf::Q4K.bits(), 144.0 * 8.0 / 256.0);
-        assert_eq!(Gguf::Q6K.bits(), 6.5625);
-        assert_eq!(Gguf::Q5K.bits(), 5.5);
-        assert_eq!(Gguf::Q4_0.bits(), 4.5);
-        assert_eq!(Gguf::Q8_0.bits(), 8.5);
-        assert_eq!(Gguf::Mlx4.bits(), 4.5);
-    }
-
-    #[test]
-    fn mixes_lie_between_the_blocks_they_are_made_of() {
-        for (mix, low, high) in [(Gguf::Q4KM, Gguf::Q4K, Gguf::Q6K), (Gguf::Q5KS, Gguf::Q5K, Gguf::Q6K)] {
+        for (format, bits) in
+            [(Q4K, 144.0 * 8.0 / 256.0), (Q6K, 6.5625), (Q5K, 5.5), (Q4_0, 4.5), (Q8_0, 8.5), (Mlx4, 4.5)]
+        {
+            assert_eq!(format.bits(), bits, "{format:?}");
+        }
+        for (mix, low, high) in [(Q4KM, Q4K, Q6K), (Q5KS, Q5K, Q6K)] {
             assert!(low.bits() < mix.bits() && mix.bits() < high.bits());
         }
     }

@@ -65,38 +65,23 @@ pub struct Inconsistent(pub String);
 impl Layout {
     /// Checks that the experts' chips are the stage's chips.
     pub fn new(d: Degrees) -> Result<Self, Inconsistent> {
-        let named = [
-            ("tp", d.tp),
-            ("pp", d.pp),
-            ("dp", d.dp),
-            ("cp", d.cp),
-            ("ep", d.ep),
-            ("etp", d.etp),
-            ("virtual stages", d.virtual_stages),
-            ("dcp", d.dcp),
-        ];
-        for (name, degree) in named {
+        let Degrees { tp, pp, dp, cp, ep, etp, virtual_stages, dcp, .. } = d;
+        let degrees = [("tp", tp), ("pp", pp), ("dp", dp), ("cp", cp), ("ep", ep), ("etp", etp)];
+        for (name, degree) in degrees.into_iter().chain([("virtual stages", virtual_stages), ("dcp", dcp)]) {
             if !(1..=100_000).contains(&degree) {
                 return Err(Inconsistent(format!("{name} = {degree}; expected 1 to 100,000")));
             }
         }
-        let stage = d.tp.saturating_mul(d.cp).saturating_mul(d.dp);
-        if stage.saturating_mul(d.pp) > 10_000_000 {
-            return Err(Inconsistent(format!("{} chips; expected at most 10,000,000", stage.saturating_mul(d.pp))));
+        let (stage, experts) = (tp.saturating_mul(cp).saturating_mul(dp), ep * etp);
+        if stage.saturating_mul(pp) > 10_000_000 {
+            return Err(Inconsistent(format!("{} chips; expected at most 10,000,000", stage.saturating_mul(pp))));
         }
-        if !stage.is_multiple_of(d.ep * d.etp) {
-            return Err(Inconsistent(format!(
-                "ep {} x etp {} = {}; expected a divisor of the {stage} chips of a stage (tp {} x cp {} x dp {})",
-                d.ep,
-                d.etp,
-                d.ep * d.etp,
-                d.tp,
-                d.cp,
-                d.dp
-            )));
+        if !stage.is_multiple_of(experts) {
+            let expected = format!("a divisor of the {stage} chips of a stage (tp {tp} x cp {cp} x dp {dp})");
+            return Err(Inconsistent(format!("ep {ep} x etp {etp} = {experts}; expected {expected}")));
         }
-        if !d.tp.is_multiple_of(d.dcp) {
-            return Err(Inconsistent(format!("dcp {}; expected a divisor of tp {}", d.dcp, d.tp)));
+        if !tp.is_multiple_of(dcp) {
+            return Err(Inconsistent(format!("dcp {dcp}; expected a divisor of tp {tp}")));
         }
         Ok(Self(d))
     }

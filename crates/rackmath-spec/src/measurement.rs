@@ -68,32 +68,18 @@ impl Load {
 /// How requests come, on one replica.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
-    /// So many requests in flight, over all attention groups, started together; each slot runs `rounds` of them, and all
-    /// answers have the same length where `fixed`.
-    Closed {
-        concurrency: f64,
-        rounds: f64,
-        fixed: bool,
-    },
+    /// So many in flight over all attention groups, each slot `rounds` of them; answers of one length where `fixed`.
+    Closed { concurrency: f64, rounds: f64, fixed: bool },
     /// Requests per second over all attention groups.
-    Open {
-        rate: f64,
-    },
+    Open { rate: f64 },
+    /// As many requests as fit.
     Full,
     /// A batch that starts together and ends together.
-    Static {
-        batch: f64,
-    },
+    Static { batch: f64 },
     /// One decode step of sequences with this much context each.
-    DecodeStep {
-        batch: f64,
-        context: f64,
-    },
+    DecodeStep { batch: f64, context: f64 },
     /// One pass over prompts of so many tokens each.
-    PrefillStep {
-        batch: f64,
-        tokens: f64,
-    },
+    PrefillStep { batch: f64, tokens: f64 },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -24,13 +24,7 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Scenario, SpecError> {
     let file = format!("scenario {id}");
     let scenario: Scenario = noun(&file, id, text, &[])?;
     let (input, output) = (scenario.input, scenario.output);
-    within(
-        &file,
-        &[
-            ("input_tokens", input, 1.0, 1e9),
-            ("output_tokens", output, 1.0, 1e9),
-            ("cached_share", scenario.cached, 0.0, 1.0),
-        ],
-    )?;
+    within(&file, &[("input_tokens", input, 1.0, 1e9), ("output_tokens", output, 1.0, 1e9)])?;
+    within(&file, &[("cached_share", scenario.cached, 0.0, 1.0)])?;
     Ok(scenario)
 }

@@ -1,6 +1,6 @@
 //! Chips put together: a node, a rack, a pod, with its levels of network.
 
-use crate::file::noun::cited;
+use crate::file::noun::{cited, one};
 use crate::{Chip, Cited, SpecError};
 use rackmath_units::{ByteRate, Bytes, FlopRate, Watts};
 use serde::Deserialize;
@@ -42,7 +42,7 @@ pub struct Level {
     /// Network cards per chip, where the level is reached through cards.
     pub nics_per_chip: Option<f64>,
     /// How much less bandwidth the level has across its middle than its chips can offer; 1 when none is missing.
-    #[serde(default = "none_missing")]
+    #[serde(default = "one")]
     pub oversubscription: f64,
 }
 
@@ -57,11 +57,6 @@ pub enum Topology {
     /// A ring in each of several dimensions.
     Torus,
     Pcie,
-}
-
-/// A level whose middle carries what its chips can offer.
-fn none_missing() -> f64 {
-    1.0
 }
 
 impl System {

@@ -4,7 +4,7 @@
 //! use them stand in the theory crate's `training` chapter. A constant never belongs to a model or to a row of a table.
 
 use crate::error::one_of;
-use crate::file::noun::{noun, positive, text, within};
+use crate::file::noun::{noun, one, positive, text, within};
 use crate::{Chip, GemmFormat, SpecError};
 use rackmath_units::{ByteRate, Bytes, Seconds};
 use serde::{Deserialize, Deserializer};
@@ -90,7 +90,7 @@ pub struct TrafficShares {
     #[serde(deserialize_with = "positive")]
     pub unaligned_product: f64,
     /// Time of grouped products of experts over that of one product of as many rows.
-    #[serde(default = "alike", deserialize_with = "positive")]
+    #[serde(default = "one", deserialize_with = "positive")]
     pub grouped_product: f64,
     /// Bytes moved per logit, forward and backward.
     pub logit_bytes: f64,
@@ -179,11 +179,6 @@ pub enum TrainingFormat {
     MxFp8,
     /// 4 bits with a scale per block of 16.
     NvFp4,
-}
-
-/// Grouped products as fast as others.
-fn alike() -> f64 {
-    1.0
 }
 
 fn sentences<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {

@@ -294,26 +294,24 @@ mod tests {
     fn known_deployments() {
         let one = Degrees::default();
         let deepseek = layout(Degrees { dp: 32, ep: 32, redundant: 32, ..one });
-        assert_eq!(
-            read(
-                Tool::Vllm,
-                "vllm serve deepseek-ai/DeepSeek-V3 -tp 1 -dp 32 --enable-expert-parallel --num-redundant-experts 32"
-            )
-            .unwrap(),
-            deepseek
-        );
-        assert_eq!(
-            read(Tool::Sglang, "python -m sglang.launch_server --model-path x --tp-size 32 --dp-size=32 --enable-dp-attention --ep-size 32 --ep-num-redundant-experts 32 \\").unwrap(),
-            deepseek
-        );
         let trt = layout(Degrees { dp: 8, ep: 8, ..one });
-        assert_eq!(read(Tool::TrtLlm, "trtllm-serve x --tp_size 8 --ep_size 8 --enable_attention_dp").unwrap(), trt);
         let dense = layout(Degrees { tp: 8, etp: 8, ..one });
-        assert_eq!(read(Tool::Vllm, "--tensor-parallel-size 8 --max-num-seqs 256 --port 8000").unwrap(), dense);
         let llama3 = layout(Degrees { tp: 8, pp: 16, cp: 1, dp: 128, etp: 8, sequence_parallel: true, ..one });
-        let line =
+        let vllm =
+            "vllm serve deepseek-ai/DeepSeek-V3 -tp 1 -dp 32 --enable-expert-parallel --num-redundant-experts 32";
+        let sglang = "python -m sglang.launch_server --model-path x --tp-size 32 --dp-size=32 --enable-dp-attention \
+                      --ep-size 32 --ep-num-redundant-experts 32 \\";
+        let megatron =
             "WORLD_SIZE=16384 --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16 --sequence-parallel";
-        assert_eq!(read(Tool::Megatron, line).unwrap(), llama3);
+        for (tool, line, expected) in [
+            (Tool::Vllm, vllm, deepseek),
+            (Tool::Sglang, sglang, deepseek),
+            (Tool::TrtLlm, "trtllm-serve x --tp_size 8 --ep_size 8 --enable_attention_dp", trt),
+            (Tool::Vllm, "--tensor-parallel-size 8 --max-num-seqs 256 --port 8000", dense),
+            (Tool::Megatron, megatron, llama3),
+        ] {
+            assert_eq!(read(tool, line).unwrap(), expected, "{line}");
+        }
     }
 
     #[test]

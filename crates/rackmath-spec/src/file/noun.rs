@@ -136,6 +136,11 @@ pub(crate) fn wrong<E: de::Error>(expected: &str) -> E {
     E::custom(format!("{EXPECTED}{expected}"))
 }
 
+/// What a factor is where a file leaves it out.
+pub(crate) fn one() -> f64 {
+    1.0
+}
+
 /// A share above nothing: it divides.
 pub(crate) fn share<'de, D: Deserializer<'de>>(d: D) -> Result<Fraction, D::Error> {
     number(d, "a share above 0 and at most 1", |x| Fraction::checked(x).filter(|s| s.get() > 0.0))

@@ -138,18 +138,9 @@ impl Board {
         let bytes = |part: Part| count.read_bytes_in(part, &on.formats).get() / bandwidth;
         let routed = bytes(Part::Routed);
         let always = Part::ALL.into_iter().filter(|p| *p != Part::Routed).map(bytes).sum();
-        Some(Self {
-            compute,
-            absorbed,
-            materialised,
-            expand,
-            always,
-            routed,
-            ln_miss: ln_miss(&on.model, rules.counting),
-            kv: cache.read.scaled(1.0 / bandwidth),
-            overlap: rules.overlap,
-            price: rules.price,
-        })
+        let (ln_miss, kv) = (ln_miss(&on.model, rules.counting), cache.read.scaled(1.0 / bandwidth));
+        let Rules { overlap, price, .. } = *rules;
+        Some(Self { compute, absorbed, materialised, expand, always, routed, ln_miss, kv, overlap, price })
     }
 
     pub fn step(&self, batch: Tokens, context: Tokens, pass: Tokens) -> Step {

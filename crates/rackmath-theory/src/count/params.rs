@@ -213,13 +213,6 @@ fn where_has(has: bool, width: u64) -> u64 {
     if has { width } else { 0 }
 }
 
-fn gate_width(gate: Gate, width: u64) -> u64 {
-    match gate {
-        Gate::None => 0,
-        Gate::PerElement => width,
-    }
-}
-
 /// Embedding, head, positions, outer norms, side modules: all that is outside the layers.
 pub fn outer_tensors(shape: &Shape) -> Vec<Tensor> {
     let (h, v) = (shape.hidden, shape.vocab);
@@ -288,7 +281,7 @@ fn attention_tensors(h: u64, a: &Attention) -> Vec<Tensor> {
         matrix("output", out, h),
         Tensor { cut, ..matrix("key", h, where_has(own, k)) },
         Tensor { cut, ..matrix("value", h, where_has(own && !a.k_is_v, value)) },
-        matrix("output gate", h, gate_width(a.gate, out)),
+        matrix("output gate", h, where_has(a.gate == Gate::PerElement, out)),
         vector("query bias", where_has(a.bias.qkv, q)),
         vector("key and value bias", where_has(a.bias.qkv && own, k + value)),
         vector("output bias", where_has(a.bias.out, h)),
@@ -313,7 +306,7 @@ fn latent_tensors(h: u64, a: &Latent) -> Vec<Tensor> {
         vector("kv norm", a.kv_rank),
         matrix("kv up", a.kv_rank, a.heads * (a.nope_dim + a.v_dim)),
         matrix("output", out, h),
-        matrix("output gate", h, gate_width(a.gate, out)),
+        matrix("output gate", h, where_has(a.gate == Gate::PerElement, out)),
         whole("index query", a.q_rank.unwrap_or(h), index.0 * index.1),
         whole("index key", h, index.1),
         vector("index norm", 2 * index.1),

@@ -109,15 +109,9 @@ pub fn fleet(traffic: &Traffic, machines: &Machines) -> Fleet {
     let prefill = Pool::of(computed, traffic.peak, m.prefill_chips, m.rates.prefill, m.target);
     let decode = Pool::of(traffic.output, traffic.peak, m.decode_chips, m.rates.decode, m.target);
     let chips = prefill.chips + decode.chips;
-    Fleet {
-        prefill,
-        decode,
-        chips,
-        racks: chips.div_ceil(m.rack_chips),
-        power: m.power * chips as f64,
-        capex: m.capex.map(|each| each * chips as f64),
-        day: m.chip_hour * chips as f64 * Seconds::days(1.0),
-    }
+    let (racks, n) = (chips.div_ceil(m.rack_chips), chips as f64);
+    let (power, capex, day) = (m.power * n, m.capex.map(|each| each * n), m.chip_hour * n * Seconds::days(1.0));
+    Fleet { prefill, decode, chips, racks, power, capex, day }
 }
 
 /// Share of all traffic one rack could serve if it only wrote answers.

@@ -201,18 +201,8 @@ impl Serving {
             return self.both(pool, requests, load);
         }
         let (one, groups) = load.of_group(self.groups());
-        let s = self.main.steady(self.room, requests, one);
-        Outcome {
-            ttft: s.ttft.get(),
-            queue: s.queue.get(),
-            rate: s.rate * groups,
-            groups,
-            chips: self.main.deployment.chips(),
-            flow: None,
-            fits: self.room >= 1.0,
-            overloaded: s.overloaded,
-            steady: s,
-        }
+        let steady = self.main.steady(self.room, requests, one);
+        Outcome::of(&steady, groups, self.main.deployment.chips(), self.room >= 1.0)
     }
 
     fn both(&self, pool: &PromptPool, requests: &Requests, load: Loading) -> Outcome {
@@ -252,21 +242,19 @@ impl Serving {
         let (mine, theirs) = (self.main.deployment.chips(), pool.instance.deployment.chips());
         let (ratio, busy) = (most / prompts.service * theirs / mine, (rate / able).min(1.0));
         let flow = Flow { instances, chips: instances * theirs, ratio, busy, pass: alone, wait };
-        Outcome {
-            groups,
-            ttft: wait + alone + send + s.ttft.get(),
-            queue: s.queue.get(),
-            rate,
-            chips: mine + flow.chips,
-            flow: Some(flow),
-            fits: self.room >= 1.0 && pool.room >= 1.0,
-            overloaded: s.overloaded || matches!(load, Loading::Rate(r) if r >= able),
-            steady: s,
-        }
+        let one = Outcome::of(&s, groups, mine + flow.chips, self.room >= 1.0 && pool.room >= 1.0);
+        let overloaded = one.overloaded || matches!(load, Loading::Rate(r) if r >= able);
+        Outcome { ttft: wait + alone + send + one.ttft, rate, flow: Some(flow), overloaded, ..one }
     }
 }
 
 impl Outcome {
+    /// Of one pool, alone or behind another.
+    fn of(steady: &Steady, groups: f64, chips: f64, fits: bool) -> Self {
+        let (ttft, queue, overloaded) = (steady.ttft.get(), steady.queue.get(), steady.overloaded);
+        Self { steady: *steady, groups, ttft, queue, rate: steady.rate * groups, chips, flow: None, fits, overloaded }
+    }
+
     pub fn tpot(&self) -> f64 {
         self.steady.tpot.get()
     }

@@ -126,7 +126,7 @@ impl Load {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Steady {
     pub tpot: Seconds,
     /// Time to the first token, without waiting for memory.
@@ -273,20 +273,8 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     let first = first_token(server, decode.time().get(), alone.get(), share, arrivals);
     let crowd = server.overhead.request_concurrent * arrivals.crowd;
     let ttft = Seconds::s(first) + alone * chunks.passes + server.overhead.request + crowd;
-    Ok(Steady {
-        tpot: step / requests.accepted,
-        ttft,
-        queue: Seconds::ZERO,
-        rate: 0.0,
-        decoding: n,
-        running: n,
-        waiting: 0.0,
-        prompt_share: share,
-        prompt_size: size,
-        decode,
-        mixed,
-        overloaded: false,
-    })
+    let (tpot, prompt_share, prompt_size) = (step / requests.accepted, share, size);
+    Ok(Steady { tpot, ttft, decoding: n, running: n, prompt_share, prompt_size, decode, mixed, ..Steady::default() })
 }
 
 /// Answers of one length where prompts come first: all requests begin, decode and end together, and nothing interrupts.

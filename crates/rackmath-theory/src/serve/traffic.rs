@@ -84,14 +84,9 @@ impl Traffic {
         let output = measured(|r| r.output.get())?;
         let (i, o) = (input.drawn.mean, output.drawn.mean);
         let both = answered.iter().map(|r| (r.input.get().max(1.0) - i) * (r.output.get() - o)).sum::<f64>();
-        Some(Self {
-            requests: answered.len(),
-            unanswered: trace.requests.len() - answered.len(),
-            covariance: both / answered.len() as f64,
-            arrivals: if trace.timed { Arrivals::of(&answered) } else { None },
-            input,
-            output,
-        })
+        let (requests, covariance) = (answered.len(), both / answered.len() as f64);
+        let (unanswered, arrivals) = (trace.requests.len() - requests, Arrivals::of(&answered).filter(|_| trace.timed));
+        Some(Self { requests, unanswered, input, output, covariance, arrivals })
     }
 
     pub fn spread(&self) -> Spread {
@@ -113,14 +108,9 @@ impl Arrivals {
         let variance = pairs().map(|g| (g - mean) * (g - mean)).sum::<f64>() / gaps;
         let rate = gaps / span;
         let peak = (span >= PEAK_WINDOW).then(|| busiest(&times).max(rate));
-        Some(Self {
-            span_s: span,
-            rate_per_s: rate,
-            gap_cv: variance.sqrt() / mean,
-            together: pairs().filter(|g| *g == 0.0).count() as f64 / gaps,
-            peak_rate_per_s: peak,
-            peak_over_mean: peak.map(|peak| peak / rate),
-        })
+        let (gap_cv, peak_over_mean) = (variance.sqrt() / mean, peak.map(|peak| peak / rate));
+        let together = pairs().filter(|g| *g == 0.0).count() as f64 / gaps;
+        Some(Self { span_s: span, rate_per_s: rate, gap_cv, together, peak_rate_per_s: peak, peak_over_mean })
     }
 }
 

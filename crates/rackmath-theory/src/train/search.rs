@@ -21,7 +21,7 @@ use super::step::{Prepared, Row, Stage, StepTime, step};
 use super::{Cut, Job, Offload, Recompute, Sharding};
 use crate::pipeline::Schedule;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::model::{Ffn, Mixer, Shape};
+use rackmath_spec::model::{Block, Ffn, Mixer, Shape};
 use rackmath_units::{Cancel, Cancelled};
 use strum::VariantArray as _;
 
@@ -111,24 +111,16 @@ impl Space {
 }
 
 fn heads(shape: &Shape) -> Vec<u64> {
-    let of = |mixer: &Mixer| match mixer {
-        Mixer::Attention(a) => Some(a.heads),
-        Mixer::Latent(a) => Some(a.heads),
-        Mixer::Compressed(a) => Some(a.heads),
-        Mixer::Linear(_) | Mixer::None => None,
+    let of = |block: &Block| {
+        let heads = match &block.mixer {
+            Mixer::Attention(a) => Some(a.heads),
+            Mixer::Latent(a) => Some(a.heads),
+            Mixer::Compressed(a) => Some(a.heads),
+            Mixer::Linear(_) | Mixer::None => None,
+        };
+        [heads, if let Ffn::Dense(mlp) = &block.ffn { Some(mlp.width) } else { None }]
     };
-    shape
-        .runs
-        .iter()
-        .flat_map(|r| {
-            let width = match &r.block.ffn {
-                Ffn::Dense(mlp) => Some(mlp.width),
-                _ => None,
-            };
-            [of(&r.block.mixer), width]
-        })
-        .flatten()
-        .collect()
+    shape.runs.iter().flat_map(|run| of(&run.block)).flatten().collect()
 }
 
 /// Layers timed for one slice, and stages summed for every number of stages.

@@ -121,8 +121,9 @@ impl Surface {
 
     /// Tokens at which the training share of the cost is `share`, were this point an optimum: eps_D / eps_N = share.
     pub fn tokens_at_share(&self, params: Params, share: f64) -> Option<Tokens> {
-        let pull = self.size_pull(params) * share;
-        tokens_where(|d| pull - self.data_pull(d))
+        let (pull, tokens) = (self.size_pull(params) * share, |ln_d: f64| Tokens::new(float::exp(ln_d)));
+        let rising = |ln_d: f64| pull - self.data_pull(tokens(ln_d));
+        float::root(float::ln(SMALLEST), float::ln(LARGEST), rising).map(tokens)
     }
 
     /// Tokens with which so many parameters reach a loss; nothing when no number of tokens does.
@@ -168,9 +169,4 @@ impl Surface {
             })
             .collect()
     }
-}
-
-fn tokens_where(rising: impl Fn(Tokens) -> f64) -> Option<Tokens> {
-    let f = |ln_d: f64| rising(Tokens::new(float::exp(ln_d)));
-    float::root(float::ln(SMALLEST), float::ln(LARGEST), f).map(|ln_d| Tokens::new(float::exp(ln_d)))
 }
