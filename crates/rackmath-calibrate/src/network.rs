@@ -78,15 +78,10 @@ fn exchange(file: &'static str, record: &Record, system: &str, dtype: &str) -> R
         other => return Err(format!("no phase \"{other}\"")),
     };
     let kernel = kernel(record)?;
-    let work = Exchange {
-        phase,
-        tokens: Tokens::new(record.amount("tokens_per_gpu")?),
-        payload: payload(record.amount("hidden_size")?, kernel, phase, record.text(dtype)),
-        top_k: record.amount("topk")? as u64,
-        experts: record.amount("num_experts")? as u64,
-        ranks: 1,
-        ranks_per_node: 1,
-    };
+    let tokens = Tokens::new(record.amount("tokens_per_gpu")?);
+    let payload = payload(record.amount("hidden_size")?, kernel, phase, record.text(dtype));
+    let (top_k, experts) = (record.amount("topk")? as u64, record.amount("num_experts")? as u64);
+    let work = Exchange { phase, tokens, payload, top_k, experts, ranks: 1, ranks_per_node: 1 };
     // A table without ranks counts servers of eight.
     let ranks = record.count("ep_gpus").or(record.count("nodes").map(|n| n * 8));
     let (kernel, what) = (kernel.to_owned(), What::Exchange { ranks, work });

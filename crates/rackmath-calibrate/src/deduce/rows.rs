@@ -59,26 +59,14 @@ pub fn known(folder: &Path) -> Result<(Vec<Known>, Vec<String>), SpecError> {
     for (name, prices) in priced {
         let row = architecture(&name, arch.iter().map(|row| row.text("model"))).map(|at| &arch[at]);
         let size = |column| row?.number(column);
-        let sizes = (
-            size("total_params_computed"),
-            size("active_params_computed"),
-            size("kv_elements_per_token_stored"),
-            Summary::of(&prices),
-        );
-        let (Some(total), Some(active), Some(kv), Some(summary)) = sizes else {
+        let sizes = ["total_params_computed", "active_params_computed", "kv_elements_per_token_stored"].map(size);
+        let ([Some(total), Some(active), Some(kv)], Some(summary)) = (sizes, Summary::of(&prices)) else {
             unknown.push(name);
             continue;
         };
         let (ln_active, ln_sparsity, ln_kv) = (ln(active), ln(total / active), ln(kv));
-        models.push(Known {
-            architecture: format!("{active}/{total}"),
-            ln_active,
-            ln_sparsity,
-            ln_kv,
-            name,
-            prices,
-            summary,
-        });
+        let architecture = format!("{active}/{total}");
+        models.push(Known { name, architecture, ln_active, ln_sparsity, ln_kv, prices, summary });
     }
     Ok((models, unknown))
 }

@@ -271,13 +271,8 @@ pub fn shuffled(judge: &Judge, models: &[Known], shuffles: u64) -> (f64, f64) {
 pub fn policy_only(judge: &Judge) -> f64 {
     let space = Space::new(&judge.priors, Seller::FirstParty).expect("catalogue chips have their peaks");
     let chances = judge.policies.vendors.get("anthropic").cloned().unwrap_or_default();
-    let sheet = Sheet {
-        input: Some(5.0),
-        output: Some(25.0),
-        cached: Some(0.5),
-        write: Some((10.0 - 6.25) / (55.0 / 60.0)),
-        ..Sheet::default()
-    };
+    let write = Some((10.0 - 6.25) / (55.0 / 60.0));
+    let sheet = Sheet { input: Some(5.0), output: Some(25.0), cached: Some(0.5), write, ..Sheet::default() };
     let policy = |ratio: Ratio| chances.get(&ratio).map_or(0.98, |h| if h.fixed() { 1.0 } else { h.chance() });
     let posterior = |sheet: &Sheet| Posterior::new(&space, &Evidence::new(&space, sheet, policy), judge.sampling);
     match (posterior(&sheet), posterior(&Sheet::default())) {

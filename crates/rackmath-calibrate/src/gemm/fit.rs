@@ -295,15 +295,9 @@ fn without_rows(kernels: &[GemmKernel]) -> Vec<GemmKernel> {
     // The share of the peak that 4,096 and 16,384 rows reach there is published; see the source.
     let narrow = copy("blackwell-gddr", find(kernels, "blackwell", NvFp4, "any"), "nvfp4-gddr", (0.2, 0.5));
     copies.push(GemmKernel { compute: 0.82, power: None, ..narrow });
-    for (class, format) in [
-        ("hopper", Bf16),
-        ("hopper", Fp8),
-        ("hopper", Fp8Block),
-        ("blackwell", NvFp4),
-        ("ampere", Int8),
-        ("ampere", WeightInt8),
-        ("ampere", WeightInt4),
-    ] {
+    let nearest: [(&str, &[GemmFormat]); 3] =
+        [("hopper", &[Bf16, Fp8, Fp8Block]), ("blackwell", &[NvFp4]), ("ampere", &[Int8, WeightInt8, WeightInt4])];
+    for (class, &format) in nearest.into_iter().flat_map(|(class, formats)| formats.iter().map(move |f| (class, f))) {
         // Another maker's watts say nothing about clocks here.
         let near = copy("default", find(kernels, class, format, "any"), "default", (0.25, 0.6));
         copies.push(GemmKernel { power: None, ..near });

@@ -128,15 +128,9 @@ fn configuration(names: &Names<'_>, row: &Record) -> Option<(Question, Configura
     let (setup, load) = inferencex::ran(names, row)?;
     let Way::Closed { concurrency, .. } = load.way else { return None };
     let measured = Seen { ttft: row.number("ttft_ms")?, tpot: row.number("tpot_ms")? };
-    let word = |key: &str| row.text(key).to_owned();
-    let question = Question {
-        model: word("model"),
-        precision: word("precision"),
-        hardware: word("hardware"),
-        engine: word("engine"),
-        lengths: (row.count("isl")?, row.count("osl")?),
-        release: String::new(),
-    };
+    let words = ["model", "precision", "hardware", "engine"].map(|key| row.text(key).to_owned());
+    let ([model, precision, hardware, engine], lengths) = (words, (row.count("isl")?, row.count("osl")?));
+    let question = Question { model, precision, hardware, engine, lengths, release: String::new() };
     let d = setup.degrees;
     let chips = (d.tp * d.pp * d.dp) as f64;
     Some((question, Configuration { setup, load, concurrency, chips, measured }))

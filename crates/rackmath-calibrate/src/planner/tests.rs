@@ -20,39 +20,28 @@ fn row(tp: u64, concurrency: f64, measured: (f64, f64), ours: (f64, f64)) -> Pre
 }
 
 fn question() -> Question {
-    Question {
-        model: "maker/model".into(),
-        precision: "fp8".into(),
-        hardware: "chip".into(),
-        engine: "engine".into(),
-        lengths: (1, 1),
-        release: String::new(),
-    }
+    let [model, precision, hardware, engine] = ["maker/model", "fp8", "chip", "engine"].map(String::from);
+    Question { model, precision, hardware, engine, lengths: (1, 1), release: String::new() }
 }
 
 /// Two layouts whose measured frontiers cross at 40 tok/s/user; `ours` may be off by a factor for the wide one.
 fn crossing(bias: f64) -> Group {
     let narrow = [(80.0, 100.0), (40.0, 200.0), (20.0, 400.0)];
     let wide = [(160.0, 50.0), (40.0, 200.0), (20.0, 282.842_712_474_619_f64)];
-    let mut rows = Vec::new();
-    for (i, point) in narrow.into_iter().enumerate() {
-        rows.push(row(1, 4.0 * (i + 1) as f64, point, point));
-    }
-    for (i, point) in wide.into_iter().enumerate() {
-        rows.push(row(4, 4.0 * (i + 1) as f64, point, (point.0, point.1 * bias)));
-    }
-    Group { question: question(), rows }
+    let concurrencies = [4.0, 8.0, 12.0];
+    let narrow = concurrencies.into_iter().zip(narrow).map(|(c, point)| row(1, c, point, point));
+    let wide = concurrencies.into_iter().zip(wide).map(|(c, point)| row(4, c, point, (point.0, point.1 * bias)));
+    Group { question: question(), rows: narrow.chain(wide).collect() }
 }
 
 #[test]
 fn a_frontier_is_interpolated_in_logarithms() {
     // The point in the middle is beaten by the first; half way between 10 and 40 in logarithms is 20.
     let f = Frontier::of(vec![(10.0, 400.0), (15.0, 90.0), (40.0, 100.0)]).unwrap();
-    near(f.at(20.0).unwrap(), 200.0);
-    near(f.at(10.0).unwrap(), 400.0);
-    near(f.at(40.0).unwrap(), 100.0);
     // Users who want less are served by the slowest point; more than the fastest gives, nobody gets.
-    near(f.at(1.0).unwrap(), 400.0);
+    for (user, rate) in [(20.0, 200.0), (10.0, 400.0), (40.0, 100.0), (1.0, 400.0)] {
+        near(f.at(user).unwrap(), rate);
+    }
     assert!(f.at(41.0).is_none());
     assert!(Frontier::of(Vec::new()).is_none());
     let levels = ladder(10.0, 40.0, 3);

@@ -117,26 +117,13 @@ fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Re
         _ => Sharding::Zero1,
     };
     let lighter = source.legacy && pp > 2 && layers % pp != 0 && (layers + 2).is_multiple_of(pp);
-    let degrees = Degrees {
-        tp,
-        cp,
-        pp,
-        dp: copies,
-        ep: if shape.moe().is_some() { raw.degree("ep") } else { 1 },
-        etp: raw.degree("etp"),
-        virtual_stages,
-        sequence_parallel: if source.legacy { raw.text("recompute").contains("sequence") } else { tp > 1 },
-        ..Degrees::default()
-    };
-    let cut = Cut {
-        degrees,
-        schedule: if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneFOneB },
-        spread: if lighter { Spread::EndsLighter } else { Spread::Even },
-        micro_batch: raw.degree("micro_batch"),
-        sharding,
-        recompute,
-        ..Cut::default()
-    };
+    let (ep, etp) = (if shape.moe().is_some() { raw.degree("ep") } else { 1 }, raw.degree("etp"));
+    let sequence_parallel = if source.legacy { raw.text("recompute").contains("sequence") } else { tp > 1 };
+    let degrees = Degrees { tp, pp, dp: copies, cp, ep, etp, virtual_stages, sequence_parallel, ..Degrees::default() };
+    let schedule = if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneFOneB };
+    let spread = if lighter { Spread::EndsLighter } else { Spread::Even };
+    let micro_batch = raw.degree("micro_batch");
+    let cut = Cut { degrees, schedule, spread, micro_batch, sharding, recompute, ..Cut::default() };
     let format = match raw.text("precision").to_ascii_lowercase() {
         p if p.contains("nvfp4") => TrainingFormat::NvFp4,
         p if p.contains("mxfp8") => TrainingFormat::MxFp8,
