@@ -11,8 +11,16 @@ pub fn problem(path: &Path, problem: impl ToString) -> SpecError {
     SpecError::file(path.display().to_string(), problem.to_string())
 }
 
+/// The words of a file, which may be packed (`.gz`).
 pub fn text(path: &Path) -> Result<String, SpecError> {
-    std::fs::read_to_string(path).map_err(|e| problem(path, e))
+    let packed = path.extension().is_some_and(|e| e == "gz");
+    let words = if packed {
+        let file = std::fs::File::open(path).map_err(|e| problem(path, e))?;
+        std::io::read_to_string(flate2::read::GzDecoder::new(file))
+    } else {
+        std::fs::read_to_string(path)
+    };
+    words.map_err(|e| problem(path, e))
 }
 
 /// The rows of a CSV file, or of a JSON file of objects.
@@ -139,6 +147,7 @@ mod tests {
             ("moe", "kernel_moe_h100.csv"),
             ("network", "kernel_collectives.csv"),
             ("serving", "trtllm_throughput.csv"),
+            ("steps", "steps.csv.gz"),
             ("plan", "inferencemax_pareto.csv"),
             ("training", "training_vtrain_a100.csv"),
             ("deduce", "open_host_prices.csv"),

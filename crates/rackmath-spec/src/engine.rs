@@ -61,6 +61,17 @@ pub struct Kernels {
     pub head_every_token: bool,
     /// Numbers of query heads to a KV head that read the cache once together; all when absent.
     pub shared_groups: Option<Vec<u64>>,
+    /// One launch for all sequences of a pass with prompts, those that decode in the prompts' kernel; apart when absent.
+    pub together: Option<Together>,
+}
+
+/// Sequences that decode beside prompts fill so many query rows of a block with their few heads, and wait for its loads.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Together {
+    pub rows: f64,
+    /// Generations of chips on which the engine takes such kernels.
+    pub generations: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -104,9 +115,39 @@ pub struct Schedule {
     /// From so many tokens on, half a batch computes while the other half travels to its experts; never when absent.
     #[serde(rename = "two_batches_from")]
     pub two_batches: Option<f64>,
-    /// Largest batch replayed from a captured graph; larger passes are launched by the host.
+    /// Tokens of the largest pass replayed from a captured graph; larger passes are launched by the host.
     #[serde(rename = "graph_sequences")]
     pub graph: f64,
+    /// Sizes captured: multiples of the first number up to the second, and powers of two below the first of all. A pass is
+    /// padded to the next; every size when empty.
+    #[serde(default)]
+    pub graph_steps: Vec<(f64, f64)>,
+    #[serde(default)]
+    pub graph_prompts: Replay,
+    /// Tokens of a block of the cache.
+    #[serde(default = "sixteen", rename = "block_tokens")]
+    pub block: f64,
+    /// Prompt tokens of a pass on chips below so many GB; `chunk` when empty or beyond the last.
+    #[serde(default)]
+    pub chunk_by_gb: Vec<(f64, f64)>,
+    /// Prompt tokens of a pass where prompts are not cut; `chunk` when absent.
+    #[serde(rename = "prompt_tokens")]
+    pub prompt: Option<f64>,
+}
+
+fn sixteen() -> f64 {
+    16.0
+}
+
+/// How a pass with prompts that is small enough is replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Replay {
+    /// As one graph.
+    #[default]
+    Whole,
+    /// Piece by piece: attention is launched by the host between the graphs of two layers.
+    Pieces,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -199,6 +240,9 @@ pub struct Overhead {
     pub stretch: f64,
     /// The same for passes of many tokens.
     pub stretch_long: f64,
+    /// Both for expert layers, whose rows are never dealt evenly; those of all kernels when absent.
+    #[serde(default)]
+    pub expert_stretch: Option<(f64, f64)>,
     /// Launches of an expert layer in a captured graph, as a share of those timed alone.
     pub expert_floor: f64,
     #[serde(rename = "host_us", deserialize_with = "us")]
@@ -210,6 +254,9 @@ pub struct Overhead {
     /// Host time to launch the kernels of one layer of a pass that is not captured.
     #[serde(rename = "launch_us", deserialize_with = "us")]
     pub launch: Seconds,
+    /// The same for a pass replayed piece by piece.
+    #[serde(default, rename = "launch_piece_us", deserialize_with = "us")]
+    pub launch_piece: Seconds,
     /// Time of a request outside passes: tokenising, transport.
     #[serde(rename = "request_ms", deserialize_with = "ms")]
     pub request: Seconds,
@@ -292,6 +339,8 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
             ("schedule.chunk_tokens", s.chunk, 1.0, 1e9),
             ("schedule.max_sequences", s.sequences, 1.0, 1e9),
             ("schedule.graph_sequences", s.graph, 0.0, 1e9),
+            ("schedule.block_tokens", s.block, 1.0, 4096.0),
+            ("schedule.prompt_tokens", s.prompt.unwrap_or(1.0), 1.0, 1e9),
             ("overhead.mixer_kernels", o.mixer_kernels, 0.0, 100.0),
             ("overhead.ffn_kernels", o.ffn_kernels, 0.0, 100.0),
             ("overhead.hidden_passes", o.hidden_passes, 0.0, 1e3),
@@ -312,6 +361,18 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
             ("spread.throughput", engine.spread.throughput, 0.0, 5.0),
         ],
     )?;
+    if let Some((short, long)) = o.expert_stretch {
+        within(&file, &[("overhead.expert_stretch", short, 0.5, 10.0), ("overhead.expert_stretch", long, 0.5, 10.0)])?;
+    }
+    for (gb, tokens) in &s.chunk_by_gb {
+        within(&file, &[("schedule.chunk_by_gb", *gb, 1.0, 1e6), ("schedule.chunk_by_gb", *tokens, 1.0, 1e9)])?;
+    }
+    for (step, most) in &s.graph_steps {
+        within(&file, &[("schedule.graph_steps", *step, 1.0, *most)])?;
+    }
+    if let Some(together) = &engine.kernels.together {
+        within(&file, &[("kernels.together.rows", together.rows, 1.0, 1024.0)])?;
+    }
     if let Some(p) = &engine.plain {
         within(
             &file,

@@ -3,7 +3,7 @@
 //! The standard library hands `ln`, `exp` and `pow` to the platform's C library, whose last digits differ. These go
 //! through one portable implementation. `sqrt`, `floor` and the four operations are exact by IEEE 754 and need no help.
 
-pub use libm::{exp, expm1 as exp_m1, log as ln, log1p as ln_1p, log10, pow};
+pub use libm::{exp, expm1 as exp_m1, log as ln, log1p as ln_1p, log10, pow, sin};
 
 /// The root of a non-decreasing function between `lo` and `hi`, by bisection to the last bit.
 ///

@@ -15,6 +15,23 @@ pub trait StepTimer {
     type Uncovered;
 
     fn time(&self, work: &Work) -> Result<Cost, Self::Uncovered>;
+
+    /// How long the host is busy launching the pass, where that keeps it from anything else.
+    fn launch(&self, _work: &Work) -> Seconds {
+        Seconds::ZERO
+    }
+}
+
+impl<T: StepTimer + ?Sized> StepTimer for &T {
+    type Uncovered = T::Uncovered;
+
+    fn time(&self, work: &Work) -> Result<Cost, Self::Uncovered> {
+        (**self).time(work)
+    }
+
+    fn launch(&self, work: &Work) -> Seconds {
+        (**self).launch(work)
+    }
 }
 
 /// One pass of one attention group.

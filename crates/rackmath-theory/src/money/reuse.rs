@@ -158,12 +158,14 @@ mod tests {
             output: Tokens::new(1.0),
             blocks: blocks.to_vec(),
             logged: None,
+            turn: None,
         };
         Trace {
             requests: rows.iter().map(request).collect(),
             block: Tokens::new(512.0),
             format: TraceFormat::Mooncake,
             timed: true,
+            reversed: 0,
         }
     }
 

@@ -141,9 +141,10 @@ mod tests {
             output: Tokens::new(*output),
             blocks: Vec::new(),
             logged: None,
+            turn: None,
         };
         let requests = rows.iter().map(request).collect();
-        Trace { requests, block: Tokens::new(512.0), format: TraceFormat::Csv, timed: true }
+        Trace { requests, block: Tokens::new(512.0), format: TraceFormat::Csv, timed: true, reversed: 0 }
     }
 
     fn arrivals(rows: &[(f64, f64, f64)]) -> Option<Arrivals> {

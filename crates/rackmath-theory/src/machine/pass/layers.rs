@@ -2,6 +2,7 @@
 
 use super::links::add_network;
 use super::products::{Matrix, Multiplier, PlainKernel, matrices, silicon};
+use super::replay::Replays;
 use super::{Assumption, Cost, Limit, MixerOp, Part, Pass, Stroke, Table, stretch};
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
 use crate::deployment::{Deployment, Untimed};
@@ -107,10 +108,9 @@ impl Pass {
             draft,
             mixers,
             joints: prep.joints(),
-            layers: shape.n_layers() as f64,
             ideal: d.engine.ideal,
             head_every_token: d.engine.kernels.head_every_token,
-            graph: d.engine.schedule.graph,
+            replays: Replays::of(&d.engine, shape.n_layers()),
             overhead: d.engine.overhead,
             assumed: prep.assumed,
             wider: prep.wider,
@@ -252,13 +252,14 @@ impl<'a> Prep<'a> {
     /// Everything of a layer that depends on the rows alone.
     fn add_layer(&self, layer: &Layer, rows: f64, times: f64, cost: &mut Cost) {
         let o = &self.d.engine.overhead;
-        let long = stretch(o, rows);
+        let long = stretch((o.stretch, o.stretch_long), rows);
         let before = cost.time().get();
         for matrix in &layer.products {
             self.multiplier(matrix.dtype).add(rows, matrix, Part::Products, times, long, cost);
         }
         if let Some(moe) = layer.moe {
-            self.add_experts(moe, rows, times, long, cost);
+            let own = o.expert_stretch.map_or(long, |ends| stretch(ends, rows));
+            self.add_experts(moe, rows, times, own, cost);
         }
         let (mixer, ffn) = (f64::from(layer.mixer), f64::from(layer.ffn));
         let kernels = mixer * o.mixer_kernels + ffn * o.ffn_kernels + layer.norms.0;

@@ -27,6 +27,8 @@ struct HeadsOp {
     decode: DecodeConstants,
     /// Another kernel from so many sequences times KV heads on.
     full: Option<(DecodeConstants, f64)>,
+    /// The same sequences in the prompts' kernel, when the pass has prompts.
+    together: Option<DecodeConstants>,
     prefill: PrefillConstants,
     decode_silicon: Silicon,
     prefill_silicon: Silicon,
@@ -172,9 +174,18 @@ impl Prep<'_> {
             let kernel = kernels.decode(chip, Wanted { backend, ..wanted });
             (kernel.constants, per_core * decode_silicon.cores)
         });
+        let here = |generation: &String| *generation == chip.generation;
+        let together = engine.together.as_ref().filter(|t| !latent && t.generations.iter().any(here));
+        let together = together.map(|t| DecodeConstants {
+            tile_rows: d.constants.tile_rows.max(t.rows),
+            // A block has too few turns for its loads to run ahead of its products.
+            corner: 1.0,
+            ..d.constants
+        });
         Some(HeadsOp {
             decode: d.constants,
             full,
+            together,
             prefill: p.constants,
             decode_silicon,
             prefill_silicon: of(p.math8)?,
@@ -191,13 +202,17 @@ impl Prep<'_> {
 impl MixerOp {
     pub(super) fn add(&self, work: &Work, times: f64, overhead: &Overhead, cost: &mut Cost) {
         if let Some(heads) = &self.heads {
-            let sequences = work.sequences();
+            let (sequences, prompts) = (work.sequences(), work.prompts());
             if sequences > 0.0 {
                 heads.decodes(work, sequences).add(Part::Attention, times, overhead.stretch, cost);
             }
-            let prompts = work.prompts();
             if work.prompt_tokens() > 0.0 {
-                heads.prefills(work, prompts).add(Part::Attention, times, overhead.stretch_long, cost);
+                let mut one = heads.prefills(work, prompts);
+                if sequences > 0.0 && heads.together.is_some() {
+                    // One launch for both has one floor.
+                    (one.time, one.floor) = (one.time - one.floor, 0.0);
+                }
+                one.add(Part::Attention, times, overhead.stretch_long, cost);
             }
         }
         if let Some(side) = &self.side {
@@ -210,10 +225,10 @@ impl HeadsOp {
     /// Sequences of different context share one launch: each group counts as if all were like it, by its share of them.
     fn decodes(&self, work: &Work, sequences: f64) -> Stroke {
         match &*work.decodes {
-            [alike] => self.decode(sequences, alike.context, work.queries()),
-            many => Stroke::mean(
-                many.iter().map(|g| (g.sequences / sequences, self.decode(sequences, g.context, work.queries()))),
-            ),
+            [alike] => self.decode(sequences, alike.context, work),
+            many => {
+                Stroke::mean(many.iter().map(|g| (g.sequences / sequences, self.decode(sequences, g.context, work))))
+            }
         }
     }
 
@@ -224,7 +239,8 @@ impl HeadsOp {
         }
     }
 
-    fn decode(&self, sequences: f64, context: f64, q: f64) -> Stroke {
+    fn decode(&self, sequences: f64, context: f64, work: &Work) -> Stroke {
+        let q = work.queries();
         let context = context / (self.context_shards * self.joined);
         let one = match self.shape {
             HeadsShape::Grouped { heads, kv_heads, head, kv } => {
@@ -249,8 +265,9 @@ impl HeadsOp {
                 query_bytes: Bytes::b(heads * q * dim * 2.0 * 2.0),
             },
         };
-        let constants = match &self.full {
-            Some((full, from)) if one.sequences * one.kv_heads * (one.group / BLOCK_ROWS).ceil() >= *from => full,
+        let constants = match (&self.full, &self.together) {
+            (_, Some(together)) if work.prompt_tokens() > 0.0 => together,
+            (Some((full, from)), _) if one.sequences * one.kv_heads * (one.group / BLOCK_ROWS).ceil() >= *from => full,
             _ => &self.decode,
         };
         let timing = decode(self.decode_silicon, constants, &one, Residency::Memory);

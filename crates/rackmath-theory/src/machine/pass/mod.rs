@@ -12,7 +12,7 @@
 //! | t_g, t_moe, t_att | [`crate::operator`] | s | matrix products, expert layers, attention |
 //! | n_s, t_s | kernels, small | 1, s | norms, rotations, cache writes, activations |
 //! | t_net | [`crate::network`] | s | all-reduces, dispatch and combine, and waiting for the slowest rank |
-//! | t_launch | launch | s | the host's time to launch a pass that is not a captured graph |
+//! | t_launch | `replay` | s | the host's time to launch a pass that is not one captured graph |
 //! | t_host | host | s | preparing the pass; added, or hidden behind the chips (then the longer counts) |
 //!
 //! Everything that depends on m alone is tabulated once for a layout, so that a pass is a look-up, a few attention kernels
@@ -29,6 +29,7 @@ mod layers;
 mod links;
 mod mixer;
 mod products;
+mod replay;
 
 pub use crate::machine::timer::{Chunk, Cost, Decodes, Limit, Many, Part, StepTimer, Work};
 pub use joint::joined_bytes;
@@ -38,6 +39,8 @@ use joint::Joints;
 use mixer::MixerOp;
 use rackmath_spec::engine::Overhead;
 use rackmath_spec::{Dtype, Math, MoeFormat, MoeMatch};
+use rackmath_units::Seconds;
+use replay::Replays;
 use std::convert::Infallible;
 
 /// Something that was not measured, and what stands in for it.
@@ -63,10 +66,9 @@ pub struct Pass {
     draft: Table,
     mixers: Vec<(f64, MixerOp)>,
     joints: Joints,
-    layers: f64,
     ideal: bool,
     head_every_token: bool,
-    graph: f64,
+    replays: Replays,
     overhead: Overhead,
     /// What had to be assumed: formats and kernels that were not measured.
     pub assumed: Vec<Assumption>,
@@ -97,7 +99,7 @@ impl Pass {
         if rows <= 0.0 {
             return cost;
         }
-        self.rows.add(rows, &mut cost);
+        self.add_rows(rows, &mut cost);
         for (count, mixer) in &self.mixers {
             mixer.add(work, *count, &self.overhead, &mut cost);
         }
@@ -108,15 +110,26 @@ impl Pass {
             // The whole pass overlaps: keep the longer side only.
             return Cost::ideal_of(cost.compute, cost.memory);
         }
-        self.add_host(rows, work.sequences() + work.prompts(), &mut cost);
+        self.add_host(self.replays.launch(rows, work.prompts() > 0.0), work.sequences() + work.prompts(), &mut cost);
         cost
     }
 
-    fn add_host(&self, rows: f64, sequences: f64, cost: &mut Cost) {
+    /// Padded rows take their time, and the roofline of the pass is that of its own.
+    fn add_rows(&self, rows: f64, cost: &mut Cost) {
+        let padded = self.replays.padded(rows);
+        let mut all = Cost::default();
+        self.rows.add(padded, &mut all);
+        if padded > rows {
+            let mut own = Cost::default();
+            self.rows.add(rows, &mut own);
+            (all.compute, all.memory) = (own.compute, own.memory);
+        }
+        cost.plus(&all, 1.0);
+    }
+
+    fn add_host(&self, launch: f64, sequences: f64, cost: &mut Cost) {
         let o = &self.overhead;
         let chips = cost.time().get();
-        // A captured graph is one launch; any other pass is launched layer by layer.
-        let launch = if rows > self.graph { self.layers * o.launch.get() } else { 0.0 };
         let host = o.host.get() + o.host_sequence.get() * sequences;
         let busy = if o.host_overlaps { launch.max(host) } else { launch };
         let after = if o.host_overlaps { 0.0 } else { host };
@@ -129,6 +142,11 @@ impl StepTimer for Pass {
 
     fn time(&self, work: &Work) -> Result<Cost, Infallible> {
         Ok(self.cost(work))
+    }
+
+    fn launch(&self, work: &Work) -> Seconds {
+        let launch = if self.ideal { 0.0 } else { self.replays.launch(work.rows(), work.prompts() > 0.0) };
+        Seconds::s(launch)
     }
 }
 
@@ -174,11 +192,11 @@ impl Stroke {
 }
 
 /// The stretch of a pass of so many rows: from that of short passes to that of long ones, over a decade of rows.
-fn stretch(overhead: &Overhead, rows: f64) -> f64 {
+fn stretch((short, long): (f64, f64), rows: f64) -> f64 {
     const SHORT: f64 = 256.0;
     const LONG: f64 = 2048.0;
     let share = ((rows - SHORT) / (LONG - SHORT)).clamp(0.0, 1.0);
-    overhead.stretch + (overhead.stretch_long - overhead.stretch) * share
+    short + (long - short) * share
 }
 
 /// Rows at which costs are worked out: dense where tiles and experts fill up, then a few to each doubling.

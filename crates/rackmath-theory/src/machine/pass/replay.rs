@@ -1,0 +1,98 @@
+//! How a pass is launched: as one captured graph, piece by piece, or kernel by kernel.
+//!
+//! $$ t_{launch} = \begin{cases} 0 & r \le g,\ \text{no prompts} \\ l\,t_p & r \le g,\ \text{prompts in pieces} \\ l\,t_k & r > g \end{cases}
+//!    \qquad \hat r = \min\{c : c \ge r\} $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | r, \hat r | rows | 1 | tokens of the pass; the captured size c it is padded to |
+//! | g | most | 1 | the largest captured size |
+//! | l | layers | 1 | layers of the model |
+//! | t_p, t_k | piece, each | s | host time for a layer replayed in pieces, and launched kernel by kernel |
+//!
+//! The host runs ahead of the chips, so that the longer of its time and theirs counts ([`super::Pass`]). A graph that holds the
+//! whole pass is one launch, which the time to prepare a pass covers. Assumes: a layer is launched in the same time whatever
+//! it holds. Ignores: padding of passes in which each sequence checks drafts, captured by sequences.
+//! Source: vLLM, design document on CUDA graphs (modes FULL_AND_PIECEWISE and PIECEWISE); times in `catalog/engines`.
+
+use rackmath_spec::engine::{Engine, Replay};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Replays {
+    most: f64,
+    steps: Vec<(f64, f64)>,
+    /// Seconds of a pass with prompts up to the largest size, and of any larger pass.
+    pieces: f64,
+    each: f64,
+}
+
+impl Replays {
+    pub(super) fn of(engine: &Engine, layers: u64) -> Self {
+        let (s, o) = (&engine.schedule, &engine.overhead);
+        let pieces = match s.graph_prompts {
+            Replay::Whole => 0.0,
+            Replay::Pieces => layers as f64 * o.launch_piece.get(),
+        };
+        // What is launched in pieces is launched no slower than one by one.
+        let each = (layers as f64 * o.launch.get()).max(pieces);
+        Self { most: s.graph, steps: s.graph_steps.clone(), pieces, each }
+    }
+
+    pub(super) fn padded(&self, rows: f64) -> f64 {
+        let Some((first, _)) = self.steps.first().filter(|_| rows <= self.most) else { return rows };
+        if rows < *first {
+            let mut size = 1.0;
+            while size < rows {
+                size *= 2.0;
+            }
+            return size.min(*first);
+        }
+        let next = |(step, most): &(f64, f64)| Some((rows / step).ceil() * step).filter(|size| size <= most);
+        self.steps.iter().find_map(next).unwrap_or(rows)
+    }
+
+    pub(super) fn launch(&self, rows: f64, prompts: bool) -> f64 {
+        match prompts {
+            _ if rows > self.most => self.each,
+            true => self.pieces,
+            false => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replays() -> Replays {
+        let (engine, _) = rackmath_catalog::embedded().engine("vllm").unwrap();
+        Replays::of(&engine, 32)
+    }
+
+    /// vLLM 0.25 captures 1, 2, 4, 8 to 256 by 8 and 272 to 512 by 16: 51 sizes.
+    #[test]
+    fn a_batch_is_padded_to_the_next_captured_size() {
+        let r = replays();
+        let padded = |rows: f64| r.padded(rows);
+        let told = [(1.0, 1.0), (3.0, 4.0), (5.0, 8.0), (9.0, 16.0), (250.0, 256.0), (257.0, 272.0), (512.0, 512.0)];
+        for (rows, size) in told {
+            assert_eq!(padded(rows), size, "{rows}");
+        }
+        assert_eq!(padded(513.0), 513.0);
+        let mut sizes: Vec<u64> = (1..=512).map(|rows| padded(f64::from(rows)) as u64).collect();
+        assert!(sizes.is_sorted() && sizes.iter().zip(1..).all(|(size, rows)| *size >= rows));
+        sizes.dedup();
+        assert_eq!(sizes.len(), 51);
+    }
+
+    #[test]
+    fn each_kind_of_pass_has_its_floor() {
+        let (r, (engine, _)) = (replays(), rackmath_catalog::embedded().engine("vllm").unwrap());
+        let o = &engine.overhead;
+        assert_eq!(r.launch(512.0, false), 0.0);
+        assert_eq!(r.launch(512.0, true), 32.0 * o.launch_piece.get());
+        assert_eq!(r.launch(513.0, true), 32.0 * o.launch.get());
+        assert_eq!(r.launch(513.0, false), r.launch(513.0, true));
+        assert!(o.launch_piece < o.launch);
+    }
+}
