@@ -1,0 +1,230 @@
+//! How long a step takes.
+//!
+//! Times of single steps are whole nanoseconds. Steps of decodes alone follow each other without a change but one token more
+//! for each sequence, and a step's time is a straight line in the context on stretches: k of them end at
+//!
+//! $$ e_k = e_0 + \mathrm{round}\big(S(k)\big) \qquad S(k) = k\,a + b\,\frac{k (k - 1)}{2} $$
+//!
+//! with a and b whole multiples of 2^-20 ns, so that k steps at once end where k single steps end, to the nanosecond.
+
+use crate::Ns;
+use rackmath_theory::timer::{Chunk, Decodes, Many, StepTimer, Work};
+use serde::{Deserialize, Serialize};
+
+/// Parts of a nanosecond.
+const SCALE: u32 = 20;
+
+/// Steps of decodes alone on a stretch: the first takes `first`, each further one `more` longer; in 2^-20 ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    pub first: i64,
+    pub more: i64,
+    pub steps: u64,
+}
+
+impl Stretch {
+    /// The sum of the first k steps.
+    pub fn sum(&self, k: u64) -> i64 {
+        let k = k as i64;
+        k * self.first + self.more * (k * (k - 1) / 2)
+    }
+
+    pub fn at(&self, k: u64) -> i64 {
+        self.first + self.more * k as i64
+    }
+
+    /// Whole nanoseconds of the steps, with how many there are of each thousandth: a step is told as the first of its kind.
+    pub fn spread(&self, mut tell: impl FnMut(Ns, u64)) {
+        let mut k = 0;
+        while k < self.steps {
+            let first = self.at(k);
+            // As many as stay within the same bin of a histogram of 1/1024 of a doubling.
+            let ns = whole(first).max(1);
+            let width = 1_u64 << ns.ilog2().saturating_sub(10);
+            let end = ((ns / width + 1) * width) as i64;
+            let edge = (end << SCALE) - (1 << (SCALE - 1));
+            let n = if self.more <= 0 { 1 } else { ((edge - first) as u64).div_ceil(self.more as u64) };
+            let n = if self.more == 0 { self.steps - k } else { n.clamp(1, self.steps - k) };
+            tell(ns / width * width, n);
+            k += n;
+        }
+    }
+}
+
+/// Parts of a nanosecond as whole ones, halves up.
+pub fn whole(parts: i64) -> Ns {
+    ((parts + (1 << (SCALE - 1))) >> SCALE) as Ns
+}
+
+/// One step of whole nanoseconds.
+pub fn single(ns: Ns) -> Stretch {
+    Stretch { first: (ns as i64) << SCALE, more: 0, steps: 1 }
+}
+
+fn parts(ns: f64) -> i64 {
+    (ns * f64::from(1_u32 << SCALE)).round() as i64
+}
+
+/// A step's time, and how long the host is busy launching it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    pub step: Ns,
+    pub launch: Ns,
+}
+
+pub trait Clock {
+    /// A step that is not of decodes alone: sequences that decode, the sum of their contexts, drafts each checks, chunks.
+    fn mixed(&mut self, decodes: u32, context: u64, drafts: f64, chunks: &[Chunk]) -> Took;
+
+    /// Steps of so many decodes from a sum of contexts on.
+    fn run(&mut self, decodes: u32, context: u64) -> Stretch;
+}
+
+/// The clock of recorded schedules: so much for a step, each token, each request and each token computed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Law {
+    #[serde(default = "Law::base")]
+    pub base_ns: u64,
+    #[serde(default = "Law::token")]
+    pub token_ns: u64,
+    #[serde(default = "Law::seq")]
+    pub seq_ns: u64,
+    #[serde(default = "Law::context")]
+    pub context_ns: u64,
+}
+
+impl Law {
+    fn base() -> u64 {
+        4_000_000
+    }
+
+    fn token() -> u64 {
+        20_000
+    }
+
+    fn seq() -> u64 {
+        40_000
+    }
+
+    fn context() -> u64 {
+        37
+    }
+
+    pub fn time(&self, tokens: u64, requests: u64, context: u64) -> Ns {
+        if requests == 0 {
+            return 0;
+        }
+        self.base_ns + self.token_ns * tokens + self.seq_ns * requests + self.context_ns * context
+    }
+}
+
+impl Default for Law {
+    fn default() -> Self {
+        Self { base_ns: Self::base(), token_ns: Self::token(), seq_ns: Self::seq(), context_ns: Self::context() }
+    }
+}
+
+impl Clock for Law {
+    fn mixed(&mut self, decodes: u32, context: u64, drafts: f64, chunks: &[Chunk]) -> Took {
+        let decoded = (f64::from(decodes) * (1.0 + drafts)).round() as u64;
+        let tokens = chunks.iter().map(|c| c.tokens as u64).sum::<u64>() + decoded;
+        let past = chunks.iter().map(|c| c.past as u64).sum::<u64>();
+        let step = self.time(tokens, u64::from(decodes) + chunks.len() as u64, context + past);
+        Took { step, launch: 0 }
+    }
+
+    fn run(&mut self, decodes: u32, context: u64) -> Stretch {
+        let n = u64::from(decodes);
+        let first = (self.time(n, n, context) as i64) << SCALE;
+        Stretch { first, more: ((self.context_ns * n) as i64) << SCALE, steps: u64::MAX }
+    }
+}
+
+/// A step timer as a clock: decodes alone on straight lines between contexts it is asked for once.
+#[derive(Clone, Debug)]
+pub struct Timed<T> {
+    timer: T,
+    /// For each number of sequences, the parts of a nanosecond at each context asked for.
+    rows: Vec<Vec<i64>>,
+}
+
+const UNKNOWN: i64 = i64::MIN;
+
+/// Contexts of a sequence between which times are straight lines: steps of 64 tokens, then 16 to a doubling.
+fn node(i: usize) -> u64 {
+    if let 0..16 = i {
+        i as u64 * 64
+    } else {
+        let (octave, part) = ((i - 16) / 16, (i - 16) % 16);
+        (1024 + 64 * part as u64) << octave
+    }
+}
+
+fn below(context: u64) -> usize {
+    if let 0..1024 = context {
+        context as usize / 64
+    } else {
+        let octave = context.ilog2() as usize - 10;
+        16 + octave * 16 + (((context >> octave) - 1024) / 64) as usize
+    }
+}
+
+impl<T: StepTimer> Timed<T> {
+    pub fn new(timer: T) -> Self {
+        Self { timer, rows: Vec::new() }
+    }
+
+    fn ns(&self, work: &Work) -> f64 {
+        // A pass that a table does not cover takes no time here; callers check what they load.
+        self.timer.time(work).map_or(0.0, |cost| cost.time().get() * 1e9)
+    }
+
+    fn at(&mut self, decodes: u32, i: usize) -> i64 {
+        let row = decodes as usize;
+        if self.rows.len() <= row {
+            self.rows.resize(row + 1, Vec::new());
+        }
+        if self.rows[row].len() <= i {
+            self.rows[row].resize(i + 8, UNKNOWN);
+        }
+        if self.rows[row][i] == UNKNOWN {
+            let work = Work::decode(f64::from(decodes), (node(i) as f64).max(1.0));
+            self.rows[row][i] = parts(self.ns(&work));
+        }
+        self.rows[row][i]
+    }
+}
+
+impl<T: StepTimer> Clock for Timed<T> {
+    fn mixed(&mut self, decodes: u32, context: u64, drafts: f64, chunks: &[Chunk]) -> Took {
+        let sequences = f64::from(decodes);
+        let mean = if decodes > 0 { context as f64 / sequences } else { 0.0 };
+        let decodes = Many::One(Decodes { sequences, context: mean });
+        let work = Work { decodes, chunks: Many::List(chunks), drafts };
+        Took { step: self.ns(&work).round() as Ns, launch: (self.timer.launch(&work).get() * 1e9).round() as Ns }
+    }
+
+    fn run(&mut self, decodes: u32, context: u64) -> Stretch {
+        let n = u64::from(decodes);
+        let i = below(context / n);
+        let (low, high) = (self.at(decodes, i), self.at(decodes, i + 1));
+        let (from, to) = (n * node(i), n * node(i + 1));
+        let slope = (high - low) / (to - from) as i64;
+        let first = low + slope * (context - from) as i64;
+        Stretch { first, more: slope * n as i64, steps: (to - context).div_ceil(n) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contexts_are_found_between_their_nodes() {
+        for context in (0..300_000).step_by(7) {
+            let i = below(context);
+            assert!(node(i) <= context && context < node(i + 1), "{context}: {i}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! How a replica is chosen.
+
+use super::Cluster;
+use crate::Ns;
+use crate::blocks::Segment;
+use crate::clock::Clock;
+use crate::workload::Job;
+use rackmath_units::Chance;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Router {
+    RoundRobin,
+    Random,
+    /// Of two at random, the one with fewer requests inside.
+    TwoChoices,
+    /// Fewest requests inside; of equals the first.
+    LeastLoaded,
+    /// All requests of a session to one replica.
+    Session,
+    /// By the first tokens of the prompt.
+    PrefixHash,
+    /// By the first tokens, where at most `BOUND` times the mean are inside; else the next of the prompt's own order.
+    BoundedHash,
+    /// What the prompt still costs there, and what is held there already, in blocks: Dynamo's cost of a worker.
+    Kv {
+        overlap: f64,
+    },
+    /// SGLang's gateway: the longest match, where loads are even and it is long; else the least sent; uneven, the least loaded.
+    CacheAware,
+    /// llm-d's scores: matched prefix, queue and use of the cache, weighted 3, 2 and 2.
+    Scored,
+}
+
+/// Requests inside over their mean beyond which a hash gives way (Mirrokni, Thorup, Zadimoghaddam 2016).
+const BOUND: f64 = 1.25;
+/// SGLang's gateway: loads are uneven when they differ by more than both, and a match counts above a share of the prompt.
+const UNEVEN: (u64, f64) = (64, 1.5);
+const MATCHED: f64 = 0.3;
+/// llm-d's weights of prefix, queue and use of the cache.
+const WEIGHTS: [f64; 3] = [3.0, 2.0, 2.0];
+
+impl Router {
+    /// Whether it looks at the replicas.
+    pub fn looks(self) -> bool {
+        match self {
+            Self::RoundRobin | Self::Random | Self::Session | Self::PrefixHash => false,
+            Self::TwoChoices | Self::LeastLoaded | Self::BoundedHash => true,
+            Self::Kv { .. } | Self::CacheAware | Self::Scored => true,
+        }
+    }
+}
+
+/// What a router sees of a replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Seen {
+    inside: u64,
+    waiting: u64,
+    /// Prompt tokens not scheduled.
+    queued: u64,
+    held: u32,
+}
+
+/// Most tokens that a prefix is known by.
+const HASHED: u32 = 256;
+
+impl<C: Clock> Cluster<C> {
+    fn seen_now(&self, at: usize) -> Seen {
+        let r = &self.replicas[at];
+        let (waiting, held) = (r.waiting() as u64, r.engine.used());
+        Seen { inside: self.inside[at], waiting, queued: r.queued(), held }
+    }
+
+    fn seen(&self, at: usize) -> Seen {
+        if self.stale > 0 { self.view[at] } else { self.seen_now(at) }
+    }
+
+    fn load(&self, at: usize) -> u64 {
+        if self.stale > 0 { self.view[at].inside } else { self.inside[at] }
+    }
+
+    /// One of the replicas that take requests; none where there is none.
+    pub(super) fn choose(&mut self, job: &Job, now: Ns) -> Option<usize> {
+        let n = self.open.len();
+        if n <= 1 {
+            return self.open.first().copied();
+        }
+        if self.router.looks() && self.stale > 0 && self.viewed != Some(now / self.stale) {
+            self.viewed = Some(now / self.stale);
+            for at in 0..self.replicas.len() {
+                self.view[at] = self.seen_now(at);
+            }
+        }
+        let mut chance = Chance::new(self.seed ^ job.id.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ 0x5851_f42d);
+        let open = &self.open;
+        let place = match self.router {
+            Router::RoundRobin => {
+                self.turn = (self.turn + 1) % n;
+                (self.turn + n - 1) % n
+            }
+            Router::Random => chance.below(n as u64) as usize,
+            Router::Session => (Chance::new(self.seed ^ job.session).bits() % n as u64) as usize,
+            Router::PrefixHash => (Chance::new(self.seed ^ key(job)).bits() % n as u64) as usize,
+            Router::BoundedHash => self.bounded(key(job)),
+            Router::TwoChoices => {
+                let a = chance.below(n as u64) as usize;
+                let b = (a + 1 + chance.below(n as u64 - 1) as usize) % n;
+                if self.load(open[b]) < self.load(open[a]) { b } else { a }
+            }
+            Router::LeastLoaded => (0..n).min_by_key(|i| self.load(open[*i]))?,
+            Router::CacheAware => self.cache_aware(job),
+            Router::Kv { overlap } => self.cheapest(&mut chance, |at| self.kv_cost(at, job, overlap)),
+            Router::Scored => self.scored(job, &mut chance),
+        };
+        let at = open[place];
+        if self.router == Router::CacheAware {
+            self.sent[at] += u64::from(job.prompt - self.found(at, job));
+        }
+        Some(at)
+    }
+
+    /// The cheapest, one of equals at random.
+    fn cheapest(&self, chance: &mut Chance, cost: impl Fn(usize) -> f64) -> usize {
+        let costs: Vec<f64> = self.open.iter().map(|at| cost(*at)).collect();
+        let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        let ties: Vec<usize> = (0..costs.len()).filter(|i| costs[*i] <= least).collect();
+        ties[chance.below(ties.len() as u64) as usize]
+    }
+
+    /// Prompt tokens cached there; seen as they are, however old the view of loads is.
+    fn found(&self, at: usize, job: &Job) -> u32 {
+        self.replicas[at].engine.probe(0, &job.content, job.prompt - 1)
+    }
+
+    /// Blocks of prompts to compute there, less what is cached, and blocks held there with this request.
+    fn kv_cost(&self, at: usize, job: &Job, overlap: f64) -> f64 {
+        let seen = self.seen(at);
+        let size = f64::from(self.replicas[at].engine.block());
+        let found = f64::from(self.found(at, job)) / size;
+        let prompt = (f64::from(job.prompt) + seen.queued as f64) / size;
+        let held = f64::from(seen.held) + f64::from(job.prompt) / size;
+        (prompt - overlap * found).max(0.0) + held
+    }
+
+    /// The first in the key's own order of replicas that is not too full; an order changes only where a replica comes or goes.
+    fn bounded(&self, key: u64) -> usize {
+        let n = self.open.len();
+        let total: u64 = self.open.iter().map(|at| self.load(*at)).sum();
+        let most = (BOUND * (total + 1) as f64 / n as f64).ceil() as u64;
+        let rank = |i: &usize| Chance::new(self.seed ^ key ^ (self.open[*i] as u64).wrapping_mul(0x9e37_79b9)).bits();
+        let able = (0..n).filter(|i| self.load(self.open[*i]) < most);
+        able.max_by_key(rank).unwrap_or(0)
+    }
+
+    fn cache_aware(&self, job: &Job) -> usize {
+        let n = self.open.len();
+        let load = |i: usize| self.load(self.open[i]);
+        let least = (0..n).min_by_key(|i| load(*i)).unwrap_or(0);
+        let (low, high) = (load(least), (0..n).map(load).max().unwrap_or(0));
+        if high - low > UNEVEN.0 && high as f64 > UNEVEN.1 * low as f64 {
+            return least;
+        }
+        let found = |i: usize| self.found(self.open[i], job);
+        // Of equals the first.
+        let best = (0..n).rev().max_by_key(|i| found(*i)).unwrap_or(0);
+        if f64::from(found(best)) > MATCHED * f64::from(job.prompt) {
+            return best;
+        }
+        (0..n).min_by_key(|i| self.sent[self.open[*i]]).unwrap_or(0)
+    }
+
+    fn scored(&self, job: &Job, chance: &mut Chance) -> usize {
+        let queues = || self.open.iter().map(|at| self.seen(*at).waiting);
+        let (low, high) = (queues().min().unwrap_or(0), queues().max().unwrap_or(0));
+        self.cheapest(chance, |at| {
+            let seen = self.seen(at);
+            let prefix = f64::from(self.found(at, job)) / f64::from(job.prompt);
+            let queue = if high > low { (high - seen.waiting) as f64 / (high - low) as f64 } else { 1.0 };
+            let used = f64::from(seen.held) / f64::from(self.replicas[at].engine.usable().max(1));
+            -(WEIGHTS[0] * prefix + WEIGHTS[1] * queue + WEIGHTS[2] * (1.0 - used))
+        })
+    }
+}
+
+fn key(job: &Job) -> u64 {
+    job.content.first().map_or(job.id, |s| first_tokens(s, job))
+}
+
+fn first_tokens(first: &Segment, job: &Job) -> u64 {
+    // A prefix that is shared is known by its content; what is a request's own, by the request.
+    if first.tokens >= HASHED.min(job.prompt) { first.stream } else { job.id }
+}

@@ -1,0 +1,395 @@
+//! Engines as they schedule: who gets how many tokens in the next step, and who loses its blocks.
+
+pub mod sglang;
+pub mod trtllm;
+pub mod vllm;
+
+use crate::Ns;
+use crate::blocks::{Held, Place, Segment};
+
+/// A request inside an engine.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// The request, in the words of whoever sent it.
+    pub id: u64,
+    pub arrival: Ns,
+    /// Lower goes first.
+    pub priority: i32,
+    /// Tells requests of equal priority and arrival apart.
+    pub rank: u64,
+    /// 0: none.
+    pub adapter: u32,
+    pub prompt: u32,
+    pub output: u32,
+    pub sampled: u32,
+    pub computed: u32,
+    /// Tokens of steps in flight, own and drafted, that have not arrived.
+    pub pending: u32,
+    /// Drafts to check in the next step.
+    pub drafts: u32,
+    pub place: Place,
+    pub held: Vec<Held>,
+    pub preempted: u32,
+    /// Steps in flight that it has a share of.
+    pub flying: u32,
+    pub done: bool,
+    /// Its place among admissions.
+    pub admitted: u64,
+    pub first_scheduled: Ns,
+    pub first_token: Ns,
+    /// When its latest token comes.
+    pub last_token: Ns,
+    /// Prompt tokens found at the first admission; tokens computed again after evictions.
+    pub cached: u32,
+    pub recomputed: u32,
+    /// Time of steps with prompts so far, when its first and its latest token were scheduled.
+    pub stalls: Ns,
+    pub stalled: Ns,
+    /// It samples a token in each step from now on.
+    pub settled: bool,
+    /// Checks of drafts so far.
+    pub verified: u32,
+    /// Time without a token because it was evicted.
+    pub lost: Ns,
+    /// Prompt tokens whose cache it brings along, until it is evicted.
+    pub brought: u32,
+    /// When the replica that computed its prompt was done with it.
+    pub sent: Ns,
+    /// Its blocks stay after its end, until they are let go.
+    pub kept: bool,
+    /// Time since its first attempt, at its arrival.
+    pub before: Ns,
+    /// Whose it is.
+    pub class: u32,
+}
+
+impl Sequence {
+    pub fn new(id: u64, arrival: Ns, prompt: u32, output: u32) -> Self {
+        Self {
+            id,
+            arrival,
+            priority: 0,
+            rank: id,
+            adapter: 0,
+            prompt,
+            output,
+            sampled: 0,
+            computed: 0,
+            pending: 0,
+            drafts: 0,
+            place: Place::PRIVATE,
+            held: Vec::new(),
+            preempted: 0,
+            flying: 0,
+            done: false,
+            admitted: 0,
+            first_scheduled: Ns::MAX,
+            first_token: Ns::MAX,
+            last_token: 0,
+            cached: 0,
+            recomputed: 0,
+            stalls: 0,
+            stalled: 0,
+            settled: false,
+            verified: 0,
+            lost: 0,
+            brought: 0,
+            sent: 0,
+            kept: false,
+            before: 0,
+            class: 0,
+        }
+    }
+
+    /// A request whose prompt, and first token, another replica computed until `sent`.
+    #[must_use]
+    pub fn bringing(self, sent: Ns) -> Self {
+        Self { brought: self.prompt, sampled: 1, settled: true, sent, ..self }
+    }
+
+    /// Prompt and sampled tokens.
+    pub fn known(&self) -> u32 {
+        self.prompt + self.sampled
+    }
+}
+
+/// What a step gives to one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub slot: u32,
+    pub tokens: u32,
+    /// Tokens computed before.
+    pub before: u32,
+    pub drafts: u32,
+    /// All that is known is computed after it: a token is sampled.
+    pub samples: bool,
+    /// It had sampled before: its one token and its drafts.
+    pub decodes: bool,
+    pub admitted: bool,
+}
+
+/// Decisions of one call of a scheduler, kept between calls so that nothing is allocated.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    pub shares: Vec<Share>,
+    pub preempted: Vec<u32>,
+    /// Cached tokens found at admission.
+    pub hits: Vec<(u32, u32)>,
+}
+
+impl Decision {
+    pub(crate) fn clear(&mut self) {
+        self.shares.clear();
+        self.preempted.clear();
+        self.hits.clear();
+    }
+}
+
+/// What a request got from a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    pub tokens: u32,
+    pub finished: bool,
+}
+
+/// The flags of an engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settings {
+    Vllm(vllm::Settings),
+    Sglang(sglang::Settings),
+    Trtllm(trtllm::Settings),
+}
+
+impl From<sglang::Settings> for Settings {
+    fn from(settings: sglang::Settings) -> Self {
+        Self::Sglang(settings)
+    }
+}
+
+impl From<trtllm::Settings> for Settings {
+    fn from(settings: trtllm::Settings) -> Self {
+        Self::Trtllm(settings)
+    }
+}
+
+impl From<&Settings> for Settings {
+    fn from(settings: &Settings) -> Self {
+        settings.clone()
+    }
+}
+
+impl From<vllm::Settings> for Settings {
+    fn from(settings: vllm::Settings) -> Self {
+        Self::Vllm(settings)
+    }
+}
+
+impl From<&vllm::Settings> for Settings {
+    fn from(settings: &vllm::Settings) -> Self {
+        Self::Vllm(settings.clone())
+    }
+}
+
+impl Settings {
+    /// A step is chosen while the one before it runs.
+    pub fn overlaps(&self) -> bool {
+        match self {
+            Self::Vllm(s) => s.async_scheduling,
+            Self::Sglang(s) => !s.disable_overlap_schedule,
+            Self::Trtllm(s) => !s.disable_overlap_scheduler,
+        }
+    }
+
+    /// Tokens of a block of the cache.
+    pub fn block(&self) -> u32 {
+        match self {
+            Self::Vllm(s) => s.block_size,
+            Self::Sglang(_) => 1,
+            Self::Trtllm(s) => s.tokens_per_block,
+        }
+    }
+
+    /// Most tokens of a prompt and its answer that the engine takes: more would wait for ever.
+    pub fn longest(&self) -> u32 {
+        match self {
+            Self::Vllm(s) => s.max_model_len.min((s.num_blocks - 1).saturating_mul(s.block_size)),
+            Self::Sglang(s) => s.longest(),
+            Self::Trtllm(s) => s.longest(),
+        }
+    }
+
+    /// Drafts checked in a step.
+    pub fn drafts(&self) -> u32 {
+        match self {
+            Self::Vllm(s) => s.speculative,
+            Self::Sglang(_) | Self::Trtllm(_) => 0,
+        }
+    }
+}
+
+/// An engine that schedules.
+#[derive(Clone, Debug)]
+pub enum Engine {
+    Vllm(vllm::Scheduler),
+    Sglang(Box<sglang::Scheduler>),
+    Trtllm(trtllm::Scheduler),
+}
+
+macro_rules! each {
+    ($engine:expr, $s:ident => $what:expr) => {
+        match $engine {
+            Engine::Vllm($s) => $what,
+            Engine::Sglang($s) => $what,
+            Engine::Trtllm($s) => $what,
+        }
+    };
+}
+
+impl Engine {
+    pub fn new(settings: Settings) -> Self {
+        match settings {
+            Settings::Vllm(s) => Self::Vllm(vllm::Scheduler::new(s)),
+            Settings::Sglang(s) => Self::Sglang(Box::new(sglang::Scheduler::new(s))),
+            Settings::Trtllm(s) => Self::Trtllm(trtllm::Scheduler::new(s)),
+        }
+    }
+
+    /// Chooses the next step into [`Self::decision`].
+    pub fn schedule(&mut self) {
+        each!(self, s => s.schedule());
+    }
+
+    pub fn decision(&self) -> &Decision {
+        each!(self, s => &s.decision)
+    }
+
+    /// Gives a request the tokens of a step.
+    pub fn receive(&mut self, share: &Share, accepted: u32) -> Received {
+        each!(self, s => s.receive(share, accepted))
+    }
+
+    /// A request arrives and waits.
+    pub fn add(&mut self, sequence: Sequence) -> u32 {
+        each!(self, s => s.add(sequence))
+    }
+
+    /// A call with nothing to do.
+    pub fn rest(&mut self) {
+        match self {
+            Self::Vllm(s) => s.rest(),
+            Self::Sglang(s) => s.rest(),
+            Self::Trtllm(_) => {}
+        }
+    }
+
+    pub fn sequence(&self, slot: u32) -> &Sequence {
+        each!(self, s => &s.sequences[slot as usize])
+    }
+
+    pub fn sequence_mut(&mut self, slot: u32) -> &mut Sequence {
+        each!(self, s => &mut s.sequences[slot as usize])
+    }
+
+    /// All slots, with who was in them last.
+    pub fn sequences(&self) -> impl Iterator<Item = &Sequence> {
+        each!(self, s => s.sequences.iter())
+    }
+
+    /// Takes a request out, done or not, with its blocks unless it keeps them.
+    pub fn end(&mut self, slot: u32) {
+        each!(self, s => s.end(slot));
+    }
+
+    /// Gives back the blocks of a request that has ended and kept them.
+    pub fn let_go(&mut self, slot: u32) {
+        each!(self, s => s.let_go(slot));
+    }
+
+    pub fn settings(&self) -> Settings {
+        match self {
+            Self::Vllm(s) => Settings::Vllm(s.settings.clone()),
+            Self::Sglang(s) => Settings::Sglang(s.settings.clone()),
+            Self::Trtllm(s) => Settings::Trtllm(s.settings.clone()),
+        }
+    }
+
+    pub fn running(&self) -> usize {
+        each!(self, s => s.running())
+    }
+
+    pub fn waiting(&self) -> usize {
+        each!(self, s => s.waiting())
+    }
+
+    /// A step is chosen while the one before it runs.
+    pub fn overlaps(&self) -> bool {
+        match self {
+            Self::Vllm(s) => s.settings.async_scheduling,
+            Self::Sglang(s) => !s.settings.disable_overlap_schedule,
+            Self::Trtllm(s) => !s.settings.disable_overlap_scheduler,
+        }
+    }
+
+    /// Finds or makes the place of a sequence under a key: equal keys share.
+    pub fn place(&mut self, key: u64, segments: impl Iterator<Item = Segment>) -> Place {
+        each!(self, s => s.blocks.place(key, segments))
+    }
+
+    /// Leading tokens of a sequence that are stored, at most `most`.
+    pub fn probe(&self, key: u64, segments: &[Segment], most: u32) -> u32 {
+        each!(self, s => s.blocks.probe(key, segments, most))
+    }
+
+    /// Tokens of a block of the cache.
+    pub fn block(&self) -> u32 {
+        each!(self, s => s.blocks.size())
+    }
+
+    /// Blocks of the cache.
+    pub fn usable(&self) -> u32 {
+        each!(self, s => s.blocks.usable())
+    }
+
+    /// Blocks that no request holds, with whatever may still be found in them.
+    pub fn free(&self) -> u32 {
+        each!(self, s => s.blocks.free())
+    }
+
+    /// Blocks that requests hold.
+    pub fn used(&self) -> u32 {
+        self.usable() - self.free()
+    }
+
+    /// Blocks that requests hold, counted one by one, for comparisons.
+    pub fn held(&self) -> u32 {
+        each!(self, s => s.held())
+    }
+
+    /// What is free, in the order in which it is reused, for comparisons.
+    pub fn free_list(&self) -> String {
+        each!(self, s => s.blocks.free_list())
+    }
+
+    /// Whether steps of decodes can be taken at once.
+    pub fn jumps(&self) -> bool {
+        match self {
+            Self::Vllm(s) => s.jumps(),
+            Self::Sglang(_) | Self::Trtllm(_) => false,
+        }
+    }
+
+    /// vLLM's scheduler, where it is known to be it: only its steps are taken at once.
+    pub(crate) fn vllm(&self) -> &vllm::Scheduler {
+        match self {
+            Self::Vllm(s) => s,
+            Self::Sglang(_) | Self::Trtllm(_) => unreachable!("only vLLM's steps are taken at once"),
+        }
+    }
+
+    pub(crate) fn vllm_mut(&mut self) -> &mut vllm::Scheduler {
+        match self {
+            Self::Vllm(s) => s,
+            Self::Sglang(_) | Self::Trtllm(_) => unreachable!("only vLLM's steps are taken at once"),
+        }
+    }
+}

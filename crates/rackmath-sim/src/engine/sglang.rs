@@ -1,0 +1,565 @@
+//! SGLang's scheduler: prompts go first and alone, decodes wait for them, the least advanced gives way.
+//!
+//! Read from SGLang's main branch of August 2026 (`managers/scheduler.py`, `schedule_policy.py`, `schedule_batch.py`,
+//! `mem_cache/radix_cache.py`); not compared with the engine itself. Pages are single tokens. What differs: an engine that
+//! cannot hold even one request gives it up, here it waits; the token under way of a retracted request is kept.
+
+use super::{Decision, Received, Sequence, Share};
+use crate::blocks::Place;
+use crate::radix::{Hold, Radix};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    Fcfs,
+    /// The longest cached prefix first.
+    Lpm,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// None: prompts are not cut.
+    pub chunked_prefill_size: Option<u32>,
+    pub max_prefill_tokens: u32,
+    pub max_running_requests: u32,
+    /// Tokens of the cache.
+    pub max_total_tokens: u32,
+    pub context_length: u32,
+    pub enable_mixed_chunk: bool,
+    pub disable_radix_cache: bool,
+    pub schedule_policy: Policy,
+    pub schedule_conservativeness: f64,
+    pub disable_overlap_schedule: bool,
+    /// Steps of decodes between two with prompts.
+    pub prefill_decode_interval: u32,
+    /// Steps of decodes between two looks at what has come.
+    pub scheduler_recv_interval: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            chunked_prefill_size: Some(8192),
+            max_prefill_tokens: 16_384,
+            max_running_requests: 1024,
+            max_total_tokens: 65_536,
+            context_length: 131_072,
+            enable_mixed_chunk: false,
+            disable_radix_cache: false,
+            schedule_policy: Policy::Fcfs,
+            schedule_conservativeness: 1.0,
+            disable_overlap_schedule: false,
+            prefill_decode_interval: 0,
+            scheduler_recv_interval: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// Most tokens of a prompt and its answer.
+    pub fn longest(&self) -> u32 {
+        self.context_length.min(self.max_total_tokens.saturating_sub(2))
+    }
+}
+
+/// Most tokens of an answer that are reckoned with.
+const CLIPPED: u32 = 4096;
+/// Of the answers to come, the share reckoned with at first; the share of it in the end; steps from one to the other.
+const RATIO: (f64, f64, f64) = (0.7, 0.14, 600.0);
+/// Steps that are to be possible after a retraction.
+const STEPS_AFTER: u32 = 20;
+/// Waiting requests beyond which they are not sorted.
+const SORTED: usize = 128;
+/// Tokens in common that matter among those that wait.
+const IN_COMMON: u32 = 32;
+/// A step with prompts counts as so many.
+const PROMPTS_COUNT: u32 = 1000;
+
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    pub settings: Settings,
+    pub blocks: Radix,
+    pub sequences: Vec<Sequence>,
+    holds: Vec<Hold>,
+    spare: Vec<u32>,
+    running: Vec<u32>,
+    /// The batch of the last step with prompts.
+    last: Vec<u32>,
+    /// The one request whose prompt is cut.
+    chunked: Option<u32>,
+    waiting: VecDeque<u32>,
+    /// Came and was not looked at.
+    inbox: VecDeque<u32>,
+    looks: u32,
+    /// What the last step counts as, for looks.
+    weight: u32,
+    /// No prompt is tried until a request leaves.
+    full: bool,
+    /// Ended, and not yet dropped from the batch.
+    ghosts: u32,
+    ratio: f64,
+    /// Steps of decodes that are due before the next with prompts.
+    owed: u32,
+    /// Prefixes of those that wait, while they are sorted.
+    queue: Radix,
+    keys: Vec<(u32, u32)>,
+    pub decision: Decision,
+}
+
+/// What a batch of prompts may still take.
+struct Room {
+    chunk: i64,
+    input: i64,
+    /// Tokens that running requests and this batch are reckoned to take; those it takes at once.
+    reckoned: f64,
+    now: i64,
+}
+
+impl Room {
+    fn takes(&mut self, tokens: u32, later: u32) {
+        let n = i64::from(tokens);
+        self.reckoned += f64::from(tokens) + f64::from(later);
+        (self.now, self.chunk, self.input) = (self.now + n, self.chunk - n, self.input - n);
+    }
+}
+
+impl Scheduler {
+    pub fn new(settings: Settings) -> Self {
+        let blocks = Radix::new(settings.max_total_tokens, !settings.disable_radix_cache);
+        let mut all = Self {
+            blocks,
+            sequences: Vec::new(),
+            holds: Vec::new(),
+            spare: Vec::new(),
+            running: Vec::new(),
+            last: Vec::new(),
+            chunked: None,
+            waiting: VecDeque::new(),
+            inbox: VecDeque::new(),
+            looks: 0,
+            weight: PROMPTS_COUNT,
+            full: false,
+            ghosts: 0,
+            ratio: 0.0,
+            owed: 0,
+            queue: Radix::new(u32::MAX, true),
+            keys: Vec::new(),
+            decision: Decision::default(),
+            settings,
+        };
+        all.ratio = all.ratios().0;
+        all
+    }
+
+    /// The first ratio and the last.
+    fn ratios(&self) -> (f64, f64) {
+        let first = (RATIO.0 * self.settings.schedule_conservativeness).min(1.0);
+        (first, first * RATIO.1)
+    }
+
+    pub fn running(&self) -> usize {
+        let apart = self.chunked.is_some_and(|slot| !self.last.contains(&slot));
+        self.running.len() + self.last.len() + usize::from(apart)
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waiting.len() + self.inbox.len()
+    }
+
+    /// The share of answers to come that is reckoned with.
+    pub fn ratio(&self) -> f64 {
+        self.ratio
+    }
+
+    /// A request arrives and waits.
+    pub fn add(&mut self, sequence: Sequence) -> u32 {
+        let slot = if let Some(slot) = self.spare.pop() {
+            self.sequences[slot as usize] = sequence;
+            self.holds[slot as usize] = Hold::default();
+            slot
+        } else {
+            self.sequences.push(sequence);
+            self.holds.push(Hold::default());
+            self.sequences.len() as u32 - 1
+        };
+        self.inbox.push_back(slot);
+        slot
+    }
+
+    /// Tokens that requests hold, counted one by one.
+    pub fn held(&self) -> u32 {
+        self.blocks.held(&self.holds)
+    }
+
+    /// A call with nothing to do.
+    pub fn rest(&mut self) {
+        (self.full, self.ghosts, self.owed, self.looks) = (false, 0, 0, 0);
+        (self.ratio, self.weight) = (self.ratios().0, PROMPTS_COUNT);
+    }
+
+    /// Chooses the next step into [`Self::decision`].
+    pub fn schedule(&mut self) {
+        self.decision.clear();
+        self.look();
+        self.merge();
+        self.bring();
+        if !self.prefill() && self.decode() && self.decision.shares.is_empty() {
+            // What was in the way is gone.
+            self.prefill();
+        }
+        for share in &mut self.decision.shares {
+            let r = &mut self.sequences[share.slot as usize];
+            r.computed += share.tokens;
+            r.flying += 1;
+            // Overlap gives a step too many to whoever ends.
+            share.samples = r.computed >= r.known() + r.pending && r.sampled + r.pending < r.output;
+            r.settled |= share.samples;
+            r.pending += u32::from(share.samples);
+        }
+    }
+
+    /// Takes in what has come, if it is time to look.
+    fn look(&mut self) {
+        self.looks = self.looks.saturating_add(self.weight);
+        let idle = self.running() == 0 && self.waiting.is_empty();
+        if self.looks >= self.settings.scheduler_recv_interval || idle {
+            self.looks = 0;
+            self.waiting.append(&mut self.inbox);
+        }
+    }
+
+    /// The last batch of prompts decodes from now on, but for the one that is cut.
+    fn merge(&mut self) {
+        if let Some(slot) = self.chunked {
+            self.store(slot, self.sequences[slot as usize].computed);
+        }
+        let mut last = std::mem::take(&mut self.last);
+        self.running.extend(last.drain(..).filter(|slot| Some(*slot) != self.chunked));
+        self.last = last;
+        if self.running.is_empty() {
+            (self.full, self.ghosts) = (false, 0);
+        }
+    }
+
+    /// Those first in line whose prompts came computed decode from now on.
+    fn bring(&mut self) {
+        while let Some(slot) = self.waiting.front().copied() {
+            let r = &self.sequences[slot as usize];
+            let places = self.settings.max_running_requests as usize;
+            if r.brought == 0 || r.pending > 0 || self.running.len() + self.ghosts as usize >= places {
+                return;
+            }
+            let coming = self.running.iter().map(|s| f64::from(Self::to_come(&self.sequences[*s as usize])));
+            let left = f64::from(self.blocks.free()) - coming.sum::<f64>() * self.ratio;
+            let (tokens, later) = (r.known() - 1, Self::to_come(r));
+            if f64::from(tokens + later + 1) >= left || !self.blocks.make_room(tokens) {
+                return;
+            }
+            self.waiting.pop_front();
+            self.blocks.take(&mut self.holds[slot as usize], tokens);
+            self.sequences[slot as usize].computed = tokens;
+            self.running.push(slot);
+        }
+    }
+
+    fn store(&mut self, slot: u32, tokens: u32) {
+        let r = &self.sequences[slot as usize];
+        self.blocks.store(&mut self.holds[slot as usize], r.place, r.id, tokens);
+    }
+
+    fn available(&self, room: &Room) -> f64 {
+        f64::from(self.blocks.free()) - room.reckoned
+    }
+
+    /// Tokens that a request may still sample, as reckoned with.
+    fn to_come(r: &Sequence) -> u32 {
+        (r.output - r.sampled.min(r.output)).min(CLIPPED)
+    }
+
+    /// A step with prompts; false when there is none.
+    fn prefill(&mut self) -> bool {
+        let nothing = (self.full || self.waiting.is_empty()) && self.chunked.is_none();
+        if nothing || (self.owed > 0 && !self.running.is_empty()) {
+            return false;
+        }
+        let inside = self.running.len() as u32 + self.ghosts;
+        let places = self.settings.max_running_requests.saturating_sub(inside) as usize;
+        if places == 0 && self.chunked.is_none() {
+            self.full = true;
+            return false;
+        }
+        self.sort();
+        let decodes = if self.settings.enable_mixed_chunk { self.running.len() as i64 } else { 0 };
+        let coming = self.running.iter().map(|s| f64::from(Self::to_come(&self.sequences[*s as usize])) * self.ratio);
+        let mut room = Room {
+            chunk: self.settings.chunked_prefill_size.map_or(i64::from(u32::MAX), i64::from) - decodes,
+            input: i64::from(self.settings.max_prefill_tokens) - decodes,
+            reckoned: decodes as f64 + coming.sum::<f64>(),
+            now: decodes,
+        };
+        if room.chunk <= 0 {
+            return false;
+        }
+        self.go_on(&mut room);
+        self.admit(&mut room, places);
+        if self.decision.shares.is_empty() {
+            return false;
+        }
+        self.start(decodes > 0);
+        true
+    }
+
+    fn give(&mut self, slot: u32, tokens: u32, before: u32, admitted: bool) {
+        let decodes = self.sequences[slot as usize].settled;
+        self.decision.shares.push(Share { slot, tokens, before, drafts: 0, samples: false, decodes, admitted });
+    }
+
+    /// The next chunk of the request whose prompt is cut.
+    fn go_on(&mut self, room: &mut Room) {
+        let Some(slot) = self.chunked else { return };
+        let r = &self.sequences[slot as usize];
+        let (rest, before, later) = (r.known() - r.computed, r.computed, r.output.min(CLIPPED));
+        let most = room.chunk.min(self.available(room) as i64);
+        let most = if most <= 0 { room.chunk } else { most }.min(i64::from(self.blocks.free()));
+        let n = i64::from(rest).min(most) as u32;
+        if n == 0 {
+            return;
+        }
+        self.give(slot, n, before, false);
+        room.takes(n, if n < rest { 0 } else { later });
+        if n == rest {
+            self.chunked = None;
+        }
+    }
+
+    fn admit(&mut self, room: &mut Room, places: usize) {
+        let mut at = 0;
+        while at < self.waiting.len() {
+            if self.decision.shares.len() >= places {
+                self.full = true;
+            }
+            if self.full {
+                return;
+            }
+            let slot = self.waiting[at];
+            let r = &self.sequences[slot as usize];
+            // Its token under way comes first; a prompt that came computed is not computed.
+            if r.pending > 0 || r.brought > 0 {
+                at += 1;
+                continue;
+            }
+            let (known, later) = (r.known(), Self::to_come(r));
+            let (node, found) = self.blocks.find(r.place, r.id, known - 1);
+            self.blocks.lock(node);
+            let rest = known - found;
+            let whole = i64::from(rest) <= room.chunk;
+            let n = if whole { rest } else { room.chunk.max(0) as u32 };
+            let short = f64::from(rest) + f64::from(later) + 1.0 >= self.available(room);
+            let many = i64::from(rest) >= room.input && !self.decision.shares.is_empty();
+            if short || many || n == 0 || (!whole && self.chunked.is_some()) {
+                self.full |= short;
+                self.blocks.unlock(node);
+                return;
+            }
+            self.blocks.begin(&mut self.holds[slot as usize], node, found);
+            self.waiting.remove(at);
+            self.sequences[slot as usize].computed = found;
+            if found > 0 {
+                self.decision.hits.push((slot, found));
+            }
+            self.give(slot, n, found, true);
+            room.takes(n, if whole { later } else { 0 });
+            if !whole {
+                self.chunked = Some(slot);
+            }
+            if self.available(room) <= 0.0 || i64::from(self.blocks.free()) <= room.now {
+                self.full = true;
+                return;
+            }
+            if room.input <= 0 || room.chunk <= 0 {
+                return;
+            }
+        }
+    }
+
+    /// The chosen prompts take their tokens of the cache, and with `mixed` the decodes theirs.
+    fn start(&mut self, mixed: bool) {
+        let total = self.decision.shares.iter().map(|s| s.tokens).sum::<u32>();
+        self.blocks.make_room(total);
+        for at in 0..self.decision.shares.len() {
+            let Share { slot, tokens, .. } = self.decision.shares[at];
+            self.blocks.take(&mut self.holds[slot as usize], tokens);
+            self.last.push(slot);
+        }
+        (self.weight, self.owed) = (PROMPTS_COUNT, self.settings.prefill_decode_interval);
+        if mixed && self.blocks.make_room(self.running.len() as u32) {
+            self.full &= self.ghosts == 0;
+            self.ghosts = 0;
+            self.run();
+            self.last.append(&mut self.running);
+        }
+    }
+
+    /// One token for each that runs.
+    fn run(&mut self) {
+        for at in 0..self.running.len() {
+            let slot = self.running[at];
+            self.blocks.take(&mut self.holds[slot as usize], 1);
+            self.give(slot, 1, self.sequences[slot as usize].computed, false);
+        }
+    }
+
+    /// A step of decodes; true when prompts may be tried that could not before.
+    fn decode(&mut self) -> bool {
+        let mut lifted = self.ghosts > 0;
+        if lifted {
+            (self.ghosts, self.full) = (0, false);
+        }
+        self.owed = self.owed.saturating_sub(1);
+        if self.running.is_empty() {
+            return lifted;
+        }
+        if self.blocks.make_room(self.running.len() as u32) {
+            let (first, last) = self.ratios();
+            self.ratio = (self.ratio - (first - last) / RATIO.2).max(last);
+        } else {
+            self.retract();
+            lifted = true;
+        }
+        self.weight = 1;
+        self.run();
+        lifted
+    }
+
+    /// Takes requests out of the batch until one token each fits: those with the most output stay, then the shortest prompts.
+    fn retract(&mut self) {
+        let sequences = &self.sequences;
+        self.running.sort_by_key(|slot| {
+            let r = &sequences[*slot as usize];
+            (std::cmp::Reverse(r.sampled), r.prompt)
+        });
+        while let Some(slot) = self.running.pop() {
+            let r = &mut self.sequences[slot as usize];
+            let hold = &mut self.holds[slot as usize];
+            self.blocks.give_back(hold, u32::MAX);
+            self.blocks.let_go(hold);
+            (r.computed, r.settled, r.brought) = (0, false, 0);
+            r.preempted += 1;
+            self.waiting.push_back(slot);
+            self.decision.preempted.push(slot);
+            let left = self.running.len() as u32;
+            self.blocks.make_room(left * STEPS_AFTER);
+            if self.blocks.make_room(left) {
+                break;
+            }
+        }
+        self.full = false;
+        let of = |what: fn(&Sequence) -> u32| {
+            self.running.iter().map(|s| f64::from(what(&self.sequences[*s as usize]))).sum::<f64>()
+        };
+        let ahead = f64::from(STEPS_AFTER) * self.running.len() as f64;
+        self.ratio = ((of(|r| r.sampled) + ahead) / (of(|r| r.output) + 1.0)).min(1.0);
+    }
+
+    /// Those that wait in the order of the policy.
+    fn sort(&mut self) {
+        if self.settings.schedule_policy == Policy::Fcfs || self.waiting.len() > SORTED {
+            return;
+        }
+        self.keys.clear();
+        self.queue.clear();
+        for slot in &self.waiting {
+            let r = &self.sequences[*slot as usize];
+            let most = r.known() - 1;
+            let (_, found) = self.blocks.find(r.place, r.id, most);
+            let mut key = u32::MAX - found;
+            if found <= IN_COMMON {
+                let text = self.blocks.text(r.place, r.id, most);
+                if self.queue.enter(text, IN_COMMON) >= IN_COMMON {
+                    key = u32::MAX;
+                }
+            }
+            self.keys.push((key, *slot));
+        }
+        self.keys.sort_by_key(|k| k.0);
+        self.waiting.clear();
+        self.waiting.extend(self.keys.iter().map(|k| k.1));
+    }
+
+    /// Gives a request the token of a step.
+    pub fn receive(&mut self, share: &Share, _accepted: u32) -> Received {
+        let slot = share.slot;
+        let r = &mut self.sequences[slot as usize];
+        r.flying -= 1;
+        if r.done {
+            // Given to it before its end was known.
+            if r.flying == 0 && !r.kept {
+                self.free(slot);
+            }
+            return Received::default();
+        }
+        if !share.samples {
+            return Received::default();
+        }
+        r.sampled += 1;
+        r.pending -= 1;
+        let finished = r.sampled >= r.output || r.known() >= self.settings.context_length;
+        let inside = r.computed > 0;
+        if finished {
+            self.end(slot);
+        } else if inside && !share.decodes {
+            self.store(slot, share.before + share.tokens);
+        }
+        Received { tokens: 1, finished }
+    }
+
+    /// A request is done, or its client is gone, and it leaves.
+    pub(crate) fn end(&mut self, slot: u32) {
+        let r = &mut self.sequences[slot as usize];
+        r.done = true;
+        if !r.kept {
+            self.let_go(slot);
+        }
+        if self.chunked == Some(slot) {
+            self.chunked = None;
+        }
+        if let Some(at) = self.running.iter().position(|s| *s == slot) {
+            self.running.remove(at);
+            self.ghosts += 1;
+        } else if let Some(at) = self.last.iter().position(|s| *s == slot) {
+            self.last.remove(at);
+            self.full = false;
+        } else {
+            self.waiting.retain(|s| *s != slot);
+            self.inbox.retain(|s| *s != slot);
+        }
+    }
+
+    /// The tokens of a request that has ended enter the tree, and it lets go of them.
+    pub(crate) fn let_go(&mut self, slot: u32) {
+        let r = &self.sequences[slot as usize];
+        let (computed, known, flying) = (r.computed, r.known(), r.flying);
+        if computed > 0 {
+            // The last token was never computed with.
+            let stored = computed.min(known - 1);
+            self.store(slot, stored);
+            let hold = &mut self.holds[slot as usize];
+            if self.settings.disable_radix_cache {
+                self.blocks.give_back(hold, stored);
+            }
+            self.blocks.let_go(hold);
+        }
+        let r = &mut self.sequences[slot as usize];
+        self.blocks.leave(r.place);
+        (r.place, r.kept) = (Place::PRIVATE, false);
+        if flying == 0 {
+            self.free(slot);
+        }
+    }
+
+    /// Nothing of a request that has ended is under way any more.
+    fn free(&mut self, slot: u32) {
+        self.blocks.give_back(&mut self.holds[slot as usize], u32::MAX);
+        self.spare.push(slot);
+    }
+}

@@ -1,0 +1,474 @@
+//! TensorRT-LLM's two schedulers: who may be resident, then what fits in a step.
+//!
+//! Read from TensorRT-LLM's main branch of summer 2026 (`batch_manager/capacityScheduler.cpp`, `microBatchScheduler.cpp`,
+//! `kvCacheManager.cpp`); not compared with the engine itself. A prompt takes the blocks of its whole length when it starts.
+//! Only whole blocks are found again, and only what is not found counts as tokens of a step. A prompt larger than a step,
+//! which the engine refuses, runs alone.
+
+use super::{Decision, Received, Sequence, Share};
+use crate::blocks::{Blocks, Group, Held, Place};
+use std::collections::VecDeque;
+
+/// Who may be resident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// Whose blocks to the longest answer fit beside those of all residents: nobody ever loses blocks.
+    GuaranteedNoEvict,
+    /// Whose next step fits; the last started pauses when it does not.
+    MaxUtilization,
+    /// As the first, and nobody starts while another is resident.
+    StaticBatch,
+}
+
+/// How prompts that do not all fit in a step are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chunking {
+    FirstComeFirstServed,
+    /// One block for each in turn.
+    EqualProgress,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub max_batch_size: u32,
+    pub max_num_tokens: u32,
+    pub max_seq_len: u32,
+    pub capacity: Capacity,
+    /// None: prompts are not cut.
+    pub chunking: Option<Chunking>,
+    pub enable_block_reuse: bool,
+    pub tokens_per_block: u32,
+    /// Blocks of the cache.
+    pub blocks: u32,
+    pub disable_overlap_scheduler: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_batch_size: 2048,
+            max_num_tokens: 8192,
+            max_seq_len: 131_072,
+            capacity: Capacity::GuaranteedNoEvict,
+            chunking: None,
+            enable_block_reuse: true,
+            tokens_per_block: 32,
+            blocks: 2048,
+            disable_overlap_scheduler: false,
+        }
+    }
+}
+
+impl Settings {
+    /// Most tokens of a prompt and its answer.
+    pub fn longest(&self) -> u32 {
+        self.max_seq_len.min(self.blocks.saturating_mul(self.tokens_per_block))
+    }
+}
+
+/// Someone who may run in this step.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    slot: u32,
+    /// Tokens found in the cache; found, brought along or computed before.
+    found: u32,
+    before: u32,
+    /// Tokens that are left of the prompt; none for a decode.
+    rest: u32,
+    tokens: u32,
+    new: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    pub settings: Settings,
+    pub blocks: Blocks,
+    pub sequences: Vec<Sequence>,
+    spare: Vec<u32>,
+    /// Residents and those who wait, each in order of arrival.
+    pub running: Vec<u32>,
+    waiting: VecDeque<u32>,
+    candidates: Vec<Candidate>,
+    /// First blocks that prompts of this step compute.
+    contributed: Vec<(u32, u32)>,
+    /// Prompts that the last step finished.
+    fresh: Vec<u32>,
+    order: Vec<u32>,
+    pub decision: Decision,
+}
+
+impl Scheduler {
+    pub fn new(settings: Settings) -> Self {
+        let s = &settings;
+        Self {
+            blocks: Blocks::new(s.blocks, s.tokens_per_block, &[Group::Full], s.enable_block_reuse),
+            sequences: Vec::new(),
+            spare: Vec::new(),
+            running: Vec::new(),
+            waiting: VecDeque::new(),
+            candidates: Vec::new(),
+            contributed: Vec::new(),
+            fresh: Vec::new(),
+            order: Vec::new(),
+            decision: Decision::default(),
+            settings,
+        }
+    }
+
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// A request arrives and waits.
+    pub fn add(&mut self, sequence: Sequence) -> u32 {
+        let slot = if let Some(slot) = self.spare.pop() {
+            let mut held = std::mem::take(&mut self.sequences[slot as usize].held);
+            held.resize(1, Held::default());
+            self.sequences[slot as usize] = Sequence { held, ..sequence };
+            slot
+        } else {
+            self.sequences.push(Sequence { held: vec![Held::default()], ..sequence });
+            self.sequences.len() as u32 - 1
+        };
+        self.waiting.push_back(slot);
+        slot
+    }
+
+    /// Blocks that requests hold, counted one by one.
+    pub fn held(&self) -> u32 {
+        self.blocks.held(&self.sequences)
+    }
+
+    /// Chooses the next step into [`Self::decision`].
+    pub fn schedule(&mut self) {
+        self.decision.clear();
+        self.candidates.clear();
+        self.remember();
+        match self.settings.capacity {
+            Capacity::MaxUtilization => self.utilize(),
+            Capacity::GuaranteedNoEvict | Capacity::StaticBatch => self.guarantee(),
+        }
+        match self.settings.chunking {
+            None => self.whole(),
+            Some(how) => self.cut(how),
+        }
+        self.start();
+        for share in &mut self.decision.shares {
+            let r = &mut self.sequences[share.slot as usize];
+            r.computed += share.tokens;
+            r.flying += 1;
+            share.samples = r.computed >= r.known() + r.pending;
+            if share.samples && !r.settled {
+                self.fresh.push(share.slot);
+            }
+            r.settled |= share.samples;
+            r.pending += u32::from(share.samples);
+        }
+    }
+
+    /// Prompts of the last step can be found from now on.
+    fn remember(&mut self) {
+        while let Some(slot) = self.fresh.pop() {
+            let r = &mut self.sequences[slot as usize];
+            if !r.done && r.computed > 0 {
+                let tokens = r.computed.min(r.known());
+                self.blocks.store(&mut r.held, r.place, tokens);
+            }
+        }
+    }
+
+    /// Its last token is under way.
+    fn ends(r: &Sequence) -> bool {
+        r.sampled + r.pending >= r.output
+    }
+
+    /// A resident as a candidate; none if its last token is under way.
+    fn resident(&mut self, slot: u32) -> Option<Candidate> {
+        let r = &self.sequences[slot as usize];
+        if Self::ends(r) {
+            return None;
+        }
+        let (before, rest) = (r.computed, if r.settled { 0 } else { r.known() - r.computed });
+        if rest > 0 && self.settings.enable_block_reuse {
+            let (place, known) = (r.place, r.known());
+            let found = self.blocks.find(place, known - 1);
+            self.contributed.extend(self.blocks.next(place, found));
+        }
+        Some(Candidate { slot, found: 0, before, rest, tokens: 0, new: false })
+    }
+
+    /// Who waits, as a candidate; none if it is better put off: its first missing block is being computed, or its token is
+    /// under way.
+    fn newcomer(&mut self, slot: u32) -> Option<Candidate> {
+        let r = &self.sequences[slot as usize];
+        if r.pending > 0 {
+            return None;
+        }
+        let (place, known) = (r.place, r.known());
+        let found = self.blocks.find(place, known - 1);
+        let before = found.max(r.brought);
+        if let Some(block) = self.blocks.next(place, found).filter(|_| self.settings.enable_block_reuse) {
+            if self.contributed.contains(&block) {
+                return None;
+            }
+            self.contributed.push(block);
+        }
+        Some(Candidate { slot, found, before, rest: known - before, tokens: 0, new: true })
+    }
+
+    /// Residents, decodes first, and newcomers whose blocks to the end fit beside theirs.
+    fn guarantee(&mut self) {
+        self.contributed.clear();
+        let size = self.settings.tokens_per_block;
+        let mut left = i64::from(self.blocks.free());
+        for decodes in [true, false] {
+            for at in 0..self.running.len() {
+                let slot = self.running[at];
+                let r = &self.sequences[slot as usize];
+                if r.settled != decodes {
+                    continue;
+                }
+                left -= i64::from(self.blocks.missing(&r.held, r.prompt + r.output));
+                let candidate = self.resident(slot);
+                self.candidates.extend(candidate);
+            }
+        }
+        if self.settings.capacity == Capacity::StaticBatch && !self.running.is_empty() {
+            return;
+        }
+        let mut inside = self.running.len();
+        for at in 0..self.waiting.len() {
+            if inside >= self.settings.max_batch_size as usize {
+                return;
+            }
+            let slot = self.waiting[at];
+            let Some(candidate) = self.newcomer(slot) else { continue };
+            let r = &self.sequences[slot as usize];
+            left -= i64::from((r.prompt + r.output).div_ceil(size));
+            if left < 0 {
+                return;
+            }
+            inside += 1;
+            self.candidates.push(candidate);
+        }
+    }
+
+    /// Everybody in order of arrival whose next step fits; if one does not, the last started pauses.
+    fn utilize(&mut self) {
+        self.contributed.clear();
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        let key = |s: &Self, slot: u32| (s.sequences[slot as usize].arrival, s.sequences[slot as usize].rank);
+        let (mut a, mut b) = (0, 0);
+        while a < self.running.len() || b < self.waiting.len() {
+            let first = b == self.waiting.len()
+                || (a < self.running.len() && key(self, self.running[a]) <= key(self, self.waiting[b]));
+            if first {
+                order.push(self.running[a]);
+                a += 1;
+            } else if a == self.running.len() && order.len() > 2 * self.settings.max_batch_size as usize {
+                break;
+            } else {
+                order.push(self.waiting[b]);
+                b += 1;
+            }
+        }
+        let (mut at, mut taken) = (0, 0);
+        while at < order.len() && self.candidates.len() < self.settings.max_batch_size as usize {
+            let slot = order[at];
+            let inside = self.sequences[slot as usize].computed > 0;
+            let candidate = if inside { self.resident(slot) } else { self.newcomer(slot) };
+            let Some(candidate) = candidate else {
+                at += 1;
+                continue;
+            };
+            let r = &self.sequences[slot as usize];
+            let need = match (candidate.new, candidate.rest) {
+                (true, _) => self.blocks.needed(r.known(), candidate.found, None),
+                (false, 0) => self.blocks.missing(&r.held, candidate.before + 1),
+                (false, _) => 0,
+            };
+            if taken + need <= self.blocks.free() {
+                taken += need;
+                self.candidates.push(candidate);
+                at += 1;
+                continue;
+            }
+            let started = |slot: &u32| self.sequences[*slot as usize].computed > 0;
+            let Some(last) = order[at..].iter().rposition(started) else { break };
+            self.pause(order[at + last]);
+            order.truncate(at + last);
+        }
+        self.order = order;
+    }
+
+    fn pause(&mut self, slot: u32) {
+        let r = &mut self.sequences[slot as usize];
+        let tokens = r.computed.min(r.known());
+        self.blocks.store(&mut r.held, r.place, tokens);
+        self.blocks.release_all(&mut r.held);
+        (r.computed, r.settled, r.brought) = (0, false, 0);
+        r.preempted += 1;
+        let key = (r.arrival, r.rank);
+        self.running.retain(|s| *s != slot);
+        let sequences = &self.sequences;
+        let at = self.waiting.partition_point(|s| {
+            let r = &sequences[*s as usize];
+            (r.arrival, r.rank) < key
+        });
+        self.waiting.insert(at, slot);
+        self.decision.preempted.push(slot);
+    }
+
+    /// What fits in a step when prompts are not cut.
+    fn whole(&mut self) {
+        let mut budget = self.settings.max_num_tokens;
+        for (taken, c) in self.candidates.iter_mut().enumerate() {
+            let tokens = c.rest.max(1);
+            let alone = taken == 0 && c.rest > 0;
+            if (tokens > budget && !alone) || taken == self.settings.max_batch_size as usize {
+                break;
+            }
+            c.tokens = tokens;
+            budget = budget.saturating_sub(tokens);
+        }
+    }
+
+    /// What fits in a step when prompts are: decodes first.
+    fn cut(&mut self, how: Chunking) {
+        let unit = self.settings.tokens_per_block;
+        let mut budget = self.settings.max_num_tokens;
+        for c in self.candidates.iter_mut().filter(|c| c.rest == 0) {
+            c.tokens = budget.min(1);
+            budget -= c.tokens;
+        }
+        let prompts = || self.candidates.iter().filter(|c| c.rest > 0);
+        if prompts().map(|c| u64::from(c.rest)).sum::<u64>() <= u64::from(budget) {
+            self.candidates.iter_mut().filter(|c| c.rest > 0).for_each(|c| c.tokens = c.rest);
+            return;
+        }
+        match how {
+            Chunking::FirstComeFirstServed => {
+                for c in self.candidates.iter_mut().filter(|c| c.rest > 0) {
+                    c.tokens = if c.rest <= budget { c.rest } else { budget / unit * unit };
+                    budget -= c.tokens;
+                }
+            }
+            Chunking::EqualProgress => {
+                let mut more = true;
+                while more && budget > 0 {
+                    more = false;
+                    for c in self.candidates.iter_mut().filter(|c| c.rest > c.tokens) {
+                        let n = unit.min(c.rest - c.tokens);
+                        if n <= budget {
+                            (c.tokens, budget, more) = (c.tokens + n, budget - n, true);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Newcomers take what was found, then all take what they need.
+    fn start(&mut self) {
+        for at in 0..self.candidates.len() {
+            let Candidate { slot, found, before, new, .. } = self.candidates[at];
+            if !new || self.candidates[at].tokens == 0 {
+                continue;
+            }
+            let r = &mut self.sequences[slot as usize];
+            // Nothing was taken since it was found; a pause may have stored more.
+            let found = self.blocks.find(r.place, found);
+            self.blocks.admit(&mut r.held, found);
+            r.computed = before;
+            if found > 0 {
+                self.decision.hits.push((slot, found));
+            }
+            let key = (r.arrival, r.rank);
+            let sequences = &self.sequences;
+            let place = self.running.partition_point(|s| {
+                let r = &sequences[*s as usize];
+                (r.arrival, r.rank) < key
+            });
+            self.running.insert(place, slot);
+            if let Some(at) = self.waiting.iter().position(|s| *s == slot) {
+                self.waiting.remove(at);
+            }
+        }
+        for at in 0..self.candidates.len() {
+            let Candidate { slot, before, rest, tokens, new, .. } = self.candidates[at];
+            if tokens == 0 {
+                continue;
+            }
+            let r = &mut self.sequences[slot as usize];
+            let whole = if rest > 0 { r.known() } else { before + 1 };
+            self.blocks.grow(&mut r.held, whole);
+            let decodes = r.settled;
+            self.decision.shares.push(Share {
+                slot,
+                tokens,
+                before,
+                drafts: 0,
+                samples: false,
+                decodes,
+                admitted: new,
+            });
+        }
+    }
+
+    /// Gives a request the token of a step.
+    pub fn receive(&mut self, share: &Share, _accepted: u32) -> Received {
+        let slot = share.slot;
+        let r = &mut self.sequences[slot as usize];
+        r.flying -= 1;
+        if r.done && r.flying == 0 && !r.kept {
+            self.spare.push(slot);
+        }
+        if r.done || !share.samples {
+            return Received::default();
+        }
+        r.sampled += 1;
+        r.pending -= 1;
+        let finished = r.sampled >= r.output;
+        if finished {
+            self.end(slot);
+        }
+        Received { tokens: 1, finished }
+    }
+
+    /// A request is done, or its client is gone, and it leaves.
+    pub(crate) fn end(&mut self, slot: u32) {
+        let r = &mut self.sequences[slot as usize];
+        r.done = true;
+        if !r.kept {
+            self.let_go(slot);
+        }
+        self.fresh.retain(|s| *s != slot);
+        match self.running.iter().position(|s| *s == slot) {
+            Some(at) => {
+                self.running.remove(at);
+            }
+            // Its last token was under way when it was paused.
+            None => self.waiting.retain(|s| *s != slot),
+        }
+    }
+
+    /// Gives back the blocks of a request that has ended; what they hold can be found.
+    pub(crate) fn let_go(&mut self, slot: u32) {
+        let r = &mut self.sequences[slot as usize];
+        if r.computed > 0 {
+            let tokens = r.computed.min(r.known() - 1);
+            self.blocks.store(&mut r.held, r.place, tokens);
+        }
+        self.blocks.release_all(&mut r.held);
+        self.blocks.leave(r.place);
+        (r.place, r.kept) = (Place::PRIVATE, false);
+        if r.flying == 0 {
+            self.spare.push(slot);
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! vLLM's scheduler, V1: running first, prompts in chunks beside decodes, the youngest gives way.
+//!
+//! Read from vLLM 0.32.0 (`vllm/v1/core/sched/scheduler.py`, `kv_cache_manager.py`, `block_pool.py`) and compared with
+//! recorded schedules of it, step by step.
+
+use super::{Decision, Received, Sequence, Share};
+use crate::blocks::{Blocks, Group, Held, Place};
+use std::collections::{BTreeSet, VecDeque};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    Fcfs,
+    Priority,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub max_num_seqs: u32,
+    /// A lower cap on admission only.
+    pub max_num_active_seqs: Option<u32>,
+    pub max_num_batched_tokens: u32,
+    pub max_model_len: u32,
+    pub enable_chunked_prefill: bool,
+    pub enable_prefix_caching: bool,
+    pub long_prefill_token_threshold: u32,
+    pub long_prefill_token_threshold_adaptive: bool,
+    /// Admit only if the whole prompt fits now, not only its first chunk.
+    pub scheduler_reserve_full_isl: bool,
+    /// Share of the blocks kept free when admitting, unless nothing runs.
+    pub watermark: f64,
+    pub policy: Policy,
+    pub async_scheduling: bool,
+    pub block_size: u32,
+    pub num_blocks: u32,
+    pub groups: Vec<Group>,
+    pub speculative: u32,
+    pub max_loras: Option<u32>,
+    pub prefill_schedule_interval: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_num_seqs: 128,
+            max_num_active_seqs: None,
+            max_num_batched_tokens: 2048,
+            max_model_len: 32768,
+            enable_chunked_prefill: true,
+            enable_prefix_caching: true,
+            long_prefill_token_threshold: 0,
+            long_prefill_token_threshold_adaptive: false,
+            scheduler_reserve_full_isl: true,
+            watermark: 0.0,
+            policy: Policy::Fcfs,
+            async_scheduling: false,
+            block_size: 16,
+            num_blocks: 4096,
+            groups: vec![Group::Full],
+            speculative: 0,
+            max_loras: None,
+            prefill_schedule_interval: 1,
+        }
+    }
+}
+
+/// Waiting requests in the order in which they are looked at.
+#[derive(Clone, Debug)]
+enum Queue {
+    Line(VecDeque<u32>),
+    Ranked(BTreeSet<(i32, u64, u64, u32)>),
+}
+
+impl Queue {
+    fn len(&self) -> usize {
+        match self {
+            Self::Line(q) => q.len(),
+            Self::Ranked(q) => q.len(),
+        }
+    }
+
+    fn first(&self) -> Option<u32> {
+        match self {
+            Self::Line(q) => q.front().copied(),
+            Self::Ranked(q) => q.first().map(|k| k.3),
+        }
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        match self {
+            Self::Line(q) => q.pop_front(),
+            Self::Ranked(q) => q.pop_first().map(|k| k.3),
+        }
+    }
+
+    fn remove(&mut self, slot: u32) {
+        match self {
+            Self::Line(q) => q.retain(|s| *s != slot),
+            Self::Ranked(q) => q.retain(|k| k.3 != slot),
+        }
+    }
+
+    fn put(&mut self, slot: u32, s: &Sequence, front: bool) {
+        match self {
+            Self::Line(q) if front => q.push_front(slot),
+            Self::Line(q) => q.push_back(slot),
+            Self::Ranked(q) => {
+                q.insert((s.priority, s.arrival, s.rank, slot));
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    pub settings: Settings,
+    pub blocks: Blocks,
+    pub sequences: Vec<Sequence>,
+    spare: Vec<u32>,
+    pub running: Vec<u32>,
+    waiting: Queue,
+    aside: Vec<u32>,
+    adapters: Vec<u32>,
+    watermark: u32,
+    calls: u64,
+    /// The last step that admitted left some waiting.
+    left: bool,
+    /// A request ended since the last call: the engine calls once more, though nothing may be left.
+    ended: bool,
+    pub decision: Decision,
+}
+
+impl Scheduler {
+    pub fn new(settings: Settings) -> Self {
+        let s = &settings;
+        let blocks = Blocks::new(s.num_blocks.saturating_sub(1), s.block_size, &s.groups, s.enable_prefix_caching);
+        let waiting = match s.policy {
+            Policy::Fcfs => Queue::Line(VecDeque::new()),
+            Policy::Priority => Queue::Ranked(BTreeSet::new()),
+        };
+        Self {
+            watermark: (s.watermark * f64::from(s.num_blocks)) as u32,
+            blocks,
+            sequences: Vec::new(),
+            spare: Vec::new(),
+            running: Vec::new(),
+            waiting,
+            aside: Vec::new(),
+            adapters: Vec::new(),
+            calls: 0,
+            left: false,
+            ended: false,
+            decision: Decision::default(),
+            settings,
+        }
+    }
+
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.waiting.len() == 0 && !self.ended
+    }
+
+    /// Whether steps of decodes can be taken at once.
+    pub(super) fn jumps(&self) -> bool {
+        let s = &self.settings;
+        s.policy == Policy::Fcfs
+            && s.speculative == 0
+            && s.max_loras.is_none()
+            && s.long_prefill_token_threshold == 0
+            && s.prefill_schedule_interval <= 1
+            && s.enable_chunked_prefill
+            && self.blocks.only_counts()
+    }
+
+    /// A request arrives and waits.
+    pub fn add(&mut self, sequence: Sequence) -> u32 {
+        let slot = if let Some(slot) = self.spare.pop() {
+            let mut held = std::mem::take(&mut self.sequences[slot as usize].held);
+            held.resize(self.blocks.groups(), Held::default());
+            self.sequences[slot as usize] = Sequence { held, ..sequence };
+            slot
+        } else {
+            let held = vec![Held::default(); self.blocks.groups()];
+            self.sequences.push(Sequence { held, ..sequence });
+            self.sequences.len() as u32 - 1
+        };
+        self.waiting.put(slot, &self.sequences[slot as usize], false);
+        slot
+    }
+
+    /// Blocks that requests hold, counted one by one.
+    pub fn held(&self) -> u32 {
+        self.blocks.held(&self.sequences)
+    }
+
+    /// A call with nothing to do.
+    pub fn rest(&mut self) {
+        if self.ended {
+            self.calls += 1;
+            self.ended = false;
+        }
+    }
+
+    /// Chooses the next step into [`Self::decision`].
+    pub fn schedule(&mut self) {
+        let s = &self.settings;
+        let throttled =
+            s.prefill_schedule_interval > 1 && !self.calls.is_multiple_of(s.prefill_schedule_interval.into());
+        self.calls += 1;
+        self.ended = false;
+        self.decision.clear();
+        let mut budget = s.max_num_batched_tokens;
+        let cap = self.cap();
+        let throttled = throttled && !self.left && self.decodes();
+        self.run(&mut budget, cap, throttled);
+        if self.decision.preempted.is_empty() {
+            self.admit(&mut budget, cap, throttled);
+            if !throttled {
+                self.left = self.waiting.len() > 0;
+            }
+        }
+        for share in &mut self.decision.shares {
+            let r = &mut self.sequences[share.slot as usize];
+            r.computed += share.tokens;
+            r.flying += 1;
+            share.samples = r.computed >= r.known() + r.pending;
+            r.settled |= share.samples;
+            if share.samples && self.settings.async_scheduling {
+                r.pending += 1 + share.drafts;
+                r.drafts = self.settings.speculative;
+            } else {
+                r.drafts = 0;
+            }
+        }
+    }
+
+    /// Some running request is past its prompt.
+    fn decodes(&self) -> bool {
+        self.running.iter().any(|slot| {
+            let r = &self.sequences[*slot as usize];
+            r.computed + 1 >= r.known() + r.pending && r.sampled + r.pending > 0
+        })
+    }
+
+    /// Most tokens of one request in a step.
+    fn cap(&self) -> u32 {
+        let s = &self.settings;
+        let all = (self.running.len() + self.waiting.len()) as u32;
+        if s.long_prefill_token_threshold == 0 || all <= 1 {
+            return u32::MAX;
+        }
+        let fair = if s.long_prefill_token_threshold_adaptive { s.max_num_batched_tokens / all } else { 0 };
+        s.long_prefill_token_threshold.max(fair)
+    }
+
+    fn run(&mut self, budget: &mut u32, cap: u32, throttled: bool) {
+        let longest = self.settings.max_model_len;
+        let mut at = 0;
+        while at < self.running.len() && *budget > 0 {
+            let slot = self.running[at];
+            let r = &self.sequences[slot as usize];
+            let wanted = r.known() + r.drafts + r.pending - r.computed;
+            let ends = r.pending > 0 && r.computed + 2 - r.pending >= r.prompt + r.output;
+            let unfinished = r.computed + 1 < r.known() + r.pending;
+            let n = wanted.min(cap).min(*budget).min((longest - 1).saturating_sub(r.computed));
+            if n == 0 || ends || (throttled && unfinished) {
+                at += 1;
+                continue;
+            }
+            let before = r.computed;
+            if !self.make_room(slot, before, before + n, &mut at, budget) {
+                break;
+            }
+            self.give(slot, n, before, budget, false);
+            at += 1;
+        }
+    }
+
+    pub(crate) fn give(&mut self, slot: u32, n: u32, before: u32, budget: &mut u32, admitted: bool) {
+        let r = &mut self.sequences[slot as usize];
+        self.blocks.grow(&mut r.held, before + n);
+        let stored = (before + n).min(r.known());
+        self.blocks.store(&mut r.held, r.place, stored);
+        let drafts = (before + n).saturating_sub(r.known() + r.pending).min(r.drafts);
+        let decodes = r.settled;
+        self.decision.shares.push(Share { slot, tokens: n, before, drafts, samples: false, decodes, admitted });
+        *budget -= n;
+    }
+
+    /// Evicts until `tokens` of a running request have a place; false when the request itself had to go.
+    fn make_room(&mut self, slot: u32, computed: u32, tokens: u32, at: &mut usize, budget: &mut u32) -> bool {
+        loop {
+            let r = &mut self.sequences[slot as usize];
+            self.blocks.slide(&mut r.held, computed);
+            if self.blocks.missing(&r.held, tokens) <= self.blocks.free() {
+                return true;
+            }
+            let place = self.victim();
+            let victim = self.running.remove(place);
+            if let Some(given) = self.decision.shares.iter().position(|s| s.slot == victim) {
+                *budget += self.decision.shares.remove(given).tokens;
+            }
+            if place < *at {
+                *at -= 1;
+            }
+            self.evict(victim);
+            if victim == slot {
+                return false;
+            }
+        }
+    }
+
+    fn victim(&self) -> usize {
+        let key = |slot: u32| {
+            let r = &self.sequences[slot as usize];
+            (r.priority, r.arrival)
+        };
+        let last = self.running.len() - 1;
+        match self.settings.policy {
+            Policy::Fcfs => last,
+            // Of equals the first.
+            Policy::Priority => (0..last)
+                .rev()
+                .fold(last, |best, i| if key(self.running[i]) >= key(self.running[best]) { i } else { best }),
+        }
+    }
+
+    fn evict(&mut self, slot: u32) {
+        let r = &mut self.sequences[slot as usize];
+        self.blocks.release_all(&mut r.held);
+        (r.computed, r.drafts, r.settled, r.brought) = (0, 0, false, 0);
+        r.preempted += 1;
+        self.waiting.put(slot, r, true);
+        self.decision.preempted.push(slot);
+    }
+
+    pub(crate) fn admit(&mut self, budget: &mut u32, cap: u32, throttled: bool) {
+        let most = self.settings.max_num_seqs.min(self.settings.max_num_active_seqs.unwrap_or(u32::MAX)) as usize;
+        self.note_adapters();
+        while *budget > 0 && self.running.len() < most {
+            let Some(slot) = self.waiting.first() else { break };
+            let r = &self.sequences[slot as usize];
+            let adapter = r.adapter;
+            let many = self.settings.max_loras.is_some_and(|most| {
+                adapter > 0 && !self.adapters.contains(&adapter) && self.adapters.len() >= most as usize
+            });
+            // An evicted request whose token is still in flight waits for it.
+            if many || r.pending > 0 {
+                self.waiting.pop();
+                self.aside.push(slot);
+                continue;
+            }
+            let (known, place, brought) = (r.known(), r.place, r.brought);
+            let hit = self.blocks.find(place, known - 1);
+            // What it brings along needs blocks as well.
+            let from = hit.max(brought);
+            let mut n = (known - from).min(cap);
+            if throttled && n > 1 {
+                break;
+            }
+            if n > *budget {
+                if !self.settings.enable_chunked_prefill {
+                    break;
+                }
+                n = *budget;
+            }
+            if !self.fits(known, hit, from - hit + n) {
+                break;
+            }
+            self.waiting.pop();
+            self.running.push(slot);
+            if adapter > 0 && !self.adapters.contains(&adapter) {
+                self.adapters.push(adapter);
+            }
+            let r = &mut self.sequences[slot as usize];
+            self.blocks.admit(&mut r.held, hit);
+            r.computed = from;
+            if hit > 0 {
+                self.decision.hits.push((slot, hit));
+            }
+            self.give(slot, n, from, budget, true);
+        }
+        while let Some(slot) = self.aside.pop() {
+            self.waiting.put(slot, &self.sequences[slot as usize], true);
+        }
+    }
+
+    /// Whether a waiting request's blocks are free: of all it knows, and of its first chunk.
+    fn fits(&self, known: u32, hit: u32, n: u32) -> bool {
+        let s = &self.settings;
+        let kept = if self.running.is_empty() { 0 } else { self.watermark };
+        let cap = Some((s.max_num_batched_tokens, s.max_model_len));
+        let whole = s.scheduler_reserve_full_isl;
+        let free = self.blocks.free();
+        (!whole || self.blocks.needed(known.min(s.max_model_len), hit, cap) + kept <= free)
+            && self.blocks.needed(hit + n, hit, None) + kept <= free
+    }
+
+    /// Adapters of the requests that are scheduled in this step.
+    fn note_adapters(&mut self) {
+        self.adapters.clear();
+        if self.settings.max_loras.is_none() {
+            return;
+        }
+        for share in &self.decision.shares {
+            let adapter = self.sequences[share.slot as usize].adapter;
+            if adapter > 0 && !self.adapters.contains(&adapter) {
+                self.adapters.push(adapter);
+            }
+        }
+    }
+
+    /// Gives a request the tokens of a step: its own and the accepted of `drafts`; true when it is done.
+    pub fn receive(&mut self, share: &Share, accepted: u32) -> Received {
+        let slot = share.slot;
+        let r = &mut self.sequences[slot as usize];
+        r.flying -= 1;
+        if r.done {
+            // Given to it before its end was known.
+            if r.flying == 0 && !r.kept {
+                self.spare.push(slot);
+            }
+            return Received::default();
+        }
+        if !share.samples {
+            return Received::default();
+        }
+        let rejected = share.drafts - accepted;
+        let most = (r.prompt + r.output).min(self.settings.max_model_len).saturating_sub(r.known());
+        let got = (1 + accepted).min(most);
+        r.sampled += got;
+        let here = r.computed > 0 && self.running.contains(&slot);
+        if here {
+            r.computed -= rejected;
+        }
+        if self.settings.async_scheduling {
+            r.pending -= (1 + share.drafts).min(r.pending);
+        } else if here {
+            r.drafts = self.settings.speculative;
+        }
+        if self.settings.async_scheduling && here {
+            let stored = r.computed.saturating_sub(r.pending).min(r.known());
+            self.blocks.store(&mut r.held, r.place, stored);
+        }
+        let finished = got == most;
+        if finished {
+            self.end(slot);
+        }
+        Received { tokens: got, finished }
+    }
+
+    /// A request is done and leaves.
+    pub(crate) fn end(&mut self, slot: u32) {
+        let r = &mut self.sequences[slot as usize];
+        r.done = true;
+        if !r.kept {
+            self.let_go(slot);
+        }
+        match self.running.iter().position(|s| *s == slot) {
+            Some(at) => {
+                self.running.remove(at);
+            }
+            // Its last token was in flight when it was evicted.
+            None => self.waiting.remove(slot),
+        }
+        self.ended = true;
+    }
+
+    /// Gives back the blocks of a request that has ended.
+    pub(crate) fn let_go(&mut self, slot: u32) {
+        let r = &mut self.sequences[slot as usize];
+        self.blocks.release_all(&mut r.held);
+        self.blocks.leave(r.place);
+        r.place = Place::PRIVATE;
+        r.kept = false;
+        if r.flying == 0 {
+            self.spare.push(slot);
+        }
+    }
+}

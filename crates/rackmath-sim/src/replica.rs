@@ -1,0 +1,451 @@
+//! One replica: an engine and its clock, from call to call.
+//!
+//! A call chooses a step. In the plain loop the next call comes when the step has ended; with overlap, when it has started, so
+//! that two steps are under way. At one time, steps end first, then requests arrive, then the engine is called.
+//!
+//! There are two ways through the same steps. The plain one goes call by call. The quick one keeps what decodes as counts: all
+//! of them get one token in each step, so that only who ends next, who needs a block next and the sum of contexts matter, and
+//! steps between two events are taken at once. Both give the same times to the nanosecond and leave the same free list.
+
+mod quick;
+
+use crate::Ns;
+use crate::clock::{Clock, Stretch, single, whole};
+use crate::engine::{Engine, Sequence, Settings, Share};
+use quick::Lane;
+use rackmath_theory::timer::Chunk;
+use rackmath_units::Chance;
+use std::collections::VecDeque;
+
+/// Who is told what happens.
+pub trait Sink {
+    /// A request is done; `stalled` is the time of steps with others' prompts after its first token.
+    fn finished(&mut self, s: &Sequence, at: Ns, stalled: Ns);
+
+    /// `sequences` waited for their next token for each step of a stretch that begins at `from`.
+    fn gaps(&mut self, from: Ns, steps: Stretch, sequences: u32);
+
+    /// A step with prompts begins.
+    fn mixed(&mut self, _at: Ns, _replica: &Replica) {}
+
+    /// Steps that are alike follow each other from `start` to `end`.
+    fn steps(&mut self, _start: Ns, _end: Ns, _decodes: u32, _prompt: u32) {}
+}
+
+/// A step under way, by the plain path.
+#[derive(Clone, Debug, Default)]
+struct Flight {
+    end: Ns,
+    shares: Vec<Share>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub steps: u64,
+    pub busy: Ns,
+    /// Time of steps with prompts.
+    pub mixed: Ns,
+    pub prompt_tokens: u64,
+    pub cached_tokens: u64,
+    pub preemptions: u64,
+    pub recomputed: u64,
+}
+
+impl Totals {
+    #[must_use]
+    pub fn with(self, b: &Self) -> Self {
+        Self {
+            steps: self.steps + b.steps,
+            busy: self.busy + b.busy,
+            mixed: self.mixed + b.mixed,
+            prompt_tokens: self.prompt_tokens + b.prompt_tokens,
+            cached_tokens: self.cached_tokens + b.cached_tokens,
+            preemptions: self.preemptions + b.preemptions,
+            recomputed: self.recomputed + b.recomputed,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Replica {
+    pub engine: Engine,
+    quick: bool,
+    lane: Option<Box<Lane>>,
+    /// When the engine is called next.
+    due: Option<Ns>,
+    /// When the last chosen step ends.
+    device: Ns,
+    /// Where the run of decodes under way began, and the parts of a nanosecond since; none after other steps.
+    run: Option<(Ns, i64)>,
+    flights: VecDeque<Flight>,
+    spare: Vec<Vec<Share>>,
+    chunks: Vec<Chunk>,
+    /// Requests inside whose answers others may share: only the plain path stores them in order.
+    findable: u32,
+    /// Calls since the last eviction.
+    calm: u32,
+    admissions: u64,
+    /// Chance that a draft is accepted after those before it, and a seed.
+    acceptance: Option<(f64, u64)>,
+    /// Tokens of prompts that came and are not scheduled.
+    queued: u64,
+    /// Waiting requests that bring their cache along: only the plain path admits them.
+    bringing: u32,
+    /// Requests whose clients are gone, seen at the next call: slots and names.
+    gone: Vec<(u32, u64)>,
+    pub totals: Totals,
+}
+
+/// After so many calls without an eviction no evicted request has a token under way.
+const CALM: u32 = 4;
+
+impl Replica {
+    pub fn new(settings: impl Into<Settings>, quick: bool) -> Self {
+        let engine = Engine::new(settings.into());
+        Self {
+            quick: quick && engine.jumps(),
+            engine,
+            lane: None,
+            due: None,
+            device: 0,
+            run: None,
+            flights: VecDeque::new(),
+            spare: Vec::new(),
+            chunks: Vec::new(),
+            findable: 0,
+            calm: CALM,
+            admissions: 0,
+            acceptance: None,
+            queued: 0,
+            bringing: 0,
+            gone: Vec::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// Each draft is accepted by this chance after those before it; drawn for each request by itself.
+    #[must_use]
+    pub fn accepting(self, chance: f64, seed: u64) -> Self {
+        Self { acceptance: Some((chance, seed)), ..self }
+    }
+
+    fn lag(&self) -> bool {
+        self.engine.overlaps()
+    }
+
+    pub fn running(&self) -> usize {
+        self.engine.running()
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.engine.waiting()
+    }
+
+    /// A request arrives and gets a slot; everything before `now` has happened.
+    pub fn arrive(&mut self, now: Ns, sequence: Sequence) -> u32 {
+        self.findable += u32::from(sequence.place.shared() > sequence.prompt);
+        self.queued += u64::from(sequence.prompt - sequence.brought);
+        self.bringing += u32::from(sequence.brought > 0);
+        self.due = Some(self.due.unwrap_or(now));
+        self.engine.add(sequence)
+    }
+
+    /// Gives back the blocks of a request that has ended and kept them.
+    pub fn let_go(&mut self, now: Ns, slot: u32) {
+        self.engine.let_go(slot);
+        self.due = Some(self.due.unwrap_or(now));
+    }
+
+    /// A client is gone: the engine sees it at its next call.
+    pub fn abort(&mut self, now: Ns, slot: u32) {
+        let r = self.engine.sequence_mut(slot);
+        r.kept = false;
+        self.gone.push((slot, r.id));
+        self.due = Some(self.due.unwrap_or(now));
+    }
+
+    /// The replica dies; all it held is gone. Who was inside, by name.
+    pub fn fail(&mut self, now: Ns) -> Vec<u64> {
+        let inside = self.engine.sequences().filter(|s| !s.done || s.kept).map(|s| s.id);
+        let mut inside: Vec<u64> = inside.collect();
+        inside.sort_unstable();
+        let mut totals = self.totals;
+        totals.busy -= self.device.saturating_sub(now).min(totals.busy);
+        let fresh = Self::new(self.engine.settings(), self.quick);
+        *self = Self { totals, acceptance: self.acceptance, ..fresh };
+        inside
+    }
+
+    /// Takes out, at a call, those whose clients are gone.
+    fn drop_gone(&mut self, now: Ns) {
+        if let Some(lane) = self.lane.take() {
+            self.leave(*lane, now);
+        }
+        // A step under way may still hold their tokens.
+        self.calm = 0;
+        while let Some((slot, id)) = self.gone.pop() {
+            let findable = self.findable_answer(slot);
+            let r = self.engine.sequence(slot);
+            if r.id != id || r.done {
+                continue;
+            }
+            if r.first_token == Ns::MAX && r.preempted == 0 {
+                self.queued -= u64::from(r.prompt - r.computed.max(r.brought));
+                self.bringing -= u32::from(r.brought > 0);
+            }
+            self.findable -= u32::from(findable);
+            self.engine.end(slot);
+        }
+    }
+
+    fn ended(&self) -> Option<Ns> {
+        match &self.lane {
+            Some(lane) => lane.next(),
+            None => self.flights.front().map(|f| f.end),
+        }
+    }
+
+    /// Tokens of prompts that came and are not scheduled.
+    pub fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// Nothing ends a request before this time.
+    pub fn soonest(&self) -> Option<Ns> {
+        let next = self.next()?;
+        if self.waiting() > 0 {
+            return Some(next);
+        }
+        Some(self.lane.as_ref().and_then(|lane| lane.soonest(self.device)).map_or(next, |end| end.max(next)))
+    }
+
+    /// When something next happens by itself.
+    pub fn next(&self) -> Option<Ns> {
+        match (self.due, self.ended()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Lets happen what happens before the calls at `to`. With `stop`, stops when a request is done, at the time given back.
+    pub fn advance(&mut self, clock: &mut impl Clock, to: Ns, stop: bool, sink: &mut impl Sink) -> Option<Ns> {
+        loop {
+            let due = self.due.unwrap_or(Ns::MAX);
+            if let Some(end) = self.ended().filter(|end| *end <= due && *end <= to) {
+                let done = if self.lane.is_some() { self.apply_quick(end, sink) } else { self.apply(sink) };
+                if done && stop {
+                    return Some(end);
+                }
+            } else if due < to {
+                self.call(clock, due, to, sink);
+            } else {
+                return None;
+            }
+        }
+    }
+
+    fn call(&mut self, clock: &mut impl Clock, now: Ns, to: Ns, sink: &mut impl Sink) {
+        if !self.gone.is_empty() {
+            self.drop_gone(now);
+        }
+        if self.engine.running() == 0 && self.engine.waiting() == 0 {
+            self.engine.rest();
+            self.due = None;
+            return;
+        }
+        let able = self.quick && self.findable == 0 && self.bringing == 0;
+        if able && self.lane.is_none() && self.calm >= CALM {
+            self.enter(now);
+        }
+        if let Some(mut lane) = self.lane.take() {
+            if able && self.call_quick(&mut lane, clock, now, to, sink) {
+                self.lane = Some(lane);
+                return;
+            }
+            self.leave(*lane, now);
+        }
+        self.call_plain(clock, now, sink);
+    }
+
+    /// Where the run of decodes that a step at `start` belongs to began, and how long it is.
+    fn run_at(&self, start: Ns) -> (Ns, i64) {
+        self.run.filter(|_| self.device == start).unwrap_or((start, 0))
+    }
+
+    fn call_plain(&mut self, clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {
+        self.engine.schedule();
+        let evicted = self.engine.decision().preempted.len();
+        self.calm = if evicted == 0 { self.calm.saturating_add(1) } else { 0 };
+        self.totals.preemptions += evicted as u64;
+        if self.engine.decision().shares.is_empty() {
+            // Nothing can be given before something under way has ended.
+            self.due = self.flights.back().map(|f| f.end).filter(|end| *end > now);
+            return;
+        }
+        let start = now.max(self.device);
+        let (end, step, launch) = self.time(clock, start);
+        // The chips may have waited for the host.
+        let gap = if start > self.device { single(end - self.device) } else { step };
+        let mut shares = self.spare.pop().unwrap_or_default();
+        shares.clear();
+        shares.extend_from_slice(&self.engine.decision().shares);
+        self.note(&shares, now, start, end, gap, sink);
+        let due = if self.lag() { start.max(now + launch) } else { end };
+        if let Some(flight) = self.flights.back_mut() {
+            // The host takes a step's tokens up when it has launched the next.
+            for share in &flight.shares {
+                let r = self.engine.sequence_mut(share.slot);
+                if r.first_token == flight.end {
+                    r.first_token = due.max(flight.end);
+                }
+            }
+            flight.end = flight.end.max(due);
+        }
+        self.flights.push_back(Flight { end, shares });
+        self.device = end;
+        self.due = Some(due);
+    }
+
+    /// The end of the step that was chosen, the wait of those who decode in it, and how long the host launches it.
+    fn time(&mut self, clock: &mut impl Clock, start: Ns) -> (Ns, Stretch, Ns) {
+        let (mut decodes, mut context, mut drafts, mut tokens) = (0, 0, 0, 0);
+        self.chunks.clear();
+        for share in &self.engine.decision().shares {
+            if share.decodes {
+                decodes += 1;
+                context += u64::from(share.before);
+                drafts += share.drafts;
+            } else {
+                tokens += share.tokens;
+                self.chunks.push(chunk(share));
+            }
+        }
+        self.totals.steps += 1;
+        if tokens == 0 && drafts == 0 {
+            let (from, sum) = self.run_at(start);
+            let one = Stretch { steps: 1, ..clock.run(decodes, context) };
+            let run = (from, sum + one.first);
+            self.run = Some(run);
+            let end = run.0 + whole(run.1);
+            self.totals.busy += end - start;
+            return (end, one, 0);
+        }
+        self.run = None;
+        let each = f64::from(drafts) / f64::from(decodes.max(1));
+        let took = clock.mixed(decodes, context, each, &self.chunks);
+        self.count_mixed(took.step, tokens);
+        (start + took.step, single(took.step), took.launch)
+    }
+
+    fn count_mixed(&mut self, took: Ns, tokens: u32) {
+        self.totals.busy += took;
+        self.totals.prompt_tokens += u64::from(tokens);
+        if tokens > 0 {
+            self.totals.mixed += took;
+        }
+    }
+
+    /// Notes what a step means for its requests.
+    fn note(&mut self, shares: &[Share], now: Ns, start: Ns, end: Ns, gap: Stretch, sink: &mut impl Sink) {
+        let (mut together, mut decodes, mut tokens) = (0, 0, 0);
+        if self.bringing > 0 {
+            self.note_brought(shares, start, end);
+        }
+        for share in shares {
+            self.note_share(share, now);
+            let r = self.engine.sequence_mut(share.slot);
+            decodes += u32::from(share.decodes);
+            tokens += if share.decodes { 0 } else { share.tokens };
+            if !share.samples {
+                continue;
+            }
+            r.stalled = self.totals.mixed;
+            if r.first_token == Ns::MAX {
+                (r.first_token, r.stalls) = (end, self.totals.mixed);
+            } else if r.last_token == self.device {
+                together += 1;
+            } else {
+                if !share.decodes {
+                    r.lost += start - r.last_token;
+                }
+                sink.gaps(start, single(end - r.last_token), 1);
+            }
+            r.last_token = end;
+        }
+        if together > 0 {
+            sink.gaps(start, gap, together);
+        }
+        sink.steps(start, end, decodes, tokens);
+        if tokens > 0 {
+            sink.mixed(start, self);
+        }
+    }
+
+    /// Those that bring their cache along show their first token where this step starts.
+    fn note_brought(&mut self, shares: &[Share], start: Ns, end: Ns) {
+        let with_prompts = shares.iter().any(|s| !s.decodes);
+        let mixed = self.totals.mixed - if with_prompts { end - start } else { 0 };
+        for share in shares {
+            let r = self.engine.sequence_mut(share.slot);
+            if r.brought > 0 && r.first_token == Ns::MAX {
+                (r.first_token, r.last_token, r.stalls) = (start, start, mixed);
+                self.bringing -= 1;
+            }
+        }
+    }
+
+    /// Notes admission and work done again.
+    fn note_share(&mut self, share: &Share, now: Ns) {
+        let r = self.engine.sequence_mut(share.slot);
+        if r.first_scheduled == Ns::MAX {
+            (r.first_scheduled, r.cached) = (now, share.before);
+            self.totals.cached_tokens += u64::from(share.before);
+            self.queued -= u64::from(share.before);
+        }
+        if share.admitted {
+            self.admissions += 1;
+            r.admitted = self.admissions;
+        }
+        if !share.decodes && r.first_token == Ns::MAX && r.preempted == 0 {
+            self.queued -= u64::from(share.tokens);
+        }
+        if !share.decodes && r.preempted > 0 {
+            r.recomputed += share.tokens;
+            self.totals.recomputed += u64::from(share.tokens);
+        }
+    }
+
+    fn apply(&mut self, sink: &mut impl Sink) -> bool {
+        let Some(flight) = self.flights.pop_front() else { return false };
+        let mut done = false;
+        for share in &flight.shares {
+            let accepted = self.accepted(share);
+            let findable = self.findable_answer(share.slot);
+            if self.engine.receive(share, accepted).finished {
+                self.findable -= u32::from(findable);
+                let r = self.engine.sequence(share.slot);
+                sink.finished(r, flight.end, r.stalled - r.stalls);
+                done = true;
+            }
+        }
+        self.spare.push(flight.shares);
+        done
+    }
+
+    fn findable_answer(&self, slot: u32) -> bool {
+        let r = self.engine.sequence(slot);
+        r.place.shared() > r.prompt
+    }
+
+    fn accepted(&mut self, share: &Share) -> u32 {
+        let (Some((chance, seed)), true) = (self.acceptance, share.samples && share.drafts > 0) else { return 0 };
+        let r = self.engine.sequence_mut(share.slot);
+        let mut draws = Chance::new(seed ^ r.id.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (u64::from(r.verified) << 40));
+        r.verified += 1;
+        (0..share.drafts).take_while(|_| draws.uniform() < chance).count() as u32
+    }
+}
+
+fn chunk(share: &Share) -> Chunk {
+    Chunk { tokens: f64::from(share.tokens), prompts: 1.0, past: f64::from(share.before) }
+}

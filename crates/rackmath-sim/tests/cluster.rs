@@ -1,0 +1,349 @@
+//! Laws of clusters: nothing is lost, the quick path is the plain one, shards merge to the whole; and cases worked by hand.
+
+use rackmath_sim::Ns;
+use rackmath_sim::blocks::Segment;
+use rackmath_sim::clock::Law;
+use rackmath_sim::cluster::{Cluster, Incidents, Link, Router, Rules, Scaling, Script, Scripted};
+use rackmath_sim::engine::vllm::Settings;
+use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
+use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic};
+use rackmath_units::{Chance, Effort};
+use std::sync::Arc;
+
+const MS: Ns = 1_000_000;
+const ALL: [Router; 10] = [
+    Router::RoundRobin,
+    Router::Random,
+    Router::TwoChoices,
+    Router::LeastLoaded,
+    Router::Session,
+    Router::PrefixHash,
+    Router::BoundedHash,
+    Router::Kv { overlap: 1.0 },
+    Router::CacheAware,
+    Router::Scored,
+];
+
+fn tally(requests: u64) -> Tally {
+    let limits = Limits::default();
+    Tally::new(Keep { warm: 0, requests, batches: 8, limits, outside: 0, each: true, worst: 5 })
+}
+
+fn job(arrival: Ns, prompt: u32, output: u32) -> Job {
+    Job { arrival, prompt, output, ..Job::default() }
+}
+
+fn link(latency: Ns, token: Ns) -> Link {
+    Link(Arc::new(move |tokens| latency + token * Ns::from(tokens)))
+}
+
+fn cluster(n: usize, router: Router, quick: bool) -> Cluster<Law> {
+    Cluster::alike(Settings::default(), n, Law::default(), router, 7, quick)
+}
+
+fn outcomes(mut cluster: Cluster<Law>, source: &mut impl Source) -> (Vec<Outcome>, Incidents) {
+    let mut tally = tally(1000);
+    cluster.run(source, &mut tally, &Effort::default()).unwrap();
+    tally.each.sort_by_key(|o| o.id);
+    for o in &tally.each {
+        let parts = o.retried + o.queue + o.prefill + o.transfer + o.decode + o.stalled + o.evicted;
+        assert_eq!(parts, o.e2e(), "parts add up to the whole");
+    }
+    for r in &cluster.replicas {
+        assert_eq!(r.engine.free(), r.engine.usable(), "all blocks are given back");
+        assert_eq!((r.running(), r.waiting(), r.queued()), (0, 0, 0));
+    }
+    (tally.each, cluster.incidents)
+}
+
+/// Poisson traffic with prefixes that are shared.
+fn drawn(rate: f64, requests: u64, seed: u64) -> Drawn {
+    Drawn::new(Traffic {
+        arrivals: Arrivals::Open { rate, cv: 1.0 },
+        input: Length::Even(20, 600),
+        output: Length::Even(1, 120),
+        sharing: Sharing { prefixes: 6, prefix_tokens: 160, turns: 1, think_s: 0.0 },
+        requests,
+        seed,
+        longest: 2000,
+    })
+}
+
+#[test]
+fn one_request_between_two_pools_takes_its_prompt_its_transfer_and_its_steps() {
+    // A prompt of 567: 4,000,000 + 20,000 * 567 + 40,000. Then steps of 4,060,000 + 37 for each token before.
+    for quick in [false, true] {
+        let pools = cluster(2, Router::RoundRobin, quick).sending(1, link(5000, 1000));
+        let (all, happened) = outcomes(pools, &mut Listed::new(vec![job(100_362_141, 567, 3)]));
+        let o = all[0];
+        assert_eq!((o.queue, o.prefill, o.transfer), (0, 15_380_000, 5000 + 567_000));
+        assert_eq!(o.ttft(), 15_952_000);
+        assert_eq!(o.decode, 4_080_979 + 4_081_016);
+        assert_eq!((happened.transfers, o.replica), (1, 1));
+    }
+}
+
+#[test]
+fn caches_leave_a_replica_one_after_the_other() {
+    // Two prompts of one step end together: the second cache waits for the first.
+    let pools = cluster(2, Router::RoundRobin, true).sending(1, link(0, 100_000));
+    let (all, _) = outcomes(pools, &mut Listed::new(vec![job(0, 100, 2), job(0, 100, 2)]));
+    let mut times: Vec<Ns> = all.iter().map(|o| o.transfer).collect();
+    times.sort_unstable();
+    assert_eq!(times[0], 10 * MS);
+    // When the second comes, the first is in its only step, 4,060,000 + 37 * 100: ended before 20 ms.
+    assert_eq!(times[1], 20 * MS);
+}
+
+#[test]
+fn blocks_of_a_prompt_are_held_until_its_cache_is_sent() {
+    // Room for one prompt of 64 blocks: the second can only start when the cache of the first is gone.
+    let tight = Settings { num_blocks: 70, block_size: 16, ..Settings::default() };
+    let pools = Cluster::mixed(
+        vec![(tight.into(), 1, Law::default()), (Settings::default().into(), 1, Law::default())],
+        Router::RoundRobin,
+        1,
+        true,
+    );
+    let (all, _) =
+        outcomes(pools.sending(1, link(50 * MS, 0)), &mut Listed::new(vec![job(0, 1000, 2), job(0, 1000, 2)]));
+    assert_eq!(all[0].prefill, 4 * MS + 20_000 * 1000 + 40_000);
+    assert_eq!(all[1].queue, all[0].prefill + 50 * MS);
+}
+
+#[test]
+fn a_full_queue_refuses_and_retries_come_later() {
+    // One sequence at a time, at most one waiting; the third of three at once is refused.
+    let one = Settings { max_num_seqs: 1, ..Settings::default() };
+    let at_once = || Listed::new(vec![job(0, 10, 2), job(1, 10, 2), job(2, 10, 2)]);
+    let rules = Rules { most_queued: Some(1), ..Rules::default() };
+    let alone = |rules| Cluster::alike(&one, 1, Law::default(), Router::RoundRobin, 1, true).under(rules);
+    let (all, happened) = outcomes(alone(rules.clone()), &mut at_once());
+    assert_eq!((all.len(), happened.refused, happened.failed, happened.arrived), (2, 1, 1, 3));
+    let (all, happened) = outcomes(alone(Rules { retries: 8, backoff: 10 * MS, ..rules }), &mut at_once());
+    assert_eq!((all.len(), happened.failed), (3, 0));
+    assert!(happened.retried >= 1 && all[2].retried >= 5 * MS, "{:?}", all[2]);
+    assert_eq!(all[2].arrival, 2, "times count from the first attempt");
+}
+
+#[test]
+fn clients_who_give_up_free_the_engine_at_its_next_call() {
+    // The first would take 4.06 ms a step for 1000 steps; its client waits for 30 ms.
+    let one = Settings { max_num_seqs: 1, ..Settings::default() };
+    for quick in [false, true] {
+        let rules = Rules { timeout: Some(30 * MS), ..Rules::default() };
+        let alone = Cluster::alike(&one, 1, Law::default(), Router::RoundRobin, 1, quick).under(rules);
+        let (all, happened) = outcomes(alone, &mut Listed::new(vec![job(0, 10, 1000), job(20 * MS, 10, 2)]));
+        assert_eq!((all.len(), happened.timed_out, happened.failed), (1, 1, 1));
+        // Steps end at 4.24 ms and then every 4.06 ms and a little: the one under way at 30 ms ends at 32.66 ms.
+        let began = all[0].arrival + all[0].queue;
+        assert!(began > 30 * MS && began < 33 * MS, "{began}");
+    }
+}
+
+#[test]
+fn no_router_sends_to_a_dead_replica() {
+    let script = vec![Scripted { at: 2000 * MS, replica: 1, what: Script::Fail }];
+    for router in ALL {
+        let rules = Rules { script: script.clone(), restart: 3000 * MS, retries: 3, backoff: MS, ..Rules::default() };
+        let (all, happened) = outcomes(cluster(3, router, true).under(rules), &mut drawn(20.0, 200, 3));
+        assert_eq!(happened.deaths, 1);
+        assert_eq!(all.len(), 200, "{router:?}");
+        for o in &all {
+            let sent = o.arrival + o.retried;
+            assert!(o.replica != 1 || !(2000 * MS..5000 * MS).contains(&sent), "{router:?} {o:?}");
+        }
+        let back = all.iter().any(|o| o.replica == 1 && o.arrival > 5000 * MS);
+        assert!(back || matches!(router, Router::Kv { .. } | Router::CacheAware | Router::LeastLoaded), "{router:?}");
+    }
+}
+
+#[test]
+fn with_one_replica_all_routers_agree() {
+    let runs = ALL.map(|router| outcomes(cluster(1, router, true), &mut drawn(15.0, 300, 5)).0);
+    assert!(runs.iter().all(|run| *run == runs[0]));
+}
+
+#[test]
+fn looking_beats_turns_and_turns_beat_chance() {
+    // Of requests that all take the same time, turns are as good as looking: the one whose turn it is has the least to do.
+    let one = Settings { max_num_seqs: 1, ..Settings::default() };
+    let waits = [Router::Random, Router::RoundRobin, Router::LeastLoaded].map(|router| {
+        let mut sum = 0.0;
+        for seed in 0..8 {
+            let traffic = Traffic {
+                arrivals: Arrivals::Open { rate: 130.0, cv: 1.0 },
+                input: Length::Fixed(200),
+                output: Length::Even(1, 9),
+                sharing: Sharing::default(),
+                requests: 2000,
+                seed,
+                longest: 2000,
+            };
+            let mut tally = tally(2000);
+            let mut all = Cluster::alike(&one, 4, Law::default(), router, seed, true);
+            all.run(&mut Drawn::new(traffic), &mut tally, &Effort::default()).unwrap();
+            sum += tally.queue.mean().unwrap();
+        }
+        sum
+    });
+    assert!(waits[0] > waits[1] && waits[1] > waits[2], "{waits:?}");
+}
+
+/// Every n-th request of a source.
+struct Part<S> {
+    source: S,
+    nth: u64,
+    of: u64,
+    held: Option<Job>,
+}
+
+impl<S: Source> Source for Part<S> {
+    fn next(&mut self) -> Option<Ns> {
+        while self.held.is_none() {
+            self.held = Some(self.source.take()?).filter(|job| job.id % self.of == self.nth);
+        }
+        self.held.as_ref().map(|job| job.arrival)
+    }
+
+    fn take(&mut self) -> Option<Job> {
+        Source::next(self)?;
+        self.held.take()
+    }
+}
+
+/// All that an answer is made of.
+fn bytes(mut t: Tally) -> String {
+    t.each.sort_by_key(|o| o.id);
+    t.samples.sort_by_key(|s| s.0);
+    let wanted = [0.5, 0.9, 0.99, 0.999];
+    let series = [&mut t.queue, &mut t.ttft, &mut t.tpot, &mut t.e2e].map(|s| (s.percentiles(&wanted), s.mean()));
+    let counts = (t.measured, t.met, t.tokens_out, t.tokens_in, t.tokens_cached, t.finished_all);
+    let times = (t.first_arrival, t.last_arrival, t.last_finish, t.width);
+    let (samples, moments) = (&t.samples, &t.moments);
+    format!(
+        "{series:?} {:?} {:?} {samples:?} {counts:?} {times:?} {moments:?} {:?} {:?}",
+        t.gaps, t.parts, t.each, t.worst
+    )
+}
+
+#[test]
+fn replicas_in_turn_are_shards_that_merge_to_the_whole() {
+    let n = 3;
+    let mut whole = tally(900);
+    cluster(n, Router::RoundRobin, true).run(&mut drawn(30.0, 900, 9), &mut whole, &Effort::default()).unwrap();
+    let mut merged: Option<Tally> = None;
+    for part in 0..n as u64 {
+        let mut shard = tally(900);
+        let mut source = Part { source: drawn(30.0, 900, 9), nth: part, of: n as u64, held: None };
+        cluster(1, Router::RoundRobin, true).run(&mut source, &mut shard, &Effort::default()).unwrap();
+        shard.each.iter_mut().chain(&mut shard.worst).for_each(|o| o.replica = part as u32);
+        match &mut merged {
+            None => merged = Some(shard),
+            Some(all) => all.merge(&shard),
+        }
+    }
+    assert_eq!(bytes(whole), bytes(merged.unwrap()));
+}
+
+#[test]
+fn nothing_is_lost_and_the_quick_path_is_the_plain_one_whatever_happens() {
+    let (mut timed_out, mut lost, mut refused, mut evicted) = (0, 0, 0, 0);
+    for seed in 0..120 {
+        let mut chance = Chance::new(seed);
+        let mut pick = |all: &[u64]| all[chance.below(all.len() as u64) as usize];
+        let settings = Settings {
+            num_blocks: pick(&[80, 200, 4000]) as u32,
+            max_num_seqs: pick(&[4, 64]) as u32,
+            async_scheduling: pick(&[0, 1]) == 1,
+            max_model_len: 2000,
+            ..Settings::default()
+        };
+        let pools = pick(&[0, 1]) == 1;
+        let rules = Rules {
+            timeout: [None, Some(900 * MS), Some(4000 * MS)][pick(&[0, 1, 2]) as usize],
+            most_queued: [None, Some(6)][pick(&[0, 1]) as usize],
+            retries: pick(&[0, 2, 5]) as u32,
+            backoff: pick(&[1, 300]) * MS,
+            lives: [None, Some(3000 * MS)][pick(&[0, 1]) as usize],
+            restart: 500 * MS,
+            scaling: None,
+            script: vec![
+                Scripted { at: 900 * MS, replica: 1, what: Script::Drain },
+                Scripted { at: 2900 * MS, replica: 1, what: Script::Start },
+            ],
+        };
+        let router = ALL[pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) as usize];
+        let (rate, stale, requests) = (pick(&[10, 40]), pick(&[0, 100]) * MS, 150);
+        let users = pick(&[0, 0, 12]);
+        let mut runs = [true, false].map(|quick| {
+            let mut all =
+                Cluster::alike(&settings, 4, Law::default(), router, seed, quick).stale(stale).under(rules.clone());
+            if pools {
+                all = all.sending(2, link(MS, 20_000));
+            }
+            let arrivals = match users {
+                0 => Arrivals::Open { rate: rate as f64, cv: 1.0 },
+                users => Arrivals::Users { users, think_s: 0.05 },
+            };
+            let (input, output) = (Length::Even(20, 600), Length::Even(1, 120));
+            let sharing = Sharing { prefixes: 4, prefix_tokens: 160, turns: 1, think_s: 0.0 };
+            let traffic = Traffic { arrivals, input, output, sharing, requests, seed, longest: 1200 };
+            let (each, happened) = outcomes(all, &mut Drawn::new(traffic));
+            assert_eq!(happened.arrived, requests, "seed {seed}");
+            assert_eq!(each.len() as u64 + happened.failed, requests, "seed {seed}: finished and failed are all");
+            assert!(each.iter().all(|o| rules.timeout.is_none_or(|most| o.e2e() <= most)), "seed {seed}");
+            (each, happened)
+        });
+        let [a, b] = &mut runs;
+        for (x, y) in a.0.iter().zip(&b.0) {
+            assert_eq!(x, y, "seed {seed} {settings:?} {rules:?} {router:?} users {users} rate {rate} pools {pools}");
+        }
+        assert_eq!(a.1, b.1, "seed {seed}");
+        timed_out += a.1.timed_out;
+        lost += a.1.lost;
+        refused += a.1.refused;
+        evicted += a.0.iter().map(|o| u64::from(o.preempted)).sum::<u64>();
+    }
+    assert!(timed_out > 100 && lost > 100 && refused > 100 && evicted > 100, "{timed_out} {lost} {refused} {evicted}");
+}
+
+#[test]
+fn a_controller_follows_the_load() {
+    let rules = |start| Rules {
+        scaling: Some(Scaling { least: 1, most: 6, target: 4.0, window: 1000 * MS, cooldown: 5000 * MS, start }),
+        ..Rules::default()
+    };
+    let burst = || {
+        let busy = (0..400).map(|i| job(i * 40 * MS, 300, 100));
+        let quiet = (0..40).map(|i| job(16_000 * MS + i * 1000 * MS, 300, 10));
+        Listed::new(busy.chain(quiet).collect())
+    };
+    let mut ends = Vec::new();
+    for start in [100 * MS, 8000 * MS] {
+        let (all, happened) = outcomes(cluster(6, Router::LeastLoaded, true).under(rules(start)), &mut burst());
+        assert_eq!(all.len(), 440);
+        assert!(happened.starts >= 2 && happened.drains >= 2, "{happened:?}");
+        assert!(all.iter().any(|o| o.replica >= 2));
+        let last = all.iter().map(|o| o.arrival + o.e2e()).max().unwrap();
+        assert!(happened.on < 6 * last && happened.on > last, "{happened:?}");
+        // In the end one is enough.
+        assert!(all.iter().rev().take(10).all(|o| o.replica == 0));
+        ends.push(all.iter().map(Outcome::ttft).sum::<Ns>());
+    }
+    assert!(ends[0] < ends[1], "weights that take long to load are felt: {ends:?}");
+}
+
+#[test]
+fn a_prefix_stays_together_until_its_replica_is_too_full() {
+    let shared =
+        |arrival: Ns| Job { content: vec![Segment { stream: 3, offset: 0, tokens: 512 }], ..job(arrival, 600, 50) };
+    // One at a time: always the same replica. Sixteen at once over four: nowhere more than 1.25 * 16 / 4 = 5.
+    let apart = Listed::new((0..16).map(|i| shared(i * 10_000 * MS)).collect());
+    let (all, _) = outcomes(cluster(4, Router::BoundedHash, true), &mut { apart });
+    assert!(all.iter().all(|o| o.replica == all[0].replica));
+    let together = Listed::new((0..16).map(shared).collect());
+    let (all, _) = outcomes(cluster(4, Router::BoundedHash, true), &mut { together });
+    let most = (0..4).map(|at| all.iter().filter(|o| o.replica == at).count()).max();
+    assert_eq!(most, Some(5));
+}
