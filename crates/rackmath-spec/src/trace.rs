@@ -23,6 +23,8 @@ pub struct Trace {
     pub format: TraceFormat,
     /// Whether requests say when they came; if not, all times are zero.
     pub timed: bool,
+    /// Requests that came before the one on the line above them; they were put in order.
+    pub reversed: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,19 @@ pub struct TraceRequest {
     pub blocks: Vec<u64>,
     /// What was read from and written to caches, where the trace is a bill.
     pub logged: Option<Logged>,
+    /// Its conversation, where it waits for the turn before.
+    pub turn: Option<Turn>,
+}
+
+/// A turn of a conversation: sent so long after the answer to the turn before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    /// Which conversation, in order of appearance.
+    pub session: usize,
+    pub number: f64,
+    pub think: Seconds,
+    /// Leading tokens that it has in common with an earlier turn, where that is said.
+    pub same: Tokens,
 }
 
 /// Cache traffic as a provider reports it; the rest of the prompt is fresh.
@@ -77,6 +92,11 @@ impl Trace {
 
     pub fn output(&self) -> Tokens {
         self.requests.iter().map(|r| r.output).sum()
+    }
+
+    /// Whether requests are turns that wait for each other.
+    pub fn has_turns(&self) -> bool {
+        self.requests.iter().any(|r| r.turn.is_some())
     }
 
     pub fn has_blocks(&self) -> bool {
@@ -116,20 +136,21 @@ pub fn read(name: &str, text: &str) -> Result<Trace, SpecError> {
 /// Reads a trace whether or not its requests say when they came.
 pub fn workload(name: &str, text: &str) -> Result<Trace, SpecError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (mut requests, format, timed) = if text.trim_start().starts_with('{') {
-        (json_lines(name, text)?, TraceFormat::Mooncake, true)
+    let (mut requests, format, timed, block) = if text.trim_start().starts_with('{') {
+        (json_lines(name, text)?, TraceFormat::Mooncake, true, BLOCK)
     } else {
         csv::read(name, text)?
     };
     if requests.is_empty() {
         return Err(SpecError::file(name, "no requests").hint("expected one per line"));
     }
+    let reversed = requests.windows(2).filter(|w| w[1].time < w[0].time).count();
     requests.sort_by(|a, b| a.time.get().total_cmp(&b.time.get()));
     let start = requests[0].time;
     for r in &mut requests {
         r.time = r.time.less(start);
     }
-    Ok(Trace { requests, block: Tokens::new(BLOCK), format, timed })
+    Ok(Trace { requests, block: Tokens::new(block), format, timed, reversed })
 }
 
 fn json_lines(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
@@ -146,6 +167,7 @@ fn json_lines(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
             output: place.tokens("output_length", row.output_length)?,
             blocks: row.hash_ids,
             logged: None,
+            turn: None,
         });
     }
     Ok(all)

@@ -33,6 +33,9 @@ pub struct Table {
     pub source: Source,
     pub rows: Vec<Row>,
     pub kernels: Vec<KernelRow>,
+    pub runs: Vec<Run>,
+    /// What is assumed when its runs are replayed.
+    pub replay: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -204,6 +207,71 @@ pub struct AttentionShape {
     pub context: u64,
 }
 
+/// A whole run of a server, to be replayed: each request as it was sent, or the law by which they were.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    pub name: String,
+    pub model: String,
+    pub system: String,
+    pub tp: u64,
+    pub engine: Engine,
+    pub engine_version: String,
+    pub max_sequences: u32,
+    pub max_tokens: u32,
+    pub max_context: u32,
+    /// Blocks of 16 tokens in the cache.
+    pub kv_blocks: u32,
+    #[serde(default, deserialize_with = "requests")]
+    pub requests: Vec<Sent>,
+    pub stated: Option<Stated>,
+}
+
+/// Keys that a run takes from what all rows of its file share.
+const OF_RUNS: [&str; 9] =
+    ["model", "system", "tp", "engine", "engine_version", "max_sequences", "max_tokens", "max_context", "kv_blocks"];
+
+/// A request as it was sent and what it met; times in milliseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    pub at: f64,
+    pub input: u32,
+    pub output: u32,
+    pub ttft: f64,
+    /// Absent where one token was generated.
+    pub tpot: Option<f64>,
+    pub e2e: f64,
+    /// What the prompt is made of, as number and tokens; equal leading numbers are equal tokens.
+    pub segments: Vec<(u64, u32)>,
+}
+
+/// Requests of which only the law is known, and latencies in milliseconds.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stated {
+    /// Requests a second, one rate after the other.
+    pub rates: Vec<f64>,
+    pub input: u32,
+    pub output: u32,
+    #[serde(default)]
+    pub mean: BTreeMap<Latency, f64>,
+    #[serde(default)]
+    pub p90: BTreeMap<Latency, f64>,
+    #[serde(default)]
+    pub p99: BTreeMap<Latency, f64>,
+}
+
+/// What a request meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Display, IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "UPPERCASE")]
+pub enum Latency {
+    Ttft,
+    Tpot,
+    Itl,
+    E2e,
+}
+
 impl Table {
     /// Whether every model and system is known, and every stated split fills its system; `model` and `chips` look a name
     /// up, the latter answering with the number of chips.
@@ -231,6 +299,13 @@ impl Table {
         }
         for (i, kernel) in self.kernels.iter().enumerate() {
             chips(&kernel.system).map_err(|e| e.within(at("kernel", i, "system")))?;
+        }
+        for (i, run) in self.runs.iter().enumerate() {
+            model(&run.model).map_err(|e| e.within(at("run", i, "model")))?;
+            let n = chips(&run.system).map_err(|e| e.within(at("run", i, "system")))?;
+            if run.tp > n {
+                return Err(SpecError::value("tp", run.tp, format!("at most {n} chips")).within(at("run", i, "tp")));
+            }
         }
         Ok(())
     }
@@ -315,11 +390,14 @@ struct File {
     row: Vec<toml::Table>,
     #[serde(default)]
     kernel: Vec<toml::Table>,
+    #[serde(default)]
+    run: Vec<toml::Table>,
+    #[serde(default)]
+    replay: String,
 }
 
 /// Fields that may be listed as assumed.
-const ASSUMABLE: &str =
-    "weights, kv, tp, pp, dp, ep, attention_dp, redundant_experts, isl, osl, context, concurrency, batch, speculation";
+const ASSUMABLE: &str = "weights, kv, tp, pp, dp, ep, attention_dp, redundant_experts, isl, osl, context, concurrency, batch, prefix_hit, speculation";
 
 /// Reads one file of measurements. Whether its models and systems exist is for the catalogue to say.
 pub fn read(id: &str, text: &str) -> Result<Table, SpecError> {
@@ -349,7 +427,22 @@ pub fn read(id: &str, text: &str) -> Result<Table, SpecError> {
         }
         place.positive("time_us", row.time_us).map(|()| row)
     });
-    Ok(Table { id: id.to_owned(), source: raw.source, rows, kernels: kernels.collect::<Result<_, _>>()? })
+    let kernels = kernels.collect::<Result<_, _>>()?;
+    let runs = raw.run.into_iter().enumerate().map(|(i, own)| {
+        let mut all = raw.common.clone();
+        all.retain(|key, _| OF_RUNS.contains(&key));
+        all.extend(own);
+        let place = Place(format!("{file} run {}", i + 1));
+        let run: Run = place.table(all)?;
+        match &run.stated {
+            Some(stated) => stated.rates.iter().try_for_each(|rate| place.positive("stated.rates", *rate))?,
+            None if run.requests.is_empty() => return Err(place.wrong("requests", "nothing", "requests or stated")),
+            None => {}
+        }
+        Ok(run)
+    });
+    let runs = runs.collect::<Result<_, SpecError>>()?;
+    Ok(Table { id: id.to_owned(), source: raw.source, rows, kernels, runs, replay: raw.replay })
 }
 
 /// A row of a file, counted from 1, for error messages.
@@ -438,6 +531,37 @@ fn check(place: &Place, row: &Row) -> Result<(), SpecError> {
             Err(place.wrong(&fields.replace('|', " or "), "nothing", expected))
         }
     }
+}
+
+/// Requests, one a line: sent, input, output, TTFT, TPOT (or -), E2E, then segments, with their tokens where first met.
+fn requests<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Sent>, D::Error> {
+    let mut known = BTreeMap::new();
+    let mut one = |line: &str| {
+        let mut words = line.split(' ');
+        let mut time = || words.next()?.parse::<f64>().ok().filter(|x| *x >= 0.0 && x.is_finite());
+        let at = time()?;
+        let mut count = || words.next()?.parse::<u32>().ok().filter(|n| *n > 0);
+        let (input, output) = (count()?, count()?);
+        let mut time = || words.next().map(|word| word.parse::<f64>().ok().filter(|x| *x > 0.0 && x.is_finite()));
+        let (ttft, tpot, e2e) = (time()??, time()?, time()??);
+        let mut segments = Vec::new();
+        for word in words {
+            let (number, tokens) = word.split_once(':').map_or((word, None), |(number, tokens)| (number, Some(tokens)));
+            let number: u64 = number.parse().ok()?;
+            if let Some(tokens) = tokens {
+                known.insert(number, tokens.parse::<u32>().ok()?);
+            }
+            segments.push((number, *known.get(&number)?));
+        }
+        let whole = segments.iter().map(|(_, tokens)| u64::from(*tokens)).sum::<u64>() == u64::from(input);
+        whole.then_some(Sent { at, input, output, ttft, tpot, e2e, segments })
+    };
+    let lines = String::deserialize(d)?;
+    let read = lines.lines().filter(|line| !line.is_empty()).enumerate().map(|(i, line)| {
+        let expected = "sent, input, output, TTFT, TPOT, E2E and segments that make up the input";
+        one(line).ok_or_else(|| D::Error::custom(format!("line {}: {line}; expected {expected}", i + 1)))
+    });
+    read.collect()
 }
 
 fn load<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Load>, D::Error> {

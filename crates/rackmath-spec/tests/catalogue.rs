@@ -647,6 +647,26 @@ fn a_refusal_names_the_file_the_row_and_the_field() {
 }
 
 #[test]
+fn a_run_that_cannot_be_replayed_is_refused() {
+    let run = |load: &str| {
+        let set = "name = 'a', engine_version = '1', max_sequences = 1, max_tokens = 1, max_context = 1, kv_blocks = 1";
+        file::validation("mine", &format!("{HEAD}run = [ {{ {set}, {load} }} ]")).map(|table| table.runs)
+    };
+    let sent = &run("requests = '0 30 5 20 - 100 0:10 1:20'").unwrap()[0].requests[0];
+    assert_eq!((sent.input, sent.tpot, &sent.segments[..]), (30, None, &[(0, 10), (1, 20)][..]));
+    for (load, expected) in [
+        ("requests = '0 30 5 20 - 100 0:10'", "line 1"),
+        ("requests = '0 10 5 20 - 100 7'", "segments"),
+        ("requests = '0 10 5 x - 100 0:10'", "TTFT"),
+        ("requests = ''", "requests or stated"),
+        ("stated = { rates = [0], input = 1, output = 1 }", "positive"),
+    ] {
+        let error = run(load).unwrap_err().to_string();
+        assert!(error.starts_with("validation mine run 1") && error.contains(expected), "{load}: {error}");
+    }
+}
+
+#[test]
 fn names_of_no_thing_and_splits_that_do_not_fill_the_machine_are_refused() {
     let check = |row: &str| {
         let table =

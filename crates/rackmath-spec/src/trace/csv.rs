@@ -6,28 +6,43 @@
 //! | BurstGPT | `Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type`, also with `Session ID` and `Elapsed time` | seconds |
 //! | CSV | `time_s,input_tokens,output_tokens`, or the names below; time may be missing | seconds, milliseconds with `_ms`, or a date |
 //!
+//! Blocks of prompts by content are whole numbers in `hash_ids`, spaces between them; a block has as many tokens
+//! (a power of two) as the ids of all prompts allow. With `session` and `think_ms` rows are turns of conversations: each is sent so long after the
+//! answer to the turn before, and `prefix_blocks` (of 64 tokens) or `cached_tokens_recorded` say how much of it is not new.
+//!
 //! A CSV that is a bill also has `cache_read_tokens`, `cache_write_tokens` and `cache_write_1h_tokens`, parts of
 //! `input_tokens`. Other columns are passed over unless they look like a slip of one that matters.
 //!
 //! Source: Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and 2024.md; HPMLL/BurstGPT, BurstGPT_1.csv.
 
-use super::{Cell, Logged, TraceFormat, TraceRequest};
+use super::{Cell, Logged, TraceFormat, TraceRequest, Turn};
 use crate::error::nearest;
 use crate::{Date, SpecError};
 use ::csv::StringRecord;
+use std::collections::BTreeMap;
 
 pub(super) const EXPECTED: &str =
     "expected a header with time_s,input_tokens,output_tokens, or one of Azure or BurstGPT";
 
 /// Names of the columns that matter, as [`key`] writes them; our own first.
-const TIME: &str = "time_s timestamp time arrival_s arrival_time arrived_at timestamp_s time_ms timestamp_ms";
+const TIME: &str = "time_s timestamp time arrival_s arrival_time arrived_at timestamp_s time_ms timestamp_ms \
+    arrival_ms";
 const INPUT: &str = "input_tokens contexttokens request_tokens prompt_tokens context_tokens input_length prompt_length \
     input_len input isl";
 const OUTPUT: &str = "output_tokens generatedtokens response_tokens completion_tokens generated_tokens output_length \
     response_length output_len output osl";
 const CACHED: [&str; 3] = ["cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens"];
 /// Columns of known formats that say nothing here, so that they are not taken for slips.
-const OTHER: &str = "model total_tokens log_type session_id elapsed_time id";
+const OTHER: &str = "model total_tokens log_type session_id elapsed_time id client turn agent_depth \
+    t_ms api_ms blocks tool_tokens system_tokens";
+const IDS: &str = "hash_ids";
+const SESSION: &str = "session";
+const THINK: &str = "think_ms";
+const TURN: &str = "turn";
+/// What a turn has in common with an earlier one, with the tokens of its unit.
+const SAME: [(&str, f64); 2] = [("prefix_blocks", 64.0), ("cached_tokens_recorded", 1.0)];
+/// Tokens a block may have, the largest that fits first.
+const BLOCKS: [f64; 8] = [2048.0, 1024.0, 512.0, 256.0, 128.0, 64.0, 32.0, 16.0];
 
 fn key(name: &str) -> String {
     name.trim().to_ascii_lowercase().replace([' ', '-'], "_")
@@ -39,9 +54,19 @@ struct Columns {
     input: usize,
     output: usize,
     cached: [Option<usize>; 3],
+    ids: Option<usize>,
+    turns: Option<Turns>,
 }
 
-pub(super) fn read(name: &str, text: &str) -> Result<(Vec<TraceRequest>, TraceFormat, bool), SpecError> {
+/// Columns of conversations.
+struct Turns {
+    session: usize,
+    think: usize,
+    turn: Option<usize>,
+    same: Option<(usize, f64)>,
+}
+
+pub(super) fn read(name: &str, text: &str) -> Result<(Vec<TraceRequest>, TraceFormat, bool, f64), SpecError> {
     // The reader counts the two characters of a line's end as two lines.
     let text = text.replace("\r\n", "\n");
     let mut reader = ::csv::ReaderBuilder::new();
@@ -52,17 +77,37 @@ pub(super) fn read(name: &str, text: &str) -> Result<(Vec<TraceRequest>, TraceFo
     let header = rows.next().transpose()?.map_or(Vec::new(), |row| row.iter().map(key).collect());
     let columns = Columns::find(name, header)?;
     let mut all = Vec::new();
+    let mut sessions = BTreeMap::new();
+    let (mut sizes, mut named) = (BLOCKS.to_vec(), false);
     for row in rows {
         let row = row?;
-        let place = Cell { name, line: row.position().map_or(0, |at| at.line() as usize) };
+        let place = Cell { name, line: row.position().map_or(0, |at| line(&text, at)) };
         place.count(all.len())?;
         if row.len() > columns.header.len() {
             let expected = format!("{} columns, as the header has", columns.header.len());
             return Err(place.refused("columns", row.len(), &expected));
         }
-        all.push(columns.request(&place, &row)?);
+        let request = columns.request(&place, &row, &mut sessions)?;
+        let (ids, tokens) = (request.blocks.len(), request.input.get());
+        if ids > 0 {
+            // Some traces have no ids for the last tokens of a prompt.
+            named = true;
+            sizes.retain(|size| (tokens / size).ceil() >= ids as f64);
+        }
+        if sizes.is_empty() {
+            let expected =
+                "one id for each block of a prompt, blocks alike in all rows: 16 to 2048 tokens, a power of two";
+            return Err(place.refused(IDS, format!("{ids} ids for {tokens} tokens"), expected));
+        }
+        all.push(request);
     }
-    Ok((all, columns.format(), columns.time.is_some()))
+    Ok((all, columns.format(), columns.time.is_some(), if named { sizes[0] } else { super::BLOCK }))
+}
+
+/// The line of a row: the reader counts empty lines and comments before it as its own.
+fn line(text: &str, at: &::csv::Position) -> usize {
+    let passed = text[at.byte() as usize..].lines().take_while(|l| l.is_empty() || l.starts_with('#')).count();
+    at.line() as usize + passed
 }
 
 impl Columns {
@@ -93,8 +138,16 @@ impl Columns {
             return Err(SpecError::file(name, "no column time_s").hint(EXPECTED));
         }
         let (input, output) = (needed(INPUT)?, needed(OUTPUT)?);
+        let one = |name: &str| header.iter().position(|h| h == name);
+        let same = SAME.iter().find_map(|(name, unit)| Some((one(name)?, *unit)));
+        // With times, conversations are replayed as they were logged.
+        let turns = match (time, one(SESSION), one(THINK)) {
+            (None, Some(session), Some(think)) => Some(Turns { session, think, turn: one(TURN), same }),
+            _ => None,
+        };
+        let ids = one(IDS);
         let cached = [column(CACHED[0])?, column(CACHED[1])?, column(CACHED[2])?];
-        Ok(Self { header, time, input, output, cached })
+        Ok(Self { header, time, input, output, cached, ids, turns })
     }
 
     fn format(&self) -> TraceFormat {
@@ -105,7 +158,12 @@ impl Columns {
         }
     }
 
-    fn request(&self, place: &Cell, row: &StringRecord) -> Result<TraceRequest, SpecError> {
+    fn request(
+        &self,
+        place: &Cell,
+        row: &StringRecord,
+        sessions: &mut BTreeMap<String, usize>,
+    ) -> Result<TraceRequest, SpecError> {
         let cell = |at: usize| row.get(at).unwrap_or("");
         let number = |at: usize| cell(at).parse::<f64>().map_err(|_| place.wrong(&self.header[at], cell(at)));
         let part = |at: Option<usize>| at.map_or(Ok(0.0), number).and_then(|n| place.tokens("cache tokens", n));
@@ -123,11 +181,25 @@ impl Columns {
                 said.ok_or_else(|| place.wrong(&self.header[at], cell(at)))?
             }
         };
+        let id =
+            |word: &str| word.parse::<u64>().map_err(|_| place.refused(IDS, word, "whole numbers, spaces between"));
+        let blocks = self.ids.map_or(Ok(Vec::new()), |at| cell(at).split_whitespace().map(id).collect())?;
+        let turn = |t: &Turns| -> Result<Turn, SpecError> {
+            let n = sessions.len();
+            let same = t.same.map_or(Ok(0.0), |(at, unit)| number(at).map(|n| n * unit))?;
+            Ok(Turn {
+                session: *sessions.entry(cell(t.session).to_owned()).or_insert(n),
+                number: place.tokens(TURN, t.turn.map_or(Ok(0.0), number)?)?.get(),
+                think: place.time(THINK, number(t.think)? / 1e3)?,
+                same: place.tokens("tokens in common", same)?,
+            })
+        };
         Ok(TraceRequest {
+            turn: self.turns.as_ref().map(turn).transpose()?,
             time: place.time(self.time.map_or("time_s", |at| &self.header[at]), time)?,
             input,
             output: place.tokens(&self.header[self.output], number(self.output)?)?,
-            blocks: Vec::new(),
+            blocks,
             logged: self.cached.iter().any(Option::is_some).then_some(logged),
         })
     }

@@ -69,6 +69,71 @@ fn a_slip_is_named_with_its_line() {
     assert!(refused(&BURST.replace("230", "lots")).contains("line 3 response_tokens = lots"));
 }
 
+#[test]
+fn blocks_have_the_size_that_fits_all_rows() {
+    let t =
+        read("m.csv", "arrival_ms,input_tokens,output_tokens,hash_ids\n0,6758,500,0 1 2 3 4 5 6 7 8 9 10 11 12 13\n")
+            .unwrap();
+    assert_eq!((t.block.get(), t.requests[0].blocks.len(), t.has_turns()), (512.0, 14, false));
+    let t = workload("w.csv", "session,think_ms,isl,osl,hash_ids\n0,0,9862,1,3 4\n0,0,190,1,3 4 5\n").unwrap();
+    assert_eq!(t.block.get(), 64.0);
+    assert_eq!(read("n.csv", "time_s,isl,osl\n0,10,20\n").unwrap().block.get(), 512.0);
+    let t = read("a.csv", "arrival_ms,isl,osl,client,hash_ids\n0,130,5,9,7 8 9\n1,64,1,9,7\n2,64,1,9,\n").unwrap();
+    assert_eq!((t.block.get(), t.requests[1].blocks.clone(), t.requests[2].blocks.len()), (64.0, vec![7], 0));
+}
+
+#[test]
+fn turns_of_conversations_wait_for_each_other() {
+    let text = "session,turn,agent_depth,t_ms,think_ms,api_ms,input_tokens,output_tokens,blocks,prefix_blocks,tool_tokens,system_tokens\n\
+                a,1,0,0,0,7340,6400,169,100,0,10,20\nb,1,0,0,0,1,640,1,10,0,1,1\na,2,0,9000,1500,7340,7040,10,110,100,10,20\n";
+    let t = workload("s.csv", text).unwrap();
+    assert_eq!((t.timed, t.has_turns(), t.requests.len()), (false, true, 3));
+    let turn = t.requests[2].turn.unwrap();
+    assert_eq!((turn.session, turn.number, turn.think.get(), turn.same.get()), (0, 2.0, 1.5, 6400.0));
+    let t = workload("k.csv", "session,think_ms,isl,osl,cached_tokens_recorded\n0,0,23522,89,15825\n").unwrap();
+    assert_eq!(t.requests[0].turn.unwrap().same.get(), 15825.0);
+    // With times they are replayed as logged.
+    let t = read("t.csv", "time_s,session,think_ms,isl,osl\n0,0,0,10,20\n").unwrap();
+    assert!(t.timed && !t.has_turns());
+}
+
+#[test]
+fn bad_rows_are_refused_with_their_line_or_counted() {
+    let head = "arrival_ms,input_tokens,output_tokens,hash_ids\n";
+    for (rows, said) in [
+        ("0,10,10,1 x\n", "line 2 hash_ids = x"),
+        ("0,10,10,1\n1,10,10,-1\n", "line 3 hash_ids = -1"),
+        ("0,10,10,1\n1,10,10,1 2 3 4\n", "line 3 hash_ids = 4 ids for 10 tokens"),
+        ("0,10\n", "line 2 output_tokens ="),
+        ("0,1e10,1,\n", "line 2 input_tokens = 10000000000"),
+        ("0,10,nan,\n", "line 2 output_tokens = NaN"),
+        ("-5,10,1,\n", "line 2 arrival_ms = -0.005"),
+        ("1e15,10,1,\n", "line 2 arrival_ms = 1000000000000"),
+        ("0,10,10,1,7,7\n", "line 2 columns = 6"),
+        ("\n# why\n\n0,10,ten,1\n", "line 5 output_tokens = ten"),
+    ] {
+        let error = read("t.csv", &format!("{head}{rows}")).unwrap_err().to_string();
+        assert!(error.contains(said), "{rows:?}: {error}");
+    }
+    let session = "session,turn,think_ms,input_tokens,output_tokens\n0,1,soon,10,10\n";
+    assert!(workload("t.csv", session).unwrap_err().to_string().contains("line 2 think_ms = soon"));
+    assert!(
+        read("t.jsonl", "{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1}\n{oops}\n")
+            .unwrap_err()
+            .to_string()
+            .contains("line 2")
+    );
+    let t = read("t.csv", &format!("{head}5000,10,10,\n4000,0,10,\n9000,10,0,\n8000,1,1,\n")).unwrap();
+    assert_eq!((t.requests.len(), t.reversed, t.span().get()), (4, 2, 5.0));
+}
+
+#[test]
+fn a_million_requests_at_one_time_are_read() {
+    let text = format!("time_s,isl,osl\n{}", "0,5,5\n".repeat(1_000_000));
+    let t = read("t.csv", &text).unwrap();
+    assert_eq!((t.requests.len(), t.span().get(), t.reversed), (1_000_000, 0.0, 0));
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "[ -~\\n]{0,200}") {
