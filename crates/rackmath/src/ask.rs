@@ -145,9 +145,15 @@ questions! {
     Estimate "estimate" estimate;
     /// An estimate along a range of concurrencies or rates
     EstimateSweep "estimate-sweep" estimate::sweep, long;
+    /// Serving request by request, as the engine schedules: percentiles, bursts, full caches, routers
+    /// rackmath simulate llama-3.1-8b --on 1xh200 --isl 512 --osl 512 --rate 3 --requests 200000 --seed 42
+    /// rackmath simulate llama-3.1-8b --on 1xh200 --trace requests.csv --replicas 8 --router kv --per-request each.csv
+    /// rackmath simulate llama-3.1-8b --on 1xh200 --users 64 --think 2s --turns 5 --ttft 500ms --tpot 20ms
+    Simulate "simulate" simulate, long;
     /// Published measurements against our predictions, row by row and source by source
     /// rackmath validate
     /// rackmath validate llamacpp --rows
+    /// rackmath validate simulate                     whole runs of servers, replayed request by request
     /// rackmath validate --folder measurements --leave-out chip --svg charts
     Validate "validate" validate, long;
     /// What a provider charges: lists by date, tiers, caches, modes and hours, and the bill of a workload

@@ -20,7 +20,7 @@ use crate::sides::{self, questions};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model, machine, workload, engines and limits.
-    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}}))]
+    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "simulate": {"x-flag": false}, "simulate_requests": {"x-flag": false}, "simulate_seed": {"x-flag": false}}))]
     pub plan: plan::Request,
     /// Machines.
     #[schemars(extend("x-file" = "machine", "x-most" = [6, "plans side by side"]))]

@@ -2,6 +2,7 @@
 
 pub mod case;
 pub mod estimate;
+pub mod simulate;
 pub mod trace;
 pub mod validate;
 pub mod when;

@@ -17,9 +17,10 @@
 mod cards;
 mod convert;
 mod kernels;
+pub mod replay;
 mod score;
 
-pub use cards::{Answer, CrossCard, CrossStratumCard, FolderCard, Request, RowCard, SkipCard, SourceCard, StratumCard};
+pub use cards::*;
 pub use score::{scatter, strata, total};
 
 use crate::case::Bench;
@@ -29,16 +30,25 @@ use rackmath_spec::validation::Table;
 use rackmath_theory::pass::KernelSet;
 use std::collections::BTreeMap;
 
+/// The word for runs and schedules, which the simulator is asked about.
+const SIMULATE: &str = "simulate";
+
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
-    let Effort { cancel, .. } = effort.into();
-    let ids = named_or_all(&request.tables, catalog.ids(rackmath_spec::Kind::Validation));
-    let tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<_>, Error>>()?;
+    let effort = effort.into();
+    let cancel = &effort.cancel;
+    let mut ids = named_or_all(&request.tables, catalog.ids(rackmath_spec::Kind::Validation));
+    ids.retain(|id| id != SIMULATE);
+    let mut tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<_>, Error>>()?;
+    // A table of runs alone has no row of its own.
+    tables.retain(|table| !(table.rows.is_empty() && table.kernels.is_empty()));
+    let wanted = request.tables.iter().any(|id| id == SIMULATE);
+    let simulate = if wanted { Some(replay::simulated(catalog, &effort)?) } else { None };
     let mut bench = Bench::new(catalog.clone())?;
     let sources =
-        tables.iter().map(|table| source(catalog, &mut bench, table, &cancel)).collect::<Result<Vec<_>, _>>()?;
+        tables.iter().map(|table| source(catalog, &mut bench, table, cancel)).collect::<Result<Vec<_>, _>>()?;
     let total = total(&sources);
-    let mut answer = Answer { request: request.clone(), sources, total, folder: None };
+    let mut answer = Answer { request: request.clone(), sources, total, folder: None, simulate };
     if !request.rows {
         answer.forget_rows();
     }

@@ -23,7 +23,7 @@ use rackmath_spec::Basis;
 pub struct Request {
     /// Model, workload, engines and limits; its machine does not count, its chips are how many of each are had, 8 unless
     /// given, 64 with a rate.
-    #[schemars(extend("x-inner" = {"chips": {"x-most": [16, "chips of every kind searched"]}, "top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "on": {"x-flag": false}}))]
+    #[schemars(extend("x-inner" = {"chips": {"x-most": [16, "chips of every kind searched"]}, "top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "simulate": {"x-flag": false}, "simulate_requests": {"x-flag": false}, "simulate_seed": {"x-flag": false}, "on": {"x-flag": false}}))]
     #[educe(Default = plan::Request::default())]
     pub plan: plan::Request,
     /// Chips or systems to choose from; all chips with a price when empty.

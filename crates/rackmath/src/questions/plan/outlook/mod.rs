@@ -19,7 +19,7 @@ use rackmath_theory::plan::{Bound, Objective, Question, Ranked, Traffic};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// The plan's question.
-    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}}))]
+    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "simulate": {"x-flag": false}, "simulate_requests": {"x-flag": false}, "simulate_seed": {"x-flag": false}}))]
     #[educe(Default = plan::Request::default())]
     pub plan: plan::Request,
     /// Share by which inputs are moved down and up.

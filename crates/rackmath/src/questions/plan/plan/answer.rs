@@ -1,5 +1,6 @@
 //! The answer: its cards, and how what the search found becomes them.
 
+use super::trial::Simulated;
 use super::why::shadows;
 use super::{Best, Choice, Entry, Handover, LengthPercentiles, Machine, MeanTraffic, OffloadCard};
 use super::{Searched, Steps, Worked};
@@ -45,6 +46,9 @@ pub struct Answer {
     pub assumptions: Vec<Remark>,
     /// What stands in the way, in numbers, when there is no plan.
     pub because: Vec<Remark>,
+    /// What the best few do under their traffic, where that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
 }
 
 /// One deployment at one load.
@@ -215,6 +219,7 @@ impl Worked {
             plans,
             assumptions: self.assumptions(true),
             because: self.because(searched),
+            simulated: None,
         }
     }
 

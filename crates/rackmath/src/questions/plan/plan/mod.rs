@@ -14,6 +14,7 @@ mod search;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod why;
 mod worked;
 
@@ -26,6 +27,7 @@ pub use layouts::Steps;
 pub use offload::OffloadCard;
 pub(crate) use prepare::in_order;
 pub use search::{MOST_SHARDS, Partial, merge, shard};
+pub use trial::{Measured, Needed, Simulated, Times, Trial};
 pub(crate) use worked::Worked;
 
 use crate::desk::prelude::*;
@@ -150,6 +152,16 @@ pub struct Request {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-flag" = "dcp decode-context-parallel-size"))]
     pub dcp: Vec<u64>,
+    /// Simulates the best few under the traffic, request by request, and says what holds at p99.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub simulate: bool,
+    /// Requests of each simulated run; 4,000 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-most" = [100_000, "requests simulated"]))]
+    pub simulate_requests: Option<u64>,
+    /// Seed of all that is drawn in them; 42 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulate_seed: Option<u64>,
 }
 
 /// What a plan is chosen by.
@@ -225,6 +237,7 @@ struct Ask {
     cuts: Vec<u64>,
     question: Question,
     handover: Option<HandoverRequest>,
+    simulate: Option<trial::Asked>,
     lists: handover::Lists,
     objective: Best,
     /// Share of a prompt found in host memory and nowhere else.
@@ -233,7 +246,8 @@ struct Ask {
 
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
-    Worked::new(catalog, request, &effort.into())?.answer()
+    let worked = Worked::new(catalog, request, &effort.into())?;
+    worked.simulate(worked.answer()?)
 }
 
 /// The space of a request and what is asked of it: for sweeps in parts, each a range of [`Space::families`].
@@ -324,6 +338,7 @@ impl Ask {
             machines,
             question,
             handover: r.handover.clone(),
+            simulate: trial::Asked::new(r)?,
         })
     }
 }

@@ -232,7 +232,7 @@ pub fn merge(catalog: &Catalog, parts: &[Partial], effort: impl Into<Effort>) ->
             Some(all) => all.merged(one, q),
         });
     }
-    Ok(worked.card(&all.unwrap_or_default().settled(q)))
+    worked.simulate(worked.card(&all.unwrap_or_default().settled(q)))
 }
 
 pub(super) fn checked(shard: u64, of: u64) -> Result<(), Error> {

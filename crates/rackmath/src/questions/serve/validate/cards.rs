@@ -6,7 +6,7 @@ use crate::desk::prelude::*;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
-    /// Tables by name; all when empty.
+    /// Tables by name; all when empty; simulate replays whole runs and recorded schedules.
     #[schemars(extend("x-position" = 1))]
     pub tables: Vec<String>,
     /// Whether the answer holds every row.
@@ -24,6 +24,9 @@ pub struct Answer {
     pub total: Option<StratumCard>,
     /// A folder of measurements, where one was given.
     pub folder: Option<FolderCard>,
+    /// Runs replayed request by request, where asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulate: Option<SimulateCard>,
 }
 
 impl Answer {
@@ -34,6 +37,88 @@ impl Answer {
             source.rows.clear();
         }
     }
+}
+
+/// The simulator against runs and schedules of real engines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimulateCard {
+    /// One for each source of runs.
+    pub sources: Vec<ReplayCard>,
+    /// Steps that a real scheduler chose.
+    pub schedules: SchedulesCard,
+}
+
+/// The runs of one source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayCard {
+    /// The table's name.
+    pub id: String,
+    /// A short name.
+    pub name: String,
+    /// Where it is.
+    pub address: String,
+    /// Whether the constants were fitted on these runs.
+    pub fitted: String,
+    /// What was assumed where the source does not say.
+    pub assumed: String,
+    /// One line for each metric and percentile.
+    pub latencies: Vec<LatencyCard>,
+    /// Every run.
+    pub runs: Vec<RunCard>,
+}
+
+/// Distances of one percentile of a latency over runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyCard {
+    /// TTFT, TPOT, ITL or E2E.
+    pub metric: String,
+    /// A percentile or the mean.
+    pub at: String,
+    /// Runs.
+    pub n: usize,
+    /// Median of |ln(predicted / measured)|.
+    pub median: f64,
+    /// Its 90th percentile.
+    pub p90: f64,
+    /// Median of ln(predicted / measured).
+    pub bias: f64,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunCard {
+    /// Its name.
+    pub name: String,
+    /// Requests replayed.
+    pub requests: usize,
+    /// What was measured.
+    pub figures: Vec<FigureCard>,
+}
+
+/// One figure of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FigureCard {
+    /// TTFT, TPOT, ITL or E2E.
+    pub metric: String,
+    /// A percentile or the mean.
+    pub at: String,
+    /// As measured.
+    pub measured_ms: f64,
+    /// As simulated.
+    pub predicted_ms: f64,
+}
+
+/// Recorded schedules against ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SchedulesCard {
+    /// What recorded them.
+    pub engine: String,
+    /// Scenarios compared.
+    pub scenarios: usize,
+    /// Their steps.
+    pub steps: usize,
+    /// Names of those that differ.
+    pub differ: Vec<String>,
 }
 
 /// A folder of measurements.

@@ -68,6 +68,25 @@ fn a_chart_has_one_dot_for_each_row() {
 }
 
 #[test]
+fn runs_are_carried_as_they_were_measured() {
+    let table = rackmath_catalog::embedded().validation("vllm-h200").unwrap();
+    let runs = replay::carried(&table);
+    let facts: Vec<(&str, usize)> = runs.iter().map(|run| (run.name.as_str(), run.jobs.len())).collect();
+    assert_eq!(facts, [("poisson_60", 153), ("prefix_100", 298)]);
+    // Medians that were published with the runs: TTFT and TPOT in milliseconds, E2E in seconds.
+    for (run, [ttft, tpot, e2e]) in runs.iter().zip([[52.0, 9.18, 1.78], [57.0, 14.2, 3.16]]) {
+        let at = |i: usize| run.measured[i].2;
+        assert!((at(0) - ttft).abs() < 0.5 && (at(3) - tpot).abs() < 0.05 && (at(6) / 1e3 - e2e).abs() < 0.005);
+        assert!(run.jobs.iter().all(|job| job.content.iter().map(|s| s.tokens).sum::<u32>() == job.prompt));
+    }
+    // A conversation begins with one of eight segments of 1,024 tokens.
+    let first: std::collections::BTreeSet<u64> = runs[1].jobs.iter().map(|job| job.content[0].stream).collect();
+    assert!(first.len() <= 8 && runs[1].jobs.iter().all(|job| job.content[0].tokens == 1024));
+    let stated = replay::carried(&rackmath_catalog::embedded().validation("vllm-blis").unwrap());
+    assert_eq!((stated.len(), stated[0].jobs.len()), (23, 600 * 17 / 2));
+}
+
+#[test]
 fn a_table_with_a_typo_gets_the_nearest() {
     let request = Request { tables: vec!["spiltwise".into()], rows: false };
     let error = answer_on(&rackmath_catalog::embedded(), &request, 1).unwrap_err().to_string();

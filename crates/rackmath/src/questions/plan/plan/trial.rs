@@ -1,0 +1,561 @@
+//! The best plans under the traffic they were made for, request by request: what holds at p99, and with how much head-room.
+//!
+//! Replicas that take turns at requests that come at random are all alike: each sees every n-th of them, gaps of a gamma law
+//! of shape n. One replica is simulated, with all its instances and groups.
+
+use super::worked::{Choice, Worked};
+use super::{Request, prepare::Entry, prepare::in_order};
+use crate::desk::prelude::*;
+use crate::simulate::{self, What};
+use rackmath_sim::blocks::Segment;
+use rackmath_sim::clock::Timed;
+use rackmath_sim::cluster::{Cluster, Link, Router};
+use rackmath_sim::tally::{Keep, Limits, Outcome, Series, Tally};
+use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Sharing, Source, Traffic};
+use rackmath_sim::{Ns, engine};
+use rackmath_theory::deployment::Ready;
+use rackmath_theory::lengths;
+use rackmath_theory::plan::{Bound, Estimate};
+
+/// Plans that are simulated, the best first.
+const PLANS: usize = 3;
+const REQUESTS: u64 = 4000;
+const MOST_REQUESTS: u64 = 1_000_000;
+const SEED: u64 = 42;
+/// Runs in search of the head-room that is needed.
+const RUNS: u64 = 6;
+/// The most head-room that is tried: a quarter of the load.
+const FEWEST: u64 = 4;
+const BATCHES: u64 = 32;
+
+/// What the best plans do under their traffic, simulated.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Simulated {
+    /// Requests of a run that count.
+    pub requests: u64,
+    /// Seed of everything drawn.
+    pub seed: u64,
+    /// The plans, the best first.
+    pub trials: Vec<Trial>,
+    /// What the runs assume.
+    pub assumptions: Vec<Remark>,
+}
+
+/// One plan, simulated.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Trial {
+    /// The plan's number in the space.
+    pub index: u64,
+    /// The deployment: what tells it from the others.
+    pub deployment: Remark,
+    /// What held.
+    pub verdict: Remark,
+    /// What was measured; none where it cannot be simulated.
+    pub measured: Option<Measured>,
+}
+
+/// What the users of a plan met.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Measured {
+    /// Times by metric, with their limits.
+    pub times: Vec<Times>,
+    /// Share of the requests that meet all limits on times, where there are some.
+    pub goodput: Option<f64>,
+    /// Whether the means meet them.
+    pub mean_holds: bool,
+    /// Whether the 90th percentiles meet them.
+    pub p90_holds: bool,
+    /// Whether the 99th percentiles meet them.
+    pub p99_holds: bool,
+    /// Whether more comes than is served.
+    pub queue_grows: bool,
+    /// Share of the load that the plan keeps free.
+    pub headroom: f64,
+    /// The least that was found at which the 99th percentiles hold; none where it is not enough.
+    pub needed: Option<Needed>,
+    /// Requests in flight of a group with which they hold as it is, where more than the plan's are enough.
+    pub sequences: Option<u64>,
+    /// Runs this took.
+    pub runs: u64,
+}
+
+/// Times of one kind, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Times {
+    /// Which.
+    pub metric: What,
+    /// The plan's limit.
+    pub limit_ms: Option<f64>,
+    /// Mean.
+    pub mean_ms: f64,
+    /// Half of the requests are below it.
+    pub p50_ms: f64,
+    /// 90 % are below it.
+    pub p90_ms: f64,
+    /// 99 % are below it.
+    pub p99_ms: f64,
+}
+
+/// Head-room with which a plan holds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Needed {
+    /// Share of the load that is kept free.
+    pub headroom: f64,
+    /// Replicas.
+    pub replicas: u64,
+    /// Users of a replica, where as many requests come as are served.
+    pub users: Option<u64>,
+    /// Chips of all.
+    pub chips: u64,
+    /// Whether so many chips are on offer.
+    pub on_offer: bool,
+}
+
+impl Times {
+    fn of(metric: What, values: &mut Series, limit: Option<f64>) -> Option<Self> {
+        let mean_ms = values.mean()? / 1e6;
+        let found = values.percentiles(&[0.5, 0.9, 0.99]);
+        let [p50_ms, p90_ms, p99_ms] = [0, 1, 2].map(|i| found[i].unwrap_or(0.0) / 1e6);
+        Some(Self { metric, limit_ms: limit.map(|s| s * 1e3), mean_ms, p50_ms, p90_ms, p99_ms })
+    }
+
+    /// A time over the limit.
+    fn over(&self, time: impl Fn(&Self) -> f64) -> f64 {
+        self.limit_ms.map_or(0.0, |limit| time(self) / limit)
+    }
+}
+
+/// How a simulation was asked for.
+pub(super) struct Asked {
+    requests: u64,
+    seed: u64,
+    acceptance: f64,
+}
+
+impl Asked {
+    pub(super) fn new(r: &Request) -> Result<Option<Self>, Error> {
+        let given = [("simulate_requests", r.simulate_requests), ("simulate_seed", r.simulate_seed)];
+        if let Some((field, n)) = given.into_iter().find_map(|(field, n)| Some((field, n?))).filter(|_| !r.simulate) {
+            return Err(Error::value(field, n, "{simulate} with it"));
+        }
+        let requests = r.simulate_requests.unwrap_or(REQUESTS);
+        let expected = format!("100 to {}", grouped(MOST_REQUESTS as f64));
+        refuse_if(!(100..=MOST_REQUESTS).contains(&requests), "simulate_requests", requests, expected)?;
+        let (seed, acceptance) = (r.simulate_seed.unwrap_or(SEED), r.acceptance.unwrap_or(1.0));
+        Ok(r.simulate.then_some(Self { requests, seed, acceptance }))
+    }
+}
+
+/// What comes to a replica.
+#[derive(Clone, Copy)]
+enum Load {
+    /// A rate for so many replicas.
+    Open { rate: f64, replicas: u64 },
+    /// Users of a replica, of so many when it is full, who each ask again at once.
+    Closed { users: u64, full: u64 },
+}
+
+impl Load {
+    /// The same with less for a replica, by so many steps.
+    fn less(self, steps: u64) -> Self {
+        match self {
+            Self::Open { rate, replicas } => Self::Open { rate, replicas: replicas + steps },
+            Self::Closed { users, full } => Self::Closed { users: users - steps, full },
+        }
+    }
+
+    fn steps(self) -> u64 {
+        match self {
+            Self::Open { replicas, .. } => replicas * (FEWEST - 1),
+            Self::Closed { users, .. } => users - users.div_ceil(FEWEST),
+        }
+    }
+
+    /// Steps to half the difference of what two loads leave of this one.
+    fn between(self, low: u64, high: u64) -> u64 {
+        let middle = match self {
+            Self::Open { replicas, .. } => {
+                let left = |steps: u64| replicas as f64 / (replicas + steps) as f64;
+                (replicas as f64 / f64::midpoint(left(low), left(high)) - replicas as f64) as u64
+            }
+            Self::Closed { .. } => u64::midpoint(low, high),
+        };
+        middle.clamp(low + 1, high - 1)
+    }
+}
+
+/// Requests by a law, that share of each prompt which the plan takes for cached, and the first users met at any point of
+/// their answers.
+struct Coming {
+    drawn: Drawn,
+    cached: f64,
+    users: u64,
+}
+
+impl Source for Coming {
+    fn next(&mut self) -> Option<Ns> {
+        self.drawn.next()
+    }
+
+    fn take(&mut self) -> Option<Job> {
+        let mut job = self.drawn.take()?;
+        if job.id < self.users {
+            job.output = ((u64::from(job.output) * (job.id + 1)).div_ceil(self.users) as u32).max(1);
+        }
+        if self.cached > 0.0 {
+            job.content = vec![Segment { stream: 0, offset: 0, tokens: (f64::from(job.prompt) * self.cached) as u32 }];
+        }
+        Some(job)
+    }
+
+    fn done(&mut self, id: u64, at: Ns) {
+        self.drawn.done(id, at);
+    }
+
+    fn waits(&self) -> bool {
+        self.drawn.waits()
+    }
+}
+
+/// A pool of a plan that is ready to run.
+struct Pool {
+    ready: Ready,
+    settings: engine::Settings,
+    engines: usize,
+}
+
+/// A plan on the stage.
+struct Stage<'a> {
+    asked: &'a Asked,
+    /// The pool of prompts where there is one, and the other.
+    pools: Vec<Pool>,
+    /// Seconds to send a prompt's cache, per token.
+    send: f64,
+    cached: f64,
+    lengths: [Length; 2],
+    longest: u32,
+    accepted: Option<f64>,
+    /// Requests in flight in a replica.
+    inside: u64,
+    outside: Ns,
+    limits: [Option<f64>; 3],
+    effort: &'a Effort,
+}
+
+impl Stage<'_> {
+    fn run(&self, load: Load) -> Result<Measured, Error> {
+        let (arrivals, users) = match load {
+            Load::Open { rate, replicas } => {
+                let n = replicas as f64;
+                (Arrivals::Open { rate: rate / n, cv: n.sqrt().recip() }, 0)
+            }
+            Load::Closed { users, .. } => (Arrivals::Users { users, think_s: 0.0 }, users),
+        };
+        let Asked { requests, seed, .. } = *self.asked;
+        // Until the replica is as full as it will be, and while it empties, requests do not count.
+        let warm = (requests / 10).max(2 * self.inside);
+        let [input, output] = self.lengths.clone();
+        let (sharing, longest) = (Sharing::default(), self.longest);
+        let traffic =
+            Traffic { arrivals, input, output, sharing, requests: warm + requests + self.inside, seed, longest };
+        let mut source = Coming { drawn: Drawn::new(traffic), cached: self.cached, users };
+        let kinds = self.pools.iter().map(|p| (p.settings.clone(), p.engines, Timed::new(&*p.ready.pass)));
+        let mut cluster = Cluster::mixed(kinds.collect(), Router::RoundRobin, seed, true);
+        if let [prompts, _] = &*self.pools {
+            let send = self.send;
+            let link = Link(Arc::new(move |tokens| (f64::from(tokens) * send * 1e9) as Ns));
+            cluster = cluster.sending(prompts.engines, link);
+        }
+        if let Some(chance) = self.accepted {
+            cluster = cluster.accepting(chance);
+        }
+        let mut all = Tally::new(Keep { outside: self.outside, each: true, ..Keep::default() });
+        cluster.run(&mut source, &mut all, self.effort)?;
+        let ns = |s: Option<f64>| s.map(|s| (s * 1e9) as Ns);
+        let [ttft, tpot, e2e] = self.limits.map(ns);
+        let limits = Limits { ttft, tpot, e2e };
+        let keep = Keep { warm, requests, batches: BATCHES, limits, outside: self.outside, each: false, worst: 0 };
+        let mut each = all.each;
+        each.retain(|o| (warm..warm + requests).contains(&o.id));
+        each.sort_unstable_by_key(|o| o.id);
+        Ok(self.measured(&each, Tally::new(keep)))
+    }
+
+    fn measured(&self, each: &[Outcome], mut tally: Tally) -> Measured {
+        for o in each {
+            tally.outcome(*o, o.arrival + o.e2e());
+        }
+        let queues: Vec<f64> = tally.samples_of(&tally.samples);
+        let queue_grows = simulate::grows(&queues, tally.e2e.mean().unwrap_or(0.0)).is_some();
+        let [ttft, tpot, e2e] = self.limits;
+        let times = [
+            Times::of(What::Ttft, &mut tally.ttft, ttft),
+            Times::of(What::Tpot, &mut tally.tpot, tpot),
+            Times::of(What::E2e, &mut tally.e2e, e2e),
+        ];
+        let times: Vec<Times> = times.into_iter().flatten().collect();
+        let holds = |time: fn(&Times) -> f64| !queue_grows && times.iter().all(|t| t.over(time) <= 1.0);
+        let limited = self.limits.iter().any(Option::is_some);
+        Measured {
+            goodput: limited.then(|| tally.met as f64 / tally.measured.max(1) as f64),
+            mean_holds: holds(|t| t.mean_ms),
+            p90_holds: holds(|t| t.p90_ms),
+            p99_holds: holds(|t| t.p99_ms),
+            queue_grows,
+            times,
+            headroom: 0.0,
+            needed: None,
+            sequences: None,
+            runs: 1,
+        }
+    }
+
+    /// The least so many steps at which p99 holds, as far as a few runs can tell; and how many they were.
+    fn search(&self, load: Load) -> Result<(Option<u64>, u64), Error> {
+        let (mut low, mut high, mut runs) = (0, load.steps(), 0);
+        if high == 0 {
+            return Ok((None, 0));
+        }
+        let mut at = high;
+        while runs < RUNS {
+            runs += 1;
+            if self.run(load.less(at))?.p99_holds {
+                high = at;
+            } else if at == load.steps() {
+                return Ok((None, runs));
+            } else {
+                low = at;
+            }
+            if high - low < 2 {
+                break;
+            }
+            at = load.between(low, high);
+        }
+        Ok((Some(high), runs))
+    }
+}
+
+/// Lengths of a distribution, each of its shares as likely.
+fn length(of: &lengths::Drawn) -> Length {
+    let tokens = |n: f64| n.round().max(1.0) as u32;
+    if of.variance > 0.0 {
+        Length::Listed(of.shares.iter().map(|n| tokens(*n)).collect())
+    } else {
+        Length::Fixed(tokens(of.mean))
+    }
+}
+
+impl Worked {
+    /// Adds what the best few do under their traffic, where that is asked for.
+    pub(super) fn simulate(&self, mut answer: super::Answer) -> Result<super::Answer, Error> {
+        let Some(asked) = self.ask.simulate.as_ref().filter(|_| !answer.plans.is_empty()) else { return Ok(answer) };
+        let best: Vec<u64> = answer.plans.iter().take(PLANS).map(|p| p.index).collect();
+        let trials = in_order(&best, &self.effort, |index| self.trial(asked, *index))?;
+        let fails = |t: &Trial| t.measured.as_ref().is_some_and(|m| !m.p99_holds);
+        let holds = |t: &&Trial| t.measured.as_ref().is_some_and(|m| m.p99_holds);
+        let other = trials.iter().skip(1).find(holds).filter(|_| fails(&trials[0]));
+        let verdict = says("plan_simulated").with("verdict", &trials[0].verdict);
+        let verdict = verdict.with("other", other.map(|t| &t.deployment));
+        answer.verdict = answer.verdict.with("simulated", verdict);
+        let Asked { requests, seed, .. } = *asked;
+        answer.simulated = Some(Simulated { requests, seed, assumptions: self.staged(asked, &best), trials });
+        Ok(answer)
+    }
+
+    fn trial(&self, asked: &Asked, index: u64) -> Result<Trial, Error> {
+        let (choice, q) = (self.chosen(index), &self.question);
+        let deployment = self.words(index);
+        let not = |why: Remark| {
+            let verdict = says("trial_not").with("why", why);
+            Ok(Trial { index, deployment: deployment.clone(), verdict, measured: None })
+        };
+        let Some(e) = self.space.estimate(index, q.output, q.traffic) else { return not(says("no_room")) };
+        if choice.offload().is_some() {
+            return not(says("trial_offload"));
+        }
+        let stage = match self.stage(asked, &choice) {
+            Ok(stage) => stage,
+            Err(e) => return not(e.to_string().into()),
+        };
+        let load = self.load(&choice, &e);
+        let mut measured = stage.run(load)?;
+        measured.headroom = Self::kept_free(load, &e);
+        if !measured.p99_holds && measured.goodput.is_some() {
+            // A plan takes the fewest requests in flight that do in the mean; bursts may want more.
+            let most = choice.row.most().max(choice.per_group);
+            if most > choice.per_group && choice.prompts.is_none() && matches!(load, Load::Open { .. }) {
+                let wide = self.stage(asked, &Choice { per_group: most, ..self.chosen(index) })?;
+                measured.sequences = wide.run(load)?.p99_holds.then_some(most as u64);
+                measured.runs += 1;
+            }
+            let (steps, runs) = stage.search(load)?;
+            measured.runs += runs;
+            measured.needed = steps.map(|steps| self.needed(load.less(steps), &e));
+        } else if measured.goodput.is_some() {
+            measured.needed = Some(self.needed(load, &e));
+        }
+        let verdict = verdict(&measured, load);
+        Ok(Trial { index, deployment, verdict, measured: Some(measured) })
+    }
+
+    /// What comes to the replicas of a plan: the rate it is for, or as many users as it holds.
+    fn load(&self, choice: &Choice, e: &Estimate) -> Load {
+        let w = &self.ask.workload;
+        if let Some(rate) = w.mean_rate {
+            return Load::Open { rate: rate * w.peak, replicas: e.replicas.max(1.0) as u64 };
+        }
+        let users = inside(choice);
+        Load::Closed { users, full: users }
+    }
+
+    fn kept_free(load: Load, e: &Estimate) -> f64 {
+        let left = match load {
+            Load::Open { rate, replicas } => rate / (e.rate * replicas as f64),
+            Load::Closed { users, full } => users as f64 / full as f64,
+        };
+        (1.0 - left).max(0.0)
+    }
+
+    fn needed(&self, load: Load, e: &Estimate) -> Needed {
+        let (replicas, users) = match load {
+            Load::Open { replicas, .. } => (replicas, None),
+            Load::Closed { users, .. } => (e.replicas as u64, Some(users)),
+        };
+        let taken = e.taken / e.replicas * replicas as f64;
+        Needed {
+            headroom: Self::kept_free(load, e),
+            replicas,
+            users,
+            chips: (e.unit_chips * replicas as f64) as u64,
+            on_offer: self.question.limits.get(Bound::Chips).is_none_or(|most| taken <= most),
+        }
+    }
+
+    fn stage<'a>(&'a self, asked: &'a Asked, choice: &Choice) -> Result<Stage<'a>, Error> {
+        let (ask, w) = (&*self.ask, &self.ask.workload);
+        let lengths = [length(&w.input), length(&w.output)];
+        let longest = w.input.shares.iter().chain([&w.input.mean]).fold(0.0_f64, |a, b| a.max(*b))
+            + w.output.shares.iter().chain([&w.output.mean]).fold(0.0_f64, |a, b| a.max(*b));
+        let pool = |row: &Entry, sequences: f64, instances: f64, drafts: f64| -> Result<Pool, Error> {
+            let (ready, on) = (row.ready(), row.on());
+            simulate::can_run(on)?;
+            let flags = simulate::Flags {
+                max_num_seqs: Some(sequences.ceil() as u64),
+                max_model_len: Some((longest as u64 + 16).max(131_072)),
+                num_speculative_tokens: drafts as u64,
+                ..simulate::Flags::default()
+            };
+            let traffic = simulate::Traffic { isl: w.input.mean, osl: w.output.mean, ..simulate::Traffic::default() };
+            let settings = simulate::settings(&simulate::Request { traffic, flags, ..Default::default() }, &ready)?;
+            let room = f64::from(settings.num_blocks - 1) * f64::from(settings.block_size);
+            refuse_if(longest > room, "isl", longest, format!("at most {} tokens in and out", grouped(room)))?;
+            let engines = (instances * on.groups()) as usize;
+            Ok(Pool { ready, settings: settings.into(), engines })
+        };
+        let row = choice.row;
+        let mut pools = vec![pool(row, choice.per_group, choice.instances, row.drafts.0)?];
+        let mut send = 0.0;
+        if let Some(p) = &choice.prompts {
+            // As many prompts at a time as the launch line allows.
+            let prompts = (p.row.chunk / ask.fetching(p.row.offload).new_tokens()).ceil().max(1.0);
+            pools.insert(0, pool(p.row, prompts, p.instances, 0.0)?);
+            send = self.space.sending(p.at, choice.c.row) / w.input.mean;
+        }
+        let limit = |bound| self.question.limits.get(bound);
+        Ok(Stage {
+            asked,
+            send,
+            cached: w.requests.cached,
+            lengths,
+            longest: (longest as u32).saturating_add(16),
+            accepted: (row.drafts.0 > 0.0).then_some(asked.acceptance),
+            inside: inside(choice),
+            outside: (pools[0].ready.deployment.engine.overhead.request.get() * 1e9) as Ns,
+            limits: [limit(Bound::Ttft), limit(Bound::Tpot), limit(Bound::E2e)],
+            effort: &self.effort,
+            pools,
+        })
+    }
+
+    /// What the runs assume.
+    fn staged(&self, asked: &Asked, plans: &[u64]) -> Vec<Remark> {
+        let w = &self.ask.workload;
+        let coming = match w.mean_rate {
+            Some(rate) => says("trial_open").with("rate", rate * w.peak),
+            None => says("trial_closed"),
+        };
+        let choices: Vec<Choice> = plans.iter().map(|index| self.chosen(*index)).collect();
+        let mut all = vec![
+            coming.with("requests", asked.requests).with("seed", asked.seed),
+            says(if w.varies() { "trial_drawn" } else { "trial_fixed" }),
+            says("trial_launched"),
+        ];
+        if choices.iter().any(|c| c.row.on().groups() > 1.0) {
+            all.push(says("trial_groups"));
+        }
+        if choices.iter().any(|c| c.prompts.is_some()) {
+            all.push(says("trial_pools"));
+        }
+        all.push(says("trial_search").with("runs", RUNS).with("most", 1.0 - 1.0 / FEWEST as f64));
+        all
+    }
+}
+
+/// Requests in flight in a replica.
+fn inside(choice: &Choice) -> u64 {
+    (choice.per_group * choice.row.on().groups() * choice.instances).round().max(1.0) as u64
+}
+
+fn name(what: What) -> Remark {
+    says(match what {
+        What::Ttft => "first_tokens",
+        What::E2e => "whole_requests",
+        _ => "times_per_token",
+    })
+}
+
+fn verdict(m: &Measured, load: Load) -> Remark {
+    let times = |limited: bool| {
+        let some = m.times.iter().filter(move |t| !limited || t.limit_ms.is_some());
+        let one = |t: &Times| {
+            let limit = t.limit_ms.map(|ms| ms / 1e3);
+            says("trial_time").with("what", name(t.metric)).with("p99", t.p99_ms / 1e3).with("limit", limit)
+        };
+        some.map(one).collect::<Vec<_>>()
+    };
+    let worst = |time: fn(&Times) -> f64| m.times.iter().max_by(|a, b| a.over(time).total_cmp(&b.over(time)));
+    let Some(goodput) = m.goodput else {
+        return says(if m.queue_grows { "trial_grows" } else { "trial_free" }).with("times", times(false));
+    };
+    if m.p99_holds {
+        return says("trial_holds").with("times", times(true)).with("share", goodput).with("free", m.headroom);
+    }
+    let needs = match (m.needed, load) {
+        (None, _) => says("trial_never").with("most", 1.0 - 1.0 / FEWEST as f64),
+        (Some(n), Load::Open { replicas, .. }) => says("trial_replicas")
+            .with("more", n.replicas - replicas)
+            .with("headroom", n.headroom)
+            .with("beyond", !n.on_offer),
+        (Some(n), Load::Closed { full, .. }) => {
+            says("trial_users").with("users", n.users).with("full", full).with("headroom", n.headroom)
+        }
+    };
+    let id = match m {
+        _ if m.queue_grows => "trial_grows",
+        _ if m.mean_holds => "trial_tail",
+        _ => "trial_mean",
+    };
+    let [tail, mean] = [worst(|t| t.p99_ms), worst(|t| t.mean_ms)];
+    says(id)
+        .with("p90", m.p90_holds)
+        .with("what", tail.filter(|t| m.mean_holds || mean != Some(*t)).map(|t| name(t.metric)))
+        .with("over", tail.map(|t| t.over(|t| t.p99_ms)))
+        .with("mean_what", mean.map(|t| name(t.metric)))
+        .with("mean_over", mean.map(|t| t.over(|t| t.mean_ms)))
+        .with("share", goodput)
+        .with("sequences", m.sequences)
+        .with("needs", needs)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,754 @@
+//! What a run says.
+
+use super::flags;
+use super::fleet::Kind;
+use super::work::{Run, World};
+use super::{Router, Traffic};
+use crate::desk::prelude::*;
+use crate::layout;
+use rackmath_sim::tally::{Outcome, Sample, Series as Values, Tally};
+
+/// Percentiles of a table.
+const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
+/// What users of a server met.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The model's name.
+    pub model: String,
+    /// The machine's name.
+    pub system: String,
+    /// The engine's name.
+    pub engine: String,
+    /// The layout of a replica in short.
+    pub layout: String,
+    /// Whether it was chosen here.
+    pub layout_chosen: bool,
+    /// Replicas.
+    pub replicas: u64,
+    /// Replicas beside them that only compute prompts.
+    pub prefill_replicas: u64,
+    /// How one is chosen.
+    pub router: Router,
+    /// Chips in all.
+    pub chips: u64,
+    /// What came.
+    pub traffic: Remark,
+    /// What to make of it.
+    pub verdict: Remark,
+    /// What to be careful about.
+    pub warnings: Vec<Remark>,
+    /// Requests that count, and those before them that only warmed up.
+    pub requests: u64,
+    /// Requests before those that count.
+    pub warm_up: u64,
+    /// Requests that never ended.
+    pub unfinished: u64,
+    /// Seconds from the first arrival that counts to the last end.
+    pub span_s: f64,
+    /// Percentiles by metric.
+    pub metrics: Vec<Metric>,
+    /// By class of clients, where there are several.
+    pub classes: Vec<OfClass>,
+    /// What went wrong and what was done about it, where something could.
+    pub happened: Option<Happened>,
+    /// Requests that met all limits, where some were given; those that failed did not.
+    pub goodput: Option<Goodput>,
+    /// What the replicas did.
+    pub served: Served,
+    /// Where the time of a request goes, on average.
+    pub parts: Vec<Part>,
+    /// The requests that took longest, and why.
+    pub worst: Vec<Waited>,
+    /// What each request met, where asked for.
+    pub each: Vec<Waited>,
+    /// Requests running and waiting over time.
+    pub figure: Figure,
+    /// Output tokens per second over time.
+    pub throughput: Figure,
+    /// Other ways to serve the same requests, where asked for.
+    pub compared: Option<Compared>,
+    /// Steps and requests of a stretch of time, where asked for.
+    pub window: Option<Window>,
+    /// What the numbers assume.
+    pub assumptions: Vec<Remark>,
+}
+
+/// Values of one setting on the same requests.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Compared {
+    /// The setting.
+    pub what: String,
+    /// Whether requests come at the same times: not where they wait for answers.
+    pub same_times: bool,
+    /// One for each value; the first is the base.
+    pub variants: Vec<Variant>,
+    /// What to make of it.
+    pub verdict: Remark,
+}
+
+/// What one value came to.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Variant {
+    /// The value.
+    pub value: String,
+    /// Percentiles by metric.
+    pub metrics: Vec<Metric>,
+    /// Output tokens per second.
+    pub output_tok_s: f64,
+    /// Share of prompt tokens found in the cache.
+    pub cached: f64,
+    /// Share of the requests that met all limits, where some were given.
+    pub goodput: Option<f64>,
+    /// By how much it differs from the base.
+    pub differences: Vec<Difference>,
+}
+
+/// A percentile of batches of requests less that of the same requests under the base.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Difference {
+    /// Which.
+    pub metric: What,
+    /// Of which percentile.
+    pub percentile: f64,
+    /// Mean over batches.
+    pub ms: f64,
+    /// Half width of its 95 % interval; none of too few batches.
+    pub plus_minus_ms: Option<f64>,
+}
+
+impl Difference {
+    /// Whether zero is outside its interval.
+    pub fn sure(&self) -> bool {
+        self.plus_minus_ms.is_some_and(|w| self.ms.abs() > w)
+    }
+}
+
+/// A stretch of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Window {
+    /// Its start.
+    pub from_s: f64,
+    /// Its end.
+    pub to_s: f64,
+    /// Steps that began in it; steps of decodes alone that follow each other are one.
+    pub steps: Vec<Step>,
+    /// Requests that were inside.
+    pub requests: Vec<Waited>,
+    /// Steps and requests left out because there were too many.
+    pub left_out: u64,
+}
+
+/// A step, or several that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Step {
+    /// Where.
+    pub replica: u32,
+    /// Its start.
+    pub start_s: f64,
+    /// Its end.
+    pub end_s: f64,
+    /// Sequences that decode.
+    pub decodes: u32,
+    /// Tokens of prompts.
+    pub prompt_tokens: u32,
+}
+
+/// A metric's percentiles, in milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Metric {
+    /// Which.
+    pub metric: What,
+    /// Mean.
+    pub mean_ms: f64,
+    /// Half of the values are below it.
+    pub p50_ms: f64,
+    /// 90 % are below it.
+    pub p90_ms: f64,
+    /// 95 % are below it.
+    pub p95_ms: f64,
+    /// 99 % are below it.
+    pub p99_ms: f64,
+    /// 99.9 % are below it.
+    pub p999_ms: f64,
+    /// Half width of the 95 % interval of the median, from batches of requests.
+    pub p50_plus_minus_ms: Option<f64>,
+    /// The same of the 90th percentile.
+    pub p90_plus_minus_ms: Option<f64>,
+    /// The same of the 99th percentile.
+    pub p99_plus_minus_ms: Option<f64>,
+}
+
+/// What is measured of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// From arrival until it is first scheduled.
+    Queue,
+    /// From arrival to the first token.
+    Ttft,
+    /// Time per token after the first, of each request.
+    Tpot,
+    /// Gaps between tokens, of all requests together.
+    Itl,
+    /// From arrival to the last token.
+    E2e,
+}
+
+/// Requests that met their limits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Goodput {
+    /// Time to first token that is good enough.
+    pub ttft_ms: Option<f64>,
+    /// Time per output token that is good enough.
+    pub tpot_ms: Option<f64>,
+    /// Time of a whole request that is good enough.
+    pub e2e_ms: Option<f64>,
+    /// Share of the requests that met all.
+    pub share: f64,
+    /// Such requests per second.
+    pub requests_per_s: f64,
+}
+
+/// What clients of one class met.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OfClass {
+    /// Its name.
+    pub name: String,
+    /// Requests that count.
+    pub requests: u64,
+    /// Requests that were given up.
+    pub failed: u64,
+    /// Requests per second.
+    pub requests_per_s: f64,
+    /// Output tokens per second.
+    pub output_tok_s: f64,
+    /// Requests that met its limits, where it has some.
+    pub goodput: Option<Goodput>,
+    /// Percentiles by metric.
+    pub metrics: Vec<Metric>,
+}
+
+/// What happened beside requests and steps. All that arrived is done, failed or still inside.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Happened {
+    /// Requests that came.
+    pub arrived: u64,
+    /// Requests never done.
+    pub failed: u64,
+    /// Of these, given up by their clients.
+    pub timed_out: u64,
+    /// Attempts refused by a full queue, or because no replica took requests.
+    pub refused: u64,
+    /// Attempts lost with a replica.
+    pub lost: u64,
+    /// Attempts after the first.
+    pub retried: u64,
+    /// Replicas that died.
+    pub deaths: u64,
+    /// Replicas started by the controller.
+    pub starts: u64,
+    /// Replicas drained.
+    pub drains: u64,
+    /// Replicas that were on, on average.
+    pub replicas_on: f64,
+}
+
+/// What the replicas did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Served {
+    /// Requests per second.
+    pub requests_per_s: f64,
+    /// Output tokens per second.
+    pub output_tok_s: f64,
+    /// Output tokens per second and chip.
+    pub output_tok_s_per_chip: f64,
+    /// Share of the time in which a replica works.
+    pub busy: f64,
+    /// Share of that time in steps with prompts.
+    pub with_prompts: f64,
+    /// Steps.
+    pub steps: u64,
+    /// Share of prompt tokens found in the cache.
+    pub cached: f64,
+    /// Times a request lost its blocks.
+    pub preemptions: u64,
+    /// Tokens computed again for that.
+    pub recomputed_tokens: u64,
+    /// Most blocks of the cache in use, as a share.
+    pub cache_peak: f64,
+    /// Dollars per million output tokens, all dollars on them, where a price is known.
+    pub usd_per_mtok_output: Option<f64>,
+}
+
+/// A part of the time of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Part {
+    /// Which.
+    pub what: Waits,
+    /// Mean, in milliseconds.
+    pub ms: f64,
+    /// Share of the whole.
+    pub share: f64,
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waits {
+    /// To be scheduled.
+    Queue,
+    /// Its prompt, and whoever shares its steps.
+    Prompt,
+    /// Steps of decodes alone.
+    Decode,
+    /// Steps that carry prompts of others.
+    OthersPrompts,
+    /// Evicted, and computed again.
+    Evicted,
+    /// Its cache on its way between pools.
+    Transfer,
+    /// Outside the engine: HTTP, tokenizer, messages between processes.
+    Outside,
+    /// Refused or lost, and until it was sent again.
+    Retried,
+}
+
+/// What one request met; its parts add up to the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Waited {
+    /// Its number in order of arrival.
+    pub request: u64,
+    /// Where it ran.
+    pub replica: u32,
+    /// When it came.
+    pub arrival_s: f64,
+    /// Tokens of its prompt.
+    pub prompt: u32,
+    /// Of these, found in the cache.
+    pub cached: u32,
+    /// Tokens of its answer.
+    pub output: u32,
+    /// Until it was scheduled.
+    pub queue_ms: f64,
+    /// From then to its first token.
+    pub prompt_ms: f64,
+    /// In steps of decodes alone.
+    pub decode_ms: f64,
+    /// In steps with prompts of others.
+    pub others_prompts_ms: f64,
+    /// Without a token because it was evicted.
+    pub evicted_ms: f64,
+    /// Between pools.
+    pub transfer_ms: f64,
+    /// Outside the engine.
+    pub outside_ms: f64,
+    /// In attempts that were refused or lost, and until the last was sent.
+    pub retried_ms: f64,
+    /// Time to first token.
+    pub ttft_ms: f64,
+    /// Time per token after the first.
+    pub tpot_ms: Option<f64>,
+    /// All of it.
+    pub e2e_ms: f64,
+    /// Times it was evicted.
+    pub preemptions: u32,
+}
+
+impl From<&Outcome> for Waited {
+    fn from(o: &Outcome) -> Self {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        Self {
+            request: o.id,
+            replica: o.replica,
+            arrival_s: o.arrival as f64 / 1e9,
+            prompt: o.prompt,
+            cached: o.cached,
+            output: o.output,
+            queue_ms: ms(o.queue),
+            prompt_ms: ms(o.prefill),
+            decode_ms: ms(o.decode),
+            others_prompts_ms: ms(o.stalled),
+            evicted_ms: ms(o.evicted),
+            transfer_ms: ms(o.transfer),
+            outside_ms: ms(o.outside),
+            retried_ms: ms(o.retried),
+            ttft_ms: ms(o.ttft()),
+            tpot_ms: o.tpot().map(|t| t / 1e6),
+            e2e_ms: ms(o.e2e()),
+            preemptions: o.preempted,
+        }
+    }
+}
+
+/// Half width of a 95 % interval of the mean of batches, by Student's law; none of too few.
+pub(super) fn half_width(samples: &[f64]) -> Option<f64> {
+    // Quantiles of Student's law for 2 to 32 batches: 0.975, degrees of freedom one fewer. Source: NIST handbook 1.3.6.7.2.
+    const T: [f64; 31] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042, 2.040,
+    ];
+    let all: Vec<f64> = samples.iter().copied().filter(|x| x.is_finite()).collect();
+    if all.len() < 10 {
+        return None;
+    }
+    let n = all.len() as f64;
+    let mean = all.iter().sum::<f64>() / n;
+    let variance = all.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+    let t = T[(all.len() - 2).min(T.len() - 1)];
+    Some(t * (variance / n).sqrt())
+}
+
+/// Correlation of neighbouring batches: near zero where they are long enough.
+fn neighbours(samples: &[f64]) -> f64 {
+    let n = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / n;
+    let variance: f64 = samples.iter().map(|x| (x - mean) * (x - mean)).sum();
+    let along: f64 = samples.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum();
+    if variance > 0.0 { along / variance } else { 0.0 }
+}
+
+fn metric(what: What, values: &mut Values, samples: &[(u64, Sample)], row: usize) -> Option<Metric> {
+    let mean = values.mean()?;
+    let found = values.percentiles(&PERCENTILES);
+    let [p50, p90, p95, p99, p999] = [0, 1, 2, 3, 4].map(|i| found[i].unwrap_or(0.0) / 1e6);
+    let width = |at: usize| {
+        let batches: Vec<f64> = samples.iter().map(|(_, s)| s[row][at] / 1e6).collect();
+        half_width(&batches)
+    };
+    Some(Metric {
+        metric: what,
+        mean_ms: mean / 1e6,
+        p50_ms: p50,
+        p90_ms: p90,
+        p95_ms: p95,
+        p99_ms: p99,
+        p999_ms: p999,
+        p50_plus_minus_ms: width(0),
+        p90_plus_minus_ms: width(1),
+        p99_plus_minus_ms: width(3),
+    })
+}
+
+pub(super) fn answer(world: &World, mut run: Run) -> Answer {
+    let (r, on) = (world.request, &world.main().ready.deployment);
+    let tally = &mut run.tally;
+    tally.samples.sort_by_key(|s| s.0);
+    let samples = std::mem::take(&mut tally.samples);
+    let span = tally.last_finish.saturating_sub(tally.first_arrival) as f64 / 1e9;
+    let span = span.max(1e-9);
+    let replicas = world.kinds.iter().filter(|k| !k.prompts).map(|k| k.replicas).sum();
+    let chips = world.kinds.iter().map(Kind::chips).sum();
+    let counted = tally.measured as f64;
+    let arrived = world.keep.warm + world.keep.requests;
+    let gaps = gaps(tally);
+    let all = [
+        metric(What::Queue, &mut tally.queue, &samples, 0),
+        metric(What::Ttft, &mut tally.ttft, &samples, 1),
+        metric(What::Tpot, &mut tally.tpot, &samples, 2),
+        gaps,
+        metric(What::E2e, &mut tally.e2e, &samples, 3),
+    ];
+    let metrics: Vec<Metric> = all.into_iter().flatten().collect();
+    let peak = tally.moments.iter().map(|m| f64::from(m.used)).fold(0.0, f64::max);
+    let total = run.totals;
+    let happened = happened(world, &run.incidents, tally.last_finish);
+    let nodes = run.nodes as f64;
+    // Replicas that are off do no work and cost nothing.
+    let on_share = run.incidents.on as f64 / (tally.last_finish.max(1) as f64 * nodes);
+    let elapsed = tally.last_finish as f64 * nodes * on_share;
+    let dollars = world.kinds.iter().map(|k| k.price.map(|p| p * k.chips() as f64)).sum::<Option<f64>>();
+    let output = tally.tokens_out as f64 / span;
+    let served = Served {
+        requests_per_s: counted / span,
+        output_tok_s: output,
+        output_tok_s_per_chip: output / chips as f64,
+        busy: if elapsed > 0.0 { total.busy as f64 / elapsed } else { 0.0 },
+        with_prompts: if total.busy > 0 { total.mixed as f64 / total.busy as f64 } else { 0.0 },
+        steps: total.steps,
+        cached: if tally.tokens_in > 0 { tally.tokens_cached as f64 / tally.tokens_in as f64 } else { 0.0 },
+        preemptions: total.preemptions,
+        recomputed_tokens: total.recomputed,
+        cache_peak: peak / (run.usable as f64 / nodes),
+        usd_per_mtok_output: dollars.map(|d| d * on_share / output * 1e6),
+    };
+    let any = world.keep.limits.any() || tally.classes.iter().any(|c| c.limits.any());
+    let goodput = any.then(|| Goodput {
+        ttft_ms: r.ttft_ms,
+        tpot_ms: r.tpot_ms,
+        e2e_ms: r.e2e_ms,
+        share: tally.met as f64 / (counted + tally.failed as f64).max(1.0),
+        requests_per_s: tally.met as f64 / span,
+    });
+    let unfinished = arrived.saturating_sub(tally.finished_all + tally.failed_all);
+    let warnings = warnings(world, tally.samples_of(&samples), unfinished, run.cut, &metrics);
+    Answer {
+        model: on.model.name.clone(),
+        system: systems(world),
+        engine: on.engine.name.clone(),
+        layout: layout::words(&on.model, &on.layout),
+        layout_chosen: world.main().layout_chosen,
+        replicas,
+        prefill_replicas: r.fleet.prefill_replicas,
+        router: r.fleet.router,
+        chips,
+        traffic: traffic(world),
+        verdict: verdict(&metrics, goodput.as_ref(), &warnings),
+        warnings,
+        requests: tally.measured,
+        warm_up: world.keep.warm,
+        unfinished,
+        span_s: span,
+        metrics,
+        classes: classes(world, tally, span),
+        happened,
+        goodput,
+        served,
+        parts: parts(tally, counted),
+        worst: tally.worst.iter().map(Waited::from).collect(),
+        each: {
+            tally.each.sort_by_key(|o| o.id);
+            tally.each.iter().map(Waited::from).collect()
+        },
+        figure: figure(tally),
+        throughput: throughput(tally),
+        compared: None,
+        window: tally.window.take().map(|w| window(*w)),
+        assumptions: world.assumptions.clone(),
+    }
+}
+
+/// Where the time of `counted` requests goes.
+fn parts(tally: &Tally, counted: f64) -> Vec<Part> {
+    let whole: f64 = tally.parts.iter().map(|p| *p as f64).sum();
+    let causes = [
+        Waits::Queue,
+        Waits::Prompt,
+        Waits::Decode,
+        Waits::OthersPrompts,
+        Waits::Evicted,
+        Waits::Transfer,
+        Waits::Outside,
+        Waits::Retried,
+    ];
+    let parts = causes.into_iter().zip(tally.parts).filter(|(_, ns)| *ns > 0).map(|(what, ns)| Part {
+        what,
+        ms: ns as f64 / counted / 1e6,
+        share: ns as f64 / whole,
+    });
+    parts.collect()
+}
+
+fn systems(world: &World) -> String {
+    let mut names: Vec<&str> = world.kinds.iter().map(|k| k.ready.deployment.system.name.as_str()).collect();
+    names.dedup();
+    names.join(" + ")
+}
+
+fn happened(world: &World, i: &rackmath_sim::cluster::Incidents, end: u64) -> Option<Happened> {
+    let (m, s) = (&world.request.mishaps, &world.request.scaling);
+    let can = m.max_queued_requests.is_some() || m.timeout_s.is_some() || m.mtbf_s.is_some();
+    (can || !m.script.is_empty() || s.max_replicas.is_some()).then(|| Happened {
+        arrived: i.arrived,
+        failed: i.failed,
+        timed_out: i.timed_out,
+        refused: i.refused,
+        lost: i.lost,
+        retried: i.retried,
+        deaths: i.deaths,
+        starts: i.starts,
+        drains: i.drains,
+        replicas_on: i.on as f64 / end.max(1) as f64,
+    })
+}
+
+fn classes(world: &World, tally: &mut rackmath_sim::tally::Tally, span: f64) -> Vec<OfClass> {
+    let given = world.request.classes.iter().zip(&mut tally.classes).enumerate();
+    given
+        .map(|(i, (c, t))| OfClass {
+            name: if c.name.is_empty() { format!("class {}", i + 1) } else { c.name.clone() },
+            requests: t.measured,
+            failed: t.failed,
+            requests_per_s: t.measured as f64 / span,
+            output_tok_s: t.tokens_out as f64 / span,
+            goodput: t.limits.any().then(|| Goodput {
+                ttft_ms: c.ttft_ms,
+                tpot_ms: c.tpot_ms,
+                e2e_ms: c.e2e_ms,
+                share: t.met as f64 / ((t.measured + t.failed) as f64).max(1.0),
+                requests_per_s: t.met as f64 / span,
+            }),
+            metrics: [
+                metric(What::Queue, &mut t.queue, &[], 0),
+                metric(What::Ttft, &mut t.ttft, &[], 1),
+                metric(What::Tpot, &mut t.tpot, &[], 2),
+                metric(What::E2e, &mut t.e2e, &[], 3),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        })
+        .collect()
+}
+
+fn window(mut w: rackmath_sim::tally::Window) -> Window {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    w.requests.sort_by_key(|o| o.id);
+    w.steps.sort_by_key(|s| (s.start, s.replica));
+    let steps = w.steps.iter().map(|s| Step {
+        replica: s.replica,
+        start_s: seconds(s.start),
+        end_s: seconds(s.end),
+        decodes: s.decodes,
+        prompt_tokens: s.prompt,
+    });
+    Window {
+        from_s: seconds(w.from),
+        to_s: seconds(w.to),
+        steps: steps.collect(),
+        requests: w.requests.iter().map(Waited::from).collect(),
+        left_out: w.left_out,
+    }
+}
+
+fn gaps(tally: &Tally) -> Option<Metric> {
+    let at = |p: f64| tally.gaps.percentile(p).map(|ns| ns / 1e6);
+    Some(Metric {
+        metric: What::Itl,
+        mean_ms: tally.gaps.mean()? / 1e6,
+        p50_ms: at(0.5)?,
+        p90_ms: at(0.9)?,
+        p95_ms: at(0.95)?,
+        p99_ms: at(0.99)?,
+        p999_ms: at(0.999)?,
+        p50_plus_minus_ms: None,
+        p90_plus_minus_ms: None,
+        p99_plus_minus_ms: None,
+    })
+}
+
+fn verdict(metrics: &[Metric], goodput: Option<&Goodput>, warnings: &[Remark]) -> Remark {
+    let of = |what: What| metrics.iter().find(|m| m.metric == what);
+    let seconds = |what: What, pick: fn(&Metric) -> f64| of(what).map(|m| pick(m) / 1e3);
+    let unstable = warnings.iter().any(|w| w.says == "simulated_overload");
+    let id = match goodput {
+        _ if unstable => "simulated_verdict_overload",
+        Some(_) => "simulated_verdict_goodput",
+        None => "simulated_verdict",
+    };
+    says(id)
+        .with("share", goodput.map(|g| g.share))
+        .with("rate", goodput.map(|g| g.requests_per_s))
+        .with("ttft50", seconds(What::Ttft, |m| m.p50_ms))
+        .with("ttft99", seconds(What::Ttft, |m| m.p99_ms))
+        .with("tpot50", seconds(What::Tpot, |m| m.p50_ms))
+        .with("tpot99", seconds(What::Tpot, |m| m.p99_ms))
+        .with("e2e99", seconds(What::E2e, |m| m.p99_ms))
+}
+
+/// Longest-lasting requests of the last third of a run, over those of the first, beyond which a queue grows.
+const GROWS: f64 = 2.0;
+
+/// Mean waits in the first and the last third of a run's batches where they grow; `e2e` is the mean time of a request.
+pub(crate) fn grows(queues: &[f64], e2e: f64) -> Option<(f64, f64)> {
+    let n = queues.len();
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
+    let (early, late) = (mean(&queues[..n / 3]), mean(&queues[n - n / 3..]));
+    let rising = queues.windows(2).filter(|w| w[1] > w[0]).count() as f64 / n.saturating_sub(1).max(1) as f64;
+    (n >= 9 && late > early * GROWS && rising > 0.75 && late > e2e / 10.0).then_some((early, late))
+}
+
+fn warnings(world: &World, queues: Vec<f64>, unfinished: u64, cut: bool, metrics: &[Metric]) -> Vec<Remark> {
+    let mut all = Vec::new();
+    if cut {
+        all.push(says("simulated_cut"));
+    }
+    if unfinished > 0 {
+        all.push(says("simulated_unfinished").with("requests", unfinished as f64));
+    }
+    let n = queues.len();
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
+    let open = world.played.is_none() && world.request.traffic.users.is_none();
+    if open && n >= 9 {
+        let e2e = metrics.iter().find(|m| m.metric == What::E2e).map_or(0.0, |m| m.mean_ms * 1e6);
+        if let Some((early, late)) = grows(&queues, e2e) {
+            all.push(says("simulated_overload").with("early", early / 1e9).with("late", late / 1e9));
+        } else if neighbours(&queues) > 0.4 && mean(&queues) > e2e / 20.0 {
+            all.push(says("simulated_short"));
+        }
+    }
+    if !flags::checked(&world.main().settings) {
+        all.push(says("simulated_unchecked").with("engine", world.main().ready.deployment.engine.name.clone()));
+    }
+    if world.keep.requests < 1000 {
+        all.push(says("simulated_few").with("requests", world.keep.requests as f64));
+    }
+    all
+}
+
+fn traffic(world: &World) -> Remark {
+    let (r, requests) = (world.request, world.keep.requests + world.keep.warm);
+    let t: &Traffic = &r.traffic;
+    if r.replay.trace_text.is_some() {
+        return says("simulated_trace")
+            .with("name", r.replay.trace_name.clone())
+            .with("requests", requests as f64)
+            .with("speed", (r.replay.speed_up != 1.0).then_some(r.replay.speed_up));
+    }
+    if !r.classes.is_empty() {
+        return says("simulated_classes")
+            .with("classes", r.classes.len() as f64)
+            .with("rate", r.classes.iter().map(|c| c.rate_per_s).sum::<f64>())
+            .with("requests", requests as f64);
+    }
+    let said = match (t.users, t.spike) {
+        (Some(users), _) => {
+            says("simulated_users").with("users", users as f64).with("think", (t.think_s > 0.0).then_some(t.think_s))
+        }
+        (None, Some(times)) => {
+            says("simulated_spikes").with("times", times).with("period", t.period_s).with("length", t.spike_length_s)
+        }
+        (None, None) if t.swing > 0.0 => says("simulated_swing").with("swing", t.swing).with("period", t.period_s),
+        (None, None) if t.cv == 1.0 => says("simulated_poisson"),
+        (None, None) => says("simulated_gamma").with("cv", t.cv),
+    };
+    let said = said
+        .with("rate", t.rate_per_s.unwrap_or(1.0))
+        .with("requests", requests as f64)
+        .with("isl", t.isl)
+        .with("osl", t.osl);
+    let said = said
+        .with("prefixes", (t.prefixes > 0).then_some(t.prefixes as f64))
+        .with("prefix", (t.prefixes > 0).then_some(t.prefix_tokens));
+    said.with("turns", (t.turns > 1).then_some(t.turns as f64)).with("seed", t.seed as f64)
+}
+
+fn over_time(tally: &Tally, value: impl Fn(&rackmath_sim::tally::Moment) -> f64) -> Vec<(f64, f64)> {
+    let width = tally.width as f64 / 1e9;
+    tally.moments.iter().enumerate().map(|(i, m)| (i as f64 * width, value(m))).collect()
+}
+
+fn figure(tally: &Tally) -> Figure {
+    let series = [
+        Series::new(
+            says("simulated_running"),
+            Role::Envelope,
+            over_time(tally, |m| m.running as f64 / tally.width as f64),
+        ),
+        Series::new(says("simulated_waiting"), Role::Kv, over_time(tally, |m| m.waiting as f64 / tally.width as f64)),
+    ];
+    let axes = (Axis::linear("time", Unit::Seconds), Axis::linear("requests", Unit::Count));
+    Figure::of(says("simulated_figure"), says("simulated_figure_sub"), axes, series)
+}
+
+fn throughput(tally: &Tally) -> Figure {
+    let width = tally.width as f64 / 1e9;
+    let points = over_time(tally, |m| m.tokens as f64 / width);
+    let axes = (Axis::linear("time", Unit::Seconds), Axis::linear("output tokens per second", Unit::TokensPerS));
+    Figure::of(
+        says("simulated_tokens"),
+        says("simulated_tokens_sub"),
+        axes,
+        [Series::new(says("simulated_output"), Role::Envelope, points)],
+    )
+}

@@ -1,0 +1,228 @@
+//! The replicas of a world: machines, pools, links, and what can happen to them.
+
+use super::flags::{settings, within_u64};
+use super::work::one_stage;
+use super::{Happens, Request, Router};
+use crate::desk::prelude::*;
+use crate::estimate;
+use crate::estimate::work::Case;
+use rackmath_sim::clock::Timed;
+use rackmath_sim::cluster::{self, Cluster, Link, Rules};
+use rackmath_sim::engine::Settings;
+use rackmath_theory::deployment::Ready;
+use rackmath_theory::{count, kv, pools};
+use std::sync::Arc;
+
+const MOST_REPLICAS: u64 = 4096;
+/// Most kinds of machines in one fleet.
+const MOST_MACHINES: usize = 16;
+
+/// Replicas that are alike.
+pub(super) struct Kind {
+    pub ready: Ready,
+    pub layout_chosen: bool,
+    /// Dollars of a chip and second.
+    pub price: Option<f64>,
+    pub settings: Settings,
+    /// Attention groups of a replica, each with sequences of its own.
+    pub groups: usize,
+    pub replicas: u64,
+    /// They only compute prompts.
+    pub prompts: bool,
+}
+
+impl Kind {
+    fn new(catalog: &Catalog, request: &Request, on: &str, replicas: u64, prompts: bool) -> Result<Self, Error> {
+        let asked = estimate::Request {
+            setting: Setting { on: on.to_owned(), ..request.setting.clone() },
+            degrees: request.degrees.clone(),
+            engine: request.engine.clone(),
+            memory_utilisation: request.flags.memory_utilisation,
+            ..estimate::Request::default()
+        };
+        let case = Case::new(catalog, &asked)?;
+        let ready = case.ready(&case.ask)?.main;
+        let on = &ready.deployment;
+        one_stage(on)?;
+        let settings = settings(request, &ready)?;
+        let able = matches!(settings, Settings::Vllm(_)) || request.fleet.prefill_replicas == 0;
+        refuse_if(!able, "engine", &request.engine, "vllm: the pools of other engines are not simulated yet")?;
+        let ranked = request.classes.iter().any(|c| c.priority != 0);
+        let able = matches!(settings, Settings::Vllm(_)) || !ranked;
+        refuse_if(!able, "engine", &request.engine, "vllm: priorities of other engines are not simulated yet")?;
+        let (groups, layout_chosen, price) = (on.groups() as usize, case.chosen, case.ask.price);
+        Ok(Self { ready, layout_chosen, price, settings, groups, replicas, prompts })
+    }
+
+    pub fn chips(&self) -> u64 {
+        self.replicas * self.ready.deployment.layout.chips()
+    }
+}
+
+/// The kinds of replicas that are asked for: those for prompts first.
+pub(super) fn kinds(catalog: &Catalog, r: &Request) -> Result<Vec<Kind>, Error> {
+    let machines: Vec<&str> = r.setting.on.split('+').map(str::trim).collect();
+    let (n, prompts) = (r.fleet.replicas, r.fleet.prefill_replicas);
+    within_u64("fleet.replicas", n, 1, MOST_REPLICAS)?;
+    within_u64("fleet.prefill_replicas", prompts, 0, MOST_REPLICAS)?;
+    let most = if prompts > 0 { 2 } else { MOST_MACHINES };
+    let expected =
+        format!("at most {most} machines joined by +: with pools, prompts on the first, the rest on the second");
+    refuse_if(machines.len() > most, "setting.on", &r.setting.on, expected)?;
+    if prompts > 0 {
+        let (first, last) = (machines[0], machines[machines.len() - 1]);
+        return Ok(vec![Kind::new(catalog, r, first, prompts, true)?, Kind::new(catalog, r, last, n, false)?]);
+    }
+    let n = r.scaling.max_replicas.unwrap_or(n).max(n);
+    within_u64("scaling.max_replicas", n, 1, MOST_REPLICAS)?;
+    machines.into_iter().map(|on| Kind::new(catalog, r, on, n, false)).collect()
+}
+
+/// The time of a prompt's cache from one kind to another: between two machines the slower network counts.
+fn link(from: &Kind, to: &Kind) -> Link {
+    let (from, to) = (from.ready.deployment.clone(), to.ready.deployment.clone());
+    let cache = kv::cache(&to.model, to.kv);
+    Link(Arc::new(move |tokens| {
+        let bytes = cache.stored(Tokens::new(f64::from(tokens)));
+        let there = pools::sending(bytes, &from.layout, &to).get();
+        let here = if from.system.id == to.system.id { there } else { pools::sending(bytes, &to.layout, &from).get() };
+        (there.max(here) * 1e9).round() as u64
+    }))
+}
+
+/// Bytes of the weights over the rate at which they are loaded, and the time before.
+pub(super) fn start_s(r: &Request, kind: &Kind) -> Result<f64, Error> {
+    let on = &kind.ready.deployment;
+    let rate = r.scaling.load_gb_per_s;
+    refuse_if(!(rate > 0.0 && rate <= 1e5), "scaling.load_gb_per_s", rate, "above 0, at most 100,000 GB/s")?;
+    let bytes = count::count(&on.model).stored_bytes(&on.formats).get();
+    Ok(within("scaling.start_s", r.scaling.start_s, 0.0, 1e6)? + bytes / (rate * 1e9))
+}
+
+fn rules(r: &Request, kinds: &[Kind]) -> Result<Rules, Error> {
+    let (m, s) = (&r.mishaps, &r.scaling);
+    let ns = |field, seconds: f64| within(field, seconds, 0.0, 1e8).map(|s| (s * 1e9) as u64);
+    let positive = |field, s: Option<f64>| -> Result<Option<u64>, Error> {
+        refuse_if(s.is_some_and(|s| s <= 0.0), field, s.unwrap_or(0.0), "above 0")?;
+        s.map(|s| ns(field, s)).transpose()
+    };
+    let all: usize = kinds.iter().map(|k| k.replicas as usize).sum();
+    let mut script = Vec::new();
+    for happens in &m.script {
+        within_u64("mishaps.script", happens.replica, 0, all as u64 - 1)?;
+        let what = match happens.what {
+            Happens::Fail => cluster::Script::Fail,
+            Happens::Drain => cluster::Script::Drain,
+            Happens::Start => cluster::Script::Start,
+        };
+        let at = ns("mishaps.script", happens.at_s)?;
+        script.push(cluster::Scripted { at, replica: happens.replica as usize, what });
+    }
+    let scaling = match s.max_replicas {
+        Some(most) => {
+            refuse_if(kinds.len() > 1, "scaling.max_replicas", most, "one machine and no pool of prompts")?;
+            refuse_if(s.scale_target <= 0.0, "scaling.scale_target", s.scale_target, "above 0")?;
+            Some(cluster::Scaling {
+                least: r.fleet.replicas as usize,
+                most: most.max(r.fleet.replicas) as usize,
+                target: s.scale_target,
+                window: ns("scaling.scale_window_s", s.scale_window_s.max(0.001))?,
+                cooldown: ns("scaling.scale_cooldown_s", s.scale_cooldown_s)?,
+                start: ns("scaling.start_s", start_s(r, &kinds[0])?)?,
+            })
+        }
+        None => None,
+    };
+    let rules = Rules {
+        timeout: positive("mishaps.timeout_s", m.timeout_s)?,
+        most_queued: m.max_queued_requests,
+        retries: within_u64("mishaps.retries", m.retries, 0, 100)? as u32,
+        backoff: ns("mishaps.backoff_ms", m.backoff_ms / 1e3)?,
+        lives: positive("mishaps.mtbf_s", m.mtbf_s)?,
+        restart: ns("mishaps.restart_s", m.restart_s)?,
+        scaling,
+        script,
+    };
+    let apart = kinds.iter().any(|k| k.groups > 1) && (rules.lives.is_some() || scaling.is_some());
+    refuse_if(
+        apart,
+        "degrees",
+        "attention groups",
+        "replicas of one attention group where replicas die, start or drain",
+    )?;
+    Ok(rules)
+}
+
+type Clocked<'a> = Timed<&'a rackmath_theory::pass::Pass>;
+
+/// All of it, ready to run.
+pub(super) fn cluster<'a>(r: &Request, kinds: &'a [Kind]) -> Result<Cluster<Clocked<'a>>, Error> {
+    let router = match r.fleet.router {
+        Router::RoundRobin => cluster::Router::RoundRobin,
+        Router::Random => cluster::Router::Random,
+        Router::TwoChoices => cluster::Router::TwoChoices,
+        Router::LeastLoaded => cluster::Router::LeastLoaded,
+        Router::Session => cluster::Router::Session,
+        Router::PrefixHash => cluster::Router::PrefixHash,
+        Router::BoundedHash => cluster::Router::BoundedHash,
+        Router::Kv => cluster::Router::Kv { overlap: r.fleet.overlap_credit },
+        Router::CacheAware => cluster::Router::CacheAware,
+        Router::Scored => cluster::Router::Scored,
+    };
+    let stale = (within("fleet.stale_ms", r.fleet.stale_ms, 0.0, 1e9)? * 1e6) as u64;
+    let count = |k: &Kind| k.replicas as usize * k.groups;
+    let all = kinds.iter().map(|k| (k.settings.clone(), count(k), Timed::new(&*k.ready.pass))).collect();
+    let mut cluster = Cluster::mixed(all, router, r.traffic.seed, !r.step_by_step).stale(stale);
+    if let [first, last] = kinds
+        && first.prompts
+    {
+        cluster = cluster.sending(count(first), link(first, last));
+    }
+    Ok(cluster.under(rules(r, kinds)?))
+}
+
+/// What a fleet assumes.
+pub(super) fn notes(r: &Request, kinds: &[Kind]) -> Result<Vec<Remark>, Error> {
+    let (m, mut all) = (&r.mishaps, Vec::new());
+    if let [first, last] = kinds
+        && first.prompts
+    {
+        let tokens = r.traffic.isl.max(1.0) as u32;
+        let levels = &last.ready.deployment.system.levels;
+        all.push(
+            says("simulated_pools")
+                .with("tokens", f64::from(tokens))
+                .with("time", (link(first, last).0)(tokens) as f64 / 1e9)
+                .with("link", levels.last().map_or("no link", |l| l.name.as_str()).to_owned()),
+        );
+    } else if kinds.len() > 1 {
+        all.push(
+            says("simulated_joined").with("machines", kinds.len() as f64).with("replicas", kinds[0].replicas as f64),
+        );
+    }
+    if m.retries > 0 {
+        all.push(says("simulated_retries").with("retries", m.retries as f64).with("pause", m.backoff_ms / 1e3));
+    }
+    if m.timeout_s.is_some() {
+        all.push(says("simulated_timeout").with("time", m.timeout_s));
+    }
+    if m.mtbf_s.is_some() || !m.script.is_empty() {
+        all.push(says("simulated_deaths").with("mean", m.mtbf_s).with("restart", m.restart_s));
+    }
+    if let Some(most) = r.scaling.max_replicas {
+        all.push(
+            says("simulated_scaling")
+                .with("least", r.fleet.replicas as f64)
+                .with("most", most as f64)
+                .with("target", r.scaling.scale_target)
+                .with("window", r.scaling.scale_window_s)
+                .with("cooldown", r.scaling.scale_cooldown_s)
+                .with("start", start_s(r, &kinds[0])?),
+        );
+    }
+    let looks = !matches!(r.fleet.router, Router::RoundRobin | Router::Random | Router::Session | Router::PrefixHash);
+    if r.fleet.stale_ms > 0.0 && looks {
+        all.push(says("simulated_stale").with("time", r.fleet.stale_ms / 1e3));
+    }
+    Ok(all)
+}

@@ -1,0 +1,194 @@
+//! Runs against the steady state of the same deployment, and the same bytes whichever way a run goes.
+
+use rackmath::simulate::{Answer, Flags, Fleet, Request, Router, Sglang, Traffic, What, answer_on};
+use rackmath::{estimate, setting::Setting};
+use rackmath_theory::deployment::{Deployment, Ready};
+use rackmath_theory::pass::KernelSet;
+use rackmath_theory::timer::{Chunk, StepTimer, Work};
+use rackmath_units::Effort;
+
+fn setting() -> Setting {
+    Setting { model: "llama-3.1-8b".into(), on: "1xh200".into(), ..Setting::default() }
+}
+
+fn request(traffic: Traffic) -> Request {
+    Request { setting: setting(), traffic, ..Request::default() }
+}
+
+fn asked(request: &Request) -> Answer {
+    answer_on(&rackmath_catalog::embedded(), request, &Effort::default()).unwrap()
+}
+
+fn steady(concurrency: Option<f64>, isl: f64, osl: f64) -> estimate::Served {
+    let request = estimate::Request {
+        setting: setting(),
+        concurrency,
+        rate_per_s: concurrency.is_none().then_some(0.001),
+        isl,
+        osl,
+        changes: false,
+        ..estimate::Request::default()
+    };
+    estimate::answer(&rackmath_catalog::embedded(), &request).unwrap().served.unwrap()
+}
+
+fn mean(answer: &Answer, what: What) -> f64 {
+    answer.metrics.iter().find(|m| m.metric == what).unwrap().mean_ms
+}
+
+fn near(found: f64, expected: f64, share: f64, case: &str) {
+    assert!((found / expected - 1.0).abs() <= share, "{case}: {found}, steady {expected}");
+}
+
+/// A request that nobody disturbs: the time its chunks take, and the mean of its steps, in milliseconds.
+fn alone(isl: u32, osl: u32) -> (f64, f64) {
+    let catalog = &rackmath_catalog::embedded();
+    let on = Deployment::named(catalog, "llama-3.1-8b", "hgx-h200", "vllm").unwrap();
+    let ready = Ready::new(&KernelSet::of(catalog).unwrap(), on).unwrap();
+    let (engine, timer) = (&ready.deployment.engine, &*ready.pass);
+    let ms = |work: &Work| timer.time(work).unwrap().time().get() * 1e3;
+    let (most, mut past, mut ttft) = (engine.schedule.chunk as u32, 0, engine.overhead.request.get() * 1e3);
+    while past < isl {
+        let tokens = most.min(isl - past);
+        let chunk = Chunk { tokens: f64::from(tokens), prompts: 1.0, past: f64::from(past) };
+        ttft += ms(&Work::default().with(chunk));
+        past += tokens;
+    }
+    let steps = (0..osl - 1).map(|k| ms(&Work::decode(1.0, f64::from(isl + k))));
+    (ttft, steps.sum::<f64>() / f64::from(osl - 1))
+}
+
+#[test]
+fn at_vanishing_load_a_request_takes_its_chunks_and_its_steps() {
+    for (isl, osl) in [(512, 512), (6000, 100), (40_000, 50)] {
+        let lengths = Traffic { isl: isl.into(), osl: osl.into(), ..Traffic::default() };
+        let run = asked(&request(Traffic { rate_per_s: Some(0.001), cv: 0.0, requests: 20, ..lengths }));
+        let (ttft, tpot) = alone(isl, osl);
+        assert_eq!(mean(&run, What::Queue), 0.0, "nobody waits");
+        near(mean(&run, What::Ttft), ttft, 1e-6, &format!("first token of {isl}"));
+        // Steps are on straight lines between contexts.
+        near(mean(&run, What::Tpot), tpot, 1e-3, &format!("tokens after {isl}"));
+    }
+}
+
+/// The steady state counts steps under way before the first token, which an empty server has not.
+#[test]
+fn at_vanishing_load_a_run_is_the_steady_state() {
+    let (isl, osl) = (512.0, 512.0);
+    let t = Traffic { rate_per_s: Some(0.001), cv: 0.0, requests: 20, isl, osl, ..Traffic::default() };
+    let (run, expected) = (asked(&request(t)), steady(None, isl, osl));
+    let tpot = expected.tpot_ms.value;
+    near(mean(&run, What::Tpot), tpot, 0.02, "tokens");
+    let (ttft, most) = (mean(&run, What::Ttft), expected.ttft_ms.value);
+    assert!(ttft <= most && most <= ttft + 4.0 * tpot, "first token: {ttft}, steady {most}");
+}
+
+/// Lengths vary a little, so that requests do not all begin and end together.
+#[test]
+fn a_long_closed_loop_is_near_the_steady_state() {
+    for users in [8_u64, 32, 128] {
+        let (isl, osl) = (512.0, 256.0);
+        let t = Traffic { users: Some(users), isl, osl, isl_sigma: 0.3, osl_sigma: 0.3, ..Traffic::default() };
+        let run = asked(&request(Traffic { requests: 20_000, ..t }));
+        let expected = steady(Some(users as f64), isl, osl);
+        near(run.served.output_tok_s, expected.output_tok_s.value, 0.12, &format!("tokens per second of {users}"));
+    }
+}
+
+#[test]
+fn a_run_is_the_same_bytes_again_and_step_by_step() {
+    let fleet = Fleet { replicas: 3, router: Router::TwoChoices, ..Fleet::default() };
+    let traffic = Traffic {
+        rate_per_s: Some(12.0),
+        cv: 2.0,
+        isl_sigma: 0.7,
+        osl_sigma: 0.7,
+        prefixes: 5,
+        prefix_tokens: 300.0,
+        requests: 1500,
+        ..Traffic::default()
+    };
+    let r = Request { fleet, each: true, ..request(traffic) };
+    let json = |r: &Request| serde_json::to_string(&asked(r)).unwrap();
+    let once = json(&r);
+    assert_eq!(once, json(&r));
+    assert!(once == json(&Request { step_by_step: true, ..r.clone() }), "steps at once are the steps one by one");
+    assert_ne!(once, json(&Request { traffic: Traffic { seed: 43, ..r.traffic.clone() }, ..r.clone() }));
+    // The same on every platform, in debug and release: an engine without measured constants, so that calibrations do not move it.
+    let ideal = asked(&Request { engine: "ideal".into(), ..r });
+    let bytes = serde_json::to_vec(&(ideal.metrics, ideal.each)).unwrap();
+    let digest = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3));
+    assert_eq!(format!("{digest:016x}"), "0b666d78e9ae1990");
+}
+
+#[test]
+fn every_engine_answers_and_says_what_was_not_checked() {
+    let traffic = Traffic { rate_per_s: Some(4.0), isl: 600.0, osl: 60.0, requests: 300, ..Traffic::default() };
+    for engine in ["vllm", "sglang", "trtllm"] {
+        let answer = asked(&Request { engine: engine.into(), ..request(traffic.clone()) });
+        assert_eq!((answer.unfinished, answer.requests + answer.warm_up), (0, 300), "{engine}");
+        let warned = answer.warnings.iter().any(|w| w.says == "simulated_unchecked");
+        assert_eq!(warned, engine != "vllm", "{engine}");
+        assert!(mean(&answer, What::Ttft) < 200.0 && mean(&answer, What::Tpot) < 20.0, "{engine}");
+    }
+}
+
+#[test]
+fn a_flag_of_another_engine_is_refused_and_the_right_one_named() {
+    let catalog = &rackmath_catalog::embedded();
+    let refused = |request: &Request| answer_on(catalog, request, &Effort::default()).unwrap_err().to_string();
+    let plain = request(Traffic { requests: 10, ..Traffic::default() });
+    let flags = Flags { max_num_seqs: Some(8), ..Flags::default() };
+    let said = refused(&Request { engine: "sglang".into(), flags: flags.clone(), ..plain.clone() });
+    assert!(said.contains("max_running_requests"), "{said}");
+    let said = refused(&Request { engine: "trtllm".into(), flags, ..plain.clone() });
+    assert!(said.contains("max_batch_size"), "{said}");
+    let sglang = Sglang { enable_mixed_chunk: true, ..Sglang::default() };
+    let said = refused(&Request { sglang, ..plain });
+    assert!(said.contains("no such flag"), "{said}");
+}
+
+#[test]
+fn values_of_a_setting_are_compared_on_the_same_requests() {
+    let traffic = Traffic { rate_per_s: Some(8.0), isl: 500.0, osl: 50.0, requests: 2000, ..Traffic::default() };
+    let flags = Flags { max_num_seqs: Some(2), ..Flags::default() };
+    let r = Request { flags, compare: Some("max-num-seqs=2,256,2".into()), ..request(traffic) };
+    let run = asked(&r);
+    let compared = run.compared.clone().unwrap();
+    let [base, wide, same] = &compared.variants[..] else { panic!("three values") };
+    assert!(compared.same_times && base.differences.is_empty() && wide.differences.len() == 6);
+    assert_eq!(compared.verdict.says, "compared_better", "{:?}", wide.differences);
+    assert!(same.differences.iter().all(|d| d.ms == 0.0 && d.plus_minus_ms == Some(0.0) && !d.sure()));
+    // The first is the answer, as without a comparison.
+    let alone = asked(&Request { compare: None, ..r.clone() });
+    assert_eq!(Answer { compared: None, ..run }, alone);
+    for (said, expected) in [
+        ("router", "a setting and its values"),
+        ("router=kv", "2 to 16 values"),
+        ("colour=red,blue", "colour"),
+        ("router=kv,nearest", "router=nearest"),
+        ("max-num-seqs=64,many", "max-num-seqs=many"),
+    ] {
+        let odd = Request { compare: Some(said.into()), ..r.clone() };
+        let error = answer_on(&rackmath_catalog::embedded(), &odd, &Effort::default()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{said}: {error}");
+    }
+}
+
+#[test]
+fn a_window_holds_the_steps_and_requests_of_its_time() {
+    let traffic = Traffic { rate_per_s: Some(20.0), requests: 400, ..Traffic::default() };
+    let r = Request { window: Some("2..5".into()), step_by_step: true, each: true, ..request(traffic) };
+    let run = asked(&r);
+    let window = run.window.clone().unwrap();
+    assert!((window.from_s, window.to_s, window.left_out) == (2.0, 5.0, 0) && window.steps.len() > 100);
+    assert!(window.steps.iter().all(|s| s.start_s < 5.0 && s.end_s > 2.0));
+    assert!(window.steps.windows(2).all(|w| w[0].end_s <= w[1].start_s + 1e-9), "steps of a replica do not overlap");
+    let inside = run.each.iter().filter(|w| w.arrival_s < 5.0 && w.arrival_s + w.e2e_ms / 1e3 > 2.1).count();
+    assert!(window.requests.len() >= inside && inside > 50);
+    assert_eq!(Answer { window: None, ..run }, asked(&Request { window: None, ..r.clone() }));
+    for odd in ["5..2", "now", "1..x", "-1..2"] {
+        let odd = Request { window: Some(odd.into()), ..r.clone() };
+        assert!(answer_on(&rackmath_catalog::embedded(), &odd, &Effort::default()).is_err());
+    }
+}
