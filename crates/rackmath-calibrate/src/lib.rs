@@ -4,7 +4,7 @@
 //! `rackmath_theory::network` with the catalogue's constants, and reports how far off the rows are. It also fits the
 //! constants and prints them as TOML for `catalog/networks`. Distance is |ln(predicted / measured)|, which treats twice and
 //! half alike. `gemm`, `attention` and `moe` do for kernels what `network` does for collectives. [`serving`] holds whole
-//! steps and whole deployments against measured ones, asks whether they fit in memory and fits the engines; `planner` asks
+//! steps and whole deployments against measured ones, asks whether they fit in memory and fits the engines; `steps` does so with single steps that an engine recorded; `planner` asks
 //! how good the choices are that follow. `scaling` fits a scaling law to training runs. Nothing here draws lots: the same
 //! rows give the same constants.
 
@@ -15,10 +15,13 @@ mod moe;
 mod names;
 mod network;
 mod planner;
+mod replays;
+mod routing;
 mod rows;
 mod scaling;
 mod search;
 pub mod serving;
+mod steps;
 mod table;
 mod training;
 
@@ -31,6 +34,9 @@ pub type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
 pub const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
        rackmath-calibrate fit mla FOLDER
        rackmath-calibrate score|fit serving [ENGINE] FOLDER
+       rackmath-calibrate score|fit|rows steps FOLDER
+       rackmath-calibrate score|rows simulate FOLDER
+       rackmath-calibrate score routing FOLDER
        rackmath-calibrate score training FOLDER [STACKS]
        rackmath-calibrate fit training FOLDER [STACK]
        rackmath-calibrate score|transfer|rows plan FOLDER
@@ -71,6 +77,9 @@ pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Resul
         ("score", "network", _) => shown(network::score(catalog, folder)),
         ("fit", "network", _) => network::fit(catalog, folder),
         ("transfer", "network", _) => shown(network::transfer(catalog, folder)),
+        ("score", "simulate", _) => shown(replays::score(catalog, folder)),
+        ("score", "routing", _) => routing::score(catalog, folder),
+        ("rows", "simulate", _) => replays::listed(catalog, folder),
         ("score", "gemm", _) => shown(gemm::score(catalog, folder)),
         ("fit", "gemm", _) => gemm::fit(catalog, folder),
         ("transfer", "gemm", _) => shown(gemm::transfer(catalog, folder)),
@@ -83,6 +92,9 @@ pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Resul
         ("transfer", "moe", _) => shown(moe::transfer(catalog, folder)),
         ("score", "serving", _) => shown(serving::score(catalog, folder)),
         ("fit", "serving", _) => serving::fit(catalog, folder, None),
+        ("score", "steps", _) => shown(steps::score(catalog, folder)),
+        ("fit", "steps", _) => steps::fit(catalog, folder),
+        ("rows", "steps", _) => steps::listed(catalog, folder),
         ("score", "plan", _) => shown(planner::score(catalog, folder)),
         ("transfer", "plan", _) => shown(planner::transfer(catalog, folder, tell)),
         ("rows", "plan", _) => planner::listed(catalog, folder),

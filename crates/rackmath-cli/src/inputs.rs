@@ -2,6 +2,7 @@
 
 use crate::failure::at;
 use clap::ArgMatches;
+use flate2::read::MultiGzDecoder;
 use rackmath::ask::{Question, Reply, Terms};
 use rackmath::field::{Field, put};
 use rackmath::planfile::PlanFile;
@@ -24,9 +25,12 @@ pub fn trace(path: &Path) -> Result<String, Error> {
 
 fn bounded(path: &Path, most: u64, expected: &str) -> Result<String, Error> {
     let file = File::open(path).map_err(|e| at(path, e))?;
-    let size = file.metadata().map_or(0, |m| m.len());
+    let packed = path.extension().is_some_and(|x| x.eq_ignore_ascii_case("gz"));
+    let size = if packed { 0 } else { file.metadata().map_or(0, |m| m.len()) };
     let mut bytes = Vec::new();
-    if size <= most {
+    if packed {
+        MultiGzDecoder::new(file).take(most + 1).read_to_end(&mut bytes).map_err(|e| at(path, e))?;
+    } else if size <= most {
         file.take(most + 1).read_to_end(&mut bytes).map_err(|e| at(path, e))?;
     }
     if size.max(bytes.len() as u64) > most {

@@ -8,6 +8,7 @@ mod menu;
 mod output;
 mod plan;
 mod rows;
+mod simulate;
 mod tools;
 
 use inputs::Inputs;
@@ -54,6 +55,7 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), 
         Question::Plan => plan::run(&mut planning(inputs), request, &output),
         Question::Outlook => plan::outlook(&mut planning(inputs), request, &output),
         Question::Whatif => plan::whatif(&mut planning(inputs), request, &output),
+        Question::Simulate => simulate::run(&catalog, &inputs, request, given, &output),
         Question::Validate => folder::run(&catalog, request, given, &output),
         _ => {
             if question == Question::Deduce {

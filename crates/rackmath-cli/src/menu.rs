@@ -244,6 +244,18 @@ fn own(question: Question) -> Vec<Arg> {
         ],
         Question::Compare | Question::Frontier | Question::Hardware => vec![kept("/plan/draws/trace")],
         Question::Outlook => vec![kept("/plan/draws/trace"), from],
+        Question::Simulate => vec![
+            path(
+                "world",
+                "FILE",
+                "A world as TOML: the request's own fields, classes of clients, scripts of failures; flags win",
+            ),
+            path("per-request", "FILE", "Write what each request met as CSV (- writes to standard output)"),
+            path("chrome-trace", "FILE", "Write the steps and requests of --window (0..10 s) as a Chrome trace"),
+            path("replay", "FILE", "Run a scenario of recorded vLLM schedules by its own clock instead"),
+            path("steps", "FILE", "Write the record of its steps as JSON lines (- writes to standard output)")
+                .requires("replay"),
+        ],
         Question::Whatif => vec![save],
         _ => Vec::new(),
     }

@@ -179,7 +179,7 @@ fn a_sheet_of_the_catalogue_by_name() {
     assert!(svg.starts_with("<svg") && svg.contains("same input price"), "{svg}");
     let path = temp("listed.toml", SHEET.replace("provider = \"me\"", "provider = \"openai\""));
     let json = shown(&format!("deduce {path} --json"));
-    assert!(json.contains("\"input_usd_per_mtok\": 4.0") && json.contains("Mine by openai"), "{json}");
+    assert!(json.contains("\"input_usd_per_mtok\": 4.0") && json.contains("\"model\": \"Mine\""), "{json}");
 }
 
 #[test]

@@ -54,6 +54,7 @@ two_pools: estimate llama-3.1-70b --on 8xh200 --tp 4 --isl 8k --osl 500 --disagg
 what_does_not_fit_is_an_answer: estimate deepseek-v3 --on hgx-h100 --tp 8 -q bf16
 the_summary_of_some_tables: validate splitwise mlperf-4.1 deepseek-production-day
 every_row_of_a_table: validate deepseek-production-day --rows
+whole_runs_replayed: validate simulate
 dense: estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm
 ",
     );

@@ -86,6 +86,23 @@ fn a_group_left_out_is_predicted_without_it() {
 }
 
 #[test]
+fn runs_are_replayed_from_what_is_carried() {
+    let card = &json("validate simulate")["simulate"];
+    let counts = ["scenarios", "steps"].map(|key| card["schedules"][key].as_u64());
+    assert_eq!(counts, [Some(43), Some(25_518)]);
+    assert_eq!(card["schedules"]["differ"], serde_json::json!([]));
+    for source in card["sources"].as_array().expect("sources") {
+        let runs = source["runs"].as_array().expect("runs").len() as u64;
+        for line in source["latencies"].as_array().expect("lines") {
+            assert_eq!(line["n"].as_u64(), Some(runs));
+            assert!(line["median"].as_f64() <= line["p90"].as_f64());
+        }
+        assert!(["fitted", "assumed"].iter().all(|key| !source[*key].as_str().expect("words").is_empty()));
+    }
+    assert!(json("validate splitwise").get("simulate").is_none());
+}
+
+#[test]
 fn an_empty_folder_says_what_it_should_hold() {
     let empty = folder("validate-empty");
     said(&[(&format!("validate splitwise --folder {empty}"), "splitwise_llama2_bloom.csv")]);

@@ -5,7 +5,7 @@ use rackmath::curve::Answer;
 use rackmath::estimate::sweep;
 use rackmath::figure::Figure;
 use rackmath::frontier::Curve;
-use rackmath::{hardware, plan};
+use rackmath::{hardware, plan, simulate};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -52,6 +52,15 @@ pub fn curve(answer: &Answer) -> String {
 pub fn estimate_sweep(answer: &sweep::Answer) -> String {
     let speeds = "concurrency,output_tok_s_per_user,output_tok_s_per_chip,tpot_ms,ttft_ms,e2e_ms,requests_per_s";
     table(&format!("{speeds},of_limit,usd_per_mtok_output,binding,waiting"), &answer.rows)
+}
+
+/// What each request of a run met.
+pub fn requests(answer: &simulate::Answer) -> String {
+    let who = "request,replica,arrival_s,prompt,cached,output,queue_ms,prompt_ms,decode_ms,others_prompts_ms";
+    table(
+        &format!("{who},evicted_ms,transfer_ms,outside_ms,retried_ms,ttft_ms,tpot_ms,e2e_ms,preemptions"),
+        &answer.each,
+    )
 }
 
 /// The points of a figure, one row per point: line, x, y.

@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod chrome;
 pub mod csv;
 mod font;
 #[cfg(feature = "parquet")]

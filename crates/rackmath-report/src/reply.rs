@@ -56,6 +56,7 @@ pub fn pictures(question: Question) -> &'static [&'static str] {
         Question::Reversible => &["memory", "drift", "avalanche"],
         Question::Deduce => &["active", "ridge"],
         Question::Compare | Question::Frontier => &["chip", "dollar"],
+        Question::Simulate => &["requests", "tokens"],
         Question::EstimateSweep
         | Question::Price
         | Question::Cost
@@ -89,6 +90,8 @@ pub fn picture<'a>(reply: &'a Reply, show: Show<'_>) -> Result<Picture<'a>, Erro
         }
         Reply::Curve(a) => &a.time,
         Reply::EstimateSweep(a) => &a.figure,
+        Reply::Simulate(a) if which("tokens") => &a.throughput,
+        Reply::Simulate(a) => &a.figure,
         Reply::Price(a) => a.figure.as_ref().ok_or_else(none)?,
         Reply::Cost(a) => &a.figure,
         Reply::Fleet(a) => &a.figure,

@@ -10,7 +10,7 @@ use crate::search;
 use crate::search::{Knob, knob, turned};
 use crate::table::{Errors, fit_line, toml as lines};
 use rackmath::case::Bench;
-use rackmath_spec::engine::{Engine, Overhead, Plain};
+use rackmath_spec::engine::{Engine, Overhead, Plain, Replay};
 use rackmath_spec::measurement::{Measurement, Metric};
 use rackmath_spec::{Catalog, Residual, SpecError};
 use rackmath_units::{Seconds, float};
@@ -45,6 +45,29 @@ pub const SERVER: [Knob<Overhead>; 10] = [
     knob("small_traffic_divisor", (0.1, 5.0), |o| o.small_traffic_divisor, |o, x| o.small_traffic_divisor = x),
 ];
 
+/// What expert layers have of their own, where they have.
+const EXPERTS: [Knob<Overhead>; 2] = [
+    knob(
+        "short",
+        (0.7, 2.0),
+        |o| o.expert_stretch.unwrap_or_default().0,
+        |o, x| {
+            o.expert_stretch = o.expert_stretch.map(|(_, long)| (x, long));
+        },
+    ),
+    knob(
+        "long",
+        (0.9, 2.5),
+        |o| o.expert_stretch.unwrap_or_default().1,
+        |o, x| {
+            o.expert_stretch = o.expert_stretch.map(|(short, _)| (short, x));
+        },
+    ),
+];
+
+/// Those that recorded steps tell (`crate::steps`), where an engine's were recorded.
+const STEPS_TELL: [&str; 4] = ["small", "stretch", "stretch_long", "small_traffic_divisor"];
+
 /// The constants of a single process without tuned kernels; the time of a small kernel comes last.
 const PLAIN: [Knob<Plain>; 6] = [
     knob("compute", (0.0, 1.0), |p| p.compute, |p, x| p.compute = x),
@@ -55,9 +78,17 @@ const PLAIN: [Knob<Plain>; 6] = [
     knob("floor", (0.0, 1e-3), |p| p.floor.get(), |p, x| p.floor = Seconds::s(x)),
 ];
 
+/// What whole deployments are asked for: what single steps told already stays.
+fn free(engine: &Engine) -> impl Iterator<Item = &'static Knob<Overhead>> + use<> {
+    let told = engine.schedule.graph_prompts == Replay::Pieces;
+    let own = engine.overhead.expert_stretch.is_some();
+    let server = SERVER.iter().filter(move |k| !told || !STEPS_TELL.contains(&k.name));
+    server.chain(EXPERTS.iter().filter(move |_| own))
+}
+
 fn constants(engine: &Engine) -> Vec<f64> {
     engine.plain.as_ref().map_or_else(
-        || SERVER.iter().map(|k| (k.get)(&engine.overhead)).collect(),
+        || free(engine).map(|k| (k.get)(&engine.overhead)).collect(),
         |plain| PLAIN.iter().map(|k| (k.get)(plain)).chain([engine.overhead.small.get()]).collect(),
     )
 }
@@ -68,7 +99,9 @@ fn with(engine: &Engine, x: &[f64]) -> Engine {
         e.plain = Some(turned(p, &PLAIN, x));
         e.overhead.small = Seconds::s(x[6].min(1e-3));
     } else {
-        e.overhead = turned(&engine.overhead, &SERVER, x);
+        for (knob, x) in free(engine).zip(x) {
+            (knob.set)(&mut e.overhead, x.clamp(knob.low, knob.high));
+        }
     }
     e
 }
@@ -145,11 +178,16 @@ pub fn toml((engine, fit): &(Engine, Option<Residual>)) -> String {
         ("skew_us", us(o.skew)),
         ("stretch", digits(o.stretch)),
         ("stretch_long", digits(o.stretch_long)),
+        (
+            "expert_stretch",
+            o.expert_stretch.map_or(String::new(), |(short, long)| format!("[{}, {}]", digits(short), digits(long))),
+        ),
         ("expert_floor", digits(o.expert_floor)),
         ("host_us", us(o.host)),
         ("host_sequence_us", us(o.host_sequence)),
         ("host_overlaps", o.host_overlaps.to_string()),
         ("launch_us", us(o.launch)),
+        ("launch_piece_us", if o.launch_piece > Seconds::ZERO { us(o.launch_piece) } else { String::new() }),
         ("request_ms", ms(o.request)),
         ("request_concurrent_ms", ms(o.request_concurrent)),
     ];

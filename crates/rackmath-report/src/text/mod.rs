@@ -13,6 +13,7 @@ mod outlook;
 mod page;
 mod plan;
 mod price;
+mod simulate;
 mod trace;
 mod train;
 mod validate;
@@ -58,6 +59,7 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::When(a) => board::when(out, a),
         Reply::Estimate(a) => estimate::estimate(out, a),
         Reply::EstimateSweep(a) => estimate::sweep(out, a),
+        Reply::Simulate(a) => simulate::simulate(out, a),
         Reply::Validate(a) => validate::validate(out, a),
         Reply::Price(a) => price::price(out, a),
         Reply::Cost(a) => cost::cost(out, a),

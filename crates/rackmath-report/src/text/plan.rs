@@ -3,7 +3,8 @@
 use super::estimate::{breakdown, ends};
 use super::prelude::*;
 use rackmath::estimate::Range;
-use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow};
+use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow, Simulated};
+use rackmath::simulate::What;
 use rackmath::whatif::{self, Difference};
 
 pub(super) fn plan(out: &mut Page, a: &Answer) {
@@ -15,6 +16,9 @@ pub(super) fn plan(out: &mut Page, a: &Answer) {
     match a.plans.first() {
         Some(best) => recommended(out, a, best),
         None => infeasible(out, a),
+    }
+    if let Some(s) = &a.simulated {
+        simulated(out, s);
     }
     out.section("runner-ups", a.plans.iter().skip(1).map(runner_up));
     if !a.shadow_prices.is_empty() {
@@ -91,6 +95,34 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     if let Some(step) = &p.step {
         breakdown(out, step);
         out.gap();
+    }
+}
+
+/// The best few under their traffic.
+fn simulated(out: &mut Page, s: &Simulated) {
+    out.title("simulated under its traffic, request by request");
+    for t in &s.trials {
+        out.item(format!("{}: {}", words(&t.deployment), words(&t.verdict)));
+    }
+    let measured = s.trials.iter().filter_map(|t| Some((t, t.measured.as_ref()?)));
+    let rows = measured.flat_map(|(t, m)| {
+        m.times.iter().enumerate().map(|(at, x)| {
+            let (whose, limit) = (only(at == 0, words(&t.deployment)), or_dash(x.limit_ms, ms));
+            let times = [x.mean_ms, x.p50_ms, x.p90_ms, x.p99_ms].map(ms);
+            [whose, short(x.metric).to_owned()].into_iter().chain(times).chain([limit])
+        })
+    });
+    out.table(&["", "", "mean", "p50", "p90", "p99", "limit"], rows);
+    out.gap();
+    out.list("simulations assume", &s.assumptions);
+    out.gap();
+}
+
+fn short(metric: What) -> &'static str {
+    match metric {
+        What::Ttft => "first token",
+        What::E2e => "request",
+        _ => "per token",
     }
 }
 

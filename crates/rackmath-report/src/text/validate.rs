@@ -2,13 +2,21 @@
 
 use super::page::{Page, only, or_dash};
 use crate::words::words;
-use rackmath::validate::{Answer, CrossCard, FolderCard, RowCard, SourceCard, StratumCard};
-use rackmath_units::significant;
+use rackmath::validate::{
+    Answer, CrossCard, FolderCard, ReplayCard, RowCard, RunCard, SimulateCard, SourceCard, StratumCard,
+};
+use rackmath_units::{grouped, significant};
 
 /// From this width on the baselines have room.
 const WIDE: usize = 98;
 
 pub(super) fn validate(out: &mut Page, a: &Answer) {
+    if let Some(simulate) = &a.simulate {
+        simulated(out, simulate);
+        if a.sources.is_empty() && a.folder.is_none() {
+            return;
+        }
+    }
     out.title("published measurements");
     sources(out, &a.sources, a.total.as_ref());
     if let Some(folder) = &a.folder {
@@ -22,6 +30,61 @@ pub(super) fn validate(out: &mut Page, a: &Answer) {
          and metric, chosen on the very rows it is scored on.",
     ] {
         out.paragraph("  ", line);
+    }
+}
+
+fn simulated(out: &mut Page, card: &SimulateCard) {
+    out.title("runs of real servers, replayed request by request");
+    for source in &card.sources {
+        replayed(out, source);
+    }
+    out.title("recorded schedules");
+    let s = &card.schedules;
+    let steps = grouped(s.steps as f64);
+    let line = format!(
+        "{} scenarios, {steps} steps of the scheduler of {}: {} scenarios differ in who ran, how many tokens, who was \
+         preempted or how many blocks were free, in any step.",
+        s.scenarios,
+        s.engine,
+        s.differ.len()
+    );
+    out.paragraph("  ", line);
+    if !s.differ.is_empty() {
+        out.wrapped("  differ: ", "    ", s.differ.join(", "));
+    }
+    out.gap();
+    out.paragraph(
+        "  ",
+        "median and p90 over runs are of |ln(predicted / measured)|: 0.1 is off by a tenth. Bias is the median with its sign; \
+         below 0 is predicted too low. A step's time is the operator model's, its content the scheduler's; schedules are \
+         compared under a stated clock, apart from times.",
+    );
+}
+
+fn replayed(out: &mut Page, source: &ReplayCard) {
+    out.line(format!("{}{}", out.style.bold(&source.name), out.style.dim(&format!(" ({})", source.id))));
+    out.dim(format!("  {:<12}{:>5}{:>8}{:>8}{:>8}", "", "runs", "median", "p90", "bias"));
+    for l in &source.latencies {
+        let name = format!("{} {}", l.metric, l.at);
+        let median = out.style.bold(&format!("{:>8.3}", l.median));
+        out.line(format!("  {name:<12}{:>5}{median}{:>8.3}{:>+8.3}", l.n, l.p90, l.bias));
+    }
+    out.wrapped("    in the fit: ", "      ", &source.fitted);
+    out.wrapped("    assumed: ", "      ", &source.assumed);
+    out.dim("  each run, ms: predicted / measured".to_owned());
+    for run in &source.runs {
+        figures(out, run);
+    }
+}
+
+fn figures(out: &mut Page, run: &RunCard) {
+    out.line(format!("  {}, {} requests", run.name, grouped(run.requests as f64)));
+    for of in run.figures.chunk_by(|a, b| a.metric == b.metric) {
+        let pair = |at: &str, predicted: f64, measured: f64| {
+            format!("{at:>6} {:>7} /{:>7}", significant(predicted, 3), significant(measured, 3))
+        };
+        let pairs: String = of.iter().map(|f| pair(&f.at, f.predicted_ms, f.measured_ms)).collect();
+        out.line(format!("    {:<5}{pairs}", of[0].metric));
     }
 }
 

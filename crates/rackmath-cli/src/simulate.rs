@@ -1,0 +1,133 @@
+//! A run request by request: what each met as a table, and recorded schedules replayed.
+
+use crate::failure::at;
+use crate::inputs::{self, Inputs};
+use crate::output::{Output, save};
+use clap::ArgMatches;
+use rackmath::ask::{Question, Reply};
+use rackmath::{Catalog, Error};
+use rackmath_report::reply::Part;
+use rackmath_sim::replay::{self, Scenario};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// Seconds of a run that a Chrome trace shows unless told.
+const WINDOW: &str = "0..10";
+
+pub fn run(
+    catalog: &Catalog,
+    inputs: &Inputs<'_>,
+    mut request: Map<String, Value>,
+    given: &ArgMatches,
+    output: &Output,
+) -> Result<(), Error> {
+    let path = |id: &str| given.get_one::<PathBuf>(id);
+    if let Some(scenario) = path("replay") {
+        return replayed(scenario, path("steps").map(PathBuf::as_path), output);
+    }
+    if let Some(file) = path("world") {
+        let mut whole = Value::Object(world(file)?);
+        lay_over(&mut whole, Value::Object(request));
+        let Value::Object(merged) = whole else { return Ok(()) };
+        request = merged;
+    }
+    let each = path("per-request");
+    if each.is_some() {
+        request.insert("each".into(), Value::Bool(true));
+    }
+    let chrome = path("chrome-trace");
+    if chrome.is_some() {
+        request.entry("window").or_insert_with(|| WINDOW.into());
+    }
+    let mut reply = Question::Simulate.answer(catalog, inputs.with_files(request), &inputs::terms())?;
+    if let (Some(each), Reply::Simulate(answer)) = (each, &reply) {
+        save(each, rackmath_report::csv::requests(answer).as_bytes())?;
+        if each == Path::new("-") {
+            return Ok(());
+        }
+    }
+    if let (Some(chrome), Reply::Simulate(answer)) = (chrome, &mut reply) {
+        // The answer is as without the file.
+        let window = answer.window.take();
+        save(chrome, window.map_or_else(String::new, |w| rackmath_report::chrome::trace(&w)).as_bytes())?;
+        if chrome == Path::new("-") {
+            return Ok(());
+        }
+    }
+    output.reply(&reply, Part::All, given)
+}
+
+/// A world file as a request: unknown keys are refused with their line and the nearest.
+fn world(path: &Path) -> Result<Map<String, Value>, Error> {
+    let text = inputs::trace(path)?;
+    let mut world: Map<String, Value> = toml::from_str(&text)
+        .map_err(|e| at(path, e).hint("expected TOML: tables setting, traffic, fleet, mishaps"))?;
+    if let Some(Value::Object(replay)) = world.get_mut("replay")
+        && let Some(Value::String(trace)) = replay.remove("trace")
+    {
+        let trace = path.parent().unwrap_or(Path::new(".")).join(trace);
+        replay.insert("trace_text".into(), Value::String(inputs::trace(&trace)?));
+        replay.entry("trace_name").or_insert(Value::String(trace.display().to_string()));
+    }
+    let schema = serde_json::to_value(Question::Simulate.schema().request).unwrap_or_default();
+    let world = Value::Object(world);
+    if let Some((table, key, known)) = unknown(&schema, &schema, &world, "") {
+        let line = text.lines().position(|line| line.trim_start().trim_start_matches('[').starts_with(&key));
+        let table = if table.is_empty() { "the world" } else { &table };
+        let place = line.map_or(String::new(), |line| format!("line {} of ", line + 1));
+        let kind = format!("key of {table}, {place}{},", path.display());
+        return Err(Error::unknown(&kind, &key, known.iter().map(String::as_str)));
+    }
+    let Value::Object(world) = world else { return Ok(Map::new()) };
+    Ok(world)
+}
+
+/// The first key that a schema does not know, with its table and the keys that are known there.
+fn unknown(root: &Value, schema: &Value, given: &Value, table: &str) -> Option<(String, String, Vec<String>)> {
+    let named = |s: &Value| Some(root.pointer(s.get("$ref")?.as_str()?.strip_prefix('#')?)?.clone());
+    let whole = named(schema).or_else(|| schema.get("allOf")?.get(0).and_then(named));
+    let schema = whole.as_ref().unwrap_or(schema);
+    match given {
+        Value::Array(all) => all.iter().find_map(|one| unknown(root, schema.get("items")?, one, table)),
+        Value::Object(fields) => {
+            let known = schema.get("properties")?.as_object()?;
+            fields.iter().find_map(|(key, value)| match known.get(key) {
+                Some(inner) => unknown(root, inner, value, key),
+                None => Some((table.to_owned(), key.clone(), known.keys().cloned().collect())),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Puts what is given on top of what is there, field by field.
+fn lay_over(below: &mut Value, above: Value) {
+    match (below, above) {
+        (Value::Object(below), Value::Object(above)) => {
+            for (key, value) in above {
+                lay_over(below.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (below, above) => *below = above,
+    }
+}
+
+/// Runs a scenario and writes its record, or says what it came to.
+fn replayed(path: &Path, steps: Option<&Path>, output: &Output) -> Result<(), Error> {
+    let text = inputs::trace(path)?;
+    let wrong = |e: String| at(path, e).hint("expected a scenario: engine, clock and requests as JSON");
+    let scenario: Scenario = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+    let lines = replay::run(&scenario).map_err(wrong)?;
+    if let Some(steps) = steps {
+        return save(steps, (lines.join("\n") + "\n").as_bytes());
+    }
+    let head = lines.first().map_or("", String::as_str);
+    if output.json {
+        return crate::output::print(&format!("{head}\n"));
+    }
+    crate::output::print(&format!(
+        "{}: {} steps; write them with --steps FILE\n{head}\n",
+        scenario.name,
+        lines.len().saturating_sub(2)
+    ))
+}
