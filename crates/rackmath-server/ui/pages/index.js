@@ -8,6 +8,7 @@ export const PAGES = [
   { id: "prices", name: "Prices", about: "Price steps with context, input against output, caches, fast modes, and what prices say about a model" },
   { id: "reversible", name: "Reversible", about: "Ciphers and reversible networks: avalanche, memory and drift" },
   { id: "estimate", name: "Estimate", about: "What a server delivers: waiting, speed, cost, what binds, what would help" },
+  { id: "simulate", name: "Simulate", about: "Serving request by request: percentiles, the queue played back, the slowest requests and why" },
   { id: "plan", name: "Plan", about: "What to deploy for a workload and its targets; two machines compared" },
   { id: "validation", name: "Validation", about: "Predicted against measured, for every published table" },
   { id: "practice", name: "Practice", about: "Flashcards and generated problems with worked answers" },

@@ -90,12 +90,13 @@ export const page = {
     { kind: "range", key: "acceptance", label: "Accepted", unit: "each", min: 0.05, max: 1, value: 0.7, whole: false, show: (v) => percent(v), parse: (t) => Number.parseFloat(t) / 100 },
     { kind: "number", key: "budget", label: "Budget", unit: "$ per hour", value: "", placeholder: "none" },
     { kind: "number", key: "price", label: "Price", unit: "$ per chip and hour", value: "", placeholder: "the catalogue's" },
+    { kind: "toggle", key: "simulate", label: "Simulate the best few, request by request", value: "no" },
     { kind: "toggle", key: "every", label: "Rank every chip of the catalogue", value: "no" },
   ],
   later: ["plan", "other", "outlook", "hardware", "lecture"],
   optional: ["outlook", "hardware"],
   requests: (s) => ({
-    plan: ["plan", request(s, s.on)],
+    plan: ["plan", { ...request(s, s.on), ...(s.simulate === "yes" ? { simulate: true } : {}) }],
     other: s.other ? ["plan", request(s, s.other)] : null,
     outlook: ["outlook", { plan: request(s, s.on) }],
     hardware: s.every === "yes" ? ["hardware", { plan: everyChip(request(s, s.on)), flips: false }] : null,
@@ -119,6 +120,7 @@ export const page = {
     if (best) {
       view.node("card", card(best));
       this.numbers(view, best);
+      if (plan.simulated) this.simulated(view, plan.simulated);
     }
     this.frontiers(view, plan, other, last.request, s);
     if (other) this.compare(view, plan, other);
@@ -148,6 +150,20 @@ export const page = {
       ["All together", tokens(best.throughput_tok_s), `${count(Math.round(best.concurrency))} requests in flight, ${percent(best.busy)} busy`],
       ["Chips", `${best.chips}`, `${best.usd_per_hour === null ? "" : `${usd(best.usd_per_hour)}/h, `}${digits(best.power_kw)} kW, ${digits(best.joules_per_token)} J/token`],
     ]);
+  },
+  simulated(view, { trials, assumptions }) {
+    const names = { ttft: "First token", tpot: "Per token", e2e: "Whole request" };
+    view.heading("simulated-title", "Under its traffic, request by request");
+    view.table("simulated", {
+      caption: "Simulated times of the best few",
+      columns: ["Deployment", "Time", ...["Mean", "p50", "p90", "p99", "Limit"].map((name) => ({ name, align: "right" }))],
+      rows: trials.flatMap((t) => (t.measured?.times ?? []).map((x) => ({
+        class: x.limit_ms !== null && x.p99_ms > x.limit_ms ? "plan-binds" : null,
+        cells: [t.deployment, names[x.metric], ms(x.mean_ms), ms(x.p50_ms), ms(x.p90_ms), ms(x.p99_ms), x.limit_ms === null ? "–" : ms(x.limit_ms)],
+      }))),
+    });
+    view.list("simulated-verdicts", "What held", trials.map((t) => `${t.deployment}: ${t.verdict}`));
+    view.list("simulated-assumptions", "What the simulations assume", assumptions);
   },
   frontiers(view, plan, other, [question, asked], s) {
     const answers = [plan, other].filter((p) => p?.frontier.length);
@@ -291,6 +307,7 @@ function line(s) {
   if (s.budget) flags.push("--budget", `'$${s.budget}/h'`);
   if (s.shared === "yes") flags.push("--aggregated");
   if (Number(s.drafts) > 0) flags.push("--drafts", `0,${s.drafts}`, "--acceptance", s.acceptance);
+  if (s.simulate === "yes") flags.push("--simulate");
   flags.push("--objective", s.objective, "--top 8");
   return ["rackmath plan", ...flags].join(" ");
 }
