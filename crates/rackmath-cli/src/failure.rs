@@ -27,7 +27,9 @@ pub fn text(error: &Error, fields: &[Field]) -> String {
 
 /// A field of a request in a sentence.
 fn word(path: &str) -> &str {
-    match path.strip_prefix("setting.").unwrap_or(path) {
+    const GROUPS: [&str; 9] =
+        ["setting.", "traffic.", "fleet.", "flags.", "sglang.", "trtllm.", "mishaps.", "scaling.", "replay."];
+    match GROUPS.iter().find_map(|group| path.strip_prefix(group)).unwrap_or(path) {
         "price_usd_per_chip_hour" => "price",
         other => other,
     }
