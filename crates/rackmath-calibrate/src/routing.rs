@@ -27,7 +27,7 @@ const SHARED: u32 = 1_000;
 /// Nanoseconds between the end of a rate and the next.
 const PAUSE: u64 = 30_000_000_000;
 
-const KV: Router = Router::Kv { overlap: 1.0 };
+const KV: Router = Router::Kv;
 
 /// How a set-up may have chosen; the first is what it is judged by.
 fn routers(workload: &str) -> Option<&'static [(&'static str, Router)]> {

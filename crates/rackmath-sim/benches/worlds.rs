@@ -54,7 +54,7 @@ fn main() {
     let worlds = [
         ("A 512/512, 3/s, 1 engine", open(3.0), 512, 512, 1, Router::RoundRobin, 200_000),
         ("B 512/512, 64 users, 1 engine", users, 512, 512, 1, Router::RoundRobin, 200_000),
-        ("C 512/512, 12/s, 4 engines, KV-aware", open(12.0), 512, 512, 4, Router::Kv { overlap: 1.0 }, 200_000),
+        ("C 512/512, 12/s, 4 engines, KV-aware", open(12.0), 512, 512, 4, Router::Kv, 200_000),
         ("D 2048/128, 400/s, 64 engines, round robin", open(400.0), 2048, 128, 64, Router::RoundRobin, 200_000),
     ];
     for async_scheduling in [false, true] {

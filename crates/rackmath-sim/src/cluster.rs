@@ -37,6 +37,8 @@ pub struct Cluster<C> {
     seed: u64,
     /// A router's view is so old.
     stale: Ns,
+    /// What a found block is worth to the KV-aware router, in blocks to compute.
+    credit: f64,
     view: Vec<Seen>,
     viewed: Option<Ns>,
     /// Requests inside, by replica.
@@ -133,6 +135,7 @@ impl<C: Clock> Cluster<C> {
             turn: 0,
             seed,
             stale: 0,
+            credit: 1.0,
             view: vec![Seen::default(); n],
             viewed: None,
             inside: vec![0; n],
@@ -176,6 +179,12 @@ impl<C: Clock> Cluster<C> {
     #[must_use]
     pub fn stale(self, stale: Ns) -> Self {
         Self { stale, ..self }
+    }
+
+    /// A found block is worth so many blocks to compute, to the KV-aware router.
+    #[must_use]
+    pub fn crediting(self, credit: f64) -> Self {
+        Self { credit, ..self }
     }
 
     /// Drafts are accepted by this chance.

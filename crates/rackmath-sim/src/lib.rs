@@ -14,6 +14,7 @@ pub mod engine;
 pub mod radix;
 pub mod replay;
 pub mod replica;
+pub mod series;
 pub mod tally;
 pub mod workload;
 

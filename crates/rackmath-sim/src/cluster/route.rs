@@ -6,28 +6,34 @@ use crate::blocks::Segment;
 use crate::clock::Clock;
 use crate::workload::Job;
 use rackmath_units::Chance;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::Display;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How a replica is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Router {
+    /// In turn.
     RoundRobin,
+    /// At random.
     Random,
-    /// Of two at random, the one with fewer requests inside.
+    /// The less loaded of two at random.
     TwoChoices,
-    /// Fewest requests inside; of equals the first.
+    /// The one with the fewest requests inside.
     LeastLoaded,
-    /// All requests of a session to one replica.
+    /// All of a session to one.
     Session,
-    /// By the first tokens of the prompt.
+    /// By the shared prefix.
     PrefixHash,
-    /// By the first tokens, where at most `BOUND` times the mean are inside; else the next of the prompt's own order.
+    /// By the shared prefix, where at most 1.25 times the mean are inside.
     BoundedHash,
-    /// What the prompt still costs there, and what is held there already, in blocks: Dynamo's cost of a worker.
-    Kv {
-        overlap: f64,
-    },
-    /// SGLang's gateway: the longest match, where loads are even and it is long; else the least sent; uneven, the least loaded.
+    /// By what is cached and held there: the cost NVIDIA Dynamo's router gives a worker.
+    Kv,
+    /// By the longest match where loads are even, as SGLang's gateway does.
     CacheAware,
-    /// llm-d's scores: matched prefix, queue and use of the cache, weighted 3, 2 and 2.
+    /// By llm-d's scores of prefix, queue and cache, weighted 3, 2 and 2.
     Scored,
 }
 
@@ -45,7 +51,7 @@ impl Router {
         match self {
             Self::RoundRobin | Self::Random | Self::Session | Self::PrefixHash => false,
             Self::TwoChoices | Self::LeastLoaded | Self::BoundedHash => true,
-            Self::Kv { .. } | Self::CacheAware | Self::Scored => true,
+            Self::Kv | Self::CacheAware | Self::Scored => true,
         }
     }
 }
@@ -108,7 +114,7 @@ impl<C: Clock> Cluster<C> {
             }
             Router::LeastLoaded => (0..n).min_by_key(|i| self.load(open[*i]))?,
             Router::CacheAware => self.cache_aware(job),
-            Router::Kv { overlap } => self.cheapest(&mut chance, |at| self.kv_cost(at, job, overlap)),
+            Router::Kv => self.cheapest(&mut chance, |at| self.kv_cost(at, job)),
             Router::Scored => self.scored(job, &mut chance),
         };
         let at = open[place];
@@ -132,13 +138,13 @@ impl<C: Clock> Cluster<C> {
     }
 
     /// Blocks of prompts to compute there, less what is cached, and blocks held there with this request.
-    fn kv_cost(&self, at: usize, job: &Job, overlap: f64) -> f64 {
+    fn kv_cost(&self, at: usize, job: &Job) -> f64 {
         let seen = self.seen(at);
         let size = f64::from(self.replicas[at].engine.block());
         let found = f64::from(self.found(at, job)) / size;
         let prompt = (f64::from(job.prompt) + seen.queued as f64) / size;
         let held = f64::from(seen.held) + f64::from(job.prompt) / size;
-        (prompt - overlap * found).max(0.0) + held
+        (prompt - self.credit * found).max(0.0) + held
     }
 
     /// The first in the key's own order of replicas that is not too full; an order changes only where a replica comes or goes.

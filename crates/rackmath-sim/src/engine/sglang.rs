@@ -7,12 +7,17 @@
 use super::{Decision, Received, Sequence, Share};
 use crate::blocks::Place;
 use crate::radix::{Hold, Radix};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who of those that wait goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Policy {
+    /// Who came first.
     Fcfs,
-    /// The longest cached prefix first.
+    /// Who finds the longest prefix in the cache.
     Lpm,
 }
 

@@ -7,10 +7,13 @@
 
 use super::{Decision, Received, Sequence, Share};
 use crate::blocks::{Blocks, Group, Held, Place};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Who may be resident.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Capacity {
     /// Whose blocks to the longest answer fit beside those of all residents: nobody ever loses blocks.
     GuaranteedNoEvict,
@@ -21,8 +24,10 @@ pub enum Capacity {
 }
 
 /// How prompts that do not all fit in a step are cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Chunking {
+    /// Each gets what is left.
     FirstComeFirstServed,
     /// One block for each in turn.
     EqualProgress,

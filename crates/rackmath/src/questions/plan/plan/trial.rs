@@ -441,7 +441,7 @@ impl Worked {
             simulate::can_run(on)?;
             let flags = simulate::Flags {
                 max_num_seqs: Some(sequences.ceil() as u64),
-                max_model_len: Some((longest as u64 + 16).max(131_072)),
+                max_model_len: Some((longest as u64 + 16).max(simulate::longest(on) as u64)),
                 num_speculative_tokens: drafts as u64,
                 ..simulate::Flags::default()
             };

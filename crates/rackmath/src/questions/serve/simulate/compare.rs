@@ -1,6 +1,7 @@
 //! Several ways to serve the same requests: one thing changes, the requests do not, and differences are taken batch by batch.
 
-use super::answer::{Answer, Compared, Difference, Variant, What, half_width};
+use super::answer::half_width;
+use super::card::{Answer, Compared, Difference, Variant, What};
 use super::{Request, work};
 use crate::desk::prelude::*;
 use rackmath_sim::tally::Sample;

@@ -2,11 +2,12 @@
 
 use super::Request;
 use crate::desk::prelude::*;
+pub use rackmath_sim::engine::sglang::Policy as SchedulePolicy;
+pub use rackmath_sim::engine::trtllm::{Capacity as CapacityPolicy, Chunking as ChunkingPolicy};
 use rackmath_sim::engine::{Settings, sglang, trtllm, vllm};
-use rackmath_theory::deployment::Ready;
+use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::placement::{self, Load};
 use serde_json::Value;
-use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 /// Flags of vLLM, and those that every engine has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -118,80 +119,6 @@ pub struct Trtllm {
     pub disable_overlap_scheduler: bool,
 }
 
-/// Who of those that wait goes first.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantNames,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum SchedulePolicy {
-    /// Who came first.
-    Fcfs,
-    /// Who finds the longest prefix in the cache.
-    Lpm,
-}
-
-/// Who may be resident.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantNames,
-)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
-pub enum CapacityPolicy {
-    /// Whose blocks to the longest answer fit.
-    GuaranteedNoEvict,
-    /// Whose next step fits; the last started pauses when it does not.
-    MaxUtilization,
-    /// As the first, in batches that start and end together.
-    StaticBatch,
-}
-
-/// How prompts are cut.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantNames,
-)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
-pub enum ChunkingPolicy {
-    /// Each gets what is left.
-    FirstComeFirstServed,
-    /// A block for each in turn.
-    EqualProgress,
-}
-
 /// Flags that mean the same: of vLLM, SGLang and TensorRT-LLM.
 const SAME: [[&str; 3]; 8] = [
     ["flags.max_num_batched_tokens", "sglang.chunked_prefill_size", "trtllm.max_num_tokens"],
@@ -244,6 +171,11 @@ pub(super) fn within_u64(field: &'static str, n: u64, low: u64, high: u64) -> Re
     Ok(n)
 }
 
+/// The longest sequence of a model; where it is not known, longer than any prompt of our traces.
+pub(crate) fn longest(on: &Deployment) -> f64 {
+    on.model.shape().and_then(|shape| shape.context_max).map_or(f64::from(1 << 20), |n| n as f64)
+}
+
 /// The engine of a request with its flags.
 pub(super) fn settings(r: &Request, ready: &Ready) -> Result<Settings, Error> {
     match ready.deployment.engine.family.as_str() {
@@ -270,7 +202,7 @@ pub(crate) fn of_vllm(r: &Request, ready: &Ready) -> Result<vllm::Settings, Erro
         policy: if ranked { vllm::Policy::Priority } else { vllm::Policy::Fcfs },
         max_num_seqs: small("flags.max_num_seqs", f.max_num_seqs, schedule.sequences, 1, 1 << 20)?,
         max_num_batched_tokens: chunk,
-        max_model_len: small("flags.max_model_len", f.max_model_len, 131_072.0, 16, 1 << 24)?,
+        max_model_len: small("flags.max_model_len", f.max_model_len, longest(on), 16, 1 << 24)?,
         enable_chunked_prefill: !f.no_enable_chunked_prefill,
         enable_prefix_caching: !f.no_enable_prefix_caching,
         long_prefill_token_threshold: within_u64("flags.long_prefill_token_threshold", threshold, 0, 1 << 24)? as u32,
@@ -311,13 +243,10 @@ fn of_sglang(r: &Request, ready: &Ready) -> Result<sglang::Settings, Error> {
             Some(n) => within_u64("sglang.max_total_tokens", n, 16, 1 << 31)? as u32,
             None => blocks(r, ready, 1, chunked.unwrap_or(whole))?,
         },
-        context_length: small("sglang.context_length", f.context_length, 131_072.0, 16, 1 << 24)?,
+        context_length: small("sglang.context_length", f.context_length, longest(on), 16, 1 << 24)?,
         enable_mixed_chunk: f.enable_mixed_chunk,
         disable_radix_cache: f.disable_radix_cache,
-        schedule_policy: match f.schedule_policy {
-            SchedulePolicy::Fcfs => sglang::Policy::Fcfs,
-            SchedulePolicy::Lpm => sglang::Policy::Lpm,
-        },
+        schedule_policy: f.schedule_policy,
         schedule_conservativeness: within("sglang.schedule_conservativeness", f.schedule_conservativeness, 0.0, 100.0)?,
         disable_overlap_schedule: f.disable_overlap_schedule || !on.engine.overhead.host_overlaps,
         prefill_decode_interval: within_u64("sglang.prefill_decode_interval", f.prefill_decode_interval, 0, 1 << 20)?
@@ -335,16 +264,9 @@ fn of_trtllm(r: &Request, ready: &Ready) -> Result<trtllm::Settings, Error> {
     Ok(trtllm::Settings {
         max_batch_size: small("trtllm.max_batch_size", f.max_batch_size, schedule.sequences, 1, 1 << 20)?,
         max_num_tokens: step,
-        max_seq_len: small("trtllm.max_seq_len", f.max_seq_len, 131_072.0, 16, 1 << 24)?,
-        capacity: match f.capacity_scheduler_policy {
-            CapacityPolicy::GuaranteedNoEvict => trtllm::Capacity::GuaranteedNoEvict,
-            CapacityPolicy::MaxUtilization => trtllm::Capacity::MaxUtilization,
-            CapacityPolicy::StaticBatch => trtllm::Capacity::StaticBatch,
-        },
-        chunking: f.enable_chunked_context.then_some(match f.context_chunking_policy {
-            ChunkingPolicy::FirstComeFirstServed => trtllm::Chunking::FirstComeFirstServed,
-            ChunkingPolicy::EqualProgress => trtllm::Chunking::EqualProgress,
-        }),
+        max_seq_len: small("trtllm.max_seq_len", f.max_seq_len, longest(on), 16, 1 << 24)?,
+        capacity: f.capacity_scheduler_policy,
+        chunking: f.enable_chunked_context.then_some(f.context_chunking_policy),
         enable_block_reuse: !f.no_enable_block_reuse,
         tokens_per_block: block,
         blocks: match f.max_tokens {
@@ -359,7 +281,7 @@ fn of_trtllm(r: &Request, ready: &Ready) -> Result<trtllm::Settings, Error> {
 fn blocks(request: &Request, ready: &Ready, block: u32, chunk: u32) -> Result<u32, Error> {
     let on = &ready.deployment;
     let t = &request.traffic;
-    let mean = (t.isl + t.osl + t.prefix_tokens).max(f64::from(block)).min(131_072.0);
+    let mean = (t.isl + t.osl + t.prefix_tokens).max(f64::from(block)).min(longest(on));
     let whole = (mean / f64::from(block)).ceil() * f64::from(block);
     let utilisation = on.engine.schedule.memory;
     let load = Load { batch: 1.0, context: Tokens::new(whole), tokens: f64::from(chunk), utilisation };

@@ -2,7 +2,7 @@
 
 use super::flags::{settings, within_u64};
 use super::work::one_stage;
-use super::{Happens, Request, Router};
+use super::{Happens, Request};
 use crate::desk::prelude::*;
 use crate::estimate;
 use crate::estimate::work::Case;
@@ -157,22 +157,12 @@ type Clocked<'a> = Timed<&'a rackmath_theory::pass::Pass>;
 
 /// All of it, ready to run.
 pub(super) fn cluster<'a>(r: &Request, kinds: &'a [Kind]) -> Result<Cluster<Clocked<'a>>, Error> {
-    let router = match r.fleet.router {
-        Router::RoundRobin => cluster::Router::RoundRobin,
-        Router::Random => cluster::Router::Random,
-        Router::TwoChoices => cluster::Router::TwoChoices,
-        Router::LeastLoaded => cluster::Router::LeastLoaded,
-        Router::Session => cluster::Router::Session,
-        Router::PrefixHash => cluster::Router::PrefixHash,
-        Router::BoundedHash => cluster::Router::BoundedHash,
-        Router::Kv => cluster::Router::Kv { overlap: r.fleet.overlap_credit },
-        Router::CacheAware => cluster::Router::CacheAware,
-        Router::Scored => cluster::Router::Scored,
-    };
     let stale = (within("fleet.stale_ms", r.fleet.stale_ms, 0.0, 1e9)? * 1e6) as u64;
     let count = |k: &Kind| k.replicas as usize * k.groups;
     let all = kinds.iter().map(|k| (k.settings.clone(), count(k), Timed::new(&*k.ready.pass))).collect();
-    let mut cluster = Cluster::mixed(all, router, r.traffic.seed, !r.step_by_step).stale(stale);
+    let mut cluster = Cluster::mixed(all, r.fleet.router, r.traffic.seed, !r.step_by_step)
+        .stale(stale)
+        .crediting(r.fleet.overlap_credit);
     if let [first, last] = kinds
         && first.prompts
     {
@@ -220,8 +210,7 @@ pub(super) fn notes(r: &Request, kinds: &[Kind]) -> Result<Vec<Remark>, Error> {
                 .with("start", start_s(r, &kinds[0])?),
         );
     }
-    let looks = !matches!(r.fleet.router, Router::RoundRobin | Router::Random | Router::Session | Router::PrefixHash);
-    if r.fleet.stale_ms > 0.0 && looks {
+    if r.fleet.stale_ms > 0.0 && r.fleet.router.looks() {
         all.push(says("simulated_stale").with("time", r.fleet.stale_ms / 1e3));
     }
     Ok(all)

@@ -4,20 +4,22 @@
 //! `rackmath-sim`. Times are whole nanoseconds, and the same request gives the same bytes everywhere.
 
 mod answer;
+mod card;
 mod compare;
 mod flags;
 mod fleet;
 mod trace;
 mod work;
 
-pub use answer::*;
-pub(crate) use flags::of_vllm as settings;
+pub(crate) use answer::grows;
+pub use card::*;
 pub use flags::{CapacityPolicy, ChunkingPolicy, Flags, SchedulePolicy, Sglang, Trtllm};
+pub(crate) use flags::{longest, of_vllm as settings};
 pub(crate) use work::can_run;
 
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
-use strum::{Display, EnumString, IntoStaticStr, VariantNames};
+pub use rackmath_sim::cluster::Router;
 
 /// A model on a machine under an engine, and the traffic it meets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -164,46 +166,6 @@ pub struct Fleet {
     pub overlap_credit: f64,
     /// The router sees the replicas as they were so long ago, at most.
     pub stale_ms: f64,
-}
-
-/// How a replica is chosen.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantNames,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Router {
-    /// In turn.
-    RoundRobin,
-    /// At random.
-    Random,
-    /// The less loaded of two at random.
-    TwoChoices,
-    /// The one with the fewest requests inside.
-    LeastLoaded,
-    /// All of a session to one.
-    Session,
-    /// By the shared prefix.
-    PrefixHash,
-    /// By the shared prefix, where at most 1.25 times the mean are inside.
-    BoundedHash,
-    /// By what is cached and held there: the cost NVIDIA Dynamo's router gives a worker.
-    Kv,
-    /// By the longest match where loads are even, as SGLang's gateway does.
-    CacheAware,
-    /// By llm-d's scores of prefix, queue and cache, weighted 3, 2 and 2.
-    Scored,
 }
 
 /// What goes wrong.

@@ -153,7 +153,7 @@ pub(crate) fn can_run(on: &Deployment) -> Result<(), Error> {
         !matches!(family.as_str(), "vllm" | "ideal"),
         "engine",
         format!("\"{family}\""),
-        "vllm or ideal: the schedules of other engines are not simulated yet",
+        "vllm or ideal: plans of other engines are not simulated; ask `simulate` for their schedules",
     )?;
     one_stage(on)
 }
