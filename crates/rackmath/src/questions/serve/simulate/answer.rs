@@ -1,7 +1,7 @@
 //! From what happened to what is said of it.
 
 use super::Traffic;
-use super::card::*;
+use super::card::{Answer, Goodput, Happened, Metric, OfClass, Part, Served, Step, Waited, Waits, What, Window};
 use super::flags;
 use super::fleet::Kind;
 use super::work::{Run, World};
