@@ -398,7 +398,7 @@ impl<'a> Replay<'a> {
     }
 
     fn index(&self, slot: u32) -> usize {
-        self.scheduler.sequences[slot as usize].id as usize
+        self.scheduler.sequences[slot].id as usize
     }
 
     fn id(&self, slot: u32) -> &'a str {

@@ -1,117 +1,12 @@
 //! Engines as they schedule: who gets how many tokens in the next step, and who loses its blocks.
 
 pub mod sglang;
+mod slots;
 pub mod trtllm;
 pub mod vllm;
 
-use crate::Ns;
-use crate::blocks::{Held, Place, Segment};
-
-/// A request inside an engine.
-#[derive(Clone, Debug)]
-pub struct Sequence {
-    /// The request, in the words of whoever sent it.
-    pub id: u64,
-    pub arrival: Ns,
-    /// Lower goes first.
-    pub priority: i32,
-    /// Tells requests of equal priority and arrival apart.
-    pub rank: u64,
-    /// 0: none.
-    pub adapter: u32,
-    pub prompt: u32,
-    pub output: u32,
-    pub sampled: u32,
-    pub computed: u32,
-    /// Tokens of steps in flight, own and drafted, that have not arrived.
-    pub pending: u32,
-    /// Drafts to check in the next step.
-    pub drafts: u32,
-    pub place: Place,
-    pub held: Vec<Held>,
-    pub preempted: u32,
-    /// Steps in flight that it has a share of.
-    pub flying: u32,
-    pub done: bool,
-    /// Its place among admissions.
-    pub admitted: u64,
-    pub first_scheduled: Ns,
-    pub first_token: Ns,
-    /// When its latest token comes.
-    pub last_token: Ns,
-    /// Prompt tokens found at the first admission; tokens computed again after evictions.
-    pub cached: u32,
-    pub recomputed: u32,
-    /// Time of steps with prompts so far, when its first and its latest token were scheduled.
-    pub stalls: Ns,
-    pub stalled: Ns,
-    /// It samples a token in each step from now on.
-    pub settled: bool,
-    /// Checks of drafts so far.
-    pub verified: u32,
-    /// Time without a token because it was evicted.
-    pub lost: Ns,
-    /// Prompt tokens whose cache it brings along, until it is evicted.
-    pub brought: u32,
-    /// When the replica that computed its prompt was done with it.
-    pub sent: Ns,
-    /// Its blocks stay after its end, until they are let go.
-    pub kept: bool,
-    /// Time since its first attempt, at its arrival.
-    pub before: Ns,
-    /// Whose it is.
-    pub class: u32,
-}
-
-impl Sequence {
-    pub fn new(id: u64, arrival: Ns, prompt: u32, output: u32) -> Self {
-        Self {
-            id,
-            arrival,
-            priority: 0,
-            rank: id,
-            adapter: 0,
-            prompt,
-            output,
-            sampled: 0,
-            computed: 0,
-            pending: 0,
-            drafts: 0,
-            place: Place::PRIVATE,
-            held: Vec::new(),
-            preempted: 0,
-            flying: 0,
-            done: false,
-            admitted: 0,
-            first_scheduled: Ns::MAX,
-            first_token: Ns::MAX,
-            last_token: 0,
-            cached: 0,
-            recomputed: 0,
-            stalls: 0,
-            stalled: 0,
-            settled: false,
-            verified: 0,
-            lost: 0,
-            brought: 0,
-            sent: 0,
-            kept: false,
-            before: 0,
-            class: 0,
-        }
-    }
-
-    /// A request whose prompt, and first token, another replica computed until `sent`.
-    #[must_use]
-    pub fn bringing(self, sent: Ns) -> Self {
-        Self { brought: self.prompt, sampled: 1, settled: true, sent, ..self }
-    }
-
-    /// Prompt and sampled tokens.
-    pub fn known(&self) -> u32 {
-        self.prompt + self.sampled
-    }
-}
+use crate::blocks::{Place, Segment};
+pub use slots::{Sequence, Slots};
 
 /// What a step gives to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +38,13 @@ impl Decision {
         self.preempted.clear();
         self.hits.clear();
     }
+}
+
+/// Takes a slot out of a list; false when it is not there.
+fn taken_out(list: &mut Vec<u32>, slot: u32) -> bool {
+    let Some(at) = list.iter().position(|s| *s == slot) else { return false };
+    list.remove(at);
+    true
 }
 
 /// What a request got from a step.
@@ -283,16 +185,16 @@ impl Engine {
     }
 
     pub fn sequence(&self, slot: u32) -> &Sequence {
-        each!(self, s => &s.sequences[slot as usize])
+        each!(self, s => &s.sequences[slot])
     }
 
     pub fn sequence_mut(&mut self, slot: u32) -> &mut Sequence {
-        each!(self, s => &mut s.sequences[slot as usize])
+        each!(self, s => &mut s.sequences[slot])
     }
 
     /// All slots, with who was in them last.
     pub fn sequences(&self) -> impl Iterator<Item = &Sequence> {
-        each!(self, s => s.sequences.iter())
+        each!(self, s => s.sequences.all())
     }
 
     /// Takes a request out, done or not, with its blocks unless it keeps them.

@@ -4,8 +4,7 @@
 //! `mem_cache/radix_cache.py`); not compared with the engine itself. Pages are single tokens. What differs: an engine that
 //! cannot hold even one request gives it up, here it waits; the token under way of a retracted request is kept.
 
-use super::{Decision, Received, Sequence, Share};
-use crate::blocks::Place;
+use super::{Decision, Received, Sequence, Share, Slots, taken_out};
 use crate::radix::{Hold, Radix};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,9 +83,8 @@ const PROMPTS_COUNT: u32 = 1000;
 pub struct Scheduler {
     pub settings: Settings,
     pub blocks: Radix,
-    pub sequences: Vec<Sequence>,
+    pub sequences: Slots,
     holds: Vec<Hold>,
-    spare: Vec<u32>,
     running: Vec<u32>,
     /// The batch of the last step with prompts.
     last: Vec<u32>,
@@ -133,9 +131,8 @@ impl Scheduler {
         let blocks = Radix::new(settings.max_total_tokens, !settings.disable_radix_cache);
         let mut all = Self {
             blocks,
-            sequences: Vec::new(),
+            sequences: Slots::new(0),
             holds: Vec::new(),
-            spare: Vec::new(),
             running: Vec::new(),
             last: Vec::new(),
             chunked: None,
@@ -178,15 +175,9 @@ impl Scheduler {
 
     /// A request arrives and waits.
     pub fn add(&mut self, sequence: Sequence) -> u32 {
-        let slot = if let Some(slot) = self.spare.pop() {
-            self.sequences[slot as usize] = sequence;
-            self.holds[slot as usize] = Hold::default();
-            slot
-        } else {
-            self.sequences.push(sequence);
-            self.holds.push(Hold::default());
-            self.sequences.len() as u32 - 1
-        };
+        let slot = self.sequences.add(sequence);
+        self.holds.resize(self.holds.len().max(slot as usize + 1), Hold::default());
+        self.holds[slot as usize] = Hold::default();
         self.inbox.push_back(slot);
         slot
     }
@@ -213,7 +204,7 @@ impl Scheduler {
             self.prefill();
         }
         for share in &mut self.decision.shares {
-            let r = &mut self.sequences[share.slot as usize];
+            let r = &mut self.sequences[share.slot];
             r.computed += share.tokens;
             r.flying += 1;
             // Overlap gives a step too many to whoever ends.
@@ -236,7 +227,7 @@ impl Scheduler {
     /// The last batch of prompts decodes from now on, but for the one that is cut.
     fn merge(&mut self) {
         if let Some(slot) = self.chunked {
-            self.store(slot, self.sequences[slot as usize].computed);
+            self.store(slot, self.sequences[slot].computed);
         }
         let mut last = std::mem::take(&mut self.last);
         self.running.extend(last.drain(..).filter(|slot| Some(*slot) != self.chunked));
@@ -249,12 +240,12 @@ impl Scheduler {
     /// Those first in line whose prompts came computed decode from now on.
     fn bring(&mut self) {
         while let Some(slot) = self.waiting.front().copied() {
-            let r = &self.sequences[slot as usize];
+            let r = &self.sequences[slot];
             let places = self.settings.max_running_requests as usize;
             if r.brought == 0 || r.pending > 0 || self.running.len() + self.ghosts as usize >= places {
                 return;
             }
-            let coming = self.running.iter().map(|s| f64::from(Self::to_come(&self.sequences[*s as usize])));
+            let coming = self.running.iter().map(|s| f64::from(Self::to_come(&self.sequences[*s])));
             let left = f64::from(self.blocks.free()) - coming.sum::<f64>() * self.ratio;
             let (tokens, later) = (r.known() - 1, Self::to_come(r));
             if f64::from(tokens + later + 1) >= left || !self.blocks.make_room(tokens) {
@@ -262,13 +253,13 @@ impl Scheduler {
             }
             self.waiting.pop_front();
             self.blocks.take(&mut self.holds[slot as usize], tokens);
-            self.sequences[slot as usize].computed = tokens;
+            self.sequences[slot].computed = tokens;
             self.running.push(slot);
         }
     }
 
     fn store(&mut self, slot: u32, tokens: u32) {
-        let r = &self.sequences[slot as usize];
+        let r = &self.sequences[slot];
         self.blocks.store(&mut self.holds[slot as usize], r.place, r.id, tokens);
     }
 
@@ -295,7 +286,7 @@ impl Scheduler {
         }
         self.sort();
         let decodes = if self.settings.enable_mixed_chunk { self.running.len() as i64 } else { 0 };
-        let coming = self.running.iter().map(|s| f64::from(Self::to_come(&self.sequences[*s as usize])) * self.ratio);
+        let coming = self.running.iter().map(|s| f64::from(Self::to_come(&self.sequences[*s])) * self.ratio);
         let mut room = Room {
             chunk: self.settings.chunked_prefill_size.map_or(i64::from(u32::MAX), i64::from) - decodes,
             input: i64::from(self.settings.max_prefill_tokens) - decodes,
@@ -315,14 +306,14 @@ impl Scheduler {
     }
 
     fn give(&mut self, slot: u32, tokens: u32, before: u32, admitted: bool) {
-        let decodes = self.sequences[slot as usize].settled;
+        let decodes = self.sequences[slot].settled;
         self.decision.shares.push(Share { slot, tokens, before, drafts: 0, samples: false, decodes, admitted });
     }
 
     /// The next chunk of the request whose prompt is cut.
     fn go_on(&mut self, room: &mut Room) {
         let Some(slot) = self.chunked else { return };
-        let r = &self.sequences[slot as usize];
+        let r = &self.sequences[slot];
         let (rest, before, later) = (r.known() - r.computed, r.computed, r.output.min(CLIPPED));
         let most = room.chunk.min(self.available(room) as i64);
         let most = if most <= 0 { room.chunk } else { most }.min(i64::from(self.blocks.free()));
@@ -347,7 +338,7 @@ impl Scheduler {
                 return;
             }
             let slot = self.waiting[at];
-            let r = &self.sequences[slot as usize];
+            let r = &self.sequences[slot];
             // Its token under way comes first; a prompt that came computed is not computed.
             if r.pending > 0 || r.brought > 0 {
                 at += 1;
@@ -368,7 +359,7 @@ impl Scheduler {
             }
             self.blocks.begin(&mut self.holds[slot as usize], node, found);
             self.waiting.remove(at);
-            self.sequences[slot as usize].computed = found;
+            self.sequences[slot].computed = found;
             if found > 0 {
                 self.decision.hits.push((slot, found));
             }
@@ -410,7 +401,7 @@ impl Scheduler {
         for at in 0..self.running.len() {
             let slot = self.running[at];
             self.blocks.take(&mut self.holds[slot as usize], 1);
-            self.give(slot, 1, self.sequences[slot as usize].computed, false);
+            self.give(slot, 1, self.sequences[slot].computed, false);
         }
     }
 
@@ -440,11 +431,11 @@ impl Scheduler {
     fn retract(&mut self) {
         let sequences = &self.sequences;
         self.running.sort_by_key(|slot| {
-            let r = &sequences[*slot as usize];
+            let r = &sequences[*slot];
             (std::cmp::Reverse(r.sampled), r.prompt)
         });
         while let Some(slot) = self.running.pop() {
-            let r = &mut self.sequences[slot as usize];
+            let r = &mut self.sequences[slot];
             let hold = &mut self.holds[slot as usize];
             self.blocks.give_back(hold, u32::MAX);
             self.blocks.let_go(hold);
@@ -459,9 +450,8 @@ impl Scheduler {
             }
         }
         self.full = false;
-        let of = |what: fn(&Sequence) -> u32| {
-            self.running.iter().map(|s| f64::from(what(&self.sequences[*s as usize]))).sum::<f64>()
-        };
+        let of =
+            |what: fn(&Sequence) -> u32| self.running.iter().map(|s| f64::from(what(&self.sequences[*s]))).sum::<f64>();
         let ahead = f64::from(STEPS_AFTER) * self.running.len() as f64;
         self.ratio = ((of(|r| r.sampled) + ahead) / (of(|r| r.output) + 1.0)).min(1.0);
     }
@@ -474,7 +464,7 @@ impl Scheduler {
         self.keys.clear();
         self.queue.clear();
         for slot in &self.waiting {
-            let r = &self.sequences[*slot as usize];
+            let r = &self.sequences[*slot];
             let most = r.known() - 1;
             let (_, found) = self.blocks.find(r.place, r.id, most);
             let mut key = u32::MAX - found;
@@ -494,16 +484,12 @@ impl Scheduler {
     /// Gives a request the token of a step.
     pub fn receive(&mut self, share: &Share, _accepted: u32) -> Received {
         let slot = share.slot;
-        let r = &mut self.sequences[slot as usize];
-        r.flying -= 1;
-        if r.done {
-            // Given to it before its end was known.
-            if r.flying == 0 && !r.kept {
-                self.free(slot);
-            }
-            return Received::default();
+        if self.sequences.lands(slot) {
+            self.blocks.give_back(&mut self.holds[slot as usize], u32::MAX);
         }
-        if !share.samples {
+        let r = &mut self.sequences[slot];
+        // It may have ended while this was under way.
+        if r.done || !share.samples {
             return Received::default();
         }
         r.sampled += 1;
@@ -520,7 +506,7 @@ impl Scheduler {
 
     /// A request is done, or its client is gone, and it leaves.
     pub(crate) fn end(&mut self, slot: u32) {
-        let r = &mut self.sequences[slot as usize];
+        let r = &mut self.sequences[slot];
         r.done = true;
         if !r.kept {
             self.let_go(slot);
@@ -528,11 +514,9 @@ impl Scheduler {
         if self.chunked == Some(slot) {
             self.chunked = None;
         }
-        if let Some(at) = self.running.iter().position(|s| *s == slot) {
-            self.running.remove(at);
+        if taken_out(&mut self.running, slot) {
             self.ghosts += 1;
-        } else if let Some(at) = self.last.iter().position(|s| *s == slot) {
-            self.last.remove(at);
+        } else if taken_out(&mut self.last, slot) {
             self.full = false;
         } else {
             self.waiting.retain(|s| *s != slot);
@@ -542,8 +526,8 @@ impl Scheduler {
 
     /// The tokens of a request that has ended enter the tree, and it lets go of them.
     pub(crate) fn let_go(&mut self, slot: u32) {
-        let r = &self.sequences[slot as usize];
-        let (computed, known, flying) = (r.computed, r.known(), r.flying);
+        let r = &self.sequences[slot];
+        let (computed, known) = (r.computed, r.known());
         if computed > 0 {
             // The last token was never computed with.
             let stored = computed.min(known - 1);
@@ -554,17 +538,9 @@ impl Scheduler {
             }
             self.blocks.let_go(hold);
         }
-        let r = &mut self.sequences[slot as usize];
-        self.blocks.leave(r.place);
-        (r.place, r.kept) = (Place::PRIVATE, false);
-        if flying == 0 {
-            self.free(slot);
+        self.blocks.leave(self.sequences[slot].place);
+        if self.sequences.leaves(slot) {
+            self.blocks.give_back(&mut self.holds[slot as usize], u32::MAX);
         }
-    }
-
-    /// Nothing of a request that has ended is under way any more.
-    fn free(&mut self, slot: u32) {
-        self.blocks.give_back(&mut self.holds[slot as usize], u32::MAX);
-        self.spare.push(slot);
     }
 }

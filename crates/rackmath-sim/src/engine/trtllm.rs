@@ -5,8 +5,8 @@
 //! Only whole blocks are found again, and only what is not found counts as tokens of a step. A prompt larger than a step,
 //! which the engine refuses, runs alone.
 
-use super::{Decision, Received, Sequence, Share};
-use crate::blocks::{Blocks, Group, Held, Place};
+use super::{Decision, Received, Sequence, Share, Slots, taken_out};
+use crate::blocks::{Blocks, Group};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -88,8 +88,7 @@ struct Candidate {
 pub struct Scheduler {
     pub settings: Settings,
     pub blocks: Blocks,
-    pub sequences: Vec<Sequence>,
-    spare: Vec<u32>,
+    pub sequences: Slots,
     /// Residents and those who wait, each in order of arrival.
     pub running: Vec<u32>,
     waiting: VecDeque<u32>,
@@ -107,8 +106,7 @@ impl Scheduler {
         let s = &settings;
         Self {
             blocks: Blocks::new(s.blocks, s.tokens_per_block, &[Group::Full], s.enable_block_reuse),
-            sequences: Vec::new(),
-            spare: Vec::new(),
+            sequences: Slots::new(1),
             running: Vec::new(),
             waiting: VecDeque::new(),
             candidates: Vec::new(),
@@ -130,22 +128,14 @@ impl Scheduler {
 
     /// A request arrives and waits.
     pub fn add(&mut self, sequence: Sequence) -> u32 {
-        let slot = if let Some(slot) = self.spare.pop() {
-            let mut held = std::mem::take(&mut self.sequences[slot as usize].held);
-            held.resize(1, Held::default());
-            self.sequences[slot as usize] = Sequence { held, ..sequence };
-            slot
-        } else {
-            self.sequences.push(Sequence { held: vec![Held::default()], ..sequence });
-            self.sequences.len() as u32 - 1
-        };
+        let slot = self.sequences.add(sequence);
         self.waiting.push_back(slot);
         slot
     }
 
     /// Blocks that requests hold, counted one by one.
     pub fn held(&self) -> u32 {
-        self.blocks.held(&self.sequences)
+        self.blocks.held(self.sequences.all())
     }
 
     /// Chooses the next step into [`Self::decision`].
@@ -163,7 +153,7 @@ impl Scheduler {
         }
         self.start();
         for share in &mut self.decision.shares {
-            let r = &mut self.sequences[share.slot as usize];
+            let r = &mut self.sequences[share.slot];
             r.computed += share.tokens;
             r.flying += 1;
             share.samples = r.computed >= r.known() + r.pending;
@@ -178,7 +168,7 @@ impl Scheduler {
     /// Prompts of the last step can be found from now on.
     fn remember(&mut self) {
         while let Some(slot) = self.fresh.pop() {
-            let r = &mut self.sequences[slot as usize];
+            let r = &mut self.sequences[slot];
             if !r.done && r.computed > 0 {
                 let tokens = r.computed.min(r.known());
                 self.blocks.store(&mut r.held, r.place, tokens);
@@ -193,7 +183,7 @@ impl Scheduler {
 
     /// A resident as a candidate; none if its last token is under way.
     fn resident(&mut self, slot: u32) -> Option<Candidate> {
-        let r = &self.sequences[slot as usize];
+        let r = &self.sequences[slot];
         if Self::ends(r) {
             return None;
         }
@@ -209,7 +199,7 @@ impl Scheduler {
     /// Who waits, as a candidate; none if it is better put off: its first missing block is being computed, or its token is
     /// under way.
     fn newcomer(&mut self, slot: u32) -> Option<Candidate> {
-        let r = &self.sequences[slot as usize];
+        let r = &self.sequences[slot];
         if r.pending > 0 {
             return None;
         }
@@ -233,7 +223,7 @@ impl Scheduler {
         for decodes in [true, false] {
             for at in 0..self.running.len() {
                 let slot = self.running[at];
-                let r = &self.sequences[slot as usize];
+                let r = &self.sequences[slot];
                 if r.settled != decodes {
                     continue;
                 }
@@ -252,7 +242,7 @@ impl Scheduler {
             }
             let slot = self.waiting[at];
             let Some(candidate) = self.newcomer(slot) else { continue };
-            let r = &self.sequences[slot as usize];
+            let r = &self.sequences[slot];
             left -= i64::from((r.prompt + r.output).div_ceil(size));
             if left < 0 {
                 return;
@@ -267,7 +257,7 @@ impl Scheduler {
         self.contributed.clear();
         let mut order = std::mem::take(&mut self.order);
         order.clear();
-        let key = |s: &Self, slot: u32| (s.sequences[slot as usize].arrival, s.sequences[slot as usize].rank);
+        let key = |s: &Self, slot: u32| (s.sequences[slot].arrival, s.sequences[slot].rank);
         let (mut a, mut b) = (0, 0);
         while a < self.running.len() || b < self.waiting.len() {
             let first = b == self.waiting.len()
@@ -285,13 +275,13 @@ impl Scheduler {
         let (mut at, mut taken) = (0, 0);
         while at < order.len() && self.candidates.len() < self.settings.max_batch_size as usize {
             let slot = order[at];
-            let inside = self.sequences[slot as usize].computed > 0;
+            let inside = self.sequences[slot].computed > 0;
             let candidate = if inside { self.resident(slot) } else { self.newcomer(slot) };
             let Some(candidate) = candidate else {
                 at += 1;
                 continue;
             };
-            let r = &self.sequences[slot as usize];
+            let r = &self.sequences[slot];
             let need = match (candidate.new, candidate.rest) {
                 (true, _) => self.blocks.needed(r.known(), candidate.found, None),
                 (false, 0) => self.blocks.missing(&r.held, candidate.before + 1),
@@ -303,7 +293,7 @@ impl Scheduler {
                 at += 1;
                 continue;
             }
-            let started = |slot: &u32| self.sequences[*slot as usize].computed > 0;
+            let started = |slot: &u32| self.sequences[*slot].computed > 0;
             let Some(last) = order[at..].iter().rposition(started) else { break };
             self.pause(order[at + last]);
             order.truncate(at + last);
@@ -312,7 +302,7 @@ impl Scheduler {
     }
 
     fn pause(&mut self, slot: u32) {
-        let r = &mut self.sequences[slot as usize];
+        let r = &mut self.sequences[slot];
         let tokens = r.computed.min(r.known());
         self.blocks.store(&mut r.held, r.place, tokens);
         self.blocks.release_all(&mut r.held);
@@ -322,7 +312,7 @@ impl Scheduler {
         self.running.retain(|s| *s != slot);
         let sequences = &self.sequences;
         let at = self.waiting.partition_point(|s| {
-            let r = &sequences[*s as usize];
+            let r = &sequences[*s];
             (r.arrival, r.rank) < key
         });
         self.waiting.insert(at, slot);
@@ -385,7 +375,7 @@ impl Scheduler {
             if !new || self.candidates[at].tokens == 0 {
                 continue;
             }
-            let r = &mut self.sequences[slot as usize];
+            let r = &mut self.sequences[slot];
             // Nothing was taken since it was found; a pause may have stored more.
             let found = self.blocks.find(r.place, found);
             self.blocks.admit(&mut r.held, found);
@@ -396,7 +386,7 @@ impl Scheduler {
             let key = (r.arrival, r.rank);
             let sequences = &self.sequences;
             let place = self.running.partition_point(|s| {
-                let r = &sequences[*s as usize];
+                let r = &sequences[*s];
                 (r.arrival, r.rank) < key
             });
             self.running.insert(place, slot);
@@ -409,7 +399,7 @@ impl Scheduler {
             if tokens == 0 {
                 continue;
             }
-            let r = &mut self.sequences[slot as usize];
+            let r = &mut self.sequences[slot];
             let whole = if rest > 0 { r.known() } else { before + 1 };
             self.blocks.grow(&mut r.held, whole);
             let decodes = r.settled;
@@ -428,11 +418,8 @@ impl Scheduler {
     /// Gives a request the token of a step.
     pub fn receive(&mut self, share: &Share, _accepted: u32) -> Received {
         let slot = share.slot;
-        let r = &mut self.sequences[slot as usize];
-        r.flying -= 1;
-        if r.done && r.flying == 0 && !r.kept {
-            self.spare.push(slot);
-        }
+        self.sequences.lands(slot);
+        let r = &mut self.sequences[slot];
         if r.done || !share.samples {
             return Received::default();
         }
@@ -447,33 +434,27 @@ impl Scheduler {
 
     /// A request is done, or its client is gone, and it leaves.
     pub(crate) fn end(&mut self, slot: u32) {
-        let r = &mut self.sequences[slot as usize];
+        let r = &mut self.sequences[slot];
         r.done = true;
         if !r.kept {
             self.let_go(slot);
         }
         self.fresh.retain(|s| *s != slot);
-        match self.running.iter().position(|s| *s == slot) {
-            Some(at) => {
-                self.running.remove(at);
-            }
-            // Its last token was under way when it was paused.
-            None => self.waiting.retain(|s| *s != slot),
+        // Its last token may have been under way when it was paused.
+        if !taken_out(&mut self.running, slot) {
+            self.waiting.retain(|s| *s != slot);
         }
     }
 
     /// Gives back the blocks of a request that has ended; what they hold can be found.
     pub(crate) fn let_go(&mut self, slot: u32) {
-        let r = &mut self.sequences[slot as usize];
+        let r = &mut self.sequences[slot];
         if r.computed > 0 {
             let tokens = r.computed.min(r.known() - 1);
             self.blocks.store(&mut r.held, r.place, tokens);
         }
         self.blocks.release_all(&mut r.held);
         self.blocks.leave(r.place);
-        (r.place, r.kept) = (Place::PRIVATE, false);
-        if r.flying == 0 {
-            self.spare.push(slot);
-        }
+        self.sequences.leaves(slot);
     }
 }

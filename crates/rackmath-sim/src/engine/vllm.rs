@@ -3,8 +3,8 @@
 //! Read from vLLM 0.32.0 (`vllm/v1/core/sched/scheduler.py`, `kv_cache_manager.py`, `block_pool.py`) and compared with
 //! recorded schedules of it, step by step.
 
-use super::{Decision, Received, Sequence, Share};
-use crate::blocks::{Blocks, Group, Held, Place};
+use super::{Decision, Received, Sequence, Share, Slots, taken_out};
+use crate::blocks::{Blocks, Group};
 use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +114,7 @@ impl Queue {
 pub struct Scheduler {
     pub settings: Settings,
     pub blocks: Blocks,
-    pub sequences: Vec<Sequence>,
-    spare: Vec<u32>,
+    pub sequences: Slots,
     pub running: Vec<u32>,
     waiting: Queue,
     aside: Vec<u32>,
@@ -139,9 +138,8 @@ impl Scheduler {
         };
         Self {
             watermark: (s.watermark * f64::from(s.num_blocks)) as u32,
+            sequences: Slots::new(blocks.groups()),
             blocks,
-            sequences: Vec::new(),
-            spare: Vec::new(),
             running: Vec::new(),
             waiting,
             aside: Vec::new(),
@@ -180,23 +178,14 @@ impl Scheduler {
 
     /// A request arrives and waits.
     pub fn add(&mut self, sequence: Sequence) -> u32 {
-        let slot = if let Some(slot) = self.spare.pop() {
-            let mut held = std::mem::take(&mut self.sequences[slot as usize].held);
-            held.resize(self.blocks.groups(), Held::default());
-            self.sequences[slot as usize] = Sequence { held, ..sequence };
-            slot
-        } else {
-            let held = vec![Held::default(); self.blocks.groups()];
-            self.sequences.push(Sequence { held, ..sequence });
-            self.sequences.len() as u32 - 1
-        };
-        self.waiting.put(slot, &self.sequences[slot as usize], false);
+        let slot = self.sequences.add(sequence);
+        self.waiting.put(slot, &self.sequences[slot], false);
         slot
     }
 
     /// Blocks that requests hold, counted one by one.
     pub fn held(&self) -> u32 {
-        self.blocks.held(&self.sequences)
+        self.blocks.held(self.sequences.all())
     }
 
     /// A call with nothing to do.
@@ -226,7 +215,7 @@ impl Scheduler {
             }
         }
         for share in &mut self.decision.shares {
-            let r = &mut self.sequences[share.slot as usize];
+            let r = &mut self.sequences[share.slot];
             r.computed += share.tokens;
             r.flying += 1;
             share.samples = r.computed >= r.known() + r.pending;
@@ -243,7 +232,7 @@ impl Scheduler {
     /// Some running request is past its prompt.
     fn decodes(&self) -> bool {
         self.running.iter().any(|slot| {
-            let r = &self.sequences[*slot as usize];
+            let r = &self.sequences[*slot];
             r.computed + 1 >= r.known() + r.pending && r.sampled + r.pending > 0
         })
     }
@@ -264,7 +253,7 @@ impl Scheduler {
         let mut at = 0;
         while at < self.running.len() && *budget > 0 {
             let slot = self.running[at];
-            let r = &self.sequences[slot as usize];
+            let r = &self.sequences[slot];
             let wanted = r.known() + r.drafts + r.pending - r.computed;
             let ends = r.pending > 0 && r.computed + 2 - r.pending >= r.prompt + r.output;
             let unfinished = r.computed + 1 < r.known() + r.pending;
@@ -283,7 +272,7 @@ impl Scheduler {
     }
 
     pub(crate) fn give(&mut self, slot: u32, n: u32, before: u32, budget: &mut u32, admitted: bool) {
-        let r = &mut self.sequences[slot as usize];
+        let r = &mut self.sequences[slot];
         self.blocks.grow(&mut r.held, before + n);
         let stored = (before + n).min(r.known());
         self.blocks.store(&mut r.held, r.place, stored);
@@ -296,7 +285,7 @@ impl Scheduler {
     /// Evicts until `tokens` of a running request have a place; false when the request itself had to go.
     fn make_room(&mut self, slot: u32, computed: u32, tokens: u32, at: &mut usize, budget: &mut u32) -> bool {
         loop {
-            let r = &mut self.sequences[slot as usize];
+            let r = &mut self.sequences[slot];
             self.blocks.slide(&mut r.held, computed);
             if self.blocks.missing(&r.held, tokens) <= self.blocks.free() {
                 return true;
@@ -318,7 +307,7 @@ impl Scheduler {
 
     fn victim(&self) -> usize {
         let key = |slot: u32| {
-            let r = &self.sequences[slot as usize];
+            let r = &self.sequences[slot];
             (r.priority, r.arrival)
         };
         let last = self.running.len() - 1;
@@ -332,7 +321,7 @@ impl Scheduler {
     }
 
     fn evict(&mut self, slot: u32) {
-        let r = &mut self.sequences[slot as usize];
+        let r = &mut self.sequences[slot];
         self.blocks.release_all(&mut r.held);
         (r.computed, r.drafts, r.settled, r.brought) = (0, 0, false, 0);
         r.preempted += 1;
@@ -345,7 +334,7 @@ impl Scheduler {
         self.note_adapters();
         while *budget > 0 && self.running.len() < most {
             let Some(slot) = self.waiting.first() else { break };
-            let r = &self.sequences[slot as usize];
+            let r = &self.sequences[slot];
             let adapter = r.adapter;
             let many = self.settings.max_loras.is_some_and(|most| {
                 adapter > 0 && !self.adapters.contains(&adapter) && self.adapters.len() >= most as usize
@@ -378,7 +367,7 @@ impl Scheduler {
             if adapter > 0 && !self.adapters.contains(&adapter) {
                 self.adapters.push(adapter);
             }
-            let r = &mut self.sequences[slot as usize];
+            let r = &mut self.sequences[slot];
             self.blocks.admit(&mut r.held, hit);
             r.computed = from;
             if hit > 0 {
@@ -387,7 +376,7 @@ impl Scheduler {
             self.give(slot, n, from, budget, true);
         }
         while let Some(slot) = self.aside.pop() {
-            self.waiting.put(slot, &self.sequences[slot as usize], true);
+            self.waiting.put(slot, &self.sequences[slot], true);
         }
     }
 
@@ -409,7 +398,7 @@ impl Scheduler {
             return;
         }
         for share in &self.decision.shares {
-            let adapter = self.sequences[share.slot as usize].adapter;
+            let adapter = self.sequences[share.slot].adapter;
             if adapter > 0 && !self.adapters.contains(&adapter) {
                 self.adapters.push(adapter);
             }
@@ -419,16 +408,10 @@ impl Scheduler {
     /// Gives a request the tokens of a step: its own and the accepted of `drafts`; true when it is done.
     pub fn receive(&mut self, share: &Share, accepted: u32) -> Received {
         let slot = share.slot;
-        let r = &mut self.sequences[slot as usize];
-        r.flying -= 1;
-        if r.done {
-            // Given to it before its end was known.
-            if r.flying == 0 && !r.kept {
-                self.spare.push(slot);
-            }
-            return Received::default();
-        }
-        if !share.samples {
+        self.sequences.lands(slot);
+        let r = &mut self.sequences[slot];
+        // It may have ended while this was under way.
+        if r.done || !share.samples {
             return Received::default();
         }
         let rejected = share.drafts - accepted;
@@ -457,30 +440,23 @@ impl Scheduler {
 
     /// A request is done and leaves.
     pub(crate) fn end(&mut self, slot: u32) {
-        let r = &mut self.sequences[slot as usize];
+        let r = &mut self.sequences[slot];
         r.done = true;
         if !r.kept {
             self.let_go(slot);
         }
-        match self.running.iter().position(|s| *s == slot) {
-            Some(at) => {
-                self.running.remove(at);
-            }
-            // Its last token was in flight when it was evicted.
-            None => self.waiting.remove(slot),
+        // Its last token may have been in flight when it was evicted.
+        if !taken_out(&mut self.running, slot) {
+            self.waiting.remove(slot);
         }
         self.ended = true;
     }
 
     /// Gives back the blocks of a request that has ended.
     pub(crate) fn let_go(&mut self, slot: u32) {
-        let r = &mut self.sequences[slot as usize];
+        let r = &mut self.sequences[slot];
         self.blocks.release_all(&mut r.held);
         self.blocks.leave(r.place);
-        r.place = Place::PRIVATE;
-        r.kept = false;
-        if r.flying == 0 {
-            self.spare.push(slot);
-        }
+        self.sequences.leaves(slot);
     }
 }

@@ -76,7 +76,7 @@ impl Replica {
         let under_way = self.flights.back().is_some_and(|f| f.end > now);
         for at in 0..self.engine.vllm().running.len() {
             let slot = self.engine.vllm().running[at];
-            let r = &self.engine.vllm().sequences[slot as usize];
+            let r = &self.engine.vllm().sequences[slot];
             if !r.settled {
                 if at + 1 < self.engine.vllm().running.len() {
                     return;
@@ -97,7 +97,7 @@ impl Replica {
         // Ends under way; whoever has a token under way is not asked about it again.
         for flight in &self.flights {
             for share in &flight.shares {
-                let r = &self.engine.vllm().sequences[share.slot as usize];
+                let r = &self.engine.vllm().sequences[share.slot];
                 if r.first_token == flight.end {
                     lane.fresh.push(share.slot);
                 }
@@ -109,7 +109,7 @@ impl Replica {
         debug_assert!(under_way || self.flights.is_empty());
         for at in 0..self.engine.vllm().running.len() {
             let slot = self.engine.vllm().running[at];
-            let r = &mut self.engine.vllm_mut().sequences[slot as usize];
+            let r = &mut self.engine.vllm_mut().sequences[slot];
             r.sampled += r.pending;
             (r.pending, r.flying) = (0, 0);
         }
@@ -130,7 +130,7 @@ impl Replica {
         for at in 0..self.engine.vllm().running.len() {
             let slot = self.engine.vllm().running[at];
             let s = self.engine.vllm_mut();
-            let r = &mut s.sequences[slot as usize];
+            let r = &mut s.sequences[slot];
             let mut given = r.sampled;
             if let Ok(found) = left.binary_search_by_key(&slot, |l| l.0) {
                 // It still gets the steps from this phase to its last.
@@ -177,11 +177,11 @@ impl Replica {
         let free = self.engine.vllm().blocks.free();
         let need = *lane.class(lane.phase);
         let rest = lane.prompt.map(|slot| {
-            let r = &self.engine.vllm().sequences[slot as usize];
+            let r = &self.engine.vllm().sequences[slot];
             (slot, (r.known() - r.computed).min(budget), r.computed)
         });
         let more = rest.map_or(0, |(slot, n, before)| {
-            self.engine.vllm().blocks.missing(&self.engine.vllm().sequences[slot as usize].held, before + n)
+            self.engine.vllm().blocks.missing(&self.engine.vllm().sequences[slot].held, before + n)
         });
         if need + more > free {
             return false;
@@ -235,7 +235,7 @@ impl Replica {
             let share = self.engine.vllm().decision.shares[at];
             self.note_share(&share, now);
             let mixed = self.totals.mixed;
-            let r = &mut self.engine.vllm_mut().sequences[share.slot as usize];
+            let r = &mut self.engine.vllm_mut().sequences[share.slot];
             r.computed += share.tokens;
             if r.computed < r.known() {
                 lane.prompt = Some(share.slot);
@@ -289,7 +289,7 @@ impl Replica {
             }
             lane.last.pop();
             lane.least = 0;
-            let r = &mut self.engine.vllm_mut().sequences[slot as usize];
+            let r = &mut self.engine.vllm_mut().sequences[slot];
             r.stalled = self.totals.mixed;
             let computed = r.prompt + r.output - 1;
             lane.decoding -= 1;
@@ -365,11 +365,11 @@ impl Replica {
         let Some(mut lane) = self.lane.take() else { return false };
         while let Some((_, slot)) = lane.ends.pop_front_if(|e| e.0 == end) {
             let s = self.engine.vllm_mut();
-            let r = &mut s.sequences[slot as usize];
+            let r = &mut s.sequences[slot];
             let computed = r.prompt + r.output - 1;
             s.blocks.settle(&mut r.held[0], computed, computed);
             s.end(slot);
-            let r = &s.sequences[slot as usize];
+            let r = &s.sequences[slot];
             sink.finished(r, end, r.stalled - r.stalls);
         }
         self.lane = Some(lane);
