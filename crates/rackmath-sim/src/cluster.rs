@@ -11,7 +11,7 @@ mod events;
 mod route;
 
 pub use events::{Incidents, Link, Rules, Scaling, Script, Scripted};
-pub use route::Router;
+pub use route::{Router, Weights};
 
 use crate::Ns;
 use crate::blocks::{Quickly, Segment};
@@ -37,8 +37,7 @@ pub struct Cluster<C> {
     seed: u64,
     /// A router's view is so old.
     stale: Ns,
-    /// What a found block is worth to the KV-aware router, in blocks to compute.
-    credit: f64,
+    weights: Weights,
     view: Vec<Seen>,
     viewed: Option<Ns>,
     /// Requests inside, by replica.
@@ -135,7 +134,7 @@ impl<C: Clock> Cluster<C> {
             turn: 0,
             seed,
             stale: 0,
-            credit: 1.0,
+            weights: Weights::default(),
             view: vec![Seen::default(); n],
             viewed: None,
             inside: vec![0; n],
@@ -181,10 +180,10 @@ impl<C: Clock> Cluster<C> {
         Self { stale, ..self }
     }
 
-    /// A found block is worth so many blocks to compute, to the KV-aware router.
+    /// The router weighs replicas by these.
     #[must_use]
-    pub fn crediting(self, credit: f64) -> Self {
-        Self { credit, ..self }
+    pub fn weighing(self, weights: Weights) -> Self {
+        Self { weights, ..self }
     }
 
     /// Drafts are accepted by this chance.

@@ -3,7 +3,7 @@
 use rackmath_sim::Ns;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::clock::Law;
-use rackmath_sim::cluster::{Cluster, Incidents, Link, Router, Rules, Scaling, Script, Scripted};
+use rackmath_sim::cluster::{Cluster, Incidents, Link, Router, Rules, Scaling, Script, Scripted, Weights};
 use rackmath_sim::engine::vllm::Settings;
 use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic};
@@ -339,11 +339,12 @@ fn a_prefix_stays_together_until_its_replica_is_too_full() {
     let shared =
         |arrival: Ns| Job { content: vec![Segment { stream: 3, offset: 0, tokens: 512 }], ..job(arrival, 600, 50) };
     // One at a time: always the same replica. Sixteen at once over four: nowhere more than 1.25 * 16 / 4 = 5.
+    let bounded = || cluster(4, Router::BoundedHash, true).weighing(Weights { bound: 1.25, ..Weights::default() });
     let apart = Listed::new((0..16).map(|i| shared(i * 10_000 * MS)).collect());
-    let (all, _) = outcomes(cluster(4, Router::BoundedHash, true), &mut { apart });
+    let (all, _) = outcomes(bounded(), &mut { apart });
     assert!(all.iter().all(|o| o.replica == all[0].replica));
     let together = Listed::new((0..16).map(shared).collect());
-    let (all, _) = outcomes(cluster(4, Router::BoundedHash, true), &mut { together });
+    let (all, _) = outcomes(bounded(), &mut { together });
     let most = (0..4).map(|at| all.iter().filter(|o| o.replica == at).count()).max();
     assert_eq!(most, Some(5));
 }

@@ -7,7 +7,8 @@ use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::SCALE_OUT;
 use crate::{
     AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, LawForm, Level, MemoryTier, Model, MoeKernels,
-    Network, ScalingLaw, Scenario, SpecError, System, Topology, TrainingRun, TrainingStack, file, price, validation,
+    Network, RouterRules, ScalingLaw, Scenario, SpecError, System, Topology, TrainingRun, TrainingStack, file, price,
+    validation,
 };
 use rackmath_units::{ByteRate, Bytes};
 use serde::Deserialize;
@@ -27,6 +28,7 @@ pub enum Kind {
     Networks,
     Kernels,
     Engines,
+    Routers,
     Laws,
     Prices,
     Tiers,
@@ -41,7 +43,7 @@ pub enum Kind {
 impl Kind {
     /// What a text is, told by what only such a file has; a model where nothing tells.
     pub fn of(text: &str) -> Self {
-        const SIGNS: [(&str, Kind); 14] = [
+        const SIGNS: [(&str, Kind); 17] = [
             ("source.name", Kind::Validation),
             ("n_chips", Kind::Systems),
             ("[[list]]", Kind::Prices),
@@ -49,6 +51,9 @@ impl Kind {
             ("[memory]", Kind::Chips),
             ("capacity", Kind::Tiers),
             ("[schedule]", Kind::Engines),
+            ("load_bound", Kind::Routers),
+            ("prefix_weight", Kind::Routers),
+            ("overlap_credit", Kind::Routers),
             ("[library]", Kind::Networks),
             ("[coefficients]", Kind::Laws),
             ("[router", Kind::Laws),
@@ -125,6 +130,7 @@ impl Default for Catalog {
             shelf(Kind::Kernels, "kernel", &["gemm"], |id, text, _| file::gemm_kernels(id, text)),
             shelf(Kind::Kernels, "kernel", &["moe"], |id, text, _| file::moe_kernels(id, text)),
             shelf(Kind::Engines, "engine", &[], |id, text, _| file::engine(id, text)),
+            shelf(Kind::Routers, "router", &[], |id, text, _| file::router_rules(id, text)),
             shelf(Kind::Validation, "table of measurements", &[], |id, text, c| {
                 let table = file::validation(id, text)?;
                 table.check(|model| c.model(model).map(drop), |system| c.system(system).map(|s| s.n_chips))?;
@@ -310,6 +316,11 @@ impl Catalog {
             }
         }
         Ok((engine, Some(version)))
+    }
+
+    /// The numbers by which a program chooses among replicas.
+    pub fn router(&self, name: &str) -> Result<Arc<RouterRules>, SpecError> {
+        self.get(name)
     }
 
     /// A table of published measurements; its models and systems are names of this catalogue.

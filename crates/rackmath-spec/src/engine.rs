@@ -27,6 +27,8 @@ pub struct Engine {
     pub ideal: bool,
     pub kernels: Kernels,
     pub schedule: Schedule,
+    /// What it takes answers to come for when it lets requests in; none where it reckons with nothing, or with all of them.
+    pub reckoning: Option<Reckoning>,
     /// One rule for all its kernels, where none were measured one by one.
     pub plain: Option<Plain>,
     pub overhead: Overhead,
@@ -137,6 +139,28 @@ pub struct Schedule {
 
 fn sixteen() -> f64 {
     16.0
+}
+
+/// How an engine that lets requests in by an estimate of their answers estimates, sorts and looks.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reckoning {
+    /// Most tokens of an answer that are reckoned with.
+    pub answer_tokens: u32,
+    /// Share of the answers to come that is reckoned with at first.
+    pub share_first: f64,
+    /// The least share, as a part of the first.
+    pub share_last: f64,
+    /// Steps of decodes from the first share to the last.
+    pub share_steps: f64,
+    /// Steps that are to be possible after a request was taken out for want of room.
+    pub steps_after: u32,
+    /// Waiting requests beyond which they are not sorted.
+    pub sorted_requests: u32,
+    /// Tokens in common that matter among those that wait.
+    pub common_tokens: u32,
+    /// Looks at what has come that a step with prompts counts as; one of decodes counts as one.
+    pub prompt_looks: u32,
 }
 
 /// How a pass with prompts that is small enough is replayed.
@@ -330,8 +354,12 @@ impl Engine {
 
 pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
     let file = format!("engine {id}");
-    let engine: Engine =
-        noun(&file, id, text, &["schedule.source", "overhead.fit", "assumed.source", "spread.source"])?;
+    let engine: Engine = noun(
+        &file,
+        id,
+        text,
+        &["schedule.source", "reckoning.source", "overhead.fit", "assumed.source", "spread.source"],
+    )?;
     let (s, o, a) = (&engine.schedule, &engine.overhead, &engine.assumed);
     within(
         &file,
@@ -361,6 +389,18 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
             ("spread.throughput", engine.spread.throughput, 0.0, 5.0),
         ],
     )?;
+    if let Some(r) = &engine.reckoning {
+        within(
+            &file,
+            &[
+                ("reckoning.answer_tokens", r.answer_tokens.into(), 1.0, 1e9),
+                ("reckoning.share_first", r.share_first, 0.0, 1.0),
+                ("reckoning.share_last", r.share_last, 0.0, 1.0),
+                ("reckoning.share_steps", r.share_steps, 1.0, 1e9),
+                ("reckoning.prompt_looks", r.prompt_looks.into(), 1.0, 1e9),
+            ],
+        )?;
+    }
     if let Some((short, long)) = o.expert_stretch {
         within(&file, &[("overhead.expert_stretch", short, 0.5, 10.0), ("overhead.expert_stretch", long, 0.5, 10.0)])?;
     }

@@ -25,6 +25,7 @@ pub mod measurement;
 pub mod model;
 mod network;
 pub mod price;
+pub mod router;
 mod run;
 mod scaling;
 pub mod scenario;
@@ -51,6 +52,7 @@ pub use model::Model;
 pub use network::{
     AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual,
 };
+pub use router::RouterRules;
 pub use run::{TrainingRun, rounded};
 pub use scaling::{ClarkLaw, Counts, Fitted, LawForm, PowerLaw, Repetition, Router, ScalingLaw, StandardErrors};
 pub use scenario::Scenario;

@@ -27,23 +27,39 @@ pub enum Router {
     Session,
     /// By the shared prefix.
     PrefixHash,
-    /// By the shared prefix, where at most 1.25 times the mean are inside.
+    /// By the shared prefix, where not many more than the mean are inside.
     BoundedHash,
     /// By what is cached and held there: the cost NVIDIA Dynamo's router gives a worker.
     Kv,
     /// By the longest match where loads are even, as SGLang's gateway does.
     CacheAware,
-    /// By llm-d's scores of prefix, queue and cache, weighted 3, 2 and 2.
+    /// By llm-d's weighted scores of prefix, queue and cache.
     Scored,
 }
 
-/// Requests inside over their mean beyond which a hash gives way (Mirrokni, Thorup, Zadimoghaddam 2016).
-const BOUND: f64 = 1.25;
-/// SGLang's gateway: loads are uneven when they differ by more than both, and a match counts above a share of the prompt.
-const UNEVEN: (u64, f64) = (64, 1.5);
-const MATCHED: f64 = 0.3;
-/// llm-d's weights of prefix, queue and use of the cache.
-const WEIGHTS: [f64; 3] = [3.0, 2.0, 2.0];
+/// By what routers weigh replicas. As it is made: loads are never uneven, every match counts, all weighs the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights {
+    /// Requests inside over their mean beyond which a hash gives way.
+    pub bound: f64,
+    /// Leading tokens that a prefix is known by.
+    pub prefix_tokens: u32,
+    /// Loads are uneven when they differ by more requests than the first, and more times than the second.
+    pub uneven: (u64, f64),
+    /// Share of a prompt from which on a match counts.
+    pub matched: f64,
+    /// Of prefix, queue and use of the cache.
+    pub scores: [f64; 3],
+    /// Blocks to compute that a found block is worth.
+    pub credit: f64,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        let uneven = (u64::MAX, f64::INFINITY);
+        Self { bound: f64::INFINITY, prefix_tokens: 1, uneven, matched: 0.0, scores: [1.0; 3], credit: 1.0 }
+    }
+}
 
 impl Router {
     /// Whether it looks at the replicas.
@@ -65,9 +81,6 @@ pub(super) struct Seen {
     queued: u64,
     held: u32,
 }
-
-/// Most tokens that a prefix is known by.
-const HASHED: u32 = 256;
 
 impl<C: Clock> Cluster<C> {
     fn seen_now(&self, at: usize) -> Seen {
@@ -105,8 +118,8 @@ impl<C: Clock> Cluster<C> {
             }
             Router::Random => chance.below(n as u64) as usize,
             Router::Session => (Chance::new(self.seed ^ job.session).bits() % n as u64) as usize,
-            Router::PrefixHash => (Chance::new(self.seed ^ key(job)).bits() % n as u64) as usize,
-            Router::BoundedHash => self.bounded(key(job)),
+            Router::PrefixHash => (Chance::new(self.seed ^ self.key(job)).bits() % n as u64) as usize,
+            Router::BoundedHash => self.bounded(self.key(job)),
             Router::TwoChoices => {
                 let a = chance.below(n as u64) as usize;
                 let b = (a + 1 + chance.below(n as u64 - 1) as usize) % n;
@@ -144,14 +157,20 @@ impl<C: Clock> Cluster<C> {
         let found = f64::from(self.found(at, job)) / size;
         let prompt = (f64::from(job.prompt) + seen.queued as f64) / size;
         let held = f64::from(seen.held) + f64::from(job.prompt) / size;
-        (prompt - self.credit * found).max(0.0) + held
+        (prompt - self.weights.credit * found).max(0.0) + held
+    }
+
+    /// What a prefix is known by: its content where it is shared, the request where it is its own.
+    fn key(&self, job: &Job) -> u64 {
+        let shared = |s: &&Segment| s.tokens >= self.weights.prefix_tokens.min(job.prompt);
+        job.content.first().filter(shared).map_or(job.id, |s| s.stream)
     }
 
     /// The first in the key's own order of replicas that is not too full; an order changes only where a replica comes or goes.
     fn bounded(&self, key: u64) -> usize {
         let n = self.open.len();
         let total: u64 = self.open.iter().map(|at| self.load(*at)).sum();
-        let most = (BOUND * (total + 1) as f64 / n as f64).ceil() as u64;
+        let most = (self.weights.bound * (total + 1) as f64 / n as f64).ceil() as u64;
         let rank = |i: &usize| Chance::new(self.seed ^ key ^ (self.open[*i] as u64).wrapping_mul(0x9e37_79b9)).bits();
         let able = (0..n).filter(|i| self.load(self.open[*i]) < most);
         able.max_by_key(rank).unwrap_or(0)
@@ -162,19 +181,21 @@ impl<C: Clock> Cluster<C> {
         let load = |i: usize| self.load(self.open[i]);
         let least = (0..n).min_by_key(|i| load(*i)).unwrap_or(0);
         let (low, high) = (load(least), (0..n).map(load).max().unwrap_or(0));
-        if high - low > UNEVEN.0 && high as f64 > UNEVEN.1 * low as f64 {
+        let (apart, times) = self.weights.uneven;
+        if high - low > apart && high as f64 > times * low as f64 {
             return least;
         }
         let found = |i: usize| self.found(self.open[i], job);
         // Of equals the first.
         let best = (0..n).rev().max_by_key(|i| found(*i)).unwrap_or(0);
-        if f64::from(found(best)) > MATCHED * f64::from(job.prompt) {
+        if f64::from(found(best)) > self.weights.matched * f64::from(job.prompt) {
             return best;
         }
         (0..n).min_by_key(|i| self.sent[self.open[*i]]).unwrap_or(0)
     }
 
     fn scored(&self, job: &Job, chance: &mut Chance) -> usize {
+        let [by_prefix, by_queue, by_use] = self.weights.scores;
         let queues = || self.open.iter().map(|at| self.seen(*at).waiting);
         let (low, high) = (queues().min().unwrap_or(0), queues().max().unwrap_or(0));
         self.cheapest(chance, |at| {
@@ -182,16 +203,7 @@ impl<C: Clock> Cluster<C> {
             let prefix = f64::from(self.found(at, job)) / f64::from(job.prompt);
             let queue = if high > low { (high - seen.waiting) as f64 / (high - low) as f64 } else { 1.0 };
             let used = f64::from(seen.held) / f64::from(self.replicas[at].engine.usable().max(1));
-            -(WEIGHTS[0] * prefix + WEIGHTS[1] * queue + WEIGHTS[2] * (1.0 - used))
+            -(by_prefix * prefix + by_queue * queue + by_use * (1.0 - used))
         })
     }
-}
-
-fn key(job: &Job) -> u64 {
-    job.content.first().map_or(job.id, |s| first_tokens(s, job))
-}
-
-fn first_tokens(first: &Segment, job: &Job) -> u64 {
-    // A prefix that is shared is known by its content; what is a request's own, by the request.
-    if first.tokens >= HASHED.min(job.prompt) { first.stream } else { job.id }
 }

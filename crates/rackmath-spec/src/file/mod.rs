@@ -21,6 +21,7 @@ pub(crate) use crate::kernel_gemm::read as gemm_kernels;
 pub(crate) use crate::kernel_moe::read as moe_kernels;
 pub(crate) use crate::network::read as network;
 pub use crate::price::read as price;
+pub(crate) use crate::router::read as router_rules;
 pub(crate) use crate::run::read as training_run;
 pub(crate) use crate::scaling::read as scaling_law;
 pub(crate) use crate::scenario::read as scenario;

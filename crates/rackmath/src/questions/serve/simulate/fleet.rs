@@ -7,7 +7,7 @@ use crate::desk::prelude::*;
 use crate::estimate;
 use crate::estimate::work::Case;
 use rackmath_sim::clock::Timed;
-use rackmath_sim::cluster::{self, Cluster, Link, Rules};
+use rackmath_sim::cluster::{self, Cluster, Link, Router, Rules, Weights};
 use rackmath_sim::engine::Settings;
 use rackmath_theory::deployment::Ready;
 use rackmath_theory::{count, kv, pools};
@@ -153,16 +153,43 @@ fn rules(r: &Request, kinds: &[Kind]) -> Result<Rules, Error> {
     Ok(rules)
 }
 
+/// The numbers of the program that the chosen router is the rule of.
+pub(super) fn weights(catalog: &Catalog, r: &Request) -> Result<Weights, Error> {
+    let mut w = Weights::default();
+    match r.fleet.router {
+        Router::PrefixHash | Router::BoundedHash | Router::CacheAware => {
+            let rules = catalog.router("sglang-gateway")?;
+            w.bound = rules.need("load_bound", rules.load_bound)?;
+            w.prefix_tokens = rules.need("prefix_tokens", rules.prefix_tokens)?;
+            w.uneven.0 = rules.need("uneven_requests", rules.uneven_requests)?;
+            w.uneven.1 = rules.need("uneven_ratio", rules.uneven_ratio)?;
+            w.matched = rules.need("match_share", rules.match_share)?;
+        }
+        Router::Kv => {
+            let rules = catalog.router("dynamo")?;
+            w.credit = rules.need("overlap_credit", rules.overlap_credit)?;
+        }
+        Router::Scored => {
+            let rules = catalog.router("llm-d")?;
+            w.scores[0] = rules.need("prefix_weight", rules.prefix_weight)?;
+            w.scores[1] = rules.need("queue_weight", rules.queue_weight)?;
+            w.scores[2] = rules.need("cache_weight", rules.cache_weight)?;
+        }
+        Router::RoundRobin | Router::Random | Router::TwoChoices | Router::LeastLoaded | Router::Session => {}
+    }
+    w.credit = within("fleet.overlap_credit", r.fleet.overlap_credit.unwrap_or(w.credit), 0.0, 1e6)?;
+    Ok(w)
+}
+
 type Clocked<'a> = Timed<&'a rackmath_theory::pass::Pass>;
 
 /// All of it, ready to run.
-pub(super) fn cluster<'a>(r: &Request, kinds: &'a [Kind]) -> Result<Cluster<Clocked<'a>>, Error> {
+pub(super) fn cluster<'a>(r: &Request, kinds: &'a [Kind], weights: Weights) -> Result<Cluster<Clocked<'a>>, Error> {
     let stale = (within("fleet.stale_ms", r.fleet.stale_ms, 0.0, 1e9)? * 1e6) as u64;
     let count = |k: &Kind| k.replicas as usize * k.groups;
     let all = kinds.iter().map(|k| (k.settings.clone(), count(k), Timed::new(&*k.ready.pass))).collect();
-    let mut cluster = Cluster::mixed(all, r.fleet.router, r.traffic.seed, !r.step_by_step)
-        .stale(stale)
-        .crediting(r.fleet.overlap_credit);
+    let mut cluster =
+        Cluster::mixed(all, r.fleet.router, r.traffic.seed, !r.step_by_step).stale(stale).weighing(weights);
     if let [first, last] = kinds
         && first.prompts
     {

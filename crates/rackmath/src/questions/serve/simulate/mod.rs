@@ -162,8 +162,8 @@ pub struct Fleet {
     #[educe(Default = Router::RoundRobin)]
     pub router: Router,
     /// What a found block is worth to the KV-aware router, in blocks to compute.
-    #[educe(Default = 1.0)]
-    pub overlap_credit: f64,
+    #[schemars(extend("x-none" = "the router's"))]
+    pub overlap_credit: Option<f64>,
     /// The router sees the replicas as they were so long ago, at most.
     pub stale_ms: f64,
 }

@@ -5,7 +5,7 @@ use super::fleet::{self, Kind};
 use super::trace::{self, Played};
 use super::{Class, Request};
 use crate::desk::prelude::*;
-use rackmath_sim::cluster::Incidents;
+use rackmath_sim::cluster::{Incidents, Weights};
 use rackmath_sim::engine::Settings;
 use rackmath_sim::replica::Totals;
 use rackmath_sim::tally::{Keep, Limits, Tally, Window};
@@ -22,6 +22,7 @@ pub(super) struct World<'a> {
     pub request: &'a Request,
     /// Replicas by kind; those for prompts first.
     pub kinds: Vec<Kind>,
+    pub weights: Weights,
     pub played: Option<Played>,
     pub keep: Keep,
     pub acceptance: f64,
@@ -41,6 +42,7 @@ pub(super) struct Run {
 impl<'a> World<'a> {
     pub(super) fn new(catalog: &Catalog, request: &'a Request) -> Result<Self, Error> {
         let kinds = fleet::kinds(catalog, request)?;
+        let weights = fleet::weights(catalog, request)?;
         // Where machines differ, what the smallest holds.
         let Some(kind) = kinds.iter().min_by_key(|k| k.settings.longest()) else {
             unreachable!("a fleet has replicas")
@@ -65,7 +67,7 @@ impl<'a> World<'a> {
         let (requests, each) = (requests - warm, request.each);
         let keep = Keep { warm, requests, batches: BATCHES, limits, outside, each, worst: WORST };
         let acceptance = request.flags.acceptance.unwrap_or(on.engine.assumed.acceptance);
-        Ok(Self { request, kinds, played, keep, acceptance, assumptions })
+        Ok(Self { request, kinds, weights, played, keep, acceptance, assumptions })
     }
 
     /// Where machines differ, the one that holds the least.
@@ -80,7 +82,7 @@ impl<'a> World<'a> {
 
     pub(super) fn run(&self, effort: &Effort) -> Result<Run, Error> {
         let r = self.request;
-        let mut cluster = fleet::cluster(r, &self.kinds)?;
+        let mut cluster = fleet::cluster(r, &self.kinds, self.weights)?;
         if self.main().settings.drafts() > 0 {
             cluster = cluster.accepting(self.acceptance);
         }
