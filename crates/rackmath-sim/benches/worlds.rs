@@ -14,6 +14,11 @@ use rackmath_theory::pass::KernelSet;
 use rackmath_units::Effort;
 
 /// CPU seconds of this process so far.
+fn sglang() -> sglang::Settings {
+    let (engine, _) = rackmath_catalog::embedded().engine("sglang").expect("in the catalogue");
+    sglang::Settings::new(engine.reckoning.expect("it reckons"))
+}
+
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks = stat.rsplit(')').next().into_iter().flat_map(str::split_whitespace).skip(11).take(2);
@@ -25,7 +30,7 @@ fn settings(asked: impl Fn(&str) -> bool, overlap: bool) -> Settings {
     let (max_num_seqs, chunk, longest, tokens) = (1024, 8192, 131_072, 919_824);
     if asked("sglang") {
         let (max_running_requests, max_total_tokens) = (max_num_seqs, tokens);
-        let d = sglang::Settings::default();
+        let d = sglang();
         sglang::Settings { max_running_requests, max_total_tokens, disable_overlap_schedule: !overlap, ..d }.into()
     } else if asked("trtllm") {
         let d = trtllm::Settings::default();

@@ -8,6 +8,12 @@ use rackmath_sim::replica::{Replica, Sink};
 use rackmath_units::Chance;
 use std::collections::BTreeMap;
 
+/// SGLang as it starts, with the numbers of the catalogue.
+fn sglang() -> sglang::Settings {
+    let (engine, _) = rackmath_catalog::embedded().engine("sglang").unwrap();
+    sglang::Settings::new(engine.reckoning.unwrap())
+}
+
 #[derive(Debug, Default, PartialEq)]
 struct Record {
     finished: BTreeMap<u64, (Ns, Ns, Ns, u32, u32)>,
@@ -72,7 +78,7 @@ fn world(which: Which, seed: u64) -> World {
             disable_overlap_schedule: !overlap,
             prefill_decode_interval: pick(&[0, 0, 3]),
             scheduler_recv_interval: pick(&[1, 1, 10]),
-            ..sglang::Settings::default()
+            ..sglang()
         }
         .into(),
         Which::Trtllm => trtllm::Settings {
@@ -198,7 +204,7 @@ fn one_request_alone_takes_its_chunks_and_then_its_decodes() {
             vllm::Settings { max_num_batched_tokens: chunk, num_blocks: blocks, ..vllm::Settings::default() }.into(),
             chunk,
         ),
-        (sglang::Settings { chunked_prefill_size: Some(chunk), ..sglang::Settings::default() }.into(), chunk),
+        (sglang::Settings { chunked_prefill_size: Some(chunk), ..sglang() }.into(), chunk),
         (trtllm::Settings { blocks, ..trtllm::Settings::default() }.into(), prompt),
         (
             trtllm::Settings {
@@ -261,7 +267,7 @@ fn steps(settings: impl Into<Settings>, requests: &[(usize, u64, u32, u32, u32)]
 #[test]
 fn sglang_by_hand() {
     // Chunks of 8. b's prompt of 12 is cut behind a's of 5; decodes of a wait until b's is done; c comes later and stops both.
-    let s = sglang::Settings { chunked_prefill_size: Some(8), max_total_tokens: 100, ..sglang::Settings::default() };
+    let s = sglang::Settings { chunked_prefill_size: Some(8), max_total_tokens: 100, ..sglang() };
     let got = steps(s, &[(0, 0, 5, 4, 0), (0, 1, 12, 3, 0), (3, 2, 6, 2, 0)], 7);
     assert_eq!(
         got,
@@ -280,12 +286,8 @@ fn sglang_by_hand() {
 #[test]
 fn sglang_mixed_by_hand() {
     // b's chunks are one token shorter for the decode of a beside them.
-    let s = sglang::Settings {
-        chunked_prefill_size: Some(8),
-        max_total_tokens: 100,
-        enable_mixed_chunk: true,
-        ..sglang::Settings::default()
-    };
+    let s =
+        sglang::Settings { chunked_prefill_size: Some(8), max_total_tokens: 100, enable_mixed_chunk: true, ..sglang() };
     let got = steps(s, &[(0, 0, 5, 4, 0), (1, 1, 12, 3, 0)], 5);
     assert_eq!(got, ["a0+5 | 95", "b0+7 a5+1 | 87", "b7+5 a6+1 | 81", "b12+1 a7+1 | 87", "b13+1 | 100"]);
 }
@@ -297,7 +299,7 @@ fn sglang_retracts_by_hand() {
         max_total_tokens: 24,
         schedule_conservativeness: 0.01,
         disable_radix_cache: true,
-        ..sglang::Settings::default()
+        ..sglang()
     };
     let got = steps(s, &[(0, 0, 5, 10, 0), (1, 1, 6, 10, 0)], 14);
     assert_eq!(
@@ -324,7 +326,7 @@ fn sglang_retracts_by_hand() {
 #[test]
 fn sglang_shares_by_hand() {
     // Equal prompts of one batch are both computed, one copy is kept; a later one finds all but its last token.
-    let s = sglang::Settings { max_total_tokens: 100, ..sglang::Settings::default() };
+    let s = sglang::Settings { max_total_tokens: 100, ..sglang() };
     let got = steps(s, &[(0, 0, 10, 2, 10), (0, 1, 10, 2, 10), (1, 2, 10, 2, 10)], 3);
     assert_eq!(got, ["a0+10 b0+10 | 90", "c9+1 | 90", "a10+1 b10+1 c10+1 | 100"]);
 }

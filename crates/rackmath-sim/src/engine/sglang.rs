@@ -6,6 +6,7 @@
 
 use super::{Decision, Received, Sequence, Share, Slots, taken_out};
 use crate::radix::{Hold, Radix};
+use rackmath_spec::engine::Reckoning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -38,10 +39,12 @@ pub struct Settings {
     pub prefill_decode_interval: u32,
     /// Steps of decodes between two looks at what has come.
     pub scheduler_recv_interval: u32,
+    pub reckoning: Reckoning,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
+impl Settings {
+    /// As it starts, for an engine that reckons so.
+    pub fn new(reckoning: Reckoning) -> Self {
         Self {
             chunked_prefill_size: Some(8192),
             max_prefill_tokens: 16_384,
@@ -55,29 +58,15 @@ impl Default for Settings {
             disable_overlap_schedule: false,
             prefill_decode_interval: 0,
             scheduler_recv_interval: 1,
+            reckoning,
         }
     }
-}
 
-impl Settings {
     /// Most tokens of a prompt and its answer.
     pub fn longest(&self) -> u32 {
         self.context_length.min(self.max_total_tokens.saturating_sub(2))
     }
 }
-
-/// Most tokens of an answer that are reckoned with.
-const CLIPPED: u32 = 4096;
-/// Of the answers to come, the share reckoned with at first; the share of it in the end; steps from one to the other.
-const RATIO: (f64, f64, f64) = (0.7, 0.14, 600.0);
-/// Steps that are to be possible after a retraction.
-const STEPS_AFTER: u32 = 20;
-/// Waiting requests beyond which they are not sorted.
-const SORTED: usize = 128;
-/// Tokens in common that matter among those that wait.
-const IN_COMMON: u32 = 32;
-/// A step with prompts counts as so many.
-const PROMPTS_COUNT: u32 = 1000;
 
 #[derive(Clone, Debug)]
 pub struct Scheduler {
@@ -139,7 +128,7 @@ impl Scheduler {
             waiting: VecDeque::new(),
             inbox: VecDeque::new(),
             looks: 0,
-            weight: PROMPTS_COUNT,
+            weight: settings.reckoning.prompt_looks,
             full: false,
             ghosts: 0,
             ratio: 0.0,
@@ -155,8 +144,9 @@ impl Scheduler {
 
     /// The first ratio and the last.
     fn ratios(&self) -> (f64, f64) {
-        let first = (RATIO.0 * self.settings.schedule_conservativeness).min(1.0);
-        (first, first * RATIO.1)
+        let r = &self.settings.reckoning;
+        let first = (r.share_first * self.settings.schedule_conservativeness).min(1.0);
+        (first, first * r.share_last)
     }
 
     pub fn running(&self) -> usize {
@@ -190,7 +180,7 @@ impl Scheduler {
     /// A call with nothing to do.
     pub fn rest(&mut self) {
         (self.full, self.ghosts, self.owed, self.looks) = (false, 0, 0, 0);
-        (self.ratio, self.weight) = (self.ratios().0, PROMPTS_COUNT);
+        (self.ratio, self.weight) = (self.ratios().0, self.settings.reckoning.prompt_looks);
     }
 
     /// Chooses the next step into [`Self::decision`].
@@ -245,9 +235,9 @@ impl Scheduler {
             if r.brought == 0 || r.pending > 0 || self.running.len() + self.ghosts as usize >= places {
                 return;
             }
-            let coming = self.running.iter().map(|s| f64::from(Self::to_come(&self.sequences[*s])));
+            let coming = self.running.iter().map(|s| f64::from(self.to_come(&self.sequences[*s])));
             let left = f64::from(self.blocks.free()) - coming.sum::<f64>() * self.ratio;
-            let (tokens, later) = (r.known() - 1, Self::to_come(r));
+            let (tokens, later) = (r.known() - 1, self.to_come(r));
             if f64::from(tokens + later + 1) >= left || !self.blocks.make_room(tokens) {
                 return;
             }
@@ -268,8 +258,8 @@ impl Scheduler {
     }
 
     /// Tokens that a request may still sample, as reckoned with.
-    fn to_come(r: &Sequence) -> u32 {
-        (r.output - r.sampled.min(r.output)).min(CLIPPED)
+    fn to_come(&self, r: &Sequence) -> u32 {
+        (r.output - r.sampled.min(r.output)).min(self.settings.reckoning.answer_tokens)
     }
 
     /// A step with prompts; false when there is none.
@@ -286,7 +276,7 @@ impl Scheduler {
         }
         self.sort();
         let decodes = if self.settings.enable_mixed_chunk { self.running.len() as i64 } else { 0 };
-        let coming = self.running.iter().map(|s| f64::from(Self::to_come(&self.sequences[*s])) * self.ratio);
+        let coming = self.running.iter().map(|s| f64::from(self.to_come(&self.sequences[*s])) * self.ratio);
         let mut room = Room {
             chunk: self.settings.chunked_prefill_size.map_or(i64::from(u32::MAX), i64::from) - decodes,
             input: i64::from(self.settings.max_prefill_tokens) - decodes,
@@ -314,7 +304,8 @@ impl Scheduler {
     fn go_on(&mut self, room: &mut Room) {
         let Some(slot) = self.chunked else { return };
         let r = &self.sequences[slot];
-        let (rest, before, later) = (r.known() - r.computed, r.computed, r.output.min(CLIPPED));
+        let (rest, before, later) =
+            (r.known() - r.computed, r.computed, r.output.min(self.settings.reckoning.answer_tokens));
         let most = room.chunk.min(self.available(room) as i64);
         let most = if most <= 0 { room.chunk } else { most }.min(i64::from(self.blocks.free()));
         let n = i64::from(rest).min(most) as u32;
@@ -344,7 +335,7 @@ impl Scheduler {
                 at += 1;
                 continue;
             }
-            let (known, later) = (r.known(), Self::to_come(r));
+            let (known, later) = (r.known(), self.to_come(r));
             let (node, found) = self.blocks.find(r.place, r.id, known - 1);
             self.blocks.lock(node);
             let rest = known - found;
@@ -387,7 +378,7 @@ impl Scheduler {
             self.blocks.take(&mut self.holds[slot as usize], tokens);
             self.last.push(slot);
         }
-        (self.weight, self.owed) = (PROMPTS_COUNT, self.settings.prefill_decode_interval);
+        (self.weight, self.owed) = (self.settings.reckoning.prompt_looks, self.settings.prefill_decode_interval);
         if mixed && self.blocks.make_room(self.running.len() as u32) {
             self.full &= self.ghosts == 0;
             self.ghosts = 0;
@@ -417,7 +408,7 @@ impl Scheduler {
         }
         if self.blocks.make_room(self.running.len() as u32) {
             let (first, last) = self.ratios();
-            self.ratio = (self.ratio - (first - last) / RATIO.2).max(last);
+            self.ratio = (self.ratio - (first - last) / self.settings.reckoning.share_steps).max(last);
         } else {
             self.retract();
             lifted = true;
@@ -444,7 +435,7 @@ impl Scheduler {
             self.waiting.push_back(slot);
             self.decision.preempted.push(slot);
             let left = self.running.len() as u32;
-            self.blocks.make_room(left * STEPS_AFTER);
+            self.blocks.make_room(left * self.settings.reckoning.steps_after);
             if self.blocks.make_room(left) {
                 break;
             }
@@ -452,15 +443,18 @@ impl Scheduler {
         self.full = false;
         let of =
             |what: fn(&Sequence) -> u32| self.running.iter().map(|s| f64::from(what(&self.sequences[*s]))).sum::<f64>();
-        let ahead = f64::from(STEPS_AFTER) * self.running.len() as f64;
+        let ahead = f64::from(self.settings.reckoning.steps_after) * self.running.len() as f64;
         self.ratio = ((of(|r| r.sampled) + ahead) / (of(|r| r.output) + 1.0)).min(1.0);
     }
 
     /// Those that wait in the order of the policy.
     fn sort(&mut self) {
-        if self.settings.schedule_policy == Policy::Fcfs || self.waiting.len() > SORTED {
+        if self.settings.schedule_policy == Policy::Fcfs
+            || self.waiting.len() > self.settings.reckoning.sorted_requests as usize
+        {
             return;
         }
+        let common = self.settings.reckoning.common_tokens;
         self.keys.clear();
         self.queue.clear();
         for slot in &self.waiting {
@@ -468,9 +462,9 @@ impl Scheduler {
             let most = r.known() - 1;
             let (_, found) = self.blocks.find(r.place, r.id, most);
             let mut key = u32::MAX - found;
-            if found <= IN_COMMON {
+            if found <= common {
                 let text = self.blocks.text(r.place, r.id, most);
-                if self.queue.enter(text, IN_COMMON) >= IN_COMMON {
+                if self.queue.enter(text, common) >= common {
                     key = u32::MAX;
                 }
             }

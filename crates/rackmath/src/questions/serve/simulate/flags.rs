@@ -253,6 +253,9 @@ fn of_sglang(r: &Request, ready: &Ready) -> Result<sglang::Settings, Error> {
             as u32,
         scheduler_recv_interval: within_u64("sglang.scheduler_recv_interval", f.scheduler_recv_interval, 1, 1 << 20)?
             as u32,
+        reckoning: on.engine.reckoning.ok_or_else(|| {
+            Error::value("engine", format!("\"{}\"", r.engine), "an engine file with a table [reckoning]")
+        })?,
     })
 }
 
