@@ -1,28 +1,29 @@
 //! Requests per CPU second of the worlds that simulators are compared on, operator model as timer, prefix caching on.
 //!
 //! `cargo bench -p rackmath-sim --bench worlds` prints one line for each; with `step` as an argument, step by step; with
-//! `sglang` or `trtllm`, by that engine's schedule, which goes step by step.
+//! `general`, every step through the scheduler and a tenth of the requests; with `sglang` or `trtllm`, by that engine's
+//! schedule.
 
 use rackmath_catalog::embedded;
 use rackmath_sim::clock::Timed;
 use rackmath_sim::cluster::{Cluster, Router};
 use rackmath_sim::engine::{Settings, sglang, trtllm, vllm};
+use rackmath_sim::replica::Pace;
 use rackmath_sim::tally::{Keep, Limits, Tally};
 use rackmath_sim::workload::{Arrivals, Drawn, Length, Sharing, Traffic};
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::KernelSet;
 use rackmath_units::Effort;
 
-/// CPU seconds of this process so far.
 fn sglang() -> sglang::Settings {
-    let (engine, _) = rackmath_catalog::embedded().engine("sglang").expect("in the catalogue");
+    let (engine, _) = embedded().engine("sglang").expect("in the catalogue");
     sglang::Settings::new(engine.reckoning.expect("it reckons"))
 }
 
+/// CPU seconds of this process so far: it has one thread.
 fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let ticks = stat.rsplit(')').next().into_iter().flat_map(str::split_whitespace).skip(11).take(2);
-    ticks.filter_map(|t| t.parse::<f64>().ok()).sum::<f64>() / 100.0
+    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    stat.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
 /// The engine named as an argument, with 919,824 tokens of cache.
@@ -50,7 +51,11 @@ fn settings(asked: impl Fn(&str) -> bool, overlap: bool) -> Settings {
 
 fn main() {
     let asked = |name: &str| std::env::args().any(|a| a == name);
-    let step = asked("step") || asked("sglang") || asked("trtllm");
+    let pace = match () {
+        () if asked("general") || asked("sglang") || asked("trtllm") => Pace::General,
+        () if asked("step") => Pace::Steps,
+        () => Pace::Jumps,
+    };
     let catalog = &embedded();
     let on = Deployment::named(catalog, "llama-3.1-8b", "hgx-h200", "vllm").unwrap();
     let ready = Ready::new(&KernelSet::of(catalog).unwrap(), on).unwrap();
@@ -65,7 +70,7 @@ fn main() {
     for async_scheduling in [false, true] {
         for (name, arrivals, input, output, engines, router, requests) in worlds.clone() {
             let settings = settings(asked, async_scheduling);
-            let requests = if step { requests / 10 } else { requests };
+            let requests = if pace == Pace::General { requests / 10 } else { requests };
             let traffic = Traffic {
                 arrivals,
                 input: Length::Fixed(input),
@@ -79,9 +84,9 @@ fn main() {
             let keep =
                 Keep { warm: 0, requests, batches: 32, limits: Limits::default(), outside: 0, each: false, worst: 10 };
             let mut tally = Tally::new(keep);
-            let mut cluster = Cluster::alike(&settings, engines, Timed::new(&*ready.pass), router, 42, !step);
+            let mut cluster = Cluster::alike(&settings, engines, Timed::new(&*ready.pass), router, 42, pace);
             cluster.run(&mut Drawn::new(traffic), &mut tally, &Effort::default()).unwrap();
-            let took = (cpu() - began).max(0.01);
+            let took = cpu() - began;
             let p = tally.e2e.percentiles(&[0.5, 0.99]);
             println!(
                 "{name}, async {async_scheduling}: {:.0} requests per CPU second, {} steps; e2e p50 {:.3} s, p99 {:.3} s",

@@ -40,12 +40,13 @@ impl Stretch {
             let first = self.at(k);
             // As many as stay within the same bin of a histogram of 1/1024 of a doubling.
             let ns = whole(first).max(1);
-            let width = 1_u64 << ns.ilog2().saturating_sub(10);
-            let end = ((ns / width + 1) * width) as i64;
+            let width = ns.ilog2().saturating_sub(10);
+            let bin = ns >> width << width;
+            let end = (bin + (1 << width)) as i64;
             let edge = (end << SCALE) - (1 << (SCALE - 1));
             let n = if self.more <= 0 { 1 } else { ((edge - first) as u64).div_ceil(self.more as u64) };
             let n = if self.more == 0 { self.steps - k } else { n.clamp(1, self.steps - k) };
-            tell(ns / width * width, n);
+            tell(bin, n);
             k += n;
         }
     }

@@ -17,7 +17,7 @@ use crate::Ns;
 use crate::blocks::{Quickly, Segment};
 use crate::clock::{Clock, Stretch};
 use crate::engine::{Sequence, Settings};
-use crate::replica::{Replica, Sink, Totals};
+use crate::replica::{Pace, Replica, Sink, Totals};
 use crate::tally::Tally;
 use crate::workload::{Job, Source};
 use events::{Going, Later, Place, Prompted, State};
@@ -113,16 +113,24 @@ const ARRIVALS: u64 = 1024;
 
 impl<C: Clock> Cluster<C> {
     /// Replicas that are alike.
-    pub fn alike(settings: impl Into<Settings>, n: usize, clock: C, router: Router, seed: u64, quick: bool) -> Self {
-        Self::mixed(vec![(settings.into(), n, clock)], router, seed, quick)
+    pub fn alike(
+        settings: impl Into<Settings>,
+        n: usize,
+        clock: C,
+        router: Router,
+        seed: u64,
+        pace: impl Into<Pace>,
+    ) -> Self {
+        Self::mixed(vec![(settings.into(), n, clock)], router, seed, pace)
     }
 
     /// Replicas of several kinds, each with its clock.
-    pub fn mixed(kinds: Vec<(Settings, usize, C)>, router: Router, seed: u64, quick: bool) -> Self {
+    pub fn mixed(kinds: Vec<(Settings, usize, C)>, router: Router, seed: u64, pace: impl Into<Pace>) -> Self {
+        let pace = pace.into();
         let (mut replicas, mut clocks, mut clock_of) = (Vec::new(), Vec::new(), Vec::new());
         for (kind, (settings, n, clock)) in kinds.into_iter().enumerate() {
             clocks.push(clock);
-            replicas.extend(std::iter::repeat_n(Replica::new(settings, quick), n));
+            replicas.extend(std::iter::repeat_n(Replica::new(settings, pace), n));
             clock_of.extend(std::iter::repeat_n(kind, n));
         }
         let n = replicas.len();

@@ -3,16 +3,18 @@
 //! A call chooses a step. In the plain loop the next call comes when the step has ended; with overlap, when it has started, so
 //! that two steps are under way. At one time, steps end first, then requests arrive, then the engine is called.
 //!
-//! There are two ways through the same steps. The plain one goes call by call. The quick one keeps what decodes as counts: all
-//! of them get one token in each step, so that only who ends next, who needs a block next and the sum of contexts matter, and
-//! steps between two events are taken at once. Both give the same times to the nanosecond and leave the same free list.
+//! There are three ways through the same steps ([`Pace`]). The general one asks the scheduler at every call. The plain one keeps
+//! what decodes in dense counters, as all of them get one token in each step: a step is one pass over them, and only what
+//! changes who decodes goes through the scheduler. The quick one takes the steps between two such events at once. All give the
+//! same times to the nanosecond and leave the same free list.
 
+mod lane;
 mod quick;
 
 use crate::Ns;
 use crate::clock::{Clock, Stretch, single, whole};
 use crate::engine::{Engine, Sequence, Settings, Share};
-use quick::Lane;
+use lane::Lane;
 use rackmath_theory::timer::Chunk;
 use rackmath_units::Chance;
 use std::collections::VecDeque;
@@ -32,7 +34,25 @@ pub trait Sink {
     fn steps(&mut self, _start: Ns, _end: Ns, _decodes: u32, _prompt: u32) {}
 }
 
-/// A step under way, by the plain path.
+/// How a replica goes through its steps; all ways give the same, and an engine that cannot be quick is general.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Every step through the scheduler.
+    General,
+    /// Every step by itself, decodes over dense counters.
+    Steps,
+    /// Steps between two events at once.
+    Jumps,
+}
+
+impl From<bool> for Pace {
+    /// Whether to be quick.
+    fn from(quick: bool) -> Self {
+        if quick { Self::Jumps } else { Self::Steps }
+    }
+}
+
+/// A step under way, by the general path.
 #[derive(Clone, Debug, Default)]
 struct Flight {
     end: Ns,
@@ -69,7 +89,7 @@ impl Totals {
 #[derive(Clone, Debug)]
 pub struct Replica {
     pub engine: Engine,
-    quick: bool,
+    pace: Pace,
     lane: Option<Box<Lane>>,
     /// When the engine is called next.
     due: Option<Ns>,
@@ -80,7 +100,7 @@ pub struct Replica {
     flights: VecDeque<Flight>,
     spare: Vec<Vec<Share>>,
     chunks: Vec<Chunk>,
-    /// Requests inside whose answers others may share: only the plain path stores them in order.
+    /// Requests inside whose answers others may share: only the general path stores them in order.
     findable: u32,
     /// Calls since the last eviction.
     calm: u32,
@@ -89,7 +109,7 @@ pub struct Replica {
     acceptance: Option<(f64, u64)>,
     /// Tokens of prompts that came and are not scheduled.
     queued: u64,
-    /// Waiting requests that bring their cache along: only the plain path admits them.
+    /// Waiting requests that bring their cache along: only the general path admits them.
     bringing: u32,
     /// Requests whose clients are gone, seen at the next call: slots and names.
     gone: Vec<(u32, u64)>,
@@ -100,10 +120,10 @@ pub struct Replica {
 const CALM: u32 = 4;
 
 impl Replica {
-    pub fn new(settings: impl Into<Settings>, quick: bool) -> Self {
+    pub fn new(settings: impl Into<Settings>, pace: impl Into<Pace>) -> Self {
         let engine = Engine::new(settings.into());
         Self {
-            quick: quick && engine.jumps(),
+            pace: if engine.jumps() { pace.into() } else { Pace::General },
             engine,
             lane: None,
             due: None,
@@ -171,7 +191,7 @@ impl Replica {
         inside.sort_unstable();
         let mut totals = self.totals;
         totals.busy -= self.device.saturating_sub(now).min(totals.busy);
-        let fresh = Self::new(self.engine.settings(), self.quick);
+        let fresh = Self::new(self.engine.settings(), self.pace);
         *self = Self { totals, acceptance: self.acceptance, ..fresh };
         inside
     }
@@ -253,7 +273,7 @@ impl Replica {
             self.due = None;
             return;
         }
-        let able = self.quick && self.findable == 0 && self.bringing == 0;
+        let able = self.pace != Pace::General && self.findable == 0 && self.bringing == 0;
         if able && self.lane.is_none() && self.calm >= CALM {
             self.enter(now);
         }
@@ -264,7 +284,7 @@ impl Replica {
             }
             self.leave(*lane, now);
         }
-        self.call_plain(clock, now, sink);
+        self.call_general(clock, now, sink);
     }
 
     /// Where the run of decodes that a step at `start` belongs to began, and how long it is.
@@ -272,7 +292,7 @@ impl Replica {
         self.run.filter(|_| self.device == start).unwrap_or((start, 0))
     }
 
-    fn call_plain(&mut self, clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {
+    fn call_general(&mut self, clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {
         self.engine.schedule();
         let evicted = self.engine.decision().preempted.len();
         self.calm = if evicted == 0 { self.calm.saturating_add(1) } else { 0 };

@@ -1,10 +1,11 @@
-//! Laws of clusters: nothing is lost, the quick path is the plain one, shards merge to the whole; and cases worked by hand.
+//! Laws of clusters: nothing is lost, all paces give the same, shards merge to the whole; and cases worked by hand.
 
 use rackmath_sim::Ns;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::clock::Law;
 use rackmath_sim::cluster::{Cluster, Incidents, Link, Router, Rules, Scaling, Script, Scripted, Weights};
 use rackmath_sim::engine::vllm::Settings;
+use rackmath_sim::replica::Pace;
 use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic};
 use rackmath_units::{Chance, Effort};
@@ -37,8 +38,8 @@ fn link(latency: Ns, token: Ns) -> Link {
     Link(Arc::new(move |tokens| latency + token * Ns::from(tokens)))
 }
 
-fn cluster(n: usize, router: Router, quick: bool) -> Cluster<Law> {
-    Cluster::alike(Settings::default(), n, Law::default(), router, 7, quick)
+fn cluster(n: usize, router: Router, pace: impl Into<Pace>) -> Cluster<Law> {
+    Cluster::alike(Settings::default(), n, Law::default(), router, 7, pace)
 }
 
 fn outcomes(mut cluster: Cluster<Law>, source: &mut impl Source) -> (Vec<Outcome>, Incidents) {
@@ -72,8 +73,8 @@ fn drawn(rate: f64, requests: u64, seed: u64) -> Drawn {
 #[test]
 fn one_request_between_two_pools_takes_its_prompt_its_transfer_and_its_steps() {
     // A prompt of 567: 4,000,000 + 20,000 * 567 + 40,000. Then steps of 4,060,000 + 37 for each token before.
-    for quick in [false, true] {
-        let pools = cluster(2, Router::RoundRobin, quick).sending(1, link(5000, 1000));
+    for pace in [Pace::General, Pace::Steps, Pace::Jumps] {
+        let pools = cluster(2, Router::RoundRobin, pace).sending(1, link(5000, 1000));
         let (all, happened) = outcomes(pools, &mut Listed::new(vec![job(100_362_141, 567, 3)]));
         let o = all[0];
         assert_eq!((o.queue, o.prefill, o.transfer), (0, 15_380_000, 5000 + 567_000));
@@ -130,9 +131,9 @@ fn a_full_queue_refuses_and_retries_come_later() {
 fn clients_who_give_up_free_the_engine_at_its_next_call() {
     // The first would take 4.06 ms a step for 1000 steps; its client waits for 30 ms.
     let one = Settings { max_num_seqs: 1, ..Settings::default() };
-    for quick in [false, true] {
+    for pace in [Pace::General, Pace::Steps, Pace::Jumps] {
         let rules = Rules { timeout: Some(30 * MS), ..Rules::default() };
-        let alone = Cluster::alike(&one, 1, Law::default(), Router::RoundRobin, 1, quick).under(rules);
+        let alone = Cluster::alike(&one, 1, Law::default(), Router::RoundRobin, 1, pace).under(rules);
         let (all, happened) = outcomes(alone, &mut Listed::new(vec![job(0, 10, 1000), job(20 * MS, 10, 2)]));
         assert_eq!((all.len(), happened.timed_out, happened.failed), (1, 1, 1));
         // Steps end at 4.24 ms and then every 4.06 ms and a little: the one under way at 30 ms ends at 32.66 ms.
@@ -247,7 +248,7 @@ fn replicas_in_turn_are_shards_that_merge_to_the_whole() {
 }
 
 #[test]
-fn nothing_is_lost_and_the_quick_path_is_the_plain_one_whatever_happens() {
+fn nothing_is_lost_and_all_paces_are_one_whatever_happens() {
     let (mut timed_out, mut lost, mut refused, mut evicted) = (0, 0, 0, 0);
     for seed in 0..120 {
         let mut chance = Chance::new(seed);
@@ -276,9 +277,9 @@ fn nothing_is_lost_and_the_quick_path_is_the_plain_one_whatever_happens() {
         let router = ALL[pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) as usize];
         let (rate, stale, requests) = (pick(&[10, 40]), pick(&[0, 100]) * MS, 150);
         let users = pick(&[0, 0, 12]);
-        let mut runs = [true, false].map(|quick| {
+        let runs = [Pace::General, Pace::Steps, Pace::Jumps].map(|pace| {
             let mut all =
-                Cluster::alike(&settings, 4, Law::default(), router, seed, quick).stale(stale).under(rules.clone());
+                Cluster::alike(&settings, 4, Law::default(), router, seed, pace).stale(stale).under(rules.clone());
             if pools {
                 all = all.sending(2, link(MS, 20_000));
             }
@@ -295,11 +296,16 @@ fn nothing_is_lost_and_the_quick_path_is_the_plain_one_whatever_happens() {
             assert!(each.iter().all(|o| rules.timeout.is_none_or(|most| o.e2e() <= most)), "seed {seed}");
             (each, happened)
         });
-        let [a, b] = &mut runs;
-        for (x, y) in a.0.iter().zip(&b.0) {
-            assert_eq!(x, y, "seed {seed} {settings:?} {rules:?} {router:?} users {users} rate {rate} pools {pools}");
+        let [a, steps, jumps] = &runs;
+        for b in [steps, jumps] {
+            for (x, y) in a.0.iter().zip(&b.0) {
+                assert_eq!(
+                    x, y,
+                    "seed {seed} {settings:?} {rules:?} {router:?} users {users} rate {rate} pools {pools}"
+                );
+            }
+            assert_eq!(a.1, b.1, "seed {seed}");
         }
-        assert_eq!(a.1, b.1, "seed {seed}");
         timed_out += a.1.timed_out;
         lost += a.1.lost;
         refused += a.1.refused;

@@ -4,7 +4,7 @@ use rackmath_sim::Ns;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::clock::{Law, Stretch};
 use rackmath_sim::engine::{Engine, Sequence, Settings, sglang, trtllm, vllm};
-use rackmath_sim::replica::{Replica, Sink};
+use rackmath_sim::replica::{Pace, Replica, Sink};
 use rackmath_units::Chance;
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ fn world(which: Which, seed: u64) -> World {
 
 fn run(world: &World) -> (Record, String) {
     let clock = &mut Law::default();
-    let mut replica = Replica::new(&world.settings, false);
+    let mut replica = Replica::new(&world.settings, Pace::General);
     let mut record = Record::default();
     let mut forward = |replica: &mut Replica, to: Ns, record: &mut Record| {
         while let Some(next) = replica.next().filter(|next| *next < to) {

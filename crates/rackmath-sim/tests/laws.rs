@@ -6,7 +6,7 @@ use rackmath_sim::clock::{Law, Stretch};
 use rackmath_sim::cluster::{Cluster, Router};
 use rackmath_sim::engine::Sequence;
 use rackmath_sim::engine::vllm::Settings;
-use rackmath_sim::replica::{Replica, Sink};
+use rackmath_sim::replica::{Pace, Replica, Sink};
 use rackmath_sim::tally::{Keep, Outcome, Tally};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic};
 use rackmath_units::{Chance, Effort};
@@ -74,8 +74,8 @@ fn arrive(replica: &mut Replica, job: &Job) {
 }
 
 /// Runs one replica; gives back what it told, and the integral of requests inside over time as it was seen from outside.
-fn run(settings: &Settings, jobs: &[Job], law: &mut Law, quick: bool) -> (Diary, u128) {
-    let mut replica = Replica::new(settings.clone(), quick);
+fn run(settings: &Settings, jobs: &[Job], law: &mut Law, pace: Pace) -> (Diary, u128) {
+    let mut replica = Replica::new(settings.clone(), pace);
     let (mut diary, mut integral, mut then) = (Diary::default(), 0, 0);
     let mut inside = 0_u128;
     let mut see = |replica: &Replica, at: Ns| {
@@ -104,16 +104,13 @@ fn requests_and_time_are_conserved_and_littles_law_is_exact() {
     let mut waited = 0;
     for seed in 0..300 {
         let (settings, jobs) = world(seed);
-        for quick in [true, false] {
-            let (diary, inside) = run(&settings, &jobs, &mut Law::default(), quick);
+        for pace in [Pace::General, Pace::Steps, Pace::Jumps] {
+            let (diary, inside) = run(&settings, &jobs, &mut Law::default(), pace);
             let mut ids: Vec<u64> = diary.finished.iter().map(|f| f.0).collect();
             ids.sort_unstable();
             assert_eq!(ids, (0..jobs.len() as u64).collect::<Vec<_>>(), "seed {seed}: each ends once");
             let sojourns: u128 = diary.finished.iter().map(|(_, [came, .., end])| u128::from(end - came)).sum();
-            assert_eq!(
-                inside, sojourns,
-                "seed {seed}, quick {quick}: integral of requests inside = sum of their times"
-            );
+            assert_eq!(inside, sojourns, "seed {seed}, {pace:?}: integral of requests inside = sum of their times");
             for (id, times) in &diary.finished {
                 assert!(times.is_sorted(), "seed {seed}, request {id}: {times:?}");
             }
@@ -129,7 +126,7 @@ fn steps_follow_each_other_and_no_replica_idles_while_a_request_is_inside() {
     let (mut idle, mut steps) = (0, 0);
     for seed in 0..300 {
         let (settings, jobs) = world(seed);
-        let (diary, _) = run(&settings, &jobs, &mut Law::default(), false);
+        let (diary, _) = run(&settings, &jobs, &mut Law::default(), Pace::General);
         steps += diary.steps.len();
         let mut before = 0;
         for (start, end) in diary.steps {
@@ -159,9 +156,9 @@ fn with_all_times_scaled_everything_is_scaled() {
                 context_ns: law.context_ns * q,
             };
             let later: Vec<Job> = jobs.iter().map(|j| Job { arrival: j.arrival * q, ..j.clone() }).collect();
-            for quick in [true, false] {
-                let (plain, inside) = run(&settings, &jobs, &mut law.clone(), quick);
-                let (scaled, more) = run(&settings, &later, &mut slow.clone(), quick);
+            for pace in [Pace::General, Pace::Steps, Pace::Jumps] {
+                let (plain, inside) = run(&settings, &jobs, &mut law.clone(), pace);
+                let (scaled, more) = run(&settings, &later, &mut slow.clone(), pace);
                 let expected: Vec<_> = plain.finished.iter().map(|(id, times)| (*id, times.map(|t| t * q))).collect();
                 assert_eq!(scaled.finished, expected, "seed {seed}, {q} times");
                 assert_eq!(more, inside * u128::from(q));
@@ -183,9 +180,9 @@ fn names_of_requests_and_of_contents_mean_nothing() {
                 ..j.clone()
             })
             .collect();
-        for quick in [true, false] {
-            let (plain, _) = run(&settings, &jobs, &mut Law::default(), quick);
-            let (other, _) = run(&settings, &renamed, &mut Law::default(), quick);
+        for pace in [Pace::General, Pace::Steps, Pace::Jumps] {
+            let (plain, _) = run(&settings, &jobs, &mut Law::default(), pace);
+            let (other, _) = run(&settings, &renamed, &mut Law::default(), pace);
             let expected: Vec<_> = plain.finished.iter().map(|(id, times)| (name(*id), *times)).collect();
             assert_eq!(other.finished, expected, "seed {seed}");
             assert_eq!(other.steps, plain.steps, "seed {seed}");

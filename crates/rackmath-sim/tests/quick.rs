@@ -1,11 +1,11 @@
-//! Steps at once are the steps one by one: same times, same order, same free list.
+//! Steps at once are the steps one by one, with or without the scheduler: same times, same order, same free list.
 
 use rackmath_sim::Ns;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::clock::{Clock, Law, Stretch, Timed};
 use rackmath_sim::engine::Sequence;
 use rackmath_sim::engine::vllm::Settings;
-use rackmath_sim::replica::{Replica, Sink};
+use rackmath_sim::replica::{Pace, Replica, Sink};
 use rackmath_theory::timer::{Cost, Limit, Part, StepTimer, Work};
 use rackmath_units::{Chance, Seconds};
 use std::collections::BTreeMap;
@@ -94,8 +94,8 @@ fn world(seed: u64) -> World {
     World { settings, requests }
 }
 
-fn run(world: &World, clock: &mut impl Clock, quick: bool) -> (Record, String) {
-    let mut replica = Replica::new(world.settings.clone(), quick);
+fn run(world: &World, clock: &mut impl Clock, pace: Pace) -> (Record, String) {
+    let mut replica = Replica::new(world.settings.clone(), pace);
     let mut record = Record::default();
     for (i, (at, prompt, output, segments, shared)) in world.requests.iter().enumerate() {
         replica.advance(clock, *at, false, &mut record);
@@ -114,18 +114,21 @@ fn steps_at_once_are_the_steps_one_by_one() {
     let mut evicted = 0;
     for seed in 0..600 {
         let world = world(seed);
-        let (a, b) = if seed % 2 == 0 {
-            (run(&world, &mut Law::default(), true), run(&world, &mut Law::default(), false))
-        } else {
-            (run(&world, &mut Timed::new(Crooked), true), run(&world, &mut Timed::new(Crooked), false))
+        let at = |pace| match seed % 2 {
+            0 => run(&world, &mut Law::default(), pace),
+            _ => run(&world, &mut Timed::new(Crooked), pace),
         };
-        assert_eq!(b.0.finished.len(), world.requests.len(), "seed {seed}: all are done");
-        for (x, y) in a.0.finished.iter().zip(&b.0.finished) {
-            assert_eq!(x, y, "seed {seed}, {:?}", world.settings);
+        let general = at(Pace::General);
+        assert_eq!(general.0.finished.len(), world.requests.len(), "seed {seed}: all are done");
+        for pace in [Pace::Steps, Pace::Jumps] {
+            let other = at(pace);
+            for (x, y) in other.0.finished.iter().zip(&general.0.finished) {
+                assert_eq!(x, y, "seed {seed}, {pace:?}, {:?}", world.settings);
+            }
+            assert_eq!(other.0.gaps, general.0.gaps, "seed {seed}, {pace:?}");
+            assert_eq!(other.1, general.1, "seed {seed}, {pace:?}");
         }
-        assert_eq!(a.0.gaps, b.0.gaps, "seed {seed}");
-        assert_eq!(a.1, b.1, "seed {seed}");
-        evicted += b.0.finished.iter().filter(|f| f.5 > 0).count();
+        evicted += general.0.finished.iter().filter(|f| f.5 > 0).count();
     }
     assert!(evicted > 1000, "worlds are tight enough to tell: {evicted}");
 }

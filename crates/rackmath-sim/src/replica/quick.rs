@@ -1,78 +1,15 @@
-//! The quick path: decodes as counts, steps between two events at once.
+//! Decodes apart from the scheduler: steps between two events one by one over dense counters, or at once.
 
-use super::{Flight, Replica, Sink, chunk};
+use super::lane::{Decode, Decodes, Lane};
+use super::{Flight, Pace, Replica, Sink, chunk};
 use crate::Ns;
 use crate::clock::{Clock, Stretch, single, whole};
 use crate::engine::Share;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-
-/// What decodes, as counts.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Lane {
-    /// Steps so far.
-    phase: u64,
-    /// Sequences by the phases, modulo the size of a block, at which they need a new one.
-    classes: Vec<u32>,
-    /// Who is given its last token in which phase; of equals the one admitted first.
-    last: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    decoding: u32,
-    context: u64,
-    /// Nanoseconds that no coming step of decodes is shorter than; 0 where not known.
-    least: Ns,
-    /// The one prompt that is not computed whole.
-    prompt: Option<u32>,
-    /// Whose first token is in the step under way.
-    fresh: Vec<u32>,
-    /// Who ends at the end of a step under way.
-    ends: VecDeque<(Ns, u32)>,
-}
-
-impl Lane {
-    pub(super) fn next(&self) -> Option<Ns> {
-        self.ends.front().map(|e| e.0)
-    }
-
-    /// A time before which nobody ends: who ends first has so many steps to go, none shorter than the last.
-    pub(super) fn soonest(&self, device: Ns) -> Option<Ns> {
-        if let Some(end) = self.next() {
-            return Some(end);
-        }
-        let Reverse((phase, ..)) = self.last.peek().filter(|_| self.prompt.is_none())?;
-        Some(device + (phase + 1 - self.phase) * self.least)
-    }
-
-    fn class(&mut self, phase: u64) -> &mut u32 {
-        let n = self.classes.len() as u64;
-        &mut self.classes[(phase % n) as usize]
-    }
-
-    /// Blocks that `steps` steps need.
-    fn blocks(&self, steps: u64) -> u64 {
-        let n = self.classes.len() as u64;
-        let rounds = (steps / n) * u64::from(self.decoding);
-        let rest = (0..steps % n).map(|j| u64::from(self.classes[((self.phase + j) % n) as usize]));
-        rounds + rest.sum::<u64>()
-    }
-
-    /// Most steps, at most `steps`, whose blocks are free.
-    fn afford(&self, steps: u64, free: u32) -> u64 {
-        if self.blocks(steps) <= free.into() {
-            return steps;
-        }
-        let (mut low, mut high) = (0, steps);
-        while high - low > 1 {
-            let middle = u64::midpoint(low, high);
-            if self.blocks(middle) <= free.into() { low = middle } else { high = middle }
-        }
-        low
-    }
-}
 
 impl Replica {
-    /// Takes the state of the plain path over.
+    /// Takes the state of the general path over.
     pub(super) fn enter(&mut self, now: Ns) {
-        let mut lane = Lane { classes: vec![0; self.engine.vllm().blocks.size() as usize], ..Lane::default() };
+        let mut lane = Lane::new(self.engine.vllm().blocks.size(), self.pace == Pace::Steps);
         let under_way = self.flights.back().is_some_and(|f| f.end > now);
         for at in 0..self.engine.vllm().running.len() {
             let slot = self.engine.vllm().running[at];
@@ -88,11 +25,7 @@ impl Replica {
             if given >= r.output {
                 continue;
             }
-            let left = u64::from(r.output - given);
-            *lane.class(u64::from(lane.classes.len() as u32 - r.computed % lane.classes.len() as u32)) += 1;
-            lane.last.push(Reverse((left - 1, r.admitted, slot)));
-            lane.decoding += 1;
-            lane.context += u64::from(r.computed);
+            lane.add(Decode { slot, admitted: r.admitted, computed: r.computed, left: r.output - given });
         }
         // Ends under way; whoever has a token under way is not asked about it again.
         for flight in &self.flights {
@@ -119,10 +52,9 @@ impl Replica {
         self.lane = Some(Box::new(lane));
     }
 
-    /// Gives the state back to the plain path, at a call.
+    /// Gives the state back to the general path, at a call.
     pub(super) fn leave(&mut self, lane: Lane, now: Ns) {
-        let mut left: Vec<(u32, u64)> = lane.last.iter().map(|Reverse((phase, _, slot))| (*slot, *phase)).collect();
-        left.sort_unstable();
+        let left = lane.decodes.left();
         let ending = |slot: u32| lane.ends.iter().any(|e| e.1 == slot);
         let under_way = self.lag() && self.device > now;
         let mut shares = self.spare.pop().unwrap_or_default();
@@ -133,8 +65,7 @@ impl Replica {
             let r = &mut s.sequences[slot];
             let mut given = r.sampled;
             if let Ok(found) = left.binary_search_by_key(&slot, |l| l.0) {
-                // It still gets the steps from this phase to its last.
-                given = r.output - (left[found].1 + 1 - lane.phase) as u32;
+                given = r.output - left[found].1;
             } else if ending(slot) {
                 given = r.output;
             }
@@ -163,7 +94,7 @@ impl Replica {
         }
     }
 
-    /// One call, and all that follow it before `to` as long as nothing changes; false when it is for the plain path.
+    /// One call, and all that follow it before `to` as long as nothing changes; false when it is for the general path.
     pub(super) fn call_quick(
         &mut self,
         lane: &mut Lane,
@@ -175,7 +106,7 @@ impl Replica {
         let s = &self.engine.vllm().settings;
         let Some(mut budget) = s.max_num_batched_tokens.checked_sub(lane.decoding) else { return false };
         let free = self.engine.vllm().blocks.free();
-        let need = *lane.class(lane.phase);
+        let need = lane.decodes.need();
         let rest = lane.prompt.map(|slot| {
             let r = &self.engine.vllm().sequences[slot];
             (slot, (r.known() - r.computed).min(budget), r.computed)
@@ -198,7 +129,13 @@ impl Replica {
                 self.due = (self.device > now).then_some(self.device);
                 return true;
             }
-            self.jump(lane, clock, start, to, need, sink);
+            lane.fresh.clear();
+            // Who ends gives its place back before the call at that time.
+            let to = lane.next().map_or(to, |end| end.min(to));
+            match lane.decodes {
+                Decodes::Counts(_) => self.jump(lane, clock, start, to, need, sink),
+                Decodes::Rows(_) => self.walk(lane, clock, start, to, sink),
+            }
             return true;
         }
         self.mixed_quick(lane, clock, now, start, sink);
@@ -228,8 +165,8 @@ impl Replica {
         let due = if self.lag() { start.max(now + took.launch) } else { end };
         self.due = Some(due);
         self.take_up(lane, now, due);
+        lane.decodes.step();
         self.retire(lane, end);
-        lane.phase += 1;
         lane.prompt = None;
         for at in 0..self.engine.vllm().decision.shares.len() {
             let share = self.engine.vllm().decision.shares[at];
@@ -251,17 +188,12 @@ impl Replica {
                 sink.gaps(start, single(end - r.last_token), 1);
             }
             r.sampled += 1;
-            let left = u64::from(r.output - r.sampled);
-            let size = lane.classes.len() as u32;
-            let (computed, admitted) = (r.computed, r.admitted);
+            let (computed, admitted, left) = (r.computed, r.admitted, r.output - r.sampled);
             if left == 0 {
                 lane.ends.push_back((end, share.slot));
-                continue;
+            } else {
+                lane.add(Decode { slot: share.slot, admitted, computed, left });
             }
-            *lane.class(lane.phase + u64::from(size - computed % size)) += 1;
-            lane.last.push(Reverse((lane.phase + left - 1, admitted, share.slot)));
-            lane.decoding += 1;
-            lane.context += u64::from(computed);
         }
         sink.steps(start, end, decoded, tokens);
         sink.mixed(start, self);
@@ -281,35 +213,56 @@ impl Replica {
         lane.fresh.clear();
     }
 
-    /// Those given their last token in this phase end with its step.
+    /// Those given their last token in a step end with it.
     fn retire(&mut self, lane: &mut Lane, end: Ns) {
-        while let Some(Reverse((phase, _, slot))) = lane.last.peek().copied() {
-            if phase > lane.phase {
-                return;
-            }
-            lane.last.pop();
-            lane.least = 0;
-            let r = &mut self.engine.vllm_mut().sequences[slot];
-            r.stalled = self.totals.mixed;
-            let computed = r.prompt + r.output - 1;
-            lane.decoding -= 1;
-            lane.context -= u64::from(computed);
-            // It would have needed its next block in this phase or a later one: that of its computed tokens.
-            let size = lane.classes.len() as u32;
-            let next = lane.phase + 1 + u64::from(size - computed % size);
-            *lane.class(next) -= 1;
+        let s = self.engine.vllm_mut();
+        while let Some(slot) = lane.ended(|slot| s.sequences[slot].prompt + s.sequences[slot].output - 1) {
+            s.sequences[slot].stalled = self.totals.mixed;
             lane.ends.push_back((end, slot));
         }
     }
 
-    /// Steps of decodes alone, until a request ends, blocks run out or a call would come at `to` or later.
+    /// Steps of decodes alone, one by one, until a request ends, blocks run out or a call would come at `to` or later.
     /// The blocks of the first are taken.
+    fn walk(&mut self, lane: &mut Lane, clock: &mut impl Clock, start: Ns, to: Ns, sink: &mut impl Sink) {
+        let Decodes::Rows(rows) = &mut lane.decodes else { return };
+        let (from, mut sum) = self.run_at(start);
+        let (lag, n, free_from) = (self.lag(), lane.decoding, self.device);
+        let blocks = &mut self.engine.vllm_mut().blocks;
+        let (mut began, mut before, mut steps) = (start, free_from, 0);
+        let (end, ended) = loop {
+            let one = Stretch { steps: 1, ..clock.run(n, lane.context) };
+            sum += one.first;
+            let end = from + whole(sum);
+            // The chips may have waited for the host before the first.
+            sink.gaps(began, if began > before { single(end - before) } else { one }, n);
+            sink.steps(began, end, n, 0);
+            lane.context += u64::from(n);
+            lane.least = if one.more >= 0 { whole(one.first) / 10 * 9 } else { 0 };
+            steps += 1;
+            let ended = rows.step();
+            let due = if lag { began } else { end };
+            if ended || due >= to || rows.need() > blocks.free() {
+                self.due = Some(due);
+                break (end, ended);
+            }
+            blocks.take_ahead(rows.need());
+            (began, before) = (end, end);
+        };
+        self.run = Some((from, sum));
+        self.device = end;
+        self.totals.steps += steps;
+        self.totals.busy += end - start;
+        if ended {
+            self.retire(lane, end);
+        }
+    }
+
+    /// Steps of decodes alone, at once, as far as [`Self::walk`] goes. The blocks of the first are taken.
     fn jump(&mut self, lane: &mut Lane, clock: &mut impl Clock, start: Ns, to: Ns, taken: u32, sink: &mut impl Sink) {
-        let first_end = lane.last.peek().map_or(lane.phase, |Reverse((phase, ..))| *phase);
-        let most = lane.afford(first_end + 1 - lane.phase, self.engine.vllm().blocks.free() + taken).max(1);
-        lane.fresh.clear();
-        // Who ends gives its place back before the call at that time.
-        let to = lane.next().map_or(to, |end| end.min(to));
+        let Decodes::Counts(counts) = &mut lane.decodes else { return };
+        let first_end = counts.first_end().unwrap_or(1);
+        let most = counts.afford(first_end, lane.decoding, self.engine.vllm().blocks.free() + taken).max(1);
         let (from, mut sum) = self.run_at(start);
         let ahead = u64::from(self.lag());
         let began = start;
@@ -346,7 +299,8 @@ impl Replica {
             }
         }
         let end = from + whole(sum);
-        let more = lane.blocks(steps) as u32 - taken;
+        let more = counts.blocks(steps, lane.decoding) as u32 - taken;
+        counts.pass(steps);
         self.engine.vllm_mut().blocks.take_ahead(more);
         let decoded = lane.decoding;
         self.run = Some((from, sum));
@@ -354,9 +308,7 @@ impl Replica {
         self.due = Some(if self.lag() { before_last } else { end });
         self.totals.steps += steps;
         self.totals.busy += end - began;
-        lane.phase += steps - 1;
         self.retire(lane, end);
-        lane.phase += 1;
         sink.steps(began, end, decoded, 0);
     }
 
