@@ -8,8 +8,10 @@
 //! with a and b whole multiples of 2^-20 ns, so that k steps at once end where k single steps end, to the nanosecond.
 
 use crate::Ns;
-use rackmath_theory::timer::{Chunk, Decodes, Many, StepTimer, Work};
+use crate::blocks::Quickly;
+use rackmath_theory::timer::{Beside, Chunk, Decodes, Many, StepTimer, Work};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// Parts of a nanosecond.
 const SCALE: u32 = 20;
@@ -79,6 +81,9 @@ pub trait Clock {
 
     /// Steps of so many decodes from a sum of contexts on.
     fn run(&mut self, decodes: u32, context: u64) -> Stretch;
+
+    /// The steps asked for next are one group's, among others that take them together; none for a replica by itself.
+    fn beside(&mut self, _beside: Option<Beside>) {}
 }
 
 /// The clock of recorded schedules: so much for a step, each token, each request and each token computed before.
@@ -148,6 +153,9 @@ pub struct Timed<T> {
     timer: T,
     /// For each number of sequences, the parts of a nanosecond at each context asked for.
     rows: Vec<Vec<i64>>,
+    /// The same among other groups: by sequences, most rows and mean rows.
+    grouped: HashMap<(u32, u64, u64), Vec<i64>, Quickly>,
+    beside: Option<Beside>,
 }
 
 const UNKNOWN: i64 = i64::MIN;
@@ -171,39 +179,51 @@ fn below(context: u64) -> usize {
     }
 }
 
+fn ns(timer: &impl StepTimer, work: &Work) -> f64 {
+    // A pass that a table does not cover takes no time here; callers check what they load.
+    timer.time(work).map_or(0.0, |cost| cost.time().get() * 1e9)
+}
+
 impl<T: StepTimer> Timed<T> {
     pub fn new(timer: T) -> Self {
-        Self { timer, rows: Vec::new() }
-    }
-
-    fn ns(&self, work: &Work) -> f64 {
-        // A pass that a table does not cover takes no time here; callers check what they load.
-        self.timer.time(work).map_or(0.0, |cost| cost.time().get() * 1e9)
+        Self { timer, rows: Vec::new(), grouped: HashMap::default(), beside: None }
     }
 
     fn at(&mut self, decodes: u32, i: usize) -> i64 {
-        let row = decodes as usize;
-        if self.rows.len() <= row {
-            self.rows.resize(row + 1, Vec::new());
+        let row = if let Some(b) = self.beside {
+            self.grouped.entry((decodes, b.most.to_bits(), b.mean.to_bits())).or_default()
+        } else {
+            let row = decodes as usize;
+            if self.rows.len() <= row {
+                self.rows.resize(row + 1, Vec::new());
+            }
+            &mut self.rows[row]
+        };
+        if row.len() <= i {
+            row.resize(i + 8, UNKNOWN);
         }
-        if self.rows[row].len() <= i {
-            self.rows[row].resize(i + 8, UNKNOWN);
-        }
-        if self.rows[row][i] == UNKNOWN {
+        if row[i] == UNKNOWN {
             let work = Work::decode(f64::from(decodes), (node(i) as f64).max(1.0));
-            self.rows[row][i] = parts(self.ns(&work));
+            row[i] = parts(ns(&self.timer, &Work { beside: self.beside, ..work }));
         }
-        self.rows[row][i]
+        row[i]
     }
 }
 
 impl<T: StepTimer> Clock for Timed<T> {
+    fn beside(&mut self, beside: Option<Beside>) {
+        self.beside = beside;
+    }
+
     fn mixed(&mut self, decodes: u32, context: u64, drafts: f64, chunks: &[Chunk]) -> Took {
         let sequences = f64::from(decodes);
         let mean = if decodes > 0 { context as f64 / sequences } else { 0.0 };
         let decodes = Many::One(Decodes { sequences, context: mean });
-        let work = Work { decodes, chunks: Many::List(chunks), drafts };
-        Took { step: self.ns(&work).round() as Ns, launch: (self.timer.launch(&work).get() * 1e9).round() as Ns }
+        let work = Work { decodes, chunks: Many::List(chunks), drafts, beside: self.beside };
+        Took {
+            step: ns(&self.timer, &work).round() as Ns,
+            launch: (self.timer.launch(&work).get() * 1e9).round() as Ns,
+        }
     }
 
     fn run(&mut self, decodes: u32, context: u64) -> Stretch {

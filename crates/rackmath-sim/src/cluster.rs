@@ -8,9 +8,11 @@
 //! engines are called.
 
 mod events;
+mod groups;
 mod route;
 
 pub use events::{Incidents, Link, Rules, Scaling, Script, Scripted};
+pub use groups::{Deal, Groups};
 pub use route::{Router, Weights};
 
 use crate::Ns;
@@ -21,6 +23,7 @@ use crate::replica::{Pace, Replica, Sink, Totals};
 use crate::tally::Tally;
 use crate::workload::{Job, Source};
 use events::{Going, Later, Place, Prompted, State};
+use groups::Set;
 use rackmath_units::{Cancelled, Effort};
 use route::Seen;
 use std::cmp::Reverse;
@@ -32,6 +35,9 @@ pub struct Cluster<C> {
     /// One clock for replicas that are alike, by replica.
     clocks: Vec<C>,
     clock_of: Vec<usize>,
+    /// Attention groups that take their steps together: which of these a replica belongs to.
+    sets: Vec<Set>,
+    set_of: Vec<Option<usize>>,
     router: Router,
     turn: usize,
     seed: u64,
@@ -73,7 +79,10 @@ struct Told<'a> {
     prompted: &'a mut Vec<Prompted>,
     going: Option<&'a mut HashMap<u64, Going, Quickly>>,
     flow: &'a mut events::Flow,
-    left: u64,
+    /// Requests inside, by group of the replica, and which group is told of.
+    inside: &'a mut [u64],
+    first: u32,
+    group: usize,
 }
 
 impl Sink for Told<'_> {
@@ -81,7 +90,7 @@ impl Sink for Told<'_> {
         if let Some(going) = &mut self.going {
             if s.kept {
                 self.prompted.push(Prompted { id: s.id, at, first_scheduled: s.first_scheduled, cached: s.cached });
-                self.left += 1;
+                self.inside[self.group] -= 1;
                 return;
             }
             // Its client may have given up before the engine saw it.
@@ -89,7 +98,7 @@ impl Sink for Told<'_> {
                 return;
             }
         }
-        self.left += 1;
+        self.inside[self.group] -= 1;
         self.flow.leaves(at);
         self.done.push((s.id, at));
         self.tally.finished(s, at, stalled);
@@ -105,6 +114,11 @@ impl Sink for Told<'_> {
 
     fn steps(&mut self, start: Ns, end: Ns, decodes: u32, prompt: u32) {
         self.tally.steps(start, end, decodes, prompt);
+    }
+
+    fn group(&mut self, group: usize) {
+        self.group = group;
+        self.tally.replica = self.first + group as u32;
     }
 }
 
@@ -138,6 +152,8 @@ impl<C: Clock> Cluster<C> {
             replicas,
             clocks,
             clock_of,
+            sets: Vec::new(),
+            set_of: vec![None; n],
             router,
             turn: 0,
             seed,
@@ -237,14 +253,18 @@ impl<C: Clock> Cluster<C> {
     }
 
     fn advance(&mut self, at: usize, to: Ns, stop: bool, tally: &mut Tally) -> Option<Ns> {
-        tally.replica = at as u32;
+        let groups = self.groups(at);
+        let first = groups.start as u32;
+        tally.replica = first;
         let clock = &mut self.clocks[self.clock_of[at]];
         let going = self.careful.then_some(&mut self.going);
         let (done, prompted, flow) = (&mut self.done, &mut self.prompted, &mut self.flow);
-        let mut told = Told { tally, done, prompted, going, flow, left: 0 };
-        let stopped = self.replicas[at].advance(clock, to, stop, &mut told);
-        self.inside[at] -= told.left;
-        stopped
+        let inside = &mut self.inside[groups.clone()];
+        let mut told = Told { tally, done, prompted, going, flow, inside, first, group: 0 };
+        match self.set_of[at] {
+            None => self.replicas[at].advance(clock, to, stop, &mut told),
+            Some(set) => self.sets[set].bundle.advance(&mut self.replicas[groups], clock, to, stop, &mut told),
+        }
     }
 
     /// Lets happen, in order of time, what happens before the calls at `to`, until a request is done: then true.
@@ -265,7 +285,7 @@ impl<C: Clock> Cluster<C> {
                         && self.advance(at, until, true, tally).is_some()
                     {
                         self.done.drain(..).for_each(|(id, end)| source.done(id, end));
-                        self.send_on(at, source, tally);
+                        self.send_on(source, tally);
                         return true;
                     }
                 }
@@ -283,6 +303,7 @@ impl<C: Clock> Cluster<C> {
         }
         let at = self.choose(job, now)?;
         self.advance(at, now, false, tally);
+        let at = self.deal(at, now);
         let r = &mut self.replicas[at];
         if self.rules.most_queued.is_some_and(|most| r.waiting() as u64 >= most) {
             return None;

@@ -8,8 +8,11 @@
 //! changes who decodes goes through the scheduler. The quick one takes the steps between two such events at once. All give the
 //! same times to the nanosecond and leave the same free list.
 
+mod bundle;
 mod lane;
 mod quick;
+
+pub use bundle::{Bundle, Lockstep};
 
 use crate::Ns;
 use crate::clock::{Clock, Stretch, single, whole};
@@ -32,6 +35,9 @@ pub trait Sink {
 
     /// Steps that are alike follow each other from `start` to `end`.
     fn steps(&mut self, _start: Ns, _end: Ns, _decodes: u32, _prompt: u32) {}
+
+    /// What is told next happens in this group of a replica.
+    fn group(&mut self, _group: usize) {}
 }
 
 /// How a replica goes through its steps; all ways give the same, and an engine that cannot be quick is general.
@@ -69,6 +75,9 @@ pub struct Totals {
     pub cached_tokens: u64,
     pub preemptions: u64,
     pub recomputed: u64,
+    /// Steps without work, because other groups of the replica had some, and their time.
+    pub dummies: u64,
+    pub dummy: Ns,
 }
 
 impl Totals {
@@ -82,6 +91,8 @@ impl Totals {
             cached_tokens: self.cached_tokens + b.cached_tokens,
             preemptions: self.preemptions + b.preemptions,
             recomputed: self.recomputed + b.recomputed,
+            dummies: self.dummies + b.dummies,
+            dummy: self.dummy + b.dummy,
         }
     }
 }
@@ -293,11 +304,7 @@ impl Replica {
     }
 
     fn call_general(&mut self, clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {
-        self.engine.schedule();
-        let evicted = self.engine.decision().preempted.len();
-        self.calm = if evicted == 0 { self.calm.saturating_add(1) } else { 0 };
-        self.totals.preemptions += evicted as u64;
-        if self.engine.decision().shares.is_empty() {
+        if !self.choose() {
             // Nothing can be given before something under way has ended.
             self.due = self.flights.back().map(|f| f.end).filter(|end| *end > now);
             return;
@@ -309,10 +316,27 @@ impl Replica {
         let mut shares = self.spare.pop().unwrap_or_default();
         shares.clear();
         shares.extend_from_slice(&self.engine.decision().shares);
-        self.note(&shares, now, start, end, gap, sink);
+        let mixed = shares.iter().any(|s| !s.decodes);
+        self.note(&shares, now, (start, end), gap, mixed, sink);
         let due = if self.lag() { start.max(now + launch) } else { end };
+        self.launched(due);
+        self.flights.push_back(Flight { end, shares });
+        self.device = end;
+        self.due = Some(due);
+    }
+
+    /// Asks the scheduler; false where nobody is given anything.
+    fn choose(&mut self) -> bool {
+        self.engine.schedule();
+        let evicted = self.engine.decision().preempted.len();
+        self.calm = if evicted == 0 { self.calm.saturating_add(1) } else { 0 };
+        self.totals.preemptions += evicted as u64;
+        !self.engine.decision().shares.is_empty()
+    }
+
+    /// The host takes a step's tokens up when it has launched the next.
+    fn launched(&mut self, due: Ns) {
         if let Some(flight) = self.flights.back_mut() {
-            // The host takes a step's tokens up when it has launched the next.
             for share in &flight.shares {
                 let r = self.engine.sequence_mut(share.slot);
                 if r.first_token == flight.end {
@@ -321,25 +345,12 @@ impl Replica {
             }
             flight.end = flight.end.max(due);
         }
-        self.flights.push_back(Flight { end, shares });
-        self.device = end;
-        self.due = Some(due);
     }
 
     /// The end of the step that was chosen, the wait of those who decode in it, and how long the host launches it.
     fn time(&mut self, clock: &mut impl Clock, start: Ns) -> (Ns, Stretch, Ns) {
-        let (mut decodes, mut context, mut drafts, mut tokens) = (0, 0, 0, 0);
-        self.chunks.clear();
-        for share in &self.engine.decision().shares {
-            if share.decodes {
-                decodes += 1;
-                context += u64::from(share.before);
-                drafts += share.drafts;
-            } else {
-                tokens += share.tokens;
-                self.chunks.push(chunk(share));
-            }
-        }
+        let all = self.composed();
+        let Composed { decodes, context, drafts, tokens } = all;
         self.totals.steps += 1;
         if tokens == 0 && drafts == 0 {
             let (from, sum) = self.run_at(start);
@@ -351,10 +362,26 @@ impl Replica {
             return (end, one, 0);
         }
         self.run = None;
-        let each = f64::from(drafts) / f64::from(decodes.max(1));
-        let took = clock.mixed(decodes, context, each, &self.chunks);
+        let took = clock.mixed(decodes, context, all.each(), &self.chunks);
         self.count_mixed(took.step, tokens);
         (start + took.step, single(took.step), took.launch)
+    }
+
+    /// What the step that was chosen holds; its prompts are noted as chunks.
+    fn composed(&mut self) -> Composed {
+        let mut all = Composed::default();
+        self.chunks.clear();
+        for share in &self.engine.decision().shares {
+            if share.decodes {
+                all.decodes += 1;
+                all.context += u64::from(share.before);
+                all.drafts += share.drafts;
+            } else {
+                all.tokens += share.tokens;
+                self.chunks.push(chunk(share));
+            }
+        }
+        all
     }
 
     fn count_mixed(&mut self, took: Ns, tokens: u32) {
@@ -366,10 +393,18 @@ impl Replica {
     }
 
     /// Notes what a step means for its requests.
-    fn note(&mut self, shares: &[Share], now: Ns, start: Ns, end: Ns, gap: Stretch, sink: &mut impl Sink) {
+    fn note(
+        &mut self,
+        shares: &[Share],
+        now: Ns,
+        (start, end): (Ns, Ns),
+        gap: Stretch,
+        mixed: bool,
+        sink: &mut impl Sink,
+    ) {
         let (mut together, mut decodes, mut tokens) = (0, 0, 0);
         if self.bringing > 0 {
-            self.note_brought(shares, start, end);
+            self.note_brought(shares, start, end, mixed);
         }
         for share in shares {
             self.note_share(share, now);
@@ -402,9 +437,8 @@ impl Replica {
     }
 
     /// Those that bring their cache along show their first token where this step starts.
-    fn note_brought(&mut self, shares: &[Share], start: Ns, end: Ns) {
-        let with_prompts = shares.iter().any(|s| !s.decodes);
-        let mixed = self.totals.mixed - if with_prompts { end - start } else { 0 };
+    fn note_brought(&mut self, shares: &[Share], start: Ns, end: Ns, mixed: bool) {
+        let mixed = self.totals.mixed - if mixed { end - start } else { 0 };
         for share in shares {
             let r = self.engine.sequence_mut(share.slot);
             if r.brought > 0 && r.first_token == Ns::MAX {
@@ -463,6 +497,26 @@ impl Replica {
         let mut draws = Chance::new(seed ^ r.id.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (u64::from(r.verified) << 40));
         r.verified += 1;
         (0..share.drafts).take_while(|_| draws.uniform() < chance).count() as u32
+    }
+}
+
+/// What a step holds: sequences that decode, the sum of their contexts, their drafts; tokens of prompts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Composed {
+    decodes: u32,
+    context: u64,
+    drafts: u32,
+    tokens: u32,
+}
+
+impl Composed {
+    fn rows(&self) -> u32 {
+        self.decodes + self.drafts + self.tokens
+    }
+
+    /// Drafts of each sequence.
+    fn each(&self) -> f64 {
+        f64::from(self.drafts) / f64::from(self.decodes.max(1))
     }
 }
 

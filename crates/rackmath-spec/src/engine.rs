@@ -29,6 +29,8 @@ pub struct Engine {
     pub schedule: Schedule,
     /// What it takes answers to come for when it lets requests in; none where it reckons with nothing, or with all of them.
     pub reckoning: Option<Reckoning>,
+    /// How attention groups that share their experts go along with each other; none where that is not known.
+    pub groups: Option<Groups>,
     /// One rule for all its kernels, where none were measured one by one.
     pub plain: Option<Plain>,
     pub overhead: Overhead,
@@ -161,6 +163,38 @@ pub struct Reckoning {
     pub common_tokens: u32,
     /// Looks at what has come that a step with prompts counts as; one of decodes counts as one.
     pub prompt_looks: u32,
+}
+
+/// Attention groups of one deployment: each has sequences and a cache of its own, and all take every step together.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Groups {
+    pub deal: Deal,
+    /// Running requests that one that waits counts as, where requests are dealt by load.
+    #[serde(default = "one")]
+    pub waiting_weight: u64,
+    /// Time between two reports of the groups' load; what was sent since then is counted by who sends.
+    #[serde(default, rename = "report_ms", deserialize_with = "ms")]
+    pub report: Seconds,
+    /// Steps between two looks at whether any group has work; idle ones step along until then.
+    pub sync_steps: u64,
+    /// Tokens in the step of a group without work.
+    pub dummy_tokens: u32,
+    /// Whether groups of a model without experts wait for each other as well, because they share its other weights.
+    pub dense: bool,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// How requests are dealt to the groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Deal {
+    RoundRobin,
+    /// To the one with the least inside.
+    Load,
 }
 
 /// How a pass with prompts that is small enough is replayed.
@@ -358,7 +392,7 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
         &file,
         id,
         text,
-        &["schedule.source", "reckoning.source", "overhead.fit", "assumed.source", "spread.source"],
+        &["schedule.source", "reckoning.source", "groups.source", "overhead.fit", "assumed.source", "spread.source"],
     )?;
     let (s, o, a) = (&engine.schedule, &engine.overhead, &engine.assumed);
     within(
@@ -400,6 +434,10 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
                 ("reckoning.prompt_looks", r.prompt_looks.into(), 1.0, 1e9),
             ],
         )?;
+    }
+    if let Some(g) = &engine.groups {
+        within(&file, &[("groups.sync_steps", g.sync_steps as f64, 1.0, 1e6)])?;
+        within(&file, &[("groups.waiting_weight", g.waiting_weight as f64, 0.0, 1e6)])?;
     }
     if let Some((short, long)) = o.expert_stretch {
         within(&file, &[("overhead.expert_stretch", short, 0.5, 10.0), ("overhead.expert_stretch", long, 0.5, 10.0)])?;

@@ -45,7 +45,7 @@ fn a_pass_does_not_allocate() {
         let chunk = Chunk { tokens: 2048.0, prompts: 2.0, past: 0.0 };
         let many = [Decodes { sequences: 3.0, context: 100.0 }, Decodes { sequences: 5.0, context: 9000.0 }];
         let chunks = [chunk, Chunk { tokens: 64.0, prompts: 1.0, past: 4000.0 }];
-        let several = Work { decodes: Many::List(&many), chunks: Many::List(&chunks), drafts: 0.0 };
+        let several = Work { decodes: Many::List(&many), chunks: Many::List(&chunks), ..Work::default() };
         let works = [decode, Work::prefill(2.0, 1024.0, 512.0), decode.with(chunk), several];
         let board = Board::new(&d.deployment, &Rules::default()).unwrap();
         let info = measure(|| {

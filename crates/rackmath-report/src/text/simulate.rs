@@ -76,6 +76,9 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
         percent(s.with_prompts.min(1.0)),
         grouped(s.steps as f64)
     ));
+    if s.dummy > 0.0 {
+        out.item(format!("{} of the steps' time is dummy steps of attention groups without work", percent(s.dummy)));
+    }
     out.item(format!(
         "{} of prompt tokens found in the cache; cache at most {} full; {} evictions, {} tokens computed again",
         percent(s.cached),

@@ -270,8 +270,8 @@ impl<C: Clock> Cluster<C> {
         let takes = |at: &usize| self.states[*at].doing == Doing::Takes;
         let split = self.prompters;
         let first = if self.link.is_some() { split } else { self.replicas.len() };
-        self.open = (0..first).filter(takes).collect();
-        self.decoders = (first..self.replicas.len()).filter(takes).collect();
+        self.open = (0..first).filter(|at| self.leads(*at)).filter(takes).collect();
+        self.decoders = (first..self.replicas.len()).filter(|at| self.leads(*at)).filter(takes).collect();
     }
 
     /// The next event happens.
@@ -299,20 +299,21 @@ impl<C: Clock> Cluster<C> {
         }
     }
 
-    /// Caches of prompts that a replica has just computed go on their way.
-    pub(super) fn send_on(&mut self, from: usize, source: &mut impl Source, tally: &mut Tally) {
+    /// Caches of prompts that were just computed go on their way.
+    pub(super) fn send_on(&mut self, source: &mut impl Source, tally: &mut Tally) {
         while let Some(p) = self.prompted.pop() {
             let (Some(going), Some(link)) = (self.going.get_mut(&p.id), &self.link) else { continue };
-            let Place::At { slot, .. } = going.place else { continue };
+            let Place::At { at: from, slot } = going.place else { continue };
             (going.first_scheduled, going.cached, going.sent) = (p.first_scheduled, p.cached, p.at);
             going.place = Place::Moving;
             let (took, attempt) = ((link.0)(going.job.prompt), going.attempt);
-            let load = |to: &usize| self.inside[*to] + self.states[*to].coming;
+            let load = |to: &usize| self.groups(*to).map(|to| self.inside[to] + self.states[to].coming).sum::<u64>();
             let Some(to) = self.decoders.iter().copied().min_by_key(load) else {
                 self.replicas[from].let_go(p.at, slot);
                 self.again(p.id, p.at, source, tally);
                 continue;
             };
+            let to = self.deal(to, p.at);
             let state = &mut self.states[from];
             let end = state.link.max(p.at) + took;
             (state.link, self.incidents.transfers) = (end, self.incidents.transfers + 1);

@@ -84,9 +84,15 @@ pub(super) struct Seen {
 
 impl<C: Clock> Cluster<C> {
     fn seen_now(&self, at: usize) -> Seen {
-        let r = &self.replicas[at];
-        let (waiting, held) = (r.waiting() as u64, r.engine.used());
-        Seen { inside: self.inside[at], waiting, queued: r.queued(), held }
+        self.groups(at).fold(Seen::default(), |seen, at| {
+            let r = &self.replicas[at];
+            Seen {
+                inside: seen.inside + self.inside[at],
+                waiting: seen.waiting + r.waiting() as u64,
+                queued: seen.queued + r.queued(),
+                held: seen.held + r.engine.used(),
+            }
+        })
     }
 
     fn seen(&self, at: usize) -> Seen {
@@ -94,7 +100,7 @@ impl<C: Clock> Cluster<C> {
     }
 
     fn load(&self, at: usize) -> u64 {
-        if self.stale > 0 { self.view[at].inside } else { self.inside[at] }
+        if self.stale > 0 { self.view[at].inside } else { self.groups(at).map(|at| self.inside[at]).sum() }
     }
 
     /// One of the replicas that take requests; none where there is none.
@@ -145,9 +151,10 @@ impl<C: Clock> Cluster<C> {
         ties[chance.below(ties.len() as u64) as usize]
     }
 
-    /// Prompt tokens cached there; seen as they are, however old the view of loads is.
+    /// Prompt tokens cached there, in one of its groups; seen as they are, however old the view of loads is.
     fn found(&self, at: usize, job: &Job) -> u32 {
-        self.replicas[at].engine.probe(0, &job.content, job.prompt - 1)
+        let one = |at: usize| self.replicas[at].engine.probe(0, &job.content, job.prompt - 1);
+        self.groups(at).map(one).max().unwrap_or(0)
     }
 
     /// Blocks of prompts to compute there, less what is cached, and blocks held there with this request.
@@ -202,7 +209,8 @@ impl<C: Clock> Cluster<C> {
             let seen = self.seen(at);
             let prefix = f64::from(self.found(at, job)) / f64::from(job.prompt);
             let queue = if high > low { (high - seen.waiting) as f64 / (high - low) as f64 } else { 1.0 };
-            let used = f64::from(seen.held) / f64::from(self.replicas[at].engine.usable().max(1));
+            let used = f64::from(seen.held)
+                / f64::from(self.groups(at).map(|at| self.replicas[at].engine.usable()).sum::<u32>().max(1));
             -(by_prefix * prefix + by_queue * queue + by_use * (1.0 - used))
         })
     }

@@ -41,6 +41,15 @@ pub struct Work<'a> {
     pub chunks: Many<'a, Chunk>,
     /// Tokens guessed for each sequence that decodes, and checked together with its own.
     pub drafts: f64,
+    /// The groups that take this pass together, where they differ; as many rows in each when absent.
+    pub beside: Option<Beside>,
+}
+
+/// Rows of the attention groups that share their experts in one pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beside {
+    pub most: f64,
+    pub mean: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -210,6 +219,14 @@ impl Cost {
     pub(crate) fn add(&mut self, part: Part, limit: Limit, seconds: f64) {
         self.parts[part as usize] += seconds;
         self.limits[limit as usize] += seconds;
+    }
+
+    /// Takes the times of parts from another cost; the difference is put down to links.
+    pub(crate) fn with_parts_of(&mut self, other: &Self, parts: &[Part]) {
+        for part in parts {
+            let more = other.parts[*part as usize] - self.parts[*part as usize];
+            self.add(*part, Limit::Link, more);
+        }
     }
 
     pub(crate) fn plus(&mut self, other: &Self, times: f64) {

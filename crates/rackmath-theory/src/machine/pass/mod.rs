@@ -31,7 +31,7 @@ mod mixer;
 mod products;
 mod replay;
 
-pub use crate::machine::timer::{Chunk, Cost, Decodes, Limit, Many, Part, StepTimer, Work};
+pub use crate::machine::timer::{Beside, Chunk, Cost, Decodes, Limit, Many, Part, StepTimer, Work};
 pub use joint::joined_bytes;
 pub use layers::KernelSet;
 
@@ -99,7 +99,10 @@ impl Pass {
         if rows <= 0.0 {
             return cost;
         }
-        self.add_rows(rows, &mut cost);
+        match work.beside {
+            None => self.add_rows(rows, &mut cost),
+            Some(beside) => self.add_rows_beside(rows, beside, &mut cost),
+        }
         for (count, mixer) in &self.mixers {
             mixer.add(work, *count, &self.overhead, &mut cost);
         }
@@ -112,6 +115,22 @@ impl Pass {
         }
         self.add_host(self.replays.launch(rows, work.prompts() > 0.0), work.sequences() + work.prompts(), &mut cost);
         cost
+    }
+
+    /// Groups that replay a graph are all padded to the one with the most rows; otherwise experts and the exchange between
+    /// groups are sized by the rows of all, the rest by a group's own. Ignores: reductions inside a group are sized by
+    /// the rows of all as well.
+    /// Source: vLLM `v1/worker/dp_utils.py` (all ranks are padded to the maximum where a graph is replayed), SGLang
+    /// `layers/dp_attention.py` (MAX_LEN without prompts, SUM_LEN with them).
+    fn add_rows_beside(&self, rows: f64, beside: Beside, cost: &mut Cost) {
+        if beside.most <= self.replays.most() {
+            return self.add_rows(beside.most, cost);
+        }
+        let (mut own, mut all) = (Cost::default(), Cost::default());
+        self.add_rows(rows, &mut own);
+        self.add_rows(beside.mean, &mut all);
+        own.with_parts_of(&all, &[Part::Experts, Part::Network]);
+        cost.plus(&own, 1.0);
     }
 
     /// Padded rows take their time, and the roofline of the pass is that of its own.

@@ -38,6 +38,10 @@ impl Replays {
         Self { most: s.graph, steps: s.graph_steps.clone(), pieces, each }
     }
 
+    pub(super) fn most(&self) -> f64 {
+        self.most
+    }
+
     pub(super) fn padded(&self, rows: f64) -> f64 {
         let Some((first, _)) = self.steps.first().filter(|_| rows <= self.most) else { return rows };
         if rows < *first {

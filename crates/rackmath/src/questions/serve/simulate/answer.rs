@@ -98,6 +98,7 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         with_prompts: if total.busy > 0 { total.mixed as f64 / total.busy as f64 } else { 0.0 },
         steps: total.steps,
         cached: if tally.tokens_in > 0 { tally.tokens_cached as f64 / tally.tokens_in as f64 } else { 0.0 },
+        dummy: total.dummy as f64 / ((total.busy + total.dummy) as f64).max(1.0),
         preemptions: total.preemptions,
         recomputed_tokens: total.recomputed,
         cache_peak: peak / (run.usable as f64 / nodes),

@@ -262,6 +262,8 @@ pub struct Served {
     pub with_prompts: f64,
     /// Steps.
     pub steps: u64,
+    /// Share of the time of steps in which an attention group has no work and steps along with the others of its replica.
+    pub dummy: f64,
     /// Share of prompt tokens found in the cache.
     pub cached: f64,
     /// Times a request lost its blocks.

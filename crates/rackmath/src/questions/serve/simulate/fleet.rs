@@ -7,9 +7,11 @@ use crate::desk::prelude::*;
 use crate::estimate;
 use crate::estimate::work::Case;
 use rackmath_sim::clock::Timed;
-use rackmath_sim::cluster::{self, Cluster, Link, Router, Rules, Weights};
+use rackmath_sim::cluster::{self, Cluster, Deal, Groups, Link, Router, Rules, Weights};
 use rackmath_sim::engine::Settings;
-use rackmath_theory::deployment::Ready;
+use rackmath_sim::replica::Lockstep;
+use rackmath_spec::engine;
+use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::{count, kv, pools};
 use std::sync::Arc;
 
@@ -26,6 +28,8 @@ pub(super) struct Kind {
     pub settings: Settings,
     /// Attention groups of a replica, each with sequences of its own.
     pub groups: usize,
+    /// How they take their steps together; none where each goes by itself.
+    pub together: Option<Groups>,
     pub replicas: u64,
     /// They only compute prompts.
     pub prompts: bool,
@@ -51,12 +55,27 @@ impl Kind {
         let able = matches!(settings, Settings::Vllm(_)) || !ranked;
         refuse_if(!able, "engine", &request.engine, "vllm: priorities of other engines are not simulated yet")?;
         let (groups, layout_chosen, price) = (on.groups() as usize, case.chosen, case.ask.price);
-        Ok(Self { ready, layout_chosen, price, settings, groups, replicas, prompts })
+        let together = together(on);
+        Ok(Self { ready, layout_chosen, price, settings, groups, together, replicas, prompts })
     }
 
     pub fn chips(&self) -> u64 {
         self.replicas * self.ready.deployment.layout.chips()
     }
+}
+
+/// How the attention groups of a replica take their steps together, where the engine has them wait for each other.
+fn together(on: &Deployment) -> Option<Groups> {
+    let experts = on.model.shape().is_some_and(|shape| shape.moe().is_some());
+    let rules = on.engine.groups.filter(|rules| on.groups() > 1.0 && (experts || rules.dense))?;
+    let deal = match rules.deal {
+        engine::Deal::RoundRobin => Deal::InTurn,
+        engine::Deal::Load => {
+            Deal::Load { waiting: rules.waiting_weight, report: (rules.report.get() * 1e9).round() as u64 }
+        }
+    };
+    let steps = Lockstep { sync: rules.sync_steps, dummy: rules.dummy_tokens };
+    Some(Groups { n: on.groups() as usize, steps, deal })
 }
 
 /// The kinds of replicas that are asked for: those for prompts first.
@@ -143,7 +162,8 @@ fn rules(r: &Request, kinds: &[Kind]) -> Result<Rules, Error> {
         scaling,
         script,
     };
-    let apart = kinds.iter().any(|k| k.groups > 1) && (rules.lives.is_some() || scaling.is_some());
+    let changes = rules.lives.is_some() || scaling.is_some() || !rules.script.is_empty();
+    let apart = kinds.iter().any(|k| k.groups > 1) && changes;
     refuse_if(
         apart,
         "degrees",
@@ -190,6 +210,9 @@ pub(super) fn cluster<'a>(r: &Request, kinds: &'a [Kind], weights: Weights) -> R
     let all = kinds.iter().map(|k| (k.settings.clone(), count(k), Timed::new(&*k.ready.pass))).collect();
     let mut cluster =
         Cluster::mixed(all, r.fleet.router, r.traffic.seed, !r.step_by_step).stale(stale).weighing(weights);
+    for (kind, groups) in kinds.iter().enumerate().filter_map(|(i, k)| Some((i, k.together?))) {
+        cluster = cluster.grouped(kind, groups);
+    }
     if let [first, last] = kinds
         && first.prompts
     {

@@ -5,7 +5,7 @@ use super::fleet::{self, Kind};
 use super::trace::{self, Played};
 use super::{Class, Request};
 use crate::desk::prelude::*;
-use rackmath_sim::cluster::{Incidents, Weights};
+use rackmath_sim::cluster::{Deal, Groups, Incidents, Weights};
 use rackmath_sim::engine::Settings;
 use rackmath_sim::replica::Totals;
 use rackmath_sim::tally::{Keep, Limits, Tally, Window};
@@ -48,7 +48,7 @@ impl<'a> World<'a> {
             unreachable!("a fleet has replicas")
         };
         let on = &kind.ready.deployment;
-        let mut assumptions = notes(request, &kind.ready, &kind.settings);
+        let mut assumptions = notes(request, &kind.ready, &kind.settings, kind.together);
         assumptions.extend(fleet::notes(request, &kinds)?);
         let text = request.replay.trace_text.as_ref();
         let longest = kind.settings.longest();
@@ -228,15 +228,22 @@ fn traffic(t: &super::Traffic, s: &Settings) -> Result<Traffic, Error> {
     })
 }
 
-fn notes(r: &Request, ready: &Ready, s: &Settings) -> Vec<Remark> {
+fn notes(r: &Request, ready: &Ready, s: &Settings, together: Option<Groups>) -> Vec<Remark> {
     let on = &ready.deployment;
     let mut all = flags::notes(&on.engine.name, s);
     if r.replay.trace_text.is_none() {
         let fixed = r.traffic.isl_sigma == 0.0 && r.traffic.osl_sigma == 0.0;
         all.push(says(if fixed { "simulated_fixed" } else { "simulated_drawn" }));
     }
-    if on.groups() > 1.0 {
-        all.push(says("simulated_groups").with("groups", on.groups()));
+    match together {
+        Some(groups) => all.push(
+            says("simulated_together")
+                .with("groups", on.groups())
+                .with("sync", (groups.steps.sync > 1).then_some(groups.steps.sync as f64))
+                .with("weight", if let Deal::Load { waiting, .. } = groups.deal { Some(waiting as f64) } else { None }),
+        ),
+        None if on.groups() > 1.0 => all.push(says("simulated_groups").with("groups", on.groups())),
+        None => {}
     }
     let outside = r.outside_ms.unwrap_or(on.engine.overhead.request.get() * 1e3) / 1e3;
     all.push(says("simulated_outside").with("time", outside));

@@ -1,0 +1,181 @@
+//! Attention groups of one deployment: each has its own scheduler and cache, and all take every step together, because they
+//! share their experts.
+//!
+//! $$ t = \max_g t_g(w_g;\ r_1, \dots, r_n) $$
+//!
+//! A step lasts as long as that of the slowest group, whose experts and exchange are sized by the rows r of all. A group
+//! without work takes a dummy step as long as another has some. When nobody has work, groups step on until they next look
+//! whether anybody has, and pause; the next request starts them all.
+//!
+//! The steps are those of [`Replica`], chosen by each group's scheduler and ended by the one clock: with one group and a look
+//! at every step, a bundle is that replica.
+//! Ignores: messages between the groups' hosts; a request that arrives while the groups pause starts them at once.
+//! Source: vLLM `v1/engine/core.py` (`DPEngineCoreProc`), SGLang `managers/scheduler.py` (idle batches); numbers in
+//! `catalog/engines`, table `[groups]`.
+
+use super::{Composed, Flight, Replica, Sink};
+use crate::Ns;
+use crate::clock::{Clock, Stretch, single, whole};
+use rackmath_theory::timer::Beside;
+
+/// How groups go along with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lockstep {
+    /// Steps between two looks at whether any group has work.
+    pub sync: u64,
+    /// Tokens in the step of a group without work.
+    pub dummy: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    rules: Lockstep,
+    /// Steps since the groups last paused.
+    steps: u64,
+    /// What each group's step holds; none of one without work.
+    chosen: Vec<Option<Composed>>,
+}
+
+/// A step of all groups.
+struct Together {
+    start: Ns,
+    end: Ns,
+    /// The wait of those who decode in it.
+    gap: Stretch,
+    launch: Ns,
+    /// Some group computes prompts.
+    mixed: bool,
+}
+
+impl Bundle {
+    pub fn new(rules: Lockstep) -> Self {
+        Self { rules, steps: 0, chosen: Vec::new() }
+    }
+
+    /// As [`Replica::advance`], for all groups.
+    pub fn advance(
+        &mut self,
+        groups: &mut [Replica],
+        clock: &mut impl Clock,
+        to: Ns,
+        stop: bool,
+        sink: &mut impl Sink,
+    ) -> Option<Ns> {
+        loop {
+            let due = groups.iter().filter_map(|g| g.due).min().unwrap_or(Ns::MAX);
+            // Of steps that end together, the first group's first.
+            let ended = groups.iter().enumerate().filter_map(|(at, g)| Some((g.ended()?, at))).min();
+            if let Some((end, at)) = ended.filter(|(end, _)| *end <= due && *end <= to) {
+                sink.group(at);
+                if groups[at].apply(sink) && stop {
+                    return Some(end);
+                }
+            } else if due < to {
+                self.call(groups, clock, due, sink);
+            } else {
+                return None;
+            }
+        }
+    }
+
+    fn call(&mut self, groups: &mut [Replica], clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {
+        for g in groups.iter_mut().filter(|g| !g.gone.is_empty()) {
+            g.drop_gone(now);
+        }
+        let busy = |g: &Replica| g.running() + g.waiting() > 0;
+        let work = groups.iter().any(busy);
+        if !work && self.steps.is_multiple_of(self.rules.sync) {
+            self.steps = 0;
+            for g in groups {
+                g.engine.rest();
+                g.due = None;
+            }
+            return;
+        }
+        self.chosen.clear();
+        for g in groups.iter_mut() {
+            let given = busy(g) && g.choose();
+            if !given && !busy(g) {
+                g.engine.rest();
+            }
+            self.chosen.push(given.then(|| g.composed()));
+        }
+        if work && self.chosen.iter().all(Option::is_none) {
+            // Nothing can be given before something under way has ended.
+            let ends = groups.iter().filter_map(|g| g.flights.back().map(|f| f.end));
+            let due = ends.max().filter(|end| *end > now);
+            for g in groups.iter_mut() {
+                g.due = due;
+            }
+            return;
+        }
+        self.steps += 1;
+        let step = self.time(groups, clock, now);
+        let due = if groups[0].lag() { step.start.max(now + step.launch) } else { step.end };
+        for (at, g) in groups.iter_mut().enumerate() {
+            sink.group(at);
+            self.take(at, g, now, due, &step, sink);
+        }
+    }
+
+    /// How long the chosen step takes: as long as the slowest group's.
+    fn time(&self, groups: &mut [Replica], clock: &mut impl Clock, now: Ns) -> Together {
+        let device = groups[0].device;
+        let start = now.max(device);
+        let rows = |c: &Option<Composed>| f64::from(c.map_or(self.rules.dummy, |c| c.rows()));
+        let all = || self.chosen.iter().map(rows);
+        let (most, sum) = (all().fold(0.0, f64::max), all().sum::<f64>());
+        clock.beside((groups.len() > 1).then(|| Beside { most, mean: sum / groups.len() as f64 }));
+        let mixed = self.chosen.iter().flatten().any(|c| c.tokens > 0);
+        let drafts = self.chosen.iter().flatten().any(|c| c.drafts > 0);
+        let (end, step, launch) = if mixed || drafts {
+            for g in groups.iter_mut() {
+                g.run = None;
+            }
+            let mut longest = (0, 0);
+            for (g, c) in groups.iter().zip(&self.chosen) {
+                let Some(c) = c else { continue };
+                let took = clock.mixed(c.decodes, c.context, c.each(), &g.chunks);
+                longest = (longest.0.max(took.step), longest.1.max(took.launch));
+            }
+            (start + longest.0, single(longest.0), longest.1)
+        } else {
+            let (from, sum) = groups[0].run_at(start);
+            let decodes = self.chosen.iter().flatten().map(|c| (c.decodes, c.context));
+            // Where nobody has work, all take a dummy step.
+            let first = decodes.map(|(n, context)| clock.run(n, context).first).max();
+            let first = first.unwrap_or_else(|| clock.run(1, 1).first);
+            for g in groups.iter_mut() {
+                g.run = Some((from, sum + first));
+            }
+            (from + whole(sum + first), Stretch { first, more: 0, steps: 1 }, 0)
+        };
+        clock.beside(None);
+        // The chips may have waited for the host.
+        let gap = if start > device { single(end - device) } else { step };
+        Together { start, end, gap, launch, mixed }
+    }
+
+    /// A group takes its part of a step.
+    fn take(&self, at: usize, g: &mut Replica, now: Ns, due: Ns, step: &Together, sink: &mut impl Sink) {
+        let took = step.end - step.start;
+        g.totals.mixed += if step.mixed { took } else { 0 };
+        if let Some(c) = self.chosen[at] {
+            g.totals.steps += 1;
+            g.totals.busy += took;
+            g.totals.prompt_tokens += u64::from(c.tokens);
+            let mut shares = g.spare.pop().unwrap_or_default();
+            shares.clear();
+            shares.extend_from_slice(&g.engine.decision().shares);
+            g.note(&shares, now, (step.start, step.end), step.gap, step.mixed, sink);
+            g.launched(due);
+            g.flights.push_back(Flight { end: step.end, shares });
+        } else {
+            g.launched(due);
+            g.totals.dummies += 1;
+            g.totals.dummy += took;
+        }
+        g.device = step.end;
+        g.due = Some(due);
+    }
+}
