@@ -56,6 +56,12 @@ impl Held {
         self.skipped + self.found.len() as u32 + self.plain
     }
 
+    /// Blocks missing for `tokens`, of so many each. Most steps need none, and a product is cheaper than a quotient.
+    fn missing(&self, tokens: u32, size: u32) -> u32 {
+        let total = self.total();
+        if u64::from(tokens) <= u64::from(total) * u64::from(size) { 0 } else { tokens.div_ceil(size) - total }
+    }
+
     fn clear(&mut self) {
         self.found.clear();
         (self.skipped, self.plain, self.stored) = (0, 0, 0);
@@ -228,8 +234,7 @@ impl Blocks {
 
     /// Blocks missing for a running request to hold `tokens`.
     pub fn missing(&self, held: &[Held], tokens: u32) -> u32 {
-        let wanted = tokens.div_ceil(self.size);
-        held.iter().map(|h| wanted.saturating_sub(h.total())).sum()
+        held.iter().map(|h| h.missing(tokens, self.size)).sum()
     }
 
     /// Takes what [`Self::find`] found.
@@ -272,18 +277,20 @@ impl Blocks {
 
     /// Takes new blocks until `tokens` have a place.
     pub fn grow(&mut self, held: &mut [Held], tokens: u32) {
-        let wanted = tokens.div_ceil(self.size);
         for h in held {
             // A window's blocks before its reach are never taken.
-            let new = wanted.saturating_sub(h.total());
-            h.plain += new;
-            self.take_ahead(new);
+            let new = h.missing(tokens, self.size);
+            if new > 0 {
+                h.plain += new;
+                self.take_ahead(new);
+            }
         }
     }
 
     /// Stores the content of full blocks among the first `tokens`.
     pub fn store(&mut self, held: &mut [Held], place: Place, tokens: u32) {
-        if !self.caching {
+        let size = u64::from(self.size);
+        if !self.caching || held.iter().all(|h| u64::from(tokens) < (u64::from(h.stored) + 1) * size) {
             return;
         }
         let full = tokens / self.size;

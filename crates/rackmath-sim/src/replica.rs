@@ -474,7 +474,7 @@ impl Replica {
         let mut done = false;
         for share in &flight.shares {
             let accepted = self.accepted(share);
-            let findable = self.findable_answer(share.slot);
+            let findable = self.findable > 0 && self.findable_answer(share.slot);
             if self.engine.receive(share, accepted).finished {
                 self.findable -= u32::from(findable);
                 let r = self.engine.sequence(share.slot);

@@ -418,7 +418,9 @@ impl Scheduler {
         let most = (r.prompt + r.output).min(self.settings.max_model_len).saturating_sub(r.known());
         let got = (1 + accepted).min(most);
         r.sampled += got;
-        let here = r.computed > 0 && self.running.contains(&slot);
+        // Evicted, it has nothing.
+        let here = r.computed > 0;
+        debug_assert_eq!(here, self.running.contains(&slot));
         if here {
             r.computed -= rejected;
         }
