@@ -10,6 +10,7 @@
 mod events;
 mod groups;
 mod route;
+mod split;
 
 pub use events::{Incidents, Link, Rules, Scaling, Script, Scripted};
 pub use groups::{Deal, Groups};
@@ -38,6 +39,8 @@ pub struct Cluster<C> {
     /// Attention groups that take their steps together: which of these a replica belongs to.
     sets: Vec<Set>,
     set_of: Vec<Option<usize>>,
+    /// Replicas that another part of the cluster has, where this is a part.
+    elsewhere: Vec<bool>,
     router: Router,
     turn: usize,
     seed: u64,
@@ -154,6 +157,7 @@ impl<C: Clock> Cluster<C> {
             clock_of,
             sets: Vec::new(),
             set_of: vec![None; n],
+            elsewhere: Vec::new(),
             router,
             turn: 0,
             seed,
@@ -239,7 +243,6 @@ impl<C: Clock> Cluster<C> {
                 self.happen(source, tally);
             } else {
                 let Some(job) = source.take() else { break };
-                self.incidents.arrived += 1;
                 self.accept(job, source, tally);
             }
             debug_assert!(!waits || self.done.is_empty(), "requests ended unseen");
@@ -301,7 +304,7 @@ impl<C: Clock> Cluster<C> {
                 self.advance(self.open[i], now, false, tally);
             }
         }
-        let at = self.choose(job, now)?;
+        let at = self.choose(job, now).filter(|at| !self.elsewhere(*at))?;
         self.advance(at, now, false, tally);
         let at = self.deal(at, now);
         let r = &mut self.replicas[at];
@@ -322,6 +325,12 @@ impl<C: Clock> Cluster<C> {
     /// A request comes for the first time.
     fn accept(&mut self, job: Job, source: &mut impl Source, tally: &mut Tally) {
         let place = self.send(&job, 0, tally).map(|(at, slot)| Place::At { at, slot });
+        if place.is_none() && !self.elsewhere.is_empty() {
+            // Another part takes it.
+            tally.begins(job.id, job.arrival);
+            return;
+        }
+        self.incidents.arrived += 1;
         // What was called for before it came does not count with it.
         tally.arrived(job.id, job.arrival);
         if !self.careful {

@@ -249,11 +249,16 @@ impl Tally {
         }
     }
 
-    /// A request was sent.
-    pub fn arrived(&mut self, id: u64, at: Ns) {
+    /// A request was sent, here or elsewhere: what counts may begin with it.
+    pub fn begins(&mut self, id: u64, at: Ns) {
         if id == self.keep.warm {
             self.from = at;
         }
+    }
+
+    /// A request was sent here.
+    pub fn arrived(&mut self, id: u64, at: Ns) {
+        self.begins(id, at);
         if id >= self.keep.warm {
             self.first_arrival = self.first_arrival.min(at);
             self.last_arrival = self.last_arrival.max(at);

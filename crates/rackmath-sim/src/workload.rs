@@ -165,6 +165,7 @@ const SESSIONS: u64 = 1 << 32;
 type Later = (Ns, u64, u64, u32, u32);
 
 /// Requests by a law.
+#[derive(Clone, Debug)]
 pub struct Drawn {
     traffic: Traffic,
     made: u64,
@@ -329,6 +330,7 @@ impl Source for Drawn {
 }
 
 /// Requests of a list, in order of arrival.
+#[derive(Clone, Debug)]
 pub struct Listed {
     jobs: std::vec::IntoIter<Job>,
     next: Option<Job>,
@@ -364,6 +366,7 @@ pub struct Session {
 }
 
 /// Conversations whose turns wait for each other.
+#[derive(Clone, Debug)]
 pub struct Conversations {
     left: Vec<std::vec::IntoIter<(Ns, Job)>>,
     /// When the next turn of which conversation is sent.
@@ -416,6 +419,7 @@ impl Source for Conversations {
 }
 
 /// Classes of clients, each with a law and streams of its own, in order of time; at one time the first class goes first.
+#[derive(Clone, Debug)]
 pub struct Mixture {
     classes: Vec<(Drawn, i32)>,
     requests: u64,

@@ -1,14 +1,16 @@
-//! Laws of clusters: nothing is lost, all paces give the same, shards merge to the whole; and cases worked by hand.
+//! Laws of clusters: nothing is lost, all paces give the same, parts merge to the whole; and cases worked by hand.
 
 use rackmath_sim::Ns;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::clock::Law;
-use rackmath_sim::cluster::{Cluster, Incidents, Link, Router, Rules, Scaling, Script, Scripted, Weights};
+use rackmath_sim::cluster::{
+    Cluster, Deal, Groups, Incidents, Link, Router, Rules, Scaling, Script, Scripted, Weights,
+};
 use rackmath_sim::engine::vllm::Settings;
-use rackmath_sim::replica::Pace;
+use rackmath_sim::replica::{Lockstep, Pace};
 use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic};
-use rackmath_units::{Chance, Effort};
+use rackmath_units::{Cancel, Chance, Effort};
 use std::sync::Arc;
 
 const MS: Ns = 1_000_000;
@@ -191,28 +193,6 @@ fn looking_beats_turns_and_turns_beat_chance() {
     assert!(waits[0] > waits[1] && waits[1] > waits[2], "{waits:?}");
 }
 
-/// Every n-th request of a source.
-struct Part<S> {
-    source: S,
-    nth: u64,
-    of: u64,
-    held: Option<Job>,
-}
-
-impl<S: Source> Source for Part<S> {
-    fn next(&mut self) -> Option<Ns> {
-        while self.held.is_none() {
-            self.held = Some(self.source.take()?).filter(|job| job.id % self.of == self.nth);
-        }
-        self.held.as_ref().map(|job| job.arrival)
-    }
-
-    fn take(&mut self) -> Option<Job> {
-        Source::next(self)?;
-        self.held.take()
-    }
-}
-
 /// All that an answer is made of.
 fn bytes(mut t: Tally) -> String {
     t.each.sort_by_key(|o| o.id);
@@ -229,22 +209,37 @@ fn bytes(mut t: Tally) -> String {
 }
 
 #[test]
-fn replicas_in_turn_are_shards_that_merge_to_the_whole() {
-    let n = 3;
-    let mut whole = tally(900);
-    cluster(n, Router::RoundRobin, true).run(&mut drawn(30.0, 900, 9), &mut whole, &Effort::default()).unwrap();
-    let mut merged: Option<Tally> = None;
-    for part in 0..n as u64 {
-        let mut shard = tally(900);
-        let mut source = Part { source: drawn(30.0, 900, 9), nth: part, of: n as u64, held: None };
-        cluster(1, Router::RoundRobin, true).run(&mut source, &mut shard, &Effort::default()).unwrap();
-        shard.each.iter_mut().chain(&mut shard.worst).for_each(|o| o.replica = part as u32);
-        match &mut merged {
-            None => merged = Some(shard),
-            Some(all) => all.merge(&shard),
+fn parts_on_any_number_of_threads_merge_to_the_whole() {
+    let limits = Limits::default();
+    let keep = Keep { warm: 90, requests: 810, batches: 8, limits, outside: 0, each: true, worst: 5 };
+    let groups = Groups { n: 2, steps: Lockstep { sync: 16, dummy: 1 }, deal: Deal::InTurn };
+    for (case, router) in ALL.into_iter().enumerate() {
+        for (pace, async_scheduling) in [(Pace::Steps, false), (Pace::Jumps, true), (Pace::Jumps, false)] {
+            let settings = Settings { async_scheduling, num_blocks: 300, ..Settings::default() };
+            let run = |threads: usize| {
+                let mut all = Cluster::alike(&settings, 6, Law::default(), router, 7, pace);
+                if pace == Pace::Steps && case % 2 == 0 {
+                    all = all.grouped(0, groups);
+                }
+                let (mut tally, mut source) = (Tally::new(keep), drawn(40.0, 900, 9));
+                assert_eq!(all.splits(&source), !router.looks());
+                all.run_apart(&mut source, &mut tally, &threads.into()).unwrap();
+                format!("{:?} {:?} {}", all.totals(), all.incidents, bytes(tally))
+            };
+            let whole = run(1);
+            for threads in [2, 3, 8] {
+                assert_eq!(run(threads), whole, "{router}, {pace:?}, overlap {async_scheduling}, {threads} threads");
+            }
         }
     }
-    assert_eq!(bytes(whole), bytes(merged.unwrap()));
+}
+
+#[test]
+fn parts_end_when_they_are_not_wanted() {
+    let mut tally = tally(100_000);
+    let effort = Effort { threads: 3, cancel: Cancel::after(12) };
+    let ended = cluster(6, Router::Random, true).run_apart(&mut drawn(40.0, 100_000, 9), &mut tally, &effort);
+    assert!(ended.is_err() && (1..90_000).contains(&tally.measured), "{}", tally.measured);
 }
 
 #[test]

@@ -122,6 +122,20 @@ fn a_run_is_the_same_bytes_again_and_step_by_step() {
 }
 
 #[test]
+fn a_run_is_the_same_bytes_on_any_number_of_threads() {
+    for (router, says) in [(Router::PrefixHash, "simulated_apart"), (Router::Kv, "simulated_coupled")] {
+        let fleet = Fleet { replicas: 5, router, ..Fleet::default() };
+        let drawn =
+            Traffic { rate_per_s: Some(25.0), osl_sigma: 0.7, prefixes: 7, prefix_tokens: 300.0, ..Traffic::default() };
+        let r = Request { fleet, each: true, ..request(Traffic { requests: 1500, ..drawn }) };
+        let run = |threads: usize| answer_on(&rackmath_catalog::embedded(), &r, &threads.into()).unwrap();
+        let once = run(1);
+        assert!(once.assumptions.iter().any(|a| a.says == says), "{:?}", once.assumptions);
+        assert!(once == run(4), "{router}");
+    }
+}
+
+#[test]
 fn every_engine_answers_and_says_what_was_not_checked() {
     let traffic = Traffic { rate_per_s: Some(4.0), isl: 600.0, osl: 60.0, requests: 300, ..Traffic::default() };
     for engine in ["vllm", "sglang", "trtllm"] {

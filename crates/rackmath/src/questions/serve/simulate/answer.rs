@@ -113,6 +113,10 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         requests_per_s: tally.met as f64 / span,
     });
     let unfinished = arrived.saturating_sub(tally.finished_all + tally.failed_all);
+    let mut assumptions = world.assumptions.clone();
+    if world.kinds.iter().map(|k| k.replicas).sum::<u64>() > 1 {
+        assumptions.push(says(if run.apart { "simulated_apart" } else { "simulated_coupled" }));
+    }
     let warnings = warnings(world, tally.samples_of(&samples), unfinished, run.cut, &metrics);
     Answer {
         model: on.model.name.clone(),
@@ -146,7 +150,7 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         throughput: throughput(tally),
         compared: None,
         window: tally.window.take().map(|w| window(*w)),
-        assumptions: world.assumptions.clone(),
+        assumptions,
     }
 }
 

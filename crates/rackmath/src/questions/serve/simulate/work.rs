@@ -5,12 +5,14 @@ use super::fleet::{self, Kind};
 use super::trace::{self, Played};
 use super::{Class, Request};
 use crate::desk::prelude::*;
-use rackmath_sim::cluster::{Deal, Groups, Incidents, Weights};
+use rackmath_sim::clock::Clock;
+use rackmath_sim::cluster::{Cluster, Deal, Groups, Incidents, Weights};
 use rackmath_sim::engine::Settings;
 use rackmath_sim::replica::Totals;
 use rackmath_sim::tally::{Keep, Limits, Tally, Window};
-use rackmath_sim::workload::{Arrivals, Conversations, Drawn, Length, Listed, Mixture, Sharing, Traffic};
+use rackmath_sim::workload::{Arrivals, Conversations, Drawn, Length, Listed, Mixture, Sharing, Source, Traffic};
 use rackmath_theory::deployment::{Deployment, Ready};
+use rackmath_units::Cancelled;
 
 /// Most requests of one run.
 const MOST_REQUESTS: u64 = 50_000_000;
@@ -37,6 +39,8 @@ pub(super) struct Run {
     pub usable: u64,
     pub nodes: u64,
     pub cut: bool,
+    /// Replicas did not see each other: in parts, the run is the same.
+    pub apart: bool,
 }
 
 impl<'a> World<'a> {
@@ -90,11 +94,11 @@ impl<'a> World<'a> {
         let mut tally = Tally::new(self.keep).by_class(classes);
         tally.window = r.window.as_deref().map(window).transpose()?;
         let tight = &self.tight().settings;
-        let done = match &self.played {
-            Some(Played::List(jobs)) => cluster.run(&mut Listed::new(jobs.clone()), &mut tally, effort),
-            Some(Played::Sessions(all)) => cluster.run(&mut Conversations::new(all.clone()), &mut tally, effort),
-            None if !r.classes.is_empty() => cluster.run(&mut mixture(r, tight)?, &mut tally, effort),
-            None => cluster.run(&mut Drawn::new(traffic(&r.traffic, tight)?), &mut tally, effort),
+        let (apart, done) = match &self.played {
+            Some(Played::List(jobs)) => go(&mut cluster, Listed::new(jobs.clone()), &mut tally, effort),
+            Some(Played::Sessions(all)) => go(&mut cluster, Conversations::new(all.clone()), &mut tally, effort),
+            None if !r.classes.is_empty() => go(&mut cluster, mixture(r, tight)?, &mut tally, effort),
+            None => go(&mut cluster, Drawn::new(traffic(&r.traffic, tight)?), &mut tally, effort),
         };
         let usable = cluster.replicas.iter().map(|r| u64::from(r.engine.usable())).sum();
         let cut = done.is_err();
@@ -102,8 +106,19 @@ impl<'a> World<'a> {
             done?;
         }
         let (totals, incidents, nodes) = (cluster.totals(), cluster.incidents, cluster.replicas.len() as u64);
-        Ok(Run { tally, totals, incidents, usable, nodes, cut })
+        Ok(Run { tally, totals, incidents, usable, nodes, cut, apart })
     }
+}
+
+/// Runs a cluster, in parts where that is the same; whether it is.
+fn go<S: Source + Clone + Send>(
+    cluster: &mut Cluster<impl Clock + Clone + Send>,
+    mut source: S,
+    tally: &mut Tally,
+    effort: &Effort,
+) -> (bool, Result<(), Cancelled>) {
+    let apart = cluster.splits(&source);
+    (apart, cluster.run_apart(&mut source, tally, effort))
 }
 
 fn limits(ttft: Option<f64>, tpot: Option<f64>, e2e: Option<f64>) -> Limits {
