@@ -9,7 +9,8 @@
 
 use crate::Ns;
 use crate::blocks::Quickly;
-use rackmath_theory::timer::{Beside, Chunk, Decodes, Many, StepTimer, Work};
+use rackmath_theory::timer::{Beside, Chunk, Cost, Decodes, HostTime, Many, Part, StepTimer, Work};
+use rackmath_units::Seconds;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -68,11 +69,63 @@ fn parts(ns: f64) -> i64 {
     (ns * f64::from(1_u32 << SCALE)).round() as i64
 }
 
-/// A step's time, and how long the host is busy launching it.
+/// A step's time on the chips, and its host's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Took {
     pub step: Ns,
+    pub host: Host,
+}
+
+/// What a host that runs ahead does for a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// From the choice of the step to its first kernel. With `choose` never more than the step of decodes before it takes.
+    pub prepare: Ns,
+    /// From the choice to the last launch, on average.
     pub launch: Ns,
+    /// By how much that is longer or shorter from step to step, evenly.
+    pub varies: Ns,
+    /// From the result of the step before, once this one is launched, to the choice of the next.
+    pub choose: Ns,
+    /// To hand the tokens of the step out: who had his first token in it comes last.
+    pub hand: Ns,
+}
+
+impl Host {
+    /// Of a step that is one launch.
+    fn whole(self) -> Self {
+        Self { launch: self.prepare, varies: 0, ..self }
+    }
+
+    /// The longest of both in each.
+    #[must_use]
+    pub fn longest(self, b: Self) -> Self {
+        Self {
+            prepare: self.prepare.max(b.prepare),
+            launch: self.launch.max(b.launch),
+            varies: self.varies.max(b.varies),
+            choose: self.choose.max(b.choose),
+            hand: self.hand.max(b.hand),
+        }
+    }
+
+    /// The launch of the n-th step that has one of its own: parts of the golden section fill the range evenly.
+    #[must_use]
+    pub fn nth(self, n: u64) -> Self {
+        let part = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let launch = self.launch + ((2 * self.varies * part) >> 32);
+        Self { launch: launch.saturating_sub(self.varies).max(self.prepare), ..self }
+    }
+}
+
+impl From<HostTime> for Host {
+    fn from(t: HostTime) -> Self {
+        let ns = |s: Seconds| (s.get() * 1e9) as Ns;
+        // A step of decodes is no shorter than its host; two nanoseconds are for rounding.
+        let prepare = ns(t.prepare).saturating_sub(2);
+        let launch = ns(t.launch).max(prepare);
+        Self { prepare, launch, varies: ns(t.varies), choose: ns(t.choose), hand: ns(t.hand) }
+    }
 }
 
 pub trait Clock {
@@ -84,6 +137,11 @@ pub trait Clock {
 
     /// The steps asked for next are one group's, among others that take them together; none for a replica by itself.
     fn beside(&mut self, _beside: Option<Beside>) {}
+
+    /// The host of a step of so many decodes: one launch.
+    fn host(&mut self, _decodes: u32) -> Host {
+        Host::default()
+    }
 }
 
 /// The clock of recorded schedules: so much for a step, each token, each request and each token computed before.
@@ -137,7 +195,7 @@ impl Clock for Law {
         let tokens = chunks.iter().map(|c| c.tokens as u64).sum::<u64>() + decoded;
         let past = chunks.iter().map(|c| c.past as u64).sum::<u64>();
         let step = self.time(tokens, u64::from(decodes) + chunks.len() as u64, context + past);
-        Took { step, launch: 0 }
+        Took { step, host: Host::default() }
     }
 
     fn run(&mut self, decodes: u32, context: u64) -> Stretch {
@@ -220,10 +278,16 @@ impl<T: StepTimer> Clock for Timed<T> {
         let mean = if decodes > 0 { context as f64 / sequences } else { 0.0 };
         let decodes = Many::One(Decodes { sequences, context: mean });
         let work = Work { decodes, chunks: Many::List(chunks), drafts, beside: self.beside };
-        Took {
-            step: ns(&self.timer, &work).round() as Ns,
-            launch: (self.timer.launch(&work).get() * 1e9).round() as Ns,
-        }
+        let host = self.timer.host(&work);
+        // Where the host runs ahead, how long the chips wait for it shows by when it began.
+        let ahead = host != HostTime::default();
+        let chips = |cost: Cost| cost.time().get() - if ahead { cost.part(Part::Host).get() } else { 0.0 };
+        let step: f64 = self.timer.time(&work).map_or(0.0, chips) * 1e9;
+        Took { step: step.round() as Ns, host: host.into() }
+    }
+
+    fn host(&mut self, decodes: u32) -> Host {
+        Host::from(self.timer.host(&Work::decode(f64::from(decodes), 1.0))).whole()
     }
 
     fn run(&mut self, decodes: u32, context: u64) -> Stretch {

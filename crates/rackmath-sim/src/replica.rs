@@ -15,7 +15,7 @@ mod quick;
 pub use bundle::{Bundle, Lockstep};
 
 use crate::Ns;
-use crate::clock::{Clock, Stretch, single, whole};
+use crate::clock::{Clock, Host, Stretch, Took, single, whole};
 use crate::engine::{Engine, Sequence, Settings, Share};
 use lane::Lane;
 use rackmath_theory::timer::Chunk;
@@ -55,6 +55,26 @@ impl From<bool> for Pace {
     /// Whether to be quick.
     fn from(quick: bool) -> Self {
         if quick { Self::Jumps } else { Self::Steps }
+    }
+}
+
+/// A step that was chosen: when the chips begin and end it, the wait of those who decode in it, its host.
+#[derive(Clone, Copy, Debug)]
+struct Timing {
+    start: Ns,
+    end: Ns,
+    gap: Stretch,
+    host: Host,
+    /// It computes prompts.
+    mixed: bool,
+}
+
+impl Timing {
+    /// The chips may have waited for the host since the step before.
+    fn wait_since(&mut self, device: Ns) {
+        if self.start > device {
+            self.gap = single(self.end - device);
+        }
     }
 }
 
@@ -106,6 +126,8 @@ pub struct Replica {
     due: Option<Ns>,
     /// When the last chosen step ends.
     device: Ns,
+    /// The tokens of the last step are taken up when the next is launched, not when it ends.
+    open: bool,
     /// Where the run of decodes under way began, and the parts of a nanosecond since; none after other steps.
     run: Option<(Ns, i64)>,
     flights: VecDeque<Flight>,
@@ -116,6 +138,8 @@ pub struct Replica {
     /// Calls since the last eviction.
     calm: u32,
     admissions: u64,
+    /// Steps that were not of decodes alone.
+    launches: u64,
     /// Chance that a draft is accepted after those before it, and a seed.
     acceptance: Option<(f64, u64)>,
     /// Tokens of prompts that came and are not scheduled.
@@ -139,6 +163,7 @@ impl Replica {
             lane: None,
             due: None,
             device: 0,
+            open: false,
             run: None,
             flights: VecDeque::new(),
             spare: Vec::new(),
@@ -146,6 +171,7 @@ impl Replica {
             findable: 0,
             calm: CALM,
             admissions: 0,
+            launches: 0,
             acceptance: None,
             queued: 0,
             bringing: 0,
@@ -208,9 +234,9 @@ impl Replica {
     }
 
     /// Takes out, at a call, those whose clients are gone.
-    fn drop_gone(&mut self, now: Ns) {
+    fn drop_gone(&mut self) {
         if let Some(lane) = self.lane.take() {
-            self.leave(*lane, now);
+            self.leave(*lane);
         }
         // A step under way may still hold their tokens.
         self.calm = 0;
@@ -232,7 +258,7 @@ impl Replica {
     fn ended(&self) -> Option<Ns> {
         match &self.lane {
             Some(lane) => lane.next(),
-            None => self.flights.front().map(|f| f.end),
+            None => self.flights.front().filter(|_| !self.open || self.flights.len() > 1).map(|f| f.end),
         }
     }
 
@@ -277,23 +303,23 @@ impl Replica {
 
     fn call(&mut self, clock: &mut impl Clock, now: Ns, to: Ns, sink: &mut impl Sink) {
         if !self.gone.is_empty() {
-            self.drop_gone(now);
+            self.drop_gone();
         }
         if self.engine.running() == 0 && self.engine.waiting() == 0 {
             self.engine.rest();
-            self.due = None;
+            self.wait(now);
             return;
         }
         let able = self.pace != Pace::General && self.findable == 0 && self.bringing == 0;
         if able && self.lane.is_none() && self.calm >= CALM {
-            self.enter(now);
+            self.enter();
         }
         if let Some(mut lane) = self.lane.take() {
             if able && self.call_quick(&mut lane, clock, now, to, sink) {
                 self.lane = Some(lane);
                 return;
             }
-            self.leave(*lane, now);
+            self.leave(*lane);
         }
         self.call_general(clock, now, sink);
     }
@@ -305,24 +331,40 @@ impl Replica {
 
     fn call_general(&mut self, clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {
         if !self.choose() {
-            // Nothing can be given before something under way has ended.
-            self.due = self.flights.back().map(|f| f.end).filter(|end| *end > now);
+            self.wait(now);
             return;
         }
-        let start = now.max(self.device);
-        let (end, step, launch) = self.time(clock, start);
-        // The chips may have waited for the host.
-        let gap = if start > self.device { single(end - self.device) } else { step };
+        let mut timing = self.time(clock, now);
+        timing.wait_since(self.device);
+        self.take(now, &timing, sink);
+        self.due = Some(self.due_after(now, &timing));
+        self.device = timing.end;
+    }
+
+    /// The shares that were chosen are under way.
+    fn take(&mut self, now: Ns, timing: &Timing, sink: &mut impl Sink) {
         let mut shares = self.spare.pop().unwrap_or_default();
         shares.clear();
         shares.extend_from_slice(&self.engine.decision().shares);
-        let mixed = shares.iter().any(|s| !s.decodes);
-        self.note(&shares, now, (start, end), gap, mixed, sink);
-        let due = if self.lag() { start.max(now + launch) } else { end };
-        self.launched(due);
-        self.flights.push_back(Flight { end, shares });
-        self.device = end;
-        self.due = Some(due);
+        self.note(&shares, now, timing, sink);
+        self.take_up(now + timing.host.launch);
+        self.flights.push_back(Flight { end: timing.end, shares });
+        self.open = self.lag();
+    }
+
+    /// Nothing can be given before the step under way has ended.
+    fn wait(&mut self, now: Ns) {
+        self.take_up(now);
+        self.due = self.flights.back().map(|f| f.end);
+    }
+
+    /// When the engine is called after a step that is chosen now.
+    fn due_after(&self, now: Ns, step: &Timing) -> Ns {
+        if self.lag() { self.device.max(now + step.host.launch) + step.host.choose } else { step.end }
+    }
+
+    fn host(&self, of: impl FnOnce() -> Host) -> Host {
+        if self.lag() { of() } else { Host::default() }
     }
 
     /// Asks the scheduler; false where nobody is given anything.
@@ -334,37 +376,51 @@ impl Replica {
         !self.engine.decision().shares.is_empty()
     }
 
-    /// The host takes a step's tokens up when it has launched the next.
-    fn launched(&mut self, due: Ns) {
-        if let Some(flight) = self.flights.back_mut() {
-            for share in &flight.shares {
-                let r = self.engine.sequence_mut(share.slot);
-                if r.first_token == flight.end {
-                    r.first_token = due.max(flight.end);
-                }
-            }
-            flight.end = flight.end.max(due);
+    /// The host takes the tokens of the step under way up when it has launched the next.
+    fn take_up(&mut self, at: Ns) {
+        if !std::mem::take(&mut self.open) {
+            return;
         }
+        let Some(flight) = self.flights.back_mut() else { return };
+        for share in flight.shares.iter().filter(|s| !s.decodes) {
+            let r = self.engine.sequence_mut(share.slot);
+            if r.first_token == flight.end {
+                r.first_token = at.max(flight.end);
+            }
+        }
+        flight.end = flight.end.max(at);
     }
 
-    /// The end of the step that was chosen, the wait of those who decode in it, and how long the host launches it.
-    fn time(&mut self, clock: &mut impl Clock, start: Ns) -> (Ns, Stretch, Ns) {
+    /// The step that was chosen now.
+    fn time(&mut self, clock: &mut impl Clock, now: Ns) -> Timing {
         let all = self.composed();
         let Composed { decodes, context, drafts, tokens } = all;
         self.totals.steps += 1;
         if tokens == 0 && drafts == 0 {
+            let host = self.host(|| clock.host(decodes));
+            let start = self.device.max(now + host.prepare);
             let (from, sum) = self.run_at(start);
             let one = Stretch { steps: 1, ..clock.run(decodes, context) };
             let run = (from, sum + one.first);
             self.run = Some(run);
             let end = run.0 + whole(run.1);
             self.totals.busy += end - start;
-            return (end, one, 0);
+            return Timing { start, end, gap: one, host, mixed: false };
         }
-        self.run = None;
         let took = clock.mixed(decodes, context, all.each(), &self.chunks);
-        self.count_mixed(took.step, tokens);
-        (start + took.step, single(took.step), took.launch)
+        let timing = self.mixed(took, tokens > 0, now);
+        self.count_mixed(timing.end - timing.start, tokens);
+        timing
+    }
+
+    /// A step that is not of decodes alone: it ends when the chips are done, and not before the host has launched it.
+    fn mixed(&mut self, took: Took, mixed: bool, now: Ns) -> Timing {
+        self.launches += 1;
+        let host = self.host(|| took.host.nth(self.launches));
+        let start = self.device.max(now + host.prepare);
+        let end = (start + took.step).max(now + host.launch);
+        self.run = None;
+        Timing { start, end, gap: single(end - start), host, mixed }
     }
 
     /// What the step that was chosen holds; its prompts are noted as chunks.
@@ -393,15 +449,8 @@ impl Replica {
     }
 
     /// Notes what a step means for its requests.
-    fn note(
-        &mut self,
-        shares: &[Share],
-        now: Ns,
-        (start, end): (Ns, Ns),
-        gap: Stretch,
-        mixed: bool,
-        sink: &mut impl Sink,
-    ) {
+    fn note(&mut self, shares: &[Share], now: Ns, timing: &Timing, sink: &mut impl Sink) {
+        let Timing { start, end, gap, host, mixed } = *timing;
         let (mut together, mut decodes, mut tokens) = (0, 0, 0);
         if self.bringing > 0 {
             self.note_brought(shares, start, end, mixed);
@@ -416,7 +465,7 @@ impl Replica {
             }
             r.stalled = self.totals.mixed;
             if r.first_token == Ns::MAX {
-                (r.first_token, r.stalls) = (end, self.totals.mixed);
+                (r.first_token, r.stalls, r.handed) = (end, self.totals.mixed, host.hand);
             } else if r.last_token == self.device {
                 together += 1;
             } else {

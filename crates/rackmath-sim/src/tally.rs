@@ -514,7 +514,7 @@ impl Sink for Tally {
             stalled,
             evicted,
             transfer: first - computed,
-            outside: self.keep.outside,
+            outside: self.keep.outside + s.handed,
             retried: s.before,
             class: s.class,
         };

@@ -6,7 +6,7 @@ use rackmath_sim::clock::{Clock, Law, Stretch, Timed};
 use rackmath_sim::engine::Sequence;
 use rackmath_sim::engine::vllm::Settings;
 use rackmath_sim::replica::{Pace, Replica, Sink};
-use rackmath_theory::timer::{Cost, Limit, Part, StepTimer, Work};
+use rackmath_theory::timer::{Cost, HostTime, Limit, Part, StepTimer, Work};
 use rackmath_units::{Chance, Seconds};
 use std::collections::BTreeMap;
 
@@ -43,8 +43,10 @@ impl StepTimer for Crooked {
         Ok(Cost::of(Part::Products, Limit::Memory, Seconds::s(time)))
     }
 
-    fn launch(&self, work: &Work) -> Seconds {
-        Seconds::s(if work.rows() > 200.0 { 11e-3 } else { 3e-3 })
+    fn host(&self, work: &Work) -> HostTime {
+        let (prepare, choose) = (Seconds::s(1.9e-3), Seconds::s(0.3e-3 + 11e-6 * work.sequences()));
+        let launch = Seconds::s(if work.rows() > 200.0 { 11e-3 } else { 3e-3 });
+        HostTime { prepare, launch, varies: Seconds::s(1e-3), choose, hand: choose }
     }
 }
 

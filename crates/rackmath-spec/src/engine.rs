@@ -309,12 +309,26 @@ pub struct Overhead {
     pub host_sequence: Seconds,
     /// Whether the host prepares the next pass while the chips work.
     pub host_overlaps: bool,
+    /// The part of the host's time before a pass is chosen: taking up the last result, and choosing.
+    #[serde(default, rename = "choose_us", deserialize_with = "us")]
+    pub choose: Seconds,
+    #[serde(default, rename = "choose_sequence_us", deserialize_with = "us")]
+    pub choose_sequence: Seconds,
     /// Host time to launch the kernels of one layer of a pass that is not captured.
     #[serde(rename = "launch_us", deserialize_with = "us")]
     pub launch: Seconds,
+    /// Host time before the first kernel of a pass that is not captured, beyond that of a captured one.
+    #[serde(default, rename = "launch_first_us", deserialize_with = "us")]
+    pub launch_first: Seconds,
+    /// By what share of itself a launch is longer or shorter from pass to pass, evenly.
+    #[serde(default)]
+    pub launch_spread: f64,
     /// The same for a pass replayed piece by piece.
     #[serde(default, rename = "launch_piece_us", deserialize_with = "us")]
     pub launch_piece: Seconds,
+    /// To hand one sequence's token to its client, one after another in the order of the pass.
+    #[serde(default, rename = "message_us", deserialize_with = "us")]
+    pub message: Seconds,
     /// Time of a request outside passes: tokenising, transport.
     #[serde(rename = "request_ms", deserialize_with = "ms")]
     pub request: Seconds,

@@ -34,6 +34,8 @@ pub struct Sequence {
     pub admitted: u64,
     pub first_scheduled: Ns,
     pub first_token: Ns,
+    /// How long the tokens of that step are handed out, its own last.
+    pub handed: Ns,
     /// When its latest token comes.
     pub last_token: Ns,
     /// Prompt tokens found at the first admission; tokens computed again after evictions.
@@ -82,6 +84,7 @@ impl Sequence {
             admitted: 0,
             first_scheduled: Ns::MAX,
             first_token: Ns::MAX,
+            handed: 0,
             last_token: 0,
             cached: 0,
             recomputed: 0,

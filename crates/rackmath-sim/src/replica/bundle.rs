@@ -13,9 +13,9 @@
 //! Source: vLLM `v1/engine/core.py` (`DPEngineCoreProc`), SGLang `managers/scheduler.py` (idle batches); numbers in
 //! `catalog/engines`, table `[groups]`.
 
-use super::{Composed, Flight, Replica, Sink};
+use super::{Composed, Replica, Sink, Timing};
 use crate::Ns;
-use crate::clock::{Clock, Stretch, single, whole};
+use crate::clock::{Clock, Host, Stretch, Took, whole};
 use rackmath_theory::timer::Beside;
 
 /// How groups go along with each other.
@@ -34,17 +34,6 @@ pub struct Bundle {
     steps: u64,
     /// What each group's step holds; none of one without work.
     chosen: Vec<Option<Composed>>,
-}
-
-/// A step of all groups.
-struct Together {
-    start: Ns,
-    end: Ns,
-    /// The wait of those who decode in it.
-    gap: Stretch,
-    launch: Ns,
-    /// Some group computes prompts.
-    mixed: bool,
 }
 
 impl Bundle {
@@ -80,16 +69,16 @@ impl Bundle {
 
     fn call(&mut self, groups: &mut [Replica], clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {
         for g in groups.iter_mut().filter(|g| !g.gone.is_empty()) {
-            g.drop_gone(now);
+            g.drop_gone();
         }
         let busy = |g: &Replica| g.running() + g.waiting() > 0;
         let work = groups.iter().any(busy);
         if !work && self.steps.is_multiple_of(self.rules.sync) {
             self.steps = 0;
-            for g in groups {
+            for g in groups.iter_mut() {
                 g.engine.rest();
-                g.due = None;
             }
+            Self::wait(groups, now);
             return;
         }
         self.chosen.clear();
@@ -101,81 +90,87 @@ impl Bundle {
             self.chosen.push(given.then(|| g.composed()));
         }
         if work && self.chosen.iter().all(Option::is_none) {
-            // Nothing can be given before something under way has ended.
-            let ends = groups.iter().filter_map(|g| g.flights.back().map(|f| f.end));
-            let due = ends.max().filter(|end| *end > now);
-            for g in groups.iter_mut() {
-                g.due = due;
-            }
+            Self::wait(groups, now);
             return;
         }
         self.steps += 1;
         let step = self.time(groups, clock, now);
-        let due = if groups[0].lag() { step.start.max(now + step.launch) } else { step.end };
+        let due = groups[0].due_after(now, &step);
         for (at, g) in groups.iter_mut().enumerate() {
             sink.group(at);
-            self.take(at, g, now, due, &step, sink);
+            self.take(at, g, now, &step, sink);
+            (g.device, g.due) = (step.end, Some(due));
+        }
+    }
+
+    /// Nothing can be given before something under way has ended.
+    fn wait(groups: &mut [Replica], now: Ns) {
+        for g in groups.iter_mut() {
+            g.wait(now);
+        }
+        let due = groups.iter().filter_map(|g| g.due).max();
+        for g in groups {
+            g.due = due;
         }
     }
 
     /// How long the chosen step takes: as long as the slowest group's.
-    fn time(&self, groups: &mut [Replica], clock: &mut impl Clock, now: Ns) -> Together {
+    fn time(&self, groups: &mut [Replica], clock: &mut impl Clock, now: Ns) -> Timing {
         let device = groups[0].device;
-        let start = now.max(device);
         let rows = |c: &Option<Composed>| f64::from(c.map_or(self.rules.dummy, |c| c.rows()));
         let all = || self.chosen.iter().map(rows);
         let (most, sum) = (all().fold(0.0, f64::max), all().sum::<f64>());
         clock.beside((groups.len() > 1).then(|| Beside { most, mean: sum / groups.len() as f64 }));
         let mixed = self.chosen.iter().flatten().any(|c| c.tokens > 0);
         let drafts = self.chosen.iter().flatten().any(|c| c.drafts > 0);
-        let (end, step, launch) = if mixed || drafts {
-            for g in groups.iter_mut() {
-                g.run = None;
-            }
-            let mut longest = (0, 0);
+        let mut step = if mixed || drafts {
+            let mut all = Took::default();
             for (g, c) in groups.iter().zip(&self.chosen) {
                 let Some(c) = c else { continue };
                 let took = clock.mixed(c.decodes, c.context, c.each(), &g.chunks);
-                longest = (longest.0.max(took.step), longest.1.max(took.launch));
+                all = Took { step: all.step.max(took.step), host: all.host.longest(took.host) };
             }
-            (start + longest.0, single(longest.0), longest.1)
+            let timings = groups.iter_mut().map(|g| g.mixed(all, mixed, now));
+            // They are alike: all groups are at the same step.
+            timings.last().unwrap_or_else(|| unreachable!("a bundle has groups"))
         } else {
-            let (from, sum) = groups[0].run_at(start);
-            let decodes = self.chosen.iter().flatten().map(|c| (c.decodes, c.context));
-            // Where nobody has work, all take a dummy step.
-            let first = decodes.map(|(n, context)| clock.run(n, context).first).max();
-            let first = first.unwrap_or_else(|| clock.run(1, 1).first);
-            for g in groups.iter_mut() {
-                g.run = Some((from, sum + first));
-            }
-            (from + whole(sum + first), Stretch { first, more: 0, steps: 1 }, 0)
+            self.decode(groups, clock, now)
         };
         clock.beside(None);
-        // The chips may have waited for the host.
-        let gap = if start > device { single(end - device) } else { step };
-        Together { start, end, gap, launch, mixed }
+        step.wait_since(device);
+        step
+    }
+
+    /// A step in which everybody decodes; where nobody has work, all take a dummy step.
+    fn decode(&self, groups: &mut [Replica], clock: &mut impl Clock, now: Ns) -> Timing {
+        let (mut first, mut host) = (None, Host::default());
+        for (n, context) in self.chosen.iter().flatten().map(|c| (c.decodes, c.context)) {
+            first = first.max(Some(clock.run(n, context).first));
+            host = host.longest(groups[0].host(|| clock.host(n)));
+        }
+        let first = first.unwrap_or_else(|| clock.run(1, 1).first);
+        let start = groups[0].device.max(now + host.prepare);
+        let (from, sum) = groups[0].run_at(start);
+        for g in groups.iter_mut() {
+            g.run = Some((from, sum + first));
+        }
+        let end = from + whole(sum + first);
+        Timing { start, end, gap: Stretch { first, more: 0, steps: 1 }, host, mixed: false }
     }
 
     /// A group takes its part of a step.
-    fn take(&self, at: usize, g: &mut Replica, now: Ns, due: Ns, step: &Together, sink: &mut impl Sink) {
+    fn take(&self, at: usize, g: &mut Replica, now: Ns, step: &Timing, sink: &mut impl Sink) {
         let took = step.end - step.start;
         g.totals.mixed += if step.mixed { took } else { 0 };
         if let Some(c) = self.chosen[at] {
             g.totals.steps += 1;
             g.totals.busy += took;
             g.totals.prompt_tokens += u64::from(c.tokens);
-            let mut shares = g.spare.pop().unwrap_or_default();
-            shares.clear();
-            shares.extend_from_slice(&g.engine.decision().shares);
-            g.note(&shares, now, (step.start, step.end), step.gap, step.mixed, sink);
-            g.launched(due);
-            g.flights.push_back(Flight { end: step.end, shares });
+            g.take(now, step, sink);
         } else {
-            g.launched(due);
+            g.take_up(now + step.host.launch);
             g.totals.dummies += 1;
             g.totals.dummy += took;
         }
-        g.device = step.end;
-        g.due = Some(due);
     }
 }

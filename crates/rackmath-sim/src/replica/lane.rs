@@ -19,7 +19,11 @@ pub(super) struct Lane {
     /// Whose first token is in the step under way.
     pub(super) fresh: Vec<u32>,
     /// Who ends at the end of a step under way.
-    pub(super) ends: VecDeque<(Ns, u32)>,
+    ends: VecDeque<(Ns, u32)>,
+    /// How many of them end by themselves; the others once the next step is launched.
+    ready: usize,
+    /// The tokens of the last step are taken up when the next is launched.
+    pub(super) open: bool,
 }
 
 /// A request that decodes: its place among admissions, its tokens so far, steps to its end.
@@ -70,17 +74,43 @@ impl Lane {
             Decodes::Counts(Counts { classes: vec![0; size as usize], ..Counts::default() })
         };
         let (fresh, ends) = (Vec::new(), VecDeque::new());
-        Self { decodes, decoding: 0, context: 0, least: 0, prompt: None, fresh, ends }
+        Self { decodes, decoding: 0, context: 0, least: 0, prompt: None, fresh, ends, ready: 0, open: false }
     }
 
     pub(super) fn next(&self) -> Option<Ns> {
-        self.ends.front().map(|e| e.0)
+        self.ends.front().filter(|_| self.ready > 0).map(|e| e.0)
+    }
+
+    /// A request ends with the last step.
+    pub(super) fn ends(&mut self, end: Ns, slot: u32) {
+        self.ends.push_back((end, slot));
+        self.ready += usize::from(!self.open);
+    }
+
+    /// The tokens of the last step are taken up, not before this time.
+    pub(super) fn take_up(&mut self, at: Ns) {
+        self.ready = self.ends.len();
+        for end in &mut self.ends {
+            end.0 = end.0.max(at);
+        }
+        self.open = false;
+    }
+
+    /// Who ends at this time.
+    pub(super) fn end(&mut self, at: Ns) -> Option<u32> {
+        let (_, slot) = self.ends.pop_front_if(|e| e.0 == at && self.ready > 0)?;
+        self.ready -= 1;
+        Some(slot)
+    }
+
+    pub(super) fn ending(&self, slot: u32) -> bool {
+        self.ends.iter().any(|e| e.1 == slot)
     }
 
     /// A time before which nobody ends: who ends first has so many steps to go, none shorter than the last.
     pub(super) fn soonest(&self, device: Ns) -> Option<Ns> {
-        if let Some(end) = self.next() {
-            return Some(end);
+        if let Some((end, _)) = self.ends.front() {
+            return Some(*end);
         }
         let left = self.decodes.first_end().filter(|_| self.prompt.is_none())?;
         Some(device + left * self.least)

@@ -1,16 +1,18 @@
 //! Decodes apart from the scheduler: steps between two events one by one over dense counters, or at once.
 
 use super::lane::{Decode, Decodes, Lane};
-use super::{Flight, Pace, Replica, Sink, chunk};
+use super::{Flight, Pace, Replica, Sink, Timing, chunk};
 use crate::Ns;
 use crate::clock::{Clock, Stretch, single, whole};
 use crate::engine::Share;
 
+/// When the first step begins, and how long after the begin of one the next but one is chosen.
+type First = (Ns, Ns);
+
 impl Replica {
     /// Takes the state of the general path over.
-    pub(super) fn enter(&mut self, now: Ns) {
+    pub(super) fn enter(&mut self) {
         let mut lane = Lane::new(self.engine.vllm().blocks.size(), self.pace == Pace::Steps);
-        let under_way = self.flights.back().is_some_and(|f| f.end > now);
         for at in 0..self.engine.vllm().running.len() {
             let slot = self.engine.vllm().running[at];
             let r = &self.engine.vllm().sequences[slot];
@@ -28,18 +30,20 @@ impl Replica {
             lane.add(Decode { slot, admitted: r.admitted, computed: r.computed, left: r.output - given });
         }
         // Ends under way; whoever has a token under way is not asked about it again.
+        lane.open = self.open;
         for flight in &self.flights {
             for share in &flight.shares {
                 let r = &self.engine.vllm().sequences[share.slot];
-                if r.first_token == flight.end {
+                if !share.decodes && r.first_token == flight.end {
                     lane.fresh.push(share.slot);
                 }
                 if share.samples && !r.done && r.sampled + r.pending >= r.output {
-                    lane.ends.push_back((flight.end, share.slot));
+                    lane.ends(flight.end, share.slot);
                 }
             }
         }
-        debug_assert!(under_way || self.flights.is_empty());
+        debug_assert!(self.flights.len() == usize::from(self.open));
+        self.open = false;
         for at in 0..self.engine.vllm().running.len() {
             let slot = self.engine.vllm().running[at];
             let r = &mut self.engine.vllm_mut().sequences[slot];
@@ -53,10 +57,9 @@ impl Replica {
     }
 
     /// Gives the state back to the general path, at a call.
-    pub(super) fn leave(&mut self, lane: Lane, now: Ns) {
+    pub(super) fn leave(&mut self, lane: Lane) {
         let left = lane.decodes.left();
-        let ending = |slot: u32| lane.ends.iter().any(|e| e.1 == slot);
-        let under_way = self.lag() && self.device > now;
+        let under_way = lane.open;
         let mut shares = self.spare.pop().unwrap_or_default();
         shares.clear();
         for at in 0..self.engine.vllm().running.len() {
@@ -66,7 +69,7 @@ impl Replica {
             let mut given = r.sampled;
             if let Ok(found) = left.binary_search_by_key(&slot, |l| l.0) {
                 given = r.output - left[found].1;
-            } else if ending(slot) {
+            } else if lane.ending(slot) {
                 given = r.output;
             }
             if r.settled {
@@ -83,10 +86,11 @@ impl Replica {
                 r.flying = u32::from(under_way);
             }
             if under_way {
-                let samples = r.settled;
-                shares.push(Share { slot, tokens: 1, before: 0, drafts: 0, samples, decodes: true, admitted: false });
+                let (samples, decodes) = (r.settled, !lane.fresh.contains(&slot));
+                shares.push(Share { slot, tokens: 1, before: 0, drafts: 0, samples, decodes, admitted: false });
             }
         }
+        self.open = under_way;
         if under_way {
             self.flights.push_back(Flight { end: self.device, shares });
         } else {
@@ -123,27 +127,29 @@ impl Replica {
             self.engine.vllm_mut().give(slot, n, before, &mut budget, false);
         }
         self.engine.vllm_mut().admit(&mut budget, u32::MAX, false);
-        let start = now.max(self.device);
         if self.engine.vllm().decision.shares.is_empty() {
             if lane.decoding == 0 {
-                self.due = (self.device > now).then_some(self.device);
+                self.due = lane.open.then_some(self.device.max(now));
+                self.take_up_quick(lane, now);
                 return true;
             }
-            lane.fresh.clear();
+            let host = self.host(|| clock.host(lane.decoding));
+            self.take_up_quick(lane, now + host.launch);
+            let start = self.device.max(now + host.prepare);
             // Who ends gives its place back before the call at that time.
             let to = lane.next().map_or(to, |end| end.min(to));
             match lane.decodes {
-                Decodes::Counts(_) => self.jump(lane, clock, start, to, need, sink),
-                Decodes::Rows(_) => self.walk(lane, clock, start, to, sink),
+                Decodes::Counts(_) => self.jump(lane, clock, (start, host.choose), to, need, sink),
+                Decodes::Rows(_) => self.walk(lane, clock, (start, host.choose), to, sink),
             }
             return true;
         }
-        self.mixed_quick(lane, clock, now, start, sink);
+        self.mixed_quick(lane, clock, now, sink);
         true
     }
 
     /// A step with prompts.
-    fn mixed_quick(&mut self, lane: &mut Lane, clock: &mut impl Clock, now: Ns, start: Ns, sink: &mut impl Sink) {
+    fn mixed_quick(&mut self, lane: &mut Lane, clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {
         self.chunks.clear();
         let mut tokens = 0;
         for share in &self.engine.vllm().decision.shares {
@@ -151,20 +157,20 @@ impl Replica {
             self.chunks.push(chunk(share));
         }
         let took = clock.mixed(lane.decoding, lane.context, 0.0, &self.chunks);
-        let end = start + took.step;
-        self.run = None;
         self.totals.steps += 1;
-        self.count_mixed(took.step, tokens);
+        let timing = self.mixed(took, true, now);
+        let Timing { start, end, host, .. } = timing;
+        self.count_mixed(end - start, tokens);
         if lane.decoding > 0 {
             sink.gaps(start, single(end - self.device), lane.decoding);
         }
         let decoded = lane.decoding;
         lane.context += u64::from(lane.decoding);
         lane.least = 0;
+        self.due = Some(self.due_after(now, &timing));
         self.device = end;
-        let due = if self.lag() { start.max(now + took.launch) } else { end };
-        self.due = Some(due);
-        self.take_up(lane, now, due);
+        self.take_up_quick(lane, now + host.launch);
+        lane.open = self.lag();
         lane.decodes.step();
         self.retire(lane, end);
         lane.prompt = None;
@@ -181,7 +187,7 @@ impl Replica {
             r.settled = true;
             r.stalled = mixed;
             if r.first_token == Ns::MAX {
-                (r.first_token, r.stalls) = (end, mixed);
+                (r.first_token, r.stalls, r.handed) = (end, mixed, host.hand);
                 lane.fresh.push(share.slot);
             } else {
                 r.lost += start - r.last_token;
@@ -190,7 +196,7 @@ impl Replica {
             r.sampled += 1;
             let (computed, admitted, left) = (r.computed, r.admitted, r.output - r.sampled);
             if left == 0 {
-                lane.ends.push_back((end, share.slot));
+                lane.ends(end, share.slot);
             } else {
                 lane.add(Decode { slot: share.slot, admitted, computed, left });
             }
@@ -199,15 +205,13 @@ impl Replica {
         sink.mixed(start, self);
     }
 
-    /// The host takes the tokens of the step under way up when it has launched the next.
-    fn take_up(&mut self, lane: &mut Lane, now: Ns, due: Ns) {
-        if self.lag() {
-            lane.ends.iter_mut().for_each(|end| end.0 = end.0.max(due));
+    /// The host takes the tokens of the step under way up.
+    fn take_up_quick(&mut self, lane: &mut Lane, at: Ns) {
+        if lane.open {
+            lane.take_up(at);
             for slot in &lane.fresh {
                 let r = self.engine.sequence_mut(*slot);
-                if r.first_token > now {
-                    r.first_token = r.first_token.max(due);
-                }
+                r.first_token = r.first_token.max(at);
             }
         }
         lane.fresh.clear();
@@ -218,13 +222,14 @@ impl Replica {
         let s = self.engine.vllm_mut();
         while let Some(slot) = lane.ended(|slot| s.sequences[slot].prompt + s.sequences[slot].output - 1) {
             s.sequences[slot].stalled = self.totals.mixed;
-            lane.ends.push_back((end, slot));
+            lane.ends(end, slot);
         }
     }
 
     /// Steps of decodes alone, one by one, until a request ends, blocks run out or a call would come at `to` or later.
     /// The blocks of the first are taken.
-    fn walk(&mut self, lane: &mut Lane, clock: &mut impl Clock, start: Ns, to: Ns, sink: &mut impl Sink) {
+    fn walk(&mut self, lane: &mut Lane, clock: &mut impl Clock, first: First, to: Ns, sink: &mut impl Sink) {
+        let (start, choose) = first;
         let Decodes::Rows(rows) = &mut lane.decodes else { return };
         let (from, mut sum) = self.run_at(start);
         let (lag, n, free_from) = (self.lag(), lane.decoding, self.device);
@@ -241,7 +246,7 @@ impl Replica {
             lane.least = if one.more >= 0 { whole(one.first) / 10 * 9 } else { 0 };
             steps += 1;
             let ended = rows.step();
-            let due = if lag { began } else { end };
+            let due = if lag { began + choose } else { end };
             if ended || due >= to || rows.need() > blocks.free() {
                 self.due = Some(due);
                 break (end, ended);
@@ -253,13 +258,23 @@ impl Replica {
         self.device = end;
         self.totals.steps += steps;
         self.totals.busy += end - start;
+        lane.open = lag;
         if ended {
             self.retire(lane, end);
         }
     }
 
     /// Steps of decodes alone, at once, as far as [`Self::walk`] goes. The blocks of the first are taken.
-    fn jump(&mut self, lane: &mut Lane, clock: &mut impl Clock, start: Ns, to: Ns, taken: u32, sink: &mut impl Sink) {
+    fn jump(
+        &mut self,
+        lane: &mut Lane,
+        clock: &mut impl Clock,
+        first: First,
+        to: Ns,
+        taken: u32,
+        sink: &mut impl Sink,
+    ) {
+        let (start, choose) = first;
         let Decodes::Counts(counts) = &mut lane.decodes else { return };
         let first_end = counts.first_end().unwrap_or(1);
         let most = counts.afford(first_end, lane.decoding, self.engine.vllm().blocks.free() + taken).max(1);
@@ -274,11 +289,11 @@ impl Replica {
             let called = if steps == 0 {
                 0
             } else if ahead > 0 {
-                before_last
+                before_last + choose
             } else {
                 end(0)
             };
-            let k = calls_before(stretch, most - steps, to, end, called, ahead);
+            let k = calls_before(stretch, most - steps, to, |parts| end(parts) + choose, called, ahead);
             if k == 0 {
                 break;
             }
@@ -305,7 +320,8 @@ impl Replica {
         let decoded = lane.decoding;
         self.run = Some((from, sum));
         self.device = end;
-        self.due = Some(if self.lag() { before_last } else { end });
+        self.due = Some(if self.lag() { before_last + choose } else { end });
+        lane.open = self.lag();
         self.totals.steps += steps;
         self.totals.busy += end - began;
         self.retire(lane, end);
@@ -315,7 +331,7 @@ impl Replica {
     /// Ends the requests whose step ends at `end`.
     pub(super) fn apply_quick(&mut self, end: Ns, sink: &mut impl Sink) -> bool {
         let Some(mut lane) = self.lane.take() else { return false };
-        while let Some((_, slot)) = lane.ends.pop_front_if(|e| e.0 == end) {
+        while let Some(slot) = lane.end(end) {
             let s = self.engine.vllm_mut();
             let r = &mut s.sequences[slot];
             let computed = r.prompt + r.output - 1;

@@ -16,10 +16,25 @@ pub trait StepTimer {
 
     fn time(&self, work: &Work) -> Result<Cost, Self::Uncovered>;
 
-    /// How long the host is busy launching the pass, where that keeps it from anything else.
-    fn launch(&self, _work: &Work) -> Seconds {
-        Seconds::ZERO
+    /// What the host does for the pass while the chips may still be at the one before; nothing where it does not run ahead.
+    fn host(&self, _work: &Work) -> HostTime {
+        HostTime::default()
     }
+}
+
+/// What the host of an engine that runs ahead of the chips is busy with for one pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostTime {
+    /// From the choice of the pass to its first kernel.
+    pub prepare: Seconds,
+    /// From the choice to the last launch: at least `prepare`.
+    pub launch: Seconds,
+    /// By how much that is longer or shorter from pass to pass, evenly.
+    pub varies: Seconds,
+    /// From the result of the pass before, once this one is launched, to the choice of the next.
+    pub choose: Seconds,
+    /// To hand the tokens of the pass out, one after another.
+    pub hand: Seconds,
 }
 
 impl<T: StepTimer + ?Sized> StepTimer for &T {
@@ -29,8 +44,8 @@ impl<T: StepTimer + ?Sized> StepTimer for &T {
         (**self).time(work)
     }
 
-    fn launch(&self, work: &Work) -> Seconds {
-        (**self).launch(work)
+    fn host(&self, work: &Work) -> HostTime {
+        (**self).host(work)
     }
 }
 

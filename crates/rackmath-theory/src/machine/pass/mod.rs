@@ -31,7 +31,7 @@ mod mixer;
 mod products;
 mod replay;
 
-pub use crate::machine::timer::{Beside, Chunk, Cost, Decodes, Limit, Many, Part, StepTimer, Work};
+pub use crate::machine::timer::{Beside, Chunk, Cost, Decodes, HostTime, Limit, Many, Part, StepTimer, Work};
 pub use joint::joined_bytes;
 pub use layers::KernelSet;
 
@@ -146,13 +146,17 @@ impl Pass {
         cost.plus(&all, 1.0);
     }
 
-    fn add_host(&self, launch: f64, sequences: f64, cost: &mut Cost) {
+    fn host_time(&self, sequences: f64) -> f64 {
+        self.overhead.host.get() + self.overhead.host_sequence.get() * sequences
+    }
+
+    fn add_host(&self, (launch, varies): (f64, f64), sequences: f64, cost: &mut Cost) {
         let o = &self.overhead;
         let chips = cost.time().get();
-        let host = o.host.get() + o.host_sequence.get() * sequences;
-        let busy = if o.host_overlaps { launch.max(host) } else { launch };
-        let after = if o.host_overlaps { 0.0 } else { host };
-        cost.add(Part::Host, Limit::Host, (busy - chips).max(0.0) + after);
+        let host = self.host_time(sequences);
+        let waits = mean_excess(launch, varies, chips);
+        let (waits, after) = if o.host_overlaps { (waits.max(host - chips), 0.0) } else { (waits, host) };
+        cost.add(Part::Host, Limit::Host, waits + after);
     }
 }
 
@@ -163,10 +167,30 @@ impl StepTimer for Pass {
         Ok(self.cost(work))
     }
 
-    fn launch(&self, work: &Work) -> Seconds {
-        let launch = if self.ideal { 0.0 } else { self.replays.launch(work.rows(), work.prompts() > 0.0) };
-        Seconds::s(launch)
+    fn host(&self, work: &Work) -> HostTime {
+        let o = &self.overhead;
+        if self.ideal || !o.host_overlaps {
+            return HostTime::default();
+        }
+        let sequences = work.sequences() + work.prompts();
+        let choose = o.choose + o.choose_sequence * sequences;
+        let graph = Seconds::s((self.host_time(sequences) - choose.get()).max(0.0));
+        let prepare = if self.replays.captured(work.rows()) { graph } else { graph + o.launch_first };
+        let (launch, varies) = self.replays.launch(work.rows(), work.prompts() > 0.0);
+        HostTime {
+            prepare,
+            launch: prepare + Seconds::s(launch),
+            varies: Seconds::s(varies),
+            choose,
+            hand: o.message * sequences,
+        }
     }
+}
+
+/// By how much a time that is even between `mean - varies` and `mean + varies` exceeds another on average, where it does.
+fn mean_excess(mean: f64, varies: f64, other: f64) -> f64 {
+    let most = mean + varies - other;
+    if most <= 2.0 * varies && varies > 0.0 { most.max(0.0).powi(2) / (4.0 * varies) } else { (mean - other).max(0.0) }
 }
 
 /// One kernel's share of a pass: its time, never below its roofline, and what limits it.
@@ -259,5 +283,22 @@ impl Table {
         let share = (rows - x0) / (x1 - x0);
         cost.plus(&self.costs[above - 1], 1.0 - share);
         cost.plus(&self.costs[above], share);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mean_excess;
+
+    /// Against the sum over a thousand equally likely times.
+    #[test]
+    fn a_time_that_varies_exceeds_another_on_average() {
+        for (mean, varies, other) in
+            [(5.0, 2.0, 4.0), (5.0, 2.0, 1.0), (5.0, 2.0, 9.0), (5.0, 0.0, 4.5), (5.0, 5.0, 5.0)]
+        {
+            let each = |i: u32| (mean - varies + 2.0 * varies * (f64::from(i) + 0.5) / 1000.0 - other).max(0.0);
+            let sum: f64 = (0..1000).map(each).sum::<f64>() / 1000.0;
+            assert!((mean_excess(mean, varies, other) - sum).abs() < 1e-5, "{mean} {varies} {other}");
+        }
     }
 }

@@ -11,8 +11,8 @@
 //! | t_p, t_k | piece, each | s | host time for a layer replayed in pieces, and launched kernel by kernel |
 //!
 //! The host runs ahead of the chips, so that the longer of its time and theirs counts ([`super::Pass`]). A graph that holds the
-//! whole pass is one launch, which the time to prepare a pass covers. Assumes: a layer is launched in the same time whatever
-//! it holds. Ignores: padding of passes in which each sequence checks drafts, captured by sequences.
+//! whole pass is one launch, which the time to prepare a pass covers. A launch kernel by kernel is longer or shorter from pass
+//! to pass, evenly within a share of itself. Assumes: a layer is launched in the same time whatever it holds. Ignores: padding of passes in which each sequence checks drafts, captured by sequences.
 //! Source: vLLM, design document on CUDA graphs (modes FULL_AND_PIECEWISE and PIECEWISE); times in `catalog/engines`.
 
 use rackmath_spec::engine::{Engine, Replay};
@@ -24,6 +24,7 @@ pub(super) struct Replays {
     /// Seconds of a pass with prompts up to the largest size, and of any larger pass.
     pieces: f64,
     each: f64,
+    spread: f64,
 }
 
 impl Replays {
@@ -35,7 +36,7 @@ impl Replays {
         };
         // What is launched in pieces is launched no slower than one by one.
         let each = (layers as f64 * o.launch.get()).max(pieces);
-        Self { most: s.graph, steps: s.graph_steps.clone(), pieces, each }
+        Self { most: s.graph, steps: s.graph_steps.clone(), pieces, each, spread: o.launch_spread }
     }
 
     pub(super) fn most(&self) -> f64 {
@@ -55,11 +56,16 @@ impl Replays {
         self.steps.iter().find_map(next).unwrap_or(rows)
     }
 
-    pub(super) fn launch(&self, rows: f64, prompts: bool) -> f64 {
+    pub(super) fn captured(&self, rows: f64) -> bool {
+        rows <= self.most
+    }
+
+    /// Seconds, and how many more or fewer from pass to pass.
+    pub(super) fn launch(&self, rows: f64, prompts: bool) -> (f64, f64) {
         match prompts {
-            _ if rows > self.most => self.each,
-            true => self.pieces,
-            false => 0.0,
+            _ if !self.captured(rows) => (self.each, self.each * self.spread),
+            true => (self.pieces, 0.0),
+            false => (0.0, 0.0),
         }
     }
 }
@@ -93,9 +99,9 @@ mod tests {
     fn each_kind_of_pass_has_its_floor() {
         let (r, (engine, _)) = (replays(), rackmath_catalog::embedded().engine("vllm").unwrap());
         let o = &engine.overhead;
-        assert_eq!(r.launch(512.0, false), 0.0);
-        assert_eq!(r.launch(512.0, true), 32.0 * o.launch_piece.get());
-        assert_eq!(r.launch(513.0, true), 32.0 * o.launch.get());
+        assert_eq!(r.launch(512.0, false), (0.0, 0.0));
+        assert_eq!(r.launch(512.0, true).0, 32.0 * o.launch_piece.get());
+        assert_eq!(r.launch(513.0, true).0, 32.0 * o.launch.get());
         assert_eq!(r.launch(513.0, false), r.launch(513.0, true));
         assert!(o.launch_piece < o.launch);
     }
