@@ -24,6 +24,7 @@ pub mod serving;
 mod steps;
 mod table;
 mod training;
+mod truth;
 
 use rackmath_spec::{Catalog, SpecError};
 use std::path::Path;
@@ -37,6 +38,7 @@ pub const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|ge
        rackmath-calibrate score|fit|rows steps FOLDER
        rackmath-calibrate score|rows simulate FOLDER
        rackmath-calibrate score routing FOLDER
+       rackmath-calibrate score|rows truth FOLDER
        rackmath-calibrate score training FOLDER [STACKS]
        rackmath-calibrate fit training FOLDER [STACK]
        rackmath-calibrate score|transfer|rows plan FOLDER
@@ -79,6 +81,8 @@ pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Resul
         ("transfer", "network", _) => shown(network::transfer(catalog, folder)),
         ("score", "simulate", _) => shown(replays::score(catalog, folder)),
         ("score", "routing", _) => routing::score(catalog, folder),
+        ("score", "truth", _) => truth::score(catalog, folder),
+        ("rows", "truth", _) => truth::listed(catalog, folder),
         ("rows", "simulate", _) => replays::listed(catalog, folder),
         ("score", "gemm", _) => shown(gemm::score(catalog, folder)),
         ("fit", "gemm", _) => gemm::fit(catalog, folder),

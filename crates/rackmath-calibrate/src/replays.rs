@@ -9,8 +9,7 @@
 use crate::names::Names;
 use crate::rows::{Record, problem, table, table_or_none};
 use crate::table::Table;
-use rackmath::validate::replay::{At, Latency, Run, even, percentiles, segment};
-use rackmath_sim::cluster::Router;
+use rackmath::validate::replay::{At, Latency, Measured, Run, even, percentiles, segment};
 use rackmath_sim::engine::vllm::Settings;
 use rackmath_sim::workload::Job;
 use rackmath_spec::{Catalog, SpecError};
@@ -60,7 +59,7 @@ pub fn listed(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
 
 type Found = (Vec<Run>, BTreeMap<String, usize>);
 
-type Skipped = BTreeMap<String, usize>;
+pub type Skipped = BTreeMap<String, usize>;
 
 fn read(catalog: &Catalog, folder: &Path) -> Result<Found, SpecError> {
     let (mut runs, mut skipped) = (Vec::new(), BTreeMap::new());
@@ -84,7 +83,7 @@ fn read(catalog: &Catalog, folder: &Path) -> Result<Found, SpecError> {
     Ok((runs, skipped))
 }
 
-fn by_run<'a>(rows: &'a [Record], column: &str) -> BTreeMap<String, Vec<&'a Record>> {
+pub fn by_run<'a>(rows: &'a [Record], column: &str) -> BTreeMap<String, Vec<&'a Record>> {
     let mut runs: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for row in rows {
         runs.entry(row.text(column).to_owned()).or_default().push(row);
@@ -92,9 +91,9 @@ fn by_run<'a>(rows: &'a [Record], column: &str) -> BTreeMap<String, Vec<&'a Reco
     runs
 }
 
-fn measured(rows: &[&Record], metric: Latency, column: &str, ms: f64) -> Vec<(Latency, At, f64)> {
+pub fn measured(rows: &[&Record], metric: Latency, column: &str, ms: f64) -> Vec<Measured> {
     let values: Vec<f64> = rows.iter().filter_map(|r| r.number(column)).map(|x| x * ms).collect();
-    percentiles(metric, &values).collect()
+    percentiles(0, metric, &values).collect()
 }
 
 /// The open loops of one H200: every fact of the engine is known.
@@ -129,17 +128,17 @@ fn open_loops(rows: &[Record]) -> Result<Vec<Run>, String> {
             system: "hgx-h200".into(),
             engine: "vllm@0.25.0".into(),
             tp: 1,
-            replicas: 1,
-            router: Router::RoundRobin,
             settings: Settings {
                 max_num_seqs: 1024,
                 max_num_batched_tokens: 8192,
                 max_model_len: 131_072,
                 num_blocks: 57_489,
                 ..Settings::default()
-            },
+            }
+            .into(),
             jobs,
             measured: all,
+            ..Run::default()
         });
     }
     Ok(runs)
@@ -162,7 +161,12 @@ fn flags(text: &str) -> Settings {
 }
 
 /// Servers of few prompts: a prompt is known by its length.
-fn repeated(names: &Names<'_>, rows: &[Record], facts: &[Record], skipped: &mut Skipped) -> Result<Vec<Run>, String> {
+pub fn repeated(
+    names: &Names<'_>,
+    rows: &[Record],
+    facts: &[Record],
+    skipped: &mut Skipped,
+) -> Result<Vec<Run>, String> {
     let mut runs = Vec::new();
     for (name, rows) in by_run(rows, "run_id") {
         let fact = facts.iter().find(|f| f.text("run_id") == name);
@@ -195,11 +199,10 @@ fn repeated(names: &Names<'_>, rows: &[Record], facts: &[Record], skipped: &mut 
             system: "hgx-h100".into(),
             engine: "vllm@0.15.1".into(),
             tp: fact.needed("parallelism")?.trim_start_matches("TP").parse().unwrap_or(1),
-            replicas: 1,
-            router: Router::RoundRobin,
-            settings: flags(fact.needed("flags")?),
+            settings: flags(fact.needed("flags")?).into(),
             jobs,
             measured: all,
+            ..Run::default()
         });
     }
     Ok(runs)
@@ -245,22 +248,21 @@ fn stated(names: &Names<'_>, rows: &[Record], skipped: &mut Skipped) -> Result<V
                 system: "hgx-h100".into(),
                 engine: "vllm@0.15.1".into(),
                 tp: r.needed("parallelism")?.trim_start_matches("TP").parse().unwrap_or(1),
-                replicas: 1,
-                router: Router::RoundRobin,
                 settings: Settings {
                     max_num_seqs: whole("max_num_seqs", 128),
                     max_num_batched_tokens: whole("max_num_batched_tokens", 2048),
                     max_model_len: 4096,
                     num_blocks: whole("kv_blocks", 30_000),
                     ..Settings::default()
-                },
+                }
+                .into(),
                 jobs: even(&rates, input, output, if first { 300 } else { usize::MAX }),
-                measured: Vec::new(),
+                ..Run::default()
             };
             runs.insert(key.clone(), run);
         }
         if let Some(run) = runs.get_mut(&key) {
-            run.measured.push((metric, at, value));
+            run.measured.push(Measured { part: 0, metric, at, ms: value });
         }
     }
     Ok(runs.into_values().collect())

@@ -1,222 +1,211 @@
 //! Eight replicas behind a router, replayed: `vllm_routing_8replicas_aibrix.csv.gz`, with `runs.csv` beside it.
 //!
-//! A set-up ran its rates one after another without a restart, and the same users came back: its rates are replayed so too, from the
-//! lowest up, with the caches as they are left. Set-ups with a store of keys and values outside the engine are not replayed.
+//! A set-up ran its eleven rates one after another without a restart, and the same users came back: its rates are replayed so too, from
+//! the lowest up, with the caches as they are left. A rate that is not there for one set-up is sent as another set-up of the campaign
+//! met it, and not judged: the client sends the same users at the same times whatever answers. Set-ups with a store of keys and values
+//! outside the engine are not replayed.
 //!
-//! Assumed, as no source says: 1,000 tokens of a prompt are everybody's and the rest the user's own; 26,000 blocks of cache on an
-//! A100 and 33,500 on an H20 (0.9 of the memory less weights and 5 GiB for a pass); a pass takes one prompt (prompts are not cut) and the
-//! decodes beside it, as vLLM does since its first version but for these two, which let prompts go first; half of the rates are not
-//! there, so that caches are colder than they were. A gateway is taken as the better of two at random, and as random too.
+//! What the servers were told is in the source's deployment files (`test/regression/v0.2.1`, `v0.3.0`): prompts are not cut. vLLM 0.7
+//! (engine V0) then lets prompts go first, alone in their steps; 0.8 (V1) cuts them all the same, 8,192 tokens to a step on chips of at
+//! least 70 GiB (`_set_default_args_v1` of `vllm/engine/arg_utils.py`).
 
+use crate::names::Names;
+use crate::replays::by_run;
 use crate::rows::{Record, problem, table};
-use rackmath::validate::replay::{Run, segment};
-use rackmath_sim::cluster::Router;
+use crate::truth::{Open, Tables};
+use rackmath::validate::replay::{At, Compared, Latency, Run, UNJUDGED, percentiles, segment};
+use rackmath_sim::cluster::{Router, Weights};
 use rackmath_sim::engine::vllm::Settings;
-use rackmath_sim::tally::Outcome;
 use rackmath_sim::workload::Job;
 use rackmath_spec::{Catalog, SpecError};
 use rackmath_theory::pass::KernelSet;
-use rackmath_theory::stats::{median, quantile, spearman};
-use rackmath_units::{Effort, float};
+use rackmath_theory::stats::spearman;
+use rackmath_units::Effort;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Tokens of a prompt that all users share.
+pub const FILE: &str = "vllm_routing_8replicas_aibrix.csv.gz";
+
+/// What no source says.
+pub const OPEN: &[Open] = &[
+    Open {
+        flag: "tokens of a prompt that all users share",
+        taken: "none: a first prompt takes as long on a warm server as on a cold one",
+        other: "1,000",
+    },
+    Open { flag: "room of the cache", taken: "416,000 tokens on an A100, 536,000 on an H20", other: "a tenth less" },
+    Open {
+        flag: "how the gateway chooses by default",
+        taken: "the better of two at random, as Envoy Gateway does",
+        other: "at random",
+    },
+    Open {
+        flag: "how prefix-cache routing chooses",
+        taken: "the longest match, the least loaded where loads differ by more than 8",
+        other: "the cheapest by NVIDIA Dynamo's cost",
+    },
+];
+
+const CAMPAIGNS: [&str; 2] = ["aibrix-v0.2.1", "aibrix-v0.3.0"];
+/// Tokens of a prompt that all users may share.
 const SHARED: u32 = 1_000;
+/// AIBrix's prefix-cache routing: loads are uneven when they differ by more requests (`defaultPodRunningRequestImbalanceAbsCount` in
+/// `pkg/plugins/gateway/algorithms/prefix_cache.go`); below a share of the prompt a match is one that all have.
+const UNEVEN: (u64, f64) = (8, 1.0);
+const MATCHED: f64 = 0.3;
 /// Nanoseconds between the end of a rate and the next.
 const PAUSE: u64 = 30_000_000_000;
 
-const KV: Router = Router::Kv;
-
-/// How a set-up may have chosen; the first is what it is judged by.
-fn routers(workload: &str) -> Option<&'static [(&'static str, Router)]> {
+/// How a set-up chose; nothing where it keeps keys and values outside the engine.
+fn router(workload: &str, way: Option<usize>) -> Option<Router> {
     let (_, router) = workload.split_once("router: ")?;
     let stored = ["KV", "LMCache"].iter().any(|word| router.contains(word));
     match router {
         _ if stored => None,
-        "Kubernetes Service" => Some(&[("random", Router::Random)]),
-        "AIBrix gateway, prefix-cache routing" => Some(&[("kv", KV), ("cache-aware", Router::CacheAware)]),
-        "production-stack router, session-aware" => Some(&[("session", Router::Session)]),
+        "Kubernetes Service" => Some(Router::Random),
+        "AIBrix gateway, prefix-cache routing" => Some(if way == Some(3) { Router::Kv } else { Router::CacheAware }),
+        "production-stack router, session-aware" => Some(Router::Session),
         _ if router.starts_with("AIBrix gateway, ") => {
-            Some(&[("two-choices", Router::TwoChoices), ("random", Router::Random)])
+            Some(if way == Some(2) { Router::Random } else { Router::TwoChoices })
         }
         _ => None,
     }
 }
 
-/// A rate of a set-up: measured TTFT in milliseconds.
-struct Rate<'a> {
-    rate: f64,
-    rows: Vec<&'a Record>,
-}
-
-type Setups<'a> = BTreeMap<(String, String), (&'a Record, Vec<Rate<'a>>)>;
-
-/// Every rate of every set-up that can be replayed, then the order of set-ups and the distances by campaign.
+/// Every rate of every set-up that can be replayed, then the order of set-ups.
 pub fn score(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
-    let path = folder.join("vllm_routing_8replicas_aibrix.csv.gz");
-    let (rows, facts) = (table(&path)?, table(&folder.join("runs.csv"))?);
-    let kernels = KernelSet::of(catalog)?;
-    let setups = setups(&rows, &facts).map_err(|e| problem(&path, e))?;
-    let head = ["campaign", "set-up", "as", "rate", "TTFT p50 ms", "TTFT p90 ms"];
-    let mut text = String::new();
-    let mut factors: BTreeMap<&str, f64> = BTreeMap::new();
-    for scaled in [false, true] {
-        let what = if scaled {
-            "steps scaled by one factor for a campaign, from the plain service at its lowest rate: scheduling apart from steps"
-        } else {
-            "steps as the catalogue has them"
-        };
-        _ = write!(text, "{what}; predicted / measured\n{:<15}{:<28}{:<12}{:>5}", head[0], head[1], head[2], head[3]);
-        _ = writeln!(text, "{:>18}{:>18}", head[4], head[5]);
-        let mut campaigns: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
-        for ((campaign, setup), (fact, rates)) in &setups {
-            for (i, (word, router)) in routers(fact.text("workload")).unwrap_or_default().iter().enumerate() {
-                let factor = if scaled { factors.get(campaign.as_str()).copied().unwrap_or(1.0) } else { 1.0 };
-                let run = replayed((campaign, setup), fact, rates, *router, factor).map_err(|e| problem(&path, e))?;
-                let points = points(&run.outcomes(catalog, &kernels, &Effort::from(1))?, rates, factor);
-                for p in &points {
-                    let pair = |of: [f64; 2]| format!("{:>8.0} /{:>7.0}", of[0], of[1]);
-                    let pairs = pair(p.p50) + "  " + &pair(p.p90);
-                    _ = writeln!(text, "{campaign:<15}{setup:<28}{word:<12}{:>5.1}  {pairs}", p.rate);
-                }
-                if let (Some(first), "naive", false) = (points.first(), setup.as_str(), scaled) {
-                    factors.insert(campaign, first.p50[1] / first.p50[0]);
-                }
-                if i == 0 {
-                    campaigns.entry(campaign).or_default().extend(points);
-                }
+    let path = folder.join(FILE);
+    let tables = Tables { rows: table(&path)?, facts: table(&folder.join("runs.csv"))? };
+    let (names, kernels) = (Names::new(catalog), KernelSet::of(catalog)?);
+    let mut text = String::from("TTFT in ms, predicted / measured\n");
+    _ = writeln!(text, "{:<15}{:<29}{:>5}{:>18}{:>19}", "campaign", "set-up", "rate", "p50", "p90");
+    for campaign in CAMPAIGNS {
+        let mut points = Vec::new();
+        for run in runs(&names, &tables, campaign, None).map_err(|e| problem(&path, e))? {
+            let all = run.compared(catalog, &kernels, &Effort::from(1))?;
+            let of =
+                |at: f64| all.iter().filter(move |c| c.metric == Latency::Ttft && c.at == At::Percentile(at)).copied();
+            for (p50, p90) in of(0.5).zip(of(0.9)) {
+                let pair = |c: &Compared| format!("{:>8.0} /{:>7.0}", c.predicted, c.measured);
+                let (name, rate) = (&run.name, f64::from(p50.part) / 10.0);
+                _ = writeln!(text, "{campaign:<15}{name:<29}{rate:>5.1}  {}  {}", pair(&p50), pair(&p90));
+                points.push(p90);
             }
         }
-        for (campaign, points) in campaigns {
-            text += &summary(campaign, &points);
-        }
+        text += &order(campaign, &points);
     }
-    for (campaign, factor) in &factors {
-        _ = writeln!(text, "factor of {campaign}: {factor:.3}");
-    }
-    let left = setups.iter().filter(|(_, (fact, _))| routers(fact.text("workload")).is_none());
-    let left: Vec<String> = left.map(|((campaign, setup), _)| format!("{campaign} {setup}")).collect();
-    _ = writeln!(text, "not replayed, as keys and values lie outside the engine: {}", left.join(", "));
     Ok(text)
 }
 
-/// TTFT at a rate of a set-up in milliseconds, predicted and measured.
-struct Point {
-    rate: f64,
-    p50: [f64; 2],
-    p90: [f64; 2],
-}
-
-fn points(outcomes: &[Outcome], rates: &[Rate<'_>], factor: f64) -> Vec<Point> {
-    let mut ttft = vec![0.0; outcomes.len()];
-    for o in outcomes {
-        ttft[o.id as usize] = o.ttft() as f64 / 1e6 * factor;
-    }
-    let mut from = 0;
-    let point = |Rate { rate, rows }: &Rate<'_>| {
-        let ours = &ttft[from..from + rows.len()];
-        from += rows.len();
-        let measured: Vec<f64> = rows.iter().filter_map(|r| r.number("ttft_ms")).collect();
-        let at = |p: f64| [ours, &measured].map(|values| quantile(values, p).unwrap_or(f64::NAN));
-        Point { rate: *rate, p50: at(0.5), p90: at(0.9) }
-    };
-    rates.iter().map(point).collect()
-}
-
-fn summary(campaign: &str, points: &[Point]) -> String {
-    let column = |i: usize| points.iter().map(|p| p.p90[i]).collect::<Vec<_>>();
-    let rank = spearman(&column(0), &column(1)).unwrap_or(f64::NAN);
-    let error = |of: fn(&Point) -> [f64; 2]| {
-        let errors: Vec<f64> = points.iter().map(of).map(|[ours, measured]| float::ln(ours / measured).abs()).collect();
-        median(&errors).unwrap_or(f64::NAN)
-    };
+/// How well set-ups and rates are put in order.
+fn order(campaign: &str, points: &[Compared]) -> String {
+    let column = |of: fn(&Compared) -> f64| points.iter().map(of).collect::<Vec<_>>();
+    let rank = spearman(&column(|c| c.predicted), &column(|c| c.measured)).unwrap_or(f64::NAN);
     let (mut pairs, mut right) = (0, 0);
     for (i, a) in points.iter().enumerate() {
-        for b in points[..i].iter().filter(|b| b.rate == a.rate) {
+        for b in points[..i].iter().filter(|b| b.part == a.part) {
             pairs += 1;
-            right += usize::from((a.p90[0] < b.p90[0]) == (a.p90[1] < b.p90[1]));
+            right += usize::from((a.predicted < b.predicted) == (a.measured < b.measured));
         }
     }
     format!(
-        "{campaign}: {} points (first way of each set-up), Spearman of p90 {rank:.2}; set-ups at one rate in the right order \
-         {right} of {pairs}; median |ln| p50 {:.3}, p90 {:.3}\n",
-        points.len(),
-        error(|p| p.p50),
-        error(|p| p.p90)
+        "{campaign}: {} points, Spearman of p90 over set-ups and rates {rank:.2}; set-ups at one rate in the right order {right} of {pairs}\n",
+        points.len()
     )
 }
 
-/// Set-ups by campaign, their rates from the lowest up.
-fn setups<'a>(rows: &'a [Record], facts: &'a [Record]) -> Result<Setups<'a>, String> {
-    let mut runs: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
-    for row in rows {
-        runs.entry(row.text("run_id")).or_default().push(row);
-    }
-    let mut all = Setups::new();
-    for (id, rows) in runs {
-        let [campaign, setup, rate] = id.split('/').collect::<Vec<_>>()[..] else {
+/// The set-ups of a campaign that can be replayed, each with all its rates.
+pub fn runs(names: &Names<'_>, t: &Tables, campaign: &str, way: Option<usize>) -> Result<Vec<Run>, String> {
+    let all = by_run(&t.rows, "run_id");
+    // By set-up and rate in tenths of a request per second.
+    let mut setups: BTreeMap<&str, BTreeMap<u32, &[&Record]>> = BTreeMap::new();
+    for (id, rows) in &all {
+        let [of, setup, rate] = id.split('/').collect::<Vec<_>>()[..] else {
             return Err(format!("{id}: expected campaign/set-up/rate"));
         };
-        let rate = rate.trim_start_matches("qps").parse().map_err(|e| format!("{id}: {e}"))?;
-        let fact = facts.iter().find(|f| f.text("run_id") == id).ok_or_else(|| format!("{id}: not in runs.csv"))?;
-        let (_, rates) = all.entry((campaign.into(), setup.into())).or_insert((fact, Vec::new()));
-        rates.push(Rate { rate, rows });
-        rates.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+        let rate: f64 = rate.trim_start_matches("qps").parse().map_err(|e| format!("{id}: {e}"))?;
+        if of == campaign {
+            setups.entry(setup).or_default().insert((rate * 10.0).round() as u32, rows);
+        }
     }
-    Ok(all)
+    let mut any: BTreeMap<u32, &[&Record]> = BTreeMap::new();
+    for rates in setups.values() {
+        for (rate, rows) in rates {
+            let known = any.entry(*rate).or_insert(rows);
+            if rows.len() > known.len() {
+                *known = rows;
+            }
+        }
+    }
+    let mut runs = Vec::new();
+    for (setup, rates) in &setups {
+        let fact = t.facts.iter().find(|f| f.text("run_id").starts_with(&format!("{campaign}/{setup}/")));
+        let fact = fact.ok_or_else(|| format!("{campaign}/{setup}: not in runs.csv"))?;
+        let Some(router) = router(fact.needed("workload")?, way) else { continue };
+        let mut run = replayed(names, fact, router, way)?;
+        run.name = (*setup).into();
+        let mut begin = 0;
+        for (rate, others) in &any {
+            let rows = rates.get(rate);
+            let class = if rows.is_some() { *rate } else { UNJUDGED };
+            begin = send(&mut run, rows.unwrap_or(others), class, begin, way == Some(0))?;
+            if let Some(rows) = rows {
+                let ttft: Vec<f64> = rows.iter().filter_map(|r| r.number("ttft_ms")).collect();
+                let e2e: Vec<f64> = rows.iter().filter_map(|r| r.number("e2e_ms")).collect();
+                run.measured.extend(percentiles(class, Latency::Ttft, &ttft));
+                run.measured.extend(percentiles(class, Latency::E2e, &e2e));
+            }
+        }
+        runs.push(run);
+    }
+    Ok(runs)
 }
 
-/// Time that steps are scaled by is taken from arrivals instead, and given back to what comes out.
-fn replayed(
-    (campaign, setup): (&str, &str),
-    fact: &Record,
-    rates: &[Rate<'_>],
-    router: Router,
-    factor: f64,
-) -> Result<Run, String> {
-    let a100 = fact.needed("gpu")?.starts_with("A100");
-    let mut jobs: Vec<Job> = Vec::new();
-    let mut begin = 0;
-    for Rate { rows, .. } in rates {
-        let mut end = begin;
-        for r in rows {
-            let arrival = begin + (r.amount("arrival_ms")? * 1e6) as u64;
-            end = end.max(arrival + (r.amount("e2e_ms")? * 1e6) as u64);
-            let (prompt, user) = (r.amount("input_tokens")? as u32, r.amount("session")? as u64 + 1);
-            jobs.push(Job {
-                arrival,
-                prompt,
-                output: (r.amount("output_tokens")? as u32).max(1),
-                session: user,
-                content: vec![segment(0, SHARED.min(prompt)), segment(user, prompt.saturating_sub(SHARED))],
-                ..Job::default()
-            });
-        }
-        begin = end + PAUSE;
+/// Sends the requests of a rate from `begin` on; when the next may begin.
+fn send(run: &mut Run, rows: &[&Record], class: u32, begin: u64, sharing: bool) -> Result<u64, String> {
+    let mut end = begin;
+    for r in rows {
+        let arrival = begin + (r.amount("arrival_ms")? * 1e6) as u64;
+        end = end.max(arrival + (r.amount("e2e_ms")? * 1e6) as u64);
+        let (prompt, user) = (r.amount("input_tokens")? as u32, r.amount("session")? as u64 + 1);
+        let shared = if sharing { SHARED.min(prompt) } else { 0 };
+        run.jobs.push(Job {
+            arrival,
+            prompt,
+            output: (r.amount("output_tokens")? as u32).max(1),
+            session: user,
+            class,
+            content: vec![segment(0, shared), segment(user, prompt - shared)],
+            ..Job::default()
+        });
     }
-    for job in &mut jobs {
-        job.arrival = (job.arrival as f64 / factor) as u64;
-    }
+    Ok(end + PAUSE)
+}
+
+fn replayed(names: &Names<'_>, fact: &Record, router: Router, way: Option<usize>) -> Result<Run, String> {
+    let gpu = fact.needed("gpu")?;
+    let (a100, name) = (gpu.starts_with("A100"), fact.needed("model")?);
+    let room: u32 = if a100 { 26_000 } else { 33_500 };
     Ok(Run {
-        source: campaign.into(),
-        name: setup.into(),
-        model: "llama-3.1-8b".into(),
+        source: "AIBrix".into(),
+        model: names.model(name).ok_or_else(|| format!("no model {name} in the catalogue"))?,
         system: if a100 { "hgx-a100" } else { "hgx-h20" }.into(),
         engine: if a100 { "vllm@0.7.0" } else { "vllm@0.8.5" }.into(),
-        tp: 1,
         replicas: 8,
         router,
+        weighing: Weights { uneven: UNEVEN, matched: MATCHED, ..Weights::default() },
         settings: Settings {
-            max_num_seqs: 256,
-            max_num_batched_tokens: 32_000,
+            max_num_seqs: if a100 { 256 } else { 1024 },
+            max_num_batched_tokens: if a100 { 32_000 } else { 8_192 },
             max_model_len: 32_000,
-            enable_chunked_prefill: false,
-            num_blocks: if a100 { 26_000 } else { 33_500 },
+            enable_chunked_prefill: !a100,
+            prompts_alone: a100,
+            watermark: if a100 { 0.01 } else { 0.0 },
+            num_blocks: if way == Some(1) { room / 10 * 9 } else { room },
             ..Settings::default()
-        },
-        jobs,
-        measured: Vec::new(),
+        }
+        .into(),
+        ..Run::default()
     })
 }

@@ -148,6 +148,7 @@ mod tests {
             ("network", "kernel_collectives.csv"),
             ("serving", "trtllm_throughput.csv"),
             ("steps", "steps.csv.gz"),
+            ("truth", "llama405b_mi300x_h100_requests.csv.gz"),
             ("plan", "inferencemax_pareto.csv"),
             ("training", "training_vtrain_a100.csv"),
             ("deduce", "open_host_prices.csv"),

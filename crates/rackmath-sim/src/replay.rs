@@ -157,6 +157,7 @@ impl Engine {
             speculative: self.speculative.map_or(0, |d| d.num_tokens),
             max_loras: self.max_loras,
             prefill_schedule_interval: self.prefill_schedule_interval.unwrap_or(1),
+            ..Settings::default()
         }
     }
 }

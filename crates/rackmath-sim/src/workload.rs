@@ -357,6 +357,41 @@ impl Source for Listed {
     }
 }
 
+/// Requests of a list, so many at once: the next is sent when one is done.
+pub struct Users {
+    jobs: std::vec::IntoIter<Job>,
+    /// When those who are free send.
+    free: BinaryHeap<Reverse<Ns>>,
+    made: u64,
+}
+
+impl Users {
+    pub fn new(jobs: Vec<Job>, users: usize) -> Self {
+        Self { jobs: jobs.into_iter(), free: std::iter::repeat_n(Reverse(0), users).collect(), made: 0 }
+    }
+}
+
+impl Source for Users {
+    fn next(&mut self) -> Option<Ns> {
+        if self.jobs.len() == 0 { None } else { self.free.peek().map(|Reverse(at)| *at) }
+    }
+
+    fn take(&mut self) -> Option<Job> {
+        let arrival = Source::next(self)?;
+        self.free.pop();
+        self.made += 1;
+        Some(Job { id: self.made - 1, arrival, ..self.jobs.next()? })
+    }
+
+    fn done(&mut self, _id: u64, at: Ns) {
+        self.free.push(Reverse(at));
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+}
+
 /// A conversation: its turns, each sent so long after the answer to the one before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Session {

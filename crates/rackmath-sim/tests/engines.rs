@@ -46,6 +46,8 @@ struct World {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Which {
     Vllm,
+    /// vLLM's engine V0.
+    Before,
     Sglang,
     Trtllm,
 }
@@ -66,6 +68,21 @@ fn world(which: Which, seed: u64) -> World {
             ..vllm::Settings::default()
         }
         .into(),
+        Which::Before => {
+            let alone = pick(&[0, 1]) == 1;
+            vllm::Settings {
+                max_num_seqs: seqs,
+                max_num_batched_tokens: 2048,
+                enable_chunked_prefill: !alone,
+                enable_prefix_caching: caching,
+                prompts_alone: alone,
+                num_scheduler_steps: pick(&[1, 4, 15]),
+                watermark: 0.01,
+                num_blocks: room / 16,
+                ..vllm::Settings::default()
+            }
+            .into()
+        }
         Which::Sglang => sglang::Settings {
             chunked_prefill_size: (pick(&[0, 1, 1, 1]) == 1).then_some(chunk),
             max_prefill_tokens: pick(&[300, 16_384]),
@@ -162,7 +179,7 @@ fn works_on(world: &World, record: &Record) -> bool {
 
 #[test]
 fn nothing_is_lost_and_nobody_rests() {
-    for which in [Which::Vllm, Which::Sglang, Which::Trtllm] {
+    for which in [Which::Vllm, Which::Before, Which::Sglang, Which::Trtllm] {
         let (mut given_way, mut mixed) = (0, 0);
         for seed in 0..150 {
             let world = world(which, seed);
@@ -176,6 +193,7 @@ fn nothing_is_lost_and_nobody_rests() {
             match settings {
                 Settings::Trtllm(s) if s.capacity != trtllm::Capacity::MaxUtilization => assert_eq!(evicted, 0),
                 Settings::Sglang(s) if !s.enable_mixed_chunk => assert_eq!(together, 0),
+                Settings::Vllm(s) if s.prompts_alone => assert_eq!(together, 0),
                 _ => {}
             }
             given_way += evicted;
@@ -262,6 +280,37 @@ fn steps(settings: impl Into<Settings>, requests: &[(usize, u64, u32, u32, u32)]
         lines.push(format!("{} | {}", line.join(" "), engine.free()));
     }
     lines
+}
+
+/// vLLM's engine V0 with a room of 100 tokens.
+fn before(tokens: u32, alone: bool, steps: u32) -> vllm::Settings {
+    vllm::Settings {
+        max_num_batched_tokens: tokens,
+        enable_chunked_prefill: !alone,
+        enable_prefix_caching: false,
+        prompts_alone: alone,
+        num_scheduler_steps: steps,
+        block_size: 1,
+        num_blocks: 101,
+        ..vllm::Settings::default()
+    }
+}
+
+#[test]
+fn prompts_that_are_not_cut_go_first_and_alone() {
+    // b's prompt does not fit beside a's; a and b decode when no prompt is left.
+    let got = steps(before(16, true, 1), &[(0, 0, 5, 4, 0), (0, 1, 12, 3, 0), (2, 2, 6, 2, 0)], 6);
+    assert_eq!(got, ["a0+5 | 95", "b0+12 | 83", "c0+6 | 77", "a5+1 b12+1 c6+1 | 81", "a6+1 b13+1 | 93", "a7+1 | 100"]);
+}
+
+#[test]
+fn several_steps_of_one_choice_admit_nobody() {
+    // Prompts alone: b comes while the second of two decodes of a is already chosen.
+    let got = steps(before(16, true, 2), &[(0, 0, 5, 5, 0), (2, 1, 6, 2, 0)], 6);
+    assert_eq!(got, ["a0+5 | 95", "a5+1 | 94", "a6+1 | 93", "b0+6 | 87", "a7+1 b6+1 | 92", "a8+1 | 100"]);
+    // In chunked mode b, which does not fit beside a, is not cut either: it waits until two steps later.
+    let got = steps(before(8, false, 2), &[(0, 0, 5, 4, 0), (0, 1, 7, 2, 0)], 4);
+    assert_eq!(got, ["a0+5 | 95", "a5+1 | 94", "a6+1 b0+7 | 86", "a7+1 b7+1 | 100"]);
 }
 
 #[test]

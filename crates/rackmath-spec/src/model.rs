@@ -341,8 +341,10 @@ pub enum Norm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Formats {
     pub routed: Dtype,
-    /// Attention, dense networks, shared experts.
+    /// Dense networks, shared experts.
     pub linear: Dtype,
+    /// Attention and what stands in its place: some checkpoints leave it wider than the networks.
+    pub mixer: Dtype,
     /// Embedding, head, router, norms.
     pub other: Dtype,
 }
@@ -358,7 +360,7 @@ impl Norm {
 
 impl Formats {
     pub fn uniform(dtype: Dtype) -> Self {
-        Self { routed: dtype, linear: dtype, other: dtype }
+        Self { routed: dtype, linear: dtype, mixer: dtype, other: dtype }
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Read from vLLM 0.32.0 (`vllm/v1/core/sched/scheduler.py`, `kv_cache_manager.py`, `block_pool.py`) and compared with
 //! recorded schedules of it, step by step.
+//!
+//! The engine before it, V0 (`vllm/core/scheduler.py` of 0.6 to 0.9), differs in two settings, which are not compared with it:
+//! without chunks, prompts go first and in steps of their own; and one call may choose several steps of decodes.
 
 use super::{Decision, Received, Sequence, Share, Slots, taken_out};
 use crate::blocks::{Blocks, Group};
@@ -36,6 +39,10 @@ pub struct Settings {
     pub speculative: u32,
     pub max_loras: Option<u32>,
     pub prefill_schedule_interval: u32,
+    /// V0 without chunks: while a prompt can be admitted, a step has prompts alone.
+    pub prompts_alone: bool,
+    /// V0: steps for each call. Prompts are then not cut, and the budget is that of the first step.
+    pub num_scheduler_steps: u32,
 }
 
 impl Default for Settings {
@@ -59,6 +66,8 @@ impl Default for Settings {
             speculative: 0,
             max_loras: None,
             prefill_schedule_interval: 1,
+            prompts_alone: false,
+            num_scheduler_steps: 1,
         }
     }
 }
@@ -121,6 +130,8 @@ pub struct Scheduler {
     adapters: Vec<u32>,
     watermark: u32,
     calls: u64,
+    /// Steps of decodes that the last choice still covers.
+    chosen: u32,
     /// The last step that admitted left some waiting.
     left: bool,
     /// A request ended since the last call: the engine calls once more, though nothing may be left.
@@ -145,6 +156,7 @@ impl Scheduler {
             aside: Vec::new(),
             adapters: Vec::new(),
             calls: 0,
+            chosen: 0,
             left: false,
             ended: false,
             decision: Decision::default(),
@@ -172,6 +184,7 @@ impl Scheduler {
             && s.max_loras.is_none()
             && s.long_prefill_token_threshold == 0
             && s.prefill_schedule_interval <= 1
+            && s.num_scheduler_steps <= 1
             && s.enable_chunked_prefill
             && self.blocks.only_counts()
     }
@@ -207,11 +220,15 @@ impl Scheduler {
         let mut budget = s.max_num_batched_tokens;
         let cap = self.cap();
         let throttled = throttled && !self.left && self.decodes();
-        self.run(&mut budget, cap, throttled);
-        if self.decision.preempted.is_empty() {
-            self.admit(&mut budget, cap, throttled);
-            if !throttled {
-                self.left = self.waiting.len() > 0;
+        if self.settings.prompts_alone || self.settings.num_scheduler_steps > 1 {
+            self.choose_before(&mut budget, cap);
+        } else {
+            self.run(&mut budget, cap, throttled);
+            if self.decision.preempted.is_empty() {
+                self.admit(&mut budget, cap, throttled);
+                if !throttled {
+                    self.left = self.waiting.len() > 0;
+                }
             }
         }
         for share in &mut self.decision.shares {
@@ -226,6 +243,28 @@ impl Scheduler {
             } else {
                 r.drafts = 0;
             }
+        }
+    }
+
+    /// A step as V0 chooses it.
+    fn choose_before(&mut self, budget: &mut u32, cap: u32) {
+        let (alone, steps) = (self.settings.prompts_alone, self.settings.num_scheduler_steps.max(1));
+        if self.chosen > 0 && !self.running.is_empty() {
+            self.chosen -= 1;
+            let mut any = u32::MAX;
+            self.run(&mut any, cap, false);
+            return;
+        }
+        if alone {
+            self.admit(budget, cap, false);
+        }
+        if self.decision.shares.is_empty() {
+            self.run(budget, cap, false);
+            self.chosen = steps - 1;
+        }
+        if !alone && self.decision.preempted.is_empty() {
+            self.admit(budget, cap, false);
+            self.chosen = steps - 1;
         }
     }
 
@@ -354,7 +393,7 @@ impl Scheduler {
                 break;
             }
             if n > *budget {
-                if !self.settings.enable_chunked_prefill {
+                if !self.settings.enable_chunked_prefill || self.settings.num_scheduler_steps > 1 {
                     break;
                 }
                 n = *budget;

@@ -54,7 +54,8 @@ impl Part {
     pub fn dtype(self, formats: &Formats) -> Dtype {
         match self {
             Self::Routed => formats.routed,
-            Self::Mixer | Self::Dense | Self::Shared => formats.linear,
+            Self::Mixer => formats.mixer,
+            Self::Dense | Self::Shared => formats.linear,
             Self::Router | Self::Embedding | Self::Head | Self::Other => formats.other,
         }
     }

@@ -148,7 +148,8 @@ pub(crate) fn resolve(catalog: &Catalog, setting: &Setting) -> Result<Resolved, 
     let rules = Rules { math, counting, overlap, price: found.price() };
     let cache = kv::cache(&found.model, found.kv);
     let board = Board::from_parts(&found, &rules, &found.count, &cache).ok_or_else(|| {
-        let formats = [found.formats.routed, found.formats.linear, found.formats.other];
+        let f = &found.formats;
+        let formats = [f.routed, f.linear, f.mixer, f.other];
         let lacking = formats.into_iter().find(|d| peak_for(&found.system.chip, *d, math).is_none());
         let wanted = math.map_or_else(|| lacking.unwrap_or(found.kv).to_string(), |m| m.to_string());
         no_peak(&found.system.chip, &found.system.chip.id, wanted)
@@ -182,7 +183,7 @@ pub(crate) fn formats(model: &Model, wanted: Option<&str>) -> Result<Formats, Er
             let dtype = name.parse::<Dtype>()?;
             let other = if dtype.covers_embedding() { dtype } else { own.other };
             let other = if matches!(model.body, Body::Lump(_)) { dtype } else { other };
-            Ok(Formats { routed: dtype, linear: dtype, other })
+            Ok(Formats { routed: dtype, linear: dtype, mixer: dtype, other })
         }
     }
 }

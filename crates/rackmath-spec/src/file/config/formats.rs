@@ -31,7 +31,7 @@ pub(super) fn formats(fields: &Fields, notes: &mut Vec<String>) -> Result<Format
     if let Some(quantised) = quantised(fields)? {
         formats.routed = quantised;
         if !experts_only(fields)? {
-            formats.linear = quantised;
+            (formats.linear, formats.mixer) = (quantised, quantised);
         }
     }
     if fields.text_of("expert_dtype")? == Some("fp4") {

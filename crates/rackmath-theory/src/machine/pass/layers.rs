@@ -161,7 +161,7 @@ impl<'a> Prep<'a> {
             assumed: Vec::new(),
             wider: 1.0,
         };
-        for dtype in [d.formats.linear, d.formats.other, d.formats.routed] {
+        for dtype in [d.formats.linear, d.formats.mixer, d.formats.other, d.formats.routed] {
             if prep.multipliers.iter().all(|(d, _)| *d != dtype) {
                 let one = Multiplier::of(d, &kernels.gemm, dtype)?;
                 prep.assumed.extend(one.assumed.clone());

@@ -370,7 +370,7 @@ pub(crate) fn first_change(on: &Deployment, load: &Load, most: f64) -> Option<Re
     }
     let fits = |on: &Deployment| placement::largest_batch(on, load) >= 1.0;
     for dtype in [Dtype::Fp8, Dtype::NvFp4] {
-        let formats = Formats { routed: dtype, linear: dtype, ..on.formats };
+        let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..on.formats };
         let narrower = dtype.bits() < on.formats.linear.bits().max(on.formats.routed.bits());
         if narrower && fits(&Deployment { formats, ..on.clone() }) {
             return Some(says("weights_in").with("format", dtype));

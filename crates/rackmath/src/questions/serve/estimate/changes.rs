@@ -206,7 +206,7 @@ fn formats(ask: &Ask) -> Vec<Idea> {
     let mut all = Vec::new();
     for (dtype, math) in [(Dtype::Fp8, Math::Fp8), (Dtype::NvFp4, Math::Fp4)] {
         if p.system.chip.peak.contains_key(&math) && dtype.bits() < now - 1.0 {
-            let formats = Formats { routed: dtype, linear: dtype, ..p.formats };
+            let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..p.formats };
             let next = on(ask, Deployment { formats, ..p.clone() });
             let caution = Some(says("needs_checkpoint"));
             all.push(Idea { caution, ..idea(says("weights_in").with("format", dtype), next) });

@@ -97,9 +97,9 @@ pub(super) fn kinds(catalog: &Catalog, r: &Request) -> Result<Vec<Kind>, Error> 
     machines.into_iter().map(|on| Kind::new(catalog, r, on, n, false)).collect()
 }
 
-/// The time of a prompt's cache from one kind to another: between two machines the slower network counts.
-fn link(from: &Kind, to: &Kind) -> Link {
-    let (from, to) = (from.ready.deployment.clone(), to.ready.deployment.clone());
+/// The time of a prompt's cache from one deployment to another: between two machines the slower network counts.
+pub(crate) fn link(from: &Deployment, to: &Deployment) -> Link {
+    let (from, to) = (from.clone(), to.clone());
     let cache = kv::cache(&to.model, to.kv);
     Link(Arc::new(move |tokens| {
         let bytes = cache.stored(Tokens::new(f64::from(tokens)));
@@ -216,7 +216,7 @@ pub(super) fn cluster<'a>(r: &Request, kinds: &'a [Kind], weights: Weights) -> R
     if let [first, last] = kinds
         && first.prompts
     {
-        cluster = cluster.sending(count(first), link(first, last));
+        cluster = cluster.sending(count(first), link(&first.ready.deployment, &last.ready.deployment));
     }
     Ok(cluster.under(rules(r, kinds)?))
 }
@@ -232,7 +232,7 @@ pub(super) fn notes(r: &Request, kinds: &[Kind]) -> Result<Vec<Remark>, Error> {
         all.push(
             says("simulated_pools")
                 .with("tokens", f64::from(tokens))
-                .with("time", (link(first, last).0)(tokens) as f64 / 1e9)
+                .with("time", (link(&first.ready.deployment, &last.ready.deployment).0)(tokens) as f64 / 1e9)
                 .with("link", levels.last().map_or("no link", |l| l.name.as_str()).to_owned()),
         );
     } else if kinds.len() > 1 {

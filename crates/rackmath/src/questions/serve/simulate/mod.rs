@@ -15,6 +15,7 @@ pub(crate) use answer::grows;
 pub use card::*;
 pub use flags::{CapacityPolicy, ChunkingPolicy, Flags, SchedulePolicy, Sglang, Trtllm};
 pub(crate) use flags::{longest, of_vllm as settings};
+pub(crate) use fleet::link;
 pub(crate) use work::can_run;
 
 use crate::desk::prelude::*;

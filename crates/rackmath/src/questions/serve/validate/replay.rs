@@ -5,21 +5,24 @@
 
 use super::cards::{FigureCard, LatencyCard, ReplayCard, RunCard, SchedulesCard, SimulateCard};
 use crate::desk::prelude::*;
+use crate::simulate::link;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::clock::Timed;
-use rackmath_sim::cluster::{Cluster, Router};
-use rackmath_sim::engine::vllm::Settings;
+use rackmath_sim::cluster::{Cluster, Router, Weights};
+use rackmath_sim::engine::{Settings, vllm};
 use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
-use rackmath_sim::workload::{Job, Listed};
+use rackmath_sim::workload::{Job, Listed, Users};
+use rackmath_spec::model::Formats;
 pub use rackmath_spec::validation::Latency;
 use rackmath_spec::validation::{Run as Carried, Sent, Table};
-use rackmath_theory::deployment::{Deployment, Ready};
+use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::stats;
 use std::collections::BTreeMap;
 
 /// A run, and what was measured of it in milliseconds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Educe)]
+#[educe(Default)]
 pub struct Run {
     /// Who measured.
     pub source: String,
@@ -31,19 +34,51 @@ pub struct Run {
     pub system: String,
     /// With its version.
     pub engine: String,
+    /// Format of the weights, where it is not the checkpoint's.
+    pub weights: Option<String>,
+    /// Format of attention's weights, where it is not that of the others.
+    pub attention: Option<Dtype>,
+    /// Format of the cache, where it is not the engine's usual one.
+    pub cache: Option<Dtype>,
     /// Chips that share every layer.
+    #[educe(Default = 1)]
     pub tp: u64,
     /// Servers behind the router.
+    #[educe(Default = 1)]
     pub replicas: usize,
+    /// Those of them that compute prompts alone, and the rest goes on; none where all do both.
+    pub prompters: usize,
     /// Who chooses among them.
+    #[educe(Default = Router::RoundRobin)]
     pub router: Router,
+    /// By what it weighs them.
+    pub weighing: Weights,
     /// What the engine was told, or its defaults.
+    #[educe(Default(expression = vllm::Settings::default().into()))]
     pub settings: Settings,
     /// What was sent.
     pub jobs: Vec<Job>,
+    /// So many at once, each as one is done, instead of at the times of the jobs.
+    pub users: Option<usize>,
     /// What was met.
-    pub measured: Vec<(Latency, At, f64)>,
+    pub measured: Vec<Measured>,
 }
+
+/// One figure of what was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// The part of the run: the class of its requests.
+    pub part: u32,
+    /// Which time.
+    pub metric: Latency,
+    /// Of which requests.
+    pub at: At,
+    /// In milliseconds.
+    pub ms: f64,
+}
+
+/// The class of requests that are sent and not judged.
+pub const UNJUDGED: u32 = u32::MAX;
 
 /// Where in the distribution over requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,6 +109,8 @@ impl At {
 /// One figure of a run in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
+    /// Of which part of the run.
+    pub part: u32,
     /// Of which time.
     pub metric: Latency,
     /// Of which requests.
@@ -99,39 +136,63 @@ fn of(metric: Latency, o: &Outcome) -> Option<f64> {
     }
 }
 
-/// Percentiles 50, 90 and 99 of what was measured, in milliseconds.
-pub fn percentiles(metric: Latency, values: &[f64]) -> impl Iterator<Item = (Latency, At, f64)> {
-    [0.5, 0.9, 0.99].into_iter().filter_map(move |p| Some((metric, At::Percentile(p), stats::quantile(values, p)?)))
+/// Percentiles 50, 90 and 99 of what was measured of a part of a run, in milliseconds.
+pub fn percentiles(part: u32, metric: Latency, values: &[f64]) -> impl Iterator<Item = Measured> {
+    let one = move |p| Some(Measured { part, metric, at: At::Percentile(p), ms: stats::quantile(values, p)? });
+    [0.5, 0.9, 0.99].into_iter().filter_map(one)
 }
 
 impl Run {
     /// Every figure that was measured, with its prediction.
     pub fn compared(&self, catalog: &Catalog, kernels: &KernelSet, effort: &Effort) -> Result<Vec<Compared>, Error> {
         let outcomes = self.outcomes(catalog, kernels, effort)?;
-        let one = |(metric, at, measured): &(Latency, At, f64)| {
-            let values: Vec<f64> = outcomes.iter().filter_map(|o| of(*metric, o)).collect();
-            let predicted = at.of(&values).filter(|p| *p > 0.0 && *measured > 0.0)?;
-            Some(Compared { metric: *metric, at: *at, measured: *measured, predicted })
+        let one = |m: &Measured| {
+            let part = outcomes.iter().filter(|o| o.class == m.part);
+            let values: Vec<f64> = part.filter_map(|o| of(m.metric, o)).collect();
+            let predicted = m.at.of(&values).filter(|p| *p > 0.0 && m.ms > 0.0)?;
+            Some(Compared { part: m.part, metric: m.metric, at: m.at, measured: m.ms, predicted })
         };
         Ok(self.measured.iter().filter_map(one).collect())
     }
 
     /// What each request met in the replay, in order of its end; a request is known by its place in time.
     pub fn outcomes(&self, catalog: &Catalog, kernels: &KernelSet, effort: &Effort) -> Result<Vec<Outcome>, Error> {
-        let on = Deployment::named(catalog, &self.model, &self.system, &self.engine)?;
-        let degrees = Degrees { tp: self.tp, etp: self.tp, ..Degrees::default() };
-        let unfit = |e: &dyn std::fmt::Debug| Error::file(self.name.clone(), format!("{e:?}"));
-        let layout = Layout::new(degrees).map_err(|e| unfit(&e))?;
-        let ready = Ready::new(kernels, Deployment { layout, ..on }).map_err(|e| unfit(&e))?;
+        let ready = self.ready(catalog, kernels)?;
         let overhead = &ready.deployment.engine.overhead;
-        let settings = Settings { async_scheduling: overhead.host_overlaps, ..self.settings.clone() };
+        let settings = match &self.settings {
+            Settings::Vllm(s) => vllm::Settings { async_scheduling: overhead.host_overlaps, ..s.clone() }.into(),
+            other => other.clone(),
+        };
         let outside = (overhead.request.get() * 1e9) as u64;
         let requests = self.jobs.len() as u64;
         let keep = Keep { warm: 0, requests, batches: 1, limits: Limits::default(), outside, each: true, worst: 0 };
         let mut tally = Tally::new(keep);
-        let mut all = Cluster::alike(&settings, self.replicas, Timed::new(&*ready.pass), self.router, 0, true);
-        all.run(&mut Listed::new(self.jobs.clone()), &mut tally, effort)?;
+        let mut all = Cluster::alike(&settings, self.replicas, Timed::new(&*ready.pass), self.router, 0, true)
+            .weighing(self.weighing);
+        if self.prompters > 0 {
+            all = all.sending(self.prompters, link(&ready.deployment, &ready.deployment));
+        }
+        match self.users {
+            Some(users) => all.run(&mut Users::new(self.jobs.clone(), users), &mut tally, effort)?,
+            None => all.run(&mut Listed::new(self.jobs.clone()), &mut tally, effort)?,
+        }
         Ok(tally.each)
+    }
+
+    fn ready(&self, catalog: &Catalog, kernels: &KernelSet) -> Result<Ready, Error> {
+        let on = Deployment::named(catalog, &self.model, &self.system, &self.engine)?;
+        let all = crate::desk::setting::formats(&on.model, self.weights.as_deref())?;
+        let formats = Formats { mixer: self.attention.unwrap_or(all.mixer), ..all };
+        let kv = self.cache.unwrap_or_else(|| usual_cache(&on.model, formats, &on.engine));
+        let degrees = Degrees { tp: self.tp, etp: self.tp, ..Degrees::default() };
+        let unfit = |e: &dyn std::fmt::Debug| Error::file(self.name.clone(), format!("{e:?}"));
+        let layout = Layout::new(degrees).map_err(|e| unfit(&e))?;
+        let mut engine = (*on.engine).clone();
+        if let Settings::Vllm(vllm::Settings { num_scheduler_steps: steps @ 2.., .. }) = self.settings {
+            // The host chooses so many steps at once; each token is still taken up by itself.
+            engine.overhead.host = engine.overhead.host / f64::from(steps);
+        }
+        Ready::new(kernels, Deployment { layout, formats, kv, engine: engine.into(), ..on }).map_err(|e| unfit(&e))
     }
 }
 
@@ -145,7 +206,7 @@ fn one(table: &Table, run: &Carried) -> Run {
     let (jobs, measured) = match &run.stated {
         Some(stated) => {
             let at = |at: At, all: &BTreeMap<Latency, f64>| {
-                all.iter().map(|(metric, ms)| (*metric, at, *ms)).collect::<Vec<_>>()
+                all.iter().map(|(metric, ms)| Measured { part: 0, metric: *metric, at, ms: *ms }).collect::<Vec<_>>()
             };
             let all = [
                 at(At::Mean, &stated.mean),
@@ -153,7 +214,7 @@ fn one(table: &Table, run: &Carried) -> Run {
                 at(At::Percentile(0.99), &stated.p99),
             ];
             let mut all = all.concat();
-            all.sort_by_key(|(metric, _, _)| *metric);
+            all.sort_by_key(|m| m.metric);
             (even(&stated.rates, stated.input, stated.output, usize::MAX), all)
         }
         None => recorded(run),
@@ -165,21 +226,21 @@ fn one(table: &Table, run: &Carried) -> Run {
         system: run.system.clone(),
         engine: format!("{engine}@{}", run.engine_version),
         tp: run.tp,
-        replicas: 1,
-        router: Router::RoundRobin,
-        settings: Settings {
+        settings: vllm::Settings {
             max_num_seqs: run.max_sequences,
             max_num_batched_tokens: run.max_tokens,
             max_model_len: run.max_context,
             num_blocks: run.kv_blocks,
-            ..Settings::default()
-        },
+            ..vllm::Settings::default()
+        }
+        .into(),
         jobs,
         measured,
+        ..Run::default()
     }
 }
 
-fn recorded(run: &Carried) -> (Vec<Job>, Vec<(Latency, At, f64)>) {
+fn recorded(run: &Carried) -> (Vec<Job>, Vec<Measured>) {
     let job = |sent: &Sent| Job {
         arrival: (sent.at * 1e6) as u64,
         prompt: sent.input,
@@ -189,9 +250,9 @@ fn recorded(run: &Carried) -> (Vec<Job>, Vec<(Latency, At, f64)>) {
     };
     let mut measured = Vec::new();
     let all = |of: fn(&Sent) -> Option<f64>| -> Vec<f64> { run.requests.iter().filter_map(of).collect() };
-    measured.extend(percentiles(Latency::Ttft, &all(|r| Some(r.ttft))));
-    measured.extend(percentiles(Latency::Tpot, &all(|r| r.tpot)));
-    measured.extend(percentiles(Latency::E2e, &all(|r| Some(r.e2e))));
+    measured.extend(percentiles(0, Latency::Ttft, &all(|r| Some(r.ttft))));
+    measured.extend(percentiles(0, Latency::Tpot, &all(|r| r.tpot)));
+    measured.extend(percentiles(0, Latency::E2e, &all(|r| Some(r.e2e))));
     (run.requests.iter().map(job).collect(), measured)
 }
 

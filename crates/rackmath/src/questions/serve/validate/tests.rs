@@ -75,7 +75,7 @@ fn runs_are_carried_as_they_were_measured() {
     assert_eq!(facts, [("poisson_60", 153), ("prefix_100", 298)]);
     // Medians that were published with the runs: TTFT and TPOT in milliseconds, E2E in seconds.
     for (run, [ttft, tpot, e2e]) in runs.iter().zip([[52.0, 9.18, 1.78], [57.0, 14.2, 3.16]]) {
-        let at = |i: usize| run.measured[i].2;
+        let at = |i: usize| run.measured[i].ms;
         assert!((at(0) - ttft).abs() < 0.5 && (at(3) - tpot).abs() < 0.05 && (at(6) / 1e3 - e2e).abs() < 0.005);
         assert!(run.jobs.iter().all(|job| job.content.iter().map(|s| s.tokens).sum::<u32>() == job.prompt));
     }

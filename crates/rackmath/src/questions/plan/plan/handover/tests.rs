@@ -88,7 +88,7 @@ proptest! {
     ) {
         let model = &KNOWN[model];
         let own = model.formats();
-        let formats = if fp8 { rackmath_spec::model::Formats { linear: Dtype::Fp8, ..own } } else { own };
+        let formats = if fp8 { rackmath_spec::model::Formats { linear: Dtype::Fp8, mixer: Dtype::Fp8, ..own } } else { own };
         let site = Site {
             model, tool: TOOLS[tool], list: &LISTS[&TOOLS[tool].to_string()], formats, cached: cached.unwrap_or(0.0), drafts: drafts.into(),
             longest: 5000.5, vendor: "NVIDIA", per_host: [4, 8][host],
