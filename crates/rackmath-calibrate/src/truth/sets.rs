@@ -367,11 +367,10 @@ fn gb300(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, 
             Some(_) => 2_048,
         };
         let mut jobs = Vec::new();
-        for (i, r) in rows.iter().enumerate() {
+        for r in &rows {
             let plain = job(r)?;
-            let found = plain.prompt.saturating_sub(fresh);
             // One stream that all begin with: what is found must be there, whoever put it there.
-            let content = if found > 0 && i > 0 { vec![segment(0, found)] } else { vec![segment(0, plain.prompt)] };
+            let content = vec![segment(0, plain.prompt.saturating_sub(fresh))];
             jobs.push(Job { content, ..plain });
         }
         let longest = rows.iter().filter_map(|r| r.number("input_tokens")).fold(0.0, f64::max) as u32;
