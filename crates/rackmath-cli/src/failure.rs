@@ -27,8 +27,8 @@ pub fn text(error: &Error, fields: &[Field]) -> String {
 
 /// A field of a request in a sentence.
 fn word(path: &str) -> &str {
-    const GROUPS: [&str; 9] =
-        ["setting.", "traffic.", "fleet.", "flags.", "sglang.", "trtllm.", "mishaps.", "scaling.", "replay."];
+    const GROUPS: [&str; 10] =
+        ["setting.", "traffic.", "fleet.", "flags.", "sglang.", "trtllm.", "mishaps.", "scaling.", "replay.", "tiers."];
     match GROUPS.iter().find_map(|group| path.strip_prefix(group)).unwrap_or(path) {
         "price_usd_per_chip_hour" => "price",
         other => other,

@@ -57,8 +57,9 @@ pub fn estimate_sweep(answer: &sweep::Answer) -> String {
 /// What each request of a run met.
 pub fn requests(answer: &simulate::Answer) -> String {
     let who = "request,replica,arrival_s,prompt,cached,output,queue_ms,prompt_ms,decode_ms,others_prompts_ms";
+    let below = if answer.tiers.is_empty() { "" } else { ",fetched,fetch_ms" };
     table(
-        &format!("{who},evicted_ms,transfer_ms,outside_ms,retried_ms,ttft_ms,tpot_ms,e2e_ms,preemptions"),
+        &format!("{who},evicted_ms,transfer_ms,outside_ms,retried_ms,ttft_ms,tpot_ms,e2e_ms,preemptions{below}"),
         &answer.each,
     )
 }

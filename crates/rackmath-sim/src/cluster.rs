@@ -22,6 +22,7 @@ use crate::clock::{Clock, Stretch};
 use crate::engine::{Sequence, Settings};
 use crate::replica::{Pace, Replica, Sink, Totals};
 use crate::tally::Tally;
+use crate::tiers::Counts;
 use crate::workload::{Job, Source};
 use events::{Going, Later, Place, Prompted, State};
 use groups::Set;
@@ -315,10 +316,11 @@ impl<C: Clock> Cluster<C> {
         let plain = Sequence::new(job.id, now, job.prompt, if only_prompt { 1 } else { job.output });
         let content = leading(&job.content, if only_prompt { job.prompt } else { u32::MAX });
         let place = r.engine.place(0, content);
+        let below = r.engine.below(&job.content);
         self.inside[at] += 1;
         self.flow.comes(now);
         let (priority, class) = (job.priority, job.class);
-        let sequence = Sequence { place, priority, class, before, kept: only_prompt, ..plain };
+        let sequence = Sequence { place, priority, class, before, below, kept: only_prompt, ..plain };
         Some((at, r.arrive(now, sequence)))
     }
 
@@ -346,6 +348,20 @@ impl<C: Clock> Cluster<C> {
             self.incidents.refused += 1;
             self.again(id, now, source, tally);
         }
+    }
+
+    /// What tiers below the chips' memory did, the nearest first, all replicas together.
+    pub fn tiers(&self) -> Vec<Counts> {
+        let mut all: Vec<Counts> = Vec::new();
+        for tiers in self.replicas.iter().filter_map(|r| r.engine.tiers()) {
+            for (at, counts) in tiers.counts().enumerate() {
+                if all.len() <= at {
+                    all.push(Counts::default());
+                }
+                all[at] = all[at].with(&counts);
+            }
+        }
+        all
     }
 
     pub fn totals(&self) -> Totals {

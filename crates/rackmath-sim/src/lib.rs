@@ -16,6 +16,7 @@ pub mod replay;
 pub mod replica;
 pub mod series;
 pub mod tally;
+pub mod tiers;
 pub mod workload;
 
 /// Nanoseconds since the start.

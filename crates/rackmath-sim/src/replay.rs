@@ -146,6 +146,7 @@ impl Engine {
             async_scheduling: self.async_scheduling.unwrap_or(false),
             block_size: self.block_size.unwrap_or(d.block_size),
             num_blocks: self.num_blocks.unwrap_or(d.num_blocks),
+            tiers: Vec::new(),
             groups: self.groups.as_ref().map_or(d.groups, |all| {
                 all.iter()
                     .map(|g| match g {

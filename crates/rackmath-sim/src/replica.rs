@@ -330,7 +330,7 @@ impl Replica {
     }
 
     fn call_general(&mut self, clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {
-        if !self.choose() {
+        if !self.choose(now) {
             self.wait(now);
             return;
         }
@@ -352,10 +352,13 @@ impl Replica {
         self.open = self.lag();
     }
 
-    /// Nothing can be given before the step under way has ended.
+    /// Nothing can be given before the step under way has ended, or something that is fetched has come.
     fn wait(&mut self, now: Ns) {
         self.take_up(now);
-        self.due = self.flights.back().map(|f| f.end);
+        let ends = self.flights.back().map(|f| f.end);
+        // Who was evicted is not admitted in the same call.
+        let again = (!self.engine.decision().preempted.is_empty()).then_some(now);
+        self.due = ends.into_iter().chain(self.engine.comes()).min().or(again);
     }
 
     /// When the engine is called after a step that is chosen now.
@@ -368,7 +371,8 @@ impl Replica {
     }
 
     /// Asks the scheduler; false where nobody is given anything.
-    fn choose(&mut self) -> bool {
+    fn choose(&mut self, now: Ns) -> bool {
+        self.engine.at(now);
         self.engine.schedule();
         let evicted = self.engine.decision().preempted.len();
         self.calm = if evicted == 0 { self.calm.saturating_add(1) } else { 0 };

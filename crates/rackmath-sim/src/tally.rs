@@ -19,8 +19,12 @@ pub struct Outcome {
     pub cached: u32,
     pub preempted: u32,
     pub recomputed: u32,
-    /// Until it is first scheduled.
+    /// Tokens of its prompt fetched from tiers below the chip's memory.
+    pub fetched: u32,
+    /// Until it is first scheduled, but for what it fetches.
     pub queue: Ns,
+    /// Until what it fetches has come.
+    pub fetch: Ns,
     /// Until its first token: its prompt, and whoever shares its steps.
     pub prefill: Ns,
     /// Between its tokens: steps of decodes alone, steps with prompts of others, evicted and computed again.
@@ -39,7 +43,7 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn ttft(&self) -> Ns {
-        self.retried + self.queue + self.prefill + self.transfer + self.outside
+        self.retried + self.queue + self.fetch + self.prefill + self.transfer + self.outside
     }
 
     pub fn e2e(&self) -> Ns {
@@ -157,8 +161,9 @@ pub struct Tally {
     pub tpot: Series,
     pub e2e: Series,
     pub gaps: Histogram,
-    /// Parts of all latencies, in nanoseconds: queue, prefill, decode, stalled, evicted, transfer, outside, retried.
-    pub parts: [u128; 8],
+    /// Parts of all latencies, in nanoseconds: queue, prefill, decode, stalled, evicted, transfer, outside, retried,
+    /// fetch.
+    pub parts: [u128; 9],
     open: Vec<(u64, Batch)>,
     pub samples: Vec<(u64, Sample)>,
     pub measured: u64,
@@ -166,6 +171,7 @@ pub struct Tally {
     pub tokens_out: u64,
     pub tokens_in: u64,
     pub tokens_cached: u64,
+    pub tokens_fetched: u64,
     pub first_arrival: Ns,
     pub last_arrival: Ns,
     pub last_finish: Ns,
@@ -225,7 +231,7 @@ impl Tally {
             tpot: Series::default(),
             e2e: Series::default(),
             gaps: Histogram::default(),
-            parts: [0; 8],
+            parts: [0; 9],
             open: Vec::new(),
             samples: Vec::new(),
             measured: 0,
@@ -233,6 +239,7 @@ impl Tally {
             tokens_out: 0,
             tokens_in: 0,
             tokens_cached: 0,
+            tokens_fetched: 0,
             first_arrival: Ns::MAX,
             last_arrival: 0,
             last_finish: 0,
@@ -319,7 +326,7 @@ impl Tally {
         let m = self.moment(finish);
         m.finished += 1;
         m.tokens += u64::from(o.output);
-        let scheduled = (o.arrival + o.retried + o.queue).min(finish);
+        let scheduled = (o.arrival + o.retried + o.queue + o.fetch).min(finish);
         self.pass(o.arrival + o.retried, scheduled, |m, time| m.waiting += time);
         self.pass(scheduled, finish, |m, time| m.running += time);
         if self.keep.each {
@@ -338,10 +345,11 @@ impl Tally {
         self.tokens_out += u64::from(o.output);
         self.tokens_in += u64::from(o.prompt);
         self.tokens_cached += u64::from(o.cached);
+        self.tokens_fetched += u64::from(o.fetched);
         for (sum, part) in self
             .parts
             .iter_mut()
-            .zip([o.queue, o.prefill, o.decode, o.stalled, o.evicted, o.transfer, o.outside, o.retried])
+            .zip([o.queue, o.prefill, o.decode, o.stalled, o.evicted, o.transfer, o.outside, o.retried, o.fetch])
         {
             *sum += u128::from(part);
         }
@@ -432,6 +440,7 @@ impl Tally {
         self.tokens_out += other.tokens_out;
         self.tokens_in += other.tokens_in;
         self.tokens_cached += other.tokens_cached;
+        self.tokens_fetched += other.tokens_fetched;
         self.first_arrival = self.first_arrival.min(other.first_arrival);
         self.last_arrival = self.last_arrival.max(other.last_arrival);
         self.last_finish = self.last_finish.max(other.last_finish);
@@ -499,6 +508,7 @@ impl Sink for Tally {
         let computed = if s.sent > 0 { s.sent } else { first };
         let evicted = s.lost.min(decode);
         let stalled = stalled.min(decode - evicted);
+        let (fetched, fetch) = s.below.as_ref().map_or((0, 0), |b| (b.fetched, b.waited));
         let o = Outcome {
             id: s.id,
             replica: self.replica,
@@ -508,7 +518,9 @@ impl Sink for Tally {
             cached: s.cached,
             preempted: s.preempted,
             recomputed: s.recomputed,
-            queue: s.first_scheduled - s.arrival,
+            fetched,
+            fetch,
+            queue: s.first_scheduled - s.arrival - fetch,
             prefill: computed - s.first_scheduled,
             decode: decode - evicted - stalled,
             stalled,

@@ -1,6 +1,7 @@
 //! Runs against the steady state of the same deployment, and the same bytes whichever way a run goes.
 
-use rackmath::simulate::{Answer, Flags, Fleet, Request, Router, Sglang, Traffic, What, answer_on};
+use rackmath::layout::DegreesRequest;
+use rackmath::simulate::{Answer, Flags, Fleet, Request, Router, Sglang, Tiers, Traffic, Waits, What, answer_on};
 use rackmath::{estimate, setting::Setting};
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::KernelSet;
@@ -205,4 +206,39 @@ fn a_window_holds_the_steps_and_requests_of_its_time() {
         let odd = Request { window: Some(odd.into()), ..r.clone() };
         assert!(answer_on(&rackmath_catalog::embedded(), &odd, &Effort::default()).is_err());
     }
+}
+
+/// Eight groups with one request now and then: seven step along without work, and all wait for the one prompt.
+#[test]
+fn attention_groups_wait_for_each_other() {
+    let on = |rate, requests| {
+        let traffic = Traffic { rate_per_s: Some(rate), osl: 100.0, requests, ..Traffic::default() };
+        let setting = Setting { model: "deepseek-v3".into(), on: "8xh200".into(), ..Setting::default() };
+        let degrees = DegreesRequest { tp: Some(1), dp: Some(8), ep: Some(8), ..DegreesRequest::default() };
+        asked(&Request { setting, degrees, traffic, ..Request::default() })
+    };
+    let (quiet, busy) = (on(0.05, 60), on(6.0, 600));
+    assert!(quiet.assumptions.iter().any(|r| r.says == "simulated_together"), "{:?}", quiet.assumptions);
+    // One of eight works; the tail of a wave is shorter than its work.
+    assert!((0.87..0.95).contains(&quiet.served.dummy.unwrap()), "{:?}", quiet.served.dummy);
+    assert!(busy.served.dummy < Some(0.3), "{:?}", busy.served.dummy);
+    assert!(mean(&busy, What::Tpot) > mean(&quiet, What::Tpot));
+}
+
+#[test]
+fn caches_in_host_memory_are_found_and_their_time_is_a_part() {
+    let traffic = Traffic { rate_per_s: Some(0.8), turns: 6, think_s: 30.0, requests: 600, ..Traffic::default() };
+    let flags = Flags { num_gpu_blocks_override: Some(3000), ..Flags::default() };
+    let with = |size| {
+        let tiers = Tiers { kv_offloading_size: size, ..Tiers::default() };
+        asked(&Request { tiers, flags: flags.clone(), ..request(traffic.clone()) })
+    };
+    let (none, nothing, large) = (with(None), with(Some(0.0)), with(Some(500.0)));
+    assert_eq!((&none.metrics, &none.parts), (&nothing.metrics, &nothing.parts), "a tier without room is none");
+    assert!(none.tiers.is_empty() && large.tiers.len() == 1);
+    assert!(large.served.cached > none.served.cached + 0.3, "{} {}", large.served.cached, none.served.cached);
+    let fetch = large.parts.iter().find(|p| p.what == Waits::Fetch).unwrap();
+    assert!(fetch.ms > 0.0 && large.tiers[0].fetched_bytes > 1e9, "{fetch:?} {:?}", large.tiers);
+    let whole: f64 = large.parts.iter().map(|p| p.ms).sum();
+    assert!((whole / mean(&large, What::E2e) - 1.0).abs() < 1e-9, "parts add up");
 }

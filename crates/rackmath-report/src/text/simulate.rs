@@ -3,8 +3,8 @@
 use super::page::{Page, ms, mtok, percent, plural, three, tok_s};
 use crate::words::words;
 use rackmath::figure::count;
-use rackmath::simulate::{Answer, Compared, Difference, Happened, Metric, Variant, Waited, Waits, What};
-use rackmath_units::grouped;
+use rackmath::simulate::{Answer, Compared, Difference, Happened, Metric, Variant, Waited, Waits, What, Which};
+use rackmath_units::{Bytes, grouped};
 
 fn name(what: What) -> &'static str {
     match what {
@@ -26,6 +26,7 @@ fn cause(waits: Waits) -> &'static str {
         Waits::Transfer => "its cache on its way",
         Waits::Outside => "outside the engine",
         Waits::Retried => "refused or lost, until it was sent again",
+        Waits::Fetch => "fetching its cache from memory below the chips' own",
     }
 }
 
@@ -76,8 +77,8 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
         percent(s.with_prompts.min(1.0)),
         grouped(s.steps as f64)
     ));
-    if s.dummy > 0.0 {
-        out.item(format!("{} of the steps' time is dummy steps of attention groups without work", percent(s.dummy)));
+    if let Some(dummy) = s.dummy {
+        out.item(format!("{} of the steps' time is dummy steps of attention groups without work", percent(dummy)));
     }
     out.item(format!(
         "{} of prompt tokens found in the cache; cache at most {} full; {} evictions, {} tokens computed again",
@@ -86,6 +87,21 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
         count(s.preemptions as f64),
         count(s.recomputed_tokens as f64)
     ));
+    for t in &a.tiers {
+        out.item(format!(
+            "{}: {} tokens found, {} fetched over its link, which is in use {} of the time; {} written, {} gave way",
+            match t.tier {
+                Which::Host => "host memory",
+                Which::Disk => "disk",
+                Which::Remote => "remote memory",
+            },
+            count(t.found_tokens as f64),
+            Bytes::b(t.fetched_bytes),
+            percent(t.link_busy.min(1.0)),
+            Bytes::b(t.written_bytes),
+            Bytes::b(t.evicted_bytes)
+        ));
+    }
     if let Some(usd) = s.usd_per_mtok_output {
         out.item(format!("{} of output, all dollars on it", mtok(usd)));
     }
@@ -208,6 +224,7 @@ fn row(m: &Metric) -> Vec<String> {
 fn worst(w: &Waited) -> String {
     let parts = [
         (w.queue_ms, "queue"),
+        (w.fetch_ms.unwrap_or(0.0), "fetch"),
         (w.prompt_ms, "prompt"),
         (w.decode_ms, "decode"),
         (w.others_prompts_ms, "prompts of others"),

@@ -12,9 +12,9 @@ const pruned = (fields) => Object.fromEntries(Object.entries(fields).filter(([, 
 const METRICS = { queue: "Queueing", ttft: "Time to first token", tpot: "Time per output token", itl: "Gap between tokens", e2e: "Whole request" };
 const WAITS = {
   queue: "waiting to be scheduled", prompt: "its prompt", decode: "its tokens, decodes alone", "others-prompts": "its tokens, beside prompts of others",
-  evicted: "evicted and computed again", transfer: "cache on its way", outside: "outside the engine", retried: "tried again",
+  evicted: "evicted and computed again", transfer: "cache on its way", outside: "outside the engine", retried: "tried again", fetch: "fetched from memory below the chips",
 };
-const PARTS = [["queue_ms", "queue"], ["prompt_ms", "prompt"], ["decode_ms", "decode"], ["others_prompts_ms", "prompts of others"], ["evicted_ms", "evicted"], ["transfer_ms", "transfer"], ["outside_ms", "outside"], ["retried_ms", "tried again"]];
+const PARTS = [["queue_ms", "queue"], ["prompt_ms", "prompt"], ["decode_ms", "decode"], ["others_prompts_ms", "prompts of others"], ["evicted_ms", "evicted"], ["transfer_ms", "transfer"], ["outside_ms", "outside"], ["retried_ms", "tried again"], ["fetch_ms", "fetched"]];
 
 // Queue and batch over the time of the run, at any moment or as it passes.
 const player = (() => {

@@ -5,7 +5,9 @@ mod slots;
 pub mod trtllm;
 pub mod vllm;
 
+use crate::Ns;
 use crate::blocks::{Place, Segment};
+use crate::tiers::{Below, Tiers};
 pub use slots::{Sequence, Slots};
 
 /// What a step gives to one request.
@@ -161,6 +163,29 @@ impl Engine {
         each!(self, s => s.schedule());
     }
 
+    /// It is called at this time.
+    pub fn at(&mut self, now: Ns) {
+        if let Self::Vllm(s) = self {
+            s.at(now);
+        }
+    }
+
+    /// When what a waiting request fetches from tiers below comes.
+    pub fn comes(&self) -> Option<Ns> {
+        match self {
+            Self::Vllm(s) => s.comes(),
+            Self::Sglang(_) | Self::Trtllm(_) => None,
+        }
+    }
+
+    /// Memory below the chip's own, where there is some.
+    pub fn tiers(&self) -> Option<&Tiers> {
+        match self {
+            Self::Vllm(s) => s.tiers.as_deref(),
+            Self::Sglang(_) | Self::Trtllm(_) => None,
+        }
+    }
+
     pub fn decision(&self) -> &Decision {
         each!(self, s => &s.decision)
     }
@@ -235,6 +260,11 @@ impl Engine {
     /// Finds or makes the place of a sequence under a key: equal keys share.
     pub fn place(&mut self, key: u64, segments: impl Iterator<Item = Segment>) -> Place {
         each!(self, s => s.blocks.place(key, segments))
+    }
+
+    /// What of a request may be in tiers below, by its content; none where there are none.
+    pub fn below(&self, content: &[Segment]) -> Option<Box<Below>> {
+        self.tiers().map(|tiers| Box::new(tiers.below(content)))
     }
 
     /// Leading tokens of a sequence that are stored, at most `most`.

@@ -2,6 +2,7 @@
 
 use crate::Ns;
 use crate::blocks::{Held, Place};
+use crate::tiers::Below;
 use std::ops::{Index, IndexMut};
 
 /// A request inside an engine.
@@ -60,6 +61,8 @@ pub struct Sequence {
     pub before: Ns,
     /// Whose it is.
     pub class: u32,
+    /// What of it is in tiers below the chip's memory; none where there are none.
+    pub below: Option<Box<Below>>,
 }
 
 impl Sequence {
@@ -98,6 +101,7 @@ impl Sequence {
             kept: false,
             before: 0,
             class: 0,
+            below: None,
         }
     }
 

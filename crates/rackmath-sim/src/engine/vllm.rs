@@ -7,7 +7,9 @@
 //! without chunks, prompts go first and in steps of their own; and one call may choose several steps of decodes.
 
 use super::{Decision, Received, Sequence, Share, Slots, taken_out};
+use crate::Ns;
 use crate::blocks::{Blocks, Group};
+use crate::tiers::{Tier, Tiers};
 use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct Settings {
     pub prompts_alone: bool,
     /// V0: steps for each call. Prompts are then not cut, and the budget is that of the first step.
     pub num_scheduler_steps: u32,
+    /// Memory below the chip's own that keeps blocks, the nearest first.
+    pub tiers: Vec<Tier>,
 }
 
 impl Default for Settings {
@@ -68,6 +72,7 @@ impl Default for Settings {
             prefill_schedule_interval: 1,
             prompts_alone: false,
             num_scheduler_steps: 1,
+            tiers: Vec::new(),
         }
     }
 }
@@ -98,6 +103,18 @@ impl Queue {
         match self {
             Self::Line(q) => q.pop_front(),
             Self::Ranked(q) => q.pop_first().map(|k| k.3),
+        }
+    }
+
+    /// The last that is so.
+    fn last(&self, is: impl Fn(&u32) -> bool) -> Option<u32> {
+        self.all().into_iter().rev().find(is)
+    }
+
+    fn all(&self) -> Vec<u32> {
+        match self {
+            Self::Line(q) => q.iter().copied().collect(),
+            Self::Ranked(q) => q.iter().map(|k| k.3).collect(),
         }
     }
 
@@ -137,6 +154,9 @@ pub struct Scheduler {
     /// A request ended since the last call: the engine calls once more, though nothing may be left.
     ended: bool,
     pub decision: Decision,
+    pub tiers: Option<Box<Tiers>>,
+    /// When it is called.
+    now: Ns,
 }
 
 impl Scheduler {
@@ -160,6 +180,8 @@ impl Scheduler {
             left: false,
             ended: false,
             decision: Decision::default(),
+            tiers: if s.enable_prefix_caching { Tiers::new(&s.tiers, s.block_size) } else { None },
+            now: 0,
             settings,
         }
     }
@@ -187,6 +209,7 @@ impl Scheduler {
             && s.num_scheduler_steps <= 1
             && s.enable_chunked_prefill
             && self.blocks.only_counts()
+            && self.tiers.is_none()
     }
 
     /// A request arrives and waits.
@@ -242,6 +265,9 @@ impl Scheduler {
                 r.drafts = self.settings.speculative;
             } else {
                 r.drafts = 0;
+            }
+            if let (Some(tiers), Some(below)) = (&mut self.tiers, &mut r.below) {
+                tiers.write(below, r.computed.min(r.prompt + r.sampled));
             }
         }
     }
@@ -378,14 +404,23 @@ impl Scheduler {
             let many = self.settings.max_loras.is_some_and(|most| {
                 adapter > 0 && !self.adapters.contains(&adapter) && self.adapters.len() >= most as usize
             });
-            // An evicted request whose token is still in flight waits for it.
-            if many || r.pending > 0 {
+            let until = r.below.as_ref().and_then(|b| b.until);
+            // An evicted request whose token is still in flight waits for it, and who fetches for what it fetches.
+            if many || r.pending > 0 || until.is_some_and(|until| until > self.now) {
                 self.waiting.pop();
                 self.aside.push(slot);
                 continue;
             }
             let (known, place, brought) = (r.known(), r.place, r.brought);
-            let hit = self.blocks.find(place, known - 1);
+            let came = until.map(|_| r.computed);
+            let hit = came.unwrap_or_else(|| self.blocks.find(place, known - 1));
+            let below = if came.is_none() && brought == 0 { self.below(slot, hit) } else { 0 };
+            if below > 0 {
+                if self.fetch(slot, hit, below) {
+                    continue;
+                }
+                break;
+            }
             // What it brings along needs blocks as well.
             let from = hit.max(brought);
             let mut n = (known - from).min(cap);
@@ -398,7 +433,14 @@ impl Scheduler {
                 }
                 n = *budget;
             }
-            if !self.fits(known, hit, from - hit + n) {
+            let fits = match came {
+                Some(_) => self.fits_on(slot, known, from + n),
+                None => self.fits(known, hit, from - hit + n),
+            };
+            if !fits {
+                if self.drop_fetched(slot) {
+                    continue;
+                }
                 break;
             }
             self.waiting.pop();
@@ -407,7 +449,11 @@ impl Scheduler {
                 self.adapters.push(adapter);
             }
             let r = &mut self.sequences[slot];
-            self.blocks.admit(&mut r.held, hit);
+            if came.is_none() {
+                self.blocks.admit(&mut r.held, hit);
+            } else if let Some(below) = &mut r.below {
+                below.until = None;
+            }
             r.computed = from;
             if hit > 0 {
                 self.decision.hits.push((slot, hit));
@@ -428,6 +474,76 @@ impl Scheduler {
         let free = self.blocks.free();
         (!whole || self.blocks.needed(known.min(s.max_model_len), hit, cap) + kept <= free)
             && self.blocks.needed(hit + n, hit, None) + kept <= free
+    }
+
+    /// Blocks after the first `hit` tokens of a waiting request that tiers below have.
+    fn below(&mut self, slot: u32, hit: u32) -> u32 {
+        let r = &self.sequences[slot];
+        let (Some(tiers), Some(below)) = (&mut self.tiers, &r.below) else { return 0 };
+        let size = self.settings.block_size;
+        tiers.find(below, hit / size, (r.prompt + r.sampled - 1) / size)
+    }
+
+    /// A waiting request takes blocks for what tiers below have, and waits for it; false where there is no room.
+    fn fetch(&mut self, slot: u32, hit: u32, blocks: u32) -> bool {
+        let size = self.settings.block_size;
+        if !self.fits(self.sequences[slot].known(), hit, blocks * size) {
+            return self.drop_fetched(slot);
+        }
+        self.waiting.pop();
+        self.aside.push(slot);
+        let r = &mut self.sequences[slot];
+        self.blocks.admit(&mut r.held, hit);
+        self.blocks.grow(&mut r.held, hit + blocks * size);
+        r.computed = hit + blocks * size;
+        if let (Some(tiers), Some(below)) = (&mut self.tiers, &mut r.below) {
+            let until = tiers.fetch(self.now, below, hit / size, blocks);
+            if r.first_scheduled == Ns::MAX {
+                below.fetched = blocks * size;
+                below.waited += until - self.now;
+            }
+        }
+        true
+    }
+
+    /// The same as [`Self::fits`] for a request whose blocks below have come: it holds them.
+    fn fits_on(&self, slot: u32, known: u32, tokens: u32) -> bool {
+        let (s, held) = (&self.settings, &self.sequences[slot].held);
+        let kept = if self.running.is_empty() { 0 } else { self.watermark };
+        let missing = |tokens: u32| self.blocks.missing(held, tokens) + kept <= self.blocks.free();
+        (!s.scheduler_reserve_full_isl || missing(known.min(s.max_model_len))) && missing(tokens)
+    }
+
+    /// Where nothing runs and the first in line has no room, the last that holds what it fetched lets it go: otherwise all
+    /// would wait for each other. The engine has no such rule.
+    fn drop_fetched(&mut self, first: u32) -> bool {
+        if !self.running.is_empty() || !self.decision.shares.is_empty() || self.tiers.is_none() {
+            return false;
+        }
+        let came = |slot: &u32| {
+            let r = &self.sequences[*slot];
+            *slot != first && r.below.as_ref().and_then(|b| b.until).is_some_and(|until| until <= self.now)
+        };
+        let Some(slot) = self.waiting.last(came) else { return false };
+        let r = &mut self.sequences[slot];
+        self.blocks.release_all(&mut r.held);
+        r.computed = 0;
+        if let Some(below) = &mut r.below {
+            below.until = None;
+        }
+        true
+    }
+
+    /// It is called at this time.
+    pub(crate) fn at(&mut self, now: Ns) {
+        self.now = now;
+    }
+
+    /// When what a waiting request fetches next comes.
+    pub(crate) fn comes(&self) -> Option<Ns> {
+        self.tiers.as_ref()?;
+        let until = |slot: u32| self.sequences[slot].below.as_ref()?.until.filter(|until| *until > self.now);
+        self.waiting.all().into_iter().filter_map(until).min()
     }
 
     /// Adapters of the requests that are scheduled in this step.
@@ -482,6 +598,10 @@ impl Scheduler {
     /// A request is done and leaves.
     pub(crate) fn end(&mut self, slot: u32) {
         let r = &mut self.sequences[slot];
+        if let (Some(tiers), Some(below)) = (&mut self.tiers, &mut r.below) {
+            // The last token was never computed with.
+            tiers.write(below, r.computed.min(r.prompt + r.sampled - 1));
+        }
         r.done = true;
         if !r.kept {
             self.let_go(slot);

@@ -83,7 +83,7 @@ impl Bundle {
         }
         self.chosen.clear();
         for g in groups.iter_mut() {
-            let given = busy(g) && g.choose();
+            let given = busy(g) && g.choose(now);
             if !given && !busy(g) {
                 g.engine.rest();
             }

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub mod field;
 pub mod figure;
+pub(crate) mod host;
 pub mod remark;
 pub mod setting;
 

@@ -30,6 +30,7 @@ pub use search::{MOST_SHARDS, Partial, merge, shard};
 pub use trial::{Measured, Needed, Simulated, Times, Trial};
 pub(crate) use worked::Worked;
 
+use crate::desk::host::{Host, host};
 use crate::desk::prelude::*;
 use crate::setting::{LAYERED, PriceSource, formats};
 use offload::Fetch;
@@ -217,7 +218,7 @@ struct Machine {
     watts: f64,
     prompts_only: bool,
     /// Memory of its hosts, where caches may be kept there.
-    host: Option<offload::Host>,
+    host: Option<Host>,
 }
 
 /// A request with names resolved and numbers checked.
@@ -360,7 +361,7 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> 
             usd_s: resolved.chip_price.get(),
             price_source: resolved.price_source.clone(),
             watts,
-            host: if r.offload_hit.is_some() { offload::host(catalog, &system)? } else { None },
+            host: if r.offload_hit.is_some() { host(catalog, &system)? } else { None },
             system,
             prompts_only,
         }))

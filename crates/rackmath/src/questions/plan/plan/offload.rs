@@ -1,11 +1,10 @@
 //! Caches kept in host memory: what a prompt fetches from there instead of computing it, and how long that takes.
 
 use super::{Ask, Choice, Entry, Machine, Worked};
+use crate::desk::host::shards;
 use crate::desk::prelude::*;
-use rackmath_spec::System;
-use rackmath_spec::model::Mixer;
+use rackmath_theory::kv;
 use rackmath_theory::steady::Requests;
-use rackmath_theory::{kv, placement};
 
 /// Host cache over the cache memory of the chips where a size must be said: what SGLang takes unless told (`hicache_ratio`
 /// in its server arguments is 2.0).
@@ -24,32 +23,12 @@ pub struct OffloadCard {
     pub tier: String,
 }
 
-/// The memory of a host as one chip sees it.
-pub(super) struct Host {
-    tier: String,
-    /// Bytes a second of a chip.
-    rate: ByteRate,
-    /// Bytes for a chip.
-    capacity: f64,
-}
-
 /// What a row fetches for each prompt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fetch {
     pub bytes: f64,
     /// Seconds over the links of a group.
     pub seconds: f64,
-}
-
-/// The host memory of a machine; none where the chip's way to it is not known.
-pub(super) fn host(catalog: &Catalog, system: &System) -> Result<Option<Host>, Error> {
-    let chip = &system.chip;
-    let (Some(link), Some(tier), Some(sharers)) = (&chip.link.host, &chip.host.memory, &chip.host.sharers) else {
-        return Ok(None);
-    };
-    let (tier, chips) = (catalog.tier(tier)?, sharers.value as f64);
-    let rate = ByteRate::b_per_s(link.value.get().min(tier.bandwidth.value.get() / chips));
-    Ok(Some(Host { tier: tier.name.clone(), rate, capacity: tier.capacity.value.get() / chips }))
 }
 
 /// What a group of a layout fetches for each prompt; none where nothing is asked for or the way is not known.
@@ -60,10 +39,7 @@ pub(super) fn fetch(ask: &Ask, machine: &Machine, dtype: Dtype, layout: &Layout)
     let at = |share: f64| if share > 0.0 { cache.stored(Tokens::new(r.input * share)).get() } else { 0.0 };
     let bytes = at(r.cached + hit) - at(r.cached);
     let d = layout.degrees();
-    let mixers = ask.model.shape().into_iter().flat_map(|s| s.runs.iter().map(|r| &r.block.mixer));
-    let shards =
-        mixers.filter(|m| **m != Mixer::None).map(|m| placement::cache_shards(m, &d)).min().unwrap_or(1) * d.pp;
-    Some(Fetch { bytes, seconds: bytes / shards as f64 / host.rate.get() }).filter(|f| f.seconds > 0.0)
+    Some(Fetch { bytes, seconds: bytes / shards(&ask.model, &d) as f64 / host.rate.get() }).filter(|f| f.seconds > 0.0)
 }
 
 impl Ask {

@@ -2,9 +2,9 @@
 
 use super::Traffic;
 use super::card::{Answer, Goodput, Happened, Metric, OfClass, Part, Served, Step, Waited, Waits, What, Window};
-use super::flags;
 use super::fleet::Kind;
 use super::work::{Run, World};
+use super::{flags, tiers};
 use crate::desk::prelude::*;
 use crate::layout;
 use rackmath_sim::tally::{Sample, Series as Values, Tally};
@@ -98,7 +98,11 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         with_prompts: if total.busy > 0 { total.mixed as f64 / total.busy as f64 } else { 0.0 },
         steps: total.steps,
         cached: if tally.tokens_in > 0 { tally.tokens_cached as f64 / tally.tokens_in as f64 } else { 0.0 },
-        dummy: total.dummy as f64 / ((total.busy + total.dummy) as f64).max(1.0),
+        dummy: world
+            .kinds
+            .iter()
+            .any(|k| k.together.is_some())
+            .then(|| total.dummy as f64 / ((total.busy + total.dummy) as f64).max(1.0)),
         preemptions: total.preemptions,
         recomputed_tokens: total.recomputed,
         cache_peak: peak / (run.usable as f64 / nodes),
@@ -140,6 +144,11 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         happened,
         goodput,
         served,
+        tiers: {
+            let (kind, size) = (world.main(), world.main().settings.block());
+            let bytes = tiers::block_bytes(r, &kind.ready, size);
+            tiers::card(&kind.tiers, &run.tiers, (size, bytes), tally.last_finish as f64 / 1e9, nodes)
+        },
         parts: parts(tally, counted),
         worst: tally.worst.iter().map(Waited::from).collect(),
         each: {
@@ -166,6 +175,7 @@ fn parts(tally: &Tally, counted: f64) -> Vec<Part> {
         Waits::Transfer,
         Waits::Outside,
         Waits::Retried,
+        Waits::Fetch,
     ];
     let parts = causes.into_iter().zip(tally.parts).filter(|(_, ns)| *ns > 0).map(|(what, ns)| Part {
         what,

@@ -1,6 +1,6 @@
 //! What a run says, as plain data.
 
-use super::Router;
+use super::{OfTier, Router};
 use crate::desk::prelude::*;
 use rackmath_sim::tally::Outcome;
 
@@ -49,6 +49,9 @@ pub struct Answer {
     pub goodput: Option<Goodput>,
     /// What the replicas did.
     pub served: Served,
+    /// What memory below the chips' own did, the nearest first, where there is some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<OfTier>,
     /// Where the time of a request goes, on average.
     pub parts: Vec<Part>,
     /// The requests that took longest, and why.
@@ -263,7 +266,8 @@ pub struct Served {
     /// Steps.
     pub steps: u64,
     /// Share of the time of steps in which an attention group has no work and steps along with the others of its replica.
-    pub dummy: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dummy: Option<f64>,
     /// Share of prompt tokens found in the cache.
     pub cached: f64,
     /// Times a request lost its blocks.
@@ -307,6 +311,8 @@ pub enum Waits {
     Outside,
     /// Refused or lost, and until it was sent again.
     Retried,
+    /// Its cache from memory below the chips' own.
+    Fetch,
 }
 
 /// What one request met; its parts add up to the whole.
@@ -322,10 +328,16 @@ pub struct Waited {
     pub prompt: u32,
     /// Of these, found in the cache.
     pub cached: u32,
+    /// Of these, fetched from memory below the chips' own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<u32>,
     /// Tokens of its answer.
     pub output: u32,
     /// Until it was scheduled.
     pub queue_ms: f64,
+    /// Until what it fetches has come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch_ms: Option<f64>,
     /// From then to its first token.
     pub prompt_ms: f64,
     /// In steps of decodes alone.
@@ -359,8 +371,10 @@ impl From<&Outcome> for Waited {
             arrival_s: o.arrival as f64 / 1e9,
             prompt: o.prompt,
             cached: o.cached,
+            fetched: (o.fetched > 0).then_some(o.fetched),
             output: o.output,
             queue_ms: ms(o.queue),
+            fetch_ms: (o.fetched > 0).then_some(ms(o.fetch)),
             prompt_ms: ms(o.prefill),
             decode_ms: ms(o.decode),
             others_prompts_ms: ms(o.stalled),

@@ -52,7 +52,7 @@ fn variants(request: &Request, said: &str) -> Result<(String, Vec<(String, Reque
     let mut plain = request.clone();
     (plain.compare, plain.replay.trace_text) = (None, None);
     let plain = serde_json::to_value(plain).map_err(|e| Error::said(e.to_string()))?;
-    let sections = ["/fleet", "/flags", "/sglang", "/trtllm", "/degrees", ""];
+    let sections = ["/fleet", "/flags", "/sglang", "/trtllm", "/tiers", "/degrees", ""];
     let found = sections.iter().map(|section| format!("{section}/{key}"));
     let path = found.into_iter().find(|path| plain.pointer(path).is_some_and(|v| !v.is_object()));
     let path = path.ok_or_else(|| wrong(what))?;

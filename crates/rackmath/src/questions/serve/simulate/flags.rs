@@ -280,12 +280,17 @@ fn of_trtllm(r: &Request, ready: &Ready) -> Result<trtllm::Settings, Error> {
     })
 }
 
+/// Tokens of the mean request, in whole blocks.
+pub(super) fn mean_tokens(request: &Request, on: &Deployment, block: u32) -> f64 {
+    let t = &request.traffic;
+    let mean = (t.isl + t.osl + t.prefix_tokens).max(f64::from(block)).min(longest(on));
+    (mean / f64::from(block)).ceil() * f64::from(block)
+}
+
 /// Blocks that memory holds beside weights and activations: those of sequences as long as the mean request.
 fn blocks(request: &Request, ready: &Ready, block: u32, chunk: u32) -> Result<u32, Error> {
     let on = &ready.deployment;
-    let t = &request.traffic;
-    let mean = (t.isl + t.osl + t.prefix_tokens).max(f64::from(block)).min(longest(on));
-    let whole = (mean / f64::from(block)).ceil() * f64::from(block);
+    let whole = mean_tokens(request, on, block);
     let utilisation = on.engine.schedule.memory;
     let load = Load { batch: 1.0, context: Tokens::new(whole), tokens: f64::from(chunk), utilisation };
     let sequences = placement::largest_batch(on, &load) / on.groups();

@@ -1,6 +1,7 @@
 //! The replicas of a world: machines, pools, links, and what can happen to them.
 
 use super::flags::{settings, within_u64};
+use super::tiers::{self, Asked};
 use super::work::one_stage;
 use super::{Happens, Request};
 use crate::desk::prelude::*;
@@ -30,6 +31,8 @@ pub(super) struct Kind {
     pub groups: usize,
     /// How they take their steps together; none where each goes by itself.
     pub together: Option<Groups>,
+    /// Memory below the chips' own, the nearest first.
+    pub tiers: Vec<Asked>,
     pub replicas: u64,
     /// They only compute prompts.
     pub prompts: bool,
@@ -48,7 +51,9 @@ impl Kind {
         let ready = case.ready(&case.ask)?.main;
         let on = &ready.deployment;
         one_stage(on)?;
-        let settings = settings(request, &ready)?;
+        let mut settings = settings(request, &ready)?;
+        let tiers = tiers::asked(catalog, request, on)?;
+        tiers::put(&tiers, request, &ready, &mut settings)?;
         let able = matches!(settings, Settings::Vllm(_)) || request.fleet.prefill_replicas == 0;
         refuse_if(!able, "engine", &request.engine, "vllm: the pools of other engines are not simulated yet")?;
         let ranked = request.classes.iter().any(|c| c.priority != 0);
@@ -56,7 +61,7 @@ impl Kind {
         refuse_if(!able, "engine", &request.engine, "vllm: priorities of other engines are not simulated yet")?;
         let (groups, layout_chosen, price) = (on.groups() as usize, case.chosen, case.ask.price);
         let together = together(on);
-        Ok(Self { ready, layout_chosen, price, settings, groups, together, replicas, prompts })
+        Ok(Self { ready, layout_chosen, price, settings, groups, together, tiers, replicas, prompts })
     }
 
     pub fn chips(&self) -> u64 {

@@ -8,6 +8,7 @@ mod card;
 mod compare;
 mod flags;
 mod fleet;
+mod tiers;
 mod trace;
 mod work;
 
@@ -16,6 +17,7 @@ pub use card::*;
 pub use flags::{CapacityPolicy, ChunkingPolicy, Flags, SchedulePolicy, Sglang, Trtllm};
 pub(crate) use flags::{longest, of_vllm as settings};
 pub(crate) use fleet::link;
+pub use tiers::{OfTier, Tiers, Which};
 pub(crate) use work::can_run;
 
 use crate::desk::prelude::*;
@@ -44,6 +46,8 @@ pub struct Request {
     pub classes: Vec<Class>,
     /// Replicas and how requests are spread over them.
     pub fleet: Fleet,
+    /// Memory below the chips' own that keeps caches.
+    pub tiers: Tiers,
     /// What goes wrong, and what clients do about it.
     pub mishaps: Mishaps,
     /// Replicas that start and drain with the load.

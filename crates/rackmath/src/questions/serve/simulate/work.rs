@@ -2,6 +2,7 @@
 
 use super::flags::{self, within_u64};
 use super::fleet::{self, Kind};
+use super::tiers;
 use super::trace::{self, Played};
 use super::{Class, Request};
 use crate::desk::prelude::*;
@@ -10,6 +11,7 @@ use rackmath_sim::cluster::{Cluster, Deal, Groups, Incidents, Weights};
 use rackmath_sim::engine::Settings;
 use rackmath_sim::replica::Totals;
 use rackmath_sim::tally::{Keep, Limits, Tally, Window};
+use rackmath_sim::tiers::Counts;
 use rackmath_sim::workload::{Arrivals, Conversations, Drawn, Length, Listed, Mixture, Sharing, Source, Traffic};
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_units::Cancelled;
@@ -35,6 +37,7 @@ pub(super) struct Run {
     pub tally: Tally,
     pub totals: Totals,
     pub incidents: Incidents,
+    pub tiers: Vec<Counts>,
     /// Blocks of all replicas, and how many there are.
     pub usable: u64,
     pub nodes: u64,
@@ -53,6 +56,7 @@ impl<'a> World<'a> {
         };
         let on = &kind.ready.deployment;
         let mut assumptions = notes(request, &kind.ready, &kind.settings, kind.together);
+        assumptions.extend(tiers::notes(&kind.tiers));
         assumptions.extend(fleet::notes(request, &kinds)?);
         let text = request.replay.trace_text.as_ref();
         let longest = kind.settings.longest();
@@ -106,7 +110,8 @@ impl<'a> World<'a> {
             done?;
         }
         let (totals, incidents, nodes) = (cluster.totals(), cluster.incidents, cluster.replicas.len() as u64);
-        Ok(Run { tally, totals, incidents, usable, nodes, cut, apart })
+        let tiers = cluster.tiers();
+        Ok(Run { tally, totals, incidents, tiers, usable, nodes, cut, apart })
     }
 }
 
