@@ -29,7 +29,7 @@
 pub mod percentile;
 
 use crate::chunk::{Chunks, Rest};
-use crate::machine::timer::{Chunk, Cost, StepTimer, Work};
+use crate::machine::timer::{Chunk, Cost, Limit, Part, StepTimer, Work};
 use crate::pass::Pass;
 use rackmath_spec::engine::{Overhead, Prompts, Schedule};
 use rackmath_units::{Seconds, float};
@@ -260,7 +260,12 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     let prompt = Chunk { tokens: size, prompts, past: requests.past() + chunks.before };
     let decode = server.timer.time(&base)?;
     let (mixed, alone) = if server.schedule.prompts == Prompts::RideAlong {
-        let both = server.timer.time(&base.with(prompt))?;
+        let work = base.with(prompt);
+        let mut both = server.timer.time(&work)?;
+        // Behind another pass with prompts, nothing hides what the host does for this one.
+        let host = server.timer.host(&work);
+        let waits = (host.launch + host.choose).get() - both.time().get();
+        both.plus(&Cost::of(Part::Host, Limit::Host, Seconds::s(waits.max(0.0))), share);
         (both, both.time())
     } else {
         // Prompts have passes of their own; sequences that decode wait for them.
