@@ -52,7 +52,7 @@ fn settings(asked: impl Fn(&str) -> bool, overlap: bool) -> Settings {
 fn main() {
     let asked = |name: &str| std::env::args().any(|a| a == name);
     let pace = match () {
-        () if asked("general") || asked("sglang") || asked("trtllm") => Pace::General,
+        () if asked("general") => Pace::General,
         () if asked("step") => Pace::Steps,
         () => Pace::Jumps,
     };

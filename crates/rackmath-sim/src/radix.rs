@@ -77,6 +77,11 @@ impl Radix {
         self.free + self.evictable
     }
 
+    /// Tokens that can be taken without giving anything up.
+    pub fn spare(&self) -> u32 {
+        self.free
+    }
+
     pub fn size(&self) -> u32 {
         1
     }

@@ -9,6 +9,7 @@
 //! same times to the nanosecond and leave the same free list.
 
 mod bundle;
+mod glide;
 mod lane;
 mod quick;
 
@@ -40,7 +41,7 @@ pub trait Sink {
     fn group(&mut self, _group: usize) {}
 }
 
-/// How a replica goes through its steps; all ways give the same, and an engine that cannot be quick is general.
+/// How a replica goes through its steps; all ways give the same. What an engine cannot do goes through its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// Every step through the scheduler.
@@ -135,6 +136,8 @@ pub struct Replica {
     chunks: Vec<Chunk>,
     /// Requests inside whose answers others may share: only the general path stores them in order.
     findable: u32,
+    /// After steps taken at once beside a scheduler: nanoseconds that none to come is shorter than.
+    least: Ns,
     /// Calls since the last eviction.
     calm: u32,
     admissions: u64,
@@ -158,7 +161,7 @@ impl Replica {
     pub fn new(settings: impl Into<Settings>, pace: impl Into<Pace>) -> Self {
         let engine = Engine::new(settings.into());
         Self {
-            pace: if engine.jumps() { pace.into() } else { Pace::General },
+            pace: pace.into(),
             engine,
             lane: None,
             due: None,
@@ -169,6 +172,7 @@ impl Replica {
             spare: Vec::new(),
             chunks: Vec::new(),
             findable: 0,
+            least: 0,
             calm: CALM,
             admissions: 0,
             launches: 0,
@@ -239,7 +243,7 @@ impl Replica {
             self.leave(*lane);
         }
         // A step under way may still hold their tokens.
-        self.calm = 0;
+        (self.calm, self.least) = (0, 0);
         while let Some((slot, id)) = self.gone.pop() {
             let findable = self.findable_answer(slot);
             let r = self.engine.sequence(slot);
@@ -273,7 +277,11 @@ impl Replica {
         if self.waiting() > 0 {
             return Some(next);
         }
-        Some(self.lane.as_ref().and_then(|lane| lane.soonest(self.device)).map_or(next, |end| end.max(next)))
+        let end = match &self.lane {
+            Some(lane) => lane.soonest(self.device),
+            None => self.engine.glides().filter(|_| self.least > 0).map(|n| self.device + u64::from(n) * self.least),
+        };
+        Some(end.map_or(next, |end| end.max(next)))
     }
 
     /// When something next happens by itself.
@@ -310,7 +318,7 @@ impl Replica {
             self.wait(now);
             return;
         }
-        let able = self.pace != Pace::General && self.findable == 0 && self.bringing == 0;
+        let able = self.engine.jumps() && self.pace != Pace::General && self.findable == 0 && self.bringing == 0;
         if able && self.lane.is_none() && self.calm >= CALM {
             self.enter();
         }
@@ -321,7 +329,10 @@ impl Replica {
             }
             self.leave(*lane);
         }
-        self.call_general(clock, now, sink);
+        if self.pace != Pace::Jumps || !self.glide(clock, now, to, sink) {
+            self.least = 0;
+            self.call_general(clock, now, sink);
+        }
     }
 
     /// Where the run of decodes that a step at `start` belongs to began, and how long it is.
@@ -532,7 +543,7 @@ impl Replica {
                 self.findable -= u32::from(findable);
                 let r = self.engine.sequence(share.slot);
                 sink.finished(r, flight.end, r.stalled - r.stalls);
-                done = true;
+                (done, self.least) = (true, 0);
             }
         }
         self.spare.push(flight.shares);

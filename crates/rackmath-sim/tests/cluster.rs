@@ -7,6 +7,7 @@ use rackmath_sim::cluster::{
     Cluster, Deal, Groups, Incidents, Link, Router, Rules, Scaling, Script, Scripted, Weights,
 };
 use rackmath_sim::engine::vllm::Settings;
+use rackmath_sim::engine::{self, sglang, trtllm};
 use rackmath_sim::replica::{Lockstep, Pace};
 use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic};
@@ -242,10 +243,34 @@ fn parts_end_when_they_are_not_wanted() {
     assert!(ended.is_err() && (1..90_000).contains(&tally.measured), "{}", tally.measured);
 }
 
+/// As much cache and as many sequences under another engine.
+fn other(s: &Settings, seed: u64) -> engine::Settings {
+    let tokens = s.num_blocks * s.block_size;
+    if seed.is_multiple_of(2) {
+        let (engine, _) = rackmath_catalog::embedded().engine("sglang").unwrap();
+        sglang::Settings {
+            max_running_requests: s.max_num_seqs,
+            max_total_tokens: tokens,
+            disable_overlap_schedule: !s.async_scheduling,
+            ..sglang::Settings::new(engine.reckoning.unwrap())
+        }
+        .into()
+    } else {
+        trtllm::Settings {
+            max_batch_size: s.max_num_seqs,
+            capacity: trtllm::Capacity::MaxUtilization,
+            blocks: tokens / 32,
+            disable_overlap_scheduler: !s.async_scheduling,
+            ..trtllm::Settings::default()
+        }
+        .into()
+    }
+}
+
 #[test]
 fn nothing_is_lost_and_all_paces_are_one_whatever_happens() {
     let (mut timed_out, mut lost, mut refused, mut evicted) = (0, 0, 0, 0);
-    for seed in 0..120 {
+    for seed in 0..200 {
         let mut chance = Chance::new(seed);
         let mut pick = |all: &[u64]| all[chance.below(all.len() as u64) as usize];
         let settings = Settings {
@@ -255,7 +280,8 @@ fn nothing_is_lost_and_all_paces_are_one_whatever_happens() {
             max_model_len: 2000,
             ..Settings::default()
         };
-        let pools = pick(&[0, 1]) == 1;
+        let pools = pick(&[0, 1]) == 1 && seed < 120;
+        let settings = if seed < 120 { settings.into() } else { other(&settings, seed) };
         let rules = Rules {
             timeout: [None, Some(900 * MS), Some(4000 * MS)][pick(&[0, 1, 2]) as usize],
             most_queued: [None, Some(6)][pick(&[0, 1]) as usize],

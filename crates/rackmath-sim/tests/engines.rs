@@ -1,8 +1,11 @@
 //! Laws that hold for every engine on random worlds, and small schedules worked by hand.
 
+mod common;
+
+use common::{Crooked, Told};
 use rackmath_sim::Ns;
 use rackmath_sim::blocks::Segment;
-use rackmath_sim::clock::{Law, Stretch};
+use rackmath_sim::clock::{Clock, Law, Stretch, Timed};
 use rackmath_sim::engine::{Engine, Sequence, Settings, sglang, trtllm, vllm};
 use rackmath_sim::replica::{Pace, Replica, Sink};
 use rackmath_units::Chance;
@@ -162,6 +165,42 @@ fn run(world: &World) -> (Record, String) {
     assert_eq!((e.running(), e.waiting(), replica.queued()), (0, 0, replica.queued()));
     assert_eq!(e.free(), e.usable(), "all is given back");
     (record, format!("{:?} {}", replica.totals, e.free_list()))
+}
+
+fn told(world: &World, clock: &mut impl Clock, pace: Pace) -> (Told, String) {
+    let (mut replica, mut told) = (Replica::new(&world.settings, pace), Told::default());
+    for (i, (at, prompt, output, segments)) in world.requests.iter().enumerate() {
+        replica.advance(clock, *at, false, &mut told);
+        let place = replica.engine.place(0, segments.iter().copied().filter(|s| s.tokens > 0));
+        replica.arrive(*at, Sequence { place, ..Sequence::new(i as u64, *at, *prompt, *output) });
+        if i % 3 == 0 {
+            let e = &replica.engine;
+            assert_eq!(e.held() + e.free(), e.usable(), "{pace:?}, {:?}", world.settings);
+        }
+    }
+    replica.advance(clock, Ns::MAX, false, &mut told);
+    (told, format!("{:?} {}", replica.totals, replica.engine.free_list()))
+}
+
+#[test]
+fn steps_at_once_are_the_steps_one_by_one() {
+    for which in [Which::Sglang, Which::Trtllm] {
+        let (mut leaps, mut evicted) = (0, 0);
+        for seed in 0..300 {
+            let world = world(which, seed);
+            let [(one, all), (quick, after)] = [Pace::General, Pace::Jumps].map(|pace| match seed % 2 {
+                0 => told(&world, &mut Law::default(), pace),
+                _ => told(&world, &mut Timed::new(Crooked), pace),
+            });
+            for (x, y) in quick.finished.iter().zip(&one.finished) {
+                assert_eq!(x, y, "seed {seed}, {:?}", world.settings);
+            }
+            assert_eq!((one.finished.len(), &one.gaps, all), (world.requests.len(), &quick.gaps, after), "seed {seed}");
+            leaps += quick.leaps;
+            evicted += one.finished.iter().filter(|f| f.5 > 0).count();
+        }
+        assert!(leaps > 2000 && evicted > 50, "{which:?}: {leaps} leaps, {evicted} evicted");
+    }
 }
 
 /// Steps follow each other unless nothing is there: whoever came before a step that does not had ended.

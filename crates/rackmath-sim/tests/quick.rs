@@ -1,54 +1,15 @@
 //! Steps at once are the steps one by one, with or without the scheduler: same times, same order, same free list.
 
+mod common;
+
+use common::{Crooked, Told};
 use rackmath_sim::Ns;
 use rackmath_sim::blocks::Segment;
-use rackmath_sim::clock::{Clock, Law, Stretch, Timed};
+use rackmath_sim::clock::{Clock, Law, Timed};
 use rackmath_sim::engine::Sequence;
 use rackmath_sim::engine::vllm::Settings;
-use rackmath_sim::replica::{Pace, Replica, Sink};
-use rackmath_theory::timer::{Cost, HostTime, Limit, Part, StepTimer, Work};
-use rackmath_units::{Chance, Seconds};
-use std::collections::BTreeMap;
-
-type Done = (u64, Ns, Ns, Ns, Ns, u32, u32, u32);
-
-#[derive(Debug, Default, PartialEq)]
-struct Record {
-    finished: Vec<Done>,
-    gaps: BTreeMap<i64, u64>,
-}
-
-impl Sink for Record {
-    fn finished(&mut self, s: &Sequence, at: Ns, stalled: Ns) {
-        self.finished.push((s.id, s.first_scheduled, s.first_token, at, stalled, s.preempted, s.recomputed, s.cached));
-    }
-
-    fn gaps(&mut self, _: Ns, steps: Stretch, sequences: u32) {
-        for k in 0..steps.steps {
-            *self.gaps.entry(steps.at(k)).or_default() += u64::from(sequences);
-        }
-    }
-}
-
-/// A timer that is not a straight line in anything.
-struct Crooked;
-
-impl StepTimer for Crooked {
-    type Uncovered = std::convert::Infallible;
-
-    fn time(&self, work: &Work) -> Result<Cost, Self::Uncovered> {
-        let context: f64 = work.decodes.iter().map(|d| d.sequences * d.context).sum();
-        let area: f64 = work.chunks.iter().map(|c| c.tokens * (c.past + c.tokens / 2.0)).sum();
-        let time = 4e-3 + 13e-6 * work.rows() + 1.7e-8 * context + 3e-7 * context.sqrt() + 1e-10 * area;
-        Ok(Cost::of(Part::Products, Limit::Memory, Seconds::s(time)))
-    }
-
-    fn host(&self, work: &Work) -> HostTime {
-        let (prepare, choose) = (Seconds::s(1.9e-3), Seconds::s(0.3e-3 + 11e-6 * work.sequences()));
-        let launch = Seconds::s(if work.rows() > 200.0 { 11e-3 } else { 3e-3 });
-        HostTime { prepare, launch, varies: Seconds::s(1e-3), choose, hand: choose }
-    }
-}
+use rackmath_sim::replica::{Pace, Replica};
+use rackmath_units::Chance;
 
 struct World {
     settings: Settings,
@@ -96,9 +57,9 @@ fn world(seed: u64) -> World {
     World { settings, requests }
 }
 
-fn run(world: &World, clock: &mut impl Clock, pace: Pace) -> (Record, String) {
+fn run(world: &World, clock: &mut impl Clock, pace: Pace) -> (Told, String) {
     let mut replica = Replica::new(world.settings.clone(), pace);
-    let mut record = Record::default();
+    let mut record = Told::default();
     for (i, (at, prompt, output, segments, shared)) in world.requests.iter().enumerate() {
         replica.advance(clock, *at, false, &mut record);
         let answer = Segment { stream: 10_000 + i as u64, offset: 0, tokens: *shared };

@@ -310,6 +310,30 @@ impl Engine {
         }
     }
 
+    /// Most steps that can be taken at once from this call on, by engines whose other steps go through the scheduler: only
+    /// decodes run, nobody waits, nobody gets more than its last token and there is room for all.
+    pub(crate) fn glides(&self) -> Option<u32> {
+        match self {
+            Self::Vllm(_) => None,
+            Self::Sglang(s) => s.glides(),
+            Self::Trtllm(s) => s.glides(),
+        }
+    }
+
+    /// Room is taken for so many steps of decodes, as [`Self::glides`] allows.
+    pub(crate) fn pass(&mut self, steps: u32) {
+        match self {
+            Self::Vllm(_) => {}
+            Self::Sglang(s) => s.pass(steps),
+            Self::Trtllm(s) => s.pass(steps),
+        }
+    }
+
+    /// Who runs, in the order of the batch.
+    pub(crate) fn decoding(&self) -> &[u32] {
+        each!(self, s => &s.running)
+    }
+
     /// vLLM's scheduler, where it is known to be it: only its steps are taken at once.
     pub(crate) fn vllm(&self) -> &vllm::Scheduler {
         match self {

@@ -74,7 +74,7 @@ pub struct Scheduler {
     pub blocks: Radix,
     pub sequences: Slots,
     holds: Vec<Hold>,
-    running: Vec<u32>,
+    pub(super) running: Vec<u32>,
     /// The batch of the last step with prompts.
     last: Vec<u32>,
     /// The one request whose prompt is cut.
@@ -407,8 +407,7 @@ impl Scheduler {
             return lifted;
         }
         if self.blocks.make_room(self.running.len() as u32) {
-            let (first, last) = self.ratios();
-            self.ratio = (self.ratio - (first - last) / self.settings.reckoning.share_steps).max(last);
+            self.decay();
         } else {
             self.retract();
             lifted = true;
@@ -416,6 +415,44 @@ impl Scheduler {
         self.weight = 1;
         self.run();
         lifted
+    }
+
+    /// Most steps of decodes that can be taken at once; none where the next may be another.
+    pub(super) fn glides(&self) -> Option<u32> {
+        // What a step with prompts leaves behind is put in order first.
+        let settled = self.last.is_empty() && self.chunked.is_none() && self.weight == 1 && self.waiting() == 0;
+        let left = |slot: &u32| {
+            let r = &self.sequences[*slot];
+            let most = r.output.min(self.settings.context_length.saturating_sub(r.prompt));
+            most.saturating_sub(r.sampled + r.pending)
+        };
+        let left = self.running.iter().filter(|_| settled).map(left).min()?;
+        Some(left.min(self.blocks.spare() / self.running.len() as u32)).filter(|steps| *steps > 0)
+    }
+
+    /// Room is taken for so many steps of decodes.
+    pub(super) fn pass(&mut self, steps: u32) {
+        for slot in &self.running {
+            self.blocks.take(&mut self.holds[*slot as usize], steps);
+        }
+        if self.ghosts > 0 {
+            (self.ghosts, self.full) = (0, false);
+        }
+        self.owed = self.owed.saturating_sub(steps);
+        self.looks = (self.looks + steps) % self.settings.scheduler_recv_interval.max(1);
+        for _ in 0..steps {
+            let before = self.ratio;
+            self.decay();
+            if self.ratio >= before {
+                break;
+            }
+        }
+    }
+
+    /// A step of decodes that had room.
+    fn decay(&mut self) {
+        let (first, last) = self.ratios();
+        self.ratio = (self.ratio - (first - last) / self.settings.reckoning.share_steps).max(last);
     }
 
     /// Takes requests out of the batch until one token each fits: those with the most output stay, then the shortest prompts.

@@ -415,6 +415,38 @@ impl Scheduler {
         }
     }
 
+    /// Most steps of decodes that can be taken at once; none where the next may be another.
+    pub(super) fn glides(&self) -> Option<u32> {
+        let s = &self.settings;
+        // What a step with prompts leaves behind is put in order first.
+        let settled = self.waiting.is_empty()
+            && self.fresh.is_empty()
+            && self.running.len() <= s.max_batch_size.min(s.max_num_tokens) as usize;
+        let residents = || self.running.iter().map(|slot| &self.sequences[*slot]);
+        if !settled || residents().any(|r| !r.settled) {
+            return None;
+        }
+        let blocks = |steps: u32| residents().map(|r| self.blocks.missing(&r.held, r.computed + steps)).sum::<u32>();
+        let left = residents().map(|r| r.output.saturating_sub(r.sampled + r.pending)).min()?;
+        if blocks(left) <= self.blocks.free() {
+            return Some(left).filter(|steps| *steps > 0);
+        }
+        let (mut low, mut high) = (0, left);
+        while high - low > 1 {
+            let middle = u32::midpoint(low, high);
+            if blocks(middle) <= self.blocks.free() { low = middle } else { high = middle }
+        }
+        Some(low).filter(|steps| *steps > 0)
+    }
+
+    /// Room is taken for so many steps of decodes.
+    pub(super) fn pass(&mut self, steps: u32) {
+        for slot in &self.running {
+            let r = &mut self.sequences[*slot];
+            self.blocks.grow(&mut r.held, r.computed + steps);
+        }
+    }
+
     /// Gives a request the token of a step.
     pub fn receive(&mut self, share: &Share, _accepted: u32) -> Received {
         let slot = share.slot;

@@ -274,58 +274,68 @@ impl Replica {
         taken: u32,
         sink: &mut impl Sink,
     ) {
-        let (start, choose) = first;
         let Decodes::Counts(counts) = &mut lane.decodes else { return };
+        let n = lane.decoding;
         let first_end = counts.first_end().unwrap_or(1);
-        let most = counts.afford(first_end, lane.decoding, self.engine.vllm().blocks.free() + taken).max(1);
+        let most = counts.afford(first_end, n, self.engine.vllm().blocks.free() + taken).max(1);
+        let leap = self.leap(clock, (n, lane.context), first, (to, most), sink);
+        lane.open = self.lag();
+        (lane.context, lane.least) = (lane.context + leap.steps * u64::from(n), leap.least);
+        let more = counts.blocks(leap.steps, n) as u32 - taken;
+        counts.pass(leap.steps);
+        self.engine.vllm_mut().blocks.take_ahead(more);
+        self.retire(lane, self.device);
+    }
+
+    /// Takes at most `most` steps of so many decodes with such a sum of contexts at once, those called for before `to`.
+    pub(super) fn leap(
+        &mut self,
+        clock: &mut impl Clock,
+        (n, mut context): (u32, u64),
+        (start, choose): First,
+        (to, most): (Ns, u64),
+        sink: &mut impl Sink,
+    ) -> Leap {
         let (from, mut sum) = self.run_at(start);
         let ahead = u64::from(self.lag());
-        let began = start;
-        let (mut steps, mut before_last) = (0, start);
-        while steps < most {
-            let stretch = clock.run(lane.decoding, lane.context);
+        let mut leap = Leap { steps: 0, last: start, least: 0 };
+        while leap.steps < most {
+            let stretch = clock.run(n, context);
             let end = |parts| from + whole(sum + parts);
             // The first step of all is called for already.
-            let called = if steps == 0 {
-                0
-            } else if ahead > 0 {
-                before_last + choose
-            } else {
-                end(0)
+            let called = match (leap.steps, ahead) {
+                (0, _) => 0,
+                (_, 0) => end(0),
+                _ => leap.last + choose,
             };
-            let k = calls_before(stretch, most - steps, to, |parts| end(parts) + choose, called, ahead);
+            let k = calls_before(stretch, most - leap.steps, to, |parts| end(parts) + choose, called, ahead);
             if k == 0 {
                 break;
             }
-            lane.least = if stretch.more >= 0 { whole(stretch.first) / 10 * 9 } else { 0 };
+            leap.least = if stretch.more >= 0 { whole(stretch.first) / 10 * 9 } else { 0 };
             let mut waits = Stretch { steps: k, ..stretch };
-            if steps == 0 && start > self.device {
+            if leap.steps == 0 && start > self.device {
                 // The chips waited for the host before the first.
-                sink.gaps(start, single(end(stretch.first) - self.device), lane.decoding);
+                sink.gaps(start, single(end(stretch.first) - self.device), n);
                 waits = Stretch { first: stretch.at(1), steps: k - 1, ..stretch };
             }
-            sink.gaps(from + whole(sum), waits, lane.decoding);
-            before_last = from + whole(sum + stretch.sum(k - 1));
+            sink.gaps(from + whole(sum), waits, n);
+            leap.last = from + whole(sum + stretch.sum(k - 1));
             sum += stretch.sum(k);
-            lane.context += k * u64::from(lane.decoding);
-            steps += k;
-            if k < stretch.steps && steps < most {
+            context += k * u64::from(n);
+            leap.steps += k;
+            if k < stretch.steps && leap.steps < most {
                 break;
             }
         }
         let end = from + whole(sum);
-        let more = counts.blocks(steps, lane.decoding) as u32 - taken;
-        counts.pass(steps);
-        self.engine.vllm_mut().blocks.take_ahead(more);
-        let decoded = lane.decoding;
         self.run = Some((from, sum));
         self.device = end;
-        self.due = Some(if self.lag() { before_last + choose } else { end });
-        lane.open = self.lag();
-        self.totals.steps += steps;
-        self.totals.busy += end - began;
-        self.retire(lane, end);
-        sink.steps(began, end, decoded, 0);
+        self.due = Some(if ahead > 0 { leap.last + choose } else { end });
+        self.totals.steps += leap.steps;
+        self.totals.busy += end - start;
+        sink.steps(start, end, n, 0);
+        leap
     }
 
     /// Ends the requests whose step ends at `end`.
@@ -343,6 +353,15 @@ impl Replica {
         self.lane = Some(lane);
         true
     }
+}
+
+/// Steps taken at once.
+pub(super) struct Leap {
+    pub(super) steps: u64,
+    /// When the last begins.
+    pub(super) last: Ns,
+    /// Nanoseconds that no step to come is shorter than; 0 where not known.
+    pub(super) least: Ns,
 }
 
 /// How many of `most` steps of a stretch are called for before `to`: the first at `called`, a later one when the one before it
