@@ -5,8 +5,8 @@ use rackmath::simulate::{Answer, Flags, Fleet, Request, Router, Sglang, Tiers, T
 use rackmath::{estimate, setting::Setting};
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::KernelSet;
-use rackmath_theory::timer::{Chunk, StepTimer, Work};
-use rackmath_units::Effort;
+use rackmath_theory::timer::{Chunk, Part, StepTimer, Work};
+use rackmath_units::{Effort, Seconds};
 
 fn setting() -> Setting {
     Setting { model: "llama-3.1-8b".into(), on: "1xh200".into(), ..Setting::default() }
@@ -41,22 +41,29 @@ fn near(found: f64, expected: f64, share: f64, case: &str) {
     assert!((found / expected - 1.0).abs() <= share, "{case}: {found}, steady {expected}");
 }
 
-/// A request that nobody disturbs: the time its chunks take, and the mean of its steps, in milliseconds.
+/// A request that nobody disturbs: its first token, and the mean of its steps, in milliseconds. The host prepares a chunk
+/// before the chips begin it and chooses the next once it is launched; chips go from chunk to chunk.
 fn alone(isl: u32, osl: u32) -> (f64, f64) {
     let catalog = &rackmath_catalog::embedded();
     let on = Deployment::named(catalog, "llama-3.1-8b", "hgx-h200", "vllm").unwrap();
     let ready = Ready::new(&KernelSet::of(catalog).unwrap(), on).unwrap();
     let (engine, timer) = (&ready.deployment.engine, &*ready.pass);
-    let ms = |work: &Work| timer.time(work).unwrap().time().get() * 1e3;
-    let (most, mut past, mut ttft) = (engine.schedule.chunk as u32, 0, engine.overhead.request.get() * 1e3);
+    let ms = |s: Seconds| s.get() * 1e3;
+    let (most, mut past, mut hand) = (engine.schedule.chunk as u32, 0, 0.0);
+    let (mut now, mut end) = (0.0, 0.0_f64);
     while past < isl {
         let tokens = most.min(isl - past);
-        let chunk = Chunk { tokens: f64::from(tokens), prompts: 1.0, past: f64::from(past) };
-        ttft += ms(&Work::default().with(chunk));
+        let work = Work::default().with(Chunk { tokens: f64::from(tokens), prompts: 1.0, past: f64::from(past) });
+        let (cost, host) = (timer.time(&work).unwrap(), timer.host(&work));
+        let (before, launched) = (end, now + ms(host.launch));
+        end = (end.max(now + ms(host.prepare)) + ms(cost.time()) - ms(cost.part(Part::Host))).max(launched);
+        now = before.max(launched) + ms(host.choose);
+        hand = ms(host.hand);
         past += tokens;
     }
-    let steps = (0..osl - 1).map(|k| ms(&Work::decode(1.0, f64::from(isl + k))));
-    (ttft, steps.sum::<f64>() / f64::from(osl - 1))
+    let first = end.max(now + ms(timer.host(&Work::decode(1.0, 1.0)).prepare));
+    let steps = (0..osl - 1).map(|k| ms(timer.time(&Work::decode(1.0, f64::from(isl + k))).unwrap().time()));
+    (first + hand + ms(engine.overhead.request), steps.sum::<f64>() / f64::from(osl - 1))
 }
 
 #[test]
