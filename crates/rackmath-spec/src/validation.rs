@@ -222,14 +222,51 @@ pub struct Run {
     pub max_context: u32,
     /// Blocks of 16 tokens in the cache.
     pub kv_blocks: u32,
+    /// Formats where they are not the checkpoint's: of all weights, of attention's, of the cache.
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub weights: Option<Dtype>,
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub attention: Option<Dtype>,
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub kv: Option<Dtype>,
+    /// Nothing is kept of a request for others.
+    #[serde(default)]
+    pub no_prefix_caching: bool,
+    /// Prompts are not cut, go first and alone: vLLM's engine V0.
+    #[serde(default)]
+    pub prompts_alone: bool,
+    /// Steps that it chooses at once.
+    #[serde(default = "one")]
+    pub scheduler_steps: u32,
+    /// Share of the blocks kept free when a request is admitted.
+    #[serde(default)]
+    pub watermark: f64,
     #[serde(default, deserialize_with = "requests")]
     pub requests: Vec<Sent>,
     pub stated: Option<Stated>,
 }
 
 /// Keys that a run takes from what all rows of its file share.
-const OF_RUNS: [&str; 9] =
-    ["model", "system", "tp", "engine", "engine_version", "max_sequences", "max_tokens", "max_context", "kv_blocks"];
+const OF_RUNS: [&str; 14] = [
+    "model",
+    "system",
+    "tp",
+    "engine",
+    "engine_version",
+    "max_sequences",
+    "max_tokens",
+    "max_context",
+    "kv_blocks",
+    "weights",
+    "attention",
+    "kv",
+    "no_prefix_caching",
+    "watermark",
+];
+
+fn one() -> u32 {
+    1
+}
 
 /// A request as it was sent and what it met; times in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -237,10 +274,11 @@ pub struct Sent {
     pub at: f64,
     pub input: u32,
     pub output: u32,
-    pub ttft: f64,
-    /// Absent where one token was generated.
+    /// What it met, where that was recorded.
+    pub ttft: Option<f64>,
+    /// Absent where one token was generated, too.
     pub tpot: Option<f64>,
-    pub e2e: f64,
+    pub e2e: Option<f64>,
     /// What the prompt is made of, as number and tokens; equal leading numbers are equal tokens.
     pub segments: Vec<(u64, u32)>,
 }
@@ -533,7 +571,7 @@ fn check(place: &Place, row: &Row) -> Result<(), SpecError> {
     }
 }
 
-/// Requests, one a line: sent, input, output, TTFT, TPOT (or -), E2E, then segments, with their tokens where first met.
+/// Requests, one a line: sent, input, output, TTFT, TPOT, E2E (or -), then segments, with their tokens where first met, or none.
 fn requests<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Sent>, D::Error> {
     let mut known = BTreeMap::new();
     let mut one = |line: &str| {
@@ -543,7 +581,7 @@ fn requests<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Sent>, D::Error> {
         let mut count = || words.next()?.parse::<u32>().ok().filter(|n| *n > 0);
         let (input, output) = (count()?, count()?);
         let mut time = || words.next().map(|word| word.parse::<f64>().ok().filter(|x| *x > 0.0 && x.is_finite()));
-        let (ttft, tpot, e2e) = (time()??, time()?, time()??);
+        let (ttft, tpot, e2e) = (time()?, time()?, time()?);
         let mut segments = Vec::new();
         for word in words {
             let (number, tokens) = word.split_once(':').map_or((word, None), |(number, tokens)| (number, Some(tokens)));
@@ -554,7 +592,7 @@ fn requests<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Sent>, D::Error> {
             segments.push((number, *known.get(&number)?));
         }
         let whole = segments.iter().map(|(_, tokens)| u64::from(*tokens)).sum::<u64>() == u64::from(input);
-        whole.then_some(Sent { at, input, output, ttft, tpot, e2e, segments })
+        (whole || segments.is_empty()).then_some(Sent { at, input, output, ttft, tpot, e2e, segments })
     };
     let lines = String::deserialize(d)?;
     let read = lines.lines().filter(|line| !line.is_empty()).enumerate().map(|(i, line)| {

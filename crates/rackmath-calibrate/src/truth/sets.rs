@@ -89,8 +89,12 @@ pub const ALL: &[Set] = &[
         file: "gb300_multiturn_requests.csv.gz",
         name: "DeepSeek-V4-Pro and Kimi-K2.5 in 4 bits on 4 GB300, vLLM 0.21 and SGLang, multi-turn, closed loop",
         open: &[
-            Open { flag: "share of a prompt found in the cache", taken: "all but 512 tokens", other: "nothing" },
-            Open { flag: "the same", taken: "all but 512 tokens", other: "all but 2,048 tokens" },
+            Open {
+                flag: "share of a prompt found in the cache",
+                taken: "all but 2,048 tokens: the recorded answer before it, which the server did not give, and what is new",
+                other: "nothing",
+            },
+            Open { flag: "the same", taken: "the same", other: "all but 512 tokens" },
         ],
         read: gb300,
     },
@@ -362,9 +366,9 @@ fn gb300(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, 
             Some((p.rsplit('_').next()?.parse::<usize>().ok()? / 4, d.parse::<usize>().ok()? / 4))
         });
         let fresh = match way {
-            None => 512,
+            None => 2_048,
             Some(0) => u32::MAX,
-            Some(_) => 2_048,
+            Some(_) => 512,
         };
         let mut jobs = Vec::new();
         for r in &rows {

@@ -226,11 +226,19 @@ fn one(table: &Table, run: &Carried) -> Run {
         system: run.system.clone(),
         engine: format!("{engine}@{}", run.engine_version),
         tp: run.tp,
+        weights: run.weights.map(|format| format.to_string()),
+        attention: run.attention,
+        cache: run.kv,
         settings: vllm::Settings {
             max_num_seqs: run.max_sequences,
             max_num_batched_tokens: run.max_tokens,
             max_model_len: run.max_context,
             num_blocks: run.kv_blocks,
+            enable_prefix_caching: !run.no_prefix_caching,
+            enable_chunked_prefill: !run.prompts_alone,
+            prompts_alone: run.prompts_alone,
+            num_scheduler_steps: run.scheduler_steps,
+            watermark: run.watermark,
             ..vllm::Settings::default()
         }
         .into(),
@@ -245,14 +253,15 @@ fn recorded(run: &Carried) -> (Vec<Job>, Vec<Measured>) {
         arrival: (sent.at * 1e6) as u64,
         prompt: sent.input,
         output: sent.output,
+        class: if sent.ttft.is_some() { 0 } else { UNJUDGED },
         content: sent.segments.iter().map(|(stream, tokens)| segment(*stream, *tokens)).collect(),
         ..Job::default()
     };
     let mut measured = Vec::new();
     let all = |of: fn(&Sent) -> Option<f64>| -> Vec<f64> { run.requests.iter().filter_map(of).collect() };
-    measured.extend(percentiles(0, Latency::Ttft, &all(|r| Some(r.ttft))));
+    measured.extend(percentiles(0, Latency::Ttft, &all(|r| r.ttft)));
     measured.extend(percentiles(0, Latency::Tpot, &all(|r| r.tpot)));
-    measured.extend(percentiles(0, Latency::E2e, &all(|r| Some(r.e2e))));
+    measured.extend(percentiles(0, Latency::E2e, &all(|r| r.e2e)));
     (run.requests.iter().map(job).collect(), measured)
 }
 

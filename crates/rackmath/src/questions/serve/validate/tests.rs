@@ -82,6 +82,12 @@ fn runs_are_carried_as_they_were_measured() {
     // A conversation begins with one of eight segments of 1,024 tokens.
     let first: std::collections::BTreeSet<u64> = runs[1].jobs.iter().map(|job| job.content[0].stream).collect();
     assert!(first.len() <= 8 && runs[1].jobs.iter().all(|job| job.content[0].tokens == 1024));
+    // Requests of which nothing was recorded are sent and not judged; a TTFT that was published with its run.
+    let sweep = replay::carried(&rackmath_catalog::embedded().validation("vllm-405b").unwrap());
+    let judged = |run: &replay::Run| run.jobs.iter().filter(|job| job.class == 0).count();
+    let facts: Vec<(usize, usize)> = sweep.iter().map(|run| (run.jobs.len(), judged(run))).collect();
+    assert_eq!(facts, [(1000, 622), (1000, 622), (848, 572), (1000, 623)]);
+    assert!((sweep[0].measured[0].ms - 27_605.78).abs() < 1.0);
     let stated = replay::carried(&rackmath_catalog::embedded().validation("vllm-blis").unwrap());
     assert_eq!((stated.len(), stated[0].jobs.len()), (23, 600 * 17 / 2));
 }
