@@ -363,6 +363,41 @@ impl Replica {
         self.open = self.lag();
     }
 
+    /// Steps of decodes that can be passed in a bundle; 0 where the next is to be chosen, none where it has no work.
+    fn steady(&self) -> Option<u32> {
+        if self.running() + self.waiting() == 0 && self.gone.is_empty() {
+            return None;
+        }
+        // Others may share the answers of some, or a step with a first token is not taken up.
+        let decodes = |f: &Flight| f.shares.iter().all(|s| s.decodes && s.samples);
+        let able = self.engine.jumps()
+            && self.pace == Pace::Jumps
+            && self.findable == 0
+            && self.bringing == 0
+            && self.gone.is_empty();
+        let alone = self.flights.len() == usize::from(self.open) && self.flights.iter().all(decodes);
+        Some(if able && alone && self.calm >= CALM { self.engine.vllm().steady() } else { 0 })
+    }
+
+    /// What a step holds in which everybody decodes.
+    fn decoding(&self) -> Option<Composed> {
+        let s = self.engine.running();
+        let context = || self.engine.vllm().running.iter().map(|slot| u64::from(self.engine.sequence(*slot).computed));
+        (s > 0).then(|| Composed { decodes: s as u32, context: context().sum(), ..Composed::default() })
+    }
+
+    /// Steps of decodes are behind everybody; the last of them is under way.
+    fn pass(&mut self, steps: u32) {
+        self.engine.vllm_mut().pass(steps);
+        for at in 0..self.engine.vllm().running.len() {
+            let slot = self.engine.vllm().running[at];
+            self.engine.sequence_mut(slot).last_token = self.device;
+        }
+        if let Some(flight) = self.flights.back_mut() {
+            flight.end = self.device;
+        }
+    }
+
     /// Nothing can be given before the step under way has ended, or something that is fetched has come.
     fn wait(&mut self, now: Ns) {
         self.take_up(now);

@@ -94,10 +94,11 @@ fn run<C: Clock>(mut cluster: Cluster<C>, source: &mut impl Source) -> Ran {
         assert_eq!(o.queue + o.prefill + o.decode + o.stalled + o.evicted, o.e2e(), "parts add up: {o:?}");
     }
     for r in &cluster.replicas {
-        assert_eq!((r.running(), r.waiting(), r.queued()), (0, 0, 0));
+        assert_eq!((r.running(), r.waiting()), (0, 0));
         assert_eq!(r.engine.free(), r.engine.usable(), "all blocks are given back");
     }
-    let (totals, free) = cluster.replicas.iter().map(|r| (r.totals, r.engine.free_list())).unzip();
+    let (totals, free) =
+        cluster.replicas.iter().map(|r| (r.totals, format!("{} {}", r.queued(), r.engine.free_list()))).unzip();
     Ran { outcomes: tally.each, gaps: format!("{:?}", tally.gaps), totals, free }
 }
 
@@ -137,6 +138,24 @@ fn groups_step_together_and_lose_nothing() {
         dummies += ran.totals.iter().map(|t| t.dummies).sum::<u64>();
     }
     assert!(dummies > 1000, "{dummies}");
+}
+
+#[test]
+fn steps_at_once_are_the_steps_one_by_one() {
+    for seed in 0..120 {
+        let n = [2, 3, 8][seed as usize % 3];
+        let steps = Lockstep { sync: [1, 16, 32][seed as usize / 3 % 3], dummy: (seed % 2) as u32 };
+        let groups = Groups { n, steps, deal: if seed % 5 == 0 { Deal::InTurn } else { BY_LOAD } };
+        // vLLM's only: others go step by step.
+        let settings = settings(3 * seed);
+        let all = |quick| {
+            let all = Cluster::alike(settings.clone(), 2 * n, Timed::new(Shared), Router::RoundRobin, 7, quick);
+            run(all.grouped(0, groups), &mut traffic(seed))
+        };
+        let (a, b) = (all(true), all(false));
+        assert_eq!(a.outcomes, b.outcomes, "seed {seed}");
+        assert_eq!((a.gaps, a.totals, a.free), (b.gaps, b.totals, b.free), "seed {seed}");
+    }
 }
 
 #[test]

@@ -476,6 +476,32 @@ impl Scheduler {
             && self.blocks.needed(hit + n, hit, None) + kept <= free
     }
 
+    /// Most steps in which everybody decodes and nothing else happens: nobody waits or ends, and blocks suffice.
+    pub(crate) fn steady(&self) -> u32 {
+        let n = self.running.len() as u32;
+        if n == 0 || self.waiting.len() > 0 || n > self.settings.max_num_batched_tokens {
+            return 0;
+        }
+        let left = self.running.iter().map(|slot| {
+            let r = &self.sequences[*slot];
+            let room = (self.settings.max_model_len - 1).saturating_sub(r.computed);
+            if r.settled { (r.output - (r.sampled + r.pending).min(r.output)).min(room) } else { 0 }
+        });
+        // In the steps of a block each takes one; the last step of anybody is not among them.
+        let blocks = (self.blocks.free() / n).saturating_mul(self.settings.block_size);
+        left.min().unwrap_or(0).saturating_sub(1).min(blocks)
+    }
+
+    /// So many of [`Self::steady`] are behind everybody.
+    pub(crate) fn pass(&mut self, steps: u32) {
+        for slot in &self.running {
+            let r = &mut self.sequences[*slot];
+            (r.computed, r.sampled) = (r.computed + steps, r.sampled + steps);
+            self.blocks.grow(&mut r.held, r.computed);
+            self.blocks.store(&mut r.held, r.place, r.computed - r.pending);
+        }
+    }
+
     /// Blocks after the first `hit` tokens of a waiting request that tiers below have.
     fn below(&mut self, slot: u32, hit: u32) -> u32 {
         let r = &self.sequences[slot];

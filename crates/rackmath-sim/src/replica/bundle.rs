@@ -9,6 +9,8 @@
 //!
 //! The steps are those of [`Replica`], chosen by each group's scheduler and ended by the one clock: with one group and a look
 //! at every step, a bundle is that replica.
+//! Steps in which all groups only decode are timed one by one, and the schedulers are told of them together: the same to the
+//! nanosecond, and the same free lists.
 //! Ignores: messages between the groups' hosts; a request that arrives while the groups pause starts them at once.
 //! Source: vLLM `v1/engine/core.py` (`DPEngineCoreProc`), SGLang `managers/scheduler.py` (idle batches); numbers in
 //! `catalog/engines`, table `[groups]`.
@@ -60,7 +62,9 @@ impl Bundle {
                     return Some(end);
                 }
             } else if due < to {
-                self.call(groups, clock, due, sink);
+                if !self.pass(groups, clock, (due, to), sink) {
+                    self.call(groups, clock, due, sink);
+                }
             } else {
                 return None;
             }
@@ -101,6 +105,42 @@ impl Bundle {
             self.take(at, g, now, &step, sink);
             (g.device, g.due) = (step.end, Some(due));
         }
+    }
+
+    /// Steps in which groups only decode, from a call on and as far as calls come before the end of a time: each is timed as
+    /// by itself, and the schedulers are told of all at once. False where there are none.
+    fn pass(&mut self, groups: &mut [Replica], clock: &mut impl Clock, time: (Ns, Ns), sink: &mut impl Sink) -> bool {
+        let most = groups.iter().filter_map(Replica::steady).min().unwrap_or(0);
+        if most == 0 || groups.iter().all(|g| g.running() == 0) {
+            return false;
+        }
+        self.chosen.clear();
+        self.chosen.extend(groups.iter().map(Replica::decoding));
+        let (mut now, to) = time;
+        let mut steps = 0;
+        while steps < most && now < to {
+            let step = self.time(groups, clock, now);
+            let due = groups[0].due_after(now, &step);
+            for (at, g) in groups.iter_mut().enumerate() {
+                (g.device, g.due) = (step.end, Some(due));
+                let took = step.end - step.start;
+                let Some(c) = &mut self.chosen[at] else {
+                    (g.totals.dummies, g.totals.dummy) = (g.totals.dummies + 1, g.totals.dummy + took);
+                    continue;
+                };
+                (g.totals.steps, g.totals.busy) = (g.totals.steps + 1, g.totals.busy + took);
+                c.context += u64::from(c.decodes);
+                sink.group(at);
+                sink.gaps(step.start, step.gap, c.decodes);
+                sink.steps(step.start, step.end, c.decodes, 0);
+            }
+            (steps, now) = (steps + 1, due);
+        }
+        self.steps += u64::from(steps);
+        for g in groups.iter_mut().filter(|g| g.running() > 0) {
+            g.pass(steps);
+        }
+        true
     }
 
     /// Nothing can be given before something under way has ended.
