@@ -10,6 +10,7 @@ use crate::names::Names;
 use crate::rows::{Record, problem, table, table_or_none};
 use crate::table::Table;
 use rackmath::validate::replay::{At, Latency, Measured, Run, even, percentiles, segment};
+use rackmath_sim::blocks::Segment;
 use rackmath_sim::engine::vllm::Settings;
 use rackmath_sim::workload::Job;
 use rackmath_spec::{Catalog, SpecError};
@@ -81,6 +82,11 @@ fn read(catalog: &Catalog, folder: &Path) -> Result<Found, SpecError> {
         return Err(problem(folder, "no runs of requests here"));
     }
     Ok((runs, skipped))
+}
+
+/// What a prompt is made of, as number and tokens; nothing of no tokens.
+pub fn pieces<const N: usize>(of: [(u64, u32); N]) -> Vec<Segment> {
+    of.into_iter().filter(|(_, tokens)| *tokens > 0).map(|(stream, tokens)| segment(stream, tokens)).collect()
 }
 
 pub fn by_run<'a>(rows: &'a [Record], column: &str) -> BTreeMap<String, Vec<&'a Record>> {

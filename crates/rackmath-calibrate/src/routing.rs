@@ -10,10 +10,10 @@
 //! least 70 GiB (`_set_default_args_v1` of `vllm/engine/arg_utils.py`).
 
 use crate::names::Names;
-use crate::replays::by_run;
+use crate::replays::{by_run, pieces};
 use crate::rows::{Record, problem, table};
 use crate::truth::{Open, Tables};
-use rackmath::validate::replay::{At, Compared, Latency, Run, UNJUDGED, percentiles, segment};
+use rackmath::validate::replay::{At, Compared, Latency, Run, UNJUDGED, percentiles};
 use rackmath_sim::cluster::{Router, Weights};
 use rackmath_sim::engine::vllm::Settings;
 use rackmath_sim::workload::Job;
@@ -98,20 +98,32 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     Ok(text)
 }
 
+/// Measured percentiles that differ by less are not told apart: two runs of one set-up do.
+const APART: f64 = 1.1;
+
 /// How well set-ups and rates are put in order.
 fn order(campaign: &str, points: &[Compared]) -> String {
     let column = |of: fn(&Compared) -> f64| points.iter().map(of).collect::<Vec<_>>();
     let rank = spearman(&column(|c| c.predicted), &column(|c| c.measured)).unwrap_or(f64::NAN);
-    let (mut pairs, mut right) = (0, 0);
+    let (mut pairs, mut right) = ([0, 0], [0, 0]);
     for (i, a) in points.iter().enumerate() {
         for b in points[..i].iter().filter(|b| b.part == a.part) {
-            pairs += 1;
-            right += usize::from((a.predicted < b.predicted) == (a.measured < b.measured));
+            let same = (a.predicted < b.predicted) == (a.measured < b.measured);
+            let apart = a.measured.max(b.measured) > APART * a.measured.min(b.measured);
+            for of in [Some(0), apart.then_some(1)].into_iter().flatten() {
+                pairs[of] += 1;
+                right[of] += usize::from(same);
+            }
         }
     }
     format!(
-        "{campaign}: {} points, Spearman of p90 over set-ups and rates {rank:.2}; set-ups at one rate in the right order {right} of {pairs}\n",
-        points.len()
+        "{campaign}: {} points, Spearman of p90 over set-ups and rates {rank:.2}; set-ups at one rate in the right order {} of {}, of those \
+         that differ by more than a tenth {} of {}\n",
+        points.len(),
+        right[0],
+        pairs[0],
+        right[1],
+        pairs[1]
     )
 }
 
@@ -176,7 +188,7 @@ fn send(run: &mut Run, rows: &[&Record], class: u32, begin: u64, sharing: bool) 
             output: (r.amount("output_tokens")? as u32).max(1),
             session: user,
             class,
-            content: vec![segment(0, shared), segment(user, prompt - shared)],
+            content: pieces([(0, shared), (user, prompt - shared)]),
             ..Job::default()
         });
     }

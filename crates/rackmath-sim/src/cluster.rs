@@ -371,7 +371,8 @@ impl<C: Clock> Cluster<C> {
 
 /// The segments of the first tokens.
 fn leading(content: &[Segment], tokens: u32) -> impl Iterator<Item = Segment> {
-    content.iter().scan(tokens, |left, s| {
+    // A segment of no tokens does not end the list.
+    content.iter().filter(|s| s.tokens > 0).scan(tokens, |left, s| {
         let tokens = s.tokens.min(*left);
         *left -= tokens;
         (tokens > 0).then_some(Segment { tokens, ..*s })

@@ -10,7 +10,7 @@ use rackmath_sim::engine::vllm::Settings;
 use rackmath_sim::engine::{self, sglang, trtllm};
 use rackmath_sim::replica::{Lockstep, Pace};
 use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
-use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic};
+use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic, Users};
 use rackmath_units::{Cancel, Chance, Effort};
 use std::sync::Arc;
 
@@ -85,6 +85,27 @@ fn one_request_between_two_pools_takes_its_prompt_its_transfer_and_its_steps() {
         assert_eq!(o.decode, 4_080_979 + 4_081_016);
         assert_eq!((happened.transfers, o.replica), (1, 1));
     }
+}
+
+#[test]
+fn a_segment_of_no_tokens_hides_nothing_behind_it() {
+    let content = [(1, 0), (2, 160)].map(|(stream, tokens)| Segment { stream, offset: 0, tokens });
+    let jobs = [0, 1000].map(|ms| Job { content: content.to_vec(), ..job(ms * MS, 160, 2) });
+    let (met, _) = outcomes(cluster(1, Router::RoundRobin, true), &mut Listed::new(jobs.to_vec()));
+    // All blocks of 16 but the one with the last token.
+    assert_eq!((met[0].cached, met[1].cached), (0, 144));
+}
+
+#[test]
+fn the_next_request_is_sent_when_one_of_the_users_is_free() {
+    let jobs = vec![job(0, 100, 1), job(0, 300, 1), job(0, 200, 1)];
+    let one = Settings { max_num_seqs: 1, ..Settings::default() };
+    let alone = Cluster::alike(one, 1, Law::default(), Router::RoundRobin, 7, true);
+    let (met, _) = outcomes(alone, &mut Users::new(jobs, 2));
+    // 4 ms a step, 20 us a token, 40 us a request: the second waits for the first, the third is sent when that is done.
+    let (first, second) = (6_040_000, 10_040_000);
+    let facts: Vec<(Ns, Ns)> = met.iter().map(|o| (o.arrival, o.queue)).collect();
+    assert_eq!(facts, [(0, 0), (0, first), (first, second)]);
 }
 
 #[test]

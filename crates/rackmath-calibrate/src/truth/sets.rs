@@ -2,7 +2,7 @@
 
 use super::{Open, Set, Tables};
 use crate::names::Names;
-use crate::replays::{by_run, measured, repeated};
+use crate::replays::{by_run, measured, pieces, repeated};
 use crate::routing;
 use crate::rows::Record;
 use rackmath::validate::replay::{At, Latency, Measured, Run, UNJUDGED, percentiles, segment};
@@ -250,7 +250,7 @@ fn h200(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, S
                 _ => 1 + (draw.exponential() * f64::from(output)) as u32,
             };
             let arrival = (now * 1e9) as u64;
-            let content = vec![segment(c % TEXTS, TEXT), segment(TEXTS + c, turn * longer)];
+            let content = pieces([(c % TEXTS, TEXT), (TEXTS + c, turn * longer)]);
             let prompt = if talk { TEXT + turn * longer } else { mean };
             once.push(Job {
                 arrival,
@@ -374,7 +374,7 @@ fn gb300(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, 
         for r in &rows {
             let plain = job(r)?;
             // One stream that all begin with: what is found must be there, whoever put it there.
-            let content = vec![segment(0, plain.prompt.saturating_sub(fresh))];
+            let content = pieces([(0, plain.prompt.saturating_sub(fresh))]);
             jobs.push(Job { content, ..plain });
         }
         let longest = rows.iter().filter_map(|r| r.number("input_tokens")).fold(0.0, f64::max) as u32;
