@@ -53,7 +53,7 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
     let intervals: Vec<String> =
         intervals.map(|(m, p50, p99)| format!("{} p50 ± {}, p99 ± {}", name(m.metric), ms(p50), ms(p99))).collect();
     if !intervals.is_empty() {
-        out.dim(format!("95 % intervals of batches of requests: {}", intervals.join("; ")));
+        out.paragraph("  ", format!("95 % intervals of batches of requests: {}", intervals.join("; ")));
     }
     out.gap();
     classes(out, a);

@@ -44,8 +44,9 @@ fn metric(what: What, values: &mut Values, samples: &[(u64, Sample)], row: usize
     let found = values.percentiles(&PERCENTILES);
     let [p50, p90, p95, p99, p999] = [0, 1, 2, 3, 4].map(|i| found[i].unwrap_or(0.0) / 1e6);
     let width = |at: usize| {
-        let batches: Vec<f64> = samples.iter().map(|(_, s)| s[row][at] / 1e6).collect();
-        half_width(&batches)
+        let batches: Vec<f64> = samples.iter().map(|(_, s)| s[row][at]).collect();
+        // Times are whole nanoseconds, and so is what is known of them.
+        Some(half_width(&batches)?.round() / 1e6)
     };
     Some(Metric {
         metric: what,
