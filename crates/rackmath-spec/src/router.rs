@@ -29,10 +29,6 @@ pub struct RouterRules {
     pub cache_weight: Option<f64>,
     /// Blocks to compute that a block found in a chip's memory is worth.
     pub overlap_credit: Option<f64>,
-    /// The same of a block found in the host's memory.
-    pub host_credit: Option<f64>,
-    /// The same of a block found on disk.
-    pub disk_credit: Option<f64>,
     pub source: String,
 }
 
@@ -55,8 +51,6 @@ pub(crate) fn read(id: &str, text: &str) -> Result<RouterRules, SpecError> {
         ("queue_weight", rules.queue_weight, 0.0, 1e6),
         ("cache_weight", rules.cache_weight, 0.0, 1e6),
         ("overlap_credit", rules.overlap_credit, 0.0, 1e6),
-        ("host_credit", rules.host_credit, 0.0, 1e6),
-        ("disk_credit", rules.disk_credit, 0.0, 1e6),
     ];
     for (field, value, low, high) in all {
         within(&file, &[(field, value.unwrap_or(low), low, high)])?;

@@ -261,6 +261,11 @@ impl Stage<'_> {
         let mut source = Coming { drawn: Drawn::new(traffic), cached: self.cached, users };
         let kinds = self.pools.iter().map(|p| (p.settings.clone(), p.engines, Timed::new(&*p.ready.pass)));
         let mut cluster = Cluster::mixed(kinds.collect(), Router::RoundRobin, seed, true);
+        for (kind, pool) in self.pools.iter().enumerate() {
+            if let Some(groups) = simulate::together(&pool.ready.deployment) {
+                cluster = cluster.grouped(kind, groups);
+            }
+        }
         if let [prompts, _] = &*self.pools {
             let send = self.send;
             let link = Link(Arc::new(move |tokens| (f64::from(tokens) * send * 1e9) as Ns));
@@ -490,7 +495,7 @@ impl Worked {
             says(if w.varies() { "trial_drawn" } else { "trial_fixed" }),
             says("trial_launched"),
         ];
-        if choices.iter().any(|c| c.row.on().groups() > 1.0) {
+        if choices.iter().any(|c| simulate::together(c.row.on()).is_some()) {
             all.push(says("trial_groups"));
         }
         if choices.iter().any(|c| c.prompts.is_some()) {

@@ -70,7 +70,7 @@ impl Kind {
 }
 
 /// How the attention groups of a replica take their steps together, where the engine has them wait for each other.
-fn together(on: &Deployment) -> Option<Groups> {
+pub(crate) fn together(on: &Deployment) -> Option<Groups> {
     let experts = on.model.shape().is_some_and(|shape| shape.moe().is_some());
     let rules = on.engine.groups.filter(|rules| on.groups() > 1.0 && (experts || rules.dense))?;
     let deal = match rules.deal {

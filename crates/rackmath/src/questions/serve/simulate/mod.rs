@@ -16,7 +16,7 @@ pub(crate) use answer::grows;
 pub use card::*;
 pub use flags::{CapacityPolicy, ChunkingPolicy, Flags, SchedulePolicy, Sglang, Trtllm};
 pub(crate) use flags::{longest, of_vllm as settings};
-pub(crate) use fleet::link;
+pub(crate) use fleet::{link, together};
 pub use tiers::{OfTier, Tiers, Which};
 pub(crate) use work::can_run;
 
