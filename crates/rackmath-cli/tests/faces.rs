@@ -161,6 +161,7 @@ fn every_field_of_every_request_is_a_flag_that_reads_back() {
                 Unit::Whole => "8",
                 Unit::Quantity(quantity) => quantity.example,
                 Unit::Gap => "30s:0.2",
+                Unit::Limit => "p90=1s",
                 Unit::Rounded | Unit::Exact if field.flag == "peak" => "900 TFLOP/s..1 PFLOP/s",
                 Unit::Rounded | Unit::Exact => "10T..12T",
                 Unit::Group if field.parts.is_empty() => "true",

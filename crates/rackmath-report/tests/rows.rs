@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 fn sweep(feasible: bool) -> Sweep {
     let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh100".into(), ..Setting::default() };
-    let request = Request { setting, tpot_ms: Some(5.0), ..Request::default() };
+    let request = Request { setting, tpot_ms: Some(5.0.into()), ..Request::default() };
     Sweep::new(&rackmath_catalog::embedded(), &request, (1, 1), feasible, 2).unwrap()
 }
 

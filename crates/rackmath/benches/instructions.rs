@@ -51,7 +51,8 @@ fn work(which: usize, n: u64) -> u64 {
     match which {
         // A space that holds one pool and two, each with its limits looked at.
         0 => {
-            let request = Request { setting, tpot_ms: Some(20.0), ttft_ms: Some(500.0), ..Request::default() };
+            let request =
+                Request { setting, tpot_ms: Some(20.0.into()), ttft_ms: Some(500.0.into()), ..Request::default() };
             let (space, q) = space(&catalog, &request, 1).expect("a good request");
             let good = |i: u64| space.estimate(i, q.output, q.traffic).is_some_and(|e| q.limits.broken(&e) == 0);
             (0..n).map(|i| u64::from(good(black_box(i % space.len())))).sum()

@@ -63,7 +63,8 @@ fn setting(model: &str, on: &str) -> Setting {
 
 fn request(model: &str, on: &str, engine: &str) -> Request {
     let (setting, engines) = (setting(model, on), vec![engine.into()]);
-    let [isl, osl, ttft_ms, tpot_ms] = [4000.0, 500.0, 1000.0, 30.0].map(Some);
+    let [isl, osl] = [4000.0, 500.0].map(Some);
+    let [ttft_ms, tpot_ms] = [1000.0, 30.0].map(|ms: f64| Some(ms.into()));
     Request { setting, engines, isl, osl, ttft_ms, tpot_ms, ..Request::default() }
 }
 

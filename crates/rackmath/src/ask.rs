@@ -142,7 +142,7 @@ questions! {
     /// rackmath estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm
     /// rackmath estimate deepseek-v3 --on gb200-nvl72 --flags "--tp_size 32 --ep_size 32 --enable_attention_dp" --engine trtllm
     /// rackmath estimate gpt-oss-120b --on 8xh200 --tp 2 --sweep --svg curve.svg --csv curve.csv
-    Estimate "estimate" estimate;
+    Estimate "estimate" estimate, long;
     /// An estimate along a range of concurrencies or rates
     EstimateSweep "estimate-sweep" estimate::sweep, long;
     /// Serving request by request, as the engine schedules: percentiles, bursts, full caches, routers

@@ -12,7 +12,7 @@ pub mod ask;
 mod desk;
 mod questions;
 
-pub use desk::{field, figure, remark, setting};
+pub use desk::{field, figure, limit, remark, setting};
 pub use rackmath_spec::SpecError as Error;
 // A question is known by its own name, whatever folder it stands in.
 pub use questions::{board::*, catalogue::*, learn::*, money::*, plan::*, serve::*, train::*};

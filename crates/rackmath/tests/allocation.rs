@@ -80,7 +80,7 @@ fn a_steady_state_does_not_allocate() {
 #[test]
 fn one_configuration_of_a_plan_does_not_allocate() {
     let setting = Setting { model: "llama-3.1-8b".into(), on: "8xh200".into(), ..Setting::default() };
-    let request = Request { setting, tpot_ms: Some(20.0), ttft_ms: Some(500.0), ..Request::default() };
+    let request = Request { setting, tpot_ms: Some(20.0.into()), ttft_ms: Some(500.0.into()), ..Request::default() };
     let (space, q) = space(&rackmath_catalog::embedded(), &request, 1).unwrap();
     let mut good = 0;
     let info = measure(|| {

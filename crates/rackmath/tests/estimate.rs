@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use rackmath::estimate::{Answer, Disaggregated, Request, Served, Speculation, answer, sweep};
 use rackmath::layout::DegreesRequest;
 use rackmath::setting::Setting;
+use rackmath::simulate::What;
 
 fn request(model: &str, on: &str, engine: &str) -> Request {
     let setting = Setting { model: model.into(), on: on.into(), ..Setting::default() };
@@ -70,6 +71,68 @@ fn a_closed_loop_and_an_open_one_agree_where_neither_queues() {
     assert!((open.tpot_ms.value / s.tpot_ms.value - 1.0).abs() < 0.05, "{} {}", open.tpot_ms.value, s.tpot_ms.value);
 }
 
+/// Nobody meets anybody: the simulator and the steady state know one request alike.
+#[test]
+fn an_open_loop_at_a_vanishing_rate_is_a_closed_one_of_one_user() {
+    for (model, on, engine) in [
+        ("llama-3.1-8b", "h100-sxm", "vllm"),
+        ("llama-3.1-70b", "8xh200", "vllm"),
+        ("gpt-oss-120b", "2xh200", "sglang"),
+        ("llama-3.1-8b", "h200", "trtllm"),
+    ] {
+        let base = Request { isl: 1024.0, osl: 128.0, changes: false, ..request(model, on, engine) };
+        let one = served(&Request { concurrency: Some(1.0), ..base.clone() });
+        let open = served(&Request { concurrency: None, rate_per_s: Some(1e-4), ..base });
+        let met = open.percentiles.as_ref().expect("simulated");
+        let near =
+            |what: &str, a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.02, "{model} {engine} {what}: {a} and {b}");
+        near("token", open.tpot_ms.value, one.tpot_ms.value);
+        near("first token", open.ttft_ms.value, one.ttft_ms.value);
+        near("whole", open.e2e_ms.value, one.e2e_ms.value);
+        for t in met.times.iter().filter(|t| t.metric != What::Queue) {
+            assert!(t.p50_ms <= t.p90_ms && t.p99_ms <= t.p50_ms * 1.01, "{t:?}");
+        }
+    }
+}
+
+#[test]
+fn percentiles_are_ordered_and_goodput_falls_smoothly() {
+    let base = Request { isl: 512.0, osl: 128.0, changes: false, ..request("llama-3.1-8b", "h100-sxm", "vllm") };
+    let most = asked(&Request { rate_per_s: Some(1e4), ..base.clone() }).problem.unwrap().most_requests_per_s.unwrap();
+    let targets = Request { ttft_ms: Some("p90=60ms".parse().unwrap()), tpot_ms: Some(20.0.into()), ..base };
+    let mut shares = Vec::new();
+    for load in [0.05, 0.3, 0.5, 0.6, 0.7, 0.8] {
+        let s = served(&Request { rate_per_s: Some(most * load), ..targets.clone() });
+        let met = s.percentiles.unwrap();
+        assert!(met.times.iter().all(|t| t.p50_ms <= t.p90_ms && t.p90_ms <= t.p99_ms), "{:?}", met.times);
+        let first = met.times.iter().find(|t| t.metric == What::Ttft).unwrap();
+        let (slo, p90) = (s.slo.unwrap(), first.percentile_ms.unwrap());
+        assert_eq!((p90, slo.met), (first.p90_ms, p90 <= 60.0 && s.tpot_ms.value <= 20.0));
+        assert_eq!(Some(slo.goodput_share), met.goodput);
+        shares.push(slo.goodput_share);
+    }
+    // Fewer and fewer, neither all nor none.
+    assert!(shares.windows(2).all(|w| w[1] <= w[0] + 0.005), "{shares:?}");
+    assert!(shares[0] > 0.99 && shares.iter().filter(|s| (0.02..0.98).contains(*s)).count() >= 2, "{shares:?}");
+}
+
+#[test]
+fn what_is_not_simulated_says_so_and_gives_means() {
+    let pp = DegreesRequest { tp: Some(2), pp: Some(2), ..DegreesRequest::default() };
+    let base = Request { degrees: pp, rate_per_s: Some(0.5), ..request("llama-3.1-70b", "4xh200", "vllm") };
+    let a = asked(&Request { tpot_ms: Some("p99=50ms".parse().unwrap()), ..base });
+    let s = a.served.unwrap();
+    assert!(s.percentiles.is_none() && s.tpot_ms.value > 0.0);
+    assert!(a.assumptions.iter().any(|r| r.says == "percentiles_not"), "{:?}", a.assumptions);
+    // A percentile that is not known is not promised.
+    let slo = s.slo.unwrap();
+    assert!(!slo.met && slo.goodput_requests_per_s == 0.0 && slo.verdict.says == "targets_broken");
+    // A limit on percentiles of a closed loop is simulated too.
+    let users =
+        Request { concurrency: Some(8.0), tpot_ms: Some("p99=50ms".parse().unwrap()), ..deployments().remove(0) };
+    assert!(served(&users).percentiles.is_some());
+}
+
 #[test]
 fn drafts_of_certain_acceptance_divide_the_step() {
     let base = deployments().remove(1);
@@ -77,7 +140,9 @@ fn drafts_of_certain_acceptance_divide_the_step() {
     for (acceptance, tokens) in [(1.0, 4.0), (0.7, 2.533)] {
         let speculation = Some(Speculation { acceptance: Some(acceptance), ..Speculation::default() });
         let s = served(&Request { speculation, ..base.clone() });
-        assert!((s.step.step_ms / s.tpot_ms.value - tokens).abs() < 1e-9);
+        // The engine's mean step has everyone's prompts in it, a user's tokens only those of the others.
+        let share = s.step.step_ms / s.tpot_ms.value / tokens;
+        assert!((1.0..1.05).contains(&share), "{share}");
     }
     assert!(refusal(&Request { speculation: Some(Speculation::default()), ..base }).contains("acceptance"));
 }
@@ -127,10 +192,10 @@ fn an_open_loop_that_is_too_fast_is_an_answer() {
 #[test]
 fn targets_count_all_requests_or_none() {
     let base = deployments().remove(0);
-    let loose = served(&Request { tpot_ms: Some(1e3), ttft_ms: Some(1e5), ..base.clone() });
+    let loose = served(&Request { tpot_ms: Some(1e3.into()), ttft_ms: Some(1e5.into()), ..base.clone() });
     let slo = loose.slo.unwrap();
     assert!(slo.met && slo.goodput_requests_per_s == loose.requests_per_s.value);
-    let tight = served(&Request { tpot_ms: Some(1e-3), ..base }).slo.unwrap();
+    let tight = served(&Request { tpot_ms: Some(1e-3.into()), ..base }).slo.unwrap();
     assert!(!tight.met && tight.goodput_requests_per_s == 0.0);
 }
 

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use rackmath::Catalog;
+use rackmath::limit::AtMost;
 use rackmath::plan::{Answer, Best, Partial, Request, Steps, answer_on, merge, shard, space};
 use rackmath::setting::Setting;
 use rackmath_theory::plan::{Ranked, search_all};
@@ -37,8 +38,8 @@ fn request() -> impl Strategy<Value = Request> {
             objective,
             isl: Some(isl.floor()),
             osl: Some(osl.floor()),
-            tpot_ms,
-            ttft_ms,
+            tpot_ms: tpot_ms.map(Into::into),
+            ttft_ms: ttft_ms.map(Into::into),
             rate_per_s,
             budget_usd_per_hour,
             cache_headroom,
@@ -109,9 +110,10 @@ proptest! {
     fn looser_limits_and_larger_budgets_are_never_worse(r in request(), by in 1.0..3.0_f64) {
         let before = score(&r);
         let times = |x: Option<f64>| x.map(|x| x * by);
+        let longer = |x: Option<AtMost>| x.map(|x| (x.ms * by).into());
         for loose in [
-            Request { tpot_ms: times(r.tpot_ms), ..r.clone() },
-            Request { ttft_ms: times(r.ttft_ms), ..r.clone() },
+            Request { tpot_ms: longer(r.tpot_ms), ..r.clone() },
+            Request { ttft_ms: longer(r.ttft_ms), ..r.clone() },
             Request { budget_usd_per_hour: times(r.budget_usd_per_hour), ..r.clone() },
         ] {
             let after = score(&loose);
@@ -162,8 +164,8 @@ fn prompts_on_other_chips_keep_within_the_chips_of_each() {
         prefill_on: Some("6xh100".into()),
         isl: Some(8000.0),
         osl: Some(200.0),
-        ttft_ms: Some(1500.0),
-        tpot_ms: Some(15.0),
+        ttft_ms: Some(1500.0.into()),
+        tpot_ms: Some(15.0.into()),
         objective: Best::Throughput,
         top: 20,
         ..Request::default()
@@ -195,7 +197,7 @@ fn machines_that_offer_different_numbers_are_each_kept_to() {
 
 fn small() -> Request {
     let setting = Setting { model: "llama-3.1-8b".into(), on: "4xh100".into(), ..Setting::default() };
-    Request { setting, tpot_ms: Some(20.0), ..Request::default() }
+    Request { setting, tpot_ms: Some(20.0.into()), ..Request::default() }
 }
 
 fn refusal(parts: &[Partial]) -> String {
@@ -211,7 +213,7 @@ fn shards_that_are_not_one_plan_are_refused_by_name() {
     let twice = refusal(&[a.clone(), b.clone(), b.clone()]);
     assert_eq!(twice, "shards = shard 2 of 3 more than once; expected every shard once");
     assert!(refusal(&[a.clone(), of(2, 2)]).starts_with("shards = shard 2 of 2; expected shards of 3"));
-    let other = Partial { request: Request { tpot_ms: Some(21.0), ..small() }, ..b.clone() };
+    let other = Partial { request: Request { tpot_ms: Some(21.0.into()), ..small() }, ..b.clone() };
     assert!(refusal(&[a.clone(), other, c.clone()]).starts_with("shards = shard 2 of 3, of another request"));
     let old = Partial { fingerprint: "0".into(), ..c.clone() };
     assert!(refusal(&[a.clone(), b.clone(), old]).starts_with("shards = shard 3 of another space"));

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, sweep};
+use rackmath::simulate::{Percentiles, What};
 
 pub(super) fn estimate(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {}, {}", a.model, a.system, a.engine));
@@ -56,9 +57,11 @@ fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String, mo
 fn numbers(out: &mut Page, s: &Served) {
     out.more(format!("{:<14} {}", out.style.bold("mean"), out.style.dim("80 % interval")));
     range(out, "time per output token", s.tpot_ms, ms, "");
-    let queue = only(s.queue_ms.value > 0.0, format!("; {} of it waiting for memory", ms(s.queue_ms.value)));
+    let what = if s.percentiles.is_some() { "waiting to be scheduled" } else { "waiting for memory" };
+    let queue = only(s.queue_ms.value > 0.0, format!("; {} of it {what}", ms(s.queue_ms.value)));
     range(out, "time to first token", s.ttft_ms, ms, &queue);
     range(out, "whole request", s.e2e_ms, ms, "");
+    s.percentiles.iter().for_each(|p| percentiles(out, p));
     range(out, "throughput per chip", s.output_tok_s_per_chip, tok_s, "");
     range(out, "throughput per user", s.output_tok_s_per_user, tok_s, "");
     range(out, "throughput", s.output_tok_s, tok_s, "");
@@ -67,11 +70,33 @@ fn numbers(out: &mut Page, s: &Served) {
     out.maybe("cost", cost.map(|(output, input)| format!("{} output, {} input", mtok(output), mtok(input))));
     if let Some(slo) = &s.slo {
         let good = format!("{} requests per second; {}", three(slo.goodput_requests_per_s), words(&slo.verdict));
-        out.row("goodput", if slo.met { out.style.good(&good) } else { out.style.bad(&good) });
+        let good = if slo.met { out.style.good(&good) } else { out.style.bad(&good) };
+        out.wrapped(&format!("  {:<22} ", "goodput"), &" ".repeat(25), good);
     }
     let waiting = only(s.waiting > 0.0, format!(", {} wait", three(s.waiting)));
     let room = if s.room < 1e8 { count(s.room.floor()) } else { "any number".into() };
     out.field("sequences", format!("{} decode{waiting}; memory holds {room}", three(s.decoding)));
+}
+
+/// What users meet, a line for each kind of time.
+pub(super) fn percentiles(out: &mut Page, p: &Percentiles) {
+    for t in p.times.iter().filter(|t| t.metric != What::Queue) {
+        let [p50, p90, p99] = [t.p50_ms, t.p90_ms, t.p99_ms].map(ms);
+        let asked = t.percentile.zip(t.percentile_ms).filter(|(p, _)| ![50.0, 90.0, 99.0].contains(p));
+        let asked = or(asked, "", |(p, time)| format!(", p{} {}", count(p), ms(time)));
+        out.field(short(t.metric), format!("p50 {p50}, p90 {p90}, p99 {p99}{asked}"));
+    }
+}
+
+/// A time in a word or two.
+pub(super) fn short(metric: What) -> &'static str {
+    match metric {
+        What::Queue => "queue",
+        What::Ttft => "first token",
+        What::Tpot => "per token",
+        What::Itl => "between tokens",
+        What::E2e => "request",
+    }
 }
 
 fn pools(out: &mut Page, p: &Pools) {

@@ -1,10 +1,9 @@
 //! A plan as text: what to deploy, what it costs, what came close, what each limit is worth, and what a change makes of it.
 
-use super::estimate::{breakdown, ends};
+use super::estimate::{breakdown, ends, percentiles, short};
 use super::prelude::*;
 use rackmath::estimate::Range;
 use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow, Simulated};
-use rackmath::simulate::What;
 use rackmath::whatif::{self, Difference};
 
 pub(super) fn plan(out: &mut Page, a: &Answer) {
@@ -71,7 +70,7 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     range(out, "time per output token", p.tpot_ms, ms);
     range(out, "time to first token", p.ttft_ms, ms);
     range(out, "whole request", p.e2e_ms, ms);
-    by_length(out, p);
+    p.percentiles.iter().for_each(|p| percentiles(out, p));
     range(out, "throughput per user", p.tok_s_per_user, tok_s);
     range(out, "throughput per chip", p.tok_s_per_chip, tok_s);
     line(out, "throughput", &tok_s(p.throughput_tok_s), "");
@@ -118,14 +117,6 @@ fn simulated(out: &mut Page, s: &Simulated) {
     out.gap();
 }
 
-fn short(metric: What) -> &'static str {
-    match metric {
-        What::Ttft => "first token",
-        What::E2e => "request",
-        _ => "per token",
-    }
-}
-
 /// Routers and load tests, and what to know before using any of it.
 fn handover(out: &mut Page, p: &Plan) {
     let Some(h) = &p.handover else { return };
@@ -134,15 +125,6 @@ fn handover(out: &mut Page, p: &Plan) {
     }
     for note in &h.notes {
         out.item(note);
-    }
-}
-
-/// How short and long requests fare.
-fn by_length(out: &mut Page, p: &Plan) {
-    let Some(l) = &p.by_length else { return };
-    for (label, all) in [("first token by length", &l.ttft_ms), ("request by length", &l.e2e_ms)] {
-        let one = |(percent, t): (&f64, &f64)| format!("p{} {}", count(*percent), ms(*t));
-        out.row(label, l.percent.iter().zip(all).map(one).collect::<Vec<_>>().join("  "));
     }
 }
 

@@ -235,16 +235,26 @@ impl Space {
 
     /// One configuration; none where its level does not exist, its pools do not go together or prompts cannot keep up.
     pub fn estimate(&self, index: u64, output: f64, traffic: Traffic) -> Option<Estimate> {
+        let unit = self.unit(index)?;
+        Some(unit.replicated(output, unit.replicas(traffic)))
+    }
+
+    /// The same with so many replicas that serve so many requests a second.
+    pub fn replicated(&self, index: u64, output: f64, served: (f64, f64)) -> Option<Estimate> {
+        Some(self.unit(index)?.replicated(output, served))
+    }
+
+    #[inline]
+    fn unit(&self, index: u64) -> Option<Unit<'_>> {
         let c = self.configuration(index);
-        let unit = match c.split {
+        Some(match c.split {
             None => self.whole_unit(c.row, c.level)?,
             Some((p, q)) => {
                 let mut split = self.split_unit(c.row, c.level, p, self.ratios[q])?;
                 split.unit.ttft = self.waited(&split);
                 split.unit
             }
-        };
-        Some(unit.replicated(output, unit.replicas(traffic)))
+        })
     }
 
     #[inline]

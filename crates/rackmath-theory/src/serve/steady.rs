@@ -1,11 +1,14 @@
 //! Serving: what users see when many requests share the passes of one engine.
 //!
-//! $$ t = (1 - f)\,T(n, 0) + f\,T(n, s) \qquad \lambda = \frac{n}{D} \qquad D = \frac{O - 1}{a} \qquad f s = \lambda P $$
-//! $$ \mathrm{TPOT} = \frac{t}{a} \qquad \mathrm{TTFT} = r + w + \tfrac{1}{2} T + k\,T(n, s) + t_{req} \qquad
-//!    n = b\,\frac{D\,t}{D\,t + t_{pre}} $$
+//! $$ t = (1 - f)\,T(m, 0) + f\,T(m, s) \qquad \lambda = \frac{n}{D} \qquad D = \frac{O - 1}{a} \qquad f s = \lambda P
+//!    \qquad m = 1 + n\,\frac{b - 1}{b} $$
+//! $$ t' = t\big|_{f' = f (b - 1) / b} \qquad \mathrm{TPOT} = \frac{t'}{a} \qquad
+//!    \mathrm{TTFT} = r + w + \tfrac{1}{2} T + k\,T(m, s) + t_{req} \qquad n = b\,\frac{D\,t'}{D\,t' + t_{pre}} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
+//! | m | seen | 1 | sequences of a pass that decodes: whoever looks is one of them, the others are there for a share of their time |
+//! | t, t' | step, [`Steady::tpot`] | s | the mean pass of the engine; that between two tokens of a user, which others' prompts lengthen and their own does not |
 //! | n, b | decoding, running | 1 | sequences that decode; sequences that hold a cache, at most what memory allows |
 //! | I, O | input, output | 1 | tokens of a prompt and of an answer |
 //! | P | new | 1 | prompt tokens not found in a prefix cache |
@@ -24,9 +27,8 @@
 //! prompts wait for prompts.
 //!
 //! Not valid: for percentiles, for bursts longer than a request, near saturation of an open loop (the queue of a busy
-//! server depends on the second moments of its traffic, which means do not give). Source: ours; Little's law.
-
-pub mod percentile;
+//! server depends on the second moments of its traffic, which means do not give): `rackmath-sim` answers these. Source: ours;
+//! Little's law.
 
 use crate::chunk::{Chunks, Rest};
 use crate::machine::timer::{Chunk, Cost, Limit, Part, StepTimer, Work};
@@ -128,6 +130,7 @@ impl Load {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Steady {
+    /// Time between two tokens of a user: with the prompts of others, without their own.
     pub tpot: Seconds,
     /// Time to the first token, without waiting for memory.
     pub ttft: Seconds,
@@ -149,6 +152,7 @@ impl Steady {
         self.queue + self.ttft + self.tpot * (requests.output - 1.0).max(0.0)
     }
 
+    /// The mean pass of the engine.
     pub fn step(&self) -> Seconds {
         self.decode.time() * (1.0 - self.prompt_share) + self.mixed.time() * self.prompt_share
     }
@@ -180,7 +184,8 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
             let mut s = if convoy && server.schedule.prompts == Prompts::First {
                 waves(server, requests, running)?
             } else {
-                balanced(server, requests, running, Arrivals { clump: clump.max(1.0), convoy, crowd: running })?
+                let arrivals = Arrivals { clump: clump.max(1.0), convoy, ..Arrivals::among(running) };
+                balanced(server, requests, running, arrivals)?
             };
             s.waiting = (concurrency - running).max(0.0);
             // Little: those who wait leave at the rate of the server.
@@ -190,7 +195,7 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
             }
             s
         }
-        Load::Full => balanced(server, requests, most, Arrivals::EVEN)?,
+        Load::Full => balanced(server, requests, most, Arrivals::among(most))?,
         Load::Open { rate } => open(server, requests, rate, most)?,
     })
 }
@@ -203,7 +208,7 @@ fn balanced<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64,
     let mut share: f64 = 1.0;
     let mut state = at(server, requests, running, 1.0, arrivals)?;
     for round in 0..ITERATIONS {
-        let decode = requests.steps() * state.step().get();
+        let decode = requests.steps() * state.tpot.get() * requests.accepted;
         let next = if decode > 0.0 { decode / (decode + state.ttft.get()) } else { 0.0 };
         let before = share;
         // Nearly always a few rounds settle it; halving the step makes sure.
@@ -227,11 +232,14 @@ fn at<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64, share
         f64::INFINITY
     };
     let n = wanted.min(full);
-    let mut state = mix(server, requests, n, n / steps, arrivals)?;
-    let residence = requests.steps() * state.step().get() + state.ttft.get();
-    state.running = running;
+    // A pass that decodes has whoever looks at it, and of the others those that decode.
+    let seen = if requests.steps() > 0.0 { 1.0 + n * arrivals.foreign } else { 0.0 };
+    let mut state = mix(server, requests, seen, n / steps, arrivals)?;
+    let step = state.tpot.get() * requests.accepted;
+    let residence = requests.steps() * step + state.ttft.get();
+    (state.decoding, state.running) = (n, running);
     // Those that neither decode nor are being computed wait for a place in a pass.
-    state.rate = if wanted > full { n / (steps * state.step().get()) } else { running / residence };
+    state.rate = if wanted > full { n / (steps * step) } else { running / residence };
     if wanted > full {
         state.ttft = state.ttft.max(Seconds::s((running - n) / state.rate));
     }
@@ -274,9 +282,10 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
         both.plus(&own, 1.0);
         (both, own.time())
     };
-    let step = decode.time() * (1.0 - share) + mixed.time() * share;
-    let first = first_token(server, decode.time().get(), alone.get(), share, arrivals);
-    let crowd = server.overhead.request_concurrent * arrivals.crowd;
+    let met = share * arrivals.foreign;
+    let step = decode.time() * (1.0 - met) + mixed.time() * met;
+    let first = first_token(server, decode.time().get(), alone.get(), met, arrivals);
+    let crowd = server.overhead.request_concurrent * arrivals.others;
     let ttft = Seconds::s(first) + alone * chunks.passes + server.overhead.request + crowd;
     let (tpot, prompt_share, prompt_size) = (step / requests.accepted, share, size);
     Ok(Steady { tpot, ttft, decoding: n, running: n, prompt_share, prompt_size, decode, mixed, ..Steady::default() })
@@ -284,7 +293,7 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
 
 /// Answers of one length where prompts come first: all requests begin, decode and end together, and nothing interrupts.
 fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) -> Found<T> {
-    let even = Arrivals { crowd: running, ..Arrivals::EVEN };
+    let even = Arrivals::among(running);
     let mut state = mix(server, requests, running, 0.0, even)?;
     // Waves blur in time; what decodes meet then is the mean of all passes.
     let blurred = balanced(server, requests, running, even)?;
@@ -294,7 +303,7 @@ fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) ->
     let all = one * passes;
     // The first pass of a wave is short, the last waits for all before it.
     let mean = one * (passes + 1.0) / 2.0;
-    let outside = server.overhead.request + server.overhead.request_concurrent * running;
+    let outside = server.overhead.request + server.overhead.request_concurrent * even.others;
     state.ttft = Seconds::s(mean) + outside;
     state.running = running;
     // Those that are through wait for the rest of the wave before their second token.
@@ -309,26 +318,38 @@ fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) ->
 struct Arrivals {
     clump: f64,
     convoy: bool,
-    crowd: f64,
+    /// Requests beside the one that looks, and the share of all prompts that are theirs.
+    others: f64,
+    foreign: f64,
 }
 
 impl Arrivals {
-    const EVEN: Self = Self { clump: 1.0, convoy: false, crowd: 1.0 };
+    /// So many requests, each as likely to begin as any.
+    fn among(running: f64) -> Self {
+        let others = (running - 1.0).max(0.0);
+        Self { clump: 1.0, convoy: false, others, foreign: others / (others + 1.0) }
+    }
+
+    /// At random, so many in service: who comes sees them all.
+    fn at_random(others: f64) -> Self {
+        Self { clump: 1.0, convoy: false, others, foreign: 1.0 }
+    }
 }
 
-/// What a request waits beside its own passes: the rest of the one under way and, where the host runs ahead, the next.
+/// What a request waits beside its own passes: the rest of the one under way and, where the host runs ahead, the next. Who
+/// is alone waits for nobody.
 fn first_token<T>(server: &Server<T>, decode: f64, prompt: f64, share: f64, arrivals: Arrivals) -> f64 {
-    let ahead = f64::from(server.overhead.host_overlaps);
+    let (ahead, met) = (f64::from(server.overhead.host_overlaps), arrivals.others.min(1.0));
     if arrivals.convoy {
         // The one before it has just begun, the one after it follows.
-        return prompt * (1.0 + ahead);
+        return met * prompt * (1.0 + ahead);
     }
     let f = (share * arrivals.clump).min(1.0);
     let mean = decode * (1.0 - f) + prompt * f;
     let square = decode * decode * (1.0 - f) + prompt * prompt * f;
     // A moment at random falls into long passes more often, and into their middle.
     let rest = if mean > 0.0 { square / (2.0 * mean) } else { 0.0 };
-    rest + ahead * mean
+    met * (rest + ahead * mean)
 }
 
 /// Mean wait of the first wave: all prompts at once, served in order.
@@ -343,15 +364,16 @@ fn first_wave<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f6
 fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: f64) -> Found<T> {
     // Sequences in service at n: what arrivals bring in the time they stay. Bisect on n.
     let stay = |n: f64| {
-        let step = mix(server, requests, n, 0.0, Arrivals::EVEN)?.step().get();
-        let s = mix(server, requests, n, rate * step, Arrivals::EVEN)?;
+        let (seen, arrivals) = ((1.0 + n).min(most), Arrivals::at_random(n));
+        let step = mix(server, requests, seen, 0.0, arrivals)?.step().get();
+        let s = mix(server, requests, seen, rate * step, arrivals)?;
         // The rate in prompts per step depends on the step, which depends on the rate: two rounds settle it.
-        let s = mix(server, requests, n, rate * s.step().get(), Arrivals { crowd: n, ..Arrivals::EVEN })?;
-        Ok((rate * requests.steps() * s.step().get(), s))
+        let s = mix(server, requests, seen, rate * s.step().get(), arrivals)?;
+        Ok((rate * requests.steps() * s.step().get(), Steady { decoding: n, ..s }))
     };
     if stay(most)?.0 > most {
         // More than memory or the engine holds: a queue without end.
-        let s = balanced(server, requests, most, Arrivals::EVEN)?;
+        let s = balanced(server, requests, most, Arrivals::among(most))?;
         return Ok(Steady { overloaded: true, rate: s.rate.min(rate), ..s });
     }
     let (mut low, mut high) = (0.0, most);

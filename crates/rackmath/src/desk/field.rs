@@ -22,6 +22,7 @@
 
 use crate::Error;
 use crate::figure::count;
+use crate::limit::AtMost;
 use rackmath_units::{
     ByteRate, Bytes, DollarRate, Dollars, DollarsPerToken, Flop, FlopRate, Fraction, HoldPrice, Params, Seconds,
     TokenRate, Tokens, UnitError, Watts, significant,
@@ -95,6 +96,8 @@ pub enum Unit {
     Exact,
     /// A time and a share, such as 30s:0.2.
     Gap,
+    /// A time for the mean or for a percentile, such as 30ms or p90=1s.
+    Limit,
     /// A group of fields: all as they are by default, or its parts with commas between them.
     Group,
     /// Something without a spelling of its own: JSON.
@@ -140,7 +143,7 @@ static QUANTITIES: &[Quantity] = &[
     quantity("_bytes", "BYTES", "80 GB", |t| read::<Bytes>(t, 1.0), |x| said(Bytes::checked(x), x)),
     quantity("_days", "TIME", "30s", |t| read::<Seconds>(t, 86_400.0), |x| said(Seconds::checked(x * 86_400.0), x)),
     quantity("_usd", "PRICE", "$48.6k", |t| read::<Dollars>(t, 1.0), |x| said(Dollars::checked(x), x)),
-    quantity("_ms", "TIME", "30s", |t| read::<Seconds>(t, 1e-3), |x| said(Seconds::checked(x * 1e-3), x)),
+    quantity("_ms", "TIME", "30s", read_ms, show_ms),
     quantity("_s", "TIME", "30s", |t| read::<Seconds>(t, 1.0), |x| said(Seconds::checked(x), x)),
     quantity("_w", "POWER", "700 W", |t| read::<Watts>(t, 1.0), |x| said(Watts::checked(x), x)),
     quantity("share", "SHARE", "50%", |t| read::<Fraction>(t, 1.0), |x| said(Fraction::checked(x), x)),
@@ -159,6 +162,15 @@ const fn quantity(
 
 fn said<T: ToString>(made: Option<T>, x: f64) -> String {
     made.map_or_else(|| x.to_string(), |q| q.to_string())
+}
+
+/// Milliseconds.
+pub(super) fn read_ms(text: &str) -> Result<f64, String> {
+    read::<Seconds>(text, 1e-3)
+}
+
+fn show_ms(x: f64) -> String {
+    said(Seconds::checked(x * 1e-3), x)
 }
 
 fn per_hour(x: f64) -> String {
@@ -357,6 +369,7 @@ fn unit<'a>(name: &'a str, schema: &Value, given: Option<&str>) -> (&'a str, Uni
         Some("rounded") => Unit::Rounded,
         Some("exact") => Unit::Exact,
         Some("gap") => Unit::Gap,
+        Some("limit") => Unit::Limit,
         Some(word) => QUANTITIES.iter().find(|q| q.end == word).map_or(Unit::Json, Unit::Quantity),
         None if has("boolean") => Unit::Switch,
         None if has("integer") => Unit::Whole,
@@ -426,6 +439,7 @@ impl Field {
                 Ok(Value::Array(vec![number(time)?, number(share)?]))
             }
             Unit::Quantity(quantity) => number((quantity.read)(text)?),
+            Unit::Limit => serde_json::to_value(text.parse::<AtMost>()?).map_err(|e| e.to_string()),
             Unit::Number => number(anything(text)?),
         }
     }
@@ -451,6 +465,7 @@ impl Field {
             Value::String(text) => text.clone(),
             Value::Number(x) => match self.unit {
                 Unit::Quantity(quantity) => (quantity.show)(x.as_f64().unwrap_or_default()),
+                Unit::Limit => show_ms(x.as_f64().unwrap_or_default()),
                 _ => plain(x.as_f64().unwrap_or_default()),
             },
             other => other.to_string(),
@@ -462,6 +477,7 @@ impl Field {
         match self.unit {
             Unit::Quantity(quantity) => quantity.name,
             Unit::Gap => "TIME:SHARE",
+            Unit::Limit => "TIME",
             Unit::Word if self.file.as_deref() == Some("model") => "MODEL",
             Unit::Word if self.file.as_deref() == Some("machine") => "MACHINE",
             Unit::Word if self.file.is_some() => "FILE",

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub mod field;
 pub mod figure;
 pub(crate) mod host;
+pub mod limit;
 pub mod remark;
 pub mod setting;
 
@@ -14,6 +15,7 @@ pub(crate) mod prelude {
     };
     pub(crate) use super::field::closed;
     pub(crate) use super::figure::{Axis, Figure, Mark, Role, Series, Unit, count};
+    pub(crate) use super::limit::AtMost;
     pub(crate) use super::remark::{Remark, says};
     pub(crate) use super::setting::{Resolved, Setting, resolve, tokens};
     pub(crate) use crate::Error;

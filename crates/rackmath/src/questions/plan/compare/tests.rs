@@ -44,7 +44,7 @@ proptest! {
     #[test]
     fn one_system_is_its_plan(isl in 100.0..16000.0_f64, osl in 10.0..1000.0_f64, tpot in prop::option::of(4.0..60.0_f64)) {
         let catalog = rackmath_catalog::embedded();
-        let plan = plan::Request { isl: Some(isl), osl: Some(osl), tpot_ms: tpot, ..plan("4xh100") };
+        let plan = plan::Request { isl: Some(isl), osl: Some(osl), tpot_ms: tpot.map(Into::into), ..plan("4xh100") };
         let whole = plan::answer_on(&catalog, &plan, 1).unwrap();
         let a = answer_on(&catalog, &Request { plan, ..Request::default() }, 1).unwrap();
         prop_assert_eq!(a.columns[0].plan.as_ref(), whole.plans.first());
@@ -55,7 +55,7 @@ proptest! {
 
     #[test]
     fn a_winner_is_never_worse_than_any_other(isl in 100.0..16000.0_f64, tpot in 8.0..60.0_f64) {
-        let plan = plan::Request { isl: Some(isl), tpot_ms: Some(tpot), ..plan("4xh100,4xh200,4xl40s") };
+        let plan = plan::Request { isl: Some(isl), tpot_ms: Some(tpot.into()), ..plan("4xh100,4xh200,4xl40s") };
         let a = answer_on(&rackmath_catalog::embedded(), &Request { plan, ..Request::default() }, 1).unwrap();
         for win in &a.wins {
             let more = win.measure.more_is_better().unwrap();

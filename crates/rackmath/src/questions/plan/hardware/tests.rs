@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 fn request(among: &[&str]) -> Request {
     let mut plan = plan::Request { disaggregated: false, ..plan::Request::of("llama-3.1-8b", "gb200-nvl72") };
-    (plan.setting.chips, plan.isl, plan.osl, plan.tpot_ms) = (Some(2), Some(2000.0), Some(300.0), Some(25.0));
+    (plan.setting.chips, plan.isl, plan.osl, plan.tpot_ms) = (Some(2), Some(2000.0), Some(300.0), Some(25.0.into()));
     Request { plan, among: among.iter().map(ToString::to_string).collect(), flips: false }
 }
 
@@ -65,7 +65,7 @@ fn beyond_a_flip_another_is_cheaper() {
         for (at, winner) in [(flip.at * 0.995, &flip.below), (flip.until.unwrap_or(flip.at) * 1.005, &flip.above)] {
             let mut there = r.clone();
             there.flips = false;
-            there.plan.tpot_ms = Some(1e3 / at);
+            there.plan.tpot_ms = Some((1e3 / at).into());
             let best = answer_on(&catalog, &there, 1).unwrap().rows.first().map(|r| r.name.clone());
             assert_eq!(&best, winner, "{flip:?} at {at}");
         }
@@ -95,7 +95,7 @@ proptest! {
     fn the_winner_is_never_worse_than_the_plan_of_any_listed(isl in 100.0..8000.0_f64, osl in 50.0..1000.0_f64, tpot in 5.0..60.0_f64) {
         let catalog = rackmath_catalog::embedded();
         let mut r = request(&["h100", "l40s", "mi300x"]);
-        (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(isl), Some(osl), Some(tpot));
+        (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(isl), Some(osl), Some(tpot.into()));
         let a = answer_on(&catalog, &r, 1).unwrap();
         for name in ["2xh100", "2xl40s", "2xmi300x"] {
             let setting = Setting { on: name.into(), ..r.plan.setting.clone() };

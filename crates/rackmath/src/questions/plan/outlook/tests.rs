@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 fn request() -> Request {
     let mut plan = plan::Request { disaggregated: false, ..plan::Request::of("llama-3.1-8b", "8xh100") };
-    (plan.isl, plan.osl, plan.tpot_ms, plan.rate_per_s) = (Some(2000.0), Some(300.0), Some(20.0), Some(30.0));
+    (plan.isl, plan.osl, plan.tpot_ms, plan.rate_per_s) = (Some(2000.0), Some(300.0), Some(20.0.into()), Some(30.0));
     Request { plan, ..Request::default() }
 }
 
@@ -41,7 +41,7 @@ proptest! {
     #[test]
     fn more_room_never_serves_less_and_regret_is_never_negative(tpot in 8.0..60.0_f64, rate in 1.0..60.0_f64) {
         let mut r = request();
-        (r.plan.tpot_ms, r.plan.rate_per_s) = (Some(tpot), Some(rate));
+        (r.plan.tpot_ms, r.plan.rate_per_s) = (Some(tpot.into()), Some(rate));
         let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
         if let Some(most) = &a.most {
             prop_assert!(most.reliefs.iter().all(|r| r.gain >= 0.0));

@@ -2,11 +2,12 @@
 
 use super::trial::Simulated;
 use super::why::shadows;
-use super::{Best, Choice, Entry, Handover, LengthPercentiles, Machine, MeanTraffic, OffloadCard};
+use super::{Best, Choice, Entry, Handover, Machine, MeanTraffic, OffloadCard};
 use super::{Searched, Steps, Worked};
 use crate::desk::prelude::*;
 use crate::estimate::{Breakdown, breakdown};
 use crate::frontier::users_and;
+use crate::simulate::Percentiles;
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Estimate, Objective, Ranked};
 use rackmath_theory::steady::{Load, Requests};
@@ -120,8 +121,10 @@ pub struct Plan {
     pub launch: Vec<String>,
     /// The same at mean traffic, where the plan is for a peak.
     pub mean_traffic: Option<MeanTraffic>,
-    /// Times of short and long requests, where lengths vary; for the best only.
-    pub by_length: Option<LengthPercentiles>,
+    /// What users meet, request by request: of the best where a rate is given or lengths vary, of all under limits on
+    /// percentiles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentiles: Option<Percentiles>,
     /// What prompts fetch from host memory, where they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadCard>,
@@ -273,7 +276,7 @@ impl Worked {
             step: is_best.then(|| self.step(&choice)),
             launch: self.launch(&choice),
             mean_traffic: self.at_mean(r),
-            by_length: if is_best { self.by_length(&choice, e) } else { None },
+            percentiles: None,
             offload: self.offload(&choice),
             handover: if is_best { self.handover(&choice, e) } else { None },
         }

@@ -1,16 +1,15 @@
 //! Lengths and traffic as asked: numbers, a distribution, a trace or a named workload, in this order of precedence; and what a
-//! plan is at mean traffic, and for requests far from the mean.
+//! plan is at mean traffic.
 
 use super::answer::domains;
-use super::{Choice, Request, Worked, positive, share};
+use super::{Request, Worked, positive, share};
 use crate::desk::prelude::*;
 use crate::trace::{Summary, checked};
 use rackmath_spec::Scenario;
 use rackmath_spec::lengths::Lengths;
 use rackmath_theory::lengths::{Drawn, spread};
-use rackmath_theory::plan::{Estimate, Ranked, Traffic};
-use rackmath_theory::steady::percentile::{own, percentiles};
-use rackmath_theory::steady::{Load, Requests, Spread};
+use rackmath_theory::plan::{Ranked, Traffic};
+use rackmath_theory::steady::Requests;
 
 /// Requests that differ, and traffic that swells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,17 +48,6 @@ pub struct MeanTraffic {
     pub usd_per_hour: f64,
     /// Dollars per million output tokens when all replicas of the peak run all the time.
     pub usd_per_mtok_always_on: f64,
-}
-
-/// Times of single requests, by how long they are.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct LengthPercentiles {
-    /// Shares of requests, in percent.
-    pub percent: Vec<f64>,
-    /// Milliseconds to the first token below which they lie.
-    pub ttft_ms: Vec<f64>,
-    /// Milliseconds of the whole request below which they lie.
-    pub e2e_ms: Vec<f64>,
 }
 
 /// What is served.
@@ -138,7 +126,6 @@ impl Workload {
         if self.varies() {
             let varied = says("lengths_vary").with("input_cv", self.input.cv()).with("output_cv", self.output.cv());
             all.push(varied.with("more", self.requests.spread.context));
-            all.push(says("percentiles_of_lengths"));
         }
         if self.headroom > 0.0 {
             all.push(says("kept_free").with("share", self.headroom));
@@ -180,43 +167,5 @@ impl Worked {
             usd_per_hour: mean.usd_per_hour,
             usd_per_mtok_always_on: r.estimate.usd_per_hour / 3600.0 / (rate * w.requests.output) * 1e6,
         })
-    }
-
-    /// Percentiles from lengths; none where all requests are alike.
-    pub(super) fn by_length(&self, choice: &Choice, e: &Estimate) -> Option<LengthPercentiles> {
-        let ask = &self.ask;
-        if !ask.workload.varies() {
-            return None;
-        }
-        let percent = vec![50.0, 90.0, 99.0];
-        let shares: Vec<f64> = percent.iter().map(|p| p / 100.0).collect();
-        let row = choice.row;
-        let mean = ask.requests.input;
-        let (input, output) = (&ask.workload.input, &ask.workload.output);
-        let fetch = choice.offload().map_or(0.0, |f| f.seconds);
-        let found = if let Some(pool) = &choice.prompts {
-            let ready = pool.row.ready();
-            let send = self.space.sending(pool.at, choice.c.row);
-            let alone = |input: f64| {
-                let one = Requests { input, spread: Spread::default(), ..ask.fetching(pool.row.offload) };
-                // A cache is fetched and sent in proportion to its tokens.
-                ready.prompts(&one).alone + (send + fetch) * input / mean
-            };
-            let usual = alone(mean);
-            percentiles(input, output, |i| e.ttft + (alone(i) - usual), e.tpot, &shares)
-        } else {
-            let ready = row.ready();
-            let requests = Requests { drafts: row.drafts.0, accepted: row.drafts.1, ..ask.fetching(row.offload) };
-            let state = ready.steady(row.room, &requests, Load::even(choice.per_group));
-            let own = |input: f64| {
-                let Ok(time) = own(&ready.server(row.room), &requests, &state, input);
-                time
-            };
-            let usual = own(mean);
-            let first = |i: f64| (e.ttft + (own(i) - usual) + fetch * (i / mean - 1.0)).max(0.0);
-            percentiles(input, output, first, e.tpot, &shares)
-        };
-        let ms = |all: Vec<f64>| all.into_iter().map(|s| s * 1e3).collect();
-        Some(LengthPercentiles { percent, ttft_ms: ms(found.ttft), e2e_ms: ms(found.e2e) })
     }
 }

@@ -6,6 +6,7 @@
 mod answer;
 mod demand;
 mod handover;
+mod held;
 mod kept;
 mod layouts;
 mod offload;
@@ -19,7 +20,7 @@ mod why;
 mod worked;
 
 pub use answer::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
-pub use demand::{Draws, LengthPercentiles, MeanTraffic};
+pub use demand::{Draws, MeanTraffic};
 pub use handover::{Command, File, Handover, HandoverRequest};
 pub(crate) use kept::Identity;
 pub use kept::{Holds, Kept};
@@ -27,7 +28,7 @@ pub use layouts::Steps;
 pub use offload::OffloadCard;
 pub(crate) use prepare::in_order;
 pub use search::{MOST_SHARDS, Partial, merge, shard};
-pub use trial::{Measured, Needed, Simulated, Times, Trial};
+pub use trial::{Measured, Needed, Simulated, Trial};
 pub(crate) use worked::Worked;
 
 use crate::desk::host::{Host, host};
@@ -93,14 +94,14 @@ pub struct Request {
     /// Requests per second; as much as the chips serve when absent.
     #[schemars(extend("x-old" = "request-rate"))]
     pub rate_per_s: Option<f64>,
-    /// Mean time to first token, at most.
+    /// Time to first token, at most: its mean as `1s`, a percentile as `p90=1s`.
     #[schemars(extend("x-flag" = "ttft ttft-slo"))]
-    pub ttft_ms: Option<f64>,
-    /// Mean time per output token, at most.
+    pub ttft_ms: Option<AtMost>,
+    /// Time per output token, at most: its mean as `30ms`, a percentile as `p99=50ms`.
     #[schemars(extend("x-flag" = "tpot tpot-slo itl"))]
-    pub tpot_ms: Option<f64>,
-    /// Mean time of a whole request, at most.
-    pub e2e_ms: Option<f64>,
+    pub tpot_ms: Option<AtMost>,
+    /// Time of a whole request, at most: its mean or a percentile.
+    pub e2e_ms: Option<AtMost>,
     /// Output tokens per second of one user, at least.
     #[serde(alias = "user_tok_s")]
     #[schemars(extend("x-old" = "user"))]
@@ -238,7 +239,9 @@ struct Ask {
     cuts: Vec<u64>,
     question: Question,
     handover: Option<HandoverRequest>,
-    simulate: Option<trial::Asked>,
+    simulate: trial::Asked,
+    /// Limits on percentiles of the first token, of a token and of the whole.
+    held: [Option<AtMost>; 3],
     lists: handover::Lists,
     objective: Best,
     /// Share of a prompt found in host memory and nowhere else.
@@ -247,13 +250,13 @@ struct Ask {
 
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
-    let worked = Worked::new(catalog, request, &effort.into())?;
-    worked.simulate(worked.answer()?)
+    let worked = Worked::any(catalog, request, &effort.into())?;
+    worked.simulate(worked.met(worked.answer()?)?)
 }
 
 /// The space of a request and what is asked of it: for sweeps in parts, each a range of [`Space::families`].
 pub fn space(catalog: &Catalog, request: &Request, threads: usize) -> Result<(Space, Question), Error> {
-    let worked = Worked::new(catalog, request, &threads.into())?;
+    let worked = Worked::any(catalog, request, &threads.into())?;
     Ok((Arc::unwrap_or_clone(worked.space), worked.question))
 }
 
@@ -340,6 +343,7 @@ impl Ask {
             question,
             handover: r.handover.clone(),
             simulate: trial::Asked::new(r)?,
+            held: percentiles(r),
         })
     }
 }
@@ -398,9 +402,14 @@ fn positive(field: &'static str, value: f64) -> Result<f64, Error> {
     if value > 0.0 && value <= 1e12 { Ok(value) } else { Err(Error::value(field, value, "above 0, at most 1e12")) }
 }
 
+/// Limits that are on percentiles: the search takes them for limits on means, and only the simulator can tell.
+fn percentiles(r: &Request) -> [Option<AtMost>; 3] {
+    [r.ttft_ms, r.tpot_ms, r.e2e_ms].map(|limit| limit.filter(|l| l.percentile.is_some()))
+}
+
 fn limits(r: &Request) -> Result<Limits, Error> {
     let some = |field, value: Option<f64>| value.map(|v| positive(field, v)).transpose();
-    let ms = |field, value| Ok::<_, Error>(some(field, value)?.map(|v| v / 1e3));
+    let ms = |field, value: Option<AtMost>| Ok::<_, Error>(some(field, value.map(|l| l.ms))?.map(|v| v / 1e3));
     let user = some("speed_tok_s", r.speed_tok_s)?.map(f64::recip);
     let tpot = match (ms("tpot_ms", r.tpot_ms)?, user) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_choice_more_is_never_worse() {
-        let most = Request { disaggregated: true, ttft_ms: Some(4000.0), ..request("qwen3-32b", "4xh200") };
+        let most = Request { disaggregated: true, ttft_ms: Some(4000.0.into()), ..request("qwen3-32b", "4xh200") };
         for (objective, hit) in [(Best::Cost, 0.05), (Best::Latency, 0.5), (Best::Energy, 0.9), (Best::Goodput, 1.0)] {
             let r = Request { objective, prefix_hit: Some(0.2), offload_hit: Some(hit), ..most.clone() };
             let (with, without) = (plans(&r), plans(&Request { offload_hit: None, ..r.clone() }));
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn the_best_is_the_best_of_all_looked_at_one_by_one() {
         let catalog = rackmath_catalog::embedded();
-        let r = Request { tpot_ms: Some(40.0), ttft_ms: Some(3000.0), ..request("qwen3-32b", "4xh200") };
+        let r = Request { tpot_ms: Some(40.0.into()), ttft_ms: Some(3000.0.into()), ..request("qwen3-32b", "4xh200") };
         let (space, q): (_, Question) = space(&catalog, &r, 1).unwrap();
         let every = (0..space.len()).filter_map(|i| space.estimate(i, q.output, q.traffic));
         let least = every.filter(|e| q.limits.broken(e) == 0).map(|e| e.usd_per_mtok).min_by(f64::total_cmp).unwrap();
@@ -186,7 +186,7 @@ mod tests {
         let (grace, server) = (load("gb200"), load("b200"));
         // Half of 512 GB/s against 63 GB/s.
         assert!((server.load_ms / grace.load_ms - 256.0 / 63.0).abs() < 1e-9, "{grace:?} {server:?}");
-        let split = plans(&Request { ttft_ms: Some(1500.0), ..r("8xh200") });
+        let split = plans(&Request { ttft_ms: Some(1500.0.into()), ..r("8xh200") });
         let pools = split.iter().find(|p| p.prefill.is_some() && p.offload.is_some()).unwrap();
         assert!(pools.launch[0].contains("--enable-hierarchical-cache"), "{:?}", pools.launch);
         assert!(!pools.launch[1].contains("--enable-hierarchical-cache"), "{:?}", pools.launch);
@@ -194,7 +194,12 @@ mod tests {
 
     #[test]
     fn goodput_is_throughput_by_its_name() {
-        let r = Request { isl: Some(2000.0), offload_hit: None, tpot_ms: Some(30.0), ..request("qwen3-32b", "2xh200") };
+        let r = Request {
+            isl: Some(2000.0),
+            offload_hit: None,
+            tpot_ms: Some(30.0.into()),
+            ..request("qwen3-32b", "2xh200")
+        };
         let one = |objective| answer_on(&rackmath_catalog::embedded(), &Request { objective, ..r.clone() }, 1).unwrap();
         let (goodput, throughput) = (one(Best::Goodput), one(Best::Throughput));
         assert_eq!((goodput.objective, goodput.plans[0].index), (Best::Goodput, throughput.plans[0].index));

@@ -197,7 +197,7 @@ pub fn shard(
 ) -> Result<Partial, Error> {
     checked(shard, of)?;
     let effort = &effort.into();
-    let worked = Worked::new(catalog, request, effort)?;
+    let worked = Worked::any(catalog, request, effort)?;
     let space = &*worked.space;
     let s = Searched::within(&Part { space, families: space.part(shard - 1, of), effort }, &worked.question, true)?;
     let number = |r: &Ranked| r.index;
@@ -218,7 +218,7 @@ pub fn shard(
 
 /// The answer of the whole from all its shards, in any order.
 pub fn merge(catalog: &Catalog, parts: &[Partial], effort: impl Into<Effort>) -> Result<Answer, Error> {
-    let worked = Worked::new(catalog, complete(parts)?, &effort.into())?;
+    let worked = Worked::any(catalog, complete(parts)?, &effort.into())?;
     let (space, q) = (&*worked.space, &worked.question);
     let fingerprint = words(space);
     let mut all: Option<Searched> = None;
@@ -232,7 +232,7 @@ pub fn merge(catalog: &Catalog, parts: &[Partial], effort: impl Into<Effort>) ->
             Some(all) => all.merged(one, q),
         });
     }
-    worked.simulate(worked.card(&all.unwrap_or_default().settled(q)))
+    worked.simulate(worked.met(worked.card(&all.unwrap_or_default().settled(q)))?)
 }
 
 pub(super) fn checked(shard: u64, of: u64) -> Result<(), Error> {

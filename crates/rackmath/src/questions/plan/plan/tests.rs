@@ -18,7 +18,12 @@ fn best(r: &Request) -> Option<Plan> {
 
 #[test]
 fn a_plan_meets_its_limits_and_serves_its_traffic() {
-    let r = Request { tpot_ms: Some(30.0), ttft_ms: Some(1000.0), rate_per_s: Some(20.0), ..request("32xh200") };
+    let r = Request {
+        tpot_ms: Some(30.0.into()),
+        ttft_ms: Some(1000.0.into()),
+        rate_per_s: Some(20.0),
+        ..request("32xh200")
+    };
     let a = answer_on(&catalog(), &r, 1).unwrap();
     assert!(a.plans.len() == 5 && a.relaxations.is_empty());
     for p in &a.plans {
@@ -34,7 +39,7 @@ fn a_plan_meets_its_limits_and_serves_its_traffic() {
 
 #[test]
 fn the_answer_does_not_depend_on_threads() {
-    let r = Request { tpot_ms: Some(30.0), chunks: vec![2048.0, 8192.0], ..request("16xh200") };
+    let r = Request { tpot_ms: Some(30.0.into()), chunks: vec![2048.0, 8192.0], ..request("16xh200") };
     let [one, three, eight] = [1, 3, 8].map(|threads| answer_on(&catalog(), &r, threads).unwrap());
     assert!(one == three && one == eight);
 }
@@ -53,7 +58,7 @@ fn a_tabulated_state_is_the_steady_state() {
 
 #[test]
 fn a_token_faster_than_the_latency_floor_or_a_model_larger_than_the_fleet_is_an_answer() {
-    let r = Request { tpot_ms: Some(0.1), ..request("32xh200") };
+    let r = Request { tpot_ms: Some(0.1.into()), ..request("32xh200") };
     let a = answer_on(&catalog(), &r, 1).unwrap();
     assert!(a.plans.is_empty());
     let near = a.relaxations.iter().find(|r| r.limit == "time per output token").unwrap();
@@ -113,9 +118,9 @@ fn wider_lengths_are_never_cheaper_and_longer_requests_wait_longer() {
         r.draws.isl = Some(format!("lognormal:mean=4k,cv={cv}"));
         r.draws.osl = Some(format!("lognormal:mean=500,cv={cv}"));
         let best = best(&r).unwrap();
-        if let Some(l) = &best.by_length {
-            assert!(l.ttft_ms.is_sorted() && l.e2e_ms.is_sorted(), "{l:?}");
-            assert!(l.e2e_ms[2] > best.e2e_ms.value, "{l:?}");
+        if let Some(l) = &best.percentiles {
+            assert!(l.times.iter().all(|t| [t.p50_ms, t.p90_ms, t.p99_ms].is_sorted()), "{l:?}");
+            assert!(l.times.last().is_some_and(|whole| whole.p99_ms > best.e2e_ms.value), "{l:?}");
         }
         best.usd_per_mtok.value
     };
@@ -139,7 +144,7 @@ fn a_peak_is_planned_as_so_much_traffic_and_the_mean_needs_no_more() {
 
 #[test]
 fn a_plan_that_nobody_wants_any_more_ends_at_once() {
-    let r = Request { chunks: vec![2048.0, 8192.0], tpot_ms: Some(0.1), ..request("16xh200") };
+    let r = Request { chunks: vec![2048.0, 8192.0], tpot_ms: Some(0.1.into()), ..request("16xh200") };
     let effort = |cancel: Cancel| Effort { threads: 2, cancel };
     assert!(answer_on(&catalog(), &r, effort(Cancel::after(1_000_000))).is_ok());
     // Wherever it stands: among layouts, in the search, in what stands in the way.
@@ -185,7 +190,9 @@ fn estimate_and_plan_agree_on_two_pools() {
         if pools.prefill_busy > rackmath_theory::pools::BUSIEST {
             continue;
         }
-        let close = |what: &str, a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-4, "{index} {what}: {a} and {b}");
+        // The balance of the pools ends a hair above one request in flight, which is padded to a graph of two.
+        let most = if choice.per_group == 1.0 { 1e-2 } else { 1e-4 };
+        let close = |what: &str, a: f64, b: f64| assert!((a / b - 1.0).abs() < most, "{index} {what}: {a} and {b}");
         close("time per token", served.tpot_ms.value / 1e3, e.tpot);
         close("time to first token", served.ttft_unqueued_ms.value / 1e3, e.ttft);
         close("requests", served.requests_per_s.value, e.rate);
@@ -197,7 +204,7 @@ fn estimate_and_plan_agree_on_two_pools() {
 #[test]
 fn load_kept_free_is_planned_as_load() {
     let asked = |rate: f64, headroom: Option<f64>| {
-        best(&Request { tpot_ms: Some(40.0), rate_per_s: Some(rate), headroom, ..request("32xh200") }).unwrap()
+        best(&Request { tpot_ms: Some(40.0.into()), rate_per_s: Some(rate), headroom, ..request("32xh200") }).unwrap()
     };
     let (free, full) = (asked(15.0, Some(0.5)), asked(30.0, None));
     assert_eq!((free.deployment, free.replicas, free.chips), (full.deployment, full.replicas, full.chips));

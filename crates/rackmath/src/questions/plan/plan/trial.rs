@@ -6,14 +6,8 @@
 use super::worked::{Choice, Worked};
 use super::{Request, prepare::Entry, prepare::in_order};
 use crate::desk::prelude::*;
-use crate::simulate::{self, What};
-use rackmath_sim::blocks::Segment;
-use rackmath_sim::clock::Timed;
-use rackmath_sim::cluster::{Cluster, Link, Router};
-use rackmath_sim::tally::{Keep, Limits, Outcome, Series, Tally};
-use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Sharing, Source, Traffic};
-use rackmath_sim::{Ns, engine};
-use rackmath_theory::deployment::Ready;
+use crate::simulate::{self, Comes, Percentiles, Pool, SEED, Stage, Times, What};
+use rackmath_sim::workload::Length;
 use rackmath_theory::lengths;
 use rackmath_theory::plan::{Bound, Estimate};
 
@@ -21,12 +15,12 @@ use rackmath_theory::plan::{Bound, Estimate};
 const PLANS: usize = 3;
 const REQUESTS: u64 = 4000;
 const MOST_REQUESTS: u64 = 1_000_000;
-const SEED: u64 = 42;
 /// Runs in search of the head-room that is needed.
 const RUNS: u64 = 6;
 /// The most head-room that is tried: a quarter of the load.
-const FEWEST: u64 = 4;
-const BATCHES: u64 = 32;
+pub(super) const FEWEST: u64 = 4;
+/// Parts into which a load is cut where it may be as large as it likes.
+pub(super) const PARTS: u64 = 64;
 
 /// What the best plans do under their traffic, simulated.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -79,23 +73,6 @@ pub struct Measured {
     pub runs: u64,
 }
 
-/// Times of one kind, in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Times {
-    /// Which.
-    pub metric: What,
-    /// The plan's limit.
-    pub limit_ms: Option<f64>,
-    /// Mean.
-    pub mean_ms: f64,
-    /// Half of the requests are below it.
-    pub p50_ms: f64,
-    /// 90 % are below it.
-    pub p90_ms: f64,
-    /// 99 % are below it.
-    pub p99_ms: f64,
-}
-
 /// Head-room with which a plan holds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Needed {
@@ -111,61 +88,48 @@ pub struct Needed {
     pub on_offer: bool,
 }
 
-impl Times {
-    fn of(metric: What, values: &mut Series, limit: Option<f64>) -> Option<Self> {
-        let mean_ms = values.mean()? / 1e6;
-        let found = values.percentiles(&[0.5, 0.9, 0.99]);
-        let [p50_ms, p90_ms, p99_ms] = [0, 1, 2].map(|i| found[i].unwrap_or(0.0) / 1e6);
-        Some(Self { metric, limit_ms: limit.map(|s| s * 1e3), mean_ms, p50_ms, p90_ms, p99_ms })
-    }
-
-    /// A time over the limit.
-    fn over(&self, time: impl Fn(&Self) -> f64) -> f64 {
-        self.limit_ms.map_or(0.0, |limit| time(self) / limit)
-    }
-}
-
-/// How a simulation was asked for.
+/// How simulations are to be made, and whether the best few are to be tried at p99.
 pub(super) struct Asked {
-    requests: u64,
-    seed: u64,
+    pub requests: u64,
+    pub seed: u64,
     acceptance: f64,
+    trials: bool,
 }
 
 impl Asked {
-    pub(super) fn new(r: &Request) -> Result<Option<Self>, Error> {
-        let given = [("simulate_requests", r.simulate_requests), ("simulate_seed", r.simulate_seed)];
-        if let Some((field, n)) = given.into_iter().find_map(|(field, n)| Some((field, n?))).filter(|_| !r.simulate) {
-            return Err(Error::value(field, n, "{simulate} with it"));
-        }
+    pub(super) fn new(r: &Request) -> Result<Self, Error> {
         let requests = r.simulate_requests.unwrap_or(REQUESTS);
         let expected = format!("100 to {}", grouped(MOST_REQUESTS as f64));
         refuse_if(!(100..=MOST_REQUESTS).contains(&requests), "simulate_requests", requests, expected)?;
         let (seed, acceptance) = (r.simulate_seed.unwrap_or(SEED), r.acceptance.unwrap_or(1.0));
-        Ok(r.simulate.then_some(Self { requests, seed, acceptance }))
+        Ok(Self { requests, seed, acceptance, trials: r.simulate })
     }
 }
 
-/// What comes to a replica.
-#[derive(Clone, Copy)]
-enum Load {
+/// What comes to the replicas of a plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Load {
     /// A rate for so many replicas.
     Open { rate: f64, replicas: u64 },
+    /// So many [`PARTS`] of all that so many replicas serve.
+    Part { full: f64, replicas: u64, parts: u64 },
     /// Users of a replica, of so many when it is full, who each ask again at once.
     Closed { users: u64, full: u64 },
 }
 
 impl Load {
     /// The same with less for a replica, by so many steps.
-    fn less(self, steps: u64) -> Self {
+    pub(super) fn less(self, steps: u64) -> Self {
         match self {
+            Self::Part { full, replicas, parts } => Self::Part { full, replicas, parts: parts - steps },
             Self::Open { rate, replicas } => Self::Open { rate, replicas: replicas + steps },
             Self::Closed { users, full } => Self::Closed { users: users - steps, full },
         }
     }
 
-    fn steps(self) -> u64 {
+    pub(super) fn steps(self) -> u64 {
         match self {
+            Self::Part { parts, .. } => parts - PARTS / FEWEST,
             Self::Open { replicas, .. } => replicas * (FEWEST - 1),
             Self::Closed { users, .. } => users - users.div_ceil(FEWEST),
         }
@@ -178,135 +142,39 @@ impl Load {
                 let left = |steps: u64| replicas as f64 / (replicas + steps) as f64;
                 (replicas as f64 / f64::midpoint(left(low), left(high)) - replicas as f64) as u64
             }
-            Self::Closed { .. } => u64::midpoint(low, high),
+            Self::Part { .. } | Self::Closed { .. } => u64::midpoint(low, high),
         };
         middle.clamp(low + 1, high - 1)
     }
-}
 
-/// Requests by a law, that share of each prompt which the plan takes for cached, and the first users met at any point of
-/// their answers.
-struct Coming {
-    drawn: Drawn,
-    cached: f64,
-    users: u64,
-}
-
-impl Source for Coming {
-    fn next(&mut self) -> Option<Ns> {
-        self.drawn.next()
-    }
-
-    fn take(&mut self) -> Option<Job> {
-        let mut job = self.drawn.take()?;
-        if job.id < self.users {
-            job.output = ((u64::from(job.output) * (job.id + 1)).div_ceil(self.users) as u32).max(1);
+    pub(super) fn comes(self) -> Comes {
+        match self {
+            Self::Open { rate, replicas } => Comes::Open { rate, replicas },
+            Self::Part { full, replicas, parts } => Comes::Open { rate: full * parts as f64 / PARTS as f64, replicas },
+            Self::Closed { users, .. } => Comes::Users(users),
         }
-        if self.cached > 0.0 {
-            job.content = vec![Segment { stream: 0, offset: 0, tokens: (f64::from(job.prompt) * self.cached) as u32 }];
-        }
-        Some(job)
-    }
-
-    fn done(&mut self, id: u64, at: Ns) {
-        self.drawn.done(id, at);
-    }
-
-    fn waits(&self) -> bool {
-        self.drawn.waits()
     }
 }
 
-/// A pool of a plan that is ready to run.
-struct Pool {
-    ready: Ready,
-    settings: engine::Settings,
-    engines: usize,
+/// What a run must keep to count as held.
+pub(super) type Holds = fn(&Percentiles) -> bool;
+
+/// Whether the 99th percentiles keep the limits.
+fn p99_holds(p: &Percentiles) -> bool {
+    !p.queue_grows && p.times.iter().all(|t| t.over(|t| t.p99_ms) <= 1.0)
 }
 
-/// A plan on the stage.
-struct Stage<'a> {
-    asked: &'a Asked,
-    /// The pool of prompts where there is one, and the other.
-    pools: Vec<Pool>,
-    /// Seconds to send a prompt's cache, per token.
-    send: f64,
-    cached: f64,
-    lengths: [Length; 2],
-    longest: u32,
-    accepted: Option<f64>,
-    /// Requests in flight in a replica.
-    inside: u64,
-    outside: Ns,
-    limits: [Option<f64>; 3],
-    effort: &'a Effort,
-}
-
-impl Stage<'_> {
-    fn run(&self, load: Load) -> Result<Measured, Error> {
-        let (arrivals, users) = match load {
-            Load::Open { rate, replicas } => {
-                let n = replicas as f64;
-                (Arrivals::Open { rate: rate / n, cv: n.sqrt().recip() }, 0)
-            }
-            Load::Closed { users, .. } => (Arrivals::Users { users, think_s: 0.0 }, users),
-        };
-        let Asked { requests, seed, .. } = *self.asked;
-        // Until the replica is as full as it will be, and while it empties, requests do not count.
-        let warm = (requests / 10).max(2 * self.inside);
-        let [input, output] = self.lengths.clone();
-        let (sharing, longest) = (Sharing::default(), self.longest);
-        let traffic =
-            Traffic { arrivals, input, output, sharing, requests: warm + requests + self.inside, seed, longest };
-        let mut source = Coming { drawn: Drawn::new(traffic), cached: self.cached, users };
-        let kinds = self.pools.iter().map(|p| (p.settings.clone(), p.engines, Timed::new(&*p.ready.pass)));
-        let mut cluster = Cluster::mixed(kinds.collect(), Router::RoundRobin, seed, true);
-        for (kind, pool) in self.pools.iter().enumerate() {
-            if let Some(groups) = simulate::together(&pool.ready.deployment) {
-                cluster = cluster.grouped(kind, groups);
-            }
-        }
-        if let [prompts, _] = &*self.pools {
-            let send = self.send;
-            let link = Link(Arc::new(move |tokens| (f64::from(tokens) * send * 1e9) as Ns));
-            cluster = cluster.sending(prompts.engines, link);
-        }
-        if let Some(chance) = self.accepted {
-            cluster = cluster.accepting(chance);
-        }
-        let mut all = Tally::new(Keep { outside: self.outside, each: true, ..Keep::default() });
-        cluster.run(&mut source, &mut all, self.effort)?;
-        let ns = |s: Option<f64>| s.map(|s| (s * 1e9) as Ns);
-        let [ttft, tpot, e2e] = self.limits.map(ns);
-        let limits = Limits { ttft, tpot, e2e };
-        let keep = Keep { warm, requests, batches: BATCHES, limits, outside: self.outside, each: false, worst: 0 };
-        let mut each = all.each;
-        each.retain(|o| (warm..warm + requests).contains(&o.id));
-        each.sort_unstable_by_key(|o| o.id);
-        Ok(self.measured(&each, Tally::new(keep)))
-    }
-
-    fn measured(&self, each: &[Outcome], mut tally: Tally) -> Measured {
-        for o in each {
-            tally.outcome(*o, o.arrival + o.e2e());
-        }
-        let queues: Vec<f64> = tally.samples_of(&tally.samples);
-        let queue_grows = simulate::grows(&queues, tally.e2e.mean().unwrap_or(0.0)).is_some();
-        let [ttft, tpot, e2e] = self.limits;
-        let times = [
-            Times::of(What::Ttft, &mut tally.ttft, ttft),
-            Times::of(What::Tpot, &mut tally.tpot, tpot),
-            Times::of(What::E2e, &mut tally.e2e, e2e),
-        ];
-        let times: Vec<Times> = times.into_iter().flatten().collect();
-        let holds = |time: fn(&Times) -> f64| !queue_grows && times.iter().all(|t| t.over(time) <= 1.0);
-        let limited = self.limits.iter().any(Option::is_some);
-        Measured {
-            goodput: limited.then(|| tally.met as f64 / tally.measured.max(1) as f64),
+impl Measured {
+    fn of(met: &Percentiles) -> Self {
+        let counted = |t: &&Times| matches!(t.metric, What::Ttft | What::Tpot | What::E2e);
+        let times: Vec<Times> = met.times.iter().filter(counted).copied().collect();
+        let holds = |time: fn(&Times) -> f64| !met.queue_grows && times.iter().all(|t| t.over(time) <= 1.0);
+        Self {
+            goodput: met.goodput,
             mean_holds: holds(|t| t.mean_ms),
             p90_holds: holds(|t| t.p90_ms),
             p99_holds: holds(|t| t.p99_ms),
-            queue_grows,
+            queue_grows: met.queue_grows,
             times,
             headroom: 0.0,
             needed: None,
@@ -314,30 +182,33 @@ impl Stage<'_> {
             runs: 1,
         }
     }
+}
 
-    /// The least so many steps at which p99 holds, as far as a few runs can tell; and how many they were.
-    fn search(&self, load: Load) -> Result<(Option<u64>, u64), Error> {
-        let (mut low, mut high, mut runs) = (0, load.steps(), 0);
-        if high == 0 {
-            return Ok((None, 0));
-        }
-        let mut at = high;
-        while runs < RUNS {
-            runs += 1;
-            if self.run(load.less(at))?.p99_holds {
-                high = at;
-            } else if at == load.steps() {
-                return Ok((None, runs));
-            } else {
-                low = at;
-            }
-            if high - low < 2 {
-                break;
-            }
-            at = load.between(low, high);
-        }
-        Ok((Some(high), runs))
+/// The least so many steps off a load at which it holds, as far as a few runs can tell, with what was met there; and how many
+/// runs they were.
+pub(super) fn search(stage: &Stage, load: Load, holds: Holds) -> Result<(Option<(u64, Percentiles)>, u64), Error> {
+    let (mut low, mut runs, mut found) = (0, 0, None);
+    let mut high = load.steps();
+    if high == 0 {
+        return Ok((None, 0));
     }
+    let mut at = high;
+    while runs < RUNS {
+        runs += 1;
+        let met = stage.run(load.less(at).comes())?;
+        if holds(&met) {
+            (high, found) = (at, Some((at, met)));
+        } else if at == load.steps() {
+            return Ok((None, runs));
+        } else {
+            low = at;
+        }
+        if high - low < 2 {
+            break;
+        }
+        at = load.between(low, high);
+    }
+    Ok((found, runs))
 }
 
 /// Lengths of a distribution, each of its shares as likely.
@@ -353,7 +224,10 @@ fn length(of: &lengths::Drawn) -> Length {
 impl Worked {
     /// Adds what the best few do under their traffic, where that is asked for.
     pub(super) fn simulate(&self, mut answer: super::Answer) -> Result<super::Answer, Error> {
-        let Some(asked) = self.ask.simulate.as_ref().filter(|_| !answer.plans.is_empty()) else { return Ok(answer) };
+        let asked = &self.ask.simulate;
+        if !asked.trials || answer.plans.is_empty() {
+            return Ok(answer);
+        }
         let best: Vec<u64> = answer.plans.iter().take(PLANS).map(|p| p.index).collect();
         let trials = in_order(&best, &self.effort, |index| self.trial(asked, *index))?;
         let fails = |t: &Trial| t.measured.as_ref().is_some_and(|m| !m.p99_holds);
@@ -383,19 +257,19 @@ impl Worked {
             Err(e) => return not(e.to_string().into()),
         };
         let load = self.load(&choice, &e);
-        let mut measured = stage.run(load)?;
+        let mut measured = Measured::of(&stage.run(load.comes())?);
         measured.headroom = Self::kept_free(load, &e);
         if !measured.p99_holds && measured.goodput.is_some() {
             // A plan takes the fewest requests in flight that do in the mean; bursts may want more.
             let most = choice.row.most().max(choice.per_group);
             if most > choice.per_group && choice.prompts.is_none() && matches!(load, Load::Open { .. }) {
                 let wide = self.stage(asked, &Choice { per_group: most, ..self.chosen(index) })?;
-                measured.sequences = wide.run(load)?.p99_holds.then_some(most as u64);
+                measured.sequences = p99_holds(&wide.run(load.comes())?).then_some(most as u64);
                 measured.runs += 1;
             }
-            let (steps, runs) = stage.search(load)?;
+            let (found, runs) = search(&stage, load, p99_holds)?;
             measured.runs += runs;
-            measured.needed = steps.map(|steps| self.needed(load.less(steps), &e));
+            measured.needed = found.map(|(steps, _)| self.needed(load.less(steps), &e));
         } else if measured.goodput.is_some() {
             measured.needed = Some(self.needed(load, &e));
         }
@@ -404,7 +278,7 @@ impl Worked {
     }
 
     /// What comes to the replicas of a plan: the rate it is for, or as many users as it holds.
-    fn load(&self, choice: &Choice, e: &Estimate) -> Load {
+    pub(super) fn load(&self, choice: &Choice, e: &Estimate) -> Load {
         let w = &self.ask.workload;
         if let Some(rate) = w.mean_rate {
             return Load::Open { rate: rate * w.peak, replicas: e.replicas.max(1.0) as u64 };
@@ -413,8 +287,9 @@ impl Worked {
         Load::Closed { users, full: users }
     }
 
-    fn kept_free(load: Load, e: &Estimate) -> f64 {
+    pub(super) fn kept_free(load: Load, e: &Estimate) -> f64 {
         let left = match load {
+            Load::Part { parts, .. } => parts as f64 / PARTS as f64,
             Load::Open { rate, replicas } => rate / (e.rate * replicas as f64),
             Load::Closed { users, full } => users as f64 / full as f64,
         };
@@ -423,7 +298,7 @@ impl Worked {
 
     fn needed(&self, load: Load, e: &Estimate) -> Needed {
         let (replicas, users) = match load {
-            Load::Open { replicas, .. } => (replicas, None),
+            Load::Open { replicas, .. } | Load::Part { replicas, .. } => (replicas, None),
             Load::Closed { users, .. } => (e.replicas as u64, Some(users)),
         };
         let taken = e.taken / e.replicas * replicas as f64;
@@ -436,7 +311,7 @@ impl Worked {
         }
     }
 
-    fn stage<'a>(&'a self, asked: &'a Asked, choice: &Choice) -> Result<Stage<'a>, Error> {
+    pub(super) fn stage(&self, asked: &Asked, choice: &Choice) -> Result<Stage<'_>, Error> {
         let (ask, w) = (&*self.ask, &self.ask.workload);
         let lengths = [length(&w.input), length(&w.output)];
         let longest = w.input.shares.iter().chain([&w.input.mean]).fold(0.0_f64, |a, b| a.max(*b))
@@ -466,17 +341,16 @@ impl Worked {
             pools.insert(0, pool(p.row, prompts, p.instances, 0.0)?);
             send = self.space.sending(p.at, choice.c.row) / w.input.mean;
         }
-        let limit = |bound| self.question.limits.get(bound);
         Ok(Stage {
-            asked,
             send,
             cached: w.requests.cached,
             lengths,
             longest: (longest as u32).saturating_add(16),
             accepted: (row.drafts.0 > 0.0).then_some(asked.acceptance),
             inside: inside(choice),
-            outside: (pools[0].ready.deployment.engine.overhead.request.get() * 1e9) as Ns,
-            limits: [limit(Bound::Ttft), limit(Bound::Tpot), limit(Bound::E2e)],
+            limits: self.time_limits(),
+            requests: asked.requests,
+            seed: asked.seed,
             effort: &self.effort,
             pools,
         })
@@ -511,7 +385,7 @@ fn inside(choice: &Choice) -> u64 {
     (choice.per_group * choice.row.on().groups() * choice.instances).round().max(1.0) as u64
 }
 
-fn name(what: What) -> Remark {
+pub(super) fn name(what: What) -> Remark {
     says(match what {
         What::Ttft => "first_tokens",
         What::E2e => "whole_requests",
@@ -537,7 +411,7 @@ fn verdict(m: &Measured, load: Load) -> Remark {
     }
     let needs = match (m.needed, load) {
         (None, _) => says("trial_never").with("most", 1.0 - 1.0 / FEWEST as f64),
-        (Some(n), Load::Open { replicas, .. }) => says("trial_replicas")
+        (Some(n), Load::Open { replicas, .. } | Load::Part { replicas, .. }) => says("trial_replicas")
             .with("more", n.replicas - replicas)
             .with("headroom", n.headroom)
             .with("beyond", !n.on_offer),

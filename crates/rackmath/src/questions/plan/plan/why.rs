@@ -148,8 +148,19 @@ pub(super) fn broken(q: &Question, e: &Estimate, among: &[Bound]) -> Vec<Remark>
     over(q, e, among).filter_map(|b| Some(limit(b, q.limits.get(b)?))).collect()
 }
 
-pub(super) fn limits(q: &Question) -> Vec<Remark> {
-    Bound::ALL.iter().filter_map(|b| Some(limit(*b, q.limits.get(*b)?))).collect()
+/// Limits as asked; those on percentiles say so.
+pub(super) fn limits(q: &Question, held: &[Option<AtMost>; 3]) -> Vec<Remark> {
+    let at = |b: Bound| match b {
+        Bound::Ttft => held[0],
+        Bound::Tpot => held[1],
+        Bound::E2e => held[2],
+        _ => None,
+    };
+    let one = |b: Bound| match at(b) {
+        Some(l) => Some(limit(b, l.ms / 1e3).with("percentile", l.percentile)),
+        None => Some(limit(b, q.limits.get(b)?)),
+    };
+    Bound::ALL.iter().filter_map(|b| one(*b)).collect()
 }
 
 /// An amount of what a limit is on.

@@ -52,8 +52,21 @@ impl<'a> Choice<'a> {
 }
 
 impl Worked {
-    /// Resolves every name and prepares every deployment.
+    /// A space that is asked for means alone: percentiles take a simulation of each answer.
     pub(crate) fn new(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Self, Error> {
+        let named = ["ttft_ms", "tpot_ms", "e2e_ms"].into_iter().zip(super::percentiles(request));
+        if let Some((field, limit)) = named.into_iter().find_map(|(field, limit)| Some((field, limit?))) {
+            return Err(Error::value(
+                field,
+                limit,
+                "a limit on the mean, such as 30ms: percentiles are for `plan` alone",
+            ));
+        }
+        Self::any(catalog, request, effort)
+    }
+
+    /// Resolves every name and prepares every deployment.
+    pub(super) fn any(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Self, Error> {
         let ask = Ask::new(catalog, request)?;
         let mut made = Prepared::new(&KernelSet::of(catalog)?, &ask, effort)?;
         let space = Arc::new(std::mem::take(&mut made.space));
@@ -145,7 +158,7 @@ impl Worked {
     }
 
     pub(crate) fn limits(&self) -> Vec<Remark> {
-        why::limits(&self.question)
+        why::limits(&self.question, &self.ask.held)
     }
 
     /// Machines by the names they were asked for, with the price of a chip and hour.

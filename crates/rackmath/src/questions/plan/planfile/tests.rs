@@ -5,7 +5,7 @@ use crate::plan::answer_on;
 use proptest::prelude::*;
 
 fn request() -> Request {
-    Request { disaggregated: false, tpot_ms: Some(30.0), ..Request::of("llama-3.1-8b", "8xh100") }
+    Request { disaggregated: false, tpot_ms: Some(30.0.into()), ..Request::of("llama-3.1-8b", "8xh100") }
 }
 
 /// A file of a question that was not answered.
@@ -69,7 +69,7 @@ fn what_was_changed_is_named() {
 proptest! {
     #[test]
     fn every_number_survives_the_file(isl in 1.0..1e6_f64, tpot in prop::option::of(1e-3..1e5_f64), price in prop::option::of(0.0..1e4_f64)) {
-        let mut request = Request { isl: Some(isl), tpot_ms: tpot, ..request() };
+        let mut request = Request { isl: Some(isl), tpot_ms: tpot.map(Into::into), ..request() };
         request.setting.price_usd_per_chip_hour = price;
         let file = bare(request);
         prop_assert_eq!(PlanFile::read("f", &file.text()).unwrap(), file);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 fn request(set: &[&str]) -> Request {
     let mut plan = plan::Request::of("qwen3-32b", "16xh200");
-    (plan.isl, plan.osl, plan.tpot_ms, plan.rate_per_s) = (Some(4000.0), Some(500.0), Some(30.0), Some(8.0));
+    (plan.isl, plan.osl, plan.tpot_ms, plan.rate_per_s) = (Some(4000.0), Some(500.0), Some(30.0.into()), Some(8.0));
     Request { plan, set: set.iter().map(ToString::to_string).collect() }
 }
 
@@ -87,7 +87,7 @@ proptest! {
     #[test]
     fn no_change_makes_no_difference(isl in 100.0..16000.0_f64, osl in 10.0..2000.0_f64, tpot in 8.0..100.0_f64, same in any::<bool>()) {
         let mut r = request(&[]);
-        (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(isl), Some(osl), Some(tpot));
+        (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(isl), Some(osl), Some(tpot.into()));
         if same {
             r.set = vec![format!("isl={isl}"), "on=16xh200".into()];
         }

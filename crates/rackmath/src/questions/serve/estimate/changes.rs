@@ -1,8 +1,10 @@
 //! Single changes, tried one by one by the same function, and those that help most.
 
 use super::Change;
+use super::met::Met;
 use super::work::{Ask, Case};
 use crate::desk::prelude::*;
+use crate::simulate::{Percentiles, What};
 use rackmath_spec::engine::Assumed;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Brief, Kind, Math};
@@ -61,19 +63,24 @@ impl Goal {
     }
 }
 
-/// The best three.
-pub(super) fn best(catalog: &Catalog, case: &Case, serving: &Serving, now: &Outcome) -> Vec<Change> {
+/// The best three by the steady state; where today was simulated, they are too.
+pub(super) fn best(
+    catalog: &Catalog,
+    case: &Case,
+    serving: &Serving,
+    (now, met): (&Outcome, Option<&Percentiles>),
+    effort: &Effort,
+) -> Result<Vec<Change>, Error> {
     let goal = Goal::of(case.ask.load, case.request.tpot_ms.is_some());
-    let slo = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
-    let targets = (slo(case.request.ttft_ms), slo(case.request.tpot_ms));
-    let whole = slo(case.request.e2e_ms);
+    let [ttft, tpot, whole] = case.limits().map(|l| l.map(|l| l.ms / 1e3));
+    let targets = (ttft, tpot);
     let meets = |o: &Outcome| {
         o.serves()
             && targets.0.is_none_or(|t| o.ttft + o.queue <= t)
             && targets.1.is_none_or(|t| o.tpot() <= t)
             && whole.is_none_or(|t| o.e2e(&case.ask.requests) <= t)
     };
-    let mut tried: Vec<(bool, f64, Change)> = Vec::new();
+    let mut tried: Vec<(bool, f64, Change, Ask)> = Vec::new();
     for idea in ideas(catalog, &case.ask, serving) {
         let Some(then) = outcome(case, &idea.ask, serving) else { continue };
         let (a, b) = (&case.ask.requests, &idea.ask.requests);
@@ -109,10 +116,38 @@ pub(super) fn best(catalog: &Catalog, case: &Case, serving: &Serving, now: &Outc
             usd_per_mtok_output: then.usd_per_mtok(b, idea.ask.price).map(|u| u.0),
             caution: idea.caution,
         };
-        tried.push((rescues, gain, change));
+        tried.push((rescues, gain, change, idea.ask));
     }
     tried.sort_by(|x, y| y.0.cmp(&x.0).then(y.1.total_cmp(&x.1)));
-    tried.into_iter().take(KEPT).map(|(_, _, change)| change).collect()
+    tried.truncate(KEPT);
+    let Some(met) = met else { return Ok(tried.into_iter().map(|(_, _, change, _)| change).collect()) };
+    let mut all = Vec::new();
+    for (_, _, mut change, ask) in tried {
+        if felt(case, &ask, (serving, met), &mut change, effort)? {
+            all.push(change);
+        }
+    }
+    all.sort_by(|x, y| y.rescues.cmp(&x.rescues).then(y.gain.unwrap_or(0.0).total_cmp(&x.gain.unwrap_or(0.0))));
+    Ok(all)
+}
+
+/// Puts what users would meet into a change, and whether it is still one; as it was where it cannot be simulated.
+fn felt(
+    case: &Case,
+    ask: &Ask,
+    (serving, met): (&Serving, &Percentiles),
+    change: &mut Change,
+    effort: &Effort,
+) -> Result<bool, Error> {
+    let Ok(then) = case.ready_like(ask, Some(serving)) else { return Ok(false) };
+    let outcome = then.under(&ask.requests, ask.load);
+    let Met::Run(felt) = case.met(ask, &then, &outcome, effort)? else { return Ok(true) };
+    let mean = |p: &Percentiles, what: What| p.of(what).map_or(f64::INFINITY, |t| t.mean_ms);
+    (change.tpot_ms, change.ttft_ms) = (mean(&felt, What::Tpot), mean(&felt, What::Ttft));
+    change.rescues = !met.hold() && felt.hold();
+    let gain = mean(met, What::E2e) / mean(&felt, What::E2e) - 1.0;
+    change.gain = change.gain.map(|_| gain);
+    Ok(!felt.queue_grows && (change.rescues || (gain >= LEAST && (felt.hold() || !met.hold()))))
 }
 
 /// What a change would lead to; nothing when it cannot be or does not fit.

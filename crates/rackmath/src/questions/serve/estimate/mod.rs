@@ -1,9 +1,11 @@
 //! What users of a server see: speed, waiting, throughput and cost, what binds, how far the limit is, and what would help.
 //!
 //! The question goes through the chapters `pass` (one forward pass, operator by operator) and `serving` (many requests that
-//! share the passes). Everything is about means in a steady state; the answer says where that is not enough.
+//! share the passes): means in a steady state. At a rate, and where limits are on percentiles, waiting is part of the answer:
+//! the deployment is simulated, request by request.
 
 mod changes;
+mod met;
 pub mod sweep;
 mod words;
 pub(crate) mod work;
@@ -13,6 +15,7 @@ pub(crate) use words::{assumption, breakdown, not_covered};
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
 use crate::setting::Setting;
+use crate::simulate::Percentiles;
 use rackmath_spec::file::flags::Tool;
 
 /// A model on a machine under an engine, and the load on it.
@@ -64,16 +67,16 @@ pub struct Request {
     /// Share of a chip's memory the engine takes.
     #[schemars(extend("x-flag" = "gpu-memory-utilization mem-fraction-static", "x-unit" = "share", "x-none" = "the engine's"))]
     pub memory_utilisation: Option<f64>,
-    /// Time to first token that is good enough.
+    /// Time to first token that is good enough: a mean as `1s`, a percentile as `p90=1s`.
     #[serde(alias = "ttft_slo_ms")]
     #[schemars(extend("x-old" = "ttft-slo"))]
-    pub ttft_ms: Option<f64>,
-    /// Time per output token that is good enough.
+    pub ttft_ms: Option<AtMost>,
+    /// Time per output token that is good enough: a mean as `30ms`, a percentile as `p99=50ms`.
     #[serde(alias = "tpot_slo_ms")]
     #[schemars(extend("x-old" = "tpot-slo itl-slo"))]
-    pub tpot_ms: Option<f64>,
-    /// Time of a whole request that is good enough.
-    pub e2e_ms: Option<f64>,
+    pub tpot_ms: Option<AtMost>,
+    /// Time of a whole request that is good enough: a mean or a percentile.
+    pub e2e_ms: Option<AtMost>,
     /// Prompts on chips of their own; the layout above is that of the decoding ones.
     #[schemars(extend("x-flag" = "disaggregated disaggregate"))]
     pub disaggregated: Option<Disaggregated>,
@@ -112,12 +115,18 @@ pub struct Disaggregated {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    answer_on(catalog, request, &Effort::default())
+}
+
+/// Answers, as long as it is wanted.
+pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Answer, Error> {
     let case = work::Case::new(catalog, request)?;
     let serving = case.ready(&case.ask)?;
     let outcome = serving.under(&case.ask.requests, case.ask.load);
-    let mut answer = words::answer(&case, &serving, &outcome);
+    let met = case.met(&case.ask, &serving, &outcome, effort)?;
+    let mut answer = words::answer(&case, &serving, &outcome, &met);
     if request.changes {
-        answer.changes = changes::best(catalog, &case, &serving, &outcome);
+        answer.changes = changes::best(catalog, &case, &serving, (&outcome, met.run()), effort)?;
     }
     Ok(answer)
 }
@@ -185,7 +194,7 @@ pub struct Served {
     pub ttft_ms: Range,
     /// The same without waiting for memory.
     pub ttft_unqueued_ms: Range,
-    /// Waiting for memory.
+    /// Waiting for memory; where requests are simulated, until they are first scheduled.
     pub queue_ms: Range,
     /// From arrival to the last token.
     pub e2e_ms: Range,
@@ -199,6 +208,9 @@ pub struct Served {
     pub requests_per_s: Range,
     /// Whether targets are met, where any were given.
     pub slo: Option<Slo>,
+    /// What users meet, request by request: at a rate, or where targets are percentiles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentiles: Option<Percentiles>,
     /// Sequences that decode, over all groups.
     pub decoding: f64,
     /// Sequences that hold a cache.
@@ -223,7 +235,7 @@ pub struct Served {
     pub reading: Remark,
 }
 
-/// Targets and whether the means meet them.
+/// Targets and whether they are met.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Slo {
     /// Target of the time to first token.
@@ -232,9 +244,9 @@ pub struct Slo {
     pub tpot_ms: Option<f64>,
     /// Target of a whole request.
     pub e2e_ms: Option<f64>,
-    /// Whether the means meet them.
+    /// Whether they are met: by the means, or by the percentiles they are on.
     pub met: bool,
-    /// Share of requests that count: all or none, because only means are known.
+    /// Share of requests that meet all of them; all or none where only means are known.
     pub goodput_share: f64,
     /// Requests per second that count.
     pub goodput_requests_per_s: f64,

@@ -1,5 +1,6 @@
 //! The curve of a deployment: what one user gets against what a chip yields, over the number of requests in flight.
 
+use super::met::Met;
 use super::work::{Ask, Case};
 use crate::desk::prelude::*;
 use crate::layout;
@@ -83,11 +84,24 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let grid = spaced(request.from, request.to, request.points, 1e7)?;
     let mut grid: Vec<f64> = grid.into_iter().map(f64::round).collect();
     grid.dedup();
-    let estimate = super::Request { concurrency: None, rate_per_s: None, max_load: false, ..request.estimate.clone() };
+    let mut estimate =
+        super::Request { concurrency: None, rate_per_s: None, max_load: false, ..request.estimate.clone() };
+    // Along a curve only means are worked out.
+    for (field, limit) in
+        [("ttft_ms", &mut estimate.ttft_ms), ("tpot_ms", &mut estimate.tpot_ms), ("e2e_ms", &mut estimate.e2e_ms)]
+    {
+        if let Some(given) = limit.filter(|l| l.percentile.is_some()) {
+            return Err(Error::value(
+                field,
+                given,
+                "a mean, such as 30ms: along a curve percentiles are not simulated",
+            ));
+        }
+    }
     let case = Case::new(catalog, &estimate)?;
     let serving = case.ready(&case.ask)?;
     let first = serving.under(&case.ask.requests, Loading::Concurrency(request.from));
-    let page = super::words::answer(&case, &serving, &first);
+    let page = super::words::answer(&case, &serving, &first, &Met::Unasked);
     let run = |ask: &Ask, p: &Serving| {
         let one = |c: &f64| cancel.check().map(|()| row(ask, *c, &p.under(&ask.requests, Loading::Concurrency(*c))));
         grid.iter().filter(|_| first.fits).map(one).collect::<Result<Vec<Row>, _>>()

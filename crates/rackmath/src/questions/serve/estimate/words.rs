@@ -11,10 +11,12 @@
 //! What lies between is lost to collectives, to launches and floors, to the host, and to kernels that
 //! are slower than their roofline; the last is what the others leave. Source: ours.
 
+use super::met::Met;
 use super::work::Case;
-use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Request, Served, Slo};
+use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
 use crate::desk::prelude::*;
 use crate::layout;
+use crate::simulate::What;
 use rackmath_spec::MoeMatch;
 use rackmath_spec::engine::{Engine, Prompts, Version};
 use rackmath_theory::pass::{Assumption, Limit, Part};
@@ -42,7 +44,7 @@ impl Range {
     }
 }
 
-pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome) -> Answer {
+pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Answer {
     let (r, on) = (&case.found, &case.ask.on);
     let fits = outcome.fits;
     let engine = says("engine_source").with("source", &on.engine.source).with("as_of", &on.engine.as_of);
@@ -60,8 +62,8 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome) -> Answer {
         load: load_words(case.ask.load),
         isl: case.ask.requests.input,
         osl: case.ask.requests.output,
-        served: fits.then(|| served(case, p, outcome)),
-        problem: problem(case, p, outcome),
+        served: fits.then(|| served(case, p, outcome, met)),
+        problem: problem(case, p, outcome, met),
         pools: outcome.flow.as_ref().filter(|_| fits).and_then(|flow| {
             let (pool, network) = (p.split.as_ref()?, r.system.levels.last());
             Some(Pools {
@@ -79,7 +81,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome) -> Answer {
             })
         }),
         changes: Vec::new(),
-        assumptions: assumptions(case, p, outcome),
+        assumptions: assumptions(case, p, outcome, met),
         sources: [r.sources(), vec![engine]].concat(),
     }
 }
@@ -93,19 +95,41 @@ fn load_words(load: Loading) -> Remark {
     }
 }
 
-fn served(case: &Case, p: &Serving, outcome: &Outcome) -> Served {
+/// Means in milliseconds: until a request is scheduled, from then to its first token, of a token.
+fn means(outcome: &Outcome, met: &Met) -> [f64; 3] {
+    let of = |what: What| met.run().and_then(|p| p.of(what)).map(|t| t.mean_ms);
+    match (of(What::Queue), of(What::Ttft), of(What::Tpot)) {
+        (Some(queue), Some(first), Some(token)) => [queue, (first - queue).max(0.0), token],
+        _ => [outcome.queue * 1e3, outcome.ttft * 1e3, outcome.tpot() * 1e3],
+    }
+}
+
+fn overloaded(outcome: &Outcome, met: &Met) -> bool {
+    outcome.overloaded || met.run().is_some_and(|p| p.queue_grows)
+}
+
+fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     let requests = &case.ask.requests;
     let (s, engine) = (&outcome.steady, &case.ask.on.engine);
     let spread = |of: f64| p.main.spread(of);
-    let tpot_ms = Range::of(outcome.tpot() * 1e3, spread(engine.spread.tpot));
-    let ttft_unqueued_ms = Range::of(outcome.ttft * 1e3, spread(engine.spread.ttft));
-    let queue_ms = Range::of(outcome.queue * 1e3, spread(engine.spread.throughput));
+    let [queue, first, token] = means(outcome, met);
+    let tpot_ms = Range::of(token, spread(engine.spread.tpot));
+    let ttft_unqueued_ms = Range::of(first, spread(engine.spread.ttft));
+    let queue_ms = Range::of(queue, spread(engine.spread.throughput));
     let ttft_ms = ttft_unqueued_ms.plus(queue_ms);
+    let e2e_ms = ttft_ms.plus(tpot_ms.times((requests.output - 1.0).max(0.0)));
     let rate = match case.ask.load {
         // What arrives leaves, however long it takes.
-        Loading::Rate(rate) if !outcome.overloaded => Range { value: rate, low: rate, high: rate },
+        Loading::Rate(rate) if !overloaded(outcome, met) => Range { value: rate, low: rate, high: rate },
         _ => Range::of(outcome.rate, spread(engine.spread.throughput)),
     };
+    // Little: so many are there as come in the time they stay.
+    let there = |ms: f64| rate.value * ms / 1e3;
+    let mut counts = [s.decoding, s.running, s.waiting].map(|n| n * outcome.groups);
+    if met.run().is_some() && matches!(case.ask.load, Loading::Rate(_)) {
+        counts = [there(e2e_ms.value - ttft_ms.value), there(e2e_ms.value - queue), there(queue)];
+    }
+    let [decoding, running, waiting] = counts;
     let usd = outcome.usd_per_mtok(requests, case.ask.price);
     let step = breakdown(s);
     Served {
@@ -113,49 +137,76 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome) -> Served {
         ttft_ms,
         ttft_unqueued_ms,
         queue_ms,
-        e2e_ms: ttft_ms.plus(tpot_ms.times((requests.output - 1.0).max(0.0))),
+        e2e_ms,
         output_tok_s_per_chip: rate.times(requests.output / outcome.chips),
         output_tok_s_per_user: tpot_ms.inverse().times(1e3),
         output_tok_s: rate.times(requests.output),
         requests_per_s: rate,
-        slo: slo(case, outcome),
-        decoding: s.decoding * outcome.groups,
-        running: s.running * outcome.groups,
-        waiting: s.waiting * outcome.groups,
+        slo: slo(case, outcome, met),
+        percentiles: met.run().cloned(),
+        decoding,
+        running,
+        waiting,
         room: p.room * p.groups(),
         prompt_share: s.prompt_share,
         prompt_tokens: s.prompt_size,
         usd_per_mtok_output: usd.map(|u| u.0),
         usd_per_mtok_input: usd.map(|u| u.1),
-        binding: binding(case, p, outcome, &step),
+        binding: binding(case, p, waiting, &step),
         reading: reading(&step, case.ask.on.engine.ideal),
         step,
     }
 }
 
-fn slo(case: &Case, outcome: &Outcome) -> Option<Slo> {
-    let r = case.request;
+fn slo(case: &Case, outcome: &Outcome, met: &Met) -> Option<Slo> {
+    let limits = case.limits();
     // Without a target there is nothing to meet.
-    r.ttft_ms.or(r.tpot_ms).or(r.e2e_ms)?;
-    let (ttft, tpot) = ((outcome.ttft + outcome.queue) * 1e3, outcome.tpot() * 1e3);
-    let whole = outcome.e2e(&case.ask.requests) * 1e3;
-    let means = [("ttft_missed", ttft), ("tpot_missed", tpot), ("e2e_missed", whole)];
-    let missed = |((id, mean), target): ((&'static str, f64), Option<f64>)| {
-        Some(says(id).with("times", mean / target.filter(|t| mean > *t)?))
-    };
-    let mut misses: Vec<_> = means.into_iter().zip([r.ttft_ms, r.tpot_ms, r.e2e_ms]).filter_map(missed).collect();
-    let met = misses.is_empty() && outcome.serves();
-    let share = if met { 1.0 } else { 0.0 };
-    if outcome.overloaded {
+    limits.iter().flatten().next()?;
+    let [queue, first, token] = means(outcome, met);
+    let whole = queue + first + token * (case.ask.requests.output - 1.0).max(0.0);
+    let rows = [
+        (["ttft_missed", "ttft_name"], What::Ttft, queue + first),
+        (["tpot_missed", "tpot_name"], What::Tpot, token),
+        (["e2e_missed", "e2e_name"], What::E2e, whole),
+    ];
+    let mut held = outcome.serves() && !overloaded(outcome, met);
+    let (mut misses, mut all) = (Vec::new(), Vec::new());
+    for (([missed, name], what, mean), limit) in rows.into_iter().zip(limits) {
+        let Some(limit) = limit else { continue };
+        let found = met.run().and_then(|p| p.of(what)).and_then(|t| t.percentile_ms);
+        // A percentile that was not simulated is not known to be met.
+        let value = if limit.percentile.is_some() { found } else { Some(mean) };
+        held &= value.is_some_and(|v| v <= limit.ms);
+        if let Some(value) = value.filter(|v| *v > limit.ms) {
+            misses.push(says(missed).with("times", value / limit.ms));
+        }
+        let target = says("target_of").with("percentile", limit.percentile).with("mean", limit.percentile.is_none());
+        let target = target.with("what", says(name)).with("value", value.map(|ms| ms / 1e3));
+        all.push(target.with("unknown", value.is_none()).with("limit", limit.ms / 1e3));
+    }
+    let more = overloaded(outcome, met);
+    if more {
         misses.push(says("more_than_served"));
     }
-    let verdict = if met { says("targets_met") } else { says("targets_missed").with("misses", misses) };
-    let Request { ttft_ms, tpot_ms, e2e_ms, .. } = *r;
+    let share = match met.run().and_then(|p| p.goodput) {
+        Some(share) if !more => share,
+        _ => f64::from(held),
+    };
+    let told = met.run().is_some() || limits.iter().flatten().any(|l| l.percentile.is_some());
+    let verdict = match (held, told) {
+        (true, false) => says("targets_met"),
+        (false, false) => says("targets_missed").with("misses", misses),
+        (held, true) => says(if held { "targets_kept" } else { "targets_broken" })
+            .with("all", all)
+            .with("more", more.then(|| says("more_than_served")))
+            .with("share", met.run().map(|_| share)),
+    };
+    let [ttft_ms, tpot_ms, e2e_ms] = limits.map(|l| l.map(|l| l.ms));
     let goodput_requests_per_s = share * outcome.rate;
-    Some(Slo { ttft_ms, tpot_ms, e2e_ms, met, goodput_share: share, goodput_requests_per_s, verdict })
+    Some(Slo { ttft_ms, tpot_ms, e2e_ms, met: held, goodput_share: share, goodput_requests_per_s, verdict })
 }
 
-fn binding(case: &Case, p: &Serving, outcome: &Outcome, step: &Breakdown) -> Remark {
+fn binding(case: &Case, p: &Serving, waiting: f64, step: &Breakdown) -> Remark {
     let largest = |pieces: &[Piece]| pieces.iter().max_by(|a, b| a.share.total_cmp(&b.share)).cloned();
     let said = match (largest(&step.limits), largest(&step.parts)) {
         (Some(limit), Some(part)) => {
@@ -164,7 +215,7 @@ fn binding(case: &Case, p: &Serving, outcome: &Outcome, step: &Breakdown) -> Rem
         }
         _ => says("bound_by_nothing"),
     };
-    if outcome.steady.waiting <= 0.0 && case.ask.load != Loading::Full {
+    if (waiting <= 0.0 && case.ask.load != Loading::Full) || matches!(case.ask.load, Loading::Rate(_)) {
         return said;
     }
     let (memory, stages) = (p.room * p.groups(), p.main.deployment.stages());
@@ -172,7 +223,7 @@ fn binding(case: &Case, p: &Serving, outcome: &Outcome, step: &Breakdown) -> Rem
     said.with(if memory <= engine { "memory_holds" } else { "engine_holds" }, memory.min(engine).floor())
 }
 
-fn problem(case: &Case, p: &Serving, outcome: &Outcome) -> Option<Problem> {
+fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Option<Problem> {
     if !outcome.fits {
         let requests = &case.ask.requests;
         let pool = p.split.as_ref().filter(|pool| pool.room < 1.0 && p.room >= 1.0);
@@ -190,15 +241,17 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome) -> Option<Problem> {
             first_change: layout::first_change(on, &load, 0.0),
         });
     }
-    outcome.overloaded.then(|| Problem {
-        what: says("overloaded").with("rate", outcome.rate),
+    // The steady state sustains a little more than random arrivals let it: where only these are too many, it is no bound.
+    let most = outcome.overloaded.then_some(outcome.rate);
+    overloaded(outcome, met).then(|| Problem {
+        what: says("overloaded").with("rate", most),
         missing_bytes: None,
-        most_requests_per_s: Some(outcome.rate),
+        most_requests_per_s: most,
         first_change: None,
     })
 }
 
-fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<Remark> {
+fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Remark> {
     let (r, ask, assumed) = (&case.found, &case.ask, &p.main.pass.assumed);
     let (engine, s) = (&ask.on.engine, &ask.on.engine.schedule);
     let (given, chips) = (&case.request.engine, r.system.n_chips);
@@ -233,8 +286,10 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<Remark> {
         matches!(ask.load, Loading::Concurrency(_)).then(|| says("replaced_at_once")),
         (!engine.ideal)
             .then(|| intervals.with("throughput", factor(spread.throughput)).with("borrowed", p.main.pass.wider > 1.0)),
-        Some(says("means_in_steady_state")),
-        targets.then(|| says("goodput_all_or_none")),
+        Some(simulated(met)),
+        (met.run().is_some() && !matches!(engine.family.as_str(), "vllm" | "ideal"))
+            .then(|| says("simulated_unchecked").with("engine", &engine.name)),
+        (targets && met.run().is_none()).then(|| says("goodput_all_or_none")),
         Some(r.at_price("price_split")),
     ];
     let first = [r.in_formats("weights_and_cache"), version];
@@ -242,6 +297,15 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome) -> Vec<Remark> {
     let notes = engine.notes.iter().chain(&r.model.notes).map(Into::into);
     let sent = p.split.is_some().then(|| says("cache_sent_at_end"));
     deployed.chain(sent).chain(more).chain(load.into_iter().flatten()).chain(notes).collect()
+}
+
+/// What the times rest on.
+fn simulated(met: &Met) -> Remark {
+    match met {
+        Met::Unasked => says("means_in_steady_state"),
+        Met::Run(p) => says("percentiles_simulated").with("requests", p.requests).with("seed", p.seed),
+        Met::Not(why) => says("percentiles_not").with("why", why.clone()),
+    }
 }
 
 /// A version that no family of an engine covers.

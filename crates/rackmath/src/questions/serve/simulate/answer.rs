@@ -297,7 +297,7 @@ fn verdict(metrics: &[Metric], goodput: Option<&Goodput>, warnings: &[Remark]) -
 const GROWS: f64 = 2.0;
 
 /// Mean waits in the first and the last third of a run's batches where they grow; `e2e` is the mean time of a request.
-pub(crate) fn grows(queues: &[f64], e2e: f64) -> Option<(f64, f64)> {
+pub(super) fn grows(queues: &[f64], e2e: f64) -> Option<(f64, f64)> {
     let n = queues.len();
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
     let (early, late) = (mean(&queues[..n / 3]), mean(&queues[n - n / 3..]));

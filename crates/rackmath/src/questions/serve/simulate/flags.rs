@@ -177,7 +177,7 @@ pub(crate) fn longest(on: &Deployment) -> f64 {
 }
 
 /// The engine of a request with its flags.
-pub(super) fn settings(r: &Request, ready: &Ready) -> Result<Settings, Error> {
+pub(crate) fn settings(r: &Request, ready: &Ready) -> Result<Settings, Error> {
     match ready.deployment.engine.family.as_str() {
         "vllm" | "ideal" => own_flags(r, 0).and_then(|()| Ok(of_vllm(r, ready)?.into())),
         "sglang" => own_flags(r, 1).and_then(|()| Ok(of_sglang(r, ready)?.into())),

@@ -8,17 +8,19 @@ mod card;
 mod compare;
 mod flags;
 mod fleet;
+mod stage;
 mod tiers;
 mod trace;
 mod work;
 
-pub(crate) use answer::grows;
 pub use card::*;
 pub use flags::{CapacityPolicy, ChunkingPolicy, Flags, SchedulePolicy, Sglang, Trtllm};
-pub(crate) use flags::{longest, of_vllm as settings};
+pub(crate) use flags::{longest, of_vllm as settings, settings as of_engine};
 pub(crate) use fleet::{link, together};
+pub(crate) use stage::{Comes, Pool, SEED, Stage};
+pub use stage::{Percentiles, Times};
 pub use tiers::{OfTier, Tiers, Which};
-pub(crate) use work::can_run;
+pub(crate) use work::{can_run, held, one_stage};
 
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;

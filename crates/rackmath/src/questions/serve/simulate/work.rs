@@ -180,24 +180,29 @@ pub(crate) fn can_run(on: &Deployment) -> Result<(), Error> {
     one_stage(on)
 }
 
-pub(super) fn one_stage(on: &Deployment) -> Result<(), Error> {
+pub(crate) fn one_stage(on: &Deployment) -> Result<(), Error> {
     refuse_if(on.stages() > 1.0, "degrees.pp", on.stages(), "1: stages of a pipeline are not simulated yet")
 }
 
-/// A law; what neither the engine nor its cache could ever hold would wait for ever.
-fn traffic(t: &super::Traffic, s: &Settings) -> Result<Traffic, Error> {
-    let longest = s.longest();
-    let whole = t.isl + t.osl + t.prefix_tokens;
-    let expected =
-        format!("at most {} tokens in and out: what the cache and the engine hold", grouped(f64::from(longest)));
-    refuse_if(whole > f64::from(longest), "traffic.isl", whole, expected)?;
+/// Refuses what neither the engine nor its cache could ever hold: it would wait for ever.
+pub(crate) fn held(s: &Settings, prompt: f64, answer: f64) -> Result<(), Error> {
+    let longest = f64::from(s.longest());
+    let expected = format!("at most {} tokens in and out: what the cache and the engine hold", grouped(longest));
+    refuse_if(prompt + answer > longest, "traffic.isl", prompt + answer, expected)?;
     if let Settings::Trtllm(s) = s
         && s.chunking.is_none()
     {
         let most = f64::from(s.max_num_tokens);
         let expected = format!("at most {} tokens in: one step, or {{trtllm.enable_chunked_context}}", grouped(most));
-        refuse_if(t.isl + t.prefix_tokens > most, "traffic.isl", t.isl + t.prefix_tokens, expected)?;
+        refuse_if(prompt > most, "traffic.isl", prompt, expected)?;
     }
+    Ok(())
+}
+
+/// A law.
+fn traffic(t: &super::Traffic, s: &Settings) -> Result<Traffic, Error> {
+    held(s, t.isl + t.prefix_tokens, t.osl)?;
+    let longest = s.longest();
     let positive =
         |field, x: f64| refuse_if(!(x > 0.0 && x <= 1e7), field, x, "above 0, at most 10,000,000").map(|()| x);
     let sized = |field, mean: f64, sigma: f64| -> Result<Length, Error> {

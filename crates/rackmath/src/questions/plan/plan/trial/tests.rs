@@ -21,7 +21,7 @@ fn trials(a: &Answer) -> Vec<(&Trial, &Measured)> {
 #[test]
 fn at_low_load_p99_is_near_the_mean_of_one_request_and_holds() {
     // One request in a hundred seconds: nobody meets anybody, so that all requests take the same time.
-    let r = Request { rate_per_s: Some(0.01), ttft_ms: Some(500.0), tpot_ms: Some(50.0), ..request() };
+    let r = Request { rate_per_s: Some(0.01), ttft_ms: Some(500.0.into()), tpot_ms: Some(50.0.into()), ..request() };
     let a = answered(&r);
     let found = trials(&a);
     assert!(found.len() >= 2, "all but pipelines");
@@ -41,7 +41,7 @@ fn at_low_load_p99_is_near_the_mean_of_one_request_and_holds() {
 #[test]
 fn a_full_plan_fails_at_p99_and_says_what_would_hold() {
     // The rate is all that the best plan serves: its mean holds in the steady state only.
-    let limits = Request { ttft_ms: Some(60.0), tpot_ms: Some(20.0), ..request() };
+    let limits = Request { ttft_ms: Some(60.0.into()), tpot_ms: Some(20.0.into()), ..request() };
     let plain = answered(&Request { simulate: false, simulate_requests: None, ..limits.clone() });
     let full = plain.plans[0].throughput_tok_s / 64.0 / plain.plans[0].replicas as f64;
     let a = answered(&Request { rate_per_s: Some(full * 0.99), ..limits });
@@ -54,7 +54,7 @@ fn a_full_plan_fails_at_p99_and_says_what_would_hold() {
 
 #[test]
 fn without_a_rate_as_many_users_come_as_are_in_flight() {
-    let a = answered(&Request { ttft_ms: Some(1000.0), tpot_ms: Some(30.0), ..request() });
+    let a = answered(&Request { ttft_ms: Some(1000.0.into()), tpot_ms: Some(30.0.into()), ..request() });
     for (p, (_, m)) in a.plans.iter().zip(trials(&a)) {
         let token = m.times[1].mean_ms;
         assert!((token / p.tpot_ms.value).ln().abs() < 0.25, "{token} simulated, {} in steady state", p.tpot_ms.value);
@@ -64,15 +64,13 @@ fn without_a_rate_as_many_users_come_as_are_in_flight() {
 
 #[test]
 fn the_same_bytes_on_any_number_of_threads_and_plans_as_without() {
-    let r = Request { rate_per_s: Some(30.0), tpot_ms: Some(20.0), ttft_ms: Some(200.0), ..request() };
+    let r = Request { rate_per_s: Some(30.0), tpot_ms: Some(20.0.into()), ttft_ms: Some(200.0.into()), ..request() };
     let one = answered(&r);
     assert_eq!(one, answer_on(&rackmath_catalog::embedded(), &r, 4).unwrap());
     let other = answered(&Request { simulate_seed: Some(7), ..r.clone() });
     assert_ne!(one.simulated, other.simulated);
-    let plain = answered(&Request { simulate: false, simulate_requests: None, ..r });
+    let plain = answered(&Request { simulate: false, ..r });
     assert!(plain.simulated.is_none() && plain.plans == one.plans);
-    let text = serde_json::to_string(&plain).unwrap();
-    assert!(!text.contains("simulate"));
 }
 
 #[test]
@@ -80,9 +78,9 @@ fn lengths_that_vary_and_prompts_with_chips_of_their_own_are_simulated_too() {
     let draws = crate::plan::Draws { osl: Some("lognormal:mean=64,cv=0.8".into()), ..Default::default() };
     let r =
         Request { osl: None, draws, rate_per_s: Some(20.0), prefix_hit: Some(0.5), disaggregated: true, ..request() };
-    let a = answered(&Request { top: 100, tpot_ms: Some(20.0), ..r.clone() });
+    let a = answered(&Request { top: 100, tpot_ms: Some(20.0.into()), ..r.clone() });
     let w = Worked::new(&rackmath_catalog::embedded(), &r, &1.into()).unwrap();
-    let asked = Asked::new(&r).unwrap().unwrap();
+    let asked = Asked::new(&r).unwrap();
     let split = a.plans.iter().find(|p| p.prefill.is_some()).expect("some plan has two pools");
     let m = w.trial(&asked, split.index).unwrap();
     assert!(m.measured.as_ref().is_some_and(|m| m.times.len() == 3 && m.times[2].p99_ms > m.times[2].p50_ms), "{m:?}");
@@ -96,8 +94,6 @@ fn what_cannot_be_simulated_says_why() {
     for t in &a.simulated.as_ref().unwrap().trials {
         assert!(t.measured.is_some() != (t.verdict.says == "trial_not"), "{t:?}");
     }
-    let alone = Request { simulate: false, ..r };
-    assert!(answer_on(&rackmath_catalog::embedded(), &alone, 1).is_err(), "requests without a simulation");
 }
 
 #[test]

@@ -1,0 +1,208 @@
+//! Limits on percentiles: the best few by the steady state, each with as much head-room as its percentiles need.
+//!
+//! The search knows means of full replicas. Under limits on percentiles it only screens: the best few are put on the
+//! simulator's stage, with the requests in flight of the plan and with as many as the engine takes, and get the fewest
+//! replicas, or without a rate the most load, at which all limits hold. They are ranked anew by what they cost then.
+
+use super::trial::{Asked, FEWEST, Load, PARTS, name, search};
+use super::worked::{Choice, Worked};
+use super::{Answer, Plan, prepare::in_order};
+use crate::desk::prelude::*;
+use crate::simulate::{Comes, Percentiles, Stage, Times, What};
+use rackmath_theory::plan::{Bound, Estimate, Ranked};
+
+/// Plans that are tried, the best first.
+const PLANS: usize = 5;
+/// Limits that replicas cannot help.
+const OTHERS: [Bound; 5] = [Bound::Throughput, Bound::Headroom, Bound::UsdPerHour, Bound::Watts, Bound::Chips];
+
+/// A plan that holds, and what was met.
+struct Held {
+    ranked: Ranked,
+    met: Percentiles,
+    /// Share of what the replicas serve that is kept free.
+    free: f64,
+    /// Replicas beyond those that the means need; none without a rate, where the load is smaller instead.
+    more: Option<u64>,
+    /// Most requests in flight of a group, where more than the plan's do better.
+    sequences: Option<f64>,
+}
+
+/// Why a plan does not: in words.
+type Tried = Result<Held, Remark>;
+
+impl Worked {
+    /// Limits on the first token, on a token and on the whole, with what they are on.
+    pub(super) fn time_limits(&self) -> [Option<AtMost>; 3] {
+        let bounds = [Bound::Ttft, Bound::Tpot, Bound::E2e];
+        std::array::from_fn(|i| {
+            let mean = self.question.limits.get(bounds[i]).map(|s| AtMost::from(s * 1e3));
+            self.ask.held[i].or(mean)
+        })
+    }
+
+    fn on_percentiles(&self) -> bool {
+        self.ask.held.iter().any(Option::is_some)
+    }
+
+    /// What users meet: of the best plan where it can be told, of all under limits on percentiles, which are ranked anew.
+    pub(super) fn met(&self, mut answer: Answer) -> Result<Answer, Error> {
+        if self.on_percentiles() {
+            return self.held(answer);
+        }
+        let traffic = self.ask.workload.mean_rate.is_some() || self.ask.workload.varies();
+        let Some(best) = answer.plans.first_mut().filter(|_| traffic) else { return Ok(answer) };
+        let (choice, q) = (self.chosen(best.index), &self.question);
+        let Some(e) = self.space.estimate(best.index, q.output, q.traffic) else { return Ok(answer) };
+        match self.staged_for(&self.ask.simulate, &choice) {
+            Ok(stage) => {
+                let met = stage.run(self.load(&choice, &e).comes())?;
+                answer.assumptions.push(simulated(&met, self.ask.workload.mean_rate.is_some()));
+                best.percentiles = Some(met);
+            }
+            Err(why) => answer.assumptions.push(says("plan_percentiles_not").with("why", why)),
+        }
+        Ok(answer)
+    }
+
+    fn staged_for(&self, asked: &Asked, choice: &Choice) -> Result<Stage<'_>, Remark> {
+        if choice.offload().is_some() {
+            return Err(says("trial_offload"));
+        }
+        self.stage(asked, choice).map_err(|e| e.to_string().into())
+    }
+
+    fn held(&self, mut answer: Answer) -> Result<Answer, Error> {
+        // What moving a limit on a mean is worth says nothing of one on a percentile.
+        answer.shadow_prices.clear();
+        let few: Vec<u64> = answer.plans.iter().take(PLANS).map(|p| p.index).collect();
+        if few.is_empty() {
+            return Ok(answer);
+        }
+        let tried = in_order(&few, &self.effort, |index| self.with_headroom(*index))?;
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        for (one, index) in tried.into_iter().zip(&few) {
+            match one {
+                Ok(held) => good.push(held),
+                Err(why) => bad.push(says("not_held").with("deployment", self.words(*index)).with("why", why)),
+            }
+        }
+        good.sort_by(|a, b| self.question.order(&a.ranked, &b.ranked));
+        answer.assumptions.push(says("held_screened").with("plans", few.len()));
+        answer.assumptions.extend(good.first().map(|h| simulated(&h.met, true)));
+        let Some(best) = good.first() else {
+            answer.verdict = says("nothing_held").with("plans", few.len());
+            answer.because = bad;
+            answer.plans.clear();
+            answer.figure.marks.clear();
+            return Ok(answer);
+        };
+        let held = held_words(best);
+        answer.plans = good.iter().map(|h| self.held_plan(h, best)).collect();
+        answer.verdict = self.verdict(&answer.plans, &[]).with("held", held);
+        answer.assumptions.extend(bad);
+        Ok(answer)
+    }
+
+    fn held_plan(&self, h: &Held, best: &Held) -> Plan {
+        let q = &self.question;
+        let score = |h: &Held| q.objective.score(&h.ranked.estimate);
+        let mut plan = self.plan_beside(&h.ranked, Some(&best.ranked));
+        plan.why = if h.ranked.index == best.ranked.index {
+            if h.more == Some(0) { plan.why } else { says("held_by_percentiles").with("free", h.free) }
+        } else if score(h) == score(best) {
+            says("plan_level")
+        } else {
+            says("plan_behind").with("worse", ((score(h) - score(best)) / score(best)).abs())
+        };
+        if let Some(per_group) = h.sequences {
+            // The engine is started with as many as were simulated.
+            let choice = Choice { per_group, ..self.chosen(h.ranked.index) };
+            plan.launch = self.launch(&choice);
+            plan.handover = plan.handover.and_then(|_| self.handover(&choice, &h.ranked.estimate));
+            plan.concurrency *= per_group / plan.concurrency_per_group;
+            plan.concurrency_per_group = per_group;
+        }
+        plan.percentiles = Some(h.met.clone());
+        plan
+    }
+
+    /// The fewest replicas, or the most load, with which a plan holds.
+    fn with_headroom(&self, index: u64) -> Result<Tried, Error> {
+        let (choice, q, w) = (self.chosen(index), &self.question, &self.ask.workload);
+        let Some(full) = self.space.estimate(index, q.output, q.traffic) else { return Ok(Err(says("no_room"))) };
+        let narrow = match self.staged_for(&self.ask.simulate, &choice) {
+            Ok(stage) => stage,
+            Err(why) => return Ok(Err(says("trial_not").with("why", why))),
+        };
+        let replicas = full.replicas.max(1.0) as u64;
+        let load = match w.mean_rate {
+            Some(_) => self.load(&choice, &full),
+            None => Load::Part { full: full.rate * full.replicas, replicas, parts: PARTS },
+        };
+        // A plan takes the fewest requests in flight that do in the mean; bursts may want more.
+        let most = choice.row.most().max(choice.per_group);
+        let wide = (most > choice.per_group && choice.prompts.is_none())
+            .then(|| self.stage(&self.ask.simulate, &Choice { per_group: most, ..self.chosen(index) }))
+            .transpose()?;
+        let mut best: Option<(u64, Percentiles, bool)> = None;
+        let stages = [Some(&narrow), wide.as_ref()];
+        for (stage, is_wide) in stages.into_iter().zip([false, true]).filter_map(|(s, w)| Some((s?, w))) {
+            let now = stage.run(load.comes())?;
+            let found = if now.hold() { Some((0, now)) } else { search(stage, load, Percentiles::hold)?.0 };
+            if let Some((steps, met)) = found.filter(|(steps, _)| best.as_ref().is_none_or(|b| *steps < b.0)) {
+                best = Some((steps, met, is_wide));
+            }
+            if best.as_ref().is_some_and(|b| b.0 == 0) {
+                break;
+            }
+        }
+        let Some((steps, met, is_wide)) = best else { return Ok(Err(never(&narrow, load)?)) };
+        let load = load.less(steps);
+        let Comes::Open { rate, replicas } = load.comes() else { return Ok(Err(says("no_room"))) };
+        let Some(estimate) = self.space.replicated(index, q.output, (replicas as f64, rate)) else {
+            return Ok(Err(says("no_room")));
+        };
+        let mean = |what| met.of(what).map_or(0.0, |t| t.mean_ms / 1e3);
+        let [ttft, tpot, e2e] = [What::Ttft, What::Tpot, What::E2e].map(mean);
+        let estimate = Estimate { ttft, tpot, e2e, ..estimate };
+        let broken: Vec<Remark> = super::why::broken(q, &estimate, &OTHERS);
+        if !broken.is_empty() {
+            let needs = says("held_beyond").with("replicas", replicas).with("chips", estimate.chips);
+            return Ok(Err(needs.with("limits", broken)));
+        }
+        let free = Self::kept_free(load, &full);
+        let ranked = Ranked { index, family: self.space.family(index), estimate };
+        Ok(Ok(Held { ranked, met, free, more: w.mean_rate.map(|_| steps), sequences: is_wide.then_some(most) }))
+    }
+}
+
+/// What holds, and how much room that takes.
+fn held_words(h: &Held) -> Remark {
+    let times: Vec<Remark> = h.met.times.iter().filter_map(time).collect();
+    let said = says("plan_held").with("times", times).with("free", h.free).with("share", h.met.goodput);
+    said.with("more", h.more.filter(|n| *n > 0)).with("enough", h.more == Some(0))
+}
+
+/// How far off it is at the least load tried.
+fn never(stage: &Stage, load: Load) -> Result<Remark, Error> {
+    let least = load.less(load.steps());
+    let met = stage.run(least.comes())?;
+    let worst = met.times.iter().max_by(|a, b| a.over(Times::limited_ms).total_cmp(&b.over(Times::limited_ms)));
+    Ok(says("held_never").with("most", 1.0 - 1.0 / FEWEST as f64).with("worst", worst.and_then(time)))
+}
+
+/// A time beside its limit, and what that is on.
+fn time(t: &Times) -> Option<Remark> {
+    let said = says("held_time").with("what", name(t.metric)).with("percentile", t.percentile);
+    let said = said.with("mean", t.percentile.is_none()).with("value", t.limited_ms() / 1e3);
+    Some(said.with("limit", t.limit_ms? / 1e3))
+}
+
+fn simulated(met: &Percentiles, open: bool) -> Remark {
+    let said = says("plan_percentiles").with("open", open).with("closed", !open);
+    said.with("requests", met.requests).with("seed", met.seed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Limits on percentiles take head-room, and say how much.
+
+use crate::desk::prelude::*;
+use crate::plan::{Answer, Request, answer_on};
+
+fn request() -> Request {
+    let usual = Request::of("llama-3.1-8b", "8xh200");
+    let fixed = Request { isl: Some(512.0), osl: Some(64.0), disaggregated: false, whole_hosts: false, ..usual };
+    Request { simulate_requests: Some(1000), top: 3, ..fixed }
+}
+
+fn asked(r: &Request) -> Answer {
+    answer_on(&rackmath_catalog::embedded(), r, 1).unwrap()
+}
+
+fn limit(text: &str) -> AtMost {
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_percentile_takes_the_head_room_that_a_mean_does_not() {
+    let means = Request { ttft_ms: Some(limit("60ms")), tpot_ms: Some(limit("20ms")), ..request() };
+    let plain = asked(&means);
+    let one = plain.plans[0].throughput_tok_s / 64.0 / plain.plans[0].replicas as f64;
+    // All that four of eight chips serve: in the mean they are enough.
+    let rate_per_s = Some(one * 3.99);
+    let mean = asked(&Request { rate_per_s, ..means.clone() });
+    let tail =
+        asked(&Request { rate_per_s, ttft_ms: Some(limit("p99=60ms")), tpot_ms: Some(limit("p90=20ms")), ..means });
+    let (m, t) = (&mean.plans[0], &tail.plans[0]);
+    assert!(t.chips >= m.chips && t.busy < m.busy, "{} and {} chips, {} and {} busy", m.chips, t.chips, m.busy, t.busy);
+    assert!(t.usd_per_mtok.value >= m.usd_per_mtok.value);
+    for p in &tail.plans {
+        let met = p.percentiles.as_ref().expect("every plan that is shown was simulated");
+        assert!(met.hold() && p.chips <= 8, "{p:?}");
+        let first = met.times.iter().find(|t| t.percentile == Some(99.0)).unwrap();
+        assert!(first.percentile_ms == Some(first.p99_ms) && first.p99_ms <= 60.0);
+        for t in &met.times {
+            assert!([t.p50_ms, t.p90_ms, t.p99_ms].is_sorted(), "{t:?}");
+        }
+    }
+    assert!(tail.verdict.with.contains_key("held") && tail.shadow_prices.is_empty());
+    // The same on any number of threads.
+    let again = Request { rate_per_s, ttft_ms: Some(limit("p99=60ms")), tpot_ms: Some(limit("p90=20ms")), ..request() };
+    assert_eq!(answer_on(&rackmath_catalog::embedded(), &again, 3).unwrap(), tail);
+    // Means are given with their percentiles where a rate is.
+    assert!(mean.plans[0].percentiles.is_some() && mean.plans[1].percentiles.is_none());
+}
+
+#[test]
+fn without_a_rate_as_much_is_served_as_the_percentile_allows() {
+    let served = |ttft: &str| asked(&Request { ttft_ms: Some(limit(ttft)), tpot_ms: Some(limit("30ms")), ..request() });
+    let (mean, tail, tighter) = (served("80ms"), served("p99=80ms"), served("p99=60ms"));
+    let throughput = |a: &Answer| a.plans[0].throughput_tok_s;
+    assert!(throughput(&tail) < throughput(&mean) && throughput(&tighter) <= throughput(&tail));
+    assert!(tail.plans[0].busy < 0.99 && tail.plans[0].busy > 0.2, "{}", tail.plans[0].busy);
+}
+
+#[test]
+fn what_no_load_keeps_is_an_answer_that_says_how_far_off_it_is() {
+    // A first token takes longer than that alone at p99, though the mean of the search may be below.
+    let alone = asked(&Request { rate_per_s: Some(0.01), ..request() });
+    let first =
+        alone.plans[0].percentiles.as_ref().unwrap().times.iter().find(|t| t.metric == crate::simulate::What::Ttft);
+    let below = AtMost { ms: first.unwrap().p50_ms * 0.999, percentile: Some(50.0) };
+    let a = asked(&Request { rate_per_s: Some(5.0), ttft_ms: Some(below), ..request() });
+    if a.plans.is_empty() {
+        assert!(
+            ["nothing_held", "single_moves", "no_single_move"].contains(&a.verdict.says.as_ref()),
+            "{:?}",
+            a.verdict
+        );
+        assert!(!a.because.is_empty() || !a.relaxations.is_empty());
+    } else {
+        assert!(a.plans.iter().all(|p| p.percentiles.as_ref().is_some_and(crate::simulate::Percentiles::hold)));
+    }
+}
+
+#[test]
+fn questions_that_know_means_alone_refuse_percentiles() {
+    let plan = Request { tpot_ms: Some(limit("p99=30ms")), ..request() };
+    let catalog = rackmath_catalog::embedded();
+    let frontier = crate::frontier::Request { plan, ..Default::default() };
+    let said = crate::frontier::answer_on(&catalog, &frontier, 1).unwrap_err().to_string();
+    assert!(said.contains("p99=30ms") && said.contains("mean"), "{said}");
+}
