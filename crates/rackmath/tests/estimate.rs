@@ -99,7 +99,7 @@ fn an_open_loop_at_a_vanishing_rate_is_a_closed_one_of_one_user() {
 fn percentiles_are_ordered_and_goodput_falls_smoothly() {
     let base = Request { isl: 512.0, osl: 128.0, changes: false, ..request("llama-3.1-8b", "h100-sxm", "vllm") };
     let most = asked(&Request { rate_per_s: Some(1e4), ..base.clone() }).problem.unwrap().most_requests_per_s.unwrap();
-    let targets = Request { ttft_ms: Some("p90=60ms".parse().unwrap()), tpot_ms: Some(20.0.into()), ..base };
+    let targets = Request { ttft_ms: Some("p90=100ms".parse().unwrap()), tpot_ms: Some(20.0.into()), ..base };
     let mut shares = Vec::new();
     for load in [0.05, 0.3, 0.5, 0.6, 0.7, 0.8] {
         let s = served(&Request { rate_per_s: Some(most * load), ..targets.clone() });
@@ -107,7 +107,7 @@ fn percentiles_are_ordered_and_goodput_falls_smoothly() {
         assert!(met.times.iter().all(|t| t.p50_ms <= t.p90_ms && t.p90_ms <= t.p99_ms), "{:?}", met.times);
         let first = met.times.iter().find(|t| t.metric == What::Ttft).unwrap();
         let (slo, p90) = (s.slo.unwrap(), first.percentile_ms.unwrap());
-        assert_eq!((p90, slo.met), (first.p90_ms, p90 <= 60.0 && s.tpot_ms.value <= 20.0));
+        assert_eq!((p90, slo.met), (first.p90_ms, p90 <= 100.0 && s.tpot_ms.value <= 20.0));
         assert_eq!(Some(slo.goodput_share), met.goodput);
         shares.push(slo.goodput_share);
     }

@@ -284,7 +284,12 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     };
     let met = share * arrivals.foreign;
     let step = decode.time() * (1.0 - met) + mixed.time() * met;
-    let first = first_token(server, decode.time().get(), alone.get(), met, arrivals);
+    let mut first = first_token(server, decode.time().get(), alone.get(), met, arrivals);
+    if arrivals.others < 1.0 {
+        // Who finds the engine idle waits for nobody, but for the host: nothing of it is hidden behind other passes.
+        let host = server.timer.host(&Work::default().with(prompt));
+        first += (1.0 - arrivals.others) * (host.prepare + host.hand).get();
+    }
     let crowd = server.overhead.request_concurrent * arrivals.others;
     let ttft = Seconds::s(first) + alone * chunks.passes + server.overhead.request + crowd;
     let (tpot, prompt_share, prompt_size) = (step / requests.accepted, share, size);
