@@ -267,28 +267,32 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     let base = Work { drafts: requests.drafts, ..Work::decode(decoding, requests.context()) };
     let prompt = Chunk { tokens: size, prompts, past: requests.past() + chunks.before };
     let decode = server.timer.time(&base)?;
-    let (mixed, alone) = if server.schedule.prompts == Prompts::RideAlong {
+    let (mixed, alone, waits) = if server.schedule.prompts == Prompts::RideAlong {
         let work = base.with(prompt);
         let mut both = server.timer.time(&work)?;
         // Behind another pass with prompts, nothing hides what the host does for this one.
         let host = server.timer.host(&work);
         let waits = (host.launch + host.choose).get() - both.time().get();
         both.plus(&Cost::of(Part::Host, Limit::Host, Seconds::s(waits.max(0.0))), share);
-        (both, both.time())
+        (both, both.time(), both.part(Part::Host))
     } else {
         // Prompts have passes of their own; sequences that decode wait for them.
         let own = server.timer.time(&Work::default().with(prompt))?;
         let mut both = decode;
         both.plus(&own, 1.0);
-        (both, own.time())
+        (both, own.time(), own.part(Part::Host))
     };
     let met = share * arrivals.foreign;
     let step = decode.time() * (1.0 - met) + mixed.time() * met;
     let mut first = first_token(server, decode.time().get(), alone.get(), met, arrivals);
     if arrivals.others < 1.0 {
-        // Who finds the engine idle waits for nobody, but for the host: nothing of it is hidden behind other passes.
+        // Who finds the engine idle waits for nobody, but all of the host shows: before the chips begin, until the pass
+        // behind is launched, and to hand the token out.
         let host = server.timer.host(&Work::default().with(prompt));
-        first += (1.0 - arrivals.others) * (host.prepare + host.hand).get();
+        let next = server.timer.host(&Work::decode(1.0, requests.input)).prepare;
+        let chips = host.prepare + alone.less(waits);
+        let felt = chips.max(host.launch + host.choose + next) + host.hand;
+        first += (1.0 - arrivals.others) * felt.less(alone).get();
     }
     let crowd = server.overhead.request_concurrent * arrivals.others;
     let ttft = Seconds::s(first) + alone * chunks.passes + server.overhead.request + crowd;
