@@ -92,7 +92,7 @@ fn an_open_loop_at_a_vanishing_rate_is_a_closed_one_of_one_user() {
         near("first token", open.ttft_ms.value, one.ttft_ms.value, 0.05);
         near("whole", open.e2e_ms.value, one.e2e_ms.value, 0.02);
         for t in met.times.iter().filter(|t| t.metric != What::Queue) {
-            assert!(t.p50_ms <= t.p90_ms && t.p99_ms <= t.p50_ms * 1.3, "{t:?}");
+            assert!(t.p50_ms <= t.p90_ms && t.p99_ms <= t.p50_ms * 1.4, "{t:?}");
         }
     }
 }
