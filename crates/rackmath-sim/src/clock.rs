@@ -214,6 +214,8 @@ pub struct Timed<T> {
     /// The same among other groups: by sequences, most rows and mean rows.
     grouped: HashMap<(u32, u64, u64), Vec<i64>, Quickly>,
     beside: Option<Beside>,
+    /// The host's time of steps of so many decodes, once it was asked for.
+    hosts: Vec<Option<Host>>,
 }
 
 const UNKNOWN: i64 = i64::MIN;
@@ -244,7 +246,7 @@ fn ns(timer: &impl StepTimer, work: &Work) -> f64 {
 
 impl<T: StepTimer> Timed<T> {
     pub fn new(timer: T) -> Self {
-        Self { timer, rows: Vec::new(), grouped: HashMap::default(), beside: None }
+        Self { timer, rows: Vec::new(), grouped: HashMap::default(), beside: None, hosts: Vec::new() }
     }
 
     fn at(&mut self, decodes: u32, i: usize) -> i64 {
@@ -287,7 +289,12 @@ impl<T: StepTimer> Clock for Timed<T> {
     }
 
     fn host(&mut self, decodes: u32) -> Host {
-        Host::from(self.timer.host(&Work::decode(f64::from(decodes), 1.0))).whole()
+        let at = decodes as usize;
+        if self.hosts.len() <= at {
+            self.hosts.resize(at + 1, None);
+        }
+        let timer = &self.timer;
+        *self.hosts[at].get_or_insert_with(|| Host::from(timer.host(&Work::decode(f64::from(decodes), 1.0))).whole())
     }
 
     fn run(&mut self, decodes: u32, context: u64) -> Stretch {
