@@ -580,7 +580,10 @@ fn requests<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Sent>, D::Error> {
         let at = time()?;
         let mut count = || words.next()?.parse::<u32>().ok().filter(|n| *n > 0);
         let (input, output) = (count()?, count()?);
-        let mut time = || words.next().map(|word| word.parse::<f64>().ok().filter(|x| *x > 0.0 && x.is_finite()));
+        let mut time = || match words.next()? {
+            "-" => Some(None),
+            word => word.parse::<f64>().ok().filter(|x| *x > 0.0 && x.is_finite()).map(Some),
+        };
         let (ttft, tpot, e2e) = (time()?, time()?, time()?);
         let mut segments = Vec::new();
         for word in words {
