@@ -152,8 +152,12 @@ fn words_of_before_still_work_and_say_what_they_are_called_now() {
 /// The part of a page that says why.
 fn why(args: &str) -> String {
     let page = shown(&format!("plan {args}"));
-    let from = page.find("no deployment").into_iter().chain(page.find("nothing fits")).min().expect("it says so");
-    let to = page.find("\nWhat users").into_iter().chain(page.find("\nassumes")).min().expect("the page goes on");
+    let from = ["no deployment", "nothing fits", "nothing can be planned"]
+        .iter()
+        .filter_map(|word| page.find(word))
+        .min()
+        .expect("it says so");
+    let to = page.find("\nWhat users").into_iter().chain(page.find("\nassumes")).min().unwrap_or(page.len());
     page[from..to].trim_end().to_owned()
 }
 
@@ -164,7 +168,11 @@ fn plans_nobody_can_have_say_what_stands_in_the_way() {
         ("a_user_faster_than_any_chip", "deepseek-v3 --on 16xh200 --speed 100000 --aggregated"),
         ("limits_that_cannot_be_met_even_one_by_one", "qwen3-32b --on 8xh200 --tpot 0.1ms --ttft 1ms"),
         ("a_model_larger_than_the_fleet", "deepseek-v3 --on 2xh200"),
-        ("a_request_larger_than_the_fleet", "qwen3-32b --on 8xh200 --isl 10M"),
+        ("a_request_larger_than_the_fleet", "qwen3-32b --on 8xh200 --isl 10M --pretend"),
+        ("a_request_longer_than_the_model", "qwen3-32b --on 8xh200 --isl 50k"),
+        ("an_engine_that_does_not_run_there", "qwen3-32b --on 8xmi300x --engine trtllm"),
+        ("a_version_that_does_not_run_there_any_more", "qwen3-32b --on 8xv100 --engine vllm@0.25 --objective chips"),
+        ("a_format_that_does_not_run_there", "qwen3-32b --on 8xb200 -q int8"),
         ("more_traffic_than_the_chips_serve", "qwen3-32b --on 8xh200 --rate 1000"),
         ("a_budget_below_one_chip", "qwen3-32b --on 8xh200 --budget $1/h"),
     ] {

@@ -6,9 +6,9 @@ use crate::engine::Version;
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::SCALE_OUT;
 use crate::{
-    AttentionKernels, Chip, Cited, ClarkLaw, Date, Engine, GemmKernels, LawForm, Level, MemoryTier, Model, MoeKernels,
-    Network, RouterRules, ScalingLaw, Scenario, SpecError, System, Topology, TrainingRun, TrainingStack, file, price,
-    validation,
+    AttentionKernels, Chip, ChipFamilies, Cited, ClarkLaw, Date, Engine, EngineSupport, GemmKernels, LawForm, Level,
+    MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario, SpecError, System,
+    Topology, TrainingRun, TrainingStack, file, price, validation,
 };
 use rackmath_units::{ByteRate, Bytes};
 use serde::Deserialize;
@@ -28,6 +28,7 @@ pub enum Kind {
     Networks,
     Kernels,
     Engines,
+    Support,
     Routers,
     Laws,
     Prices,
@@ -43,7 +44,10 @@ pub enum Kind {
 impl Kind {
     /// What a text is, told by what only such a file has; a model where nothing tells.
     pub fn of(text: &str) -> Self {
-        const SIGNS: [(&str, Kind); 17] = [
+        const SIGNS: [(&str, Kind); 20] = [
+            ("elsewhere", Kind::Support),
+            ("[[family]]", Kind::Support),
+            ("[[format]]", Kind::Support),
             ("source.name", Kind::Validation),
             ("n_chips", Kind::Systems),
             ("[[list]]", Kind::Prices),
@@ -130,6 +134,11 @@ impl Default for Catalog {
             shelf(Kind::Kernels, "kernel", &["gemm"], |id, text, _| file::gemm_kernels(id, text)),
             shelf(Kind::Kernels, "kernel", &["moe"], |id, text, _| file::moe_kernels(id, text)),
             shelf(Kind::Engines, "engine", &[], |id, text, _| file::engine(id, text)),
+            shelf(Kind::Support, "families of chips", &["families"], |id, text, _| file::chip_families(id, text)),
+            shelf(Kind::Support, "words on quality", &["quality"], |id, text, _| file::quality_words(id, text)),
+            shelf(Kind::Support, "what an engine supports", &[], |id, text, c| {
+                file::engine_support(id, text, &*c.chip_families()?)
+            }),
             shelf(Kind::Routers, "router", &[], |id, text, _| file::router_rules(id, text)),
             shelf(Kind::Validation, "table of measurements", &[], |id, text, c| {
                 let table = file::validation(id, text)?;
@@ -179,7 +188,7 @@ impl Catalog {
         with.shelf_mut(kind, id)?.remove(id);
         with.put_text(kind, id, text)?;
         // These refer to what may have changed.
-        let refers = |kind| matches!(kind, Kind::Systems | Kind::Validation | Kind::Deduce);
+        let refers = |kind| matches!(kind, Kind::Systems | Kind::Support | Kind::Validation | Kind::Deduce);
         with.shelves.iter_mut().filter(|shelf| refers(shelf.kind())).for_each(|shelf| shelf.forget());
         for shelf in with.shelves(kind).filter(|shelf| shelf.holds(id)) {
             shelf.check(id, &with)?;
@@ -316,6 +325,21 @@ impl Catalog {
             }
         }
         Ok((engine, Some(version)))
+    }
+
+    /// Which chips engines treat alike.
+    pub fn chip_families(&self) -> Result<Arc<ChipFamilies>, SpecError> {
+        self.get("families")
+    }
+
+    /// What is lost in narrow formats.
+    pub fn quality_words(&self) -> Result<Arc<QualityWords>, SpecError> {
+        self.get("quality")
+    }
+
+    /// What a family of engines runs on; none where no file says.
+    pub fn engine_support(&self, family: &str) -> Result<Option<Arc<EngineSupport>>, SpecError> {
+        if self.shelf::<EngineSupport>().holds(family) { self.get(family).map(Some) } else { Ok(None) }
     }
 
     /// The numbers by which a program chooses among replicas.

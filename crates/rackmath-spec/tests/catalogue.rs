@@ -15,6 +15,36 @@ use std::sync::{Arc, LazyLock};
 static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
 
 #[test]
+fn every_chip_is_of_one_family_and_every_engine_says_what_it_runs_on() {
+    let families = CATALOG.chip_families().unwrap();
+    for id in CATALOG.ids(Kind::Chips) {
+        let chip = CATALOG.chip(id).unwrap();
+        let own = |f: &&rackmath_spec::support::ChipFamily| {
+            f.chips.contains(&chip.id) || f.generations.contains(&chip.generation)
+        };
+        assert_eq!(families.all.iter().filter(own).count(), 1, "{id}");
+    }
+    for chip in families.all.iter().flat_map(|f| &f.chips) {
+        CATALOG.chip(chip).unwrap_or_else(|e| panic!("{e}"));
+    }
+    for id in CATALOG.ids(Kind::Engines) {
+        let family = &CATALOG.engine(id).unwrap().0.family;
+        assert!(CATALOG.engine_support(family).unwrap().is_some(), "{family}");
+    }
+    // A family, a source and a format that nobody knows.
+    for (from, to, says) in [
+        ("\"hopper\"", "\"hoper\"", "hopper"),
+        ("\"trt_quant\", fp8", "\"trt_qant\", fp8", "a key of [sources]"),
+        ("\"int4\"", "\"int3\"", "int4"),
+        ("runs = \"yes\"", "runs = \"perhaps\"", "yes"),
+    ] {
+        let text = CATALOG.files(Kind::Support).find(|(id, _)| *id == "trtllm").unwrap().1.replacen(from, to, 1);
+        let error = CATALOG.clone().add(Kind::Support, "trtllm", &text, None).unwrap_err().to_string();
+        assert!(error.contains(says), "{to}: {error}");
+    }
+}
+
+#[test]
 fn the_chips_and_systems_people_ask_for_are_there() {
     let chips = "a100-40gb a100-80gb a100_sxm h100 h100_sxm h100_pcie h200_sxm h20 h800 b200_sxm b300_sxm gb200 gb300 vr200 \
                  mi300x mi325x mi355x tpu-v5e tpu-v5p tpu-v6e tpu-v7 trainium2 gaudi3 l40s rtx-4090 rtx-5090 \

@@ -12,6 +12,7 @@ pub mod ask;
 mod desk;
 mod questions;
 
+pub(crate) use desk::support;
 pub use desk::{field, figure, limit, remark, setting};
 pub use rackmath_spec::SpecError as Error;
 // A question is known by its own name, whatever folder it stands in.

@@ -94,7 +94,7 @@ pub(super) fn frontier(out: &mut Page, a: &frontier::Answer, figure: &Figure) {
     for c in &a.curves {
         out.title(format!("{}: {} on {}", c.name, c.model, c.system));
         if c.points.is_empty() {
-            out.line("  nothing fits");
+            out.paragraph("  ", or(c.none.as_ref(), "nothing fits", words));
         }
         // Some points show the shape; the file has all.
         let step = c.points.len().div_ceil(if a.curves.len() > 1 { 5 } else { 16 }).max(1);

@@ -11,6 +11,7 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     let lengths = format!("prompts {}, answers {} tokens", count(a.isl), count(a.osl));
     out.paragraph("", format!("{on}; {lengths}; weights {}, KV {}", words(&a.weights), words(&a.kv)));
     out.gap();
+    pretended(out, a.pretended.as_ref());
     if let Some(p) = &a.problem {
         problem(out, p);
     }
@@ -32,6 +33,14 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     changes(out, &a.changes);
     out.list("assumes", &a.assumptions);
     out.list("sources", &a.sources);
+}
+
+/// Says that what follows does not exist.
+pub(super) fn pretended(out: &mut Page, said: Option<&Remark>) {
+    if let Some(said) = said {
+        out.paragraph("  ", out.style.bad(&words(said)));
+        out.gap();
+    }
 }
 
 fn problem(out: &mut Page, p: &Problem) {

@@ -1,6 +1,6 @@
 //! A plan as text: what to deploy, what it costs, what came close, what each limit is worth, and what a change makes of it.
 
-use super::estimate::{breakdown, ends, percentiles, short};
+use super::estimate::{breakdown, ends, percentiles, pretended, short};
 use super::prelude::*;
 use rackmath::estimate::Range;
 use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow, Simulated};
@@ -58,6 +58,7 @@ fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String) {
 }
 
 fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
+    pretended(out, p.pretended.as_ref());
     let head = format!("deploy {} on {} with {}", words(&p.deployment), p.system, p.engine);
     out.wrapped("", "  ", out.style.bold(&head));
     out.paragraph("  ", format!("{}.", words(&a.verdict)));

@@ -7,6 +7,7 @@ pub(crate) mod host;
 pub mod limit;
 pub mod remark;
 pub mod setting;
+pub(crate) mod support;
 
 /// What almost every question needs.
 pub(crate) mod prelude {

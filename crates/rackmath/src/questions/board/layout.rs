@@ -265,7 +265,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         missing_bytes: missing.get(),
         spare_bytes: spare.get(),
         verdict: verdict(&placed),
-        first_change: if fits { None } else { first_change(&r, &load, most) },
+        first_change: if fits { None } else { first_change(&r, &load, most, |_| true) },
         warning: kv_alone.then(|| says("kv_alone_too_large")),
         batch_max: most,
         context_max: placement::longest_context(&r, &load).filter(|l| l.is_finite()),
@@ -364,7 +364,12 @@ pub(crate) fn verdict(placed: &Placement) -> Remark {
 }
 
 /// Tries changes from the cheapest to the dearest.
-pub(crate) fn first_change(on: &Deployment, load: &Load, most: f64) -> Option<Remark> {
+pub(crate) fn first_change(
+    on: &Deployment,
+    load: &Load,
+    most: f64,
+    runs: impl Fn(&Deployment) -> bool,
+) -> Option<Remark> {
     if most >= 1.0 {
         return Some(says("batch_instead").with("batch", most).with("now", load.batch));
     }
@@ -372,7 +377,8 @@ pub(crate) fn first_change(on: &Deployment, load: &Load, most: f64) -> Option<Re
     for dtype in [Dtype::Fp8, Dtype::NvFp4] {
         let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..on.formats };
         let narrower = dtype.bits() < on.formats.linear.bits().max(on.formats.routed.bits());
-        if narrower && fits(&Deployment { formats, ..on.clone() }) {
+        let next = Deployment { formats, ..on.clone() };
+        if narrower && runs(&next) && fits(&next) {
             return Some(says("weights_in").with("format", dtype));
         }
     }

@@ -71,6 +71,9 @@ pub struct Curve {
     pub points: Vec<Point>,
     /// Logarithm of the factor that holds 80 % of measurements of throughput.
     pub spread: f64,
+    /// Why there are no points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub none: Option<Remark>,
 }
 
 /// Where one curve is ahead of the others.
@@ -99,7 +102,9 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     for (name, question) in questions {
         let worked = Worked::new(catalog, &question, effort)?;
         curves.push(curve(name, &worked, worked.frontier()?));
-        first.get_or_insert_with(|| (worked.workload(), worked.limits(), worked.assumptions(true)));
+        let (_, _, said) = first.get_or_insert_with(|| (worked.workload(), worked.limits(), worked.assumptions(true)));
+        let new: Vec<Remark> = worked.supported().into_iter().filter(|line| !said.contains(line)).collect();
+        said.extend(new);
     }
     let (workload, limits, assumptions) = first.unwrap_or_default();
     let title = title(over, &curves);
@@ -124,6 +129,7 @@ pub(crate) fn curve(name: String, worked: &Worked, points: Vec<Point>) -> Curve 
         model: worked.model().into(),
         system: machines.iter().map(|m| m.1).collect::<Vec<_>>().join(" or "),
         usd_per_chip_hour: machines.first().map_or(0.0, |m| m.2),
+        none: points.is_empty().then(|| worked.why_none()),
         points,
         spread: worked.spread(),
     }

@@ -242,6 +242,7 @@ fn verdict(columns: &[Column], wins: &[Win]) -> Remark {
     let none: Vec<&str> = columns.iter().filter(|c| c.plan.is_none()).map(|c| c.curve.name.as_str()).collect();
     let main = wins.iter().find(|w| w.measure == Measure::UsdPerMtok).or_else(|| wins.first());
     match (columns.iter().find(|c| c.plan.is_some()), main) {
+        (None, _) if columns.iter().all(|c| c.verdict.says == "not_possible") => says("none_runs"),
         (None, _) => says("none_meets"),
         (Some(only), _) if none.len() + 1 == columns.len() => {
             says("only_one").with("name", &only.curve.name).with("verdict", only.verdict.clone()).with("none", none)

@@ -14,6 +14,7 @@ use crate::desk::prelude::*;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Worked, in_order};
 use crate::sides::{Measure, kinds_differ, ratio, too_close};
+use crate::support::Verdict;
 use rackmath_spec::Basis;
 
 /// A plan's question, asked of all chips.
@@ -276,5 +277,11 @@ fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<Remark> {
         // Prices and power stand in the table; the rest holds for all.
         lines.extend(first.worked.assumptions(false));
     }
+    let named = |verdict: Verdict| {
+        let of = all.iter().filter(|c| c.worked.stands() == verdict).map(|c| c.name.as_str());
+        Some(of.collect::<Vec<_>>()).filter(|names| !names.is_empty())
+    };
+    lines.extend(named(Verdict::Refused).map(|names| says("not_existing_some").with("names", names)));
+    lines.extend(named(Verdict::Unknown).map(|names| says("support_unknown_on").with("names", names)));
     lines
 }

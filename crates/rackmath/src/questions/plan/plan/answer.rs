@@ -128,6 +128,9 @@ pub struct Plan {
     /// What prompts fetch from host memory, where they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadCard>,
+    /// Says that it does not exist, where something is computed that no engine runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pretended: Option<Remark>,
     /// What starts and checks it; for the best only, where asked for.
     pub handover: Option<Handover>,
 }
@@ -278,7 +281,12 @@ impl Worked {
             mean_traffic: self.at_mean(r),
             percentiles: None,
             offload: self.offload(&choice),
-            handover: if is_best { self.handover(&choice, e) } else { None },
+            pretended: row.of.pretended.clone().or_else(|| choice.first().of.pretended.clone()),
+            handover: if is_best && row.of.pretended.is_none() && choice.first().of.pretended.is_none() {
+                self.handover(&choice, e)
+            } else {
+                None
+            },
         }
     }
 
@@ -318,12 +326,16 @@ impl Worked {
 
     /// What the numbers assume; prices and power of the machines are left out where they stand elsewhere.
     pub(crate) fn assumptions(&self, machines: bool) -> Vec<Remark> {
+        if self.not_possible().is_some() {
+            return Vec::new();
+        }
         let any = self.ask.degrees == Steps::Any;
-        let mut all = vec![
+        let mut all = self.supported();
+        all.extend([
             says("steady_means"),
             says("dollars_on_output"),
             says("degrees_tried").with("any", any).with("powers", !any),
-        ];
+        ]);
         if !self.ask.cuts.is_empty() {
             all.push(says("cuts_tried").with("cuts", self.ask.cuts.clone()));
         }

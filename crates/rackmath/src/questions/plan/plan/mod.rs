@@ -34,6 +34,7 @@ pub(crate) use worked::Worked;
 use crate::desk::host::{Host, host};
 use crate::desk::prelude::*;
 use crate::setting::{LAYERED, PriceSource, formats};
+use crate::support::Standing;
 use offload::Fetch;
 use prepare::Entry;
 use rackmath_spec::engine::Engine;
@@ -161,6 +162,9 @@ pub struct Request {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-most" = [100_000, "requests simulated"]))]
     pub simulate_requests: Option<u64>,
+    /// Computes what the engine, the chip or the model's context do not allow, and says that it does not exist.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pretend: bool,
     /// Seed of all that is drawn in them; 42 unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulate_seed: Option<u64>,
@@ -246,6 +250,9 @@ struct Ask {
     objective: Best,
     /// Share of a prompt found in host memory and nowhere else.
     offload: Option<f64>,
+    /// Whether each engine runs each format on each machine, in the order of the kinds.
+    standings: Vec<Standing>,
+    pretend: bool,
 }
 
 /// Answers on so many threads; the answer is the same.
@@ -323,7 +330,7 @@ impl Ask {
         };
         let engines: Vec<Arc<Engine>> =
             r.engines.iter().map(|e| Ok(catalog.engine(e)?.0)).collect::<Result<_, Error>>()?;
-        Ok(Self {
+        let mut ask = Self {
             formats: r.weights.iter().map(|w| formats(&model, Some(w.as_str()))).collect::<Result<_, _>>()?,
             kvs: r.kvs.iter().map(|w| kv_word(w)).collect::<Result<_, _>>()?,
             lists: handover::lists(catalog, engines.iter().map(|e| e.family.as_str()), r.handover.is_some())?,
@@ -344,7 +351,11 @@ impl Ask {
             handover: r.handover.clone(),
             simulate: trial::Asked::new(r)?,
             held: percentiles(r),
-        })
+            standings: Vec::new(),
+            pretend: r.pretend,
+        };
+        ask.standings = prepare::standings(catalog, &ask, r)?;
+        Ok(ask)
     }
 }
 

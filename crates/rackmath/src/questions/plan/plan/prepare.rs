@@ -1,9 +1,11 @@
 //! From a request to a space: every deployment prepared once, its states tabulated.
 
 use super::layouts::layouts;
-use super::{Ask, Fetch, LARGEST, Machine, offload};
+use super::{Ask, Fetch, LARGEST, Machine, Request, offload};
 use crate::desk::prelude::*;
 use crate::setting::untimed;
+use crate::support::{self, Asked, Standing};
+use rackmath_spec::System;
 use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::Tool;
 use rackmath_spec::model::Formats;
@@ -24,6 +26,10 @@ struct Kind {
     engine: Arc<Engine>,
     /// Pools of equal keys go together.
     key: u32,
+    /// As the engine uses it.
+    system: Arc<System>,
+    /// Says that it does not exist.
+    pretended: Option<Remark>,
 }
 
 /// A deployment with its machine and its passes; what its rows share.
@@ -32,6 +38,7 @@ pub(super) struct Candidate {
     pub ready: Ready,
     kind: usize,
     key: u32,
+    pub pretended: Option<Remark>,
 }
 
 /// What a row of the space stands for.
@@ -197,7 +204,7 @@ fn scale(ask: &Ask, machine: &Machine) -> f64 {
 }
 
 fn kinds(ask: &Ask) -> Vec<Kind> {
-    let mut all = Vec::new();
+    let (mut all, mut n) = (Vec::new(), 0);
     // With machines for prompts alone, pools of different machines go together.
     let mixed = ask.machines.iter().any(|m| m.prompts_only);
     let alike = ask.formats.len() * ask.engines.len() * ask.kvs.len();
@@ -206,13 +213,58 @@ fn kinds(ask: &Ask) -> Vec<Kind> {
             for engine in &ask.engines {
                 for kv in &ask.kvs {
                     let kv = kv.unwrap_or_else(|| usual_cache(&ask.model, *formats, engine));
-                    let key = (if mixed { all.len() % alike } else { all.len() }) as u32;
-                    all.push(Kind { machine: machine.clone(), formats: *formats, kv, engine: engine.clone(), key });
+                    let key = (if mixed { n % alike } else { n }) as u32;
+                    let standing = &ask.standings[n];
+                    n += 1;
+                    if standing.bars(ask.pretend) {
+                        continue;
+                    }
+                    let (mut formats, mut kv, mut system) = (*formats, kv, machine.system.clone());
+                    standing.apply(&mut formats, &mut kv, &mut system);
+                    let (machine, engine) = (machine.clone(), engine.clone());
+                    let pretended = standing.pretended(ask.pretend);
+                    all.push(Kind { machine, formats, kv, engine, key, system, pretended });
                 }
             }
         }
     }
     all
+}
+
+/// Whether each engine runs each format on each machine, in the order of the kinds; where none does, what would.
+pub(super) fn standings(catalog: &Catalog, ask: &Ask, r: &Request) -> Result<Vec<Standing>, Error> {
+    let mut all = Vec::new();
+    let tokens = ask.requests.input + ask.requests.output;
+    let mut first = None;
+    for machine in &ask.machines {
+        for (formats, word) in ask.formats.iter().zip(&r.weights) {
+            for (engine, name) in ask.engines.iter().zip(&r.engines) {
+                let version = support::version(name);
+                for kv in &ask.kvs {
+                    let on = Deployment {
+                        model: ask.model.clone(),
+                        formats: *formats,
+                        kv: kv.unwrap_or_else(|| usual_cache(&ask.model, *formats, engine)),
+                        system: machine.system.clone(),
+                        links: machine.links.clone(),
+                        layout: Layout::single(),
+                        engine: engine.clone(),
+                    };
+                    let asked = Asked::by(Some(word));
+                    let mut standing = support::stand(catalog, &on, asked, version)?;
+                    if standing.refusal.is_none() {
+                        standing.refuse_with(support::too_long(catalog, &ask.model, engine, tokens)?);
+                    }
+                    first.get_or_insert((on, asked, version));
+                    all.push(standing);
+                }
+            }
+        }
+    }
+    if let Some((on, asked, version)) = first.filter(|_| all.iter().all(|s| s.refusal.is_some())) {
+        all[0] = support::stand_for(catalog, &on, asked, version, tokens)?;
+    }
+    Ok(all)
 }
 
 /// Prefill to decode instances: what small whole numbers can say, from 8:1 to 1:8.
@@ -235,7 +287,7 @@ fn item(
         model: ask.model.clone(),
         formats: kind.formats,
         kv: kind.kv,
-        system: machine.system.clone(),
+        system: kind.system.clone(),
         links: machine.links.clone(),
         layout,
         engine: kind.engine.clone(),
@@ -250,7 +302,13 @@ fn item(
     let drafts = ask.drafts.iter().any(|d| d.0 > 0.0);
     let ready = Ready::new_like(kernels, on.clone(), drafts, None).map_err(|e| untimed(e, &on))?;
     let groups = on.groups();
-    let of = Arc::new(Candidate { machine: machine.clone(), ready, kind: at, key: kind.key });
+    let of = Arc::new(Candidate {
+        machine: machine.clone(),
+        ready,
+        kind: at,
+        key: kind.key,
+        pretended: kind.pretended.clone(),
+    });
     let deployment = &of.ready.deployment;
     // Everything without fetching, then with it.
     let offloads: Vec<Option<Fetch>> =

@@ -4,6 +4,7 @@ use super::search::{Move, moves};
 use super::{Machine, Plan, Relaxation, Searched, Shadow, Worked};
 use crate::desk::prelude::*;
 use crate::estimate::Piece;
+use crate::support::Verdict;
 use rackmath_theory::plan::{Bound, Estimate, Near, Question, Ranked, Traffic};
 use rackmath_theory::{count as parameters, kv};
 
@@ -35,6 +36,37 @@ impl Worked {
         }
     }
 
+    /// Where no engine asked for runs any format asked for on any machine asked for.
+    pub(super) fn not_possible(&self) -> Option<Remark> {
+        let all = &self.ask.standings;
+        let none = all.iter().all(|s| s.bars(self.ask.pretend));
+        none.then(|| says("not_possible").with("why", all.first().and_then(|s| Some(s.refusal.as_ref()?.why.clone()))))
+    }
+
+    /// The worst of what is searched.
+    pub(crate) fn stands(&self) -> Verdict {
+        let all = self.ask.standings.iter().filter(|s| !s.bars(self.ask.pretend));
+        all.map(|s| s.verdict).max().unwrap_or_default()
+    }
+
+    /// What is left out because no engine runs it, what runs otherwise, and what is not known.
+    pub(crate) fn supported(&self) -> Vec<Remark> {
+        let mut all: Vec<Remark> = Vec::new();
+        if self.not_possible().is_some() {
+            return all;
+        }
+        for s in &self.ask.standings {
+            let out = s.refusal.iter().filter(|_| !self.ask.pretend).map(|r| says("left_out").with("why", &r.why));
+            let said = out.chain(s.pretended(self.ask.pretend)).chain(s.remarks.iter().cloned());
+            for said in said {
+                if !all.contains(&said) {
+                    all.push(said);
+                }
+            }
+        }
+        all
+    }
+
     pub(super) fn relaxations(&self, near: &[Near]) -> Vec<Relaxation> {
         let q = &self.question;
         let one = |n: &Near| {
@@ -58,6 +90,9 @@ impl Worked {
             let size = says("plan_verdict").with("replicas", best.replicas).with("chips", best.chips_per_replica);
             return size.with("cost", cost).with("ttft", ttft).with("tpot", tpot);
         }
+        if let Some(why) = self.not_possible() {
+            return why;
+        }
         if self.made.fit == 0 {
             let chips = self.ask.machines.iter().map(|m| m.chips).max().unwrap_or(0);
             return says("nothing_fits").with("layouts", self.made.layouts).with("chips", chips);
@@ -69,6 +104,21 @@ impl Worked {
     pub(super) fn because(&self, s: &Searched) -> Vec<Remark> {
         if !s.found.top.is_empty() {
             return Vec::new();
+        }
+        if self.not_possible().is_some() {
+            // The verdict says the first reason; what would do, and the others.
+            let refusals = self.ask.standings.iter().filter_map(|s| s.refusal.as_ref());
+            let mut all: Vec<Remark> = Vec::new();
+            let would_do = |what: &Remark| says("would_do").with("what", what);
+            let first = refusals.clone().next().map(|r| &r.why);
+            let whys = refusals.clone().map(|r| &r.why).filter(|why| first != Some(*why)).cloned();
+            let said = refusals.filter_map(|r| r.nearest.as_ref().map(would_do)).chain(whys);
+            for said in said {
+                if !all.contains(&said) {
+                    all.push(said);
+                }
+            }
+            return all;
         }
         if self.made.fit == 0 {
             return self.ask.machines.iter().filter_map(|m| self.memory(m)).collect();

@@ -210,6 +210,11 @@ impl Worked {
 
     /// Why there is no plan.
     pub(crate) fn why_none(&self) -> Remark {
+        if let Some(why) =
+            self.ask.standings.iter().find(|s| s.bars(self.ask.pretend)).filter(|_| self.not_possible().is_some())
+        {
+            return why.refusal.as_ref().map_or_else(|| says("no_room"), |r| r.why.clone());
+        }
         says(if self.made.fit == 0 { "no_room" } else { "limits_not_met" })
     }
 

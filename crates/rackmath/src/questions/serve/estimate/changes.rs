@@ -5,8 +5,10 @@ use super::met::Met;
 use super::work::{Ask, Case};
 use crate::desk::prelude::*;
 use crate::simulate::{Percentiles, What};
+use crate::support::{self, Asked, Verdict};
 use rackmath_spec::engine::Assumed;
 use rackmath_spec::model::Formats;
+use rackmath_spec::support::Stored;
 use rackmath_spec::{Brief, Kind, Math};
 use rackmath_theory::deployment::{Deployment, Links};
 use rackmath_theory::layout::{check, domain};
@@ -81,7 +83,14 @@ pub(super) fn best(
             && whole.is_none_or(|t| o.e2e(&case.ask.requests) <= t)
     };
     let mut tried: Vec<(bool, f64, Change, Ask)> = Vec::new();
-    for idea in ideas(catalog, &case.ask, serving) {
+    for mut idea in ideas(catalog, &case.ask, serving) {
+        // What is not known to run is no remedy, unless what runs today is not known either.
+        let Ok(standing) = support::stand(catalog, &idea.ask.on, Asked::Given, None) else { continue };
+        if standing.verdict > case.standing.verdict.max(Verdict::RunsAs) {
+            continue;
+        }
+        let on = &mut idea.ask.on;
+        standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
         let Some(then) = outcome(case, &idea.ask, serving) else { continue };
         let (a, b) = (&case.ask.requests, &idea.ask.requests);
         let gain = match goal {
@@ -176,7 +185,7 @@ struct Idea {
 /// The menu: one change at a time to the layout, the formats, the load, the engine or the chip.
 fn ideas(catalog: &Catalog, ask: &Ask, serving: &Serving) -> Vec<Idea> {
     let mut all = layouts(ask);
-    all.extend(formats(ask));
+    all.extend(formats(catalog, ask));
     all.extend(loads(ask, serving));
     all.extend(engines(catalog, ask));
     all.extend(chip(catalog, ask));
@@ -235,7 +244,7 @@ fn layouts(ask: &Ask) -> Vec<Idea> {
     layouts.into_iter().map(other).collect()
 }
 
-fn formats(ask: &Ask) -> Vec<Idea> {
+fn formats(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
     let p = &ask.on;
     let now = p.formats.linear.bits().max(p.formats.routed.bits());
     let mut all = Vec::new();
@@ -243,12 +252,16 @@ fn formats(ask: &Ask) -> Vec<Idea> {
         if p.system.chip.peak.contains_key(&math) && dtype.bits() < now - 1.0 {
             let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..p.formats };
             let next = on(ask, Deployment { formats, ..p.clone() });
-            let caution = Some(says("needs_checkpoint"));
+            let quality = support::quality(catalog, dtype, Stored::Weights);
+            let caution = Some(says("needs_checkpoint").with("quality", quality));
             all.push(Idea { caution, ..idea(says("weights_in").with("format", dtype), next) });
         }
     }
     if p.kv.bits() > 12.0 && p.system.chip.peak.contains_key(&Math::Fp8) {
-        all.push(idea(says("kv_in").with("format", Dtype::Fp8), on(ask, Deployment { kv: Dtype::Fp8, ..p.clone() })));
+        let next = on(ask, Deployment { kv: Dtype::Fp8, ..p.clone() });
+        let quality = support::quality(catalog, Dtype::Fp8, Stored::Cache);
+        let caution = quality.map(|words| says("needs_quality").with("quality", words));
+        all.push(Idea { caution, ..idea(says("kv_in").with("format", Dtype::Fp8), next) });
     }
     if ask.requests.drafts == 0.0 {
         let mut next = ask.clone();
@@ -286,8 +299,7 @@ fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
     if !SERVERS.contains(&own.family.as_str()) {
         return Vec::new();
     }
-    let nvidia = ask.on.system.chip.vendor.eq_ignore_ascii_case("nvidia");
-    let others = SERVERS.into_iter().filter(|name| *name != own.id && (*name != "trtllm" || nvidia));
+    let others = SERVERS.into_iter().filter(|name| *name != own.id);
     let other = |name: &str| {
         let (engine, _) = catalog.engine(name).ok()?;
         let what = says("engine_of").with("name", &engine.name);

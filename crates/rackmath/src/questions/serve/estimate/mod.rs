@@ -80,6 +80,9 @@ pub struct Request {
     /// Prompts on chips of their own; the layout above is that of the decoding ones.
     #[schemars(extend("x-flag" = "disaggregated disaggregate"))]
     pub disaggregated: Option<Disaggregated>,
+    /// Computes what the engine, the chip or the model's context do not allow, and says that it does not exist.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pretend: bool,
     /// Whether to try changes.
     #[educe(Default = true)]
     pub changes: bool,
@@ -123,9 +126,10 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let case = work::Case::new(catalog, request)?;
     let serving = case.ready(&case.ask)?;
     let outcome = serving.under(&case.ask.requests, case.ask.load);
-    let met = case.met(&case.ask, &serving, &outcome, effort)?;
+    let barred = case.standing.bars(request.pretend);
+    let met = if barred { met::Met::Unasked } else { case.met(&case.ask, &serving, &outcome, effort)? };
     let mut answer = words::answer(&case, &serving, &outcome, &met);
-    if request.changes {
+    if request.changes && !barred {
         answer.changes = changes::best(catalog, &case, &serving, (&outcome, met.run()), effort)?;
     }
     Ok(answer)
@@ -160,7 +164,10 @@ pub struct Answer {
     pub isl: f64,
     /// Tokens of an answer.
     pub osl: f64,
-    /// What is served; nothing when the model does not fit.
+    /// Says that it does not exist, where something is computed that no engine runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pretended: Option<Remark>,
+    /// What is served; nothing when the model does not fit, or the engine does not run it.
     pub served: Option<Served>,
     /// What stands in the way, if anything does.
     pub problem: Option<Problem>,

@@ -104,7 +104,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let page = super::words::answer(&case, &serving, &first, &Met::Unasked);
     let run = |ask: &Ask, p: &Serving| {
         let one = |c: &f64| cancel.check().map(|()| row(ask, *c, &p.under(&ask.requests, Loading::Concurrency(*c))));
-        grid.iter().filter(|_| first.fits).map(one).collect::<Result<Vec<Row>, _>>()
+        grid.iter().filter(|_| page.served.is_some()).map(one).collect::<Result<Vec<Row>, _>>()
     };
     let rows = run(&case.ask, &serving)?;
     let ideal = std::sync::Arc::unwrap_or_clone(catalog.engine("ideal")?.0);
@@ -120,7 +120,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         rows,
         figure,
         problem: page.problem,
-        assumptions: page.assumptions,
+        assumptions: page.pretended.into_iter().chain(page.assumptions).collect(),
     })
 }
 

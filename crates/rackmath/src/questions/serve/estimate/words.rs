@@ -17,6 +17,7 @@ use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
 use crate::desk::prelude::*;
 use crate::layout;
 use crate::simulate::What;
+use crate::support::Refusal;
 use rackmath_spec::MoeMatch;
 use rackmath_spec::engine::{Engine, Prompts, Version};
 use rackmath_theory::pass::{Assumption, Limit, Part};
@@ -46,7 +47,9 @@ impl Range {
 
 pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Answer {
     let (r, on) = (&case.found, &case.ask.on);
-    let fits = outcome.fits;
+    let (pretend, standing) = (case.request.pretend, &case.standing);
+    let barred = standing.refusal.as_ref().filter(|_| !pretend);
+    let fits = outcome.fits && barred.is_none();
     let engine = says("engine_source").with("source", &on.engine.source).with("as_of", &on.engine.as_of);
     Answer {
         model: r.model.name.clone(),
@@ -62,8 +65,9 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> 
         load: load_words(case.ask.load),
         isl: case.ask.requests.input,
         osl: case.ask.requests.output,
+        pretended: standing.pretended(pretend),
         served: fits.then(|| served(case, p, outcome, met)),
-        problem: problem(case, p, outcome, met),
+        problem: barred.map(not_possible).or_else(|| problem(case, p, outcome, met)),
         pools: outcome.flow.as_ref().filter(|_| fits).and_then(|flow| {
             let (pool, network) = (p.split.as_ref()?, r.system.levels.last());
             Some(Pools {
@@ -81,8 +85,8 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> 
             })
         }),
         changes: Vec::new(),
-        assumptions: assumptions(case, p, outcome, met),
-        sources: [r.sources(), vec![engine]].concat(),
+        assumptions: if barred.is_none() { assumptions(case, p, outcome, met) } else { Vec::new() },
+        sources: if barred.is_none() { [r.sources(), vec![engine]].concat() } else { Vec::new() },
     }
 }
 
@@ -223,6 +227,16 @@ fn binding(case: &Case, p: &Serving, waiting: f64, step: &Breakdown) -> Remark {
     said.with(if memory <= engine { "memory_holds" } else { "engine_holds" }, memory.min(engine).floor())
 }
 
+/// What no engine would start.
+fn not_possible(refusal: &Refusal) -> Problem {
+    Problem {
+        what: refusal.why.clone(),
+        missing_bytes: None,
+        most_requests_per_s: None,
+        first_change: refusal.nearest.clone(),
+    }
+}
+
 fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Option<Problem> {
     if !outcome.fits {
         let requests = &case.ask.requests;
@@ -238,7 +252,7 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Option<Pro
             what: layout::verdict(&placed),
             missing_bytes: missing,
             most_requests_per_s: None,
-            first_change: layout::first_change(on, &load, 0.0),
+            first_change: layout::first_change(on, &load, 0.0, |on| case.runs(on)),
         });
     }
     // The steady state sustains a little more than random arrivals let it: where only these are too many, it is no bound.
@@ -293,7 +307,10 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         Some(r.at_price("price_split")),
     ];
     let first = [r.in_formats("weights_and_cache"), version];
-    let deployed = first.into_iter().chain(assumed.iter().chain(pool).map(assumption));
+    // That weights are expanded is said once, with the engine's reason where the chip could do otherwise.
+    let (supported, widened) = (&case.standing.remarks, case.standing.widens());
+    let assumed = assumed.iter().chain(pool).filter(|a| !widened || !matches!(a, Assumption::Expanded { .. }));
+    let deployed = first.into_iter().chain(supported.iter().cloned()).chain(assumed.map(assumption));
     let notes = engine.notes.iter().chain(&r.model.notes).map(Into::into);
     let sent = p.split.is_some().then(|| says("cache_sent_at_end"));
     deployed.chain(sent).chain(more).chain(load.into_iter().flatten()).chain(notes).collect()

@@ -4,6 +4,7 @@ use super::{Request, Speculation};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::{Found, find, untimed};
+use crate::support::{self, Asked, Standing, Verdict};
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::file::flags::Tool;
 use rackmath_theory::deployment::{Deployment, usual_cache};
@@ -26,6 +27,7 @@ pub(crate) struct Ask {
 
 /// A request with everything found.
 pub(crate) struct Case<'a> {
+    catalog: &'a Catalog,
     pub request: &'a Request,
     pub found: Found,
     /// Whether the layout was chosen here.
@@ -33,11 +35,13 @@ pub(crate) struct Case<'a> {
     /// A version of the engine that no family covers.
     pub uncovered: Option<Version>,
     kernels: KernelSet,
+    /// Whether the engine runs it there.
+    pub standing: Standing,
     pub ask: Ask,
 }
 
 impl<'a> Case<'a> {
-    pub(crate) fn new(catalog: &Catalog, request: &'a Request) -> Result<Self, Error> {
+    pub(crate) fn new(catalog: &'a Catalog, request: &'a Request) -> Result<Self, Error> {
         untouched(&request.setting)?;
         let mut found = find(catalog, &request.setting)?;
         let (mut engine, uncovered) = catalog.engine(&request.engine)?;
@@ -47,17 +51,26 @@ impl<'a> Case<'a> {
             on.kv = usual_cache(&on.model, on.formats, &engine);
         }
         on.engine = engine;
+        let requests = requests(request)?;
+        let (asked, version) = (Asked::by(request.setting.weights.as_deref()), support::version(&request.engine));
+        let standing = support::stand_for(catalog, on, asked, version, requests.input + requests.output)?;
+        standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
         let (layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), on)?;
         on.layout = layout;
         let ask = Ask {
             on: on.clone(),
             split: split(request, on)?,
-            requests: requests(request)?,
+            requests,
             load: load(request)?,
             price: found.priced().then(|| found.chip_price.get()),
         };
         let kernels = KernelSet::of_model(catalog, &ask.on.model)?;
-        Ok(Self { request, found, chosen, uncovered, kernels, ask })
+        Ok(Self { catalog, request, found, chosen, uncovered, kernels, standing, ask })
+    }
+
+    /// Whether the engine is known to run it.
+    pub(crate) fn runs(&self, on: &Deployment) -> bool {
+        support::stand(self.catalog, on, Asked::Given, None).is_ok_and(|s| s.verdict <= Verdict::RunsAs)
     }
 
     /// Passes of what is asked, prepared.

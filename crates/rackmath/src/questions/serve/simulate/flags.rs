@@ -176,6 +176,11 @@ pub(crate) fn longest(on: &Deployment) -> f64 {
     on.model.shape().and_then(|shape| shape.context_max).map_or(f64::from(1 << 20), |n| n as f64)
 }
 
+/// The same for a request: as long as anybody likes where the model's positions are pretended away.
+fn longest_for(r: &Request, on: &Deployment) -> f64 {
+    if r.pretend { longest(on).max(f64::from(1 << 20)) } else { longest(on) }
+}
+
 /// The engine of a request with its flags.
 pub(crate) fn settings(r: &Request, ready: &Ready) -> Result<Settings, Error> {
     match ready.deployment.engine.family.as_str() {
@@ -202,7 +207,7 @@ pub(crate) fn of_vllm(r: &Request, ready: &Ready) -> Result<vllm::Settings, Erro
         policy: if ranked { vllm::Policy::Priority } else { vllm::Policy::Fcfs },
         max_num_seqs: small("flags.max_num_seqs", f.max_num_seqs, schedule.sequences, 1, 1 << 20)?,
         max_num_batched_tokens: chunk,
-        max_model_len: small("flags.max_model_len", f.max_model_len, longest(on), 16, 1 << 24)?,
+        max_model_len: small("flags.max_model_len", f.max_model_len, longest_for(r, on), 16, 1 << 24)?,
         enable_chunked_prefill: !f.no_enable_chunked_prefill,
         enable_prefix_caching: !f.no_enable_prefix_caching,
         long_prefill_token_threshold: within_u64("flags.long_prefill_token_threshold", threshold, 0, 1 << 24)? as u32,
@@ -243,7 +248,7 @@ fn of_sglang(r: &Request, ready: &Ready) -> Result<sglang::Settings, Error> {
             Some(n) => within_u64("sglang.max_total_tokens", n, 16, 1 << 31)? as u32,
             None => blocks(r, ready, 1, chunked.unwrap_or(whole))?,
         },
-        context_length: small("sglang.context_length", f.context_length, longest(on), 16, 1 << 24)?,
+        context_length: small("sglang.context_length", f.context_length, longest_for(r, on), 16, 1 << 24)?,
         enable_mixed_chunk: f.enable_mixed_chunk,
         disable_radix_cache: f.disable_radix_cache,
         schedule_policy: f.schedule_policy,
@@ -267,7 +272,7 @@ fn of_trtllm(r: &Request, ready: &Ready) -> Result<trtllm::Settings, Error> {
     Ok(trtllm::Settings {
         max_batch_size: small("trtllm.max_batch_size", f.max_batch_size, schedule.sequences, 1, 1 << 20)?,
         max_num_tokens: step,
-        max_seq_len: small("trtllm.max_seq_len", f.max_seq_len, longest(on), 16, 1 << 24)?,
+        max_seq_len: small("trtllm.max_seq_len", f.max_seq_len, longest_for(r, on), 16, 1 << 24)?,
         capacity: f.capacity_scheduler_policy,
         chunking: f.enable_chunked_context.then_some(f.context_chunking_policy),
         enable_block_reuse: !f.no_enable_block_reuse,
@@ -283,7 +288,7 @@ fn of_trtllm(r: &Request, ready: &Ready) -> Result<trtllm::Settings, Error> {
 /// Tokens of the mean request, in whole blocks.
 pub(super) fn mean_tokens(request: &Request, on: &Deployment, block: u32) -> f64 {
     let t = &request.traffic;
-    let mean = (t.isl + t.osl + t.prefix_tokens).max(f64::from(block)).min(longest(on));
+    let mean = (t.isl + t.osl + t.prefix_tokens).max(f64::from(block)).min(longest_for(request, on));
     (mean / f64::from(block)).ceil() * f64::from(block)
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Kind {
     pub replicas: u64,
     /// They only compute prompts.
     pub prompts: bool,
+    /// What the engine runs otherwise there, and what is not known.
+    pub supported: Vec<Remark>,
 }
 
 impl Kind {
@@ -45,9 +47,15 @@ impl Kind {
             degrees: request.degrees.clone(),
             engine: request.engine.clone(),
             memory_utilisation: request.flags.memory_utilisation,
+            // As long as the longest that is asked for: whether the model has positions for it is asked with the rest.
+            isl: (longest_asked(request) - 2.0).clamp(1.0, 1e9),
+            osl: 2.0,
             ..estimate::Request::default()
         };
         let case = Case::new(catalog, &asked)?;
+        case.standing.check(request.pretend)?;
+        let pretended = case.standing.pretended(request.pretend);
+        let supported = pretended.into_iter().chain(case.standing.remarks.iter().cloned()).collect();
         let ready = case.ready(&case.ask)?.main;
         let on = &ready.deployment;
         one_stage(on)?;
@@ -61,12 +69,22 @@ impl Kind {
         refuse_if(!able, "engine", &request.engine, "vllm: priorities of other engines are not simulated yet")?;
         let (groups, layout_chosen, price) = (on.groups() as usize, case.chosen, case.ask.price);
         let together = together(on);
-        Ok(Self { ready, layout_chosen, price, settings, groups, together, tiers, replicas, prompts })
+        Ok(Self { ready, layout_chosen, price, settings, groups, together, tiers, replicas, prompts, supported })
     }
 
     pub fn chips(&self) -> u64 {
         self.replicas * self.ready.deployment.layout.chips()
     }
+}
+
+/// Tokens of a request by the law of the traffic, or of the longest sequence that a flag asks for.
+fn longest_asked(r: &Request) -> f64 {
+    let t = &r.traffic;
+    let by_law = r.replay.trace_text.is_none() && r.classes.is_empty();
+    let whole = if by_law { t.isl + t.osl + t.prefix_tokens } else { 0.0 };
+    let flags = [r.flags.max_model_len, r.sglang.context_length, r.trtllm.max_seq_len];
+    // What is no number is refused where the traffic is read.
+    flags.into_iter().flatten().map(|n| n as f64).fold(0.0_f64.max(whole), f64::max)
 }
 
 /// How the attention groups of a replica take their steps together, where the engine has them wait for each other.

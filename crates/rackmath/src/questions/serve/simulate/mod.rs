@@ -72,6 +72,9 @@ pub struct Request {
     /// Time of each request outside the engine, before its first token is seen: HTTP, tokenizer, messages.
     #[schemars(extend("x-none" = "the engine's"))]
     pub outside_ms: Option<f64>,
+    /// Computes what the engine, the chip or the model's context do not allow, and says that it does not exist.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pretend: bool,
     /// Step by step instead of many steps at once: the same bytes, slowly.
     pub step_by_step: bool,
     /// What each request met as well.

@@ -55,7 +55,13 @@ impl<'a> World<'a> {
             unreachable!("a fleet has replicas")
         };
         let on = &kind.ready.deployment;
-        let mut assumptions = notes(request, &kind.ready, &kind.settings, kind.together);
+        let mut assumptions: Vec<Remark> = Vec::new();
+        for said in kinds.iter().flat_map(|k| &k.supported) {
+            if !assumptions.contains(said) {
+                assumptions.push(said.clone());
+            }
+        }
+        assumptions.extend(notes(request, &kind.ready, &kind.settings, kind.together));
         assumptions.extend(tiers::notes(&kind.tiers));
         assumptions.extend(fleet::notes(request, &kinds)?);
         let text = request.replay.trace_text.as_ref();
