@@ -8,8 +8,13 @@ use rackmath::ask::{Question, Reply};
 use rackmath::{Catalog, Error};
 use rackmath_report::reply::Part;
 use rackmath_sim::replay::{self, Scenario};
+use rackmath_units::Cancel;
 use serde_json::{Map, Value};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Seconds of a run that a Chrome trace shows unless told.
 const WINDOW: &str = "0..10";
@@ -39,7 +44,18 @@ pub fn run(
     if chrome.is_some() {
         request.entry("window").or_insert_with(|| WINDOW.into());
     }
-    let mut reply = Question::Simulate.answer(catalog, inputs.with_files(request), &inputs::terms())?;
+    let all = request.get("traffic").and_then(|t| t.get("requests")).and_then(Value::as_u64);
+    let mut terms = inputs::terms();
+    terms.effort.cancel = Cancel::open();
+    let progress = Progress::new(&terms.effort.cancel, all);
+    let reply = Question::Simulate.answer(catalog, inputs.with_files(request), &terms);
+    drop(progress);
+    let cancel = &terms.effort.cancel;
+    if reply.is_err() && cancel.check().is_err() {
+        let text = format!("stopped after {} requests, before any of them counted", cancel.done());
+        return Err(Error::said(text).hint("the first requests of a run only warm it up"));
+    }
+    let mut reply = reply?;
     if let (Some(each), Reply::Simulate(answer)) = (each, &reply) {
         save(each, rackmath_report::csv::requests(answer).as_bytes())?;
         if each == Path::new("-") {
@@ -55,6 +71,54 @@ pub fn run(
         }
     }
     output.reply(&reply, Part::All, given)
+}
+
+/// Says on standard error how far a run is, where someone can see it, until it is dropped. The first Ctrl-C ends the run and
+/// keeps what is done, the second ends the process.
+struct Progress {
+    ended: Option<Sender<()>>,
+    told: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    fn new(cancel: &Cancel, all: Option<u64>) -> Self {
+        let stop = cancel.clone();
+        // A handler that cannot be set leaves Ctrl-C as it is everywhere else.
+        let _ = ctrlc::set_handler(move || {
+            if stop.check().is_err() {
+                std::process::exit(130);
+            }
+            stop.cancel();
+        });
+        if !std::io::stderr().is_terminal() {
+            return Self { ended: None, told: None };
+        }
+        let (ended, waits) = channel();
+        let cancel = cancel.clone();
+        let told = std::thread::spawn(move || {
+            let began = Instant::now();
+            while waits.recv_timeout(Duration::from_millis(500)) == Err(RecvTimeoutError::Timeout) {
+                let done = cancel.done();
+                let rate = done as f64 / began.elapsed().as_secs_f64();
+                let of = all.map_or(String::new(), |all| format!(" of {all}"));
+                eprint!("\r{done}{of} requests met, {rate:.0} a second; Ctrl-C ends here and keeps what is done   ");
+            }
+            if began.elapsed() > Duration::from_millis(500) {
+                eprintln!();
+            }
+        });
+        Self { ended: Some(ended), told: Some(told) }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        drop(self.ended.take());
+        if let Some(told) = self.told.take() {
+            // What is said on the way is not worth a failure.
+            let _ = told.join();
+        }
+    }
 }
 
 /// A world file as a request: unknown keys are refused with their line and the nearest.

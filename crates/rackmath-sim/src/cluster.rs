@@ -226,8 +226,11 @@ impl<C: Clock> Cluster<C> {
     /// Runs until everything is done, or is not wanted any more; what is done until then is in the tally.
     pub fn run(&mut self, source: &mut impl Source, tally: &mut Tally, effort: &Effort) -> Result<(), Cancelled> {
         let waits = source.waits() || self.link.is_some();
+        let mut told = self.incidents.arrived;
         for turn in 1_u64.. {
             if turn % ARRIVALS == 0 {
+                effort.cancel.did(self.incidents.arrived - told);
+                told = self.incidents.arrived;
                 effort.check()?;
             }
             let arrival = source.next();

@@ -5,9 +5,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A token that ends work when it is cancelled; its clones are cancelled with it.
+/// A token that ends work when it is cancelled; its clones are cancelled with it. Work tells it how far it is.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Option<Arc<AtomicU64>>);
+pub struct Cancel(Option<Arc<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    left: AtomicU64,
+    done: AtomicU64,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cancelled")]
@@ -27,17 +33,29 @@ impl Cancel {
 
     /// One that cancels itself after so many checks: what tests count with.
     pub fn after(checks: u64) -> Self {
-        Self(Some(Arc::new(AtomicU64::new(checks))))
+        Self(Some(Arc::new(Shared { left: AtomicU64::new(checks), done: AtomicU64::new(0) })))
+    }
+
+    /// So much more is done.
+    pub fn did(&self, more: u64) {
+        if let Some(shared) = &self.0 {
+            shared.done.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// How much is done, of whatever the work counts.
+    pub fn done(&self) -> u64 {
+        self.0.as_ref().map_or(0, |shared| shared.done.load(Ordering::Relaxed))
     }
 
     pub fn cancel(&self) {
-        if let Some(left) = &self.0 {
-            left.store(0, Ordering::Relaxed);
+        if let Some(shared) = &self.0 {
+            shared.left.store(0, Ordering::Relaxed);
         }
     }
 
     pub fn check(&self) -> Result<(), Cancelled> {
-        let Some(left) = &self.0 else { return Ok(()) };
+        let Some(Shared { left, .. }) = self.0.as_deref() else { return Ok(()) };
         match left.load(Ordering::Relaxed) {
             OPEN => Ok(()),
             0 => Err(Cancelled),
@@ -98,6 +116,9 @@ mod tests {
         assert!((0..1000).all(|_| token.check().is_ok()));
         other.cancel();
         assert_eq!((token.check(), other.check()), (Err(Cancelled), Err(Cancelled)));
+        token.did(3);
+        other.did(4);
+        assert_eq!((token.done(), Cancel::never().done()), (7, 0));
         let counted = Cancel::after(2);
         assert_eq!([(); 4].map(|()| counted.check().is_ok()), [true, true, false, false]);
         Cancel::never().cancel();

@@ -309,8 +309,7 @@ fn warnings(world: &World, queues: Vec<f64>, unfinished: u64, cut: bool, metrics
     let mut all = Vec::new();
     if cut {
         all.push(says("simulated_cut"));
-    }
-    if unfinished > 0 {
+    } else if unfinished > 0 {
         all.push(says("simulated_unfinished").with("requests", unfinished as f64));
     }
     let n = queues.len();
