@@ -270,12 +270,10 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     let (mixed, alone, waits) = if server.schedule.prompts == Prompts::RideAlong {
         let work = base.with(prompt);
         let mut both = server.timer.time(&work)?;
-        if both.part(Part::Host) > Seconds::ZERO {
-            // Behind another pass with prompts, nothing hides what the host does for this one.
-            let host = server.timer.host(&work);
-            let waits = (host.launch + host.choose).less(both.time());
-            both.plus(&Cost::of(Part::Host, Limit::Host, waits), share);
-        }
+        // Behind another pass with prompts, nothing hides what the host does for this one.
+        let host = server.timer.host(&work);
+        let waits = (host.launch + host.choose).less(both.time());
+        both.plus(&Cost::of(Part::Host, Limit::Host, waits), share);
         (both, both.time(), both.part(Part::Host))
     } else {
         // Prompts have passes of their own; sequences that decode wait for them.
