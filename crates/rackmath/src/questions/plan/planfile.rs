@@ -127,7 +127,8 @@ impl PlanFile {
         if first {
             raw["format"] = FORMAT.into();
         }
-        let moved = raw["request"].as_object_mut().is_some_and(|request| as_before(request, first));
+        let request = raw.get_mut("request").and_then(Value::as_object_mut);
+        let moved = request.is_some_and(|request| as_before(request, first));
         let text = if first || moved { raw.to_string() } else { text.to_owned() };
         let file: Self = serde_json::from_str(&text).map_err(|error| unreadable(name, &error.to_string()))?;
         if file.format != FORMAT {
