@@ -263,6 +263,11 @@ impl Tally {
         }
     }
 
+    /// How many are to be measured.
+    pub(crate) fn requests(&self) -> u64 {
+        self.keep.requests
+    }
+
     /// A request was sent here.
     pub fn arrived(&mut self, id: u64, at: Ns) {
         self.begins(id, at);

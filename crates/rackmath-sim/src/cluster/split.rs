@@ -9,6 +9,10 @@ use crate::tally::Tally;
 use crate::workload::Source;
 use rackmath_units::{Cancelled, Effort};
 
+/// Requests of a run beyond which it is not parted: a part keeps the times of every batch it has a share of until all parts are
+/// done, some 50 bytes a request, where the whole keeps those of a batch only while it is under way.
+const MOST: u64 = 10_000_000;
+
 impl<C: Clock> Cluster<C> {
     /// Whether nothing that happens to one replica is seen by another or by the source of requests; a replica alone does not
     /// split.
@@ -33,13 +37,14 @@ impl<C: Clock> Cluster<C> {
 }
 
 impl<C: Clock + Clone + Send> Cluster<C> {
-    /// As [`Self::run`], on as many threads as are granted where the cluster splits and no window of steps is kept.
+    /// As [`Self::run`], on as many threads as are granted where the cluster splits, no window of steps is kept and the run is not
+    /// too long.
     pub fn run_apart<S>(&mut self, source: &mut S, tally: &mut Tally, effort: &Effort) -> Result<(), Cancelled>
     where
         S: Source + Clone + Send,
     {
         let n = effort.threads.min(self.open.len());
-        if n <= 1 || tally.window.is_some() || !self.splits(source) {
+        if n <= 1 || tally.window.is_some() || tally.requests() > MOST || !self.splits(source) {
             return self.run(source, tally, effort);
         }
         let alone = &effort.alone();
