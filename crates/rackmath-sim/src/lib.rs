@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod blocks;
+mod chain;
 pub mod clock;
 pub mod cluster;
 pub mod engine;

@@ -22,10 +22,9 @@
 
 use crate::Ns;
 use crate::blocks::{Quickly, Segment};
+use crate::chain::Chain;
 use crate::clock::whole;
 use std::collections::HashMap;
-
-const NONE: u32 = u32::MAX;
 
 /// How large a tier is, and the link to the one above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +78,6 @@ pub struct Below {
 /// A block that may be found, or so many that nobody looks for.
 #[derive(Clone, Copy, Debug)]
 struct Item {
-    previous: u32,
-    next: u32,
     key: u64,
     count: u64,
 }
@@ -89,11 +86,8 @@ struct Item {
 struct Level {
     tier: Tier,
     held: u64,
-    items: Vec<Item>,
-    spare: Vec<u32>,
-    /// The least recently looked at, and the latest.
-    first: u32,
-    last: u32,
+    /// The least recently looked at first.
+    items: Chain<Item>,
     place: HashMap<u64, u32, Quickly>,
     free: Ns,
     counts: Counts,
@@ -101,39 +95,7 @@ struct Level {
 
 impl Level {
     fn new(tier: Tier) -> Self {
-        Self {
-            tier,
-            held: 0,
-            items: Vec::new(),
-            spare: Vec::new(),
-            first: NONE,
-            last: NONE,
-            place: HashMap::default(),
-            free: 0,
-            counts: Counts::default(),
-        }
-    }
-
-    fn unlink(&mut self, at: u32) {
-        let Item { previous, next, .. } = self.items[at as usize];
-        match previous {
-            NONE => self.first = next,
-            p => self.items[p as usize].next = next,
-        }
-        match next {
-            NONE => self.last = previous,
-            n => self.items[n as usize].previous = previous,
-        }
-    }
-
-    fn link(&mut self, at: u32) {
-        let old = self.last;
-        (self.items[at as usize].previous, self.items[at as usize].next) = (old, NONE);
-        match old {
-            NONE => self.first = at,
-            old => self.items[old as usize].next = at,
-        }
-        self.last = at;
+        Self { tier, held: 0, items: Chain::new(), place: HashMap::default(), free: 0, counts: Counts::default() }
     }
 
     fn holds(&self, key: u64) -> bool {
@@ -142,21 +104,14 @@ impl Level {
 
     fn touch(&mut self, key: u64) {
         if let Some(at) = self.place.get(&key).copied() {
-            self.unlink(at);
-            self.link(at);
+            self.items.take_out(at);
+            self.items.put_last(at);
         }
     }
 
     fn push(&mut self, key: u64, count: u64) -> u32 {
-        let item = Item { previous: NONE, next: NONE, key, count };
-        let at = if let Some(at) = self.spare.pop() {
-            self.items[at as usize] = item;
-            at
-        } else {
-            self.items.push(item);
-            self.items.len() as u32 - 1
-        };
-        self.link(at);
+        let at = self.items.keep(Item { key, count });
+        self.items.put_last(at);
         at
     }
 
@@ -170,15 +125,15 @@ impl Level {
         if let Some(key) = key {
             let at = self.push(key, 0);
             self.place.insert(key, at);
-        } else if self.last != NONE && self.items[self.last as usize].count > 0 {
-            self.items[self.last as usize].count += count;
+        } else if let Some(last) = self.items.last().filter(|at| self.items[*at].count > 0) {
+            self.items[last].count += count;
         } else {
             self.push(0, count);
         }
         while self.held > self.tier.blocks {
-            let at = self.first;
+            let Some(at) = self.items.first() else { return };
             let over = self.held - self.tier.blocks;
-            let item = &mut self.items[at as usize];
+            let item = &mut self.items[at];
             let gone = item.count.max(1).min(over);
             self.held -= gone;
             self.counts.evicted += gone;
@@ -190,8 +145,8 @@ impl Level {
                 let key = item.key;
                 self.place.remove(&key);
             }
-            self.unlink(at);
-            self.spare.push(at);
+            self.items.take_out(at);
+            self.items.forget(at);
         }
     }
 
