@@ -108,6 +108,17 @@ pub struct Blocks {
     tree: Tree,
     /// Found blocks of the sequence under way, group by group.
     found: Vec<Vec<u32>>,
+    /// What gave way since it was last asked for, in order; none where nobody asks.
+    gone: Option<Gone>,
+}
+
+/// Blocks that gave way with what they held.
+#[derive(Clone, Debug, Default)]
+struct Gone {
+    /// Free blocks that hold nothing; they stand before all others in the free list.
+    bare: u32,
+    /// Blocks that could be found by their number, others by none.
+    all: Vec<u32>,
 }
 
 impl Blocks {
@@ -120,7 +131,26 @@ impl Blocks {
             list: FreeList::new(usable),
             tree: Tree::new(size, groups.len()),
             found: vec![Vec::new(); groups.len()],
+            gone: None,
         }
+    }
+
+    /// Notes what gives way, for [`Self::gone`].
+    #[must_use]
+    pub fn noting(self) -> Self {
+        Self { gone: Some(Gone { bare: self.usable, all: Vec::new() }), ..self }
+    }
+
+    /// Tells what gave way since it was last asked for, in order: a block that could be found, or one that nobody looks for.
+    pub(crate) fn gone(&mut self, tell: impl FnMut(Option<u32>)) {
+        if let Some(gone) = &mut self.gone {
+            gone.all.drain(..).map(|block| Some(block).filter(|block| *block != NONE)).for_each(tell);
+        }
+    }
+
+    /// The block of a group that holds the so manieth of a sequence, if it could be found.
+    pub(crate) fn number(held: &Held, block: u32) -> Option<u32> {
+        held.found.get(block.checked_sub(held.skipped)? as usize).copied()
     }
 
     pub fn free(&self) -> u32 {
@@ -317,6 +347,9 @@ impl Blocks {
         for h in held {
             let fresh = if self.caching { h.total().saturating_sub(h.stored).min(h.plain) } else { h.plain };
             self.list.put_front(fresh);
+            if let Some(gone) = &mut self.gone {
+                gone.bare += fresh;
+            }
             self.list.put_back(h.plain - fresh);
             for block in h.found.iter().rev() {
                 self.list.release(*block);
@@ -327,7 +360,21 @@ impl Blocks {
 
     /// Takes blocks whose holders are written down later, by [`Self::settle`].
     pub fn take_ahead(&mut self, n: u32) {
-        self.list.take(n, |block| self.tree.forget(block));
+        let Some(gone) = &mut self.gone else {
+            self.list.take(n, |block| self.tree.forget(block));
+            return;
+        };
+        let bare = gone.bare.min(n);
+        gone.bare -= bare;
+        self.list.take(bare, |_| {});
+        for _ in bare..n {
+            let mut held = NONE;
+            self.list.take(1, |block| {
+                self.tree.forget(block);
+                held = block;
+            });
+            gone.all.push(held);
+        }
     }
 
     /// Writes down that a sequence without findable content in its answer has grown to `tokens`, `stored` of them stored.

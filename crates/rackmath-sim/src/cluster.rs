@@ -93,7 +93,9 @@ impl Sink for Told<'_> {
     fn finished(&mut self, s: &Sequence, at: Ns, stalled: Ns) {
         if let Some(going) = &mut self.going {
             if s.kept {
-                self.prompted.push(Prompted { id: s.id, at, first_scheduled: s.first_scheduled, cached: s.cached });
+                let fetched = s.below.as_ref().map_or((0, 0), |b| (b.fetched, b.waited));
+                let (first_scheduled, cached) = (s.first_scheduled, s.cached);
+                self.prompted.push(Prompted { id: s.id, at, first_scheduled, cached, fetched });
                 self.inside[self.group] -= 1;
                 return;
             }

@@ -17,7 +17,7 @@ pub use bundle::{Bundle, Lockstep};
 
 use crate::Ns;
 use crate::clock::{Clock, Host, Stretch, Took, single, whole};
-use crate::engine::{Engine, Sequence, Settings, Share};
+use crate::engine::{Engine, Loads, Sequence, Settings, Share};
 use lane::Lane;
 use rackmath_theory::timer::Chunk;
 use rackmath_units::Chance;
@@ -402,9 +402,12 @@ impl Replica {
     fn wait(&mut self, now: Ns) {
         self.take_up(now);
         let ends = self.flights.back().map(|f| f.end);
-        // Who was evicted is not admitted in the same call.
-        let again = (!self.engine.decision().preempted.is_empty()).then_some(now);
-        self.due = ends.into_iter().chain(self.engine.comes()).min().or(again);
+        self.due = ends.into_iter().chain(self.engine.comes()).min().or(self.again(now));
+    }
+
+    /// Who was evicted is not admitted in the same call.
+    fn again(&self, now: Ns) -> Option<Ns> {
+        (!self.engine.decision().preempted.is_empty()).then_some(now)
     }
 
     /// When the engine is called after a step that is chosen now.
@@ -458,17 +461,18 @@ impl Replica {
             return Timing { start, end, gap: one, host, mixed: false };
         }
         let took = clock.mixed(decodes, context, all.each(), &self.chunks);
-        let timing = self.mixed(took, tokens > 0, now);
+        let timing = self.mixed(took, tokens > 0, now, self.engine.decision().loads);
         self.count_mixed(timing.end - timing.start, tokens);
         timing
     }
 
-    /// A step that is not of decodes alone: it ends when the chips are done, and not before the host has launched it.
-    fn mixed(&mut self, took: Took, mixed: bool, now: Ns) -> Timing {
+    /// A step that is not of decodes alone: it ends when the chips are done, and not before the host has launched it or what it
+    /// loads has come.
+    fn mixed(&mut self, took: Took, mixed: bool, now: Ns, loads: Loads) -> Timing {
         self.launches += 1;
         let host = self.host(|| took.host.nth(self.launches));
-        let start = self.device.max(now + host.prepare);
-        let end = (start + took.step).max(now + host.launch);
+        let start = self.device.max(now + host.prepare).max(loads.start);
+        let end = (start + took.step).max(now + host.launch).max(loads.end);
         self.run = None;
         Timing { start, end, gap: single(end - start), host, mixed }
     }

@@ -301,7 +301,7 @@ fn nothing_is_lost_and_all_paces_are_one_whatever_happens() {
             max_model_len: 2000,
             ..Settings::default()
         };
-        let pools = pick(&[0, 1]) == 1 && seed < 120;
+        let pools = pick(&[0, 1]) == 1;
         let settings = if seed < 120 { settings.into() } else { other(&settings, seed) };
         let rules = Rules {
             timeout: [None, Some(900 * MS), Some(4000 * MS)][pick(&[0, 1, 2]) as usize],

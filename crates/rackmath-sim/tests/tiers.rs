@@ -3,8 +3,11 @@
 use rackmath_sim::Ns;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::clock::Law;
-use rackmath_sim::cluster::{Cluster, Router};
+use rackmath_sim::cluster::{Cluster, Deal, Groups, Link, Router};
+use rackmath_sim::engine::sglang::{HiCache, PrefetchPolicy, WritePolicy};
 use rackmath_sim::engine::vllm::Settings;
+use rackmath_sim::engine::{self, sglang, trtllm};
+use rackmath_sim::replica::{Lockstep, Pace};
 use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
 use rackmath_sim::tiers::{Counts, Tier};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic};
@@ -13,15 +16,18 @@ use rackmath_units::{Chance, Effort};
 const MS: Ns = 1_000_000;
 const FREE: Tier = Tier { blocks: u64::MAX, block: 0, latency: 0 };
 
-fn run(settings: Settings, n: usize, source: &mut impl Source) -> (Vec<Outcome>, Vec<Counts>) {
+fn run(settings: impl Into<engine::Settings>, n: usize, source: &mut impl Source) -> (Vec<Outcome>, Vec<Counts>) {
+    run_as(Cluster::alike(settings, n, Law::default(), Router::RoundRobin, 7, Pace::Jumps), source)
+}
+
+fn run_as(mut cluster: Cluster<Law>, source: &mut impl Source) -> (Vec<Outcome>, Vec<Counts>) {
     let limits = Limits::default();
     let keep = Keep { warm: 0, requests: 1000, batches: 8, limits, outside: 0, each: true, worst: 5 };
     let mut tally = Tally::new(keep);
-    let mut cluster = Cluster::alike(settings, n, Law::default(), Router::RoundRobin, 7, true);
     cluster.run(source, &mut tally, &Effort::default()).unwrap();
     tally.each.sort_by_key(|o| o.id);
     for o in &tally.each {
-        let parts = o.queue + o.fetch + o.prefill + o.decode + o.stalled + o.evicted;
+        let parts = o.queue + o.fetch + o.prefill + o.transfer + o.decode + o.stalled + o.evicted;
         assert_eq!(parts, o.e2e(), "parts add up: {o:?}");
         assert!(o.fetched <= o.cached, "what is fetched is not computed: {o:?}");
     }
@@ -65,6 +71,124 @@ fn job(arrival: Ns, stream: u64, prompt: u32, output: u32) -> Job {
     Job { arrival, prompt, output, content: vec![Segment { stream, offset: 0, tokens: prompt }], ..Job::default() }
 }
 
+/// Fewer tokens than one are not loaded.
+fn hicache(host: u64, storage: Option<u64>) -> HiCache {
+    let (engine, _) = rackmath_catalog::embedded().engine("sglang").unwrap();
+    let mut rules = engine.host_cache.unwrap();
+    (rules.load_tokens, rules.prefetch_tokens) = (1, 16);
+    HiCache {
+        host: Tier { blocks: host, block: 2_000 << 20, latency: 50_000 },
+        storage: storage.map(|blocks| Tier { blocks, block: 6_000 << 20, latency: 300_000 }),
+        page: 16,
+        write: WritePolicy::WriteThrough,
+        prefetch: PrefetchPolicy::WaitComplete,
+        rules,
+    }
+}
+
+fn sglang(s: &Settings, hicache: Option<HiCache>) -> sglang::Settings {
+    let (engine, _) = rackmath_catalog::embedded().engine("sglang").unwrap();
+    sglang::Settings {
+        max_running_requests: s.max_num_seqs,
+        max_total_tokens: s.num_blocks * s.block_size,
+        chunked_prefill_size: Some(s.max_num_batched_tokens),
+        disable_overlap_schedule: !s.async_scheduling,
+        hicache,
+        ..sglang::Settings::new(engine.reckoning.unwrap())
+    }
+}
+
+fn trtllm(s: &Settings, host: Option<Tier>) -> trtllm::Settings {
+    let (all, some) = (trtllm::Capacity::MaxUtilization, trtllm::Capacity::GuaranteedNoEvict);
+    trtllm::Settings {
+        max_batch_size: s.max_num_seqs,
+        max_num_tokens: s.max_num_batched_tokens,
+        capacity: if s.max_num_seqs > 8 { all } else { some },
+        chunking: (s.max_num_batched_tokens < 1000).then_some(trtllm::Chunking::FirstComeFirstServed),
+        tokens_per_block: s.block_size,
+        blocks: s.num_blocks,
+        disable_overlap_scheduler: !s.async_scheduling,
+        host,
+        ..trtllm::Settings::default()
+    }
+}
+
+/// The same world under each engine, with so much host memory, and where an engine has it storage, for so many tokens.
+fn worlds(s: &Settings, host: u64, storage: u64, seed: u64) -> [engine::Settings; 3] {
+    let size = u64::from(s.block_size);
+    let tier = |tokens: u64, block: i64| Tier { blocks: tokens / size, block: block << 20, latency: 50_000 };
+    let mut below = hicache(host, (storage > 0).then_some(storage));
+    below.write = [WritePolicy::WriteThrough, WritePolicy::WriteThroughSelective, WritePolicy::WriteBack]
+        [seed as usize % 3];
+    below.prefetch = [PrefetchPolicy::BestEffort, PrefetchPolicy::WaitComplete, PrefetchPolicy::Timeout]
+        [seed as usize / 3 % 3];
+    let tiers = [tier(host, 30_000), tier(storage, 90_000)].into_iter().filter(|t| t.blocks > 0).collect();
+    [
+        Settings { tiers, ..s.clone() }.into(),
+        sglang(s, Some(below)).into(),
+        trtllm(s, Some(tier(host, 30_000))).into(),
+    ]
+}
+
+#[test]
+fn under_every_engine_a_tier_without_room_is_none_and_nothing_is_lost() {
+    let mut fetched = [0; 3];
+    for seed in 0..60 {
+        let s = settings(seed);
+        let plain = worlds(&s, 0, 0, seed);
+        let (host, storage) = ([600, 6000, 60_000][seed as usize % 3], [0, 40_000][seed as usize % 2]);
+        let turns = 1 + seed as u32 % 4;
+        for (at, with) in worlds(&s, host, storage, seed).into_iter().enumerate() {
+            let none: engine::Settings = match &plain[at] {
+                engine::Settings::Vllm(s) => s.into(),
+                engine::Settings::Sglang(s) => sglang::Settings { hicache: None, ..s.clone() }.into(),
+                engine::Settings::Trtllm(s) => trtllm::Settings { host: None, ..s.clone() }.into(),
+            };
+            let a = run(none, 2, &mut traffic(20.0, turns, seed)).0;
+            let b = run(plain[at].clone(), 2, &mut traffic(20.0, turns, seed)).0;
+            assert_eq!(a, b, "seed {seed}: a tier of no size is none, {:?}", plain[at]);
+            let mut paces = [Pace::General, Pace::Steps, Pace::Jumps].map(|pace| {
+                let all = Cluster::alike(with.clone(), 2, Law::default(), Router::RoundRobin, 7, pace);
+                run_as(all, &mut traffic(20.0, turns, seed))
+            });
+            assert_eq!(paces[0], paces[1], "seed {seed} {with:?}");
+            assert_eq!(paces[0], paces[2], "seed {seed} {with:?}");
+            let (all, counts) = std::mem::take(&mut paces[0]);
+            assert_eq!(all.len(), 200, "seed {seed} {with:?}: all are done");
+            let size: u64 = with.block().into();
+            let (found, tokens) = (counts[0].carried * size, all.iter().map(|o| u64::from(o.fetched)).sum::<u64>());
+            assert!(tokens <= found, "seed {seed} {with:?}: what requests fetched came from the host");
+            fetched[at] += tokens;
+        }
+    }
+    assert!(fetched.iter().all(|n| *n > 10_000), "{fetched:?}");
+}
+
+#[test]
+fn tiers_go_with_groups_and_with_pools() {
+    let mut fetched = [[0; 3]; 2];
+    for seed in 0..30 {
+        let s = settings(seed);
+        for (at, with) in worlds(&s, 20_000, 40_000, seed).into_iter().enumerate() {
+            for pools in [0, 1] {
+                let runs = [Pace::General, Pace::Jumps].map(|pace| {
+                    let all = Cluster::alike(with.clone(), 4, Law::default(), Router::RoundRobin, 7, pace);
+                    let steps = Lockstep { sync: 16, dummy: 1 };
+                    let all = match pools {
+                        0 => all.grouped(0, Groups { n: 2, steps, deal: Deal::InTurn }),
+                        _ => all.sending(2, Link(std::sync::Arc::new(|tokens| 1000 * Ns::from(tokens)))),
+                    };
+                    run_as(all, &mut traffic(20.0, 1 + seed as u32 % 4, seed))
+                });
+                assert_eq!(runs[0], runs[1], "seed {seed} pools {pools} {with:?}");
+                assert_eq!(runs[0].0.len(), 200, "seed {seed} pools {pools} {with:?}: all are done");
+                fetched[pools][at] += runs[0].0.iter().map(|o| u64::from(o.fetched)).sum::<u64>();
+            }
+        }
+    }
+    assert!(fetched.iter().flatten().all(|n| *n > 1000), "{fetched:?}");
+}
+
 #[test]
 fn a_tier_without_room_is_none() {
     for seed in 0..40 {
@@ -82,7 +206,7 @@ fn a_tier_without_room_is_none() {
 #[test]
 fn below_without_end_is_found_what_a_chip_without_end_would_hold() {
     // One request at a time, so that only what is found differs.
-    let mut fetched = 0;
+    let mut fetched = [0; 4];
     for seed in 0..30 {
         let mut chance = Chance::new(seed);
         let mut content = Vec::new();
@@ -94,15 +218,24 @@ fn below_without_end_is_found_what_a_chip_without_end_would_hold() {
             content.push(Job { arrival, prompt: a + b, output, content: vec![shared, own], ..Job::default() });
         }
         let small = Settings { num_blocks: 70, ..Settings::default() };
-        let below = Settings { tiers: vec![FREE], ..small };
         let large = Settings { num_blocks: 1 << 20, ..Settings::default() };
-        let (a, _) = run(below, 1, &mut Listed::new(content.clone()));
-        let (b, _) = run(large, 1, &mut Listed::new(content));
-        let cached = |all: &[Outcome]| all.iter().map(|o| o.cached).collect::<Vec<_>>();
-        assert_eq!(cached(&a), cached(&b), "seed {seed}");
-        fetched += a.iter().map(|o| u64::from(o.fetched)).sum::<u64>();
+        let all = HiCache { host: FREE, ..hicache(1, None) };
+        let late = HiCache { write: WritePolicy::WriteBack, ..all.clone() };
+        let pairs: [(engine::Settings, engine::Settings); 4] = [
+            (Settings { tiers: vec![FREE], ..small.clone() }.into(), (&large).into()),
+            (sglang(&small, Some(all)).into(), sglang(&large, None).into()),
+            (sglang(&small, Some(late)).into(), sglang(&large, None).into()),
+            (trtllm(&small, Some(FREE)).into(), trtllm(&large, None).into()),
+        ];
+        for (at, (below, large)) in pairs.into_iter().enumerate() {
+            let (a, _) = run(below, 1, &mut Listed::new(content.clone()));
+            let (b, _) = run(large, 1, &mut Listed::new(content.clone()));
+            let cached = |all: &[Outcome]| all.iter().map(|o| o.cached).collect::<Vec<_>>();
+            assert_eq!(cached(&a), cached(&b), "seed {seed}, {at}");
+            fetched[at] += a.iter().map(|o| u64::from(o.fetched)).sum::<u64>();
+        }
     }
-    assert!(fetched > 10_000, "{fetched}");
+    assert!(fetched.iter().all(|n| *n > 10_000), "{fetched:?}");
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub struct Engine {
     pub schedule: Schedule,
     /// What it takes answers to come for when it lets requests in; none where it reckons with nothing, or with all of them.
     pub reckoning: Option<Reckoning>,
+    /// How it keeps caches in host memory and storage; none where that is not known, or has no numbers.
+    pub host_cache: Option<HostCache>,
     /// How attention groups that share their experts go along with each other; none where that is not known.
     pub groups: Option<Groups>,
     /// One rule for all its kernels, where none were measured one by one.
@@ -163,6 +165,28 @@ pub struct Reckoning {
     pub common_tokens: u32,
     /// Looks at what has come that a step with prompts counts as; one of decodes counts as one.
     pub prompt_looks: u32,
+}
+
+/// How an engine that keeps its tree of caches in host memory and storage as well copies, loads and fetches.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostCache {
+    /// Host memory over the cache memory of the chips, unless told.
+    pub ratio: f64,
+    /// How often something is met until it is copied, where only what is met again is.
+    pub selective_meetings: u32,
+    /// Fewer tokens are not loaded from the host.
+    pub load_tokens: u32,
+    /// Fewer tokens are not fetched from storage.
+    pub prefetch_tokens: u32,
+    /// Tokens that are fetched together, over those of the host.
+    pub prefetch_share: f64,
+    /// How long a request waits for storage where that is limited: for itself, for each 1,024 tokens, and at most.
+    pub timeout_s: f64,
+    pub timeout_s_per_ki: f64,
+    pub timeout_s_most: f64,
+    /// Tokens of a page of storage.
+    pub page_tokens: u32,
 }
 
 /// Attention groups of one deployment: each has sequences and a cache of its own, and all take every step together.
@@ -406,7 +430,7 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
         &file,
         id,
         text,
-        &["schedule.source", "reckoning.source", "groups.source", "overhead.fit", "assumed.source", "spread.source"],
+        &["schedule.source", "reckoning.source", "host_cache.source", "groups.source", "overhead.fit", "assumed.source", "spread.source"],
     )?;
     let (s, o, a) = (&engine.schedule, &engine.overhead, &engine.assumed);
     within(
@@ -446,6 +470,19 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
                 ("reckoning.share_last", r.share_last, 0.0, 1.0),
                 ("reckoning.share_steps", r.share_steps, 1.0, 1e9),
                 ("reckoning.prompt_looks", r.prompt_looks.into(), 1.0, 1e9),
+            ],
+        )?;
+    }
+    if let Some(h) = &engine.host_cache {
+        within(
+            &file,
+            &[
+                ("host_cache.ratio", h.ratio, 0.0, 1e3),
+                ("host_cache.prefetch_share", h.prefetch_share, 0.0, 1.0),
+                ("host_cache.timeout_s", h.timeout_s, 0.0, 1e6),
+                ("host_cache.timeout_s_per_ki", h.timeout_s_per_ki, 0.0, 1e6),
+                ("host_cache.timeout_s_most", h.timeout_s_most, 0.0, 1e6),
+                ("host_cache.page_tokens", h.page_tokens.into(), 1.0, 4096.0),
             ],
         )?;
     }

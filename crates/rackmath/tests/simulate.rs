@@ -1,7 +1,7 @@
 //! Runs against the steady state of the same deployment, and the same bytes whichever way a run goes.
 
 use rackmath::layout::DegreesRequest;
-use rackmath::simulate::{Answer, Flags, Fleet, Request, Router, Sglang, Tiers, Traffic, Waits, What, answer_on};
+use rackmath::simulate::{Answer, Flags, Fleet, Request, Router, Sglang, Tiers, Traffic, Trtllm, Waits, What, answer_on};
 use rackmath::{estimate, setting::Setting};
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::KernelSet;
@@ -248,4 +248,46 @@ fn caches_in_host_memory_are_found_and_their_time_is_a_part() {
     assert!(fetch.ms > 0.0 && large.tiers[0].fetched_bytes > 1e9, "{fetch:?} {:?}", large.tiers);
     let whole: f64 = large.parts.iter().map(|p| p.ms).sum();
     assert!((whole / mean(&large, What::E2e) - 1.0).abs() < 1e-9, "parts add up");
+}
+
+#[test]
+fn other_engines_keep_caches_in_host_memory_as_they_name_it() {
+    let traffic = Traffic { rate_per_s: Some(0.8), turns: 6, think_s: 30.0, requests: 400, ..Traffic::default() };
+    let on = |engine: &str| Request { engine: engine.into(), ..request(traffic.clone()) };
+    let sglang = |flags: Sglang| Request { sglang: Sglang { max_total_tokens: Some(48_000), ..flags }, ..on("sglang") };
+    let trtllm = |flags: Trtllm| Request { trtllm: Trtllm { max_tokens: Some(48_000), ..flags }, ..on("trtllm") };
+    let hicache = Sglang { enable_hierarchical_cache: true, hicache_ratio: Some(50.0), ..Sglang::default() };
+    let pairs = [
+        (sglang(Sglang::default()), sglang(hicache.clone())),
+        (trtllm(Trtllm::default()), trtllm(Trtllm { host_cache_size: Some(500_000_000_000), ..Trtllm::default() })),
+    ];
+    for (without, with) in pairs {
+        let (none, large) = (asked(&without), asked(&with));
+        assert!(none.tiers.is_empty() && large.tiers.len() == 1 && large.tiers[0].fetched_bytes > 1e9);
+        assert!(large.served.cached > none.served.cached + 0.3, "{} {}", large.served.cached, none.served.cached);
+        let tiers = Tiers { disk_gib: Some(100.0), remote_gib: Some(100.0), ..Tiers::default() };
+        let three = Request { tiers: Tiers { remote_gb_per_s: Some(10.0), ..tiers }, ..with.clone() };
+        assert!(answer_on(&rackmath_catalog::embedded(), &three, &Effort::default()).is_err(), "not three tiers");
+        let twice = Request { tiers: Tiers { kv_offloading_size: Some(1.0), ..Tiers::default() }, ..with };
+        let twice = answer_on(&rackmath_catalog::embedded(), &twice, &Effort::default());
+        assert!(twice.is_err() || !matches!(without.engine.as_str(), "trtllm"), "one size, not two");
+    }
+    let below = Tiers { disk_gib: Some(1000.0), ..Tiers::default() };
+    let small = Sglang { hicache_ratio: Some(1.5), ..hicache };
+    let stored = asked(&Request { tiers: below, ..sglang(small.clone()) });
+    assert!(stored.tiers.len() == 2 && stored.tiers[1].found_tokens > 10_000, "{:?}", stored.tiers);
+    assert!(stored.served.cached > asked(&sglang(small)).served.cached + 0.1);
+}
+
+/// Two pools under every engine: all are served, and tiers go along with them.
+#[test]
+fn every_engine_has_pools() {
+    for engine in ["vllm", "sglang", "trtllm"] {
+        let traffic = Traffic { rate_per_s: Some(2.0), turns: 3, think_s: 5.0, requests: 200, ..Traffic::default() };
+        let fleet = Fleet { prefill_replicas: 1, replicas: 1, ..Fleet::default() };
+        let tiers = Tiers { kv_offloading_size: Some(100.0), ..Tiers::default() };
+        let run = asked(&Request { engine: engine.into(), fleet, tiers, ..request(traffic) });
+        assert_eq!((run.unfinished, run.prefill_replicas), (0, 1), "{engine}");
+        assert!(run.assumptions.iter().any(|r| r.says == "simulated_pools"), "{engine}");
+    }
 }

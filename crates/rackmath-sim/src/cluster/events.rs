@@ -145,6 +145,7 @@ pub(super) struct Going {
     place: Place,
     first_scheduled: Ns,
     cached: u32,
+    fetched: (u32, Ns),
     /// Its prompt was done.
     sent: Ns,
     /// The latest attempt came so long after the first.
@@ -153,7 +154,7 @@ pub(super) struct Going {
 
 impl Going {
     pub(super) fn new(job: Job, place: Place) -> Self {
-        Self { job, attempt: 0, place, first_scheduled: 0, cached: 0, sent: 0, before: 0 }
+        Self { job, attempt: 0, place, first_scheduled: 0, cached: 0, fetched: (0, 0), sent: 0, before: 0 }
     }
 }
 
@@ -164,6 +165,8 @@ pub(super) struct Prompted {
     pub at: Ns,
     pub first_scheduled: Ns,
     pub cached: u32,
+    /// Tokens from tiers below, and how long they took.
+    pub fetched: (u32, Ns),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -305,6 +308,7 @@ impl<C: Clock> Cluster<C> {
             let (Some(going), Some(link)) = (self.going.get_mut(&p.id), &self.link) else { continue };
             let Place::At { at: from, slot } = going.place else { continue };
             (going.first_scheduled, going.cached, going.sent) = (p.first_scheduled, p.cached, p.at);
+            going.fetched = p.fetched;
             going.place = Place::Moving;
             let (took, attempt) = ((link.0)(going.job.prompt), going.attempt);
             let load = |to: &usize| self.groups(*to).map(|to| self.inside[to] + self.states[to].coming).sum::<u64>();
@@ -339,8 +343,12 @@ impl<C: Clock> Cluster<C> {
         let place = r.engine.place(0, job.content.iter().copied());
         let plain = Sequence::new(id, job.arrival + going.before, job.prompt, job.output).bringing(going.sent);
         let (first_scheduled, cached, before) = (going.first_scheduled, going.cached, going.before);
-        let (priority, class) = (job.priority, job.class);
-        let sequence = Sequence { priority, place, first_scheduled, cached, before, class, ..plain };
+        let (priority, class, mut below) = (job.priority, job.class, r.engine.below(&job.content));
+        if going.fetched.0 > 0 {
+            let all = below.get_or_insert_default();
+            (all.fetched, all.waited) = going.fetched;
+        }
+        let sequence = Sequence { priority, place, first_scheduled, cached, before, class, below, ..plain };
         let slot = r.arrive(now, sequence);
         self.inside[to] += 1;
         going.place = Place::At { at: to, slot };

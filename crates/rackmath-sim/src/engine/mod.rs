@@ -32,6 +32,21 @@ pub struct Decision {
     pub preempted: Vec<u32>,
     /// Cached tokens found at admission.
     pub hits: Vec<(u32, u32)>,
+    pub loads: Loads,
+}
+
+/// What a step waits for that comes from tiers below: it does not begin before one time, or does not end before another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loads {
+    pub start: Ns,
+    pub end: Ns,
+}
+
+impl Loads {
+    #[must_use]
+    pub fn with(self, b: Self) -> Self {
+        Self { start: self.start.max(b.start), end: self.end.max(b.end) }
+    }
 }
 
 impl Decision {
@@ -39,6 +54,7 @@ impl Decision {
         self.shares.clear();
         self.preempted.clear();
         self.hits.clear();
+        self.loads = Loads::default();
     }
 }
 
@@ -165,16 +181,15 @@ impl Engine {
 
     /// It is called at this time.
     pub fn at(&mut self, now: Ns) {
-        if let Self::Vllm(s) = self {
-            s.at(now);
-        }
+        each!(self, s => s.at(now));
     }
 
     /// When what a waiting request fetches from tiers below comes.
     pub fn comes(&self) -> Option<Ns> {
         match self {
             Self::Vllm(s) => s.comes(),
-            Self::Sglang(_) | Self::Trtllm(_) => None,
+            Self::Sglang(s) => s.comes(),
+            Self::Trtllm(_) => None,
         }
     }
 
@@ -182,7 +197,8 @@ impl Engine {
     pub fn tiers(&self) -> Option<&Tiers> {
         match self {
             Self::Vllm(s) => s.tiers.as_deref(),
-            Self::Sglang(_) | Self::Trtllm(_) => None,
+            Self::Sglang(s) => s.blocks.tiers(),
+            Self::Trtllm(s) => s.tiers.as_deref(),
         }
     }
 

@@ -5,8 +5,10 @@
 //! cannot hold even one request gives it up, here it waits; the token under way of a retracted request is kept.
 
 use super::{Decision, Received, Sequence, Share, Slots, taken_out};
+use crate::Ns;
 use crate::radix::{Hold, Radix};
-use rackmath_spec::engine::Reckoning;
+use crate::tiers::{Below, Coming, Tier, Tiers};
+use rackmath_spec::engine::{HostCache, Reckoning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -19,6 +21,51 @@ pub enum Policy {
     Fcfs,
     /// Who finds the longest prefix in the cache.
     Lpm,
+}
+
+/// When what the chip computed is copied to host memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WritePolicy {
+    /// As it is stored, and from there to storage.
+    WriteThrough,
+    /// When it is met again, and from there to storage.
+    WriteThroughSelective,
+    /// When the chip gives it up.
+    WriteBack,
+}
+
+/// How long a request waits for what storage has of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PrefetchPolicy {
+    /// Until it could be computed.
+    BestEffort,
+    /// Until all has come.
+    WaitComplete,
+    /// Until all has come or its time is over.
+    Timeout,
+}
+
+/// Host memory and storage below the chip (HiCache). Sizes and rates are those of tokens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HiCache {
+    pub host: Tier,
+    pub storage: Option<Tier>,
+    /// Tokens of a page of storage.
+    pub page: u32,
+    pub write: WritePolicy,
+    pub prefetch: PrefetchPolicy,
+    pub rules: HostCache,
+}
+
+impl HiCache {
+    /// How long a request waits at most for so many tokens.
+    fn patience(&self, tokens: u32) -> Ns {
+        let r = &self.rules;
+        let s = (r.timeout_s + r.timeout_s_per_ki * f64::from(tokens) / 1024.0).min(r.timeout_s_most);
+        (s * 1e9).round() as Ns
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +87,8 @@ pub struct Settings {
     /// Steps of decodes between two looks at what has come.
     pub scheduler_recv_interval: u32,
     pub reckoning: Reckoning,
+    /// Memory below the chip's own; none without.
+    pub hicache: Option<HiCache>,
 }
 
 impl Settings {
@@ -59,6 +108,7 @@ impl Settings {
             prefill_decode_interval: 0,
             scheduler_recv_interval: 1,
             reckoning,
+            hicache: None,
         }
     }
 
@@ -96,6 +146,8 @@ pub struct Scheduler {
     queue: Radix,
     keys: Vec<(u32, u32)>,
     pub decision: Decision,
+    /// When it is called.
+    now: Ns,
 }
 
 /// What a batch of prompts may still take.
@@ -117,7 +169,15 @@ impl Room {
 
 impl Scheduler {
     pub fn new(settings: Settings) -> Self {
-        let blocks = Radix::new(settings.max_total_tokens, !settings.disable_radix_cache);
+        let mut blocks = Radix::new(settings.max_total_tokens, !settings.disable_radix_cache);
+        if let Some(h) = settings.hicache.as_ref().filter(|h| h.host.blocks > 0) {
+            let after = match h.write {
+                WritePolicy::WriteThrough => Some(1),
+                WritePolicy::WriteThroughSelective => Some(h.rules.selective_meetings),
+                WritePolicy::WriteBack => None,
+            };
+            blocks = blocks.over(Tiers::under(h.host, h.storage, h.page), after);
+        }
         let mut all = Self {
             blocks,
             sequences: Slots::new(0),
@@ -136,6 +196,7 @@ impl Scheduler {
             queue: Radix::new(u32::MAX, true),
             keys: Vec::new(),
             decision: Decision::default(),
+            now: 0,
             settings,
         };
         all.ratio = all.ratios().0;
@@ -210,14 +271,77 @@ impl Scheduler {
         let idle = self.running() == 0 && self.waiting.is_empty();
         if self.looks >= self.settings.scheduler_recv_interval || idle {
             self.looks = 0;
+            if self.settings.hicache.is_some() {
+                for at in 0..self.inbox.len() {
+                    self.prefetch(self.inbox[at]);
+                }
+            }
             self.waiting.append(&mut self.inbox);
         }
+    }
+
+    /// It is called at this time.
+    pub(crate) fn at(&mut self, now: Ns) {
+        self.now = now;
+    }
+
+    /// What storage has of a request that came sets out for the host.
+    fn prefetch(&mut self, slot: u32) {
+        let Some(rules) = self.settings.hicache.as_ref().map(|h| (h.rules.prefetch_tokens, h.rules.prefetch_share)) else {
+            return;
+        };
+        let r = &mut self.sequences[slot];
+        let Some(below) = r.below.as_mut().filter(|_| r.brought == 0) else { return };
+        let known = r.prompt + r.sampled;
+        let Some((first, pages)) = self.blocks.pages(below, r.place, r.id, known, rules) else { return };
+        let coming = Coming { at: self.now, first, pages };
+        below.coming = Some(coming);
+        if let Some(tiers) = self.blocks.tiers_mut() {
+            tiers.set_out(r.id, coming);
+        }
+    }
+
+    /// When a request stops to wait for what storage has of it.
+    fn patient(&self, id: u64, below: &Below) -> Option<Ns> {
+        let (h, coming) = (self.settings.hicache.as_ref()?, below.coming?);
+        let end = self.blocks.tiers()?.arrives(id)?;
+        Some(match h.prefetch {
+            PrefetchPolicy::BestEffort => coming.at,
+            PrefetchPolicy::WaitComplete => end,
+            PrefetchPolicy::Timeout => end.min(coming.at + h.patience(coming.pages * h.page)),
+        })
+    }
+
+    /// Whether a waiting request still waits for storage; if not, what has come is in the host.
+    fn awaits(&mut self, slot: u32) -> bool {
+        let r = &self.sequences[slot];
+        let Some(until) = r.below.as_ref().and_then(|b| self.patient(r.id, b)) else { return false };
+        if until > self.now {
+            return true;
+        }
+        let r = &mut self.sequences[slot];
+        if let Some(below) = &mut r.below {
+            self.blocks.stop(below, r.place, r.id, self.now);
+            below.waited += below.coming.map_or(0, |c| until - c.at);
+            below.coming = None;
+        }
+        false
+    }
+
+    /// When a waiting request stops to wait for storage.
+    pub(crate) fn comes(&self) -> Option<Ns> {
+        self.settings.hicache.as_ref()?;
+        let until = |slot: &u32| {
+            let r = &self.sequences[*slot];
+            self.patient(r.id, r.below.as_ref()?).filter(|until| *until > self.now)
+        };
+        self.waiting.iter().filter_map(until).min()
     }
 
     /// The last batch of prompts decodes from now on, but for the one that is cut.
     fn merge(&mut self) {
         if let Some(slot) = self.chunked {
-            self.store(slot, self.sequences[slot].computed);
+            self.store(slot, self.sequences[slot].computed, true);
         }
         let mut last = std::mem::take(&mut self.last);
         self.running.extend(last.drain(..).filter(|slot| Some(*slot) != self.chunked));
@@ -248,9 +372,28 @@ impl Scheduler {
         }
     }
 
-    fn store(&mut self, slot: u32, tokens: u32) {
-        let r = &self.sequences[slot];
-        self.blocks.store(&mut self.holds[slot as usize], r.place, r.id, tokens);
+    fn store(&mut self, slot: u32, tokens: u32, chunk: bool) {
+        let r = &mut self.sequences[slot];
+        self.blocks.store(&mut self.holds[slot as usize], r.place, r.id, tokens, chunk);
+        if let Some(below) = &mut r.below {
+            self.blocks.write_down(below);
+        }
+    }
+
+    /// What the host has of a request comes up behind what was found, all of it or nothing.
+    fn load(&mut self, slot: u32, node: u32) -> Option<(u32, u32)> {
+        let least = self.settings.hicache.as_ref()?.rules.load_tokens;
+        let tokens = self.blocks.deep();
+        if tokens == 0 || tokens < least {
+            return None;
+        }
+        let (node, over) = self.blocks.load(node, self.now);
+        self.decision.loads.end = self.decision.loads.end.max(over);
+        let r = &mut self.sequences[slot];
+        if let Some(below) = r.below.as_mut().filter(|_| r.first_scheduled == Ns::MAX) {
+            below.fetched = tokens;
+        }
+        Some((node, tokens))
     }
 
     fn available(&self, room: &Room) -> f64 {
@@ -331,17 +474,25 @@ impl Scheduler {
             let slot = self.waiting[at];
             let r = &self.sequences[slot];
             // Its token under way comes first; a prompt that came computed is not computed.
-            if r.pending > 0 || r.brought > 0 {
+            if r.pending > 0 || r.brought > 0 || self.awaits(slot) {
                 at += 1;
                 continue;
             }
+            let r = &self.sequences[slot];
             let (known, later) = (r.known(), self.to_come(r));
-            let (node, found) = self.blocks.find(r.place, r.id, known - 1);
+            let (mut node, mut found) = self.blocks.find(r.place, r.id, known - 1);
             self.blocks.lock(node);
+            let short = f64::from(known - found) + f64::from(later) + 1.0 >= self.available(room);
+            let input = i64::from(known - found - self.blocks.deep());
+            if !short
+                && (input < room.input || self.decision.shares.is_empty())
+                && let Some((last, tokens)) = self.load(slot, node)
+            {
+                (node, found) = (last, found + tokens);
+            }
             let rest = known - found;
             let whole = i64::from(rest) <= room.chunk;
             let n = if whole { rest } else { room.chunk.max(0) as u32 };
-            let short = f64::from(rest) + f64::from(later) + 1.0 >= self.available(room);
             let many = i64::from(rest) >= room.input && !self.decision.shares.is_empty();
             if short || many || n == 0 || (!whole && self.chunked.is_some()) {
                 self.full |= short;
@@ -350,7 +501,12 @@ impl Scheduler {
             }
             self.blocks.begin(&mut self.holds[slot as usize], node, found);
             self.waiting.remove(at);
-            self.sequences[slot].computed = found;
+            let r = &mut self.sequences[slot];
+            r.computed = found;
+            if let Some(below) = r.below.as_mut().filter(|_| r.first_scheduled == Ns::MAX) {
+                // What was loaded before it was let in may be gone.
+                below.fetched = below.fetched.min(found);
+            }
             if found > 0 {
                 self.decision.hits.push((slot, found));
             }
@@ -530,7 +686,7 @@ impl Scheduler {
         if finished {
             self.end(slot);
         } else if inside && !share.decodes {
-            self.store(slot, share.before + share.tokens);
+            self.store(slot, share.before + share.tokens, false);
         }
         Received { tokens: 1, finished }
     }
@@ -539,6 +695,10 @@ impl Scheduler {
     pub(crate) fn end(&mut self, slot: u32) {
         let r = &mut self.sequences[slot];
         r.done = true;
+        if let (Some(below), Some(tiers)) = (r.below.as_mut().filter(|b| b.coming.is_some()), self.blocks.tiers_mut()) {
+            tiers.stop(below, r.id, self.now);
+            below.coming = None;
+        }
         if !r.kept {
             self.let_go(slot);
         }
@@ -562,7 +722,7 @@ impl Scheduler {
         if computed > 0 {
             // The last token was never computed with.
             let stored = computed.min(known - 1);
-            self.store(slot, stored);
+            self.store(slot, stored, false);
             let hold = &mut self.holds[slot as usize];
             if self.settings.disable_radix_cache {
                 self.blocks.give_back(hold, stored);

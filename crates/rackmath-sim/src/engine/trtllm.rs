@@ -4,9 +4,16 @@
 //! `kvCacheManager.cpp`); not compared with the engine itself. A prompt takes the blocks of its whole length when it starts.
 //! Only whole blocks are found again, and only what is not found counts as tokens of a step. A prompt larger than a step,
 //! which the engine refuses, runs alone.
+//!
+//! With host memory (`kv_cache_config.host_cache_size`), a block with content that gives way on the chip moves down; the host
+//! forgets what came down first. A block that is found there moves up when its prompt starts, and the step waits for it
+//! (`kvCacheManager.cpp`, `getFreeBlock`, `onboardBlock`; `kvCacheTransferManager.cpp`, `syncTransfers`). Blocks that are on the
+//! chip behind some that are in the host are not found.
 
 use super::{Decision, Received, Sequence, Share, Slots, taken_out};
+use crate::Ns;
 use crate::blocks::{Blocks, Group};
+use crate::tiers::{Tier, Tiers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -46,6 +53,8 @@ pub struct Settings {
     /// Blocks of the cache.
     pub blocks: u32,
     pub disable_overlap_scheduler: bool,
+    /// Host memory below the chip's own; none without.
+    pub host: Option<Tier>,
 }
 
 impl Default for Settings {
@@ -60,6 +69,7 @@ impl Default for Settings {
             tokens_per_block: 32,
             blocks: 2048,
             disable_overlap_scheduler: false,
+            host: None,
         }
     }
 }
@@ -75,7 +85,7 @@ impl Settings {
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     slot: u32,
-    /// Tokens found in the cache; found, brought along or computed before.
+    /// Tokens found in the cache; found there or in the host, brought along or computed before.
     found: u32,
     before: u32,
     /// Tokens that are left of the prompt; none for a decode.
@@ -99,13 +109,23 @@ pub struct Scheduler {
     fresh: Vec<u32>,
     order: Vec<u32>,
     pub decision: Decision,
+    pub tiers: Option<Box<Tiers>>,
+    /// What blocks that could be found are known by in the host.
+    keys: Vec<u64>,
+    /// When it is called.
+    now: Ns,
 }
 
 impl Scheduler {
     pub fn new(settings: Settings) -> Self {
         let s = &settings;
+        let host = s.host.filter(|host| host.blocks > 0 && s.enable_block_reuse);
+        let blocks = Blocks::new(s.blocks, s.tokens_per_block, &[Group::Full], s.enable_block_reuse);
         Self {
-            blocks: Blocks::new(s.blocks, s.tokens_per_block, &[Group::Full], s.enable_block_reuse),
+            blocks: if host.is_some() { blocks.noting() } else { blocks },
+            tiers: host.and_then(|host| Tiers::new(&[host], s.tokens_per_block)),
+            keys: Vec::new(),
+            now: 0,
             sequences: Slots::new(1),
             running: Vec::new(),
             waiting: VecDeque::new(),
@@ -152,6 +172,7 @@ impl Scheduler {
             Some(how) => self.cut(how),
         }
         self.start();
+        self.move_down();
         for share in &mut self.decision.shares {
             let r = &mut self.sequences[share.slot];
             r.computed += share.tokens;
@@ -171,9 +192,61 @@ impl Scheduler {
             let r = &mut self.sequences[slot];
             if !r.done && r.computed > 0 {
                 let tokens = r.computed.min(r.known());
-                self.blocks.store(&mut r.held, r.place, tokens);
+                self.store(slot, tokens);
             }
         }
+    }
+
+    /// It is called at this time.
+    pub(crate) fn at(&mut self, now: Ns) {
+        self.now = now;
+    }
+
+    /// The first tokens of a request can be found from now on.
+    fn store(&mut self, slot: u32, tokens: u32) {
+        let r = &mut self.sequences[slot];
+        self.blocks.store(&mut r.held, r.place, tokens);
+        if let (Some(_), Some(below)) = (&self.tiers, &r.below) {
+            for at in 0..tokens / self.settings.tokens_per_block {
+                let Some((block, key)) = Blocks::number(&r.held[0], at).zip(Tiers::key(below, at)) else { break };
+                self.keys.resize(self.keys.len().max(block as usize + 1), 0);
+                self.keys[block as usize] = key;
+            }
+        }
+    }
+
+    /// What gave way on the chip moves down.
+    fn move_down(&mut self) {
+        let Some(tiers) = &mut self.tiers else { return };
+        self.blocks.gone(|block| tiers.give_way(block.map(|block| self.keys[block as usize])));
+    }
+
+    /// Tokens of a request after those found that the host has.
+    fn below(&mut self, slot: u32, found: u32) -> u32 {
+        let r = &self.sequences[slot];
+        let (Some(tiers), Some(below)) = (&mut self.tiers, &r.below) else { return 0 };
+        let size = self.settings.tokens_per_block;
+        tiers.find(below, found / size, (r.known() - 1) / size) * size
+    }
+
+    /// What the host has of a request that starts moves up, behind what is found now; how much is before what it computes.
+    fn move_up(&mut self, slot: u32, found: u32, before: u32) -> u32 {
+        let size = self.settings.tokens_per_block;
+        let tokens = self.below(slot, found).min(before - found);
+        let r = &mut self.sequences[slot];
+        let (Some(tiers), Some(below)) = (&mut self.tiers, &mut r.below) else { return found };
+        if tokens > 0 {
+            let until = tiers.move_up(self.now, below, found / size, tokens / size);
+            self.decision.loads.start = self.decision.loads.start.max(until);
+            if r.first_scheduled == Ns::MAX {
+                below.fetched += tokens;
+            }
+            self.blocks.grow(&mut r.held, r.prompt + r.sampled);
+            // Before anything is stored: a block that gave way may be numbered anew.
+            self.move_down();
+            self.store(slot, found + tokens);
+        }
+        found + tokens
     }
 
     /// Its last token is under way.
@@ -204,9 +277,10 @@ impl Scheduler {
             return None;
         }
         let (place, known) = (r.place, r.known());
+        let brought = r.brought;
         let found = self.blocks.find(place, known - 1);
-        let before = found.max(r.brought);
-        if let Some(block) = self.blocks.next(place, found).filter(|_| self.settings.enable_block_reuse) {
+        let before = if brought > 0 { found.max(brought) } else { found + self.below(slot, found) };
+        if let Some(block) = self.blocks.next(place, before).filter(|_| self.settings.enable_block_reuse) {
             if self.contributed.contains(&block) {
                 return None;
             }
@@ -304,7 +378,8 @@ impl Scheduler {
     fn pause(&mut self, slot: u32) {
         let r = &mut self.sequences[slot];
         let tokens = r.computed.min(r.known());
-        self.blocks.store(&mut r.held, r.place, tokens);
+        self.store(slot, tokens);
+        let r = &mut self.sequences[slot];
         self.blocks.release_all(&mut r.held);
         (r.computed, r.settled, r.brought) = (0, false, 0);
         r.preempted += 1;
@@ -376,10 +451,16 @@ impl Scheduler {
                 continue;
             }
             let r = &mut self.sequences[slot];
-            // Nothing was taken since it was found; a pause may have stored more.
-            let found = self.blocks.find(r.place, found);
+            // Nothing was taken since it was found, but by what moved up; a pause may have stored more.
+            let below = self.tiers.is_some() && r.brought == 0;
+            let found = self.blocks.find(r.place, if below { before } else { found });
             self.blocks.admit(&mut r.held, found);
-            r.computed = before;
+            let had = if below { self.move_up(slot, found, before) } else { before };
+            let c = &mut self.candidates[at];
+            c.tokens += if c.tokens == c.rest { before - had } else { 0 };
+            (c.rest, c.before) = (c.rest + (before - had), had);
+            let r = &mut self.sequences[slot];
+            r.computed = had;
             if found > 0 {
                 self.decision.hits.push((slot, found));
             }
@@ -445,6 +526,7 @@ impl Scheduler {
             let r = &mut self.sequences[*slot];
             self.blocks.grow(&mut r.held, r.computed + steps);
         }
+        self.move_down();
     }
 
     /// Gives a request the token of a step.
@@ -483,8 +565,9 @@ impl Scheduler {
         let r = &mut self.sequences[slot];
         if r.computed > 0 {
             let tokens = r.computed.min(r.known() - 1);
-            self.blocks.store(&mut r.held, r.place, tokens);
+            self.store(slot, tokens);
         }
+        let r = &mut self.sequences[slot];
         self.blocks.release_all(&mut r.held);
         self.blocks.leave(r.place);
         self.sequences.leaves(slot);

@@ -11,13 +11,14 @@
 //! at every step, a bundle is that replica.
 //! Steps in which all groups only decode are timed one by one, and the schedulers are told of them together: the same to the
 //! nanosecond, and the same free lists.
-//! Ignores: messages between the groups' hosts; a request that arrives while the groups pause starts them at once.
+//! Ignores: messages between the groups' hosts; dummy steps while all that is left to do waits for tiers below; a request that arrives while the groups pause starts them at once.
 //! Source: vLLM `v1/engine/core.py` (`DPEngineCoreProc`), SGLang `managers/scheduler.py` (idle batches); numbers in
 //! `catalog/engines`, table `[groups]`.
 
 use super::{Composed, Replica, Sink, Timing};
 use crate::Ns;
 use crate::clock::{Clock, Host, Stretch, Took, whole};
+use crate::engine::Loads;
 use rackmath_theory::timer::Beside;
 
 /// How groups go along with each other.
@@ -143,12 +144,14 @@ impl Bundle {
         true
     }
 
-    /// Nothing can be given before something under way has ended.
+    /// Nothing can be given before something under way has ended, or something that is fetched has come.
     fn wait(groups: &mut [Replica], now: Ns) {
         for g in groups.iter_mut() {
-            g.wait(now);
+            g.take_up(now);
         }
-        let due = groups.iter().filter_map(|g| g.due).max();
+        let ends = groups.iter().filter_map(|g| g.flights.back().map(|f| f.end).or(g.again(now))).max();
+        let comes = groups.iter().filter_map(|g| g.engine.comes());
+        let due = ends.into_iter().chain(comes).min();
         for g in groups {
             g.due = due;
         }
@@ -170,7 +173,9 @@ impl Bundle {
                 let took = clock.mixed(c.decodes, c.context, c.each(), &g.chunks);
                 all = Took { step: all.step.max(took.step), host: all.host.longest(took.host) };
             }
-            let timings = groups.iter_mut().map(|g| g.mixed(all, mixed, now));
+            let loads = groups.iter().zip(&self.chosen).filter(|(_, c)| c.is_some());
+            let loads = loads.fold(Loads::default(), |all, (g, _)| all.with(g.engine.decision().loads));
+            let timings = groups.iter_mut().map(|g| g.mixed(all, mixed, now, loads));
             // They are alike: all groups are at the same step.
             timings.last().unwrap_or_else(|| unreachable!("a bundle has groups"))
         } else {

@@ -4,7 +4,7 @@ use super::lane::{Decode, Decodes, Lane};
 use super::{Flight, Pace, Replica, Sink, Timing, chunk};
 use crate::Ns;
 use crate::clock::{Clock, Stretch, single, whole};
-use crate::engine::Share;
+use crate::engine::{Loads, Share};
 
 /// When the first step begins, and how long after the begin of one the next but one is chosen.
 type First = (Ns, Ns);
@@ -158,7 +158,7 @@ impl Replica {
         }
         let took = clock.mixed(lane.decoding, lane.context, 0.0, &self.chunks);
         self.totals.steps += 1;
-        let timing = self.mixed(took, true, now);
+        let timing = self.mixed(took, true, now, Loads::default());
         let Timing { start, end, host, .. } = timing;
         self.count_mixed(end - start, tokens);
         if lane.decoding > 0 {

@@ -80,8 +80,6 @@ impl Case<'_> {
         let mut send = 0.0;
         if let (Some(pool), Some(flow)) = (&p.split, &o.flow) {
             let (on, prompts) = (&pool.instance.deployment, Requests { output: 1.0, drafts: 0.0, ..*r });
-            let able = matches!(on.engine.family.as_str(), "vllm" | "ideal");
-            refuse_if(!able, "engine", &on.engine.family, "vllm: the pools of other engines are not simulated yet")?;
             // As many prompts at a time as fill a pass.
             let together = (on.engine.schedule.chunk / r.new_tokens()).ceil().max(1.0);
             let groups = on.groups() * flow.instances.ceil().max(1.0);

@@ -2,7 +2,7 @@
 
 use super::Request;
 use crate::desk::prelude::*;
-pub use rackmath_sim::engine::sglang::Policy as SchedulePolicy;
+pub use rackmath_sim::engine::sglang::{Policy as SchedulePolicy, PrefetchPolicy, WritePolicy};
 pub use rackmath_sim::engine::trtllm::{Capacity as CapacityPolicy, Chunking as ChunkingPolicy};
 use rackmath_sim::engine::{Settings, sglang, trtllm, vllm};
 use rackmath_theory::deployment::{Deployment, Ready};
@@ -83,6 +83,20 @@ pub struct Sglang {
     /// SGLang: steps of decodes between two looks at what has come.
     #[educe(Default = 1)]
     pub scheduler_recv_interval: u64,
+    /// SGLang: keeps caches in host memory as well.
+    pub enable_hierarchical_cache: bool,
+    /// SGLang: host memory over the cache memory of the chips.
+    #[schemars(extend("x-none" = "the engine's"))]
+    pub hicache_ratio: Option<f64>,
+    /// SGLang: host memory for the caches of a chip, in GB.
+    #[schemars(extend("x-none" = "by the ratio"))]
+    pub hicache_size: Option<f64>,
+    /// SGLang: when what the chips computed is copied to host memory, and from there to storage.
+    #[educe(Default = WritePolicy::WriteThrough)]
+    pub hicache_write_policy: WritePolicy,
+    /// SGLang: how long a request waits for what storage has of it.
+    #[educe(Default = PrefetchPolicy::Timeout)]
+    pub hicache_storage_prefetch_policy: PrefetchPolicy,
 }
 
 /// Flags of TensorRT-LLM.
@@ -117,6 +131,9 @@ pub struct Trtllm {
     pub no_enable_block_reuse: bool,
     /// TensorRT-LLM: chooses a step only when the one before has ended.
     pub disable_overlap_scheduler: bool,
+    /// TensorRT-LLM: host memory for the caches of a chip, in bytes.
+    #[schemars(extend("x-none" = "none"))]
+    pub host_cache_size: Option<u64>,
 }
 
 /// Flags that mean the same: of vLLM, SGLang and TensorRT-LLM.
@@ -261,6 +278,7 @@ fn of_sglang(r: &Request, ready: &Ready) -> Result<sglang::Settings, Error> {
         reckoning: on.engine.reckoning.ok_or_else(|| {
             Error::value("engine", format!("\"{}\"", r.engine), "an engine file with a table [reckoning]")
         })?,
+        hicache: None,
     })
 }
 
@@ -282,6 +300,7 @@ fn of_trtllm(r: &Request, ready: &Ready) -> Result<trtllm::Settings, Error> {
             None => blocks(r, ready, block, step)?,
         },
         disable_overlap_scheduler: f.disable_overlap_scheduler || !on.engine.overhead.host_overlaps,
+        host: None,
     })
 }
 

@@ -60,10 +60,8 @@ impl Kind {
         let on = &ready.deployment;
         one_stage(on)?;
         let mut settings = settings(request, &ready)?;
-        let tiers = tiers::asked(catalog, request, on)?;
+        let tiers = tiers::asked(catalog, request, &ready, &settings)?;
         tiers::put(&tiers, request, &ready, &mut settings)?;
-        let able = matches!(settings, Settings::Vllm(_)) || request.fleet.prefill_replicas == 0;
-        refuse_if(!able, "engine", &request.engine, "vllm: the pools of other engines are not simulated yet")?;
         let ranked = request.classes.iter().any(|c| c.priority != 0);
         let able = matches!(settings, Settings::Vllm(_)) || !ranked;
         refuse_if(!able, "engine", &request.engine, "vllm: priorities of other engines are not simulated yet")?;

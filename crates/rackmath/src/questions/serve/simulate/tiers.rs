@@ -5,8 +5,9 @@ use super::flags::mean_tokens;
 use crate::desk::host::{host, shards};
 use crate::desk::prelude::*;
 use rackmath_sim::engine::Settings;
+use rackmath_sim::engine::sglang::{HiCache, PrefetchPolicy, WritePolicy};
 use rackmath_sim::tiers::{Counts, Tier};
-use rackmath_theory::deployment::{Deployment, Ready};
+use rackmath_theory::deployment::Ready;
 use rackmath_theory::kv;
 
 /// Memory below the chips' own that keeps caches of prompts.
@@ -51,6 +52,17 @@ pub enum Which {
     Remote,
 }
 
+impl Which {
+    /// What its size is asked for by.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Host => "tiers.kv_offloading_size",
+            Self::Disk => "tiers.disk_gib",
+            Self::Remote => "tiers.remote_gib",
+        }
+    }
+}
+
 /// What a tier did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OfTier {
@@ -86,31 +98,61 @@ const GIB: f64 = 1_073_741_824.0;
 /// Chips that share the disks of a node, where a chip's host does not say.
 const NODE: f64 = 8.0;
 
-/// The tiers of a request, the nearest first.
-pub(super) fn asked(catalog: &Catalog, r: &Request, on: &Deployment) -> Result<Vec<Asked>, Error> {
-    let (t, chips) = (&r.tiers, on.chips());
+/// Bytes of host memory for caches that a request asks for, for one group, as its engine names it; none where it asks for none.
+fn host_bytes(r: &Request, ready: &Ready, settings: &Settings) -> Result<Option<f64>, Error> {
+    let (on, own) = (&ready.deployment, shards(&ready.deployment.model, &ready.deployment.layout.degrees()) as f64);
     let mut all = Vec::new();
-    let size = |field, gib: f64| within(field, gib, 0.0, 1e9);
+    if let Some(gib) = r.tiers.kv_offloading_size {
+        let gib = within("tiers.kv_offloading_size", gib, 0.0, 1e9)?;
+        all.push(("tiers.kv_offloading_size", gib * GIB / on.groups()));
+    }
+    if let Settings::Sglang(s) = settings {
+        let usual = on.engine.host_cache.map(|h| h.ratio).filter(|_| r.sglang.enable_hierarchical_cache);
+        let ratio = r.sglang.hicache_ratio.or(usual);
+        if let Some(gb) = r.sglang.hicache_size {
+            all.push(("sglang.hicache_size", within("sglang.hicache_size", gb, 0.0, 1e6)? * 1e9 * own));
+        } else if let Some(ratio) = ratio.filter(|_| all.is_empty()) {
+            let ratio = within("sglang.hicache_ratio", ratio, 0.0, 1e6)?;
+            all.push(("sglang.hicache_ratio", ratio * f64::from(s.max_total_tokens) * block_bytes(r, ready, 1)));
+        }
+        let unused = all.is_empty() && r.sglang.hicache_write_policy != WritePolicy::WriteThrough;
+        refuse_if(unused, "sglang.hicache_write_policy", "without host memory", "{sglang.enable_hierarchical_cache}")?;
+    }
+    if let Some(bytes) = r.trtllm.host_cache_size {
+        all.push(("trtllm.host_cache_size", bytes as f64 * own));
+    }
+    if let [_, (field, _), ..] = all[..] {
+        return Err(Error::value(field, "a size", "one size of host memory, not two"));
+    }
+    Ok(all.first().map(|(_, bytes)| *bytes))
+}
+
+/// The tiers of a request, of one group, the nearest first.
+pub(super) fn asked(catalog: &Catalog, r: &Request, ready: &Ready, settings: &Settings) -> Result<Vec<Asked>, Error> {
+    let on = &ready.deployment;
+    let (t, chips, groups) = (&r.tiers, on.chips(), on.groups());
+    let mut all = Vec::new();
+    let size = |field, gib: f64| within(field, gib, 0.0, 1e9).map(|gib| gib / groups);
     let latency = |field, ms: f64| within(field, ms, 0.0, 1e6).map(|ms| ms / 1e3);
     let rate = |field, given: Option<f64>, usual: Option<f64>| -> Result<f64, Error> {
-        let Some(rate) = given.map(|gb| gb * 1e9).or(usual) else {
+        let Some(rate) = given.map(|gb| gb * 1e9 / groups).or(usual) else {
             return Err(Error::value(field, "nothing", "a rate such as 50 GB/s: the catalogue has none for it"));
         };
         refuse_if(!(1e3..=1e18).contains(&rate), field, rate / 1e9, "above 0, at most 1,000,000,000 GB/s")?;
         Ok(rate)
     };
-    if let Some(gib) = t.kv_offloading_size {
+    if let Some(bytes) = host_bytes(r, ready, settings)? {
         let own = host(catalog, &on.system)?.map(|h| h.rate.get() * shards(&on.model, &on.layout.degrees()) as f64);
         all.push(Asked {
             which: Which::Host,
-            gib: size("tiers.kv_offloading_size", gib)?,
+            gib: bytes / GIB,
             rate: rate("tiers.host_gb_per_s", t.host_gb_per_s, own)?,
             latency: latency("tiers.host_latency_ms", t.host_latency_ms)?,
         });
     }
     if let Some(gib) = t.disk_gib {
         let sharers = on.system.chip.host.sharers.as_ref().map_or(NODE, |s| s.value as f64);
-        let own = catalog.tier("nvme-local")?.bandwidth.value.get() * (chips / sharers).min(1.0);
+        let own = catalog.tier("nvme-local")?.bandwidth.value.get() * (chips / sharers).min(1.0) / groups;
         all.push(Asked {
             which: Which::Disk,
             gib: size("tiers.disk_gib", gib)?,
@@ -143,24 +185,37 @@ pub(super) fn block_bytes(r: &Request, ready: &Ready, size: u32) -> f64 {
     kv::cache(&on.model, on.kv).stored(Tokens::new(whole)).get() / (whole / f64::from(size))
 }
 
-/// Puts tiers into the settings of an engine that has them.
+/// Puts tiers into the settings of an engine.
 pub(super) fn put(all: &[Asked], r: &Request, ready: &Ready, settings: &mut Settings) -> Result<(), Error> {
-    if all.is_empty() {
-        return Ok(());
-    }
-    let Settings::Vllm(s) = settings else {
-        let expected = "nothing: tiers below the chips' memory are simulated for vLLM only";
-        return Err(Error::value("tiers", &r.engine, expected));
-    };
-    let apart = ready.deployment.groups() > 1.0 || r.fleet.prefill_replicas > 0;
-    refuse_if(apart, "tiers", "groups or pools", "replicas of one attention group, without a pool of prompts")?;
-    let bytes = block_bytes(r, ready, s.block_size);
+    let Some(last) = all.last() else { return Ok(()) };
+    let bytes = block_bytes(r, ready, settings.block());
     let tier = |a: &Asked| Tier {
         blocks: (a.gib * GIB / bytes) as u64,
         block: (bytes / a.rate * 1e9 * f64::from(1_u32 << 20)).round() as i64,
         latency: (a.latency * 1e9).round() as u64,
     };
-    s.tiers = all.iter().map(tier).collect();
+    let most = |n: usize, expected: &str| refuse_if(all.len() > n, last.which.field(), last.gib, expected);
+    match settings {
+        Settings::Vllm(s) => s.tiers = all.iter().map(tier).collect(),
+        Settings::Sglang(s) => {
+            most(2, "disk or remote memory, not both: SGLang has one storage below host memory")?;
+            let rules = ready.deployment.engine.host_cache.ok_or_else(|| {
+                Error::value("engine", format!("\"{}\"", r.engine), "an engine file with a table [host_cache]")
+            })?;
+            s.hicache = Some(HiCache {
+                host: tier(&all[0]),
+                storage: all.get(1).map(tier),
+                page: rules.page_tokens,
+                write: r.sglang.hicache_write_policy,
+                prefetch: r.sglang.hicache_storage_prefetch_policy,
+                rules,
+            });
+        }
+        Settings::Trtllm(s) => {
+            most(1, "host memory alone: TensorRT-LLM's storage below it is not simulated")?;
+            s.host = all.first().map(tier);
+        }
+    }
     Ok(())
 }
 
@@ -180,8 +235,9 @@ pub(super) fn card(all: &[Asked], counts: &[Counts], block: (u32, f64), span: f6
     all.iter().zip(counts).map(of).collect()
 }
 
-/// What the tiers assume.
-pub(super) fn notes(all: &[Asked]) -> Vec<Remark> {
+/// What the tiers assume: of a replica, all its groups together.
+pub(super) fn notes(all: &[Asked], groups: usize, settings: &Settings) -> Vec<Remark> {
+    let groups = groups as f64;
     let one = |a: &Asked| {
         let says_what = match a.which {
             Which::Host => "simulated_host",
@@ -189,13 +245,42 @@ pub(super) fn notes(all: &[Asked]) -> Vec<Remark> {
             Which::Remote => "simulated_remote",
         };
         says(says_what)
-            .with("size", Bytes::b(a.gib * GIB))
-            .with("rate", ByteRate::b_per_s(a.rate))
+            .with("size", Bytes::b(a.gib * GIB * groups))
+            .with("rate", ByteRate::b_per_s(a.rate * groups))
             .with("latency", (a.latency > 0.0).then_some(a.latency))
     };
     let mut said: Vec<Remark> = all.iter().map(one).collect();
-    if !said.is_empty() {
-        said.push(says("simulated_tiers"));
+    if said.is_empty() {
+        return said;
+    }
+    match settings {
+        Settings::Vllm(_) => said.push(says("simulated_tiers")),
+        Settings::Sglang(s) => {
+            let Some(h) = &s.hicache else { return said };
+            said.push(says(match h.write {
+                WritePolicy::WriteThrough => "simulated_write_through",
+                WritePolicy::WriteThroughSelective => "simulated_write_selective",
+                WritePolicy::WriteBack => "simulated_write_back",
+            }));
+            if h.storage.is_some() {
+                let waits = match h.prefetch {
+                    PrefetchPolicy::BestEffort => "simulated_best_effort",
+                    PrefetchPolicy::WaitComplete => "simulated_wait_complete",
+                    PrefetchPolicy::Timeout => "simulated_prefetch_timeout",
+                };
+                let r = &h.rules;
+                said.push(
+                    says(waits)
+                        .with("page", f64::from(h.page))
+                        .with("least", f64::from(r.prefetch_tokens))
+                        .with("base", r.timeout_s)
+                        .with("more", r.timeout_s_per_ki)
+                        .with("most", r.timeout_s_most),
+                );
+            }
+            said.push(says("simulated_hicache").with("least", f64::from(h.rules.load_tokens)));
+        }
+        Settings::Trtllm(_) => said.push(says("simulated_moved_down")),
     }
     said
 }

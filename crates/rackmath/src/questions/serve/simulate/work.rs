@@ -62,7 +62,7 @@ impl<'a> World<'a> {
             }
         }
         assumptions.extend(notes(request, &kind.ready, &kind.settings, kind.together));
-        assumptions.extend(tiers::notes(&kind.tiers));
+        assumptions.extend(tiers::notes(&kind.tiers, kind.groups, &kind.settings));
         assumptions.extend(fleet::notes(request, &kinds)?);
         let text = request.replay.trace_text.as_ref();
         let longest = kind.settings.longest();
