@@ -40,7 +40,7 @@ struct Node {
 /// Host memory below the chip.
 #[derive(Clone, Debug)]
 struct Host {
-    tiers: Box<Tiers>,
+    tiers: Tiers,
     /// A node is copied when it was met so often; none: when the chip gives it up.
     after: Option<u32>,
     /// Leaves that only the host has, by their last access.
@@ -73,7 +73,7 @@ pub struct Radix {
     contents: Vec<Vec<Segment>>,
     spare_contents: Vec<u32>,
     path: Vec<Segment>,
-    host: Option<Host>,
+    host: Option<Box<Host>>,
     /// Where the last search ended, and the tokens before it that only the host has.
     deep: (u32, u32),
     /// Leading tokens of what was stored last that the host has.
@@ -105,17 +105,17 @@ impl Radix {
 
     /// Host memory below it, copied to when a node was met so often, or where it is given up.
     #[must_use]
-    pub fn over(self, tiers: Box<Tiers>, after: Option<u32>) -> Self {
-        let host = Host { tiers, after, leaves: BTreeSet::new() };
+    pub fn over(self, tiers: Tiers, after: Option<u32>) -> Self {
+        let host = Box::new(Host { tiers, after, leaves: BTreeSet::new() });
         Self { host: Some(host).filter(|_| self.caching), ..self }
     }
 
     pub fn tiers(&self) -> Option<&Tiers> {
-        self.host.as_ref().map(|h| &*h.tiers)
+        self.host.as_ref().map(|h| &h.tiers)
     }
 
     pub fn tiers_mut(&mut self) -> Option<&mut Tiers> {
-        self.host.as_mut().map(|h| &mut *h.tiers)
+        self.host.as_mut().map(|h| &mut h.tiers)
     }
 
     pub fn usable(&self) -> u32 {

@@ -300,10 +300,10 @@ impl Tiers {
     }
 
     /// Host memory whose contents a tree of the engine knows, and storage below it in pages of so many blocks.
-    pub(crate) fn under(host: Tier, storage: Option<Tier>, page: u32) -> Box<Self> {
+    pub(crate) fn under(host: Tier, storage: Option<Tier>, page: u32) -> Self {
         let below = storage.map(|tier| Level::new(tier, page.into()));
         let levels: Vec<Level> = std::iter::once(Level::new(host, 1)).chain(below).collect();
-        Box::new(Self { size: page, keyed: 1, found: vec![0; levels.len()], levels, fetches: Fetches::default() })
+        Self { size: page, keyed: 1, found: vec![0; levels.len()], levels, fetches: Fetches::default() }
     }
 
     /// The nearest.

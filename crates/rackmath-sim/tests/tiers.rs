@@ -118,16 +118,12 @@ fn worlds(s: &Settings, host: u64, storage: u64, seed: u64) -> [engine::Settings
     let size = u64::from(s.block_size);
     let tier = |tokens: u64, block: i64| Tier { blocks: tokens / size, block: block << 20, latency: 50_000 };
     let mut below = hicache(host, (storage > 0).then_some(storage));
-    below.write = [WritePolicy::WriteThrough, WritePolicy::WriteThroughSelective, WritePolicy::WriteBack]
-        [seed as usize % 3];
-    below.prefetch = [PrefetchPolicy::BestEffort, PrefetchPolicy::WaitComplete, PrefetchPolicy::Timeout]
-        [seed as usize / 3 % 3];
+    below.write =
+        [WritePolicy::WriteThrough, WritePolicy::WriteThroughSelective, WritePolicy::WriteBack][seed as usize % 3];
+    below.prefetch =
+        [PrefetchPolicy::BestEffort, PrefetchPolicy::WaitComplete, PrefetchPolicy::Timeout][seed as usize / 3 % 3];
     let tiers = [tier(host, 30_000), tier(storage, 90_000)].into_iter().filter(|t| t.blocks > 0).collect();
-    [
-        Settings { tiers, ..s.clone() }.into(),
-        sglang(s, Some(below)).into(),
-        trtllm(s, Some(tier(host, 30_000))).into(),
-    ]
+    [Settings { tiers, ..s.clone() }.into(), sglang(s, Some(below)).into(), trtllm(s, Some(tier(host, 30_000))).into()]
 }
 
 #[test]

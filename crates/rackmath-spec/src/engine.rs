@@ -430,7 +430,15 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
         &file,
         id,
         text,
-        &["schedule.source", "reckoning.source", "host_cache.source", "groups.source", "overhead.fit", "assumed.source", "spread.source"],
+        &[
+            "schedule.source",
+            "reckoning.source",
+            "host_cache.source",
+            "groups.source",
+            "overhead.fit",
+            "assumed.source",
+            "spread.source",
+        ],
     )?;
     let (s, o, a) = (&engine.schedule, &engine.overhead, &engine.assumed);
     within(

@@ -1,7 +1,9 @@
 //! Runs against the steady state of the same deployment, and the same bytes whichever way a run goes.
 
 use rackmath::layout::DegreesRequest;
-use rackmath::simulate::{Answer, Flags, Fleet, Request, Router, Sglang, Tiers, Traffic, Trtllm, Waits, What, answer_on};
+use rackmath::simulate::{
+    Answer, Flags, Fleet, Request, Router, Sglang, Tiers, Traffic, Trtllm, Waits, What, answer_on,
+};
 use rackmath::{estimate, setting::Setting};
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::pass::KernelSet;

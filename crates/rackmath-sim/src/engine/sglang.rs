@@ -287,7 +287,8 @@ impl Scheduler {
 
     /// What storage has of a request that came sets out for the host.
     fn prefetch(&mut self, slot: u32) {
-        let Some(rules) = self.settings.hicache.as_ref().map(|h| (h.rules.prefetch_tokens, h.rules.prefetch_share)) else {
+        let Some(rules) = self.settings.hicache.as_ref().map(|h| (h.rules.prefetch_tokens, h.rules.prefetch_share))
+        else {
             return;
         };
         let r = &mut self.sequences[slot];
