@@ -54,8 +54,9 @@ const SHARED: u32 = 1_000;
 /// `pkg/plugins/gateway/algorithms/prefix_cache.go`); below a share of the prompt a match is one that all have.
 const UNEVEN: (u64, f64) = (8, 1.0);
 const MATCHED: f64 = 0.3;
-/// Nanoseconds between the end of a rate and the next.
-const PAUSE: u64 = 30_000_000_000;
+/// Nanoseconds from the last answer that was recorded of a rate to the next: long enough that none is left whatever it takes here,
+/// as the client began a rate with idle servers. A cache keeps what it has.
+const PAUSE: u64 = 600_000_000_000;
 
 /// How a set-up chose; nothing where it keeps keys and values outside the engine.
 fn router(workload: &str, way: Option<usize>) -> Option<Router> {

@@ -4,7 +4,7 @@
 //! a table. What the equations do with it stands in the theory crate's `operator::attention` chapter.
 
 use crate::file::noun::{cited, least_one, one, positive, share, text};
-use crate::{Chip, Dtype, Residual, SpecError, StandIn};
+use crate::{Chip, Dtype, PowerRule, Residual, SpecError, StandIn};
 use rackmath_units::{ByteRate, Fraction, Seconds};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -21,6 +21,9 @@ pub struct AttentionKernels {
     pub alike: Vec<StandIn>,
     /// Share of the last-level cache that a working set may fill and still stay, by generation.
     cache_share: BTreeMap<String, f64>,
+    /// How prompts carry over to other chips of a generation.
+    #[serde(default)]
+    products: BTreeMap<String, Products>,
     pub decode: Vec<AttentionKernel<DecodeConstants>>,
     pub prefill: Vec<AttentionKernel<PrefillConstants>>,
 }
@@ -114,6 +117,20 @@ pub struct PrefillConstants {
     pub corner: f64,
 }
 
+/// What of a prompt's kernel follows the tensor cores, and what the rest of a core.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Products {
+    /// Share of the peak that the products alone would reach on the chip that was measured.
+    #[serde(deserialize_with = "share")]
+    pub share: Fraction,
+    /// Cores of that chip.
+    #[serde(deserialize_with = "least_one")]
+    pub cores: f64,
+    pub power: PowerRule,
+    pub source: String,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     pub backend: &'a str,
@@ -132,6 +149,11 @@ impl AttentionKernels {
 
     pub fn prefill(&self, chip: &Chip, wanted: Wanted<'_>) -> &AttentionKernel<PrefillConstants> {
         nearest(&self.prefill, self.generation(chip), wanted)
+    }
+
+    /// The rule by which a generation's prompts carry over to this chip of it.
+    pub fn products(&self, chip: &Chip) -> Option<&Products> {
+        self.products.get(self.generation(chip))
     }
 
     pub fn generation<'a>(&'a self, chip: &'a Chip) -> &'a str {

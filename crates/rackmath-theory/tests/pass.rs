@@ -228,6 +228,16 @@ fn a_measured_step() {
     assert!((time.as_ms() / 5.218 - 1.0).abs() < 0.1, "{time}");
 }
 
+/// Prompts of 21,073 tokens, 8,192 to a pass, on an idle H20 under vLLM 0.8.5: 2.97 s to the first token at the median of eleven
+/// (`test/regression/v0.3.0` of github.com/vllm-project/aibrix, Kubernetes service at 0.1 requests/s, 2025-05). No constant comes from an H20.
+#[test]
+fn a_prompt_on_a_chip_of_slow_tensor_cores() {
+    let pass = pass("llama-3.1-8b", "h20", 1, "vllm@0.8.5");
+    let parts = [(8192.0, 0.0), (8192.0, 8192.0), (4689.0, 16_384.0)];
+    let time: f64 = parts.iter().map(|(new, past)| pass.cost(&Work::prefill(1.0, *new, *past)).time().get()).sum();
+    assert!((time / 2.97 - 1.0).abs() < 0.03, "{time}");
+}
+
 /// vLLM 0.25 and Llama 3.1 8B in 16 bits on one H200: each kind of pass against its recorded steps
 /// (closed loops of 16 and 256 users, 1,024 tokens in and 256 out), and the floors of those that no closed loop holds.
 #[test]

@@ -106,6 +106,20 @@ const OWN_SOURCES: &str = r#"torch = "fit of the mean |ln(predicted / measured)|
 fa2 = "rule: FlashAttention-2 as PyTorch calls it once sequences times KV heads fill 0.8 of twice the cores (num_splits_heuristic in flash_api.cpp, tiles in flash_fwd_launch_template.h); rates of FlashAttention-2 on H100 from arXiv 2407.08608, figure 5, 2024-07; floor and memory of the row above"
 "#;
 
+/// How prompts carry over within Hopper, the one generation of which chips with other tensor cores are sold.
+const PRODUCTS: &str = r#"default = 0.68
+
+# What the products of a prompt's kernel would reach alone, on the chip that was measured; the rest of its time follows the cores.
+[products.hopper]
+share = 0.82
+cores = 132.0
+power = { peak = "989.4 TFLOP/s", tdp = "700 W", range = [0.8, 1.15] }
+source = "products"
+"#;
+
+const PRODUCTS_SOURCE: &str = r#"products = "rule: products reach 0.905 of the peak at the clock (965.8 TFLOP/s in 16 bits on an H100 at most 1,980 MHz, 1,070 TFLOP/s there: cublasLt at all sizes, 189505.xyz?p=618, read 2026-11), and the clock of an H200 at its power limit is 1,660 MHz in attention over 16,384 tokens against 1,830 on the sheet (558 TFLOP/s with cuDNN, 700 W; 1,455 MHz and 665 TFLOP/s in products of 8,192 alone; our run on one H200, PyTorch 2.11, 2026-11)"
+"#;
+
 pub(super) fn file(rows: &[Row], kind: Kind) -> String {
     let keys = by_key(rows, |r| r.key.kind == kind);
     let mut text = head(kind);
@@ -156,7 +170,7 @@ fn head(kind: Kind) -> String {
         "# Printed by `rackmath-calibrate {verb}`; symbols in crates/rackmath-theory/src/operator/attention.rs.\n\
          name = \"{name}\"\nas_of = \"2026-11\"\n\n[sources]\n\
          aic = \"fit of the mean |ln(predicted / measured)| on {table}, stratified rows of the aiconfigurator database 0.12.0, 2026-11\"\n\
-         {own}rule = \"rule: not measured, taken from hopper; expect twice its spread and a floor off by half\"\n\n\
+         {own}{PRODUCTS_SOURCE}rule = \"rule: not measured, taken from hopper; expect twice its spread and a floor off by half\"\n\n\
          [[alike]]\ngeneration = \"blackwell\"\nmemory = \"GDDR\"\nuses = \"ada\"\n\
          why = \"workstation Blackwell (sm_120) lacks the tensor memory of B200 and runs the kernels of Ada\"\n\n\
          # Usable share of the last-level cache: where the tables fall from cache to memory.\n[cache_share]\n"
@@ -164,7 +178,7 @@ fn head(kind: Kind) -> String {
     for (generation, share) in CACHE_SHARES {
         let _ = writeln!(text, "{generation} = {share}");
     }
-    text + "default = 0.68\n"
+    text + PRODUCTS
 }
 
 fn entry(key: &Key, generation: &str, constants: &Constants, evidence: &str) -> String {

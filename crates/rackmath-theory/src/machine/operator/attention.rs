@@ -14,6 +14,11 @@
 //! $$ C = \max\Big(\frac{f}{a F},\; \frac{f_1 T S}{a F / N}\Big) + \tau \frac{B H \lceil s_q / T \rceil}{N} \qquad
 //!    M = m \Big[\frac{1-h}{b W} + \frac{h}{N r_2}\Big] \qquad f = f_1 B H \sum_{i=1}^{s_q} \min(s_p + i, w) $$
 //!
+//! On a chip other than the one its kernel was measured on (index 0), a prompt's share of peak is that of two kinds of work,
+//! products on the tensor cores and exponentials, maxima and sums beside them:
+//!
+//! $$ \frac{1}{a} = \frac{1}{\kappa\,\hat a_0} + \Big(\frac{1}{a_0} - \frac{1}{\hat a_0}\Big)_{\ge 0} \frac{F / N}{F_0 / N_0} $$
+//!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | t_0, p | floor, corner | s, 1 | the operator's floor and corner |
@@ -24,6 +29,7 @@
 //! | m, m_1 | bytes, token_bytes | B | cache, queries and outputs; the cache of one token and KV head |
 //! | F, W, N, L | silicon | FLOP/s, B/s, 1, B | dense peak, bandwidth, cores, last-level cache |
 //! | a, b | compute, memory | 1 | shares of peak and of bandwidth reached |
+//! | \hat a, kappa | products, sustained | 1 | share of peak of the products alone; what the chip's power allows ([`super::gemm`]) |
 //! | tau, G_0 | block, block_rows | s, 1 | a core's time for an empty block; heads that double it |
 //! | R | tile_rows | 1 | query heads of a tile of products; kernels made for prefill pad a few heads to a tile |
 //! | q | ramp | s | filling and draining the memory pipeline |
@@ -35,12 +41,17 @@
 //! context at batch 1 runs on K cores; k says how far the kernel spreads it. Benchmarks that repeat one call find a small
 //! working set in the last-level cache ([`Residency::Cache`]); in a serving step weights and other layers pass through
 //! between two calls ([`Residency::Memory`], h = 0).
+//! The work beside the products is one exponential for each pair and head, on units that every core has as many of, however
+//! fast its tensor cores are: an H100 needs half as long for it as for the products of 128 values, an H20 an eighth.
 //! Ignores: whole waves (n / N is not rounded up), uneven lengths in a batch, page tables, switches between kernels.
-//! Source: FlashAttention (arXiv 2205.14135), FlashDecoding (split caches); constants fitted in `catalog/kernels`.
+//! Source: FlashAttention (arXiv 2205.14135), FlashDecoding (split caches), FlashAttention-3 (arXiv 2407.08608, section 3.1:
+//! rates of products and exponentials on H100); constants fitted in `catalog/kernels`.
 
+use super::gemm::Sustained;
 use super::{Silicon, Timing, rounded};
-use rackmath_spec::attention::{DecodeConstants, PrefillConstants};
-use rackmath_units::{ByteRate, Bytes, BytesPerParam, Flop, Seconds};
+use rackmath_spec::attention::{AttentionKernels, DecodeConstants, PrefillConstants, Products};
+use rackmath_spec::{Chip, Math};
+use rackmath_units::{ByteRate, Bytes, BytesPerParam, Flop, Fraction, Seconds, Watts};
 
 /// Query heads of one matrix tile; more of them need a second block for the same cache.
 const ROWS: f64 = 64.0;
@@ -180,6 +191,23 @@ pub fn prefill(silicon: Silicon, constants: &PrefillConstants, work: &PrefillWor
     let place = Place { silicon, residency, memory: c.memory.get(), share: c.cache_share, rate: c.cache_rate };
     let memory = place.time(work.bytes());
     Timing { floor: c.floor, compute, memory, time: c.floor + rounded(compute, memory, c.corner) }
+}
+
+/// The constants of a kernel for prompts on a chip of its generation; as they were measured where no rule says otherwise.
+pub fn on_chip(kernels: &AttentionKernels, chip: &Chip, measured: PrefillConstants) -> PrefillConstants {
+    let tdp = chip.power.tdp.as_ref().map(|tdp| tdp.value);
+    let all = kernels.products(chip).zip(tdp).zip(Silicon::of(chip, Math::Bf16));
+    all.map_or(measured, |((rule, tdp), silicon)| carried(measured, rule, silicon, tdp))
+}
+
+/// `silicon` is the chip in the arithmetic of the rule, 16 bits.
+fn carried(constants: PrefillConstants, rule: &Products, silicon: Silicon, tdp: Watts) -> PrefillConstants {
+    let (alone, all) = (1.0 / rule.share.get(), 1.0 / constants.compute.get());
+    let per_core = (silicon.peak / silicon.cores) / (rule.power.peak / rule.cores);
+    let beside = (all - alone).max(0.0);
+    let power = Sustained::of(rule.power, silicon, tdp).factor;
+    let share = 1.0 / ((all - beside) / power + beside * per_core);
+    PrefillConstants { compute: Fraction::new(share.min(1.0)), ..constants }
 }
 
 struct Place {

@@ -28,7 +28,10 @@
 //! The 2 in theta is a multiply-add, the 8 a partial sum of four bytes written and read. The fourth powers are a corner
 //! sharper than the outer one: within a core loads and arithmetic overlap well.
 //! a is measured on one chip. On another of its class the sustained rate a F grows with the square root of the chip's power
-//! and not with the sheet's peak, within a stated range (`PowerRule`): dissipation goes with clock times voltage squared.
+//! and not with the sheet's peak, within a stated range (`PowerRule`): dissipation goes with clock times voltage squared. The
+//! upper end of the range is the clock's own limit. A chip whose power would carry it further, \hat\kappa beyond \kappa, has
+//! that much less to lose in long runs, 1 + d = max(1, (1 + d_0) \kappa / \hat\kappa): an H20, a seventh of an H100's
+//! peak in 400 W, loses nothing.
 //! Ignores: odd sizes that a kernel's vectors do not divide, memory read twice when neither operand fits the cache.
 //! Source: the form is ours; constants and their fits are in `catalog/kernels/gemm.toml`.
 
@@ -60,6 +63,7 @@ pub struct Gemm<'a> {
     silicon: Silicon,
     kernel: &'a GemmKernel,
     compute: f64,
+    droop: f64,
     host: Seconds,
 }
 
@@ -84,8 +88,11 @@ impl<'a> Gemm<'a> {
 
     /// The same for a chip that is only numbers; without its power the efficiency is taken as measured.
     pub fn new(silicon: Silicon, tdp: Option<Watts>, kernel: &'a GemmKernel) -> Self {
-        let factor = kernel.power.zip(tdp).map_or(1.0, |(rule, tdp)| sustained(rule, silicon, tdp));
-        Self { silicon, kernel, compute: (kernel.compute * factor).min(1.0), host: kernel.host }
+        let measured = Sustained { factor: 1.0, spare: 1.0 };
+        let Sustained { factor, spare } =
+            kernel.power.zip(tdp).map_or(measured, |(rule, tdp)| Sustained::of(rule, silicon, tdp));
+        let droop = ((1.0 + kernel.droop) / spare - 1.0).max(0.0);
+        Self { silicon, kernel, compute: (kernel.compute * factor).min(1.0), droop, host: kernel.host }
     }
 
     /// The same kernels replayed from a captured graph: the host launches nothing.
@@ -144,7 +151,7 @@ impl<'a> Gemm<'a> {
                 best = best.min(waves * (tile / s + kernel.wave.get()) + reduction);
             }
         }
-        let droop = kernel.droop * best / (best + kernel.droop_time.get()).max(f64::MIN_POSITIVE);
+        let droop = self.droop * best / (best + kernel.droop_time.get()).max(f64::MIN_POSITIVE);
         Seconds::s(best * (1.0 + droop))
     }
 
@@ -168,10 +175,22 @@ fn pass_work(silicon: Silicon, pass: &Pass, product: Product) -> Seconds {
     handled.max(cold / (silicon.bandwidth * pass.bandwidth)).max(pass.row * product.rows)
 }
 
-/// By how much the reached share of the peak differs from the chip it was measured on.
-pub(super) fn sustained(rule: PowerRule, silicon: Silicon, tdp: Watts) -> f64 {
-    let (low, high) = rule.range;
-    (rule.peak / silicon.peak * (tdp / rule.tdp).sqrt()).clamp(low, high)
+/// What a chip's power makes of shares measured on another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sustained {
+    /// By how much the reached share of the peak differs.
+    pub factor: f64,
+    /// How much further its power would carry it than its clock goes; at least 1.
+    pub spare: f64,
+}
+
+impl Sustained {
+    pub(super) fn of(rule: PowerRule, silicon: Silicon, tdp: Watts) -> Self {
+        let (low, high) = rule.range;
+        let allowed = rule.peak / silicon.peak * (tdp / rule.tdp).sqrt();
+        let factor = allowed.clamp(low, high);
+        Self { factor, spare: (allowed / factor).max(1.0) }
+    }
 }
 
 /// The fourth root of the sum of fourth powers; square roots are exact on every platform.

@@ -5,7 +5,7 @@ use super::products::silicon;
 use super::{Cost, Limit, Part, Stroke, Work};
 use crate::kv;
 use crate::operator::Silicon;
-use crate::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
+use crate::operator::attention::{DecodeWork, PrefillWork, Residency, decode, on_chip, prefill};
 use crate::operator::mla;
 use rackmath_spec::attention::{DecodeConstants, PrefillConstants, Wanted};
 use rackmath_spec::engine::Overhead;
@@ -186,7 +186,7 @@ impl Prep<'_> {
             decode: d.constants,
             full,
             together,
-            prefill: p.constants,
+            prefill: on_chip(kernels, chip, p.constants),
             decode_silicon,
             prefill_silicon: of(p.math8)?,
             per_flop: 1.0 / peak.get(),

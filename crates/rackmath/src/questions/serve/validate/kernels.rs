@@ -3,7 +3,7 @@
 use rackmath_spec::attention::Wanted;
 use rackmath_spec::validation::{AttentionShape, KernelRow, KernelShape};
 use rackmath_spec::{Catalog, Dtype, GemmFormat, Math};
-use rackmath_theory::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
+use rackmath_theory::operator::attention::{DecodeWork, PrefillWork, Residency, decode, on_chip, prefill};
 use rackmath_theory::operator::gemm::{Gemm, Product, Scaling};
 use rackmath_theory::operator::{Silicon, ideal};
 use rackmath_theory::pass::KernelSet;
@@ -45,8 +45,8 @@ pub(super) fn predicted(kernels: &KernelSet, catalog: &Catalog, row: &KernelRow)
                 return Ok(("decode_attention_us", us(time), us(ideal(silicon, work.flop(), work.bytes()).time)));
             }
             let work = PrefillWork::grouped(b, length, pair, head, width);
-            let kernel = kernels.attention.prefill(&chip, wanted);
-            let time = prefill(silicon, &kernel.constants, &work, Residency::Memory).time;
+            let constants = on_chip(&kernels.attention, &chip, kernels.attention.prefill(&chip, wanted).constants);
+            let time = prefill(silicon, &constants, &work, Residency::Memory).time;
             Ok(("prefill_attention_us", us(time), us(ideal(silicon, work.flop(), work.bytes()).time)))
         }
     }
