@@ -19,7 +19,7 @@ use rackmath_sim::engine::vllm::Settings;
 use rackmath_sim::workload::Job;
 use rackmath_spec::{Catalog, SpecError};
 use rackmath_theory::pass::KernelSet;
-use rackmath_theory::stats::spearman;
+use rackmath_theory::stats::{median, spearman};
 use rackmath_units::Effort;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -42,18 +42,28 @@ pub const OPEN: &[Open] = &[
     },
     Open {
         flag: "how prefix-cache routing chooses",
-        taken: "the longest match, the least loaded where loads differ by more than 8",
-        other: "the cheapest by NVIDIA Dynamo's cost",
+        taken: "where a prompt was sent before, whatever its engine still has, unless more than 1.25 of the mean are there",
+        other: "the longest match in the engines' caches, the least loaded where loads differ by more than 8",
+    },
+    Open {
+        flag: "how the Kubernetes Service chooses",
+        taken: "by connection, at random where the client has none that is idle",
+        other: "by request, at random",
     },
 ];
 
 const CAMPAIGNS: [&str; 2] = ["aibrix-v0.2.1", "aibrix-v0.3.0"];
 /// Tokens of a prompt that all users may share.
 const SHARED: u32 = 1_000;
-/// AIBrix's prefix-cache routing: loads are uneven when they differ by more requests (`defaultPodRunningRequestImbalanceAbsCount` in
-/// `pkg/plugins/gateway/algorithms/prefix_cache.go`); below a share of the prompt a match is one that all have.
+/// AIBrix's prefix-cache routing remembers where it sent a prefix and asks no engine; it gives way to the least loaded where more
+/// than the mean and a deviation are inside, or where loads differ by more than 8 requests (`prefix_cache.go` in
+/// `pkg/plugins/gateway/algorithms`). The nearest rule here is a hash with bounded loads, with the bound of `routers/sglang-gateway.toml`.
+const BOUND: f64 = 1.25;
+/// Uneven loads, and the share of a prompt below which a match is one that all have, where the engines' caches were asked.
 const UNEVEN: (u64, f64) = (8, 1.0);
 const MATCHED: f64 = 0.3;
+/// Nanoseconds a client keeps a connection it does not use (`routers/kubernetes-service.toml`).
+const KEEP: u64 = 5_000_000_000;
 /// Nanoseconds from the last answer that was recorded of a rate to the next: long enough that none is left whatever it takes here,
 /// as the client began a rate with idle servers. A cache keeps what it has.
 const PAUSE: u64 = 600_000_000_000;
@@ -64,8 +74,10 @@ fn router(workload: &str, way: Option<usize>) -> Option<Router> {
     let stored = ["KV", "LMCache"].iter().any(|word| router.contains(word));
     match router {
         _ if stored => None,
-        "Kubernetes Service" => Some(Router::Random),
-        "AIBrix gateway, prefix-cache routing" => Some(if way == Some(3) { Router::Kv } else { Router::CacheAware }),
+        "Kubernetes Service" => Some(if way == Some(4) { Router::Random } else { Router::Connections }),
+        "AIBrix gateway, prefix-cache routing" => {
+            Some(if way == Some(3) { Router::CacheAware } else { Router::BoundedHash })
+        }
         "production-stack router, session-aware" => Some(Router::Session),
         _ if router.starts_with("AIBrix gateway, ") => {
             Some(if way == Some(2) { Router::Random } else { Router::TwoChoices })
@@ -79,18 +91,16 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     let path = folder.join(FILE);
     let tables = Tables { rows: table(&path)?, facts: table(&folder.join("runs.csv"))? };
     let (names, kernels) = (Names::new(catalog), KernelSet::of(catalog)?);
-    let mut text = String::from("TTFT in ms, predicted / measured\n");
+    let mut text = format!("TTFT in ms, predicted (median of {DRAWS} draws of the routers) / measured\n");
     _ = writeln!(text, "{:<15}{:<29}{:>5}{:>18}{:>19}", "campaign", "set-up", "rate", "p50", "p90");
     for campaign in CAMPAIGNS {
         let mut points = Vec::new();
         for run in runs(&names, &tables, campaign, None).map_err(|e| problem(&path, e))? {
-            let all = run.compared(catalog, &kernels, &Effort::from(1))?;
-            let of =
-                |at: f64| all.iter().filter(move |c| c.metric == Latency::Ttft && c.at == At::Percentile(at)).copied();
-            for (p50, p90) in of(0.5).zip(of(0.9)) {
-                let pair = |c: &Compared| format!("{:>8.0} /{:>7.0}", c.predicted, c.measured);
+            let (p50, p90) = drawn(&run, catalog, &kernels)?;
+            for (p50, p90) in p50.iter().zip(p90) {
+                let pair = |p: &Point| format!("{:>8.0} /{:>7.0}", p.predicted, p.measured);
                 let (name, rate) = (&run.name, f64::from(p50.part) / 10.0);
-                _ = writeln!(text, "{campaign:<15}{name:<29}{rate:>5.1}  {}  {}", pair(&p50), pair(&p90));
+                _ = writeln!(text, "{campaign:<15}{name:<29}{rate:>5.1}  {}  {}", pair(p50), pair(&p90));
                 points.push(p90);
             }
         }
@@ -99,32 +109,65 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     Ok(text)
 }
 
+/// Times that each set-up is replayed, its router drawing anew.
+const DRAWS: u64 = 9;
+
+/// A percentile of one rate of a set-up: the middle of what was drawn, and all of it.
+struct Point {
+    part: u32,
+    measured: f64,
+    predicted: f64,
+    draws: Vec<f64>,
+}
+
+/// The middle and the 90th percentile of the time to the first token, rate by rate.
+fn drawn(run: &Run, catalog: &Catalog, kernels: &KernelSet) -> Result<(Vec<Point>, Vec<Point>), SpecError> {
+    let draw = |seed: u64| Run { seed, ..run.clone() }.compared(catalog, kernels, &Effort::from(1));
+    let all = (0..DRAWS).map(draw).collect::<Result<Vec<_>, _>>()?;
+    let of = |at: f64| {
+        let wanted = |c: &Compared| c.metric == Latency::Ttft && c.at == At::Percentile(at);
+        let first = (0..all[0].len()).filter(|i| wanted(&all[0][*i]));
+        let point = |i: usize| {
+            let draws: Vec<f64> = all.iter().map(|draw| draw[i].predicted).collect();
+            let Compared { part, measured, .. } = all[0][i];
+            Point { part, measured, predicted: median(&draws).unwrap_or(f64::NAN), draws }
+        };
+        first.map(point).collect()
+    };
+    Ok((of(0.5), of(0.9)))
+}
+
 /// Measured percentiles that differ by less are not told apart: two runs of one set-up do.
 const APART: f64 = 1.1;
 
-/// How well set-ups and rates are put in order.
-fn order(campaign: &str, points: &[Compared]) -> String {
-    let column = |of: fn(&Compared) -> f64| points.iter().map(of).collect::<Vec<_>>();
+/// How well set-ups and rates are put in order, and how often one draw puts two of them in the order of another draw.
+fn order(campaign: &str, points: &[Point]) -> String {
+    let column = |of: fn(&Point) -> f64| points.iter().map(of).collect::<Vec<_>>();
     let rank = spearman(&column(|c| c.predicted), &column(|c| c.measured)).unwrap_or(f64::NAN);
-    let (mut pairs, mut right) = ([0, 0], [0, 0]);
+    let (mut pairs, mut right, mut again) = ([0, 0], [0, 0], [0.0, 0.0]);
     for (i, a) in points.iter().enumerate() {
         for b in points[..i].iter().filter(|b| b.part == a.part) {
             let same = (a.predicted < b.predicted) == (a.measured < b.measured);
+            let less = a.draws.iter().zip(&b.draws).filter(|(a, b)| a < b).count() as f64 / DRAWS as f64;
             let apart = a.measured.max(b.measured) > APART * a.measured.min(b.measured);
             for of in [Some(0), apart.then_some(1)].into_iter().flatten() {
                 pairs[of] += 1;
                 right[of] += usize::from(same);
+                again[of] += less * less + (1.0 - less) * (1.0 - less);
             }
         }
     }
+    let repeated = |of: usize| 100.0 * again[of] / f64::from(pairs[of].max(1));
     format!(
         "{campaign}: {} points, Spearman of p90 over set-ups and rates {rank:.2}; set-ups at one rate in the right order {} of {}, of those \
-         that differ by more than a tenth {} of {}\n",
+         that differ by more than a tenth {} of {}; two draws agree on the order of {:.0} % and {:.0} % of these pairs\n",
         points.len(),
         right[0],
         pairs[0],
         right[1],
-        pairs[1]
+        pairs[1],
+        repeated(0),
+        repeated(1)
     )
 }
 
@@ -207,7 +250,7 @@ fn replayed(names: &Names<'_>, fact: &Record, router: Router, way: Option<usize>
         engine: if a100 { "vllm@0.7.0" } else { "vllm@0.8.5" }.into(),
         replicas: 8,
         router,
-        weighing: Weights { uneven: UNEVEN, matched: MATCHED, ..Weights::default() },
+        weighing: Weights { uneven: UNEVEN, matched: MATCHED, keep: KEEP, bound: BOUND, ..Weights::default() },
         settings: Settings {
             max_num_seqs: if a100 { 256 } else { 1024 },
             max_num_batched_tokens: if a100 { 32_000 } else { 8_192 },

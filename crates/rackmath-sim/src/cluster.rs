@@ -27,7 +27,7 @@ use crate::workload::{Job, Source};
 use events::{Going, Later, Place, Prompted, State};
 use groups::Set;
 use rackmath_units::{Cancelled, Effort};
-use route::Seen;
+use route::{Connections, Seen};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -50,6 +50,8 @@ pub struct Cluster<C> {
     weights: Weights,
     view: Vec<Seen>,
     viewed: Option<Ns>,
+    /// What clients keep open; only where that decides.
+    connections: Connections,
     /// Requests inside, by replica.
     inside: Vec<u64>,
     /// Prompt tokens sent that the router did not find there, by replica.
@@ -83,6 +85,7 @@ struct Told<'a> {
     prompted: &'a mut Vec<Prompted>,
     going: Option<&'a mut HashMap<u64, Going, Quickly>>,
     flow: &'a mut events::Flow,
+    connections: Option<&'a mut Connections>,
     /// Requests inside, by group of the replica, and which group is told of.
     inside: &'a mut [u64],
     first: u32,
@@ -105,6 +108,9 @@ impl Sink for Told<'_> {
             }
         }
         self.inside[self.group] -= 1;
+        if let Some(connections) = &mut self.connections {
+            connections.free(s.id, at);
+        }
         self.flow.leaves(at);
         self.done.push((s.id, at));
         self.tally.finished(s, at, stalled);
@@ -168,6 +174,7 @@ impl<C: Clock> Cluster<C> {
             weights: Weights::default(),
             view: vec![Seen::default(); n],
             viewed: None,
+            connections: Connections::default(),
             inside: vec![0; n],
             sent: vec![0; n],
             states: vec![State::default(); n],
@@ -269,7 +276,8 @@ impl<C: Clock> Cluster<C> {
         let going = self.careful.then_some(&mut self.going);
         let (done, prompted, flow) = (&mut self.done, &mut self.prompted, &mut self.flow);
         let inside = &mut self.inside[groups.clone()];
-        let mut told = Told { tally, done, prompted, going, flow, inside, first, group: 0 };
+        let connections = (self.router == Router::Connections).then_some(&mut self.connections);
+        let mut told = Told { tally, done, prompted, going, flow, connections, inside, first, group: 0 };
         match self.set_of[at] {
             None => self.replicas[at].advance(clock, to, stop, &mut told),
             Some(set) => self.sets[set].bundle.advance(&mut self.replicas[groups], clock, to, stop, &mut told),

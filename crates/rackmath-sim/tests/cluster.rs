@@ -15,9 +15,10 @@ use rackmath_units::{Cancel, Chance, Effort};
 use std::sync::Arc;
 
 const MS: Ns = 1_000_000;
-const ALL: [Router; 10] = [
+const ALL: [Router; 11] = [
     Router::RoundRobin,
     Router::Random,
+    Router::Connections,
     Router::TwoChoices,
     Router::LeastLoaded,
     Router::Session,
@@ -395,4 +396,21 @@ fn a_prefix_stays_together_until_its_replica_is_too_full() {
     let (all, _) = outcomes(bounded(), &mut { together });
     let most = (0..4).map(|at| all.iter().filter(|o| o.replica == at).count()).max();
     assert_eq!(most, Some(5));
+}
+
+#[test]
+fn an_idle_connection_is_used_again_and_a_busy_or_old_one_is_not() {
+    let kept = || cluster(8, Router::Connections, true).weighing(Weights { keep: 5_000 * MS, ..Weights::default() });
+    let met = |gap: Ns| {
+        let (all, _) = outcomes(kept(), &mut Listed::new((0..32).map(|i| job(i * gap, 100, 2)).collect()));
+        (0..8).filter(|at| all.iter().any(|o| o.replica == *at)).count()
+    };
+    // One at a time, a second apart: one connection, to one replica, for good.
+    assert_eq!(met(1_000 * MS), 1);
+    // Six seconds apart none is left, and all at once none is idle: every request opens one, to a replica at random.
+    assert!(met(6_000 * MS) >= 6 && met(0) >= 6);
+    // Two that overlap keep two connections; each pair finds them again in the order they were opened in.
+    let pairs = (0..16).flat_map(|i| [job(i * 1_000 * MS, 100, 2), job(i * 1_000 * MS + 1, 100, 2)]).collect();
+    let (all, _) = outcomes(kept(), &mut Listed::new(pairs));
+    assert!(all.chunks(2).all(|pair| [pair[0].replica, pair[1].replica] == [all[0].replica, all[1].replica]));
 }

@@ -58,6 +58,7 @@ impl Kind {
             ("load_bound", Kind::Routers),
             ("prefix_weight", Kind::Routers),
             ("overlap_credit", Kind::Routers),
+            ("keep_alive_s", Kind::Routers),
             ("[library]", Kind::Networks),
             ("[coefficients]", Kind::Laws),
             ("[router", Kind::Laws),

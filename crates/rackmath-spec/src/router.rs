@@ -29,6 +29,8 @@ pub struct RouterRules {
     pub cache_weight: Option<f64>,
     /// Blocks to compute that a block found in a chip's memory is worth.
     pub overlap_credit: Option<f64>,
+    /// Seconds a client keeps a connection that it does not use.
+    pub keep_alive_s: Option<f64>,
     pub source: String,
 }
 
@@ -51,6 +53,7 @@ pub(crate) fn read(id: &str, text: &str) -> Result<RouterRules, SpecError> {
         ("queue_weight", rules.queue_weight, 0.0, 1e6),
         ("cache_weight", rules.cache_weight, 0.0, 1e6),
         ("overlap_credit", rules.overlap_credit, 0.0, 1e6),
+        ("keep_alive_s", rules.keep_alive_s, 0.0, 1e6),
     ];
     for (field, value, low, high) in all {
         within(&file, &[(field, value.unwrap_or(low), low, high)])?;

@@ -98,7 +98,7 @@ export const page = {
     { kind: "model", key: "model", label: "Model", value: "llama-3.1-8b" },
     { kind: "machine", key: "on", label: "Machine of a replica", value: "1xh200", help: "A system, a chip, or so many: 2xh200" },
     { kind: "range", key: "replicas", label: "Replicas", unit: "", min: 1, max: 64, scale: "log", value: 1 },
-    { kind: "select", key: "router", label: "Router", options: [["round-robin", "in turn"], ["random", "at random"], ["two-choices", "the better of two"], ["least-loaded", "least loaded"], ["session", "by session"], ["prefix-hash", "by prefix"], ["kv", "by cache and load"]], value: "round-robin" },
+    { kind: "select", key: "router", label: "Router", options: [["round-robin", "in turn"], ["random", "at random"], ["connections", "by kept connections"], ["two-choices", "the better of two"], ["least-loaded", "least loaded"], ["session", "by session"], ["prefix-hash", "by prefix"], ["kv", "by cache and load"]], value: "round-robin" },
     { kind: "select", key: "load", label: "Traffic", options: [["rate", "at random, so many a second"], ["bursts", "in bursts, so many a second"], ["users", "users who wait for answers"]], value: "rate" },
     { kind: "range", key: "rate", label: "Rate", unit: "requests/s", min: 0.05, max: 1000, scale: "log", value: 8, show: (v) => digits(v) },
     { kind: "range", key: "users", label: "Users", unit: "", min: 1, max: 4096, scale: "log", value: 64 },

@@ -469,6 +469,7 @@ impl<C: Clock> Cluster<C> {
 
     /// A request is not done and is not tried again.
     fn gone(&mut self, id: u64, now: Ns, source: &mut impl Source, tally: &mut Tally) {
+        self.connections.close(id);
         let class = self.going.remove(&id).map_or(0, |g| g.job.class);
         self.incidents.failed += 1;
         tally.failed(id, class);

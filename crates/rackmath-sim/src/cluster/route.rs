@@ -2,12 +2,13 @@
 
 use super::Cluster;
 use crate::Ns;
-use crate::blocks::Segment;
+use crate::blocks::{Quickly, Segment};
 use crate::clock::Clock;
 use crate::workload::Job;
 use rackmath_units::Chance;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
 use strum::Display;
 
 /// How a replica is chosen.
@@ -19,6 +20,9 @@ pub enum Router {
     RoundRobin,
     /// At random.
     Random,
+    /// Over connections that clients keep: the first that is idle, else a new one to a replica at random, as behind a Kubernetes
+    /// Service.
+    Connections,
     /// The less loaded of two at random.
     TwoChoices,
     /// The one with the fewest requests inside.
@@ -52,12 +56,22 @@ pub struct Weights {
     pub scores: [f64; 3],
     /// Blocks to compute that a found block is worth.
     pub credit: f64,
+    /// How long a connection is kept that nobody uses.
+    pub keep: Ns,
 }
 
 impl Default for Weights {
     fn default() -> Self {
         let uneven = (u64::MAX, f64::INFINITY);
-        Self { bound: f64::INFINITY, prefix_tokens: 1, uneven, matched: 0.0, scores: [1.0; 3], credit: 1.0 }
+        Self {
+            bound: f64::INFINITY,
+            prefix_tokens: 1,
+            uneven,
+            matched: 0.0,
+            scores: [1.0; 3],
+            credit: 1.0,
+            keep: Ns::MAX,
+        }
     }
 }
 
@@ -66,9 +80,41 @@ impl Router {
     pub fn looks(self) -> bool {
         match self {
             Self::RoundRobin | Self::Random | Self::Session | Self::PrefixHash => false,
-            Self::TwoChoices | Self::LeastLoaded | Self::BoundedHash => true,
+            Self::Connections | Self::TwoChoices | Self::LeastLoaded | Self::BoundedHash => true,
             Self::Kv | Self::CacheAware | Self::Scored => true,
         }
+    }
+}
+
+/// The connections of all clients, numbered as they were opened.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Connections {
+    opened: u64,
+    /// Number and replica, by request.
+    busy: HashMap<u64, (u64, usize), Quickly>,
+    /// Replica and since when, by number.
+    idle: BTreeMap<u64, (usize, Ns)>,
+}
+
+impl Connections {
+    /// An answer has ended.
+    pub(super) fn free(&mut self, id: u64, at: Ns) {
+        if let Some((number, replica)) = self.busy.remove(&id) {
+            self.idle.insert(number, (replica, at));
+        }
+    }
+
+    /// A request was given up, its connection closed.
+    pub(super) fn close(&mut self, id: u64) {
+        self.busy.remove(&id);
+    }
+
+    /// Closes what was not used for so long, or goes to a replica that takes nothing; then the first that is idle.
+    fn take(&mut self, now: Ns, keep: Ns, open: &[usize]) -> Option<(u64, usize)> {
+        self.idle.retain(|_, (replica, since)| now.saturating_sub(*since) <= keep && open.contains(replica));
+        let (number, (replica, _)) = self.idle.iter().find(|(_, (_, since))| *since <= now).map(|(n, c)| (*n, *c))?;
+        self.idle.remove(&number);
+        Some((number, replica))
     }
 }
 
@@ -132,6 +178,14 @@ impl<C: Clock> Cluster<C> {
                 if self.load(open[b]) < self.load(open[a]) { b } else { a }
             }
             Router::LeastLoaded => (0..n).min_by_key(|i| self.load(open[*i]))?,
+            Router::Connections => {
+                let (number, at) = self.connections.take(now, self.weights.keep, open).unwrap_or_else(|| {
+                    self.connections.opened += 1;
+                    (self.connections.opened, open[chance.below(n as u64) as usize])
+                });
+                self.connections.busy.insert(job.id, (number, at));
+                return Some(at);
+            }
             Router::CacheAware => self.cache_aware(job),
             Router::Kv => self.cheapest(&mut chance, |at| self.kv_cost(at, job)),
             Router::Scored => self.scored(job, &mut chance),

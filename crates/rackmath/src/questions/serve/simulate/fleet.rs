@@ -216,6 +216,10 @@ pub(super) fn weights(catalog: &Catalog, r: &Request) -> Result<Weights, Error> 
             w.scores[1] = rules.need("queue_weight", rules.queue_weight)?;
             w.scores[2] = rules.need("cache_weight", rules.cache_weight)?;
         }
+        Router::Connections => {
+            let rules = catalog.router("kubernetes-service")?;
+            w.keep = (rules.need("keep_alive_s", rules.keep_alive_s)? * 1e9) as u64;
+        }
         Router::RoundRobin | Router::Random | Router::TwoChoices | Router::LeastLoaded | Router::Session => {}
     }
     w.credit = within("fleet.overlap_credit", r.fleet.overlap_credit.unwrap_or(w.credit), 0.0, 1e6)?;

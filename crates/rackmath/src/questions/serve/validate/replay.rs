@@ -53,6 +53,8 @@ pub struct Run {
     pub router: Router,
     /// By what it weighs them.
     pub weighing: Weights,
+    /// What it draws from, where it chooses at random.
+    pub seed: u64,
     /// What the engine was told, or its defaults.
     #[educe(Default(expression = vllm::Settings::default().into()))]
     pub settings: Settings,
@@ -167,7 +169,7 @@ impl Run {
         let requests = self.jobs.len() as u64;
         let keep = Keep { warm: 0, requests, batches: 1, limits: Limits::default(), outside, each: true, worst: 0 };
         let mut tally = Tally::new(keep);
-        let mut all = Cluster::alike(&settings, self.replicas, Timed::new(&*ready.pass), self.router, 0, true)
+        let mut all = Cluster::alike(&settings, self.replicas, Timed::new(&*ready.pass), self.router, self.seed, true)
             .weighing(self.weighing);
         if self.prompters > 0 {
             all = all.sending(self.prompters, link(&ready.deployment, &ready.deployment));
