@@ -56,7 +56,7 @@ fn g7_g8_d6_balance_batches() {
     close(b.expect("a batch without cache always balances"), 5100.5, 1e-4);
     // D6: the penalty at batch one is ridge times sparsity.
     let b = rack("lecture-frontier");
-    close(at(&b, 1.0, 0.0).cost / b.cost_floor(Tokens::ZERO), 281.25 * 10.0, 1e-9);
+    close(at(&b, 1.0, 0.0).cost / b.cost_floor(Tokens::ZERO, Tokens::new(1.0)), 281.25 * 10.0, 1e-9);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn g17_to_g21_the_frontier_model_on_a_rack() {
     close(b.weights().get() / b.compute_per_token().get(), 2812.5, 1e-4);
     close(b.balanced_context().unwrap().get(), 173_611.0, 1e-4);
     let l = 10_000.0;
-    let floor = b.cost_floor(Tokens::new(l));
+    let floor = b.cost_floor(Tokens::new(l), Tokens::new(1.0));
     close(at(&b, 1.0, l).time.as_ms(), 1.73615, 1e-5);
     close(at(&b, 1.0, l).cost / floor, 2812.56, 1e-5);
     let balanced = at(&b, 2812.5, l);
@@ -238,7 +238,7 @@ proptest! {
                 prop_assert!(larger.time >= one.time * slack);
             }
             prop_assert!(step(board, b * more, l, q).cost.get() * slack <= one.cost.get());
-            prop_assert!(at(board, b, l).cost.get() >= board.cost_floor(Tokens::new(l)).get() * slack);
+            prop_assert!(one.cost.get() >= board.cost_floor(Tokens::new(l), Tokens::new(q)).get() * slack);
             let eps = 1e-7;
             // No term grows faster than q squared, so a nudge of 1e-7 moves the time by at most a few parts in 1e7.
             for (b, l, q) in [(b * (1.0 + eps), l, q), (b, l * (1.0 + eps), q), (b, l, q * (1.0 + eps))] {

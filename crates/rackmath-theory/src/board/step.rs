@@ -192,10 +192,11 @@ impl Board {
         Seconds::s(self.weights_at(1.0))
     }
 
-    pub fn cost_floor(&self, context: Tokens) -> DollarsPerToken {
-        let (compute, kv) = (self.sequence_compute(context.get(), 1.0), self.kv_per_sequence(context));
+    /// Cost of a token in passes of so many each, batch endless: no step of this context and pass is below it.
+    pub fn cost_floor(&self, context: Tokens, pass: Tokens) -> DollarsPerToken {
+        let (compute, kv) = (self.sequence_compute(context.get(), pass.get()), self.kv_per_sequence(context));
         let terms = Terms { compute: Seconds::s(compute), weights: Seconds::ZERO, kv };
-        self.price * SecondsPerToken::new(terms.time(self.overlap).get())
+        self.price * (terms.time(self.overlap) / pass)
     }
 
     /// The batch at which computing takes as long as reading; nothing where reading the cache alone takes longer. With every

@@ -191,7 +191,6 @@ fn chips(request: &Request, all: u64) -> Result<Vec<u64>, Error> {
 
 fn row(r: &Resolved, at: Fixed, x: f64) -> Row {
     let step = r.board.step(at.batch, at.context, at.pass);
-    let kv = r.cache.stored(step::kept(&step)) * step.batch.get();
     Row {
         x,
         label: None,
@@ -203,7 +202,7 @@ fn row(r: &Resolved, at: Fixed, x: f64) -> Row {
         mfu: step.mfu().get(),
         tokens_per_s: step.rate().get(),
         binding: step.binding().name().to_owned(),
-        fits: r.weight_bytes() + kv <= r.system.capacity(),
+        fits: step::memory(r, &step).fits,
     }
 }
 
@@ -215,8 +214,12 @@ fn kinks(r: &Resolved, over: Over, at: Fixed, rows: &[Row]) -> Vec<Kink> {
         Over::Pass => (r.board.kink_pass(at.batch, at.context), "compute_bound_from_here"),
         _ => (None, ""),
     };
-    let last = rows.iter().rposition(|row| row.fits).filter(|i| i + 1 < rows.len());
-    let full = last.filter(|_| matches!(over, Over::Batch | Over::Context)).map(|i| rows[i].x);
+    let memory = step::memory(r, &r.board.step(at.batch, at.context, at.pass));
+    let full = match over {
+        Over::Batch => memory.batch_max,
+        Over::Context => memory.context_max,
+        _ => None,
+    };
     let within = |x: &f64| rows.first().is_some_and(|f| *x >= f.x) && rows.last().is_some_and(|l| *x <= l.x);
     let all = [turns, (full, "memory_is_full")].into_iter();
     all.filter_map(|(x, meaning)| Some(Kink { x: x.filter(within)?, meaning: says(meaning) })).collect()
@@ -261,7 +264,7 @@ fn figures(r: &Resolved, over: Over, at: Fixed, rows: &[Row], kinks: &[Kink]) ->
     let y = Axis::log("dollars per million tokens", Unit::UsdPerMtok);
     let mut cost = figure(("token_cost_of", "cost per token"), price, y, &cost, &part);
     if over == Over::Batch {
-        let floor = r.board.cost_floor(at.context).as_per_mtok();
+        let floor = r.board.cost_floor(at.context, at.pass).as_per_mtok();
         cost.series.insert(0, line("floor: endless batch", Role::Floor, &|_| floor));
     }
     (time, cost)
@@ -278,4 +281,27 @@ fn marks(kinks: &[Kink], rows: &[Row], y: &dyn Fn(&Row) -> f64) -> Vec<Mark> {
         Some(Mark { x: kink.x, y: height, label })
     };
     kinks.iter().filter_map(mark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_full_where_a_step_says_however_many_points_are_drawn() {
+        let catalog = rackmath_catalog::embedded();
+        let setting = Setting { model: "llama-3.1-8b".into(), on: "hgx-h200".into(), ..Setting::default() };
+        let one = step::Request { setting: setting.clone(), batch: Some(64.0), ..step::Request::default() };
+        let memory = step::answer(&catalog, &one).unwrap().memory;
+        for (over, full) in [(Over::Batch, memory.batch_max), (Over::Context, memory.context_max)] {
+            for points in [2, 50, 200] {
+                let (from, to) = (Some(1.0), Some(1e9));
+                let batch = one.batch;
+                let request = Request { setting: setting.clone(), over, points, from, to, batch, ..Request::default() };
+                let kinks = answer(&catalog, &request).unwrap().kinks;
+                let found = kinks.iter().find(|k| k.meaning == says("memory_is_full")).map(|k| k.x);
+                assert_eq!(found, full, "{over:?} of {points} points");
+            }
+        }
+    }
 }

@@ -158,7 +158,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         tokens_per_s: step.rate().get(),
         tokens_per_s_user: (step.pass / step.time).get(),
         cost_usd_per_mtok: cost(step.cost.as_per_mtok()),
-        cost_floor_usd_per_mtok: cost(board.cost_floor(step.context).as_per_mtok()),
+        cost_floor_usd_per_mtok: cost(board.cost_floor(step.context, step.pass).as_per_mtok()),
         latency_floor_s: board.latency_floor().get(),
         all_weights_s: board.weights().get(),
         balance_batch: board.balance_batch(step.context),
@@ -203,11 +203,11 @@ fn experts(r: &Resolved, step: &Step) -> Option<Experts> {
 }
 
 /// Tokens each sequence keeps while the step runs: its context and all of the pass but the token that ends it.
-pub(crate) fn kept(step: &Step) -> Tokens {
+fn kept(step: &Step) -> Tokens {
     step.context + step.pass.less(Tokens::new(1.0))
 }
 
-fn memory(r: &Resolved, step: &Step) -> Memory {
+pub(crate) fn memory(r: &Resolved, step: &Step) -> Memory {
     let (weights, capacity) = (r.weight_bytes(), r.system.capacity());
     let each = r.cache.stored(kept(step));
     let kv = each * step.batch.get();
@@ -222,7 +222,7 @@ fn memory(r: &Resolved, step: &Step) -> Memory {
         fits: weights + kv <= capacity,
         missing_bytes: (weights + kv).less(capacity).get(),
         batch_max,
-        context_max: r.cache.longest(room / step.batch.get()).map(Tokens::get),
+        context_max: r.cache.longest(room / step.batch.get()).map(|t| t.less(step.pass.less(Tokens::new(1.0))).get()),
         chips_min: ((weights + each) / per_chip).ceil().max(1.0) as u64,
         drain_s: roofline::drain(capacity, r.system.bandwidth()).get(),
     }

@@ -74,7 +74,7 @@ fn show_context(context: Option<Tokens>) -> String {
 fn pricing(frontier: &Resolved) -> Vec<Claim> {
     let l = Tokens::new(10_000.0);
     let one = frontier.board.step(Tokens::new(1.0), l, Tokens::new(1.0));
-    let floor = frontier.board.cost_floor(l);
+    let floor = frontier.board.cost_floor(l, Tokens::new(1.0));
     let x = closed::fast_x(6.0, 2.5);
     vec![
         claim("D6", "Cost per token", "cost(B) = p t(B) / B; floor p max(c, k); penalty at B = 1 is R S",
