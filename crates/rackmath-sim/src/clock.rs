@@ -214,9 +214,22 @@ pub struct Timed<T> {
     /// The same among other groups: by sequences, most rows and mean rows.
     grouped: HashMap<(u32, u64, u64), Vec<i64>, Quickly>,
     beside: Option<Beside>,
+    /// Steps of decodes and one prompt: by sequences, tokens, tokens before and the context asked for.
+    joined: HashMap<(u32, u32, u32, u32), Joined, Quickly>,
     /// The host's time of steps of so many decodes, once it was asked for.
     hosts: Vec<Option<Host>>,
 }
+
+/// Steps of decodes beside one prompt, between two contexts: parts of a nanosecond at the lower one, and a token more.
+#[derive(Clone, Copy, Debug)]
+struct Joined {
+    low: i64,
+    slope: i64,
+    host: Host,
+}
+
+/// Most of them that are remembered.
+const MOST_JOINED: usize = 1 << 16;
 
 const UNKNOWN: i64 = i64::MIN;
 
@@ -246,7 +259,8 @@ fn ns(timer: &impl StepTimer, work: &Work) -> f64 {
 
 impl<T: StepTimer> Timed<T> {
     pub fn new(timer: T) -> Self {
-        Self { timer, rows: Vec::new(), grouped: HashMap::default(), beside: None, hosts: Vec::new() }
+        let (grouped, joined) = (HashMap::default(), HashMap::default());
+        Self { timer, rows: Vec::new(), grouped, beside: None, joined, hosts: Vec::new() }
     }
 
     fn at(&mut self, decodes: u32, i: usize) -> i64 {
@@ -268,6 +282,36 @@ impl<T: StepTimer> Timed<T> {
         }
         row[i]
     }
+
+    /// Nanoseconds of the chips, and the host.
+    fn chips(&self, work: &Work) -> (f64, HostTime) {
+        let host = self.timer.host(work);
+        // Where the host runs ahead, how long the chips wait for it shows by when it began.
+        let ahead = host != HostTime::default();
+        let chips = |cost: Cost| cost.time().get() - if ahead { cost.part(Part::Host).get() } else { 0.0 };
+        (self.timer.time(work).map_or(0.0, chips) * 1e9, host)
+    }
+
+    /// Decodes beside one prompt: a straight line in their context, as decodes alone.
+    fn joined(&mut self, decodes: u32, context: u64, chunk: Chunk) -> Took {
+        let n = u64::from(decodes);
+        let i = below(context / n);
+        let key = (decodes, chunk.tokens as u32, chunk.past as u32, i as u32);
+        let found = self.joined.get(&key).copied();
+        let Joined { low, slope, host } = found.unwrap_or_else(|| {
+            let at = |i| self.chips(&Work::decode(f64::from(decodes), (node(i) as f64).max(1.0)).with(chunk));
+            let ((low, host), (high, _)) = (at(i), at(i + 1));
+            let (low, high) = (parts(low), parts(high));
+            let slope = (high - low) / (n * (node(i + 1) - node(i))) as i64;
+            let new = Joined { low, slope, host: host.into() };
+            if self.joined.len() >= MOST_JOINED {
+                self.joined.clear();
+            }
+            self.joined.insert(key, new);
+            new
+        });
+        Took { step: whole(low + slope * (context - n * node(i)) as i64), host }
+    }
 }
 
 impl<T: StepTimer> Clock for Timed<T> {
@@ -276,15 +320,13 @@ impl<T: StepTimer> Clock for Timed<T> {
     }
 
     fn mixed(&mut self, decodes: u32, context: u64, drafts: f64, chunks: &[Chunk]) -> Took {
+        if let ([one], true) = (chunks, decodes > 0 && drafts == 0.0 && self.beside.is_none()) {
+            return self.joined(decodes, context, *one);
+        }
         let sequences = f64::from(decodes);
         let mean = if decodes > 0 { context as f64 / sequences } else { 0.0 };
         let decodes = Many::One(Decodes { sequences, context: mean });
-        let work = Work { decodes, chunks: Many::List(chunks), drafts, beside: self.beside };
-        let host = self.timer.host(&work);
-        // Where the host runs ahead, how long the chips wait for it shows by when it began.
-        let ahead = host != HostTime::default();
-        let chips = |cost: Cost| cost.time().get() - if ahead { cost.part(Part::Host).get() } else { 0.0 };
-        let step: f64 = self.timer.time(&work).map_or(0.0, chips) * 1e9;
+        let (step, host) = self.chips(&Work { decodes, chunks: Many::List(chunks), drafts, beside: self.beside });
         Took { step: step.round() as Ns, host: host.into() }
     }
 

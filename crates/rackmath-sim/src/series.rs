@@ -132,8 +132,8 @@ impl Series {
     pub fn percentiles(&mut self, wanted: &[f64]) -> Vec<Option<f64>> {
         match self {
             Self::Kept(all) => {
-                all.sort_unstable();
-                wanted.iter().map(|p| interpolated(all, *p)).collect()
+                let mut ranks = Ranks::new(all);
+                wanted.iter().map(|p| ranks.at(*p)).collect()
             }
             Self::Counted(h) => wanted.iter().map(|p| h.percentile(*p)).collect(),
         }
@@ -148,10 +148,30 @@ impl Series {
     }
 }
 
-pub(crate) fn interpolated(sorted: &[u64], p: f64) -> Option<f64> {
-    let h = p * (sorted.len().checked_sub(1)?) as f64;
-    let (low, high) = (sorted[h.floor() as usize] as f64, sorted[h.ceil() as usize] as f64);
-    Some(low + (high - low) * (h - h.floor()))
+/// Values put in order as far as they are asked for: least work where percentiles come in order.
+pub(crate) struct Ranks<'a> {
+    values: &'a mut [u64],
+    /// All before this one are no greater than it, all after it no smaller.
+    placed: usize,
+}
+
+impl<'a> Ranks<'a> {
+    pub(crate) fn new(values: &'a mut [u64]) -> Self {
+        Self { values, placed: 0 }
+    }
+
+    pub(crate) fn at(&mut self, p: f64) -> Option<f64> {
+        let h = p * (self.values.len().checked_sub(1)?) as f64;
+        let rank = h.floor() as usize;
+        if rank < self.placed {
+            self.placed = 0;
+        }
+        let (_, low, above) = self.values[self.placed..].select_nth_unstable(rank - self.placed);
+        let low = *low as f64;
+        let high = if h > h.floor() { above.iter().min().map_or(low, |v| *v as f64) } else { low };
+        self.placed = rank;
+        Some(low + (high - low) * (h - h.floor()))
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +187,23 @@ mod tests {
             assert!(floor(at) <= value && value < floor(at + 1), "{value}");
             assert!((floor(at + 1) - floor(at)) as f64 <= (floor(at) as f64 / 1024.0).max(1.0));
         }
+    }
+
+    #[test]
+    fn ranks_in_any_order_are_those_of_sorted_values() {
+        let mut chance = rackmath_units::Chance::new(5);
+        for size in [1, 2, 3, 10, 100, 1001] {
+            let mut values: Vec<u64> = (0..size).map(|_| chance.below(300)).collect();
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            let mut ranks = Ranks::new(&mut values);
+            for p in [0.5, 0.9, 0.99, 0.999, 0.0, 1.0, 0.25, 0.5, 0.95] {
+                let h = p * (size - 1) as f64;
+                let (low, high) = (sorted[h.floor() as usize] as f64, sorted[h.ceil() as usize] as f64);
+                assert_eq!(ranks.at(p), Some(low + (high - low) * (h - h.floor())), "{p} of {size}");
+            }
+        }
+        assert_eq!(Ranks::new(&mut []).at(0.5), None);
     }
 
     #[test]

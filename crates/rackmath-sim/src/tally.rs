@@ -5,7 +5,7 @@ use crate::Ns;
 use crate::clock::{Stretch, whole};
 use crate::engine::Sequence;
 use crate::replica::{Replica, Sink};
-use crate::series::interpolated;
+use crate::series::Ranks;
 pub use crate::series::{Histogram, Series};
 
 /// What one request met, in nanoseconds; the parts add up to the whole.
@@ -296,12 +296,11 @@ impl Tally {
     }
 
     fn moment(&mut self, at: Ns) -> &mut Moment {
-        while (at / self.width) as usize >= MOMENTS {
-            self.width *= 2;
-            let pairs = self.moments.chunks(2).map(|pair| pair.iter().fold(Moment::default(), Moment::with));
-            self.moments = pairs.collect();
+        // The width is a power of two.
+        while (at >> self.width.trailing_zeros()) as usize >= MOMENTS {
+            self.halve();
         }
-        let i = (at / self.width) as usize;
+        let i = (at >> self.width.trailing_zeros()) as usize;
         if self.moments.len() <= i {
             self.moments.resize(i + 1, Moment::default());
         }
@@ -496,11 +495,11 @@ impl Batch {
     fn sample(mut self) -> Sample {
         let mut all = [[f64::NAN; 5]; 4];
         for (values, row) in self.values.iter_mut().zip(&mut all) {
-            values.sort_unstable();
+            row[4] = values.iter().map(|v| u128::from(*v)).sum::<u128>() as f64 / values.len() as f64;
+            let mut ranks = Ranks::new(values);
             for (p, to) in SAMPLED.iter().zip(row.iter_mut()) {
-                *to = interpolated(values, *p).unwrap_or(f64::NAN);
+                *to = ranks.at(*p).unwrap_or(f64::NAN);
             }
-            row[4] = values.iter().map(|v| *v as f64).sum::<f64>() / values.len() as f64;
         }
         all
     }

@@ -214,10 +214,13 @@ impl Counts {
 
     /// Blocks that `steps` steps of so many need.
     pub(super) fn blocks(&self, steps: u64, decoding: u32) -> u64 {
-        let n = self.classes.len() as u64;
-        let rounds = (steps / n) * u64::from(decoding);
-        let rest = (0..steps % n).map(|j| u64::from(self.classes[((self.phase + j) % n) as usize]));
-        rounds + rest.sum::<u64>()
+        let n = self.classes.len();
+        let (rounds, rest) = (steps / n as u64, (steps % n as u64) as usize);
+        let from = (self.phase % n as u64) as usize;
+        // The rest goes round the classes at most once.
+        let (whole, over) = (n.min(from + rest), (from + rest).saturating_sub(n));
+        let sum = |classes: &[u32]| classes.iter().map(|c| u64::from(*c)).sum::<u64>();
+        rounds * u64::from(decoding) + sum(&self.classes[from..whole]) + sum(&self.classes[..over])
     }
 
     /// Most steps, at most `steps`, whose blocks are free.
