@@ -6,8 +6,8 @@ use crate::engine::Version;
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::SCALE_OUT;
 use crate::{
-    AttentionKernels, Chip, ChipFamilies, Cited, ClarkLaw, Date, Engine, EngineSupport, GemmKernels, LawForm, Level,
-    MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario, SpecError, System,
+    AttentionKernels, Chip, ChipFamilies, Cited, ClarkLaw, Date, Engine, EngineSupport, Failures, GemmKernels, LawForm,
+    Level, MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario, SpecError, System,
     Topology, TrainingRun, TrainingStack, file, price, validation,
 };
 use rackmath_units::{ByteRate, Bytes};
@@ -137,6 +137,7 @@ impl Default for Catalog {
             shelf(Kind::Engines, "engine", &[], |id, text, _| file::engine(id, text)),
             shelf(Kind::Support, "families of chips", &["families"], |id, text, _| file::chip_families(id, text)),
             shelf(Kind::Support, "words on quality", &["quality"], |id, text, _| file::quality_words(id, text)),
+            shelf(Kind::Support, "rates of failures", &["failures"], |id, text, _| file::failures(id, text)),
             shelf(Kind::Support, "what an engine supports", &[], |id, text, c| {
                 file::engine_support(id, text, &*c.chip_families()?)
             }),
@@ -336,6 +337,11 @@ impl Catalog {
     /// What is lost in narrow formats.
     pub fn quality_words(&self) -> Result<Arc<QualityWords>, SpecError> {
         self.get("quality")
+    }
+
+    /// How often chips fail.
+    pub fn failures(&self) -> Result<Arc<Failures>, SpecError> {
+        self.get("failures")
     }
 
     /// What a family of engines runs on; none where no file says.

@@ -58,7 +58,7 @@ pub use run::{TrainingRun, rounded};
 pub use scaling::{ClarkLaw, Counts, Fitted, LawForm, PowerLaw, Repetition, Router, ScalingLaw, StandardErrors};
 pub use scenario::Scenario;
 pub use strum::{IntoEnumIterator, VariantArray};
-pub use support::{ChipFamilies, EngineSupport, QualityWords};
+pub use support::{ChipFamilies, EngineSupport, Failures, QualityWords};
 pub use system::{Level, System, Topology};
 pub use tier::MemoryTier;
 pub use training::{TrainingFormat, TrainingStack};

@@ -72,6 +72,53 @@ impl QualityWords {
     }
 }
 
+/// How often chips fail, and how long a replica stays away then.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failures {
+    pub as_of: String,
+    sources: BTreeMap<String, String>,
+    pub chip: FailureRate,
+    pub repair: Repair,
+    /// What was published, the one that is used among them.
+    pub seen: Vec<Seen>,
+}
+
+/// Failures of a chip in a year, all that stop a job counted.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailureRate {
+    pub per_year: f64,
+    pub low: f64,
+    pub high: f64,
+    source: String,
+}
+
+/// Until what failed serves again.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Repair {
+    pub hours: f64,
+    source: String,
+}
+
+/// One published rate.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seen {
+    #[serde(rename = "where")]
+    pub place: String,
+    pub per_year: f64,
+    source: String,
+}
+
+impl Failures {
+    /// Where the rate and the time were read.
+    pub fn sources(&self) -> [&str; 2] {
+        [&self.chip.source, &self.repair.source].map(|key| self.sources.get(key).map_or("", String::as_str))
+    }
+}
+
 /// A format in a list: one, or all of llama.cpp's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Listed {
@@ -348,4 +395,23 @@ pub(crate) fn read_families(id: &str, text: &str) -> Result<ChipFamilies, SpecEr
 
 pub(crate) fn read_quality(id: &str, text: &str) -> Result<QualityWords, SpecError> {
     noun(&format!("support {id}"), id, text, &["id", "as_of", "sources", "format.source", "format.note"])
+}
+
+pub(crate) fn read_failures(id: &str, text: &str) -> Result<Failures, SpecError> {
+    let file = format!("support {id}");
+    let f: Failures = noun(&file, id, text, &["id", "chip.note", "repair.note"])?;
+    let keys = [("chip.source", &f.chip.source), ("repair.source", &f.repair.source)];
+    for (field, key) in keys.into_iter().chain(f.seen.iter().map(|seen| ("seen.source", &seen.source))) {
+        if !f.sources.contains_key(key) {
+            return Err(SpecError::field(&file, field, key, "a key of [sources]"));
+        }
+    }
+    let rates = f.chip.low > 0.0 && f.chip.low <= f.chip.per_year && f.chip.per_year <= f.chip.high;
+    if !rates || f.seen.iter().any(|seen| !(f.chip.low..=f.chip.high).contains(&seen.per_year)) {
+        return Err(SpecError::field(&file, "chip", f.chip.per_year, "a rate between the lowest and the highest seen"));
+    }
+    if !(f.repair.hours > 0.0 && f.repair.hours.is_finite()) {
+        return Err(SpecError::field(&file, "repair.hours", f.repair.hours, "above 0"));
+    }
+    Ok(f)
 }

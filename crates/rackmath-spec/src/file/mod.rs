@@ -26,7 +26,7 @@ pub(crate) use crate::run::read as training_run;
 pub(crate) use crate::scaling::read as scaling_law;
 pub(crate) use crate::scenario::read as scenario;
 pub(crate) use crate::support::{
-    read as engine_support, read_families as chip_families, read_quality as quality_words,
+    read as engine_support, read_failures as failures, read_families as chip_families, read_quality as quality_words,
 };
 pub(crate) use crate::system::read as system;
 pub(crate) use crate::tier::read as memory_tier;

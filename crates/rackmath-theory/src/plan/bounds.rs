@@ -130,6 +130,11 @@ impl Space {
         let most = MOST_DECODE * state.rate;
         let (served, all) = match traffic {
             Traffic::Rate(rate) => (rate, std::array::from_fn(|i| least[i].max(rate * per[i]))),
+            // How long they wait for each other is not known here: one unit at least.
+            Traffic::Users { users, think } => {
+                let e2e = prompts.first + state.ttft + state.tpot * (output - 1.0).max(0.0);
+                (users / (e2e * DOWN + think), least)
+            }
             Traffic::Fill(chips) => (most.max(chips / per[1]), least),
             Traffic::One => (most, least),
             Traffic::Within { chips, usd_s, watts } => {
@@ -146,6 +151,7 @@ impl Space {
             unit_chips: least[0],
             unit_usd_s: least[2],
             replicas: 1.0,
+            standby: 0.0,
             chips: all[0] * DOWN,
             taken: all[1] * DOWN,
             throughput: served * output * UP,

@@ -20,12 +20,14 @@ mod bounds;
 pub mod fill;
 pub mod search;
 pub mod space;
+pub mod standby;
 #[cfg(test)]
 mod tests;
 
 pub use crate::serve::pools;
 pub use search::{Found, Near, Question, Ranked, Yield, search_all, search_part};
-pub use space::{Configuration, Prefill, Row, Space, State, States};
+pub use space::{Configuration, Prefill, Row, Slower, Space, State, States};
+pub use standby::Standby;
 
 use crate::pass;
 use strum::{IntoStaticStr, VariantArray};
@@ -44,7 +46,10 @@ pub struct Estimate {
     pub unit_chips: f64,
     /// Dollars a second of one replica.
     pub unit_usd_s: f64,
+    /// Replicas that the traffic needs.
     pub replicas: f64,
+    /// Replicas beside them, paid and idle.
+    pub standby: f64,
     pub chips: f64,
     /// The same in chips of the limit: of machines that offer different numbers, the one most used up counts.
     pub taken: f64,
@@ -74,6 +79,12 @@ impl Estimate {
 pub enum Traffic {
     /// Requests a second: as many replicas as that takes.
     Rate(f64),
+    /// So many users, each of whom asks again so many seconds after the last token of an answer: N = X (R + Z), the
+    /// interactive response time law.
+    Users {
+        users: f64,
+        think: f64,
+    },
     /// Whatever so many chips of the limit can serve.
     Fill(f64),
     One,
@@ -104,6 +115,8 @@ pub enum Bound {
     Headroom,
     #[strum(to_string = "dollars per hour")]
     UsdPerHour,
+    #[strum(to_string = "dollars per million output tokens")]
+    UsdPerMtok,
     #[strum(to_string = "power")]
     Watts,
     Chips,
@@ -130,6 +143,7 @@ impl Bound {
             Self::Throughput => e.throughput,
             Self::Headroom => e.headroom,
             Self::UsdPerHour => e.usd_per_hour,
+            Self::UsdPerMtok => e.usd_per_mtok,
             Self::Watts => e.watts,
             Self::Chips => e.taken,
         }
@@ -156,13 +170,13 @@ impl Limits {
     }
 
     /// Bounds an estimate breaks, one bit each in the order of [`Bound::ALL`].
-    pub fn broken(&self, e: &Estimate) -> u8 {
+    pub fn broken(&self, e: &Estimate) -> u16 {
         let mut bits = 0;
         for &bound in Bound::ALL {
             if let Some(limit) = self.0[bound as usize]
                 && bound.signed(bound.amount(e)) > bound.signed(limit)
             {
-                bits |= 1 << bound as u8;
+                bits |= 1 << bound as u16;
             }
         }
         bits
@@ -181,10 +195,15 @@ pub enum Objective {
     Latency,
     /// Output tokens a second; with limits on latency, goodput.
     Throughput,
+    /// Seconds per output token: what users feel once an answer has begun.
+    Speed,
+    /// Dollars per hour of all replicas.
+    Hourly,
 }
 
 impl Objective {
-    pub const ALL: [Self; 5] = [Self::Cost, Self::Chips, Self::Energy, Self::Latency, Self::Throughput];
+    pub const ALL: [Self; 7] =
+        [Self::Cost, Self::Chips, Self::Energy, Self::Latency, Self::Throughput, Self::Speed, Self::Hourly];
 
     /// The score of an estimate; less is better.
     pub fn score(self, e: &Estimate) -> f64 {
@@ -194,6 +213,8 @@ impl Objective {
             Self::Energy => e.joules,
             Self::Latency => e.e2e,
             Self::Throughput => -e.throughput,
+            Self::Speed => e.tpot,
+            Self::Hourly => e.usd_per_hour,
         }
     }
 }

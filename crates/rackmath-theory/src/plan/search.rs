@@ -21,7 +21,7 @@
 
 use super::bounds::{Pools, Prompts};
 use super::space::{Space, State};
-use super::{Bound, Estimate, Limits, Objective, Traffic};
+use super::{Bound, Estimate, Limits, Objective, Standby, Traffic};
 use crate::stats::Fnv;
 use rackmath_units::{Cancel, Cancelled, Effort};
 use std::cmp::Ordering;
@@ -77,7 +77,7 @@ pub struct Found {
 }
 
 /// Limits that the frontier's axis stands for.
-const FREE: u8 = 1 << Bound::Tpot as u8 | 1 << Bound::E2e as u8;
+const FREE: u16 = 1 << Bound::Tpot as u16 | 1 << Bound::E2e as u16;
 
 impl Question {
     /// Which of two comes first.
@@ -206,7 +206,7 @@ impl Found {
     }
 
     /// Whether something, which breaks at least what its bound `best` breaks, may break one limit by less than what is known.
-    fn nearer(&self, best: &Estimate, broken: u8, q: &Question) -> bool {
+    fn nearer(&self, best: &Estimate, broken: u16, q: &Question) -> bool {
         let closer = |bound: Bound| {
             let known = self.near.iter().find(|n| n.bound == bound);
             let amount = |e: &Estimate| bound.signed(bound.amount(e));
@@ -309,11 +309,15 @@ fn pairs(
 fn ratios(space: &Space, q: &Question, (row, level, p): (usize, usize, usize), found: &mut Found) {
     let family = (space.rows.len() + row * space.prefills.len() + p) as u64;
     for (ratio, instances) in space.ratios.iter().enumerate() {
-        let made = space.split_unit(row, level, p, *instances);
-        let Some(split) = &made else { continue };
+        let mut made = space.split_unit(row, level, p, *instances);
+        let Some(split) = &mut made else { continue };
+        // Users who wait longer ask less often: how many replicas they take is known only with the wait.
+        if matches!(q.traffic, Traffic::Users { .. }) {
+            split.unit.ttft = space.waited(split);
+        }
         let unit = &split.unit;
         let point = q.point_of(unit.state.tpot, unit.rate, unit.chips, unit.usd_s);
-        let (replicas, served) = unit.replicas(q.traffic);
+        let (replicas, served) = unit.replicas(q.output, q.traffic);
         if found.outdone(served * q.output, point, q) {
             continue;
         }
@@ -371,6 +375,11 @@ impl Space {
             hash.amounts([p.prompts.service, p.prompts.alone, p.prompts.groups]);
         }
         hash.amounts([self.prompt_cv2]);
+        match self.standby {
+            Standby::None => {}
+            Standby::Replicas(n) => hash.amounts([n]),
+            Standby::Available { target, down } => hash.amounts([target, down]),
+        }
         hash.amounts(self.send.iter().flatten().copied());
         hash.amounts(self.ratios.iter().flat_map(|(p, d)| [*p, *d]));
         hash.0

@@ -14,6 +14,7 @@
 //! level of the same pools stands for it).
 
 use super::pools::{BUSIEST, Prompts};
+use super::standby::Standby;
 use super::{Estimate, Traffic};
 use crate::pass::Limit;
 
@@ -130,6 +131,17 @@ pub struct Space {
     pub ratios: Vec<(f64, f64)>,
     /// Squared coefficient of variation of prompts: they wait so much longer for each other.
     pub prompt_cv2: f64,
+    /// Replicas beyond those that serve.
+    pub standby: Standby,
+}
+
+/// Factors by which the states of a row are worse than predicted: 1 or more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slower {
+    pub tpot: f64,
+    pub ttft: f64,
+    /// The factor by which fewer requests are ended.
+    pub rate: f64,
 }
 
 /// What a number stands for.
@@ -154,6 +166,7 @@ pub(super) struct Unit<'a> {
     pub taken: f64,
     pub usd_s: f64,
     pub watts: f64,
+    standby: Standby,
 }
 
 /// A replica of two pools.
@@ -236,12 +249,40 @@ impl Space {
     /// One configuration; none where its level does not exist, its pools do not go together or prompts cannot keep up.
     pub fn estimate(&self, index: u64, output: f64, traffic: Traffic) -> Option<Estimate> {
         let unit = self.unit(index)?;
-        Some(unit.replicated(output, unit.replicas(traffic)))
+        Some(unit.replicated(output, unit.replicas(output, traffic)))
     }
 
     /// The same with so many replicas that serve so many requests a second.
     pub fn replicated(&self, index: u64, output: f64, served: (f64, f64)) -> Option<Estimate> {
         Some(self.unit(index)?.replicated(output, served))
+    }
+
+    /// The same with so many replicas, whatever the traffic needs.
+    pub fn with_replicas(&self, index: u64, output: f64, traffic: Traffic, replicas: f64) -> Option<Estimate> {
+        let unit = self.unit(index)?;
+        let (own, served) = unit.replicas(output, traffic);
+        let given = matches!(traffic, Traffic::Rate(_) | Traffic::Users { .. });
+        Some(unit.replicated(output, (replicas, if given { served } else { served / own * replicas })))
+    }
+
+    /// The same space where each row is so much worse than predicted.
+    #[must_use]
+    pub fn slower(&self, by: impl Fn(usize) -> Slower) -> Self {
+        let mut space = self.clone();
+        for row in 0..space.rows.len() {
+            let by = by(row);
+            for states in [&mut space.whole, &mut space.found] {
+                for state in &mut states.all[states.starts[row]..states.starts[row + 1]] {
+                    (state.tpot, state.ttft) = (state.tpot * by.tpot, state.ttft * by.ttft);
+                    state.rate /= by.rate;
+                }
+            }
+            for prefill in space.prefills.iter_mut().filter(|p| p.row == row) {
+                let p = &mut prefill.prompts;
+                (p.alone, p.service) = (p.alone * by.ttft, p.service / by.rate);
+            }
+        }
+        space
     }
 
     #[inline]
@@ -270,6 +311,7 @@ impl Space {
             taken: r.chips * r.scale,
             usd_s: r.chips * r.usd_s,
             watts: r.chips * r.watts,
+            standby: self.standby,
         })
     }
 
@@ -305,6 +347,7 @@ impl Space {
             taken: if same { (dc + pc) * r.scale } else { (dc * r.scale).max(pc * other.scale) },
             usd_s: dc * r.usd_s + pc * other.usd_s,
             watts: dc * r.watts + pc * other.watts,
+            standby: self.standby,
         };
         Some(Split { unit, prompts: &prefill.prompts, instances: np, busy, send })
     }
@@ -331,14 +374,20 @@ impl Unit<'_> {
 
     /// How many there are of it, and the requests a second they serve.
     #[inline]
-    pub(super) fn replicas(&self, traffic: Traffic) -> (f64, f64) {
+    pub(super) fn replicas(&self, output: f64, traffic: Traffic) -> (f64, f64) {
+        let serving = |all: f64| {
+            let n = self.standby.within(all, self.chips);
+            (n, n * self.rate)
+        };
         match traffic {
             // Exactly full is enough, whatever the last bit says.
             Traffic::Rate(rate) => ((rate / self.rate * (1.0 - 1e-12)).ceil().max(1.0), rate),
-            Traffic::Fill(chips) => {
-                let n = (chips / self.taken).floor().max(1.0);
-                (n, n * self.rate)
+            Traffic::Users { users, think } => {
+                let e2e = self.ttft + self.state.tpot * (output - 1.0).max(0.0);
+                let rate = users / (e2e + think);
+                ((rate / self.rate * (1.0 - 1e-12)).ceil().max(1.0), rate)
             }
+            Traffic::Fill(chips) => serving((chips / self.taken).floor().max(1.0)),
             Traffic::One => (1.0, self.rate),
             Traffic::Within { chips, usd_s, watts } => {
                 // What costs nothing is limited by the rest.
@@ -353,15 +402,17 @@ impl Unit<'_> {
                 while n > 1.0 && usd_s.min(watts).is_finite() && over(n) {
                     n -= 1.0;
                 }
-                (n, n * self.rate)
+                serving(n)
             }
         }
     }
 
     #[inline]
     pub(super) fn replicated(&self, output: f64, (replicas, served): (f64, f64)) -> Estimate {
-        let [spare, spare_usd_s, spare_watts] = self.spare(replicas);
-        let (usd_s, watts) = (replicas * self.usd_s + spare_usd_s, replicas * self.watts + spare_watts);
+        let standby = self.standby.beside(replicas, self.chips);
+        let all = replicas + standby;
+        let [spare, spare_usd_s, spare_watts] = self.spare(all);
+        let (usd_s, watts) = (all * self.usd_s + spare_usd_s, all * self.watts + spare_watts);
         let s = &self.state;
         let tokens = served * output;
         Estimate {
@@ -372,8 +423,9 @@ impl Unit<'_> {
             unit_chips: self.chips,
             unit_usd_s: self.usd_s,
             replicas,
-            chips: replicas * self.chips + spare,
-            taken: replicas * self.taken,
+            standby,
+            chips: all * self.chips + spare,
+            taken: all * self.taken,
             throughput: tokens,
             usd_per_hour: usd_s * 3600.0,
             usd_per_mtok: usd_s / tokens * 1e6,

@@ -44,6 +44,11 @@ prop_compose! {
         prefills in prop::collection::vec((0..n, 1..9_u8, 1..4_u8, 1..3_u8), n_prefills),
         send in prop::collection::vec(0..3_u8, CLASSES * CLASSES),
         levels in Just(levels),
+        standby in prop_oneof![
+            4 => Just(Standby::None),
+            1 => (1..3_u8).prop_map(|n| Standby::Replicas(n.into())),
+            1 => (0.8..0.999_f64).prop_map(|target| Standby::Available { target, down: 0.01 }),
+        ],
     ) -> Space {
         let prefill = |&(row, service, alone, groups): &(usize, u8, u8, u8)| Prefill {
             row,
@@ -61,16 +66,18 @@ prop_compose! {
             send: send.chunks(CLASSES).map(|c| c.iter().map(|s| f64::from(*s) / 20.0).collect()).collect(),
             ratios: vec![(1.0, 1.0), (1.0, 2.0), (2.0, 1.0), (3.0, 2.0)],
             prompt_cv2: 0.0,
+            standby,
         }
     }
 }
 
 fn question() -> impl Strategy<Value = Question> {
-    let highest: [(u8, f64); 8] =
-        [(12, 0.1), (7, 0.01), (20, 0.1), (12, 10.0), (4, 0.25), (30, 10.0), (30, 1000.0), (30, 1.0)];
+    let highest: [(u8, f64); 9] =
+        [(12, 0.1), (7, 0.01), (20, 0.1), (12, 10.0), (4, 0.25), (30, 10.0), (30, 50.0), (30, 1000.0), (30, 1.0)];
     let limits = highest.map(|(high, unit)| prop::option::of((1..high).prop_map(move |x| f64::from(x) * unit)));
     let traffic = prop_oneof![
         (1..20_u8).prop_map(|r| Traffic::Rate(r.into())),
+        (1..60_u8, 0..4_u8).prop_map(|(users, think)| Traffic::Users { users: users.into(), think: think.into() }),
         (1..30_u8).prop_map(|c| Traffic::Fill(c.into())),
         (1..30_u8, 1..30_u8, 1..30_u8).prop_map(|(c, usd, w)| Traffic::Within {
             chips: c.into(),
@@ -79,7 +86,7 @@ fn question() -> impl Strategy<Value = Question> {
         }),
         Just(Traffic::One)
     ];
-    (limits, traffic, 0..5_usize, 1..4_usize, 0..3_u8).prop_map(|(limits, traffic, objective, keep, axis)| Question {
+    (limits, traffic, 0..7_usize, 1..4_usize, 0..3_u8).prop_map(|(limits, traffic, objective, keep, axis)| Question {
         output: OUTPUT,
         traffic,
         limits: Limits(limits),
@@ -229,7 +236,7 @@ proptest! {
         let q = Question { near: true, ..q };
         let mut want: Vec<(Bound, u64)> = Vec::new();
         for &bound in Bound::ALL {
-            let broken = |r: &&Ranked| q.limits.broken(&r.estimate) == 1 << bound as u8;
+            let broken = |r: &&Ranked| q.limits.broken(&r.estimate) == 1 << bound as u16;
             let far = |r: &Ranked| bound.signed(bound.amount(&r.estimate));
             let all = every(&space, &q);
             let least = all.iter().filter(broken).min_by(|a, b| far(a).total_cmp(&far(b)).then(a.index.cmp(&b.index)));
@@ -285,6 +292,18 @@ fn replicas_and_hosts_are_whole_and_paid_whole() {
         let e = at(traffic);
         assert_eq!((e.replicas, e.throughput), (replicas, 10.0 * replicas));
     }
+    // 40 users who read 3.81 s after 0.19 s of waiting ask 10 times a second: ten replicas; without a pause 210.5 times.
+    for (think, replicas, rate) in [(3.81, 10.0, 10.0), (0.0, 211.0, 40.0 / 0.19)] {
+        let e = at(Traffic::Users { users: 40.0, think });
+        assert_eq!(e.replicas, replicas);
+        crate::close(e.throughput, 10.0 * rate, 1e-12);
+    }
+    // Two replicas stand by: five are paid for 2.5 requests a second, and of the three that seven chips hold one serves.
+    let spare = Space { standby: Standby::Replicas(2.0), ..single(2.0, 10.0) };
+    let e = spare.estimate(0, OUTPUT, Traffic::Rate(2.5)).unwrap();
+    assert_eq!((e.replicas, e.standby, e.chips, e.taken), (3.0, 2.0, 10.0, 10.0));
+    crate::close(e.usd_per_hour, 36.0, 1e-12);
+    assert_eq!(spare.estimate(0, OUTPUT, Traffic::Fill(7.0)).unwrap().throughput, 10.0);
     // Five chips of hosts of eight: eight are paid; nine of ten on offer: ten.
     for (chips, offered, rate, paid) in [(5.0, 32.0, 1.0, 8.0), (8.0, 32.0, 2.0, 16.0), (9.0, 10.0, 1.0, 10.0)] {
         let mut space = single(chips, offered);
