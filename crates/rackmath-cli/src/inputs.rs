@@ -6,6 +6,7 @@ use flate2::read::MultiGzDecoder;
 use rackmath::ask::{Question, Reply, Terms};
 use rackmath::field::{Field, put};
 use rackmath::planfile::PlanFile;
+use rackmath::setting::with_price;
 use rackmath::{Catalog, Error, deduce};
 use rackmath_spec::file::{MAX_BYTES, MAX_TRACE_BYTES, sheet};
 use rackmath_spec::{Date, IntoEnumIterator as _, Kind};
@@ -155,6 +156,14 @@ impl<'a> Inputs<'a> {
 
     /// The name to ask for what a word points at; a file is brought along.
     pub fn named(&mut self, kind: &str, word: &str) -> Result<String, Error> {
+        if kind == "machine" && word.contains('+') {
+            let parts: Vec<String> =
+                word.split('+').map(|one| self.named(kind, one.trim())).collect::<Result<_, _>>()?;
+            return Ok(parts.join("+"));
+        }
+        if let ("machine", (file, Some(price))) = (kind, with_price(word)) {
+            return Ok(format!("{}@{price}", self.named(kind, file)?));
+        }
         let path = Path::new(word);
         let is_path =
             looks_like_a_path(word) || (kind == "model" && path.exists() && self.catalog.model(word).is_err());

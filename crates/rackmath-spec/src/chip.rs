@@ -122,13 +122,37 @@ pub enum Basis {
     /// A contract of one to three years.
     Rental,
     OnDemand,
+    /// What nobody else wants at the moment: it may be taken away.
+    Spot,
+}
+
+impl Basis {
+    /// In the order a price is shown in when none was asked for.
+    pub const USUAL: [Self; 5] =
+        [Self::Rental, Self::OnDemand, Self::OwnerNeocloud, Self::OwnerHyperscaler, Self::Spot];
+
+    /// As a person says it, before the word "prices".
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::OwnerHyperscaler => "owner's (hyperscaler)",
+            Self::OwnerNeocloud => "owner's (neocloud)",
+            Self::Rental => "contract",
+            Self::OnDemand => "on-demand",
+            Self::Spot => "spot",
+        }
+    }
 }
 
 impl FromStr for Basis {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        one_of("price basis", if text.trim().eq_ignore_ascii_case("owner") { "owner-neocloud" } else { text })
+        let own = match text.trim().to_ascii_lowercase().as_str() {
+            "owner" => "owner-neocloud",
+            "contract" | "reserved" => "rental",
+            _ => text,
+        };
+        one_of("price basis", own)
     }
 }
 
@@ -187,10 +211,9 @@ impl Chip {
         self.prices.iter().filter(|p| p.basis == basis).max_by(|a, b| a.as_of.cmp(&b.as_of))
     }
 
-    /// A price to show when none was asked for: a contract if one is known, else on demand, else an owner's cost.
+    /// A price to show when none was asked for: a contract if one is known, else on demand, else an owner's cost,
+    /// else what is left over.
     pub fn usual_price(&self) -> Option<&Price> {
-        [Basis::Rental, Basis::OnDemand, Basis::OwnerNeocloud, Basis::OwnerHyperscaler]
-            .into_iter()
-            .find_map(|basis| self.price(basis))
+        Basis::USUAL.into_iter().find_map(|basis| self.price(basis))
     }
 }

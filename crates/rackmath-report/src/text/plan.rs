@@ -7,19 +7,22 @@ use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow, Simul
 use rackmath::whatif::{self, Difference};
 
 pub(super) fn plan(out: &mut Page, a: &Answer) {
-    out.title(format!("{} on {}", a.model, a.systems.join(" or ")));
+    let between = if a.systems.len() > 1 && !a.parts.is_empty() { " and " } else { " or " };
+    out.title(format!("{} on {}", a.model, a.systems.join(between)));
     aim(out, &a.workload, a.objective, &a.limits);
     let (all, fit) = (count(a.configurations as f64), a.layouts_that_fit);
     out.dim(format!("{all} configurations of {fit} deployments that fit, of {} allowed", a.layouts));
     out.gap();
     match a.plans.first() {
+        Some(_) if !a.parts.is_empty() => fleet(out, a),
         Some(best) => recommended(out, a, best),
         None => infeasible(out, a),
     }
     if let Some(s) = &a.simulated {
         simulated(out, s);
     }
-    out.section("runner-ups", a.plans.iter().skip(1).map(runner_up));
+    let others = if a.parts.is_empty() { 1 } else { a.plans.len() };
+    out.section("runner-ups", a.plans.iter().skip(others).map(runner_up));
     if !a.shadow_prices.is_empty() {
         out.title("a tenth tighter, a tenth looser");
         a.shadow_prices.iter().for_each(|s| out.line(shadow(s)));
@@ -48,6 +51,11 @@ pub(super) fn points<'a>(out: &mut Page, all: impl Iterator<Item = &'a Point>) {
     }
 }
 
+/// A share near one, as availabilities are written.
+fn up(share: f64) -> String {
+    format!("{:.5} %", share * 100.0)
+}
+
 fn line(out: &mut Page, label: &str, value: &str, more: &str) {
     let text = format!("  {label:<22} {value:<16} {}", out.style.dim(more));
     out.line(text.trim_end());
@@ -57,15 +65,52 @@ fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String) {
     line(out, label, &show(r.value), &ends(r, &show));
 }
 
+/// The parts of a fleet, each with its share and its deployment.
+fn fleet(out: &mut Page, a: &Answer) {
+    out.paragraph("", out.style.bold(&format!("{}.", words(&a.verdict))));
+    out.gap();
+    let rows = a.parts.iter().map(|part| {
+        let plan = part.plan.and_then(|at| a.plans.get(at));
+        let of = |show: &dyn Fn(&Plan) -> String| or_dash(plan, show);
+        [
+            part.machine.clone(),
+            percent(part.share),
+            format!("{} of {}", three(part.rate_per_s), three(part.most_per_s)),
+            of(&|p| format!("{} x ({})", p.replicas, words(&p.deployment))),
+            part.chips.to_string(),
+            of(&|p| mtok(p.usd_per_mtok.value)),
+            hourly(part.usd_per_hour),
+            of(&|p| ms(p.ttft_ms.value)),
+            of(&|p| ms(p.tpot_ms.value)),
+        ]
+    });
+    let heads = ["part", "share", "requests/s", "deployment", "chips", "cost", "dollars", "first token", "a token"];
+    out.table(&heads, rows);
+    for part in &a.parts {
+        out.item(format!("{}: {}", part.machine, words(&part.why)));
+    }
+    out.gap();
+    for plan in &a.plans {
+        out.commands(&plan.launch);
+    }
+    out.gap();
+}
+
 fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     pretended(out, p.pretended.as_ref());
     let head = format!("deploy {} on {} with {}", words(&p.deployment), p.system, p.engine);
     out.wrapped("", "  ", out.style.bold(&head));
     out.paragraph("  ", format!("{}.", words(&a.verdict)));
-    let used = p.replicas * p.chips_per_replica;
+    let spare = p.spare.as_ref().map_or(0, |s| s.replicas);
+    let used = (p.replicas + spare) * p.chips_per_replica;
     let whole = only(p.chips > used, format!("of {} in whole hosts, ", p.chips));
-    let replicas = format!("{} x {} = {used} chips", p.replicas, p.chips_per_replica);
+    let number = if spare > 0 { format!("({} + {spare} spare)", p.replicas) } else { p.replicas.to_string() };
+    let replicas = format!("{number} x {} = {used} chips", p.chips_per_replica);
     line(out, "replicas", &replicas, &format!("{whole}{} scale-up domains", p.domains));
+    if let Some(s) = &p.spare {
+        let each = format!("a replica {}, without spares {}", up(s.up), up(s.available_without));
+        line(out, "all needed are up", &up(s.available), &each);
+    }
     let load = format!("{} in a group; replicas {} busy", count(p.concurrency_per_group), percent(p.busy.min(1.0)));
     line(out, "requests in flight", &count(p.concurrency.round()), &load);
     range(out, "time per output token", p.tpot_ms, ms);

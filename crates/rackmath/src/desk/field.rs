@@ -146,6 +146,8 @@ static QUANTITIES: &[Quantity] = &[
     quantity("_ms", "TIME", "30s", read_ms, show_ms),
     quantity("_s", "TIME", "30s", |t| read::<Seconds>(t, 1.0), |x| said(Seconds::checked(x), x)),
     quantity("_w", "POWER", "700 W", |t| read::<Watts>(t, 1.0), |x| said(Watts::checked(x), x)),
+    quantity("dollars", "DOLLARS", "2", |t| anything(t.strip_prefix('$').unwrap_or(t))
+        .or_else(|_| read::<DollarsPerToken>(t, 1e-6)), |x| said(DollarsPerToken::checked(x * 1e-6), x)),
     quantity("share", "SHARE", "50%", |t| read::<Fraction>(t, 1.0), |x| said(Fraction::checked(x), x)),
     quantity("rate", "RATE", "4k", |t| read::<TokenRate>(t, 1.0), |x| said(TokenRate::checked(x), x)),
 ];

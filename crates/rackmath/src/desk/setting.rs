@@ -19,7 +19,8 @@ pub struct Setting {
     #[schemars(extend("x-file" = "model", "x-position" = 2))]
     #[educe(Default = "deepseek-v3")]
     pub model: String,
-    /// Machine: a system, a chip, so many chips such as `8xh200`, or the path of a chip or system .toml.
+    /// Machine: a system, a chip, so many chips such as `8xh200`, or the path of a chip or system .toml; with the price of a
+    /// chip and hour in dollars behind an @ where the catalogue's is not meant, such as `8xh100@2.10`.
     #[schemars(extend("x-flag" = "on system hardware", "x-file" = "machine"))]
     #[educe(Default = "gb200-nvl72")]
     pub on: String,
@@ -46,7 +47,7 @@ pub struct Setting {
     #[schemars(extend("x-none" = "the catalogue's"))]
     pub price_usd_per_chip_hour: Option<f64>,
     /// Whose price.
-    #[schemars(transform = closed::<Basis>, extend("x-none" = "the catalogue's", "x-also" = ["owner"]))]
+    #[schemars(transform = closed::<Basis>, extend("x-none" = "the catalogue's", "x-also" = ["owner", "contract", "reserved"]))]
     pub basis: Option<String>,
 }
 
@@ -70,6 +71,15 @@ pub(crate) enum PriceSource {
 }
 
 impl PriceSource {
+    /// What kind of price it is, before the word "prices".
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Listed(p) => p.basis.words(),
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Whose price and of when, without the citation.
     pub fn short(&self) -> Remark {
         match self {
@@ -112,12 +122,51 @@ impl std::ops::Deref for Resolved {
     }
 }
 
+/// A machine's name, and the text of the price that stands behind it after an @; an @ inside a path belongs to the path.
+pub fn with_price(machine: &str) -> (&str, Option<&str>) {
+    match machine.rsplit_once('@') {
+        Some((name, price)) => {
+            let path = price.trim_end_matches("/h").contains(['/', '\\']) || price.contains(".toml");
+            if path { (machine, None) } else { (name.trim_end(), Some(price.trim())) }
+        }
+        None => (machine, None),
+    }
+}
+
+/// The same with the price read: dollars per chip and hour.
+pub(crate) fn machine(text: &str) -> Result<(&str, Option<f64>), Error> {
+    let (name, price) = with_price(text.trim());
+    let read = |price: &str| {
+        let bare = price.strip_prefix('$').unwrap_or(price);
+        let bare = bare.strip_suffix("/h").unwrap_or(bare);
+        let sound = bare.parse::<f64>().ok().filter(|x| x.is_finite() && (0.0..1e6).contains(x));
+        let expected = format!("dollars per chip and hour behind the @, 0 to 1,000,000, such as {name}@2.10");
+        sound.ok_or_else(|| Error::value("setting.on", format!("\"{}\"", text.trim()), expected))
+    };
+    Ok((name, price.map(read).transpose()?))
+}
+
+/// The kind of price to hold machines against each other by where none is asked for: the usual one that all have whose
+/// price is not given, else none.
+pub(crate) fn common_basis(catalog: &Catalog, machines: &[&str]) -> Result<Option<Basis>, Error> {
+    let mut chips = Vec::new();
+    for text in machines {
+        let (name, price) = machine(text)?;
+        if price.is_none() {
+            chips.push(catalog.system(name).map_err(|e| e.at("setting.on"))?);
+        }
+    }
+    Ok(Basis::USUAL.into_iter().find(|basis| chips.iter().all(|s| s.chip.price(*basis).is_some())))
+}
+
 /// Finds what a setting names, or says which name is wrong.
 pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
     let model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
-    let expected = "one machine, or several with commas to choose from; a fleet of joined machines is not planned yet";
+    let expected =
+        "one machine, or several with commas to choose from; fleets joined by + are for `plan` and `simulate`";
     refuse_if(setting.on.contains('+'), "setting.on", &setting.on, expected)?;
-    let mut system = catalog.system(&setting.on).map_err(|e| e.at("setting.on"))?;
+    let (on, stated) = machine(&setting.on)?;
+    let mut system = catalog.system(on).map_err(|e| e.at("setting.on"))?;
     if let Some(chips) = setting.chips {
         refuse_if(chips == 0 || chips > 10_000_000, "setting.chips", chips, "1 to 10,000,000")?;
         if chips != system.n_chips {
@@ -131,7 +180,7 @@ pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error>
         None | Some("auto") => model.cache_dtype(),
         Some(name) => name.parse::<Dtype>().map_err(|e| e.at("setting.kv"))?,
     };
-    let (chip_price, price_source) = price(&system, setting)?;
+    let (chip_price, price_source) = price(&system, setting, stated)?;
     let (engine, _) = catalog.engine("ideal")?;
     let deployment = Deployment { formats, kv, ..Deployment::of(catalog, model, system, engine) };
     let count = count::count(&deployment.model);
@@ -207,8 +256,8 @@ fn overlap(word: &str) -> Result<Overlap, Error> {
     }
 }
 
-fn price(system: &System, setting: &Setting) -> Result<(DollarRate, PriceSource), Error> {
-    if let Some(price) = setting.price_usd_per_chip_hour {
+fn price(system: &System, setting: &Setting, stated: Option<f64>) -> Result<(DollarRate, PriceSource), Error> {
+    if let Some(price) = stated.or(setting.price_usd_per_chip_hour) {
         let rate = DollarRate::checked(price / 3600.0).filter(|_| price < 1e6);
         let rate = rate.ok_or_else(|| {
             Error::value("setting.price_usd_per_chip_hour", price, "dollars per chip and hour, 0 to 1,000,000")

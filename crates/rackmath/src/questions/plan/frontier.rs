@@ -96,22 +96,29 @@ pub struct Lead {
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();
-    let (over, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
+    let (over, mut questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
+    sides::like_with_like(catalog, &mut questions)?;
+    let mut kinds = Vec::new();
     let mut curves = Vec::new();
     let mut first: Option<(Remark, Vec<Remark>, Vec<Remark>)> = None;
     for (name, question) in questions {
         let worked = Worked::new(catalog, &question, effort)?;
+        kinds.push(worked.bases().0);
         curves.push(curve(name, &worked, worked.frontier()?));
         let (_, _, said) = first.get_or_insert_with(|| (worked.workload(), worked.limits(), worked.assumptions(true)));
         let new: Vec<Remark> = worked.supported().into_iter().filter(|line| !said.contains(line)).collect();
         said.extend(new);
     }
-    let (workload, limits, assumptions) = first.unwrap_or_default();
+    let (workload, limits, mut assumptions) = first.unwrap_or_default();
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    let unranked = sides::unranked(kinds.iter().copied());
+    let ranked = priced(&curves) && unranked.is_none();
+    assumptions.splice(0..0, unranked.map(|_| says("prices_not_ranked").with("kinds", sides::price_words(&kinds))));
     let title = title(over, &curves);
     Ok(Answer {
         over: over.into(),
         leads_per_chip: leads(&curves, |p| p.tok_s_per_chip),
-        leads_per_dollar: if priced(&curves) { leads(&curves, |p| 1.0 / p.usd_per_mtok) } else { Vec::new() },
+        leads_per_dollar: if ranked { leads(&curves, |p| 1.0 / p.usd_per_mtok) } else { Vec::new() },
         figure_chip: figure(&curves, title.clone(), workload.clone(), false, Vec::new()),
         figure_dollar: priced(&curves).then(|| figure(&curves, title, workload.clone(), true, Vec::new())),
         workload,

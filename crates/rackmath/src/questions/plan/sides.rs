@@ -12,6 +12,8 @@
 
 use crate::desk::prelude::*;
 use crate::plan::{Plan, Request};
+use crate::setting::common_basis;
+use rackmath_spec::Basis;
 
 /// One number of a plan; its name in JSON ends with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::VariantArray)]
@@ -138,6 +140,38 @@ pub(crate) fn questions(
     let systems = if systems.is_empty() { &own } else { systems };
     Ok(("systems", with(systems, |r, name| r.setting.on = name.into())))
 }
+
+/// Machines are held against each other by one kind of price, where none is asked for and all have one; else each has its
+/// usual one, and they are not ranked by dollars.
+pub(crate) fn like_with_like(catalog: &Catalog, sides: &mut [Side]) -> Result<(), Error> {
+    if sides.iter().any(|(_, r)| r.setting.basis.is_some() || r.setting.price_usd_per_chip_hour.is_some()) {
+        return Ok(());
+    }
+    let all: Vec<&str> =
+        sides.iter().flat_map(|(_, r)| r.setting.on.split(',')).filter(|on| !on.contains('+')).collect();
+    let basis = common_basis(catalog, &all)?.map(|basis| basis.to_string());
+    for (_, r) in sides {
+        r.setting.basis.clone_from(&basis);
+    }
+    Ok(())
+}
+
+/// Kinds of price that are not ranked together: those of the catalogue, where they differ. What is given is ranked with any.
+pub(crate) fn unranked<'a>(kinds: impl Iterator<Item = &'a str>) -> Option<Vec<&'a str>> {
+    kinds_differ(kinds.filter(|kind| *kind != GIVEN))
+}
+
+/// Kinds of price in words, each once.
+pub(crate) fn price_words(kinds: &[&str]) -> Vec<String> {
+    let word = |kind: &&str| match *kind {
+        GIVEN => "given".to_owned(),
+        listed => listed.parse::<Basis>().map_or_else(|_| listed.to_owned(), |basis| basis.words().to_owned()),
+    };
+    kinds.iter().map(word).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}
+
+/// The kind of a price that is given.
+pub(crate) const GIVEN: &str = "as given";
 
 /// What the prices or powers of sides count, where they differ in it.
 pub(crate) fn kinds_differ<'a>(kinds: impl Iterator<Item = &'a str>) -> Option<Vec<&'a str>> {

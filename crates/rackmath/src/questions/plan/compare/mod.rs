@@ -19,7 +19,7 @@ pub use crate::frontier::Request;
 use crate::desk::prelude::*;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Relaxation, Worked};
-use crate::sides::{Measure, kinds_differ, questions, ratio, too_close};
+use crate::sides::{Measure, kinds_differ, like_with_like, price_words, questions, ratio, too_close, unranked};
 
 /// Plans side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -113,7 +113,8 @@ pub struct Flip {
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();
-    let (over, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
+    let (over, mut questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
+    like_with_like(catalog, &mut questions)?;
     let mut columns: Vec<Column> = Vec::new();
     let (mut limits, mut assumptions) = (Vec::new(), Vec::new());
     for (name, question) in questions {
@@ -145,7 +146,8 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let powers = powers.map(|kinds| says("powers_differ").with("kinds", kinds));
     assumptions.splice(0..0, powers.into_iter().chain(prices.map(|kinds| says("prices_differ").with("kinds", kinds))));
     let wins = wins(&columns);
-    let flips = if over == "systems" { flips(&columns) } else { Vec::new() };
+    let ranked = unranked(columns.iter().map(|c| c.price_basis.as_str())).is_none();
+    let flips = if over == "systems" && ranked { flips(&columns) } else { Vec::new() };
     let curves: Vec<Curve> = columns.iter().map(|c| c.curve.clone()).collect();
     let title = frontier::title(over, &curves);
     let subtitle = columns.first().map_or_else(Remark::default, |c| c.workload.clone());
@@ -190,6 +192,11 @@ fn ranked(columns: &[Column], measure: Measure) -> Vec<(&Column, Range)> {
 fn wins(columns: &[Column]) -> Vec<Win> {
     let power = |m: Measure| matches!(m, Measure::PowerKw | Measure::JoulesPerToken);
     let win = |measure: Measure| {
+        // Nor is a contract held against what is paid by the hour.
+        let dollars = matches!(measure, Measure::UsdPerMtok | Measure::UsdPerHour);
+        if dollars && unranked(columns.iter().map(|c| c.price_basis.as_str())).is_some() {
+            return None;
+        }
         // A chip's power is not held against a chip's with its share of host and cooling.
         if power(measure) && columns.iter().any(|c| c.power_basis != columns[0].power_basis) {
             return None;
@@ -249,6 +256,10 @@ fn verdict(columns: &[Column], wins: &[Win]) -> Remark {
         }
         (_, Some(w)) => {
             let on = says(if w.too_close { "too_close_to_call" } else { "wins_on" }).with("measure", w.measure.name());
+            let kinds: Vec<&str> = columns.iter().map(|c| c.price_basis.as_str()).collect();
+            let dollars = w.measure == Measure::UsdPerMtok;
+            let on = on.with("basis", dollars.then(|| price_words(&kinds)));
+            let on = on.with("unranked", unranked(kinds.into_iter()).map(|kinds| price_words(&kinds)));
             on.with("name", &w.name).with("next", &w.next).with("by", w.by).with("none", none)
         }
         (_, None) => says("nothing_to_compare"),

@@ -13,7 +13,8 @@ pub use flip::Flip;
 use crate::desk::prelude::*;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Worked, in_order};
-use crate::sides::{Measure, kinds_differ, ratio, too_close};
+use crate::setting::machine;
+use crate::sides::{Measure, kinds_differ, price_words, ratio, too_close};
 use crate::support::Verdict;
 use rackmath_spec::Basis;
 
@@ -107,10 +108,10 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let mut base = r.plan.clone();
     base.setting.chips = Some(chips);
     catalog.model(&base.setting.model)?;
-    let (names, mut out) = names(catalog, r, chips)?;
+    let (names, mut out) = names(catalog, &mut base, &r.among, chips)?;
     let tried = in_order(&names, effort, |name| Ok(candidate(catalog, &base, name, effort)))?;
     let mut all = Vec::new();
-    let mut refused = None;
+    let (mut refused, mut errors) = (None, 0);
     for (name, tried) in names.iter().zip(tried) {
         match tried {
             Ok(Ok(candidate)) => all.push(candidate),
@@ -119,11 +120,12 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
             Err(error) if !r.among.is_empty() || error.is_cancelled() => return Err(error),
             Err(error) => {
                 out.push(Out { name: name.clone(), why: error.to_string().into() });
+                errors += 1;
                 refused.get_or_insert(error);
             }
         }
     }
-    if let Some(error) = refused.filter(|_| all.is_empty() && out.len() == names.len()) {
+    if let Some(error) = refused.filter(|_| all.is_empty() && errors == names.len()) {
         return Err(error);
     }
     let objective = objective(&all);
@@ -164,30 +166,48 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
 /// Frontiers drawn.
 const SHOWN: usize = 6;
 
-/// What can be had: by name, or every chip that has a price; and what is left out.
-fn names(catalog: &Catalog, r: &Request, chips: u64) -> Result<(Vec<String>, Vec<Out>), Error> {
-    let many = |name: &str| if chips == 1 { name.to_owned() } else { format!("{chips}x{name}") };
-    if !r.among.is_empty() {
+/// What can be had: by name, or every chip that has a price; and what is left out. Where dollars decide and no kind of price
+/// is asked for, it is the one that most have: contracts and prices by the hour are not ranked together.
+fn names(
+    catalog: &Catalog,
+    base: &mut plan::Request,
+    among: &[String],
+    chips: u64,
+) -> Result<(Vec<String>, Vec<Out>), Error> {
+    let mut all = Vec::new();
+    for text in among {
+        let (name, given) = machine(text)?;
+        let chip = catalog.system(name)?.chip.clone();
         // A system keeps its name and its network; a chip is had so many times.
-        let one = |name: &String| {
-            catalog.system(name)?;
-            Ok(if catalog.chip(name).is_ok() { many(name) } else { name.clone() })
-        };
-        return Ok((r.among.iter().map(one).collect::<Result<_, Error>>()?, Vec::new()));
+        let many = if chips > 1 && catalog.chip(name).is_ok() { format!("{chips}x{text}") } else { text.clone() };
+        all.push((many, chip, given.is_some()));
     }
-    let basis = r.plan.setting.basis.as_deref().map(str::parse::<Basis>).transpose()?;
-    let (mut names, mut out) = (Vec::new(), Vec::new());
-    for id in catalog.ids(rackmath_spec::Kind::Chips) {
-        let chip = catalog.chip(id)?;
-        // Presets repeat the lecture's arithmetic; nobody sells them.
-        if id.starts_with("lecture-") || chip.prices.is_empty() {
-            continue;
-        }
-        match basis {
-            Some(basis) if chip.price(basis).is_none() => {
-                out.push(Out { name: many(id), why: says("no_such_price").with("basis", basis.to_string()) });
+    if among.is_empty() {
+        for id in catalog.ids(rackmath_spec::Kind::Chips) {
+            let chip = catalog.chip(id)?;
+            // Presets repeat the lecture's arithmetic; nobody sells them.
+            if !id.starts_with("lecture-") && !chip.prices.is_empty() {
+                all.push((if chips == 1 { id.to_owned() } else { format!("{chips}x{id}") }, chip, false));
             }
-            _ => names.push(many(id)),
+        }
+    }
+    let setting = &mut base.setting;
+    if setting.basis.is_none() && setting.price_usd_per_chip_hour.is_none() && base.objective == plan::Best::Cost {
+        let have = |basis: Basis| all.iter().filter(|(_, chip, given)| !given && chip.price(basis).is_some()).count();
+        // Of equals the usual one.
+        let most = Basis::USUAL.into_iter().rev().max_by_key(|basis| have(*basis)).filter(|basis| have(*basis) > 0);
+        setting.basis = most.map(|basis| basis.to_string());
+    }
+    let basis = setting.basis.as_deref().map(str::parse::<Basis>).transpose()?;
+    let (mut names, mut out) = (Vec::new(), Vec::new());
+    for (name, chip, given) in all {
+        match basis {
+            Some(basis) if !given && chip.price(basis).is_none() && !chip.prices.is_empty() => {
+                let has: Vec<&str> =
+                    Basis::USUAL.into_iter().filter(|b| chip.price(*b).is_some()).map(Basis::words).collect();
+                out.push(Out { name, why: says("no_such_price").with("basis", basis.words()).with("has", has) });
+            }
+            _ => names.push(name),
         }
     }
     Ok((names, out))
@@ -217,6 +237,8 @@ fn objective(all: &[Candidate]) -> Measure {
         Some(Objective::Energy) => Measure::JoulesPerToken,
         Some(Objective::Latency) => Measure::E2eMs,
         Some(Objective::Throughput) => Measure::ThroughputTokS,
+        Some(Objective::Speed) => Measure::TpotMs,
+        Some(Objective::Hourly) => Measure::UsdPerHour,
     }
 }
 
@@ -254,7 +276,9 @@ fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {
 fn verdict(rows: &[Row], measure: Measure, chips: u64) -> Remark {
     let Some(best) = rows.first() else { return says("no_hardware").with("chips", chips) };
     let close: Vec<&str> = rows.iter().filter(|r| r.too_close).map(|r| r.name.as_str()).collect();
-    let head = says("best_hardware").with("name", &best.name).with("measure", measure.name());
+    let kinds: Vec<&str> = rows.iter().map(|r| r.price_basis.as_str()).collect();
+    let basis = (measure == Measure::UsdPerMtok).then(|| price_words(&kinds));
+    let head = says("best_hardware").with("name", &best.name).with("measure", measure.name()).with("basis", basis);
     if close.is_empty() {
         return match rows.get(1) {
             Some(next) => head.with("next", &next.name).with("by", next.behind.value),

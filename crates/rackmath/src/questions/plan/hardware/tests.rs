@@ -24,18 +24,27 @@ fn one_kind_of_price_leaves_the_others_out_with_the_reason() {
     r.plan.setting.basis = Some("rental".into());
     let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
     assert!(a.rows.iter().all(|r| r.price_basis == "rental"));
-    assert!(a.out.iter().any(|o| o.why == says("no_such_price").with("basis", "rental")));
+    let why = says("no_such_price").with("basis", "contract").with("has", vec!["on-demand"]);
+    assert!(a.out.iter().any(|o| o.name == "2xl40s" && o.why == why), "{:?}", a.out);
 }
 
 #[test]
-fn a_price_is_of_the_kind_the_catalogue_says() {
+fn prices_of_different_kinds_are_not_ranked_together() {
     let c = rackmath_catalog::embedded();
+    // All three have prices on demand, only the first a contract.
     let a = answer_on(&c, &request(&["h100", "a100-80gb", "l40s"]), 1).unwrap();
-    for row in &a.rows {
-        let usual = c.system(&row.name).unwrap().chip.usual_price().unwrap().basis.to_string();
-        assert_eq!(row.price_basis, usual, "{}", row.name);
-    }
-    assert!(a.assumptions.contains(&says("prices_ranked_differ").with("kinds", vec!["on-demand", "rental"])));
+    assert!(a.rows.len() == 3 && a.rows.iter().all(|row| row.price_basis == "on-demand"));
+    // GB200 has contracts alone, L40S none: of a tie the usual kind is kept, and the other says what it has.
+    let a = answer_on(&c, &request(&["gb200", "l40s"]), 1).unwrap();
+    assert_eq!((a.rows.len(), a.rows[0].price_basis.as_str(), a.out[0].name.as_str()), (1, "rental", "2xl40s"));
+    // A price that is given goes with any kind, and the verdict says so.
+    let a = answer_on(&c, &request(&["gb200", "l40s@0.99"]), 1).unwrap();
+    assert_eq!((a.rows.len(), a.out.len()), (2, 0));
+    assert!(format!("{:?}", a.verdict).contains("given"), "{:?}", a.verdict);
+    let mut of_all = request(&[]);
+    of_all.plan.setting.chips = Some(1);
+    let a = answer_on(&c, &of_all, 1).unwrap();
+    assert!(a.rows.iter().all(|row| row.price_basis == a.rows[0].price_basis));
 }
 
 #[test]
@@ -98,7 +107,8 @@ proptest! {
         (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(isl), Some(osl), Some(tpot.into()));
         let a = answer_on(&catalog, &r, 1).unwrap();
         for name in ["2xh100", "2xl40s", "2xmi300x"] {
-            let setting = Setting { on: name.into(), ..r.plan.setting.clone() };
+            // The kind of price that all three have.
+            let setting = Setting { on: name.into(), basis: Some("on-demand".into()), ..r.plan.setting.clone() };
             let own = plan::answer_on(&catalog, &plan::Request { setting, ..r.plan.clone() }, 1).unwrap();
             let row = a.rows.iter().find(|row| row.name == name);
             prop_assert_eq!(row.map(|r| r.plan.usd_per_mtok.value), own.plans.first().map(|p| p.usd_per_mtok.value));

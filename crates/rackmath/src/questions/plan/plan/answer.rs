@@ -1,10 +1,12 @@
 //! The answer: its cards, and how what the search found becomes them.
 
+use super::layouts;
 use super::trial::Simulated;
 use super::why::shadows;
-use super::{Best, Choice, Entry, Handover, Machine, MeanTraffic, OffloadCard};
+use super::{Best, Choice, Entry, Handover, Machine, MeanTraffic, OffloadCard, PartCard, SpareCard, Sure};
 use super::{Searched, Steps, Worked};
 use crate::desk::prelude::*;
+use crate::desk::remark::Part;
 use crate::estimate::{Breakdown, breakdown};
 use crate::frontier::users_and;
 use crate::simulate::Percentiles;
@@ -33,6 +35,9 @@ pub struct Answer {
     pub layouts_that_fit: usize,
     /// The best first, then the best of every other deployment; empty when nothing meets the limits.
     pub plans: Vec<Plan>,
+    /// The parts of a fleet of unlike machines, as asked for; empty where it is one machine.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartCard>,
     /// In a sentence.
     pub verdict: Remark,
     /// What would do if a single limit were moved, when nothing meets them all.
@@ -93,8 +98,14 @@ pub struct Plan {
     pub throughput_tok_s: f64,
     /// Share of what the replicas could serve that is asked of them.
     pub busy: f64,
-    /// Replicas.
+    /// Replicas that serve.
     pub replicas: u64,
+    /// Replicas beside them, and what they are good for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spare: Option<SpareCard>,
+    /// What holds at the pessimistic end, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sure: Option<Sure>,
     /// Chips of one replica.
     pub chips_per_replica: u64,
     /// Chips of all.
@@ -107,6 +118,8 @@ pub struct Plan {
     pub joules_per_token: f64,
     /// Dollars per hour.
     pub usd_per_hour: f64,
+    /// Whose prices these are: contract, on-demand, spot, an owner's, given; unknown where there is none.
+    pub price_kind: String,
     /// Dollars per million output tokens, prompts included.
     pub usd_per_mtok: Range,
     /// Share of the room for caches left free.
@@ -201,6 +214,16 @@ pub struct Point {
     pub chips_per_replica: u64,
 }
 
+impl Answer {
+    /// Tokens of an answer, mean.
+    pub(super) fn output(&self) -> f64 {
+        match self.workload.with.get("output") {
+            Some(Part::Number(n)) => *n,
+            _ => 1.0,
+        }
+    }
+}
+
 impl Worked {
     pub(super) fn card(&self, searched: &Searched) -> Answer {
         let (q, found) = (&self.question, &searched.found);
@@ -223,6 +246,7 @@ impl Worked {
             relaxations,
             verdict,
             plans,
+            parts: Vec::new(),
             assumptions: self.assumptions(true),
             because: self.because(searched),
             simulated: None,
@@ -231,11 +255,10 @@ impl Worked {
 
     /// A configuration in full, beside the best.
     pub(super) fn plan_beside(&self, r: &Ranked, best: Option<&Ranked>) -> Plan {
-        let (choice, e) = (self.chosen(r.index), &r.estimate);
+        let (choice, e) = (self.chosen(r.index), &self.likely(r));
         let (row, on, per_group) = (choice.row, choice.row.on(), choice.per_group);
-        let s = &on.engine.spread;
-        let range = |value: f64, spread: f64| Range::of(value, spread * row.pass().wider);
-        let (tpot_ms, ttft_ms) = (range(e.tpot * 1e3, s.tpot), range(e.ttft * 1e3, s.ttft));
+        let s = row.spread();
+        let (tpot_ms, ttft_ms) = (Range::of(e.tpot * 1e3, s.tpot), Range::of(e.ttft * 1e3, s.ttft));
         let is_best = best.is_some_and(|b| b.index == r.index);
         let output = self.ask.requests.output;
         Plan {
@@ -262,17 +285,20 @@ impl Worked {
             ttft_ms,
             e2e_ms: ttft_ms.plus(tpot_ms.times((output - 1.0).max(0.0))),
             tok_s_per_user: tpot_ms.inverse().times(1e3),
-            tok_s_per_chip: range(e.rate * output / e.unit_chips, s.throughput),
+            tok_s_per_chip: Range::of(e.rate * output / e.unit_chips, s.throughput),
             throughput_tok_s: e.throughput,
             busy: e.throughput / (e.rate * e.replicas * output),
             replicas: e.replicas as u64,
+            spare: self.ask.spare.card(e),
+            sure: self.sure(r),
             chips_per_replica: e.unit_chips as u64,
             chips: e.chips as u64,
             domains: domains(&choice, e),
             power_kw: e.watts / 1e3,
             joules_per_token: e.joules,
             usd_per_hour: e.usd_per_hour,
-            usd_per_mtok: range(e.usd_per_mtok, s.throughput),
+            price_kind: choice.price_kind(),
+            usd_per_mtok: Range::of(e.usd_per_mtok, s.throughput),
             headroom: e.headroom,
             bound_by: e.binding.name().into(),
             why: self.why(r, best),
@@ -336,6 +362,10 @@ impl Worked {
             says("dollars_on_output"),
             says("degrees_tried").with("any", any).with("powers", !any),
         ]);
+        all.extend(layouts::fixed_words(&self.ask.fixed, self.ask.batch));
+        if self.ask.machines.iter().any(|m| m.bought_by > 1) {
+            all.push(says("whole_hosts"));
+        }
         if !self.ask.cuts.is_empty() {
             all.push(says("cuts_tried").with("cuts", self.ask.cuts.clone()));
         }
@@ -346,6 +376,8 @@ impl Worked {
         if self.ask.split {
             all.push(says("cache_sent"));
         }
+        all.extend(self.ask.spare.assumes());
+        all.extend(self.ask.sure.map(|share| says("sure_of").with("share", share)));
         all.extend(self.fetching());
         all.extend(self.ask.workload.notes.iter().cloned());
         for m in self.ask.machines.iter().filter(|_| machines) {
@@ -380,10 +412,10 @@ impl Worked {
 /// Scale-up domains that all replicas fill; those of two machines are not shared.
 pub(super) fn domains(choice: &Choice, e: &Estimate) -> u64 {
     let filled = |row: &Entry, chips: f64| (chips / domain(&row.on().system) as f64).ceil();
-    let used = e.replicas * e.unit_chips;
+    let used = (e.replicas + e.standby) * e.unit_chips;
     match &choice.prompts {
         Some(p) if p.row.of.machine.at != choice.row.of.machine.at => {
-            let prompts = p.instances * p.row.on().chips() * e.replicas;
+            let prompts = p.instances * p.row.on().chips() * (e.replicas + e.standby);
             (filled(p.row, prompts) + filled(choice.row, used - prompts)) as u64
         }
         _ => filled(choice.row, used) as u64,

@@ -8,7 +8,7 @@ use crate::trace::{Summary, checked};
 use rackmath_spec::Scenario;
 use rackmath_spec::lengths::Lengths;
 use rackmath_theory::lengths::{Drawn, spread};
-use rackmath_theory::plan::{Ranked, Traffic};
+use rackmath_theory::plan::{Estimate, Ranked, Traffic};
 use rackmath_theory::steady::Requests;
 
 /// Requests that differ, and traffic that swells.
@@ -57,6 +57,8 @@ pub(super) struct Workload {
     pub output: Drawn,
     pub requests: Requests,
     pub mean_rate: Option<f64>,
+    /// Users, and the seconds each takes between an answer and the next request.
+    pub users: Option<(f64, f64)>,
     pub peak: f64,
     /// Share of the load kept free.
     pub headroom: f64,
@@ -92,15 +94,17 @@ impl Workload {
         let cached = share("prefix_hit", hit.unwrap_or(0.0))?;
         let rate = r.rate_per_s.or(trace.and_then(|t| t.rate_per_s));
         let mean_rate = rate.map(|rate| positive("rate_per_s", rate)).transpose()?;
+        let users = users(r, mean_rate)?;
         let peak = d.peak_over_mean.or(trace.and_then(|t| t.peak_over_mean)).unwrap_or(1.0);
         refuse_if(!(1.0..=1e6).contains(&peak), "peak_over_mean", peak, "1 to 1e6")?;
         let headroom = r.headroom.unwrap_or(0.0);
         refuse_if(!(0.0..0.99).contains(&headroom), "headroom", headroom, "a share from 0 to 0.99")?;
         let stray = headroom > 0.0 && mean_rate.is_none();
         refuse_if(stray, "headroom", headroom, "a rate as well, whose share it is")?;
+        refuse_if(users.is_some() && peak > 1.0, "peak_over_mean", peak, "a rate: of users, give those of the peak")?;
         let requests =
             Requests { cached, spread: spread(&input, &output, covariance), ..Requests::of(input.mean, output.mean) };
-        let mut workload = Self { input, output, requests, mean_rate, peak, headroom, notes: Vec::new() };
+        let mut workload = Self { input, output, requests, mean_rate, users, peak, headroom, notes: Vec::new() };
         workload.notes = workload.words(trace);
         Ok(workload)
     }
@@ -127,6 +131,7 @@ impl Workload {
             let varied = says("lengths_vary").with("input_cv", self.input.cv()).with("output_cv", self.output.cv());
             all.push(varied.with("more", self.requests.spread.context));
         }
+        all.extend(self.users.map(|(_, think)| says("users_ask_again").with("think", think)));
         if self.headroom > 0.0 {
             all.push(says("kept_free").with("share", self.headroom));
         }
@@ -135,6 +140,19 @@ impl Workload {
         }
         all
     }
+}
+
+/// Users and their pause; neither with a rate.
+fn users(r: &Request, rate: Option<f64>) -> Result<Option<(f64, f64)>, Error> {
+    let think = within("think_s", r.think_s.unwrap_or(0.0), 0.0, 1e8)?;
+    let Some(users) = r.users else {
+        refuse_if(r.think_s.is_some(), "think_s", think, "users as well, whose pause it is")?;
+        return Ok(None);
+    };
+    refuse_if(rate.is_some(), "users", users, "users or a rate, not both")?;
+    let whole = users.fract() == 0.0 && (1.0..=1e9).contains(&users);
+    refuse_if(!whole, "users", users, "a whole number from 1 to 1e9")?;
+    Ok(Some((users, think)))
 }
 
 fn side(
@@ -152,6 +170,13 @@ fn side(
 }
 
 impl Worked {
+    /// Requests a second that come to a plan: the rate at its peak, or what its users ask; none where as many come as are
+    /// served.
+    pub(super) fn coming(&self, e: &Estimate) -> Option<f64> {
+        let w = &self.ask.workload;
+        w.mean_rate.map(|rate| rate * w.peak).or(w.users.map(|_| e.throughput / w.requests.output))
+    }
+
     /// Replicas for mean traffic; none where peak and mean are one.
     pub(super) fn at_mean(&self, r: &Ranked) -> Option<MeanTraffic> {
         let w = &self.ask.workload;

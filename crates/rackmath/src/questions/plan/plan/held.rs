@@ -14,7 +14,8 @@ use rackmath_theory::plan::{Bound, Estimate, Ranked};
 /// Plans that are tried, the best first.
 const PLANS: usize = 5;
 /// Limits that replicas cannot help.
-const OTHERS: [Bound; 5] = [Bound::Throughput, Bound::Headroom, Bound::UsdPerHour, Bound::Watts, Bound::Chips];
+const OTHERS: [Bound; 6] =
+    [Bound::Throughput, Bound::Headroom, Bound::UsdPerHour, Bound::UsdPerMtok, Bound::Watts, Bound::Chips];
 
 /// A plan that holds, and what was met.
 struct Held {
@@ -50,14 +51,16 @@ impl Worked {
         if self.on_percentiles() {
             return self.held(answer);
         }
-        let traffic = self.ask.workload.mean_rate.is_some() || self.ask.workload.varies();
+        let w = &self.ask.workload;
+        let open = w.mean_rate.is_some() || w.users.is_some();
+        let traffic = open || w.varies();
         let Some(best) = answer.plans.first_mut().filter(|_| traffic) else { return Ok(answer) };
         let (choice, q) = (self.chosen(best.index), &self.question);
         let Some(e) = self.space.estimate(best.index, q.output, q.traffic) else { return Ok(answer) };
         match self.staged_for(&self.ask.simulate, &choice) {
             Ok(stage) => {
                 let met = stage.run(self.load(&choice, &e).comes())?;
-                answer.assumptions.push(simulated(&met, self.ask.workload.mean_rate.is_some()));
+                answer.assumptions.push(simulated(&met, open));
                 best.percentiles = Some(met);
             }
             Err(why) => answer.assumptions.push(says("plan_percentiles_not").with("why", why)),
@@ -129,14 +132,15 @@ impl Worked {
 
     /// The fewest replicas, or the most load, with which a plan holds.
     fn with_headroom(&self, index: u64) -> Result<Tried, Error> {
-        let (choice, q, w) = (self.chosen(index), &self.question, &self.ask.workload);
+        let (choice, q) = (self.chosen(index), &self.question);
         let Some(full) = self.space.estimate(index, q.output, q.traffic) else { return Ok(Err(says("no_room"))) };
         let narrow = match self.staged_for(&self.ask.simulate, &choice) {
             Ok(stage) => stage,
             Err(why) => return Ok(Err(says("trial_not").with("why", why))),
         };
         let replicas = full.replicas.max(1.0) as u64;
-        let load = match w.mean_rate {
+        let coming = self.coming(&full);
+        let load = match coming {
             Some(_) => self.load(&choice, &full),
             None => Load::Part { full: full.rate * full.replicas, replicas, parts: PARTS },
         };
@@ -173,7 +177,7 @@ impl Worked {
         }
         let free = Self::kept_free(load, &full);
         let ranked = Ranked { index, family: self.space.family(index), estimate };
-        Ok(Ok(Held { ranked, met, free, more: w.mean_rate.map(|_| steps), sequences: is_wide.then_some(most) }))
+        Ok(Ok(Held { ranked, met, free, more: coming.map(|_| steps), sequences: is_wide.then_some(most) }))
     }
 }
 

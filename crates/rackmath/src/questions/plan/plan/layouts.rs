@@ -4,7 +4,9 @@
 //! it are replicas. Experts fill their stage: cut into ep groups of experts and each expert into what is left. The context is
 //! cut only over chips that keep copies of the same cache, by vLLM, and where asked for.
 
+use crate::desk::check::up_to;
 use crate::desk::prelude::*;
+use crate::layout::DegreesRequest;
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::{Model, System};
 use rackmath_theory::layout::{check, domain};
@@ -38,6 +40,89 @@ pub(super) fn cuts(sizes: &[u64]) -> Result<Vec<u64>, Error> {
     all.sort_unstable();
     all.dedup();
     Ok(all)
+}
+
+/// The degrees of a layout that are fixed, by name.
+fn given(fixed: &DegreesRequest) -> impl Iterator<Item = (&'static str, u64)> {
+    let all = [("tp", fixed.tp), ("pp", fixed.pp), ("dp", fixed.dp), ("ep", fixed.ep), ("etp", fixed.etp)];
+    all.into_iter().filter_map(|(name, n)| Some((name, n?)))
+}
+
+fn degree(d: &Degrees, name: &str) -> u64 {
+    match name {
+        "tp" => d.tp,
+        "pp" => d.pp,
+        "dp" => d.dp,
+        "ep" => d.ep,
+        _ => d.etp,
+    }
+}
+
+/// Degrees to fix, each at least 1; those that a plan does not search are refused.
+pub(super) fn fixed(fixed: &DegreesRequest) -> Result<DegreesRequest, Error> {
+    let others = [("cp", fixed.cp), ("redundant", fixed.redundant), ("dcp", fixed.dcp)];
+    if let Some((name, n)) = others.into_iter().find_map(|(name, n)| Some((name, n?))) {
+        return Err(Error::value(
+            name,
+            n,
+            "tp, pp, dp, ep or etp: a plan fixes these; sizes of {dcp} to try are a list",
+        ));
+    }
+    for (name, n) in given(fixed) {
+        up_to(name, n, 100_000)?;
+    }
+    Ok(fixed.clone())
+}
+
+/// What is said of the fixed parts.
+pub(super) fn fixed_words(fixed: &DegreesRequest, batch: Option<f64>) -> Option<Remark> {
+    let degrees: Vec<String> = given(fixed).map(|(name, n)| format!("{name} {n}")).collect();
+    let degrees = Some(degrees).filter(|all| !all.is_empty());
+    (degrees.is_some() || batch.is_some()).then(|| says("fixed_parts").with("degrees", degrees).with("batch", batch))
+}
+
+/// What fixed degrees leave of the layouts.
+pub(super) trait Fix {
+    /// Powers of two, unless another number is fixed.
+    fn steps(&self, steps: Steps) -> Steps;
+    fn allows(&self, d: &Degrees) -> bool;
+    /// Why no layout is left: the first degree that none has, or all of them together.
+    fn check(&self, all: &[Degrees]) -> Result<(), Error>;
+}
+
+impl Fix for DegreesRequest {
+    fn steps(&self, steps: Steps) -> Steps {
+        if given(self).all(|(_, n)| n.is_power_of_two()) { steps } else { Steps::Any }
+    }
+
+    fn allows(&self, d: &Degrees) -> bool {
+        given(self).all(|(name, n)| degree(d, name) == n)
+    }
+
+    fn check(&self, all: &[Degrees]) -> Result<(), Error> {
+        let allowed = "that the model, the machine and the engine allow";
+        for (name, n) in given(self) {
+            let mut has: Vec<u64> = all.iter().map(|d| degree(d, name)).collect();
+            has.sort_unstable();
+            has.dedup();
+            if !has.is_empty() && !has.contains(&n) {
+                let has: Vec<String> = has.iter().map(u64::to_string).collect();
+                return Err(Error::value(name, n, format!("one {allowed}: {}", has.join(", "))));
+            }
+        }
+        let words: Vec<String> = given(self).map(|(name, n)| format!("{name} {n}")).collect();
+        let off = |d: &&Degrees| {
+            let far =
+                |(name, n): (&str, u64)| (degree(d, name) as f64 / n as f64).max(n as f64 / degree(d, name) as f64);
+            given(self).map(far).product::<f64>()
+        };
+        let Some(near) = all.iter().min_by(|a, b| off(a).total_cmp(&off(b))).filter(|_| !words.is_empty()) else {
+            return Ok(());
+        };
+        let near: Vec<String> = given(self).map(|(name, _)| format!("{name} {}", degree(near, name))).collect();
+        let expected = format!("degrees {allowed} together, the nearest {}", near.join(" "));
+        Err(Error::value("fixed", words.join(" "), expected))
+    }
 }
 
 /// Layouts of one instance on at most `chips` chips, that the engine's command line can say; each also with its caches cut

@@ -5,6 +5,7 @@
 
 mod answer;
 mod demand;
+mod fleet;
 mod handover;
 mod held;
 mod kept;
@@ -12,6 +13,8 @@ mod layouts;
 mod offload;
 mod prepare;
 mod search;
+mod spare;
+mod sure;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
@@ -21,6 +24,7 @@ mod worked;
 
 pub use answer::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
 pub use demand::{Draws, MeanTraffic};
+pub use fleet::PartCard;
 pub use handover::{Command, File, Handover, HandoverRequest};
 pub(crate) use kept::Identity;
 pub use kept::{Holds, Kept};
@@ -28,12 +32,16 @@ pub use layouts::Steps;
 pub use offload::OffloadCard;
 pub(crate) use prepare::in_order;
 pub use search::{MOST_SHARDS, Partial, merge, shard};
+pub use spare::SpareCard;
+pub use sure::Sure;
 pub use trial::{Measured, Needed, Simulated, Trial};
 pub(crate) use worked::Worked;
 
+use crate::desk::check::up_to;
 use crate::desk::host::{Host, host};
 use crate::desk::prelude::*;
-use crate::setting::{LAYERED, PriceSource, formats};
+use crate::layout::DegreesRequest;
+use crate::setting::{LAYERED, PriceSource, common_basis, find, formats};
 use crate::support::Standing;
 use offload::Fetch;
 use prepare::Entry;
@@ -52,7 +60,8 @@ use worked::Choice;
 #[educe(Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
-    /// Model and machine; several machines with commas between them. Its chips are those of each machine.
+    /// Model and machine; several machines with commas between them to choose from, or with + to share the traffic. Its chips
+    /// are those of each machine.
     #[schemars(extend("x-inner" = {"on": {"x-flag": "on system hardware decode-on"}, "chips": {"x-most": [1024, "layouts of a search"]}}))]
     pub setting: Setting,
     /// Engines to choose from.
@@ -95,6 +104,12 @@ pub struct Request {
     /// Requests per second; as much as the chips serve when absent.
     #[schemars(extend("x-old" = "request-rate"))]
     pub rate_per_s: Option<f64>,
+    /// Users, instead of a rate: each asks again some time after the last token of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<f64>,
+    /// Time a user takes between an answer and the next request; none unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think_s: Option<f64>,
     /// Time to first token, at most: its mean as `1s`, a percentile as `p90=1s`.
     #[schemars(extend("x-flag" = "ttft ttft-slo"))]
     pub ttft_ms: Option<AtMost>,
@@ -124,6 +139,10 @@ pub struct Request {
     #[schemars(extend("x-flag" = "no-whole-hosts"))]
     #[educe(Default = true)]
     pub whole_hosts: bool,
+    /// Dollars per million output tokens, at most, such as 2: the best is then the fastest for a user, not the cheapest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "dollars"))]
+    pub cost_usd_per_mtok: Option<f64>,
     /// Dollars per hour, at most.
     pub budget_usd_per_hour: Option<f64>,
     /// Watts of the chips, at most.
@@ -150,6 +169,33 @@ pub struct Request {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unit" = "share"))]
     pub offload_hit: Option<f64>,
+    /// Parts of the layout that are fixed, of every instance.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schemars(extend("x-inner" = {"cp": {"x-flag": false}, "redundant": {"x-flag": false}, "dcp": {"x-flag": false}}))]
+    pub fixed: DegreesRequest,
+    /// Requests in flight in one attention group, instead of the best number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flag" = "batch -b"))]
+    pub batch: Option<u64>,
+    /// How sure the limits are to hold: at 90% they hold at the end of the intervals that 90 % of measurements stay below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "share"))]
+    pub sure: Option<f64>,
+    /// Replicas that stand by, beside those that the traffic needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spare: Option<u64>,
+    /// Share of the time that all needed replicas are up, such as 99.9%: as many stand by as that takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "share"))]
+    pub availability: Option<f64>,
+    /// Failures of a chip in a year, where the catalogue's are not meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-none" = "the catalogue's"))]
+    pub failures_per_chip_year: Option<f64>,
+    /// Time until a failed replica serves again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-none" = "the catalogue's"))]
+    pub repair_hours: Option<f64>,
     /// Sizes of decode context parallel to try beside 1, with vLLM: chips that share the tokens of a cache instead of each
     /// keeping a copy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -188,6 +234,8 @@ pub enum Best {
     Throughput,
     /// The same: a plan's requests meet the limits in the mean, so that all of its throughput is goodput.
     Goodput,
+    /// Most output tokens a second of one user.
+    Speed,
 }
 
 impl Best {
@@ -198,6 +246,7 @@ impl Best {
             Self::Energy => Objective::Energy,
             Self::Latency => Objective::Latency,
             Self::Throughput | Self::Goodput => Objective::Throughput,
+            Self::Speed => Objective::Speed,
         }
     }
 }
@@ -253,11 +302,19 @@ struct Ask {
     /// Whether each engine runs each format on each machine, in the order of the kinds.
     standings: Vec<Standing>,
     pretend: bool,
+    fixed: DegreesRequest,
+    batch: Option<f64>,
+    sure: Option<f64>,
+    spare: spare::Asked,
 }
 
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
-    let worked = Worked::any(catalog, request, &effort.into())?;
+    let effort = effort.into();
+    if request.setting.on.contains('+') {
+        return fleet::answer(catalog, request, &effort);
+    }
+    let worked = Worked::any(catalog, request, &effort)?;
     worked.simulate(worked.met(worked.answer()?)?)
 }
 
@@ -284,14 +341,21 @@ const LARGEST: u64 = 1024;
 
 impl Ask {
     fn new(catalog: &Catalog, r: &Request) -> Result<Self, Error> {
-        let objective = r.objective.objective();
+        // The cheapest under a limit on cost is the cheapest without one: what is asked for is the fastest. And a fleet for
+        // users is paid by the hour: per token, a quick one would look cheap because its users ask more.
+        let (best, objective) = match r.objective {
+            Best::Cost if r.cost_usd_per_mtok.is_some() => (Best::Speed, Objective::Speed),
+            Best::Cost if r.users.is_some() => (Best::Cost, Objective::Hourly),
+            other => (other, other.objective()),
+        };
         let machines = machines(catalog, r)?;
         let model = catalog.model(&r.setting.model)?;
         refuse_if(model.shape().is_none(), "model", format!("\"{}\"", model.id), LAYERED)?;
         if let Some(n) = r.handover.as_ref().and_then(|h| h.chips_per_host).filter(|n| !(1..=1024).contains(n)) {
             return Err(Error::value("chips_per_host", n, "1 to 1024"));
         }
-        let needs_price = objective == Objective::Cost || r.budget_usd_per_hour.is_some();
+        let in_dollars = matches!(objective, Objective::Cost | Objective::Hourly);
+        let needs_price = in_dollars || r.budget_usd_per_hour.is_some() || r.cost_usd_per_mtok.is_some();
         if let Some(m) = machines.iter().find(|m| needs_price && m.price_source == PriceSource::Unknown) {
             let chip = &m.system.chip.id;
             return Err(Error::value("price", format!("none for {chip}"), "{price}, or {objective} chips"));
@@ -306,6 +370,7 @@ impl Ask {
         let workload = demand::Workload::new(r, scenario.as_deref())?;
         let traffic = match workload.peak_rate() {
             Some(rate) => Traffic::Rate(rate),
+            None if let Some((users, think)) = workload.users => Traffic::Users { users, think },
             None if objective == Objective::Chips => Traffic::One,
             None if r.budget_usd_per_hour.is_none() && r.power_w.is_none() => Traffic::Fill(all as f64),
             // What the budget and the power allow, not what the chips would: all of them may be too many.
@@ -338,7 +403,7 @@ impl Ask {
             chunks: r.chunks.iter().map(|c| Ok(tokens("chunks", *c, 64.0)?.get())).collect::<Result<_, Error>>()?,
             drafts: r.drafts.iter().map(|d| drafts(*d, r.acceptance)).collect::<Result<_, _>>()?,
             split: r.disaggregated,
-            objective: r.objective,
+            objective: best,
             offload: offload_hit(r, workload.requests.cached)?,
             requests: workload.requests,
             workload,
@@ -353,6 +418,10 @@ impl Ask {
             held: percentiles(r),
             standings: Vec::new(),
             pretend: r.pretend,
+            fixed: layouts::fixed(&r.fixed)?,
+            batch: r.batch.map(|n| up_to("batch", n, 1_000_000)).transpose()?.map(|n| n as f64),
+            sure: sure::asked(r)?,
+            spare: spare::Asked::new(catalog, r)?,
         };
         ask.standings = prepare::standings(catalog, &ask, r)?;
         Ok(ask)
@@ -360,10 +429,11 @@ impl Ask {
 }
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> {
+    let basis = like_with_like(catalog, r)?;
     let one = |(at, (on, prompts_only)): (usize, (&str, bool))| {
-        let none = on.trim().split_once(['x', 'X']).is_some_and(|(n, _)| n.parse() == Ok(0));
-        refuse_if(none, "chips", format!("0 in \"{}\"", on.trim()), "at least one chip")?;
-        let setting = Setting { on: on.trim().into(), weights: None, kv: None, ..r.setting.clone() };
+        let none = on.split_once(['x', 'X']).is_some_and(|(n, _)| n.parse() == Ok(0));
+        refuse_if(none, "chips", format!("0 in \"{on}\""), "at least one chip")?;
+        let setting = Setting { on: on.into(), basis: basis.clone(), weights: None, kv: None, ..r.setting.clone() };
         let resolved = resolve(catalog, &setting)?;
         let system = resolved.system.clone();
         let power = &system.chip.power;
@@ -381,9 +451,45 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> 
             prompts_only,
         }))
     };
+    names(r).enumerate().map(one).collect()
+}
+
+/// The machines by name, and whether they are for prompts alone.
+fn names(r: &Request) -> impl Iterator<Item = (&str, bool)> {
     let prompts = r.prefill_on.as_deref().filter(|_| r.disaggregated);
-    let own = r.setting.on.split(',').map(|on| (on, false));
-    own.chain(prompts.into_iter().flat_map(|p| p.split(',')).map(|on| (on, true))).enumerate().map(one).collect()
+    let own = r.setting.on.split(',').map(|on| (on.trim(), false));
+    own.chain(prompts.into_iter().flat_map(|p| p.split(',')).map(|on| (on.trim(), true)))
+}
+
+/// The kind of price of all machines, where it is not asked for: one that all of them have. Where there is none, machines
+/// are not ranked by dollars.
+fn like_with_like(catalog: &Catalog, r: &Request) -> Result<Option<String>, Error> {
+    let all: Vec<&str> = names(r).map(|(on, _)| on).filter(|on| !on.contains('+')).collect();
+    if r.setting.basis.is_some() || r.setting.price_usd_per_chip_hour.is_some() || all.len() < 2 {
+        return Ok(r.setting.basis.clone());
+    }
+    if let Some(basis) = common_basis(catalog, &all)? {
+        return Ok(Some(basis.to_string()));
+    }
+    let mut kinds = Vec::new();
+    for on in all {
+        let source = find(catalog, &Setting { on: on.into(), weights: None, kv: None, ..r.setting.clone() })?;
+        match source.price_source {
+            PriceSource::Listed(price) => kinds.push(format!("{} of {on}", price.basis.words())),
+            PriceSource::Given => {}
+            // Who has no price at all is refused by name where dollars are asked for.
+            PriceSource::Unknown => return Ok(None),
+        }
+    }
+    let dollars = r.objective == Best::Cost || r.budget_usd_per_hour.is_some() || r.cost_usd_per_mtok.is_some();
+    let given = format!("prices of different kinds: {}", kinds.join(", "));
+    let expected = "machines with one kind of price, a price behind each such as 8xh100@2.10, or {objective} chips";
+    refuse_if(dollars, "setting.basis", given, expected)?;
+    Ok(None)
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn kv_word(word: &str) -> Result<Option<Dtype>, Error> {
@@ -434,5 +540,6 @@ fn limits(r: &Request) -> Result<Limits, Error> {
         .with(Bound::Throughput, some("throughput_tok_s", r.throughput_tok_s)?)
         .with(Bound::Headroom, headroom)
         .with(Bound::UsdPerHour, some("budget_usd_per_hour", r.budget_usd_per_hour)?)
+        .with(Bound::UsdPerMtok, some("cost_usd_per_mtok", r.cost_usd_per_mtok)?)
         .with(Bound::Watts, some("power_w", r.power_w)?))
 }

@@ -1,6 +1,6 @@
 //! From a request to a space: every deployment prepared once, its states tabulated.
 
-use super::layouts::layouts;
+use super::layouts::{Fix as _, layouts};
 use super::{Ask, Fetch, LARGEST, Machine, Request, offload};
 use crate::desk::prelude::*;
 use crate::setting::untimed;
@@ -69,6 +69,12 @@ impl Entry {
         ready
     }
 
+    /// Logarithms of the factors that hold 80 % of measurements; wider where kernels were borrowed.
+    pub(super) fn spread(&self) -> Spread {
+        let (s, wider) = (&self.on().engine.spread, self.pass().wider);
+        Spread { tpot: s.tpot * wider, ttft: s.ttft * wider, throughput: s.throughput * wider }
+    }
+
     /// Sequences the engine takes in a group, whatever memory holds.
     pub(super) fn sequences(&self) -> f64 {
         self.on().engine.schedule.sequences * self.on().stages()
@@ -78,6 +84,14 @@ impl Entry {
     pub(super) fn most(&self) -> f64 {
         self.room.min(self.sequences()).floor()
     }
+}
+
+/// How far measurements lie from a prediction.
+#[derive(Clone, Copy)]
+pub(super) struct Spread {
+    pub tpot: f64,
+    pub ttft: f64,
+    pub throughput: f64,
 }
 
 /// The space, and what its rows stand for.
@@ -105,22 +119,28 @@ const MOST: f64 = 4e9;
 impl Prepared {
     pub(super) fn new(kernels: &KernelSet, ask: &Ask, effort: &Effort) -> Result<Self, Error> {
         let kinds = kinds(ask);
-        let mut jobs: Vec<(usize, Layout)> = Vec::new();
+        let (mut jobs, mut allowed): (Vec<(usize, Layout)>, Vec<Degrees>) = (Vec::new(), Vec::new());
         for (at, kind) in kinds.iter().enumerate() {
             effort.check()?;
             let tool = kind.engine.family.parse::<Tool>().ok();
             let chips = kind.machine.chips.min(LARGEST);
-            let all = layouts(&ask.model, &kind.machine.system, tool, chips, ask.degrees, &ask.cuts);
-            jobs.extend(all.into_iter().map(|layout| (at, layout)));
+            let steps = ask.fixed.steps(ask.degrees);
+            let all = layouts(&ask.model, &kind.machine.system, tool, chips, steps, &ask.cuts);
+            allowed.extend(all.iter().map(Layout::degrees));
+            jobs.extend(all.into_iter().filter(|l| ask.fixed.allows(&l.degrees())).map(|layout| (at, layout)));
+        }
+        if jobs.is_empty() {
+            ask.fixed.check(&allowed)?;
         }
         let most = kinds.iter().map(|k| k.engine.schedule.sequences).fold(1.0, f64::max);
-        let levels = fill::levels(most.min(8192.0));
+        let levels = ask.batch.map_or_else(|| fill::levels(most.min(8192.0)), |n| vec![n]);
         bounded(ask, jobs.len(), levels.len())?;
         let items = in_order(&jobs, effort, |(at, layout)| item(kernels, ask, *at, &kinds[*at], *layout, &levels))?;
         let mut p = Self { layouts: jobs.len(), ..Self::default() };
         p.space.levels = levels.len();
         p.space.ratios = ratios();
         p.space.prompt_cv2 = ask.requests.spread.prompt_cv2;
+        p.space.standby = ask.spare.standby;
         p.levels = levels;
         for rows in items.into_iter().flatten() {
             p.fit += 1;
@@ -322,6 +342,9 @@ fn item(
             continue;
         }
         let row = Entry { of: of.clone(), chunk: *chunk, drafts: (0.0, 1.0), room, offload: None };
+        if ask.batch.is_some_and(|n| n > row.most()) {
+            continue;
+        }
         let ready = row.ready();
         let server = ready.server(room);
         let drafted = ask.drafts.iter().enumerate().filter(|(d, _)| *d == 0 || !machine.prompts_only);
@@ -346,7 +369,7 @@ fn item(
             rows.push(ItemRow { entry: Entry { drafts: *drafts, offload, ..row.clone() }, whole, found, prefill });
         }
     }
-    Ok(Some(rows))
+    Ok((!rows.is_empty()).then_some(rows))
 }
 
 /// Every job on some thread, results in the order of the jobs.

@@ -56,9 +56,14 @@ pub(super) fn moves(q: &Question) -> Vec<Move> {
         let (tight, loose) = if bound.at_least() { (1.1, 0.9) } else { (0.9, 1.1) };
         all.push(Move { bound: Some(bound), asked: limit, questions: [to(tight), to(loose)] });
     }
-    if let Traffic::Rate(rate) = q.traffic {
-        let to = |factor: f64| Question { traffic: Traffic::Rate(rate * factor), ..plain };
-        all.push(Move { bound: None, asked: rate, questions: [to(1.1), to(0.9)] });
+    let more = |factor: f64| match q.traffic {
+        Traffic::Rate(rate) => Some(Traffic::Rate(rate * factor)),
+        Traffic::Users { users, think } => Some(Traffic::Users { users: (users * factor).round(), think }),
+        _ => None,
+    };
+    if let (Some(tight), Some(loose)) = (more(1.1), more(0.9)) {
+        let to = |traffic| Question { traffic, ..plain };
+        all.push(Move { bound: None, asked: 1.0, questions: [to(tight), to(loose)] });
     }
     all
 }

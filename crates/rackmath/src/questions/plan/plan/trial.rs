@@ -279,9 +279,8 @@ impl Worked {
 
     /// What comes to the replicas of a plan: the rate it is for, or as many users as it holds.
     pub(super) fn load(&self, choice: &Choice, e: &Estimate) -> Load {
-        let w = &self.ask.workload;
-        if let Some(rate) = w.mean_rate {
-            return Load::Open { rate: rate * w.peak, replicas: e.replicas.max(1.0) as u64 };
+        if let Some(rate) = self.coming(e) {
+            return Load::Open { rate, replicas: e.replicas.max(1.0) as u64 };
         }
         let users = inside(choice);
         Load::Closed { users, full: users }

@@ -1,7 +1,7 @@
 //! Why a plan is what it is: which limits hold it, what each is worth, and what stands in the way where there is none.
 
 use super::search::{Move, moves};
-use super::{Machine, Plan, Relaxation, Searched, Shadow, Worked};
+use super::{Machine, Plan, Relaxation, Searched, Shadow, SpareCard, Sure, Worked};
 use crate::desk::prelude::*;
 use crate::estimate::Piece;
 use crate::support::Verdict;
@@ -88,14 +88,25 @@ impl Worked {
             let [ttft, tpot] = [best.ttft_ms, best.tpot_ms].map(|time| Seconds::ms(time.value));
             let cost = DollarsPerToken::per_mtok(best.usd_per_mtok.value);
             let size = says("plan_verdict").with("replicas", best.replicas).with("chips", best.chips_per_replica);
-            return size.with("cost", cost).with("ttft", ttft).with("tpot", tpot);
+            let size = size
+                .with("spare", best.spare.as_ref().map(SpareCard::words))
+                .with("sure", best.sure.as_ref().map(Sure::words));
+            let dear = self.question.limits.get(Bound::UsdPerMtok).map(DollarsPerToken::per_mtok);
+            let size = size.with("within", dear).with("speed", dear.map(|_| best.tok_s_per_user.value));
+            return size.with("cost", cost).with("basis", self.price_kinds()).with("ttft", ttft).with("tpot", tpot);
         }
         if let Some(why) = self.not_possible() {
             return why;
         }
         if self.made.fit == 0 {
             let chips = self.ask.machines.iter().map(|m| m.chips).max().unwrap_or(0);
-            return says("nothing_fits").with("layouts", self.made.layouts).with("chips", chips);
+            let none = says("nothing_fits").with("layouts", self.made.layouts).with("chips", chips);
+            return none.with("requests", self.ask.batch.unwrap_or(1.0));
+        }
+        let dear = |r: &&Relaxation| r.limit == Bound::UsdPerMtok.name();
+        if let Some(cheapest) = relaxations.iter().find(dear) {
+            let said = says("too_dear").with("asked", &cheapest.asked).with("least", &cheapest.needed);
+            return said.with("by", &cheapest.by).with("basis", self.price_kinds());
         }
         says(if relaxations.is_empty() { "no_single_move" } else { "single_moves" })
     }
@@ -171,7 +182,7 @@ pub(super) fn shadows(q: &Question, best: &Ranked, moved: &[Option<Ranked>]) -> 
     let one = |(m, best): (Move, &[Option<Ranked>])| Shadow {
         limit: match m.bound {
             Some(bound) => limit(bound, m.asked),
-            None => says("requests_per_second").with("rate", m.asked),
+            None => traffic(q.traffic),
         },
         tighter: best.first().and_then(change),
         looser: best.last().and_then(change),
@@ -182,6 +193,9 @@ pub(super) fn shadows(q: &Question, best: &Ranked, moved: &[Option<Ranked>]) -> 
 pub(super) fn traffic(traffic: Traffic) -> Remark {
     match traffic {
         Traffic::Rate(rate) => says("requests_per_second").with("rate", rate),
+        Traffic::Users { users, think } => {
+            says("some_users").with("users", users).with("think", Some(think).filter(|s| *s > 0.0))
+        }
         Traffic::Fill(chips) => says("chips_filled").with("chips", chips),
         Traffic::One => says("one_replica"),
         Traffic::Within { chips, .. } => says("chips_filled").with("chips", chips).with("within", true),
@@ -220,6 +234,7 @@ pub(super) fn amount(bound: Bound, value: f64) -> Remark {
         Bound::Throughput => says("a_token_rate").with("x", value),
         Bound::Headroom => says("a_share").with("x", value),
         Bound::UsdPerHour => says("a_dollar_rate").with("x", DollarRate::checked(value / 3600.0)),
+        Bound::UsdPerMtok => says("a_token_price").with("x", DollarsPerToken::per_mtok(value)),
         Bound::Watts => says("a_power").with("x", value),
         Bound::Chips => says("a_count").with("x", value),
     }

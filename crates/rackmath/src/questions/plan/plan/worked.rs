@@ -7,13 +7,17 @@ use crate::layout;
 use crate::setting::PriceSource;
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::{Configuration, Question, Ranked, Space, search_all};
+use std::collections::BTreeSet;
 
 /// A request with its space; a copy shares everything but what is asked and what chips cost.
 #[derive(Clone)]
 pub(crate) struct Worked {
     pub(super) ask: Arc<Ask>,
     pub(crate) question: Question,
+    /// What is searched: as predicted, or at the pessimistic end.
     pub(super) space: Arc<Space>,
+    /// As predicted, where the other is not.
+    pub(super) predicted: Option<Arc<Space>>,
     pub(super) made: Arc<Prepared>,
     pub(super) effort: Effort,
 }
@@ -45,6 +49,12 @@ impl<'a> Choice<'a> {
         self.prompts.as_ref().map_or(self.row, |p| p.row)
     }
 
+    /// The kinds of price of its machines.
+    pub(super) fn price_kind(&self) -> String {
+        let [own, other] = [self.row, self.first()].map(|row| row.of.machine.price_source.kind());
+        if own == other { own.to_owned() } else { format!("{own} and {other}") }
+    }
+
     /// What prompts fetch from host memory.
     pub(super) fn offload(&self) -> Option<Fetch> {
         self.first().offload
@@ -70,7 +80,10 @@ impl Worked {
         let ask = Ask::new(catalog, request)?;
         let mut made = Prepared::new(&KernelSet::of(catalog)?, &ask, effort)?;
         let space = Arc::new(std::mem::take(&mut made.space));
-        Ok(Self { question: ask.question, ask: Arc::new(ask), space, made: Arc::new(made), effort: effort.clone() })
+        let (question, sure) = (ask.question, ask.sure);
+        let (ask, made, effort) = (Arc::new(ask), Arc::new(made), effort.clone());
+        let plain = Self { question, ask, space, predicted: None, made, effort };
+        Ok(sure.map_or_else(|| plain.clone(), |share| plain.surely(share)))
     }
 
     /// The answer to the request, as [`super::answer_on`] gives it.
@@ -172,10 +185,16 @@ impl Worked {
         let power = if m.system.chip.power.all_in.is_some() { "all in" } else { "thermal design power" };
         let price = match &m.price_source {
             PriceSource::Listed(price) => price.basis.to_string(),
-            PriceSource::Given => "as given".into(),
+            PriceSource::Given => crate::sides::GIVEN.into(),
             PriceSource::Unknown => "unknown".into(),
         };
         (price, power)
+    }
+
+    /// The kinds of the machines' prices, before the word "prices"; none where a price is not known.
+    pub(crate) fn price_kinds(&self) -> Option<Vec<&'static str>> {
+        let all: BTreeSet<&str> = self.ask.machines.iter().map(|m| m.price_source.kind()).collect();
+        (!all.contains(PriceSource::Unknown.kind())).then(|| all.into_iter().collect())
     }
 
     /// The lowest and highest price seen for a machine's chip, over the one used; none where the catalogue has no range.
@@ -188,13 +207,16 @@ impl Worked {
 
     /// The same with the chips of one machine at another price.
     pub(crate) fn priced(&self, machine: usize, factor: f64) -> Self {
-        let mut space = Space::clone(&self.space);
-        for (row, entry) in space.rows.iter_mut().zip(&self.made.rows) {
-            if entry.of.machine.at == machine {
-                row.usd_s *= factor;
+        let priced = |space: &Arc<Space>| {
+            let mut space = Space::clone(space);
+            for (row, entry) in space.rows.iter_mut().zip(&self.made.rows) {
+                if entry.of.machine.at == machine {
+                    row.usd_s *= factor;
+                }
             }
-        }
-        Self { space: Arc::new(space), ..self.clone() }
+            Arc::new(space)
+        };
+        Self { space: priced(&self.space), predicted: self.predicted.as_ref().map(priced), ..self.clone() }
     }
 
     /// The same space with another question asked of it.

@@ -240,7 +240,7 @@ impl Worked {
     pub(super) fn handover(&self, choice: &Choice, e: &Estimate) -> Option<Handover> {
         let ask = &self.ask;
         let asked = ask.handover.as_ref()?;
-        let (site, pools) = self.site(choice, e.replicas)?;
+        let (site, pools) = self.site(choice, e.replicas + e.standby)?;
         let (input, output) = (&ask.workload.input, &ask.workload.output);
         let target = |bound: Bound| self.question.limits.get(bound).map(|s| s * 1e3);
         let aim = Aim {
@@ -248,6 +248,7 @@ impl Worked {
             output: (output.mean, output.variance.sqrt()),
             rate: match self.question.traffic {
                 Traffic::Rate(rate) => Some(rate),
+                Traffic::Users { .. } => self.coming(e),
                 Traffic::Fill(_) | Traffic::Within { .. } | Traffic::One => None,
             },
             concurrency: choice.per_group * choice.row.on().groups() * choice.instances * e.replicas,

@@ -1,0 +1,263 @@
+//! A fleet of unlike machines, joined by `+`: the traffic split among its parts, each at its own best deployment.
+//!
+//! Every part is asked what it serves when full, under the limits. Without a rate all are full, and a part's share is what it
+//! serves of the whole. With one, the part whose tokens are best by the objective is filled first and the last takes what is
+//! left, so that no part is paid for what a better one could serve. Requests are not passed on between parts.
+
+use super::{Answer, Best, Plan, Request, answer_on};
+use crate::desk::prelude::*;
+use crate::frontier::users_and;
+use crate::setting::common_basis;
+use rackmath_theory::plan::Bound;
+
+/// Most parts of a fleet.
+const MOST: usize = 16;
+
+/// One kind of machine of a fleet.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PartCard {
+    /// As it was asked for.
+    pub machine: String,
+    /// Share of the traffic it takes.
+    pub share: f64,
+    /// Requests a second it takes.
+    pub rate_per_s: f64,
+    /// Requests a second it could take under the limits.
+    pub most_per_s: f64,
+    /// Its chips in use.
+    pub chips: u64,
+    /// Its dollars per hour.
+    pub usd_per_hour: f64,
+    /// Its deployment, by its place among the plans; none where it takes nothing.
+    pub plan: Option<usize>,
+    /// What binds it, or why it takes nothing.
+    pub why: Remark,
+}
+
+/// A part that is full, or why it cannot be.
+struct Full {
+    machine: String,
+    request: Request,
+    answer: Answer,
+}
+
+impl Full {
+    fn plan(&self) -> Option<&Plan> {
+        self.answer.plans.first()
+    }
+
+    /// Requests a second.
+    fn serves(&self, output: f64) -> f64 {
+        self.plan().map_or(0.0, |p| p.throughput_tok_s / output)
+    }
+
+    /// The same in what the traffic is counted in: users ask again after the answer and a pause.
+    fn holds(&self, output: f64, think: Option<f64>) -> f64 {
+        let stay = think.map_or(1.0, |z| self.plan().map_or(0.0, |p| p.e2e_ms.value / 1e3 + z));
+        self.serves(output) * stay
+    }
+}
+
+/// The better of two: less is better.
+fn score(best: Best, p: &Plan) -> f64 {
+    match best {
+        Best::Cost => p.usd_per_mtok.value,
+        Best::Chips => 1.0 / p.tok_s_per_chip.value,
+        Best::Energy => p.joules_per_token,
+        Best::Latency => p.e2e_ms.value,
+        Best::Throughput | Best::Goodput => -p.throughput_tok_s,
+        Best::Speed => p.tpot_ms.value,
+    }
+}
+
+pub(super) fn answer(catalog: &Catalog, r: &Request, effort: &Effort) -> Result<Answer, Error> {
+    let parts = parts(catalog, r)?;
+    let free =
+        |part: &Request| Request { rate_per_s: None, users: None, think_s: None, headroom: None, ..part.clone() };
+    let full = parts.into_iter().map(|(machine, request)| {
+        // The fewest chips that do is no question to ask of a part that is full.
+        let best = if r.objective == Best::Chips { Best::Throughput } else { r.objective };
+        let mut alone = Request { objective: best, ..free(&request) };
+        alone.draws.peak_over_mean = None;
+        let answer = answer_on(catalog, &alone, effort.clone())?;
+        Ok(Full { machine, request, answer })
+    });
+    let full: Vec<Full> = full.collect::<Result<_, Error>>()?;
+    let output = full[0].answer.output();
+    let (asked, think) = match (r.rate_per_s, r.users) {
+        (Some(rate), _) => (Some(rate), None),
+        (None, users) => (users, Some(r.think_s.unwrap_or(0.0)).filter(|_| users.is_some())),
+    };
+    // What has to be held: the peak, with what is kept free.
+    let kept = r.draws.peak_over_mean.unwrap_or(1.0) / (1.0 - r.headroom.unwrap_or(0.0));
+    let holds: Vec<f64> =
+        full.iter().map(|f| f.holds(output, think) / if think.is_some() { 1.0 } else { kept }).collect();
+    let shares = match asked {
+        None => Some(holds.clone()),
+        Some(asked) => split(&full, &holds, asked, r),
+    };
+    let Some(shares) = shares else { return Ok(short(r, full, &holds, asked.unwrap_or_default())) };
+    let all: f64 = shares.iter().sum();
+    let mut made: Vec<(PartCard, Option<Answer>)> = Vec::new();
+    for (part, share) in full.into_iter().zip(&shares) {
+        let most_per_s = part.serves(output);
+        let own = match asked {
+            _ if *share <= 0.0 => None,
+            None => Some(part.answer.clone()),
+            Some(_) => {
+                let (rate, users) = if think.is_some() { (None, Some(*share)) } else { (Some(*share), None) };
+                let request = Request { rate_per_s: rate, users, ..part.request.clone() };
+                Some(answer_on(catalog, &request, effort.clone())?)
+            }
+        };
+        let plan = own.as_ref().and_then(|a| a.plans.first());
+        let idle = || if part.plan().is_none() { part.answer.verdict.clone() } else { says("part_idle") };
+        let card = PartCard {
+            share: share / all,
+            rate_per_s: plan.map_or(0.0, |p| p.throughput_tok_s / output),
+            most_per_s,
+            chips: plan.map_or(0, |p| p.chips),
+            usd_per_hour: plan.map_or(0.0, |p| p.usd_per_hour),
+            plan: None,
+            why: plan.map_or_else(idle, |p| says("part_bound").with("by", &p.bound_by).with("why", p.why.clone())),
+            machine: part.machine,
+        };
+        made.push((card, own));
+    }
+    Ok(joined(r, made, output))
+}
+
+/// The machines by name, each with its question.
+fn parts(catalog: &Catalog, r: &Request) -> Result<Vec<(String, Request)>, Error> {
+    let on = &r.setting.on;
+    refuse_if(on.contains(','), "setting.on", on, "one fleet joined by +, or machines with commas to choose from")?;
+    refuse_if(r.prefill_on.is_some(), "prefill_on", "a machine for prompts", "a fleet without one: parts are whole")?;
+    let whole = [
+        ("budget_usd_per_hour", r.budget_usd_per_hour),
+        ("power_w", r.power_w),
+        ("throughput_tok_s", r.throughput_tok_s),
+    ];
+    for (field, limit) in whole {
+        let given = limit.unwrap_or_default();
+        refuse_if(limit.is_some(), field, given, "limits on what users meet: those of a whole fleet are not split")?;
+    }
+    refuse_if(r.simulate, "simulate", "true", "one machine; `rackmath simulate` takes the whole fleet")?;
+    refuse_if(r.handover.is_some(), "handover", "a fleet", "one machine at a time: each part is its own plan")?;
+    let names: Vec<&str> = on.split('+').map(str::trim).collect();
+    let sound = (2..=MOST).contains(&names.len()) && names.iter().all(|name| !name.is_empty());
+    refuse_if(!sound, "setting.on", on, format!("2 to {MOST} machines joined by +, such as 8xh100+8xh200"))?;
+    let mut setting = r.setting.clone();
+    if setting.basis.is_none() && setting.price_usd_per_chip_hour.is_none() {
+        setting.basis = common_basis(catalog, &names)?.map(|basis| basis.to_string());
+    }
+    let part = |name: &&str| {
+        let setting = Setting { on: (*name).to_owned(), ..setting.clone() };
+        ((*name).to_owned(), Request { setting, top: 1, ..r.clone() })
+    };
+    Ok(names.iter().map(part).collect())
+}
+
+/// How much of what is asked each part takes, the best first; none where all together are not enough.
+fn split(full: &[Full], holds: &[f64], asked: f64, r: &Request) -> Option<Vec<f64>> {
+    let mut order: Vec<(f64, usize)> =
+        full.iter().enumerate().filter_map(|(at, f)| Some((score(r.objective, f.plan()?), at))).collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (mut left, mut shares) = (asked, vec![0.0; full.len()]);
+    for (_, at) in order {
+        // Users are whole; what a part is full with is enough, whatever the last bit says.
+        let most = if r.users.is_some() { holds[at].floor() } else { holds[at] };
+        shares[at] = left.min(most);
+        left -= shares[at];
+    }
+    (left <= asked * 1e-9).then_some(shares)
+}
+
+/// The answer where the parts together are not enough.
+fn short(r: &Request, full: Vec<Full>, holds: &[f64], asked: f64) -> Answer {
+    let most: f64 = holds.iter().sum();
+    let because = full.iter().zip(holds).map(|(f, holds)| {
+        let said = says("part_holds").with("machine", &f.machine).with("most", *holds);
+        said.with("users", r.users.is_some())
+            .with("rate", r.users.is_none())
+            .with("why", f.plan().is_none().then(|| f.answer.verdict.clone()))
+    });
+    let because: Vec<Remark> = because.collect();
+    let mut answer = base(r, full.iter().map(|f| &f.answer));
+    answer.verdict = says("fleet_short").with("most", most).with("asked", asked);
+    answer.verdict = answer.verdict.with("users", r.users.is_some()).with("rate", r.users.is_none());
+    answer.because = because;
+    answer
+}
+
+/// What the answers of the parts share, with nothing chosen.
+fn base<'a>(r: &Request, parts: impl Iterator<Item = &'a Answer> + Clone) -> Answer {
+    let first = parts.clone().next().expect("a fleet has parts");
+    let mut assumptions = vec![says("fleet_split")];
+    for line in parts.clone().flat_map(|a| &a.assumptions) {
+        if !assumptions.contains(line) {
+            assumptions.push(line.clone());
+        }
+    }
+    let traffic = match (r.rate_per_s, r.users) {
+        (Some(rate), _) => says("requests_per_second").with("rate", rate),
+        (None, Some(users)) => says("some_users").with("users", users).with("think", r.think_s.filter(|s| *s > 0.0)),
+        (None, None) => says("fleet_filled"),
+    };
+    let workload = first.workload.clone().with("traffic", traffic);
+    let title = says("users_and_chips").with("model", &first.model);
+    Answer {
+        systems: parts.clone().flat_map(|a| a.systems.clone()).collect(),
+        configurations: parts.clone().map(|a| a.configurations).sum(),
+        layouts: parts.clone().map(|a| a.layouts).sum(),
+        layouts_that_fit: parts.clone().map(|a| a.layouts_that_fit).sum(),
+        objective: r.objective,
+        plans: Vec::new(),
+        relaxations: Vec::new(),
+        shadow_prices: Vec::new(),
+        frontier: Vec::new(),
+        figure: Figure::of(title, workload.clone(), users_and(false), None),
+        workload,
+        assumptions,
+        because: Vec::new(),
+        // Chips on offer are each part's own.
+        limits: first
+            .limits
+            .iter()
+            .filter(|l| l.with.get("bound") != Some(&Bound::Chips.name().into()))
+            .cloned()
+            .collect(),
+        simulated: None,
+        ..first.clone()
+    }
+}
+
+fn joined(r: &Request, made: Vec<(PartCard, Option<Answer>)>, output: f64) -> Answer {
+    let mut answer = base(r, made.iter().filter_map(|(_, a)| a.as_ref()));
+    for (mut card, own) in made {
+        if let Some(plan) = own.and_then(|a| a.plans.into_iter().next()) {
+            card.plan = Some(answer.plans.len());
+            answer.plans.push(plan);
+        }
+        answer.parts.push(card);
+    }
+    let tokens: f64 = answer.parts.iter().map(|p| p.rate_per_s * output).sum();
+    let usd: f64 = answer.parts.iter().map(|p| p.usd_per_hour).sum();
+    let share = |p: &PartCard| says("part_share").with("machine", &p.machine).with("share", p.share);
+    let shares: Vec<Remark> = answer.parts.iter().map(share).collect();
+    let worst = |of: fn(&Plan) -> f64| answer.plans.iter().map(of).fold(0.0, f64::max) / 1e3;
+    let mut kinds: Vec<&str> = Vec::new();
+    for kind in answer.plans.iter().map(|p| p.price_kind.as_str()) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    answer.verdict = says("fleet_verdict")
+        .with("shares", shares)
+        .with("rate", tokens / output)
+        .with("chips", answer.parts.iter().map(|p| p.chips).sum::<u64>())
+        .with("cost", (usd > 0.0).then(|| DollarsPerToken::per_mtok(usd / 3600.0 / tokens * 1e6)))
+        .with("basis", kinds)
+        .with("ttft", worst(|p| p.ttft_ms.value))
+        .with("tpot", worst(|p| p.tpot_ms.value));
+    answer
+}

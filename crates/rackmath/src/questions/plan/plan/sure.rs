@@ -1,0 +1,84 @@
+//! A plan that still holds at the pessimistic end of its intervals.
+//!
+//! $$ f_p = \exp\Big( s\,\frac{z_p}{z_{0.9}} \Big) $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | s | [`super::prepare::Spread`] | 1 | logarithm of the factor that holds 80 % of measurements, so that nine in ten lie on the good side of its bad end |
+//! | p, z | share | 1 | how sure, and the normal quantile of it |
+//! | f_p | [`Slower`] | 1 | factor by which times are longer, and throughput is less |
+//!
+//! Every deployment is made so much worse, each by its own spread, and the search is that of the worse space: what it finds keeps
+//! the limits there. Half sure is the prediction itself. Assumes: times and throughput are bad together; errors are log-normal
+//! between the ends that were measured. Users of a closed population ask less often when answers take longer, so that for them
+//! throughput is made to fall with the slowest of the times (Little's law).
+
+use super::{Request, Worked, percentiles};
+use crate::desk::prelude::*;
+use rackmath_theory::plan::{Estimate, Ranked, Slower, Traffic};
+use rackmath_theory::stats::normal_quantile;
+
+/// A plan at the pessimistic end.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sure {
+    /// How sure.
+    pub share: f64,
+    /// Time per output token there.
+    pub tpot_ms: f64,
+    /// Time to first token.
+    pub ttft_ms: f64,
+    /// A whole request.
+    pub e2e_ms: f64,
+    /// Dollars per million output tokens.
+    pub usd_per_mtok: f64,
+    /// Output tokens per second of all.
+    pub throughput_tok_s: f64,
+}
+
+impl Sure {
+    /// In a few words.
+    pub(super) fn words(&self) -> Remark {
+        let [ttft, tpot] = [self.ttft_ms, self.tpot_ms].map(Seconds::ms);
+        let said = says("sure_holds").with("share", self.share).with("ttft", ttft).with("tpot", tpot);
+        said.with("cost", DollarsPerToken::per_mtok(self.usd_per_mtok))
+    }
+}
+
+pub(super) fn asked(r: &Request) -> Result<Option<f64>, Error> {
+    let Some(share) = r.sure else { return Ok(None) };
+    refuse_if(!(0.5..=0.999).contains(&share), "sure", share, "a share from 50% to 99.9%, such as 90%")?;
+    let tail = percentiles(r).iter().any(Option::is_some);
+    let expected = "limits on means, such as 30ms: percentiles are simulated as predicted";
+    refuse_if(tail, "sure", share, expected)?;
+    Ok(Some(share))
+}
+
+impl Worked {
+    /// The same space at its pessimistic end.
+    pub(crate) fn surely(&self, share: f64) -> Self {
+        let plain = self.predicted.as_ref().unwrap_or(&self.space).clone();
+        let scale = if share == 0.5 { 0.0 } else { normal_quantile(share) / normal_quantile(0.9) };
+        let users = matches!(self.question.traffic, Traffic::Users { .. });
+        let slower = |row: usize| {
+            let s = self.made.rows[row].spread();
+            let [tpot, ttft, rate] = [s.tpot, s.ttft, s.throughput].map(|s| float::exp(s * scale));
+            Slower { tpot, ttft, rate: if users { rate.max(tpot).max(ttft) } else { rate } }
+        };
+        let space = Arc::new(plain.slower(slower));
+        Self { space, predicted: Some(plain), ..self.clone() }
+    }
+
+    /// A configuration as predicted, with the replicas it was given.
+    pub(crate) fn likely(&self, r: &Ranked) -> Estimate {
+        let Some(space) = &self.predicted else { return r.estimate };
+        let q = &self.question;
+        space.with_replicas(r.index, q.output, q.traffic, r.estimate.replicas).unwrap_or(r.estimate)
+    }
+
+    /// The pessimistic end of a configuration.
+    pub(super) fn sure(&self, r: &Ranked) -> Option<Sure> {
+        let (share, e) = (self.ask.sure?, &r.estimate);
+        let [tpot_ms, ttft_ms, e2e_ms] = [e.tpot, e.ttft, e.e2e].map(|s| s * 1e3);
+        Some(Sure { share, tpot_ms, ttft_ms, e2e_ms, usd_per_mtok: e.usd_per_mtok, throughput_tok_s: e.throughput })
+    }
+}
