@@ -44,10 +44,11 @@ pub enum Kind {
 impl Kind {
     /// What a text is, told by what only such a file has; a model where nothing tells.
     pub fn of(text: &str) -> Self {
-        const SIGNS: [(&str, Kind); 20] = [
+        const SIGNS: [(&str, Kind); 22] = [
             ("elsewhere", Kind::Support),
             ("[[family]]", Kind::Support),
             ("[[format]]", Kind::Support),
+            ("[[seen]]", Kind::Support),
             ("source.name", Kind::Validation),
             ("n_chips", Kind::Systems),
             ("[[list]]", Kind::Prices),
