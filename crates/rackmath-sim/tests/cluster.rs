@@ -12,7 +12,6 @@ use rackmath_sim::replica::{Lockstep, Pace};
 use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic, Users};
 use rackmath_units::{Cancel, Chance, Effort};
-use std::sync::Arc;
 
 const MS: Ns = 1_000_000;
 const ALL: [Router; 11] = [
@@ -39,7 +38,7 @@ fn job(arrival: Ns, prompt: u32, output: u32) -> Job {
 }
 
 fn link(latency: Ns, token: Ns) -> Link {
-    Link(Arc::new(move |tokens| latency + token * Ns::from(tokens)))
+    Link::new(move |tokens| latency + token * Ns::from(tokens))
 }
 
 fn cluster(n: usize, router: Router, pace: impl Into<Pace>) -> Cluster<Law> {
@@ -86,6 +85,16 @@ fn one_request_between_two_pools_takes_its_prompt_its_transfer_and_its_steps() {
         assert_eq!(o.decode, 4_080_979 + 4_081_016);
         assert_eq!((happened.transfers, o.replica), (1, 1));
     }
+}
+
+#[test]
+fn setting_a_hand_over_up_delays_it_and_nobody_else() {
+    // Two prompts that end together: 10 ms on the link each, one after the other, and 7 ms for each beside.
+    let pools = cluster(2, Router::RoundRobin, true).sending(1, link(0, 100_000).beside(7 * MS));
+    let (all, _) = outcomes(pools, &mut Listed::new(vec![job(0, 100, 2), job(0, 100, 2)]));
+    let mut times: Vec<Ns> = all.iter().map(|o| o.transfer).collect();
+    times.sort_unstable();
+    assert_eq!(times, [17 * MS, 27 * MS]);
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn tiers_go_with_groups_and_with_pools() {
                     let steps = Lockstep { sync: 16, dummy: 1 };
                     let all = match pools {
                         0 => all.grouped(0, Groups { n: 2, steps, deal: Deal::InTurn }),
-                        _ => all.sending(2, Link(std::sync::Arc::new(|tokens| 1000 * Ns::from(tokens)))),
+                        _ => all.sending(2, Link::new(|tokens| 1000 * Ns::from(tokens))),
                     };
                     run_as(all, &mut traffic(20.0, 1 + seed as u32 % 4, seed))
                 });

@@ -31,6 +31,8 @@ pub struct Engine {
     pub reckoning: Option<Reckoning>,
     /// How it keeps caches in host memory and storage; none where that is not known, or has no numbers.
     pub host_cache: Option<HostCache>,
+    /// How a pool of prompts hands a request on to one of answers; none where nothing is known beside the link's own time.
+    pub handover: Option<Handover>,
     /// How attention groups that share their experts go along with each other; none where that is not known.
     pub groups: Option<Groups>,
     /// One rule for all its kernels, where none were measured one by one.
@@ -187,6 +189,15 @@ pub struct HostCache {
     pub timeout_s_most: f64,
     /// Tokens of a page of storage.
     pub page_tokens: u32,
+}
+
+/// What it takes to hand a request on from a pool of prompts, beside its cache's time on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Handover {
+    /// Meeting the receiver, setting the transfer up and seeing that it has ended.
+    #[serde(rename = "setup_ms", deserialize_with = "ms")]
+    pub setup: Seconds,
 }
 
 /// Attention groups of one deployment: each has sequences and a cache of its own, and all take every step together.
@@ -434,6 +445,7 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
             "schedule.source",
             "reckoning.source",
             "host_cache.source",
+            "handover.source",
             "groups.source",
             "overhead.fit",
             "assumed.source",

@@ -10,6 +10,7 @@ use rackmath_sim::cluster::Router;
 use rackmath_sim::engine::{sglang, vllm};
 use rackmath_sim::workload::Job;
 use rackmath_spec::Dtype;
+use rackmath_spec::engine::Reckoning;
 use rackmath_units::Chance;
 use std::collections::BTreeMap;
 
@@ -294,8 +295,7 @@ fn h200(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, S
     Ok(runs)
 }
 
-/// Workers of two chips; a pool of them for prompts, one for answers. Their steps are timed as SGLang's and chosen as vLLM chooses
-/// them, which is the same where a worker has only prompts or only answers.
+/// Workers of two chips; a pool of them for prompts, one for answers.
 fn pools(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, String> {
     let mut runs = Vec::new();
     for r in &t.rows {
@@ -330,12 +330,10 @@ fn pools(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, 
             replicas: (prompters + rest) as usize,
             prompters: prompters as usize,
             router: if way == Some(1) { Router::LeastLoaded } else { Router::RoundRobin },
-            settings: vllm::Settings {
-                max_num_seqs: 1024,
-                max_num_batched_tokens: 8192,
-                max_model_len: 131_072,
-                num_blocks: 160_000,
-                ..vllm::Settings::default()
+            settings: sglang::Settings {
+                max_running_requests: 1024,
+                max_total_tokens: 2_560_000,
+                ..sglang::Settings::new(reckoning(names)?)
             }
             .into(),
             jobs,
@@ -349,6 +347,12 @@ fn pools(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, 
         });
     }
     Ok(runs)
+}
+
+/// How SGLang reckons.
+fn reckoning(names: &Names<'_>) -> Result<Reckoning, String> {
+    let reckoning = names.catalog.engine("sglang").ok().and_then(|(engine, _)| engine.reckoning);
+    reckoning.ok_or_else(|| "no engine sglang that reckons in the catalogue".to_owned())
 }
 
 /// Turns in the order in which they ended, so many at once. What a turn shares with the one before is not recorded.
@@ -384,8 +388,6 @@ fn gb300(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, 
             Job { prompt: longest, output: 1, class: UNJUDGED, content: vec![segment(0, longest)], ..Job::default() },
         );
         let sglang = fact.needed("engine")? == "SGLang";
-        let reckoning = names.catalog.engine("sglang").ok().and_then(|(engine, _)| engine.reckoning);
-        let reckoning = reckoning.ok_or("no engine sglang that reckons in the catalogue")?;
         let one_prompt = 8192;
         runs.push(Run {
             source: "multi-turn".into(),
@@ -398,13 +400,13 @@ fn gb300(names: &Names<'_>, t: &Tables, way: Option<usize>) -> Result<Vec<Run>, 
             tp: 4,
             replicas: pools.map_or(1, |(p, d)| p + d),
             prompters: pools.map_or(0, |(p, _)| p),
-            settings: if sglang && pools.is_none() {
+            settings: if sglang {
                 sglang::Settings {
                     chunked_prefill_size: Some(number(flags, "chunked-prefill-size").unwrap_or(16_384)),
                     max_running_requests: number(flags, "max-running-requests").unwrap_or(128),
                     max_total_tokens: room,
                     context_length: 1_000_000,
-                    ..sglang::Settings::new(reckoning)
+                    ..sglang::Settings::new(reckoning(names)?)
                 }
                 .into()
             } else {

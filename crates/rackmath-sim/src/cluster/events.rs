@@ -12,9 +12,30 @@ use std::fmt;
 use std::sync::Arc;
 
 /// How long the cache of so many tokens takes from one replica to another. Caches that one replica sends go one after the
-/// other, in the order in which their prompts ended. Ignores: caches that meet at one receiver.
+/// other, in the order in which their prompts ended; what it takes beside to hand a request over does not hold up the next.
+/// Ignores: caches that meet at one receiver; receivers that take room before a prompt starts.
 #[derive(Clone)]
-pub struct Link(pub Arc<dyn Fn(u32) -> Ns + Send + Sync>);
+pub struct Link {
+    time: Arc<dyn Fn(u32) -> Ns + Send + Sync>,
+    setup: Ns,
+}
+
+impl Link {
+    pub fn new(time: impl Fn(u32) -> Ns + Send + Sync + 'static) -> Self {
+        Self { time: Arc::new(time), setup: 0 }
+    }
+
+    /// A hand-over takes so long beside the cache's time.
+    #[must_use]
+    pub fn beside(self, setup: Ns) -> Self {
+        Self { setup, ..self }
+    }
+
+    /// A cache of so many tokens by itself, with all it takes.
+    pub fn alone(&self, tokens: u32) -> Ns {
+        (self.time)(tokens) + self.setup
+    }
+}
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -310,7 +331,7 @@ impl<C: Clock> Cluster<C> {
             (going.first_scheduled, going.cached, going.sent) = (p.first_scheduled, p.cached, p.at);
             going.fetched = p.fetched;
             going.place = Place::Moving;
-            let (took, attempt) = ((link.0)(going.job.prompt), going.attempt);
+            let (took, setup, attempt) = ((link.time)(going.job.prompt), link.setup, going.attempt);
             let load = |to: &usize| self.groups(*to).map(|to| self.inside[to] + self.states[to].coming).sum::<u64>();
             let Some(to) = self.decoders.iter().copied().min_by_key(load) else {
                 self.replicas[from].let_go(p.at, slot);
@@ -323,7 +344,7 @@ impl<C: Clock> Cluster<C> {
             (state.link, self.incidents.transfers) = (end, self.incidents.transfers + 1);
             let life = state.life;
             self.states[to].coming += 1;
-            self.push(end, Event::Moved { from, slot, life, to, id: p.id, attempt });
+            self.push(end + setup, Event::Moved { from, slot, life, to, id: p.id, attempt });
         }
     }
 

@@ -14,7 +14,6 @@ use rackmath_sim::replica::Lockstep;
 use rackmath_spec::engine;
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::{count, kv, pools};
-use std::sync::Arc;
 
 const MOST_REPLICAS: u64 = 4096;
 /// Most kinds of machines in one fleet.
@@ -122,12 +121,19 @@ pub(super) fn kinds(catalog: &Catalog, r: &Request) -> Result<Vec<Kind>, Error> 
 pub(crate) fn link(from: &Deployment, to: &Deployment) -> Link {
     let (from, to) = (from.clone(), to.clone());
     let cache = kv::cache(&to.model, to.kv);
-    Link(Arc::new(move |tokens| {
+    let setup = setup(&to);
+    Link::new(move |tokens| {
         let bytes = cache.stored(Tokens::new(f64::from(tokens)));
         let there = pools::sending(bytes, &from.layout, &to).get();
         let here = if from.system.id == to.system.id { there } else { pools::sending(bytes, &to.layout, &from).get() };
         (there.max(here) * 1e9).round() as u64
-    }))
+    })
+    .beside(setup)
+}
+
+/// Nanoseconds that a hand-over takes beside the cache's time on the link.
+pub(super) fn setup(on: &Deployment) -> u64 {
+    on.engine.handover.map_or(0, |h| (h.setup.get() * 1e9).round() as u64)
 }
 
 /// Bytes of the weights over the rate at which they are loaded, and the time before.
@@ -257,7 +263,7 @@ pub(super) fn notes(r: &Request, kinds: &[Kind]) -> Result<Vec<Remark>, Error> {
         all.push(
             says("simulated_pools")
                 .with("tokens", f64::from(tokens))
-                .with("time", (link(&first.ready.deployment, &last.ready.deployment).0)(tokens) as f64 / 1e9)
+                .with("time", link(&first.ready.deployment, &last.ready.deployment).alone(tokens) as f64 / 1e9)
                 .with("link", levels.last().map_or("no link", |l| l.name.as_str()).to_owned()),
         );
     } else if kinds.len() > 1 {

@@ -7,7 +7,7 @@
 
 use super::answer::grows;
 use super::card::What;
-use super::fleet::together;
+use super::fleet::{setup, together};
 use crate::desk::prelude::*;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::clock::Timed;
@@ -196,8 +196,8 @@ impl Stage<'_> {
         }
         if let [prompts, _] = &*self.pools {
             let send = self.send;
-            let link = Link(Arc::new(move |tokens| (f64::from(tokens) * send * 1e9) as Ns));
-            cluster = cluster.sending(prompts.engines, link);
+            let link = Link::new(move |tokens| (f64::from(tokens) * send * 1e9) as Ns);
+            cluster = cluster.sending(prompts.engines, link.beside(setup(&prompts.ready.deployment)));
         }
         if let Some(chance) = self.accepted {
             cluster = cluster.accepting(chance);
