@@ -3,6 +3,8 @@
 //! A call chooses a step. In the plain loop the next call comes when the step has ended; with overlap, when it has started, so
 //! that two steps are under way. At one time, steps end first, then requests arrive, then the engine is called.
 //!
+//! A replica of several pipeline stages has as many batches under way ([`pipe`]).
+//!
 //! There are three ways through the same steps ([`Pace`]). The general one asks the scheduler at every call. The plain one keeps
 //! what decodes in dense counters, as all of them get one token in each step: a step is one pass over them, and only what
 //! changes who decodes goes through the scheduler. The quick one takes the steps between two such events at once. All give the
@@ -11,6 +13,7 @@
 mod bundle;
 mod glide;
 mod lane;
+mod pipe;
 mod quick;
 
 pub use bundle::{Bundle, Lockstep};
@@ -68,6 +71,8 @@ struct Timing {
     host: Host,
     /// It computes prompts.
     mixed: bool,
+    /// What it counts as, in stalls of others.
+    counted: Ns,
 }
 
 impl Timing {
@@ -127,6 +132,8 @@ pub struct Replica {
     due: Option<Ns>,
     /// When the last chosen step ends.
     device: Ns,
+    /// When each stage of a pipeline is free; none where there is one.
+    pipe: Vec<Ns>,
     /// The tokens of the last step are taken up when the next is launched, not when it ends.
     open: bool,
     /// Where the run of decodes under way began, and the parts of a nanosecond since; none after other steps.
@@ -159,8 +166,11 @@ const CALM: u32 = 4;
 
 impl Replica {
     pub fn new(settings: impl Into<Settings>, pace: impl Into<Pace>) -> Self {
-        let engine = Engine::new(settings.into());
+        let settings = settings.into();
+        let stages = settings.stages() as usize;
+        let engine = Engine::new(settings);
         Self {
+            pipe: if stages > 1 { vec![0; stages] } else { Vec::new() },
             pace: pace.into(),
             engine,
             lane: None,
@@ -250,8 +260,8 @@ impl Replica {
             if r.id != id || r.done {
                 continue;
             }
-            if r.first_token == Ns::MAX && r.preempted == 0 {
-                self.queued -= u64::from(r.prompt - r.computed.max(r.brought));
+            if r.first_token == Ns::MAX {
+                self.queued -= u64::from(r.prompt - r.reached);
                 self.bringing -= u32::from(r.brought > 0);
             }
             self.findable -= u32::from(findable);
@@ -345,6 +355,10 @@ impl Replica {
             self.wait(now);
             return;
         }
+        if !self.pipe.is_empty() {
+            self.pass_on(clock, now, sink);
+            return;
+        }
         let mut timing = self.time(clock, now);
         timing.wait_since(self.device);
         self.take(now, &timing, sink);
@@ -401,7 +415,9 @@ impl Replica {
     /// Nothing can be given before the step under way has ended, or something that is fetched has come.
     fn wait(&mut self, now: Ns) {
         self.take_up(now);
-        let ends = self.flights.back().map(|f| f.end);
+        // Of batches in a pipeline the first.
+        let under_way = if self.pipe.is_empty() { self.flights.back() } else { self.flights.front() };
+        let ends = under_way.map(|f| f.end);
         self.due = ends.into_iter().chain(self.engine.comes()).min().or(self.again(now));
     }
 
@@ -458,7 +474,7 @@ impl Replica {
             self.run = Some(run);
             let end = run.0 + whole(run.1);
             self.totals.busy += end - start;
-            return Timing { start, end, gap: one, host, mixed: false };
+            return Timing { start, end, gap: one, host, mixed: false, counted: end - start };
         }
         let took = clock.mixed(decodes, context, all.each(), &self.chunks);
         let timing = self.mixed(took, tokens > 0, now, self.engine.decision().loads);
@@ -474,7 +490,7 @@ impl Replica {
         let start = self.device.max(now + host.prepare).max(loads.start);
         let end = (start + took.step).max(now + host.launch).max(loads.end);
         self.run = None;
-        Timing { start, end, gap: single(end - start), host, mixed }
+        Timing { start, end, gap: single(end - start), host, mixed, counted: end - start }
     }
 
     /// What the step that was chosen holds; its prompts are noted as chunks.
@@ -504,10 +520,10 @@ impl Replica {
 
     /// Notes what a step means for its requests.
     fn note(&mut self, shares: &[Share], now: Ns, timing: &Timing, sink: &mut impl Sink) {
-        let Timing { start, end, gap, host, mixed } = *timing;
+        let Timing { start, end, gap, host, mixed, counted } = *timing;
         let (mut together, mut decodes, mut tokens) = (0, 0, 0);
         if self.bringing > 0 {
-            self.note_brought(shares, start, end, mixed);
+            self.note_brought(shares, start, if mixed { counted } else { 0 });
         }
         for share in shares {
             self.note_share(share, now);
@@ -540,8 +556,8 @@ impl Replica {
     }
 
     /// Those that bring their cache along show their first token where this step starts.
-    fn note_brought(&mut self, shares: &[Share], start: Ns, end: Ns, mixed: bool) {
-        let mixed = self.totals.mixed - if mixed { end - start } else { 0 };
+    fn note_brought(&mut self, shares: &[Share], start: Ns, counted: Ns) {
+        let mixed = self.totals.mixed - counted;
         for share in shares {
             let r = self.engine.sequence_mut(share.slot);
             if r.brought > 0 && r.first_token == Ns::MAX {
@@ -557,14 +573,15 @@ impl Replica {
         if r.first_scheduled == Ns::MAX {
             (r.first_scheduled, r.cached) = (now, share.before);
             self.totals.cached_tokens += u64::from(share.before);
-            self.queued -= u64::from(share.before);
         }
         if share.admitted {
             self.admissions += 1;
             r.admitted = self.admissions;
         }
-        if !share.decodes && r.first_token == Ns::MAX && r.preempted == 0 {
-            self.queued -= u64::from(share.tokens);
+        let end = (share.before + share.tokens).min(r.prompt);
+        if end > r.reached {
+            self.queued -= u64::from(end - r.reached);
+            r.reached = end;
         }
         if !share.decodes && r.preempted > 0 {
             r.recomputed += share.tokens;

@@ -138,6 +138,14 @@ impl Settings {
         }
     }
 
+    /// Stages of a pipeline.
+    pub fn stages(&self) -> u32 {
+        match self {
+            Self::Vllm(s) => s.pipeline_parallel_size.max(1),
+            Self::Sglang(_) | Self::Trtllm(_) => 1,
+        }
+    }
+
     /// Drafts checked in a step.
     pub fn drafts(&self) -> u32 {
         match self {

@@ -51,6 +51,8 @@ pub struct Sequence {
     pub verified: u32,
     /// Time without a token because it was evicted.
     pub lost: Ns,
+    /// Prompt tokens that were found, brought or given so far, whether or not they were lost again.
+    pub reached: u32,
     /// Prompt tokens whose cache it brings along, until it is evicted.
     pub brought: u32,
     /// When the replica that computed its prompt was done with it.
@@ -96,6 +98,7 @@ impl Sequence {
             settled: false,
             verified: 0,
             lost: 0,
+            reached: 0,
             brought: 0,
             sent: 0,
             kept: false,
@@ -108,7 +111,7 @@ impl Sequence {
     /// A request whose prompt, and first token, another replica computed until `sent`.
     #[must_use]
     pub fn bringing(self, sent: Ns) -> Self {
-        Self { brought: self.prompt, sampled: 1, settled: true, sent, ..self }
+        Self { brought: self.prompt, reached: self.prompt, sampled: 1, settled: true, sent, ..self }
     }
 
     /// Prompt and sampled tokens.

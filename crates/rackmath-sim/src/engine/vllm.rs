@@ -47,6 +47,9 @@ pub struct Settings {
     pub num_scheduler_steps: u32,
     /// Memory below the chip's own that keeps blocks, the nearest first.
     pub tiers: Vec<Tier>,
+    /// Stages of a pipeline, as many batches of which are under way. Nothing overlaps with the choice of a batch then, and
+    /// nothing is drafted.
+    pub pipeline_parallel_size: u32,
 }
 
 impl Default for Settings {
@@ -73,6 +76,7 @@ impl Default for Settings {
             prompts_alone: false,
             num_scheduler_steps: 1,
             tiers: Vec::new(),
+            pipeline_parallel_size: 1,
         }
     }
 }
@@ -207,6 +211,7 @@ impl Scheduler {
             && s.long_prefill_token_threshold == 0
             && s.prefill_schedule_interval <= 1
             && s.num_scheduler_steps <= 1
+            && s.pipeline_parallel_size <= 1
             && s.enable_chunked_prefill
             && self.blocks.only_counts()
             && self.tiers.is_none()
@@ -406,7 +411,8 @@ impl Scheduler {
             });
             let until = r.below.as_ref().and_then(|b| b.until);
             // An evicted request whose token is still in flight waits for it, and who fetches for what it fetches.
-            if many || r.pending > 0 || until.is_some_and(|until| until > self.now) {
+            let piped = self.settings.pipeline_parallel_size > 1 && r.flying > 0;
+            if many || piped || r.pending > 0 || until.is_some_and(|until| until > self.now) {
                 self.waiting.pop();
                 self.aside.push(slot);
                 continue;

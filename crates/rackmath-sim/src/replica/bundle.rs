@@ -200,7 +200,8 @@ impl Bundle {
             g.run = Some((from, sum + first));
         }
         let end = from + whole(sum + first);
-        Timing { start, end, gap: Stretch { first, more: 0, steps: 1 }, host, mixed: false }
+        let gap = Stretch { first, more: 0, steps: 1 };
+        Timing { start, end, gap, host, mixed: false, counted: end - start }
     }
 
     /// A group takes its part of a step.

@@ -228,7 +228,8 @@ pub(crate) fn of_vllm(r: &Request, ready: &Ready) -> Result<vllm::Settings, Erro
         enable_chunked_prefill: !f.no_enable_chunked_prefill,
         enable_prefix_caching: !f.no_enable_prefix_caching,
         long_prefill_token_threshold: within_u64("flags.long_prefill_token_threshold", threshold, 0, 1 << 24)? as u32,
-        async_scheduling: on.engine.overhead.host_overlaps && !f.no_async_scheduling,
+        async_scheduling: on.engine.overhead.host_overlaps && !f.no_async_scheduling && on.stages() <= 1.0,
+        pipeline_parallel_size: on.stages() as u32,
         block_size: block,
         num_blocks: match f.num_gpu_blocks_override {
             Some(n) => within_u64("flags.num_gpu_blocks_override", n, 2, 1 << 31)? as u32,
@@ -360,7 +361,11 @@ pub(super) fn notes(name: &str, settings: &Settings) -> Vec<Remark> {
         Settings::Trtllm(s) if s.enable_block_reuse => "simulated_caching",
         _ => "simulated_no_caching",
     };
-    vec![schedule, says(if settings.overlaps() { "simulated_overlap" } else { "simulated_plain" }), says(caching)]
+    let chosen = match settings.stages() {
+        1 => says(if settings.overlaps() { "simulated_overlap" } else { "simulated_plain" }),
+        stages => says("simulated_stages").with("stages", f64::from(stages)),
+    };
+    vec![schedule, chosen, says(caching)]
 }
 
 /// Whether the schedule was compared with the engine's own.

@@ -2,7 +2,6 @@
 
 use super::flags::{settings, within_u64};
 use super::tiers::{self, Asked};
-use super::work::one_stage;
 use super::{Happens, Request};
 use crate::desk::prelude::*;
 use crate::estimate;
@@ -57,13 +56,13 @@ impl Kind {
         let supported = pretended.into_iter().chain(case.standing.remarks.iter().cloned()).collect();
         let ready = case.ready(&case.ask)?.main;
         let on = &ready.deployment;
-        one_stage(on)?;
         let mut settings = settings(request, &ready)?;
         let tiers = tiers::asked(catalog, request, &ready, &settings)?;
         tiers::put(&tiers, request, &ready, &mut settings)?;
         let ranked = request.classes.iter().any(|c| c.priority != 0);
         let able = matches!(settings, Settings::Vllm(_)) || !ranked;
         refuse_if(!able, "engine", &request.engine, "vllm: priorities of other engines are not simulated yet")?;
+        staged(on, &settings)?;
         let (groups, layout_chosen, price) = (on.groups() as usize, case.chosen, case.ask.price);
         let together = together(on);
         Ok(Self { ready, layout_chosen, price, settings, groups, together, tiers, replicas, prompts, supported })
@@ -72,6 +71,16 @@ impl Kind {
     pub fn chips(&self) -> u64 {
         self.replicas * self.ready.deployment.layout.chips()
     }
+}
+
+/// Refuses pipelines that are not simulated.
+fn staged(on: &Deployment, settings: &Settings) -> Result<(), Error> {
+    let plain = match settings {
+        Settings::Vllm(s) => s.speculative == 0 && together(on).is_none(),
+        Settings::Sglang(_) | Settings::Trtllm(_) => false,
+    };
+    let expected = "1: pipelines are simulated for vLLM, without drafts and without groups that wait for each other";
+    refuse_if(on.stages() > 1.0 && !plain, "degrees.pp", on.stages(), expected)
 }
 
 /// Tokens of a request by the law of the traffic, or of the longest sequence that a flag asks for.
