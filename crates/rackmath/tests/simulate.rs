@@ -281,6 +281,26 @@ fn other_engines_keep_caches_in_host_memory_as_they_name_it() {
     assert!(stored.served.cached > asked(&sglang(small)).served.cached + 0.1);
 }
 
+/// A pipeline: alone, a request takes a batch's time through all stages; under load stages work at once.
+#[test]
+fn a_pipeline_has_a_batch_in_each_stage() {
+    let on = |pp, rate| {
+        let traffic = Traffic { rate_per_s: Some(rate), isl: 2000.0, osl: 50.0, requests: 300, ..Traffic::default() };
+        let setting = Setting { model: "llama-3.1-70b".into(), on: "4xh100".into(), ..Setting::default() };
+        let degrees = DegreesRequest { tp: Some(4 / pp), pp: Some(pp), ..DegreesRequest::default() };
+        Request { setting, degrees, traffic, ..Request::default() }
+    };
+    let (quiet, busy) = (asked(&on(2, 0.05)), asked(&on(2, 4.0)));
+    assert!(quiet.assumptions.iter().any(|r| r.says == "simulated_stages"), "{:?}", quiet.assumptions);
+    assert_eq!((quiet.unfinished, busy.unfinished), (0, 0));
+    assert!(mean(&busy, What::Ttft) > mean(&quiet, What::Ttft));
+    let drafts = Flags { num_speculative_tokens: 2, ..Flags::default() };
+    for refused in [Request { engine: "sglang".into(), ..on(2, 1.0) }, Request { flags: drafts, ..on(2, 1.0) }] {
+        let refused = answer_on(&rackmath_catalog::embedded(), &refused, &Effort::default());
+        assert!(refused.unwrap_err().to_string().contains("pipelines are simulated for vLLM"));
+    }
+}
+
 /// Two pools under every engine: all are served, and tiers go along with them.
 #[test]
 fn every_engine_has_pools() {

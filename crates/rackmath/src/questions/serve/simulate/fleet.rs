@@ -273,6 +273,7 @@ pub(super) fn notes(r: &Request, kinds: &[Kind]) -> Result<Vec<Remark>, Error> {
             says("simulated_pools")
                 .with("tokens", f64::from(tokens))
                 .with("time", link(&first.ready.deployment, &last.ready.deployment).alone(tokens) as f64 / 1e9)
+                .with("setup", Some(setup(&last.ready.deployment) as f64 / 1e9).filter(|setup| *setup > 0.0))
                 .with("link", levels.last().map_or("no link", |l| l.name.as_str()).to_owned()),
         );
     } else if kinds.len() > 1 {
