@@ -542,7 +542,10 @@ impl Radix {
             return None;
         }
         let pages = tiers.find(below, found / page, (known - 1) / page);
-        Some((found / page, pages)).filter(|_| pages > 0 && pages * page >= rules.0)
+        let enough = pages > 0 && pages * page >= rules.0 && self.make_room_below(u64::from(pages * page));
+        // What they follow may have given way to them.
+        let (_, again) = self.find(place, id, known - 1);
+        Some((found / page, pages)).filter(|_| enough && again + self.deep.1 == found)
     }
 
     /// A request waits no longer for pages: what has come is in the host.
@@ -551,7 +554,7 @@ impl Radix {
         let Some(tiers) = self.tiers_mut() else { return };
         let (pages, page) = (tiers.stop(below, id, now), tiers.storage().unwrap_or(1));
         let tokens = (first + pages) * page;
-        if pages == 0 || !self.make_room_below(u64::from(pages * page)) {
+        if pages == 0 {
             return;
         }
         self.read(place, id, tokens);

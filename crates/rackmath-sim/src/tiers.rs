@@ -311,8 +311,9 @@ impl Tiers {
         &mut self.levels[0]
     }
 
+    /// Blocks that the host can still take beside those that are on their way to it.
     pub(crate) fn room(&self) -> u64 {
-        self.levels[0].room()
+        self.levels[0].room().saturating_sub(self.fetches.tokens)
     }
 
     /// Whether there is storage below the host, and the tokens of its pages.

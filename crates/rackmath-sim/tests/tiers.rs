@@ -291,3 +291,81 @@ fn blocks_from_disk_pass_the_host() {
     assert_eq!((counts[0].found, counts[1].found), (0, 9));
     assert_eq!((counts[0].carried, counts[1].carried), (9, 9));
 }
+
+/// SGLang with room for 600 tokens: a prompt of 160 tokens, one of 500 that pushes it out, and the first again.
+fn pushed_out(h: HiCache) -> Outcome {
+    let small = Settings { num_blocks: 600, block_size: 1, ..Settings::default() };
+    let world = sglang(&small, Some(h));
+    let jobs = vec![job(0, 1, 160, 2), job(1000 * MS, 2, 500, 2), job(2000 * MS, 1, 160, 2)];
+    run(world, 1, &mut Listed::new(jobs)).0[2]
+}
+
+#[test]
+fn what_the_host_has_comes_up_behind_the_step() {
+    // 159 tokens are there; one is computed: 4,000,000 + 20,000 + 40,000 + 37 * 159.
+    let step = 4_060_000 + 37 * 159;
+    for (token, end) in [(2_000, step), (100_000, 50_000 + 159 * 100_000)] {
+        let host = Tier { blocks: 10_000, block: token << 20, latency: 50_000 };
+        let o = pushed_out(HiCache { host, ..hicache(1, None) });
+        assert_eq!((o.cached, o.fetched, o.queue, o.fetch, o.prefill), (159, 159, 0, 0, end));
+    }
+    // What is met once is not copied where only what is met again is: at its end a request meets its prompt again.
+    let selective = HiCache { write: WritePolicy::WriteThroughSelective, ..hicache(10_000, None) };
+    assert_eq!(pushed_out(selective.clone()).fetched, 159);
+    let mut often = selective;
+    often.rules.selective_meetings = 3;
+    assert_eq!(pushed_out(often).fetched, 0);
+}
+
+#[test]
+fn a_request_waits_for_storage_as_long_as_it_is_told() {
+    // The host holds 650 tokens: the prompt of 500 pushed the first out of it too, and storage has it in nine pages of 16 that
+    // a request may want, 6 us a token, and 300 us before.
+    let with = |prefetch, timeout_s: f64| {
+        let mut h = HiCache { prefetch, ..hicache(650, Some(10_000)) };
+        (h.rules.timeout_s, h.rules.timeout_s_per_ki) = (timeout_s, 0.0);
+        pushed_out(h)
+    };
+    let all = 300_000 + 144 * 6_000;
+    let (wait, patient, hasty) = (
+        with(PrefetchPolicy::WaitComplete, 0.0),
+        with(PrefetchPolicy::Timeout, 1.0),
+        with(PrefetchPolicy::Timeout, 0.0009),
+    );
+    assert_eq!((wait.cached, wait.fetched, wait.queue, wait.fetch), (144, 144, 0, all));
+    assert_eq!((patient.cached, patient.fetch), (144, all));
+    // 600 us of fetching are 100 tokens, six whole pages.
+    assert_eq!((hasty.cached, hasty.fetch), (96, 900_000));
+    let none = with(PrefetchPolicy::BestEffort, 0.0);
+    assert_eq!((none.cached, none.fetch, none.queue), (0, 0, 0));
+}
+
+#[test]
+fn a_step_waits_for_blocks_that_move_up() {
+    // As under vLLM: nine blocks of 100 us and 1 ms before; the host had nothing else to give up.
+    let host = Tier { blocks: 1000, block: 100_000 << 20, latency: MS };
+    let world = trtllm(&Settings { num_blocks: 32, max_num_batched_tokens: 2048, ..Settings::default() }, Some(host));
+    let jobs = vec![job(0, 1, 160, 1), job(1000 * MS, 2, 510, 1), job(2000 * MS, 1, 160, 1)];
+    let (all, counts) = run(world, 1, &mut Listed::new(jobs));
+    let o = all[2];
+    assert_eq!((o.cached, o.fetched), (144, 144));
+    assert_eq!(o.prefill, MS + 900_000 + 4_000_000 + 20_000 * 16 + 40_000 + 37 * 144);
+    // What moved up is no more in the host.
+    assert_eq!((counts[0].found, counts[0].carried, counts[0].busy), (9, 9, MS + 900_000));
+}
+
+#[test]
+fn more_host_memory_finds_no_less_on_the_whole() {
+    // Not a law of every run: what is found changes what is looked at last.
+    for engine in 0..3 {
+        let found = [500, 2000, 8000, 32_000].map(|host| {
+            let one = |seed: u64| {
+                let s = Settings { num_blocks: 120, ..settings(seed) };
+                let (all, _) = run(worlds(&s, host, 0, 3)[engine].clone(), 1, &mut traffic(5.0, 3, seed));
+                all.iter().map(|o| u64::from(o.cached)).sum::<u64>()
+            };
+            (0..12).map(one).sum::<u64>()
+        });
+        assert!(found.windows(2).all(|w| w[0] <= w[1]) && found[0] < found[3], "{engine}: {found:?}");
+    }
+}

@@ -167,6 +167,8 @@ pub struct Reckoning {
     pub common_tokens: u32,
     /// Looks at what has come that a step with prompts counts as; one of decodes counts as one.
     pub prompt_looks: u32,
+    /// Tokens kept for the answer of each request whose prompt came computed.
+    pub handed_tokens: u32,
 }
 
 /// How an engine that keeps its tree of caches in host memory and storage as well copies, loads and fetches.

@@ -360,10 +360,8 @@ impl Scheduler {
             if r.brought == 0 || r.pending > 0 || self.running.len() + self.ghosts as usize >= places {
                 return;
             }
-            let coming = self.running.iter().map(|s| f64::from(self.to_come(&self.sequences[*s])));
-            let left = f64::from(self.blocks.free()) - coming.sum::<f64>() * self.ratio;
-            let (tokens, later) = (r.known() - 1, self.to_come(r));
-            if f64::from(tokens + later + 1) >= left || !self.blocks.make_room(tokens) {
+            let tokens = r.known() - 1;
+            if !self.has_room(r) || !self.blocks.make_room(tokens) {
                 return;
             }
             self.waiting.pop_front();
@@ -371,6 +369,20 @@ impl Scheduler {
             self.sequences[slot].computed = tokens;
             self.running.push(slot);
         }
+    }
+
+    /// Whether a prompt that came computed may take its room: as much as is kept for an answer stays for it and for each that
+    /// runs, and so much that any of them could end if the others were taken out. Alone it needs no more than its own.
+    fn has_room(&self, r: &Sequence) -> bool {
+        let clip = self.settings.reckoning.answer_tokens;
+        let kept = i64::from(self.settings.reckoning.handed_tokens);
+        let inside = || self.running.iter().map(|slot| &self.sequences[*slot]);
+        let known: i64 = inside().map(|r| i64::from(r.known())).sum();
+        let whole = |r: &Sequence| i64::from(r.prompt) + i64::from(r.output.min(clip)) - known;
+        let taken = inside().map(whole).max().unwrap_or(0).max(kept * self.running.len() as i64);
+        let alone = self.running.is_empty() && self.last.is_empty();
+        let need = whole(r).max(i64::from(r.known() - 1) + if alone { 0 } else { kept });
+        need <= i64::from(self.blocks.free()) - taken
     }
 
     fn store(&mut self, slot: u32, tokens: u32, chunk: bool) {
