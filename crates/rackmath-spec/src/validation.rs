@@ -34,6 +34,7 @@ pub struct Table {
     pub rows: Vec<Row>,
     pub kernels: Vec<KernelRow>,
     pub runs: Vec<Run>,
+    pub host: Vec<HostRow>,
     /// What is assumed when its runs are replayed.
     pub replay: String,
 }
@@ -161,6 +162,25 @@ impl Split {
         let degrees = Degrees { tp, dp, ep, etp, redundant, pp: self.pp.unwrap_or(1), ..Degrees::default() };
         Layout::new(degrees).map(Some).map_err(|e| e.to_string())
     }
+}
+
+/// What the host of an engine took to launch passes of one kind.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostRow {
+    pub model: String,
+    pub system: String,
+    pub engine: Engine,
+    pub engine_version: String,
+    /// Sequences that decode, prompts, and tokens of these: the middle of the passes.
+    pub decodes: f64,
+    pub prompts: f64,
+    pub tokens: f64,
+    /// Passes that were recorded.
+    pub passes: u64,
+    /// From the choice of a pass to its last launch: the middle, and what a tenth is below and above.
+    pub launch_ms: f64,
+    pub range_ms: (f64, f64),
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -431,8 +451,13 @@ struct File {
     #[serde(default)]
     run: Vec<toml::Table>,
     #[serde(default)]
+    host: Vec<toml::Table>,
+    #[serde(default)]
     replay: String,
 }
+
+/// What rows of hosts take of the common fields.
+const OF_HOSTS: [&str; 4] = ["model", "system", "engine", "engine_version"];
 
 /// Fields that may be listed as assumed.
 const ASSUMABLE: &str = "weights, kv, tp, pp, dp, ep, attention_dp, redundant_experts, isl, osl, context, concurrency, batch, prefix_hit, speculation";
@@ -480,7 +505,21 @@ pub fn read(id: &str, text: &str) -> Result<Table, SpecError> {
         Ok(run)
     });
     let runs = runs.collect::<Result<_, SpecError>>()?;
-    Ok(Table { id: id.to_owned(), source: raw.source, rows, kernels, runs, replay: raw.replay })
+    let host = raw.host.into_iter().enumerate().map(|(i, own)| {
+        let mut all = raw.common.clone();
+        all.retain(|key, _| OF_HOSTS.contains(&key));
+        all.extend(own);
+        let place = Place(format!("{file} host {}", i + 1));
+        let row: HostRow = place.table(all)?;
+        let (low, high) = row.range_ms;
+        place.positive("launch_ms", row.launch_ms)?;
+        if low > row.launch_ms || high < row.launch_ms {
+            return Err(place.wrong("range_ms", format!("{low} to {high}"), "a range around launch_ms"));
+        }
+        Ok(row)
+    });
+    let host = host.collect::<Result<_, SpecError>>()?;
+    Ok(Table { id: id.to_owned(), source: raw.source, rows, kernels, runs, host, replay: raw.replay })
 }
 
 /// A row of a file, counted from 1, for error messages.

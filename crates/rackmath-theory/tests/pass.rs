@@ -267,6 +267,25 @@ fn each_kind_of_pass() {
     assert!(host(520.0) > Seconds::ms(2.0) && host(512.0) < host(520.0));
 }
 
+/// What the host takes to launch a pass, against what it was recorded to take (`validation/vllm-h200.toml`): the middle of every kind
+/// within a quarter and between the tenths, half of the kinds within a tenth. Passes in pieces are the quarter: they are calibrated by
+/// how long the chip then takes.
+#[test]
+fn the_host_launches_as_recorded() {
+    let table = CATALOG.validation("vllm-h200").unwrap();
+    let mut far = Vec::new();
+    for row in &table.host {
+        let engine: &str = row.engine.into();
+        let pass = prepared(&on(&row.model, &row.system, &format!("{engine}@{}", row.engine_version)));
+        let chunk = Chunk { tokens: row.tokens, prompts: row.prompts, past: 0.0 };
+        let launch = pass.host(&Work::decode(row.decodes, 1024.0).with(chunk)).launch.as_ms();
+        assert!(row.range_ms.0 <= launch && launch <= row.range_ms.1, "{launch} {row:?}");
+        far.push((launch / row.launch_ms - 1.0).abs());
+    }
+    far.sort_by(f64::total_cmp);
+    assert!(far.len() == 12 && far[11] < 0.25 && far[5] < 0.1, "{far:?}");
+}
+
 #[test]
 fn drafts_trade_rows_for_steps_and_an_open_loop_is_a_quiet_closed_one_until_it_overflows() {
     let (engine, _) = CATALOG.engine("vllm").unwrap();
