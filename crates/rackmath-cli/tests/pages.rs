@@ -100,6 +100,10 @@ a_training_step_by_its_parts: train llama-3.1-70b --on hgx-h100 --chips 128 --tp
     8192 --tokens 15T --width 110
 the_best_layout_of_a_model_with_experts: train qwen3-30b-a3b --on hgx-b200 --chips 64 --batch 512 --search --keep 3
     --width 110
+a_published_run_by_name: train --run deepseek-v3 --width 110
+a_layout_that_does_not_fit_and_what_would: train llama-3.1-70b --on hgx-h100 --chips 64 --batch 128 --sequence 8192 --tp 8
+    --pp 4 --micro-batch 4 --width 110
+no_layout_fits: train llama-3.1-405b --on hgx-h100 --batch 64 --width 110
 one_speed_in_every_convention: mfu llama-3.1-70b --on h100-sxm --tflops 400 --convention full --width 110
 one_answer_from_loss_to_dollars: train llama-3.1-70b --chips 1024 --tp 8 --pp 4 --batch 512 --loss 1.94 --offload
     optimizer --recompute full --width 110

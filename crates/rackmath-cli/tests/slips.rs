@@ -103,8 +103,9 @@ fn impossible_values_are_refused_with_a_hint() {
         ("forensics", "a run of the catalogue"),
         ("forensics --mfu high", "'high' for '--mfu"),
         ("reversible --depth 1000", "2 to 128"),
-        ("train llama-3.1-8b --on hgx-h100 --batch 100", "100"),
-        ("train llama-3.1-8b --wide", "search"),
+        ("train llama-3.1-8b --on hgx-h100 --batch 100 --dp 8", "100"),
+        ("train llama-3.1-8b --tp 8 --wide", "search"),
+        ("train --run palm-540b", "deepseek-v3"),
         ("plan llama-3.1-8b --on h100 --isl 1k --isl-dist uniform:1k..2k", "one of them"),
         ("plan llama-3.1-8b --on h100 --isl-dist lognormle:mean=4k,cv=1", "lognormal"),
         ("plan llama-3.1-8b --on h100 --peak 0.5", "peak_over_mean"),
@@ -194,7 +195,8 @@ fn plans_nobody_can_have_say_what_stands_in_the_way() {
 #[test]
 fn what_does_not_work_out_is_an_answer() {
     for (args, says) in [
-        ("train llama-3.1-405b --on hgx-h100 --batch 8 --search", "does not fit"),
+        ("train llama-3.1-405b --on hgx-h100 --batch 8", "no layout fits on 8 chips; from 96 chips on"),
+        ("train llama-3.1-70b --on hgx-h100 --dp 8", "the first change that makes it fit: several"),
         ("train llama-3.1-8b --loss 1.7", "out of reach: endless data leaves 1.99"),
         ("plan llama-3.1-8b --on 16xh200 --budget $13/h --aggregated", "8 x 1 = 8 chips"),
         ("outlook deepseek-v3 --on 2xh200", "no deployment meets the limits"),

@@ -26,7 +26,7 @@ pub mod model;
 mod network;
 pub mod price;
 pub mod router;
-mod run;
+pub mod run;
 mod scaling;
 pub mod scenario;
 mod shelf;

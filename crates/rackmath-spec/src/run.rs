@@ -32,6 +32,37 @@ pub struct TrainingRun {
     /// Unexpected stops, and the days they were counted over.
     #[serde(default, deserialize_with = "stops")]
     pub stops: Option<(f64, f64)>,
+    /// How it was cut, where its authors printed that.
+    pub layout: Option<RunLayout>,
+}
+
+/// How a run was cut; what was not printed is absent. Words are those of a training question.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunLayout {
+    pub model: String,
+    pub system: String,
+    /// The training program, where the catalogue has it.
+    pub program: Option<String>,
+    pub format: String,
+    /// Tokens of a sequence.
+    pub sequence: u64,
+    /// Sequences of a step.
+    pub batch: u64,
+    pub tp: Option<u64>,
+    pub cp: Option<u64>,
+    pub pp: Option<u64>,
+    pub virtual_stages: Option<u64>,
+    pub ep: Option<u64>,
+    pub micro_batch: Option<u64>,
+    pub schedule: Option<String>,
+    pub sharding: Option<String>,
+    pub recompute: Option<String>,
+    /// Whether the first and the last stage have a layer less.
+    #[serde(default)]
+    pub lighter_ends: bool,
+    /// Where this stands.
+    pub source: String,
 }
 
 fn amount<'de, D: Deserializer<'de>, Q: FromStr + Into<f64>>(d: D) -> Result<Option<Interval>, D::Error> {

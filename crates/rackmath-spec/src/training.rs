@@ -139,6 +139,9 @@ pub struct MemoryRecipe {
     pub fragmentation: f64,
     /// Context, libraries and communication buffers, whatever the model.
     pub reserve: Bytes,
+    /// Whether inputs of products of 8 bits are kept in 8 bits until the backward pass.
+    #[serde(default)]
+    pub narrow_inputs: bool,
     /// How the makers measured the memory they printed: whether `reserve` was in it.
     pub reserve_seen: bool,
 }
@@ -179,6 +182,13 @@ pub enum TrainingFormat {
     MxFp8,
     /// 4 bits with a scale per block of 16.
     NvFp4,
+}
+
+impl MemoryRecipe {
+    /// Bytes in which an input of a product is kept.
+    pub fn stored_bytes(&self, format: TrainingFormat) -> f64 {
+        if self.narrow_inputs && format != TrainingFormat::Bf16 { 1.0 } else { 2.0 }
+    }
 }
 
 fn sentences<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {

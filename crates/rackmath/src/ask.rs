@@ -202,7 +202,8 @@ questions! {
     Reversible "reversible" reversible, long;
     /// A training run: step time by its parts, memory by stage, days and dollars, or the best layout
     /// rackmath train llama-3.1-70b --on hgx-h100 --chips 512 --tp 4 --pp 4 --batch 512 --tokens 15T
-    /// rackmath train deepseek-v3 --on gb200-nvl72 --chips 2304 --batch 9216 --search
+    /// rackmath train deepseek-v3 --on gb200-nvl72 --chips 2304 --batch 9216
+    /// rackmath train --run deepseek-v3
     Train "train" train, long;
     /// One run's FLOP per second in every convention in use
     /// rackmath mfu llama-3.1-405b --on h100-sxm --tflops 400 --convention full

@@ -2,14 +2,33 @@
 
 use super::prelude::*;
 use rackmath::mfu;
-use rackmath::train::{Answer, LayoutCard, RunCard, StageCard};
+use rackmath::train::{Answer, ChangeCard, LayoutCard, PublishedCard, RunCard, StageCard};
 
 /// Layouts of a frontier worth reading.
 const FRONTIER: usize = 12;
 
 pub(super) fn train(out: &mut Page, a: &Answer) {
     out.head(format!("{} on {}", a.model, a.machine));
+    let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
+    let [fullest, capacity] = [fullest, a.capacity_bytes].map(bytes);
+    if let Some(verdict) = &a.verdict {
+        out.wrapped("  verdict                ", "                         ", verdict);
+        let nearest = if a.search.is_some() { "comes nearest" } else { "layout" };
+        out.field(nearest, format!("{} on {} chips: {fullest} of {capacity} on the fullest", a.layout, a.chips));
+        changes(out, &a.changes);
+        // What cannot run has no speed worth reading.
+        if a.search.is_some() {
+            out.gap();
+            stages(out, &a.stages);
+            return;
+        }
+        out.gap();
+        out.line("  if it fitted");
+    }
     out.field("layout", format!("{} on {} chips, {} micro-batches", a.layout, a.chips, a.micro_batches));
+    if a.search.is_some() {
+        out.wrapped("  ask for it with        ", "                         ", flags(&a.with));
+    }
     out.field("program", &a.stack);
     let [step, bound] = [a.step_s, a.bound_s].map(seconds);
     out.field("step", format!("{step}; the products alone at full peak {bound}"));
@@ -17,14 +36,11 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
     out.field("speed", format!("{}, {per_chip} per chip", tok_s(a.tokens_per_s)));
     let rate = flop_rate(a.flop_per_s_per_chip);
     out.field("MFU", format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)));
-    let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
-    let fits = match (a.fits, &a.search) {
-        (true, _) => "fits",
-        (false, Some(_)) => "does not fit",
-        (false, None) => "does not fit; --search finds what does",
-    };
-    let [fullest, capacity] = [fullest, a.capacity_bytes].map(bytes);
+    let fits = if a.fits { "fits" } else { "does not fit" };
     out.field("memory", format!("{fullest} of {capacity} on the fullest chip: {fits}"));
+    if let Some(p) = &a.published {
+        published(out, p);
+    }
     if let Some(run) = &a.run {
         whole(out, a, run);
     }
@@ -37,9 +53,10 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
     out.gap();
     stages(out, &a.stages);
     if let Some(search) = &a.search {
-        out.line(format!("\n  {} layouts, {} fit; fastest first", search.evaluated, search.feasible));
+        let (timed, fit) = (grouped(search.evaluated as f64), grouped(search.feasible as f64));
+        out.line(format!("\n  {timed} layouts timed, {fit} fit, all others are at least twice as slow; fastest first"));
         layouts(out, &search.best);
-        out.line("\n  none is better in time, memory and cost at once");
+        out.line("\n  none is better in time, memory and cost at once, up to twice the time of the fastest");
         let shown = search.frontier.len().min(FRONTIER);
         layouts(out, &search.frontier[..shown]);
         if search.frontier.len() > shown {
@@ -51,6 +68,51 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
         out.item(assumption);
     }
     out.wrapped("  evidence: ", "    ", &a.evidence);
+}
+
+/// What makes it fit, first what to try first.
+fn changes(out: &mut Page, all: &[ChangeCard]) {
+    if all.is_empty() {
+        return;
+    }
+    out.gap();
+    out.each(all).columns(&[
+        ("fits with, computed", &|c| words(&c.what)),
+        ("layout", &|c| c.layout.clone()),
+        ("chips", &|c| c.chips.to_string()),
+        ("step", &|c| seconds(c.step_s)),
+        ("memory", &|c| bytes(c.memory_bytes)),
+    ]);
+}
+
+fn published(out: &mut Page, p: &PublishedCard) {
+    let range = |(low, high): (f64, f64), show: &dyn Fn(f64) -> String| {
+        let [a, b] = [show(low), show(high)];
+        if a == b { a } else { format!("{a} to {b}") }
+    };
+    let hours = |h: f64| format!("{} M", three(h / 1e6));
+    let mut said: Vec<String> = Vec::new();
+    if let Some((low, high)) = p.chip_hours {
+        let here = or(p.computed_chip_hours, "", |h| format!(" (here {})", hours(h)));
+        said.push(format!("{} chip-hours{here}", hours(f64::midpoint(low, high))));
+    }
+    if let Some(mfu) = p.mfu {
+        said.push(format!("MFU {}", range(mfu, &percent)));
+    }
+    if !said.is_empty() {
+        out.field("published", said.join(", "));
+    }
+    out.field("layout from", &p.source);
+}
+
+/// Fields of a request as flags.
+fn flags(with: &serde_json::Map<String, serde_json::Value>) -> String {
+    let flag = |(name, value): (&String, &serde_json::Value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let name = name.replace('_', "-");
+        if value == "true" { format!("--{name}") } else { format!("--{name} {value}") }
+    };
+    with.iter().map(flag).collect::<Vec<_>>().join(" ")
 }
 
 /// Tokens, loss, days and dollars, without failures and with them.

@@ -49,7 +49,8 @@ pub fn check(model: &Model, system: &System, layout: &Layout) -> Result<(), Ille
     model.shape().map_or(Ok(()), |shape| check_shape(shape, &d))
 }
 
-fn check_shape(shape: &Shape, d: &Degrees) -> Result<(), Illegal> {
+/// Whether a model can be cut so, whatever the machine.
+pub fn check_shape(shape: &Shape, d: &Degrees) -> Result<(), Illegal> {
     let no = |degree, given, expected: String| Err(Illegal { degree, given, expected });
     if d.pp * d.virtual_stages > shape.n_layers() {
         return no("pp", d.pp * d.virtual_stages, format!("at most the {} layers", shape.n_layers()));

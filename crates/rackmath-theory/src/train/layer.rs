@@ -45,6 +45,8 @@ pub struct LayerTime {
     pub weight: f64,
     /// Computing scores again.
     pub selective: f64,
+    /// Computing again what takes little time.
+    pub cheap: f64,
     /// Forward and backward together, the first of [`super::step::Part`]; of communication what shows.
     pub parts: [f64; 6],
 }
@@ -55,6 +57,7 @@ impl LayerTime {
         self.backward += n * other.backward;
         self.weight += n * other.weight;
         self.selective += n * other.selective;
+        self.cheap += n * other.cheap;
         self.parts.iter_mut().zip(other.parts).for_each(|(part, more)| *part += n * more);
     }
 }
@@ -89,11 +92,15 @@ pub fn layer(machine: &Machine<'_>, work: &Work, cut: &Cut) -> LayerTime {
     let forward = together(stack.launch, busy_f, host.forward.get() + launch);
     let backward = together(stack.launch, busy_b, host.backward.get() + launch);
     let products = sum.forward + sum.input + sum.weight;
+    let up: f64 = work.up.iter().map(|p| machine.product(*p).forward).sum();
+    let scores = if work.kept.scores > 0.0 { a_f } else { 0.0 };
+    let cheap = traffic.elementwise * work.light_bytes / w + up + scores;
     LayerTime {
         forward,
         backward,
         weight: sum.weight,
         selective: a_f,
+        cheap,
         parts: [products, a_f + a_b, e_f + e_b, 2.0 * tensor, x_f + x_b, forward + backward - busy_f - busy_b],
     }
 }

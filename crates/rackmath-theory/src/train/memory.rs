@@ -8,7 +8,7 @@
 //! | w, g, o | weight, gradient, optimizer | B | bytes per parameter: 2, 2 or 4, 12 for Adam with a master copy |
 //! | d_g, d_o | shards | 1 | chips that divide gradients (ZeRO-2 on) and optimizer states (ZeRO-1 on); ZeRO-3 divides w too |
 //! | k | in_flight | 1 | micro-batches between their forward and their backward pass |
-//! | A | kept | B | activations of a micro-batch: all, all but scores, the layers' inputs, or two streams; with one layer in full |
+//! | A | kept | B | activations of a micro-batch: all, all but scores, all but what is cheap, the layers' inputs, or two streams; with one layer in full |
 //! | T V / t, lambda | logits | 1, B | logits of the last stage, bytes held for each |
 //! | M_0 | reserve | B | context, libraries, communication buffers |
 //!
@@ -85,6 +85,7 @@ pub fn stage_memory(
     let again = match cut.recompute {
         Recompute::None => 0.0,
         Recompute::Selective => stage.largest.scores,
+        Recompute::Cheap => stage.largest.all - stage.largest.cheap,
         Recompute::Full => (stage.largest.all - stage.largest.input).max(0.0),
         Recompute::Reversible => stage.largest.all,
     };

@@ -22,6 +22,7 @@
 pub mod forensics;
 pub mod goodput;
 pub mod layer;
+pub mod legal;
 pub mod lifecycle;
 pub mod machine;
 pub mod memory;
@@ -80,6 +81,8 @@ pub enum Recompute {
     None,
     /// Attention scores.
     Selective,
+    /// What takes little time: scores, norms, activation functions, and queries, keys and values from their latents.
+    Cheap,
     /// Every layer from its input.
     Full,
     /// Every layer from its output: a model of reversible blocks, which keeps nothing from layer to layer.
@@ -88,7 +91,7 @@ pub enum Recompute {
 
 impl Recompute {
     /// Those any model can be trained with.
-    pub const USUAL: [Self; 3] = [Self::None, Self::Selective, Self::Full];
+    pub const USUAL: [Self; 4] = [Self::None, Self::Selective, Self::Cheap, Self::Full];
 }
 
 /// How layers are dealt to pipeline stages.
@@ -98,6 +101,13 @@ pub enum Spread {
     Even,
     /// Embedding and head count as a layer each, so that the first and the last stage have one layer less.
     EndsLighter,
+}
+
+impl Spread {
+    /// Layers counted by this rule.
+    pub fn counted(self, layers: u64) -> u64 {
+        layers + if self == Self::EndsLighter { 2 } else { 0 }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,8 +168,8 @@ impl Cut {
 impl fmt::Display for Cut {
     /// "tp8 pp12 dp4 b2 zero1 full recompute".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let degrees = [self.tp, self.cp, self.pp, self.virtual_stages, self.dp, self.ep];
-        let named = ["tp", "cp", "pp", "v", "dp", "ep"].into_iter().zip(degrees);
+        let degrees = [self.tp, self.cp, self.pp, self.virtual_stages, self.dp, self.ep, self.etp];
+        let named = ["tp", "cp", "pp", "v", "dp", "ep", "etp"].into_iter().zip(degrees);
         let mut words: Vec<String> = named.filter(|(_, n)| *n != 1).map(|(name, n)| format!("{name}{n}")).collect();
         words.push(format!("b{}", self.micro_batch));
         if self.sharding != Sharding::None {
@@ -172,6 +182,12 @@ impl fmt::Display for Cut {
             Recompute::None => {}
             Recompute::Reversible => words.push("reversible blocks".into()),
             some => words.push(format!("{some} recompute")),
+        }
+        if self.spread == Spread::EndsLighter {
+            words.push("lighter ends".into());
+        }
+        if self.tp > 1 && !self.sequence_parallel {
+            words.push("no sequence parallel".into());
         }
         match self.offload {
             Offload::None => {}

@@ -80,6 +80,7 @@ pub fn activations_left(cut: &Cut, activations: f64, one: f64, stage: &Stage) ->
     let at_work = match cut.recompute {
         Recompute::None => 0.0,
         Recompute::Selective => stage.largest.scores,
+        Recompute::Cheap => stage.largest.all - stage.largest.cheap,
         Recompute::Full | Recompute::Reversible => stage.largest.all,
     };
     (2.0 * one / layers + at_work).min(activations)
@@ -90,6 +91,7 @@ pub(super) fn kept(stage: &Stage, recompute: Recompute) -> f64 {
     match recompute {
         Recompute::None => stage.kept.all,
         Recompute::Selective => stage.kept.all - stage.kept.scores,
+        Recompute::Cheap => stage.kept.cheap,
         Recompute::Full => stage.kept.input,
         // Two streams of the last layer's output; the layers below are computed back from it.
         Recompute::Reversible => 2.0 * stage.largest.input,

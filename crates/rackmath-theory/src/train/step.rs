@@ -1,10 +1,11 @@
 //! The whole step: stages, bubble, gradients, update.
 //!
-//! $$ T = m\,(t_{max} + v\,h) + \frac{\sum t_i - t_{max} + (p-1) h}{v} + \max(r - o\,t_{max},\, 0) + \frac{u N}{d\,W} + t_0 $$
+//! $$ T = m\,(t_{max} + v\,h) + \frac{\lceil l/v \rceil}{l} \big(\sum t_i - t_{max}\big) + \frac{(p-1) h}{v} + \max(r - o\,t_{max},\, 0) + \frac{u N}{d\,W} + t_0 $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | t_i | stage | s | layers of stage i forward, backward and again, and the head on the last |
+//! | l | layers | 1 | layers of the slowest stage: the largest of its chunks has the next whole number of l/v |
 //! | h | hop | s | activations to the next stage and gradients back |
 //! | r, o | reduce, data_overlap | s, 1 | gradient reduction (and gathering of updated weights), share of a micro-batch it hides behind |
 //! | u, N, d | optimizer_bytes, params, shards | B, 1, 1 | traffic of the update, parameters, chips that divide it |
@@ -13,7 +14,8 @@
 //! With ZeRO-3 every layer gathers its weights forward and backward and scatters its gradients, side by side with its
 //! passes: the longer counts. What is offloaded adds what [`offload`] cannot hide. Schedules beyond 1F1B take their bubble from [`crate::pipeline::closed_bubble`].
 //! A configuration is arithmetic on a [`Prepared`], made once per slice of a micro-batch.
-//! Ignores: stages of different length in interleaved schedules beyond their sums.
+//! Ignores: stages of different length in interleaved schedules beyond their sums; that gradients divided over the copies
+//! (ZeRO-2) are reduced after every micro-batch where a program does not hold a few of them whole.
 //! Source: Narayanan 2021; counting.
 
 use super::layer::{LayerTime, layer, rounded};
@@ -127,7 +129,8 @@ impl Prepared {
     pub fn new(machine: &Machine<'_>, job: &Job<'_>, cut: &Cut) -> Self {
         let (shape, stack) = (job.shape, machine.stack);
         let flash = stack.attention == AttentionPath::Flash;
-        let slice = Slice { cut, sequence: job.sequence as f64, flash, dropout: stack.dropout };
+        let stored = stack.memory.stored_bytes(job.format);
+        let slice = Slice { cut, sequence: job.sequence as f64, flash, dropout: stack.dropout, stored };
         let pieces = shape.runs.iter().map(|run| {
             let work = block(shape, &run.block, &slice);
             Piece { n: run.n, time: layer(machine, &work, cut), work }
@@ -147,6 +150,13 @@ impl Prepared {
             tied: shape.tied,
             logits,
         }
+    }
+
+    /// Forward and backward of the fastest layer, and of all of them.
+    pub fn passes(&self) -> (f64, f64) {
+        let each = |piece: &Piece| piece.time.forward + piece.time.backward;
+        let fastest = self.pieces.iter().map(each).fold(f64::INFINITY, f64::min);
+        (fastest, self.pieces.iter().map(|p| p.n as f64 * each(p)).sum())
     }
 
     pub fn stages(&self, pp: u64, spread: Spread) -> Vec<Stage> {
@@ -214,6 +224,7 @@ impl Stage {
         let again = match recompute {
             Recompute::None => 0.0,
             Recompute::Selective => self.time.selective,
+            Recompute::Cheap => self.time.cheap,
             // Inverting a layer runs its functions once more: a third of forward and backward, as from its input.
             Recompute::Full | Recompute::Reversible => self.time.forward,
         };
@@ -234,6 +245,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// Seconds of a micro-batch on the slowest stage.
+    pub fn longest(&self) -> f64 {
+        self.longest
+    }
+
     pub fn new(stages: &[Stage], recompute: Recompute) -> Option<Self> {
         let slowest =
             *stages.iter().max_by(|a, b| a.micro_batch(recompute).0.total_cmp(&b.micro_batch(recompute).0))?;
@@ -291,7 +307,10 @@ fn bubble(cut: &Cut, row: &Row, others: f64, hop: f64, v: f64, micro_batches: u6
         return 0.0;
     }
     let p = cut.pp as f64;
-    let plain = (others + (p - 1.0) * hop) / v;
+    // Chunks wait for the largest of them; where layers do not divide by chunks it is larger than the mean.
+    let layers = row.slowest.layers.max(1) as f64;
+    let largest = ((layers / v).ceil() / layers).min(1.0);
+    let plain = others * largest + (p - 1.0) * hop / v;
     match cut.schedule {
         Schedule::GPipe | Schedule::OneFOneB | Schedule::Interleaved => plain,
         schedule => {

@@ -3,10 +3,10 @@
 use super::machine::Machine;
 use super::memory::{in_flight, stage_memory};
 use super::mfu::{Convention, flop_per_token};
-use super::search::{Candidate, Found, Searcher, Space};
+use super::search::{Candidate, Found, KEPT, Searcher, Space};
 use super::step::{Part, Prepared, Row, StepTime, step};
 use super::work::{Slice, block};
-use super::{Cut, Job, Offload, Recompute, Sharding};
+use super::{Cut, Job, Offload, Recompute, Sharding, legal};
 use crate::close;
 use crate::pipeline::{Passes, Plan, Schedule, Shape as PlanShape, Stage as PlanStage};
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn a_layer_keeps_what_korthikanti_counts() {
     let kept = |tp, sequence_parallel| {
         let cut = cut(tp, 1, 1, 4);
         let cut = Cut { degrees: Degrees { sequence_parallel, ..cut.degrees }, ..cut };
-        let slice = Slice { cut: &cut, sequence: 2048.0, flash: false, dropout: true };
+        let slice = Slice { cut: &cut, sequence: 2048.0, flash: false, dropout: true, stored: 2.0 };
         block(&shape, &shape.runs[0].block, &slice).kept
     };
     close(kept(1, false).all, s * b * h * (34.0 + scores), 1e-12);
@@ -144,15 +144,26 @@ fn the_wide_space_contains_the_usual_one_and_never_does_worse() {
     with_machine("megatron-core", "64xh100-sxm", |machine| {
         let job = job(&shape, 64);
         for capacity in [12e9, 30e9] {
-            let usual = Space::of(&shape, 64, machine.domain, 64, capacity);
-            let wide = usual.clone().widened(machine, 2048);
-            let [a, b] = [&usual, &wide].map(|s| Searcher::new(machine, &job, s).search(1, &Cancel::never()).unwrap());
+            let mut usual = Space::of(&job, 64, capacity);
+            usual.micro_batch.retain(|b| *b <= 2);
+            let wide = usual.clone().widened(machine);
+            let never = Cancel::never();
+            let [a, b] = [&usual, &wide].map(|s| {
+                let searcher = Searcher::new(machine, &job, s, &never).unwrap();
+                searcher.search(1, &never).unwrap()
+            });
             let best = |f: &Found| f.best.first().map_or(f64::INFINITY, |c| c.step.total);
             assert!(b.evaluated > a.evaluated && b.feasible >= a.feasible && best(&b) <= best(&a));
-            let mut seen: Vec<Cut> = Vec::new();
-            Searcher::new(machine, &job, &wide).each(&Cancel::never(), |c| seen.push(c.cut)).unwrap();
-            assert!(seen.iter().any(|c| c.cp > 1) && seen.iter().any(|c| c.offload == Offload::Both));
-            assert!(Schedule::ALL.iter().all(|wanted| seen.iter().any(|c| c.schedule == *wanted)));
+            let mut seen: Vec<Schedule> = Vec::new();
+            let mut both = false;
+            let see = |c: Candidate| {
+                both |= c.cut.cp > 1 && c.cut.offload == Offload::Both;
+                if !seen.contains(&c.cut.schedule) {
+                    seen.push(c.cut.schedule);
+                }
+            };
+            Searcher::new(machine, &job, &wide, &never).unwrap().each(&never, see).unwrap();
+            assert!(both && Schedule::ALL.iter().all(|wanted| seen.contains(wanted)), "{seen:?}");
         }
     });
 }
@@ -216,23 +227,36 @@ proptest! {
     }
 }
 
-/// Every cut of the usual space over 64 chips and 256 sequences, by plain loops.
-fn every(space: &Space) -> Vec<Cut> {
+/// Every cut of a space over 16 chips, by plain loops over all numbers and the rules of [`legal`].
+fn every(space: &Space, job: &Job<'_>) -> Vec<Cut> {
     let mut all = Vec::new();
-    for (&tp, &pp) in space.tp.iter().flat_map(|tp| space.pp.iter().map(move |pp| (tp, pp))) {
-        for &micro_batch in &space.micro_batch {
-            let fits = |d: &u64| (256 / micro_batch).is_multiple_of(*d);
-            let Some(dp) = (1..=64 / (tp * pp)).rev().find(fits) else { continue };
-            for &sharding in space.sharding.iter().filter(|s| dp > 1 || **s == space.sharding[0]) {
-                for (&recompute, &v) in
-                    space.recompute.iter().flat_map(|r| space.virtual_stages.iter().map(move |v| (r, v)))
-                {
-                    let cut = cut(tp, pp, dp, micro_batch);
-                    let degrees = Degrees { virtual_stages: v, sequence_parallel: tp > 1, ..cut.degrees };
-                    let schedule = if v > 1 { Schedule::Interleaved } else { Schedule::OneFOneB };
-                    let even = (24 / pp).is_multiple_of(v) && cut.micro_batches(256).unwrap().is_multiple_of(pp);
-                    if v == 1 || (pp > 1 && even) {
-                        all.push(Cut { degrees, schedule, sharding, recompute, ..cut });
+    let numbers = |most: u64| 1..=most;
+    for (tp, cp, pp, dp) in numbers(16).flat_map(|tp| {
+        numbers(16).flat_map(move |cp| numbers(16).flat_map(move |pp| numbers(16).map(move |dp| (tp, cp, pp, dp))))
+    }) {
+        if tp * cp * pp * dp > 16 || !space.cp.contains(&cp) {
+            continue;
+        }
+        let choices = numbers(16).flat_map(|b| numbers(26).flat_map(move |v| numbers(16).map(move |ep| (b, v, ep))));
+        for (micro_batch, virtual_stages, ep) in choices {
+            for (spread, schedule) in
+                space.spread.iter().flat_map(|s| space.schedules.iter().map(move |schedule| (*s, *schedule)))
+            {
+                // One chunk is not interleaved; more are.
+                if (virtual_stages > 1) != (schedule == Schedule::Interleaved) {
+                    continue;
+                }
+                for etp in if tp > 1 && job.shape.moe().is_some() { vec![1, tp] } else { vec![1] } {
+                    let sequence_parallel = tp > 1;
+                    let degrees =
+                        Degrees { tp, cp, pp, dp, ep, etp, virtual_stages, sequence_parallel, ..Degrees::default() };
+                    let cut = Cut { degrees, schedule, spread, micro_batch, ..Cut::default() };
+                    if legal::check(job, &cut).is_err() {
+                        continue;
+                    }
+                    for &recompute in &space.recompute {
+                        let sharded = space.sharding.iter().filter(|s| dp * cp > 1 || **s == space.sharding[0]);
+                        all.extend(sharded.map(|&sharding| Cut { sharding, recompute, ..cut }));
                     }
                 }
             }
@@ -243,27 +267,79 @@ fn every(space: &Space) -> Vec<Cut> {
 
 #[test]
 fn search_equals_brute_force_and_more_memory_never_hurts() {
-    let shape = small();
-    with_machine("megatron-core", "64xh100-sxm", |machine| {
-        let job = job(&shape, 256);
-        let mut last = (0, f64::INFINITY);
-        for capacity in [20e9, 40e9, 80e9, 160e9] {
-            let space = Space::of(&shape, 64, machine.domain, 256, capacity);
-            let found = Searcher::new(machine, &job, &space).search(5, &Cancel::never()).unwrap();
-            let all = every(&space);
-            let fitting = all.iter().filter(|cut| fullest(machine, &shape, cut, 256) <= capacity);
-            let best = fitting.map(|cut| timed(machine, &shape, cut, 256).total).fold(f64::INFINITY, f64::min);
-            let fastest = found.best.first().map_or(f64::INFINITY, |c| c.step.total);
-            assert_eq!((found.evaluated, fastest), (all.len() as u64, best));
-            assert!(found.feasible >= last.0 && fastest <= last.1);
-            // Nothing on the frontier is beaten by anything else on it.
-            for a in &found.frontier {
-                let beats = |b: &Candidate| {
-                    b.step.total < a.step.total && b.memory < a.memory && b.chip_seconds() < a.chip_seconds()
-                };
-                assert!(!found.frontier.iter().any(beats));
+    let mut experts = rackmath_catalog::embedded().model("qwen3-30b-a3b").unwrap().shape().unwrap().clone();
+    experts.runs[0].n = 6;
+    for (shape, batch) in [(Shape::gpt(10, 4096, 32), 24), (experts, 12)] {
+        with_machine("megatron-core", "16xh100-sxm", |machine| {
+            let (job, never) = (job(&shape, batch), Cancel::never());
+            let mut last = f64::INFINITY;
+            let whole = Space::of(&job, 16, f64::INFINITY);
+            let all = every(&whole, &job);
+            // Each once, timed and weighed by the plain functions.
+            let plain: Vec<(f64, f64, u64)> = all
+                .iter()
+                .map(|cut| {
+                    let (time, memory) =
+                        (timed(machine, &shape, cut, batch).total, fullest(machine, &shape, cut, batch));
+                    (time, memory, cut.chips())
+                })
+                .collect();
+            let searcher = Searcher::new(machine, &job, &whole, &never).unwrap();
+            let mut seen = 0;
+            searcher.each(&never, |_| seen += 1).unwrap();
+            assert_eq!(seen, all.len());
+            for capacity in [5e9, 9e9, 40e9] {
+                let space = Space { capacity, ..whole.clone() };
+                let searcher = Searcher::new(machine, &job, &space, &never).unwrap();
+                let found = searcher.search(5, &never).unwrap();
+                let fitting = || plain.iter().filter(|(_, memory, _)| *memory <= capacity);
+                let best = fitting().map(|p| p.0).fold(f64::INFINITY, f64::min);
+                let fastest = found.best.first().map_or(f64::INFINITY, |c| c.step.total);
+                assert_eq!(fastest, best);
+                assert!(fastest <= last && found.evaluated <= all.len() as u64);
+                last = fastest;
+                // The fewest chips on which anything fits.
+                let fewest = searcher.fewest_chips(&never).unwrap().map(|c| (c.fits, c.cut.chips()));
+                assert_eq!(fewest, fitting().map(|p| p.2).min().map(|n| (true, n)));
+                // Whatever is fast enough is on the frontier or beaten by it, and nothing on it is beaten.
+                for p in fitting().filter(|p| p.0 <= KEPT * best) {
+                    let beaten =
+                        |f: &Candidate| f.step.total <= p.0 && f.memory <= p.1 && f.chip_seconds() <= p.2 as f64 * p.0;
+                    assert!(found.frontier.iter().any(beaten), "{p:?}");
+                }
+                for a in &found.frontier {
+                    let beats = |b: &Candidate| {
+                        b.step.total < a.step.total && b.memory < a.memory && b.chip_seconds() < a.chip_seconds()
+                    };
+                    assert!(!found.frontier.iter().any(beats));
+                }
             }
-            last = (found.feasible, fastest);
-        }
-    });
+        });
+    }
+}
+
+#[test]
+fn chunks_of_unequal_size_wait_for_the_largest() {
+    // 16 devices, 16 micro-batches: the clock against m t_max + (sum - t_max) x largest chunk / layers.
+    let (p, m) = (16, 16);
+    let run = |v: usize, layers: &dyn Fn(usize, usize) -> f64| {
+        let stage = |s: usize| {
+            let n = Seconds::s(layers(s % p, s / p) / 3.0);
+            let passes = Passes { forward: n, input_grad: n, weight_grad: n };
+            PlanStage { passes, activation: Bytes::b(1.0) }
+        };
+        let shape = PlanShape { devices: p, micro_batches: m, chunks: v };
+        let plain = Plan::even(Schedule::Interleaved, shape, stage(0));
+        let plan = Plan { stages: (0..p * v).map(stage).collect(), ..plain };
+        plan.run().unwrap().makespan.get()
+    };
+    // 126 layers: 8 on each but 7 on the first and the last. In 7 chunks one of them is twice as large: 2/8 and not 1/7.
+    let inner = |d: usize| d > 0 && d < 15;
+    let sevenths = run(7, &|d, c| if c == 0 && inner(d) { 2.0 } else { 1.0 });
+    close(sevenths, 128.0 + 118.0 * 2.0 / 8.0, 0.01);
+    assert!(sevenths > 1.07 * (128.0 + 118.0 / 7.0));
+    // In 8 chunks the first holds the embedding alone, the last the head.
+    close(run(8, &|d, c| f64::from(u8::from((d > 0 || c > 0) && (d < 15 || c < 7)))), 128.0 + 118.0 / 8.0, 0.02);
+    // 8 layers in 3 chunks: 3, 3, 2.
+    close(run(3, &|_, c| if c < 2 { 3.0 } else { 2.0 }), 128.0 + 120.0 * 3.0 / 8.0, 1e-9);
 }

@@ -20,6 +20,11 @@
 //! For a plain transformer (k = a, ad = h, f = 4h, g = 1) that is 10h + 24h/t + 5aS/t: Korthikanti's s b h (10 + 24/t +
 //! 5as/ht). Sequence parallelism divides the whole part too. Tensors come from [`crate::count`], so that every mixer the
 //! catalogue knows has its products; recurrences have no scores.
+//!
+//! What is cheap to compute again need not be kept: outputs of norms and of activation functions, and, where attention has
+//! latents, the queries, keys and values made from them (instead the latents are kept); experts' outputs are weighted before
+//! their last product, so that the output itself is not needed. Programs that multiply in 8 bits may keep the inputs of their
+//! products, and of the activation functions between them, in 8 bits (`stored`): DeepSeek-V3, arXiv 2412.19437, 3.2.3 and 3.3.3.
 //! Ignores: state passes of recurrences, the indexers of sparse attention.
 
 use super::Cut;
@@ -61,6 +66,10 @@ pub struct Work {
     pub params: f64,
     pub expert_params: f64,
     pub kept: Kept,
+    /// Products that make queries, keys and values from their latents.
+    pub up: Vec<Multiply>,
+    /// Bytes moved by what is cheap to run again.
+    pub light_bytes: f64,
     pub routes: bool,
     pub attends: bool,
 }
@@ -72,6 +81,8 @@ pub struct Kept {
     pub all: f64,
     /// Of these, scores and what hangs on them.
     pub scores: f64,
+    /// Without what is cheap to run again.
+    pub cheap: f64,
     /// With full recomputation: the input of each block.
     pub input: f64,
 }
@@ -80,6 +91,7 @@ impl Kept {
     pub fn add(&mut self, other: &Self, n: f64) {
         self.all += n * other.all;
         self.scores += n * other.scores;
+        self.cheap += n * other.cheap;
         self.input += n * other.input;
     }
 }
@@ -92,6 +104,8 @@ pub struct Slice<'a> {
     /// Whether scores stay on the chip.
     pub flash: bool,
     pub dropout: bool,
+    /// Bytes in which an input of a product is kept.
+    pub stored: f64,
 }
 
 impl Slice<'_> {
@@ -117,6 +131,8 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
     let routed = t * etp / tp;
     tensors(shape, block, slice, routed, &mut work);
 
+    // Bytes a chip need not keep where what is cheap is run again.
+    let mut spared = 0.0;
     let mut split = 0.0;
     if let Some(heads) = attention_heads(&block.mixer) {
         let span = heads.span.min(slice.sequence);
@@ -129,6 +145,14 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
         // Queries, keys and values are laid out anew, read and written; the output once more.
         work.inner_bytes += t * (4.0 * own) / tp;
         split += 2.0 * own + 2.0 * heads.queries * heads.v;
+        if let Mixer::Latent(a) = &block.mixer {
+            let ranks = [a.q_rank, Some(a.kv_rank)].into_iter().flatten().map(|rank| rank as f64);
+            let from: f64 = ranks.clone().sum::<f64>() + a.rope_dim as f64;
+            let made = if a.q_rank.is_some() { own } else { own - heads.queries * heads.qk };
+            spared += (t * (2.0 * made / tp - slice.stored * from)).max(0.0);
+            let ups = work.products.iter().filter(|p| ranks.clone().any(|rank| rank == p.depth));
+            work.up = ups.copied().collect();
+        }
         if !slice.flash {
             let each = if slice.dropout { 5.0 } else { 4.0 };
             work.kept.scores = each * work.scores;
@@ -138,9 +162,10 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
         work.inner_bytes += 8.0 * t * wide;
         split += 4.0 * wide * tp;
     }
-    let (inner, kept_inner, exchanged) = feed_forward(h, &block.ffn, slice, t, routed);
-    work.inner_bytes += inner;
-    work.exchanged_bytes = exchanged;
+    let ffn = feed_forward(h, &block.ffn, slice, t, routed);
+    work.inner_bytes += ffn.moved;
+    work.exchanged_bytes = ffn.exchanged;
+    spared += ffn.spared;
     work.copies = match &block.ffn {
         Ffn::Moe(moe) => count::experts_run(moe).max(1.0),
         _ => 1.0,
@@ -156,41 +181,66 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
     let cut_experts = matches!(&block.ffn, Ffn::Moe(_)) && etp < tp;
     work.reductions = if tp > 1.0 { parts - f64::from(u8::from(cut_experts)) } else { 0.0 };
     let masks = if slice.dropout { 1.0 } else { 0.0 };
-    let whole = h * (4.0 + masks) * parts;
-    work.kept.all = t * (whole / slice.whole() + split / tp) + kept_inner + work.kept.scores;
+    let whole = h * (2.0 + slice.stored + masks) * parts;
+    work.kept.all = t * (whole / slice.whole() + split / tp) + ffn.kept + work.kept.scores;
+    spared += t * h * slice.stored * parts / slice.whole();
+    work.kept.cheap = work.kept.all - work.kept.scores - spared;
+    // A norm reads and writes 16 bits.
+    work.light_bytes = t * h * 4.0 * parts / slice.whole() + ffn.functions;
     work.kept.input = 2.0 * t * h / slice.whole();
     work
 }
 
-/// Inner bytes moved, bytes kept, bytes sent to other chips.
-fn feed_forward(h: f64, ffn: &Ffn, slice: &Slice<'_>, t: f64, routed: f64) -> (f64, f64, f64) {
+/// Bytes of a feed-forward part on a chip.
+#[derive(Default)]
+struct Inner {
+    moved: f64,
+    /// Of these, by activation functions.
+    functions: f64,
+    kept: f64,
+    /// Of these, what is cheap to compute again.
+    spared: f64,
+    /// Sent to other chips.
+    exchanged: f64,
+}
+
+impl Inner {
+    /// `rows` through a network of `width`: its function reads one or two inputs and writes one.
+    fn network(&mut self, rows: f64, width: f64, gated: bool, stored: f64) {
+        let values = if gated { 3.0 } else { 2.0 };
+        self.moved += rows * (2.0 * values * width);
+        self.functions += rows * (2.0 * values * width);
+        // As much is kept as is moved, less where it is kept in fewer bits.
+        self.kept += rows * (stored * values * width);
+        self.spared += rows * stored * width;
+    }
+}
+
+fn feed_forward(h: f64, ffn: &Ffn, slice: &Slice<'_>, t: f64, routed: f64) -> Inner {
     let [tp, ep, etp] = slice.degrees();
-    // As many bytes are kept as are moved: what goes into the function and what comes out of it.
-    let moved = |width: f64, gated: bool| if gated { 6.0 * width } else { 4.0 * width };
+    let mut all = Inner::default();
     match ffn {
-        Ffn::None => (0.0, 0.0, 0.0),
-        Ffn::Dense(mlp) => {
-            let f = mlp.width as f64 / tp;
-            (t * moved(f, mlp.gated), t * moved(f, mlp.gated), 0.0)
-        }
+        Ffn::None => {}
+        Ffn::Dense(mlp) => all.network(t, mlp.width as f64 / tp, mlp.gated, slice.stored),
         Ffn::Moe(moe) => {
             let k = count::experts_run(moe);
             let inner = moe.latent.map_or(h, |l| l.width as f64);
-            let (f, rows) = (moe.expert.width as f64 / etp, routed * k);
+            let rows = routed * k;
+            all.network(rows, moe.expert.width as f64 / etp, moe.expert.gated, slice.stored);
             // Tokens are permuted on the way in and out: a read and a write of 16 bits each.
-            let mut bytes = rows * (moved(f, moe.expert.gated) + 8.0 * inner);
-            // Kept: the permuted input and output of the experts, and their inner layer.
-            let mut held = rows * (moved(f, moe.expert.gated) + 4.0 * inner);
+            all.moved += rows * 8.0 * inner;
+            // Kept: the permuted input and output of the experts.
+            all.kept += rows * (slice.stored + 2.0) * inner;
+            all.spared += rows * 2.0 * inner;
             if let Some(shared) = moe.shared {
-                let f = shared.width as f64 / tp;
-                bytes += t * moved(f, shared.gated);
-                held += t * moved(f, shared.gated);
+                all.network(t, shared.width as f64 / tp, shared.gated, slice.stored);
             }
             // What a router chose for experts elsewhere leaves.
             let away = (ep - 1.0) / ep;
-            (bytes, held, 2.0 * t / tp * k * inner * away)
+            all.exchanged = 2.0 * t / tp * k * inner * away;
         }
     }
+    all
 }
 
 fn tensors(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64, work: &mut Work) {

@@ -396,7 +396,9 @@ impl Field {
                 _ => words.map(|word| self.item(word)).collect::<Result<_, _>>().map(Value::Array),
             };
         }
-        if self.optional && text == "none" { Ok(Value::Null) } else { self.item(text) }
+        // A list of words may have one of its own for nothing.
+        let absent = self.optional && text == "none" && !self.words.iter().any(|w| w == "none");
+        if absent { Ok(Value::Null) } else { self.item(text) }
     }
 
     fn item(&self, text: &str) -> Result<Value, String> {

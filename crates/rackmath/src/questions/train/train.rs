@@ -1,20 +1,27 @@
 //! A training run: how long a step takes and why, whether it fits, what the run costs, and which layout is best.
+//!
+//! Where no degree is given the best layout is looked for; flags that fix a part of it fix that part of the search. A layout
+//! that does not fit says which change makes it fit, and each change is computed like the layout itself.
 
+mod asked;
+mod changes;
 mod run;
 
 use crate::desk::prelude::*;
 pub use run::{LossCard, RunCard};
 
-use rackmath_spec::model::Shape;
-use rackmath_spec::{GemmKernels, Model, Network, System, TrainingFormat, TrainingStack, word};
+use asked::{Asked, fields};
+use changes::{MOST_CHIPS, Tried};
+use rackmath_spec::{GemmKernels, Model, Network, System, TrainingFormat, TrainingRun, TrainingStack};
 use rackmath_theory::pipeline::Schedule;
 use rackmath_theory::train::machine::Machine;
 pub use rackmath_theory::train::memory::StageMemory as StageCard;
 use rackmath_theory::train::memory::stage_memory;
 use rackmath_theory::train::mfu::{Convention, flop_per_token};
-use rackmath_theory::train::search::{Candidate, Searcher, Space};
+use rackmath_theory::train::search::{Candidate, Found, Searcher};
 use rackmath_theory::train::step::{Part, Prepared, Row, StepTime, step};
-use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding};
+use rackmath_theory::train::{Job, Offload, Recompute, Sharding};
+use serde_json::{Map, Value};
 use strum::VariantArray as _;
 
 /// A model, a machine, a layout.
@@ -23,73 +30,68 @@ use strum::VariantArray as _;
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model: a catalogue id, an alias, or a Hugging Face id.
-    #[schemars(extend("x-file" = "model", "x-position" = 2))]
-    #[educe(Default = "llama-3.1-70b")]
-    pub model: String,
+    #[schemars(extend("x-file" = "model", "x-position" = 2, "x-none" = "llama-3.1-70b"))]
+    pub model: Option<String>,
+    /// A published run: its model, machine, batch, tokens and layout, where flags do not say otherwise.
+    pub run: Option<String>,
     /// Machine: a system, a chip, or so many chips such as `512xh100`.
-    #[schemars(extend("x-flag" = "on hw system", "x-file" = "machine"))]
-    #[educe(Default = "hgx-h100")]
-    pub on: String,
+    #[schemars(extend("x-flag" = "on hw system", "x-file" = "machine", "x-none" = "hgx-h100"))]
+    pub on: Option<String>,
     /// Chips, instead of the machine's.
     #[schemars(extend("x-flag" = "chips gpus num-gpus", "x-none" = "the machine's", "x-most" = [65536, "layouts of a search"]))]
     pub chips: Option<u64>,
     /// Training program whose constants are used; one that suits the chip unless given.
     pub stack: Option<String>,
     /// Format of the matrix products.
-    #[schemars(transform = closed::<TrainingFormat>, extend("x-flag" = "format dtype", "x-also" = ["fp16"]))]
-    #[educe(Default = "bf16")]
-    pub format: String,
+    #[schemars(transform = closed::<TrainingFormat>, extend("x-flag" = "format dtype", "x-also" = ["fp16"], "x-none" = "bf16"))]
+    pub format: Option<String>,
     /// Tokens of a sequence.
-    #[schemars(extend("x-flag" = "sequence seq-length"))]
-    #[educe(Default = 4096)]
-    pub sequence: u64,
+    #[schemars(extend("x-flag" = "sequence seq-length", "x-none" = "4,096"))]
+    pub sequence: Option<u64>,
     /// Sequences of a step.
-    #[schemars(extend("x-flag" = "batch global-batch-size"))]
-    #[educe(Default = 256)]
-    pub global_batch: u64,
-    /// Tensor parallel.
+    #[schemars(extend("x-flag" = "batch global-batch-size", "x-none" = "256"))]
+    pub global_batch: Option<u64>,
+    /// Tensor parallel. Where no degree is given the best layout is looked for; else those not given are 1.
     #[schemars(extend("x-flag" = "tp tensor-model-parallel-size"))]
-    #[educe(Default = 1)]
-    pub tp: u64,
+    pub tp: Option<u64>,
     /// Context parallel.
     #[schemars(extend("x-flag" = "cp context-parallel-size"))]
-    #[educe(Default = 1)]
-    pub cp: u64,
+    pub cp: Option<u64>,
     /// Pipeline stages.
     #[schemars(extend("x-flag" = "pp pipeline-model-parallel-size"))]
-    #[educe(Default = 1)]
-    pub pp: u64,
+    pub pp: Option<u64>,
+    /// Data parallel: copies of the model.
+    #[schemars(extend("x-flag" = "dp data-parallel-size", "x-none" = "as many as the chips hold"))]
+    pub dp: Option<u64>,
     /// Chunks of layers per stage.
     #[schemars(extend("x-flag" = "virtual-stages vpp"))]
-    #[educe(Default = 1)]
-    pub virtual_stages: u64,
+    pub virtual_stages: Option<u64>,
     /// Expert parallel.
     #[schemars(extend("x-flag" = "ep expert-model-parallel-size"))]
-    #[educe(Default = 1)]
-    pub ep: u64,
+    pub ep: Option<u64>,
     /// Shards of an expert.
     #[schemars(extend("x-flag" = "etp expert-tensor-parallel-size"))]
-    #[educe(Default = 1)]
-    pub etp: u64,
+    pub etp: Option<u64>,
     /// Sequences of a micro-batch.
     #[schemars(extend("x-flag" = "micro-batch micro-batch-size"))]
-    #[educe(Default = 1)]
-    pub micro_batch: u64,
+    pub micro_batch: Option<u64>,
     /// Order of passes; interleaved with chunks, else 1f1b.
     #[schemars(transform = closed::<Schedule>)]
     pub schedule: Option<String>,
-    /// What copies divide.
-    #[schemars(extend("x-flag" = "sharding zero", "x-also" = ["zero0", "ddp", "fsdp"]))]
-    #[educe(Default = Sharding::Zero1)]
-    pub sharding: Sharding,
-    /// What is run again; `reversible` for a model of reversible blocks.
-    #[schemars(extend("x-flag" = "recompute recompute-granularity", "x-also" = ["off"]))]
-    #[educe(Default = Recompute::None)]
-    pub recompute: Recompute,
+    /// What copies divide; zero1 unless given or looked for.
+    #[schemars(extend("x-flag" = "sharding zero", "x-also" = ["zero0", "ddp", "fsdp"], "x-none" = "zero1"))]
+    pub sharding: Option<Sharding>,
+    /// What is run again; `cheap` is norms, activation functions and latents' up-projections, `reversible` is for a model of
+    /// reversible blocks.
+    #[schemars(extend("x-flag" = "recompute recompute-granularity", "x-also" = ["off"], "x-none" = "nothing"))]
+    pub recompute: Option<Recompute>,
     /// What waits in the host's memory.
-    #[schemars(extend("x-also" = ["off", "all"]))]
-    #[educe(Default = Offload::None)]
-    pub offload: Offload,
+    #[schemars(extend("x-also" = ["off", "all"], "x-none" = "nothing"))]
+    pub offload: Option<Offload>,
+    /// Whether tensor-parallel groups cut norms along the sequence; yes unless given.
+    pub sequence_parallel: Option<bool>,
+    /// Whether embedding and head take the place of a layer on the first and the last stage.
+    pub lighter_ends: Option<bool>,
     /// Bandwidth from a chip to its host in one direction, instead of the catalogue's.
     #[schemars(extend("x-flag" = "host-bandwidth"))]
     pub host_gb_per_s: Option<f64>,
@@ -109,9 +111,9 @@ pub struct Request {
     pub restart_s: f64,
     /// Price per chip and hour in dollars, instead of the catalogue's.
     pub price_usd_per_chip_hour: Option<f64>,
-    /// Look for the best layout instead of the one given.
+    /// Looks for the best layout also where degrees are given: those stay, the rest is open.
     pub search: bool,
-    /// Search context parallelism, every schedule and offloading as well.
+    /// Searches every schedule and offloading as well.
     pub wide: bool,
     /// Layouts to list.
     #[schemars(extend("x-most" = [100, "layouts kept"]))]
@@ -132,6 +134,8 @@ pub struct Answer {
     pub stack: String,
     /// The layout in short.
     pub layout: String,
+    /// The fields of a request that ask for it.
+    pub with: Map<String, Value>,
     /// Chips it uses.
     pub chips: u64,
     /// Micro-batches of a step.
@@ -148,8 +152,12 @@ pub struct Answer {
     pub mfu: f64,
     /// FLOP per second and chip by the same count.
     pub flop_per_s_per_chip: f64,
-    /// Whether every stage fits.
+    /// Whether every stage fits; a search offers only what does, and where nothing does this is what comes nearest.
     pub fits: bool,
+    /// What is to be said of what does not fit.
+    pub verdict: Option<Remark>,
+    /// Changes that make it fit, each computed; the first is the one to try first.
+    pub changes: Vec<ChangeCard>,
     /// Memory of a chip.
     pub capacity_bytes: f64,
     /// Stages that differ, first to last.
@@ -160,6 +168,8 @@ pub struct Answer {
     pub cost_usd: Option<f64>,
     /// The whole run with its failures, where tokens or a loss were given.
     pub run: Option<RunCard>,
+    /// What the authors of the run printed, where one was named.
+    pub published: Option<PublishedCard>,
     /// What was found, where a search was asked for.
     pub search: Option<SearchCard>,
     /// Time against memory of a search's best layouts, or memory by stage; absent with one stage.
@@ -181,16 +191,48 @@ pub struct PartCard {
     pub share: f64,
 }
 
+/// A change that makes a layout fit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ChangeCard {
+    /// What is changed.
+    pub what: Remark,
+    /// The layout then, in short.
+    pub layout: String,
+    /// The fields of a request that ask for it.
+    pub with: Map<String, Value>,
+    /// Its chips.
+    pub chips: u64,
+    /// Seconds of a step.
+    pub step_s: f64,
+    /// Memory of its fullest chip.
+    pub memory_bytes: f64,
+}
+
+/// What was published of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PublishedCard {
+    /// Its name.
+    pub name: String,
+    /// Chip-hours, from and to.
+    pub chip_hours: Option<(f64, f64)>,
+    /// MFU, from and to.
+    pub mfu: Option<(f64, f64)>,
+    /// Chip-hours as computed here for as many tokens, if nothing fails.
+    pub computed_chip_hours: Option<f64>,
+    /// Where its layout stands.
+    pub source: String,
+}
+
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchCard {
-    /// Layouts looked at: all of the space.
+    /// Layouts that were timed; a bound says of all others that they take more than twice the best's time.
     pub evaluated: u64,
-    /// Those that fit.
+    /// Of these, those that fit.
     pub feasible: u64,
-    /// The fastest, best first.
+    /// The fastest, best first: one for each choice of degrees and micro-batch.
     pub best: Vec<LayoutCard>,
-    /// Those no other beats in time, memory and cost at once.
+    /// Those no other beats in time, memory and cost at once, up to twice the best's time.
     pub frontier: Vec<LayoutCard>,
 }
 
@@ -199,6 +241,8 @@ pub struct SearchCard {
 pub struct LayoutCard {
     /// In short.
     pub layout: String,
+    /// The fields of a request that ask for it.
+    pub with: Map<String, Value>,
     /// Chips.
     pub chips: u64,
     /// Seconds of a step.
@@ -215,48 +259,61 @@ struct Setup {
     stack: Arc<TrainingStack>,
     kernels: Arc<GemmKernels>,
     network: Arc<Network>,
-    format: TrainingFormat,
 }
 
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
     let r = request;
-    let setup = resolve(catalog, r)?;
+    let asked = Asked::new(catalog, r)?;
+    let setup = resolve(catalog, &asked)?;
     let (system, chip) = (&setup.system, &setup.system.chip);
-    let shape = layered(&setup.model, &r.model)?;
-    let machine = Machine::new(system, &setup.stack, &setup.kernels, &setup.network, setup.format);
-    let mut machine = machine.ok_or_else(|| no_peak(chip, &chip.name, setup.format))?;
+    let shape = layered(&setup.model, &asked.model)?;
+    let machine = Machine::new(system, &setup.stack, &setup.kernels, &setup.network, asked.format);
+    let mut machine = machine.ok_or_else(|| no_peak(chip, &chip.name, asked.format))?;
     if let Some(rate) = r.host_gb_per_s {
         machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
     }
-    let expected = format!("a bandwidth to the host, not known for {}; {{host_bandwidth}}", chip.name);
-    refuse_if(machine.host.is_none() && r.offload != Offload::None, "offload", r.offload, expected)?;
-    let job = Job { shape, sequence: r.sequence, global_batch: r.global_batch, format: setup.format };
-    let (cut, search) = if r.search {
-        let (cut, card) = searched(&machine, &job, r, system.n_chips, &cancel)?;
-        (cut, Some(card))
+    if let Some(offload) = r.offload.filter(|o| *o != Offload::None && machine.host.is_none()) {
+        let expected = format!("a bandwidth to the host, not known for {}; {{host_bandwidth}}", chip.name);
+        return Err(Error::value("offload", offload, expected));
+    }
+    let (sequence, global_batch) = (asked.sequence, asked.global_batch);
+    let job = Job { shape, sequence, global_batch, format: asked.format };
+    let tried = Tried { setup: &setup, machine: &machine, job, asked: &asked, request: r, cancel: &cancel };
+    let (cut, search) = if asked.searches {
+        asked.fixed.check(&job)?;
+        let (found, card) = searched(&tried, system.n_chips)?;
+        (nearest(&found, &asked)?.cut, Some(card))
     } else {
-        (cut(r, shape, system.n_chips)?, None)
+        (asked.fixed.cut(&job, system.n_chips)?, None)
     };
-    let m =
-        cut.micro_batches(r.global_batch).ok_or_else(|| Error::value("global_batch", r.global_batch, "a multiple"))?;
+    let m = cut.micro_batches(global_batch).ok_or_else(|| Error::value("global_batch", global_batch, "a multiple"))?;
     let prepared = Prepared::new(&machine, &job, &cut);
     let stages = prepared.stages(cut.pp, cut.spread);
     let row = Row::new(&stages, cut.recompute).ok_or_else(|| Error::value("pp", cut.pp, "at least one stage"))?;
     let time = step(&machine, &prepared, &row, &cut, m);
-    let (chips, tokens) = (cut.chips() as f64, (r.global_batch * r.sequence) as f64);
-    let flop = flop_per_token(shape, r.sequence, Convention::Causal, Recompute::None) * tokens;
+    let (chips, tokens) = (cut.chips() as f64, (global_batch * sequence) as f64);
+    let flop = flop_per_token(shape, sequence, Convention::Causal, Recompute::None) * tokens;
     let rate = flop / (time.total * chips);
     let mfu = rate / machine.peak();
     let held = stages.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m));
     let stages: Vec<StageCard> = held.collect();
     let price = r.price_usd_per_chip_hour.or(chip.usual_price().map(|p| p.value.as_per_hour()));
     let timed = run::Timed { seconds: time.total, tokens, chips, mfu, price };
-    let run = run::run(catalog, r, &setup.model, &timed)?;
+    let run = run::run(catalog, r, asked.tokens, &setup.model, &timed)?;
     let days = run.as_ref().and_then(|run| run.work_days);
     let machine_name = format!("{} x {}", system.n_chips, chip.name);
     let capacity = chip.memory.size().get();
+    let fits = stages.iter().all(|c| c.total_bytes <= capacity);
+    let changes = match &search {
+        _ if fits => Vec::new(),
+        Some(_) => tried.for_chips(system.n_chips)?,
+        None => tried.for_layout(cut)?,
+    };
+    let verdict = (!fits).then(|| verdict(search.is_some(), system.n_chips, &changes));
+    let days_of_work = days;
+    let published = asked.run.as_ref().map(|run| published(run, days_of_work, chips));
     let evidence = match setup.stack.fit {
         Some((n, e)) => says("fitted_on_runs").with("error", e).with("runs", n),
         None => says("never_checked"),
@@ -273,6 +330,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         machine: machine_name,
         stack: setup.stack.name.clone(),
         layout: cut.to_string(),
+        with: fields(&cut),
         chips: cut.chips(),
         micro_batches: m,
         step_s: time.total,
@@ -281,12 +339,15 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         tokens_per_s: tokens / time.total,
         mfu,
         flop_per_s_per_chip: rate,
-        fits: stages.iter().all(|c| c.total_bytes <= capacity),
+        fits,
+        verdict,
+        changes,
         capacity_bytes: capacity,
         stages,
         days,
         cost_usd: days.zip(price).map(|(d, p)| d * 24.0 * p * chips),
         run,
+        published,
         search,
         figure,
         evidence,
@@ -294,99 +355,67 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     })
 }
 
-fn resolve(catalog: &Catalog, r: &Request) -> Result<Setup, Error> {
-    refuse_if(r.wide && !r.search, "wide", true, "{search} as well: it is the search that is wide")?;
-    let model = catalog.model(&r.model)?;
-    let mut system = catalog.system(&r.on)?;
-    if let Some(chips) = r.chips {
+fn resolve(catalog: &Catalog, asked: &Asked) -> Result<Setup, Error> {
+    let model = catalog.model(&asked.model)?;
+    let mut system = catalog.system(&asked.on)?;
+    if let Some(chips) = asked.chips {
         Arc::make_mut(&mut system).n_chips = up_to("chips", chips, 1_000_000)?;
     }
-    for (field, value, most) in [
-        ("sequence", r.sequence, 100_000_000),
-        ("global_batch", r.global_batch, 10_000_000),
-        ("micro_batch", r.micro_batch, 100_000),
-        ("tp", r.tp, 4096),
-        ("cp", r.cp, 4096),
-        ("pp", r.pp, 4096),
-        ("virtual_stages", r.virtual_stages, 4096),
-        ("ep", r.ep, 4096),
-        ("etp", r.etp, 4096),
-    ] {
-        refuse_if(!(1..=most).contains(&value), field, value, format!("1 to {most}"))?;
-    }
+    up_to("sequence", asked.sequence, 100_000_000)?;
+    up_to("global_batch", asked.global_batch, 10_000_000)?;
     let usual = if system.chip.link.kind == "ici" { "maxtext" } else { "megatron-core" };
-    let stack = catalog.training_stack(r.stack.as_deref().unwrap_or(usual))?;
+    let stack = catalog.training_stack(asked.stack.as_deref().unwrap_or(usual))?;
     let network = catalog.network(&system.chip.link.kind).or_else(|_| catalog.network("pcie5"))?;
-    Ok(Setup { model, stack, kernels: catalog.gemm_kernels()?, network, format: r.format.parse()?, system })
+    Ok(Setup { model, stack, kernels: catalog.gemm_kernels()?, network, system })
 }
 
-fn cut(r: &Request, shape: &Shape, chips: u64) -> Result<Cut, Error> {
-    let one = r.tp * r.cp * r.pp;
-    let odd = one > chips || !chips.is_multiple_of(one);
-    refuse_if(odd, "tp x cp x pp", one, format!("a divisor of the {chips} chips"))?;
-    let dp = chips / one;
-    let layers = shape.n_layers();
-    let chunks = r.pp * r.virtual_stages;
-    refuse_if(chunks > layers, "pp x virtual_stages", chunks, format!("at most the {layers} layers"))?;
-    let (stage, each) = (r.tp * r.cp * dp, r.ep * r.etp);
-    refuse_if(!stage.is_multiple_of(each), "ep x etp", each, format!("a divisor of the {stage} chips of a stage"))?;
-    let experts = shape.moe().map_or(1, |m| m.experts);
-    refuse_if(!experts.is_multiple_of(r.ep), "ep", r.ep, format!("a divisor of the {experts} experts"))?;
-    let schedule = match r.schedule.as_deref() {
-        Some(name) => word("pipeline schedule", name)?,
-        None if r.virtual_stages > 1 => Schedule::Interleaved,
-        None => Schedule::OneFOneB,
-    };
-    let Request { tp, cp, pp, ep, etp, virtual_stages, .. } = *r;
-    let cut = Cut {
-        degrees: Degrees { tp, cp, pp, dp, ep, etp, virtual_stages, sequence_parallel: tp > 1, ..Degrees::default() },
-        schedule,
-        micro_batch: r.micro_batch,
-        sharding: r.sharding,
-        recompute: r.recompute,
-        offload: r.offload,
-        ..Cut::default()
-    };
-    if cut.micro_batches(r.global_batch).is_none() {
-        let each = dp * r.micro_batch;
-        let nearest = (r.global_batch / each).max(1) * each;
-        let expected = format!("a multiple of {dp} copies times {} sequences, such as {nearest}", r.micro_batch);
-        return Err(Error::value("global_batch", r.global_batch, expected));
-    }
-    Ok(cut)
-}
-
-type Searched = Result<(Cut, SearchCard), Error>;
-
-fn searched(machine: &Machine<'_>, job: &Job<'_>, r: &Request, chips: u64, cancel: &Cancel) -> Searched {
-    let capacity = machine.chip.memory.size().get();
-    let mut space = Space::of(job.shape, chips, machine.domain, r.global_batch, capacity);
-    if r.wide {
-        space = space.widened(machine, r.sequence);
-    }
-    // Another model: only where it is asked for.
-    if r.recompute == Recompute::Reversible {
-        space.recompute.push(r.recompute);
-    }
-    if !space.offload.contains(&r.offload) {
-        space.offload.push(r.offload);
-    }
-    let found = Searcher::new(machine, job, &space).search(r.keep.clamp(1, 1000), cancel)?;
-    let tokens = (r.global_batch * r.sequence) as f64;
+/// Looks through every layout of at most so many chips that agrees with what is given.
+fn searched(tried: &Tried<'_>, chips: u64) -> Result<(Found, SearchCard), Error> {
+    let Tried { machine, job, asked, request: r, cancel, .. } = tried;
+    refuse_if(chips > MOST_CHIPS, "chips", chips, format!("at most {MOST_CHIPS} for a search"))?;
+    let space = asked.fixed.space(machine, job, chips, r.wide);
+    let found = Searcher::new(machine, job, &space, cancel)?.search(r.keep.clamp(1, 1000), cancel)?;
+    let tokens = (job.global_batch * job.sequence) as f64;
     let card = |c: &Candidate| LayoutCard {
         layout: c.cut.to_string(),
+        with: fields(&c.cut),
         chips: c.cut.chips(),
         step_s: c.step.total,
         memory_bytes: c.memory,
         chip_hours_per_mtok: c.chip_seconds() / 3600.0 / tokens * 1e6,
     };
-    // Where nothing fits, the layout that comes nearest is the answer, and says so.
-    let best = found.best.first().or(found.leanest.as_ref()).ok_or_else(|| {
-        Error::value("global_batch", r.global_batch, "a batch that some layout of these chips divides")
-    })?;
-    let [fastest, frontier] = [&found.best, &found.frontier].map(|all| all.iter().map(card).collect());
+    let [best, frontier] = [&found.best, &found.frontier].map(|all| all.iter().map(card).collect());
     let (evaluated, feasible) = (found.evaluated, found.feasible);
-    Ok((best.cut, SearchCard { evaluated, feasible, best: fastest, frontier }))
+    let card = SearchCard { evaluated, feasible, best, frontier };
+    Ok((found, card))
+}
+
+/// The best; where nothing fits, what comes nearest, which says so.
+fn nearest<'a>(found: &'a Found, asked: &Asked) -> Result<&'a Candidate, Error> {
+    found.best.first().or(found.leanest.as_ref()).ok_or_else(|| {
+        let expected = "a batch, chips and degrees that some layout has: copies divide the batch, stages the chips";
+        Error::value("global_batch", asked.global_batch, expected)
+    })
+}
+
+fn verdict(searched: bool, chips: u64, changes: &[ChangeCard]) -> Remark {
+    if !searched {
+        let first = changes.first();
+        let remark = says("layout_does_not_fit").with("first", first.map(|c| &c.what));
+        return remark.with("layout", first.map(|c| &c.layout));
+    }
+    let of = |id: &str| changes.iter().find(|c| c.what.says == id).map(|c| &c.what);
+    says("no_layout_fits").with("chips", chips).with("same", of("fits_wide")).with("more", of("fits_chips"))
+}
+
+fn published(run: &TrainingRun, days: Option<f64>, chips: f64) -> PublishedCard {
+    PublishedCard {
+        name: run.name.clone(),
+        chip_hours: run.chip_hours,
+        mfu: run.mfu,
+        computed_chip_hours: days.map(|d| d * 24.0 * chips),
+        source: run.layout.as_ref().map_or_else(|| run.source.clone(), |l| l.source.clone()),
+    }
 }
 
 fn parts(t: &StepTime) -> Vec<PartCard> {

@@ -64,8 +64,14 @@ pub(super) struct Timed {
     pub(super) price: Option<f64>,
 }
 
-pub(super) fn run(catalog: &Catalog, r: &Request, model: &Model, step: &Timed) -> Result<Option<RunCard>, Error> {
-    let Some((tokens, loss, mut assumptions)) = tokens(catalog, r, model)? else { return Ok(None) };
+pub(super) fn run(
+    catalog: &Catalog,
+    r: &Request,
+    given: Option<f64>,
+    model: &Model,
+    step: &Timed,
+) -> Result<Option<RunCard>, Error> {
+    let Some((tokens, loss, mut assumptions)) = tokens(catalog, r, given, model)? else { return Ok(None) };
     let (hazard, origin) = hazard(catalog, r, step.chips)?;
     let share = hazard.best_goodput().get();
     let work = tokens.map(|d| d / step.tokens * step.seconds);
@@ -95,8 +101,8 @@ pub(super) fn run(catalog: &Catalog, r: &Request, model: &Model, step: &Timed) -
 type Wanted = (Option<f64>, Option<LossCard>, Vec<Remark>);
 
 /// Tokens as given, or those a law asks for to reach the loss.
-fn tokens(catalog: &Catalog, r: &Request, model: &Model) -> Result<Option<Wanted>, Error> {
-    let given = if_given("tokens", r.tokens, 1e3, 1e21)?;
+fn tokens(catalog: &Catalog, r: &Request, given: Option<f64>, model: &Model) -> Result<Option<Wanted>, Error> {
+    let given = if_given("tokens", given, 1e3, 1e21)?;
     let target = if_given("loss", r.loss, 1e-3, 100.0)?;
     match (given, target, &r.law) {
         (Some(_), Some(_), _) => {
@@ -150,8 +156,9 @@ mod tests {
     use super::super::{Offload, Request, answer_on};
 
     fn asked() -> Request {
-        let (chips, model, global_batch, sequence) = (Some(16_384), "llama-3.1-405b".into(), 2048, 8192);
-        let (tp, pp, virtual_stages) = (8, 16, 7);
+        let (chips, model) = (Some(16_384), Some("llama-3.1-405b".into()));
+        let (global_batch, sequence) = (Some(2048), Some(8192));
+        let (tp, pp, virtual_stages) = (Some(8), Some(16), Some(7));
         Request { model, chips, sequence, global_batch, tp, pp, virtual_stages, ..Request::default() }
     }
 
@@ -191,8 +198,9 @@ mod tests {
     #[test]
     fn offloading_needs_a_link_to_the_host() {
         let catalog = rackmath_catalog::embedded();
-        let (model, on, offload) = ("llama-3.1-8b".into(), "tpu-v5p".into(), Offload::Optimizer);
-        let r = Request { model, on, offload, chips: Some(64), ..Request::default() };
+        let (model, on) = (Some("llama-3.1-8b".into()), Some("tpu-v5p".into()));
+        let (offload, chips, dp) = (Some(Offload::Optimizer), Some(64), Some(64));
+        let r = Request { model, on, chips, dp, offload, ..Request::default() };
         assert!(answer_on(&catalog, &r, 1).unwrap_err().to_string().contains("host_bandwidth"));
         let a = answer_on(&catalog, &Request { host_gb_per_s: Some(16.0), ..r }, 1).unwrap();
         assert!(a.stages.iter().all(|s| s.optimizer_bytes == 0.0) && a.parts.iter().any(|p| p.name.contains("host")));
