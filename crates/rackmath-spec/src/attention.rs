@@ -24,6 +24,8 @@ pub struct AttentionKernels {
     /// How prompts carry over to other chips of a generation.
     #[serde(default)]
     products: BTreeMap<String, Products>,
+    /// Of sparse attention.
+    pub index: Option<Index>,
     pub decode: Vec<AttentionKernel<DecodeConstants>>,
     pub prefill: Vec<AttentionKernel<PrefillConstants>>,
 }
@@ -131,6 +133,18 @@ pub struct Products {
     pub source: String,
 }
 
+/// The kernels that pick what sparse attention reads, and read it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Index {
+    /// Share of the peak that scores of prompts reach, in 8 bits where the chip multiplies in them.
+    #[serde(deserialize_with = "share")]
+    pub compute: Fraction,
+    /// Query heads the prompts' kernel computes at least, by generation.
+    heads: BTreeMap<String, f64>,
+    pub source: String,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     pub backend: &'a str,
@@ -154,6 +168,11 @@ impl AttentionKernels {
     /// The rule by which a generation's prompts carry over to this chip of it.
     pub fn products(&self, chip: &Chip) -> Option<&Products> {
         self.products.get(self.generation(chip))
+    }
+
+    /// Query heads that a prompt's kernel of sparse attention computes at least.
+    pub fn least_heads(&self, chip: &Chip) -> f64 {
+        self.index.as_ref().and_then(|i| i.heads.get(self.generation(chip))).copied().unwrap_or(1.0)
     }
 
     pub fn generation<'a>(&'a self, chip: &'a Chip) -> &'a str {

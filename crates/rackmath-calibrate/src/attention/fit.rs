@@ -164,7 +164,7 @@ fn head(kind: Kind) -> String {
         Kind::Grouped => ("Grouped-query and multi-head attention", "kernel_attention_{a100,l40s,h100,b200}.csv"),
         Kind::Latent => ("Multi-head latent attention", "kernel_mla.csv (a100, h100, b200; 16 and 128 heads)"),
     };
-    let own = if kind == Kind::Grouped { OWN_SOURCES } else { "" };
+    let own = if kind == Kind::Grouped { OWN_SOURCES } else { INDEX_SOURCE };
     let verb = if kind == Kind::Grouped { "fit attention" } else { "fit mla" };
     let mut text = format!(
         "# Printed by `rackmath-calibrate {verb}`; symbols in crates/rackmath-theory/src/operator/attention.rs.\n\
@@ -178,8 +178,20 @@ fn head(kind: Kind) -> String {
     for (generation, share) in CACHE_SHARES {
         let _ = writeln!(text, "{generation} = {share}");
     }
-    text + PRODUCTS
+    text + PRODUCTS + if kind == Kind::Latent { INDEX } else { "" }
 }
+
+/// What was not fitted here: read at its source.
+const INDEX_SOURCE: &str = r#"index = "DeepGEMM fp8_mqa_logits, 64 heads of 128, 2,048 queries: 960 to 1,145 TFLOP/s on an H200 (1,979 by the data sheet) from 4,096 to 65,536 keys (sgl-project/sglang issue 11989, comment of 2026-01-21); heads of the sparse prompt kernel are padded to 64 on Hopper and 128 on Blackwell (vllm v1/attention/backends/mla/flashmla_sparse.py, prefill_padding, read 2026-11)"
+"#;
+const INDEX: &str = r#"
+# The index that picks what sparse attention reads: its products in 8 bits where the chip has them, and the heads the kernel of
+# the picked tokens computes at least.
+[index]
+compute = 0.55
+heads = { hopper = 64.0, blackwell = 128.0 }
+source = "index"
+"#;
 
 fn entry(key: &Key, generation: &str, constants: &Constants, evidence: &str) -> String {
     let us = |t: Seconds| format!("\"{} us\"", rounded(t.get() * 1e6));

@@ -11,6 +11,7 @@
 //! | d_n, d_v | nope, value | 1 | sizes of a head's key without rotation and of its value |
 //! | w | kv | B/param | bytes of a cached value |
 //!
+//! Where an index picks the tokens, prompts multiply in the latent space too, as decodes do.
 //! The score takes r + d_r multiply-adds and the output r. With 128 heads that is 242 FLOP for a byte of a 16-bit cache,
 //! near the ridge of a chip: decode is limited by compute where attention of other kinds never is.
 //! Ignores: the up-projections of prefill, which are matrix products of their own.
@@ -39,6 +40,22 @@ impl Latent {
             token_flop: Flop::flop(2.0 * (2.0 * self.rank + self.rope)),
             // A latent query in and a latent output out for each head, 16 bits each.
             query_bytes: Bytes::b(self.heads * (2.0 * self.rank + self.rope) * 2.0),
+        }
+    }
+
+    /// Of prompts that attend to picked tokens: each query has tokens of its own, so that keys and values are not expanded.
+    pub fn picked(&self, sequences: f64, new: f64, past: f64, picked: f64) -> PrefillWork {
+        let (query, entry) = (2.0 * self.rank + self.rope, self.rank + self.rope);
+        PrefillWork {
+            sequences,
+            new,
+            past,
+            window: Some(picked),
+            heads: self.heads,
+            pair_flop: Flop::flop(2.0 * query),
+            // A latent query and a latent output for each head, and the entry, 16 bits each.
+            new_bytes: Bytes::b(2.0 * (self.heads * query + entry)),
+            past_bytes: Bytes::b(2.0 * entry),
         }
     }
 

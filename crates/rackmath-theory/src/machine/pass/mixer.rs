@@ -37,6 +37,8 @@ struct HeadsOp {
     per_byte: f64,
     shape: HeadsShape,
     cap: f64,
+    /// Query heads that the kernel of picked tokens computes at least.
+    least_heads: f64,
     context_shards: f64,
     /// Chips of the tensor-parallel group that each read some of the tokens, for the heads of all of them.
     joined: f64,
@@ -86,7 +88,7 @@ impl Prep<'_> {
             token_bytes: kv::index_key(i.dim) / ratio / cp,
             token_flop: (2 * i.heads * i.dim) as f64 / ratio / cp,
             kernels: 3.0,
-            ..side
+            ..self.scores(side)
         };
         Some(match mixer {
             Mixer::None => return None,
@@ -153,6 +155,13 @@ impl Prep<'_> {
         Some(SideOp { per_flop, per_byte, compute, memory, ..SideOp::default() })
     }
 
+    /// An index multiplies in 8 bits whatever the format of the cache.
+    fn scores(&self, side: SideOp) -> SideOp {
+        let per_flop = Silicon::of(&self.d.system.chip, Math::Fp8).map_or(side.per_flop, |s| 1.0 / s.peak.get());
+        let compute = self.kernels.latent().index.as_ref().map_or(side.compute, |i| i.compute.get());
+        SideOp { per_flop, compute, ..side }
+    }
+
     fn heads(&self, shape: HeadsShape, cap: f64, group: u64) -> Option<HeadsOp> {
         let (chip, engine, degrees) = (&self.d.system.chip, &self.d.engine.kernels, self.d.layout.degrees());
         let (kernels, backend, latent) = match shape {
@@ -193,6 +202,7 @@ impl Prep<'_> {
             per_byte: 1.0 / decode_silicon.bandwidth.get(),
             shape,
             cap,
+            least_heads: kernels.least_heads(chip),
             context_shards: degrees.cp as f64,
             joined: degrees.dcp as f64,
         })
@@ -283,7 +293,12 @@ impl HeadsOp {
                 let one = PrefillWork::grouped(prompts, new, (heads, kv_heads), head, kv);
                 PrefillWork { past, window, ..one }
             }
-            HeadsShape::Latent { latent, .. } => PrefillWork { window, ..latent.prefill(prompts, new, past) },
+            // Engines expand keys and values while all of them are picked.
+            HeadsShape::Latent { latent, .. } if past + new <= self.cap => latent.prefill(prompts, new, past),
+            HeadsShape::Latent { latent, .. } => {
+                let heads = latent.heads.max(self.least_heads);
+                mla::Latent { heads, ..latent }.picked(prompts, new, past, self.cap)
+            }
             HeadsShape::Compressed { heads, dim, entry, window, ratio, picked } => {
                 let seen = window + ((past + new) / ratio).min(picked);
                 PrefillWork {
