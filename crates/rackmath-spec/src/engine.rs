@@ -56,6 +56,9 @@ pub struct Kernels {
     pub all_reduce: String,
     /// Expert exchange within a node or rack; `gather` for all-gather and reduce-scatter.
     pub exchange: String,
+    /// The kernels it has instead where experts are spread wider than one host of eight.
+    #[serde(default)]
+    pub exchange_wide: Vec<String>,
     /// Expert layers: the first rule that matches.
     #[serde(default)]
     pub experts: Vec<ExpertRule>,

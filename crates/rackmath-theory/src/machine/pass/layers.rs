@@ -285,7 +285,7 @@ impl<'a> Prep<'a> {
             top_k: (experts_run(moe).round() as u64).max(1),
             ranks: d.ep,
         };
-        let dispatched = d.dp > 1 && d.ep > 1 && self.d.engine.kernels.exchange != "gather";
+        let dispatched = d.dp > 1 && d.ep > 1 && !self.gathers();
         let (layer, seen) = if dispatched {
             // Only rows for its own experts reach a rank, each as a token with one choice.
             let experts = ((moe.experts + d.redundant) / d.ep).max(1);

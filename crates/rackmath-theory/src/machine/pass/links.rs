@@ -58,6 +58,18 @@ impl<'a> Prep<'a> {
         (best.latency.get() + skew, best.transfer.get())
     }
 
+    /// Experts are spread over more chips than one host has: eight, or all that are linked closely.
+    fn wide(&self) -> bool {
+        let d = self.d.layout.degrees();
+        d.ep * d.etp > domain(&self.d.system).min(8)
+    }
+
+    /// Everyone gathers the tokens of all.
+    pub(super) fn gathers(&self) -> bool {
+        let kernels = &self.d.engine.kernels;
+        kernels.exchange == "gather" && !(self.wide() && !kernels.exchange_wide.is_empty())
+    }
+
     fn exchange(&self, moe: &Moe, rows: f64) -> (f64, f64) {
         let skew = 2.0 * self.d.engine.overhead.skew.get();
         let Some((level, up)) = self.level() else { return (skew, 0.0) };
@@ -65,11 +77,14 @@ impl<'a> Prep<'a> {
         let together = domain(&self.d.system).min(self.d.layout.stage_chips());
         let ranks = d.ep * d.etp;
         // Engines switch between a kernel for short messages and one for long ones; the shorter time counts.
-        let names = [self.d.engine.kernels.exchange.as_str(), "deepep-ll", "deepep-normal"];
-        let gather = names[0] == "gather" && ranks <= together;
-        let best = names.iter().filter(|_| !gather).filter_map(|name| {
-            let far = *name == "one-sided" && together <= 8;
-            let kernel = up.exchange.get(*name).filter(|_| !far)?;
+        let kernels = &self.d.engine.kernels;
+        let usual = [kernels.exchange.as_str(), "deepep-ll", "deepep-normal"];
+        let wide = kernels.exchange_wide.iter().map(String::as_str).filter(|_| self.wide());
+        let names = wide.chain(usual.into_iter().filter(|_| kernels.exchange_wide.is_empty()));
+        let gather = self.gathers() && ranks <= together;
+        let best = names.filter(|_| !gather).filter_map(|name| {
+            let far = name == "one-sided" && together <= 8;
+            let kernel = up.exchange.get(name).filter(|_| !far)?;
             self.exchange_by(kernel, moe, rows, level)
         });
         let best = best.min_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));
