@@ -83,9 +83,10 @@ impl Cache {
         Bytes::b(self.read.at(context.get()))
     }
 
-    /// Bytes each further token adds to the cache once windows are full.
+    /// Bytes each further token adds to the cache once windows are full; where every layer has a window, before they are.
     pub fn stored_per_token(&self) -> BytesPerToken {
-        BytesPerToken::new(self.stored.final_slope())
+        let (first, last) = (self.stored.at(1.0) - self.stored.fixed(), self.stored.final_slope());
+        BytesPerToken::new(if last > 0.0 { last } else { first })
     }
 
     /// Bytes kept for a sequence however short: recurrent states.
@@ -267,6 +268,8 @@ mod tests {
             // V4-Pro, one-byte cache: 30 layers 4:1 with a 132-byte key, 31 layers 128:1, entries of 584 bytes.
             ("deepseek-v4-pro", Dtype::Fp8, 30.0 * (584.0 + 132.0) / 4.0 + 31.0 * 584.0 / 128.0),
             ("qwen3.5-397b-a17b", Dtype::Bf16, 15.0 * 2.0 * 2.0 * 256.0 * 2.0),
+            // Every layer has a window of 4,096: what a token adds until it is full.
+            ("mistral-7b", Dtype::Bf16, 32.0 * 2.0 * 8.0 * 128.0 * 2.0),
         ] {
             close(of(model, dtype).stored_per_token().get(), bytes, 1e-14);
         }
