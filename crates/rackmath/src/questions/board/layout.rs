@@ -328,6 +328,11 @@ fn given(d: &DegreesRequest) -> Result<Layout, Error> {
 
 /// The lecture's recipe (D34): one scale-up domain, experts over all of it, no pipeline unless weights do not fit.
 pub fn usual(model: &Model, system: &System) -> Layout {
+    usual_for(model, system, u64::MAX)
+}
+
+/// The same for so many requests at a time: a group of attention without one would idle.
+pub(crate) fn usual_for(model: &Model, system: &System, requests: u64) -> Layout {
     let chips = domain(system).min(system.n_chips).max(1);
     let legal = |d: Degrees| Layout::new(d).ok().filter(|l| check(model, system, l).is_ok());
     let largest = |limit: u64| (0..30).rev().map(|i| 1u64 << i).filter(move |n| *n <= limit);
@@ -339,7 +344,7 @@ pub fn usual(model: &Model, system: &System) -> Layout {
     let sparse = shape.runs.iter().any(|r| matches!(r.block.ffn, Ffn::Moe(_)));
     let of = |n: u64| match (sparse, latent) {
         // A latent cache cannot be cut along heads: attention data parallel.
-        (true, true) => legal(Degrees { dp: n, ep: n, ..one }),
+        (true, true) => largest(n.min(requests)).find_map(|dp| legal(Degrees { tp: n / dp, dp, ep: n, ..one })),
         (true, false) => largest(8.min(n)).find_map(|tp| legal(Degrees { tp, dp: n / tp, ep: n, ..one })),
         (false, _) => legal(Degrees { tp: n, etp: n, ..one }),
     };

@@ -118,7 +118,10 @@ fn pick(r: &Request, d: &DegreesRequest, line: Option<&str>, on: &Deployment) ->
     let usual = || Ok(on.engine.family.parse().unwrap_or(Tool::Vllm));
     let tool = r.tool.as_ref().map_or_else(usual, |word| word.parse::<Tool>());
     let line = line.map(|line| tool.map(|tool| (tool, line))).transpose()?;
-    let (layout, chosen) = layout::pick(d, line, on)?;
+    let (mut layout, chosen) = layout::pick(d, line, on)?;
+    if let (true, Loading::Concurrency(n)) = (chosen, load(r)?) {
+        layout = layout::usual_for(&on.model, &on.system, n as u64);
+    }
     let cut = layout.degrees().dcp;
     let expected = match on.engine.family.as_str() {
         _ if cut <= 1 => return Ok((layout, chosen)),
