@@ -70,7 +70,8 @@ pub const ALL: &[Set] = &[
     },
     Set {
         file: "sglang_h200_pd_ratio_percentiles.csv.gz",
-        name: "gpt-oss-120b on 8 H200, SGLang of September 2025, pools for prompts and answers, closed loop",
+        name: "gpt-oss-120b on 8 H200, SGLang of September 2025, pools for prompts and answers, closed loop; what a hand-over \
+               takes was fitted on its TTFT at 32 users",
         open: &[
             Open {
                 flag: "answers' lengths",
