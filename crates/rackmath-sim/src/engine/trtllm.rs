@@ -355,12 +355,7 @@ impl Scheduler {
                 at += 1;
                 continue;
             };
-            let r = &self.sequences[slot];
-            let need = match (candidate.new, candidate.rest) {
-                (true, _) => self.blocks.needed(r.known(), candidate.found, None),
-                (false, 0) => self.blocks.missing(&r.held, candidate.before + 1),
-                (false, _) => 0,
-            };
+            let need = self.need(&candidate);
             if taken + need <= self.blocks.free() {
                 taken += need;
                 self.candidates.push(candidate);
@@ -371,8 +366,25 @@ impl Scheduler {
             let Some(last) = order[at..].iter().rposition(started) else { break };
             self.pause(order[at + last]);
             order.truncate(at + last);
+            // What others found may have been held by it alone.
+            let candidates = std::mem::take(&mut self.candidates);
+            taken = candidates.iter().map(|c| self.need(c)).sum();
+            self.candidates = candidates;
         }
         self.order = order;
+    }
+
+    /// Blocks that a candidate takes of those that are free.
+    fn need(&mut self, c: &Candidate) -> u32 {
+        let r = &self.sequences[c.slot];
+        match (c.new, c.rest) {
+            (true, _) => {
+                self.blocks.find(r.place, c.found);
+                self.blocks.needed(r.known(), c.found, None)
+            }
+            (false, 0) => self.blocks.missing(&r.held, c.before + 1),
+            (false, _) => 0,
+        }
     }
 
     fn pause(&mut self, slot: u32) {
