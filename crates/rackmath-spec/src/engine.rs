@@ -357,6 +357,9 @@ pub struct Overhead {
     /// Host time to launch the kernels of one layer of a pass that is not captured.
     #[serde(rename = "launch_us", deserialize_with = "us")]
     pub launch: Seconds,
+    /// What a layer of experts takes beyond that: choosing, sorting, gathering are many small kernels.
+    #[serde(default, rename = "launch_expert_us", deserialize_with = "us")]
+    pub launch_expert: Seconds,
     /// Host time before the first kernel of a pass that is not captured, beyond that of a captured one.
     #[serde(default, rename = "launch_first_us", deserialize_with = "us")]
     pub launch_first: Seconds,

@@ -395,6 +395,11 @@ impl Shape {
         self.runs.iter().map(|run| run.n).sum()
     }
 
+    /// Layers with experts.
+    pub fn moe_layers(&self) -> u64 {
+        self.runs.iter().filter(|run| matches!(run.block.ffn, Ffn::Moe(_))).map(|run| run.n).sum()
+    }
+
     pub fn moe(&self) -> Option<&Moe> {
         self.runs.iter().find_map(|run| match &run.block.ffn {
             Ffn::Moe(moe) => Some(moe),

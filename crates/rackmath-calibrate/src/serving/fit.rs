@@ -187,6 +187,7 @@ pub fn toml((engine, fit): &(Engine, Option<Residual>)) -> String {
         ("host_sequence_us", us(o.host_sequence)),
         ("host_overlaps", o.host_overlaps.to_string()),
         ("launch_us", us(o.launch)),
+        ("launch_expert_us", if o.launch_expert > Seconds::ZERO { us(o.launch_expert) } else { String::new() }),
         ("launch_piece_us", if o.launch_piece > Seconds::ZERO { us(o.launch_piece) } else { String::new() }),
         ("request_ms", ms(o.request)),
         ("request_concurrent_ms", ms(o.request_concurrent)),

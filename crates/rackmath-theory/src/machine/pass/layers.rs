@@ -110,7 +110,7 @@ impl Pass {
             joints: prep.joints(),
             ideal: d.engine.ideal,
             head_every_token: d.engine.kernels.head_every_token,
-            replays: Replays::of(&d.engine, shape.n_layers()),
+            replays: Replays::of(&d.engine, shape.n_layers(), shape.moe_layers()),
             overhead: d.engine.overhead,
             assumed: prep.assumed,
             wider: prep.wider,

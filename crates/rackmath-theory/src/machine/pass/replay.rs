@@ -1,14 +1,14 @@
 //! How a pass is launched: as one captured graph, piece by piece, or kernel by kernel.
 //!
-//! $$ t_{launch} = \begin{cases} 0 & r \le g,\ \text{no prompts} \\ l\,t_p & r \le g,\ \text{prompts in pieces} \\ l\,t_k & r > g \end{cases}
+//! $$ t_{launch} = \begin{cases} 0 & r \le g,\ \text{no prompts} \\ l\,t_p & r \le g,\ \text{prompts in pieces} \\ l\,t_k + l_e\,t_e & r > g \end{cases}
 //!    \qquad \hat r = \min\{c : c \ge r\} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | r, \hat r | rows | 1 | tokens of the pass; the captured size c it is padded to |
 //! | g | most | 1 | the largest captured size |
-//! | l | layers | 1 | layers of the model |
-//! | t_p, t_k | piece, each | s | host time for a layer replayed in pieces, and launched kernel by kernel |
+//! | l, l_e | layers, experts | 1 | layers of the model, those of them with experts |
+//! | t_p, t_k, t_e | piece, each, expert | s | host time for a layer replayed in pieces, launched kernel by kernel, and for its experts |
 //!
 //! The host runs ahead of the chips, so that the longer of its time and theirs counts ([`super::Pass`]). A graph that holds the
 //! whole pass is one launch, which the time to prepare a pass covers. A launch kernel by kernel is longer or shorter from pass
@@ -28,14 +28,14 @@ pub(super) struct Replays {
 }
 
 impl Replays {
-    pub(super) fn of(engine: &Engine, layers: u64) -> Self {
+    pub(super) fn of(engine: &Engine, layers: u64, experts: u64) -> Self {
         let (s, o) = (&engine.schedule, &engine.overhead);
         let pieces = match s.graph_prompts {
             Replay::Whole => 0.0,
             Replay::Pieces => layers as f64 * o.launch_piece.get(),
         };
         // What is launched in pieces is launched no slower than one by one.
-        let each = (layers as f64 * o.launch.get()).max(pieces);
+        let each = (layers as f64 * o.launch.get() + experts as f64 * o.launch_expert.get()).max(pieces);
         Self { most: s.graph, steps: s.graph_steps.clone(), pieces, each, spread: o.launch_spread }
     }
 
@@ -76,7 +76,7 @@ mod tests {
 
     fn replays() -> Replays {
         let (engine, _) = rackmath_catalog::embedded().engine("vllm").unwrap();
-        Replays::of(&engine, 32)
+        Replays::of(&engine, 32, 0)
     }
 
     /// vLLM 0.25 captures 1, 2, 4, 8 to 256 by 8 and 272 to 512 by 16: 51 sizes.
@@ -104,5 +104,9 @@ mod tests {
         assert_eq!(r.launch(513.0, true).0, 32.0 * o.launch.get());
         assert_eq!(r.launch(513.0, false), r.launch(513.0, true));
         assert!(o.launch_piece < o.launch);
+        // SGLang launches the experts of a layer apart: 61 layers, 58 of them with experts, are 61 x 0.06 + 58 x 2.2 ms.
+        let (sglang, _) = rackmath_catalog::embedded().engine("sglang").unwrap();
+        let launch = Replays::of(&sglang, 61, 58).launch(4096.0, true).0;
+        assert!((launch - (61.0 * 60e-6 + 58.0 * 2200e-6)).abs() < 1e-9, "{launch}");
     }
 }
