@@ -135,7 +135,7 @@ impl Blocks {
         }
     }
 
-    /// Notes what gives way, for [`Self::gone`].
+    /// Notes what gives way, for whoever asks.
     #[must_use]
     pub fn noting(self) -> Self {
         Self { gone: Some(Gone { bare: self.usable, all: Vec::new() }), ..self }

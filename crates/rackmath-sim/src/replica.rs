@@ -3,7 +3,7 @@
 //! A call chooses a step. In the plain loop the next call comes when the step has ended; with overlap, when it has started, so
 //! that two steps are under way. At one time, steps end first, then requests arrive, then the engine is called.
 //!
-//! A replica of several pipeline stages has as many batches under way ([`pipe`]).
+//! A replica of several pipeline stages has as many batches under way (`pipe.rs`).
 //!
 //! There are three ways through the same steps ([`Pace`]). The general one asks the scheduler at every call. The plain one keeps
 //! what decodes in dense counters, as all of them get one token in each step: a step is one pass over them, and only what

@@ -15,7 +15,7 @@
 //! A link carries one fetch after the other. What is fetched is kept in the tiers it passes.
 //! Assumes: the engine fetches whatever it finds, as vLLM's connector does; it does not ask whether computing were quicker.
 //! SGLang keeps the host's part in its own tree ([`crate::radix`]) and TensorRT-LLM moves a block that gives way in the chip's
-//! memory down, and up again when it is found ([`Tiers::give_way`], [`Tiers::move_up`]); what a link carries counts here alike.
+//! memory down, and up again when it is found (`Tiers::give_way`, `Tiers::move_up`); what a link carries counts here alike.
 //! Ignores: time and links that writing takes (the other direction of the link); that a block is written a little after it is
 //! computed; tiers that several replicas share.
 //! Source: vLLM `v1/kv_offload/cpu/manager.py` (stores what is not there, evicts least recently used, looks up block by block),
