@@ -229,3 +229,124 @@ fn a_shard_outside_of_its_number_is_refused() {
         assert!(error.contains("1/4"), "{error}");
     }
 }
+
+/// Configurations drawn of each setting.
+const DRAWN: usize = 10_000;
+
+/// Model, machine, engine, objective; milliseconds of a token and of the first, requests a second.
+type Asked = (&'static str, &'static str, &'static str, Best, [Option<f64>; 3]);
+
+#[rustfmt::skip] // a table
+const SETTINGS: [Asked; 20] = [
+    ("llama-3.1-8b", "8xh100", "vllm", Best::Cost, [Some(20.0), Some(500.0), Some(20.0)]),
+    ("llama-3.1-8b", "6xa100-80gb", "sglang", Best::Throughput, [Some(30.0), None, None]),
+    ("llama-3.1-8b", "4xl40s", "vllm", Best::Latency, [None, None, Some(2.0)]),
+    ("llama-3.1-70b", "16xh100", "trtllm", Best::Cost, [Some(40.0), Some(2000.0), None]),
+    ("llama-3.1-70b", "24xh200", "vllm", Best::Chips, [Some(25.0), None, Some(8.0)]),
+    ("llama-3.1-405b", "16xh200", "sglang", Best::Energy, [Some(60.0), None, None]),
+    ("qwen3-32b", "32xh200", "vllm", Best::Cost, [Some(30.0), Some(1000.0), Some(20.0)]),
+    ("qwen3-32b", "12xh100", "trtllm", Best::Throughput, [Some(25.0), Some(1500.0), None]),
+    ("qwen2.5-72b", "8xmi300x", "vllm", Best::Cost, [Some(50.0), None, Some(3.0)]),
+    ("qwen3-8b", "5xh100", "vllm", Best::Throughput, [None, Some(300.0), None]),
+    ("mixtral-8x7b", "8xh100", "vllm", Best::Cost, [Some(20.0), None, None]),
+    ("mixtral-8x22b", "12xh200", "sglang", Best::Latency, [None, None, Some(4.0)]),
+    ("qwen3-30b-a3b", "6xh100", "vllm", Best::Cost, [Some(15.0), Some(800.0), Some(10.0)]),
+    ("qwen3-235b-a22b", "24xh200", "sglang", Best::Throughput, [Some(40.0), None, None]),
+    ("gpt-oss-120b", "8xh100", "vllm", Best::Chips, [Some(12.0), None, Some(10.0)]),
+    ("gpt-oss-120b", "12xb200", "trtllm", Best::Cost, [Some(10.0), None, None]),
+    ("deepseek-v3", "32xh200", "sglang", Best::Cost, [Some(50.0), Some(3000.0), Some(10.0)]),
+    ("deepseek-v3", "48xh200", "vllm", Best::Throughput, [Some(40.0), None, None]),
+    ("kimi-k2", "32xb200", "sglang", Best::Energy, [Some(50.0), None, None]),
+    ("llama-4-scout", "6xh200", "vllm", Best::Cost, [Some(30.0), None, Some(5.0)]),
+];
+
+fn setting((model, on, engine, objective, [tpot, ttft, rate]): Asked) -> Request {
+    Request {
+        setting: Setting { model: model.into(), on: on.into(), ..Setting::default() },
+        engines: vec![engine.into()],
+        objective,
+        tpot_ms: tpot.map(Into::into),
+        ttft_ms: ttft.map(Into::into),
+        rate_per_s: rate,
+        ..Request::default()
+    }
+}
+
+/// A stream of numbers: xorshift.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides.max(1)
+    }
+}
+
+#[test]
+fn ten_thousand_random_configurations_of_each_setting_never_beat_the_plan() {
+    let mut met = 0;
+    for (at, asked) in SETTINGS.into_iter().enumerate() {
+        let r = setting(asked);
+        assert_eq!(r.degrees, Steps::Any);
+        let (space, q) = space(&CATALOG, &r, 2).unwrap();
+        let best = search_all(&space, &q, &2.into()).unwrap().top.first().copied();
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (at as u64 + 1));
+        let mut drawn = 0;
+        // Some numbers stand for nothing: they are drawn again.
+        for _ in 0..40 * DRAWN {
+            let index = dice.roll(space.len());
+            let Some(estimate) = space.estimate(index, q.output, q.traffic) else { continue };
+            drawn += 1;
+            if q.limits.broken(&estimate) == 0 {
+                met += 1;
+                let one = Ranked { index, family: space.family(index), estimate };
+                assert!(best.is_some_and(|best| !q.order(&one, &best).is_lt()), "{asked:?}: {index}");
+            }
+            if drawn == DRAWN {
+                break;
+            }
+        }
+        assert!(drawn == DRAWN || space.len() < 40 * DRAWN as u64, "{asked:?}: {drawn} of {}", space.len());
+    }
+    assert!(met > 1000, "only {met} of those drawn meet the limits");
+}
+
+#[test]
+fn random_legal_layouts_asked_for_by_their_degrees_never_beat_the_plan() {
+    use rackmath::layout::DegreesRequest;
+    use rackmath_spec::file::flags::{Tool, print};
+    use rackmath_spec::layout::Degrees;
+    use rackmath_theory::layout::check;
+    let mut dice = Dice(7);
+    for asked in SETTINGS {
+        let r = Request { disaggregated: false, ..setting(asked) };
+        let best = score(&r);
+        let (model, system) = (CATALOG.model(asked.0).unwrap(), CATALOG.system(asked.1).unwrap());
+        let tool: Tool = asked.2.parse().unwrap();
+        let moe = model.shape().is_some_and(|s| s.moe().is_some());
+        let mut tried: Vec<Degrees> = Vec::new();
+        for _ in 0..DRAWN {
+            let mut any = |most: u64| 1 + dice.roll(most);
+            let (tp, pp, dp) = (any(8), any(8), if moe { any(system.n_chips) } else { 1 });
+            let ep = if moe { any(tp * dp) } else { 1 };
+            if !(tp * dp).is_multiple_of(ep) {
+                continue;
+            }
+            let degrees = Degrees { tp, pp, dp, ep, etp: tp * dp / ep, ..Degrees::default() };
+            let Ok(layout) = rackmath_spec::Layout::new(degrees) else { continue };
+            if check(&model, &system, &layout).is_ok() && print(tool, &layout).is_ok() && !tried.contains(&degrees) {
+                tried.push(degrees);
+            }
+        }
+        // Each by the plan of its degrees alone; of many, some.
+        assert!(!tried.is_empty(), "{asked:?}");
+        for d in tried.iter().step_by(tried.len().div_ceil(12)) {
+            let [tp, pp, dp, ep, etp] = [d.tp, d.pp, d.dp, d.ep, d.etp].map(Some);
+            let fixed = DegreesRequest { tp, pp, dp, ep, etp, ..DegreesRequest::default() };
+            let one = score(&Request { fixed, ..r.clone() });
+            assert!(at_most(best, one), "{asked:?} {d:?}: {best} against {one}");
+        }
+    }
+}

@@ -281,7 +281,7 @@ export const page = {
       title: "The question",
       tex: String.raw`\begin{aligned} &${extreme}_{\text{layout},\,B,\,\text{replicas}}\ ${tex(OBJECTIVES[plan.objective] ?? plan.objective)}\\ &\text{so that }${words.join(String.raw`\\ &\phantom{\text{so that }}`)}\end{aligned}`,
       values: best && shown ? String.raw`\rightarrow\ ${tex(shown)}` : undefined,
-      note: "Memory holds the weights and the caches of B requests in flight; degrees are powers of two.",
+      note: "Memory holds the weights and the caches of B requests in flight; degrees are all that model, machine and engine allow.",
     });
     if (!best || best.usd_per_hour === null || !best.usd_per_mtok) return;
     view.equation("price", {

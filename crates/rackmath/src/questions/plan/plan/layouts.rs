@@ -1,6 +1,6 @@
 //! Every layout a model, a machine and an engine allow.
 //!
-//! Degrees are powers of two, as deployed, or any. A dense model has no attention groups of its own: data parallel copies of
+//! Degrees are all that the model, the machine and the engine allow, or powers of two. A dense model has no attention groups of its own: data parallel copies of
 //! it are replicas. Experts fill their stage: cut into ep groups of experts and each expert into what is left. The context is
 //! cut only over chips that keep copies of the same cache, by vLLM, and where asked for.
 
@@ -19,9 +19,9 @@ const DEEPEST: u64 = 8;
 #[serde(rename_all = "snake_case")]
 pub enum Steps {
     /// Powers of two.
-    #[default]
     Powers,
     /// All that the model and the machine allow.
+    #[default]
     Any,
 }
 

@@ -163,7 +163,7 @@ pub struct Request {
     #[schemars(extend("x-file" = "machine"))]
     pub prefill_on: Option<String>,
     /// Degrees of parallelism to try.
-    #[educe(Default = Steps::Powers)]
+    #[educe(Default = Steps::Any)]
     pub degrees: Steps,
     /// Share of a prompt found in host memory, beyond what is found on the chips: a choice of the plan when given.
     #[serde(skip_serializing_if = "Option::is_none")]
