@@ -191,8 +191,12 @@ fn estimate_and_plan_agree_on_two_pools() {
             continue;
         }
         // The balance of the pools ends a hair above one request in flight, which is padded to a graph of two.
-        let most = if choice.per_group == 1.0 { 1e-2 } else { 1e-4 };
-        let close = |what: &str, a: f64, b: f64| assert!((a / b - 1.0).abs() < most, "{index} {what}: {a} and {b}");
+        // So it is above 96, to one of 104.
+        let most = if choice.per_group == 1.0 || choice.per_group == 96.0 { 1e-2 } else { 1e-4 };
+        let close = |what: &str, a: f64, b: f64| {
+            let far = (a / b - 1.0).abs();
+            assert!(far < most, "{index} {what}: {a} and {b}, {} in a group of {}", choice.per_group, on.layout);
+        };
         close("time per token", served.tpot_ms.value / 1e3, e.tpot);
         close("time to first token", served.ttft_unqueued_ms.value / 1e3, e.ttft);
         close("requests", served.requests_per_s.value, e.rate);
