@@ -6,7 +6,7 @@
 use crate::engine::Version;
 use crate::file::noun::{noun, text_or_none};
 use crate::model::{Mixer, Shape, Span};
-use crate::{Chip, Dtype, Gguf, SpecError};
+use crate::{Chip, Dtype, Gguf, Layout, SpecError};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
@@ -198,6 +198,41 @@ impl AttentionKind {
     }
 }
 
+/// Ways to cut a model over chips that not every engine has everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+pub enum Parallel {
+    #[strum(to_string = "tensor parallel")]
+    Tensor,
+    #[strum(to_string = "pipeline parallel")]
+    Pipeline,
+    /// Attention groups of one instance.
+    #[strum(to_string = "data parallel")]
+    Data,
+    #[strum(to_string = "expert parallel")]
+    Expert,
+    #[strum(to_string = "context parallel of prompts")]
+    PrefillContext,
+    #[strum(to_string = "context parallel of decodes")]
+    DecodeContext,
+}
+
+impl Parallel {
+    /// Those that a layout uses, each with its degree.
+    pub fn of(layout: &Layout) -> impl Iterator<Item = (Self, u64)> {
+        let d = layout.degrees();
+        let all = [
+            (Self::Tensor, d.tp),
+            (Self::Pipeline, d.pp),
+            (Self::Data, d.dp),
+            (Self::Expert, d.ep),
+            (Self::PrefillContext, d.cp),
+            (Self::DecodeContext, d.dcp),
+        ];
+        all.into_iter().filter(|(_, n)| *n > 1)
+    }
+}
+
 /// Whether something runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -223,6 +258,9 @@ pub struct EngineSupport {
     #[serde(default)]
     sources: BTreeMap<String, String>,
     pub context: Option<ContextRule>,
+    /// What it has nowhere, with the source that says no.
+    #[serde(default)]
+    lacks_parallel: BTreeMap<Parallel, String>,
     #[serde(default)]
     on: Vec<OnFamily>,
 }
@@ -276,6 +314,9 @@ pub struct OnFamily {
     cache_refused: BTreeMap<Listed, String>,
     #[serde(default)]
     lacks: BTreeMap<AttentionKind, String>,
+    /// Ways to cut a model that it does not have there, with the source that says no.
+    #[serde(default)]
+    lacks_parallel: BTreeMap<Parallel, String>,
     /// Kinds of attention of which no source says yes or no.
     #[serde(default)]
     pub unsure: Vec<AttentionKind>,
@@ -322,6 +363,11 @@ impl OnFamily {
         self.lacks.get(&kind).map(|key| of.cited(key))
     }
 
+    /// Ways to cut a model that are lacking there or everywhere, with the source that says so.
+    pub fn lacking_parallel<'a>(&'a self, of: &'a EngineSupport) -> impl Iterator<Item = (Parallel, &'a str)> {
+        self.lacks_parallel.iter().chain(&of.lacks_parallel).map(|(kind, key)| (*kind, of.cited(key)))
+    }
+
     /// The first of its sources.
     pub fn source<'a>(&self, of: &'a EngineSupport) -> &'a str {
         self.source.first().map_or("", |key| of.cited(key))
@@ -358,6 +404,7 @@ pub(crate) fn read(id: &str, text: &str, families: &ChipFamilies) -> Result<Engi
         let known = support.sources.contains_key(key);
         if known { Ok(()) } else { Err(SpecError::field(&file, field, key, "a key of [sources]")) }
     };
+    support.lacks_parallel.values().try_for_each(|k| key("lacks_parallel", k))?;
     support.elsewhere_source.iter().try_for_each(|k| key("elsewhere_source", k))?;
     support.context.iter().flat_map(|c| &c.source).try_for_each(|k| key("context.source", k))?;
     let mut seen: Vec<&str> = Vec::new();
@@ -374,6 +421,7 @@ pub(crate) fn read(id: &str, text: &str, families: &ChipFamilies) -> Result<Engi
             seen.push(family);
         }
         let noes = on.refused.values().chain(on.cache_refused.values()).chain(on.lacks.values());
+        let noes = noes.chain(on.lacks_parallel.values());
         noes.chain(&on.source).try_for_each(|k| key(&format!("on[{i}].source"), k))?;
         if on.source.is_empty() && on.runs != Runs::Unknown {
             return Err(SpecError::field(&file, format!("on[{i}].source"), "nothing", "a source for every yes and no"));

@@ -461,7 +461,7 @@ mod tests {
     #[test]
     fn closed_lists_are_listed_and_what_a_question_refuses_is_no_flag_of_it() {
         for (question, flag, words) in [
-            (Question::Plan, "basis", "owner-hyperscaler owner-neocloud rental on-demand"),
+            (Question::Plan, "basis", "owner-hyperscaler owner-neocloud rental on-demand spot"),
             (Question::Layout, "tool", "vllm sglang trtllm megatron"),
             (Question::Estimate, "tool", "vllm sglang trtllm megatron"),
             (Question::Mfu, "format", "bf16 fp8 mxfp8 nvfp4"),

@@ -227,3 +227,81 @@ fn a_plan_leaves_out_what_does_not_run_and_says_so() {
     assert!(long.plans.is_empty());
     assert_eq!(why(&long.verdict), "context_too_long");
 }
+
+/// Engine, machine, model, degrees of tp, pp, dp, ep; whether it is cut like that there; why.
+type Cut = (&'static str, &'static str, &'static str, [u64; 4], bool, &'static str);
+
+#[rustfmt::skip]
+const CUTS: &[Cut] = &[
+    ("vllm", "8xh100", LLAMA, [2, 2, 1, 1], true, "tensor and pipeline (vllm docs)"),
+    ("vllm", "8xh100", MOE, [1, 1, 8, 8], true, "data and expert (vllm docs)"),
+    ("vllm", "8xtpu-v6e", LLAMA, [8, 1, 1, 1], true, "tensor passes (tpu-inference parallelism.md)"),
+    ("vllm", "8xtpu-v6e", MOE, [8, 1, 1, 8], true, "expert passes (tpu-inference parallelism.md)"),
+    ("vllm", "8xtpu-v6e", LLAMA, [1, 2, 1, 1], false, "pipeline fails (tpu-inference parallelism.md)"),
+    ("vllm", "8xtpu-v6e", MOE, [1, 1, 8, 8], false, "data fails (tpu-inference parallelism.md)"),
+    ("vllm", "4xtrainium2", LLAMA, [1, 2, 1, 1], false, "no pipeline (vllm-neuron, Qwen3-32B recipe)"),
+    ("sglang", "8xh100", MOE, [1, 1, 8, 8], true, "data-parallel attention and experts (sglang docs)"),
+    ("sglang", "8xtpu-v6e", MOE, [1, 1, 8, 8], false, "data-parallel attention in development (sglang docs, TPU)"),
+    ("llamacpp", "8xh100", LLAMA, [1, 4, 1, 1], true, "layer split (llama.cpp multi-gpu.md)"),
+    ("llamacpp", "8xh100", MOE, [1, 1, 8, 8], false, "no expert or data parallel (llama.cpp multi-gpu.md)"),
+];
+const MOE: &str = "qwen3-30b-a3b";
+
+#[test]
+fn engines_are_cut_as_their_documents_say_and_plans_try_nothing_else() {
+    let catalog = rackmath_catalog::embedded();
+    for (engine, on, model, [tp, pp, dp, ep], cut, why) in CUTS {
+        let setting = Setting { model: (*model).into(), on: (*on).into(), ..Setting::default() };
+        let degrees = rackmath::layout::DegreesRequest {
+            tp: Some(*tp),
+            pp: Some(*pp),
+            dp: Some(*dp),
+            ep: Some(*ep),
+            ..Default::default()
+        };
+        let request = Request { setting, degrees, engine: (*engine).into(), changes: false, ..Request::default() };
+        let answer = estimate::answer(&catalog, &request).unwrap_or_else(|e| panic!("{engine} on {on}: {e}"));
+        let refused = format!("{answer:?}").contains("support_no_parallel");
+        assert_eq!(refused, !cut, "{engine} on {on}, {tp} {pp} {dp} {ep}: {why}");
+    }
+    // A layout that nobody chose is one that runs, and a plan has no others.
+    let setting = Setting { model: MOE.into(), on: "8xtpu-v6e".into(), ..Setting::default() };
+    let usual = Request { setting: setting.clone(), changes: false, ..Request::default() };
+    assert!(!format!("{:?}", estimate::answer(&catalog, &usual).unwrap()).contains("support_no_parallel"));
+    let planned = plan::Request { setting, top: 100, disaggregated: false, ..plan::Request::default() };
+    let tpu = plan::answer_on(&catalog, &planned, 1).unwrap();
+    assert!(tpu.plans.iter().all(|p| !p.layout.contains("pp") && !p.layout.contains("dp")), "{:?}", tpu.plans);
+    let pretended = plan::answer_on(&catalog, &plan::Request { pretend: true, ..planned }, 1).unwrap();
+    assert!(pretended.layouts > tpu.layouts);
+}
+
+#[test]
+fn when_layout_and_simulate_answer_that_it_is_not_possible() {
+    let catalog = rackmath_catalog::embedded();
+    let on = |on: &str| Setting { model: LLAMA.into(), on: on.into(), ..Setting::default() };
+    let asked = rackmath::when::Request { setting: on("tpu-v6e"), engine: "trtllm".into(), ..Default::default() };
+    let a = rackmath::when::answer(&catalog, &asked).unwrap();
+    assert!(a.regimes.is_empty() && a.from.is_none() && a.refused.len() == 2, "{a:?}");
+    let pretend = rackmath::when::Request { pretend: true, ..asked };
+    assert!(!rackmath::when::answer(&catalog, &pretend).unwrap().regimes.is_empty());
+    // Llama 3.1 has 131,072 positions.
+    let long = rackmath::when::Request { setting: on("h100"), context: 131_073.0, ..Default::default() };
+    assert!(rackmath::when::answer(&catalog, &long).unwrap().regimes.is_empty());
+    let grows = rackmath::when::Request {
+        setting: on("h100"),
+        over: rackmath::when::Over::Context,
+        batch: 1.0,
+        ..Default::default()
+    };
+    assert_eq!(rackmath::when::answer(&catalog, &grows).unwrap().most, 131_072.0);
+    let long = rackmath::layout::Request { setting: on("8xh100"), context: 131_073.0, ..Default::default() };
+    let a = rackmath::layout::answer(&catalog, &long).unwrap();
+    assert!(!a.fits && a.verdict.says == "not_placed");
+    let amd = rackmath::layout::Request { setting: on("8xmi300x"), ..Default::default() };
+    let a = rackmath::layout::answer(&catalog, &amd).unwrap();
+    let of = |tool: &str| a.commands.iter().find(|c| c.tool == tool).unwrap();
+    assert!(of("vllm").flags.is_some() && of("trtllm").cannot.as_ref().is_some_and(|w| w.contains("mi300x")));
+    let run = rackmath::simulate::Request { setting: on("mi300x"), engine: "trtllm".into(), ..Default::default() };
+    let a = rackmath::simulate::answer_on(&catalog, &run, &1.into()).unwrap();
+    assert!(a.verdict.says == "not_simulated" && a.metrics.is_empty() && a.requests == 0);
+}

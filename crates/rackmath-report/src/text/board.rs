@@ -6,8 +6,18 @@ use rackmath::{curve, explain, step, when};
 pub(super) fn step(out: &mut Page, a: &step::Answer) {
     out.title(format!("{} on {}", a.model, a.system));
     let chosen = if a.batch_chosen { " (chosen: where compute meets memory, or what fits)" } else { "" };
+    let chosen = if a.batch_by_speed { " (the most at which each user is as fast as asked)" } else { chosen };
     let pass = only(a.pass > 1.0, format!(", {} tokens each in this pass", count(a.pass)));
     out.line(format!("batch {}{chosen}, context {}{pass}\n", count(a.batch), count(a.context)));
+    if let Some(s) = &a.sparse {
+        let (n, b) = (count(s.blocks), three(s.block_tokens));
+        let read = format!(
+            "{} entries of {}: {n} blocks of {b} tokens and a summary of each",
+            count(s.entries),
+            count(a.context)
+        );
+        out.field("sparse attention", read);
+    }
     numbers(out, a);
     out.gap();
     memory(out, &a.memory);
@@ -139,12 +149,17 @@ pub(super) fn when(out: &mut Page, a: &when::Answer) {
         when::Over::Context => ("a context of", "batch"),
     };
     out.head(match a.from {
+        _ if a.regimes.is_empty() && !a.refused.is_empty() => words(&a.refused[0]),
         _ if a.regimes.is_empty() => "nothing fits: weights, or one sequence, are more than memory holds".into(),
         Some(from) => format!("{} binds from {point} {} on", bound(a.what), count(from)),
         None => format!("{} never binds, up to {point} {}", bound(a.what), count(a.most)),
     });
     let fixed = format!("{other} {}", count(a.fixed));
     out.field("decode steps of", format!("{} on {}, {}, {}; {fixed}", a.model, a.system, a.engine, a.layout));
+    let said = if a.regimes.is_empty() { 1 } else { 0 };
+    for line in a.refused.iter().skip(said).chain(&a.supported) {
+        out.item(words(line));
+    }
     if !a.regimes.is_empty() {
         out.field("memory holds", format!("{point} {}", count(a.most)));
         out.gap();

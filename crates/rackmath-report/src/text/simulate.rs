@@ -44,6 +44,9 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
     out.paragraph("", format!("{}.", words(&a.verdict)));
     a.warnings.iter().for_each(|w| out.paragraph("! ", format!("{}.", words(w))));
     out.gap();
+    if a.metrics.is_empty() && a.requests == 0 {
+        return;
+    }
     if let Some(compared) = &a.compared {
         comparison(out, compared);
     }

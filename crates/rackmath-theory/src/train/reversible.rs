@@ -18,6 +18,9 @@
 use rackmath_units::Bytes;
 use strum::Display;
 
+/// Values of 2 bytes that a layer keeps for each token and width: 34 bytes.
+pub const VALUES: f64 = 17.0;
+
 /// What is kept between forward and backward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum Keep {
@@ -43,13 +46,18 @@ impl Keep {
 
     /// Bytes of activations at the peak: `tokens` in flight (sequence times batch).
     pub fn activations(self, layers: f64, tokens: f64, hidden: f64) -> Bytes {
+        self.activations_of(VALUES, (layers, tokens, hidden))
+    }
+
+    /// The same where a layer keeps so many values of 2 bytes for each token and width.
+    pub fn activations_of(self, values: f64, (layers, tokens, hidden): (f64, f64, f64)) -> Bytes {
         let element = tokens * hidden;
-        let (layer, input) = (34.0 * element, 2.0 * element);
+        let (layer, input) = (2.0 * values * element, 2.0 * element);
         let spaced = |k: f64| input * (layers / k).ceil() + layer * k;
         Bytes::b(match self {
             Self::Everything => layer * layers,
             Self::Inputs => input * layers + layer,
-            // 2 L/k + 34 k is least near the root of 2 L / 34, far below the layers there are.
+            // 2 L/k + 34 k is least near the root of 2 L / 34, far below the layers there are; near that of L with one value.
             Self::Spaced => (1..=layers.sqrt().ceil() as u64).map(|k| spaced(k as f64)).fold(f64::INFINITY, f64::min),
             Self::Reversible => 2.0 * input + layer,
         })
@@ -70,6 +78,8 @@ mod tests {
         }
         // Every second input: 2 x 40 + 34 x 2 = 148 bytes.
         close(gb(Keep::Spaced), 148.0 * 67.108_864e-3, 1e-3);
+        // Eight values instead of 17: 16 bytes x 80 layers.
+        close(Keep::Everything.activations_of(8.0, (80.0, 8192.0, 8192.0)).as_gb(), 16.0 * 80.0 * 67.108_864e-3, 1e-9);
         // Only reversible is flat in depth.
         let grows = |keep: Keep| keep.activations(1000.0, 1.0, 1.0) > keep.activations(10.0, 1.0, 1.0);
         assert!(!grows(Keep::Reversible) && grows(Keep::Inputs));

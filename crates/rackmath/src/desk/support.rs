@@ -14,7 +14,7 @@ use super::prelude::*;
 use super::remark::Part;
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::model::Formats;
-use rackmath_spec::support::{AttentionKind, EngineSupport, Format, OnFamily, Runs, Stored};
+use rackmath_spec::support::{AttentionKind, EngineSupport, Format, OnFamily, Parallel, Runs, Stored};
 use rackmath_spec::{Chip, Kind, Math, Model, System};
 use rackmath_theory::deployment::Deployment;
 
@@ -39,6 +39,16 @@ pub(crate) struct Standing {
     cast: bool,
     /// Arithmetics the chip has and the engine does not use for these weights.
     unused: Vec<Math>,
+    /// Ways to cut a model that it does not have there.
+    lacks: Vec<Lack>,
+}
+
+/// A way to cut a model that an engine does not have on a chip.
+#[derive(Clone, Debug, PartialEq)]
+struct Lack {
+    kind: Parallel,
+    why: Remark,
+    given: String,
 }
 
 /// Why not, and what would do instead.
@@ -111,6 +121,12 @@ pub(crate) fn stand(
     let mut standing = versions(&support, entry, engine, chip, version);
     standing.attention(&support, entry, &on.model, chip);
     standing.formats(&support, entry, on, asked);
+    let lack = |(kind, source): (Parallel, &str)| {
+        let said = says("support_no_parallel").with("engine", &support.name).with("chip", &chip.name);
+        let why = said.with("kind", kind.to_string()).with("source", source).with("as_of", &support.as_of);
+        Lack { kind, why, given: format!("{kind} in {} on {}", support.id, chip.id) }
+    };
+    standing.lacks = entry.lacking_parallel(&support).map(lack).collect();
     if let Some(via) = entry.via.as_ref().filter(|_| standing.refusal.is_none()) {
         let said = says("support_via").with("engine", &support.name).with("chip", &chip.name).with("via", via);
         standing.says_as(said.with("grade", entry.grade.as_ref()));
@@ -316,6 +332,42 @@ impl Standing {
         }
     }
 
+    /// Whether the engine can cut a model like that there.
+    pub fn cuts(&self, layout: &Layout) -> bool {
+        self.lacking(layout).is_none()
+    }
+
+    fn lacking(&self, layout: &Layout) -> Option<&Lack> {
+        self.lacks.iter().find(|lack| Parallel::of(layout).any(|(kind, _)| kind == lack.kind))
+    }
+
+    /// Refused where the layout is cut in a way that the engine does not have there.
+    pub fn refuse_layout(&mut self, layout: &Layout) {
+        let Some(lack) = self.lacking(layout).cloned() else { return };
+        if self.refusal.is_none() {
+            let has: Vec<String> = Parallel::of(layout)
+                .filter(|(kind, _)| self.lacks.iter().all(|l| l.kind != *kind))
+                .map(|(kind, _)| kind.to_string())
+                .collect();
+            let near = if has.is_empty() { "a layout without it".to_owned() } else { has.join(", ") };
+            let nearest = says("nearest_cut").with("kinds", near.clone());
+            self.verdict = Verdict::Refused;
+            self.refusal = Some(Refusal {
+                why: lack.why,
+                nearest: Some(nearest),
+                field: "layout",
+                given: lack.given,
+                expected: near,
+            });
+        }
+    }
+
+    /// What is said of ways to cut a model that a plan leaves out.
+    pub fn uncut(&self) -> impl Iterator<Item = &Remark> {
+        let tried = |lack: &&Lack| matches!(lack.kind, Parallel::Pipeline | Parallel::Data | Parallel::Expert);
+        self.lacks.iter().filter(tried).map(|lack| &lack.why)
+    }
+
     /// Whether weights are expanded although the chip could multiply them as they are.
     pub fn widens(&self) -> bool {
         !self.unused.is_empty()
@@ -329,6 +381,16 @@ impl Standing {
     /// What marks an answer about something that does not exist.
     pub fn pretended(&self, pretend: bool) -> Option<Remark> {
         self.refusal.as_ref().filter(|_| pretend).map(|r| says("not_existing").with("why", &r.why))
+    }
+
+    /// Why not, in a few words, where nobody pretends.
+    pub fn barred(&self, pretend: bool) -> Option<String> {
+        let refusal = self.refusal.as_ref().filter(|_| !pretend)?;
+        let why = match refusal.why.with.get("why") {
+            Some(Part::Text(why)) => format!(": {why}"),
+            _ => String::new(),
+        };
+        Some(format!("not supported: {}{why}", refusal.given))
     }
 
     /// The refusal as an error, for questions that have no answer without numbers.

@@ -2,6 +2,7 @@
 
 use crate::desk::prelude::*;
 use crate::step;
+use rackmath_theory::board::Step;
 
 /// What to sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::AsRefStr)]
@@ -46,12 +47,15 @@ pub struct Request {
     /// Pass length, where it is not swept.
     #[schemars(extend("x-flag" = "pass -p chunk"))]
     pub pass: f64,
+    /// Blocks of the context that each token attends to, of the best length: 2 sqrt(n L) entries are read instead of L.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sparse_blocks: Option<f64>,
 }
 
 impl Default for Request {
     fn default() -> Self {
-        let step::Request { setting, batch, context, pass } = step::Request::default();
-        Self { setting, over: Over::Batch, from: None, to: None, points: 200, batch, context, pass }
+        let step::Request { setting, batch, context, pass, sparse_blocks, .. } = step::Request::default();
+        Self { setting, over: Over::Batch, from: None, to: None, points: 200, batch, context, pass, sparse_blocks }
     }
 }
 
@@ -118,6 +122,18 @@ struct Fixed {
     batch: Tokens,
     context: Tokens,
     pass: Tokens,
+    /// Blocks of sparse attention.
+    blocks: Option<f64>,
+}
+
+impl Fixed {
+    /// A step; of sparse attention with what it reads, beside the same with all it keeps.
+    fn step(&self, r: &Resolved) -> (Step, Step) {
+        // Blocks were checked before.
+        let read = step::Sparse::read(self.context, self.blocks).unwrap_or(self.context);
+        let step = r.board.step(self.batch, read, self.pass);
+        (step, Step { context: self.context, ..step })
+    }
 }
 
 /// Answers.
@@ -129,7 +145,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         Some(batch) => tokens("batch", batch, 1.0)?,
         None => Tokens::new(base.board.balance_batch(context).map_or(256.0, |b| b.ceil().clamp(1.0, 1e9))),
     };
-    let at = Fixed { batch, context, pass };
+    step::Sparse::of(context, request.sparse_blocks)?;
+    let at = Fixed { batch, context, pass, blocks: request.sparse_blocks };
     let usual = &request.setting;
     let in_format = |dtype: Dtype| {
         let r = resolve(catalog, &Setting { weights: Some(dtype.name().into()), ..usual.clone() })?;
@@ -190,7 +207,7 @@ fn chips(request: &Request, all: u64) -> Result<Vec<u64>, Error> {
 }
 
 fn row(r: &Resolved, at: Fixed, x: f64) -> Row {
-    let step = r.board.step(at.batch, at.context, at.pass);
+    let (step, kept) = at.step(r);
     Row {
         x,
         label: None,
@@ -202,19 +219,20 @@ fn row(r: &Resolved, at: Fixed, x: f64) -> Row {
         mfu: step.mfu().get(),
         tokens_per_s: step.rate().get(),
         binding: step.binding().name().to_owned(),
-        fits: step::memory(r, &step).fits,
+        fits: step::memory(r, &kept).fits,
     }
 }
 
 fn kinks(r: &Resolved, over: Over, at: Fixed, rows: &[Row]) -> Vec<Kink> {
-    let decode = at.pass.get() == 1.0;
+    // Where sparse attention turns is not worked out.
+    let decode = at.pass.get() == 1.0 && at.blocks.is_none();
     let turns = match over {
         Over::Batch if decode => (r.board.balance_batch(at.context), "compute_bound_from_here"),
         Over::Context if decode => (r.board.kink_context(at.batch).map(Tokens::get), "memory_bound_from_here"),
-        Over::Pass => (r.board.kink_pass(at.batch, at.context), "compute_bound_from_here"),
+        Over::Pass if at.blocks.is_none() => (r.board.kink_pass(at.batch, at.context), "compute_bound_from_here"),
         _ => (None, ""),
     };
-    let memory = step::memory(r, &r.board.step(at.batch, at.context, at.pass));
+    let memory = step::memory(r, &at.step(r).1);
     let full = match over {
         Over::Batch => memory.batch_max,
         Over::Context => memory.context_max,

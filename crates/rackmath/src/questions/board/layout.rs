@@ -1,6 +1,7 @@
 //! A model on machines: what every chip holds, computes and sends, whether it fits, and what chokes.
 
 use crate::desk::prelude::*;
+use crate::support::{self, Asked};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::model::{Ffn, Formats, Mixer};
 use rackmath_spec::{Model, System, VariantArray as _};
@@ -49,6 +50,9 @@ pub struct Request {
     pub routing: String,
     /// Tokens each expert got, measured, instead of `routing`.
     pub histogram: Option<Vec<f64>>,
+    /// Places what the model's context does not allow all the same, and spells it for tools that do not run there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pretend: bool,
 }
 
 /// Parallel degrees.
@@ -249,8 +253,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     };
     let command = |tool: &Tool| {
         let printed = flags::print(*tool, &layout).map_err(|error| error.without_file().to_string());
+        let printed = printed.and_then(|line| runs(catalog, *tool, &r, request).map(|()| line));
         CommandCard { tool: tool.to_string(), flags: printed.clone().ok(), cannot: printed.err() }
     };
+    let (ideal, _) = catalog.engine("ideal")?;
+    let long = support::too_long(catalog, &r.model, &ideal, context.get())?.filter(|_| !request.pretend);
     Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
@@ -261,10 +268,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         batch: load.batch,
         context: load.context.get(),
         capacity_bytes: placed.capacity.get(),
-        fits,
+        fits: fits && long.is_none(),
         missing_bytes: missing.get(),
         spare_bytes: spare.get(),
-        verdict: verdict(&placed),
+        verdict: long.map_or_else(|| verdict(&placed), |long| says("not_placed").with("why", long.why)),
         first_change: if fits { None } else { first_change(&r, &load, most, |_| true) },
         warning: kv_alone.then(|| says("kv_alone_too_large")),
         batch_max: most,
@@ -280,6 +287,17 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             says("bytes_a_value"),
         ],
     })
+}
+
+/// Whether the engine of a tool runs the model there, in these formats and cut like that; else why not.
+fn runs(catalog: &Catalog, tool: Tool, on: &Deployment, request: &Request) -> Result<(), String> {
+    // Tools that train have no engine here.
+    let Ok((engine, _)) = catalog.engine(&tool.to_string()) else { return Ok(()) };
+    let there = Deployment { engine, ..on.clone() };
+    let asked = Asked::by(request.setting.weights.as_deref());
+    let mut standing = support::stand(catalog, &there, asked, None).map_err(|e| e.to_string())?;
+    standing.refuse_layout(&on.layout);
+    standing.barred(request.pretend).map_or(Ok(()), Err)
 }
 
 /// The share of a chip's memory that an engine takes.
@@ -324,6 +342,23 @@ fn given(d: &DegreesRequest) -> Result<Layout, Error> {
     let redundant = d.redundant.unwrap_or(0);
     Layout::new(Degrees { tp, pp, dp, cp, ep, etp, redundant, dcp, ..Degrees::default() })
         .map_err(|e| Error::value("layout", e.to_string(), "degrees that go together"))
+}
+
+/// The largest layout of tensor and expert parallelism alone, or of pipeline stages, that the model, the machine and an engine
+/// allow.
+pub(crate) fn cut_by(model: &Model, system: &System, allows: impl Fn(&Layout) -> bool) -> Option<Layout> {
+    let moe = model.shape().is_some_and(|s| s.moe().is_some());
+    let sizes: Vec<u64> = (0..=10).map(|k| 1 << k).filter(|n| *n <= system.n_chips).collect();
+    let made = |degrees: Degrees| {
+        let layout = Layout::new(degrees).ok()?;
+        (check(model, system, &layout).is_ok() && allows(&layout)).then_some(layout)
+    };
+    let all = sizes.iter().rev().flat_map(|n| {
+        let experts = moe.then_some(Degrees { tp: *n, ep: *n, ..Degrees::default() });
+        let whole = Degrees { tp: *n, etp: if moe { *n } else { 1 }, ..Degrees::default() };
+        experts.into_iter().chain([whole, Degrees { pp: *n, ..Degrees::default() }])
+    });
+    all.into_iter().find_map(made)
 }
 
 /// The lecture's recipe (D34): one scale-up domain, experts over all of it, no pipeline unless weights do not fit.

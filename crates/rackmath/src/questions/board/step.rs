@@ -2,6 +2,7 @@
 
 use crate::desk::prelude::*;
 use rackmath_theory::board::{Step, closed};
+use rackmath_theory::crossover::block_sparse_entries;
 use rackmath_theory::curve::distinct;
 use rackmath_theory::roofline::{self, Overlap};
 
@@ -23,6 +24,14 @@ pub struct Request {
     #[schemars(extend("x-flag" = "pass -p chunk"))]
     #[educe(Default = 1.0)]
     pub pass: f64,
+    /// Tokens per second that each user has at least: the largest batch that gives it is taken, and its cost is the price of
+    /// the speed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed_tok_s: Option<f64>,
+    /// Blocks of the context that each token attends to, of the best length, and a summary of every block: 2 sqrt(n L) entries
+    /// are read instead of L. More blocks, more quality.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sparse_blocks: Option<f64>,
 }
 
 /// The step and everything around it.
@@ -38,10 +47,16 @@ pub struct Answer {
     pub batch: f64,
     /// Whether the batch was chosen here.
     pub batch_chosen: bool,
+    /// Whether it follows from a speed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub batch_by_speed: bool,
     /// Context of each.
     pub context: f64,
     /// Tokens of each in this pass.
     pub pass: f64,
+    /// What sparse attention reads, where it is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sparse: Option<Sparse>,
     /// Time of the step.
     pub time_s: f64,
     /// Time to multiply.
@@ -136,6 +151,8 @@ pub struct Memory {
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let r = &resolve(catalog, &request.setting)?;
     let (board, step) = (&r.board, &of(r, request)?);
+    let context = tokens("context", request.context, 0.0)?;
+    let sparse = Sparse::of(context, request.sparse_blocks)?;
     let cost = |value: f64| r.priced().then_some(value);
     let ridge = |peak| roofline::ridge(peak, r.main_format().width(), r.system.chip.memory.bandwidth.value);
     Ok(Answer {
@@ -143,8 +160,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         system: r.system.name.clone(),
         chips: r.system.n_chips,
         batch: step.batch.get(),
-        batch_chosen: request.batch.is_none(),
-        context: step.context.get(),
+        batch_chosen: request.batch.is_none() && request.speed_tok_s.is_none(),
+        batch_by_speed: request.speed_tok_s.is_some(),
+        context: context.get(),
+        sparse,
         pass: step.pass.get(),
         time_s: step.time.get(),
         compute_s: step.terms.compute.get(),
@@ -168,25 +187,82 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         ridge: r.main_math().map(|(_, peak)| ridge(peak)),
         sparsity: r.count.read() / r.count.multiplied(),
         experts: experts(r, step),
-        memory: memory(r, step),
+        memory: memory(r, &Step { context, ..*step }),
         assumptions: r.assumptions(),
         sources: r.sources(),
     })
 }
 
-/// The step asked for.
+/// What block-sparse attention reads of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sparse {
+    /// Blocks each token attends to.
+    pub blocks: f64,
+    /// Tokens of a block: the best length, sqrt(L / n).
+    pub block_tokens: f64,
+    /// Entries read: summaries of all blocks and the tokens of the chosen ones.
+    pub entries: f64,
+}
+
+impl Sparse {
+    /// None where attention is dense.
+    pub(crate) fn of(context: Tokens, blocks: Option<f64>) -> Result<Option<Self>, Error> {
+        let Some(blocks) = blocks else { return Ok(None) };
+        let good = blocks >= 1.0 && blocks <= 1e9;
+        refuse_if(!good, "sparse_blocks", blocks, "1 to 1e9 blocks; fewer are quicker and worse")?;
+        // Beyond L / 4 blocks, to read everything is less.
+        let entries = block_sparse_entries(context, blocks).min(context.get());
+        Ok(Some(Self { blocks, block_tokens: (context.get() / blocks).sqrt().max(1.0), entries }))
+    }
+
+    /// Entries that are read of a context.
+    pub(crate) fn read(context: Tokens, blocks: Option<f64>) -> Result<Tokens, Error> {
+        Ok(Self::of(context, blocks)?.map_or(context, |s| Tokens::new(s.entries)))
+    }
+}
+
+/// The step asked for; of sparse attention its context is what is read.
 pub(crate) fn of(r: &Resolved, request: &Request) -> Result<Step, Error> {
     let (context, pass) = (tokens("context", request.context, 0.0)?, tokens("pass", request.pass, 1.0)?);
-    let batch = request.batch.map_or_else(|| Ok(usual_batch(r, context)), |batch| tokens("batch", batch, 1.0))?;
-    Ok(r.board.step(batch, context, pass))
+    let read = Sparse::read(context, request.sparse_blocks)?;
+    let batch = match (request.batch, request.speed_tok_s) {
+        (Some(batch), None) => tokens("batch", batch, 1.0)?,
+        (Some(batch), Some(_)) => {
+            return Err(Error::value("batch", batch, "a batch, or a speed that the batch follows from"));
+        }
+        (None, Some(speed)) => quick_batch(r, speed, (read, context, pass))?,
+        (None, None) => usual_batch(r, context, read),
+    };
+    Ok(r.board.step(batch, read, pass))
+}
+
+/// The largest batch that fits and gives each user a speed.
+fn quick_batch(r: &Resolved, speed: f64, (read, context, pass): (Tokens, Tokens, Tokens)) -> Result<Tokens, Error> {
+    let user = |batch: f64| (pass / r.board.step(Tokens::new(batch), read, pass).time).get();
+    let expected = || format!("at most {} for one sequence alone", TokenRate::per_s(user(1.0)));
+    refuse_if(!(speed > 0.0 && user(1.0) >= speed), "speed_tok_s", speed, expected())?;
+    let (mut low, mut high) = (1.0, fitting(r, context));
+    if user(high) >= speed {
+        return Ok(Tokens::new(high));
+    }
+    while high - low > 1.0 {
+        let middle = f64::midpoint(low, high).floor();
+        if user(middle) >= speed { low = middle } else { high = middle }
+    }
+    Ok(Tokens::new(low))
+}
+
+/// Sequences of a context that fit, at least one.
+fn fitting(r: &Resolved, context: Tokens) -> f64 {
+    let room = r.system.capacity().less(r.weight_bytes());
+    let each = r.cache.stored(context);
+    if each.get() > 0.0 { (room / each).floor().max(1.0) } else { 1e6 }
 }
 
 /// The balance batch, or as many sequences as fit when the batch never balances or does not fit.
-fn usual_batch(r: &Resolved, context: Tokens) -> Tokens {
-    let room = r.system.capacity().less(r.weight_bytes());
-    let each = r.cache.stored(context);
-    let fits = if each.get() > 0.0 { (room / each).floor().max(1.0) } else { 1e6 };
-    let wanted = r.board.balance_batch(context).map_or(fits, |batch| batch.ceil().max(1.0));
+fn usual_batch(r: &Resolved, context: Tokens, read: Tokens) -> Tokens {
+    let fits = fitting(r, context);
+    let wanted = r.board.balance_batch(read).map_or(fits, |batch| batch.ceil().max(1.0));
     Tokens::new(wanted.min(fits))
 }
 
@@ -231,6 +307,45 @@ pub(crate) fn memory(r: &Resolved, step: &Step) -> Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn asked(sparse_blocks: Option<f64>, speed_tok_s: Option<f64>, context: f64) -> Answer {
+        let setting = Setting { model: "llama-3.1-70b".into(), on: "8xh100".into(), ..Setting::default() };
+        let request = Request { setting, sparse_blocks, speed_tok_s, context, ..Request::default() };
+        answer(&rackmath_catalog::embedded(), &request).unwrap()
+    }
+
+    #[test]
+    fn sparse_attention_reads_a_square_root_and_keeps_all() {
+        // 64 blocks of 65,536 tokens: blocks of 32, 2,048 summaries and 2,048 tokens.
+        let (dense, sparse) = (asked(None, None, 65_536.0), asked(Some(64.0), None, 65_536.0));
+        let s = sparse.sparse.unwrap();
+        assert_eq!((s.block_tokens, s.entries), (32.0, 4096.0));
+        assert_eq!(dense.memory.kv_bytes_per_token, sparse.memory.kv_bytes_per_token);
+        assert_eq!(dense.memory.batch_max, sparse.memory.batch_max);
+        let kv = |a: &Answer| a.kv_s / a.batch;
+        assert!((kv(&dense) / kv(&sparse) - 16.0).abs() < 1e-9);
+        // Four times the context, twice the entries; four times the blocks, twice as many.
+        assert_eq!(asked(Some(64.0), None, 262_144.0).sparse.unwrap().entries, 8192.0);
+        assert_eq!(asked(Some(256.0), None, 65_536.0).sparse.unwrap().entries, 8192.0);
+        // So many blocks are everything.
+        assert_eq!(asked(Some(1e6), None, 4096.0).sparse.unwrap().entries, 4096.0);
+    }
+
+    #[test]
+    fn a_speed_has_the_largest_batch_and_the_least_price() {
+        let a = asked(None, Some(60.0), 8192.0);
+        assert!(a.tokens_per_s_user >= 60.0 && a.batch > 1.0);
+        let setting = Setting { model: "llama-3.1-70b".into(), on: "8xh100".into(), ..Setting::default() };
+        let more =
+            Request { setting: setting.clone(), batch: Some(a.batch + 1.0), context: 8192.0, ..Request::default() };
+        let more = answer(&rackmath_catalog::embedded(), &more).unwrap();
+        assert!(more.tokens_per_s_user < 60.0 && more.cost_usd_per_mtok < a.cost_usd_per_mtok);
+        // Faster is dearer, and faster than one sequence alone is nobody.
+        assert!(asked(None, Some(120.0), 8192.0).cost_usd_per_mtok > a.cost_usd_per_mtok);
+        let none = Request { setting, speed_tok_s: Some(1e6), ..Request::default() };
+        let error = answer(&rackmath_catalog::embedded(), &none).unwrap_err();
+        assert!(format!("{error:?}").contains("one sequence alone"), "{error:?}");
+    }
 
     #[test]
     fn g27_a_full_rack_is_filled_to_the_last_sequence() {

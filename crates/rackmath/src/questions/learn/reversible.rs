@@ -16,6 +16,10 @@ pub struct Request {
     pub model: String,
     /// Tokens in flight per chip while training it: sequence times batch.
     pub tokens: f64,
+    /// Values of 2 bytes that a layer of it keeps for each token and width.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-none" = "17"))]
+    pub values: Option<f64>,
     /// Deepest network to measure.
     #[schemars(extend("x-most" = [32, "blocks of a trained network"]))]
     pub depth: usize,
@@ -28,7 +32,7 @@ pub struct Request {
 
 impl Default for Request {
     fn default() -> Self {
-        Self { model: "llama-3.1-70b".into(), tokens: 8192.0, depth: 32, steps: 60, seed: 1 }
+        Self { model: "llama-3.1-70b".into(), tokens: 8192.0, values: None, depth: 32, steps: 60, seed: 1 }
     }
 }
 
@@ -162,9 +166,14 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         avalanche,
         model,
         assumptions: vec![
-            "peak memory counts every activation and its gradient, not weights, their gradients or the optimizer".into(),
+            "peak memory counts every activation and its gradient, not weights, their gradients or the optimizer"
+                .into(),
             "arithmetic counts matrix products; a block is the difference of two depths".into(),
-            "the network is small and real; the formulas for the model are Korthikanti et al.'s 34 and 2 bytes per token and width".into(),
+            format!(
+                "the network is small and real; the formulas for the model take {} bytes per token and width of a layer ({}) and 2 of its input",
+                2.0 * r.values.unwrap_or(theory::VALUES),
+                if r.values.is_some() { "as given" } else { "Korthikanti et al.'s" }
+            ),
         ],
     })
 }
@@ -217,8 +226,9 @@ fn formulas(catalog: &Catalog, r: &Request) -> Result<Vec<FormulaCard>, Error> {
     let tokens = within("tokens", r.tokens, 1.0, 1e12)?;
     let shape = model.shape().ok_or_else(|| Error::value("model", &r.model, "a model whose layers are known"))?;
     let (layers, hidden) = (shape.n_layers() as f64, shape.hidden as f64);
+    let values = within("values", r.values.unwrap_or(theory::VALUES), 1.0, 1000.0)?;
     let card = |keep: theory::Keep| {
-        let activation_bytes = keep.activations(layers, tokens, hidden).get();
+        let activation_bytes = keep.activations_of(values, (layers, tokens, hidden)).get();
         FormulaCard { way: keep.to_string(), activation_bytes, forwards: keep.forwards() }
     };
     Ok(theory::Keep::ALL.map(card).into())

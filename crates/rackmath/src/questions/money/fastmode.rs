@@ -12,6 +12,10 @@ pub struct Request {
     pub price: Option<f64>,
     /// Speed over the standard speed; a sheet's unless given.
     pub speed: Option<f64>,
+    /// Time to read the caches over that to read the weights at the standard batch, instead of a price or of a speed: what a
+    /// speed costs, or what a price buys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x: Option<f64>,
     /// A price sheet with a fast mode.
     #[schemars(extend("x-position" = 1, "x-file" = "price"))]
     pub sheet: Option<String>,
@@ -52,15 +56,34 @@ pub struct KnownCard {
     pub x: f64,
 }
 
+/// Price and speed as given; with x, one of them from the other.
+fn solved(q: &Request) -> Result<(Option<f64>, Option<f64>), Error> {
+    let Some(x) = q.x else { return Ok((q.price, q.speed)) };
+    let x = within("x", x, 1e-6, 1e6)?;
+    match (q.price, q.speed) {
+        (None, Some(speed)) => {
+            let limit = || format!("above 1 and below {}, which no price buys at x = {x}", 1.0 + x);
+            let price = closed::fast_price(speed, x).filter(|_| speed > 1.0);
+            Ok((Some(price.ok_or_else(|| Error::value("speed", speed, limit()))?), Some(speed)))
+        }
+        (Some(price), None) => {
+            refuse_if(!(price > 1.0 && price <= 1e6), "price", price, "a multiple above 1")?;
+            Ok((Some(price), Some(closed::fast_speed(price, x))))
+        }
+        _ => Err(Error::value("x", x, "a price or a speed beside it: the other follows")),
+    }
+}
+
 /// Answers.
 pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let known = known(catalog)?;
     let from_sheet = q.sheet.as_ref().map(|name| sheet_mode(catalog, name)).transpose()?;
     let usual = known.first().map(|k| (k.sheet.as_str().into(), k.price, Some(k.speed)));
-    let neither = q.price.is_none() && q.speed.is_none();
+    let neither = q.price.is_none() && q.speed.is_none() && q.x.is_none();
     let base = from_sheet.or(if neither { usual } else { None });
-    let price = q.price.or(base.as_ref().map(|b| b.1));
-    let speed = q.speed.or(base.as_ref().and_then(|b| b.2));
+    let (own_price, own_speed) = solved(q)?;
+    let price = own_price.or(base.as_ref().map(|b| b.1));
+    let speed = own_speed.or(base.as_ref().and_then(|b| b.2));
     let price =
         price.ok_or_else(|| Error::value("price", "none", "a multiple such as 6, or a sheet with a fast mode"))?;
     let speed = speed.ok_or_else(|| Error::value("speed", "none", "a multiple such as 2.5; the sheet claims none"))?;

@@ -15,7 +15,7 @@
 use crate::desk::prelude::*;
 use crate::estimate::work::Case;
 use crate::layout::{self, DegreesRequest};
-use crate::{estimate, setting};
+use crate::{estimate, setting, support};
 use rackmath_theory::steady::Requests;
 pub use rackmath_theory::timer::Limit as Bound;
 use rackmath_theory::timer::{StepTimer, Work};
@@ -50,6 +50,9 @@ pub struct Request {
     #[schemars(extend("x-flag" = "context -c"))]
     #[educe(Default = 4096.0)]
     pub context: f64,
+    /// Computes what the engine, the chip or the model's context do not allow, and says that it does not exist.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pretend: bool,
 }
 
 /// What grows along the answer.
@@ -85,6 +88,12 @@ pub struct Answer {
     pub most: f64,
     /// What binds along the way, in order.
     pub regimes: Vec<Regime>,
+    /// Why nothing is computed, and what would do; or that what is computed does not exist.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Remark>,
+    /// What the engine runs otherwise there, and what is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub supported: Vec<Remark>,
 }
 
 /// A stretch bound by one thing.
@@ -113,16 +122,31 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let paid = paid.price_usd_per_chip_hour.is_some() || paid.basis.is_some();
     refuse_if(paid, "setting.price_usd_per_chip_hour", "a price", none)?;
     let Request { setting, degrees, engine, .. } = request.clone();
-    let asked = estimate::Request { setting, degrees, engine, ..estimate::Request::default() };
+    // Whether the model has positions for the context is asked with the rest.
+    let isl = if request.over == Over::Batch { (context - 2.0).max(1.0) } else { 1.0 };
+    let asked = estimate::Request { setting, degrees, engine, isl, osl: 2.0, ..estimate::Request::default() };
     let case = Case::new(catalog, &asked)?;
+    let barred = case.standing.bars(request.pretend);
+    let refusal = case.standing.refusal.iter();
+    let refused = if barred {
+        let would = |r: &support::Refusal| r.nearest.as_ref().map(|what| says("would_do").with("what", what));
+        refusal.clone().map(|r| says("not_placed").with("why", &r.why)).chain(refusal.filter_map(would)).collect()
+    } else {
+        case.standing.pretended(request.pretend).into_iter().collect()
+    };
     let ready = case.ready(&case.ask)?.main;
     let on = &ready.deployment;
     let groups = on.groups();
     let room = |context: f64| (ready.room(&Requests::of(context, 2.0)) * groups).floor();
     let (fixed, most) = match request.over {
         Over::Batch => (context, room(context).min(MOST_BATCH)),
-        Over::Context => (batch, last(1.0, MOST_CONTEXT, |context| room(context) >= batch)),
+        Over::Context => {
+            let own = on.model.shape().and_then(|s| s.context_max).filter(|_| !request.pretend);
+            let longest = own.map_or(MOST_CONTEXT, |most| (most as f64).min(MOST_CONTEXT));
+            (batch, last(1.0, longest, |context| room(context) >= batch))
+        }
     };
+    let most = if barred { 0.0 } else { most };
     let cost = |x: f64| {
         let (batch, context) = if request.over == Over::Batch { (x, context) } else { (batch, x) };
         let Ok(cost) = ready.pass.time(&Work::decode(batch / groups, context));
@@ -155,6 +179,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         from: regimes.iter().find(|r| r.binds == request.what).map(|r| r.from),
         most,
         regimes,
+        refused,
+        supported: case.standing.remarks.clone(),
     })
 }
 

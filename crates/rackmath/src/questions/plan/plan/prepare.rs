@@ -30,6 +30,8 @@ struct Kind {
     system: Arc<System>,
     /// Says that it does not exist.
     pretended: Option<Remark>,
+    /// Which of the standings is its own.
+    standing: usize,
 }
 
 /// A deployment with its machine and its passes; what its rows share.
@@ -125,7 +127,9 @@ impl Prepared {
             let tool = kind.engine.family.parse::<Tool>().ok();
             let chips = kind.machine.chips.min(LARGEST);
             let steps = ask.fixed.steps(ask.degrees);
-            let all = layouts(&ask.model, &kind.machine.system, tool, chips, steps, &ask.cuts);
+            let mut all = layouts(&ask.model, &kind.machine.system, tool, chips, steps, &ask.cuts);
+            // What the engine cannot cut there is not tried.
+            all.retain(|layout| ask.pretend || ask.standings[kind.standing].cuts(layout));
             allowed.extend(all.iter().map(Layout::degrees));
             jobs.extend(all.into_iter().filter(|l| ask.fixed.allows(&l.degrees())).map(|layout| (at, layout)));
         }
@@ -243,7 +247,7 @@ fn kinds(ask: &Ask) -> Vec<Kind> {
                     standing.apply(&mut formats, &mut kv, &mut system);
                     let (machine, engine) = (machine.clone(), engine.clone());
                     let pretended = standing.pretended(ask.pretend);
-                    all.push(Kind { machine, formats, kv, engine, key, system, pretended });
+                    all.push(Kind { machine, formats, kv, engine, key, system, pretended, standing: n - 1 });
                 }
             }
         }

@@ -57,7 +57,9 @@ impl Worked {
         }
         for s in &self.ask.standings {
             let out = s.refusal.iter().filter(|_| !self.ask.pretend).map(|r| says("left_out").with("why", &r.why));
-            let said = out.chain(s.pretended(self.ask.pretend)).chain(s.remarks.iter().cloned());
+            let many = self.ask.machines.iter().any(|m| m.chips > 1);
+            let uncut = s.uncut().filter(|_| many && !self.ask.pretend).map(|why| says("left_out").with("why", why));
+            let said = out.chain(s.pretended(self.ask.pretend)).chain(uncut).chain(s.remarks.iter().cloned());
             for said in said {
                 if !all.contains(&said) {
                     all.push(said);

@@ -53,9 +53,13 @@ impl<'a> Case<'a> {
         on.engine = engine;
         let requests = requests(request)?;
         let (asked, version) = (Asked::by(request.setting.weights.as_deref()), support::version(&request.engine));
-        let standing = support::stand_for(catalog, on, asked, version, requests.input + requests.output)?;
+        let mut standing = support::stand_for(catalog, on, asked, version, requests.input + requests.output)?;
         standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
-        let (layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), on)?;
+        let (mut layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), on)?;
+        if chosen && !standing.cuts(&layout) {
+            layout = layout::cut_by(&on.model, &on.system, |layout| standing.cuts(layout)).unwrap_or(layout);
+        }
+        standing.refuse_layout(&layout);
         on.layout = layout;
         let ask = Ask {
             on: on.clone(),

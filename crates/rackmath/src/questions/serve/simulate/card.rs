@@ -5,7 +5,8 @@ use crate::desk::prelude::*;
 use rackmath_sim::tally::Outcome;
 
 /// What users of a server met.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Educe)]
+#[educe(Default)]
 pub struct Answer {
     /// The model's name.
     pub model: String,
@@ -22,6 +23,7 @@ pub struct Answer {
     /// Replicas beside them that only compute prompts.
     pub prefill_replicas: u64,
     /// How one is chosen.
+    #[educe(Default = Router::RoundRobin)]
     pub router: Router,
     /// Chips in all.
     pub chips: u64,
@@ -59,8 +61,10 @@ pub struct Answer {
     /// What each request met, where asked for.
     pub each: Vec<Waited>,
     /// Requests running and waiting over time.
+    #[educe(Default = nothing())]
     pub figure: Figure,
     /// Output tokens per second over time.
+    #[educe(Default = nothing())]
     pub throughput: Figure,
     /// Other ways to serve the same requests, where asked for.
     pub compared: Option<Compared>,
@@ -68,6 +72,12 @@ pub struct Answer {
     pub window: Option<Window>,
     /// What the numbers assume.
     pub assumptions: Vec<Remark>,
+}
+
+/// The chart of a run that was not made.
+fn nothing() -> Figure {
+    let axes = (Axis::linear("seconds", Unit::Seconds), Axis::linear("requests", Unit::Count));
+    Figure::of(says("simulated_figure"), says("simulated_figure_sub"), axes, None)
 }
 
 /// Values of one setting on the same requests.
@@ -251,7 +261,7 @@ pub struct Happened {
 }
 
 /// What the replicas did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Served {
     /// Requests per second.
     pub requests_per_s: f64,

@@ -2,7 +2,7 @@
 
 use super::flags::{settings, within_u64};
 use super::tiers::{self, Asked};
-use super::{Happens, Request};
+use super::{Answer, Happens, Request};
 use crate::desk::prelude::*;
 use crate::estimate;
 use crate::estimate::work::Case;
@@ -40,16 +40,7 @@ pub(super) struct Kind {
 
 impl Kind {
     fn new(catalog: &Catalog, request: &Request, on: &str, replicas: u64, prompts: bool) -> Result<Self, Error> {
-        let asked = estimate::Request {
-            setting: Setting { on: on.to_owned(), ..request.setting.clone() },
-            degrees: request.degrees.clone(),
-            engine: request.engine.clone(),
-            memory_utilisation: request.flags.memory_utilisation,
-            // As long as the longest that is asked for: whether the model has positions for it is asked with the rest.
-            isl: (longest_asked(request) - 2.0).clamp(1.0, 1e9),
-            osl: 2.0,
-            ..estimate::Request::default()
-        };
+        let asked = on_machine(request, on);
         let case = Case::new(catalog, &asked)?;
         case.standing.check(request.pretend)?;
         let pretended = case.standing.pretended(request.pretend);
@@ -81,6 +72,47 @@ fn staged(on: &Deployment, settings: &Settings) -> Result<(), Error> {
     };
     let expected = "1: pipelines are simulated for vLLM, without drafts and without groups that wait for each other";
     refuse_if(on.stages() > 1.0 && !plain, "degrees.pp", on.stages(), expected)
+}
+
+/// What is asked of one machine.
+fn on_machine(request: &Request, on: &str) -> estimate::Request {
+    estimate::Request {
+        setting: Setting { on: on.to_owned(), ..request.setting.clone() },
+        degrees: request.degrees.clone(),
+        engine: request.engine.clone(),
+        memory_utilisation: request.flags.memory_utilisation,
+        // As long as the longest that is asked for: whether the model has positions for it is asked with the rest.
+        isl: (longest_asked(request) - 2.0).clamp(1.0, 1e9),
+        osl: 2.0,
+        ..estimate::Request::default()
+    }
+}
+
+/// The answer where a source says that the engine does not run it on one of the machines, and nobody pretends.
+pub(super) fn refused(catalog: &Catalog, r: &Request) -> Result<Option<Answer>, Error> {
+    for on in r.setting.on.split('+').map(str::trim).filter(|_| !r.pretend) {
+        let asked = on_machine(r, on);
+        let case = Case::new(catalog, &asked)?;
+        let Some(refusal) = case.standing.refusal.as_ref() else { continue };
+        let there = &case.ask.on;
+        let verdict = says("not_simulated").with("why", &refusal.why);
+        let verdict = verdict.with("would", refusal.nearest.as_ref());
+        return Ok(Some(Answer {
+            model: there.model.name.clone(),
+            system: there.system.name.clone(),
+            engine: there.engine.name.clone(),
+            layout: crate::layout::words(&there.model, &there.layout),
+            layout_chosen: case.chosen,
+            replicas: r.fleet.replicas,
+            prefill_replicas: r.fleet.prefill_replicas,
+            router: r.fleet.router,
+            chips: r.fleet.replicas * there.layout.chips(),
+            traffic: says("nothing_came"),
+            verdict,
+            ..Answer::default()
+        }));
+    }
+    Ok(None)
 }
 
 /// Tokens of a request by the law of the traffic, or of the longest sequence that a flag asks for.

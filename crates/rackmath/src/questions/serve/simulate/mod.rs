@@ -302,6 +302,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     if let Some(said) = &request.compare {
         return compare::answer(catalog, request, said, effort);
     }
+    if let Some(refused) = fleet::refused(catalog, request)? {
+        return Ok(refused);
+    }
     let world = work::World::new(catalog, request)?;
     let run = world.run(effort)?;
     Ok(answer::answer(&world, run))
