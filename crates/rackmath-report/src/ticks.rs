@@ -1,6 +1,6 @@
 //! Where an axis puts its ticks.
 
-use rackmath::figure::{Axis, Figure, Scale};
+use rackmath::figure::{Axis, Figure, Scale, Unit};
 use rackmath_units::float;
 
 /// An axis with its range, mapping values to 0..1.
@@ -9,6 +9,8 @@ pub(crate) struct Range {
     scale: Scale,
     pub low: f64,
     pub high: f64,
+    /// What steps are counted in: minutes, hours or days where times are shown in them.
+    unit: f64,
 }
 
 /// Across and up, the latter opened to full ticks.
@@ -30,7 +32,10 @@ impl Range {
         if low == high {
             (low, high) = (low * 0.5, high * 2.0 + f64::from(u8::from(high == 0.0)));
         }
-        Self { scale: axis.scale, low, high }
+        // As times are shown: beyond 120 s in minutes, 7,200 s in hours, 2 days in days.
+        let units = [(2.0 * 86_400.0, 86_400.0), (7_200.0, 3_600.0), (120.0, 60.0)];
+        let unit = units.into_iter().find(|(from, _)| axis.unit == Unit::Seconds && high >= *from).map_or(1.0, |u| u.1);
+        Self { scale: axis.scale, low, high, unit }
     }
 
     /// The same, opened to the next 1, 2 or 5 on both sides.
@@ -38,10 +43,14 @@ impl Range {
         match self.scale {
             Scale::Log => Self { low: step_below(self.low), high: step_above(self.high), ..self },
             Scale::Linear => {
-                let step = linear_step(self.low, self.high);
+                let step = self.step();
                 Self { low: (self.low / step).floor() * step, high: (self.high / step).ceil() * step, ..self }
             }
         }
+    }
+
+    fn step(&self) -> f64 {
+        self.unit * step_above((self.high - self.low) / self.unit / 6.0)
     }
 
     /// Where a value lies between the ends.
@@ -72,7 +81,7 @@ impl Range {
                 all.filter(|v| *v >= self.low * 0.999_999 && *v <= self.high * 1.000_001).collect()
             }
             Scale::Linear => {
-                let step = linear_step(self.low, self.high);
+                let step = self.step();
                 let (from, to) = ((self.low / step).ceil() as i64, (self.high / step).floor() as i64);
                 (from..=to).map(|i| i as f64 * step).collect()
             }
@@ -92,8 +101,4 @@ fn step_below(value: f64) -> f64 {
 fn step_above(value: f64) -> f64 {
     let d = decade(value);
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|s| s * d).find(|v| *v >= value * 0.999_999).unwrap_or(10.0 * d)
-}
-
-fn linear_step(low: f64, high: f64) -> f64 {
-    step_above((high - low) / 6.0)
 }

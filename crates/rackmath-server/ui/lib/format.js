@@ -67,7 +67,7 @@ export function show(unit, value) {
 
 /** The same for a tick: no trailing zeros, no unit that the axis label has. */
 export function tick(unit, value) {
-  if (unit === "seconds" && value >= 120 && value < 1e7 && Number.isInteger(value / 100)) return `${count(value)} s`;
+  if (unit === "seconds" && value >= 120 && value < 1e7 && Number.isInteger(value)) return `${count(value)} s`;
   return show(unit, value).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "").replace("/Mtok", "").replace(/ ?tok\/s/, "").replace(" FLOP/B", "");
 }
 
