@@ -198,7 +198,7 @@ mod tests {
             sorted.sort_unstable();
             let mut ranks = Ranks::new(&mut values);
             for p in [0.5, 0.9, 0.99, 0.999, 0.0, 1.0, 0.25, 0.5, 0.95] {
-                let h = p * (size - 1) as f64;
+                let h = p * f64::from(size - 1);
                 let (low, high) = (sorted[h.floor() as usize] as f64, sorted[h.ceil() as usize] as f64);
                 assert_eq!(ranks.at(p), Some(low + (high - low) * (h - h.floor())), "{p} of {size}");
             }

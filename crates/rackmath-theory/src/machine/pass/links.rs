@@ -67,7 +67,7 @@ impl<'a> Prep<'a> {
     /// Everyone gathers the tokens of all.
     pub(super) fn gathers(&self) -> bool {
         let kernels = &self.d.engine.kernels;
-        kernels.exchange == "gather" && !(self.wide() && !kernels.exchange_wide.is_empty())
+        kernels.exchange == "gather" && (!self.wide() || kernels.exchange_wide.is_empty())
     }
 
     fn exchange(&self, moe: &Moe, rows: f64) -> (f64, f64) {
