@@ -198,6 +198,16 @@ fn half_sure_is_the_prediction_and_surer_is_never_cheaper() {
 }
 
 proptest! {
+    #[test]
+    fn any_word_for_a_machine_is_read_or_refused(name in "[0-9a-z.x/@+,$-]{0,24}", price in "[0-9a-z./$%-]{0,8}") {
+        let typed = format!("{name}@{price}");
+        let (machine, stated) = rackmath::setting::with_price(&typed);
+        prop_assert!(typed.starts_with(machine) && stated.is_none_or(|p| typed.trim_end().ends_with(p)));
+        let _ = rackmath::setting::with_price(&name);
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]

@@ -156,7 +156,7 @@ pub(super) fn when(out: &mut Page, a: &when::Answer) {
     });
     let fixed = format!("{other} {}", count(a.fixed));
     out.field("decode steps of", format!("{} on {}, {}, {}; {fixed}", a.model, a.system, a.engine, a.layout));
-    let said = if a.regimes.is_empty() { 1 } else { 0 };
+    let said = usize::from(a.regimes.is_empty());
     for line in a.refused.iter().skip(said).chain(&a.supported) {
         out.item(words(line));
     }

@@ -208,7 +208,7 @@ impl Sparse {
     /// None where attention is dense.
     pub(crate) fn of(context: Tokens, blocks: Option<f64>) -> Result<Option<Self>, Error> {
         let Some(blocks) = blocks else { return Ok(None) };
-        let good = blocks >= 1.0 && blocks <= 1e9;
+        let good = (1.0..=1e9).contains(&blocks);
         refuse_if(!good, "sparse_blocks", blocks, "1 to 1e9 blocks; fewer are quicker and worse")?;
         // Beyond L / 4 blocks, to read everything is less.
         let entries = block_sparse_entries(context, blocks).min(context.get());
@@ -310,7 +310,7 @@ mod tests {
 
     fn asked(sparse_blocks: Option<f64>, speed_tok_s: Option<f64>, context: f64) -> Answer {
         let setting = Setting { model: "llama-3.1-70b".into(), on: "8xh100".into(), ..Setting::default() };
-        let request = Request { setting, sparse_blocks, speed_tok_s, context, ..Request::default() };
+        let request = Request { setting, context, speed_tok_s, sparse_blocks, ..Request::default() };
         answer(&rackmath_catalog::embedded(), &request).unwrap()
     }
 

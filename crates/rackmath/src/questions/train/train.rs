@@ -8,6 +8,7 @@ mod changes;
 mod run;
 
 use crate::desk::prelude::*;
+use crate::setting::machine as machine_named;
 pub use run::{LossCard, RunCard};
 
 use asked::{Asked, fields};
@@ -299,7 +300,8 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let mfu = rate / machine.peak();
     let held = stages.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m));
     let stages: Vec<StageCard> = held.collect();
-    let price = r.price_usd_per_chip_hour.or(chip.usual_price().map(|p| p.value.as_per_hour()));
+    let stated = machine_named(&asked.on)?.1.or(r.price_usd_per_chip_hour);
+    let price = stated.or(chip.usual_price().map(|p| p.value.as_per_hour()));
     let timed = run::Timed { seconds: time.total, tokens, chips, mfu, price };
     let run = run::run(catalog, r, asked.tokens, &setup.model, &timed)?;
     let days = run.as_ref().and_then(|run| run.work_days);
@@ -357,7 +359,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
 
 fn resolve(catalog: &Catalog, asked: &Asked) -> Result<Setup, Error> {
     let model = catalog.model(&asked.model)?;
-    let mut system = catalog.system(&asked.on)?;
+    let mut system = catalog.system(machine_named(&asked.on)?.0)?;
     if let Some(chips) = asked.chips {
         Arc::make_mut(&mut system).n_chips = up_to("chips", chips, 1_000_000)?;
     }
