@@ -16,7 +16,8 @@ fn main() {
             let stem = file.file_stem().expect("a file").to_string_lossy();
             let (path, text) = (file.display().to_string(), fs::read_to_string(&file).expect("readable"));
             // What is no TOML is left to the reader, which says why.
-            let packed = text.parse::<toml::Table>().ok().and_then(|table| {
+            // A long table of measurements is one string, which packing would only repeat.
+            let packed = text.parse::<toml::Table>().ok().filter(|t| !t.contains_key("measured")).and_then(|table| {
                 let aliases = table.get("aliases").and_then(toml::Value::as_array).into_iter().flatten();
                 let names: Vec<_> = aliases.chain(table.get("hf")).filter_map(toml::Value::as_str).collect();
                 Some(format!("\u{1}{}\n{}", names.join("\t"), serde_json::to_string(&table).ok()?))

@@ -11,6 +11,7 @@
 mod attention;
 mod deduce;
 mod gemm;
+mod intervals;
 mod moe;
 mod names;
 mod network;
@@ -35,6 +36,7 @@ pub type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
 pub const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
        rackmath-calibrate fit mla FOLDER
        rackmath-calibrate score|fit serving [ENGINE] FOLDER
+       rackmath-calibrate rows serving FOLDER
        rackmath-calibrate score|fit|rows steps FOLDER
        rackmath-calibrate score|rows simulate FOLDER
        rackmath-calibrate score routing FOLDER
@@ -45,14 +47,14 @@ pub const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|ge
        rackmath-calibrate rows training FOLDER
        rackmath-calibrate score|fit deduce FOLDER
        rackmath-calibrate fits FOLDER
-       rackmath-calibrate spread FOLDER
+       rackmath-calibrate fit refits|intervals
        rackmath-calibrate fit scaling FILE [drop N]
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
 transfer  fit on some machines and predict the others; for plan, engines are fitted without the group they are asked about
-rows      predict every measured row and list it with its parts
+rows      predict every measured row and list it with its parts; for serving, the rows as tables of catalog/validation
 fits      place every published deployment: what ran must fit
-spread    the width of 80 % intervals, from rows whose model and chip were left out of the fit
+refits    constants of engines without each group of the carried rows; intervals: the tables of catalog/evidence, from these rows
 FOLDER holds the measured tables; attention includes latent attention when it is scored
 FILE holds training runs as CSV with params, tokens or FLOP, and loss; drop leaves out the N highest losses
 STACKS holds files to use instead of catalog/training; STACK is one of them";
@@ -64,6 +66,8 @@ pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Resul
     }
     let (verb, rest) = words.split_first()?;
     let (what, folder) = match *rest {
+        ["refits"] if *verb == "fit" => return Some(intervals::refits(catalog, tell)),
+        ["intervals"] if *verb == "fit" => return Some(intervals::fit(catalog)),
         [folder] => ("", Path::new(folder)),
         [what, folder, ..] => (what, Path::new(folder)),
         [] => return None,
@@ -74,7 +78,6 @@ pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Resul
         ("score", "training", [stacks]) => shown(training::score(catalog, folder, Some(Path::new(stacks)))),
         ("fit", "training", [stack]) => training::fit(catalog, folder, Some(stack)),
         (_, _, [_, ..]) => return None,
-        ("spread", "", _) => serving::spread(catalog, folder, tell),
         ("fits", "", _) => serving::fits(catalog, folder),
         ("score", "network", _) => shown(network::score(catalog, folder)),
         ("fit", "network", _) => network::fit(catalog, folder),
@@ -95,6 +98,7 @@ pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Resul
         ("fit", "moe", _) => moe::fit(catalog, folder),
         ("transfer", "moe", _) => shown(moe::transfer(catalog, folder)),
         ("score", "serving", _) => shown(serving::score(catalog, folder)),
+        ("rows", "serving", _) => serving::carried(catalog, folder),
         ("fit", "serving", _) => serving::fit(catalog, folder, None),
         ("score", "steps", _) => shown(steps::score(catalog, folder)),
         ("fit", "steps", _) => steps::fit(catalog, folder),

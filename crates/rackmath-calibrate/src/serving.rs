@@ -5,18 +5,20 @@ mod fit;
 pub(crate) mod inferencex;
 mod rows;
 
-pub use cross::{By, leave_out, spread};
-pub(crate) use cross::{fold, predictions, thinned};
+pub use cross::{By, leave_out};
+pub(crate) use cross::{fold, overheads, predictions, thinned};
 pub(crate) use rows::all;
 
 use crate::table::Table;
 use rackmath::case::Bench;
-use rackmath::validate::{FolderCard, RowCard, Scored, SourceCard, judged, total};
+use rackmath::validate::{FolderCard, RowCard, Scored, SourceCard, judged, ran, total};
 use rackmath_spec::engine::Engine;
-use rackmath_spec::measurement::{Measurement, Setup, Way};
+use rackmath_spec::measurement::Measurement;
+use rackmath_spec::validation::Measured;
 use rackmath_spec::{Catalog, SpecError};
 use rackmath_units::float;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,6 +59,43 @@ pub fn fit(catalog: &Catalog, folder: &Path, only: Option<&str>) -> Result<Strin
     Ok(text)
 }
 
+/// The rows of a folder as tables of `catalog/validation`, one for each source; rows of models and chips that the catalogue does not
+/// have are counted and left out.
+pub fn carried(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
+    let mut by_source: BTreeMap<String, (usize, Vec<Measurement>)> = BTreeMap::new();
+    // A run that two publications have is one run.
+    let mut known_runs = BTreeMap::new();
+    for mut row in all(catalog, folder)? {
+        let (left, kept) = by_source.entry(row.source.name.clone()).or_default();
+        let of = &row.setup;
+        let run = format!("{} {} {:?} {:?} {:.4e}", of.model, of.system, row.load, row.metric, row.value);
+        if *known_runs.entry(run).or_insert(row.source.name.clone()) != row.source.name {
+            *left += 1;
+            continue;
+        }
+        let known = catalog.model(&row.setup.model).and(catalog.engine(&row.setup.engine));
+        match known.and_then(|_| catalog.system(&row.setup.system)) {
+            // A card known by its full name stands under its id.
+            Ok(system) if system.n_chips == 1 => {
+                row.setup.system.clone_from(&system.chip.id);
+                kept.push(row);
+            }
+            Ok(_) => kept.push(row),
+            Err(_) => *left += 1,
+        }
+    }
+    let mut text = String::new();
+    for (source, (left, rows)) in by_source {
+        let table = Measured::write(&rows);
+        let _ = writeln!(text, "# {source}: {} rows, {left} left out", rows.len());
+        let parts: Vec<String> =
+            table.parts.iter().map(|(part, metric)| format!("  [{part:?}, \"{metric}\"],\n")).collect();
+        let _ = writeln!(text, "[measured]\nparts = [\n{}]\nrounds = {:?}", parts.concat(), table.rounds);
+        let _ = writeln!(text, "rows = \"\"\"\n{}\"\"\"\n", table.rows);
+    }
+    Ok(text)
+}
+
 /// Every row of a folder with the catalogue's constants, scored as the published tables are.
 pub fn score_folder(catalog: &Catalog, folder: &Path) -> Result<(FolderCard, Vec<Measurement>), SpecError> {
     let rows = all(catalog, folder)?;
@@ -77,7 +116,7 @@ fn score_rows(catalog: &Catalog, rows: &[Measurement]) -> Result<Vec<SourceCard>
         });
         let (_, seen, scored) = &mut sources[at];
         *seen += 1;
-        let words = |card| RowCard { what: what(row), metric: row.source.part.clone(), ..card };
+        let words = |card| RowCard { what: ran(row), metric: row.source.part.clone(), ..card };
         scored.add(format!("row {seen}"), judged(&mut bench, row).map(words));
     }
     Ok(sources.into_iter().map(|(name, _, scored)| scored.card(slug(name), name.to_owned())).collect())
@@ -86,24 +125,6 @@ fn score_rows(catalog: &Catalog, rows: &[Measurement]) -> Result<Vec<SourceCard>
 fn slug(name: &str) -> String {
     let dashed: String = name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
     format!("folder-{dashed}")
-}
-
-fn what(row: &Measurement) -> String {
-    let Setup { model, engine, system, degrees: d, .. } = &row.setup;
-    let weights = row.setup.weights.as_deref().map_or(String::new(), |w| format!(" {w}"));
-    let degrees = [("tp", d.tp), ("pp", d.pp), ("dp", d.dp), ("ep", d.ep)];
-    let cut = degrees.iter().filter(|(_, n)| *n > 1);
-    let split = cut.fold(String::new(), |text, (name, n)| text + " " + name + &n.to_string());
-    let lengths = format!("in {:.0}, out {:.0}", row.load.input, row.load.output);
-    let load = match row.load.way {
-        Way::Closed { concurrency, .. } => format!("closed {concurrency}, {lengths}"),
-        Way::Open { rate } => format!("open {rate}/s, {lengths}"),
-        Way::Full => format!("max-load, {lengths}"),
-        Way::Static { batch } => format!("static {batch}, {lengths}"),
-        Way::DecodeStep { batch, context } => format!("step-decode {batch}, at {context}"),
-        Way::PrefillStep { batch, tokens } => format!("step-prefill {batch}, in {tokens}"),
-    };
-    format!("{model}{weights} on {system}{split}, {engine}, {load}")
 }
 
 /// Tables of the folder that no reader takes.
@@ -138,8 +159,8 @@ fn misfits(bench: &mut Bench, rows: &[Measurement]) -> (usize, Vec<String>) {
     }
     let why = |row: &Measurement| match bench.room(row) {
         Ok(room) if room >= 1.0 => None,
-        Ok(_) => Some(format!("{}: no room for {} tokens", what(row), tokens(row))),
-        Err(error) => Some(format!("{}: {error}", what(row))),
+        Ok(_) => Some(format!("{}: no room for {} tokens", ran(row), tokens(row))),
+        Err(error) => Some(format!("{}: {error}", ran(row))),
     };
     (shortest.len(), shortest.into_values().filter_map(why).collect())
 }
@@ -148,7 +169,7 @@ fn misfits(bench: &mut Bench, rows: &[Measurement]) -> (usize, Vec<String>) {
 mod tests {
     use super::*;
     use rackmath_spec::layout::Degrees;
-    use rackmath_spec::measurement::{Load, Metric};
+    use rackmath_spec::measurement::{Load, Metric, Setup, Way};
 
     #[test]
     fn what_ran_fits_and_what_cannot_does_not() {

@@ -15,8 +15,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-const CHAPTERS: [&str; 6] = [
+const CHAPTERS: [&str; 7] = [
     include_str!("words/catalogue.txt"),
+    include_str!("words/evidence.txt"),
     include_str!("words/board.txt"),
     include_str!("words/serve.txt"),
     include_str!("words/plan.txt"),

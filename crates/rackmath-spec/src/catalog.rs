@@ -8,7 +8,7 @@ use crate::system::SCALE_OUT;
 use crate::{
     AttentionKernels, Chip, ChipFamilies, Cited, ClarkLaw, Date, Engine, EngineSupport, Failures, GemmKernels, LawForm,
     Level, MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario, SpecError, System,
-    Topology, TrainingRun, TrainingStack, file, price, validation,
+    Topology, TrainingRun, TrainingStack, evidence, file, price, validation,
 };
 use rackmath_units::{ByteRate, Bytes};
 use serde::Deserialize;
@@ -39,6 +39,7 @@ pub enum Kind {
     Training,
     Deduce,
     Validation,
+    Evidence,
 }
 
 impl Kind {
@@ -148,6 +149,10 @@ impl Default for Catalog {
                 table.check(|model| c.model(model).map(drop), |system| c.system(system).map(|s| s.n_chips))?;
                 Ok(table)
             }),
+            shelf(Kind::Evidence, "table of widths", &["intervals"], |id, text, _| evidence::read(id, text)),
+            shelf(Kind::Evidence, "constants fitted without a group", &["refits"], |id, text, _| {
+                evidence::read_refits(id, text)
+            }),
             shelf(Kind::Prices, "price sheet", &[], |id, text, _| file::price(id, text, None)),
             shelf(Kind::Tiers, "memory tier", &[], |id, text, _| file::memory_tier(id, text)),
             shelf(Kind::Scenarios, "scenario", &[], |id, text, _| file::scenario(id, text)),
@@ -234,7 +239,7 @@ impl Catalog {
         shelves.find_map(|shelf| shelf.downcast_ref()).expect("every type of thing has its shelf")
     }
 
-    fn get<T: Thing>(&self, name: &str) -> Result<Arc<T>, SpecError> {
+    pub(crate) fn get<T: Thing>(&self, name: &str) -> Result<Arc<T>, SpecError> {
         self.shelf().get(name, self)
     }
 

@@ -39,7 +39,6 @@ pub struct Engine {
     pub plain: Option<Plain>,
     pub overhead: Overhead,
     pub assumed: Assumed,
-    pub spread: Spread,
     #[serde(default)]
     pub notes: Vec<String>,
     pub source: String,
@@ -380,15 +379,6 @@ pub struct Overhead {
     pub request_concurrent: Seconds,
 }
 
-/// Natural logarithms of what 80 % of measurements lie within, either way.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Spread {
-    pub tpot: f64,
-    pub ttft: f64,
-    pub throughput: f64,
-}
-
 fn full<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(String, f64)>, D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -457,7 +447,6 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
             "groups.source",
             "overhead.fit",
             "assumed.source",
-            "spread.source",
         ],
     )?;
     let (s, o, a) = (&engine.schedule, &engine.overhead, &engine.assumed);
@@ -484,9 +473,6 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
             ("assumed.exchange_hidden", a.exchange_hidden, 0.0, 1.0),
             ("assumed.drafts", a.drafts, 0.0, 64.0),
             ("assumed.acceptance", a.acceptance, 0.0, 1.0),
-            ("spread.tpot", engine.spread.tpot, 0.0, 5.0),
-            ("spread.ttft", engine.spread.ttft, 0.0, 5.0),
-            ("spread.throughput", engine.spread.throughput, 0.0, 5.0),
         ],
     )?;
     if let Some(r) = &engine.reckoning {

@@ -15,6 +15,7 @@ pub mod deduce;
 mod dtype;
 pub mod engine;
 mod error;
+pub mod evidence;
 pub mod file;
 mod gguf;
 mod kernel_gemm;

@@ -17,9 +17,14 @@
 //! What the rows of a file share stands once under `common` and a row may override it.
 //! `batch` counts sequences over the whole system, `concurrency` likewise. `context` is what is cached when a step begins.
 
+mod measured;
+
+pub use measured::Measured;
+
 use crate::file::noun::{text, text_or_none};
 use crate::file::parse_toml;
 use crate::layout::Degrees;
+use crate::measurement::Measurement;
 use crate::{Dtype, Layout, SpecError};
 use rackmath_units::Fraction;
 use serde::de::{DeserializeOwned, Error as _};
@@ -32,6 +37,8 @@ pub struct Table {
     pub id: String,
     pub source: Source,
     pub rows: Vec<Row>,
+    /// Rows of a large table, as they are asked about.
+    pub measured: Vec<Measurement>,
     pub kernels: Vec<KernelRow>,
     pub runs: Vec<Run>,
     pub host: Vec<HostRow>,
@@ -355,6 +362,21 @@ impl Table {
                 return Err(wrong.within(at("row", i, "system")));
             }
         }
+        for (i, m) in self.measured.iter().enumerate() {
+            if models.insert(&m.setup.model) {
+                model(&m.setup.model).map_err(|e| e.within(at("measured row", i, "model")))?;
+            }
+            let n = match systems.get(&m.setup.system) {
+                Some(n) => *n,
+                None => chips(&m.setup.system).map_err(|e| e.within(at("measured row", i, "system")))?,
+            };
+            systems.insert(&m.setup.system, n);
+            let Degrees { tp, pp, dp, .. } = m.setup.degrees;
+            if tp * pp * dp != n {
+                let wrong = SpecError::value("tp x pp x dp", tp * pp * dp, format!("{n} chips"));
+                return Err(wrong.within(at("measured row", i, "system")));
+            }
+        }
         for (i, kernel) in self.kernels.iter().enumerate() {
             chips(&kernel.system).map_err(|e| e.within(at("kernel", i, "system")))?;
         }
@@ -446,6 +468,7 @@ struct File {
     common: toml::Table,
     #[serde(default)]
     row: Vec<toml::Table>,
+    measured: Option<Measured>,
     #[serde(default)]
     kernel: Vec<toml::Table>,
     #[serde(default)]
@@ -519,7 +542,8 @@ pub fn read(id: &str, text: &str) -> Result<Table, SpecError> {
         Ok(row)
     });
     let host = host.collect::<Result<_, SpecError>>()?;
-    Ok(Table { id: id.to_owned(), source: raw.source, rows, kernels, runs, host, replay: raw.replay })
+    let measured = raw.measured.map_or(Ok(Vec::new()), |measured| measured.read(&file, &raw.source))?;
+    Ok(Table { id: id.to_owned(), source: raw.source, rows, measured, kernels, runs, host, replay: raw.replay })
 }
 
 /// A row of a file, counted from 1, for error messages.

@@ -7,26 +7,18 @@
 //! of an engine nobody measured. Families without host and request costs (single processes) are not fitted by this tool and
 //! keep their constants. A fold is fitted on at most eight rows of each source, metric, model and chip. Ignores: the kernels
 //! and networks, which are fitted on files of their own and stay as they are.
-//!
-//! [`spread`] asks how wide an 80 % interval has to be: the 80 % quantile of |ln(predicted / measured)| over rows whose
-//! (model, chip) group was left out of the fit. Leaving groups out one by one would fit a family dozens of times; they are
-//! dealt into a few folds instead, whole, so that no row is predicted by constants that saw its model on its chip. An interval
-//! is widened where a pass runs on borrowed constants, so distances are divided by that factor first.
 
-use super::{FOLD_STEPS, all, fit, stratum as name_of};
+use super::{FOLD_STEPS, fit, stratum as name_of};
 use crate::Tell;
 use crate::search::{Knob, turned};
 use crate::table::Errors;
 use rackmath::case::{Bench, Predicted};
 use rackmath::validate::{CrossCard, CrossStratumCard};
-use rackmath_spec::engine::{Engine, Overhead, Spread};
-use rackmath_spec::measurement::{Measurement, Metric};
+use rackmath_spec::engine::{Engine, Overhead};
+use rackmath_spec::measurement::Measurement;
 use rackmath_spec::{Catalog, SpecError};
-use rackmath_theory::stats::quantile;
 use rackmath_units::{Seconds, float};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,7 +46,8 @@ const FEWEST: usize = 20;
 /// Rows of one source, metric, model and chip that a fold is fitted on.
 const MOST: usize = 8;
 
-const THREADS: usize = 2;
+/// At most; fits do not share anything.
+const THREADS: usize = 16;
 
 /// Leaves every group out once.
 pub fn leave_out(catalog: &Catalog, rows: &[Measurement], by: By, tell: Tell<'_>) -> Result<CrossCard, SpecError> {
@@ -67,7 +60,7 @@ pub fn leave_out(catalog: &Catalog, rows: &[Measurement], by: By, tell: Tell<'_>
         let Ok(sample) = bench.compare(row) else { continue };
         let sides = [&sample, left].map(|p| {
             let distance = float::ln(p.value / row.value).abs();
-            (distance, distance <= p.spread)
+            (distance, p.spread.is_some_and(|w| distance <= w))
         });
         let name = name_of(row);
         if !lines.iter().any(|line| line.0 == name) {
@@ -112,6 +105,28 @@ pub(crate) fn predictions(
     folds: &[String],
     tell: Tell<'_>,
 ) -> Result<Vec<(usize, Predicted)>, SpecError> {
+    let refitted = overheads(catalog, rows, folds, tell)?;
+    let mut held = Vec::new();
+    for fold in folds.iter().filter(|fold| !fold.is_empty()).collect::<BTreeSet<_>>() {
+        let mut bench = Bench::new(catalog.clone())?;
+        for ((_, id), overhead) in refitted.iter().filter(|((of, _), _)| of == fold) {
+            bench.replace(Engine { overhead: *overhead, ..bench.engine(id)? });
+        }
+        let known = |p: &Predicted| p.value.is_finite() && p.value > 0.0;
+        let of_fold = (0..rows.len()).filter(|i| folds[*i] == *fold);
+        held.extend(of_fold.filter_map(|i| Some((i, bench.compare(&rows[i]).ok().filter(known)?))));
+    }
+    held.sort_by_key(|(row, _)| *row);
+    Ok(held)
+}
+
+/// The overheads of every engine that a fold takes rows from, fitted without them, by fold and engine.
+pub(crate) fn overheads(
+    catalog: &Catalog,
+    rows: &[Measurement],
+    folds: &[String],
+    tell: Tell<'_>,
+) -> Result<BTreeMap<(String, String), Overhead>, SpecError> {
     let (mut engines, mut of_row) = (BTreeMap::new(), Vec::new());
     for row in rows {
         let (engine, _) = catalog.engine(&row.setup.engine)?;
@@ -143,9 +158,8 @@ pub(crate) fn predictions(
         let first = Engine { overhead: first(&engine.overhead), ..engine.clone() };
         Ok(fit::family(catalog, &first, &thinned(&left(id, fold), MOST), FOLD_STEPS)?.0.overhead)
     })?;
-    let mut held = Vec::new();
+    let mut all = BTreeMap::new();
     for fold in names {
-        let mut bench = Bench::new(catalog.clone())?;
         for (id, engine) in engines.iter().filter(|(id, e)| touched(id, fold) && is_fitted(e)) {
             let overhead = fits.get(&(id.as_str(), fold)).copied().unwrap_or_else(|| {
                 let others = engines.values().filter(|other| other.id != *id);
@@ -155,31 +169,18 @@ pub(crate) fn predictions(
                 });
                 borrowed(&engine.overhead, &known.collect::<Vec<_>>())
             });
-            bench.replace(Engine { overhead, ..engine.clone() });
+            all.insert((fold.to_owned(), id.clone()), overhead);
         }
-        let known = |p: &Predicted| p.value.is_finite() && p.value > 0.0;
-        let of_fold = (0..rows.len()).filter(|i| folds[*i] == fold);
-        held.extend(of_fold.filter_map(|i| Some((i, bench.compare(&rows[i]).ok().filter(known)?))));
     }
-    held.sort_by_key(|(row, _)| *row);
-    Ok(held)
+    Ok(all)
 }
 
-/// Rows spread evenly over each group, so that a table of thousands takes no longer than one of hundreds. The loss counts
-/// groups, not rows, so little is lost.
+/// A few rows of each source, metric, model and chip. The loss counts groups, not rows, so little is lost.
 pub(crate) fn thinned<'a>(rows: &[&'a Measurement], most: usize) -> Vec<&'a Measurement> {
-    let mut groups: BTreeMap<(String, &str, &str), Vec<&Measurement>> = BTreeMap::new();
-    for row in rows {
-        groups.entry((name_of(row), &row.setup.model, row.setup.chip())).or_default().push(row);
-    }
-    let every = |group: Vec<&'a Measurement>| {
-        let step = group.len().div_ceil(most).max(1);
-        group.into_iter().step_by(step)
-    };
-    groups.into_values().flat_map(every).collect()
+    rackmath::validate::thinned(rows, most, |row| (name_of(row), row.setup.model.clone(), row.setup.chip().to_owned()))
 }
 
-/// Runs the fits on two threads; the order they end in changes nothing.
+/// Runs the fits side by side; the order they end in changes nothing.
 fn fitted<'a>(
     jobs: &[(&'a str, &'a str)],
     tell: Tell<'_>,
@@ -187,8 +188,9 @@ fn fitted<'a>(
 ) -> Result<BTreeMap<(&'a str, &'a str), Overhead>, SpecError> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(BTreeMap::new());
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
-        for _ in 0..THREADS.min(jobs.len()) {
+        for _ in 0..THREADS.min(cores).min(jobs.len()) {
             scope.spawn(|| {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let result = run(job.0, job.1);
@@ -232,64 +234,10 @@ fn borrowed(own: &Overhead, known: &[(bool, Overhead)]) -> Overhead {
 
 /// Folds that groups are dealt into.
 const FOLDS: usize = 5;
-/// The share of rows an interval should hold.
-const SHARE: f64 = 0.8;
-/// Fewer rows give no quantile worth printing.
-const FEWEST_DISTANCES: usize = 5;
 
 /// The fold of the group at a place.
 pub(crate) fn fold(place: usize) -> String {
     format!("fold {}", place % FOLDS + 1)
-}
-
-/// The `[spread]` tables of every engine family with rows.
-pub fn spread(catalog: &Catalog, folder: &Path, tell: Tell<'_>) -> Result<String, SpecError> {
-    let mut rows = all(catalog, folder)?;
-    // Rows whose drafting is not known say nothing about an engine.
-    rows.retain(|r| !r.source.part.contains("drafting unknown"));
-    let mut by_engine: BTreeMap<String, (Spread, [Vec<f64>; 3])> = BTreeMap::new();
-    for (at, predicted) in predictions(catalog, &rows, &dealt(&rows), tell)? {
-        let row = &rows[at];
-        let (engine, _) = catalog.engine(&row.setup.engine)?;
-        let (column, own) = column(row.metric, &engine.spread);
-        let wider = (predicted.spread / own).max(1.0);
-        let (_, columns) = by_engine.entry(engine.id.clone()).or_insert_with(|| (engine.spread, Default::default()));
-        columns[column].push(float::ln(predicted.value / row.value).abs() / wider);
-    }
-    let mut text = String::new();
-    for (id, (spread, columns)) in &by_engine {
-        let own = [spread.tpot, spread.ttft, spread.throughput];
-        let _ = writeln!(text, "# {id}\n[spread]");
-        let mut counts = Vec::new();
-        for ((name, distances), own) in ["tpot", "ttft", "throughput"].iter().zip(columns).zip(own) {
-            let found = quantile(distances, SHARE).filter(|_| distances.len() >= FEWEST_DISTANCES);
-            let kept = if found.is_some() { "" } else { " # kept: too few rows" };
-            let _ = writeln!(text, "{name} = {:.2}{kept}", found.unwrap_or(own));
-            counts.push(format!("{} {name}", distances.len()));
-        }
-        let _ = writeln!(
-            text,
-            "# 80 % quantile of |ln(predicted / measured)|, (model, chip) groups left out in {FOLDS} folds; rows: {}\n",
-            counts.join(", ")
-        );
-    }
-    Ok(text)
-}
-
-/// Groups dealt into folds, in the order of their names.
-fn dealt(rows: &[Measurement]) -> Vec<String> {
-    let group = |r: &Measurement| (r.setup.model.clone(), r.setup.chip().to_owned());
-    let groups: BTreeSet<(String, String)> = rows.iter().map(group).collect();
-    let places: BTreeMap<_, usize> = groups.into_iter().zip(0..).collect();
-    rows.iter().map(|r| fold(places[&group(r)])).collect()
-}
-
-fn column(metric: Metric, spread: &Spread) -> (usize, f64) {
-    match metric {
-        Metric::TtftMs => (1, spread.ttft),
-        metric if metric.is_output_rate() || metric.is_input_rate() => (2, spread.throughput),
-        _ => (0, spread.tpot),
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use rackmath_theory::steady;
 
 pub(crate) const TABLE: &str = "inferencemax_pareto.csv";
 pub(crate) const SOURCE: &str = "InferenceX";
+const NEWER: &str = "InferenceX 2026-07";
 
 /// InferenceX draws lengths evenly from 0.8 to 1 of the nominal ones; ten requests for each slot.
 const DRAWN: f64 = 0.9;
@@ -38,6 +39,21 @@ pub(super) fn both(names: &Names<'_>, row: &Record) -> Vec<Measurement> {
     figures.into_iter().filter_map(figure).collect()
 }
 
+/// The same of the newer tables, on which nothing was fitted: whether tokens were drafted is stated, and where they were the row is left out.
+/// Rows of ATOM, an engine the catalogue does not have, are left out too.
+pub(super) fn newer(names: &Names<'_>, row: &Record) -> Vec<Measurement> {
+    let plain = row.text("mode") == "agg" && row.text("spec_decoding") == "none" && row.text("tier") != "C";
+    let Some((setup, load)) = ran(names, row).filter(|_| plain && row.text("engine") != "atom") else {
+        return Vec::new();
+    };
+    let few = if row.number("concurrency").unwrap_or(1.0) <= 16.0 { "up to 16" } else { "above 16" };
+    let figures = [("TPOT".to_owned(), Metric::TpotMs, "tpot_ms"), (format!("TTFT, {few}"), Metric::TtftMs, "ttft_ms")];
+    let figure = |(part, metric, column): (String, Metric, &str)| {
+        Some(of((NEWER, &part), setup.clone(), load, (metric, row.number(column)?)))
+    };
+    figures.into_iter().filter_map(figure).collect()
+}
+
 pub(crate) fn ran(names: &Names<'_>, row: &Record) -> Option<(Setup, Load)> {
     let (isl, osl) = (row.number("isl")?, row.number("osl")?);
     let concurrency = row.number("concurrency")?;
@@ -45,7 +61,17 @@ pub(crate) fn ran(names: &Names<'_>, row: &Record) -> Option<(Setup, Load)> {
     let share = if gap { 1.0 } else { DRAWN };
     let gpus = row.degree("n_gpus");
     let model = names.named(row.text("model"));
-    let weights = names.inferencex_format(&model, row.text("gemm_quant_mode"));
+    let weights = match (row.text("gemm_quant_mode"), row.text("precision")) {
+        // The newer tables state one word for all weights; 4 bits are NVIDIA's format on its chips and the open one on others.
+        ("" | "bf16 (attention)" | "fp8_block", "fp4") if row.text("hardware").starts_with("mi") => {
+            names.inferencex_format(&model, "mxfp4")
+        }
+        ("" | "bf16 (attention)", "fp4") => names.inferencex_format(&model, "nvfp4"),
+        ("" | "fp8_block", precision) if !row.text("spec_decoding").is_empty() => {
+            names.inferencex_format(&model, precision)
+        }
+        (word, _) => names.inferencex_format(&model, word),
+    };
     let (engine, version) = (row.text("engine"), row.text("engine_version"));
     // NVIDIA's NVFP4 checkpoints state an FP8 cache, and vLLM reads the statement.
     let kv = (engine == "vllm" && weights.as_deref() == Some("nvfp4")).then(|| "fp8".to_owned());

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 
 type Reader = fn(&Names<'_>, &Record) -> Vec<Measurement>;
 
-pub const TABLES: [(&str, Reader); 7] = [
+pub const TABLES: [(&str, Reader); 9] = [
     (inferencex::TABLE, inferencex::both),
+    ("inferencex_2026_07.csv", inferencex::newer),
+    ("inferencex_2026_07_dump.csv", inferencex::newer),
     ("trtllm_throughput.csv", |names, row| trtllm(names, row).into_iter().collect()),
     ("vllm_h100_serving_blis.csv", |names, row| blis(names, row).into_iter().collect()),
     ("splitwise_llama2_bloom.csv", |names, row| splitwise(names, row).into_iter().flatten().collect()),

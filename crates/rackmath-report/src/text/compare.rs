@@ -1,5 +1,6 @@
 //! Plans side by side, frontiers one over the other, and hardware ranked for a workload, as text.
 
+use super::estimate::{evidence, graded};
 use super::plan::{aim, deployed, points, relaxed, show};
 use super::prelude::*;
 use rackmath::compare::{Answer, Column, Flip, Win};
@@ -35,6 +36,8 @@ pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
         a.wins.iter().for_each(|w| out.line(win(w)));
         out.gap();
     }
+    let rests = |c: &Column| Some(format!("{}: {}", c.curve.name, words(&c.plan.as_ref()?.evidence.as_ref()?.says)));
+    out.section("what that rests on", a.columns.iter().filter_map(rests));
     out.section("price of a chip at which the cheapest changes", a.flips.iter().map(flip));
     if !figure.series.is_empty() {
         out.draw(figure);
@@ -70,7 +73,7 @@ fn win(w: &Win) -> String {
     let by = if w.by < 1.0005 {
         format!("{} level with {}", w.name, w.next)
     } else {
-        let close = if w.too_close { ": too close to call" } else { "" };
+        let close = if w.too_close { format!(", not sure below x{}", three(w.within)) } else { String::new() };
         format!("{} ahead of {} by x{}{close}", w.name, w.next, three(w.by))
     };
     format!("  {:<24} {by}", w.measure.name())
@@ -116,7 +119,13 @@ fn lead(l: &Lead) -> String {
         (Some(next), Some((low, high))) => {
             let (low, high) = (three(low), three(high));
             let range = if low == high { low } else { format!("{low} to {high}") };
-            let close = if l.too_close { ", too close to call" } else { "" };
+            let close = match (l.too_close, &l.decides) {
+                (true, Some(run)) => {
+                    format!(", not to be told apart from this evidence; measuring {} would decide it", words(run))
+                }
+                (true, None) => ", not to be told apart from this evidence".into(),
+                (false, _) => String::new(),
+            };
             format!("ahead of {next} by x{range}{close}")
         }
         _ => "nobody else is that fast".into(),
@@ -133,6 +142,7 @@ pub(super) fn hardware(out: &mut Page, a: &hardware::Answer) {
     out.paragraph("", out.style.bold(&format!("{}.", words(&a.verdict))));
     if let Some(best) = a.rows.first() {
         out.paragraph("  ", deployed(&best.plan));
+        evidence(out, best.plan.evidence.as_ref());
         out.commands(&best.plan.launch);
         out.gap();
         ranking(out, a);
@@ -168,9 +178,10 @@ fn ranking(out: &mut Page, a: &hardware::Answer) {
         ("flips at", &|r| or_dash(r.flips_at_usd_per_chip_hour, usd)),
         ("chip", &|r| three(r.plan.tok_s_per_chip.value)),
         ("user", &|r| three(r.plan.tok_s_per_user.value)),
+        ("evidence", &|r| graded(r.plan.evidence.as_ref()).to_owned()),
         ("deployment", &|r| format!("{} x {}", r.plan.replicas, words(&short(&r.plan.deployment)))),
     ]);
-    let note = "price and flip in $ per chip and hour (od: on demand); cost in $/Mtok; chip and user in output tok/s; ~ too close to call; (prompts | answers) where they have chips of their own; \
+    let note = "price and flip in $ per chip and hour (od: on demand); cost in $/Mtok; chip and user in output tok/s; ~ not to be told apart from the best; (prompts | answers) where they have chips of their own; \
                 flips at: the price at which it costs what the best does, for the best what the second does";
     out.paragraph("  ", out.style.dim(note));
     out.gap();

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, sweep};
+use rackmath::evidence::{Evidence, Grade};
 use rackmath::simulate::{Percentiles, What};
 
 pub(super) fn estimate(out: &mut Page, a: &Answer) {
@@ -17,6 +18,7 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     }
     if let Some(s) = &a.served {
         numbers(out, s);
+        evidence(out, a.evidence.as_ref());
         if let Some(p) = &a.pools {
             pools(out, p);
         } else {
@@ -85,6 +87,28 @@ fn numbers(out: &mut Page, s: &Served) {
     let waiting = only(s.waiting > 0.0, format!(", {} wait", three(s.waiting)));
     let room = if s.room < 1e8 { count(s.room.floor()) } else { "any number".into() };
     out.field("sequences", format!("{} decode{waiting}; memory holds {room}", three(s.decoding)));
+}
+
+/// What an answer rests on, in a line; and a price that is too old.
+pub(super) fn evidence(out: &mut Page, known: Option<&Evidence>) {
+    let Some(known) = known else { return };
+    let hang = " ".repeat(25);
+    let said = words(&known.says);
+    let said = if known.grade == Grade::NeverChecked { out.style.bad(&said) } else { said };
+    out.wrapped(&format!("  {:<22} ", "evidence"), &hang, said);
+    for part in known.parts.iter().filter(|part| part.says.with.contains_key("stale")) {
+        out.wrapped(&format!("  {:<22} ", part.part), &hang, out.style.bad(&words(&part.says)));
+    }
+}
+
+/// A grade in a word.
+pub(super) fn graded(known: Option<&Evidence>) -> &'static str {
+    match known.map(|known| known.grade) {
+        Some(Grade::Measured) => "measured",
+        Some(Grade::Transferred) => "carried over",
+        Some(Grade::NeverChecked) => "never checked",
+        None => "a bound",
+    }
 }
 
 /// What users meet, a line for each kind of time.

@@ -1,6 +1,6 @@
 //! A plan as text: what to deploy, what it costs, what came close, what each limit is worth, and what a change makes of it.
 
-use super::estimate::{breakdown, ends, percentiles, pretended, short};
+use super::estimate::{breakdown, ends, evidence, percentiles, pretended, short};
 use super::prelude::*;
 use rackmath::estimate::Range;
 use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow, Simulated};
@@ -133,6 +133,7 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
         let what = format!("{} of each prompt: {} from {}", percent(o.hit), bytes(o.bytes_per_prompt), o.tier);
         line(out, "KV offload", &ms(o.load_ms), &what);
     }
+    evidence(out, p.evidence.as_ref());
     out.paragraph("  ", format!("Steps are bound by {}; {}.", p.bound_by, words(&p.why)));
     out.commands(&p.launch);
     handover(out, p);

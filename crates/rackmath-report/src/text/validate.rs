@@ -2,6 +2,7 @@
 
 use super::page::{Page, only, or_dash};
 use crate::words::words;
+use rackmath::validate::coverage::CoverageCard;
 use rackmath::validate::{
     Answer, CrossCard, FolderCard, ReplayCard, RowCard, RunCard, SimulateCard, SourceCard, StratumCard,
 };
@@ -19,6 +20,7 @@ pub(super) fn validate(out: &mut Page, a: &Answer) {
     }
     out.title("published measurements");
     sources(out, &a.sources, a.total.as_ref());
+    covered(out, &a.coverage);
     if let Some(folder) = &a.folder {
         given(out, folder);
     }
@@ -166,6 +168,52 @@ fn split(text: &str, room: usize) -> (&str, &str) {
     let end = text.char_indices().nth(room.saturating_sub(1)).map_or(text.len(), |(i, _)| i);
     let cut = text[..end].rfind(' ').unwrap_or(end);
     (&text[..cut], text[cut..].trim_start())
+}
+
+/// Whether intervals hold with whole groups left out.
+fn covered(out: &mut Page, all: &[CoverageCard]) {
+    if all.is_empty() {
+        return;
+    }
+    out.part("80 % intervals, with whole groups left out");
+    let heads =
+        format!("{:>6}{:>7}{:>8}{:>7}{:>9}{:>8}{:>7}", "rows", "groups", "median", "p90", "factor", "inside", "+-");
+    out.dim(format!("{:<47}{heads}", ""));
+    for c in all {
+        let name = match (c.step.as_str(), c.what.as_str()) {
+            ("all", _) => "all together".to_owned(),
+            (step, what) => format!("{}: {what}", carried(step)),
+        };
+        let holds = match c.holds {
+            Some(true) => "",
+            Some(false) => " *",
+            None => " (few)",
+        };
+        let points = |share: f64| format!("{:.0} %", share * 100.0);
+        let numbers = format!("{:>6}{:>7}{:>8.3}{:>7.3}{:>9.2}", c.n, c.groups, c.median, c.p90, c.factor);
+        out.line(format!("  {name:<45}{numbers}{:>8}{:>7}{holds}", points(c.inside), points(c.error)));
+    }
+    out.paragraph(
+        "  ",
+        out.style.dim(
+            "Inside: the share of rows within an interval estimated from the other groups, predicted by constants fitted without \
+             their own; +- its standard error counted over groups. It should be 80 % within the larger of 5 points and two \
+             standard errors, all together within 3 points: * where it is not, (few) where fewer than 30 rows cannot tell.",
+        ),
+    );
+}
+
+/// What is carried over, in words.
+fn carried(step: &str) -> &'static str {
+    match step {
+        "chip" => "another chip of the generation",
+        "generation" => "another generation",
+        "vendor" => "a vendor without timed kernels",
+        "version" => "another version of the engine",
+        "model" => "another model of the kind",
+        "kind" => "another kind of model",
+        _ => "nothing",
+    }
 }
 
 fn given(out: &mut Page, folder: &FolderCard) {

@@ -133,11 +133,6 @@ impl Ready {
         self.deployment.room(requests, self.deployment.engine.schedule.chunk)
     }
 
-    /// Half width of an interval of the engine, as a natural logarithm: wider where kernels were borrowed.
-    pub fn spread(&self, of: f64) -> f64 {
-        of * self.pass.wider
-    }
-
     pub fn server(&self, room: f64) -> Server<'_> {
         let Engine { schedule, overhead, .. } = &*self.deployment.engine;
         Server { timer: &self.pass, stages: self.deployment.stages(), schedule, overhead, room }

@@ -1,6 +1,7 @@
 //! What questions share: settings resolved, figures, checks.
 
 pub(crate) mod check;
+pub mod evidence;
 pub mod field;
 pub mod figure;
 pub(crate) mod host;

@@ -60,10 +60,6 @@ impl KernelSet {
 pub(super) const WIDE: f64 = 2.0;
 pub(super) const DISPATCHED: f64 = 1.0;
 
-/// How much wider an estimate is where constants of another chip or format stand in, and where only a median does.
-const BORROWED: f64 = 1.5;
-const UNKNOWN: f64 = 2.0;
-
 impl Pass {
     /// Without drafts they cost nothing and must not be asked for, and a third of the work is saved. Products of `like`, a
     /// pass that differs only in its cache or its drafts, are taken over.
@@ -79,7 +75,7 @@ impl Pass {
                 continue;
             }
             if !prep.mixer_measured(mixer) && !d.engine.ideal && d.engine.plain.is_none() {
-                prep.borrow(BORROWED, Assumption::Attention { generation: d.system.chip.generation.clone() });
+                prep.borrow(Assumption::Attention { generation: d.system.chip.generation.clone() });
             }
             mixers.push((run.n as f64, prep.mixer(mixer).ok_or(Untimed::NoPeak)?));
             seen.push(mixer);
@@ -113,7 +109,6 @@ impl Pass {
             replays: Replays::of(&d.engine, shape.n_layers(), shape.moe_layers()),
             overhead: d.engine.overhead,
             assumed: prep.assumed,
-            wider: prep.wider,
         })
     }
 }
@@ -141,7 +136,6 @@ pub(super) struct Prep<'a> {
     plain: Option<PlainKernel>,
     pub(super) silicon: Silicon,
     assumed: Vec<Assumption>,
-    wider: f64,
 }
 
 impl<'a> Prep<'a> {
@@ -159,7 +153,6 @@ impl<'a> Prep<'a> {
             plain: engine.plain.and_then(|p| PlainKernel::of(&p, chip, d.formats.routed)),
             silicon,
             assumed: Vec::new(),
-            wider: 1.0,
         };
         for dtype in [d.formats.linear, d.formats.mixer, d.formats.other, d.formats.routed] {
             if prep.multipliers.iter().all(|(d, _)| *d != dtype) {
@@ -167,7 +160,7 @@ impl<'a> Prep<'a> {
                 prep.assumed.extend(one.assumed.clone());
                 if !one.measured && !engine.ideal {
                     let generation = chip.generation.clone();
-                    prep.borrow(BORROWED, Assumption::Products { format: dtype, generation });
+                    prep.borrow(Assumption::Products { format: dtype, generation });
                 }
                 prep.multipliers.push((dtype, one));
             }
@@ -210,18 +203,15 @@ impl<'a> Prep<'a> {
         let family = engine.experts(&generation, format, self.d.layout.degrees().dp > 1);
         let found = self.kernels.moe().find(family, format, &generation).ok()?;
         if !engine.ideal && engine.plain.is_none() && found.matched != MoeMatch::Exact {
-            let near = matches!(found.matched, MoeMatch::Generation | MoeMatch::Format);
             let (family, from) = (family.to_string(), found.matched);
-            let wider = if near { BORROWED } else { UNKNOWN };
-            self.borrow(wider, Assumption::Experts { family, format, generation, from });
+            self.borrow(Assumption::Experts { family, format, generation, from });
         }
         self.experts = Some((silicon, found, format));
         Some(())
     }
 
-    /// Kernels of something else stand in: say so once, and widen the estimate.
-    fn borrow(&mut self, wider: f64, note: Assumption) {
-        self.wider = self.wider.max(wider);
+    /// Kernels of something else stand in: say so once.
+    fn borrow(&mut self, note: Assumption) {
         if !self.assumed.contains(&note) {
             self.assumed.push(note);
         }

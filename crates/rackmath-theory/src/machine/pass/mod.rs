@@ -72,8 +72,6 @@ pub struct Pass {
     overhead: Overhead,
     /// What had to be assumed: formats and kernels that were not measured.
     pub assumed: Vec<Assumption>,
-    /// How much wider than the engine's own the spread is, because kernels were borrowed: 1 when none were.
-    pub wider: f64,
 }
 
 impl Pass {

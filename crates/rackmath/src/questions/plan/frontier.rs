@@ -11,6 +11,7 @@
 //! A point of a frontier can also serve whoever asks for less speed, so a curve is a staircase and leads change at its
 //! steps. Limits on time per token and whole requests do not count: the axis stands for them. Replicas are full.
 
+use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::plan::{self, Point, Worked};
 use crate::sides::{self, questions};
@@ -71,6 +72,9 @@ pub struct Curve {
     pub points: Vec<Point>,
     /// Logarithm of the factor that holds 80 % of measurements of throughput.
     pub spread: f64,
+    /// What its fastest point rests on; nothing for a bound, or where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// Why there are no points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub none: Option<Remark>,
@@ -89,8 +93,11 @@ pub struct Lead {
     pub next: Option<String>,
     /// Least and most by which the second is behind, as factors.
     pub ahead: Option<(f64, f64)>,
-    /// Whether the lead is within the uncertainty all along.
+    /// Whether the two cannot be told apart all along.
     pub too_close: bool,
+    /// The run that would tell them apart, where they cannot be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decides: Option<Remark>,
 }
 
 /// Answers on so many threads; the answer is the same.
@@ -114,11 +121,12 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let unranked = sides::unranked(kinds.iter().copied());
     let ranked = priced(&curves) && unranked.is_none();
     assumptions.splice(0..0, unranked.map(|_| says("prices_not_ranked").with("kinds", sides::price_words(&kinds))));
+    let scale = Scale::of(catalog)?;
     let title = title(over, &curves);
     Ok(Answer {
         over: over.into(),
-        leads_per_chip: leads(&curves, |p| p.tok_s_per_chip),
-        leads_per_dollar: if ranked { leads(&curves, |p| 1.0 / p.usd_per_mtok) } else { Vec::new() },
+        leads_per_chip: leads(&curves, &scale, |p| p.tok_s_per_chip),
+        leads_per_dollar: if ranked { leads(&curves, &scale, |p| 1.0 / p.usd_per_mtok) } else { Vec::new() },
         figure_chip: figure(&curves, title.clone(), workload.clone(), false, Vec::new()),
         figure_dollar: priced(&curves).then(|| figure(&curves, title, workload.clone(), true, Vec::new())),
         workload,
@@ -139,6 +147,7 @@ pub(crate) fn curve(name: String, worked: &Worked, points: Vec<Point>) -> Curve 
         none: points.is_empty().then(|| worked.why_none()),
         points,
         spread: worked.spread(),
+        evidence: worked.evidence(),
     }
 }
 
@@ -175,23 +184,26 @@ pub(crate) fn users_and(dollars: bool) -> (Axis, Axis) {
 }
 
 /// Who is ahead where, by a yield of which more is better.
-pub(crate) fn leads(curves: &[Curve], yielded: impl Fn(&Point) -> f64) -> Vec<Lead> {
+pub(crate) fn leads(curves: &[Curve], scale: &Scale, yielded: impl Fn(&Point) -> f64) -> Vec<Lead> {
     let mut steps: Vec<f64> = curves.iter().flat_map(|c| c.points.iter().map(|p| p.tok_s_per_user)).collect();
     steps.sort_by(f64::total_cmp);
     steps.dedup();
     let at = |c: &Curve, x: f64| {
         let ys = c.points.iter().filter(|p| p.tok_s_per_user >= x).map(&yielded);
-        ys.max_by(f64::total_cmp).map(|y| Range::of(y, c.spread))
+        ys.max_by(f64::total_cmp)
     };
     let mut all: Vec<Lead> = Vec::new();
     for (i, x) in steps.iter().enumerate() {
-        let mut here: Vec<(&Curve, Range)> = curves.iter().filter_map(|c| Some((c, at(c, *x)?))).collect();
+        let mut here: Vec<(&Curve, f64)> = curves.iter().filter_map(|c| Some((c, at(c, *x)?))).collect();
         // Of equals the one asked for first.
-        here.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
+        here.sort_by(|a, b| b.1.total_cmp(&a.1));
         let Some((best, y)) = here.first() else { continue };
         let second = here.get(1);
-        let by = second.map(|(_, other)| y.value / other.value);
-        let close = second.is_some_and(|(_, other)| sides::too_close(*y, *other));
+        let by = second.map(|(_, other)| y / other);
+        let width = |c: &Curve| sides::apart(scale, best.evidence.as_ref(), c.evidence.as_ref()).throughput;
+        let close = second.is_some_and(|(c, other)| sides::too_close(*y, *other, width(c)));
+        let decides = second.filter(|(_, other)| close && y > other);
+        let decides = decides.and_then(|(c, _)| sides::decider(best.evidence.as_ref(), c.evidence.as_ref()));
         let from = if i == 0 { 0.0 } else { steps[i - 1] };
         let next = second.map(|(c, _)| c.name.clone());
         match all.last_mut() {
@@ -206,6 +218,7 @@ pub(crate) fn leads(curves: &[Curve], yielded: impl Fn(&Point) -> f64) -> Vec<Le
                 next,
                 ahead: by.map(|by| (by, by)),
                 too_close: close,
+                decides,
             }),
         }
     }
@@ -226,7 +239,8 @@ mod tests {
     fn the_lead_changes_where_the_staircases_cross() {
         // a: 100 a chip to 50 tokens a second, 400 to 10. b: 200 to 30.
         let curves = [made("a", &[(50.0, 100.0), (10.0, 400.0)]), made("b", &[(30.0, 200.0)])];
-        let all = leads(&curves, |p| p.tok_s_per_chip);
+        let scale = Scale::of(&rackmath_catalog::embedded()).unwrap();
+        let all = leads(&curves, &scale, |p| p.tok_s_per_chip);
         let words: Vec<_> = all.iter().map(|l| (l.name.as_str(), l.from_tok_s_per_user, l.to_tok_s_per_user)).collect();
         assert_eq!(words, [("a", 0.0, 10.0), ("b", 10.0, 30.0), ("a", 30.0, 50.0)]);
         assert_eq!((all[0].ahead, all[2].ahead), (Some((2.0, 2.0)), None));
@@ -247,7 +261,8 @@ mod tests {
         fn leads_tile_the_axis_and_nobody_is_ahead_of_the_leader(ys in prop::collection::vec((1.0..100.0_f64, 1.0..100.0_f64), 1..12)) {
             let (left, right) = ys.split_at(ys.len() / 2);
             let curves = [made("a", left), made("b", right)];
-            let all = leads(&curves, |p| p.tok_s_per_chip);
+            let scale = Scale::of(&rackmath_catalog::embedded()).unwrap();
+            let all = leads(&curves, &scale, |p| p.tok_s_per_chip);
             prop_assert_eq!(all[0].from_tok_s_per_user, 0.0);
             prop_assert!(all.windows(2).all(|w| w[0].to_tok_s_per_user == w[1].from_tok_s_per_user));
             prop_assert!(all.iter().all(|l| l.ahead.is_none_or(|(low, high)| 1.0 <= low && low <= high)));

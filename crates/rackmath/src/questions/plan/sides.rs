@@ -1,19 +1,20 @@
 //! Plans side by side: what is compared, and when a difference is larger than the uncertainty.
 //!
-//! $$ |\ln (a / b)| > \sqrt{s_a^2 + s_b^2} $$
+//! $$ |\ln (a / b)| > w_{ab} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | a, b | value | - | two predictions |
-//! | s | spread | 1 | logarithm of the factor that holds 80 % of measurements |
+//! | w_ab | [`Measure::apart`] | 1 | logarithm of the factor that holds 80 % of the ratios of what was measured to what was predicted (`desk::evidence`) |
 //!
-//! Assumes: errors of two predictions are independent. Those of one engine on one chip are not, so that a difference may be
-//! real although it is called too close. Numbers without an interval (chips, dollars per hour) are compared as they stand.
+//! Numbers without an interval (chips, dollars per hour) are compared as they stand.
 
+use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::plan::{Plan, Request};
 use crate::setting::common_basis;
 use rackmath_spec::Basis;
+use rackmath_spec::evidence::Widths;
 
 /// One number of a plan; its name in JSON ends with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::VariantArray)]
@@ -76,6 +77,20 @@ impl Measure {
             Self::TokSPerChip | Self::TokSPerUser | Self::ThroughputTokS => Some(true),
             Self::Replicas | Self::Concurrency => None,
             _ => Some(false),
+        }
+    }
+
+    /// Half width of the interval of the ratio of two plans' numbers.
+    pub(crate) fn apart(self, scale: &Scale, a: &Plan, b: &Plan) -> f64 {
+        let w = apart(scale, a.evidence.as_ref(), b.evidence.as_ref());
+        let full = |p: &Plan| p.busy >= 1.0 - 1e-9;
+        match self {
+            Self::TpotMs | Self::TokSPerUser => w.tpot,
+            Self::TtftMs => w.ttft,
+            Self::E2eMs => w.tpot.max(w.ttft),
+            Self::UsdPerMtok | Self::TokSPerChip | Self::JoulesPerToken => w.throughput,
+            Self::ThroughputTokS if full(a) || full(b) => w.throughput,
+            _ => 0.0,
         }
     }
 
@@ -187,16 +202,28 @@ pub(crate) fn spread(r: Range) -> f64 {
     if r.high > r.value && r.value > 0.0 { float::ln(r.high / r.value) } else { 0.0 }
 }
 
-/// A ratio of two predictions with its interval.
-pub(crate) fn ratio(a: Range, b: Range) -> Range {
-    let (s, t) = (spread(a), spread(b));
-    Range::of(a.value / b.value, (s * s + t * t).sqrt())
+/// Whether two predictions cannot be told apart within a width.
+pub(crate) fn too_close(a: f64, b: f64, width: f64) -> bool {
+    float::ln(a / b).abs() <= width
 }
 
-/// Whether two predictions are within their uncertainty.
-pub(crate) fn too_close(a: Range, b: Range) -> bool {
-    let r = ratio(a, b);
-    r.low <= 1.0 && 1.0 <= r.high
+/// Half widths of the ratio of two predictions; of a bound and a prediction, those of the prediction.
+pub(crate) fn apart(scale: &Scale, a: Option<&Evidence>, b: Option<&Evidence>) -> Widths {
+    match (a, b) {
+        (Some(a), Some(b)) => scale.apart(a, b),
+        (Some(one), None) | (None, Some(one)) => one.widths(),
+        (None, None) => Widths::default(),
+    }
+}
+
+/// Which run would tell two predictions apart.
+pub(crate) fn decider(a: Option<&Evidence>, b: Option<&Evidence>) -> Option<Remark> {
+    match (a, b) {
+        // What was measured, but not precisely enough, is measured under the load of the question.
+        (Some(a), Some(b)) if a.missing(b).rows > 0 => Some(says("run_of_both")),
+        (Some(a), Some(b)) => Some(a.missing(b).run()),
+        (one, other) => one.or(other).map(Evidence::run),
+    }
 }
 
 #[cfg(test)]
@@ -205,16 +232,15 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn two_intervals_of_a_quarter_call_a_third_too_close() {
-        // sqrt(2) x 0.25 = 0.354, a factor of 1.42.
-        let (a, near, far) = (Range::of(1.0, 0.25), Range::of(1.4, 0.25), Range::of(1.45, 0.25));
-        assert!(too_close(a, near) && !too_close(a, far));
+    fn a_width_of_a_third_calls_a_third_too_close() {
+        // exp(0.354) = 1.42.
+        assert!(too_close(1.0, 1.4, 0.354) && !too_close(1.0, 1.45, 0.354));
     }
 
     proptest! {
         #[test]
-        fn who_is_called_first_does_not_matter(a in 0.01..100.0_f64, b in 0.01..100.0_f64, s in 0.0..1.0_f64, t in 0.0..1.0_f64) {
-            prop_assert_eq!(too_close(Range::of(a, s), Range::of(b, t)), too_close(Range::of(b, t), Range::of(a, s)));
+        fn who_is_called_first_does_not_matter(a in 0.01..100.0_f64, b in 0.01..100.0_f64, w in 0.0..1.0_f64) {
+            prop_assert_eq!(too_close(a, b, w), too_close(b, a, w));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! What ran goes through the same passes and the same serving chapter as any question; nothing here knows the measured
 //! value.
 
+use crate::desk::evidence::Scale;
 use crate::desk::prelude::*;
 use crate::setting::{formats, ready};
 use rackmath_spec::engine::Engine;
@@ -19,8 +20,8 @@ pub struct Predicted {
     pub value: f64,
     /// The same by the data-sheet roofline.
     pub roofline: f64,
-    /// Half width of the 80 % interval, as a natural logarithm.
-    pub spread: f64,
+    /// Half width of the 80 % interval, as a natural logarithm; none for the roofline itself.
+    pub spread: Option<f64>,
 }
 
 /// Answers measurement after measurement, keeping what several of them share.
@@ -28,6 +29,8 @@ pub struct Bench {
     catalog: Catalog,
     kernels: KernelSet,
     engines: BTreeMap<String, Engine>,
+    /// Kernels of the chips' own generation are not known.
+    forgets: bool,
     found: BTreeMap<String, Result<Found, Error>>,
 }
 
@@ -44,7 +47,7 @@ impl Bench {
     /// A bench with the catalogue's engines.
     pub fn new(catalog: Catalog) -> Result<Self, Error> {
         let kernels = KernelSet::of(&catalog)?;
-        Ok(Self { catalog, kernels, engines: BTreeMap::new(), found: BTreeMap::new() })
+        Ok(Self { catalog, kernels, engines: BTreeMap::new(), forgets: false, found: BTreeMap::new() })
     }
 
     /// Takes another engine in the place of one of the catalogue's, for fitting.
@@ -59,6 +62,12 @@ impl Bench {
         self.engines.insert(engine.id.clone(), engine);
     }
 
+    /// Times chips with kernels of another generation, as if nobody had timed any of their own.
+    pub fn forget_generation(&mut self) {
+        self.forgets = true;
+        self.found.clear();
+    }
+
     /// The engine a word names, as replaced.
     pub fn engine(&self, name: &str) -> Result<Engine, Error> {
         let (engine, _) = self.catalog.engine(name)?;
@@ -67,7 +76,10 @@ impl Bench {
 
     fn find(&self, setup: &Setup) -> Result<Found, Error> {
         let model = self.catalog.model(&setup.model)?;
-        let system = self.catalog.system(&setup.system)?;
+        let mut system = self.catalog.system(&setup.system)?;
+        if self.forgets {
+            Arc::make_mut(&mut Arc::make_mut(&mut system).chip).generation = "forgotten".into();
+        }
         let mut engine = self.engine(&setup.engine)?;
         let schedule = &mut engine.schedule;
         schedule.chunk = setup.chunk.unwrap_or(schedule.chunk);
@@ -105,18 +117,18 @@ impl Bench {
     pub fn compare(&mut self, m: &Measurement) -> Result<Predicted, Error> {
         let predicted = self.predict(m)?;
         let (ideal, _) = self.catalog.engine("ideal")?;
+        let evidence = Scale::of(&self.catalog)?;
         let (kernels, Found { on, ours, roof, .. }) = self.found(&m.setup)?;
         let ours = prepared(kernels, on, ours)?;
         let ideal = Engine { schedule: on.engine.schedule.clone(), ..(*ideal).clone() };
         let roof = prepared(kernels, &Deployment { engine: ideal.into(), ..on.clone() }, roof)?;
-        let spread = &ours.deployment.engine.spread;
-        let spread = match m.metric {
-            Metric::TtftMs => spread.ttft,
-            metric if metric.is_output_rate() || metric.is_input_rate() => spread.throughput,
-            _ => spread.tpot,
-        } * ours.pass.wider;
         let room = ours.room(&requests(&m.load));
-        Ok(Predicted { value: predicted, roofline: value(roof, m, room), spread })
+        let width = evidence.weigh(ours).map(|known| match m.metric {
+            Metric::TtftMs => known.widths.ttft,
+            metric if metric.is_output_rate() || metric.is_input_rate() => known.widths.throughput,
+            _ => known.widths.tpot,
+        });
+        Ok(Predicted { value: predicted, roofline: value(roof, m, room), spread: width })
     }
 
     /// The deployment of a setup, which is found once.

@@ -7,7 +7,7 @@
 //! |--------|------|---------|
 //! | x̂, x | predicted, measured | the figure as predicted and as published, in the published unit |
 //! | e | [`RowCard::error`] | distance of a row; its median and 90th percentile over a metric are taken without sign |
-//! | w | spread | half width of the 80 % interval |
+//! | w | spread | half width of the 80 % interval (`desk::evidence`) |
 //! | x₀ | roofline | the same question asked of the data sheet: full peak, full bandwidth, perfect overlap |
 //! | k | factor | the constant-efficiency baseline: one factor for a source and metric, chosen and scored on the same rows |
 //!
@@ -16,11 +16,13 @@
 
 mod cards;
 mod convert;
+pub mod coverage;
 mod kernels;
 pub mod replay;
 mod score;
 
 pub use cards::*;
+pub use convert::ran;
 pub use score::{scatter, strata, total};
 
 use crate::case::Bench;
@@ -41,14 +43,20 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     ids.retain(|id| id != SIMULATE);
     let mut tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<_>, Error>>()?;
     // A table of runs alone has no row of its own.
-    tables.retain(|table| !(table.rows.is_empty() && table.kernels.is_empty()));
+    tables.retain(|table| !(table.rows.is_empty() && table.measured.is_empty() && table.kernels.is_empty()));
     let wanted = request.tables.iter().any(|id| id == SIMULATE);
     let simulate = if wanted { Some(replay::simulated(catalog, &effort)?) } else { None };
     let mut bench = Bench::new(catalog.clone())?;
     let sources =
         tables.iter().map(|table| source(catalog, &mut bench, table, cancel)).collect::<Result<Vec<_>, _>>()?;
     let total = total(&sources);
-    let mut answer = Answer { request: request.clone(), sources, total, folder: None, simulate };
+    // Whether intervals hold is a question about all tables.
+    let coverage = if request.tables.is_empty() {
+        coverage::coverage(&coverage::held(catalog, &coverage::filed(catalog)?, cancel)?)
+    } else {
+        Vec::new()
+    };
+    let mut answer = Answer { request: request.clone(), sources, total, coverage, folder: None, simulate };
     if !request.rows {
         answer.forget_rows();
     }
@@ -91,6 +99,11 @@ fn source(catalog: &Catalog, bench: &mut Bench, table: &Table, cancel: &Cancel) 
         });
         scored.add(format!("row {}", i + 1), card);
     }
+    for (i, row) in table.measured.iter().enumerate() {
+        cancel.check()?;
+        let words = |card| RowCard { what: convert::ran(row), metric: row.source.part.clone(), ..card };
+        scored.add(format!("measured row {}", i + 1), judged(bench, row).map(words));
+    }
     let kernels = KernelSet::of(catalog)?;
     for (i, row) in table.kernels.iter().enumerate() {
         cancel.check()?;
@@ -120,9 +133,22 @@ fn source(catalog: &Catalog, bench: &mut Bench, table: &Table, cancel: &Cancel) 
 pub fn judged(bench: &mut Bench, m: &Measurement) -> Result<RowCard, String> {
     let p = bench.compare(m).map_err(|e| e.to_string())?;
     if p.value.is_finite() && p.value > 0.0 {
-        return Ok(card(p.value, m.value, p.roofline, Some(p.spread)));
+        return Ok(card(p.value, m.value, p.roofline, p.spread));
     }
     Err("the prediction is not a number: nothing fits, or nothing is generated".into())
+}
+
+/// Rows spread evenly over each group, so that a table of thousands takes no longer than one of hundreds.
+pub fn thinned<'a, T, K: Ord>(rows: &[&'a T], most: usize, group: impl Fn(&T) -> K) -> Vec<&'a T> {
+    let mut groups: BTreeMap<K, Vec<&T>> = BTreeMap::new();
+    for row in rows {
+        groups.entry(group(row)).or_default().push(row);
+    }
+    let every = |group: Vec<&'a T>| {
+        let step = group.len().div_ceil(most).max(1);
+        group.into_iter().step_by(step)
+    };
+    groups.into_values().flat_map(every).collect()
 }
 
 fn card(predicted: f64, measured: f64, roofline: f64, spread: Option<f64>) -> RowCard {

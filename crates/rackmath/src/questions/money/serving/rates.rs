@@ -16,6 +16,7 @@
 //! Of many layouts the fastest per chip is taken, for prompts and answers each.
 //! Assumes: prefill and decode have chips of their own, so that neither disturbs the other.
 
+use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::ready;
@@ -105,12 +106,15 @@ pub struct RateCard {
     pub words: Remark,
     /// Whether even one sequence takes longer per token than asked for.
     pub late: bool,
+    /// What a prediction rests on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
 }
 
 impl RateCard {
     fn point(rate: TokenRate, source: Origin, words: Remark) -> Self {
         let value = rate.get();
-        Self { tok_s: Range { value, low: value, high: value }, source, words, late: false }
+        Self { tok_s: Range { value, low: value, high: value }, source, words, late: false, evidence: None }
     }
 
     fn rate(&self) -> TokenRate {
@@ -155,9 +159,10 @@ pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &Rate
     if let (Some(prefill), Some(decode)) = (&prefill, &decode) {
         return Ok(RatesCard { prefill: prefill.clone(), decode: decode.clone() });
     }
+    let scale = Scale::of(catalog)?;
     let (more_prefill, more_decode) = match source(catalog, setting, r, q)? {
         Source::Predicted(cuts) => {
-            (best(&cuts, |d, _| prefill_of(d, q))?, best(&cuts, |d, room| decode_of(d, room, q))?)
+            (best(&cuts, |d, _| prefill_of(d, &scale, q))?, best(&cuts, |d, room| decode_of(d, room, &scale, q))?)
         }
         Source::Board(why) => board(r, q, why)?,
     };
@@ -266,19 +271,20 @@ fn predicted(id: &'static str, d: &Ready) -> Remark {
 }
 
 /// Prompts alone, passes full.
-fn prefill_of(d: &Ready, q: &RatesRequest) -> Result<RateCard, Error> {
+fn prefill_of(d: &Ready, scale: &Scale, q: &RatesRequest) -> Result<RateCard, Error> {
     let prompt = tokens("prompt", q.prompt, 1.0)?.get();
     let rate = d.prompts(&Requests::of(prompt, 1.0)).service * prompt / d.deployment.layout.chips() as f64;
     Ok(RateCard {
-        tok_s: Range::of(rate, d.deployment.engine.spread.ttft * d.pass.wider),
+        tok_s: Range::of(rate, scale.widths(d).ttft),
         source: Origin::Predicted,
         words: predicted("prefill_predicted", d).with("prompt", prompt),
         late: false,
+        evidence: scale.card(d, false, None),
     })
 }
 
 /// Answers alone, as many as memory, engine and patience allow.
-fn decode_of(d: &Ready, room: f64, q: &RatesRequest) -> Result<RateCard, Error> {
+fn decode_of(d: &Ready, room: f64, scale: &Scale, q: &RatesRequest) -> Result<RateCard, Error> {
     let (layout, engine) = (d.deployment.layout, &d.deployment.engine);
     let (chips, groups, stages) = (layout.chips() as f64, layout.degrees().dp as f64, d.deployment.stages());
     let context = tokens("context", q.context, 0.0)?.get();
@@ -299,10 +305,11 @@ fn decode_of(d: &Ready, room: f64, q: &RatesRequest) -> Result<RateCard, Error> 
     let step = step(b);
     let words = predicted("decode_predicted", d).with("sequences", (b * groups).floor()).with("why", says(why));
     Ok(RateCard {
-        tok_s: Range::of(b * groups / step.get() / chips, engine.spread.throughput * d.pass.wider),
+        tok_s: Range::of(b * groups / step.get() / chips, scale.widths(d).throughput),
         source: Origin::Predicted,
         words: words.with("context", context).with("step", step),
         late: q.batch.is_none() && step > patience * 1.001,
+        evidence: scale.card(d, false, None),
     })
 }
 

@@ -16,10 +16,11 @@ mod tests;
 
 pub use crate::frontier::Request;
 
+use crate::desk::evidence::Scale;
 use crate::desk::prelude::*;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Relaxation, Worked};
-use crate::sides::{Measure, kinds_differ, like_with_like, price_words, questions, ratio, too_close, unranked};
+use crate::sides::{Measure, decider, kinds_differ, like_with_like, price_words, questions, too_close, unranked};
 
 /// Plans side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -91,8 +92,13 @@ pub struct Win {
     pub next: String,
     /// By which factor the second is worse.
     pub by: f64,
-    /// Whether that is within the uncertainty.
+    /// The factor that 80 % of such ratios lie within.
+    pub within: f64,
+    /// Whether the two cannot be told apart.
     pub too_close: bool,
+    /// The run that would tell them apart, where they cannot be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decides: Option<Remark>,
 }
 
 /// A price at which the cheapest changes.
@@ -140,14 +146,15 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
             curve: frontier::curve(name, &worked, a.frontier),
         });
     }
-    number(&mut columns);
+    let scale = Scale::of(catalog)?;
+    number(&mut columns, &scale);
     let prices = kinds_differ(columns.iter().map(|c| c.price_basis.as_str()));
     let powers = kinds_differ(columns.iter().map(|c| c.power_basis.as_str()));
     let powers = powers.map(|kinds| says("powers_differ").with("kinds", kinds));
     assumptions.splice(0..0, powers.into_iter().chain(prices.map(|kinds| says("prices_differ").with("kinds", kinds))));
-    let wins = wins(&columns);
+    let wins = wins(&columns, &scale);
     let ranked = unranked(columns.iter().map(|c| c.price_basis.as_str())).is_none();
-    let flips = if over == "systems" && ranked { flips(&columns) } else { Vec::new() };
+    let flips = if over == "systems" && ranked { flips(&columns, &scale) } else { Vec::new() };
     let curves: Vec<Curve> = columns.iter().map(|c| c.curve.clone()).collect();
     let title = frontier::title(over, &curves);
     let subtitle = columns.first().map_or_else(Remark::default, |c| c.workload.clone());
@@ -167,14 +174,17 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     })
 }
 
-fn number(columns: &mut [Column]) {
+fn number(columns: &mut [Column], scale: &Scale) {
     let first = columns.iter().find_map(|c| c.plan.clone());
     for column in columns {
         let Some(plan) = &column.plan else { continue };
         let of = |measure: Measure| {
             let value = measure.of(plan)?;
-            let base = first.as_ref().and_then(|f| measure.of(f)).filter(|b| b.value > 0.0);
-            Some(Number { measure, value, ratio: base.map(|base| ratio(value, base)) })
+            let ratio = |first: &Plan| {
+                let base = measure.of(first).filter(|b| b.value > 0.0)?;
+                Some(Range::of(value.value / base.value, measure.apart(scale, plan, first)))
+            };
+            Some(Number { measure, value, ratio: first.as_ref().and_then(ratio) })
         };
         column.numbers = Measure::ALL.iter().copied().filter_map(of).collect();
     }
@@ -189,7 +199,7 @@ fn ranked(columns: &[Column], measure: Measure) -> Vec<(&Column, Range)> {
     all
 }
 
-fn wins(columns: &[Column]) -> Vec<Win> {
+fn wins(columns: &[Column], scale: &Scale) -> Vec<Win> {
     let power = |m: Measure| matches!(m, Measure::PowerKw | Measure::JoulesPerToken);
     let win = |measure: Measure| {
         // Nor is a contract held against what is paid by the hour.
@@ -204,29 +214,36 @@ fn wins(columns: &[Column]) -> Vec<Win> {
         let all = ranked(columns, measure);
         let [(best, value), (next, other), ..] = &all[..] else { return None };
         let by = (value.value / other.value).max(other.value / value.value);
+        let (a, b) = (best.plan.as_ref()?, next.plan.as_ref()?);
+        let width = measure.apart(scale, a, b);
+        let close = too_close(value.value, other.value, width);
         Some(Win {
             measure,
             name: best.curve.name.clone(),
             value: value.value,
             next: next.curve.name.clone(),
             by,
-            too_close: too_close(*value, *other),
+            within: float::exp(width),
+            too_close: close,
+            decides: if close && by > 1.0 { decider(a.evidence.as_ref(), b.evidence.as_ref()) } else { None },
         })
     };
     Measure::ALL.iter().copied().filter_map(win).collect()
 }
 
-fn flips(columns: &[Column]) -> Vec<Flip> {
+fn flips(columns: &[Column], scale: &Scale) -> Vec<Flip> {
     let all = ranked(columns, Measure::UsdPerMtok);
     let ([(cheapest, least), (next, second), ..], true) = (&all[..], all.len() > 1) else { return Vec::new() };
     let flip = |(column, cost): &(&Column, Range)| {
         let first = column.curve.name == cheapest.curve.name;
         let (against, other) = if first { (next, second) } else { (cheapest, least) };
         let now = column.plan.as_ref().map_or(0.0, |p| p.usd_per_hour / p.chips as f64);
+        let both = column.plan.as_ref().zip(against.plan.as_ref());
+        let width = both.map_or(0.0, |(a, b)| Measure::UsdPerMtok.apart(scale, a, b));
         Flip {
             name: column.curve.name.clone(),
             now_usd_per_chip_hour: now,
-            flips_at_usd_per_chip_hour: ratio(*other, *cost).times(now),
+            flips_at_usd_per_chip_hour: Range::of(other.value / cost.value, width).times(now),
             against: against.curve.name.clone(),
             cheapest_now: first,
         }
@@ -260,7 +277,8 @@ fn verdict(columns: &[Column], wins: &[Win]) -> Remark {
             let dollars = w.measure == Measure::UsdPerMtok;
             let on = on.with("basis", dollars.then(|| price_words(&kinds)));
             let on = on.with("unranked", unranked(kinds.into_iter()).map(|kinds| price_words(&kinds)));
-            on.with("name", &w.name).with("next", &w.next).with("by", w.by).with("none", none)
+            let on = on.with("name", &w.name).with("next", &w.next).with("by", w.by).with("within", w.within);
+            on.with("run", w.decides.as_ref()).with("none", none)
         }
         (_, None) => says("nothing_to_compare"),
     }

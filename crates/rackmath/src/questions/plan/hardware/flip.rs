@@ -13,7 +13,7 @@
 use super::{Candidate, candidate};
 use crate::desk::prelude::*;
 use crate::plan::in_order;
-use crate::sides::too_close;
+use crate::sides::{apart, too_close};
 use rackmath_theory::plan::{Bound, Objective, Question, Traffic};
 
 /// A place where the best hardware changes.
@@ -47,6 +47,12 @@ pub(super) fn flips(catalog: &Catalog, all: &[Candidate], effort: &Effort) -> Re
     let mut found = Vec::new();
     let Some(first) = all.first() else { return Ok(found) };
     let q = first.worked.question;
+    let known: Vec<_> = all.iter().map(|c| c.worked.plan(&c.best).evidence).collect();
+    // Chips are counted, not predicted to a factor.
+    let counted = q.objective == Objective::Chips;
+    let width = |i: usize, j: usize| {
+        if counted { 0.0 } else { apart(first.worked.scale(), known[i].as_ref(), known[j].as_ref()).throughput }
+    };
     // Speed and traffic only change what is asked of the spaces, which are there.
     let asked = |change: &(dyn Fn(&Question) -> Question + Sync)| {
         in_order(all, effort, |c| score(c, &change(&c.worked.question)))
@@ -54,11 +60,11 @@ pub(super) fn flips(catalog: &Catalog, all: &[Candidate], effort: &Effort) -> Re
     let speed = |x: f64| move |q: &Question| Question { limits: q.limits.with(Bound::Tpot, Some(1.0 / x)), ..*q };
     let now = q.limits.get(Bound::Tpot).map(f64::recip);
     let grid = places(now.unwrap_or(1.0 / first.best.estimate.tpot), -8, 8, 2.0);
-    named(&mut found, "tok_s_per_user", now, all, &crossings(&grid, |x| asked(&speed(x)))?);
+    named(&mut found, "tok_s_per_user", now, all, &crossings(&grid, &width, |x| asked(&speed(x)))?);
     if let Traffic::Rate(rate) = q.traffic {
         let traffic = |x: f64| move |q: &Question| Question { traffic: Traffic::Rate(x), ..*q };
         let grid = places(rate, -8, 8, 2.0);
-        named(&mut found, "requests_per_s", Some(rate), all, &crossings(&grid, |x| asked(&traffic(x)))?);
+        named(&mut found, "requests_per_s", Some(rate), all, &crossings(&grid, &width, |x| asked(&traffic(x)))?);
     }
     let few = &all[..all.len().min(CONTENDERS)];
     let isl = first.worked.prompt();
@@ -70,7 +76,7 @@ pub(super) fn flips(catalog: &Catalog, all: &[Candidate], effort: &Effort) -> Re
         })
     };
     let grid: Vec<f64> = places(isl, -4, 5, 1.0).into_iter().filter(|x| *x >= 1.0).collect();
-    named(&mut found, "prompt_tokens", Some(isl), few, &crossings(&grid, lengths)?);
+    named(&mut found, "prompt_tokens", Some(isl), few, &crossings(&grid, &width, lengths)?);
     Ok(found)
 }
 
@@ -80,16 +86,13 @@ fn places(around: f64, from: i32, to: i32, per: f64) -> Vec<f64> {
 }
 
 /// The score of the best under a question, as an amount of which less is better.
-fn score(c: &Candidate, q: &Question) -> Result<Option<Range>, Error> {
+fn score(c: &Candidate, q: &Question) -> Result<Option<f64>, Error> {
     let Some(best) = c.worked.best(q)? else { return Ok(None) };
     let estimate = best.estimate;
-    let value = match q.objective {
+    Ok(Some(match q.objective {
         Objective::Throughput => 1.0 / estimate.throughput,
         other => other.score(&estimate),
-    };
-    // Chips are counted, not predicted to a factor.
-    let spread = if q.objective == Objective::Chips { 0.0 } else { c.worked.spread() };
-    Ok(Some(Range::of(value, spread)))
+    }))
 }
 
 /// Changes nearer to each other than this factor are one stretch in which several take turns.
@@ -121,7 +124,10 @@ fn named(found: &mut Vec<Flip>, axis: &str, now: Option<f64>, all: &[Candidate],
 }
 
 /// Scores of all contenders at one place.
-type Scores = Vec<Option<Range>>;
+type Scores = Vec<Option<f64>>;
+
+/// Half width of the interval of the ratio of two contenders' scores.
+type Width<'a> = &'a dyn Fn(usize, usize) -> f64;
 
 /// A change of the winner.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,7 +144,11 @@ struct Crossing {
 const HALVINGS: usize = 10;
 
 /// All changes along a grid of increasing places.
-fn crossings(grid: &[f64], scores: impl Fn(f64) -> Result<Scores, Error>) -> Result<Vec<Crossing>, Error> {
+fn crossings(
+    grid: &[f64],
+    width: Width<'_>,
+    scores: impl Fn(f64) -> Result<Scores, Error>,
+) -> Result<Vec<Crossing>, Error> {
     let all = grid.iter().map(|x| scores(*x)).collect::<Result<Vec<_>, _>>()?;
     let mut found = Vec::new();
     for (i, pair) in all.windows(2).enumerate() {
@@ -159,7 +169,7 @@ fn crossings(grid: &[f64], scores: impl Fn(f64) -> Result<Scores, Error>) -> Res
                     (b, to) = (middle, here);
                 }
             }
-            found.push(Crossing { at: b, from, to, close: close(grid, &all, (i, b), from, to) });
+            found.push(Crossing { at: b, from, to, close: close(grid, (&all, width), (i, b), from, to) });
             (low, from) = (b, to);
         }
     }
@@ -168,20 +178,20 @@ fn crossings(grid: &[f64], scores: impl Fn(f64) -> Result<Scores, Error>) -> Res
 
 /// The best of the scores; of equals the first.
 fn winner(scores: &Scores) -> Option<usize> {
-    let known = scores.iter().enumerate().filter_map(|(k, s)| Some((k, (*s)?.value)));
+    let known = scores.iter().enumerate().filter_map(|(k, s)| Some((k, (*s)?)));
     known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
 fn close(
     grid: &[f64],
-    all: &[Scores],
+    (all, width): (&[Scores], Width<'_>),
     (at, here): (usize, f64),
     from: Option<usize>,
     to: Option<usize>,
 ) -> Option<(f64, f64)> {
-    let near = |i: usize| match (all[i][from?], all[i][to?]) {
-        (Some(a), Some(b)) => too_close(a, b).then_some(grid[i]),
-        _ => None,
+    let near = |i: usize| {
+        let (a, b) = (all[i][from?]?, all[i][to?]?);
+        too_close(a, b, width(from?, to?)).then_some(grid[i])
     };
     let below = (0..=at).rev().map_while(near).last();
     let above = (at + 1..grid.len()).map_while(near).last();
@@ -203,18 +213,18 @@ mod tests {
     #[test]
     fn the_winner_changes_where_scores_are_equal_also_in_between_and_to_nobody() {
         // 100 against 2 x: at 50.
-        let scores = |x: f64| Ok(vec![Some(Range::of(2.0 * x, 0.1)), Some(Range::of(100.0, 0.1)), None]);
-        let all = crossings(&grid(), scores).unwrap();
+        let scores = |x: f64| Ok(vec![Some(2.0 * x), Some(100.0), None]);
+        let all = crossings(&grid(), &|_, _| 0.1, scores).unwrap();
         assert!(all.len() == 1 && (all[0].at / 50.0 - 1.0).abs() < 2e-3, "{all:?}");
         assert_eq!((all[0].from, all[0].to, all[0].close), (Some(0), Some(1), None));
         // Slopes 3, 2 and 1 with starts 0, 40 and 90: the middle one wins from 40 to 50, inside 32 to 64.
         let lines = [(3.0, 0.0), (2.0, 40.0), (1.0, 90.0)];
-        let scores = |x: f64| Ok(lines.map(|(m, b)| Some(Range::of(m * x + b, 0.0))).to_vec());
-        let all = crossings(&grid(), scores).unwrap();
+        let scores = |x: f64| Ok(lines.map(|(m, b)| Some(m * x + b)).to_vec());
+        let all = crossings(&grid(), &|_, _| 0.1, scores).unwrap();
         let words: Vec<_> = all.iter().map(|c| (c.from, c.to, c.at.round())).collect();
         assert_eq!(words, [(Some(0), Some(1), 40.0), (Some(1), Some(2), 50.0)]);
-        let scores = |x: f64| Ok(vec![(x < 100.0).then(|| Range::of(1.0, 0.0))]);
-        let all = crossings(&grid(), scores).unwrap();
+        let scores = |x: f64| Ok(vec![(x < 100.0).then_some(1.0)]);
+        let all = crossings(&grid(), &|_, _| 0.1, scores).unwrap();
         assert!(all.len() == 1 && all[0].to.is_none() && (all[0].at / 100.0 - 1.0).abs() < 2e-3);
     }
 
@@ -222,8 +232,8 @@ mod tests {
         #[test]
         fn every_crossing_of_lines_is_where_two_are_equal(lines in prop::collection::vec((0.0..10.0_f64, 0.0..1e5_f64), 2..6)) {
             let value = |k: usize, x: f64| lines[k].0 * x + lines[k].1;
-            let scores = |x: f64| Ok((0..lines.len()).map(|k| Some(Range::of(value(k, x), 0.0))).collect());
-            let all = crossings(&grid(), scores).unwrap();
+            let scores = |x: f64| Ok((0..lines.len()).map(|k| Some(value(k, x))).collect());
+            let all = crossings(&grid(), &|_, _| 0.1, scores).unwrap();
             for c in &all {
                 let (a, b) = (value(c.from.unwrap(), c.at), value(c.to.unwrap(), c.at));
                 prop_assert!((a / b - 1.0).abs() < 5e-3, "{c:?}: {a} and {b}");

@@ -14,7 +14,7 @@ use crate::desk::prelude::*;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Worked, in_order};
 use crate::setting::machine;
-use crate::sides::{Measure, kinds_differ, price_words, ratio, too_close};
+use crate::sides::{Measure, decider, kinds_differ, price_words, too_close};
 use crate::support::Verdict;
 use rackmath_spec::Basis;
 
@@ -78,8 +78,11 @@ pub struct Row {
     pub price_basis: String,
     /// How many times the score of the best its own is, with the interval of the ratio.
     pub behind: Range,
-    /// Whether that is within the uncertainty.
+    /// Whether it cannot be told apart from the best.
     pub too_close: bool,
+    /// The run that would tell it apart, where it cannot be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decides: Option<Remark>,
     /// The price of a chip at which it costs as much as the best, or for the best as the second; where cost decides.
     pub flips_at_usd_per_chip_hour: Option<f64>,
 }
@@ -255,7 +258,10 @@ fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {
             // More is better for throughput: behind is then how many times the best has.
             |(mine, best)| {
                 let more = measure.more_is_better() == Some(true);
-                (if more { ratio(best, mine) } else { ratio(mine, best) }, i > 0 && too_close(mine, best))
+                let width = measure.apart(c.worked.scale(), &plan, &plans[0]);
+                let behind = if more { best.value / mine.value } else { mine.value / best.value };
+                let width = if i > 0 { width } else { 0.0 };
+                (Range::of(behind, width), i > 0 && too_close(mine.value, best.value, width))
             },
         );
         Row {
@@ -264,6 +270,11 @@ fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {
             price_basis: c.worked.bases().0,
             behind,
             too_close: close,
+            decides: if close && behind.value > 1.0 {
+                decider(plans[0].evidence.as_ref(), plan.evidence.as_ref())
+            } else {
+                None
+            },
             flips_at_usd_per_chip_hour: other
                 .filter(|o| measure == Measure::UsdPerMtok && cost(&plan) > 0.0 && cost(o) > 0.0)
                 .map(|o| price * cost(o) / cost(&plan)),
@@ -278,7 +289,8 @@ fn verdict(rows: &[Row], measure: Measure, chips: u64) -> Remark {
     let close: Vec<&str> = rows.iter().filter(|r| r.too_close).map(|r| r.name.as_str()).collect();
     let kinds: Vec<&str> = rows.iter().map(|r| r.price_basis.as_str()).collect();
     let basis = (measure == Measure::UsdPerMtok).then(|| price_words(&kinds));
-    let head = says("best_hardware").with("name", &best.name).with("measure", measure.name()).with("basis", basis);
+    let named = |id| says(id).with("name", &best.name).with("measure", measure.name()).with("basis", basis.clone());
+    let head = named("best_hardware");
     if close.is_empty() {
         return match rows.get(1) {
             Some(next) => head.with("next", &next.name).with("by", next.behind.value),
@@ -288,11 +300,15 @@ fn verdict(rows: &[Row], measure: Measure, chips: u64) -> Remark {
     let level = rows.iter().all(|r| !r.too_close || r.behind.value == 1.0);
     let more = close.len().checked_sub(5).filter(|more| *more > 0);
     let few: Vec<&str> = close.into_iter().take(5).collect();
-    head.with(if level { "level" } else { "close" }, few).with("more", more)
+    let run = rows.iter().find_map(|r| r.decides.clone());
+    if level {
+        return head.with("level", few).with("more", more);
+    }
+    named("first_hardware").with("close", few).with("more", more).with("run", run)
 }
 
 fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<Remark> {
-    let mut lines = vec![says("every_chip"), says("independent_errors")];
+    let mut lines = vec![says("every_chip"), says("shared_errors")];
     let prices = kinds_differ(rows.iter().map(|r| r.price_basis.as_str()));
     lines.extend(prices.map(|kinds| says("prices_ranked_differ").with("kinds", kinds)));
     let powers = kinds_differ(all.iter().map(|c| c.worked.bases().1));

@@ -5,6 +5,7 @@ use super::trial::Simulated;
 use super::why::shadows;
 use super::{Best, Choice, Entry, Handover, Machine, MeanTraffic, OffloadCard, PartCard, SpareCard, Sure};
 use super::{Searched, Steps, Worked};
+use crate::desk::evidence::Evidence;
 use crate::desk::prelude::*;
 use crate::desk::remark::Part;
 use crate::estimate::{Breakdown, breakdown};
@@ -138,6 +139,9 @@ pub struct Plan {
     /// percentiles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentiles: Option<Percentiles>,
+    /// What its numbers rest on; nothing for a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// What prompts fetch from host memory, where they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadCard>,
@@ -257,7 +261,7 @@ impl Worked {
     pub(super) fn plan_beside(&self, r: &Ranked, best: Option<&Ranked>) -> Plan {
         let (choice, e) = (self.chosen(r.index), &self.likely(r));
         let (row, on, per_group) = (choice.row, choice.row.on(), choice.per_group);
-        let s = row.spread();
+        let s = self.ask.scale.widths(&row.of.ready);
         let (tpot_ms, ttft_ms) = (Range::of(e.tpot * 1e3, s.tpot), Range::of(e.ttft * 1e3, s.ttft));
         let is_best = best.is_some_and(|b| b.index == r.index);
         let output = self.ask.requests.output;
@@ -307,6 +311,7 @@ impl Worked {
             mean_traffic: self.at_mean(r),
             percentiles: None,
             offload: self.offload(&choice),
+            evidence: self.ask.scale.card(&row.of.ready, false, Some(&row.of.machine.price_source)),
             pretended: row.of.pretended.clone().or_else(|| choice.first().of.pretended.clone()),
             handover: if is_best && row.of.pretended.is_none() && choice.first().of.pretended.is_none() {
                 self.handover(&choice, e)
@@ -396,7 +401,8 @@ impl Worked {
         if let Some(engine) =
             self.ask.engines.first().filter(|e| !e.ideal && self.question.objective != Objective::Chips)
         {
-            let s = &engine.spread;
+            let _ = engine;
+            let s = self.made.rows.first().map(|row| self.ask.scale.widths(&row.of.ready)).unwrap_or_default();
             let factor = says("intervals_hold").with("tpot", float::exp(s.tpot)).with("ttft", float::exp(s.ttft));
             all.push(factor.with("throughput", float::exp(s.throughput)));
         }

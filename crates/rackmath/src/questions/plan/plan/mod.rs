@@ -38,6 +38,7 @@ pub use trial::{Measured, Needed, Simulated, Trial};
 pub(crate) use worked::Worked;
 
 use crate::desk::check::up_to;
+use crate::desk::evidence::Scale;
 use crate::desk::host::{Host, host};
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
@@ -306,6 +307,8 @@ struct Ask {
     batch: Option<f64>,
     sure: Option<f64>,
     spare: spare::Asked,
+    /// What was measured.
+    scale: Scale,
 }
 
 /// Answers on so many threads; the answer is the same.
@@ -422,6 +425,7 @@ impl Ask {
             batch: r.batch.map(|n| up_to("batch", n, 1_000_000)).transpose()?.map(|n| n as f64),
             sure: sure::asked(r)?,
             spare: spare::Asked::new(catalog, r)?,
+            scale: Scale::of(catalog)?,
         };
         ask.standings = prepare::standings(catalog, &ask, r)?;
         Ok(ask)

@@ -71,12 +71,6 @@ impl Entry {
         ready
     }
 
-    /// Logarithms of the factors that hold 80 % of measurements; wider where kernels were borrowed.
-    pub(super) fn spread(&self) -> Spread {
-        let (s, wider) = (&self.on().engine.spread, self.pass().wider);
-        Spread { tpot: s.tpot * wider, ttft: s.ttft * wider, throughput: s.throughput * wider }
-    }
-
     /// Sequences the engine takes in a group, whatever memory holds.
     pub(super) fn sequences(&self) -> f64 {
         self.on().engine.schedule.sequences * self.on().stages()
@@ -86,14 +80,6 @@ impl Entry {
     pub(super) fn most(&self) -> f64 {
         self.room.min(self.sequences()).floor()
     }
-}
-
-/// How far measurements lie from a prediction.
-#[derive(Clone, Copy)]
-pub(super) struct Spread {
-    pub tpot: f64,
-    pub ttft: f64,
-    pub throughput: f64,
 }
 
 /// The space, and what its rows stand for.

@@ -4,7 +4,7 @@
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
-//! | s | [`super::prepare::Spread`] | 1 | logarithm of the factor that holds 80 % of measurements, so that nine in ten lie on the good side of its bad end |
+//! | s | `desk::evidence` | 1 | logarithm of the factor that holds 80 % of measurements, so that nine in ten lie on the good side of its bad end |
 //! | p, z | share | 1 | how sure, and the normal quantile of it |
 //! | f_p | [`Slower`] | 1 | factor by which times are longer, and throughput is less |
 //!
@@ -60,7 +60,7 @@ impl Worked {
         let scale = if share == 0.5 { 0.0 } else { normal_quantile(share) / normal_quantile(0.9) };
         let users = matches!(self.question.traffic, Traffic::Users { .. });
         let slower = |row: usize| {
-            let s = self.made.rows[row].spread();
+            let s = self.ask.scale.widths(&self.made.rows[row].of.ready);
             let [tpot, ttft, rate] = [s.tpot, s.ttft, s.throughput].map(|s| float::exp(s * scale));
             Slower { tpot, ttft, rate: if users { rate.max(tpot).max(ttft) } else { rate } }
         };

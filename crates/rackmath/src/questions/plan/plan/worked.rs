@@ -2,6 +2,7 @@
 
 use super::prepare::Prepared;
 use super::{Answer, Ask, Entry, Fetch, Plan, Point, Request, Searched, why};
+use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout;
 use crate::setting::PriceSource;
@@ -247,11 +248,40 @@ impl Worked {
         Ok(found.frontier.iter().map(|r| self.point(r)).collect())
     }
 
-    /// Logarithm of the factor that holds 80 % of measurements of throughput; the widest of the engines asked for, where
-    /// kernels were borrowed wider still.
+    /// What was measured.
+    pub(crate) fn scale(&self) -> &Scale {
+        &self.ask.scale
+    }
+
+    /// What its widest deployment rests on, without parts.
+    pub(crate) fn evidence(&self) -> Option<Evidence> {
+        let of = |row: &Entry| self.ask.scale.brief(row.on(), &row.pass().assumed, false);
+        let mut widest: Option<Evidence> = None;
+        for row in self.kinds() {
+            let one = of(row);
+            if one.as_ref().is_some_and(|e| widest.as_ref().is_none_or(|w| e.within.throughput > w.within.throughput)) {
+                widest = one;
+            }
+        }
+        widest
+    }
+
+    /// One row for each chip, engine and number of things assumed.
+    fn kinds(&self) -> impl Iterator<Item = &Entry> {
+        let mut seen: Vec<(&str, &str, usize)> = Vec::new();
+        self.made.rows.iter().filter(move |row| {
+            let key = (&*row.on().system.chip.id, &*row.on().engine.id, row.pass().assumed.len());
+            let new = !seen.contains(&key);
+            if new {
+                seen.push(key);
+            }
+            new
+        })
+    }
+
+    /// Logarithm of the factor that holds 80 % of measurements of throughput: the widest of the chips and engines asked for.
     pub(crate) fn spread(&self) -> f64 {
-        let engine = self.ask.engines.iter().map(|e| e.spread.throughput).fold(0.0, f64::max);
-        engine * self.made.rows.iter().map(|row| row.pass().wider).fold(1.0, f64::max)
+        self.kinds().map(|row| self.ask.scale.widths(&row.of.ready).throughput).fold(0.0, f64::max)
     }
 
     /// A configuration in full.

@@ -82,6 +82,7 @@ pub(super) fn best(
             && targets.1.is_none_or(|t| o.tpot() <= t)
             && whole.is_none_or(|t| o.e2e(&case.ask.requests) <= t)
     };
+    let today = case.scale.brief(&case.ask.on, &[], false);
     let mut tried: Vec<(bool, f64, Change, Ask)> = Vec::new();
     for mut idea in ideas(catalog, &case.ask, serving) {
         // What is not known to run is no remedy, unless what runs today is not known either.
@@ -111,7 +112,8 @@ pub(super) fn best(
         if !rescues && (gain < LEAST || !now.serves()) {
             continue;
         }
-        let interval = float::exp(serving.main.spread(idea.ask.on.engine.spread.tpot)) - 1.0;
+        let sides = today.as_ref().zip(case.scale.brief(&idea.ask.on, &[], false));
+        let interval = sides.map_or(0.0, |(a, b)| float::exp(case.scale.apart(a, &b).tpot) - 1.0);
         let change = Change {
             what: idea.what,
             judged_by: goal.remark(),

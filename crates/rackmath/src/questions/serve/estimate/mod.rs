@@ -12,6 +12,7 @@ pub(crate) mod work;
 
 pub(crate) use words::{assumption, breakdown, not_covered};
 
+use crate::desk::evidence::Evidence;
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
 use crate::setting::Setting;
@@ -167,6 +168,9 @@ pub struct Answer {
     /// Says that it does not exist, where something is computed that no engine runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pretended: Option<Remark>,
+    /// What the numbers rest on; nothing for a bound, or where nothing is served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// What is served; nothing when the model does not fit, or the engine does not run it.
     pub served: Option<Served>,
     /// What stands in the way, if anything does.

@@ -66,6 +66,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> 
         isl: case.ask.requests.input,
         osl: case.ask.requests.output,
         pretended: standing.pretended(pretend),
+        evidence: case.evidence(p).filter(|_| fits),
         served: fits.then(|| served(case, p, outcome, met)),
         problem: barred.map(not_possible).or_else(|| problem(case, p, outcome, met)),
         pools: outcome.flow.as_ref().filter(|_| fits).and_then(|flow| {
@@ -114,18 +115,17 @@ fn overloaded(outcome: &Outcome, met: &Met) -> bool {
 
 fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     let requests = &case.ask.requests;
-    let (s, engine) = (&outcome.steady, &case.ask.on.engine);
-    let spread = |of: f64| p.main.spread(of);
+    let (s, widths) = (&outcome.steady, case.scale.widths(&p.main));
     let [queue, first, token] = means(outcome, met);
-    let tpot_ms = Range::of(token, spread(engine.spread.tpot));
-    let ttft_unqueued_ms = Range::of(first, spread(engine.spread.ttft));
-    let queue_ms = Range::of(queue, spread(engine.spread.throughput));
+    let tpot_ms = Range::of(token, widths.tpot);
+    let ttft_unqueued_ms = Range::of(first, widths.ttft);
+    let queue_ms = Range::of(queue, widths.throughput);
     let ttft_ms = ttft_unqueued_ms.plus(queue_ms);
     let e2e_ms = ttft_ms.plus(tpot_ms.times((requests.output - 1.0).max(0.0)));
     let rate = match case.ask.load {
         // What arrives leaves, however long it takes.
         Loading::Rate(rate) if !overloaded(outcome, met) => Range { value: rate, low: rate, high: rate },
-        _ => Range::of(outcome.rate, spread(engine.spread.throughput)),
+        _ => Range::of(outcome.rate, widths.throughput),
     };
     // Little: so many are there as come in the time they stay.
     let there = |ms: f64| rate.value * ms / 1e3;
@@ -285,9 +285,8 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
     let mtp = ask.on.model.shape().is_some_and(|shape| shape.mtp.is_some());
     let drafts = says(if mtp { "drafts_by_own_layer" } else { "drafts_by_extra_layer" });
     let used = ask.on.layout.chips();
-    let factor = |of: f64| float::exp(p.main.spread(of));
-    let spread = &engine.spread;
-    let intervals = says("intervals").with("tpot", factor(spread.tpot)).with("ttft", factor(spread.ttft));
+    let w = case.scale.widths(&p.main);
+    let intervals = says("intervals").with("tpot", float::exp(w.tpot)).with("ttft", float::exp(w.ttft));
     let targets = [case.request.ttft_ms, case.request.tpot_ms, case.request.e2e_ms].iter().any(Option::is_some);
     let schedule = says(together).with("name", &engine.name).with("chunk", s.chunk).with("sequences", s.sequences);
     let load = [
@@ -298,8 +297,7 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         (outcome.groups < p.groups())
             .then(|| says("groups_in_use").with("used", outcome.groups.floor()).with("groups", p.groups())),
         matches!(ask.load, Loading::Concurrency(_)).then(|| says("replaced_at_once")),
-        (!engine.ideal)
-            .then(|| intervals.with("throughput", factor(spread.throughput)).with("borrowed", p.main.pass.wider > 1.0)),
+        (!engine.ideal).then(|| intervals.with("throughput", float::exp(w.throughput))),
         Some(simulated(met)),
         (met.run().is_some() && !matches!(engine.family.as_str(), "vllm" | "ideal"))
             .then(|| says("simulated_unchecked").with("engine", &engine.name)),

@@ -1,6 +1,7 @@
 //! From a request to something that can be evaluated: names resolved, numbers checked.
 
 use super::{Request, Speculation};
+use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::{Found, find, untimed};
@@ -35,6 +36,8 @@ pub(crate) struct Case<'a> {
     /// A version of the engine that no family covers.
     pub uncovered: Option<Version>,
     kernels: KernelSet,
+    /// What was measured.
+    pub scale: Scale,
     /// Whether the engine runs it there.
     pub standing: Standing,
     pub ask: Ask,
@@ -69,12 +72,18 @@ impl<'a> Case<'a> {
             price: found.priced().then(|| found.chip_price.get()),
         };
         let kernels = KernelSet::of_model(catalog, &ask.on.model)?;
-        Ok(Self { catalog, request, found, chosen, uncovered, kernels, standing, ask })
+        let scale = Scale::of(catalog)?;
+        Ok(Self { catalog, request, found, chosen, uncovered, kernels, scale, standing, ask })
     }
 
     /// Whether the engine is known to run it.
     pub(crate) fn runs(&self, on: &Deployment) -> bool {
         support::stand(self.catalog, on, Asked::Given, None).is_ok_and(|s| s.verdict <= Verdict::RunsAs)
+    }
+
+    /// What the answer rests on.
+    pub(crate) fn evidence(&self, p: &Serving) -> Option<Evidence> {
+        self.scale.card(&p.main, self.uncovered.is_some(), Some(&self.found.price_source))
     }
 
     /// Passes of what is asked, prepared.

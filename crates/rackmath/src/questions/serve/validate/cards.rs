@@ -1,5 +1,6 @@
 //! What is asked and what comes back.
 
+use super::coverage::CoverageCard;
 use crate::desk::prelude::*;
 
 /// Which tables.
@@ -22,6 +23,9 @@ pub struct Answer {
     pub sources: Vec<SourceCard>,
     /// All rows of the published tables together.
     pub total: Option<StratumCard>,
+    /// Whether intervals hold with whole groups left out, by what is carried over; where all tables are asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coverage: Vec<CoverageCard>,
     /// A folder of measurements, where one was given.
     pub folder: Option<FolderCard>,
     /// Runs replayed request by request, where asked for.

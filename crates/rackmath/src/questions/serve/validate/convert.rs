@@ -155,3 +155,22 @@ pub(super) fn what(row: &Row) -> String {
     let Row { model, weights, engine, system, mode, .. } = row;
     format!("{model} {weights} on {system}{split}, {engine}{version}, {mode}{load}{lengths}")
 }
+
+/// A measurement in words.
+pub fn ran(row: &Measurement) -> String {
+    let Setup { model, engine, system, degrees: d, .. } = &row.setup;
+    let weights = row.setup.weights.as_deref().map_or(String::new(), |w| format!(" {w}"));
+    let degrees = [("tp", d.tp), ("pp", d.pp), ("dp", d.dp), ("ep", d.ep)];
+    let cut = degrees.iter().filter(|(_, n)| *n > 1);
+    let split = cut.fold(String::new(), |text, (name, n)| text + " " + name + &n.to_string());
+    let lengths = format!("in {:.0}, out {:.0}", row.load.input, row.load.output);
+    let load = match row.load.way {
+        Way::Closed { concurrency, .. } => format!("closed {concurrency}, {lengths}"),
+        Way::Open { rate } => format!("open {rate}/s, {lengths}"),
+        Way::Full => format!("max-load, {lengths}"),
+        Way::Static { batch } => format!("static {batch}, {lengths}"),
+        Way::DecodeStep { batch, context } => format!("step-decode {batch}, at {context}"),
+        Way::PrefillStep { batch, tokens } => format!("step-prefill {batch}, in {tokens}"),
+    };
+    format!("{model}{weights} on {system}{split}, {engine}, {load}")
+}
