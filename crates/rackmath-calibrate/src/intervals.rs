@@ -20,8 +20,8 @@ fn in_a_fit(catalog: &Catalog, f: &Filed) -> bool {
     catalog.validation(&f.table).is_ok_and(|table| !table.source.fitted.starts_with("no"))
 }
 
-/// Constants of engines without a group, as TOML.
-pub fn refits(catalog: &Catalog, tell: Tell<'_>) -> Result<String, SpecError> {
+/// Constants of engines without a group, as TOML; of one step where it is named.
+pub fn refits(catalog: &Catalog, only: Option<Step>, tell: Tell<'_>) -> Result<String, SpecError> {
     let filed = coverage::filed(catalog)?;
     let kept: Vec<&Filed> = filed.iter().filter(|f| in_a_fit(catalog, f)).collect();
     let rows: Vec<Measurement> = kept.iter().map(|f| f.row.clone()).collect();
@@ -30,7 +30,8 @@ pub fn refits(catalog: &Catalog, tell: Tell<'_>) -> Result<String, SpecError> {
          validation/ that are in a fit, without one group at a time, from first values that know no measurement\"\nrefit = [\n",
         catalog.evidence()?.as_of
     );
-    for step in [Step::Chip, Step::Generation, Step::Version, Step::Model, Step::Kind] {
+    let steps = [Step::Chip, Step::Generation, Step::Version, Step::Model, Step::Kind];
+    for step in steps.into_iter().filter(|step| only.is_none_or(|one| one == *step)) {
         let group = |f: &Filed| match step {
             Step::Chip => f.chip.id.clone(),
             Step::Generation => f.chip.generation.clone(),

@@ -47,14 +47,16 @@ pub const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|ge
        rackmath-calibrate rows training FOLDER
        rackmath-calibrate score|fit deduce FOLDER
        rackmath-calibrate fits FOLDER
-       rackmath-calibrate fit refits|intervals
+       rackmath-calibrate fit intervals
+       rackmath-calibrate fit refits [STEP]
        rackmath-calibrate fit scaling FILE [drop N]
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
 transfer  fit on some machines and predict the others; for plan, engines are fitted without the group they are asked about
 rows      predict every measured row and list it with its parts; for serving, the rows as tables of catalog/validation
 fits      place every published deployment: what ran must fit
-refits    constants of engines without each group of the carried rows; intervals: the tables of catalog/evidence, from these rows
+refits    constants of engines without each group of the carried rows; STEP: chip, generation, version, model or kind
+intervals how wide 80 % intervals are by what is carried over, and what was measured: catalog/evidence, from the carried rows
 FOLDER holds the measured tables; attention includes latent attention when it is scored
 FILE holds training runs as CSV with params, tokens or FLOP, and loss; drop leaves out the N highest losses
 STACKS holds files to use instead of catalog/training; STACK is one of them";
@@ -66,7 +68,10 @@ pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Resul
     }
     let (verb, rest) = words.split_first()?;
     let (what, folder) = match *rest {
-        ["refits"] if *verb == "fit" => return Some(intervals::refits(catalog, tell)),
+        ["refits"] if *verb == "fit" => return Some(intervals::refits(catalog, None, tell)),
+        ["refits", step] if *verb == "fit" => {
+            return Some(intervals::refits(catalog, Some(step.parse().ok()?), tell));
+        }
         ["intervals"] if *verb == "fit" => return Some(intervals::fit(catalog)),
         [folder] => ("", Path::new(folder)),
         [what, folder, ..] => (what, Path::new(folder)),

@@ -1,5 +1,6 @@
 //! Cost of serving, fleets, cache lifetimes and fast modes as text.
 
+use super::estimate::evidence;
 use super::prelude::*;
 use rackmath::cost::{Answer, BarCard};
 use rackmath::serving::{Origin, RateCard, RatesCard};
@@ -21,6 +22,7 @@ fn one_chip(out: &mut Page, (prefill, decode): (f64, f64), r: &RatesCard) {
     let (prefill, decode) = (one(&r.prefill), one(&r.decode));
     let same = prefill == decode;
     out.more(if same { format!("both {prefill}") } else { format!("prefill {prefill}, decode {decode}") });
+    evidence(out, r.decode.evidence.as_ref());
 }
 
 pub(super) fn cost(out: &mut Page, a: &Answer) {

@@ -101,6 +101,7 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     let head = format!("deploy {} on {} with {}", words(&p.deployment), p.system, p.engine);
     out.wrapped("", "  ", out.style.bold(&head));
     out.paragraph("  ", format!("{}.", words(&a.verdict)));
+    a.gaps.iter().for_each(|gap| out.paragraph("  ", format!("{}.", words(gap))));
     let spare = p.spare.as_ref().map_or(0, |s| s.replicas);
     let used = (p.replicas + spare) * p.chips_per_replica;
     let whole = only(p.chips > used, format!("of {} in whole hosts, ", p.chips));

@@ -1,5 +1,6 @@
 //! A simulated run as text: the verdict, percentiles, where the time goes, the worst requests.
 
+use super::estimate::evidence;
 use super::page::{Page, ms, mtok, percent, plural, three, tok_s};
 use crate::words::words;
 use rackmath::figure::count;
@@ -43,6 +44,7 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
     out.gap();
     out.paragraph("", format!("{}.", words(&a.verdict)));
     a.warnings.iter().for_each(|w| out.paragraph("! ", format!("{}.", words(w))));
+    evidence(out, a.evidence.as_ref());
     out.gap();
     if a.metrics.is_empty() && a.requests == 0 {
         return;

@@ -196,8 +196,8 @@ fn covered(out: &mut Page, all: &[CoverageCard]) {
     out.paragraph(
         "  ",
         out.style.dim(
-            "Inside: the share of rows within an interval estimated from the other groups, predicted by constants fitted without \
-             their own; +- its standard error counted over groups. It should be 80 % within the larger of 5 points and two \
+            "Inside: the share of rows within an interval estimated from the other groups alone, times 1.06 where constants were \
+             not fitted anew without their own; +- its standard error counted over groups. It should be 80 % within the larger of 5 points and two \
              standard errors, all together within 3 points: * where it is not, (few) where fewer than 30 rows cannot tell.",
         ),
     );

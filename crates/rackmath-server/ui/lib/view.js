@@ -150,6 +150,19 @@ export class View {
     part.box.replaceChildren(el("summary", {}, title), el("ul", {}, items.map((text) => el("li", {}, text))));
   }
 
+  /** What an answer rests on: a mark with its grade that opens to every part. */
+  evidence(key, known) {
+    if (!known) return;
+    const names = { measured: "measured", transferred: "carried over", never_checked: "never checked" };
+    const mark = (grade) => el("span", { class: `grade ${grade}` }, names[grade] ?? grade);
+    const part = this.part(key, () => ({ box: el("details", { class: "list evidence" }) }));
+    part.box.replaceChildren(
+      el("summary", {}, "Evidence: ", mark(known.grade)),
+      el("p", {}, known.says),
+      el("ul", {}, known.parts.map((p) => el("li", {}, mark(p.grade), ` ${p.part}: ${p.says}`))),
+    );
+  }
+
   /** Anything else: a node made once and changed by the page, or made anew. */
   node(key, node) {
     const part = this.part(key, () => ({ box: el("div", { class: "custom" }) }));

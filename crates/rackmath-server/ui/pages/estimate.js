@@ -170,6 +170,7 @@ export const page = {
     view.heading("memory-title", "What a chip holds");
     view.node("memory", held(memory, e));
     view.claims("claims", lecture, ["D4", "D13", "D31", "D48"]);
+    view.evidence("evidence", e.evidence);
     view.list("assumptions", "What the numbers assume", e.assumptions);
     view.list("sources", "Where they come from", e.sources);
   },

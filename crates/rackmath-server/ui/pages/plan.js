@@ -136,6 +136,7 @@ export const page = {
     if (s.every === "yes") this.hardware(view, answers.hardware, answers.refused?.hardware, change);
     this.equations(view, plan, best);
     view.claims("claims", answers.lecture, ["D6", "D7", "D8", "D14"]);
+    view.evidence("evidence", best?.evidence);
     view.list("assumptions", "What the numbers assume", plan.assumptions);
   },
   numbers(view, best) {
@@ -267,7 +268,7 @@ export const page = {
         cells: [
           el("button", { type: "button", class: "quiet", onclick: () => change("on", r.name, true) }, r.name),
           r.usd_per_chip_hour === null ? "–" : `${usd(r.usd_per_chip_hour)} ${r.price_basis ?? ""}`, money(r.plan.usd_per_mtok?.value),
-          i === 0 ? "–" : `x ${digits(r.behind.value)}${r.too_close ? ", too close to call" : ""}`, r.flips_at_usd_per_chip_hour ? usd(r.flips_at_usd_per_chip_hour) : "–", tokens(r.plan.tok_s_per_user.value), r.plan.deployment,
+          i === 0 ? "–" : `x ${digits(r.behind.value)}${r.too_close ? ", not to be told apart" : ""}`, r.flips_at_usd_per_chip_hour ? usd(r.flips_at_usd_per_chip_hour) : "–", tokens(r.plan.tok_s_per_user.value), r.plan.deployment,
         ],
       })),
     });

@@ -162,6 +162,7 @@ export const page = {
       columns: [right("Request"), right("Came at"), right("Prompt"), right("Answer"), right("Took"), "Made of"],
       rows: run.worst.map((w) => [count(w.request), seconds(w.arrival_s), count(w.prompt), count(w.output), ms(w.e2e_ms), PARTS.filter(([key]) => w[key] > 0).map(([key, name]) => `${name} ${ms(w[key])}`).join(" + ")]),
     });
+    view.evidence("evidence", run.evidence);
     view.list("assumptions", "What the numbers assume", run.assumptions);
   },
   leave() { player.stop(); },

@@ -17,6 +17,7 @@ pub(crate) use crate::deduce::{
     read_priors as deduce_priors,
 };
 pub(crate) use crate::engine::read as engine;
+pub use crate::evidence::read as evidence;
 pub(crate) use crate::kernel_gemm::read as gemm_kernels;
 pub(crate) use crate::kernel_moe::read as moe_kernels;
 pub(crate) use crate::network::read as network;

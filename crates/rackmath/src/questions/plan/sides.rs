@@ -15,6 +15,7 @@ use crate::plan::{Plan, Request};
 use crate::setting::common_basis;
 use rackmath_spec::Basis;
 use rackmath_spec::evidence::Widths;
+use rackmath_theory::plan::Objective;
 
 /// One number of a plan; its name in JSON ends with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, strum::VariantArray)]
@@ -51,6 +52,19 @@ pub enum Measure {
 impl Measure {
     /// All, in the order pages show them.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+
+    /// What an objective makes best.
+    pub(crate) fn made_best(objective: Objective) -> Self {
+        match objective {
+            Objective::Cost => Self::UsdPerMtok,
+            Objective::Chips => Self::Chips,
+            Objective::Energy => Self::JoulesPerToken,
+            Objective::Latency => Self::E2eMs,
+            Objective::Throughput => Self::ThroughputTokS,
+            Objective::Speed => Self::TpotMs,
+            Objective::Hourly => Self::UsdPerHour,
+        }
+    }
 
     /// In words.
     pub fn name(self) -> &'static str {
@@ -90,6 +104,8 @@ impl Measure {
             Self::E2eMs => w.tpot.max(w.ttft),
             Self::UsdPerMtok | Self::TokSPerChip | Self::JoulesPerToken => w.throughput,
             Self::ThroughputTokS if full(a) || full(b) => w.throughput,
+            // Replicas enough for a rate are as many as throughput makes them.
+            Self::UsdPerHour if !full(a) && !full(b) => w.throughput,
             _ => 0.0,
         }
     }
@@ -214,6 +230,30 @@ pub(crate) fn apart(scale: &Scale, a: Option<&Evidence>, b: Option<&Evidence>) -
         (Some(one), None) | (None, Some(one)) => one.widths(),
         (None, None) => Widths::default(),
     }
+}
+
+/// Plans on other chips or under other engines that cannot be told apart from the first; the best of each.
+pub(crate) fn gaps(scale: &Scale, objective: Objective, plans: &[Plan]) -> Vec<Remark> {
+    let measure = Measure::made_best(objective);
+    let Some((best, others)) = plans.split_first() else { return Vec::new() };
+    let sort = |p: &Plan| p.evidence.as_ref().map(|e| (e.chip.clone(), e.engine.clone()));
+    let mut seen = vec![sort(best)];
+    let mut all = Vec::new();
+    for plan in others {
+        if seen.contains(&sort(plan)) {
+            continue;
+        }
+        seen.push(sort(plan));
+        let Some((a, b)) = measure.of(best).zip(measure.of(plan)) else { continue };
+        let width = measure.apart(scale, best, plan);
+        let by = (a.value / b.value).max(b.value / a.value);
+        if by > 1.0 && too_close(a.value, b.value, width) {
+            let said = says("apart_plan").with("name", &plan.system).with("engine", &plan.engine).with("by", by);
+            let said = said.with("measure", measure.name()).with("within", float::exp(width));
+            all.push(said.with("run", decider(best.evidence.as_ref(), plan.evidence.as_ref())));
+        }
+    }
+    all
 }
 
 /// Which run would tell two predictions apart.

@@ -233,16 +233,7 @@ fn candidate(
 
 /// What the candidates are ranked by.
 fn objective(all: &[Candidate]) -> Measure {
-    use rackmath_theory::plan::Objective;
-    match all.first().map(|c| c.worked.question.objective) {
-        None | Some(Objective::Cost) => Measure::UsdPerMtok,
-        Some(Objective::Chips) => Measure::Chips,
-        Some(Objective::Energy) => Measure::JoulesPerToken,
-        Some(Objective::Latency) => Measure::E2eMs,
-        Some(Objective::Throughput) => Measure::ThroughputTokS,
-        Some(Objective::Speed) => Measure::TpotMs,
-        Some(Objective::Hourly) => Measure::UsdPerHour,
-    }
+    all.first().map_or(Measure::UsdPerMtok, |c| Measure::made_best(c.worked.question.objective))
 }
 
 fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {

@@ -41,6 +41,9 @@ pub struct Answer {
     pub parts: Vec<PartCard>,
     /// In a sentence.
     pub verdict: Remark,
+    /// What cannot be told apart from the best on this evidence, and what would decide it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Remark>,
     /// What would do if a single limit were moved, when nothing meets them all.
     pub relaxations: Vec<Relaxation>,
     /// What moving each limit by a tenth is worth.
@@ -247,6 +250,7 @@ impl Worked {
             shadow_prices: found.top.first().map_or_else(Vec::new, |best| shadows(q, best, &searched.moved)),
             figure: self.figure(&frontier, &plans),
             frontier,
+            gaps: crate::sides::gaps(&self.ask.scale, q.objective, &plans),
             relaxations,
             verdict,
             plans,

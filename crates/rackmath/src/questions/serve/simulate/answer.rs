@@ -133,6 +133,7 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         prefill_replicas: r.fleet.prefill_replicas,
         router: r.fleet.router,
         chips,
+        evidence: world.scale.card(&world.main().ready, false, None),
         traffic: traffic(world),
         verdict: verdict(&metrics, goodput.as_ref(), &warnings),
         warnings,

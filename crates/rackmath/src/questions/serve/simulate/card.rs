@@ -1,6 +1,7 @@
 //! What a run says, as plain data.
 
 use super::{OfTier, Router};
+use crate::desk::evidence::Evidence;
 use crate::desk::prelude::*;
 use rackmath_sim::tally::Outcome;
 
@@ -27,6 +28,9 @@ pub struct Answer {
     pub router: Router,
     /// Chips in all.
     pub chips: u64,
+    /// What the times of its steps rest on; nothing for a bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// What came.
     pub traffic: Remark,
     /// What to make of it.

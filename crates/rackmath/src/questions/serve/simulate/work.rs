@@ -5,6 +5,7 @@ use super::fleet::{self, Kind};
 use super::tiers;
 use super::trace::{self, Played};
 use super::{Class, Request};
+use crate::desk::evidence::Scale;
 use crate::desk::prelude::*;
 use rackmath_sim::clock::Clock;
 use rackmath_sim::cluster::{Cluster, Deal, Groups, Incidents, Weights};
@@ -31,6 +32,8 @@ pub(super) struct World<'a> {
     pub keep: Keep,
     pub acceptance: f64,
     pub assumptions: Vec<Remark>,
+    /// What was measured.
+    pub scale: Scale,
 }
 
 pub(super) struct Run {
@@ -81,7 +84,8 @@ impl<'a> World<'a> {
         let (requests, each) = (requests - warm, request.each);
         let keep = Keep { warm, requests, batches: BATCHES, limits, outside, each, worst: WORST };
         let acceptance = request.flags.acceptance.unwrap_or(on.engine.assumed.acceptance);
-        Ok(Self { request, kinds, weights, played, keep, acceptance, assumptions })
+        let scale = Scale::of(catalog)?;
+        Ok(Self { request, kinds, weights, played, keep, acceptance, assumptions, scale })
     }
 
     /// Where machines differ, the one that holds the least.

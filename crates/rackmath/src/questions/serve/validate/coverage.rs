@@ -10,8 +10,8 @@
 //! | e | error | ln(predicted / measured), predicted by constants that never saw the row's group |
 //! | k, n | - | rows of a group inside the interval, and rows |
 //!
-//! What is fitted on whole deployments is fitted anew without the group (`catalog/evidence/refits`, which takes a tool minutes and is
-//! carried). Kernels are forgotten with their generation, so that those of another stand in. Where a chip is left out, kernels of its
+//! What is fitted on whole deployments is fitted anew without the group where `catalog/evidence/refits` has it so; that takes a tool an hour,
+//! and where it has not, widths are those of constants that saw the group, times [`UNREFITTED`]. Kernels are forgotten with their generation, so that those of another stand in. Where a chip is left out, kernels of its
 //! generation stay as fitted, and single processes (llama.cpp, PyTorch) keep their constants: both flatter by what one chip weighs in a
 //! pool of several. Hopper is no group of unseen generations, because kernels of Hopper are what others borrow. No table outvotes
 //! the rest: of each table, model, chip and engine a few rows are taken, evenly spaced. Rows whose drafting is unknown are left out.
@@ -32,6 +32,10 @@ pub const SHARE: f64 = 0.8;
 
 /// Rows of a table, model, chip and engine that are taken.
 const MOST: usize = 8;
+
+/// How much wider errors are with a group left out of the fit than with it: p90 of times per token 0.33 against 0.31 with chips left out in turn
+/// (`rackmath validate --folder --leave-out chip` over InferenceX tier A, 2026-11).
+const UNREFITTED: f64 = 0.33 / 0.31;
 
 /// The generation whose kernels stand in for those of others.
 const LENDER: &str = "hopper";
@@ -125,6 +129,8 @@ pub struct Held {
     pub column: usize,
     /// ln(predicted / measured).
     pub error: f64,
+    /// Whether the constants saw a group that they should not have.
+    pub saw: bool,
 }
 
 /// Every row under every step that it can stand for.
@@ -145,6 +151,8 @@ pub fn held(catalog: &Catalog, filed: &[Filed], cancel: &Cancel) -> Result<Vec<H
                 bench.forget_generation();
             }
             without(&mut bench, &refits, *step, &group, &rows)?;
+            // Nothing is carried over where nothing is left out, and nothing was ever fitted on the last.
+            let carried = !matches!(step, Step::Seen | Step::Vendor);
             for f in rows {
                 cancel.check()?;
                 let known = bench.predict(&f.row).ok().filter(|p| p.is_finite() && *p > 0.0);
@@ -153,6 +161,7 @@ pub fn held(catalog: &Catalog, filed: &[Filed], cancel: &Cancel) -> Result<Vec<H
                     group: group.clone(),
                     column: f.column(),
                     error: float::ln(p / f.row.value),
+                    saw: carried && refits.find(*step, &group, &f.engine.id).is_none(),
                 }));
             }
         }
@@ -221,7 +230,9 @@ pub fn width(held: &[Held], step: Step, column: usize, except: Option<&str>) -> 
     let rows: Vec<&Held> = rows.collect();
     let groups = rows.iter().map(|h| &h.group).collect::<BTreeSet<_>>().len();
     let distances: Vec<f64> = rows.iter().map(|h| h.error.abs()).collect();
-    Some(Width { width: quantile(&distances, SHARE)?, n: rows.len(), groups })
+    let saw = rows.iter().any(|h| h.saw);
+    let width = quantile(&distances, SHARE)? * if saw { UNREFITTED } else { 1.0 };
+    Some(Width { width, n: rows.len(), groups })
 }
 
 /// Rows of a step and column: how far off they are, and how many lie inside an interval that never saw their group.
@@ -359,12 +370,14 @@ pub(crate) fn differ(unlike: [bool; 3]) -> Differ {
     }
 }
 
-/// The widths of a step, each column where it has rows, and else that of the widest step that does.
+/// The widths of a step: of each column where it has enough rows, and else that of the widest step; rates follow from times per token
+/// where few were measured.
 pub fn widths(held: &[Held], step: Step) -> (Widths, usize, usize) {
+    let own = |column: usize| width(held, step, column, None).filter(|w| w.n >= FEWEST).map(|w| w.width);
     let of = |column: usize| {
-        let own = width(held, step, column, None);
-        let widest = || Step::VARIANTS.iter().filter_map(|s| width(held, *s, column, None)).map(|w| w.width);
-        own.map_or_else(|| widest().fold(0.0, f64::max), |w| w.width)
+        let follows = own(column).or_else(|| own(0).filter(|_| column == 2));
+        let all = Step::VARIANTS.iter().filter_map(|s| width(held, *s, column, None));
+        follows.unwrap_or_else(|| all.map(|w| w.width).fold(0.0, f64::max))
     };
     let rows = (0..3).filter_map(|column| width(held, step, column, None));
     let (n, groups) = rows.fold((0, 0), |(n, groups), w| (n + w.n, groups.max(w.groups)));
