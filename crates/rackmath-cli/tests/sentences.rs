@@ -19,6 +19,23 @@ const FAMILIES: [(&str, &[&str]); 4] = [
     ("head-room", &["trial_", "sure_", "robust", "never_robust", "spare_"]),
 ];
 
+/// Names that only begin alike.
+const OTHERS: [&str; 13] = [
+    "step_time_of",
+    "step_is",
+    "step_and_ratio",
+    "step_contradicts",
+    "part_share",
+    "part_bound",
+    "part_idle",
+    "part_holds",
+    "part_of",
+    "context_of",
+    "context_of_balance",
+    "intervals_of_posterior",
+    "support_nearest",
+];
+
 /// A value that makes a sentence read as it would.
 fn sample(name: &str, format: Option<&str>) -> Value {
     match (name, format) {
@@ -28,6 +45,7 @@ fn sample(name: &str, format: Option<&str>) -> Value {
         (_, Some("hourly")) => json!(0.0006),
         (_, Some("mtok")) => json!(2e-6),
         (_, Some(_)) => json!(1.6),
+        ("what", _) => json!("H20"),
         ("model", _) => json!("Llama 3.1 70B"),
         ("chip" | "given", _) => json!("H20"),
         ("from", _) => json!("h200"),
@@ -81,7 +99,8 @@ fn every_sentence_of_these_families() {
     let mut text = String::new();
     for (title, names) in FAMILIES {
         let _ = writeln!(text, "== {title}\n");
-        for (name, template) in templates().filter(|(name, _)| names.iter().any(|start| name.starts_with(start))) {
+        let own = |name: &str| names.iter().any(|start| name.starts_with(start)) && !OTHERS.contains(&name);
+        for (name, template) in templates().filter(|(name, _)| own(name)) {
             let (full, least) = (said(name, template, true), said(name, template, false));
             for line in [&full, &least] {
                 assert!(!line.contains(['{', '}', '[', ']']), "{name}: {line}");

@@ -253,11 +253,12 @@ impl Scale {
         };
         let id = match grade {
             Grade::Measured => "grade_measured",
+            Grade::Transferred if known.steps.is_empty() => "grade_apart",
             Grade::Transferred => "grade_transferred",
             Grade::NeverChecked => "grade_never_checked",
         };
         let says = names(says(id)).with("rows", known.rows).with("factor", within.tpot);
-        let says = says.with("apart", steps.is_empty()).with("steps", steps);
+        let says = says.with("steps", steps);
         Some(Evidence {
             grade,
             says,

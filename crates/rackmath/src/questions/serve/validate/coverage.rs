@@ -333,7 +333,9 @@ pub fn apart(catalog: &Catalog, filed: &[Filed], cancel: &Cancel) -> Result<BTre
     let mut pairs: BTreeMap<(Differ, usize), (Vec<f64>, BTreeSet<String>)> = BTreeMap::new();
     for (i, (a, e)) in known.iter().enumerate() {
         for (b, f) in &known[i + 1..] {
-            if a.row.source != b.row.source {
+            // Two versions of one engine are neither the same nor two engines.
+            let versions = a.engine.id != b.engine.id && a.engine.family == b.engine.family;
+            if a.row.source != b.row.source || versions {
                 continue;
             }
             let (s, t) = (&a.row.setup, &b.row.setup);
@@ -351,11 +353,14 @@ pub fn apart(catalog: &Catalog, filed: &[Filed], cancel: &Cancel) -> Result<BTre
     Ok(pairs.into_iter().map(|(key, of)| (key, wide(of))).collect())
 }
 
-/// The widths of a difference, column by column: its own where it has pairs, else the widest that does.
+/// The widths of a difference, column by column: its own where it has pairs enough, else the widest that has; rates follow from times
+/// per token.
 pub fn columns(apart: &BTreeMap<(Differ, usize), Width>, differ: Differ) -> [Width; 3] {
+    let own = |column: usize| apart.get(&(differ, column)).copied().filter(|w| w.n >= FEWEST);
     [0, 1, 2].map(|column| {
         let widest = || apart.iter().filter(|((_, of), _)| *of == column).map(|(_, w)| w.width).fold(0.0, f64::max);
-        apart.get(&(differ, column)).copied().unwrap_or_else(|| Width { width: widest(), ..Width::default() })
+        let follows = own(column).or_else(|| own(0).filter(|_| column == 2).map(|w| Width { n: 0, ..w }));
+        follows.unwrap_or_else(|| Width { width: widest(), ..Width::default() })
     })
 }
 
