@@ -32,7 +32,12 @@ function request(s, on) {
       scenario: own ? undefined : s.scenario,
       isl: own ? Number(s.isl) : undefined,
       osl: own ? Number(s.osl) : undefined,
-      rate_per_s: asked(s, "rate"),
+      rate_per_s: s.users ? undefined : asked(s, "rate"),
+      users: given(s.users),
+      think_s: s.users ? given(s.think) : undefined,
+      cost_usd_per_mtok: given(s.cost),
+      sure: s.sure ? Number(s.sure) / 100 : undefined,
+      availability: s.availability ? Number(s.availability) / 100 : undefined,
       ttft_ms: asked(s, "ttft"),
       tpot_ms: asked(s, "tpot"),
       e2e_ms: asked(s, "e2e"),
@@ -59,7 +64,7 @@ const signed = (v) => (Math.abs(v) < 0.0005 ? "no change" : `${v > 0 ? "+" : "âˆ
 let last = null;
 let root = null;
 
-const OBJECTIVES = { cost: "dollars per million tokens", chips: "chips", energy: "joules per token", latency: "time of a whole request", throughput: "tokens per second" };
+const OBJECTIVES = { cost: "dollars per million tokens", chips: "chips", energy: "joules per token", latency: "time of a whole request", throughput: "tokens per second", speed: "time per output token" };
 
 export const page = {
   id: "plan",
@@ -75,12 +80,14 @@ export const page = {
     { kind: "range", key: "isl", label: "Prompt", unit: "tokens", min: 16, max: 131072, scale: "log", value: 4000, when: (v) => v.scenario === "" },
     { kind: "range", key: "osl", label: "Answer", unit: "tokens", min: 1, max: 32768, scale: "log", value: 500, when: (v) => v.scenario === "" },
     { ...limit("rate", "Requests", "per second", 0.1, 2000, 0.1, (v) => digits(v)), show: (v) => (v === FREE.rate ? "all" : digits(v)), help: "All: as many as the chips serve" },
+    { kind: "number", key: "users", label: "Users", unit: "instead of a rate", value: "", placeholder: "none" },
+    { kind: "number", key: "think", label: "Pause of a user", unit: "seconds", value: "20", when: (v) => v.users !== "" },
     { kind: "heading", label: "Targets" },
     limit("ttft", "First token", "at most", 10, FREE.ttft, 1000, (v) => ms(v)),
     limit("tpot", "Per token", "at most", 1, FREE.tpot, 40, (v) => ms(v)),
     limit("e2e", "Request", "at most", 100, FREE.e2e, FREE.e2e, (v) => ms(v)),
     limit("user", "A user's tok/s", "at least", FREE.user, 1000, FREE.user, (v) => digits(v)),
-    { kind: "select", key: "objective", label: "Best is", options: [["cost", "lowest cost"], ["chips", "fewest chips"], ["energy", "least energy"], ["latency", "fastest requests"], ["throughput", "most throughput"]], words: ["plan", "objective"], value: "cost" },
+    { kind: "select", key: "objective", label: "Best is", options: [["cost", "lowest cost"], ["chips", "fewest chips"], ["energy", "least energy"], ["latency", "fastest requests"], ["throughput", "most throughput"], ["speed", "fastest users"]], words: ["plan", "objective"], value: "cost" },
     { kind: "heading", label: "Choices", fold: true },
     { kind: "select", key: "engines", label: "Engine", options: [["vllm", "vLLM"], ["sglang", "SGLang"], ["trtllm", "TensorRT-LLM"], ["vllm,sglang,trtllm", "the best of the three"], ["ideal", "ideal: the roofline alone"]], value: "vllm" },
     { kind: "select", key: "weights", label: "Weights", options: WEIGHTS, value: "" },
@@ -88,6 +95,9 @@ export const page = {
     { kind: "toggle", key: "shared", label: "Prompts and answers share chips", value: "no" },
     { kind: "range", key: "drafts", label: "Drafts", unit: "or none", min: 0, max: 8, whole: true, value: 0 },
     { kind: "range", key: "acceptance", label: "Accepted", unit: "each", min: 0.05, max: 1, value: 0.7, whole: false, show: (v) => percent(v), parse: (t) => Number.parseFloat(t) / 100 },
+    { kind: "number", key: "cost", label: "Cost at most", unit: "$ per million tokens", value: "", placeholder: "none" },
+    { kind: "number", key: "sure", label: "Sure", unit: "% that limits hold", value: "", placeholder: "as predicted" },
+    { kind: "number", key: "availability", label: "Availability", unit: "% of the time", value: "", placeholder: "no spares" },
     { kind: "number", key: "budget", label: "Budget", unit: "$ per hour", value: "", placeholder: "none" },
     { kind: "number", key: "price", label: "Price", unit: "$ per chip and hour", value: "", placeholder: "the catalogue's" },
     { kind: "toggle", key: "simulate", label: "Simulate the best few, request by request", value: "no" },
@@ -303,8 +313,11 @@ function line(s) {
   if (s.scenario) flags.push("--scenario", s.scenario);
   else flags.push("--isl", s.isl, "--osl", s.osl);
   for (const [key, flag, unit] of [["rate", "--rate", ""], ["ttft", "--ttft", "ms"], ["tpot", "--tpot", "ms"], ["e2e", "--e2e", "ms"], ["user", "--user", ""]]) {
-    if (asked(s, key) !== undefined) flags.push(flag, `${s[key]}${unit}`);
+    if (asked(s, key) !== undefined && !(key === "rate" && s.users)) flags.push(flag, `${s[key]}${unit}`);
   }
+  if (s.users) flags.push("--users", s.users, ...(s.think ? ["--think", `${s.think}s`] : []));
+  if (s.cost) flags.push("--cost", s.cost);
+  for (const key of ["sure", "availability"]) if (s[key]) flags.push(`--${key}`, `${s[key]}%`);
   if (s.budget) flags.push("--budget", `'$${s.budget}/h'`);
   if (s.shared === "yes") flags.push("--aggregated");
   if (Number(s.drafts) > 0) flags.push("--drafts", `0,${s.drafts}`, "--acceptance", s.acceptance);
