@@ -273,3 +273,39 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_does_not_fit_is_served_with_the_changes_it_names() {
+    let catalog = rackmath_catalog::embedded();
+    let mut laid = 0;
+    for (model, on, tp) in [
+        ("llama-3.1-405b", "hgx-h100", 8),
+        ("llama-3.1-405b", "4xa100-80gb", 4),
+        ("llama-3.1-70b", "1xh100", 1),
+        ("deepseek-v3", "16xh100", 8),
+        ("kimi-k2", "8xh100", 8),
+    ] {
+        let setting = Setting { model: model.into(), on: on.into(), ..Setting::default() };
+        let degrees = DegreesRequest { tp: Some(tp), ..DegreesRequest::default() };
+        let r = Request { setting, degrees, concurrency: Some(8.0), ..Request::default() };
+        let a = answer(&catalog, &r).unwrap();
+        assert!(a.served.is_none() && a.problem.unwrap().first_change.is_some(), "{model} on {on}");
+        assert!(!a.changes.is_empty() && a.changes.iter().all(|c| c.rescues), "{model} on {on}: {:?}", a.changes);
+        // More chips or other degrees, asked for by their names, serve.
+        for c in a.changes.iter().filter(|c| c.what.says == "layout_on") {
+            let text = serde_json::to_value(&c.what).unwrap();
+            let of = |name: &str| {
+                let words = text["layout"].as_str().unwrap().split(' ');
+                let mut all = words.filter_map(|w| w.strip_prefix(name)?.parse::<u64>().ok());
+                all.next()
+            };
+            let degrees =
+                DegreesRequest { tp: of("tp"), pp: of("pp"), dp: of("dp"), ep: of("ep"), ..DegreesRequest::default() };
+            let setting = Setting { chips: Some(c.chips), ..r.setting.clone() };
+            let again = answer(&catalog, &Request { setting, degrees, ..r.clone() }).unwrap();
+            assert!(again.served.is_some(), "{model} on {on}: {text}");
+            laid += 1;
+        }
+    }
+    assert!(laid >= 3, "{laid}");
+}

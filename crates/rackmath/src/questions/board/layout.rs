@@ -403,7 +403,7 @@ pub(crate) fn verdict(placed: &Placement) -> Remark {
     }
 }
 
-/// Tries changes from the cheapest to the dearest.
+/// The first change that makes a deployment fit.
 pub(crate) fn first_change(
     on: &Deployment,
     load: &Load,
@@ -413,31 +413,54 @@ pub(crate) fn first_change(
     if most >= 1.0 {
         return Some(says("batch_instead").with("batch", most).with("now", load.batch));
     }
+    remedies(on, load, runs).into_iter().next().map(|(what, _)| what)
+}
+
+/// Changes that make room for a request, one of each kind, from the cheapest to the dearest: other degrees on the chips
+/// there are, a narrower cache, narrower weights, more chips. Each is placed on its chips before it is named.
+pub(crate) fn remedies(on: &Deployment, load: &Load, runs: impl Fn(&Deployment) -> bool) -> Vec<(Remark, Deployment)> {
     let fits = |on: &Deployment| placement::largest_batch(on, load) >= 1.0;
-    for dtype in [Dtype::Fp8, Dtype::NvFp4] {
+    let wider = wider(on);
+    let (here, there): (Vec<Layout>, Vec<Layout>) = wider.into_iter().partition(|l| l.chips() <= on.system.n_chips);
+    let placed = |layout: Layout| {
+        let mut system = System::clone(&on.system);
+        let more = layout.chips() > system.n_chips;
+        system.n_chips = system.n_chips.max(layout.chips());
+        check(&on.model, &system, &layout).ok()?;
+        let next = Deployment { layout, system: system.into(), ..on.clone() };
+        let what = says("layout_on").with("layout", words(&on.model, &layout));
+        let what = what.with("chips", more.then(|| layout.chips()));
+        fits(&next).then_some((what, next))
+    };
+    let cache = (on.kv.bits() > 12.0).then(|| Deployment { kv: Dtype::Fp8, ..on.clone() });
+    let cache = cache.filter(|next| runs(next) && fits(next));
+    let weights = [Dtype::Fp8, Dtype::NvFp4].into_iter().find_map(|dtype| {
         let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..on.formats };
         let narrower = dtype.bits() < on.formats.linear.bits().max(on.formats.routed.bits());
         let next = Deployment { formats, ..on.clone() };
-        if narrower && runs(&next) && fits(&next) {
-            return Some(says("weights_in").with("format", dtype));
-        }
-    }
+        (narrower && runs(&next) && fits(&next)).then(|| (says("weights_in").with("format", dtype), next))
+    });
+    let mut all: Vec<(Remark, Deployment)> = here.into_iter().find_map(placed).into_iter().collect();
+    all.extend(cache.map(|next| (says("kv_in").with("format", Dtype::Fp8), next)));
+    all.extend(weights);
+    all.extend(there.into_iter().find_map(placed));
+    all
+}
+
+/// The same layout over more chips: its tensors, groups or stages times a whole number, fewest chips first.
+fn wider(on: &Deployment) -> Vec<Layout> {
     let d = on.layout.degrees();
-    let wider = [2, 4, 8, 16, 32, 64].into_iter().flat_map(|factor| {
+    let times = |factor: u64| {
         [
             Degrees { tp: d.tp * factor, etp: d.etp * factor, ..d },
             Degrees { dp: d.dp * factor, ep: d.ep * factor, ..d },
             Degrees { pp: d.pp * factor, ..d },
         ]
-    });
-    wider.filter_map(|degrees| Layout::new(degrees).ok()).find_map(|layout| {
-        let mut system = System::clone(&on.system);
-        let more = layout.chips() > system.n_chips;
-        system.n_chips = system.n_chips.max(layout.chips());
-        check(&on.model, &system, &layout).ok()?;
-        let fits = fits(&Deployment { layout, system: system.into(), ..on.clone() });
-        fits.then(|| says("layout_on").with("layout", &layout).with("chips", more.then(|| layout.chips())))
-    })
+    };
+    let all = (2..=64).flat_map(times).filter_map(|degrees| Layout::new(degrees).ok());
+    let mut all: Vec<Layout> = all.collect();
+    all.sort_by_key(Layout::chips);
+    all
 }
 
 fn stage_card(s: &Stage) -> StageCard {

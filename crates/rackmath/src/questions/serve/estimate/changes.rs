@@ -187,6 +187,10 @@ struct Idea {
 /// The menu: one change at a time to the layout, the formats, the load, the engine or the chip.
 fn ideas(catalog: &Catalog, ask: &Ask, serving: &Serving) -> Vec<Idea> {
     let mut all = layouts(ask);
+    if serving.room < 1.0 {
+        let known: Vec<Layout> = all.iter().map(|idea| idea.ask.on.layout).collect();
+        all.extend(room(catalog, ask).into_iter().filter(|idea| !known.contains(&idea.ask.on.layout)));
+    }
     all.extend(formats(catalog, ask));
     all.extend(loads(ask, serving));
     all.extend(engines(catalog, ask));
@@ -201,6 +205,20 @@ fn on(ask: &Ask, on: Deployment) -> Ask {
 
 fn idea(what: Remark, ask: Ask) -> Idea {
     Idea { what, ask, foreign: false, caution: None }
+}
+
+/// What makes room where there is none, beyond the menu.
+fn room(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
+    let on = &ask.on;
+    let load = on.load(&ask.requests, on.groups(), on.engine.schedule.chunk);
+    // Formats stand in the menu, with a word on their quality.
+    let runs = |next: &Deployment| {
+        next.kv == on.kv
+            && support::stand(catalog, next, Asked::Given, None).is_ok_and(|s| s.verdict <= Verdict::RunsAs)
+    };
+    let all = crate::layout::remedies(on, &load, runs).into_iter();
+    let narrower = |next: &Deployment| next.formats != on.formats;
+    all.filter(|(_, next)| !narrower(next)).map(|(what, next)| idea(what, Ask { on: next, ..ask.clone() })).collect()
 }
 
 fn layouts(ask: &Ask) -> Vec<Idea> {
