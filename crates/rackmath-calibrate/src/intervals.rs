@@ -73,7 +73,7 @@ pub fn fit(catalog: &Catalog) -> Result<String, SpecError> {
     let held = coverage::held(catalog, &filed, &cancel)?;
     let apart = coverage::apart(catalog, &filed, &cancel)?;
     let evidence = catalog.evidence()?;
-    let list = |words: BTreeSet<String>| words.into_iter().map(|w| format!("  {w},\n")).collect::<String>();
+    let list = |words: BTreeSet<String>| words.iter().fold(String::new(), |text, w| text + "  " + w + ",\n");
     let chips = filed.iter().map(|f| format!("[{:?}, {:?}, {:?}]", f.chip.id, f.chip.generation, f.chip.vendor));
     let engines = filed.iter().map(|f| format!("[{:?}, {:?}]", f.engine.id, f.engine.family));
     let mut models = BTreeSet::new();

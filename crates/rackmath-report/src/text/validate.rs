@@ -178,12 +178,9 @@ fn covered(out: &mut Page, all: &[CoverageCard]) {
     out.part("80 % intervals, with whole groups left out");
     let heads =
         format!("{:>6}{:>7}{:>8}{:>7}{:>9}{:>8}{:>7}", "rows", "groups", "median", "p90", "factor", "inside", "+-");
-    out.dim(format!("{:<47}{heads}", ""));
+    out.dim(format!("  {:<34}{heads}", "carried over"));
     for c in all {
-        let name = match (c.step.as_str(), c.what.as_str()) {
-            ("all", _) => "all together".to_owned(),
-            (step, what) => format!("{}: {what}", carried(step)),
-        };
+        let name = if c.what.is_empty() { carried(&c.step).to_owned() } else { format!("  {}", c.what) };
         let holds = match c.holds {
             Some(true) => "",
             Some(false) => " *",
@@ -191,7 +188,7 @@ fn covered(out: &mut Page, all: &[CoverageCard]) {
         };
         let points = |share: f64| format!("{:.0} %", share * 100.0);
         let numbers = format!("{:>6}{:>7}{:>8.3}{:>7.3}{:>9.2}", c.n, c.groups, c.median, c.p90, c.factor);
-        out.line(format!("  {name:<45}{numbers}{:>8}{:>7}{holds}", points(c.inside), points(c.error)));
+        out.line(format!("  {name:<34}{numbers}{:>8}{:>7}{holds}", points(c.inside), points(c.error)));
     }
     out.paragraph(
         "  ",
@@ -212,6 +209,7 @@ fn carried(step: &str) -> &'static str {
         "version" => "another version of the engine",
         "model" => "another model of the kind",
         "kind" => "another kind of model",
+        "all" => "all together",
         _ => "nothing",
     }
 }

@@ -240,7 +240,7 @@ pub fn width(held: &[Held], step: Step, column: usize, except: Option<&str>) -> 
 pub struct CoverageCard {
     /// What is carried over: seen, chip, generation, vendor, version, model, kind; or all together.
     pub step: String,
-    /// Time per token, first token or throughput.
+    /// Time per token, first token or throughput; nothing for all of them.
     pub what: String,
     /// Rows.
     pub n: usize,
@@ -275,11 +275,13 @@ fn judged(held: &[Held]) -> Vec<(&Held, bool)> {
     held.iter().filter_map(|h| Some((h, inside(h)?))).collect()
 }
 
-/// One line for each step and column, then all together.
+/// One line for each step, one for each of its columns, then all together.
 pub fn coverage(held: &[Held]) -> Vec<CoverageCard> {
     let judged = judged(held);
     let mut all = Vec::new();
     for step in Step::VARIANTS {
+        let rows: Vec<_> = judged.iter().filter(|(h, _)| h.step == *step).collect();
+        all.extend(card(&step.to_string(), "", &rows, (5.0 / 100.0, 2.0)));
         for (column, what) in COLUMNS.iter().enumerate() {
             let rows: Vec<_> = judged.iter().filter(|(h, _)| h.step == *step && h.column == column).collect();
             all.extend(card(&step.to_string(), what, &rows, (5.0 / 100.0, 2.0)));

@@ -121,11 +121,11 @@ fn no_measured_row_beats_the_data_sheet() {
         faster.len(),
         &faster[..faster.len().min(40)]
     );
-    // Intervals hold with whole groups left out, all together and for nearly every step.
+    // Intervals hold with whole groups left out: all together, for every step, and for nearly every metric of each.
     let all = answer.coverage.last().unwrap();
     assert_eq!((all.step.as_str(), all.holds), ("all", Some(true)), "{all:?}");
     let broken: Vec<_> = answer.coverage.iter().filter(|c| c.holds == Some(false)).collect();
-    assert!(broken.len() <= 1, "{broken:#?}");
+    assert!(broken.len() <= 2 && broken.iter().all(|c| !c.what.is_empty()), "{broken:#?}");
     assert!(answer.coverage.iter().all(|c| c.n >= 1 && (0.0..=1.0).contains(&c.inside) && c.median <= c.p90));
 }
 
