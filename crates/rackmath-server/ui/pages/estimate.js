@@ -152,6 +152,7 @@ export const page = {
     }
     view.node("what", el("p", { class: "estimate-what" }, el("strong", {}, e.layout), ` (${chosen}) on ${e.chips <= e.chips_available ? `${e.chips} of ${e.chips_available} chips of ${e.system}` : `${e.chips} chips like those of ${e.system}`}, ${e.engine}; weights ${e.weights}, KV ${e.kv}; ${e.load}; prompts ${count(e.isl)}, answers ${count(e.osl)} tokens.`));
     if (served) {
+      view.evidence("evidence", e.evidence);
       view.heading("step-title", "Where the time of a step goes");
       view.node("step", breakdown(served.step));
       this.equations(view, e, s);
@@ -170,7 +171,6 @@ export const page = {
     view.heading("memory-title", "What a chip holds");
     view.node("memory", held(memory, e));
     view.claims("claims", lecture, ["D4", "D13", "D31", "D48"]);
-    view.evidence("evidence", e.evidence);
     view.list("assumptions", "What the numbers assume", e.assumptions);
     view.list("sources", "Where they come from", e.sources);
   },

@@ -130,6 +130,7 @@ export const page = {
     if (best) {
       view.node("card", card(best));
       this.numbers(view, best);
+      view.evidence("evidence", best?.evidence);
       if (plan.simulated) this.simulated(view, plan.simulated);
     }
     this.frontiers(view, plan, other, last.request, s);
@@ -146,7 +147,6 @@ export const page = {
     if (s.every === "yes") this.hardware(view, answers.hardware, answers.refused?.hardware, change);
     this.equations(view, plan, best);
     view.claims("claims", answers.lecture, ["D6", "D7", "D8", "D14"]);
-    view.evidence("evidence", best?.evidence);
     view.list("assumptions", "What the numbers assume", plan.assumptions);
   },
   numbers(view, best) {

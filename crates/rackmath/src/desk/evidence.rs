@@ -5,7 +5,7 @@
 //!
 //! | symbol | code | meaning |
 //! |--------|------|---------|
-//! | w | [`Known::widths`] | half width of the 80 % interval of ln(measured / predicted) |
+//! | w | `widths` | half width of the 80 % interval of ln(measured / predicted) |
 //! | w₀, w_s | `Evidence::widths` | the same where nothing is carried over, and where s is: from rows whose whole group was left out |
 //! | d | `Evidence::apart` | the same of the ratio of two predictions, by what they differ in; what both share cancels |
 //! | a △ b | - | steps that one of two predictions takes and the other does not |

@@ -5,7 +5,7 @@
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | a, b | value | - | two predictions |
-//! | w_ab | [`Measure::apart`] | 1 | logarithm of the factor that holds 80 % of the ratios of what was measured to what was predicted (`desk::evidence`) |
+//! | w_ab | `apart` | 1 | logarithm of the factor that holds 80 % of the ratios of what was measured to what was predicted (`desk::evidence`) |
 //!
 //! Numbers without an interval (chips, dollars per hour) are compared as they stand.
 

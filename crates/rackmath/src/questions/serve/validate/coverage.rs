@@ -11,7 +11,7 @@
 //! | k, n | - | rows of a group inside the interval, and rows |
 //!
 //! What is fitted on whole deployments is fitted anew without the group where `catalog/evidence/refits` has it so; that takes a tool an hour,
-//! and where it has not, widths are those of constants that saw the group, times [`UNREFITTED`]. Kernels are forgotten with their generation, so that those of another stand in. Where a chip is left out, kernels of its
+//! and where it has not, widths are those of constants that saw the group, times `UNREFITTED`. Kernels are forgotten with their generation, so that those of another stand in. Where a chip is left out, kernels of its
 //! generation stay as fitted, and single processes (llama.cpp, PyTorch) keep their constants: both flatter by what one chip weighs in a
 //! pool of several. Hopper is no group of unseen generations, because kernels of Hopper are what others borrow. No table outvotes
 //! the rest: of each table, model, chip and engine a few rows are taken, evenly spaced. Rows whose drafting is unknown are left out.
