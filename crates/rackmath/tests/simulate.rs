@@ -93,6 +93,16 @@ fn at_vanishing_load_a_run_is_the_steady_state() {
     assert!(ttft <= most && most <= ttft + 4.0 * tpot, "first token: {ttft}, steady {most}");
 }
 
+/// A prompt of many chunks: each sees those before it, and no token is counted twice.
+#[test]
+fn a_long_prompt_takes_its_chunks_in_both() {
+    for isl in [32_768.0, 122_880.0] {
+        let t = Traffic { rate_per_s: Some(0.001), cv: 0.0, requests: 20, isl, osl: 16.0, ..Traffic::default() };
+        let (run, expected) = (asked(&request(t)), steady(None, isl, 16.0));
+        near(mean(&run, What::Ttft), expected.ttft_ms.value, 0.07, "first token");
+    }
+}
+
 /// Lengths vary a little, so that requests do not all begin and end together.
 #[test]
 fn a_long_closed_loop_is_near_the_steady_state() {

@@ -47,6 +47,9 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
     evidence(out, a.evidence.as_ref());
     out.gap();
     if a.metrics.is_empty() && a.requests == 0 {
+        if let Some(h) = &a.happened {
+            happened(out, h);
+        }
         return;
     }
     if let Some(compared) = &a.compared {

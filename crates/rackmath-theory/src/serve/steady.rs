@@ -263,7 +263,8 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
         let size = (per_step / some * new).clamp(new, room.max(new));
         ((per_step * new / size).min(1.0), size)
     };
-    let prompts = (size / new).max(1.0 / chunks.passes);
+    // A piece is of one prompt, and sees the pieces before it.
+    let prompts = if chunks.several() { 1.0 } else { size / new };
     let base = Work { drafts: requests.drafts, ..Work::decode(decoding, requests.context()) };
     let prompt = Chunk { tokens: size, prompts, past: requests.past() + chunks.before };
     let decode = server.timer.time(&base)?;

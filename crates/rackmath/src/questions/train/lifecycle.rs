@@ -195,7 +195,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let Effort { cancel, .. } = effort.into();
     let r = request;
     within("params", r.params, 1e3, 1e18)?;
-    within("rl_factor", r.rl_factor, 0.0, 100.0)?;
+    within("rl_factor", r.rl_factor, 1e-3, 100.0)?;
     within("eta", r.eta, 1e-3, 10.0)?;
     if_given("loss", r.loss, 0.0, 100.0)?;
     let resolved = laws::resolve(catalog, &r.law)?;

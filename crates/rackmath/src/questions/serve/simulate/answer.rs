@@ -107,7 +107,7 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         preemptions: total.preemptions,
         recomputed_tokens: total.recomputed,
         cache_peak: peak / (run.usable as f64 / nodes),
-        usd_per_mtok_output: dollars.map(|d| d * on_share / output * 1e6),
+        usd_per_mtok_output: dollars.filter(|_| output > 0.0).map(|d| d * on_share / output * 1e6),
     };
     let any = world.keep.limits.any() || tally.classes.iter().any(|c| c.limits.any());
     let goodput = any.then(|| Goodput {
@@ -135,7 +135,7 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         chips,
         evidence: world.scale.card(&world.main().ready, false, None),
         traffic: traffic(world),
-        verdict: verdict(&metrics, goodput.as_ref(), &warnings),
+        verdict: verdict(&metrics, goodput.as_ref(), &warnings, (tally.failed, tally.measured + tally.failed)),
         warnings,
         requests: tally.measured,
         warm_up: world.keep.warm,
@@ -275,7 +275,22 @@ fn gaps(tally: &Tally) -> Option<Metric> {
     })
 }
 
-fn verdict(metrics: &[Metric], goodput: Option<&Goodput>, warnings: &[Remark]) -> Remark {
+/// What users met; first of all who was not answered, where `failed` of so many were not.
+fn verdict(
+    metrics: &[Metric],
+    goodput: Option<&Goodput>,
+    warnings: &[Remark],
+    (failed, all): (u64, u64),
+) -> Remark {
+    if failed == 0 {
+        return met(metrics, goodput, warnings);
+    }
+    let answered = (failed < all).then(|| met(metrics, goodput, warnings));
+    let share = failed as f64 / all as f64;
+    says("simulated_verdict_failed").with("share", share).with("failed", failed).with("all", all).with("met", answered)
+}
+
+fn met(metrics: &[Metric], goodput: Option<&Goodput>, warnings: &[Remark]) -> Remark {
     let of = |what: What| metrics.iter().find(|m| m.metric == what);
     let seconds = |what: What, pick: fn(&Metric) -> f64| of(what).map(|m| pick(m) / 1e3);
     let unstable = warnings.iter().any(|w| w.says == "simulated_overload");
