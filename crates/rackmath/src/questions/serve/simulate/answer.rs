@@ -276,12 +276,7 @@ fn gaps(tally: &Tally) -> Option<Metric> {
 }
 
 /// What users met; first of all who was not answered, where `failed` of so many were not.
-fn verdict(
-    metrics: &[Metric],
-    goodput: Option<&Goodput>,
-    warnings: &[Remark],
-    (failed, all): (u64, u64),
-) -> Remark {
+fn verdict(metrics: &[Metric], goodput: Option<&Goodput>, warnings: &[Remark], (failed, all): (u64, u64)) -> Remark {
     if failed == 0 {
         return met(metrics, goodput, warnings);
     }
