@@ -4,7 +4,7 @@
 //! simulator's stage, with the requests in flight of the plan and with as many as the engine takes, and get the fewest
 //! replicas, or without a rate the most load, at which all limits hold. They are ranked anew by what they cost then.
 
-use super::trial::{Asked, FEWEST, Load, PARTS, name, search};
+use super::trial::{Asked, FEWEST, Load, PARTS, asking, name, search};
 use super::worked::{Choice, Worked};
 use super::{Answer, Plan, prepare::in_order};
 use crate::desk::prelude::*;
@@ -21,6 +21,7 @@ const OTHERS: [Bound; 6] =
 struct Held {
     ranked: Ranked,
     met: Percentiles,
+    comes: Comes,
     /// Share of what the replicas serve that is kept free.
     free: f64,
     /// Replicas beyond those that the means need; none without a rate, where the load is smaller instead.
@@ -52,20 +53,30 @@ impl Worked {
             return self.held(answer);
         }
         let w = &self.ask.workload;
-        let open = w.mean_rate.is_some() || w.users.is_some();
-        let traffic = open || w.varies();
+        let traffic = w.mean_rate.is_some() || w.users.is_some() || w.varies();
         let Some(best) = answer.plans.first_mut().filter(|_| traffic) else { return Ok(answer) };
         let (choice, q) = (self.chosen(best.index), &self.question);
         let Some(e) = self.space.estimate(best.index, q.output, q.traffic) else { return Ok(answer) };
         match self.staged_for(&self.ask.simulate, &choice) {
             Ok(stage) => {
-                let met = stage.run(self.load(&choice, &e).comes())?;
-                answer.assumptions.push(simulated(&met, open));
+                let comes = self.load(&choice, &e).comes();
+                let met = stage.run(comes)?;
+                answer.assumptions.push(self.simulated(&met, comes));
                 best.percentiles = Some(met);
             }
             Err(why) => answer.assumptions.push(says("plan_percentiles_not").with("why", why)),
         }
         Ok(answer)
+    }
+
+    /// What was simulated for percentiles.
+    fn simulated(&self, met: &Percentiles, comes: Comes) -> Remark {
+        let said = says("plan_percentiles").with("requests", met.requests).with("seed", met.seed);
+        match comes {
+            Comes::Open { .. } => said.with("open", true),
+            Comes::Users { .. } if self.ask.workload.users.is_none() => said.with("closed", true),
+            Comes::Users { users, think } => said.with("users", users).with("asking", asking(think)),
+        }
     }
 
     fn staged_for(&self, asked: &Asked, choice: &Choice) -> Result<Stage<'_>, Remark> {
@@ -92,7 +103,7 @@ impl Worked {
         }
         good.sort_by(|a, b| self.question.order(&a.ranked, &b.ranked));
         answer.assumptions.push(says("held_screened").with("plans", few.len()));
-        answer.assumptions.extend(good.first().map(|h| simulated(&h.met, true)));
+        answer.assumptions.extend(good.first().map(|h| self.simulated(&h.met, h.comes)));
         let Some(best) = good.first() else {
             answer.verdict = says("nothing_held").with("plans", few.len());
             answer.because = bad;
@@ -163,21 +174,36 @@ impl Worked {
         }
         let Some((steps, met, is_wide)) = best else { return Ok(Err(never(&narrow, load)?)) };
         let load = load.less(steps);
-        let Comes::Open { rate, replicas } = load.comes() else { return Ok(Err(says("no_room"))) };
+        let mean = |what| met.of(what).map_or(0.0, |t| t.mean_ms / 1e3);
+        let [ttft, tpot, e2e] = [What::Ttft, What::Tpot, What::E2e].map(mean);
+        let (rate, replicas) = match (load, load.comes()) {
+            // Users who wait longer ask less often: N = X (R + Z).
+            (Load::Open { replicas, users: Some(u), .. }, _) => (u.all / (e2e + u.think), replicas),
+            (_, Comes::Open { rate, replicas }) => (rate, replicas),
+            _ => return Ok(Err(says("no_room"))),
+        };
         let Some(estimate) = self.space.replicated(index, q.output, (replicas as f64, rate)) else {
             return Ok(Err(says("no_room")));
         };
-        let mean = |what| met.of(what).map_or(0.0, |t| t.mean_ms / 1e3);
-        let [ttft, tpot, e2e] = [What::Ttft, What::Tpot, What::E2e].map(mean);
         let estimate = Estimate { ttft, tpot, e2e, ..estimate };
         let broken: Vec<Remark> = super::why::broken(q, &estimate, &OTHERS);
         if !broken.is_empty() {
             let needs = says("held_beyond").with("replicas", replicas).with("chips", estimate.chips);
             return Ok(Err(needs.with("limits", broken)));
         }
-        let free = Self::kept_free(load, &full);
+        let free = match load {
+            Load::Open { users, .. } => Self::kept_free(Load::Open { rate, replicas, users }, &full),
+            other => Self::kept_free(other, &full),
+        };
         let ranked = Ranked { index, family: self.space.family(index), estimate };
-        Ok(Ok(Held { ranked, met, free, more: coming.map(|_| steps), sequences: is_wide.then_some(most) }))
+        Ok(Ok(Held {
+            ranked,
+            met,
+            comes: load.comes(),
+            free,
+            more: coming.map(|_| steps),
+            sequences: is_wide.then_some(most),
+        }))
     }
 }
 
@@ -201,11 +227,6 @@ fn time(t: &Times) -> Option<Remark> {
     let said = says("held_time").with("what", name(t.metric)).with("percentile", t.percentile);
     let said = said.with("mean", t.percentile.is_none()).with("value", t.limited_ms() / 1e3);
     Some(said.with("limit", t.limit_ms? / 1e3))
-}
-
-fn simulated(met: &Percentiles, open: bool) -> Remark {
-    let said = says("plan_percentiles").with("open", open).with("closed", !open);
-    said.with("requests", met.requests).with("seed", met.seed)
 }
 
 #[cfg(test)]

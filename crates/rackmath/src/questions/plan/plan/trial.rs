@@ -106,11 +106,26 @@ impl Asked {
     }
 }
 
+/// People who each wait for an answer, think and ask again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Users {
+    pub all: f64,
+    /// Seconds.
+    pub think: f64,
+}
+
+impl Users {
+    /// Those of one of so many replicas.
+    pub(super) fn of(self, replicas: u64) -> u64 {
+        (self.all / replicas as f64).ceil().max(1.0) as u64
+    }
+}
+
 /// What comes to the replicas of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Load {
-    /// A rate for so many replicas.
-    Open { rate: f64, replicas: u64 },
+    /// A rate for so many replicas, or the users whose rate it is.
+    Open { rate: f64, replicas: u64, users: Option<Users> },
     /// So many [`PARTS`] of all that so many replicas serve.
     Part { full: f64, replicas: u64, parts: u64 },
     /// Users of a replica, of so many when it is full, who each ask again at once.
@@ -122,7 +137,7 @@ impl Load {
     pub(super) fn less(self, steps: u64) -> Self {
         match self {
             Self::Part { full, replicas, parts } => Self::Part { full, replicas, parts: parts - steps },
-            Self::Open { rate, replicas } => Self::Open { rate, replicas: replicas + steps },
+            Self::Open { rate, replicas, users } => Self::Open { rate, replicas: replicas + steps, users },
             Self::Closed { users, full } => Self::Closed { users: users - steps, full },
         }
     }
@@ -130,6 +145,10 @@ impl Load {
     pub(super) fn steps(self) -> u64 {
         match self {
             Self::Part { parts, .. } => parts - PARTS / FEWEST,
+            // More replicas than users serve nobody.
+            Self::Open { replicas, users: Some(u), .. } => {
+                (replicas * (FEWEST - 1)).min((u.all.ceil() as u64).saturating_sub(replicas))
+            }
             Self::Open { replicas, .. } => replicas * (FEWEST - 1),
             Self::Closed { users, .. } => users - users.div_ceil(FEWEST),
         }
@@ -149,9 +168,10 @@ impl Load {
 
     pub(super) fn comes(self) -> Comes {
         match self {
-            Self::Open { rate, replicas } => Comes::Open { rate, replicas },
+            Self::Open { replicas, users: Some(u), .. } => Comes::Users { users: u.of(replicas), think: u.think },
+            Self::Open { rate, replicas, .. } => Comes::Open { rate, replicas },
             Self::Part { full, replicas, parts } => Comes::Open { rate: full * parts as f64 / PARTS as f64, replicas },
-            Self::Closed { users, .. } => Comes::Users(users),
+            Self::Closed { users, .. } => Comes::Users { users, think: 0.0 },
         }
     }
 }
@@ -280,7 +300,8 @@ impl Worked {
     /// What comes to the replicas of a plan: the rate it is for, or as many users as it holds.
     pub(super) fn load(&self, choice: &Choice, e: &Estimate) -> Load {
         if let Some(rate) = self.coming(e) {
-            return Load::Open { rate, replicas: e.replicas.max(1.0) as u64 };
+            let users = self.ask.workload.users.map(|(all, think)| Users { all, think });
+            return Load::Open { rate, replicas: e.replicas.max(1.0) as u64, users };
         }
         let users = inside(choice);
         Load::Closed { users, full: users }
@@ -289,7 +310,7 @@ impl Worked {
     pub(super) fn kept_free(load: Load, e: &Estimate) -> f64 {
         let left = match load {
             Load::Part { parts, .. } => parts as f64 / PARTS as f64,
-            Load::Open { rate, replicas } => rate / (e.rate * replicas as f64),
+            Load::Open { rate, replicas, .. } => rate / (e.rate * replicas as f64),
             Load::Closed { users, full } => users as f64 / full as f64,
         };
         (1.0 - left).max(0.0)
@@ -358,9 +379,10 @@ impl Worked {
     /// What the runs assume.
     fn staged(&self, asked: &Asked, plans: &[u64]) -> Vec<Remark> {
         let w = &self.ask.workload;
-        let coming = match w.mean_rate {
-            Some(rate) => says("trial_open").with("rate", rate * w.peak),
-            None => says("trial_closed"),
+        let coming = match (w.mean_rate, w.users) {
+            (Some(rate), _) => says("trial_open").with("rate", rate * w.peak),
+            (None, Some((users, think))) => says("trial_people").with("users", users).with("asking", asking(think)),
+            (None, None) => says("trial_closed"),
         };
         let choices: Vec<Choice> = plans.iter().map(|index| self.chosen(*index)).collect();
         let mut all = vec![
@@ -382,6 +404,11 @@ impl Worked {
 /// Requests in flight in a replica.
 fn inside(choice: &Choice) -> u64 {
     (choice.per_group * choice.row.on().groups() * choice.instances).round().max(1.0) as u64
+}
+
+/// How soon users ask again.
+pub(super) fn asking(think: f64) -> Remark {
+    if think > 0.0 { says("asks_after").with("think", think) } else { says("asks_at_once") }
 }
 
 pub(super) fn name(what: What) -> Remark {

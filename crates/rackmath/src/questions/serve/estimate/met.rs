@@ -54,10 +54,10 @@ impl Case<'_> {
         let inside = (o.steady.running * o.groups).max(1.0);
         let comes = match ask.load {
             Loading::Rate(rate) => Comes::Open { rate, replicas: 1 },
-            Loading::Concurrency(users) => Comes::Users(users.round().max(1.0) as u64),
-            Loading::Full => Comes::Users(inside.round() as u64),
+            Loading::Concurrency(users) => Comes::Users { users: users.round().max(1.0) as u64, think: 0.0 },
+            Loading::Full => Comes::Users { users: inside.round() as u64, think: 0.0 },
         };
-        let inside = if let Comes::Users(users) = comes { users as f64 } else { inside };
+        let inside = if let Comes::Users { users, .. } = comes { users as f64 } else { inside };
         if inside > MOST_INSIDE {
             return Ok(Met::Not(says("too_many_inside").with("inside", inside).with("most", MOST_INSIDE)));
         }

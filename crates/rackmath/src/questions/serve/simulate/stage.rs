@@ -104,8 +104,8 @@ impl Percentiles {
 pub(crate) enum Comes {
     /// Requests at random, in turn to so many replicas: each sees gaps of a gamma law of as many parts.
     Open { rate: f64, replicas: u64 },
-    /// Users of a replica who each ask again at once.
-    Users(u64),
+    /// Users of a replica, who each wait for an answer, think so many seconds and ask again.
+    Users { users: u64, think: f64 },
 }
 
 /// A pool that is ready to run.
@@ -172,20 +172,21 @@ impl Source for Coming {
 
 impl Stage<'_> {
     pub(crate) fn run(&self, comes: Comes) -> Result<Percentiles, Error> {
-        let (arrivals, users) = match comes {
+        let (arrivals, users, thinking) = match comes {
             Comes::Open { rate, replicas } => {
                 let n = replicas as f64;
-                (Arrivals::Open { rate: rate / n, cv: n.sqrt().recip() }, 0)
+                (Arrivals::Open { rate: rate / n, cv: n.sqrt().recip() }, 0, false)
             }
-            Comes::Users(users) => (Arrivals::Users { users, think_s: 0.0 }, users),
+            Comes::Users { users, think } => (Arrivals::Users { users, think_s: think }, users, think > 0.0),
         };
         let Self { requests, seed, .. } = *self;
         // Until the replica is as full as it will be, and while it empties, requests do not count.
-        let warm = (requests / 10).max(2 * self.inside);
+        // Users who think all come within one time to think, twice as many as later on: that is over after three rounds.
+        let inside = self.inside.max(users);
+        let warm = (requests / 10).max(2 * self.inside).max(if thinking { 3 * users } else { 2 * users });
         let [input, output] = self.lengths.clone();
         let (sharing, longest) = (Sharing::default(), self.longest);
-        let traffic =
-            Traffic { arrivals, input, output, sharing, requests: warm + requests + self.inside, seed, longest };
+        let traffic = Traffic { arrivals, input, output, sharing, requests: warm + requests + inside, seed, longest };
         let mut source = Coming { drawn: Drawn::new(traffic), cached: self.cached, users };
         let kinds = self.pools.iter().map(|p| (p.settings.clone(), p.engines, Timed::new(&*p.ready.pass)));
         let mut cluster = Cluster::mixed(kinds.collect(), Router::RoundRobin, seed, true);

@@ -85,3 +85,25 @@ fn questions_that_know_means_alone_refuse_percentiles() {
     let said = crate::frontier::answer_on(&catalog, &frontier, 1).unwrap_err().to_string();
     assert!(said.contains("p99=30ms") && said.contains("mean"), "{said}");
 }
+
+#[test]
+fn users_wait_for_their_answers_and_one_alone_never_queues() {
+    let times = |users: f64, think: f64| {
+        let a = asked(&Request { users: Some(users), think_s: Some(think), ..request() });
+        let best = a.plans.into_iter().next().unwrap();
+        let met = best.percentiles.clone().unwrap();
+        (best, met)
+    };
+    for think in [0.0, 2.0] {
+        let (best, met) = times(1.0, think);
+        let first = met.of(crate::simulate::What::Ttft).unwrap();
+        // Nobody is there to wait for: what one meets is what every one meets, and near the mean that the plan gives.
+        assert!(!met.queue_grows && first.p99_ms < 1.01 * first.p50_ms, "{first:?}");
+        assert!((first.p50_ms / best.ttft_ms.value - 1.0).abs() < 0.5, "{first:?} and {:?}", best.ttft_ms);
+    }
+    // N = X (R + Z): the queue of a closed population is never longer than the population.
+    let (best, met) = times(300.0, 1.0);
+    let whole = met.of(crate::simulate::What::E2e).unwrap();
+    let rate = 300.0 / (whole.mean_ms / 1e3 + 1.0);
+    assert!((rate * 64.0 / best.throughput_tok_s - 1.0).abs() < 0.3, "{whole:?} and {}", best.throughput_tok_s);
+}
