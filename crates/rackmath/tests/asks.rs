@@ -63,6 +63,7 @@ const REFUSED: &[(&str, &[&str])] = &[
     ("--on 8xh100+8xh200,8xb200", &["one fleet"]),
     ("--on 8xh100+8xh200 --budget $20/h", &["not split"]),
     ("--on 8xh100+8xh20o", &["h20o", "h200"]),
+    ("--on 8xh100+8xh200 --rate 5 --ttft p90=1s", &["8xh100+8xh200", "p90=1000ms", "mean", "one kind"]),
 ];
 
 #[test]
@@ -155,12 +156,42 @@ fn a_fleet_serves_what_its_parts_serve() {
         assert!((rates.iter().sum::<f64>() / (most * share) - 1.0).abs() < 1e-9, "{share}: {rates:?}");
         assert!(some.plans.iter().all(|p| p.tpot_ms.value <= 30.0 && p.busy <= 1.0 + 1e-9));
         let full = some.parts[cheap].most_per_s;
-        assert!(rates[1 - cheap] == 0.0 || (rates[cheap] / full - 1.0).abs() < 1e-9, "{share}: {rates:?}");
+        // Or the other serves all alone, and is paid less for whole hosts.
+        let other = rates[cheap] == 0.0 && {
+            let alone = format!("--on {} --tpot 30ms --rate {}", ["8xh100", "8xh200"][cheap], most * share);
+            asked(&alone).plans.first().is_none_or(|p| p.usd_per_hour > some.parts[1 - cheap].usd_per_hour)
+        };
+        let filled = (rates[cheap] / full - 1.0).abs() < 1e-9;
+        assert!(rates[1 - cheap] == 0.0 || filled || other, "{share}: {rates:?}");
     }
     let short = asked(&format!("--on 8xh100+8xh200 --tpot 30ms --rate {}", most * 1.1));
     assert!(short.plans.is_empty() && short.verdict.says == "fleet_short" && short.because.len() == 2);
     let users = asked("--on 8xh100+8xh200 --tpot 30ms --users 100 --think 10s");
     assert!((users.parts.iter().map(|p| p.share).sum::<f64>() - 1.0).abs() < 1e-12);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    /// Whole hosts are paid: filling the part with the best tokens may cost more than another part alone.
+    #[test]
+    fn a_fleet_never_costs_more_than_the_cheapest_part_that_serves_alone(
+        parts in prop::collection::vec((1..17_u32, 0..4_usize, 1..40_u32), 2..4),
+        rate in 1..400_u32,
+        chips in any::<bool>(),
+    ) {
+        let name = |(n, chip, price): &(u32, usize, u32)| {
+            format!("{n}x{}@{}", ["h100", "h200", "mi300x", "l40s"][*chip], f64::from(*price) / 4.0)
+        };
+        let names: Vec<String> = parts.iter().map(name).collect();
+        let rest = format!("--rate {rate} --tpot 40ms --isl 500 --osl 200{}", if chips { " --objective chips" } else { "" });
+        let paid = |p: &Plan| if chips { p.chips as f64 } else { p.usd_per_hour };
+        let alone = names.iter().filter_map(|on| asked(&format!("--on {on} {rest}")).plans.first().map(paid));
+        let least = alone.fold(f64::INFINITY, f64::min);
+        let fleet = asked(&format!("--on {} {rest}", names.join("+")));
+        let all: f64 = fleet.plans.iter().map(paid).sum();
+        prop_assert!(least.is_infinite() || !fleet.plans.is_empty());
+        prop_assert!(all <= least * (1.0 + 1e-12), "{names:?} {rest}: {all} over {least}");
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //!
 //! Every part is asked what it serves when full, under the limits. Without a rate all are full, and a part's share is what it
 //! serves of the whole. With one, the part whose tokens are best by the objective is filled first and the last takes what is
-//! left, so that no part is paid for what a better one could serve. Requests are not passed on between parts.
+//! left, so that no part is paid for what a better one could serve. Hosts are paid whole, so that a part with dearer tokens
+//! may still be the cheaper one: where dollars or chips are asked for, each part alone and the sets of a few parts are tried
+//! too, and that is taken which is paid least. Requests are not passed on between parts.
 
 use super::{Answer, Best, Plan, Request, answer_on};
 use crate::desk::prelude::*;
@@ -12,6 +14,8 @@ use rackmath_theory::plan::Bound;
 
 /// Most parts of a fleet.
 const MOST: usize = 16;
+/// Most parts of which every set is tried.
+const SETS: usize = 4;
 
 /// One kind of machine of a fleet.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -92,30 +96,52 @@ pub(super) fn answer(catalog: &Catalog, r: &Request, effort: &Effort) -> Result<
     let kept = r.draws.peak_over_mean.unwrap_or(1.0) / (1.0 - r.headroom.unwrap_or(0.0));
     let holds: Vec<f64> =
         full.iter().map(|f| f.holds(output, think) / if think.is_some() { 1.0 } else { kept }).collect();
-    let shares = match asked {
-        None => Some(holds.clone()),
-        Some(asked) => split(&full, &holds, asked, r),
+    let ways = match asked {
+        None => vec![holds.clone()],
+        Some(asked) => ways(&full, &holds, asked, r),
     };
-    let Some(shares) = shares else { return Ok(short(r, full, &holds, asked.unwrap_or_default())) };
+    let ask = |at: usize, share: f64| {
+        let (rate, users) = if think.is_some() { (None, Some(share)) } else { (Some(share), None) };
+        let request = Request { rate_per_s: rate, users, ..full[at].request.clone() };
+        answer_on(catalog, &request, effort.clone())
+    };
+    let mut known: Vec<(usize, f64, Answer)> = Vec::new();
+    let mut best: Option<(f64, Vec<f64>, Vec<Option<Answer>>)> = None;
+    for shares in ways {
+        let mut own = Vec::new();
+        for (at, share) in shares.iter().copied().enumerate() {
+            own.push(match known.iter().find(|(part, of, _)| *part == at && *of == share) {
+                _ if share <= 0.0 => None,
+                _ if asked.is_none() => Some(full[at].answer.clone()),
+                Some((.., answer)) => Some(answer.clone()),
+                None => {
+                    let answer = ask(at, share)?;
+                    known.push((at, share, answer.clone()));
+                    Some(answer)
+                }
+            });
+        }
+        if own.iter().flatten().any(|a| a.plans.is_empty()) {
+            continue;
+        }
+        let paid = own.iter().flatten().filter_map(|a| a.plans.first()).map(|p| paid(r, p).unwrap_or(0.0)).sum();
+        if best.as_ref().is_none_or(|(least, ..)| paid < *least) {
+            best = Some((paid, shares, own));
+        }
+    }
+    let Some((_, shares, own)) = best else { return Ok(short(r, full, &holds, asked.unwrap_or_default())) };
     let all: f64 = shares.iter().sum();
     let mut made: Vec<(PartCard, Option<Answer>)> = Vec::new();
-    for (part, share) in full.into_iter().zip(&shares) {
+    for ((part, share), own) in full.into_iter().zip(&shares).zip(own) {
         let most_per_s = part.serves(output);
-        let own = match asked {
-            _ if *share <= 0.0 => None,
-            None => Some(part.answer.clone()),
-            Some(_) => {
-                let (rate, users) = if think.is_some() { (None, Some(*share)) } else { (Some(*share), None) };
-                let request = Request { rate_per_s: rate, users, ..part.request.clone() };
-                Some(answer_on(catalog, &request, effort.clone())?)
-            }
-        };
         let plan = own.as_ref().and_then(|a| a.plans.first());
         let idle = || if part.plan().is_none() { part.answer.verdict.clone() } else { says("part_idle") };
+        let rate_per_s = plan.map_or(0.0, |p| p.throughput_tok_s / output);
         let card = PartCard {
             share: share / all,
-            rate_per_s: plan.map_or(0.0, |p| p.throughput_tok_s / output),
-            most_per_s,
+            rate_per_s,
+            // What is cheapest when full may be less than what is served when that is asked.
+            most_per_s: most_per_s.max(rate_per_s),
             chips: plan.map_or(0, |p| p.chips),
             usd_per_hour: plan.map_or(0.0, |p| p.usd_per_hour),
             plan: None,
@@ -125,6 +151,36 @@ pub(super) fn answer(catalog: &Catalog, r: &Request, effort: &Effort) -> Result<
         made.push((card, own));
     }
     Ok(joined(r, made, output))
+}
+
+/// What is paid for a part, where the least of that is asked for: dollars an hour, or chips, of whole hosts.
+fn paid(r: &Request, p: &Plan) -> Option<f64> {
+    match r.objective {
+        Best::Cost if r.cost_usd_per_mtok.is_none() => Some(p.usd_per_hour),
+        Best::Chips => Some(p.chips as f64),
+        _ => None,
+    }
+}
+
+/// The ways to share what is asked that are tried: all parts, the best first, and where what is paid counts each part alone
+/// and every set of a few.
+fn ways(full: &[Full], holds: &[f64], asked: f64, r: &Request) -> Vec<Vec<f64>> {
+    let n = full.len();
+    let mut ways: Vec<Vec<f64>> = split(full, holds, asked, r, |_| true).into_iter().collect();
+    if full.iter().filter_map(Full::plan).any(|p| paid(r, p).is_none()) {
+        return ways;
+    }
+    // Alone a part may serve more than the cheapest of its deployments does when full.
+    let alone = (0..n).filter(|at| full[*at].plan().is_some());
+    let alone = alone.map(|at| (0..n).map(|i| if i == at { asked } else { 0.0 }).collect());
+    let sets = (1..1_u32 << n.min(SETS)).filter(|_| n <= SETS);
+    let sets = sets.filter_map(|set| split(full, holds, asked, r, |at| set & (1 << at) != 0));
+    for way in alone.chain(sets).collect::<Vec<_>>() {
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
 }
 
 /// The machines by name, each with its question.
@@ -140,6 +196,10 @@ fn parts(catalog: &Catalog, r: &Request) -> Result<Vec<(String, Request)>, Error
     for (field, limit) in whole {
         let given = limit.unwrap_or_default();
         refuse_if(limit.is_some(), field, given, "limits on what users meet: those of a whole fleet are not split")?;
+    }
+    for limit in super::percentiles(r).into_iter().flatten() {
+        let expected = "a limit on the mean, or one kind of machine: what the parts of a fleet meet is not simulated";
+        refuse_if(true, "setting.on", format!("\"{on}\" with a limit of {limit}"), expected)?;
     }
     refuse_if(r.simulate, "simulate", "true", "one machine; `rackmath simulate` takes the whole fleet")?;
     refuse_if(r.handover.is_some(), "handover", "a fleet", "one machine at a time: each part is its own plan")?;
@@ -157,10 +217,10 @@ fn parts(catalog: &Catalog, r: &Request) -> Result<Vec<(String, Request)>, Error
     Ok(names.iter().map(part).collect())
 }
 
-/// How much of what is asked each part takes, the best first; none where all together are not enough.
-fn split(full: &[Full], holds: &[f64], asked: f64, r: &Request) -> Option<Vec<f64>> {
-    let mut order: Vec<(f64, usize)> =
-        full.iter().enumerate().filter_map(|(at, f)| Some((score(r.objective, f.plan()?), at))).collect();
+/// How much of what is asked each part of a set takes, the best first; none where all together are not enough.
+fn split(full: &[Full], holds: &[f64], asked: f64, r: &Request, set: impl Fn(usize) -> bool) -> Option<Vec<f64>> {
+    let some = full.iter().enumerate().filter(|(at, _)| set(*at));
+    let mut order: Vec<(f64, usize)> = some.filter_map(|(at, f)| Some((score(r.objective, f.plan()?), at))).collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut left, mut shares) = (asked, vec![0.0; full.len()]);
     for (_, at) in order {
@@ -192,7 +252,8 @@ fn short(r: &Request, full: Vec<Full>, holds: &[f64], asked: f64) -> Answer {
 /// What the answers of the parts share, with nothing chosen.
 fn base<'a>(r: &Request, parts: impl Iterator<Item = &'a Answer> + Clone) -> Answer {
     let first = parts.clone().next().expect("a fleet has parts");
-    let mut assumptions = vec![says("fleet_split")];
+    let paid = first.plans.first().is_some_and(|p| paid(r, p).is_some()) && (r.rate_per_s.or(r.users)).is_some();
+    let mut assumptions = vec![says("fleet_split").with("paid", paid)];
     for line in parts.clone().flat_map(|a| &a.assumptions) {
         if !assumptions.contains(line) {
             assumptions.push(line.clone());
