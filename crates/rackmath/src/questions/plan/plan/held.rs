@@ -9,10 +9,12 @@ use super::worked::{Choice, Worked};
 use super::{Answer, Plan, prepare::in_order};
 use crate::desk::prelude::*;
 use crate::simulate::{Comes, Percentiles, Stage, Times, What};
-use rackmath_theory::plan::{Bound, Estimate, Ranked};
+use rackmath_theory::plan::{Bound, Estimate, Question, Ranked, search_all};
 
 /// Plans that are tried, the best first.
 const PLANS: usize = 5;
+/// Deployments that are looked through for such as can be simulated.
+const LOOKED: usize = 100;
 /// Limits that replicas cannot help.
 const OTHERS: [Bound; 6] =
     [Bound::Throughput, Bound::Headroom, Bound::UsdPerHour, Bound::UsdPerMtok, Bound::Watts, Bound::Chips];
@@ -43,7 +45,7 @@ impl Worked {
         })
     }
 
-    fn on_percentiles(&self) -> bool {
+    pub(super) fn on_percentiles(&self) -> bool {
         self.ask.held.iter().any(Option::is_some)
     }
 
@@ -79,33 +81,68 @@ impl Worked {
         }
     }
 
-    fn staged_for(&self, asked: &Asked, choice: &Choice) -> Result<Stage<'_>, Remark> {
+    pub(super) fn staged_for(&self, asked: &Asked, choice: &Choice) -> Result<Stage<'_>, Remark> {
         if choice.offload().is_some() {
             return Err(says("trial_offload"));
         }
+        let stages = choice.first().on().stages().max(choice.row.on().stages());
+        if stages > 1.0 {
+            return Err(says("trial_stages").with("stages", stages));
+        }
         self.stage(asked, choice).map_err(|e| e.to_string().into())
+    }
+
+    /// The best by the means that can be simulated, and those among them that cannot, with the reason.
+    fn screened(&self, plans: &[Plan]) -> Result<(Vec<u64>, Vec<(u64, Remark)>), Error> {
+        let wanted = PLANS.min(self.question.keep);
+        let pick = |all: &mut dyn Iterator<Item = u64>| {
+            let (mut few, mut skipped) = (Vec::new(), Vec::new());
+            while few.len() < wanted
+                && let Some(index) = all.next()
+            {
+                match self.staged_for(&self.ask.simulate, &self.chosen(index)) {
+                    Ok(_) => few.push(index),
+                    Err(why) => skipped.push((index, says("trial_not").with("why", why))),
+                }
+            }
+            (few, skipped)
+        };
+        let known = pick(&mut plans.iter().map(|p| p.index));
+        if known.0.len() == wanted || plans.len() < self.question.keep {
+            return Ok(known);
+        }
+        let q = Question { keep: LOOKED, frontier: None, near: false, ..self.question };
+        Ok(pick(&mut search_all(&self.space, &q, &self.effort)?.top.iter().map(|r| r.index)))
     }
 
     fn held(&self, mut answer: Answer) -> Result<Answer, Error> {
         // What moving a limit on a mean is worth says nothing of one on a percentile.
         answer.shadow_prices.clear();
-        let few: Vec<u64> = answer.plans.iter().take(PLANS).map(|p| p.index).collect();
-        if few.is_empty() {
+        if answer.plans.is_empty() {
             return Ok(answer);
         }
+        let (few, skipped) = self.screened(&answer.plans)?;
+        let left_out = Some(skipped.len()).filter(|n| *n > 0);
+        let not = |(index, why): (u64, Remark)| says("not_held").with("deployment", self.words(index)).with("why", why);
         let tried = in_order(&few, &self.effort, |index| self.with_headroom(*index))?;
         let (mut good, mut bad) = (Vec::new(), Vec::new());
         for (one, index) in tried.into_iter().zip(&few) {
             match one {
                 Ok(held) => good.push(held),
-                Err(why) => bad.push(says("not_held").with("deployment", self.words(*index)).with("why", why)),
+                Err(why) => bad.push(not((*index, why))),
             }
         }
+        bad.extend(skipped.into_iter().take(PLANS).map(not));
         good.sort_by(|a, b| self.question.order(&a.ranked, &b.ranked));
-        answer.assumptions.push(says("held_screened").with("plans", few.len()));
+        if !few.is_empty() {
+            answer.assumptions.push(says("held_screened").with("plans", few.len()).with("left_out", left_out));
+        }
         answer.assumptions.extend(good.first().map(|h| self.simulated(&h.met, h.comes)));
         let Some(best) = good.first() else {
-            answer.verdict = says("nothing_held").with("plans", few.len());
+            answer.verdict = match few.len() {
+                0 => says("nothing_tried").with("plans", left_out),
+                n => says("nothing_held").with("plans", n).with("left_out", left_out),
+            };
             answer.because = bad;
             answer.plans.clear();
             answer.figure.marks.clear();

@@ -269,12 +269,9 @@ impl Worked {
             Ok(Trial { index, deployment: deployment.clone(), verdict, measured: None })
         };
         let Some(e) = self.space.estimate(index, q.output, q.traffic) else { return not(says("no_room")) };
-        if choice.offload().is_some() {
-            return not(says("trial_offload"));
-        }
-        let stage = match self.stage(asked, &choice) {
+        let stage = match self.staged_for(asked, &choice) {
             Ok(stage) => stage,
-            Err(e) => return not(e.to_string().into()),
+            Err(why) => return not(why),
         };
         let load = self.load(&choice, &e);
         let mut measured = Measured::of(&stage.run(load.comes())?);

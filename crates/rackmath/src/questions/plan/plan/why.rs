@@ -69,11 +69,24 @@ impl Worked {
         all
     }
 
+    /// What a deployment takes of what a limit is on: chips in whole hosts, where those are bought.
+    fn paid(&self, n: &Near) -> f64 {
+        let amount = n.bound.amount(&n.ranked.estimate);
+        let machine = &self.chosen(n.ranked.index).row.of.machine;
+        if n.bound != Bound::Chips || machine.bought_by < 2 {
+            return amount;
+        }
+        // In chips of the machine that offers most, as the limit is.
+        let most = self.ask.machines.iter().map(|m| m.chips).max().unwrap_or(1) as f64;
+        let host = machine.bought_by as f64 * most / machine.chips as f64;
+        (amount / host * (1.0 - 1e-9)).ceil() * host
+    }
+
     pub(super) fn relaxations(&self, near: &[Near]) -> Vec<Relaxation> {
         let q = &self.question;
         let one = |n: &Near| {
             let asked = q.limits.get(n.bound)?;
-            let needed = n.bound.amount(&n.ranked.estimate);
+            let needed = self.paid(n);
             Some(Relaxation {
                 limit: n.bound.name().into(),
                 asked: amount(n.bound, asked),
@@ -110,7 +123,8 @@ impl Worked {
             let said = says("too_dear").with("asked", &cheapest.asked).with("least", &cheapest.needed);
             return said.with("by", &cheapest.by).with("basis", self.price_kinds());
         }
-        says(if relaxations.is_empty() { "no_single_move" } else { "single_moves" })
+        let said = says(if relaxations.is_empty() { "no_single_move" } else { "single_moves" });
+        if self.on_percentiles() { said.with("means", true) } else { said }
     }
 
     /// None where there is a plan, or where limits can be met one by one.
@@ -160,7 +174,7 @@ impl Worked {
         let choice = self.chosen(near.ranked.index);
         let e = &near.ranked.estimate;
         let least = says(if near.bound.at_least() { "ceiling" } else { "floor" }).with("bound", near.bound.name());
-        let least = least.with("amount", amount(near.bound, near.bound.amount(e)));
+        let least = least.with("amount", amount(near.bound, self.paid(near)));
         let least = least.with("by", self.words(near.ranked.index));
         if !matches!(near.bound, Bound::Tpot | Bound::E2e) {
             return least.with("binding", e.binding.name());

@@ -107,3 +107,33 @@ fn users_wait_for_their_answers_and_one_alone_never_queues() {
     let rate = 300.0 / (whole.mean_ms / 1e3 + 1.0);
     assert!((rate * 64.0 / best.throughput_tok_s - 1.0).abs() < 0.3, "{whole:?} and {}", best.throughput_tok_s);
 }
+
+#[test]
+fn what_cannot_be_simulated_is_not_said_to_have_been() {
+    let fixed = |pp: Option<u64>| {
+        let fixed = crate::layout::DegreesRequest { pp, ..Default::default() };
+        Request { rate_per_s: Some(2.0), ttft_ms: Some(limit("p90=2s")), top: 2, fixed, ..request() }
+    };
+    // Pipelines alone: nothing is known, and the reason is said without the name of a field.
+    let none = asked(&fixed(Some(2)));
+    assert!(none.plans.is_empty() && none.verdict.says == "nothing_tried", "{:?}", none.verdict);
+    let said = format!("{:?}", none.because);
+    assert!(said.contains("trial_stages") && !said.contains("degrees.pp"), "{said}");
+    assert!(none.assumptions.iter().all(|a| a.says != "held_screened" && a.says != "plan_percentiles"));
+    // Where others come later in the list they are tried.
+    let some = asked(&Request { objective: crate::plan::Best::Throughput, ..fixed(None) });
+    assert!(some.plans.iter().all(|p| p.percentiles.is_some()) && !some.plans.is_empty());
+}
+
+#[test]
+fn remedies_are_whole_hosts_and_of_means_alone() {
+    let r = Request { rate_per_s: Some(3000.0), whole_hosts: true, ttft_ms: Some(limit("p99=1s")), ..request() };
+    let a = asked(&r);
+    assert!(a.plans.is_empty() && a.verdict.says == "single_moves", "{:?}", a.verdict);
+    assert!(a.verdict.with.contains_key("means"));
+    let chips = a.relaxations.iter().find(|x| x.limit == "chips").unwrap();
+    let needed = chips.factor * 8.0;
+    assert!(needed > 8.0 && (needed / 8.0).fract() < 1e-9, "{chips:?}");
+    let means = asked(&Request { ttft_ms: Some(limit("1s")), ..r });
+    assert!(!means.verdict.with.contains_key("means"), "{:?}", means.verdict);
+}
