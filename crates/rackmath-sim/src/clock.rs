@@ -60,6 +60,11 @@ pub fn whole(parts: i64) -> Ns {
     ((parts + (1 << (SCALE - 1))) >> SCALE) as Ns
 }
 
+/// Whole nanoseconds of a sum, not rounded, and the parts that are left.
+pub fn carried(parts: i64) -> (Ns, i64) {
+    ((parts >> SCALE) as Ns, parts & ((1 << SCALE) - 1))
+}
+
 /// One step of whole nanoseconds.
 pub fn single(ns: Ns) -> Stretch {
     Stretch { first: (ns as i64) << SCALE, more: 0, steps: 1 }
@@ -353,6 +358,15 @@ impl<T: StepTimer> Clock for Timed<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_carried_over_changes_no_end() {
+        for parts in (0..5_000_000).step_by(1013).chain((1 << 60) - 9..(1 << 60) + 9) {
+            let (ns, rest) = carried(parts);
+            assert!(rest >> SCALE == 0 && ns + whole(rest) == whole(parts), "{parts}");
+            assert_eq!(ns + whole(rest + 777_777), whole(parts + 777_777));
+        }
+    }
 
     #[test]
     fn contexts_are_found_between_their_nodes() {

@@ -19,7 +19,7 @@ mod quick;
 pub use bundle::{Bundle, Lockstep};
 
 use crate::Ns;
-use crate::clock::{Clock, Host, Stretch, Took, single, whole};
+use crate::clock::{Clock, Host, Stretch, Took, carried, single, whole};
 use crate::engine::{Engine, Loads, Sequence, Settings, Share};
 use lane::Lane;
 use rackmath_theory::timer::Chunk;
@@ -347,7 +347,10 @@ impl Replica {
 
     /// Where the run of decodes that a step at `start` belongs to began, and how long it is.
     fn run_at(&self, start: Ns) -> (Ns, i64) {
-        self.run.filter(|_| self.device == start).unwrap_or((start, 0))
+        let (from, sum) = self.run.filter(|_| self.device == start).unwrap_or((start, 0));
+        // A pool that only decodes runs for hours: whole nanoseconds are kept with the start, where there is room for them.
+        let (ns, rest) = carried(sum);
+        (from + ns, rest)
     }
 
     fn call_general(&mut self, clock: &mut impl Clock, now: Ns, sink: &mut impl Sink) {

@@ -137,3 +137,18 @@ fn remedies_are_whole_hosts_and_of_means_alone() {
     let means = asked(&Request { ttft_ms: Some(limit("1s")), ..r });
     assert!(!means.verdict.with.contains_key("means"), "{:?}", means.verdict);
 }
+
+#[test]
+fn chips_that_decode_for_hours_on_end_are_simulated() {
+    // 4,000 requests at one in two seconds, 38 s each: the pool that decodes is busy for more than the 2.4 hours that 63 bits
+    // of 2^-20 ns hold.
+    let usual = Request::of("llama-3.1-405b", "16xh200");
+    let fixed = crate::layout::DegreesRequest { tp: Some(8), ..Default::default() };
+    let lengths = Request { isl: Some(1000.0), osl: Some(1000.0), rate_per_s: Some(0.5), fixed, ..usual };
+    let a = asked(&Request { ttft_ms: Some(limit("p90=2s")), simulate_requests: Some(6000), ..lengths });
+    // Two pools were among those tried, whether or not they keep the limit.
+    let tried = format!("{:?}", a.assumptions);
+    assert!(a.plans.iter().any(|p| p.prefill.is_some()) || tried.contains("held_"), "{tried}");
+    let whole = a.plans[0].percentiles.as_ref().and_then(|met| met.of(crate::simulate::What::E2e)).unwrap();
+    assert!((30e3..60e3).contains(&whole.p99_ms), "{whole:?}");
+}
