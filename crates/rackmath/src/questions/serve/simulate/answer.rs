@@ -308,12 +308,16 @@ fn met(metrics: &[Metric], goodput: Option<&Goodput>, warnings: &[Remark]) -> Re
 const GROWS: f64 = 2.0;
 
 /// Mean waits in the first and the last third of a run's batches where they grow; `e2e` is the mean time of a request.
+/// They do where nearly every batch waits longer than the one before, or where every third does and most of the time is
+/// waiting.
 pub(super) fn grows(queues: &[f64], e2e: f64) -> Option<(f64, f64)> {
     let n = queues.len();
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
-    let (early, late) = (mean(&queues[..n / 3]), mean(&queues[n - n / 3..]));
+    let (early, middle, late) = (mean(&queues[..n / 3]), mean(&queues[n / 3..n - n / 3]), mean(&queues[n - n / 3..]));
     let rising = queues.windows(2).filter(|w| w[1] > w[0]).count() as f64 / n.saturating_sub(1).max(1) as f64;
-    (n >= 9 && late > early * GROWS && rising > 0.75 && late > e2e / 10.0).then_some((early, late))
+    let batches = rising > 0.75 && late > e2e / 10.0;
+    let thirds = middle > 1.25 * early && late > 1.15 * middle && late > e2e / 2.0;
+    (n >= 9 && late > early * GROWS && (batches || thirds)).then_some((early, late))
 }
 
 fn warnings(world: &World, queues: Vec<f64>, unfinished: u64, cut: bool, metrics: &[Metric]) -> Vec<Remark> {
