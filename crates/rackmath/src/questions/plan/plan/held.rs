@@ -34,6 +34,8 @@ struct Held {
 
 /// Why a plan does not: in words.
 type Tried = Result<Held, Remark>;
+/// Plans that cannot be simulated, and why.
+type Skipped = Vec<(u64, Remark)>;
 
 impl Worked {
     /// Limits on the first token, on a token and on the whole, with what they are on.
@@ -93,7 +95,7 @@ impl Worked {
     }
 
     /// The best by the means that can be simulated, and those among them that cannot, with the reason.
-    fn screened(&self, plans: &[Plan]) -> Result<(Vec<u64>, Vec<(u64, Remark)>), Error> {
+    fn screened(&self, plans: &[Plan]) -> Result<(Vec<u64>, Skipped), Error> {
         let wanted = PLANS.min(self.question.keep);
         let pick = |all: &mut dyn Iterator<Item = u64>| {
             let (mut few, mut skipped) = (Vec::new(), Vec::new());
