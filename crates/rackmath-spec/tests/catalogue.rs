@@ -5,10 +5,9 @@ use proptest::prelude::*;
 use rackmath_spec::attention::{Heads, Wanted};
 use rackmath_spec::measurement::{Measurement, Way};
 use rackmath_spec::price::Ttl;
-use rackmath_spec::validation::{Load, Metric, Mode, Row, Split, Table};
+use rackmath_spec::validation::{Load, Metric, Row, Split, Table};
 use rackmath_spec::{
-    Brief, Catalog, Chip, Date, Dtype, IntoEnumIterator as _, Kind, LawForm, Math, MoeFormat, MoeMatch,
-    VariantArray as _, file,
+    Brief, Catalog, Chip, Date, Dtype, IntoEnumIterator as _, Kind, LawForm, Math, MoeFormat, MoeMatch, file,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
