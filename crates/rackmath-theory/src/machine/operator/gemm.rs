@@ -1,9 +1,9 @@
 //! One matrix product: activations of m rows and depth k times weights of depth k and n columns.
 //!
 //! $$ t = \max\Big(t_h,\; t_0 + \sum q + \big(C^p + M^p\big)^{1/p}\Big) $$
-//! $$ C = C' \Big(1 + \frac{d\,C'}{C' + t_d}\Big) \qquad C' = \min_{(x, y), s}\Big( w\,(\theta + t_w) + \Big(t_s + \frac{8\,s\,m\,n}{b\,W}\Big)_{s > 1} \Big) $$
+//! $$ C = C_1 + (C_{1+d} - C_1) \frac{C_1}{C_1 + t_d} \qquad C_z = \min_{(x, y), s}\Big( w\,(\theta_z + t_w) + \Big(t_s + \frac{8\,s\,m\,n}{b\,W}\Big)_{s > 1} \Big) $$
 //! $$ w = \max\big(1,\, (1 - \phi)\,u + \phi \lceil u \rceil\big) \qquad u = \lceil m / x \rceil \lceil n / y \rceil\, s / N \qquad
-//!    \theta = \Big(\Big(\frac{2xyk/s}{a F/N}\Big)^4 + \Big(\frac{(x\,w_a + y\,w_w)\,k/s}{\beta}\Big)^4\Big)^{1/4} $$
+//!    \theta_z = \Big(\Big(z\,\frac{2xyk/s}{a F/N}\Big)^4 + \Big(\frac{(x\,w_a + y\,w_w)\,k/s}{\beta}\Big)^4\Big)^{1/4} $$
 //! $$ M = y_0 \Big(1 + \frac{r}{1 + y_0 / t_r}\Big) \qquad y_0 = \frac{c\,n\,k\,w_w + \max(0,\; m k\,w_a + m n\,w_o - \rho L)}{b\,W} $$
 //! $$ q = q_0 + \max\Big(\frac{e}{g N} + \frac{e_c}{g_c N},\; \frac{e_c}{b_q W},\; m\,t_m\Big) \qquad e = m k\,w_q \qquad e_c = \max(0,\; e - \rho_q L) $$
 //!
@@ -18,7 +18,7 @@
 //! | u, w, phi | waves, quantum | 1 | tiles per core; the share of a last partial wave that is lost |
 //! | a, beta | compute, operand | 1, B/s | what a core reaches of its peak; the operand bytes it can take in |
 //! | t_w, t_s | wave, split | s | per wave; per sum over a split |
-//! | d, t_d | droop, droop_time | 1, s | the clock sinks in long runs at full power |
+//! | d, t_d | droop, droop_time | 1, s | the clock sinks in long runs at full power, and with it the arithmetic, not the loads |
 //! | b, r, t_r | bandwidth, ramp, ramp_time | 1, 1, s | long reads; what short reads lose |
 //! | rho | resident, cached | 1 | share of the cache the activations stay in, as the kernel before left them |
 //! | p | corner | 1 | sharpness of the roofline's corner |
@@ -138,21 +138,23 @@ impl<'a> Gemm<'a> {
         let per_operand = kernel.operand.map_or(0.0, |rate| 1.0 / rate.get());
         let (w_w, w_a) = (kernel.format.weight().get(), kernel.format.activation().get());
         let sum = 8.0 * m * n / (kernel.bandwidth * silicon.bandwidth.get());
-        let mut best = f64::INFINITY;
+        // At the clock of a short run, and at that of a long one, where the arithmetic alone is slower.
+        let [mut short, mut long] = [f64::INFINITY; 2];
         for &(x, y) in &kernel.tiles {
             let tiles = (m / x).ceil() * (n / y).ceil();
             let arithmetic = 2.0 * x * y * k / core_peak;
             let loads = (x * w_a + y * w_w) * k * per_operand;
-            let tile = fourth(arithmetic, loads);
+            let (fast, slow) = (fourth(arithmetic, loads), fourth(arithmetic * (1.0 + self.droop), loads));
             for &s in &kernel.splits {
                 let u = tiles * s / cores;
                 let waves = (u * (1.0 - kernel.quantum) + u.ceil() * kernel.quantum).max(1.0);
                 let reduction = if s > 1.0 { kernel.split.get() + s * sum } else { 0.0 };
-                best = best.min(waves * (tile / s + kernel.wave.get()) + reduction);
+                let run = |tile: f64| waves * (tile / s + kernel.wave.get()) + reduction;
+                (short, long) = (short.min(run(fast)), long.min(run(slow)));
             }
         }
-        let droop = self.droop * best / (best + kernel.droop_time.get()).max(f64::MIN_POSITIVE);
-        Seconds::s(best * (1.0 + droop))
+        let sunk = short / (short + kernel.droop_time.get()).max(f64::MIN_POSITIVE);
+        Seconds::s(short + (long - short) * sunk)
     }
 
     fn memory(&self, product: Product) -> Seconds {

@@ -392,10 +392,7 @@ proptest! {
         for scaling in [Scaling::Given, Scaling::Static, Scaling::Dynamic] {
             laws(chip, &product, &larger, &[], |s, p| Gemm::new(s, None, &kernel).time(*p, scaling), least)?;
             let powered = |s: Silicon, p: &Product| Gemm::new(s, Some(Watts::w(watts)), &kernel).time(*p, scaling);
-            // A higher peak in the same watts loses clock in long runs; where loads bind it gains nothing for that.
-            let helps = |b: &Silicon| b.peak == chip.peak || kernel.operand.is_none();
-            let better: Vec<Silicon> = better(chip, more).into_iter().filter(helps).collect();
-            laws(chip, &product, &larger, &better, powered, least)?;
+            laws(chip, &product, &larger, &better(chip, more), powered, least)?;
             let time = Gemm::new(chip, None, &kernel).time(product, scaling).time;
             prop_assert!(time >= last, "{scaling:?}");
             last = time;
