@@ -7,10 +7,12 @@
 
 mod fit;
 
+use crate::case::Case;
+use crate::names::Names;
 use crate::rows::{Record, Rows, nothing, table_or_none};
 use crate::table::Table;
-use rackmath_spec::attention::{AttentionKernel, AttentionKernels, DecodeConstants, Heads, PrefillConstants};
-use rackmath_spec::{Catalog, Chip, Math, SpecError};
+use rackmath_spec::attention::{AttentionKernel, AttentionKernels, DecodeConstants, Heads, PrefillConstants, Wanted};
+use rackmath_spec::{Catalog, Chip, Dtype, Math, SpecError};
 use rackmath_theory::operator::Silicon;
 use rackmath_theory::operator::attention::{DecodeWork, PrefillWork, Residency, decode, prefill};
 use rackmath_theory::operator::mla::Latent;
@@ -20,6 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 struct Row {
+    file: String,
     chip: String,
     key: Key,
     /// Heads, head size and window.
@@ -66,20 +69,36 @@ enum Constants {
 /// Chips with tables, as the tables call them.
 const CHIPS: [&str; 9] = ["a100", "l40s", "h100", "h200", "b200", "gb200", "b300", "gb300", "rtxpro6000"];
 
+/// Tables whose rows name their chips.
+const MIXED: [&str; 3] =
+    ["kernel_mla.csv", "amd_tpu/kernel_attention_mi3xx.csv", "amd_tpu/kernel_attention_ascend_b60.csv"];
+
+pub fn tables() -> impl Iterator<Item = String> {
+    CHIPS.map(|chip| format!("kernel_attention_{chip}.csv")).into_iter().chain(MIXED.map(str::to_owned))
+}
+
 /// All rows of a folder that can be used; rows above the peak of their chip cannot.
 fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
     let mut rows = Vec::new();
     for chip in CHIPS {
-        let records = table_or_none(&folder.join(format!("kernel_attention_{chip}.csv")))?;
+        let file = format!("kernel_attention_{chip}.csv");
+        let records = table_or_none(&folder.join(&file))?;
         let chip = catalog.chip(chip)?;
         let usable = records.iter().filter(|r| r.text("quality") != "over_peak");
-        rows.extend(usable.map(|r| row(&chip, Kind::Grouped, r)));
+        rows.extend(usable.map(|r| row(&chip, Kind::Grouped, r).map(|row| Row { file: file.clone(), ..row })));
     }
-    for record in table_or_none(&folder.join("kernel_mla.csv"))? {
-        let chip = record.text("system").trim_end_matches("_sxm").replace('_', "");
-        if CHIPS.contains(&&*chip) {
-            rows.push(row(&*catalog.chip(&chip)?, Kind::Latent, &record));
-        }
+    let names = Names::new(catalog);
+    for file in MIXED {
+        let read = |record: &Record| match record.text("phase") {
+            "prefill" | "decode" if file == "kernel_mla.csv" => mixed(&names, Kind::Latent, record),
+            "prefill" | "decode" => mixed(&names, Kind::Grouped, record),
+            // One new token of each sequence; the kernels of several are not ours.
+            "mla_decode" if record.text("isl") == "1" => mixed(&names, Kind::Latent, &absorbed(record)),
+            "mla_decode" => Err("several new tokens of a sequence".into()),
+            other => Err(format!("no attention \"{other}\"")),
+        };
+        let records = table_or_none(&folder.join(file))?;
+        rows.extend(records.iter().map(|r| read(r).map(|row| Row { file: file.to_owned(), ..row })));
     }
     rows.extend(h200(catalog, folder, "torch")?);
     if rows.is_empty() {
@@ -89,11 +108,26 @@ fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
     Ok(rows.into_iter().collect())
 }
 
+/// A row that names its chip.
+fn mixed(names: &Names<'_>, kind: Kind, record: &Record) -> Result<Row, String> {
+    let name = record.needed("system")?;
+    let id = names.chip(name).ok_or_else(|| format!("no chip \"{name}\""))?;
+    row(&*names.catalog.chip(&id).map_err(|e| e.to_string())?, kind, record)
+}
+
+/// A step of latent attention in the words of the other tables.
+fn absorbed(record: &Record) -> Record {
+    let mut cells = record.0.clone();
+    cells.insert("phase".to_owned(), "decode".to_owned());
+    Record(cells)
+}
+
 /// Our own measurements on one H200, PyTorch's or as if an engine had run them; nothing when they are not there.
 fn h200(catalog: &Catalog, folder: &Path, backend: &str) -> Result<Vec<Result<Row, String>>, SpecError> {
     let chip = catalog.chip("h200")?;
-    let read = |own: &Record| row(&chip, Kind::Grouped, &torch(own, backend)?);
-    Ok(table_or_none(&folder.join("h200_torch/attention.json"))?.iter().map(read).collect())
+    let file = "h200_torch/attention.json";
+    let read = |own: &Record| Ok(Row { file: file.to_owned(), ..row(&chip, Kind::Grouped, &torch(own, backend)?)? });
+    Ok(table_or_none(&folder.join(file))?.iter().map(read).collect())
 }
 
 /// Our own row in the columns of the others.
@@ -156,7 +190,8 @@ fn row(chip: &Chip, kind: Kind, r: &Record) -> Result<Row, String> {
     };
     let eight = if key.math8 { Silicon::of(chip, Math::Fp8) } else { None };
     let silicon = eight.or(Silicon::of(chip, Math::Bf16)).ok_or_else(|| format!("{} has no 16-bit peak", chip.id))?;
-    Ok(Row { chip: chip.id.clone(), key, shape, silicon, work, measured: r.amount("latency_us")? * 1e-6 })
+    let (file, measured) = (String::new(), r.latency()?.get());
+    Ok(Row { file, chip: chip.id.clone(), key, shape, silicon, work, measured })
 }
 
 /// ln(predicted / measured); the tables repeat each call, so that a small working set is in cache.
@@ -213,18 +248,45 @@ fn labels(row: &Row) -> Vec<String> {
     vec![row.chip.clone(), kernel.to_owned(), key.backend.clone(), key.heads.to_owned(), formats]
 }
 
+/// ln(predicted / measured) with what an answer would take: the kernel's own constants, those of its generation or of one
+/// alike, else the nearest.
+fn off(catalog: &Catalog, files: &Files, row: &Row) -> Result<f64, SpecError> {
+    let (chip, file) = (catalog.chip(&row.chip)?, &files[row.key.kind as usize]);
+    let key = Key { generation: file.generation(&chip).to_owned(), ..row.key.clone() };
+    let format = |eight: bool| if eight { Dtype::Fp8 } else { Dtype::Bf16 };
+    let group = if key.heads == "single" { 1 } else { 2 };
+    let wanted = Wanted { backend: &key.backend, math: format(key.math8), kv: format(key.kv8), group };
+    let nearest = || {
+        if key.decode {
+            Constants::Decode(file.decode(&chip, wanted).constants)
+        } else {
+            Constants::Prefill(file.prefill(&chip, wanted).constants)
+        }
+    };
+    let constants = lookup(files, &key).unwrap_or_else(nearest);
+    Ok(error(row, &constants))
+}
+
+/// Every row beside its prediction.
+pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {
+    let files = files(catalog)?;
+    Ok(read(catalog, folder)?.map(|row| {
+        let (chip, labels) = (catalog.chip(&row.chip)?, labels(&row));
+        let what = match &row.work {
+            Work::Decode(w) => format!("{w:?}"),
+            Work::Prefill(w) => format!("{w:?}"),
+        };
+        let shape = format!("{} {}, {}", labels[1], labels[4], row.shape);
+        let case = Case::on(&chip, &row.file, "attention").of(&row.key.backend, shape, what.replace(',', ";"));
+        Ok::<Case, SpecError>(case.off(row.measured, off(catalog, &files, &row)?))
+    }))
+}
+
 /// Every row against the catalogue: per chip, kernel, engine and format, then in all.
 pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
     let (Rows { rows, skipped }, files) = (read(catalog, folder)?, files(catalog)?);
     let mut table = Table::new(&HEADINGS, &skipped);
-    let scored = table.scored(&rows, |row| {
-        // A chip nobody calibrated uses its generation's constants, or those of a generation alike.
-        let chip = catalog.chip(&row.chip)?;
-        let generation = files[row.key.kind as usize].generation(&chip).to_owned();
-        let key = Key { generation, ..row.key.clone() };
-        let constants = lookup(&files, &key).ok_or_else(|| SpecError::said(format!("no constants for {key:?}")))?;
-        Ok::<f64, SpecError>(error(row, &constants))
-    });
+    let scored = table.scored(&rows, |row| off(catalog, &files, row));
     table.group(scored.iter().map(|(row, e)| (labels(row), *e)));
     table.group(scored.iter().map(|(row, e)| (["all", &labels(row)[1], "", "", ""].map(str::to_owned), *e)));
     Ok(table)
@@ -267,6 +329,30 @@ pub fn transfer(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_name_their_chip_and_an_unknown_one_is_refused() {
+        let csv = "\
+system,phase,backend,kernel_source,attn_dtype,kv_cache_dtype,num_heads,num_kv_heads,head_dim,window_size,batch_size,isl,past_kv,latency_us
+mi300x,prefill,aiter,fa,bfloat16,bfloat16,32,8,128,0,1,2048,0,300
+gfx950,mla_decode,aiter,asm,bfloat16,bfloat16,16,1,576,0,64,1,4096,80
+abacus,decode,aiter,fa,bfloat16,bfloat16,32,8,128,0,1,1,2048,20
+";
+        let catalog = rackmath_catalog::embedded();
+        let (names, files) = (Names::new(&catalog), files(&catalog).unwrap());
+        let rows = crate::rows::parse(csv).unwrap();
+        let prefill = mixed(&names, Kind::Grouped, &rows[0]).unwrap();
+        assert_eq!((prefill.chip.as_str(), prefill.key.decode), ("mi300x", false));
+        let latent = mixed(&names, Kind::Latent, &absorbed(&rows[1])).unwrap();
+        assert_eq!((latent.chip.as_str(), latent.key.decode), ("mi355x", true));
+        for row in [prefill, latent] {
+            // Nobody timed these kernels: they are predicted with the nearest, as an answer is.
+            assert!(off(&catalog, &files, &row).unwrap().is_finite());
+        }
+        assert!(mixed(&names, Kind::Grouped, &rows[2]).is_err_and(|why| why == "no chip \"abacus\""));
+    }
+
     #[test]
     fn every_fit_of_the_catalogue_is_as_good_as_it_says() {
         for kernels in super::files(&rackmath_catalog::embedded()).unwrap() {

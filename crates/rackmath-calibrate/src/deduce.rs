@@ -60,6 +60,18 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     Ok(out)
 }
 
+/// How well active parameters are found from prices: models, median error in powers of ten, share inside the 80 % interval;
+/// with the architecture left out and with all of its maker.
+pub fn marks(catalog: &Catalog, folder: &Path) -> Result<[(usize, f64, f64); 2], SpecError> {
+    let judge = judge(catalog)?;
+    let (models, _) = rows::known(folder)?;
+    let prior = judge.prior();
+    Ok([judge.left_out(&models), judge.maker_left_out(&models)].map(|forecasts| {
+        let marks = Marks::of(&forecasts, prior.of(Unknown::Active));
+        (forecasts.len(), marks.error, marks.coverage)
+    }))
+}
+
 fn controls(out: &mut String, judge: &Judge, models: &[Known]) {
     let (bits, score) = score::shuffled(judge, models, 20);
     let _ = writeln!(out, "shuffled prices (mean of 20): {bits:.3} bits, score {score:+.3} (must be below 0.1)");

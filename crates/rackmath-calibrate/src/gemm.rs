@@ -5,23 +5,35 @@
 
 mod fit;
 
+use crate::case::Case;
 use crate::rows::{Record, Rows, present, table_or_none};
 use crate::table::Table;
-use rackmath_spec::{Catalog, GemmFormat, GemmKernel, SpecError};
+use rackmath_spec::{Catalog, Chip, GemmFormat, GemmKernel, GemmKernels, SpecError};
 use rackmath_theory::operator::gemm::{Gemm, Product, Scaling};
 use rackmath_units::{Fraction, Seconds, float};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The tables of products that are understood, with their chips: columns as in aiconfigurator's database, and our own H200
-/// timings.
-const FILES: [(&str, &str); 5] = [
+/// The tables of products that are understood, with their chips where a table is of one: columns as in aiconfigurator's
+/// database, our own H200 timings, and those of other makers' libraries.
+const FILES: [(&str, &str); 12] = [
     ("kernel_gemm_a100.csv", "a100"),
     ("kernel_gemm_h100.csv", "h100"),
     ("kernel_gemm_b200.csv", "b200"),
     ("kernel_gemm_l40s.csv", "l40s"),
     ("h200_torch/gemm.json", "h200"),
+    ("kernel_gemm_h200.csv", "h200"),
+    ("kernel_gemm_b300.csv", "b300"),
+    ("kernel_gemm_rtxpro6000.csv", "rtxpro6000"),
+    ("amd_tpu/kernel_gemm_mi300x.csv", ""),
+    ("amd_tpu/kernel_gemm_mi355x.csv", ""),
+    ("amd_tpu/kernel_gemm_gfx1250.csv", ""),
+    ("amd_tpu/kernel_gemm_ascend_b60.csv", ""),
 ];
+
+pub fn files() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(file, _)| *file)
+}
 
 /// Copies of the weights in rotation, at most.
 const COPIES: f64 = 5.0;
@@ -31,6 +43,7 @@ const CACHED_COST: f64 = 0.15;
 
 /// A timed product, or a timed pass over the activations of one.
 struct Row {
+    file: &'static str,
     /// The chip, as the table calls it.
     chip: String,
     /// The engine; of a pass, `compute_scale` or `scale_matrix`.
@@ -48,18 +61,39 @@ struct Row {
 fn products(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
     crate::rows::read(present(folder, &FILES, |file| file.0)?, |(file, name), record| {
         let usable = Some(record).filter(|r| r.text("quality") != "over_peak");
-        usable.map(|r| if file.ends_with("json") { torch(name, r) } else { row(name, catalog, r) })
+        let read = |r| match *name {
+            "" => rotated(r, catalog),
+            name if file.ends_with("json") => torch(name, r),
+            name => row(name, catalog, r),
+        };
+        usable.map(|r| read(r).map(|row| Row { file, ..row }))
     })
+}
+
+/// A product timed by itself: activations are in its format already, and weights in rotation come from memory.
+fn rotated(record: &Record, catalog: &Catalog) -> Result<Row, String> {
+    let name = match (record.text("gfx"), record.text("cu_num")) {
+        ("", _) => record.needed("system")?,
+        ("gfx942", "304") => "mi300x",
+        ("gfx942", "80") => "mi308x",
+        ("gfx950", "256") => "mi355x",
+        (gfx, _) => gfx,
+    };
+    if record.degree("batch") > 1 {
+        return Err("several products in one".into());
+    }
+    let row = row(name, catalog, record)?;
+    Ok(Row { product: Product { cold: Fraction::new(1.0), ..row.product }, scaling: Scaling::Given, ..row })
 }
 
 fn row(name: &str, catalog: &Catalog, record: &Record) -> Result<Row, String> {
     let chip = catalog.chip(name).map_err(|e| e.to_string())?;
     let format = match record.needed("gemm_dtype")? {
         "bfloat16" | "float16" => GemmFormat::Bf16,
-        "fp8" => GemmFormat::Fp8,
+        "fp8" | "fp8_rowwise" => GemmFormat::Fp8,
         "fp8_block" => GemmFormat::Fp8Block,
-        "nvfp4" => GemmFormat::NvFp4,
-        "sq" => GemmFormat::Int8,
+        "nvfp4" | "mxfp4" => GemmFormat::NvFp4,
+        "sq" | "int8_rowwise" | "int8_dynamic" => GemmFormat::Int8,
         "int8_wo" => GemmFormat::WeightInt8,
         "int4_wo" => GemmFormat::WeightInt4,
         other => return Err(format!("no format \"{other}\"")),
@@ -73,7 +107,7 @@ fn row(name: &str, catalog: &Catalog, record: &Record) -> Result<Row, String> {
     let cold = cold(l2, n * k * format.weight().get(), whole && backend == "trtllm" && m > 1.0);
     let (chip, quality, measured) = (name.to_owned(), record.text("quality").to_owned(), record.latency()?);
     let product = Product { cold: Fraction::new(cold), ..Product::new(m, n, k) };
-    Ok(Row { chip, backend, format, product, scaling: Scaling::Dynamic, measured, quality })
+    Ok(Row { file: "", chip, backend, format, product, scaling: Scaling::Dynamic, measured, quality })
 }
 
 /// The share of the weights that comes from memory. A product with enough rows is timed with as many copies of its weights as
@@ -89,7 +123,7 @@ fn torch(chip: &str, record: &Record) -> Result<Row, String> {
     let format = if record.needed("prec")? == "fp8" { GemmFormat::Fp8 } else { GemmFormat::Bf16 };
     let product = Product::new(record.amount("M")?, record.amount("N")?, record.amount("K")?);
     let (chip, backend, measured) = (chip.to_owned(), "torch".to_owned(), Seconds::s(record.amount("s")?));
-    Ok(Row { chip, backend, format, product, scaling: Scaling::Given, measured, quality: String::new() })
+    Ok(Row { file: "", chip, backend, format, product, scaling: Scaling::Given, measured, quality: String::new() })
 }
 
 /// All passes of a folder; none when the table is not there.
@@ -98,7 +132,16 @@ fn passes(folder: &Path) -> Result<Rows<Row>, SpecError> {
         let (chip, backend) = (record.needed("system")?.to_owned(), record.needed("op")?.to_owned());
         let product = Product::new(record.amount("m")?, 1.0, record.amount("k")?);
         let (format, scaling, measured) = (GemmFormat::Bf16, Scaling::Given, record.latency()?);
-        Ok(Row { chip, backend, format, product, scaling, measured, quality: String::new() })
+        Ok(Row {
+            file: "kernel_quantize.csv",
+            chip,
+            backend,
+            format,
+            product,
+            scaling,
+            measured,
+            quality: String::new(),
+        })
     };
     Ok(table_or_none(&folder.join("kernel_quantize.csv"))?.iter().map(row).collect())
 }
@@ -112,17 +155,30 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
     let kernels = catalog.gemm_kernels()?;
     let Rows { rows, skipped } = products(catalog, folder)?;
     let mut table = Table::new(&["chip", "format", "backend", "rows are", "bias"], &skipped);
-    let scored = table.scored(&rows, |row| {
-        let chip = catalog.chip(&row.chip)?;
-        let kernel = kernels.find(&chip, row.format, &row.backend);
-        let error = kernel.and_then(|kernel| Gemm::of(&chip, kernel)).map(|gemm| row.error(&gemm));
-        error.ok_or_else(|| SpecError::said(format!("no kernel for {} on {}", row.format, row.chip)))
-    });
+    let scored = table.scored(&rows, |row| off(row, &*catalog.chip(&row.chip)?, &kernels));
     table.group(scored.into_iter().map(|(row, error)| {
         let quality = if row.quality.is_empty() { "usual" } else { &row.quality };
         ([row.chip.as_str(), row.format.into(), &row.backend, quality], error)
     }));
     Ok(table)
+}
+
+/// ln(predicted / measured) of the kernel the catalogue has for a row.
+fn off(row: &Row, chip: &Chip, kernels: &GemmKernels) -> Result<f64, SpecError> {
+    let kernel = kernels.find(chip, row.format, &row.backend).and_then(|kernel| Gemm::of(chip, kernel));
+    let error = kernel.map(|gemm| row.error(&gemm));
+    error.ok_or_else(|| SpecError::said(format!("no kernel for {} on {}", row.format, row.chip)))
+}
+
+/// Every product beside its prediction.
+pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {
+    let kernels = catalog.gemm_kernels()?;
+    Ok(products(catalog, folder)?.map(|row| {
+        let chip = catalog.chip(&row.chip)?;
+        let Product { rows: m, columns: n, depth: k, .. } = row.product;
+        let case = Case::on(&chip, row.file, "gemm").of(&row.backend, row.format, format!("{m} x {n} x {k}"));
+        Ok::<Case, SpecError>(case.off(row.measured.get(), off(&row, &chip, &kernels)?))
+    }))
 }
 
 /// How far constants are from rows they were not fitted on: those of one class on the chips of another, and those of
@@ -154,5 +210,35 @@ impl Row {
     /// ln(predicted / measured).
     fn error(&self, gemm: &Gemm<'_>) -> f64 {
         float::ln(gemm.time(self.product, self.scaling).time / self.measured)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_of_other_makers_are_read_by_their_chip_and_refused_where_nobody_knows_it() {
+        let csv = "\
+backend,gemm_dtype,m,n,k,latency_us,gfx,cu_num,batch,system
+aiter,fp8_rowwise,16,4096,8192,20,gfx942,304,1,
+aiter,mxfp4,16,4096,8192,20,gfx950,256,1,
+aiter,bfloat16,16,4096,8192,20,gfx942,80,1,
+aiter,bfloat16_batched,16,4096,8192,20,gfx942,304,16,
+vllm,bfloat16,16,4096,8192,200,,,,arc-pro-b60
+vllm,abacus,16,4096,8192,200,,,,arc-pro-b60
+";
+        let catalog = rackmath_catalog::embedded();
+        let rows: Rows<Row> = crate::rows::parse(csv).unwrap().iter().map(|r| rotated(r, &catalog)).collect();
+        let seen: Vec<(&str, GemmFormat)> = rows.rows.iter().map(|r| (r.chip.as_str(), r.format)).collect();
+        let expected = [("mi300x", GemmFormat::Fp8), ("mi355x", GemmFormat::NvFp4), ("arc-pro-b60", GemmFormat::Bf16)];
+        assert_eq!(seen, expected);
+        assert!(rows.rows.iter().all(|r| r.scaling == Scaling::Given && r.product.cold.get() == 1.0));
+        assert_eq!(rows.skipped.values().sum::<usize>(), 3);
+        assert!(rows.skipped.keys().any(|why| why.contains("mi308x")), "{:?}", rows.skipped);
+        assert_eq!((rows.skipped["several products in one"], rows.skipped["no format \"abacus\""]), (1, 1));
+        let kernels = catalog.gemm_kernels().unwrap();
+        let error = off(&rows.rows[0], &catalog.chip("mi300x").unwrap(), &kernels).unwrap();
+        assert!(error.is_finite());
     }
 }

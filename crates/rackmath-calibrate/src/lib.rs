@@ -8,7 +8,9 @@
 //! how good the choices are that follow. `scaling` fits a scaling law to training runs. Nothing here draws lots: the same
 //! rows give the same constants.
 
+mod accuracy;
 mod attention;
+mod case;
 mod deduce;
 mod gemm;
 mod intervals;
@@ -33,7 +35,8 @@ use std::path::Path;
 /// Tells how far the work is: fits done, fits in all, the one that ended.
 pub type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
 
-pub const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
+pub const USAGE: &str = "usage: rackmath-calibrate score all FOLDER [--groups] [--rows FILE]
+       rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
        rackmath-calibrate fit mla FOLDER
        rackmath-calibrate score|fit serving [ENGINE] FOLDER
        rackmath-calibrate rows serving FOLDER
@@ -53,6 +56,8 @@ pub const USAGE: &str = "usage: rackmath-calibrate score|fit|transfer network|ge
 score     predict every measured row with the catalogue's constants and show how far off they are
 fit       fit the constants anew and print them as TOML
 transfer  fit on some machines and predict the others; for plan, engines are fitted without the group they are asked about
+score all every table of the folder and every target on one page; --groups: what each line is made of, by chip, engine and model;
+          --rows FILE: each row with its prediction, as CSV
 rows      predict every measured row and list it with its parts; for serving, the rows as tables of catalog/validation
 fits      place every published deployment: what ran must fit
 refits    constants of engines without each group of the carried rows; STEP: chip, generation, version, model or kind
@@ -61,12 +66,34 @@ FOLDER holds the measured tables; attention includes latent attention when it is
 FILE holds training runs as CSV with params, tokens or FLOP, and loss; drop leaves out the N highest losses
 STACKS holds files to use instead of catalog/training; STACK is one of them";
 
+/// The whole page, with the options behind its folder; nothing where they are not understood.
+fn everything(catalog: &Catalog, folder: &Path, options: &[&str]) -> Option<Result<String, SpecError>> {
+    let (mut groups, mut rows) = (false, None);
+    let mut words = options.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--groups" => groups = true,
+            "--rows" => rows = Some(Path::new(*words.next()?)),
+            _ => return None,
+        }
+    }
+    Some(accuracy::score(catalog, folder).and_then(|all| {
+        if let Some(path) = rows {
+            std::fs::write(path, all.csv()).map_err(|e| rows::problem(path, e))?;
+        }
+        Ok(all.text(groups))
+    }))
+}
+
 /// The text that answers words as in [`USAGE`]; nothing where they are not understood.
 pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Result<String, SpecError>> {
     fn shown<T: ToString>(answer: Result<T, SpecError>) -> Result<String, SpecError> {
         answer.map(|answer| answer.to_string())
     }
     let (verb, rest) = words.split_first()?;
+    if let (&"score", ["all", folder, options @ ..]) = (verb, rest) {
+        return everything(catalog, Path::new(folder), options);
+    }
     let (what, folder) = match *rest {
         ["refits"] if *verb == "fit" => return Some(intervals::refits(catalog, None, tell)),
         ["refits", step] if *verb == "fit" => {

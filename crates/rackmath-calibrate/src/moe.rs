@@ -5,6 +5,7 @@
 //! The loss is the mean of |ln(predicted / measured)|, each row counting at most [`CAP`]: some rows were timed with routing
 //! or tuning gone astray, by up to a factor of eight, and must not bend a constant.
 
+use crate::case::Case;
 use crate::rows::{Record, Rows, present};
 use crate::search;
 use crate::table::{Errors, Table, left_out, rounded};
@@ -20,8 +21,8 @@ const CAP: f64 = 0.6;
 
 const TILES: [f64; 3] = [16.0, 64.0, 128.0];
 
-/// Tables that are understood; each is named for its chip.
-const FILES: [&str; 9] = [
+/// Tables that are understood; each is named for its chip, or names one in each row.
+const FILES: [&str; 11] = [
     "kernel_moe_a100.csv",
     "kernel_moe_b200.csv",
     "kernel_moe_b300.csv",
@@ -31,10 +32,17 @@ const FILES: [&str; 9] = [
     "kernel_moe_h200.csv",
     "kernel_moe_l40s.csv",
     "kernel_moe_rtxpro6000.csv",
+    "amd_tpu/kernel_moe_mi3xx.csv",
+    "amd_tpu/kernel_moe_ascend_b60.csv",
 ];
+
+pub fn files() -> impl Iterator<Item = &'static str> {
+    FILES.into_iter()
+}
 
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
+    file: &'static str,
     chip: String,
     /// The generation whose kernels it runs.
     generation: String,
@@ -49,8 +57,12 @@ struct Row {
 fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
     let kernels = catalog.moe_kernels()?;
     crate::rows::read(present(folder, &FILES, |file| file)?, |file, record| {
-        let chip = catalog.chip(file.trim_start_matches("kernel_moe_").trim_end_matches(".csv"));
-        [chip.map_err(|e| e.to_string()).and_then(|chip| row(record, &chip, &kernels))]
+        let name = match record.text("system") {
+            "" => file.trim_start_matches("kernel_moe_").trim_end_matches(".csv"),
+            system => system,
+        };
+        let chip = catalog.chip(name).map_err(|e| e.to_string());
+        [chip.and_then(|chip| row(record, &chip, &kernels)).map(|row| Row { file, ..row })]
     })
 }
 
@@ -60,14 +72,16 @@ fn row(record: &Record, chip: &Chip, kernels: &MoeKernels) -> Result<Row, String
         let value = text(column)?.parse::<u64>().ok().filter(|n| *n > 0);
         value.ok_or_else(|| format!("no count in {column}"))
     };
+    // A table of one rank's share states no degrees.
+    let degree = |column: &str| if text(column)?.is_empty() { Ok(1) } else { count(column) };
     if record.text("quality") == "over_peak" {
         return Err("faster than the peak".into());
     }
-    let format: MoeFormat = text("moe_dtype")?.parse().map_err(|e: SpecError| e.to_string())?;
+    let format = format(text("moe_dtype")?)?;
     let silicon = Silicon::of(chip, format.math()).ok_or_else(|| format!("{} has no {}", chip.id, format.math()))?;
     let draw = match text("distribution")? {
         "balanced" => moe::Draw::Even,
-        "uniform" | "random" => moe::Draw::Random,
+        "uniform" | "random" | "random_router_scores" | "" => moe::Draw::Random,
         other => {
             let alpha = other.strip_prefix("power_law_").and_then(|a| a.parse().ok());
             moe::Draw::PowerLaw(alpha.ok_or_else(|| format!("no distribution \"{other}\""))?)
@@ -75,21 +89,54 @@ fn row(record: &Record, chip: &Chip, kernels: &MoeKernels) -> Result<Row, String
     };
     let layer = moe::Layer {
         hidden: count("hidden_size")?,
-        inter: count("inter_size")?.div_ceil(count("moe_tp_size")?),
+        inter: count("inter_size")?.div_ceil(degree("moe_tp_size")?),
         gated: true,
         experts: count("num_experts")?,
         top_k: count("topk")?,
-        ranks: count("moe_ep_size")?,
+        ranks: degree("moe_ep_size")?,
+    };
+    let source = text("kernel_source")?;
+    // A library without constants of its own is timed as an answer would time it.
+    let family = match text("backend")? {
+        "aiter" | "vllm-ascend" if kernels.families.contains_key("aiter") => "aiter",
+        "aiter" | "vllm-ascend" => "default",
+        _ => family(source, format, &chip.generation),
     };
     Ok(Row {
+        file: "",
         chip: chip.id.clone(),
         generation: kernels.generation(chip).to_owned(),
         silicon,
-        family: family(text("kernel_source")?, format, &chip.generation),
+        family,
         model: text("model_shape")?.into(),
         call: moe::Call { layer, format, tokens: Tokens::new(count("num_tokens")? as f64), draw },
         measured: record.latency()?,
     })
+}
+
+/// Our word, aiconfigurator's, or AITER's `a_FORMAT/w_FORMAT/SCALES`.
+fn format(word: &str) -> Result<MoeFormat, String> {
+    let bits = |part: &str| match part.split_once('_').map(|(_, format)| format) {
+        Some("bfloat16" | "float16") => 16,
+        Some(f) if f.starts_with("float8") => 8,
+        Some(f) if f.starts_with("float4") => 4,
+        Some("int4") => -4,
+        _ => 0,
+    };
+    let parts: Vec<&str> = word.split('/').collect();
+    let [activations, weights, scales] = parts[..] else {
+        return word.parse().map_err(|e: SpecError| e.to_string());
+    };
+    match (bits(activations), bits(weights), scales) {
+        (16, 16, _) => Ok(MoeFormat::Bf16),
+        (8, 8, "per_1x128") => Ok(MoeFormat::Fp8Block),
+        (8, 8, "per_Token" | "per_Tensor") => Ok(MoeFormat::Fp8),
+        (16, 4, _) => Ok(MoeFormat::MxFp4A16),
+        (8, 4, _) => Ok(MoeFormat::MxFp4A8),
+        (4, 4, _) => Ok(MoeFormat::NvFp4),
+        (16, -4, _) => Ok(MoeFormat::Int4A16),
+        _ => Err(format!("no expert format \"{word}\"")),
+    }
 }
 
 /// The family of a kernel as aiconfigurator names it.
@@ -124,6 +171,27 @@ fn off(kernels: &MoeKernels, row: &Row) -> Result<f64, SpecError> {
 /// How far the catalogue is from the tables of a folder: per chip, family and format, then per chip, then all.
 pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
     Ok(score_rows(&read(catalog, folder)?, &*catalog.moe_kernels()?))
+}
+
+/// Every row beside its prediction.
+pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {
+    let kernels = catalog.moe_kernels()?;
+    Ok(read(catalog, folder)?.map(|row| {
+        let chip = catalog.chip(&row.chip)?;
+        let (layer, draw) = (&row.call.layer, row.call.draw);
+        let what = format!(
+            "{} tokens, {} of {} experts of {} x {}, {} ranks, {draw:?}",
+            row.call.tokens.get(),
+            layer.top_k,
+            layer.experts,
+            layer.hidden,
+            layer.inter,
+            layer.ranks
+        );
+        let shape = format!("{} {}", row.model, row.call.format);
+        let case = Case { experts: true, ..Case::on(&chip, row.file, "experts") };
+        Ok::<Case, SpecError>(case.of(row.family, shape, what).off(row.measured.get(), off(&kernels, &row)?))
+    }))
 }
 
 fn score_rows(rows: &Rows<Row>, kernels: &MoeKernels) -> Table {

@@ -56,3 +56,24 @@ fn a_fit_recovers_the_constants_that_made_the_rows() {
     assert_eq!(fitted, again, "the same rows give the same constants");
     assert!(toml(&fitted).contains("[[family.trtllm-cutlass.fit]]"));
 }
+
+#[test]
+fn formats_of_other_makers_are_read_and_refused_where_there_is_none() {
+    let catalog = rackmath_catalog::embedded();
+    let (chip, kernels) = (catalog.chip("mi355x").unwrap(), catalog.moe_kernels().unwrap());
+    let csv = "\
+backend,kernel_source,moe_dtype,model_shape,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,distribution,num_tokens,latency_us
+aiter,fused_moe,a_float4_e2m1fn_x2/w_float4_e2m1fn_x2/per_1x32,some model,7168,512,8,257,,,random_router_scores,64,200
+aiter,fused_moe,a_float8_e4m3fn/w_float8_e4m3fn/per_1x128,some model,7168,512,8,257,,,random_router_scores,64,200
+aiter,fused_moe,a_bfloat16/w_int4/per_1x32,some model,7168,512,8,257,,,random_router_scores,64,200
+aiter,fused_moe,a_abacus/w_bfloat16/No,some model,7168,512,8,257,,,random_router_scores,64,200
+aiter,fused_moe,a_bfloat16/w_bfloat16/No,some model,7168,512,8,257,,,by hand,64,200
+";
+    let table = crate::rows::parse(csv).unwrap();
+    let rows: Rows<Row> = table.iter().map(|record| row(record, &chip, &kernels)).collect();
+    let formats: Vec<MoeFormat> = rows.rows.iter().map(|r| r.call.format).collect();
+    assert_eq!(formats, [MoeFormat::NvFp4, MoeFormat::Fp8Block, MoeFormat::Int4A16]);
+    assert!(rows.rows.iter().all(|r| r.call.layer.ranks == 1 && r.call.draw == moe::Draw::Random));
+    assert_eq!(rows.skipped.values().sum::<usize>(), 2);
+    assert!(rows.rows.iter().all(|r| off(&kernels, r).unwrap().is_finite()));
+}

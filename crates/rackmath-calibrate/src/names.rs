@@ -1,6 +1,7 @@
 //! Names of published tables as words of the catalogue: whole names, by `data/names.toml` or the catalogue's own aliases.
 
 use rackmath_spec::Catalog;
+use rackmath_spec::engine::Version;
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ pub struct Names<'a> {
 struct Table {
     model: BTreeMap<String, String>,
     chip: BTreeMap<String, String>,
+    engine: BTreeMap<String, String>,
     format: BTreeMap<String, String>,
     inferencex: BTreeMap<String, String>,
     may_draft: Vec<String>,
@@ -30,7 +32,8 @@ fn key(name: &str) -> String {
 impl<'a> Names<'a> {
     pub fn new(catalog: &'a Catalog) -> Self {
         let mut table: Table = toml::from_str(include_str!("../data/names.toml")).expect("a test reads the table");
-        for names in [&mut table.model, &mut table.chip, &mut table.format, &mut table.inferencex] {
+        let Table { model, chip, engine, format, inferencex, .. } = &mut table;
+        for names in [model, chip, engine, format, inferencex] {
             *names = std::mem::take(names).into_iter().map(|(name, id)| (key(&name), id)).collect();
         }
         Self { catalog, table, found: RefCell::default() }
@@ -60,6 +63,18 @@ impl<'a> Names<'a> {
         if n == 1 { chip } else { format!("{n}x{chip}") }
     }
 
+    /// An engine with its version where it has one. A name nobody knows is kept; one that stands for another engine has
+    /// releases of its own, which say nothing.
+    pub fn engine(&self, name: &str, version: &str) -> String {
+        if let Some(other) = self.table.engine.get(&key(name)) {
+            return other.clone();
+        }
+        let word = name.trim().to_ascii_lowercase();
+        let first = version.split_whitespace().next().unwrap_or("");
+        let numbered = first.contains('.') && first.parse::<Version>().is_ok();
+        if numbered { format!("{word}@{first}") } else { word }
+    }
+
     /// The format that a word means, nothing where weights are the checkpoint's own; an unknown word stays as it is.
     pub fn format(&self, word: &str) -> Option<String> {
         let known = self.table.format.get(&key(word)).cloned();
@@ -69,7 +84,12 @@ impl<'a> Names<'a> {
     /// The same of a word of InferenceX about a model.
     pub fn inferencex_format(&self, model: &str, word: &str) -> Option<String> {
         let known = self.table.inferencex.get(&key(&format!("{model} {word}"))).cloned();
-        known.map_or_else(|| self.format(word), |format| Some(format).filter(|format| !format.is_empty()))
+        match known {
+            Some(format) => Some(format).filter(|format| !format.is_empty()),
+            // The open 4-bit format is a checkpoint's own only where the table says so.
+            None if key(word) == "mxfp4" => Some("mxfp4".to_owned()),
+            None => self.format(word),
+        }
     }
 
     fn cached(&self, model: bool, name: &str, find: impl Fn(&str) -> Option<String>) -> Option<String> {
@@ -110,6 +130,13 @@ mod tests {
         assert_eq!(names.inferencex_format("deepseek-v3", "nvfp4").as_deref(), Some("nvfp4"));
         assert_eq!(names.format("FP8").as_deref(), Some("fp8"));
         assert_eq!(names.format("Q4_K_M").as_deref(), Some("q4_k_m"));
+        assert_eq!(names.inferencex_format("gpt-oss-120b", "mxfp4"), None);
+        assert_eq!(names.inferencex_format("deepseek-v3", "mxfp4").as_deref(), Some("mxfp4"));
+        assert_eq!(names.engine("vLLM", "0.10.2"), "vllm@0.10.2");
+        assert_eq!(names.engine("vllm", "0.26.1rc1 rocm 7.2.3"), "vllm@0.26.1rc1");
+        assert_eq!(names.engine("sglang", "2026-09"), "sglang");
+        assert_eq!(names.engine("atom-vllm", "0.1.2"), "vllm");
+        assert_eq!(names.engine("abacus", ""), "abacus");
     }
 
     #[test]
@@ -118,6 +145,7 @@ mod tests {
         let names = Names::new(&catalog);
         assert!(names.table.model.values().all(|id| catalog.model(id).is_ok()));
         assert!(names.table.chip.values().all(|id| catalog.chip(id).is_ok()));
+        assert!(names.table.engine.values().all(|id| catalog.engine(id).is_ok()));
         assert!(names.table.may_draft.iter().all(|id| catalog.model(id).is_ok_and(|m| m.id == *id)));
         let formats = names.table.format.values().filter(|f| !f.is_empty());
         assert!(formats.map(|f| f.parse::<rackmath_spec::Dtype>()).all(|f| f.is_ok()));

@@ -4,6 +4,7 @@ mod fit;
 #[cfg(test)]
 mod tests;
 
+use crate::case::Case;
 use crate::rows::{Record, Rows, present};
 use crate::table::Table;
 use rackmath_spec::{Catalog, Level, Network, SpecError, System};
@@ -16,7 +17,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The tables that are understood; columns as in the measurement notes of aiconfigurator and TensorRT-LLM's blog 18.
-const FILES: [&str; 3] = ["kernel_collectives.csv", "kernel_moe_a2a.csv", "nvl72_alltoall.csv"];
+const FILES: [&str; 6] = [
+    "kernel_collectives.csv",
+    "kernel_moe_a2a.csv",
+    "nvl72_alltoall.csv",
+    "amd_tpu/collectives_rccl.csv",
+    "amd_tpu/collectives_b60.csv",
+    "amd_tpu/kernel_moe_a2a_mi3xx.csv",
+];
+
+pub fn files() -> impl Iterator<Item = &'static str> {
+    FILES.into_iter()
+}
 
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
@@ -44,8 +56,8 @@ fn read(folder: &Path) -> Result<Rows<Row>, SpecError> {
 
 fn row(file: &'static str, record: &Record) -> Result<Row, String> {
     match file {
-        "kernel_collectives.csv" => collective(file, record),
-        "kernel_moe_a2a.csv" => exchange(file, record, "system", "comm_dtype"),
+        f if f.contains("collectives") => collective(file, record),
+        f if f.contains("kernel_moe_a2a") => exchange(file, record, "system", "comm_dtype"),
         _ => exchange(file, record, "hardware", "dtype"),
     }
 }
@@ -58,7 +70,12 @@ fn collective(file: &'static str, record: &Record) -> Result<Row, String> {
         "alltoall" => (Collective::AllToAll, "all-to-all"),
         other => return Err(format!("no collective \"{other}\"")),
     };
+    if record.degree("nodes") > 1 {
+        return Err("a collective between nodes".into());
+    }
     let source = record.needed("kernel_source")?.to_ascii_lowercase();
+    // rccl-tests names the variant of a call instead.
+    let source = if record.text("backend") == "rccl-tests" { "rccl".to_owned() } else { source };
     let own = ["sglang", "trtllm", "vllm"].into_iter().find(|engine| source.starts_with(engine));
     let (engine, kernel) = match (source.as_str(), own) {
         ("nccl" | "rccl" | "oneccl", _) => (None, "library".to_owned()),
@@ -203,6 +220,25 @@ impl Machines {
     fn distance(&self, row: &Row) -> Result<f64, String> {
         Ok(float::ln(self.predict(row)? / row.measured).abs())
     }
+}
+
+/// Every row beside its prediction.
+pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {
+    let all = read(folder)?;
+    let machines = Machines::of(&all.rows, catalog)?;
+    Ok(all.map(|row| {
+        let predicted = machines.predict(&row)?;
+        let chip = &machines.systems[&row.system].chip;
+        let (metric, what) = match &row.what {
+            What::Collective { n, bytes, .. } => ("collective", format!("{n} ranks; {} B", bytes.get())),
+            What::Exchange { ranks, work } => {
+                let ranks = ranks.map_or(String::new(), |n| n.to_string());
+                ("exchange", format!("{ranks} ranks; {} tokens of {} B", work.tokens.get(), work.payload.get()))
+            }
+        };
+        let case = Case::on(chip, row.file, metric).of(&row.kernel, row.operation, what);
+        Ok::<Case, String>(Case { measured: row.measured.get(), predicted: predicted.get(), ..case })
+    }))
 }
 
 pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {

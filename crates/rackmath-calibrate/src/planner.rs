@@ -30,6 +30,7 @@ mod tests;
 
 use crate::Tell;
 use crate::serving::{self, inferencex};
+pub use group::Chooser;
 use group::{Configuration, Group, Layout, Predicted, Seen};
 use print::Report;
 use rackmath::case::Bench;
@@ -53,6 +54,30 @@ pub fn transfer(catalog: &Catalog, folder: &Path, tell: Tell<'_>) -> Result<Repo
     let (groups, left) = predicted(catalog, folder)?;
     let groups = without_own(catalog, folder, groups, tell)?;
     Ok(Report { title: "engine overheads fitted without the group", groups, left })
+}
+
+/// What choosing by one rule costs in one table of choices.
+pub struct Decision {
+    pub table: String,
+    pub chooser: Chooser,
+    pub groups: usize,
+    /// Share of the groups whose mean regret is at most 10 %, and the middle and mean regret.
+    pub within: f64,
+    pub median: f64,
+    pub mean: f64,
+}
+
+/// The choices of ours, of the roofline and of the fewest chips, in the three tables of [`score`], source by source.
+pub fn decisions(catalog: &Catalog, folder: &Path) -> Result<Vec<Decision>, SpecError> {
+    let mut all = Vec::new();
+    for (file, name) in [(inferencex::TABLE, "InferenceX"), (inferencex::NEWEST, "newest InferenceX")] {
+        if !folder.join(file).is_file() {
+            continue;
+        }
+        let (groups, left) = predicted_of(catalog, folder, file)?;
+        all.extend(Report { title: name, groups, left }.decisions());
+    }
+    Ok(all)
 }
 
 /// Every configuration with its predictions, as CSV.
@@ -80,9 +105,14 @@ pub fn listed(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
 
 /// Groups with predictions, and what was left out and why.
 fn predicted(catalog: &Catalog, folder: &Path) -> Result<(Vec<Group>, Vec<String>), SpecError> {
+    predicted_of(catalog, folder, inferencex::TABLE)
+}
+
+/// The same of one table.
+fn predicted_of(catalog: &Catalog, folder: &Path, file: &'static str) -> Result<(Vec<Group>, Vec<String>), SpecError> {
     let mut bench = Bench::new(catalog.clone())?;
     let (mut groups, mut left) = (Vec::new(), Vec::new());
-    for (question, configurations) in group::groups(catalog, folder)? {
+    for (question, configurations) in group::groups(catalog, folder, file)? {
         let mut rows = Vec::new();
         for configuration in configurations {
             let what = format!("{question}, {}, concurrency {}", configuration.layout(), configuration.concurrency);

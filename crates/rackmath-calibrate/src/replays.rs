@@ -6,8 +6,9 @@
 //! runs at a stated rate, for which requests are drawn even in time and as long as stated.
 //! Nothing is fitted here, and no constant is for these runs alone.
 
+use crate::case::Case;
 use crate::names::Names;
-use crate::rows::{Record, problem, table, table_or_none};
+use crate::rows::{Record, Rows, problem, table, table_or_none};
 use crate::table::Table;
 use rackmath::validate::replay::{At, Latency, Measured, Run, even, percentiles, segment};
 use rackmath_sim::blocks::Segment;
@@ -35,6 +36,23 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
     Ok(table)
 }
 
+/// Every figure of every run beside what the replay gives, in milliseconds.
+pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {
+    let (runs, skipped) = read(catalog, folder)?;
+    let kernels = KernelSet::of(catalog)?;
+    let mut rows = Vec::new();
+    for run in &runs {
+        let (chip, model) = (&catalog.system(&run.system)?.chip, catalog.model(&run.model)?);
+        for c in run.compared(catalog, &kernels, &Effort::from(1))? {
+            let metric = format!("replay {} {}", c.metric, c.at.name());
+            let case = Case::on(chip, &run.source, metric).of(&run.engine, &model.id, &run.name);
+            let experts = model.shape().is_some_and(|s| s.moe().is_some());
+            rows.push(Case { experts, measured: c.measured, predicted: c.predicted, ..case });
+        }
+    }
+    Ok(Rows { rows, skipped })
+}
+
 /// Every run with what was measured and predicted, as CSV in milliseconds.
 pub fn listed(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     let (runs, _) = read(catalog, folder)?;
@@ -57,6 +75,9 @@ pub fn listed(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     }
     Ok(text)
 }
+
+pub const FILES: [&str; 3] =
+    ["vllm_h200/requests.csv.gz", "vllm_h100_blis_requests.csv.gz", "vllm_h100_serving_blis.csv"];
 
 type Found = (Vec<Run>, BTreeMap<String, usize>);
 

@@ -79,6 +79,36 @@ pub struct Rows<T> {
     pub skipped: BTreeMap<String, usize>,
 }
 
+impl<T> Rows<T> {
+    pub fn none() -> Self {
+        Self { rows: Vec::new(), skipped: BTreeMap::new() }
+    }
+
+    /// Rows of other tables behind these.
+    pub fn join(&mut self, more: Self) {
+        self.rows.extend(more.rows);
+        for (reason, n) in more.skipped {
+            *self.skipped.entry(reason).or_default() += n;
+        }
+    }
+
+    pub fn skip(&mut self, reason: impl Into<String>) {
+        *self.skipped.entry(reason.into()).or_default() += 1;
+    }
+
+    /// What is made of each row, those of which nothing can be made counted by reason.
+    pub fn map<U, E: ToString>(self, mut make: impl FnMut(T) -> Result<U, E>) -> Rows<U> {
+        let mut made = Rows { rows: Vec::new(), skipped: self.skipped };
+        for row in self.rows {
+            match make(row) {
+                Ok(row) => made.rows.push(row),
+                Err(reason) => made.skip(reason.to_string()),
+            }
+        }
+        made
+    }
+}
+
 impl<T> FromIterator<Result<T, String>> for Rows<T> {
     fn from_iter<I: IntoIterator<Item = Result<T, String>>>(all: I) -> Self {
         let mut kept = Self { rows: Vec::new(), skipped: BTreeMap::new() };

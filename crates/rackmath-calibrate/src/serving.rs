@@ -1,19 +1,24 @@
 //! Whole deployments: predicted against measured, source by source.
 
 mod cross;
+mod energy;
 mod fit;
 pub(crate) mod inferencex;
+mod pools;
+mod published;
 mod rows;
 
 pub use cross::{By, leave_out};
 pub(crate) use cross::{fold, overheads, predictions, thinned};
 pub(crate) use rows::all;
 
+use crate::case::Case;
+use crate::rows::Rows;
 use crate::table::Table;
 use rackmath::case::Bench;
 use rackmath::validate::{FolderCard, RowCard, Scored, SourceCard, judged, ran, total};
 use rackmath_spec::engine::Engine;
-use rackmath_spec::measurement::Measurement;
+use rackmath_spec::measurement::{Load, Measurement, Setup, Way};
 use rackmath_spec::validation::Measured;
 use rackmath_spec::{Catalog, SpecError};
 use rackmath_units::float;
@@ -25,10 +30,42 @@ use std::sync::Arc;
 /// Steps of the search for each constant when a fit is one of many.
 const FOLD_STEPS: usize = 8;
 
-pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
-    let rows = all(catalog, folder)?;
+/// Every measured figure beside its prediction: of one pool, of two, and joules.
+pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {
     let mut bench = Bench::new(catalog.clone())?;
-    let mut table = Table::new(&["source", "model", "chip", "engine"], &BTreeMap::new());
+    let mut all = rows::everything(catalog, folder)?.map(|(file, row)| {
+        let said = |e: SpecError| format!("{file}: {e}");
+        let predicted = bench.predict(&row).map_err(said)?;
+        if !(predicted > 0.0 && predicted.is_finite()) {
+            return Err(format!("{file}: predicted not to fit"));
+        }
+        let case = case(catalog, file, &row.source.part, (&row.setup, &row.load)).map_err(said)?;
+        Ok(Case { what: ran(&row).replace(',', ";"), measured: row.value, predicted, ..case })
+    });
+    all.join(pools::cases(catalog, folder)?);
+    all.join(energy::cases(catalog, folder)?);
+    Ok(all)
+}
+
+pub(crate) fn files() -> impl Iterator<Item = &'static str> {
+    rows::TABLES.iter().map(|(file, _)| *file)
+}
+
+/// What ran, as a case without its figures.
+fn case(catalog: &Catalog, file: &str, metric: &str, (setup, load): (&Setup, &Load)) -> Result<Case, SpecError> {
+    let (system, model) = (catalog.system(&setup.system)?, catalog.model(&setup.model)?);
+    let concurrency = if let Way::Closed { concurrency, .. } = load.way { Some(concurrency) } else { None };
+    let (experts, weights) =
+        (model.shape().is_some_and(|s| s.moe().is_some()), setup.weights.clone().unwrap_or_default());
+    let case = Case::on(&system.chip, file, metric).of(&setup.engine, &model.id, "");
+    Ok(Case { experts, weights, concurrency, ..case })
+}
+
+pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
+    let Rows { rows, skipped } = rows::everything(catalog, folder)?;
+    let rows: Vec<Measurement> = rows.into_iter().map(|(_, row)| row).collect();
+    let mut bench = Bench::new(catalog.clone())?;
+    let mut table = Table::new(&["source", "model", "chip", "engine"], &skipped);
     let scored = table.scored(&rows, |row| bench.compare(row).map(|p| float::ln(p.value / row.value)));
     table.group(scored.iter().map(|(row, e)| ([stratum(row), "all".into(), String::new(), String::new()], *e)));
     let fine = |row: &Measurement| {
@@ -132,7 +169,7 @@ fn unread(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
     let table = |name: &String| Path::new(name).extension().is_some_and(|e| e == "csv");
-    let read = |name: &String| rows::TABLES.iter().any(|(file, _)| file == name);
+    let read = |name: &String| rows::TABLES[..rows::FITTED].iter().any(|(file, _)| file == name);
     let mut names: Vec<String> = names.filter(|name| table(name) && !read(name)).collect();
     names.sort();
     names
@@ -169,7 +206,7 @@ fn misfits(bench: &mut Bench, rows: &[Measurement]) -> (usize, Vec<String>) {
 mod tests {
     use super::*;
     use rackmath_spec::layout::Degrees;
-    use rackmath_spec::measurement::{Load, Metric, Setup, Way};
+    use rackmath_spec::measurement::Metric;
 
     #[test]
     fn what_ran_fits_and_what_cannot_does_not() {

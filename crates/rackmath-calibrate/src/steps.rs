@@ -4,6 +4,7 @@
 //! beside it, the period between steps, which the host's own work is part of. Of many prompts in a step only sums are
 //! recorded: they are taken to be alike, and to have the mean past that makes the recorded area.
 
+use crate::case::Case;
 use crate::rows::{Record, Rows, present, table};
 use crate::search::{Knob, knob, search};
 use crate::table::{Table, rounded};
@@ -27,9 +28,14 @@ type Reader = fn(&Record, &BTreeMap<String, Record>) -> Result<Step, String>;
 const FILES: [(&str, Reader); 3] =
     [("vllm_h200/steps.csv.gz", timed), ("steps.csv.gz", timed), ("vllm_h100_blis_steps.csv.gz", period)];
 
+pub fn files() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(file, _)| *file)
+}
+
 /// One step of a run, what it held and how long it took.
 #[derive(Clone, Debug)]
 struct Step {
+    file: &'static str,
     run: String,
     model: String,
     system: String,
@@ -48,6 +54,21 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
     let kinds = |step: &Step| [if step.work.prompts() > 0.0 { "prompts, all" } else { "decodes, all" }, kind(step)];
     table.group(scored.iter().flat_map(|(step, e)| kinds(step).map(|kind| ([step.run.as_str(), kind], *e))));
     Ok(table)
+}
+
+/// Every step beside its prediction.
+pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {
+    let mut bench = Bench::new(catalog)?;
+    Ok(read(folder)?.map(|step| {
+        let error = bench.error(&step)?;
+        let (chip, model) = (&catalog.system(&step.system)?.chip, catalog.model(&step.model)?);
+        let w = &step.work;
+        let what = format!("{}; {} decodes; {} prompt tokens", step.run, w.sequences(), w.prompt_tokens());
+        let metric = if w.prompts() > 0.0 { "step with prompts" } else { "step of decodes" };
+        let case = Case::on(chip, step.file, metric).of(step.engine, &model.id, what);
+        let case = Case { experts: model.shape().is_some_and(|s| s.moe().is_some()), ..case };
+        Ok::<Case, SpecError>(case.off(step.measured.get(), error))
+    }))
 }
 
 /// Every step with its prediction and its parts, as CSV in milliseconds.
@@ -158,9 +179,9 @@ impl<'a> Bench<'a> {
 
 fn read(folder: &Path) -> Result<Rows<Step>, SpecError> {
     let mut steps = Vec::new();
-    for (path, (_, reader)) in present(folder, &FILES, |(file, _)| file)? {
+    for (path, (file, reader)) in present(folder, &FILES, |(file, _)| file)? {
         let runs = runs(&path)?;
-        steps.extend(table(&path)?.iter().map(|row| reader(row, &runs)));
+        steps.extend(table(&path)?.iter().map(|row| reader(row, &runs).map(|step| Step { file, ..step })));
     }
     Ok(steps.into_iter().collect())
 }
@@ -189,7 +210,7 @@ fn timed(row: &Record, _: &BTreeMap<String, Record>) -> Result<Step, String> {
     }
     let model = run.split('_').next().unwrap_or(run).to_owned();
     let (system, engine) = ("h200".into(), "vllm@0.25.0");
-    Ok(Step { run: run.to_owned(), model, system, engine, tp: 1, work, measured: Seconds::ms(ms) })
+    Ok(Step { file: "", run: run.to_owned(), model, system, engine, tp: 1, work, measured: Seconds::ms(ms) })
 }
 
 /// A step of `20260217-202857-llama-2-70b-tp4-general` and its like, known by the period around it.
@@ -210,5 +231,5 @@ fn period(row: &Record, runs: &BTreeMap<String, Record>) -> Result<Step, String>
     let tp = known.degree("n_gpus");
     let model = known.text("model").replace("-Instruct", "");
     let (system, engine) = (format!("{tp}xh100-sxm"), "vllm@0.15.1");
-    Ok(Step { run: id.to_owned(), model, system, engine, tp, work, measured: Seconds::us(us) })
+    Ok(Step { file: "", run: id.to_owned(), model, system, engine, tp, work, measured: Seconds::us(us) })
 }

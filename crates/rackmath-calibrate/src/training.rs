@@ -5,6 +5,7 @@ mod rows;
 
 pub use fit::fit;
 
+use crate::case::Case;
 use crate::rows::{Rows, text};
 use crate::table::{Errors, skipped};
 use rackmath_spec::{Catalog, GemmKernels, Math, Network, Residual, SpecError, System, TrainingStack, file};
@@ -14,6 +15,7 @@ use rackmath_theory::train::mfu::flop_per_token;
 use rackmath_theory::train::step::{Part, Prepared, Row as StageRow, StepTime, step as step_time};
 use rackmath_theory::train::{Cut, Job, Recompute, Sharding};
 use rackmath_units::float;
+pub use rows::files;
 use rows::{Row, read};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -187,7 +189,7 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
             ("buffers", m.other_bytes - stack.memory.reserve.get()),
         ];
         let held = parts_held.map(|(part, bytes)| format!("{part} {:.1}", bytes / GIB)).join(" ");
-        let file = row.source.file.trim_start_matches("training_").trim_end_matches(".csv");
+        let file = row.table();
         if row.out_of_memory() {
             report.caught.1 += 1;
             report.caught.0 += usize::from(!predicted.fits);
@@ -216,6 +218,22 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
     }
     report.steps = groups.into_iter().filter_map(|(group, rows)| line(&bench, group, &rows)).collect();
     Ok(report)
+}
+
+/// Every step beside its prediction, in seconds.
+pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {
+    let all = read(folder, catalog)?;
+    let bench = Bench::new(catalog, &all.rows)?;
+    Ok(all.map(|row| {
+        let measured = bench.measured(&row).filter(|_| !row.out_of_memory());
+        let measured = measured.ok_or_else(|| format!("{}: no step was timed", row.source.file))?;
+        let predicted = bench.predict(&row, &bench.stacks[row.source.stack])?.step.total;
+        let what = format!("{} chips; s{}; {}; {}", row.chips, row.sequence, row.cut, row.format);
+        let chip = &bench.system(&row).chip;
+        let case = Case::on(chip, row.source.file, "training step");
+        let case = case.of(row.source.stack, row.raw.text("model"), what);
+        Ok::<Case, String>(Case { experts: row.shape.moe().is_some(), measured, predicted, ..case })
+    }))
 }
 
 fn parts(s: &StepTime) -> String {

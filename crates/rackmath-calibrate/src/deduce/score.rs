@@ -14,10 +14,10 @@ use std::sync::Arc;
 /// How well a set of forecasts did; distances and widths in powers of ten.
 pub struct Marks {
     /// Median distance of the median from the truth.
-    error: f64,
+    pub error: f64,
     /// Mean width of the 80 % interval, and the share of truths inside it.
     width: f64,
-    coverage: f64,
+    pub coverage: f64,
     /// Continuous ranked probability score, natural logarithms.
     crps: f64,
     /// Mean information over the prior, and mean gain of density at the truth over it.

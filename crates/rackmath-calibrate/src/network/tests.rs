@@ -89,3 +89,20 @@ fn a_fit_recovers_the_constants_that_made_the_rows() {
     assert!(fit::toml(&fitted).contains("[library]\nlaunch = \"10.5 us\""), "{fitted:?}");
     assert_eq!(fitted, fit::all(&rows, &machines), "the same rows give the same constants");
 }
+
+#[test]
+fn collectives_of_other_makers_are_the_librarys_or_refused() {
+    let csv = "\
+system,backend,op_name,kernel_source,num_gpus,message_bytes,latency_us,nodes
+mi300x,rccl-tests,all_reduce,out_of_place,8,1048576,60,1
+mi300x,rccl-tests,all_reduce,out_of_place,16,1048576,90,2
+mi300x,quick,all_reduce,quick_int8,8,1048576,30,1
+";
+    let read = |record: &Record| row("amd_tpu/collectives_rccl.csv", record);
+    let rows: Rows<Row> = crate::rows::parse(csv).unwrap().iter().map(read).collect();
+    assert_eq!((rows.rows.len(), rows.rows[0].kernel.as_str()), (1, "library"));
+    assert_eq!(rows.skipped["a collective between nodes"], 1);
+    assert_eq!(rows.skipped["no all-reduce kernel \"quick_int8\""], 1);
+    let machines = Machines::of(&rows.rows, &rackmath_catalog::embedded()).unwrap();
+    assert!(machines.predict(&rows.rows[0]).unwrap() > Seconds::ZERO);
+}

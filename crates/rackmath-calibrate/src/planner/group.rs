@@ -111,12 +111,19 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Aggregated rows of tier A by question. Repeated runs stay apart: each is predicted for its own version.
-pub fn groups(catalog: &Catalog, folder: &Path) -> Result<BTreeMap<Question, Vec<Configuration>>, SpecError> {
+/// Aggregated rows of tier A by question, those with drafts left out where a table states them. Repeated runs stay apart:
+/// each is predicted for its own version.
+pub fn groups(
+    catalog: &Catalog,
+    folder: &Path,
+    file: &'static str,
+) -> Result<BTreeMap<Question, Vec<Configuration>>, SpecError> {
     let names = Names::new(catalog);
     let mut groups: BTreeMap<Question, Vec<Configuration>> = BTreeMap::new();
-    for (path, _) in present(folder, &[inferencex::TABLE], |file| file)? {
-        let rows = table(&path)?.into_iter().filter(|row| row.text("mode") == "agg" && row.text("tier") == "A");
+    for (path, _) in present(folder, &[file], |file| file)? {
+        let plain = |row: &Record| ["", "none"].contains(&row.text("spec_decoding"));
+        let usual = |row: &Record| row.text("mode") == "agg" && row.text("tier") == "A" && plain(row);
+        let rows = table(&path)?.into_iter().filter(usual);
         for (question, configuration) in rows.filter_map(|row| configuration(&names, &row)) {
             groups.entry(question).or_default().push(configuration);
         }

@@ -1,5 +1,6 @@
 //! The score as a person reads it.
 
+use super::Decision;
 use super::group::{Among, Choice, Chooser, Group, Predicted, Question};
 use rackmath_theory::stats::median;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,6 +67,25 @@ fn share(values: &[f64], holds: impl Fn(f64) -> bool) -> Option<f64> {
 }
 
 impl Report {
+    /// The figures of the three tables for those a choice is held against.
+    pub fn decisions(&self) -> Vec<Decision> {
+        let apart = self.releases_apart();
+        let tables = [
+            ("all that reach a level", self, Among::Reaching),
+            ("measured on both sides", self, Among::Spanning),
+            ("releases apart", &apart, Among::Reaching),
+        ];
+        let choosers = [Chooser::Ours, Chooser::Roofline, Chooser::FewestChips];
+        let one = |(name, report, among): (&str, &Self, Among), chooser| {
+            let regrets = Figures::of(report.groups.iter(), chooser, among).regrets;
+            let within = share(&regrets, |r| r <= GOOD)?;
+            let (median, mean) = (median(&regrets)?, mean(&regrets)?);
+            let table = format!("layouts, {}, {name}", self.title);
+            Some(Decision { table, chooser, groups: regrets.len(), within, median, mean })
+        };
+        tables.into_iter().flat_map(|table| choosers.into_iter().filter_map(move |c| one(table, c))).collect()
+    }
+
     /// The same with releases of an engine told apart.
     fn releases_apart(&self) -> Self {
         let mut groups: BTreeMap<Question, Vec<Predicted>> = BTreeMap::new();

@@ -1,26 +1,30 @@
 //! Rows of InferenceX.
 
-use super::rows::of;
+use super::rows::{Read, of};
 use crate::names::Names;
 use crate::rows::Record;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::measurement::{Load, Measurement, Metric, Setup, Way};
+use rackmath_spec::measurement::{Load, Metric, Setup, Way};
 use rackmath_theory::steady;
 
 pub(crate) const TABLE: &str = "inferencemax_pareto.csv";
+/// The newest runs with percentiles, and those without.
+pub(crate) const NEWEST: &str = "inferencex_2026_07.csv";
+pub(crate) const DUMP: &str = "inferencex_2026_07_dump.csv";
 pub(crate) const SOURCE: &str = "InferenceX";
 const NEWER: &str = "InferenceX 2026-07";
 
 /// InferenceX draws lengths evenly from 0.8 to 1 of the nominal ones; ten requests for each slot.
-const DRAWN: f64 = 0.9;
+pub(super) const DRAWN: f64 = 0.9;
 pub(super) const ROUNDS: f64 = 10.0;
 
 /// The times per token and to the first token of a row; none of disaggregated rows and of tier C.
-pub(super) fn both(names: &Names<'_>, row: &Record) -> Vec<Measurement> {
+pub(super) fn both(names: &Names<'_>, row: &Record) -> Read {
     let tier = row.text("tier");
-    let Some((setup, load)) = ran(names, row).filter(|_| row.text("mode") == "agg" && tier != "C") else {
-        return Vec::new();
-    };
+    if row.text("mode") != "agg" || tier == "C" {
+        return Err("disaggregated or tier C".into());
+    }
+    let (setup, load) = ran(names, row).ok_or("no lengths or no concurrency")?;
     let safe = !names.may_draft(&setup.model);
     let kind = |safe: bool| match (tier, safe) {
         ("A", true) => "A",
@@ -36,22 +40,32 @@ pub(super) fn both(names: &Names<'_>, row: &Record) -> Vec<Measurement> {
     let figure = |(part, metric, column): (String, Metric, &str)| {
         Some(of((SOURCE, &part), setup.clone(), load, (metric, row.number(column)?)))
     };
-    figures.into_iter().filter_map(figure).collect()
+    Ok(figures.into_iter().filter_map(figure).collect())
 }
 
 /// The same of the newer tables, on which nothing was fitted: whether tokens were drafted is stated, and where they were the row is left out.
-/// Rows of ATOM, an engine the catalogue does not have, are left out too.
-pub(super) fn newer(names: &Names<'_>, row: &Record) -> Vec<Measurement> {
-    let plain = row.text("mode") == "agg" && row.text("spec_decoding") == "none" && row.text("tier") != "C";
-    let Some((setup, load)) = ran(names, row).filter(|_| plain && row.text("engine") != "atom") else {
-        return Vec::new();
-    };
+pub(super) fn newer(names: &Names<'_>, row: &Record) -> Read {
+    let (setup, load) = plain(names, row)?;
     let few = if row.number("concurrency").unwrap_or(1.0) <= 16.0 { "up to 16" } else { "above 16" };
     let figures = [("TPOT".to_owned(), Metric::TpotMs, "tpot_ms"), (format!("TTFT, {few}"), Metric::TtftMs, "ttft_ms")];
     let figure = |(part, metric, column): (String, Metric, &str)| {
         Some(of((NEWER, &part), setup.clone(), load, (metric, row.number(column)?)))
     };
-    figures.into_iter().filter_map(figure).collect()
+    Ok(figures.into_iter().filter_map(figure).collect())
+}
+
+/// What ran where one pool did everything, nothing was drafted and runs agreed; else why not.
+pub(super) fn plain(names: &Names<'_>, row: &Record) -> Result<(Setup, Load), String> {
+    if row.text("mode") != "agg" {
+        return Err("disaggregated: scored as two pools".into());
+    }
+    if row.text("spec_decoding") != "none" {
+        return Err("drafts, whose acceptance is not published".into());
+    }
+    if row.text("tier") == "C" {
+        return Err("tier C".into());
+    }
+    ran(names, row).ok_or_else(|| "no lengths or no concurrency".to_owned())
 }
 
 pub(crate) fn ran(names: &Names<'_>, row: &Record) -> Option<(Setup, Load)> {

@@ -1,36 +1,78 @@
 //! Published serving measurements.
 
-use super::inferencex;
+use super::{inferencex, published};
 use crate::names::Names;
-use crate::rows::{Record, present, problem, table};
+use crate::rows::{Record, Rows, present, problem, table};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::measurement::{Load, Measurement, Metric, Origin, Setup, Way};
 use rackmath_spec::{Catalog, SpecError};
 use std::path::{Path, PathBuf};
 
-type Reader = fn(&Names<'_>, &Record) -> Vec<Measurement>;
+/// What a row measured, or why it is left out.
+pub(super) type Read = Result<Vec<Measurement>, String>;
 
-pub const TABLES: [(&str, Reader); 9] = [
+type Reader = fn(&Names<'_>, &Record) -> Read;
+
+/// Tables that constants may be fitted on, and those that are only predicted.
+pub const TABLES: [(&str, Reader); 17] = [
     (inferencex::TABLE, inferencex::both),
-    ("inferencex_2026_07.csv", inferencex::newer),
-    ("inferencex_2026_07_dump.csv", inferencex::newer),
-    ("trtllm_throughput.csv", |names, row| trtllm(names, row).into_iter().collect()),
-    ("vllm_h100_serving_blis.csv", |names, row| blis(names, row).into_iter().collect()),
-    ("splitwise_llama2_bloom.csv", |names, row| splitwise(names, row).into_iter().flatten().collect()),
-    ("inferencex_context_sweep.csv", |names, row| context_sweep(names, row).into_iter().collect()),
-    ("llamacpp_single_stream.csv", |names, row| llamacpp(names, row).into_iter().collect()),
-    (TORCH, |names, row| torch(names, row).into_iter().collect()),
+    (inferencex::NEWEST, inferencex::newer),
+    (inferencex::DUMP, inferencex::newer),
+    ("trtllm_throughput.csv", trtllm),
+    ("vllm_h100_serving_blis.csv", blis),
+    ("splitwise_llama2_bloom.csv", splitwise),
+    ("inferencex_context_sweep.csv", context_sweep),
+    ("llamacpp_single_stream.csv", llamacpp),
+    (TORCH, torch),
+    ("amd_tpu/serving_amd.csv", published::serving),
+    ("amd_tpu/serving_tpu.csv", published::serving),
+    ("amd_tpu/serving_other.csv", published::serving),
+    ("amd_tpu/serving_atom_mi355x.csv", published::atom),
+    ("anl_llm_inference_bench.csv", published::argonne),
+    ("vllm_h100_apex.csv", published::apex),
+    ("deepseek_sglang_nodes.csv", published::nodes),
+    ("vllm_h200/closed.csv", published::closed),
 ];
+pub const FITTED: usize = 9;
 
 /// A whole step of a model; every `model_*.json` beside it is read as well.
 const TORCH: &str = "h200_torch/model_llama3-8b.json";
 
+/// The rows that constants may be fitted on.
 pub fn all(catalog: &Catalog, folder: &Path) -> Result<Vec<Measurement>, SpecError> {
+    Ok(read(catalog, folder, &TABLES[..FITTED])?.rows.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Every row with its table; those left out, and those of an engine the catalogue does not have, are counted by reason.
+pub fn everything(catalog: &Catalog, folder: &Path) -> Result<Rows<(&'static str, Measurement)>, SpecError> {
+    read(catalog, folder, &TABLES)
+}
+
+fn read(
+    catalog: &Catalog,
+    folder: &Path,
+    tables: &'static [(&'static str, Reader)],
+) -> Result<Rows<(&'static str, Measurement)>, SpecError> {
     let names = Names::new(catalog);
-    let mut all = Vec::new();
-    for (path, (file, reader)) in present(folder, &TABLES, |(file, _)| file)? {
+    let mut all = Rows::none();
+    for (path, (file, reader)) in present(folder, tables, |(file, _)| file)? {
+        let shown = if *file == TORCH { "h200_torch/model_*.json" } else { file };
         for path in if *file == TORCH { beside(&path)? } else { vec![path] } {
-            all.extend(table(&path)?.iter().flat_map(|row| reader(&names, row)));
+            for record in table(&path)? {
+                let rows = match reader(&names, &record) {
+                    Ok(rows) => rows,
+                    Err(reason) => {
+                        all.skip(format!("{file}: {reason}"));
+                        continue;
+                    }
+                };
+                for row in rows {
+                    match catalog.engine(&row.setup.engine) {
+                        Ok(_) => all.rows.push((shown, row)),
+                        Err(_) => all.skip(format!("{file}: no engine \"{}\"", row.setup.family())),
+                    }
+                }
+            }
         }
     }
     Ok(all)
@@ -43,7 +85,7 @@ pub(super) fn of((name, part): (&str, &str), setup: Setup, load: Load, (metric, 
 
 /// A model on so many chips, one copy over all of them: every layer cut, or attention in as many groups with experts spread
 /// over all.
-fn setup(names: &Names<'_>, row: &Record, chips: u64) -> Setup {
+pub(super) fn setup(names: &Names<'_>, row: &Record, chips: u64) -> Setup {
     let degrees = if row.text("parallelism").starts_with("DEP") {
         Degrees { dp: chips, ep: chips, ..Degrees::default() }
     } else {
@@ -53,13 +95,13 @@ fn setup(names: &Names<'_>, row: &Record, chips: u64) -> Setup {
     Setup { model, system, degrees, ..Setup::default() }
 }
 
-fn trtllm(names: &Names<'_>, row: &Record) -> Option<Measurement> {
+fn trtllm(names: &Names<'_>, row: &Record) -> Read {
     if !row.text("flag").is_empty() {
-        return None;
+        return Err("flagged by the source".into());
     }
-    let (isl, osl) = (row.number("isl")?, row.number("osl")?);
+    let (isl, osl) = (row.amount("isl")?, row.amount("osl")?);
     let first = row.text("metric") == "first_token_latency";
-    let value = row.number(if first { "value" } else { "output_tok_s_per_gpu" })?;
+    let value = row.amount(if first { "value" } else { "output_tok_s_per_gpu" })?;
     let (way, metric, part) = match (row.number("batch"), first) {
         (Some(batch), true) => (Way::PrefillStep { batch, tokens: isl }, Metric::TtftMs, "first token"),
         (Some(batch), false) => (Way::Static { batch }, Metric::OutputTokSPerGpu, "known batch"),
@@ -72,19 +114,18 @@ fn trtllm(names: &Names<'_>, row: &Record) -> Option<Measurement> {
         engine: format!("trtllm@{}", row.text("engine_version").split('-').next().unwrap_or("")),
         ..setup(names, row, row.degree("n_gpus"))
     };
-    Some(of(("TensorRT-LLM", part), setup, Load::of(way, isl, osl), (metric, value)))
+    Ok(vec![of(("TensorRT-LLM", part), setup, Load::of(way, isl, osl), (metric, value))])
 }
 
-fn blis(names: &Names<'_>, row: &Record) -> Option<Measurement> {
+fn blis(names: &Names<'_>, row: &Record) -> Read {
     let (metric, part) = match row.text("metric") {
         "e2e_mean" => (Metric::E2eMs, "E2E"),
         "itl_mean" => (Metric::TpotMs, "ITL"),
         "ttft_mean" => (Metric::TtftMs, "TTFT"),
-        _ => return None,
+        _ => return Err("a percentile, which the replay is held against".into()),
     };
-    let (isl, osl, value) = (row.number("isl_nominal")?, row.number("osl_nominal")?, row.number("value_ms")?);
-    // A whole run of two stages has no one rate.
-    let way = Way::Open { rate: row.number("request_rate")? };
+    let (isl, osl, value) = (row.amount("isl_nominal")?, row.amount("osl_nominal")?, row.amount("value_ms")?);
+    let way = Way::Open { rate: row.number("request_rate").ok_or("a whole run of two stages has no one rate")? };
     let setup = Setup {
         weights: (row.text("precision") == "FP8").then(|| "fp8".into()),
         kv: Some("bf16".into()),
@@ -95,15 +136,14 @@ fn blis(names: &Names<'_>, row: &Record) -> Option<Measurement> {
     };
     // Some 23 to 50 prompts are sent again and again: scheduler records of such runs show 5.6 to 7.7 tokens computed of each.
     let load = Load { cached: (1.0 - 7.0 / isl).max(0.0), ..Load::of(way, isl, osl) };
-    Some(of(("vLLM open loop", part), setup, load, (metric, value)))
+    Ok(vec![of(("vLLM open loop", part), setup, load, (metric, value))])
 }
 
-fn splitwise(names: &Names<'_>, row: &Record) -> Option<Vec<Measurement>> {
-    // Power-capped machines are another question.
+fn splitwise(names: &Names<'_>, row: &Record) -> Read {
     if row.text("hardware").ends_with("pcap") {
-        return None;
+        return Err("a machine with capped power".into());
     }
-    let (prompt, batch, tokens) = (row.number("prompt_size")?, row.number("batch_size")?, row.number("token_size")?);
+    let (prompt, batch, tokens) = (row.amount("prompt_size")?, row.amount("batch_size")?, row.amount("token_size")?);
     let (weights, kv) = (Some("bf16".into()), Some("bf16".into()));
     let setup = Setup { weights, kv, engine: "vllm@0.2".into(), ..setup(names, row, row.degree("tensor_parallel")) };
     let one = |part, way, metric, column| {
@@ -114,22 +154,24 @@ fn splitwise(names: &Names<'_>, row: &Record) -> Option<Vec<Measurement>> {
     let next = Way::DecodeStep { batch, context: prompt + tokens / 2.0 };
     let both =
         [one("prompt", first, Metric::TtftMs, "prompt_time_ms"), one("token", next, Metric::TpotMs, "token_time_ms")];
-    Some(both.into_iter().flatten().collect())
+    Ok(both.into_iter().flatten().collect())
 }
 
-fn context_sweep(names: &Names<'_>, row: &Record) -> Option<Measurement> {
-    let concurrency = row.number("concurrency")?;
+fn context_sweep(names: &Names<'_>, row: &Record) -> Read {
+    let concurrency = row.amount("concurrency")?;
     let setup = Setup { engine: "vllm".into(), ..setup(names, row, row.degree("n_gpus")) };
     let way = Way::Closed { concurrency, rounds: inferencex::ROUNDS, fixed: true };
-    let load = Load::of(way, row.number("isl")?, row.number("osl")?);
-    let value = row.number("median_tpot_s")? * 1e3;
-    Some(of(("InferenceX context sweep", "TPOT"), setup, load, (Metric::TpotMs, value)))
+    let load = Load::of(way, row.amount("isl")?, row.amount("osl")?);
+    let value = row.amount("median_tpot_s")? * 1e3;
+    Ok(vec![of(("InferenceX context sweep", "TPOT"), setup, load, (Metric::TpotMs, value))])
 }
 
-fn llamacpp(names: &Names<'_>, row: &Record) -> Option<Measurement> {
-    // Several cards share the layers and take turns, which is another question.
-    if !row.text("engine").starts_with("llama.cpp") || row.degree("n_gpus") > 1 {
-        return None;
+fn llamacpp(names: &Names<'_>, row: &Record) -> Read {
+    if !row.text("engine").starts_with("llama.cpp") {
+        return Err(format!("no engine \"{}\"", row.text("engine")));
+    }
+    if row.degree("n_gpus") > 1 {
+        return Err("several cards that share the layers and take turns".into());
     }
     let (name, quant) = (row.text("model"), row.text("quant"));
     let (batch, depth) = (row.number("batch").unwrap_or(1.0), row.number("context_depth").unwrap_or(0.0));
@@ -150,7 +192,7 @@ fn llamacpp(names: &Names<'_>, row: &Record) -> Option<Measurement> {
         ..setup(names, row, 1)
     };
     let load = Load::of(way, isl.max(1.0), osl.max(1.0));
-    Some(of(("llama.cpp", &part), setup, load, (metric, row.number("value")?)))
+    Ok(vec![of(("llama.cpp", &part), setup, load, (metric, row.amount("value")?))])
 }
 
 /// Every `model_*.json` beside the one that is named.
@@ -166,8 +208,8 @@ fn beside(path: &Path) -> Result<Vec<PathBuf>, SpecError> {
     Ok(paths)
 }
 
-fn torch(names: &Names<'_>, row: &Record) -> Option<Measurement> {
-    let (batch, context, s) = (row.number("B")?, row.number("S")?, row.number("s")?);
+fn torch(names: &Names<'_>, row: &Record) -> Read {
+    let (batch, context, s) = (row.amount("B")?, row.amount("S")?, row.amount("s")?);
     let (way, part) = if row.text("kind") == "decode" {
         (Way::DecodeStep { batch, context }, "decode step")
     } else {
@@ -175,5 +217,5 @@ fn torch(names: &Names<'_>, row: &Record) -> Option<Measurement> {
     };
     let (weights, kv) = (Some("bf16".into()), Some("bf16".into()));
     let setup = Setup { weights, kv, engine: "torch".into(), system: "h200".into(), ..setup(names, row, 1) };
-    Some(of(("H200 PyTorch", part), setup, Load::of(way, context, 1.0), (Metric::StepMs, s * 1e3)))
+    Ok(vec![of(("H200 PyTorch", part), setup, Load::of(way, context, 1.0), (Metric::StepMs, s * 1e3))])
 }

@@ -28,7 +28,7 @@ const fn source(file: &'static str, stack: &'static str, convention: Convention,
     Source { file, stack, convention, legacy }
 }
 
-const SOURCES: [Source; 12] = [
+const SOURCES: [Source; 15] = [
     source("training_vtrain_a100.csv", "megatron-deepspeed", Convention::Hardware, true),
     source("training_megatron2021.csv", "megatron-2021", Convention::Hardware, true),
     source("training_korthikanti2022.csv", "megatron-2022", Convention::Full, true),
@@ -41,7 +41,14 @@ const SOURCES: [Source; 12] = [
     source("training_simumax_b200.csv", "simumax-b200", Convention::Causal, false),
     source("training_torchtitan.csv", "torchtitan", Convention::Full, false),
     source("training_maxtext_tpu.csv", "maxtext", Convention::Full, false),
+    source("amd_tpu/training_tpu.csv", "maxtext", Convention::Causal, false),
+    source("amd_tpu/training_amd.csv", "megatron-core", Convention::Full, false),
+    source("amd_tpu/training_other.csv", "", Convention::Full, false),
 ];
+
+pub fn files() -> impl Iterator<Item = &'static str> {
+    SOURCES.iter().map(|source| source.file)
+}
 
 /// A run: the words of its table, and what they mean.
 #[derive(Clone, Debug)]
@@ -60,6 +67,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// The table's name in short.
+    pub fn table(&self) -> &'static str {
+        let file = self.source.file.rsplit('/').next().unwrap_or(self.source.file);
+        file.trim_start_matches("training_").trim_end_matches(".csv")
+    }
+
     pub fn out_of_memory(&self) -> bool {
         self.raw.text("outcome") == "oom"
     }
@@ -86,6 +99,12 @@ fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Re
     let notes = raw.text("notes");
     if ["LoRA", "RA Performance", "FT Performance", "SFT"].iter().any(|kind| notes.contains(kind)) {
         return Err("fine-tuning: packed sequences or frozen weights".into());
+    }
+    if !["", "ok", "oom"].contains(&raw.text("outcome")) {
+        return Err(format!("marked {}", raw.text("outcome")));
+    }
+    if source.stack.is_empty() {
+        return Err("no training program of the catalogue".into());
     }
     let chip = names.chip(raw.text("gpu")).ok_or_else(|| format!("no chip \"{}\"", raw.text("gpu")))?;
     let chips = raw.count("gpus").ok_or("no number of chips")?;
