@@ -197,8 +197,8 @@ impl Accuracy {
             let [within, median, mean] = [d.within, d.median, d.mean].map(|share| share * 100.0);
             Scored {
                 what: format!("{}: {}", d.table, d.chooser),
-                rows: d.groups,
-                groups: d.groups,
+                rows: d.each.len(),
+                groups: d.each.len(),
                 errors: None,
                 other: format!("{within:.0} % within 10 %; regret {median:.1} %, mean {mean:.1} %"),
                 target: if ours { "85 %, above roofline".into() } else { String::new() },

@@ -110,9 +110,7 @@ fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
 
 /// A row that names its chip.
 fn mixed(names: &Names<'_>, kind: Kind, record: &Record) -> Result<Row, String> {
-    let name = record.needed("system")?;
-    let id = names.chip(name).ok_or_else(|| format!("no chip \"{name}\""))?;
-    row(&*names.catalog.chip(&id).map_err(|e| e.to_string())?, kind, record)
+    row(&*names.found(record.needed("system")?)?, kind, record)
 }
 
 /// A step of latent attention in the words of the other tables.

@@ -6,6 +6,7 @@
 mod fit;
 
 use crate::case::Case;
+use crate::names::Names;
 use crate::rows::{Record, Rows, present, table_or_none};
 use crate::table::Table;
 use rackmath_spec::{Catalog, Chip, GemmFormat, GemmKernel, GemmKernels, SpecError};
@@ -59,19 +60,20 @@ struct Row {
 
 /// All products of a folder; rows above the memory's peak that no cache explains are left out.
 fn products(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
+    let names = Names::new(catalog);
     crate::rows::read(present(folder, &FILES, |file| file.0)?, |(file, name), record| {
         let usable = Some(record).filter(|r| r.text("quality") != "over_peak");
         let read = |r| match *name {
-            "" => rotated(r, catalog),
+            "" => rotated(r, &names),
             name if file.ends_with("json") => torch(name, r),
-            name => row(name, catalog, r),
+            name => row(name, &names, r),
         };
         usable.map(|r| read(r).map(|row| Row { file, ..row }))
     })
 }
 
 /// A product timed by itself: activations are in its format already, and weights in rotation come from memory.
-fn rotated(record: &Record, catalog: &Catalog) -> Result<Row, String> {
+fn rotated(record: &Record, names: &Names<'_>) -> Result<Row, String> {
     let name = match (record.text("gfx"), record.text("cu_num")) {
         ("", _) => record.needed("system")?,
         ("gfx942", "304") => "mi300x",
@@ -82,12 +84,12 @@ fn rotated(record: &Record, catalog: &Catalog) -> Result<Row, String> {
     if record.degree("batch") > 1 {
         return Err("several products in one".into());
     }
-    let row = row(name, catalog, record)?;
+    let row = row(name, names, record)?;
     Ok(Row { product: Product { cold: Fraction::new(1.0), ..row.product }, scaling: Scaling::Given, ..row })
 }
 
-fn row(name: &str, catalog: &Catalog, record: &Record) -> Result<Row, String> {
-    let chip = catalog.chip(name).map_err(|e| e.to_string())?;
+fn row(name: &str, names: &Names<'_>, record: &Record) -> Result<Row, String> {
+    let chip = names.found(name)?;
     let format = match record.needed("gemm_dtype")? {
         "bfloat16" | "float16" => GemmFormat::Bf16,
         "fp8" | "fp8_rowwise" => GemmFormat::Fp8,
@@ -229,7 +231,8 @@ vllm,bfloat16,16,4096,8192,200,,,,arc-pro-b60
 vllm,abacus,16,4096,8192,200,,,,arc-pro-b60
 ";
         let catalog = rackmath_catalog::embedded();
-        let rows: Rows<Row> = crate::rows::parse(csv).unwrap().iter().map(|r| rotated(r, &catalog)).collect();
+        let names = Names::new(&catalog);
+        let rows: Rows<Row> = crate::rows::parse(csv).unwrap().iter().map(|r| rotated(r, &names)).collect();
         let seen: Vec<(&str, GemmFormat)> = rows.rows.iter().map(|r| (r.chip.as_str(), r.format)).collect();
         let expected = [("mi300x", GemmFormat::Fp8), ("mi355x", GemmFormat::NvFp4), ("arc-pro-b60", GemmFormat::Bf16)];
         assert_eq!(seen, expected);

@@ -6,6 +6,7 @@
 //! or tuning gone astray, by up to a factor of eight, and must not bend a constant.
 
 use crate::case::Case;
+use crate::names::Names;
 use crate::rows::{Record, Rows, present};
 use crate::search;
 use crate::table::{Errors, Table, left_out, rounded};
@@ -55,14 +56,13 @@ struct Row {
 }
 
 fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
-    let kernels = catalog.moe_kernels()?;
+    let (kernels, names) = (catalog.moe_kernels()?, Names::new(catalog));
     crate::rows::read(present(folder, &FILES, |file| file)?, |file, record| {
         let name = match record.text("system") {
             "" => file.trim_start_matches("kernel_moe_").trim_end_matches(".csv"),
             system => system,
         };
-        let chip = catalog.chip(name).map_err(|e| e.to_string());
-        [chip.and_then(|chip| row(record, &chip, &kernels)).map(|row| Row { file, ..row })]
+        [names.found(name).and_then(|chip| row(record, &chip, &kernels)).map(|row| Row { file, ..row })]
     })
 }
 

@@ -1,10 +1,11 @@
 //! Names of published tables as words of the catalogue: whole names, by `data/names.toml` or the catalogue's own aliases.
 
-use rackmath_spec::Catalog;
 use rackmath_spec::engine::Version;
+use rackmath_spec::{Catalog, Chip};
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Finds names; each is looked up once.
 pub struct Names<'a> {
@@ -55,6 +56,12 @@ impl<'a> Names<'a> {
 
     pub fn chip(&self, name: &str) -> Option<String> {
         self.cached(false, name, |bare| self.catalog.chip(bare).ok().map(|c| c.id.clone()))
+    }
+
+    /// The chip a table names; one that nobody knows is looked for once.
+    pub fn found(&self, name: &str) -> Result<Arc<Chip>, String> {
+        let id = self.chip(name).ok_or_else(|| format!("no chip \"{name}\""))?;
+        self.catalog.chip(&id).map_err(|e| e.to_string())
     }
 
     /// So many of a chip; a name nobody knows is kept.

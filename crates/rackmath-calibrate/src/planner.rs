@@ -58,9 +58,10 @@ pub fn transfer(catalog: &Catalog, folder: &Path, tell: Tell<'_>) -> Result<Repo
 
 /// What choosing by one rule costs in one table of choices.
 pub struct Decision {
+    /// The table, and what each of its groups gives away, by name.
     pub table: String,
+    pub each: Vec<(String, f64)>,
     pub chooser: Chooser,
-    pub groups: usize,
     /// Share of the groups whose mean regret is at most 10 %, and the middle and mean regret.
     pub within: f64,
     pub median: f64,
@@ -70,7 +71,11 @@ pub struct Decision {
 /// The choices of ours, of the roofline and of the fewest chips, in the three tables of [`score`], source by source.
 pub fn decisions(catalog: &Catalog, folder: &Path) -> Result<Vec<Decision>, SpecError> {
     let mut all = Vec::new();
-    for (file, name) in [(inferencex::TABLE, "InferenceX"), (inferencex::NEWEST, "newest InferenceX")] {
+    for (file, name) in [
+        (inferencex::TABLE, "InferenceX"),
+        (inferencex::NEWEST, "newest"),
+        (inferencex::DUMP, "newest without percentiles"),
+    ] {
         if !folder.join(file).is_file() {
             continue;
         }

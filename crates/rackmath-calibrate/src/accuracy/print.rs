@@ -3,6 +3,7 @@
 use super::lines::LINES;
 use super::{Accuracy, Scored, groups};
 use crate::case::Case;
+use crate::planner::Chooser;
 use crate::table::Errors;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +19,8 @@ impl Accuracy {
         let asked = lines.iter().filter(|(_, l)| l.met.is_some()).count();
         let mut text = format!(
             "{met} of {asked} targets met; {} rows with the catalogue's constants, {} left out.\n\
-             Figures are |ln(predicted / measured)|: 0.1 is off by a tenth. Signed is the middle of ln(predicted / measured).\n\n",
+             Figures are |ln(predicted / measured)|: 0.1 is off by a tenth. Signed is the middle of ln(predicted / measured):\n\
+             above 0, a time is predicted too long, a rate too high.\n\n",
             self.cases.len(),
             self.refused.values().sum::<usize>()
         );
@@ -36,6 +38,7 @@ impl Accuracy {
         }
         if with_groups {
             text += &self.groups();
+            text += &self.regrets();
         }
         text += "\nrows predicted, by table\n";
         for (file, n) in self.by_file() {
@@ -75,6 +78,26 @@ impl Accuracy {
             }
             if all.len() > SHOWN {
                 _ = writeln!(text, "        and {} more groups", all.len() - SHOWN);
+            }
+        }
+        text
+    }
+
+    /// What each question of the tables of choices gives away by ours, the roofline and the fewest chips; worst of ours first.
+    fn regrets(&self) -> String {
+        let mut text = String::new();
+        for ours in self.decisions.iter().filter(|d| d.chooser == Chooser::Ours) {
+            let of = |chooser: Chooser, name: &str| -> f64 {
+                let same = self.decisions.iter().find(|d| d.table == ours.table && d.chooser == chooser);
+                let given = same.and_then(|d| d.each.iter().find(|(question, _)| question == name));
+                given.map_or(f64::NAN, |(_, regret)| regret * 100.0)
+            };
+            let mut each: Vec<_> = ours.each.iter().filter(|(_, regret)| *regret > 0.0).collect();
+            each.sort_by(|a, b| b.1.total_cmp(&a.1));
+            _ = writeln!(text, "\n{}: regret of ours, roofline, fewest chips", ours.table);
+            for (name, regret) in each.iter().take(SHOWN) {
+                let (roofline, fewest) = (of(Chooser::Roofline, name), of(Chooser::FewestChips, name));
+                _ = writeln!(text, "{:>6.1} %{roofline:>8.1} %{fewest:>8.1} %  {name}", regret * 100.0);
             }
         }
         text

@@ -64,8 +64,8 @@ fn training_is_the_mean_of_its_sources_and_none_may_be_far_off() {
 fn choices_must_be_good_and_better_than_the_roofline() {
     let one = |chooser, within| planner::Decision {
         table: "t".into(),
+        each: vec![("a question".into(), 0.2)],
         chooser,
-        groups: 20,
         within,
         median: 0.01,
         mean: 0.02,

@@ -134,7 +134,9 @@ pub fn groups(
 fn configuration(names: &Names<'_>, row: &Record) -> Option<(Question, Configuration)> {
     let (setup, load) = inferencex::ran(names, row)?;
     let Way::Closed { concurrency, .. } = load.way else { return None };
-    let measured = Seen { ttft: row.number("ttft_ms")?, tpot: row.number("tpot_ms")? };
+    // Where the first token was not timed, the time that makes throughput what was measured.
+    let ttft = row.number("ttft_ms").or_else(|| row.number("derived_ttft_ms")).filter(|t| *t > 0.0)?;
+    let measured = Seen { ttft, tpot: row.number("tpot_ms")? };
     let words = ["model", "precision", "hardware", "engine"].map(|key| row.text(key).to_owned());
     let ([model, precision, hardware, engine], lengths) = (words, (row.count("isl")?, row.count("osl")?));
     let question = Question { model, precision, hardware, engine, lengths, release: String::new() };
@@ -172,7 +174,7 @@ impl Frontier {
         if interactivity > high * (1.0 + 1e-9) {
             return None;
         }
-        if interactivity <= low {
+        if interactivity <= low || self.0.len() == 1 {
             return Some(self.0[0].1);
         }
         let above = self.0.iter().position(|p| p.0 >= interactivity).unwrap_or(self.0.len() - 1);

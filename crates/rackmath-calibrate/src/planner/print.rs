@@ -77,11 +77,16 @@ impl Report {
         ];
         let choosers = [Chooser::Ours, Chooser::Roofline, Chooser::FewestChips];
         let one = |(name, report, among): (&str, &Self, Among), chooser| {
-            let regrets = Figures::of(report.groups.iter(), chooser, among).regrets;
+            let given = |group: &Group| {
+                let choices: Vec<f64> = group.choices(chooser, among).iter().map(Choice::regret).collect();
+                Some((group.question.to_string(), mean(&choices)?))
+            };
+            let each: Vec<(String, f64)> = report.groups.iter().filter_map(given).collect();
+            let regrets: Vec<f64> = each.iter().map(|(_, regret)| *regret).collect();
             let within = share(&regrets, |r| r <= GOOD)?;
             let (median, mean) = (median(&regrets)?, mean(&regrets)?);
             let table = format!("layouts, {}, {name}", self.title);
-            Some(Decision { table, chooser, groups: regrets.len(), within, median, mean })
+            Some(Decision { table, each, chooser, within, median, mean })
         };
         tables.into_iter().flat_map(|table| choosers.into_iter().filter_map(move |c| one(table, c))).collect()
     }

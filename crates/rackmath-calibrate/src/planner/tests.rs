@@ -44,6 +44,8 @@ fn a_frontier_is_interpolated_in_logarithms() {
     }
     assert!(f.at(41.0).is_none());
     assert!(Frontier::of(Vec::new()).is_none());
+    // A level that rounding puts above a lone point is still that point's.
+    near(Frontier::of(vec![(10.0, 400.0)]).unwrap().at(10.0 + 1e-12).unwrap(), 400.0);
     let levels = ladder(10.0, 40.0, 3);
     near(levels[1], 20.0);
     near(levels[2], 40.0);
