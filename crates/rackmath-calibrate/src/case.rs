@@ -6,8 +6,9 @@ use rackmath_units::float;
 /// A measured row that could be predicted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Case {
-    /// The table it stands in.
+    /// The table it stands in, and its number there, from 1; 0 where that is not kept.
     pub file: String,
+    pub row: usize,
     /// What was measured: TPOT, TTFT, step, gemm, all-reduce.
     pub metric: String,
     /// Chip of the catalogue, and its maker.

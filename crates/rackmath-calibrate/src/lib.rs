@@ -9,6 +9,7 @@
 //! rows give the same constants.
 
 mod accuracy;
+mod against;
 mod attention;
 mod case;
 mod deduce;
@@ -35,7 +36,7 @@ use std::path::Path;
 /// Tells how far the work is: fits done, fits in all, the one that ended.
 pub type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
 
-pub const USAGE: &str = "usage: rackmath-calibrate score all FOLDER [--groups] [--rows FILE]
+pub const USAGE: &str = "usage: rackmath-calibrate score all FOLDER [--groups] [--rows FILE] [--against FILE]
        rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
        rackmath-calibrate fit mla FOLDER
        rackmath-calibrate score|fit serving [ENGINE] FOLDER
@@ -57,7 +58,7 @@ score     predict every measured row with the catalogue's constants and show how
 fit       fit the constants anew and print them as TOML
 transfer  fit on some machines and predict the others; for plan, engines are fitted without the group they are asked about
 score all every table of the folder and every target on one page; --groups: what each line is made of, by chip, engine and model;
-          --rows FILE: each row with its prediction, as CSV
+          --rows FILE: each row with its prediction, as CSV; --against FILE: another tool's predictions, as scripts/price_rows.py writes them
 rows      predict every measured row and list it with its parts; for serving, the rows as tables of catalog/validation
 fits      place every published deployment: what ran must fit
 refits    constants of engines without each group of the carried rows; STEP: chip, generation, version, model or kind
@@ -68,12 +69,13 @@ STACKS holds files to use instead of catalog/training; STACK is one of them";
 
 /// The whole page, with the options behind its folder; nothing where they are not understood.
 fn everything(catalog: &Catalog, folder: &Path, options: &[&str]) -> Option<Result<String, SpecError>> {
-    let (mut groups, mut rows) = (false, None);
+    let (mut groups, mut rows, mut others) = (false, None, None);
     let mut words = options.iter();
     while let Some(word) = words.next() {
         match *word {
             "--groups" => groups = true,
             "--rows" => rows = Some(Path::new(*words.next()?)),
+            "--against" => others = Some(Path::new(*words.next()?)),
             _ => return None,
         }
     }
@@ -81,7 +83,8 @@ fn everything(catalog: &Catalog, folder: &Path, options: &[&str]) -> Option<Resu
         if let Some(path) = rows {
             std::fs::write(path, all.csv()).map_err(|e| rows::problem(path, e))?;
         }
-        Ok(all.text(groups))
+        let beside = others.map_or_else(|| Ok(String::new()), |others| against::score(&all.cases, others))?;
+        Ok(beside + &all.text(groups))
     }))
 }
 

@@ -33,14 +33,14 @@ const FOLD_STEPS: usize = 8;
 /// Every measured figure beside its prediction: of one pool, of two, and joules.
 pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {
     let mut bench = Bench::new(catalog.clone())?;
-    let mut all = rows::everything(catalog, folder)?.map(|(file, row)| {
+    let mut all = rows::everything(catalog, folder)?.map(|((file, at), row)| {
         let said = |e: SpecError| format!("{file}: {e}");
         let predicted = bench.predict(&row).map_err(said)?;
         if !(predicted > 0.0 && predicted.is_finite()) {
             return Err(format!("{file}: predicted not to fit"));
         }
         let case = case(catalog, file, &row.source.part, (&row.setup, &row.load)).map_err(said)?;
-        Ok(Case { what: ran(&row).replace(',', ";"), measured: row.value, predicted, ..case })
+        Ok(Case { row: at, what: ran(&row).replace(',', ";"), measured: row.value, predicted, ..case })
     });
     all.join(pools::cases(catalog, folder)?);
     all.join(energy::cases(catalog, folder)?);

@@ -38,13 +38,16 @@ pub const FITTED: usize = 9;
 /// A whole step of a model; every `model_*.json` beside it is read as well.
 const TORCH: &str = "h200_torch/model_llama3-8b.json";
 
+/// A measurement with its table and its row there, from 1.
+pub type Placed = ((&'static str, usize), Measurement);
+
 /// The rows that constants may be fitted on.
 pub fn all(catalog: &Catalog, folder: &Path) -> Result<Vec<Measurement>, SpecError> {
     Ok(read(catalog, folder, &TABLES[..FITTED])?.rows.into_iter().map(|(_, row)| row).collect())
 }
 
 /// Every row with its table; those left out, and those of an engine the catalogue does not have, are counted by reason.
-pub fn everything(catalog: &Catalog, folder: &Path) -> Result<Rows<(&'static str, Measurement)>, SpecError> {
+pub fn everything(catalog: &Catalog, folder: &Path) -> Result<Rows<Placed>, SpecError> {
     read(catalog, folder, &TABLES)
 }
 
@@ -52,13 +55,13 @@ fn read(
     catalog: &Catalog,
     folder: &Path,
     tables: &'static [(&'static str, Reader)],
-) -> Result<Rows<(&'static str, Measurement)>, SpecError> {
+) -> Result<Rows<Placed>, SpecError> {
     let names = Names::new(catalog);
     let mut all = Rows::none();
     for (path, (file, reader)) in present(folder, tables, |(file, _)| file)? {
         let shown = if *file == TORCH { "h200_torch/model_*.json" } else { file };
         for path in if *file == TORCH { beside(&path)? } else { vec![path] } {
-            for record in table(&path)? {
+            for (at, record) in table(&path)?.into_iter().enumerate() {
                 let rows = match reader(&names, &record) {
                     Ok(rows) => rows,
                     Err(reason) => {
@@ -68,7 +71,7 @@ fn read(
                 };
                 for row in rows {
                     match catalog.engine(&row.setup.engine) {
-                        Ok(_) => all.rows.push((shown, row)),
+                        Ok(_) => all.rows.push(((shown, at + 1), row)),
                         Err(_) => all.skip(format!("{file}: no engine \"{}\"", row.setup.family())),
                     }
                 }
