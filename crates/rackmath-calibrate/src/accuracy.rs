@@ -219,18 +219,17 @@ pub fn groups<'a>(cases: &[&'a Case]) -> BTreeMap<[&'a str; 3], Vec<&'a Case>> {
 }
 
 /// Tables that hold nothing to predict, or not enough to predict it.
-const KNOWN: [(&str, &str); 15] = [
+const KNOWN: [(&str, &str); 14] = [
     ("hardware_peaks.csv", "facts, not measurements"),
     ("model_arch.csv", "facts, not measurements"),
     ("scaling_laws.csv", "published laws, not measurements"),
     ("reversible.csv", "losses and memory of other networks"),
     ("mlperf.csv", "mean prompt lengths are not published, and layouts of 37 rows only"),
-    ("startup_logs.csv", "memory and seconds at start-up; held against placement elsewhere"),
+    ("startup_logs.csv", "memory and seconds at start-up: the truth of `rackmath check`"),
     ("training_runs_published.csv", "whole runs: catalog/runs"),
     ("training_korthikanti2022_layer.csv", "times of single layers"),
     ("training_korthikanti2022_memory.csv", "memory of single layers"),
     ("vidur_profiles_mlp.csv", "products with launches of 2024 around them"),
-    ("vllm_sharegpt_requests.csv", "the size of the cache is not stated, and queues hang on it"),
     ("vllm_h200/open.csv", "sums of requests.csv.gz, which is replayed"),
     ("amd_tpu/kernel_linear_attention_mi3xx.csv", "no kernel of linear attention is in the catalogue"),
     ("amd_tpu/p2p_amd.csv", "copies between two chips: no kernel is timed by itself"),

@@ -76,8 +76,10 @@ pub fn listed(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     Ok(text)
 }
 
-pub const FILES: [&str; 3] =
-    ["vllm_h200/requests.csv.gz", "vllm_h100_blis_requests.csv.gz", "vllm_h100_serving_blis.csv"];
+const SHAREGPT: &str = "vllm_sharegpt_requests.csv";
+
+pub const FILES: [&str; 4] =
+    ["vllm_h200/requests.csv.gz", "vllm_h100_blis_requests.csv.gz", "vllm_h100_serving_blis.csv", SHAREGPT];
 
 type Found = (Vec<Run>, BTreeMap<String, usize>);
 
@@ -99,6 +101,8 @@ fn read(catalog: &Catalog, folder: &Path) -> Result<Found, SpecError> {
     }
     let path = folder.join("vllm_h100_serving_blis.csv");
     runs.extend(stated(&names, &table_or_none(&path)?, &mut skipped).map_err(|e| problem(&path, e))?);
+    let path = folder.join(SHAREGPT);
+    runs.extend(sharegpt(&names, &table_or_none(&path)?, &mut skipped).map_err(|e| problem(&path, e))?);
     if runs.is_empty() {
         return Err(problem(folder, "no runs of requests here"));
     }
@@ -235,6 +239,60 @@ pub fn repeated(
     Ok(runs)
 }
 
+/// Requests of a run below which it is a fragment.
+const FRAGMENT: usize = 50;
+
+/// Runs of vLLM 0.19 on one card whose flags are not stated: as many requests ran at a time as the record shows, rounded to
+/// the power of two that a person would have set; the cache held them all, so that its size does not matter.
+fn sharegpt(names: &Names<'_>, rows: &[Record], skipped: &mut Skipped) -> Result<Vec<Run>, String> {
+    let mut runs = Vec::new();
+    for (name, rows) in by_run(rows, "run") {
+        let (model, chip) = (rows[0].text("model"), rows[0].text("hardware"));
+        let (Some(model), Some(system)) = (names.model(model), names.chip(chip)) else {
+            *skipped.entry(format!("{SHAREGPT}: no {model} on {chip}")).or_default() += rows.len();
+            continue;
+        };
+        if rows.len() < FRAGMENT {
+            *skipped.entry(format!("{SHAREGPT}: a fragment of a run")).or_default() += rows.len();
+            continue;
+        }
+        let (mut jobs, mut events) = (Vec::new(), Vec::new());
+        for (at, r) in (0_u64..).zip(&rows) {
+            let (arrival, prompt) = (r.amount("arrival_s")?, r.amount("isl")? as u32);
+            events.push((arrival + r.amount("queue_ms")? / 1e3, 1_i64));
+            events.push((arrival + r.amount("e2e_ms")? / 1e3, -1));
+            let (arrival, output) = ((arrival * 1e9) as u64, (r.amount("osl")? as u32).max(1));
+            jobs.push(Job { arrival, prompt, output, content: vec![segment(at, prompt)], ..Job::default() });
+        }
+        jobs.sort_by_key(|job| job.arrival);
+        // Whoever ends makes room for whoever begins at the same time.
+        events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let (mut running, mut most) = (0_i64, 1_i64);
+        for (_, change) in events {
+            running += change;
+            most = most.max(running);
+        }
+        let mut all = measured(&rows, Latency::Ttft, "ttft_ms", 1.0);
+        all.extend(measured(&rows, Latency::Tpot, "tpot_ms", 1.0));
+        all.extend(measured(&rows, Latency::E2e, "e2e_ms", 1.0));
+        let max_num_seqs = 1 << (most as u64).ilog2();
+        let num_blocks = jobs.iter().map(|job| (job.prompt + job.output).div_ceil(16)).sum();
+        runs.push(Run {
+            source: "vLLM 0.19 on one card, ShareGPT".into(),
+            name,
+            model,
+            system,
+            engine: "vllm@0.19.0".into(),
+            tp: 1,
+            settings: Settings { max_num_seqs, num_blocks, ..Settings::default() }.into(),
+            jobs,
+            measured: all,
+            ..Run::default()
+        });
+    }
+    Ok(runs)
+}
+
 /// Runs of which a rate and mean lengths are stated.
 fn stated(names: &Names<'_>, rows: &[Record], skipped: &mut Skipped) -> Result<Vec<Run>, String> {
     let mut runs: BTreeMap<(String, String), Run> = BTreeMap::new();
@@ -293,4 +351,29 @@ fn stated(names: &Names<'_>, rows: &[Record], skipped: &mut Skipped) -> Result<V
         }
     }
     Ok(runs.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_run_at_a_time_as_the_record_shows() {
+        // Sixty requests at once, each a second long, four at a time: the fifth waits a second, and so on.
+        let mut csv = String::from("run,model,hardware,isl,osl,arrival_s,queue_ms,ttft_ms,tpot_ms,e2e_ms\n");
+        for i in 0..60 {
+            let queue = f64::from(i / 4) * 1000.0;
+            let (ttft, e2e) = (queue + 50.0, queue + 1000.0);
+            writeln!(csv, "a,Llama-3.1-8B,RTXPRO6000,500,100,0,{queue},{ttft},9.5,{e2e}").unwrap();
+        }
+        csv += "b,Llama-3.1-8B,RTXPRO6000,500,100,0,0,50,9.5,1000\nc,some model,RTXPRO6000,500,100,0,0,50,9.5,1000\n";
+        let catalog = rackmath_catalog::embedded();
+        let (names, mut skipped) = (Names::new(&catalog), BTreeMap::new());
+        let runs = sharegpt(&names, &crate::rows::parse(&csv).unwrap(), &mut skipped).unwrap();
+        assert_eq!((runs.len(), runs[0].jobs.len(), runs[0].system.as_str()), (1, 60, "rtx-pro-6000"));
+        // 600 tokens are 38 blocks.
+        let settings = Settings { max_num_seqs: 4, num_blocks: 60 * 38, ..Settings::default() };
+        assert_eq!(runs[0].settings, settings.into());
+        assert_eq!(skipped.values().sum::<usize>(), 2);
+    }
 }

@@ -136,7 +136,7 @@ impl Case {
 
 use Target::{Both, Median};
 
-pub const LINES: [Line; 71] = [
+pub const LINES: [Line; 73] = [
     must("InferenceX TPOT", Both(0.08, 0.28), |c| c.file == TABLE && c.tpot()),
     must("InferenceX TTFT, concurrency up to 16", Both(0.15, 0.60), |c| c.file == TABLE && c.ttft() && c.few()),
     must("InferenceX TTFT, above 16", Both(0.20, 0.70), |c| c.file == TABLE && c.ttft() && !c.few()),
@@ -220,11 +220,15 @@ pub const LINES: [Line; 71] = [
     cause("vLLM open loop, E2E, in closed form", |c| c.file.contains("blis") && c.metric == "E2E"),
     cause("vLLM open loop, ITL, in closed form", |c| c.file.contains("blis") && c.metric == "ITL"),
     cause("vLLM open loop, TTFT, in closed form", |c| c.file.contains("blis") && c.metric == "TTFT"),
-    cause("vLLM open loop, E2E, replayed", |c| c.replayed() && c.metric.contains("E2E")),
+    cause("vLLM open loop, E2E, replayed", |c| c.replayed() && !c.rtx_pro() && c.metric.contains("E2E")),
     cause("vLLM open loop, ITL and TPOT, replayed", |c| {
-        c.replayed() && (c.metric.contains("ITL") || c.metric.contains("TPOT"))
+        c.replayed() && !c.rtx_pro() && (c.metric.contains("ITL") || c.metric.contains("TPOT"))
     }),
-    cause("vLLM open loop, TTFT, replayed", |c| c.replayed() && c.metric.contains("TTFT")),
+    cause("vLLM open loop, TTFT, replayed", |c| c.replayed() && !c.rtx_pro() && c.metric.contains("TTFT")),
+    cause("RTX PRO 6000 under ShareGPT, TPOT, replayed", |c| c.replayed() && c.rtx_pro() && c.metric.contains("TPOT")),
+    cause("RTX PRO 6000 under ShareGPT, TTFT and E2E, replayed", |c| {
+        c.replayed() && c.rtx_pro() && !c.metric.contains("TPOT")
+    }),
     cause("TensorRT-LLM known batch", |c| c.metric == "known batch"),
     cause("TensorRT-LLM first token", |c| c.metric == "first token"),
     cause("datacentre products", |c| c.metric == "gemm" && c.datacentre()),
