@@ -21,7 +21,7 @@ use crate::blocks::{Quickly, Segment};
 use crate::clock::{Clock, Stretch};
 use crate::engine::{Sequence, Settings};
 use crate::replica::{Pace, Replica, Sink, Totals};
-use crate::tally::Tally;
+use crate::tally::{Tally, Why};
 use crate::tiers::Counts;
 use crate::workload::{Job, Source};
 use events::{Going, Later, Place, Prompted, State};
@@ -359,7 +359,7 @@ impl<C: Clock> Cluster<C> {
         self.going.insert(id, Going::new(job, place.unwrap_or(Place::Outside)));
         if refused {
             self.incidents.refused += 1;
-            self.again(id, now, source, tally);
+            self.again(id, now, Why::Refused, source, tally);
         }
     }
 

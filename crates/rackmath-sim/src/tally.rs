@@ -41,6 +41,32 @@ pub struct Outcome {
     pub class: u32,
 }
 
+/// Why a request was never answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its client gave up.
+    TimedOut,
+    /// A full queue, or no replica that takes requests, refused it once too often.
+    Refused,
+    /// It was inside a replica that died, or on its way to one, once too often.
+    Lost,
+}
+
+/// A request that was never answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub id: u64,
+    pub arrival: Ns,
+    pub prompt: u32,
+    pub output: u32,
+    pub class: u32,
+    /// Times it was sent.
+    pub attempts: u32,
+    /// When it was given up.
+    pub at: Ns,
+    pub why: Why,
+}
+
 impl Outcome {
     pub fn ttft(&self) -> Ns {
         self.retried + self.queue + self.fetch + self.prefill + self.transfer + self.outside
@@ -176,6 +202,8 @@ pub struct Tally {
     pub last_arrival: Ns,
     pub last_finish: Ns,
     pub each: Vec<Outcome>,
+    /// Those that were never answered, where each is kept.
+    pub failures: Vec<Failure>,
     pub worst: Vec<Outcome>,
     pub window: Option<Box<Window>>,
     /// Width of a moment, doubled as the run gets longer.
@@ -244,6 +272,7 @@ impl Tally {
             last_arrival: 0,
             last_finish: 0,
             each: Vec::new(),
+            failures: Vec::new(),
             worst: Vec::new(),
             window: None,
             width: 1 << 27,
@@ -279,12 +308,15 @@ impl Tally {
     }
 
     /// A request is given up.
-    pub fn failed(&mut self, id: u64, class: u32) {
+    pub fn failed(&mut self, f: Failure) {
         self.failed_all += 1;
-        let counts = u64::from(id >= self.keep.warm);
+        let counts = u64::from(f.id >= self.keep.warm);
         self.failed += counts;
-        if let Some(class) = self.classes.get_mut(class as usize) {
+        if let Some(class) = self.classes.get_mut(f.class as usize) {
             class.failed += counts;
+        }
+        if self.keep.each {
+            self.failures.push(f);
         }
     }
 
@@ -455,6 +487,7 @@ impl Tally {
             mine.merge(theirs);
         }
         self.each.extend_from_slice(&other.each);
+        self.failures.extend_from_slice(&other.failures);
         other.worst.iter().for_each(|o| self.keep_worst(*o));
         let mut theirs = other.clone();
         while theirs.width < self.width {

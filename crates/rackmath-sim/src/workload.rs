@@ -156,6 +156,11 @@ pub trait Source {
     fn waits(&self) -> bool {
         false
     }
+
+    /// Requests so far whose prompts were cut to what the engine takes.
+    fn shortened(&self) -> u64 {
+        0
+    }
 }
 
 /// Streams of contents: prefixes below it, sessions from it on.
@@ -169,6 +174,7 @@ type Later = (Ns, u64, u64, u32, u32);
 pub struct Drawn {
     traffic: Traffic,
     made: u64,
+    shortened: u64,
     clock: f64,
     /// The next that comes by itself, with its number.
     fresh: Option<(Ns, u64)>,
@@ -190,7 +196,8 @@ impl Drawn {
         });
         let popular = popular.collect();
         let (later, going) = (BinaryHeap::new(), HashMap::default());
-        let mut drawn = Self { traffic, made: 0, clock: 0.0, fresh: None, later, numbers: 0, going, popular };
+        let (made, shortened, numbers) = (0, 0, 0);
+        let mut drawn = Self { traffic, made, shortened, clock: 0.0, fresh: None, later, numbers, going, popular };
         if let Arrivals::Users { users, think_s } = drawn.traffic.arrivals {
             for user in 0..users.min(drawn.traffic.requests) {
                 // All begin within one time to think, or at once.
@@ -262,6 +269,7 @@ impl Drawn {
         }
         // A conversation holds all before it, the first prompt its prefix.
         let own = (before + new).min(t.longest.saturating_sub(prefix + output)).max(1);
+        self.shortened += u64::from(own < before + new);
         let conversation = sharing.turns > 1;
         if conversation {
             content.push(Segment { stream: SESSIONS + session, offset: 0, tokens: own + output });
@@ -326,6 +334,10 @@ impl Source for Drawn {
 
     fn waits(&self) -> bool {
         matches!(self.traffic.arrivals, Arrivals::Users { .. }) || self.traffic.sharing.turns > 1
+    }
+
+    fn shortened(&self) -> u64 {
+        self.shortened
     }
 }
 
@@ -519,5 +531,9 @@ impl Source for Mixture {
 
     fn waits(&self) -> bool {
         self.waits
+    }
+
+    fn shortened(&self) -> u64 {
+        self.classes.iter().map(|c| c.0.shortened()).sum()
     }
 }

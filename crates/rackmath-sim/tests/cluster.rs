@@ -9,7 +9,7 @@ use rackmath_sim::cluster::{
 use rackmath_sim::engine::vllm::Settings;
 use rackmath_sim::engine::{self, sglang, trtllm};
 use rackmath_sim::replica::{Lockstep, Pace};
-use rackmath_sim::tally::{Keep, Limits, Outcome, Tally};
+use rackmath_sim::tally::{Failure, Keep, Limits, Outcome, Tally, Why};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Listed, Sharing, Source, Traffic, Users};
 use rackmath_units::{Cancel, Chance, Effort};
 
@@ -53,6 +53,16 @@ fn outcomes(mut cluster: Cluster<Law>, source: &mut impl Source) -> (Vec<Outcome
         let parts = o.retried + o.queue + o.prefill + o.transfer + o.decode + o.stalled + o.evicted;
         assert_eq!(parts, o.e2e(), "parts add up to the whole");
     }
+    let (failures, happened) = (&tally.failures, cluster.incidents);
+    let timed_out = failures.iter().filter(|f| f.why == Why::TimedOut).count() as u64;
+    assert_eq!(
+        (failures.len() as u64, timed_out),
+        (happened.failed, happened.timed_out),
+        "each failure has its reason"
+    );
+    let mut ids: Vec<u64> = tally.each.iter().map(|o| o.id).chain(failures.iter().map(|f| f.id)).collect();
+    ids.sort_unstable();
+    assert!(ids.into_iter().eq(0..happened.arrived), "every request is answered or has failed, once");
     for r in &cluster.replicas {
         assert_eq!(r.engine.free(), r.engine.usable(), "all blocks are given back");
         assert_eq!((r.running(), r.waiting(), r.queued()), (0, 0, 0));
@@ -155,10 +165,29 @@ fn a_full_queue_refuses_and_retries_come_later() {
     let alone = |rules| Cluster::alike(&one, 1, Law::default(), Router::RoundRobin, 1, true).under(rules);
     let (all, happened) = outcomes(alone(rules.clone()), &mut at_once());
     assert_eq!((all.len(), happened.refused, happened.failed, happened.arrived), (2, 1, 1, 3));
+    let mut kept = tally(3);
+    alone(rules.clone()).run(&mut at_once(), &mut kept, &Effort::default()).unwrap();
+    let refused = Failure { id: 2, arrival: 2, prompt: 10, output: 2, class: 0, attempts: 1, at: 2, why: Why::Refused };
+    assert_eq!(kept.failures, [refused]);
     let (all, happened) = outcomes(alone(Rules { retries: 8, backoff: 10 * MS, ..rules }), &mut at_once());
     assert_eq!((all.len(), happened.failed), (3, 0));
     assert!(happened.retried >= 1 && all[2].retried >= 5 * MS, "{:?}", all[2]);
     assert_eq!(all[2].arrival, 2, "times count from the first attempt");
+}
+
+/// Prompts of 400 and answers of 100 in 1,000 tokens: of the four turns the last two do not hold all before.
+#[test]
+fn conversations_beyond_the_longest_sequence_are_counted() {
+    let sharing = Sharing { prefixes: 0, prefix_tokens: 0, turns: 4, think_s: 0.1 };
+    let (input, output) = (Length::Fixed(400), Length::Fixed(100));
+    let arrivals = Arrivals::Users { users: 1, think_s: 0.1 };
+    let mut source = Drawn::new(Traffic { arrivals, input, output, sharing, requests: 4, seed: 3, longest: 1000 });
+    let (all, _) = outcomes(cluster(2, Router::RoundRobin, true), &mut source);
+    assert_eq!((source.shortened(), all.iter().filter(|o| o.prompt == 900).count()), (2, 3));
+    let mut short = drawn(40.0, 300, 3);
+    let (mut parted, mut kept) = (cluster(4, Router::Random, true), tally(300));
+    parted.run_apart(&mut short, &mut kept, &4.into()).unwrap();
+    assert_eq!((short.shortened(), short.next()), (0, None), "what parts met is known of the whole");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::Cluster;
 use crate::Ns;
 use crate::clock::Clock;
 use crate::engine::Sequence;
-use crate::tally::Tally;
+use crate::tally::{Failure, Tally, Why};
 use crate::workload::{Job, Source};
 use rackmath_units::Chance;
 use std::cmp::Reverse;
@@ -335,7 +335,7 @@ impl<C: Clock> Cluster<C> {
             let load = |to: &usize| self.groups(*to).map(|to| self.inside[to] + self.states[to].coming).sum::<u64>();
             let Some(to) = self.decoders.iter().copied().min_by_key(load) else {
                 self.replicas[from].let_go(p.at, slot);
-                self.again(p.id, p.at, source, tally);
+                self.again(p.id, p.at, Why::Refused, source, tally);
                 continue;
             };
             let to = self.deal(to, p.at);
@@ -355,7 +355,7 @@ impl<C: Clock> Cluster<C> {
         }
         if self.states[to].doing != Doing::Takes {
             self.incidents.lost += 1;
-            self.again(id, now, source, tally);
+            self.again(id, now, Why::Lost, source, tally);
             return;
         }
         self.advance(to, now, false, tally);
@@ -395,7 +395,7 @@ impl<C: Clock> Cluster<C> {
             if self.going.contains_key(&id) {
                 self.incidents.lost += 1;
                 self.flow.leaves(now);
-                self.again(id, now, source, tally);
+                self.again(id, now, Why::Lost, source, tally);
             }
         }
     }
@@ -485,23 +485,24 @@ impl<C: Clock> Cluster<C> {
             self.flow.leaves(now);
         }
         self.incidents.timed_out += 1;
-        self.gone(id, now, source, tally);
+        self.gone(id, now, Why::TimedOut, source, tally);
     }
 
     /// A request is not done and is not tried again.
-    fn gone(&mut self, id: u64, now: Ns, source: &mut impl Source, tally: &mut Tally) {
+    fn gone(&mut self, id: u64, now: Ns, why: Why, source: &mut impl Source, tally: &mut Tally) {
         self.connections.close(id);
-        let class = self.going.remove(&id).map_or(0, |g| g.job.class);
+        let Some(Going { job, attempt, .. }) = self.going.remove(&id) else { return };
         self.incidents.failed += 1;
-        tally.failed(id, class);
+        let Job { arrival, prompt, output, class, .. } = job;
+        tally.failed(Failure { id, arrival, prompt, output, class, attempts: attempt + 1, at: now, why });
         source.done(id, now);
     }
 
     /// A request that was refused or lost is sent again later, if it may.
-    pub(super) fn again(&mut self, id: u64, now: Ns, source: &mut impl Source, tally: &mut Tally) {
+    pub(super) fn again(&mut self, id: u64, now: Ns, why: Why, source: &mut impl Source, tally: &mut Tally) {
         let Some(going) = self.going.get_mut(&id) else { return };
         if going.attempt >= self.rules.retries {
-            self.gone(id, now, source, tally);
+            self.gone(id, now, why, source, tally);
             return;
         }
         going.attempt += 1;
@@ -522,7 +523,7 @@ impl<C: Clock> Cluster<C> {
         self.going.insert(id, going);
         if sent.is_none() {
             self.incidents.refused += 1;
-            self.again(id, now, source, tally);
+            self.again(id, now, Why::Refused, source, tally);
         }
     }
 

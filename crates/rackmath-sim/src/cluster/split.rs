@@ -53,20 +53,21 @@ impl<C: Clock + Clone + Send> Cluster<C> {
                 let (mut part, mut source, mut tally) = (self.clone().part(nth, n), source.clone(), tally.clone());
                 scope.spawn(move || {
                     let done = part.run(&mut source, &mut tally, alone);
-                    (part, tally, done)
+                    (part, source, tally, done)
                 })
             };
             let all: Vec<_> = (0..n).map(spawn).collect();
             all.into_iter().map(|t| t.join().expect("a run does not panic")).collect()
         });
         let mut all = Ok(());
-        for (nth, (part, its, done)) in ran.into_iter().enumerate() {
+        for (nth, (part, met, its, done)) in ran.into_iter().enumerate() {
             all = all.and(done);
             self.incidents.arrived += part.incidents.arrived;
             for (at, replica) in part.replicas.into_iter().enumerate().filter(|(at, _)| !part.elsewhere[*at]) {
                 self.replicas[at] = replica;
             }
-            if nth == 0 { *tally = its } else { tally.merge(&its) }
+            // Every part met all requests.
+            if nth == 0 { (*source, *tally) = (met, its) } else { tally.merge(&its) }
         }
         self.close(tally.last_finish);
         all
