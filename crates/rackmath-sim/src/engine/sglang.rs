@@ -4,11 +4,13 @@
 //! `mem_cache/radix_cache.py`); not compared with the engine itself. Pages are single tokens. What differs: an engine that
 //! cannot hold even one request gives it up, here it waits; the token under way of a retracted request is kept.
 
+mod hicache;
+
 use super::{Decision, Received, Sequence, Share, Slots, taken_out};
 use crate::Ns;
 use crate::radix::{Hold, Radix};
-use crate::tiers::{Below, Coming, Tier, Tiers};
-use rackmath_spec::engine::{HostCache, Reckoning};
+pub use hicache::{HiCache, PrefetchPolicy, WritePolicy};
+use rackmath_spec::engine::Reckoning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -21,51 +23,6 @@ pub enum Policy {
     Fcfs,
     /// Who finds the longest prefix in the cache.
     Lpm,
-}
-
-/// When what the chip computed is copied to host memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WritePolicy {
-    /// As it is stored, and from there to storage.
-    WriteThrough,
-    /// When it is met again, and from there to storage.
-    WriteThroughSelective,
-    /// When the chip gives it up.
-    WriteBack,
-}
-
-/// How long a request waits for what storage has of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PrefetchPolicy {
-    /// Until it could be computed.
-    BestEffort,
-    /// Until all has come.
-    WaitComplete,
-    /// Until all has come or its time is over.
-    Timeout,
-}
-
-/// Host memory and storage below the chip (HiCache). Sizes and rates are those of tokens.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HiCache {
-    pub host: Tier,
-    pub storage: Option<Tier>,
-    /// Tokens of a page of storage.
-    pub page: u32,
-    pub write: WritePolicy,
-    pub prefetch: PrefetchPolicy,
-    pub rules: HostCache,
-}
-
-impl HiCache {
-    /// How long a request waits at most for so many tokens.
-    fn patience(&self, tokens: u32) -> Ns {
-        let r = &self.rules;
-        let s = (r.timeout_s + r.timeout_s_per_ki * f64::from(tokens) / 1024.0).min(r.timeout_s_most);
-        (s * 1e9).round() as Ns
-    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -171,12 +128,7 @@ impl Scheduler {
     pub fn new(settings: Settings) -> Self {
         let mut blocks = Radix::new(settings.max_total_tokens, !settings.disable_radix_cache);
         if let Some(h) = settings.hicache.as_ref().filter(|h| h.host.blocks > 0) {
-            let after = match h.write {
-                WritePolicy::WriteThrough => Some(1),
-                WritePolicy::WriteThroughSelective => Some(h.rules.selective_meetings),
-                WritePolicy::WriteBack => None,
-            };
-            blocks = blocks.over(Tiers::under(h.host, h.storage, h.page), after);
+            blocks = h.under(blocks);
         }
         let mut all = Self {
             blocks,
@@ -285,60 +237,6 @@ impl Scheduler {
         self.now = now;
     }
 
-    /// What storage has of a request that came sets out for the host.
-    fn prefetch(&mut self, slot: u32) {
-        let Some(rules) = self.settings.hicache.as_ref().map(|h| (h.rules.prefetch_tokens, h.rules.prefetch_share))
-        else {
-            return;
-        };
-        let r = &mut self.sequences[slot];
-        let Some(below) = r.below.as_mut().filter(|_| r.brought == 0) else { return };
-        let known = r.prompt + r.sampled;
-        let Some((first, pages)) = self.blocks.pages(below, r.place, r.id, known, rules) else { return };
-        let coming = Coming { at: self.now, first, pages };
-        below.coming = Some(coming);
-        if let Some(tiers) = self.blocks.tiers_mut() {
-            tiers.set_out(r.id, coming);
-        }
-    }
-
-    /// When a request stops to wait for what storage has of it.
-    fn patient(&self, id: u64, below: &Below) -> Option<Ns> {
-        let (h, coming) = (self.settings.hicache.as_ref()?, below.coming?);
-        let end = self.blocks.tiers()?.arrives(id)?;
-        Some(match h.prefetch {
-            PrefetchPolicy::BestEffort => coming.at,
-            PrefetchPolicy::WaitComplete => end,
-            PrefetchPolicy::Timeout => end.min(coming.at + h.patience(coming.pages * h.page)),
-        })
-    }
-
-    /// Whether a waiting request still waits for storage; if not, what has come is in the host.
-    fn awaits(&mut self, slot: u32) -> bool {
-        let r = &self.sequences[slot];
-        let Some(until) = r.below.as_ref().and_then(|b| self.patient(r.id, b)) else { return false };
-        if until > self.now {
-            return true;
-        }
-        let r = &mut self.sequences[slot];
-        if let Some(below) = &mut r.below {
-            self.blocks.stop(below, r.place, r.id, self.now);
-            below.waited += below.coming.map_or(0, |c| until - c.at);
-            below.coming = None;
-        }
-        false
-    }
-
-    /// When a waiting request stops to wait for storage.
-    pub(crate) fn comes(&self) -> Option<Ns> {
-        self.settings.hicache.as_ref()?;
-        let until = |slot: &u32| {
-            let r = &self.sequences[*slot];
-            self.patient(r.id, r.below.as_ref()?).filter(|until| *until > self.now)
-        };
-        self.waiting.iter().filter_map(until).min()
-    }
-
     /// The last batch of prompts decodes from now on, but for the one that is cut.
     fn merge(&mut self) {
         if let Some(slot) = self.chunked {
@@ -391,22 +289,6 @@ impl Scheduler {
         if let Some(below) = &mut r.below {
             self.blocks.write_down(below);
         }
-    }
-
-    /// What the host has of a request comes up behind what was found, all of it or nothing.
-    fn load(&mut self, slot: u32, node: u32) -> Option<(u32, u32)> {
-        let least = self.settings.hicache.as_ref()?.rules.load_tokens;
-        let tokens = self.blocks.deep();
-        if tokens == 0 || tokens < least {
-            return None;
-        }
-        let (node, over) = self.blocks.load(node, self.now);
-        self.decision.loads.end = self.decision.loads.end.max(over);
-        let r = &mut self.sequences[slot];
-        if let Some(below) = r.below.as_mut().filter(|_| r.first_scheduled == Ns::MAX) {
-            below.fetched = tokens;
-        }
-        Some((node, tokens))
     }
 
     fn available(&self, room: &Room) -> f64 {
