@@ -315,9 +315,15 @@ impl Scheduler {
                 return;
             }
             let slot = self.waiting[at];
-            let Some(candidate) = self.newcomer(slot) else { continue };
             let r = &self.sequences[slot];
-            left -= i64::from((r.prompt + r.output).div_ceil(size));
+            let whole = i64::from((r.prompt + r.output).div_ceil(size));
+            // Nobody is put off while no block is being computed: who does not fit need not be looked for in the cache, block
+            // by block, at every step until it does.
+            if left < whole && self.contributed.is_empty() && r.pending == 0 {
+                return;
+            }
+            let Some(candidate) = self.newcomer(slot) else { continue };
+            left -= whole;
             if left < 0 {
                 return;
             }
