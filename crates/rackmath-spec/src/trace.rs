@@ -25,6 +25,8 @@ pub struct Trace {
     pub timed: bool,
     /// Requests that came before the one on the line above them; they were put in order.
     pub reversed: usize,
+    /// Which columns were read as time, prompt and answer; the first is empty where there are no times.
+    pub columns: [String; 3],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,30 +132,28 @@ pub fn read(name: &str, text: &str) -> Result<Trace, SpecError> {
     if trace.timed {
         return Ok(trace);
     }
-    Err(SpecError::file(name, "no column time_s").hint(csv::EXPECTED))
+    let said = format!("no column time_s beside {} and {}", trace.columns[1], trace.columns[2]);
+    Err(SpecError::file(name, said).hint(csv::EXPECTED))
 }
 
 /// Reads a trace whether or not its requests say when they came.
 pub fn workload(name: &str, text: &str) -> Result<Trace, SpecError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (mut requests, format, timed, block) = if text.trim_start().starts_with('{') {
-        (json_lines(name, text)?, TraceFormat::Mooncake, true, BLOCK)
-    } else {
-        csv::read(name, text)?
-    };
+    let mut trace = if text.trim_start().starts_with('{') { json_lines(name, text)? } else { csv::read(name, text)? };
+    let requests = &mut trace.requests;
     if requests.is_empty() {
-        return Err(SpecError::file(name, "no requests").hint("expected one per line"));
+        return Err(SpecError::file(name, "a header and no requests").hint("expected one request per line"));
     }
-    let reversed = requests.windows(2).filter(|w| w[1].time < w[0].time).count();
+    trace.reversed = requests.windows(2).filter(|w| w[1].time < w[0].time).count();
     requests.sort_by(|a, b| a.time.get().total_cmp(&b.time.get()));
     let start = requests[0].time;
-    for r in &mut requests {
+    for r in requests {
         r.time = r.time.less(start);
     }
-    Ok(Trace { requests, block: Tokens::new(block), format, timed, reversed })
+    Ok(trace)
 }
 
-fn json_lines(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
+fn json_lines(name: &str, text: &str) -> Result<Trace, SpecError> {
     let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
     let mut all = Vec::new();
     for (i, line) in lines {
@@ -170,7 +170,14 @@ fn json_lines(name: &str, text: &str) -> Result<Vec<TraceRequest>, SpecError> {
             turn: None,
         });
     }
-    Ok(all)
+    Ok(Trace {
+        requests: all,
+        block: Tokens::new(BLOCK),
+        format: TraceFormat::Mooncake,
+        timed: true,
+        reversed: 0,
+        columns: ["timestamp", "input_length", "output_length"].map(str::to_owned),
+    })
 }
 
 struct Cell<'a> {

@@ -4,7 +4,7 @@
 //! |--------|---------|------|
 //! | Azure | `TIMESTAMP,ContextTokens,GeneratedTokens` | `2023-11-16 18:15:46.6805900`, UTC |
 //! | BurstGPT | `Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type`, also with `Session ID` and `Elapsed time` | seconds |
-//! | CSV | `time_s,input_tokens,output_tokens`, or the names below; time may be missing | seconds, milliseconds with `_ms`, or a date |
+//! | CSV | `time_s,input_tokens,output_tokens`, or the names below such as `time,prompt,answer`; time may be missing | seconds, milliseconds with `_ms`, or a date |
 //!
 //! Blocks of prompts by content are whole numbers in `hash_ids`, spaces between them; a block has as many tokens
 //! (a power of two) as the ids of all prompts allow. With `session` and `think_ms` rows are turns of conversations: each is sent so long after the
@@ -15,14 +15,15 @@
 //!
 //! Source: Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and 2024.md; HPMLL/BurstGPT, BurstGPT_1.csv.
 
-use super::{Cell, Logged, TraceFormat, TraceRequest, Turn};
-use crate::error::nearest;
+use super::{Cell, Logged, Trace, TraceFormat, TraceRequest, Turn};
+use crate::error::{nearest, shorten};
 use crate::{Date, SpecError};
 use ::csv::StringRecord;
+use rackmath_units::Tokens;
 use std::collections::BTreeMap;
 
-pub(super) const EXPECTED: &str =
-    "expected a header with time_s,input_tokens,output_tokens, or one of Azure or BurstGPT";
+pub(super) const EXPECTED: &str = "expected a header with time_s,input_tokens,output_tokens, or names like them \
+    (time, prompt, answer; timestamp_ms, isl, osl), or one of Azure or BurstGPT";
 
 /// Names of the columns that matter, as [`key`] writes them; our own first.
 const TIME: &str = "time_s timestamp time arrival_s arrival_time arrived_at timestamp_s time_ms timestamp_ms \
@@ -31,6 +32,14 @@ const INPUT: &str = "input_tokens contexttokens request_tokens prompt_tokens con
     input_len input isl";
 const OUTPUT: &str = "output_tokens generatedtokens response_tokens completion_tokens generated_tokens output_length \
     response_length output_len output osl";
+/// Names that may also be of something else, such as the text of a prompt: taken where there is none of the above.
+const PLAIN_TIME: &str = "arrival arrived request_time start_time start_s start_ms sent_at ts ts_ms date datetime created_at \
+    offset_s offset_ms";
+const PLAIN_INPUT: &str = "prompt question prompt_len prompt_size input_size request request_length tokens_in in_tokens \
+    num_input_tokens num_prompt_tokens prompt_token_count prefill_tokens";
+const PLAIN_OUTPUT: &str = "answer response completion reply generation answer_tokens answer_length answer_len output_size \
+    completion_length completion_len tokens_out out_tokens num_output_tokens num_generated_tokens completion_token_count \
+    generation_tokens decode_tokens";
 const CACHED: [&str; 3] = ["cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens"];
 /// Columns of known formats that say nothing here, so that they are not taken for slips.
 const OTHER: &str = "model total_tokens log_type session_id elapsed_time id client turn agent_depth \
@@ -66,7 +75,7 @@ struct Turns {
     same: Option<(usize, f64)>,
 }
 
-pub(super) fn read(name: &str, text: &str) -> Result<(Vec<TraceRequest>, TraceFormat, bool, f64), SpecError> {
+pub(super) fn read(name: &str, text: &str) -> Result<Trace, SpecError> {
     // The reader counts the two characters of a line's end as two lines.
     let text = text.replace("\r\n", "\n");
     let mut reader = ::csv::ReaderBuilder::new();
@@ -101,7 +110,15 @@ pub(super) fn read(name: &str, text: &str) -> Result<(Vec<TraceRequest>, TraceFo
         }
         all.push(request);
     }
-    Ok((all, columns.format(), columns.time.is_some(), if named { sizes[0] } else { super::BLOCK }))
+    let own = |at: Option<usize>| at.map_or_else(String::new, |at| columns.header[at].clone());
+    Ok(Trace {
+        requests: all,
+        block: Tokens::new(if named { sizes[0] } else { super::BLOCK }),
+        format: columns.format(),
+        timed: columns.time.is_some(),
+        reversed: 0,
+        columns: [columns.time, Some(columns.input), Some(columns.output)].map(own),
+    })
 }
 
 /// The line of a row: the reader counts empty lines and comments before it as its own.
@@ -113,7 +130,9 @@ fn line(text: &str, at: &::csv::Position) -> usize {
 impl Columns {
     fn find(name: &str, header: Vec<String>) -> Result<Self, SpecError> {
         let known = || [TIME, INPUT, OUTPUT].into_iter().flat_map(|all| all.split(' ')).chain(CACHED);
-        for odd in header.iter().filter(|h| !known().chain(OTHER.split(' ')).any(|k| k == h.as_str())) {
+        let plain = [OTHER, PLAIN_TIME, PLAIN_INPUT, PLAIN_OUTPUT];
+        let passed = || known().chain(plain.into_iter().flat_map(|all| all.split(' ')));
+        for odd in header.iter().filter(|h| !passed().any(|k| k == h.as_str())) {
             if !nearest(odd, known().filter(|k| k.len() > 5 && strsim::damerau_levenshtein(odd, k) <= 2)).is_empty() {
                 return Err(SpecError::unknown("column", odd, known()));
             }
@@ -129,15 +148,17 @@ impl Columns {
                 (first, _) => Ok(first),
             }
         };
-        let needed = |names: &str| {
+        let either = |names: &str, plain: &str| column(names)?.map_or_else(|| column(plain), |at| Ok(Some(at)));
+        let needed = |names: &str, plain: &str| {
             let own = names.split(' ').next().unwrap_or_default();
-            column(names)?.ok_or_else(|| SpecError::file(name, format!("no column {own}")).hint(EXPECTED))
+            let said = || format!("no column {own} among {}", shorten(&header.join(",")));
+            either(names, plain)?.ok_or_else(|| SpecError::file(name, said()).hint(EXPECTED))
         };
-        let time = column(TIME)?;
         if header.iter().all(String::is_empty) {
-            return Err(SpecError::file(name, "no column time_s").hint(EXPECTED));
+            return Err(SpecError::file(name, "the trace is empty: not even a header").hint(EXPECTED));
         }
-        let (input, output) = (needed(INPUT)?, needed(OUTPUT)?);
+        let time = either(TIME, PLAIN_TIME)?;
+        let (input, output) = (needed(INPUT, PLAIN_INPUT)?, needed(OUTPUT, PLAIN_OUTPUT)?);
         let one = |name: &str| header.iter().position(|h| h == name);
         let same = SAME.iter().find_map(|(name, unit)| Some((one(name)?, *unit)));
         // With times, conversations are replayed as they were logged.

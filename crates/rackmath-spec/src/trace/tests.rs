@@ -35,6 +35,21 @@ fn published_tables_are_told_apart_by_their_columns() {
 }
 
 #[test]
+fn plain_words_are_columns_where_no_other_says_tokens() {
+    for head in ["time,prompt,answer", "arrival,question,reply", "ts,tokens_in,tokens_out", "Date,Request,Response"] {
+        let t = read("p.csv", &format!("{head}\n5,100,10\n7,200,20\n")).unwrap();
+        assert_eq!((t.span().get(), t.input().get(), t.output().get()), (2.0, 300.0, 30.0), "{head}");
+        assert_eq!(t.columns.join(","), head.to_lowercase());
+    }
+    // The text of a prompt is not its length.
+    let t = read("p.csv", "time_s,prompt,prompt_tokens,response,completion_tokens\n0,hello,5,hi,3\n").unwrap();
+    assert_eq!((t.input().get(), t.columns[1].as_str()), (5.0, "prompt_tokens"));
+    let text = read("p.csv", "time_s,prompt,answer\n0,hello,hi\n").unwrap_err().to_string();
+    assert!(text.contains("line 2 prompt = hello"), "{text}");
+    assert_eq!(read("t.jsonl", MOONCAKE).unwrap().columns[1], "input_length");
+}
+
+#[test]
 fn a_day_of_a_later_release_has_an_offset() {
     let t = read("a.csv", &AZURE.replace("5000000,", "500000+00:00,").replace("7500000,", "750000+00:00,")).unwrap();
     assert_eq!(t.span().get(), 2.25);
@@ -61,7 +76,13 @@ fn a_slip_is_named_with_its_line() {
     assert!(refused("time_s,input_tokens,output_token\n0,1,2\n").contains("did you mean \"output_tokens\""));
     assert!(refused("time_s,input_tokens,output_tokens,cache_read_tokens\n0,1,2,3\n").contains("whole prompt"));
     assert!(refused("{\"timestamp\": 1}").contains("line 1"));
-    assert!(refused("").contains("no column time_s"));
+    assert!(refused("").contains("the trace is empty"));
+    assert!(refused("\n \n").contains("the trace is empty"));
+    assert!(refused("time_s,isl,osl\n").contains("a header and no requests"));
+    let other = refused("when,question,said\n0,1,2\n");
+    assert!(
+        other.contains("no column output_tokens among when,question,said") && other.contains("time, prompt, answer")
+    );
     assert!(refused("time_s,isl,input_tokens,osl\n").contains("mean the same"));
     assert!(refused("time_s,isl,osl\n0,1,2,3\n").contains("line 2 columns = 4"));
     let line = refused(&AZURE.replace("2023-11-17 00", "2023-11-31 00"));

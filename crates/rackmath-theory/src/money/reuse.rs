@@ -166,6 +166,7 @@ mod tests {
             format: TraceFormat::Mooncake,
             timed: true,
             reversed: 0,
+            columns: Default::default(),
         }
     }
 

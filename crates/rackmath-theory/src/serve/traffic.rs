@@ -144,7 +144,8 @@ mod tests {
             turn: None,
         };
         let requests = rows.iter().map(request).collect();
-        Trace { requests, block: Tokens::new(512.0), format: TraceFormat::Csv, timed: true, reversed: 0 }
+        let columns = Default::default();
+        Trace { requests, block: Tokens::new(512.0), format: TraceFormat::Csv, timed: true, reversed: 0, columns }
     }
 
     fn arrivals(rows: &[(f64, f64, f64)]) -> Option<Arrivals> {
